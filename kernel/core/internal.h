@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the engine's files share with each other and nobody else sees. */
+#ifndef SG_INTERNAL_H
+#define SG_INTERNAL_H
+
+#include "engine.h"
+
+#define SG_ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define SG_MIN(a, b)		((a) < (b) ? (a) : (b))
+#define SG_MAX(a, b)		((a) > (b) ? (a) : (b))
+#define SG_ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((u64)(a) - 1))
+
+#define SG_HOT_OFF		SG_PAGE
+#define SG_HOT(field)		(SG_HOT_OFF + offsetof(struct sg_hot, field))
+
+/* --- geometry (super.c) -------------------------------------------------------------------- */
+
+/* Fills the offsets of @sb from size, areas and chunk_cap; -EINVAL when they make no volume. */
+int sg_geometry(struct sg_super *sb);
+
+static inline u64 sg_slot_off(const struct sg_vol *vol, unsigned int slot)
+{
+	return vol->sb.slot_off + slot * sizeof(struct sg_slot);
+}
+
+static inline u64 sg_area_off(const struct sg_vol *vol, unsigned int slot, unsigned int area)
+{
+	return vol->sb.journal_off + ((u64)slot * vol->sb.areas + area) * sizeof(struct sg_area);
+}
+
+static inline u64 sg_ledger_off(const struct sg_vol *vol, unsigned int slot)
+{
+	return vol->sb.ledger_off + slot * SG_PAGE;
+}
+
+static inline u64 sg_chunk_off(const struct sg_vol *vol, u64 chunk)
+{
+	return vol->sb.chunk_off + chunk * sizeof(struct sg_chunk);
+}
+
+/* --- checked access to volume bytes (D10) -------------------------------------------------- */
+
+/* [off, off + len) lies inside the volume. */
+static inline bool sg_inside(const struct sg_vol *vol, u64 off, u64 len)
+{
+	return len <= vol->size && off <= vol->size - len;
+}
+
+/* A page that the allocator hands out: aligned, inside the data area. */
+static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
+{
+	return !(off & (SG_PAGE - 1)) && off >= vol->sb.data_off && off < vol->size - SG_PAGE;
+}
+
+static inline bool sg_data_range(const struct sg_vol *vol, u64 off, u64 pages)
+{
+	return sg_data_page(vol, off) && pages <= (vol->size - SG_PAGE - off) >> SG_PAGE_SHIFT;
+}
+
+/* Callers have checked the offset. */
+static inline void *sg_at(const struct sg_vol *vol, u64 off)
+{
+	SG_ASSERT(sg_inside(vol, off, 8));
+	return vol->base + off;
+}
+
+static inline u64 sg_get(const struct sg_vol *vol, u64 off)
+{
+	return sg_load64(sg_at(vol, off));
+}
+
+/*
+ * Damage was found: logs once with inode and offset, sets hot.errors when we may write, calls
+ * vol->on_damage. Returns -EUCLEAN, so that callers write `return sg_damaged(...)`.
+ */
+int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
+
+/* 0, or -EROFS / -EIO: may this volume be changed now? */
+int sg_may_write(const struct sg_vol *vol);
+
+/* --- locks (lock.c) ------------------------------------------------------------------------ */
+/*
+ * Order: rename_lock, inode locks by ascending inode number, a transaction area, inode_lock,
+ * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock is
+ * taken with nothing else held.
+ */
+void sg_lock(struct sg_vol *vol, u64 off);
+bool sg_trylock(struct sg_vol *vol, u64 off);
+void sg_unlock(struct sg_vol *vol, u64 off);
+/* Two inodes at once, in order; b may be NULL or the same. */
+void sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
+void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
+/* Up to four, duplicates and NULL allowed. */
+void sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4]);
+void sg_unlock_four(struct sg_vol *vol, const struct sg_iref *const v[4]);
+
+static inline void sg_ilock(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_lock(vol, ref->off + offsetof(struct sg_inode, lock));
+}
+
+static inline void sg_iunlock(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_unlock(vol, ref->off + offsetof(struct sg_inode, lock));
+}
+
+/* --- transactions (tx.c, D8) --------------------------------------------------------------- */
+
+#define SG_TX_LOCKS	16
+#define SG_TX_INODES	6
+
+/**
+ * struct sg_tx - a transaction being built. Nothing but fresh pages changes before commit.
+ * @err: first error; sticky, so that builders need not check each step. Commit returns it.
+ * @seen: a bit per word offset that was set (by hash): most reads need no search.
+ * @owed: ledger entries taken by this transaction, given back by abort.
+ */
+struct sg_tx {
+	struct sg_vol *vol;
+	u64 area;
+	struct sg_area *a;
+	int err;
+	unsigned int n;
+	u64 seen;
+	s64 free_pages, used_inodes;	/* changes, applied to the area's counters at commit */
+	unsigned int nlocks, ninodes, nowed;
+	u64 lock[SG_TX_LOCKS];
+	u64 inode[SG_TX_INODES];
+	struct { u32 index; u64 word; } owed[SG_AREA_WORDS / 2];
+	bool holds_chunk;
+};
+
+/* Allocates the object and takes an area; waits when all are busy. NULL: no memory. */
+struct sg_tx *sg_tx_begin(struct sg_vol *vol);
+/* The word as this transaction sees it, and its new value. */
+u64 sg_tx_get(struct sg_tx *tx, u64 off);
+void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
+/* Words that may still be set, keeping a reserve for counters and sequence numbers. */
+unsigned int sg_tx_room(const struct sg_tx *tx);
+/* This inode changes: readers notice (seq). Its lock is held, or nobody can see it yet. */
+void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
+/* Held until commit or abort. */
+void sg_tx_keep_lock(struct sg_tx *tx, u64 off);
+static inline void sg_tx_fail(struct sg_tx *tx, int err)
+{
+	if (!tx->err)
+		tx->err = err;
+}
+/* Both end the transaction and free the object. */
+int sg_tx_commit(struct sg_tx *tx);
+void sg_tx_abort(struct sg_tx *tx);
+/* Replays what a slot had committed. Trusts nothing in there. */
+int sg_tx_replay(struct sg_vol *vol, unsigned int slot);
+
+/* Fields of an inode within a transaction. */
+#define SG_IOFF(ref, field)	((ref)->off + offsetof(struct sg_inode, field))
+#define sg_tx_iget(tx, ref, field)	sg_tx_get(tx, SG_IOFF(ref, field))
+#define sg_tx_iset(tx, ref, field, v)	sg_tx_set(tx, SG_IOFF(ref, field), v)
+#define sg_iget(vol, ref, field)	sg_get(vol, SG_IOFF(ref, field))
+
+/*
+ * Bytes of pages that nobody else can see yet (allocated by the running transaction): stored at
+ * once, write-back started; commit's first fence makes them durable before the words that publish
+ * them.
+ */
+void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len);
+void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len);
+void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val); /* no write-back: sg_wb() the page after */
+
+/* --- space (space.c) ----------------------------------------------------------------------- */
+
+enum sg_use { SG_USE_DATA, SG_USE_META };
+
+/*
+ * Takes a run of up to @want pages (at least one) in one chunk, as near behind @goal (volume offset,
+ * or 0) as can be. -ENOSPC when there is none: sets tx->err too. Contents are stale.
+ */
+int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
+int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
+/* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
+int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
+/* Gives pages back to the bitmap. For debts being paid, and for undoing within one tx. */
+void sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
+u64 sg_free_pages(const struct sg_vol *vol);
+u64 sg_used_inodes(const struct sg_vol *vol);
+void sg_space_rebuild_hints(struct sg_vol *vol);
+u64 sg_largest_free(const struct sg_vol *vol);	/* pages, contiguous, in whole chunks or one run */
+
+/* --- ledger (ledger.c, D7) ----------------------------------------------------------------- */
+
+int sg_ledger_open(struct sg_vol *vol);	/* our slot's; pays nothing yet */
+void sg_ledger_close(struct sg_vol *vol);
+/* Records a debt in the transaction; sets tx->err = -ENOSPC when the ledger cannot hold it. */
+void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
+static inline void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages) /* 1..1024 pages */
+{
+	sg_owe(tx, SG_DEBT_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(pages - 1));
+}
+/* The debt of an inode (no links, or CUTTING), and its end. The second is for its payer. */
+void sg_owe_inode(struct sg_tx *tx, u64 ino);
+void sg_disown_inode(struct sg_tx *tx, u64 ino);
+bool sg_ledger_is_tight(const struct sg_vol *vol);	/* pay before owing more */
+/* Pays the debts of a dead slot (all kinds, inodes included), into our own books. */
+int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
+
+/* --- file tables (table.c) ----------------------------------------------------------------- */
+
+/* Checks entry @e of a table of @level (1..4). Kind of what it names: */
+enum sg_entry { SG_ENTRY_NONE, SG_ENTRY_LEAF, SG_ENTRY_TABLE, SG_ENTRY_BAD };
+enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level, u64 *off);
+static inline u64 sg_leaf(const struct sg_vol *vol, u64 off, unsigned int level)
+{
+	return (vol->sb.phys + off) | (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF);
+}
+static inline u64 sg_link_entry(const struct sg_vol *vol, u64 off)
+{
+	return (vol->sb.phys + off) | SG_PTE_TABLE;
+}
+static inline u64 sg_level_pages(unsigned int level)	/* pages mapped by one entry */
+{
+	return 1ULL << (9 * (level - 1));
+}
+/*
+ * Hooks @pages fresh pages at @off behind file page @page (one run, all unmapped before; for a
+ * whole aligned chunk a level 2 leaf is used if the place is free). Grows the table as needed.
+ * Adds to sg_inode.blocks in tx what it took for tables and the pages themselves.
+ */
+int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 pages);
+/*
+ * Cuts mapped pages out of [page, end), in file order, until done or the transaction or ledger is
+ * full; *next: where to go on (>= end when done). What was cut is owed; blocks follow.
+ */
+int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end, u64 *next);
+/* Cuts everything with one word: the root becomes a debt (or a run for a single page). */
+void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref);
+/*
+ * One step in paying a SG_DEBT_TABLE: frees entries of the table page @off (@level) from *@index
+ * on in @tx, child tables become debts of their own; *index == SG_TABLE_ENTRIES when only the page
+ * itself was left and has been freed too.
+ */
+int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index);
+
+/* --- inodes (inode.c) ---------------------------------------------------------------------- */
+
+/* A free record, filled from @new (links, size 0), touched in tx. Before any page is taken. */
+int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
+		  struct sg_iref *out);
+/* Frees the record. Its table, index and xattrs have been cut in this transaction. */
+void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
+/* Finishes what the ledger says of an inode: evicts, or cuts behind size. */
+int sg_inode_settle(struct sg_vol *vol, u64 ino);
+void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
+static inline u32 sg_mode(u64 word) { return (u32)word; }
+static inline u32 sg_nlink(u64 word) { return (u32)(word >> 32); }
+
+#define SG_S_IFMT	0170000u
+#define SG_S_IFSOCK	0140000u
+#define SG_S_IFLNK	0120000u
+#define SG_S_IFREG	0100000u
+#define SG_S_IFBLK	0060000u
+#define SG_S_IFDIR	0040000u
+#define SG_S_IFCHR	0020000u
+#define SG_S_IFIFO	0010000u
+
+static inline bool sg_is_dir(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == SG_S_IFDIR; }
+static inline bool sg_is_reg(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == SG_S_IFREG; }
+static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == SG_S_IFLNK; }
+
+/* Readers without a lock: begin, read, retry while it says true (D9). Bounded: -EUCLEAN. */
+int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
+bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
+
+/* --- directories (dir.c) ------------------------------------------------------------------- */
+
+/* A name found: where its dirent's ref word is, and what it says. */
+struct sg_name {
+	u64 ref_off;		/* of sg_dirent.ref */
+	u64 slot_off;		/* of its slot word */
+	u64 bucket;		/* page */
+	u64 ref;
+	u64 key;
+};
+/* Within a transaction, directory locked. -ENOENT. */
+int sg_dir_find(struct sg_tx *tx, const struct sg_iref *dir, const char *name, u32 len,
+		struct sg_name *out);
+/* Adds; the name is known to be absent. Splits as needed; entries, size and blocks follow. */
+int sg_dir_add(struct sg_tx *tx, const struct sg_iref *dir, const char *name, u32 len, u64 ino,
+	       unsigned int type);
+int sg_dir_remove(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *name);
+/* Changes what a found name refers to. */
+void sg_dir_point(struct sg_tx *tx, const struct sg_name *name, u64 ino, unsigned int type);
+/* Cuts the whole index of an empty directory: a debt. */
+void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir);
+/* One step in paying SG_DEBT_DIR for the page @off; as sg_table_pay(). */
+int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index);
+u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len); /* 55 bits */
+
+/* --- extended attributes (xattr.c) --------------------------------------------------------- */
+
+void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);	/* blob becomes a debt */
+int sg_xattr_pay(struct sg_tx *tx, u64 head);	/* frees the pages of a blob */
+/* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
+int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The seam under the engine, user-space side. kernel/module/sg_os.h is the kernel's side: same
+ * names, same semantics. The engine includes <sg_os.h> and nothing else from outside.
+ *
+ * All stores to a volume go through the functions of the first group, so that tests see each of
+ * them (SG_RECORD: kernel/tests/lib/record.h) and nothing is stored behind the journal's back.
+ */
+#ifndef SG_OS_H
+#define SG_OS_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <pthread.h>
+#include "format.h"
+
+/* Hooks of the crash recorder: called after each store, write-back and fence. */
+#ifdef SG_RECORD
+void sg_rec_store(const void *p, size_t len);
+void sg_rec_wb(const void *p, size_t len);
+void sg_rec_fence(void);
+#else
+static inline void sg_rec_store(const void *p, size_t len) { (void)p; (void)len; }
+static inline void sg_rec_wb(const void *p, size_t len) { (void)p; (void)len; }
+static inline void sg_rec_fence(void) { }
+#endif
+
+/* --- volume memory ------------------------------------------------------------------------ */
+
+static inline u64 sg_load64(const u64 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline u64 sg_load64_acquire(const u64 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline void sg_store64(u64 *p, u64 v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+	sg_rec_store(p, 8);
+}
+
+static inline void sg_store64_release(u64 *p, u64 v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+	sg_rec_store(p, 8);
+}
+
+/* Returns what was there; stored if that equals @old. Full barrier. */
+static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
+{
+	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	sg_rec_store(p, 8);
+	return old;
+}
+
+/* The next three return the value before the operation. Full barrier. */
+static inline u64 sg_add64(u64 *p, u64 v)
+{
+	u64 old = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
+
+	sg_rec_store(p, 8);
+	return old;
+}
+
+static inline u64 sg_or64(u64 *p, u64 v)
+{
+	u64 old = __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);
+
+	sg_rec_store(p, 8);
+	return old;
+}
+
+static inline u64 sg_and64(u64 *p, u64 v)
+{
+	u64 old = __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);
+
+	sg_rec_store(p, 8);
+	return old;
+}
+
+static inline void sg_acquire_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+static inline void sg_release_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
+void sg_os_write(void *dst, const void *src, size_t len);
+void sg_os_zero(void *dst, size_t len);
+
+/* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
+void sg_wb(const void *p, size_t len);
+void sg_fence(void);
+
+/* --- everything else ------------------------------------------------------------------------ */
+
+u64 sg_now(void);		/* ns since the epoch, signed range */
+u64 sg_ticks(void);		/* monotonic ns */
+void sg_random(void *buf, size_t len);
+unsigned int sg_cpu(void);	/* a hint, for spreading */
+void sg_relax(void);		/* one turn of a spin loop */
+void sg_yield(void);
+void sg_sleep_us(unsigned int us);
+u32 sg_crc32c(u32 crc, const void *buf, size_t len);
+
+void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */
+void sg_free(void *p);
+
+static inline unsigned int sg_popcount64(u64 v)
+{
+	return (unsigned int)__builtin_popcountll(v);
+}
+
+static inline unsigned int sg_ctz64(u64 v)	/* v != 0 */
+{
+	return (unsigned int)__builtin_ctzll(v);
+}
+
+/* Guards a few instructions on the system's own memory. */
+struct sg_spin {
+	pthread_mutex_t m;
+};
+static inline void sg_spin_init(struct sg_spin *s) { pthread_mutex_init(&s->m, NULL); }
+static inline void sg_spin_lock(struct sg_spin *s) { pthread_mutex_lock(&s->m); }
+static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->m); }
+
+enum sg_level { SG_ERR, SG_WARN, SG_INFO };
+/* @owner is sg_vol.owner: the seam's own object, so that a line names its volume. */
+void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int sg_snprintf(char *buf, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#ifdef SG_DEBUG
+void sg_assert_failed(const char *what, const char *file, int line) __attribute__((noreturn));
+#define SG_ASSERT(x) ((x) ? (void)0 : sg_assert_failed(#x, __FILE__, __LINE__))
+#else
+#define SG_ASSERT(x) ((void)sizeof(!(x)))
+#endif
+
+#ifndef ENODATA
+#error "errno.h of Linux expected"
+#endif
+
+#endif
