@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Windows: kernel addresses into which a file table is spliced (D5, P1 3.4), so that
+ * "window + file offset" is located by the MMU. window.c says how they are made.
+ *
+ * Who may use what:
+ *   map=walk    nothing of this
+ *   map=splice  sg_window_get(), sg_window_hook() with the file's root, copies
+ *   map=shadow  sg_shadow_open(), sg_shadow_fill(), copies through sg_shadow_window()
+ *
+ * Every call may sleep unless it says otherwise, and wants interrupts on.
+ */
+#ifndef SG_WINDOW_H
+#define SG_WINDOW_H
+
+#include <linux/types.h>
+
+struct iov_iter;
+struct sg_windows;
+struct sg_window;
+struct sg_shadow;
+
+/*
+ * The height of a window is that of the table that fits into it, as in SG_ROOT_HEIGHT(): a file
+ * table of height h belongs into a window of height h. Files of height 0 (one page) and 4 (above
+ * 512 GiB) have no window: walk them.
+ */
+#define SG_WINDOW_2M		1u
+#define SG_WINDOW_1G		2u
+#define SG_WINDOW_512G		3u
+#define SG_WINDOW_HEIGHTS	3u
+
+#define SG_WINDOW_SIZE(height)	(1ULL << (12 + 9 * (height)))
+
+/**
+ * sg_windows_supported() - can this kernel, on this machine, have windows at all?
+ * @why: when not, set to the reason, in words that fit behind "map=splice is not possible: "
+ *
+ * Xen PV guests do not own their page tables; with memory encryption (SME, SEV, TDX) the address
+ * field of an entry means something else on each system.
+ */
+bool sg_windows_supported(const char **why);
+
+/**
+ * sg_windows_create() - the windows of one volume
+ * @base: physical address of the volume
+ * @size: its size in bytes; only tables and leaves inside [@base, @base + @size) are hooked
+ * @linear: linear, write-back mapping of the whole volume (used to read the entries of tables that
+ *          have to be hooked piece by piece, see window.c)
+ * @max: how many windows of 2 MiB there may be, and as many of 1 GiB; a few of 512 GiB. 0: default
+ *
+ * Cheap: slots are made by the first sg_window_get() of a size, many at once, and stay pooled.
+ * Return: the pool, or ERR_PTR: -EOPNOTSUPP (see sg_windows_supported()), -ENOSPC (no unused
+ * physical addresses to borrow), -ENOMEM.
+ */
+struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, unsigned int max);
+
+/**
+ * sg_windows_destroy() - give all addresses back to the kernel
+ * @ws: pool whose windows and shadows have all been put; NULL is fine
+ */
+void sg_windows_destroy(struct sg_windows *ws);
+
+/**
+ * sg_windows_flush() - forget, on all CPUs, every translation that has been removed
+ * @ws: the pool
+ *
+ * The duty of D7: a system calls this between seeing an epoch that freed pages or table pages and
+ * acknowledging it. Closing a window does not flush by itself (a slot is not reused before the
+ * next flush), so this is also what a system owes before it frees tables of its own.
+ */
+void sg_windows_flush(struct sg_windows *ws);
+
+/**
+ * struct sg_windows_stats - counters, for sysfs
+ * @slots: windows that exist, by height - 1
+ * @used: windows that are handed out, by height - 1
+ * @hooks: tables hooked so far
+ * @flushes: flushes of all CPUs so far
+ * @refused: sg_window_get() calls that returned NULL
+ * @faults: copies that ended early because an entry was missing
+ */
+struct sg_windows_stats {
+	unsigned int slots[SG_WINDOW_HEIGHTS];
+	unsigned int used[SG_WINDOW_HEIGHTS];
+	u64 hooks;
+	u64 flushes;
+	u64 refused;
+	u64 faults;
+};
+
+void sg_windows_stats(struct sg_windows *ws, struct sg_windows_stats *st);
+
+/**
+ * sg_window_get() - take an empty window from the pool
+ * @ws: the pool
+ * @height: SG_WINDOW_2M, SG_WINDOW_1G or SG_WINDOW_512G; any other value answers NULL
+ *
+ * Return: a window, or NULL: there is none now, or this machine has none of that height. The
+ * caller then walks; that is no error.
+ */
+struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height);
+
+/**
+ * sg_window_hook() - let a file table appear in a window: one store, no flush
+ * @w: an empty window
+ * @entry: entry or root word (sg_root()) naming a table of the window's height, or a leaf as large
+ *         as the window (SG_PTE_HUGE). Without SG_PTE_WRITE the window is read-only, whatever the
+ *         table says. Only the address and these two flags are taken over.
+ *
+ * The table is used as it is: whoever can write it directs our reads and writes (D5, D10). Entries
+ * that a peer adds later are visible at once; those it removes, only after sg_windows_flush().
+ * Return: 0; -EINVAL when the table is not inside the volume; -EBUSY when @w is hooked.
+ */
+int sg_window_hook(struct sg_window *w, u64 entry);
+
+/**
+ * sg_window_unhook() - empty a window
+ * @w: the window; no copy through it may be under way, and none may start
+ *
+ * The table's pages must not be freed before sg_windows_flush() (on this system; D7 for others).
+ */
+void sg_window_unhook(struct sg_window *w);
+
+/**
+ * sg_window_put() - unhook if need be, and return a window to its pool
+ * @w: the window, or NULL
+ */
+void sg_window_put(struct sg_window *w);
+
+/** sg_window_addr() - the window's first address; only for copies that survive a fault */
+void *sg_window_addr(const struct sg_window *w);
+/** sg_window_size() - the window's length in bytes: SG_WINDOW_SIZE(height) */
+u64 sg_window_size(const struct sg_window *w);
+
+/**
+ * sg_window_copy_to_iter() - read through a window
+ * @w: a hooked window
+ * @pos: offset in the file
+ * @len: bytes; the part beyond the window's end is not copied
+ * @to: where to; advanced by what was copied
+ *
+ * Never oopses: ends early at a page without entry (a hole, or a peer removed it), and when the
+ * user's buffer faults. The caller goes on by walking, which finds out which of the two it was.
+ * Return: bytes copied.
+ */
+size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *to);
+
+/**
+ * sg_window_copy_from_iter() - write through a window, in place, and start write-back
+ * @w: a window hooked with SG_PTE_WRITE
+ * @pos: offset in the file
+ * @len: bytes; the part beyond the window's end is not copied
+ * @from: where from; advanced by what was copied
+ *
+ * As sg_window_copy_to_iter(). The lines written are on their way to memory when this returns;
+ * they are durable after the caller's store fence.
+ * Return: bytes copied.
+ */
+size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *from);
+
+/**
+ * sg_window_wb() - start write-back of a piece of a window, surviving missing entries
+ * @w: a hooked window
+ * @pos: offset in the file
+ * @len: bytes
+ *
+ * Pages without entry are skipped: nothing was written through them. Does not fence. Never sleeps.
+ */
+void sg_window_wb(struct sg_window *w, u64 pos, size_t len);
+
+/*
+ * Shadows (D5): a table in the system's own RAM, filled with checked leaves, hooked into a window.
+ * What the volume's bytes say later reaches nobody: safe against any peer, as the walk is.
+ */
+
+/**
+ * struct sg_shadow_run - a piece of a file, as the checked walk finds it
+ * @phys: physical address of its first page; 0 is a hole
+ * @pages: length, at least 1; may reach beyond what was asked for
+ */
+struct sg_shadow_run {
+	phys_addr_t phys;
+	u64 pages;
+};
+
+/**
+ * typedef sg_shadow_walk_t - finds the run that starts at a page of the file
+ * @ctx: what was given to sg_shadow_open()
+ * @page: page number in the file
+ * @want: how many pages are of interest
+ * @run: the answer
+ *
+ * Return: 0 or -errno, which ends sg_shadow_fill().
+ */
+typedef int (*sg_shadow_walk_t)(void *ctx, u64 page, u64 want, struct sg_shadow_run *run);
+
+/**
+ * sg_shadow_open() - an empty private table, hooked into a window of its own
+ * @ws: the pool
+ * @height: of the window
+ * @walk: called by sg_shadow_fill()
+ * @ctx: for @walk
+ *
+ * Return: the shadow, or NULL: no window or no memory, the caller walks.
+ */
+struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_shadow_walk_t walk,
+				 void *ctx);
+
+/**
+ * sg_shadow_fill() - copy checked leaves of [@first, @first + @pages) into the empty entries there
+ * @sh: the shadow
+ * @first: page number
+ * @pages: count; the part beyond the window's end is left out
+ *
+ * Large leaves where the run's address and length allow. Entries that are there are kept: a file
+ * whose pages were *replaced* or removed wants sg_shadow_clear() first. Calls for one shadow must
+ * exclude each other (and sg_shadow_clear()); copies may run meanwhile.
+ * Return: 0; -ENOMEM (some may be filled); what the walk returned; -EUCLEAN when the walk named
+ * an address outside the volume.
+ */
+int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages);
+
+/**
+ * sg_shadow_clear() - forget the leaves of [@first, @first + @pages), and flush
+ * @sh: the shadow
+ * @first: page number; a large leaf that is touched goes as a whole
+ * @pages: count; U64_MAX for all
+ *
+ * Copies that run meanwhile end early and go on by walking. Refill with sg_shadow_fill().
+ */
+void sg_shadow_clear(struct sg_shadow *sh, u64 first, u64 pages);
+
+/** sg_shadow_window() - the window to copy through */
+struct sg_window *sg_shadow_window(const struct sg_shadow *sh);
+
+/**
+ * sg_shadow_close() - unhook, flush, free the table
+ * @sh: a shadow without copies under way, or NULL
+ */
+void sg_shadow_close(struct sg_shadow *sh);
+
+#endif
