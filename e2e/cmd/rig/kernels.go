@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/kernel"
+)
+
+// needForRoots are the programs that make Debian roots, by package.
+var needForRoots = map[string]string{
+	"mmdebstrap": "mmdebstrap",
+	"mke2fs":     "e2fsprogs",
+}
+
+// stock provides a stock kernel with all that building for it takes.
+func (r rig) stock(series string) (kernel.Kernel, error) {
+	if err := debian.Need(needForRoots); err != nil {
+		return kernel.Kernel{}, err
+	}
+	return kernel.Stock(r.cache, r.versions, series)
+}
+
+// fetch fills the caches, so that later commands need no network.
+func fetch(r rig, args []string) error {
+	flags := flag.NewFlagSet("fetch", flag.ExitOnError)
+	flags.Parse(args)
+	series := flags.Args()
+	if len(series) == 0 {
+		var err error
+		if series, err = r.versions.List("KERNELS"); err != nil {
+			return err
+		}
+	}
+	for _, name := range series {
+		k, err := r.stock(name)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("kernel %s: %s, headers and compiler in %s\n", name, k.Release, k.Root)
+	}
+	return nil
+}
+
+// buildModule compiles an out-of-tree module for a stock kernel.
+func buildModule(r rig, args []string) error {
+	flags := flag.NewFlagSet("build-module", flag.ExitOnError)
+	series := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "stock kernel to build for")
+	sparse := flags.Bool("sparse", false, "check every file with sparse as well")
+	flags.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
+		flags.PrintDefaults()
+	}
+	flags.Parse(args)
+	if flags.NArg() < 2 {
+		flags.Usage()
+		return errors.New("build-module wants a source and an output folder")
+	}
+	k, err := r.stock(*series)
+	if err != nil {
+		return err
+	}
+	build := kernel.Build{Kernel: k, Source: flags.Arg(0), Output: flags.Arg(1), Sparse: *sparse, Make: flags.Args()[2:]}
+	return build.Run(os.Stderr)
+}
+
+// kernelBuildDir says where the headers are, for other build systems.
+func kernelBuildDir(r rig, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2")
+	}
+	k, err := r.stock(args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Printf("root=%s\ndir=%s\nrelease=%s\n", k.Root, k.HeadersDir(), k.Release)
+	return nil
+}

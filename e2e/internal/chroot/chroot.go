@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chroot runs a command inside a Debian root, in a mount namespace of
+// its own: nothing it mounts is seen outside, and all of it is gone with the
+// command, however that ends.
+package chroot
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// Command says what to run where.
+type Command struct {
+	Root  string
+	Binds map[string]string // folder inside the root (it must exist) -> folder outside
+	Dir   string
+	Args  []string
+	Env   []string
+}
+
+// hidden is the rig's own sub-command that becomes the command: a namespace is
+// entered first, by a fresh process, because Go's threads share theirs.
+const hidden = "__chroot"
+
+// Run runs the command with its output going to out.
+func (c Command) Run(out io.Writer) error {
+	plan, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/proc/self/exe", hidden, string(plan))
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s in %s: %w", c.Args[0], c.Root, err)
+	}
+	return nil
+}
+
+// Enter handles the hidden sub-command; it returns only for other ones.
+func Enter(args []string) {
+	if len(args) != 2 || args[0] != hidden {
+		return
+	}
+	err := enter(args[1])
+	fmt.Fprintf(os.Stderr, "rig: chroot: %v\n", err)
+	os.Exit(127)
+}
+
+func enter(plan string) error {
+	var c Command
+	if err := json.Unmarshal([]byte(plan), &c); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	for inside, outside := range c.Binds {
+		target := filepath.Join(c.Root, inside)
+		if err := syscall.Mount(outside, target, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind mount of %s on %s: %w", outside, target, err)
+		}
+	}
+	for _, device := range []string{"null", "zero", "urandom", "tty"} {
+		target := filepath.Join(c.Root, "dev", device)
+		if err := syscall.Mount("/dev/"+device, target, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind mount of /dev/%s: %w", device, err)
+		}
+	}
+	if err := syscall.Mount("proc", filepath.Join(c.Root, "proc"), "proc", 0, ""); err != nil {
+		return fmt.Errorf("mount of proc: %w", err)
+	}
+	if err := syscall.Chroot(c.Root); err != nil {
+		return fmt.Errorf("chroot %s: %w", c.Root, err)
+	}
+	if err := os.Chdir(c.Dir); err != nil {
+		return err
+	}
+	program, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(program, c.Args, c.Env)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package debian makes Debian roots with mmdebstrap, whatever the machine's
+// own suite is.
+package debian
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/versions"
+)
+
+// Root describes a Debian root.
+type Root struct {
+	Suite    string
+	Variant  string // of mmdebstrap: "extract" only unpacks, "essential", "apt", ... also configure
+	Packages []string
+	Hooks    []string // customize hooks
+}
+
+// Inputs are what a root depends on, for the cache's key.
+func (r Root) Inputs() []string {
+	return append([]string{r.Suite, r.Variant, strings.Join(r.Packages, ",")}, r.Hooks...)
+}
+
+// Make fills dir with the root.
+func (r Root) Make(v versions.Set, dir string) error {
+	sources, err := sources(v, r.Suite)
+	if err != nil {
+		return err
+	}
+	base := strings.TrimSuffix(r.Suite, "-backports")
+	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ",")}
+	if base != r.Suite {
+		// Backports are taken only when asked for; here they are.
+		args = append(args, fmt.Sprintf("--aptopt=APT::Default-Release %q", r.Suite))
+	}
+	for _, hook := range r.Hooks {
+		args = append(args, "--customize-hook="+hook)
+	}
+	args = append(append(args, base, dir), sources...)
+	return Run(exec.Command("mmdebstrap", args...))
+}
+
+// sources are the lines of sources.list for a suite.
+func sources(v versions.Set, suite string) ([]string, error) {
+	mirror, err := v.Get("DEBIAN_MIRROR")
+	if err != nil {
+		return nil, err
+	}
+	security, err := v.Get("DEBIAN_SECURITY_MIRROR")
+	if err != nil {
+		return nil, err
+	}
+	base := strings.TrimSuffix(suite, "-backports")
+	lines := []string{
+		fmt.Sprintf("deb %s %s main", mirror, base),
+		fmt.Sprintf("deb %s %s-updates main", mirror, base),
+		fmt.Sprintf("deb %s %s-security main", security, base),
+	}
+	if base != suite {
+		lines = append(lines, fmt.Sprintf("deb %s %s main", mirror, suite))
+	}
+	return lines, nil
+}
+
+// Run runs a command and shows its output only if it fails.
+func Run(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	os.Stderr.Write(out)
+	return fmt.Errorf("%s: %w", cmd.Args[0], err)
+}
+
+// Need sees to it that programs are there: package name by program name.
+// Missing packages are installed when root, and named in one line when not.
+func Need(programs map[string]string) error {
+	missing := Missing(programs)
+	if len(missing) == 0 {
+		return nil
+	}
+	install := "apt-get install -y " + strings.Join(missing, " ")
+	if os.Getuid() != 0 {
+		return fmt.Errorf("missing packages; as root: %s", install)
+	}
+	defer say.Step("%s", install)()
+	script := "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; exec " + install
+	return Run(exec.Command("sh", "-c", script))
+}
+
+// Missing returns the packages, sorted by name, whose programs are not there.
+func Missing(programs map[string]string) []string {
+	names := map[string]bool{}
+	for program, pkg := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			names[pkg] = true
+		}
+	}
+	return sorted(names)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"stargate/e2e/internal/mirror"
+)
+
+// Build is one compilation of an out-of-tree module.
+type Build struct {
+	Kernel Kernel
+	Source string   // folder with the Kbuild file
+	Output string   // where the module goes, and the products of the build with it
+	Sparse bool     // run sparse over every file as well
+	Make   []string // further arguments of make
+}
+
+// Run builds the module. The folder above Source is copied, its sources only,
+// so that the source tree stays as it is and several kernels can be built for
+// at once; what did not change is not compiled again. A warning fails the
+// build.
+func (b Build) Run(messages io.Writer) error {
+	source, err := filepath.Abs(b.Source)
+	if err != nil {
+		return err
+	}
+	output, err := filepath.Abs(b.Output)
+	if err != nil {
+		return err
+	}
+	tree, name := filepath.Dir(source), filepath.Base(source)
+	work := filepath.Join(output, "tree-"+b.Kernel.Release)
+	if err := mirror.Sources(tree, work); err != nil {
+		return fmt.Errorf("copying the sources of %s: %w", tree, err)
+	}
+	var log bytes.Buffer
+	shown := &pathFilter{out: io.MultiWriter(messages, &log), from: "/mnt/src/", to: tree + "/"}
+	if err := b.Kernel.Shell(work, shown, b.makeArgs(name)...); err != nil {
+		return err
+	}
+	if b.Sparse && bytes.Contains(log.Bytes(), []byte("sparse is not available")) {
+		return fmt.Errorf("the headers of %s do not support sparse: check with another kernel", b.Kernel.Release)
+	}
+	if warning := firstWarning(log.Bytes()); warning != "" {
+		return fmt.Errorf("a warning is an error: %s", warning)
+	}
+	return deliver(filepath.Join(work, name), output)
+}
+
+func (b Build) makeArgs(name string) []string {
+	args := []string{"make", "--no-print-directory", fmt.Sprintf("-j%d", runtime.NumCPU()),
+		"-C", filepath.Join("/lib/modules", b.Kernel.Release, "build"), "M=/mnt/src/" + name,
+		"KCFLAGS=-Werror",
+		"CONFIG_DEBUG_INFO_BTF_MODULES=", // pahole and the kernel's own BTF are not there
+	}
+	if b.Sparse {
+		args = append(args, "C=2", "CF=-Wsparse-error -D__CHECK_ENDIAN__")
+	}
+	return append(append(args, b.Make...), "modules")
+}
+
+// deliver puts the modules that were built into the output folder, each
+// appearing complete.
+func deliver(from, output string) error {
+	modules, err := filepath.Glob(filepath.Join(from, "*.ko"))
+	if err != nil {
+		return err
+	}
+	if len(modules) == 0 {
+		return errors.New("the build made no module: does the Kbuild file name one in obj-m?")
+	}
+	for _, module := range modules {
+		if err := mirror.File(module, filepath.Join(output, filepath.Base(module))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var warning = regexp.MustCompile(`(?im)^.*\bwarning:.*$`)
+
+func firstWarning(log []byte) string {
+	return string(warning.Find(log))
+}
+
+// pathFilter lets messages name the user's files instead of their copies.
+type pathFilter struct {
+	out      io.Writer
+	from, to string
+	rest     []byte
+}
+
+func (f *pathFilter) Write(p []byte) (int, error) {
+	f.rest = append(f.rest, p...)
+	end := bytes.LastIndexByte(f.rest, '\n') + 1
+	lines := strings.ReplaceAll(string(f.rest[:end]), f.from, f.to)
+	f.rest = append(f.rest[:0], f.rest[end:]...)
+	if _, err := io.WriteString(f.out, lines); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kernel provides the kernels guests run: the stock ones of Debian,
+// with everything needed to build a module for them, and self-built ones.
+package kernel
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"stargate/e2e/internal/cache"
+	"stargate/e2e/internal/chroot"
+	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/versions"
+)
+
+// recipe changes when the layout of a cached kernel does.
+const recipe = "1"
+
+// chrootEnv is the environment of commands in a build root.
+var chrootEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C"}
+
+// Kernel is a kernel that guests can boot.
+type Kernel struct {
+	Name    string // as the user names it: 6.12, or a path
+	Release string // as uname -r says
+	Image   string // file that QEMU boots
+	Modules string // its /lib/modules/RELEASE, or empty
+	Root    string // root with headers and compiler to build modules in, or empty
+}
+
+// BuildDir is where out-of-tree modules build against, outside of the root.
+func (k Kernel) BuildDir() string {
+	return filepath.Join(k.Root, "usr/lib/modules", k.Release, "build")
+}
+
+// HeadersDir is the folder inside the root that BuildDir is a link to.
+func (k Kernel) HeadersDir() string {
+	return filepath.Join("/usr/src", "linux-headers-"+k.Release)
+}
+
+// Stock provides the kernel of that series, filling the cache if needed.
+func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
+	headers, image, err := roots(v, series)
+	if err != nil {
+		return Kernel{}, err
+	}
+	inputs := append(append([]string{recipe}, headers.Inputs()...), image.Inputs()...)
+	dir, err := c.Entry("kernel-"+series, inputs, func(tmp string) error {
+		defer say.Step("fetching kernel %s (%s: image, headers, compiler)", series, image.Suite)()
+		return fill(v, series, headers, image, tmp)
+	})
+	if err != nil {
+		return Kernel{}, err
+	}
+	release, err := os.ReadFile(filepath.Join(dir, "release"))
+	if err != nil {
+		return Kernel{}, err
+	}
+	return Kernel{
+		Name:    series,
+		Release: string(release),
+		Image:   filepath.Join(dir, "vmlinuz"),
+		Modules: filepath.Join(dir, "modules"),
+		Root:    filepath.Join(dir, "root"),
+	}, nil
+}
+
+// roots describes the two roots a stock kernel comes from: headers and
+// compiler are installed, the image is only unpacked (its scripts would build
+// an initrd that nobody uses).
+func roots(v versions.Set, series string) (headers, image debian.Root, err error) {
+	prefix := "KERNEL_" + strings.ReplaceAll(series, ".", "_") + "_"
+	suite, err := v.Get(prefix + "SUITE")
+	if err != nil {
+		return headers, image, fmt.Errorf("kernel %q is not one of %s, nor a path: %w", series, v["KERNELS"], err)
+	}
+	tools, err := v.List("KERNEL_BUILD_PACKAGES")
+	if err != nil {
+		return headers, image, err
+	}
+	headersPkg, err := v.Get(prefix + "HEADERS")
+	if err != nil {
+		return headers, image, err
+	}
+	imagePkg, err := v.Get(prefix + "IMAGE")
+	headers = debian.Root{Suite: suite, Variant: "essential", Packages: append([]string{headersPkg}, tools...)}
+	image = debian.Root{Suite: suite, Variant: "extract", Packages: []string{imagePkg}}
+	return headers, image, err
+}
+
+// fill makes the cached folder: root/, vmlinuz, modules/, config, release.
+func fill(v versions.Set, series string, headers, image debian.Root, dir string) error {
+	unpacked := filepath.Join(dir, "image")
+	if err := image.Make(v, unpacked); err != nil {
+		return err
+	}
+	release, err := onlyModules(unpacked)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(release, series+".") {
+		return fmt.Errorf("the archive gave kernel %s for series %s: correct versions.env", release, series)
+	}
+	root := filepath.Join(dir, "root")
+	if err := headers.Make(v, root); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(root, "usr/src/linux-headers-"+release)); err != nil {
+		return fmt.Errorf("the archive gave image %s but headers of another release (try again): %w", release, err)
+	}
+	if err := take(unpacked, release, dir); err != nil {
+		return err
+	}
+	if err := depmod(root, dir, release); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(unpacked); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "release"), []byte(release), 0o644)
+}
+
+// onlyModules returns the one release whose modules are in a root.
+func onlyModules(root string) (string, error) {
+	list, err := filepath.Glob(filepath.Join(root, modulesGlob(root), "*"))
+	if err != nil {
+		return "", err
+	}
+	if len(list) != 1 {
+		return "", fmt.Errorf("expected the modules of one kernel in %s, found %v", root, list)
+	}
+	return filepath.Base(list[0]), nil
+}
+
+// modulesGlob is the folder of modules: in /lib before Debian merged it into
+// /usr/lib.
+func modulesGlob(root string) string {
+	if _, err := os.Stat(filepath.Join(root, "usr/lib/modules")); err == nil {
+		return "usr/lib/modules"
+	}
+	return "lib/modules"
+}
+
+// take moves image, configuration and modules to their places. Since 7.x they
+// lie beside the modules, before in /boot.
+func take(unpacked, release, dir string) error {
+	modules := filepath.Join(unpacked, modulesGlob(unpacked), release)
+	for name, places := range map[string][]string{
+		"vmlinuz": {filepath.Join(modules, "vmlinuz"), filepath.Join(unpacked, "boot/vmlinuz-"+release)},
+		"config":  {filepath.Join(modules, "config"), filepath.Join(unpacked, "boot/config-"+release)},
+	} {
+		if err := moveFirst(places, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return os.Rename(modules, filepath.Join(dir, "modules"))
+}
+
+func moveFirst(from []string, to string) error {
+	for _, path := range from {
+		if _, err := os.Stat(path); err == nil {
+			return os.Rename(path, to)
+		}
+	}
+	return fmt.Errorf("the kernel's packages have none of %v", from)
+}
+
+// depmod writes the indexes modprobe wants in the guest; packages leave that
+// to their installation.
+func depmod(root, dir, release string) error {
+	mounted := filepath.Join("/mnt/lib/modules", release)
+	if err := os.MkdirAll(filepath.Join(root, mounted), 0o755); err != nil {
+		return err
+	}
+	return chroot.Command{
+		Root:  root,
+		Binds: map[string]string{mounted: filepath.Join(dir, "modules")},
+		Dir:   "/",
+		Args:  []string{"depmod", "-b", "/mnt", release},
+		Env:   chrootEnv,
+	}.Run(os.Stderr)
+}
+
+// Shell runs a command in the build root with the source tree at src mounted
+// at /mnt/src.
+func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
+	if err := os.MkdirAll(filepath.Join(k.Root, "mnt/src"), 0o755); err != nil {
+		return err
+	}
+	return chroot.Command{
+		Root:  k.Root,
+		Binds: map[string]string{"/mnt/src": src},
+		Dir:   "/mnt/src",
+		Args:  args,
+		Env:   chrootEnv,
+	}.Run(out)
+}
