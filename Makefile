@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything a user or a developer does with the project starts here: `make help`.
+# The rules stand in mk/engine.mk (what the compiler builds) and mk/run.mk (what is run);
+# running, measuring and counting is done by mk/run-tests, not in recipes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += --jobs=$(shell nproc)
+endif
+
+# The one file with every version we depend on; its lists are separated by commas.
+include versions.env
+comma := ,
+KERNEL ?= $(KERNEL_DEFAULT)
+override KERNELS := $(subst $(comma), ,$(KERNELS))
+
+Q := $(if $(V),,@)
+
+include mk/engine.mk
+include mk/run.mk
+
+.PHONY: help
+help: ## show this list
+	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nVariables:\n'
+	@sed -n 's/^##//p' $(MAKEFILE_LIST)

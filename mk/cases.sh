@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Running and counting cases, for mk/run-tests. A case is a command with a name and a time limit;
+# it passes when it exits with 0. A case that says "N checks" on a line of its own is shown with it.
+
+logs=build/logs
+results=$logs/results # one line per finished case: ok|FAIL suite/name
+running=0
+
+begin_run() {
+	mkdir -p "$logs"
+	: >"$results"
+	run_start=$EPOCHREALTIME
+}
+
+begin_suite() {
+	suite=$1
+	suite_start=$EPOCHREALTIME
+	suite_before=$(wc -l <"$results")
+	rm -rf "${logs:?}/$suite"
+	mkdir -p "$logs/$suite"
+	echo "== $suite"
+}
+
+# A suite without a case has proved nothing.
+end_suite() {
+	local cases=$(($(wc -l <"$results") - suite_before))
+	if [[ $cases -eq 0 ]]; then
+		report FAIL "nothing-to-run" "there is no case in suite $suite${ONLY:+ for ONLY=$ONLY}"
+	fi
+	echo "== $suite: $cases cases, $(since "$suite_start")"
+}
+
+# since START: the time from START to now, for people.
+since() {
+	awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN {
+		s = b - a
+		if (s < 60) printf "%.1f s", s; else printf "%d min %02d s", s / 60, s % 60
+	}'
+}
+
+# report ok|FAIL NAME REMARK: one finished case, seen and counted.
+report() {
+	printf '%-4s %s (%s)\n' "$1" "$suite/$2" "$3"
+	echo "$1 $suite/$2" >>"$results"
+}
+
+# start_case NAME LIMIT COMMAND...: run it beside others, up to $JOBS at once.
+start_case() {
+	# shellcheck disable=SC2254 # ONLY is a pattern
+	case $1 in ${ONLY}) ;; *) return 0 ;; esac
+	while [[ $running -ge $JOBS ]]; do
+		wait -n || true
+		running=$((running - 1))
+	done
+	run_case "$@" &
+	running=$((running + 1))
+}
+
+wait_cases() {
+	wait
+	running=0
+}
+
+run_case() {
+	local name=$1 limit=$2 start=$EPOCHREALTIME log status=0 checks
+	log=$logs/$suite/${name//\//-}.log
+	shift 2
+	timeout --kill-after=30 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+	if [[ $status -eq 0 ]]; then
+		checks=$(sed -nE 's/^([0-9]+ checks)\b.*/\1, /p' "$log" | tail -n 1)
+		report ok "$name" "$checks$(since "$start")"
+		return
+	fi
+	[[ $status -ne 124 ]] || echo "no end within its limit of $limit s" >>"$log"
+	# One write, so that the lines of cases that fail together stay together.
+	report FAIL "$name" "exit $status, $(since "$start"), whole output in $log
+$(tail -n 25 "$log" | sed 's/^/     | /')"
+}
+
+# build_step GOAL...: what a suite needs; a failure is a failed case of it.
+build_step() {
+	local log start=$EPOCHREALTIME
+	log=$logs/$suite/build.log
+	if mk "$@" >>"$log" 2>&1; then
+		echo "     built $* ($(since "$start"))"
+		return 0
+	fi
+	report FAIL build "make $*, whole output in $log
+$(tail -n 25 "$log" | sed 's/^/     | /')"
+	return 1
+}
+
+# header KEY FILE: the value of a line "# KEY: value" at the top of a script.
+header() {
+	sed -nE "/^[^#]/q; s/^# $1: *//p" "$2" | head -n 1
+}
+
+end_run() {
+	local passed failed
+	passed=$(grep -c '^ok ' "$results" || true)
+	failed=$(grep -c '^FAIL ' "$results" || true)
+	echo
+	if [[ $failed -gt 0 ]]; then
+		echo "Failed:"
+		sed -n 's/^FAIL /  /p' "$results"
+	fi
+	echo "Took $(since "$run_start"); logs are in $logs"
+	echo "$passed passed, $failed failed"
+	[[ $failed -eq 0 && $passed -gt 0 ]]
+}

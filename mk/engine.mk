@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The engine, the tools and the native test programs. One set of sources, several builds of it:
+# each SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
+
+##  SAN=asan|ubsan|tsan|cov|rec|fuzz  build the engine, tools and tests so, in build/<SAN>/
+##  STATIC=1                      link the tools statically
+##  DESTDIR= PREFIX=/usr/local    where `make install` puts the tools
+##  V=1                           show the commands
+
+B := build$(if $(SAN),/$(SAN))
+PREFIX ?= /usr/local
+
+ifeq ($(origin CC),default)
+CC := $(if $(filter fuzz,$(SAN)),clang,gcc)
+endif
+
+san-asan  := -fsanitize=address -fno-omit-frame-pointer
+san-ubsan := -fsanitize=undefined -fno-sanitize-recover=all
+san-tsan  := -fsanitize=thread
+san-cov   := --coverage -O0
+# Not a sanitizer but made the same way: every store of the engine is reported to a recorder.
+san-rec   := -DSG_RECORD
+san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+
+ifneq ($(SAN),)
+ifeq ($(origin san-$(SAN)),undefined)
+$(error SAN=$(SAN) is unknown: use one of asan, ubsan, tsan, cov, rec, fuzz)
+endif
+endif
+
+# CFLAGS and LDFLAGS may be given; these are always there.
+sg-cflags := -O2 -g -Wall -Wextra -Werror -std=gnu11 -pthread $(san-$(SAN)) $(CFLAGS)
+sg-incs   := -Ikernel/core -Ikernel/tools/lib
+sg-ldflags := -pthread $(san-$(SAN)) $(LDFLAGS)
+fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
+
+# --- sources and what they become; wildcards, so that a new file needs no edit here ---
+objs = $(patsubst kernel/%.c,$(B)/obj/%.o,$(1))
+core-src    := $(wildcard kernel/core/*.c)
+toollib-src := $(wildcard kernel/tools/lib/*.c)
+# Crash tests and the recorder they use are for an engine that reports its stores (SG_RECORD).
+testlib-src := $(wildcard kernel/tests/lib/*.c)
+test-src    := $(wildcard kernel/tests/native/*_test.c)
+ifeq ($(SAN),rec)
+test-src    := $(filter kernel/tests/native/crash%,$(test-src))
+else
+test-src    := $(filter-out kernel/tests/native/crash%,$(test-src))
+testlib-src := $(filter-out %/record.c,$(testlib-src))
+endif
+fuzz-src    := $(wildcard kernel/tests/fuzz/*_fuzz.c)
+fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c,$(wildcard kernel/tests/fuzz/*.c))
+
+lib-core := $(B)/core/libstargate.a
+lib-tool := $(B)/tools/lib.a
+lib-test := $(B)/tests/lib.a
+# The engine calls the os seam in the tools' library and is called by it: one link group.
+engine-libs = -Wl,--start-group $(lib-tool) $(lib-core) -Wl,--end-group
+
+tool-dir-mkfs.stargatefs := mkfs
+tool-dir-fsck.stargatefs := fsck
+tool-dir-stargatectl     := ctl
+tools := mkfs.stargatefs fsck.stargatefs stargatectl
+tool-bins := $(tools:%=$(B)/tools/%)
+
+test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
+replay-bins := $(if $(wildcard kernel/tests/fuzz/replay.c),$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
+fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
+
+# --- targets ---
+.PHONY: core tools test-programs fuzz-programs install deps-native
+core: $(lib-core) ## build the engine: build/core/libstargate.a
+tools: $(tool-bins) ## build mkfs.stargatefs, fsck.stargatefs, stargatectl in build/tools
+test-programs: $(test-bins) $(replay-bins)
+fuzz-programs: $(fuzz-bins)
+
+deps-native:
+	@mk/deps native
+
+# A target with nothing to work on says so instead of succeeding.
+need = $(if $(strip $(1)),,echo "$@: no $(2) to build it from" >&2; exit 1)
+
+# Each object and program is rebuilt when the flags it was made with change (STATIC=1, CC=...).
+stamp = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
+.PHONY: always
+$(B)/.cflags: always
+	$(call stamp,$(CC) $(sg-cflags) $(fuzz-cflags))
+$(B)/.ldflags: always
+	$(call stamp,$(CC) $(sg-ldflags) static=$(STATIC))
+# ... and each archive when a file joins or leaves it.
+$(B)/.members: always
+	$(call stamp,$(core-src) $(toollib-src) $(testlib-src) $(fuzzlib-src))
+
+$(B)/obj/%.o: kernel/%.c $(B)/.cflags | deps-native
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	$(Q)$(CC) $(sg-cflags) $(fuzz-cflags) $(sg-incs) -MMD -MP -c -o $@ $<
+$(B)/obj/tests/%.o: sg-incs += -Ikernel/tests/lib
+
+define archive
+	@mkdir -p $(@D); rm -f $@
+	@echo '  AR    $@'
+	$(Q)ar rcs $@ $(filter %.o,$^)
+endef
+$(lib-core): $(call objs,$(core-src)) $(B)/.members
+	@$(call need,$(core-src),kernel/core/*.c)
+	$(archive)
+$(lib-tool): $(call objs,$(toollib-src)) $(B)/.members
+	$(archive)
+$(lib-test): $(call objs,$(testlib-src)) $(B)/.members
+	$(archive)
+
+define link
+	@mkdir -p $(@D)
+	@echo '  LINK  $@'
+	$(Q)$(CC) $(sg-ldflags) $(1) -o $@ $(filter %.o,$^) $(filter $(lib-test),$^) $(engine-libs)
+endef
+
+define tool-rule
+tool-src-$(1) := $$(wildcard kernel/tools/$(tool-dir-$(1))/*.c)
+$(B)/tools/$(1): $$(call objs,$$(tool-src-$(1))) $(lib-tool) $(lib-core) $(B)/.ldflags
+	@$$(call need,$$(tool-src-$(1)),kernel/tools/$(tool-dir-$(1))/*.c)
+	$$(call link,$$(if $$(STATIC),-static))
+endef
+$(foreach t,$(tools),$(eval $(call tool-rule,$(t))))
+
+$(test-bins): $(B)/tests/%: $(B)/obj/tests/native/%.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link)
+$(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \
+		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link)
+
+# The fuzzers are clang's, whatever the rest is built with; this is why they have SAN=fuzz.
+ifeq ($(SAN),fuzz)
+$(fuzz-bins): build/fuzz/bin/%: $(B)/obj/tests/fuzz/%.o $(call objs,$(fuzzlib-src)) \
+		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link,-fsanitize=fuzzer)
+else
+$(fuzz-bins): build/fuzz/bin/%: always
+	@$(MAKE) SAN=fuzz $@
+endif
+
+man-pages   := $(wildcard kernel/tools/man/*.[1-8])
+completions := $(wildcard kernel/tools/completion/*)
+install: tools ## install tools, man pages and completion (DESTDIR=, PREFIX=)
+	install -d $(DESTDIR)$(PREFIX)/sbin
+	install -m 755 $(tool-bins) $(DESTDIR)$(PREFIX)/sbin
+	$(foreach m,$(man-pages),install -D -m 644 $(m) \
+		$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m));)
+	$(foreach c,$(completions),install -D -m 644 $(c) \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(notdir $(c));)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
