@@ -27,6 +27,7 @@ include mk/run.mk
 .PHONY: help
 help: ## show this list
 	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | \
+		expand -t 14 | sed 's/^/  /'
 	@printf '\nVariables:\n'
 	@sed -n 's/^##//p' $(MAKEFILE_LIST)

@@ -27,7 +27,7 @@ begin_suite() {
 end_suite() {
 	local cases=$(($(wc -l <"$results") - suite_before))
 	if [[ $cases -eq 0 ]]; then
-		report FAIL "nothing-to-run" "there is no case in suite $suite${ONLY:+ for ONLY=$ONLY}"
+		report FAIL nothing-to-run "suite $suite has no case named like '$ONLY'"
 	fi
 	echo "== $suite: $cases cases, $(since "$suite_start")"
 }
@@ -40,9 +40,12 @@ since() {
 	}'
 }
 
-# report ok|FAIL NAME REMARK: one finished case, seen and counted.
+# report ok|FAIL NAME REMARK [LOG]: one finished case, seen and counted; the end of its log under
+# it, in one write, so that cases which fail together do not mix their lines.
 report() {
-	printf '%-4s %s (%s)\n' "$1" "$suite/$2" "$3"
+	local tail=
+	[[ $# -lt 4 ]] || tail=$'\n'$(tail -n 25 "$4" | sed 's/^/     | /')
+	printf '%-4s %s (%s)%s\n' "$1" "$suite/$2" "$3" "$tail"
 	echo "$1 $suite/$2" >>"$results"
 }
 
@@ -74,9 +77,7 @@ run_case() {
 		return
 	fi
 	[[ $status -ne 124 ]] || echo "no end within its limit of $limit s" >>"$log"
-	# One write, so that the lines of cases that fail together stay together.
-	report FAIL "$name" "exit $status, $(since "$start"), whole output in $log
-$(tail -n 25 "$log" | sed 's/^/     | /')"
+	report FAIL "$name" "exit $status, $(since "$start"), whole output in $log" "$log"
 }
 
 # build_step GOAL...: what a suite needs; a failure is a failed case of it.
@@ -87,8 +88,7 @@ build_step() {
 		echo "     built $* ($(since "$start"))"
 		return 0
 	fi
-	report FAIL build "make $*, whole output in $log
-$(tail -n 25 "$log" | sed 's/^/     | /')"
+	report FAIL build "make $*, whole output in $log" "$log"
 	return 1
 }
 

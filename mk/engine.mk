@@ -64,7 +64,7 @@ tools := mkfs.stargatefs fsck.stargatefs stargatectl
 tool-bins := $(tools:%=$(B)/tools/%)
 
 test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
-replay-bins := $(if $(wildcard kernel/tests/fuzz/replay.c),$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
+replay-bins := $(if $(filter rec,$(SAN)),,$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
 fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
 
 # --- targets ---
@@ -124,7 +124,8 @@ $(B)/tools/$(1): $$(call objs,$$(tool-src-$(1))) $(lib-tool) $(lib-core) $(B)/.l
 endef
 $(foreach t,$(tools),$(eval $(call tool-rule,$(t))))
 
-$(test-bins): $(B)/tests/%: $(B)/obj/tests/native/%.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+$(test-bins): $(B)/tests/%: $(B)/obj/tests/native/%.o \
+		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \
 		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
@@ -137,7 +138,7 @@ $(fuzz-bins): build/fuzz/bin/%: $(B)/obj/tests/fuzz/%.o $(call objs,$(fuzzlib-sr
 	$(call link,-fsanitize=fuzzer)
 else
 $(fuzz-bins): build/fuzz/bin/%: always
-	@$(MAKE) SAN=fuzz $@
+	@$(MAKE) --no-print-directory SAN=fuzz $@
 endif
 
 man-pages   := $(wildcard kernel/tools/man/*.[1-8])

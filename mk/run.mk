@@ -14,7 +14,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick clean distclean
 
 demo: ## see a VM work on files in the shared range
-	@mk/deps native vm
+	@mk/deps native
 	@$(call script,e2e/demo)
 
 test: ## prove every claim: lint, native, sanitizers, modules, VMs
