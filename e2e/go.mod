@@ -1,0 +1,3 @@
+module stargate/e2e
+
+go 1.19
