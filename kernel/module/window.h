@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Windows: kernel addresses into which a file table is spliced (D5, P1 3.4), so that
- * "window + file offset" is located by the MMU. window.c says how they are made.
+ * "window + file offset" is located by the MMU. window.c says how they are made, window_copy.c
+ * copies through them, shadow.c builds private tables for them.
  *
  * Who may use what:
  *   map=walk    nothing of this
@@ -78,7 +79,7 @@ void sg_windows_flush(struct sg_windows *ws);
  * @hooks: tables hooked so far
  * @flushes: flushes of all CPUs so far
  * @refused: sg_window_get() calls that returned NULL
- * @faults: copies that ended early because an entry was missing
+ * @shorts: copies that ended early: an entry was missing, or the user's buffer faulted
  */
 struct sg_windows_stats {
 	unsigned int slots[SG_WINDOW_HEIGHTS];
@@ -86,7 +87,7 @@ struct sg_windows_stats {
 	u64 hooks;
 	u64 flushes;
 	u64 refused;
-	u64 faults;
+	u64 shorts;
 };
 
 void sg_windows_stats(struct sg_windows *ws, struct sg_windows_stats *st);
@@ -148,7 +149,7 @@ size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct i
 
 /**
  * sg_window_copy_from_iter() - write through a window, in place, and start write-back
- * @w: a window hooked with SG_PTE_WRITE
+ * @w: a window hooked with SG_PTE_WRITE; nothing is copied otherwise
  * @pos: offset in the file
  * @len: bytes; the part beyond the window's end is not copied
  * @from: where from; advanced by what was copied

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shadows (D5): private page tables, filled with checked leaves. The MMU locates the data as with a
+ * splice, but what it follows lies in our own memory, where no peer can write.
+ *
+ * Entries go from empty to present, and back; never from one value to another. So a filler never
+ * owes a flush, only sg_shadow_clear() does.
+ */
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <asm/cpufeature.h>
+
+#include "window_priv.h"
+
+/**
+ * struct sg_shadow - a private table and its window
+ * @ws: the pool
+ * @window: shows @root
+ * @root: table of level @window->height
+ * @walk: finds checked runs
+ * @ctx: for @walk
+ */
+struct sg_shadow {
+	struct sg_windows *ws;
+	struct sg_window *window;
+	u64 *root;
+	sg_shadow_walk_t walk;
+	void *ctx;
+};
+
+/* File pages that one entry of a table of @level maps. */
+static u64 entry_pages(unsigned int level)
+{
+	return 1ULL << (9 * (level - 1));
+}
+
+static u64 *entry_at(u64 *table, unsigned int level, u64 page)
+{
+	return &table[(page >> (9 * (level - 1))) % SG_TABLE_ENTRIES];
+}
+
+static u64 *entry_table(u64 e)
+{
+	return phys_to_virt(e & SG_PTE_ADDR);
+}
+
+static bool is_table(u64 e, unsigned int level)
+{
+	return e && level > 1 && !(e & SG_PTE_HUGE);
+}
+
+static bool leaf_fits(unsigned int level, phys_addr_t phys, u64 pages)
+{
+	return pages == entry_pages(level) && IS_ALIGNED(phys, pages << PAGE_SHIFT) &&
+	       (level < 3 || boot_cpu_has(X86_FEATURE_GBPAGES));
+}
+
+/* Maps [page, page + pages) to @phys in @table and below, where nothing is mapped yet. */
+static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys, u64 pages)
+{
+	u64 n;
+
+	for (; pages; page += n, phys += n << PAGE_SHIFT, pages -= n) {
+		u64 *e = entry_at(table, level, page);
+		int err;
+
+		n = min(pages, entry_pages(level) - page % entry_pages(level));
+		if (!*e && leaf_fits(level, phys, n)) {
+			WRITE_ONCE(*e, phys | (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF));
+			continue;
+		}
+		if (!*e) {
+			void *child = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+
+			if (!child)
+				return -ENOMEM;
+			smp_wmb();	/* the child is empty before it is there */
+			WRITE_ONCE(*e, virt_to_phys(child) | SG_PTE_TABLE);
+		}
+		if (!is_table(*e, level))
+			continue;
+		err = table_map(entry_table(*e), level - 1, page, phys, n);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void table_free(u64 *table, unsigned int level)
+{
+	unsigned int i;
+
+	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES; i++)
+		if (is_table(table[i], level))
+			table_free(entry_table(table[i]), level - 1);
+	free_page((unsigned long)table);
+}
+
+/*
+ * Empties the entries of [page, page + pages). A table that lies in it as a whole is cut off and put
+ * on @dead, as it is: until the flush a CPU may still follow it.
+ */
+static void table_clear(u64 *table, unsigned int level, u64 page, u64 pages, struct list_head *dead)
+{
+	u64 n;
+
+	for (; pages; page += n, pages -= n) {
+		u64 *e = entry_at(table, level, page);
+		u64 old = *e;
+
+		n = min(pages, entry_pages(level) - page % entry_pages(level));
+		if (is_table(old, level) && n < entry_pages(level)) {
+			table_clear(entry_table(old), level - 1, page, n, dead);
+			continue;
+		}
+		WRITE_ONCE(*e, 0);
+		if (is_table(old, level)) {
+			struct page *child = virt_to_page(entry_table(old));
+
+			set_page_private(child, level - 1);
+			list_add(&child->lru, dead);
+		}
+	}
+}
+
+static u64 shadow_pages(const struct sg_shadow *sh)
+{
+	return SG_WINDOW_SIZE(sh->window->height) >> PAGE_SHIFT;
+}
+
+struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_shadow_walk_t walk,
+				 void *ctx)
+{
+	struct sg_shadow *sh = kzalloc(sizeof(*sh), GFP_KERNEL);
+
+	if (!sh)
+		return NULL;
+	sh->ws = ws;
+	sh->walk = walk;
+	sh->ctx = ctx;
+	sh->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!sh->root)
+		goto err_free;
+	sh->window = sg_window_get(ws, height);
+	if (!sh->window)
+		goto err_root;
+	if (sg_window_hook_private(sh->window, sh->root))
+		goto err_window;
+	return sh;
+
+err_window:
+	sg_window_put(sh->window);
+err_root:
+	free_page((unsigned long)sh->root);
+err_free:
+	kfree(sh);
+	return NULL;
+}
+
+int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages)
+{
+	u64 size = shadow_pages(sh);
+	u64 left = first < size ? min(pages, size - first) : 0;
+
+	while (left) {
+		struct sg_shadow_run run = { };
+		int err = sh->walk(sh->ctx, first, left, &run);
+		u64 n;
+
+		if (err)
+			return err;
+		n = min(run.pages, left);
+		if (!n)
+			return -EUCLEAN;
+		if (run.phys) {
+			if (!PAGE_ALIGNED(run.phys) ||
+			    !sg_windows_hold(sh->ws, run.phys, n << PAGE_SHIFT))
+				return -EUCLEAN;
+			err = table_map(sh->root, sh->window->height, first, run.phys, n);
+			if (err)
+				return err;
+		}
+		first += n;
+		left -= n;
+		cond_resched();
+	}
+	return 0;
+}
+
+void sg_shadow_clear(struct sg_shadow *sh, u64 first, u64 pages)
+{
+	u64 size = shadow_pages(sh);
+	struct page *child, *next;
+	LIST_HEAD(dead);
+
+	if (first >= size)
+		return;
+	table_clear(sh->root, sh->window->height, first, min(pages, size - first), &dead);
+	sg_windows_flush(sh->ws);
+	list_for_each_entry_safe(child, next, &dead, lru) {
+		unsigned int level = page_private(child);
+
+		list_del(&child->lru);
+		set_page_private(child, 0);
+		table_free(page_address(child), level);
+	}
+}
+
+struct sg_window *sg_shadow_window(const struct sg_shadow *sh)
+{
+	return sh->window;
+}
+
+void sg_shadow_close(struct sg_shadow *sh)
+{
+	unsigned int level;
+
+	if (!sh)
+		return;
+	level = sh->window->height;
+	sg_window_put(sh->window);
+	sg_windows_flush(sh->ws);
+	table_free(sh->root, level);
+	kfree(sh);
+}

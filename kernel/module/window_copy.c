@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Copies through windows that survive a missing entry.
+ *
+ * A peer may clear an entry at any time, and a plain memcpy over it would take the kernel down. The
+ * kernel's copies from and to user space recover from a fault on either side, so user iterators
+ * use these directly. (_copy_to_iter() and not copy_to_iter(): the latter looks our addresses
+ * up in the list of vmalloc areas, in every call, to see what we know.) All other iterators go
+ * through a page of our own: theirs is a plain memcpy.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+#include <asm/asm.h>
+#include <asm/cpufeature.h>
+
+#include "window_priv.h"
+
+/* The part of [pos, pos + len) that the window can show. */
+static size_t window_clip(const struct sg_window *w, u64 pos, size_t len)
+{
+	u64 size = SG_WINDOW_SIZE(w->height);
+
+	return pos >= size ? 0 : min_t(u64, len, size - pos);
+}
+
+/* Bytes up to the end of the page, so that one piece has one translation. */
+static size_t page_piece(const void *addr, size_t len)
+{
+	return min_t(size_t, len, PAGE_SIZE - offset_in_page(addr));
+}
+
+/* False: nothing can be said about what has been stored. @len is within a page. */
+static bool put_nofault(void *dst, const void *src, size_t len)
+{
+	size_t i = 0;
+
+	pagefault_disable();
+	if (IS_ALIGNED((unsigned long)dst, sizeof(u64)))
+		for (; i + sizeof(u64) <= len; i += sizeof(u64))
+			__put_kernel_nofault(dst + i, src + i, u64, fault);
+	for (; i < len; i++)
+		__put_kernel_nofault(dst + i, src + i, u8, fault);
+	pagefault_enable();
+	return true;
+fault:
+	pagefault_enable();
+	return false;
+}
+
+static size_t bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
+{
+	void *page = (void *)__get_free_page(GFP_NOFS);
+	size_t done = 0;
+
+	while (page && done < len) {
+		size_t n = page_piece(src + done, len - done);
+		size_t copied;
+
+		if (copy_from_kernel_nofault(page, src + done, n))
+			break;
+		copied = _copy_to_iter(page, n, to);
+		done += copied;
+		if (copied < n)
+			break;
+	}
+	free_page((unsigned long)page);
+	return done;
+}
+
+static size_t bounce_from_iter(void *dst, size_t len, struct iov_iter *from)
+{
+	void *page = (void *)__get_free_page(GFP_NOFS);
+	size_t done = 0;
+
+	while (page && done < len) {
+		size_t n = page_piece(dst + done, len - done);
+		size_t copied = _copy_from_iter(page, n, from);
+
+		if (!put_nofault(dst + done, page, copied)) {
+			iov_iter_revert(from, copied);
+			break;
+		}
+		done += copied;
+		if (copied < n)
+			break;
+	}
+	free_page((unsigned long)page);
+	return done;
+}
+
+static size_t copy_out(const void *src, size_t len, struct iov_iter *to)
+{
+	return user_backed_iter(to) ? _copy_to_iter(src, len, to) : bounce_to_iter(src, len, to);
+}
+
+static size_t copy_in(void *dst, size_t len, struct iov_iter *from)
+{
+	return user_backed_iter(from) ? _copy_from_iter(dst, len, from) :
+					bounce_from_iter(dst, len, from);
+}
+
+size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *to)
+{
+	size_t want = window_clip(w, pos, min(len, iov_iter_count(to)));
+	size_t done = copy_out(w->addr + pos, want, to);
+
+	if (done < want && sg_window_refresh(w))
+		done += copy_out(w->addr + pos + done, want - done, to);
+	if (done < want)
+		atomic64_inc(&w->ws->shorts);
+	return done;
+}
+
+size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *from)
+{
+	size_t want = window_clip(w, pos, min(len, iov_iter_count(from)));
+	size_t done;
+
+	/*
+	 * Not left to the MMU: on a write to a read-only entry the kernel's fault handler looks for
+	 * the entry by itself, and expects every table in its own linear mapping.
+	 */
+	if (!w->write)
+		return 0;
+	done = copy_in(w->addr + pos, want, from);
+	if (done < want && sg_window_refresh(w))
+		done += copy_in(w->addr + pos + done, want - done, from);
+	if (done < want)
+		atomic64_inc(&w->ws->shorts);
+	sg_window_wb(w, pos, done);
+	return done;
+}
+
+/* Writes one line back; false when no entry maps it. */
+#define WB_LINE(insn, line)								\
+({											\
+	__label__ gone, out;								\
+	bool mapped_ = true;								\
+											\
+	asm goto("1: " insn " %0\n" _ASM_EXTABLE(1b, %l[gone])				\
+		 : : "m" (*(const char *)(line)) : "memory" : gone);			\
+	goto out;									\
+gone:											\
+	mapped_ = false;								\
+out:											\
+	mapped_;									\
+})
+
+void sg_window_wb(struct sg_window *w, u64 pos, size_t len)
+{
+	const unsigned int size = boot_cpu_data.x86_clflush_size;
+	const char *end = w->addr + pos + window_clip(w, pos, len);
+	const char *line = PTR_ALIGN_DOWN((const char *)w->addr + pos, size);
+
+	while (line < end) {
+		bool mapped;
+
+		if (cpu_feature_enabled(X86_FEATURE_CLWB))
+			mapped = WB_LINE("clwb", line);
+		else if (cpu_feature_enabled(X86_FEATURE_CLFLUSHOPT))
+			mapped = WB_LINE("clflushopt", line);
+		else
+			mapped = WB_LINE("clflush", line);
+		line = mapped ? line + size : PTR_ALIGN(line + 1, PAGE_SIZE);
+	}
+}

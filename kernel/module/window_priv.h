@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What window.c, window_copy.c and shadow.c know of each other. */
+#ifndef SG_WINDOW_PRIV_H
+#define SG_WINDOW_PRIV_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+
+#include "format.h"
+#include "window.h"
+
+/**
+ * struct sg_windows - the windows of one volume
+ * @base: physical address of the volume
+ * @size: its size
+ * @linear: linear mapping of the volume
+ * @max: bound on @slots of 2 MiB and 1 GiB
+ * @grow: held while slots are being made
+ * @arenas: where the slots come from, under @grow
+ * @lock: guards everything below
+ * @clean: empty slots by height - 1, ready to be hooked
+ * @stale: empty slots that some CPU may still remember the last table of
+ * @mirrors: hooked windows whose entries are copies (see window_mirror())
+ * @slots: windows made, by height - 1
+ * @used: windows handed out, by height - 1
+ * @hooks: counter
+ * @flushes: counter
+ * @refused: counter
+ * @shorts: counter
+ * @no_flush: tests only: leave all flushes out, to see that the tests see it
+ */
+struct sg_windows {
+	phys_addr_t base;
+	u64 size;
+	void *linear;
+	unsigned int max;
+
+	struct mutex grow;
+	struct list_head arenas;
+
+	spinlock_t lock;
+	struct list_head clean[SG_WINDOW_HEIGHTS];
+	struct list_head stale;
+	struct list_head mirrors;
+	unsigned int slots[SG_WINDOW_HEIGHTS];
+	unsigned int used[SG_WINDOW_HEIGHTS];
+
+	atomic64_t hooks;
+	atomic64_t flushes;
+	atomic64_t refused;
+	atomic64_t shorts;
+#ifdef SG_WINDOW_TEST
+	bool no_flush;
+#endif
+};
+
+/**
+ * struct sg_window - a slot: addresses that are ours, and the entries that map them
+ * @list: in sg_windows.clean or .stale; when handed out and mirrored, in .mirrors
+ * @ws: the pool
+ * @addr: first address
+ * @entry: @entries consecutive words of the kernel's page table
+ * @saved: what the kernel had put there, to be put back before the addresses are
+ * @entries: 1, or 512 where a window of 512 GiB has no entry of its own
+ * @height: SG_WINDOW_2M, ...
+ * @mirror: the level 3 table that a mirrored window shows
+ * @bounded: entries of @mirror are only taken when they stay inside the volume
+ * @write: whether the window is writable
+ * @hooked: whether it shows a table
+ * @stale: not hooked, and not yet flushed since it was
+ */
+struct sg_window {
+	struct list_head list;
+	struct sg_windows *ws;
+	void *addr;
+	u64 *entry;
+	u64 *saved;
+	unsigned int entries;
+	unsigned int height;
+	const u64 *mirror;
+	bool bounded;
+	bool write;
+	bool hooked;
+	bool stale;
+};
+
+/* Is [phys, phys + len) inside the volume? */
+static inline bool sg_windows_hold(const struct sg_windows *ws, phys_addr_t phys, u64 len)
+{
+	return phys >= ws->base && len <= ws->size && phys - ws->base <= ws->size - len;
+}
+
+/* Hooks a private table of ours (of level w->height), which is not inside the volume. */
+int sg_window_hook_private(struct sg_window *w, u64 *table);
+/* Takes over entries that a mirrored window's table has got since; false: nothing to take over. */
+bool sg_window_refresh(struct sg_window *w);
+
+#endif
