@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The native part on a fresh Debian: tools in the last stage, the proof in the one before.
-#   docker build --target test .     builds and tests
-#   docker build -t stargate-tools . the tools alone, static
-# Packages come from versions.env through mk/deps, like everywhere else.
-ARG DEBIAN_SUITE=bookworm
+# The native part on a fresh Debian: the tools, static, in the last stage, the proof in the one
+# before. `make image` builds both. The suite and the packages come from versions.env, like
+# everywhere else: the former as an argument, the latter through mk/deps.
+ARG DEBIAN_SUITE
 FROM debian:${DEBIAN_SUITE} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make && \
     rm -rf /var/lib/apt/lists/*

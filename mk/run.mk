@@ -11,7 +11,7 @@
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan test-vm test-mutants
-.PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick clean distclean
+.PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
 
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
@@ -54,6 +54,10 @@ sparse: ## sparse over engine, tools and module
 
 bench-quick: ## instruction counts beside tmpfs and ext4-dax
 	@$(call script,e2e/bench/quick)
+
+image: ## the native part in Docker: tested, then its tools alone as an image
+	docker build --build-arg DEBIAN_SUITE=$(NATIVE_SUITE) --target test .
+	docker build --build-arg DEBIAN_SUITE=$(NATIVE_SUITE) -t stargate-tools .
 
 clean: ## remove what was built here
 	rm -rf build
