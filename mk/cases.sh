@@ -9,6 +9,7 @@ results=$logs/results # one line per finished case: ok|FAIL suite/name
 running=0
 
 begin_run() {
+	trap stop_cases INT TERM
 	mkdir -p "$logs"
 	: >"$results"
 	run_start=$EPOCHREALTIME
@@ -61,6 +62,17 @@ start_case() {
 	running=$((running + 1))
 }
 
+# Whoever stops the run stops what it has started.
+stop_cases() {
+	local case
+	for case in $(jobs -p); do
+		kill "$case" 2>/dev/null || true
+	done
+	wait
+	echo "stopped" >&2
+	exit 130
+}
+
 wait_cases() {
 	wait
 	running=0
@@ -70,7 +82,10 @@ run_case() {
 	local name=$1 limit=$2 start=$EPOCHREALTIME log status=0 checks
 	log=$logs/$suite/${name//\//-}.log
 	shift 2
-	timeout --kill-after=30 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+	# timeout passes a signal on to the whole process group of the command.
+	timeout --kill-after=30 "$limit" "$@" >"$log" 2>&1 </dev/null &
+	trap 'kill "$!"' INT TERM
+	wait "$!" || status=$?
 	if [[ $status -eq 0 ]]; then
 		checks=$(sed -nE 's/^([0-9]+ checks)\b.*/\1, /p' "$log" | tail -n 1)
 		report ok "$name" "$checks$(since "$start")"
