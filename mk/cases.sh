@@ -107,6 +107,11 @@ build_step() {
 	return 1
 }
 
+# packages GROUP...: see to them before cases that run at once would all try.
+packages() {
+	mk/deps "$@" || { report FAIL packages "mk/deps $*"; return 1; }
+}
+
 # header KEY FILE: the value of a line "# KEY: value" at the top of a script.
 header() {
 	sed -nE "/^[^#]/q; s/^# $1: *//p" "$2" | head -n 1

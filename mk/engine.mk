@@ -75,7 +75,7 @@ test-programs: $(test-bins) $(replay-bins)
 fuzz-programs: $(fuzz-bins)
 
 deps-native:
-	@mk/deps native
+	@mk/deps native $(filter fuzz,$(SAN))
 
 # A target with nothing to work on says so instead of succeeding.
 need = $(if $(strip $(1)),,echo "$@: no $(2) to build it from" >&2; exit 1)
