@@ -35,6 +35,7 @@ struct sg_counters {		/* statistics; not exact across CPUs on purpose */
 };
 
 struct sg_ledger;		/* the slot's debts, mirrored in the system's own memory */
+struct sg_tx;
 
 /**
  * struct sg_vol - a volume that this system uses. In the system's own memory.
@@ -59,7 +60,10 @@ struct sg_vol {
 	 */
 	void (*quiesce)(struct sg_vol *vol);
 	struct sg_ledger *ledger;
+	struct sg_tx *tx;	/* one per transaction area */
 	struct sg_counters stat;
+	u64 damage_seen[16];	/* offsets reported already */
+	unsigned int damage_next;
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
 	char why[200];		/* reason of the last refusal by sg_open(), sg_join(), sg_format() */
 };
@@ -240,7 +244,6 @@ u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref);
  * @off: where the bytes go (volume offset). @len: how many may be stored there.
  * @fresh: pages that nobody can see yet; they become the file's at sg_write_end().
  */
-struct sg_tx;
 struct sg_write {
 	u64 pos, off, len;
 	bool fresh;

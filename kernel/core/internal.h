@@ -28,6 +28,15 @@ static inline u64 sg_area_off(const struct sg_vol *vol, unsigned int slot, unsig
 	return vol->sb.journal_off + ((u64)slot * vol->sb.areas + area) * sizeof(struct sg_area);
 }
 
+/* Lies in the record part (head, crc, lock, words) of some transaction area. */
+static inline bool sg_area_record(const struct sg_vol *vol, u64 off)
+{
+	u64 in = (off - vol->sb.journal_off) & (SG_PAGE - 1);
+
+	return off >= vol->sb.journal_off && off < vol->sb.ledger_off &&
+	       (in < offsetof(struct sg_area, free_pages) || in >= offsetof(struct sg_area, word));
+}
+
 static inline u64 sg_ledger_off(const struct sg_vol *vol, unsigned int slot)
 {
 	return vol->sb.ledger_off + slot * SG_PAGE;
@@ -126,16 +135,25 @@ struct sg_tx {
 	unsigned int nlocks, ninodes, nowed;
 	u64 lock[SG_TX_LOCKS];
 	u64 inode[SG_TX_INODES];
-	struct { u32 index; u64 word; } owed[SG_AREA_WORDS / 2];
+	u32 owed[SG_AREA_WORDS / 2];
+	unsigned int npaid;
+	u32 paid[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
 	bool holds_chunk;
 };
 
-/* Allocates the object and takes an area; waits when all are busy. NULL: no memory. */
+/*
+ * Takes an area; waits when all are busy. Never NULL: when the volume may not be changed, tx->err
+ * says so at once. Pays debts first when the ledger is tight.
+ */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for those who pay */
 /* The word as this transaction sees it, and its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
-/* Words that may still be set, keeping a reserve for counters and sequence numbers. */
+/*
+ * Words that may still be set, keeping a reserve for counters and sequence numbers; no more than
+ * twice the debts that the ledger can still take, so that one loop bound serves cutters.
+ */
 unsigned int sg_tx_room(const struct sg_tx *tx);
 /* This inode changes: readers notice (seq). Its lock is held, or nobody can see it yet. */
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
@@ -179,8 +197,13 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off,
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 /* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
-/* Gives pages back to the bitmap. For debts being paid, and for undoing within one tx. */
-void sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
+/*
+ * Gives pages of one chunk back to the bitmap. For debts being paid, and for pages taken by the same
+ * transaction. False: nothing done, because another transaction holds the chunk: commit what
+ * there is and come again (tx->err untouched); or damage (tx->err set).
+ */
+bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
+void sg_space_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then unlock */
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);
 void sg_space_rebuild_hints(struct sg_vol *vol);
@@ -190,16 +213,21 @@ u64 sg_largest_free(const struct sg_vol *vol);	/* pages, contiguous, in whole ch
 
 int sg_ledger_open(struct sg_vol *vol);	/* our slot's; pays nothing yet */
 void sg_ledger_close(struct sg_vol *vol);
+/* For commit and abort: what a transaction did to the ledger becomes so, or never was. */
+void sg_ledger_commit(struct sg_tx *tx);
+void sg_ledger_abort(struct sg_tx *tx);
+unsigned int sg_ledger_room(const struct sg_vol *vol);	/* debts that can still be taken on */
 /* Records a debt in the transaction; sets tx->err = -ENOSPC when the ledger cannot hold it. */
 void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
-static inline void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages) /* 1..1024 pages */
-{
-	sg_owe(tx, SG_DEBT_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(pages - 1));
-}
-/* The debt of an inode (no links, or CUTTING), and its end. The second is for its payer. */
+void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that it touches */
+/*
+ * The debt of an inode: no links, or SG_FL_CUTTING. Owing twice is once. The second ends it,
+ * unless the inode, as the transaction sees it, still has one of the two reasons.
+ */
 void sg_owe_inode(struct sg_tx *tx, u64 ino);
-void sg_disown_inode(struct sg_tx *tx, u64 ino);
+void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* pay before owing more */
+int sg_ledger_grow(struct sg_vol *vol);
 /* Pays the debts of a dead slot (all kinds, inodes included), into our own books. */
 int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
 
@@ -249,6 +277,11 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 /* Finishes what the ledger says of an inode: evicts, or cuts behind size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
+int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);	/* file.c */
+static inline struct sg_iref sg_sys_ref(unsigned int which)
+{
+	return (struct sg_iref){ 0, SG_HOT(sys) + which * sizeof(struct sg_inode) };
+}
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
 static inline u32 sg_mode(u64 word) { return (u32)word; }
 static inline u32 sg_nlink(u64 word) { return (u32)(word >> 32); }

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Transactions (D8): redo journal in words.
+ *
+ * Commit is four steps, each durable before the next begins:
+ *   1. the words, then head and crc, in the area; fresh pages were written back before
+ *   2. the words in their places; inodes that change have an odd seq meanwhile
+ *   3. head = 0
+ *   4. locks are given back
+ * A crash before the end of 1 leaves nothing (crc), later ones are finished by replay, which may
+ * itself be repeated. head is cleared durably before the locks are free: so no replay can undo what
+ * a later transaction stored.
+ */
+#include "internal.h"
+
+#define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
+
+static u64 seen_bit(u64 off)
+{
+	return 1ULL << ((off >> 3 ^ off >> 9 ^ off >> 15) & 63);
+}
+
+static u64 area_field(const struct sg_tx *tx, u64 field)
+{
+	return tx->area + field;
+}
+
+static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off)
+{
+	struct sg_tx *tx = &vol->tx[i];
+
+	tx->vol = vol;
+	tx->area = off;
+	tx->a = sg_at(vol, off);
+	tx->err = sg_may_write(vol);
+	tx->n = 0;
+	tx->seen = 0;
+	tx->free_pages = 0;
+	tx->used_inodes = 0;
+	tx->nlocks = 0;
+	tx->ninodes = 0;
+	tx->nowed = 0;
+	tx->npaid = 0;
+	tx->holds_chunk = false;
+	SG_ASSERT(!sg_load64(&tx->a->head));
+	return tx;
+}
+
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+{
+	unsigned int first = sg_cpu() % vol->sb.areas, i;
+	u64 off;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		unsigned int k = (first + i) % vol->sb.areas;
+
+		off = sg_area_off(vol, (unsigned int)vol->slot, k);
+		if (sg_trylock(vol, off + offsetof(struct sg_area, lock)))
+			return area_taken(vol, k, off);
+	}
+	off = sg_area_off(vol, (unsigned int)vol->slot, first);
+	sg_lock(vol, off + offsetof(struct sg_area, lock));
+	return area_taken(vol, first, off);
+}
+
+struct sg_tx *sg_tx_begin(struct sg_vol *vol)
+{
+	if (sg_ledger_is_tight(vol))
+		sg_reclaim(vol, 64);
+	if (sg_ledger_room(vol) < SG_AREA_WORDS / 2)
+		sg_ledger_grow(vol);
+	return sg_tx_begin_payer(vol);
+}
+
+/* Index of the last word set for @off, or -1. */
+static int find(const struct sg_tx *tx, u64 off)
+{
+	int i;
+
+	if (tx->seen & seen_bit(off))
+		for (i = (int)tx->n - 1; i >= 0; i--)
+			if (sg_load64(&tx->a->word[i].off) == off)
+				return i;
+	return -1;
+}
+
+u64 sg_tx_get(struct sg_tx *tx, u64 off)
+{
+	int i = find(tx, off);
+
+	return i >= 0 ? sg_load64(&tx->a->word[i].val) : sg_get(tx->vol, off);
+}
+
+/* Words live between the superblock and its backup. */
+static bool word_allowed(const struct sg_vol *vol, u64 off)
+{
+	return !(off & 7) && off >= SG_PAGE && off < vol->size - SG_PAGE;
+}
+
+static void put(struct sg_tx *tx, u64 off, u64 val)
+{
+	int i = find(tx, off);
+
+	if (i < 0) {
+		if (tx->n == SG_AREA_WORDS || !word_allowed(tx->vol, off)) {
+			SG_ASSERT(tx->n < SG_AREA_WORDS);
+			sg_tx_fail(tx, -EUCLEAN);
+			return;
+		}
+		i = (int)tx->n++;
+		sg_store64(&tx->a->word[i].off, off);
+		tx->seen |= seen_bit(off);
+	}
+	sg_store64(&tx->a->word[i].val, val);
+}
+
+void sg_tx_set(struct sg_tx *tx, u64 off, u64 val)
+{
+	if (!tx->err)
+		put(tx, off, val);
+}
+
+unsigned int sg_tx_room(const struct sg_tx *tx)
+{
+	unsigned int used = tx->n + RESERVE;
+	unsigned int words = used < SG_AREA_WORDS ? SG_AREA_WORDS - used : 0;
+	unsigned int debts = SG_MIN(sg_ledger_room(tx->vol),
+				    (unsigned int)SG_ARRAY_SIZE(tx->owed) - tx->nowed);
+
+	return SG_MIN(words, 2 * debts);
+}
+
+void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	unsigned int i;
+
+	for (i = 0; i < tx->ninodes; i++)
+		if (tx->inode[i] == ref->off)
+			return;
+	SG_ASSERT(tx->ninodes < SG_TX_INODES);
+	if (tx->ninodes == SG_TX_INODES)
+		sg_tx_fail(tx, -EUCLEAN);
+	else
+		tx->inode[tx->ninodes++] = ref->off;
+}
+
+void sg_tx_keep_lock(struct sg_tx *tx, u64 off)
+{
+	SG_ASSERT(tx->nlocks < SG_TX_LOCKS);
+	tx->lock[tx->nlocks++] = off;
+}
+
+static void release(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	u64 chunks = vol->sb.chunk_off, end = sg_chunk_off(vol, vol->sb.chunks);
+
+	while (tx->nlocks) {
+		u64 off = tx->lock[--tx->nlocks];
+
+		if (off >= chunks && off < end)
+			sg_space_release(tx, off);
+		else
+			sg_unlock(vol, off);
+	}
+	sg_unlock(vol, area_field(tx, offsetof(struct sg_area, lock)));
+}
+
+void sg_tx_abort(struct sg_tx *tx)
+{
+	tx->vol->stat.aborts++;
+	sg_ledger_abort(tx);
+	release(tx);
+}
+
+static u64 seq_off(u64 inode)
+{
+	return inode + offsetof(struct sg_inode, seq);
+}
+
+/* What commit itself has to say: counters of the area, change counters of the inodes. */
+static void add_own_words(struct sg_tx *tx)
+{
+	unsigned int i;
+	u64 off;
+
+	if (tx->free_pages) {
+		off = area_field(tx, offsetof(struct sg_area, free_pages));
+		put(tx, off, sg_get(tx->vol, off) + (u64)tx->free_pages);
+	}
+	if (tx->used_inodes) {
+		off = area_field(tx, offsetof(struct sg_area, used_inodes));
+		put(tx, off, sg_get(tx->vol, off) + (u64)tx->used_inodes);
+	}
+	for (i = 0; i < tx->ninodes; i++)
+		put(tx, seq_off(tx->inode[i]), (sg_get(tx->vol, seq_off(tx->inode[i])) | 1) + 1);
+}
+
+static u32 area_crc(u64 head, const struct sg_word *words, unsigned int n)
+{
+	return sg_crc32c(sg_crc32c(~0u, &head, 8), words, n * sizeof(*words));
+}
+
+static void make_valid(struct sg_tx *tx)
+{
+	struct sg_area *a = tx->a;
+	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n);
+
+	sg_store64(&a->crc, area_crc(head, a->word, tx->n));
+	sg_store64_release(&a->head, head);
+	sg_wb(a, offsetof(struct sg_area, word) + tx->n * sizeof(struct sg_word));
+	sg_fence();
+}
+
+static bool is_seq(const struct sg_tx *tx, u64 off)
+{
+	unsigned int i;
+
+	for (i = 0; i < tx->ninodes; i++)
+		if (seq_off(tx->inode[i]) == off)
+			return true;
+	return false;
+}
+
+/* Stores one word of the area in its place. It is read once, and checked even if it is ours. */
+static void store_word(struct sg_vol *vol, u64 off, u64 val)
+{
+	if (word_allowed(vol, off))
+		sg_store64(sg_at(vol, off), val);
+}
+
+static void apply(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	const struct sg_word *w = tx->a->word;
+	unsigned int i, n = tx->n, seqs = n - tx->ninodes;
+
+	for (i = 0; i < tx->ninodes; i++)
+		sg_or64(sg_at(vol, seq_off(tx->inode[i])), 1);
+	for (i = 0; i < seqs; i++)
+		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
+	sg_release_fence();
+	for (; i < n; i++)
+		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
+	for (i = 0; i < n; i++) {
+		u64 off = sg_load64(&w[i].off);
+
+		if (word_allowed(vol, off))
+			sg_wb(vol->base + off, 8);
+	}
+	sg_fence();
+}
+
+static void make_invalid(struct sg_area *a)
+{
+	sg_store64_release(&a->head, 0);
+	sg_wb(a, 8);
+	sg_fence();
+}
+
+int sg_tx_commit(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	int err;
+
+	if (!tx->err)
+		add_own_words(tx);
+	err = tx->err;
+	if (err) {
+		sg_tx_abort(tx);
+		return err;
+	}
+	SG_ASSERT(!tx->ninodes || is_seq(tx, sg_load64(&tx->a->word[tx->n - 1].off)));
+	if (tx->n) {
+		make_valid(tx);
+		apply(tx);
+		make_invalid(tx->a);
+	}
+	vol->stat.commits++;
+	vol->stat.commit_words += tx->n;
+	sg_ledger_commit(tx);
+	release(tx);
+	return 0;
+}
+
+/* 0: nothing to do. Trusts no byte: a record counts when its checksum does. */
+static unsigned int valid_words(const struct sg_area *a)
+{
+	u64 head = sg_load64(&a->head);
+	unsigned int n = SG_AREA_COUNT(head);
+
+	if (!head || n > SG_AREA_WORDS)
+		return 0;
+	return sg_load64(&a->crc) == area_crc(head, a->word, n) ? n : 0;
+}
+
+int sg_tx_replay(struct sg_vol *vol, unsigned int slot)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		u64 area = sg_area_off(vol, slot, i);
+		struct sg_area *a = sg_at(vol, area);
+		unsigned int n = valid_words(a);
+
+		for (k = 0; k < n; k++) {
+			u64 off = sg_load64(&a->word[k].off);
+
+			/* never into another record, which may still have to be replayed */
+			if (!word_allowed(vol, off) || sg_area_record(vol, off))
+				continue;
+			sg_store64(sg_at(vol, off), sg_load64(&a->word[k].val));
+			sg_wb(vol->base + off, 8);
+		}
+		sg_fence();
+		if (sg_load64(&a->head))
+			make_invalid(a);
+		vol->stat.replays += n != 0;
+	}
+	return 0;
+}
