@@ -50,10 +50,15 @@ report() {
 	echo "$1 $suite/$2" >>"$results"
 }
 
-# start_case NAME LIMIT COMMAND...: run it beside others, up to $JOBS at once.
+# start_case NAME LIMIT COMMAND...: run it beside others, up to $JOBS at once. What the whole run's
+# BUDGET leaves no time for has failed: a count that leaves it out would say too much.
 start_case() {
 	# shellcheck disable=SC2254 # ONLY is a pattern
 	case $1 in ${ONLY}) ;; *) return 0 ;; esac
+	if [[ -n ${BUDGET:-} && $((EPOCHSECONDS - ${run_start%.*})) -ge $BUDGET ]]; then
+		report FAIL "$1" "not run: the $BUDGET s for everything are used up"
+		return 0
+	fi
 	while [[ $running -ge $JOBS ]]; do
 		wait -n || true
 		running=$((running - 1))
