@@ -139,6 +139,7 @@ struct sg_tx {
 	unsigned int npaid;
 	u32 paid[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
 	bool holds_chunk;
+	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 };
 
 /*
@@ -169,6 +170,9 @@ int sg_tx_commit(struct sg_tx *tx);
 void sg_tx_abort(struct sg_tx *tx);
 /* Replays what a slot had committed. Trusts nothing in there. */
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot);
+/* What replay would store, for those who only look: words of a valid record, and which count. */
+unsigned int sg_tx_words(const struct sg_area *a);
+bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
 
 /* Fields of an inode within a transaction. */
 #define SG_IOFF(ref, field)	((ref)->off + offsetof(struct sg_inode, field))
@@ -224,18 +228,22 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that 
  * The debt of an inode: no links, or SG_FL_CUTTING. Owing twice is once. The second ends it,
  * unless the inode, as the transaction sees it, still has one of the two reasons.
  */
-void sg_owe_inode(struct sg_tx *tx, u64 ino);
+void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* pay before owing more */
 int sg_ledger_grow(struct sg_vol *vol);
-/* Pays the debts of a dead slot (all kinds, inodes included), into our own books. */
+/* Moves the debts of a recovered slot into our own books. */
 int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
+/* Frees, or cuts to size, the inodes that we owe; nobody has them open. */
+int sg_ledger_settle_inodes(struct sg_vol *vol);
 
 /* --- file tables (table.c) ----------------------------------------------------------------- */
 
 /* Checks entry @e of a table of @level (1..4). Kind of what it names: */
 enum sg_entry { SG_ENTRY_NONE, SG_ENTRY_LEAF, SG_ENTRY_TABLE, SG_ENTRY_BAD };
 enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level, u64 *off);
+/* The same for a root word: LEAF is the only page of a file, TABLE a table of the root's height. */
+enum sg_entry sg_root_kind(const struct sg_vol *vol, u64 root, u64 *off);
 static inline u64 sg_leaf(const struct sg_vol *vol, u64 off, unsigned int level)
 {
 	return (vol->sb.phys + off) | (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF);
@@ -254,9 +262,17 @@ static inline u64 sg_level_pages(unsigned int level)	/* pages mapped by one entr
  * Adds to sg_inode.blocks in tx what it took for tables and the pages themselves.
  */
 int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 pages);
+/* How many of @want pages at the hole @page one sg_table_add() can take; *large: as one leaf. */
+u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, bool *large);
+/*
+ * When @page lies inside a large leaf, but not at its start: a table of smaller leaves instead.
+ * -ENOSPC when there is no page for the table; the transaction is still good then.
+ */
+int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page);
 /*
  * Cuts mapped pages out of [page, end), in file order, until done or the transaction or ledger is
- * full; *next: where to go on (>= end when done). What was cut is owed; blocks follow.
+ * full; *next: where to go on (>= end when done). What was cut is owed; blocks follow. Large leaves
+ * that lie half in the range have been split: -EAGAIN when one has not.
  */
 int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end, u64 *next);
 /* Cuts everything with one word: the root becomes a debt (or a run for a single page). */
@@ -282,6 +298,8 @@ static inline struct sg_iref sg_sys_ref(unsigned int which)
 {
 	return (struct sg_iref){ 0, SG_HOT(sys) + which * sizeof(struct sg_inode) };
 }
+/* Words of an inode were stored in place, its lock held: readers notice, write-back starts. */
+void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
 static inline u32 sg_mode(u64 word) { return (u32)word; }
 static inline u32 sg_nlink(u64 word) { return (u32)(word >> 32); }

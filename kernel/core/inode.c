@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inodes: records of the inode file, found by number; taken from and given to the free list of the
+ * transaction's own area, so that parallel creators do not meet.
+ */
+#include "internal.h"
+
+#define GROW_PAGES	4	/* records come 64 at a time */
+
+/* --- finding -------------------------------------------------------------------------------- */
+
+int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_run run;
+	int err;
+
+	if (!ino || ino > SG_INO_MAX || ino >= sg_get(vol, SG_HOT(inodes)))
+		return -ESTALE;
+	err = sg_walk(vol, &sys, ino / SG_INODES_PER_PAGE, 1, &run);
+	if (err)
+		return err;
+	if (!run.off)
+		return sg_damaged(vol, ino, sys.off, "inode file has a hole");
+	ref->ino = ino;
+	ref->off = run.off + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+	return 0;
+}
+
+/* --- reading without a lock (D9) ------------------------------------------------------------ */
+
+#define ODD_SPINS	1000
+#define ODD_PATIENCE_NS	20000000000ULL
+
+static int wait_even(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
+{
+	u64 start = sg_ticks();
+	unsigned int turn;
+
+	for (turn = 0; ; turn++) {
+		*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
+		if (!(*seq & 1))
+			return 0;
+		if (turn < ODD_SPINS)
+			sg_relax();
+		else if (sg_ticks() - start < ODD_PATIENCE_NS)
+			sg_sleep_us(100);
+		else
+			return sg_damaged(vol, ref->ino, ref->off, "a change never ended");
+	}
+}
+
+int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
+{
+	*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
+	return *seq & 1 ? wait_even(vol, ref, seq) : 0;
+}
+
+bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
+{
+	sg_acquire_fence();
+	return sg_iget(vol, ref, seq) != seq;
+}
+
+u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 seq;
+
+	return sg_read_begin(vol, ref, &seq) ? 0 : seq;
+}
+
+static void read_attr(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
+{
+	u64 mode = sg_iget(vol, ref, mode), owner = sg_iget(vol, ref, owner);
+	u64 genflags = sg_iget(vol, ref, genflags);
+
+	attr->ino = ref->ino;
+	attr->mode = sg_mode(mode);
+	attr->nlink = sg_nlink(mode);
+	attr->uid = (u32)owner;
+	attr->gid = (u32)(owner >> 32);
+	attr->size = sg_iget(vol, ref, size);
+	attr->blocks = sg_iget(vol, ref, blocks);
+	attr->mtime = (s64)sg_iget(vol, ref, mtime);
+	attr->ctime = (s64)sg_iget(vol, ref, ctime);
+	attr->atime = (s64)sg_iget(vol, ref, atime);
+	attr->btime = (s64)sg_iget(vol, ref, btime);
+	attr->generation = (u32)genflags;
+	attr->flags = (u32)(genflags >> 32);
+	attr->special = sg_iget(vol, ref, special);
+	attr->entries = sg_iget(vol, ref, entries);
+	attr->has_xattr = sg_iget(vol, ref, xattr) != 0;
+}
+
+static bool mode_known(u32 mode)
+{
+	switch (mode & SG_S_IFMT) {
+	case SG_S_IFREG:
+	case SG_S_IFDIR:
+	case SG_S_IFLNK:
+	case SG_S_IFBLK:
+	case SG_S_IFCHR:
+	case SG_S_IFIFO:
+	case SG_S_IFSOCK:
+		return !(mode & ~(SG_S_IFMT | 07777u));
+	}
+	return false;
+}
+
+int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
+{
+	u64 seq;
+	int err;
+
+	do {
+		err = sg_read_begin(vol, ref, &seq);
+		if (err)
+			return err;
+		read_attr(vol, ref, attr);
+	} while (sg_read_retry(vol, ref, seq));
+	attr->seq = seq;
+	if (!attr->mode)
+		return -ESTALE;
+	if (!mode_known(attr->mode))
+		return sg_damaged(vol, ref->ino, ref->off, "inode of no known type");
+	if (attr->size > SG_FILE_MAX)
+		return sg_damaged(vol, ref->ino, ref->off, "inode larger than a file can be");
+	return 0;
+}
+
+/* --- changing ------------------------------------------------------------------------------- */
+
+void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime)
+{
+	if (mtime)
+		sg_tx_iset(tx, ref, mtime, (u64)mtime);
+	if (ctime)
+		sg_tx_iset(tx, ref, ctime, (u64)ctime);
+}
+
+static void set_owner(struct sg_tx *tx, const struct sg_iref *ref, unsigned int set,
+		      const struct sg_attr *attr)
+{
+	u64 owner = sg_tx_iget(tx, ref, owner);
+	u32 uid = set & SG_SET_UID ? attr->uid : (u32)owner;
+	u32 gid = set & SG_SET_GID ? attr->gid : (u32)(owner >> 32);
+
+	sg_tx_iset(tx, ref, owner, (u64)uid | (u64)gid << 32);
+}
+
+static void set_genflags(struct sg_tx *tx, const struct sg_iref *ref, unsigned int set,
+			 const struct sg_attr *attr)
+{
+	u64 old = sg_tx_iget(tx, ref, genflags);
+	u32 gen = (u32)old, flags = (u32)(old >> 32);
+
+	if (set & SG_SET_GENERATION)
+		gen = attr->generation;
+	if (set & SG_SET_FLAGS)
+		flags = (flags & SG_FL_CUTTING) | (attr->flags & SG_FL_KNOWN & ~SG_FL_CUTTING);
+	sg_tx_iset(tx, ref, genflags, (u64)gen | (u64)flags << 32);
+}
+
+int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
+	       const struct sg_attr *attr)
+{
+	struct sg_tx *tx;
+	u64 mode;
+	int err;
+
+	sg_ilock(vol, ref);
+	mode = sg_iget(vol, ref, mode);
+	if (!mode) {
+		sg_iunlock(vol, ref);
+		return -ESTALE;
+	}
+	tx = sg_tx_begin(vol);
+	sg_tx_inode(tx, ref);
+	if (set & SG_SET_MODE)
+		sg_tx_iset(tx, ref, mode, (mode & ~07777ULL) | (attr->mode & 07777));
+	if (set & (SG_SET_UID | SG_SET_GID))
+		set_owner(tx, ref, set, attr);
+	if (set & (SG_SET_FLAGS | SG_SET_GENERATION))
+		set_genflags(tx, ref, set, attr);
+	if (set & SG_SET_MTIME)
+		sg_tx_iset(tx, ref, mtime, (u64)attr->mtime);
+	if (set & SG_SET_CTIME)
+		sg_tx_iset(tx, ref, ctime, (u64)attr->ctime);
+	if (set & SG_SET_ATIME)
+		sg_tx_iset(tx, ref, atime, (u64)attr->atime);
+	if (set & SG_SET_BTIME)
+		sg_tx_iset(tx, ref, btime, (u64)attr->btime);
+	err = sg_tx_commit(tx);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 *seq = sg_at(vol, SG_IOFF(ref, seq));
+
+	sg_store64_release(seq, (sg_load64(seq) | 1) + 1);
+	sg_wb(vol->base + ref->off, 128);
+}
+
+/* Each of the times is one word, and none depends on another: the journal is not needed. */
+int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s64 mtime,
+	     s64 ctime, s64 atime)
+{
+	struct sg_inode *rec = sg_at(vol, ref->off);
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	sg_ilock(vol, ref);
+	if (set & SG_SET_MTIME)
+		sg_store64(&rec->mtime, (u64)mtime);
+	if (set & SG_SET_CTIME)
+		sg_store64(&rec->ctime, (u64)ctime);
+	if (set & SG_SET_ATIME)
+		sg_store64(&rec->atime, (u64)atime);
+	sg_inode_changed(vol, ref);
+	sg_iunlock(vol, ref);
+	return 0;
+}
+
+/* --- taking and giving ---------------------------------------------------------------------- */
+
+static u64 free_list(u64 area)
+{
+	return area + offsetof(struct sg_area, free_ino);
+}
+
+/* The free list of an area that nobody uses just now becomes ours. Lists of the dead, too. */
+static bool steal_list(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int total = SG_SLOTS * vol->sb.areas, k;
+
+	if (tx->nlocks + 2 >= SG_TX_LOCKS)
+		return false;
+	for (k = 0; k < total; k++) {
+		u64 area = sg_area_off(vol, ((unsigned int)vol->slot + k / vol->sb.areas) % SG_SLOTS,
+				       k % vol->sb.areas);
+		u64 lock = area + offsetof(struct sg_area, lock), head;
+
+		if (area == tx->area || !sg_get(vol, free_list(area)) || !sg_trylock(vol, lock))
+			continue;
+		head = sg_get(vol, free_list(area));
+		if (!head) {
+			sg_unlock(vol, lock);
+			continue;
+		}
+		sg_tx_keep_lock(tx, lock);
+		sg_tx_set(tx, free_list(area), 0);
+		sg_tx_set(tx, free_list(tx->area), head);
+		return true;
+	}
+	return false;
+}
+
+/* More records for the inode file: linked to each other, the first one named by our area. */
+static int grow_list(struct sg_tx *tx)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_vol *vol = tx->vol;
+	u64 first, off, got, i, n;
+
+	sg_lock(vol, SG_HOT(inode_lock));
+	sg_tx_keep_lock(tx, SG_HOT(inode_lock));
+	first = sg_get(vol, SG_HOT(inodes));
+	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {
+		sg_tx_fail(tx, -ENOSPC);
+		return tx->err;
+	}
+	if (sg_take_run(tx, SG_USE_META, 0, GROW_PAGES, &off, &got))
+		return tx->err;
+	sg_fresh_zero(vol, off, got * SG_PAGE);
+	n = got * SG_INODES_PER_PAGE;
+	for (i = 0; i + 1 < n; i++)
+		sg_fresh_set(vol, off + i * SG_INODE_SIZE + offsetof(struct sg_inode, next_free),
+			     first + i + 1);
+	sg_wb(vol->base + off, got * SG_PAGE);
+	if (sg_table_add(tx, &sys, first / SG_INODES_PER_PAGE, off, got))
+		return tx->err;
+	sg_tx_set(tx, SG_HOT(inodes), first + n);
+	sg_tx_set(tx, free_list(tx->area), first);
+	tx->fresh_ino = first;
+	tx->fresh_ino_off = off;
+	return 0;
+}
+
+/* The record of a number from the free list; those of grow_list() are not in the table yet. */
+static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
+{
+	int err;
+
+	if (tx->fresh_ino && ino == tx->fresh_ino) {
+		ref->ino = ino;
+		ref->off = tx->fresh_ino_off;
+		return 0;
+	}
+	err = sg_iref(tx->vol, ino, ref);
+	if (err || sg_iget(tx->vol, ref, mode))
+		return sg_damaged(tx->vol, ino, tx->area, "list of free inodes is damaged");
+	return 0;
+}
+
+/*
+ * Nobody can see a free record, so that it is filled like a fresh page. What makes it free, mode and
+ * next_free, stays as it is until commit.
+ */
+static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_new *new,
+			u64 special)
+{
+	struct sg_inode *rec = sg_at(vol, ref->off);
+	u32 gen = (u32)sg_load64(&rec->genflags) + 1;
+	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_CUTTING;
+
+	sg_store64(&rec->owner, (u64)new->uid | (u64)new->gid << 32);
+	sg_store64(&rec->size, 0);
+	sg_store64(&rec->table, 0);
+	sg_store64(&rec->blocks, 0);
+	sg_store64(&rec->mtime, (u64)new->now);
+	sg_store64(&rec->ctime, (u64)new->now);
+	sg_store64(&rec->atime, (u64)new->now);
+	sg_store64(&rec->btime, (u64)new->now);
+	sg_store64(&rec->xattr, 0);
+	sg_store64(&rec->genflags, (u64)gen | (u64)flags << 32);
+	sg_store64(&rec->special, special);
+	sg_store64(&rec->entries, 0);
+	sg_store64(&rec->openers, 0);
+	sg_store64(&rec->project, 0);
+	sg_wb(rec, offsetof(struct sg_inode, tail));
+}
+
+int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
+		  struct sg_iref *out)
+{
+	u64 ino;
+	int err;
+
+	SG_ASSERT(!tx->holds_chunk);
+	if (tx->err)
+		return tx->err;
+	tx->fresh_ino = 0;
+	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx) && grow_list(tx))
+		return tx->err;
+	ino = sg_tx_get(tx, free_list(tx->area));
+	err = free_record(tx, ino, out);
+	if (err) {
+		/* the rest of a damaged list is lost until fsck: better than a loop */
+		if (err == -EUCLEAN)
+			sg_store64(sg_at(tx->vol, free_list(tx->area)), 0);
+		sg_tx_fail(tx, err);
+		return err;
+	}
+	sg_tx_set(tx, free_list(tx->area), sg_iget(tx->vol, out, next_free));
+	fill_record(tx->vol, out, new, special);
+	sg_tx_inode(tx, out);
+	sg_tx_iset(tx, out, mode, (u64)new->mode | (u64)nlink << 32);
+	tx->used_inodes++;
+	return tx->err;
+}
+
+void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	sg_tx_inode(tx, ref);
+	sg_tx_iset(tx, ref, mode, 0);
+	sg_tx_iset(tx, ref, next_free, sg_tx_get(tx, free_list(tx->area)));
+	sg_tx_set(tx, free_list(tx->area), ref->ino);
+	tx->used_inodes--;
+}
+
+/* --- the end of an inode -------------------------------------------------------------------- */
+
+static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
+{
+	u64 table = sg_tx_iget(tx, ref, table);
+
+	if (sg_is_reg(mode))
+		sg_table_drop(tx, ref);
+	else if (sg_is_dir(mode))
+		sg_dir_drop(tx, ref);
+	else if (sg_is_lnk(mode) && table && sg_data_page(tx->vol, table))
+		sg_owe_run(tx, table, 1);
+	if (sg_tx_iget(tx, ref, xattr))
+		sg_xattr_drop(tx, ref);
+}
+
+static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 mode = sg_iget(vol, ref, mode);
+	struct sg_tx *tx;
+
+	if (!mode || sg_nlink(mode))
+		return 0;
+	tx = sg_tx_begin(vol);
+	drop_contents(tx, ref, mode);
+	sg_inode_give(tx, ref);
+	sg_disown_inode(tx, ref);
+	return sg_tx_commit(tx);
+}
+
+int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err;
+
+	sg_ilock(vol, ref);
+	err = evict_locked(vol, ref);
+	sg_iunlock(vol, ref);
+	if (err == -ENOSPC && sg_reclaim(vol, ~0u) >= 0) {	/* the ledger was full */
+		sg_ilock(vol, ref);
+		err = evict_locked(vol, ref);
+		sg_iunlock(vol, ref);
+	}
+	return err;
+}
+
+int sg_inode_settle(struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref;
+	u64 mode;
+	int err = sg_iref(vol, ino, &ref);
+
+	if (err)
+		return err;
+	mode = sg_iget(vol, &ref, mode);
+	if (!mode)
+		return 0;
+	if (!sg_nlink(mode))
+		return sg_evict(vol, &ref);
+	if ((u32)(sg_iget(vol, &ref, genflags) >> 32) & SG_FL_CUTTING)
+		return sg_finish_cut(vol, &ref);
+	return 0;
+}

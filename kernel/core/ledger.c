@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ledger (D7): what this slot has taken out of use and not yet made free.
+ *
+ * A transaction that takes pages out of a file, directory or xattr writes a debt for them; a later
+ * one, after everybody who might still look at them has been waited for (quiesce), clears the debt
+ * and frees them. Debts for inodes last as long as their reason. The ledger's words live in a
+ * chain of pages in the volume; here is a mirror of them with a state for each.
+ */
+#include "internal.h"
+
+#define PAGES_MAX	256
+#define PER_PAGE	(SG_LEDGER_WORDS - 1)
+#define TIGHT		64	/* payable debts that are worth a payment */
+#define BATCH		64	/* debts picked at a time */
+
+enum state { FREE, PENDING, OWED, PAYING };
+#define NONE (~0u)
+
+struct entry {
+	u64 word;
+	u32 state;
+	u32 next_free;
+};
+
+struct ledger_page {
+	u64 off;
+	struct entry entry[PER_PAGE];
+};
+
+/* Pages of the mirror never move; counters are words because some readers take no lock. */
+struct sg_ledger {
+	struct sg_spin spin;
+	u64 pages, nfree, payable, paying;
+	u32 first_free;
+	unsigned int hunt;	/* where the last search for something to pay ended */
+	unsigned int recent;	/* entry written last: evict follows unlink */
+	bool growing;
+	struct ledger_page *page[PAGES_MAX];
+};
+
+static void adjust(u64 *counter, s64 by)
+{
+	sg_store64(counter, sg_load64(counter) + (u64)by);
+}
+
+static unsigned int capacity(const struct sg_ledger *l)
+{
+	return (unsigned int)sg_load64(&l->pages) * PER_PAGE;
+}
+
+static struct entry *entry(const struct sg_ledger *l, unsigned int i)
+{
+	return &l->page[i / PER_PAGE]->entry[i % PER_PAGE];
+}
+
+static u64 entry_off(const struct sg_ledger *l, unsigned int i)
+{
+	return l->page[i / PER_PAGE]->off + (1 + i % PER_PAGE) * 8;
+}
+
+static bool is_inode(u64 word)
+{
+	return SG_DEBT_KIND(word) == SG_DEBT_INODE;
+}
+
+/* --- the mirror ----------------------------------------------------------------------------- */
+
+static void entry_free(struct sg_ledger *l, u32 i)
+{
+	struct entry *e = entry(l, i);
+
+	e->word = 0;
+	e->state = FREE;
+	e->next_free = l->first_free;
+	l->first_free = i;
+	adjust(&l->nfree, 1);
+}
+
+/* Adds a page of the chain with what it holds. */
+static int adopt_page(struct sg_vol *vol, struct sg_ledger *l, u64 off)
+{
+	struct ledger_page *page = sg_alloc(sizeof(*page));
+	unsigned int first = capacity(l), i;
+
+	if (!page)
+		return -ENOMEM;
+	page->off = off;
+	sg_spin_lock(&l->spin);
+	l->page[first / PER_PAGE] = page;
+	for (i = first + PER_PAGE; i-- > first;) {
+		struct entry *e = entry(l, i);
+
+		e->word = sg_get(vol, entry_off(l, i));
+		e->state = OWED;
+		if (!e->word)
+			entry_free(l, i);
+		else if (!is_inode(e->word))
+			adjust(&l->payable, 1);
+	}
+	adjust(&l->pages, 1);
+	sg_spin_unlock(&l->spin);
+	return 0;
+}
+
+int sg_ledger_open(struct sg_vol *vol)
+{
+	u64 off = sg_ledger_off(vol, (unsigned int)vol->slot);
+	struct sg_ledger *l = sg_alloc(sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	sg_spin_init(&l->spin);
+	l->first_free = NONE;
+	vol->ledger = l;
+	while (off && l->pages < PAGES_MAX) {
+		int err = adopt_page(vol, l, off);
+
+		if (err) {
+			sg_ledger_close(vol);
+			return err;
+		}
+		off = sg_get(vol, off);
+		if (off && !sg_data_page(vol, off)) {
+			sg_damaged(vol, 0, off, "ledger chain leaves the volume");
+			break;
+		}
+	}
+	return 0;
+}
+
+void sg_ledger_close(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+
+	if (!l)
+		return;
+	while (l->pages)
+		sg_free(l->page[--l->pages]);
+	sg_free(l);
+	vol->ledger = NULL;
+}
+
+unsigned int sg_ledger_room(const struct sg_vol *vol)
+{
+	return (unsigned int)sg_load64(&vol->ledger->nfree);
+}
+
+bool sg_ledger_is_tight(const struct sg_vol *vol)
+{
+	const struct sg_ledger *l = vol->ledger;
+
+	return sg_load64(&l->payable) >= TIGHT + sg_load64(&l->paying) ||
+	       sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+}
+
+static bool begin_growing(struct sg_ledger *l)
+{
+	bool ok;
+
+	sg_spin_lock(&l->spin);
+	ok = !l->growing && l->pages < PAGES_MAX;
+	if (ok)
+		l->growing = true;
+	sg_spin_unlock(&l->spin);
+	return ok;
+}
+
+/* A further page for the chain: empty and durable first, then named, then used. */
+int sg_ledger_grow(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	struct sg_tx *tx;
+	u64 off;
+	int err;
+
+	if (!begin_growing(l))
+		return -ENOSPC;
+	tx = sg_tx_begin_payer(vol);
+	if (!sg_take_page(tx, SG_USE_META, &off)) {
+		sg_fresh_zero(vol, off, SG_PAGE);
+		sg_tx_set(tx, l->page[l->pages - 1]->off, off);
+	}
+	err = sg_tx_commit(tx);
+	if (!err)
+		err = adopt_page(vol, l, off);
+	sg_spin_lock(&l->spin);
+	l->growing = false;
+	sg_spin_unlock(&l->spin);
+	return err;
+}
+
+/* --- owing ---------------------------------------------------------------------------------- */
+
+static u32 entry_take(struct sg_ledger *l, u64 word)
+{
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	i = l->first_free;
+	if (i != NONE) {
+		struct entry *e = entry(l, i);
+
+		l->first_free = e->next_free;
+		adjust(&l->nfree, -1);
+		e->state = PENDING;
+		e->word = word;
+		l->recent = i;
+	}
+	sg_spin_unlock(&l->spin);
+	return i;
+}
+
+void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
+	u32 i;
+
+	if (tx->err)
+		return;
+	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ? entry_take(l, word) : NONE;
+	if (i == NONE) {
+		sg_tx_fail(tx, -ENOSPC);
+		return;
+	}
+	tx->owed[tx->nowed++] = i;
+	sg_tx_set(tx, entry_off(l, i), word);
+}
+
+void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
+{
+	while (pages) {
+		u64 left = SG_CHUNK_PAGES - ((off >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1));
+		u64 n = SG_MIN(pages, left);
+
+		sg_owe(tx, SG_DEBT_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(n - 1));
+		off += n * SG_PAGE;
+		pages -= n;
+	}
+}
+
+/* The entry that owes inode @ino, or NONE. Looks first where the newest is. */
+static u32 find_inode(struct sg_ledger *l, u64 ino)
+{
+	unsigned int n = capacity(l), k, i = l->recent;
+	u32 found = NONE;
+
+	sg_spin_lock(&l->spin);
+	for (k = 0; k < n && found == NONE; k++, i = i ? i - 1 : n - 1) {
+		const struct entry *e = entry(l, i);
+
+		if (e->state != FREE && is_inode(e->word) && SG_DEBT_VALUE(e->word) == ino)
+			found = i;
+	}
+	sg_spin_unlock(&l->spin);
+	return found;
+}
+
+static bool has_reason(u64 mode, u64 genflags)
+{
+	return mode && (!sg_nlink(mode) || (u32)(genflags >> 32) & SG_FL_CUTTING);
+}
+
+void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	/* as it stood before this transaction: with a reason, the debt exists */
+	if (has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
+	    find_inode(tx->vol->ledger, ref->ino) != NONE)
+		return;
+	sg_owe(tx, SG_DEBT_INODE, ref->ino, 0);
+}
+
+static void pay_entry(struct sg_tx *tx, unsigned int i)
+{
+	SG_ASSERT(tx->npaid < SG_ARRAY_SIZE(tx->paid));
+	tx->paid[tx->npaid++] = i;
+	sg_tx_set(tx, entry_off(tx->vol->ledger, i), 0);
+}
+
+void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u32 i;
+
+	if (has_reason(sg_tx_iget(tx, ref, mode), sg_tx_iget(tx, ref, genflags)))
+		return;
+	i = find_inode(tx->vol->ledger, ref->ino);
+	if (i != NONE)
+		pay_entry(tx, i);
+}
+
+/* --- commit and abort ----------------------------------------------------------------------- */
+
+void sg_ledger_commit(struct sg_tx *tx)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	unsigned int k;
+
+	if (!tx->nowed && !tx->npaid)
+		return;
+	sg_spin_lock(&l->spin);
+	for (k = 0; k < tx->nowed; k++) {
+		struct entry *e = entry(l, tx->owed[k]);
+
+		e->state = OWED;
+		if (!is_inode(e->word))
+			adjust(&l->payable, 1);
+	}
+	for (k = 0; k < tx->npaid; k++) {
+		if (!is_inode(entry(l, tx->paid[k])->word)) {
+			adjust(&l->payable, -1);
+			adjust(&l->paying, -1);
+		}
+		entry_free(l, tx->paid[k]);
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+void sg_ledger_abort(struct sg_tx *tx)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	unsigned int k;
+
+	if (!tx->nowed)
+		return;
+	sg_spin_lock(&l->spin);
+	for (k = 0; k < tx->nowed; k++)
+		entry_free(l, tx->owed[k]);
+	sg_spin_unlock(&l->spin);
+}
+
+/* --- paying --------------------------------------------------------------------------------- */
+
+struct pick {
+	u32 index[BATCH];
+	unsigned int n;
+};
+
+/*
+ * Picks debts and marks them as being paid. Deep tables wait while there is anything flatter: so
+ * a payment that needs entries for child tables finds that the others have been cleared.
+ */
+static void pick_some(struct sg_ledger *l, struct pick *p, unsigned int max)
+{
+	unsigned int n = capacity(l), k, deep;
+
+	p->n = 0;
+	sg_spin_lock(&l->spin);
+	for (deep = 0; deep < 2 && !p->n; deep++) {
+		for (k = 0; k < n && p->n < max && l->payable > l->paying; k++) {
+			unsigned int i = (l->hunt + k) % n;
+			struct entry *e = entry(l, i);
+			unsigned int kind = SG_DEBT_KIND(e->word);
+			bool flat = kind <= 1 || kind == SG_DEBT_XATTR;
+
+			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat))
+				continue;
+			e->state = PAYING;
+			adjust(&l->paying, 1);
+			p->index[p->n++] = i;
+			if (deep)
+				break;
+		}
+		l->hunt = (l->hunt + k) % n;
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+static void put_back(struct sg_ledger *l, u32 i)
+{
+	sg_spin_lock(&l->spin);
+	if (entry(l, i)->state == PAYING) {
+		entry(l, i)->state = OWED;
+		adjust(&l->paying, -1);
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+/* Damage stands in the way: let the pages go, fsck will find them. */
+static void write_off(struct sg_vol *vol, u32 i)
+{
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
+
+	pay_entry(tx, i);
+	if (sg_tx_commit(tx))
+		put_back(vol->ledger, i);
+}
+
+/* A table or index: one transaction frees some of it, and notes how far it has come. */
+static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
+{
+	unsigned int kind = SG_DEBT_KIND(word), index = SG_DEBT_COUNT(word);
+	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
+	int err;
+
+	if (!sg_data_page(tx->vol, off))
+		err = sg_damaged(tx->vol, 0, off, "ledger names a page out of bounds");
+	else if (kind == SG_DEBT_XATTR)
+		err = sg_xattr_pay(tx, off);
+	else if (kind == SG_DEBT_DIR)
+		err = sg_dir_pay(tx, off, &index);
+	else
+		err = sg_table_pay(tx, off, kind, &index);
+	if (err)
+		return err;
+	*done = kind == SG_DEBT_XATTR || index >= SG_TABLE_ENTRIES;
+	if (*done)
+		pay_entry(tx, i);
+	else
+		sg_tx_set(tx, entry_off(tx->vol->ledger, i),
+			  SG_DEBT(kind, SG_DEBT_VALUE(word), index, SG_DEBT_EPOCH(word)));
+	return 0;
+}
+
+static int pay_tree(struct sg_vol *vol, u32 i)
+{
+	bool done = false;
+	int err = 0;
+
+	while (!done && !err) {
+		struct sg_tx *tx = sg_tx_begin_payer(vol);
+
+		err = pay_step(tx, i, sg_get(vol, entry_off(vol->ledger, i)), &done);
+		if (err)
+			sg_tx_abort(tx);
+		else
+			err = sg_tx_commit(tx);
+	}
+	if (err == -EUCLEAN)
+		write_off(vol, i);
+	else if (err)
+		put_back(vol->ledger, i);
+	return err == -EUCLEAN ? 0 : err;
+}
+
+/* Runs, as many in one transaction as it can lock chunks for. Returns how many it took. */
+static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from, unsigned int *paid)
+{
+	struct sg_ledger *l = vol->ledger;
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	unsigned int k;
+	int err;
+
+	for (k = from; k < p->n; k++) {
+		u64 word = entry(l, p->index[k])->word;
+
+		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
+			break;
+		if (!sg_give_run(tx, SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, SG_DEBT_COUNT(word) + 1))
+			break;
+		pay_entry(tx, p->index[k]);
+	}
+	*paid = k - from;
+	err = sg_tx_commit(tx);
+	if (err)
+		*paid = 0;
+	return err;
+}
+
+static int pay_picked(struct sg_vol *vol, const struct pick *p)
+{
+	unsigned int k = 0, paid;
+	int err = 0;
+
+	while (k < p->n && !err) {
+		if (SG_DEBT_KIND(entry(vol->ledger, p->index[k])->word) != SG_DEBT_RUN) {
+			err = pay_tree(vol, p->index[k++]);
+			continue;
+		}
+		err = pay_runs(vol, p, k, &paid);
+		k += paid;
+		if (err == -EUCLEAN) {	/* the first one is bad, or a later one: try each alone */
+			struct pick one = { { p->index[k] }, 1 };
+
+			err = pay_runs(vol, &one, 0, &paid);
+			if (err == -EUCLEAN) {
+				write_off(vol, p->index[k]);
+				err = 0;
+			}
+			k++;
+		}
+	}
+	for (; k < p->n; k++)
+		put_back(vol->ledger, p->index[k]);
+	return err;
+}
+
+int sg_reclaim(struct sg_vol *vol, unsigned int budget)
+{
+	struct sg_ledger *l = vol->ledger;
+	int err = sg_may_write(vol);
+
+	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying)) {
+		struct pick p;
+
+		pick_some(l, &p, SG_MIN(budget, (unsigned int)BATCH));
+		if (!p.n)
+			break;
+		budget -= p.n;
+		if (vol->quiesce)
+			vol->quiesce(vol);
+		err = pay_picked(vol, &p);
+	}
+	return err ?: (int)sg_load64(&l->payable);
+}
+
+/* --- recovery ------------------------------------------------------------------------------- */
+
+/* Moves a debt of another slot's ledger into ours. */
+static int take_over(struct sg_vol *vol, u64 at)
+{
+	u64 word = sg_get(vol, at);
+	struct sg_tx *tx = sg_tx_begin(vol);
+
+	sg_owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word));
+	sg_tx_set(tx, at, 0);
+	return sg_tx_commit(tx);
+}
+
+int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
+{
+	u64 page = sg_ledger_off(vol, slot);
+	unsigned int pages, i;
+	int err;
+
+	for (pages = 0; page && pages < PAGES_MAX; pages++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++) {
+			if (!sg_get(vol, page + i * 8))
+				continue;
+			err = take_over(vol, page + i * 8);
+			if (err)
+				return err;
+		}
+		page = sg_get(vol, page);
+		if (page && !sg_data_page(vol, page)) {
+			sg_damaged(vol, 0, page, "ledger chain leaves the volume");
+			break;
+		}
+	}
+	return 0;
+}
+
+/* The inodes that our ledger owes: freed, or cut to size. Nobody has them open. */
+int sg_ledger_settle_inodes(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < capacity(l); i++) {
+		u64 word = entry(l, i)->word;
+		struct sg_tx *tx;
+
+		if (entry(l, i)->state != OWED || !is_inode(word))
+			continue;
+		err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
+		if (err && err != -EUCLEAN && err != -ESTALE)
+			return err;
+		if (entry(l, i)->state != OWED || entry(l, i)->word != word)
+			continue;
+		tx = sg_tx_begin(vol);	/* owed twice, or for nothing: the reason is gone */
+		pay_entry(tx, i);
+		err = sg_tx_commit(tx);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Space: a bitmap line per 2 MiB chunk, each under its own lock.
+ *
+ * A transaction keeps the locks of the chunks that it changes. It waits for the first one only; a
+ * chunk that is busy when another is held is passed over. So transactions cannot wait for each
+ * other in a circle, and parallel writers drift to different chunks by themselves and stay there
+ * (chunk_cursor). Two advisory bitmaps say which chunks have room and which are empty; they are not
+ * journalled, and when they promise nothing every chunk is looked at before ENOSPC is returned.
+ */
+#include "internal.h"
+
+#define MAP_WORDS	8
+#define BUSY_TURNS	2000	/* how often a taker comes back to busy chunks */
+
+struct map {
+	u64 w[MAP_WORDS];
+};
+
+static u64 map_off(const struct sg_vol *vol, u64 chunk, unsigned int word)
+{
+	return sg_chunk_off(vol, chunk) + offsetof(struct sg_chunk, map) + word * 8;
+}
+
+static u64 chunk_lock(const struct sg_vol *vol, u64 chunk)
+{
+	return sg_chunk_off(vol, chunk) + offsetof(struct sg_chunk, lock);
+}
+
+/* --- hints: bit per chunk, "has room" then "is empty" --------------------------------------- */
+
+enum hint { HINT_ROOM, HINT_EMPTY };
+
+static u64 *hint_word(const struct sg_vol *vol, enum hint kind, u64 chunk)
+{
+	u64 half = SG_ALIGN_UP(vol->sb.chunk_cap, 64) / 8;
+
+	return sg_at(vol, vol->sb.hint_off + kind * half + chunk / 64 * 8);
+}
+
+static void hint_set(struct sg_vol *vol, enum hint kind, u64 chunk, bool on)
+{
+	u64 *w = hint_word(vol, kind, chunk), bit = 1ULL << (chunk & 63);
+
+	if (!(sg_load64(w) & bit) == !on)
+		return;
+	if (on)
+		sg_or64(w, bit);
+	else
+		sg_and64(w, ~bit);
+}
+
+static void hints_follow(struct sg_vol *vol, u64 chunk)
+{
+	u64 all = ~0ULL, any = 0;
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++) {
+		u64 w = sg_get(vol, map_off(vol, chunk, i));
+
+		all &= w;
+		any |= w;
+	}
+	hint_set(vol, HINT_ROOM, chunk, all != ~0ULL);
+	hint_set(vol, HINT_EMPTY, chunk, !any);
+}
+
+void sg_space_rebuild_hints(struct sg_vol *vol)
+{
+	u64 c;
+
+	for (c = 0; c < vol->sb.chunks; c++)
+		hints_follow(vol, c);
+}
+
+void sg_space_release(struct sg_tx *tx, u64 lock)
+{
+	hints_follow(tx->vol, (lock - tx->vol->sb.chunk_off) / sizeof(struct sg_chunk));
+	sg_unlock(tx->vol, lock);
+}
+
+/* The first chunk >= @from that is hinted, or chunks when there is none. */
+static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
+{
+	u64 chunks = vol->sb.chunks, c = from & ~63ULL;
+	u64 mask = ~0ULL << (from & 63);
+
+	for (; c < chunks; c += 64, mask = ~0ULL) {
+		u64 w = sg_load64(hint_word(vol, kind, c)) & mask;
+
+		if (w)
+			return SG_MIN(c + sg_ctz64(w), chunks);
+	}
+	return chunks;
+}
+
+/* --- one chunk ------------------------------------------------------------------------------ */
+
+static bool holds(const struct sg_tx *tx, u64 lock)
+{
+	unsigned int i;
+
+	for (i = 0; i < tx->nlocks; i++)
+		if (tx->lock[i] == lock)
+			return true;
+	return false;
+}
+
+/* With the chunk's lock on return; *kept: we had it before. */
+static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
+{
+	u64 lock = chunk_lock(tx->vol, chunk);
+
+	*kept = holds(tx, lock);
+	if (*kept)
+		return true;
+	if (tx->nlocks + 1 >= SG_TX_LOCKS)	/* the last place is inode_lock's */
+		return false;
+	return sg_trylock(tx->vol, lock);
+}
+
+static void chunk_keep(struct sg_tx *tx, u64 chunk, bool kept)
+{
+	if (!kept)
+		sg_tx_keep_lock(tx, chunk_lock(tx->vol, chunk));
+	tx->holds_chunk = true;
+}
+
+static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		m->w[i] = sg_tx_get(tx, map_off(tx->vol, chunk, i));
+}
+
+/* First bit >= from with the wanted value, or 512. */
+static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
+{
+	while (from < SG_CHUNK_PAGES) {
+		u64 w = m->w[from / 64] ^ (used ? 0 : ~0ULL);
+
+		w &= ~0ULL << (from & 63);
+		if (w)
+			return (from & ~63u) + sg_ctz64(w);
+		from = (from & ~63u) + 64;
+	}
+	return SG_CHUNK_PAGES;
+}
+
+/* A free run of >= need pages at or behind @from, else before it; cut to want. */
+static unsigned int find_run(const struct map *m, unsigned int from, unsigned int need,
+			     unsigned int want, unsigned int *start)
+{
+	unsigned int pass, limit = SG_CHUNK_PAGES;
+
+	for (pass = 0; pass < 2; pass++, limit = from, from = 0) {
+		unsigned int s = next_bit(m, from, false);
+
+		while (s < limit) {
+			unsigned int e = next_bit(m, s, true);
+
+			if (e - s >= need) {
+				*start = s;
+				return SG_MIN(e - s, want);
+			}
+			s = next_bit(m, e, false);
+		}
+	}
+	return 0;
+}
+
+static void mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
+{
+	while (n) {
+		unsigned int bit = start & 63, k = SG_MIN(n, 64 - bit);
+		u64 mask = (k == 64 ? ~0ULL : (1ULL << k) - 1) << bit;
+		u64 off = map_off(tx->vol, chunk, start / 64), w = sg_tx_get(tx, off);
+
+		sg_tx_set(tx, off, used ? w | mask : w & ~mask);
+		start += k;
+		n -= k;
+	}
+}
+
+static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int need,
+		    unsigned int want, u64 *off, u64 *got)
+{
+	unsigned int start = 0, n;
+	struct map m;
+	bool kept;
+
+	if (!chunk_enter(tx, chunk, &kept))
+		return false;
+	chunk_load(tx, chunk, &m);
+	n = find_run(&m, from, need, want, &start);
+	if (!n) {
+		if (!kept)
+			sg_unlock(tx->vol, chunk_lock(tx->vol, chunk));
+		return false;
+	}
+	chunk_keep(tx, chunk, kept);
+	mark(tx, chunk, start, n, true);
+	tx->free_pages -= n;
+	tx->vol->stat.pages_allocated += n;
+	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;
+	*got = n;
+	return true;
+}
+
+/* --- taking --------------------------------------------------------------------------------- */
+
+static u64 *cursor(struct sg_tx *tx, enum sg_use use)
+{
+	struct sg_vol *vol = tx->vol;
+
+	return &vol->chunk_cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->chunk_cursor)];
+}
+
+/* Spreads systems and CPUs over the volume, data and metadata apart. */
+static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
+{
+	u64 key = (u64)vol->slot * 16 + (sg_cpu() & 7) * 2 + use;
+
+	return key * 0x9e3779b97f4a7c15ULL % vol->sb.chunks;
+}
+
+static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
+			unsigned int want, u64 *off, u64 *got)
+{
+	u64 chunks = tx->vol->sb.chunks, c = from, limit = chunks;
+	unsigned int pass;
+
+	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
+		while ((c = next_hinted(tx->vol, HINT_ROOM, c)) < limit) {
+			if (take_in(tx, c, 0, need, want, off, got)) {
+				*cursor(tx, use) = c + 1;
+				return true;
+			}
+			c++;
+		}
+	}
+	return false;
+}
+
+/* The hints promise nothing: look for ourselves, and mend them. */
+static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, bool *busy)
+{
+	u64 c;
+
+	*busy = false;
+	for (c = 0; c < tx->vol->sb.chunks; c++) {
+		u64 all = ~0ULL;
+		unsigned int i;
+
+		for (i = 0; i < MAP_WORDS; i++)
+			all &= sg_get(tx->vol, map_off(tx->vol, c, i));
+		if (all == ~0ULL)
+			continue;
+		hint_set(tx->vol, HINT_ROOM, c, true);
+		if (take_in(tx, c, 0, 1, want, off, got))
+			return true;
+		*busy |= !holds(tx, chunk_lock(tx->vol, c));
+	}
+	return false;
+}
+
+int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
+{
+	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES), turn;
+	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
+	u64 from = *cursor(tx, use);
+	bool busy;
+
+	if (tx->err)
+		return tx->err;
+	if (goal && goal >> SG_CHUNK_SHIFT < tx->vol->sb.chunks &&
+	    take_in(tx, goal >> SG_CHUNK_SHIFT,
+		    (unsigned int)(goal >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1), near, want, off,
+		    got))
+		return 0;
+	from = from ? (from - 1) % tx->vol->sb.chunks : first_cursor(tx->vol, use);
+	for (turn = 0; turn < BUSY_TURNS; turn++) {
+		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
+		    take_hinted(tx, use, from, 1, want, off, got) ||
+		    take_anywhere(tx, want, off, got, &busy))
+			return 0;
+		if (!busy)
+			break;
+		sg_yield();
+	}
+	sg_tx_fail(tx, -ENOSPC);
+	return -ENOSPC;
+}
+
+int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
+{
+	u64 got;
+
+	return sg_take_run(tx, use, 0, 1, off, &got);
+}
+
+int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
+{
+	u64 chunks = tx->vol->sb.chunks, from = goal >> SG_CHUNK_SHIFT, c, limit = chunks, got;
+	unsigned int pass;
+
+	if (tx->err)
+		return tx->err;
+	if (!from || from >= chunks)
+		from = (*cursor(tx, SG_USE_DATA) ?: first_cursor(tx->vol, SG_USE_DATA)) % chunks;
+	for (pass = 0, c = from; pass < 2; pass++, c = 0, limit = from) {
+		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
+			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
+				*cursor(tx, SG_USE_DATA) = c + 1;
+				return 0;
+			}
+			c++;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* --- giving back ---------------------------------------------------------------------------- */
+
+static bool all_used(const struct map *m, unsigned int start, unsigned int n)
+{
+	return next_bit(m, start, false) >= start + n;
+}
+
+bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
+{
+	u64 chunk = off >> SG_CHUNK_SHIFT;
+	unsigned int start = (unsigned int)(off >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1);
+	struct map m;
+	bool kept;
+
+	if (tx->err)
+		return false;
+	if (!pages || !sg_data_range(tx->vol, off, pages) || start + pages > SG_CHUNK_PAGES) {
+		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "pages to free are out of bounds"));
+		return false;
+	}
+	if (!chunk_enter(tx, chunk, &kept)) {
+		if (tx->holds_chunk)
+			return false;
+		sg_lock(tx->vol, chunk_lock(tx->vol, chunk));	/* the first may be waited for */
+	}
+	chunk_keep(tx, chunk, kept);
+	chunk_load(tx, chunk, &m);
+	if (!all_used(&m, start, (unsigned int)pages)) {
+		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "pages to free are free already"));
+		return false;
+	}
+	mark(tx, chunk, start, (unsigned int)pages, false);
+	tx->free_pages += (s64)pages;
+	tx->vol->stat.pages_freed += pages;
+	return true;
+}
+
+/* --- counting ------------------------------------------------------------------------------- */
+
+static u64 sum_areas(const struct sg_vol *vol, u64 field)
+{
+	unsigned int slot, i;
+	u64 sum = 0;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < vol->sb.areas; i++)
+			sum += sg_get(vol, sg_area_off(vol, slot, i) + field);
+	return sum;
+}
+
+u64 sg_free_pages(const struct sg_vol *vol)
+{
+	return vol->sb.free_base + sum_areas(vol, offsetof(struct sg_area, free_pages));
+}
+
+u64 sg_used_inodes(const struct sg_vol *vol)
+{
+	return sum_areas(vol, offsetof(struct sg_area, used_inodes));
+}
+
+u64 sg_largest_free(const struct sg_vol *vol)
+{
+	u64 c, run = 0, best = 0;
+
+	for (c = 0; c < vol->sb.chunks; c++) {
+		unsigned int i, at = 0;
+		struct map m;
+
+		for (i = 0; i < MAP_WORDS; i++)
+			m.w[i] = sg_get(vol, map_off(vol, c, i));
+		while (at < SG_CHUNK_PAGES) {
+			unsigned int end = next_bit(&m, at, true);
+
+			run += end - at;
+			best = SG_MAX(best, run);
+			if (end == SG_CHUNK_PAGES)
+				break;
+			run = 0;
+			at = next_bit(&m, end, false);
+		}
+	}
+	return best;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Superblock and geometry: making, finding, opening a volume. */
+#include "internal.h"
+
+#define CAP_FACTOR	16	/* the chunk table has room for a volume that many times as large */
+
+/* --- geometry ------------------------------------------------------------------------------- */
+
+int sg_geometry(struct sg_super *sb)
+{
+	u64 at = 2 * SG_PAGE;
+
+	if (sb->size < SG_VOLUME_MIN || sb->size > SG_VOLUME_MAX || sb->size % SG_VOLUME_ALIGN ||
+	    sb->phys % SG_VOLUME_ALIGN || sb->phys > SG_PTE_ADDR - sb->size ||
+	    !sb->areas || sb->areas > SG_AREAS_MAX || sb->slots != SG_SLOTS)
+		return -EINVAL;
+	sb->chunks = sb->size / SG_CHUNK;
+	if (sb->chunk_cap < sb->chunks || sb->chunk_cap > SG_VOLUME_MAX / SG_CHUNK)
+		return -EINVAL;
+	sb->slot_off = at;
+	at += SG_SLOTS * sizeof(struct sg_slot);
+	sb->journal_off = at;
+	at += (u64)SG_SLOTS * sb->areas * sizeof(struct sg_area);
+	sb->ledger_off = at;
+	at += SG_SLOTS * SG_PAGE;
+	sb->hint_off = at;
+	at += SG_ALIGN_UP(2 * (SG_ALIGN_UP(sb->chunk_cap, 64) / 8), SG_PAGE);
+	sb->chunk_off = at;
+	at += SG_ALIGN_UP(sb->chunk_cap * sizeof(struct sg_chunk), SG_PAGE);
+	sb->data_off = at;
+	return at + 16 * SG_PAGE < sb->size ? 0 : -EINVAL;
+}
+
+static u32 default_areas(u64 size)
+{
+	if (size < 64ULL << 20)
+		return 2;
+	if (size < 1ULL << 30)
+		return 4;
+	return size < 16ULL << 30 ? 8 : SG_AREAS_MAX;
+}
+
+/* --- checksum and validity ------------------------------------------------------------------ */
+
+static u32 super_crc(const struct sg_super *sb)
+{
+	struct sg_super copy = *sb;
+
+	copy.crc = 0;
+	return sg_crc32c(~0u, &copy, sizeof(copy));
+}
+
+static bool super_valid(const struct sg_super *sb, u64 size)
+{
+	struct sg_super again = *sb;
+
+	return sb->magic == SG_MAGIC && sb->crc == super_crc(sb) && sb->size <= size &&
+	       !sg_geometry(&again) && !memcmp(&again, sb, sizeof(again));
+}
+
+static void super_read(const void *base, u64 off, struct sg_super *sb)
+{
+	memcpy(sb, (const u8 *)base + off, sizeof(*sb));
+}
+
+int sg_probe(const void *base, u64 size, struct sg_probe *out)
+{
+	struct sg_super first, last;
+	bool ok_first, ok_last;
+	unsigned int i;
+
+	memset(out, 0, sizeof(*out));
+	if (size < SG_VOLUME_MIN)
+		return 0;
+	super_read(base, 0, &first);
+	super_read(base, (size & ~(SG_VOLUME_ALIGN - 1)) - SG_PAGE, &last);
+	ok_first = super_valid(&first, size);
+	ok_last = super_valid(&last, size);
+	out->stargate = first.magic == SG_MAGIC || ok_last;
+	out->valid = ok_first || ok_last;
+	out->from_backup = !ok_first && ok_last;
+	out->sb = out->from_backup ? last : first;
+	if (!out->valid)
+		return 0;
+	for (i = 0; i < SG_SLOTS; i++) {
+		const struct sg_slot *slot = (const void *)((const u8 *)base + out->sb.slot_off);
+
+		out->live += SG_SLOT_STATE(sg_load64(&slot[i].state)) != SG_SLOT_FREE;
+	}
+	return 0;
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static int why(struct sg_vol *vol, int err, const char *text)
+{
+	sg_snprintf(vol->why, sizeof(vol->why), "%s", text);
+	return err;
+}
+
+static int check_features(struct sg_vol *vol)
+{
+	const struct sg_super *sb = &vol->sb;
+
+	if (sb->version != SG_VERSION) {
+		sg_snprintf(vol->why, sizeof(vol->why), "format version %u, this one knows %u",
+			    sb->version, SG_VERSION);
+		return -EOPNOTSUPP;
+	}
+	if (sb->incompat & ~SG_INCOMPAT_KNOWN || sb->params & ~SG_PARAM_KNOWN) {
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "unknown features (incompat 0x%llx, params 0x%llx): newer tools needed",
+			    (unsigned long long)(sb->incompat & ~SG_INCOMPAT_KNOWN),
+			    (unsigned long long)(sb->params & ~SG_PARAM_KNOWN));
+		return -EOPNOTSUPP;
+	}
+	if (sb->ro_compat & ~SG_RO_COMPAT_KNOWN && !vol->read_only) {
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "unknown features 0x%llx: can be used read-only",
+			    (unsigned long long)(sb->ro_compat & ~SG_RO_COMPAT_KNOWN));
+		return -EROFS;
+	}
+	return 0;
+}
+
+int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+{
+	struct sg_probe probe;
+
+	memset(vol, 0, sizeof(*vol));
+	vol->base = base;
+	vol->slot = -1;
+	vol->read_only = read_only;
+	vol->owner = owner;
+	if (size < SG_VOLUME_MIN)
+		return why(vol, -EINVAL, "smaller than the smallest volume, 16 MiB");
+	sg_probe(base, size, &probe);
+	if (!probe.stargate)
+		return why(vol, -EINVAL, "no StargateFS here: make one with mkfs.stargatefs");
+	if (!probe.valid)
+		return why(vol, -EUCLEAN, "superblock and backup are damaged, or the volume has been cut short: run fsck.stargatefs");
+	if (probe.from_backup)
+		sg_log(owner, SG_WARN, "superblock damaged, using the backup; run fsck.stargatefs");
+	vol->sb = probe.sb;
+	vol->sb.label[sizeof(vol->sb.label) - 1] = 0;
+	vol->size = probe.sb.size;
+	return check_features(vol);
+}
+
+/* --- making --------------------------------------------------------------------------------- */
+
+static void mark_used(struct sg_vol *vol, u64 first, u64 pages)
+{
+	u64 p;
+
+	for (p = first; p < first + pages; p++) {
+		u64 *w = sg_at(vol, sg_chunk_off(vol, p / SG_CHUNK_PAGES) +
+			       offsetof(struct sg_chunk, map) + p % SG_CHUNK_PAGES / 64 * 8);
+
+		sg_store64(w, *w | 1ULL << (p & 63));
+	}
+}
+
+/* The root directory is inode 1 in the inode file's first page; the other records are free. */
+static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_inode *file = sg_at(vol, sys.off), *rec = sg_at(vol, vol->sb.data_off);
+	struct sg_area *area = sg_at(vol, sg_area_off(vol, 0, 0));
+	struct sg_hot *hot = sg_at(vol, SG_HOT_OFF);
+	unsigned int i;
+	u64 now = sg_now();
+
+	sg_os_zero(rec, SG_PAGE);
+	for (i = SG_INO_ROOT + 1; i + 1 < SG_INODES_PER_PAGE; i++)
+		sg_store64(&rec[i].next_free, i + 1);
+	rec += SG_INO_ROOT;
+	sg_store64(&rec->mode, (SG_S_IFDIR | (opts->root_mode ? opts->root_mode & 07777 : 0755)) |
+			       2ULL << 32);
+	sg_store64(&rec->owner, (u64)opts->root_uid | (u64)opts->root_gid << 32);
+	sg_store64(&rec->mtime, now);
+	sg_store64(&rec->ctime, now);
+	sg_store64(&rec->atime, now);
+	sg_store64(&rec->btime, now);
+	sg_store64(&rec->special, SG_INO_ROOT);
+	sg_store64(&rec->genflags, 1);
+
+	for (i = 0; i < SG_SYS_COUNT; i++)
+		sg_store64(&file[i].mode, SG_S_IFREG | 1ULL << 32);
+	sg_store64(&file->table, SG_ROOT(sg_leaf(vol, vol->sb.data_off, 1), 0));
+	sg_store64(&file->blocks, 1);
+	sg_store64(&hot->inodes, SG_INODES_PER_PAGE);
+	sg_store64(&area->free_ino, SG_INO_ROOT + 1);
+	sg_store64(&area->used_inodes, 1);
+}
+
+static int fill_super(struct sg_super *sb, u64 size, const struct sg_format_opts *opts,
+		      char *why_text)
+{
+	memset(sb, 0, sizeof(*sb));
+	sb->magic = SG_MAGIC;
+	sb->version = SG_VERSION;
+	sb->phys = opts->phys;
+	sb->size = size & ~(SG_VOLUME_ALIGN - 1);
+	sb->params = opts->params;
+	sb->created = sg_now();
+	sb->generation = 1;
+	sb->areas = opts->areas ?: default_areas(size);
+	sb->slots = SG_SLOTS;
+	sb->chunk_cap = opts->chunk_cap ?: SG_MIN(size / SG_CHUNK * CAP_FACTOR,
+						  SG_VOLUME_MAX / SG_CHUNK);
+	if (opts->label) {
+		if (strlen(opts->label) >= sizeof(sb->label)) {
+			sg_snprintf(why_text, 200, "label is longer than %u bytes",
+				    (unsigned int)sizeof(sb->label) - 1);
+			return -EINVAL;
+		}
+		memcpy(sb->label, opts->label, strlen(opts->label));
+	}
+	if (opts->uuid) {
+		memcpy(sb->uuid, opts->uuid, 16);
+	} else {
+		sg_random(sb->uuid, 16);
+		sb->uuid[6] = (sb->uuid[6] & 0x0f) | 0x40;
+		sb->uuid[8] = (sb->uuid[8] & 0x3f) | 0x80;
+	}
+	sg_random(sb->hash_seed, sizeof(sb->hash_seed));
+	if (opts->params & ~SG_PARAM_KNOWN) {
+		sg_snprintf(why_text, 200, "unknown parameters 0x%llx",
+			    (unsigned long long)(opts->params & ~SG_PARAM_KNOWN));
+		return -EINVAL;
+	}
+	if (sg_geometry(sb)) {
+		sg_snprintf(why_text, 200,
+			    "no volume: size %llu (16 MiB to 64 TiB), base 0x%llx (2 MiB aligned), %u areas (1 to 16), room for %llu chunks",
+			    (unsigned long long)size, (unsigned long long)sb->phys, sb->areas,
+			    (unsigned long long)sb->chunk_cap);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)
+{
+	sb->crc = super_crc(sb);
+	sg_os_write(vol->base + off, sb, sizeof(*sb));
+	sg_wb(vol->base + off, sizeof(*sb));
+	sg_fence();
+}
+
+int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_text[200])
+{
+	struct sg_vol vol;
+	u64 meta;
+	int err;
+
+	memset(&vol, 0, sizeof(vol));
+	vol.base = base;
+	vol.slot = -1;
+	err = fill_super(&vol.sb, size, opts, why_text);
+	if (err)
+		return err;
+	vol.size = vol.sb.size;
+	/* no old superblock may outlive a half-made volume */
+	sg_os_zero(vol.base, SG_PAGE);
+	sg_os_zero(vol.base + vol.size - SG_PAGE, SG_PAGE);
+	sg_wb(vol.base, SG_PAGE);
+	sg_wb(vol.base + vol.size - SG_PAGE, SG_PAGE);
+	sg_fence();
+	sg_os_zero(vol.base + SG_PAGE, vol.sb.chunk_off - SG_PAGE);
+	sg_os_zero(vol.base + vol.sb.chunk_off, vol.sb.chunks * sizeof(struct sg_chunk));
+
+	meta = vol.sb.data_off / SG_PAGE;
+	mark_used(&vol, 0, meta + 1);	/* and the first page of the inode file */
+	mark_used(&vol, vol.size / SG_PAGE - 1, 1);
+	vol.sb.free_base = vol.size / SG_PAGE - meta - 2;
+	make_inodes(&vol, opts);
+	sg_space_rebuild_hints(&vol);
+	sg_wb(vol.base + SG_PAGE, vol.sb.data_off);
+	sg_fence();
+	super_store(&vol, vol.size - SG_PAGE, &vol.sb);
+	super_store(&vol, 0, &vol.sb);
+	return 0;
+}
+
+/* The backup first: at any time one of the two is whole. */
+int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
+{
+	struct sg_super new = *sb;
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	new.generation = vol->sb.generation + 1;
+	super_store(vol, vol->size - SG_PAGE, &new);
+	super_store(vol, 0, &new);
+	vol->sb = new;
+	return 0;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What all parts of the engine ask of a volume: may I write, is it damaged, fresh pages, totals. */
+#include "internal.h"
+
+int sg_may_write(const struct sg_vol *vol)
+{
+	if (vol->shut_down)
+		return -EIO;
+	return vol->read_only || vol->slot < 0 ? -EROFS : 0;
+}
+
+static bool seen_before(struct sg_vol *vol, u64 key)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(vol->damage_seen); i++)
+		if (vol->damage_seen[i] == key)
+			return true;
+	vol->damage_seen[vol->damage_next++ % SG_ARRAY_SIZE(vol->damage_seen)] = key;
+	return false;
+}
+
+int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
+{
+	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its report list, not its bytes */
+
+	if (seen_before(vol, off | ino << 48 | 1))
+		return -EUCLEAN;
+	sg_log(vol->owner, SG_ERR, "damaged: %s (inode %llu, offset 0x%llx); run fsck.stargatefs",
+	       what, (unsigned long long)ino, (unsigned long long)off);
+	if (!sg_may_write(vol)) {
+		sg_add64(sg_at(vol, SG_HOT(errors)), 1);
+		sg_store64(sg_at(vol, SG_HOT(error_ino)), ino);
+		sg_wb(sg_at(vol, SG_HOT(errors)), 16);
+	}
+	if (vol->on_damage)
+		vol->on_damage(vol, ino, off);
+	return -EUCLEAN;
+}
+
+void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len)
+{
+	SG_ASSERT(sg_inside(vol, off, len));
+	sg_os_write(vol->base + off, src, len);
+	sg_wb(vol->base + off, len);
+}
+
+void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len)
+{
+	SG_ASSERT(sg_inside(vol, off, len));
+	sg_os_zero(vol->base + off, len);
+	sg_wb(vol->base + off, len);
+}
+
+void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val)
+{
+	sg_store64(sg_at(vol, off), val);
+}
+
+int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
+{
+	u64 meta = vol->sb.data_off / SG_PAGE + 1;
+
+	if (!sg_may_write(vol))
+		sg_reclaim(vol, ~0u);
+	out->pages = vol->size / SG_PAGE - meta;
+	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
+	out->used_inodes = sg_used_inodes(vol);
+	/* as many as space allows: records grow on demand */
+	out->inodes = out->used_inodes + out->free_pages * SG_INODES_PER_PAGE;
+	out->largest_free = 0;
+	return 0;
+}
