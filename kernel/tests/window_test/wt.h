@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the parts of the window test share. */
+#ifndef WT_H
+#define WT_H
+
+#include <linux/types.h>
+
+#include "format.h"
+#include "window.h"
+
+/* --- tables.c: file tables, built by hand in the shared range ------------------------------- */
+
+/* The range under test; pages of it are given out once and never come back. */
+int wt_range_open(phys_addr_t phys, u64 size);
+void wt_range_close(void);
+phys_addr_t wt_range_phys(void);
+u64 wt_range_size(void);
+void *wt_range_linear(void);
+void *wt_virt(u64 phys);
+u64 wt_alloc(u64 size);			/* aligned to @size; physical address */
+
+/* A file: a table of level @height, and a number that its contents show. */
+struct wt_file {
+	unsigned int height;
+	u32 tag;
+	u64 *root;
+	u64 root_phys;
+};
+
+void wt_file_init(struct wt_file *f, unsigned int height, u32 tag);
+u64 wt_file_root(const struct wt_file *f);		/* root word */
+u64 *wt_entry(struct wt_file *f, u64 page, unsigned int level);	/* tables above are made */
+u64 wt_fresh(struct wt_file *f, u64 page, u64 pages);	/* pages with the contents for @page on */
+void wt_map(struct wt_file *f, u64 page, u64 phys, unsigned int level);
+void wt_map_fresh(struct wt_file *f, u64 page, unsigned int level);
+void wt_pattern(u64 *words, u32 tag, u64 page);		/* one page */
+bool wt_matches(const void *buf, u64 pos, size_t len, u32 tag);	/* whole words */
+
+/* --- main.c --------------------------------------------------------------------------------- */
+
+extern bool wt_no_flush;
+extern bool wt_need_512g;
+extern unsigned int wt_cycles;
+
+struct sg_windows *wt_windows(unsigned int max);	/* honours wt_no_flush */
+
+enum wt_iter { WT_USER, WT_KVEC, WT_ITERS };
+#define WT_BUF	(4u << 20)	/* longest copy */
+extern u8 *wt_buf;
+
+/* To and from wt_buf, through the window, by either kind of iterator. Return bytes copied. */
+size_t wt_read(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
+size_t wt_write(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
+
+/* Counts a check; says which one failed. */
+bool wt_check(bool ok, const char *what, const char *func, int line);
+#define CHECK(x)	wt_check(!!(x), #x, __func__, __LINE__)
+
+/* --- cases.c, threads.c --------------------------------------------------------------------- */
+
+void case_refusals(void);
+void case_contents(void);
+void case_holes(void);
+void case_growth(void);
+void case_removal(void);
+void case_read_only(void);
+void case_pool(void);
+void case_shadow(void);
+void case_cycles(void);
+void case_torn(void);
+
+#endif
