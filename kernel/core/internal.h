@@ -189,6 +189,14 @@ void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len);
 void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len);
 void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val); /* no write-back: sg_wb() the page after */
 
+/* --- slots (slot.c): the steps of sg_join(), for fsck, which takes them one by one ---------- */
+
+int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms);
+void sg_slots_recover(struct sg_vol *vol);	/* all but our own, if we have one */
+int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id);
+int sg_slot_enter(struct sg_vol *vol);	/* transactions and ledger; settles what others owed */
+void sg_slot_exit(struct sg_vol *vol);	/* their end; the slot stays ours */
+
 /* --- space (space.c) ----------------------------------------------------------------------- */
 
 enum sg_use { SG_USE_DATA, SG_USE_META };
@@ -284,6 +292,23 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref);
  */
 int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index);
 
+/* --- data (file.c, write.c, resize.c, range.c) --------------------------------------------- */
+
+#define SG_TABLE_PAGES	(1ULL << 36)	/* that a table of full height reaches */
+#define SG_FILE_PAGES	(SG_FILE_MAX >> SG_PAGE_SHIFT)
+static inline u64 sg_pages_of(u64 bytes)
+{
+	return (bytes + SG_PAGE - 1) >> SG_PAGE_SHIFT;
+}
+/* Zeroes the mapped bytes of [pos, end) in place and starts their write-back. */
+int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end);
+/* Size and times (now 0: keep) without the journal, durable on return. Inode locked. */
+void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
+/* Pages behind the size may remain of a truncation: finish it before anything is put there. */
+bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
+int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);
+#define SG_RECLAIM_SOME	1024	/* debts to pay before giving up for want of space */
+
 /* --- inodes (inode.c) ---------------------------------------------------------------------- */
 
 /* A free record, filled from @new (links, size 0), touched in tx. Before any page is taken. */
@@ -293,7 +318,6 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 /* Finishes what the ledger says of an inode: evicts, or cuts behind size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
-int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);	/* file.c */
 static inline struct sg_iref sg_sys_ref(unsigned int which)
 {
 	return (struct sg_iref){ 0, SG_HOT(sys) + which * sizeof(struct sg_inode) };

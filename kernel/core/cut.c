@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Taking pages out of file tables, and freeing what was taken out (D7). docs/file-tables.md.
+ *
+ * Cutting clears entries and owes what they named: a page, or a whole table with all below it, so
+ * that most of a large file goes with few words. Paying comes later, when no system can see the
+ * table any more, a bounded piece per transaction.
+ */
+#include "internal.h"
+
+#define CUT_ROOM	24	/* words to leave: what callers add, and a last run */
+#define CUT_LOOKS	(1u << 18)	/* entries looked at per transaction: bounds the lock's time */
+#define PAY_WORDS	40	/* words to leave: a run's bitmap, what is left of children */
+
+static u64 entry_at(u64 table, u64 i)
+{
+	return table + 8 * i;
+}
+
+static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
+{
+	u64 have = sg_tx_iget(tx, ref, blocks);
+
+	sg_tx_iset(tx, ref, blocks, have - SG_MIN(have, pages));
+}
+
+static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
+{
+	sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, page << SG_PAGE_SHIFT, "file table"));
+}
+
+/* --- cutting --------------------------------------------------------------------------------- */
+
+/**
+ * struct cut - a cut under way.
+ * @page: everything before it is done. @end: first page that stays.
+ * @run, @run_pages: pages cut that follow each other and are not owed yet.
+ * @looks: entries looked at.
+ */
+struct cut {
+	struct sg_tx *tx;
+	const struct sg_iref *ref;
+	u64 page, end;
+	u64 run, run_pages, pages;
+	unsigned int looks;
+	bool full;
+};
+
+static void owe_pending(struct cut *c)
+{
+	if (c->run_pages)
+		sg_owe_run(c->tx, c->run, c->run_pages);
+	c->run_pages = 0;
+}
+
+static void cut_pages(struct cut *c, u64 off, u64 pages)
+{
+	if (c->run_pages && (off != c->run + (c->run_pages << SG_PAGE_SHIFT) ||
+			     c->run_pages + pages > 2 * SG_CHUNK_PAGES))
+		owe_pending(c);
+	if (!c->run_pages)
+		c->run = off;
+	c->run_pages += pages;
+	c->pages += pages;
+}
+
+static bool cut_full(struct cut *c)
+{
+	if (sg_tx_room(c->tx) < CUT_ROOM || c->looks > CUT_LOOKS || c->tx->err)
+		c->full = true;
+	return c->full;
+}
+
+/* Entries [from, to) of a table are empty. */
+static bool empty_between(struct cut *c, u64 table, u64 from, u64 to)
+{
+	for (; from < to; from++, c->looks++)
+		if (sg_get(c->tx->vol, entry_at(table, from)))
+			return false;
+	return true;
+}
+
+/* Nothing in the table (of @level, for pages from @base on) stays once the cut is through. */
+static bool nothing_stays(struct cut *c, u64 table, unsigned int level, u64 base)
+{
+	u64 span = sg_level_pages(level), pages = span * SG_TABLE_ENTRIES;
+	u64 from = SG_MAX(c->page, base) - base, to = SG_MIN(c->end, base + pages) - base;
+
+	/* an entry that lies half in the cut stays */
+	return empty_between(c, table, 0, (from + span - 1) / span) &&
+	       empty_between(c, table, to / span, SG_TABLE_ENTRIES);
+}
+
+/* Pages below a table of level 1 or 2, itself included. */
+static u64 count_pages(struct cut *c, u64 table, unsigned int level, u64 base)
+{
+	u64 n = 1, span = sg_level_pages(level), off, i;
+
+	for (i = 0; i < SG_TABLE_ENTRIES; i++, c->looks++) {
+		switch (sg_entry_kind(c->tx->vol, sg_get(c->tx->vol, entry_at(table, i)), level, &off)) {
+		case SG_ENTRY_NONE:
+			break;
+		case SG_ENTRY_LEAF:
+			n += span;
+			break;
+		case SG_ENTRY_TABLE:
+			n += count_pages(c, off, level - 1, base + i * span);
+			break;
+		case SG_ENTRY_BAD:
+			cut_bad(c->tx, c->ref, base + i * span);
+			return n;
+		}
+	}
+	return n;
+}
+
+static void cut_table(struct cut *c, u64 table, unsigned int level, u64 base)
+{
+	c->pages += count_pages(c, table, level, base);
+	sg_owe(c->tx, level, table >> SG_PAGE_SHIFT, 0);
+}
+
+static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
+
+/* 1 GiB is more than can be owed at once: a table of 2 MiB leaves first, which is one debt. */
+static u64 without_giant(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
+{
+	u64 off;
+
+	if (level == 3 && sg_entry_kind(c->tx->vol, e, level, &off) == SG_ENTRY_LEAF &&
+	    sg_table_split(c->tx, c->ref, first + SG_CHUNK_PAGES) == -ENOSPC)
+		sg_tx_fail(c->tx, -ENOSPC);
+	return sg_tx_get(c->tx, at);
+}
+
+/* One entry that is not empty. True when it is so now. */
+static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
+{
+	u64 span = sg_level_pages(level), off;
+
+	e = without_giant(c, at, e, level, first);
+	switch (sg_entry_kind(c->tx->vol, e, level, &off)) {
+	case SG_ENTRY_LEAF:
+		if (first >= c->page && first + span <= c->end) {
+			cut_pages(c, off, span);
+			break;
+		}
+		if (c->pages)
+			c->full = true;	/* so far; the caller comes again and splits it */
+		else
+			sg_tx_fail(c->tx, -EAGAIN);
+		return false;
+	case SG_ENTRY_TABLE:
+		if (level <= 3 && nothing_stays(c, off, level - 1, first))
+			cut_table(c, off, level - 1, first);
+		else if (cut_in(c, off, level - 1, first))
+			cut_pages(c, off, 1);
+		else
+			return false;
+		break;
+	default:
+		cut_bad(c->tx, c->ref, first);
+		return false;
+	}
+	sg_tx_set(c->tx, at, 0);
+	return true;
+}
+
+/*
+ * Cuts what lies in the range out of a table. True when the table is empty after it. Calls itself
+ * once per level, so no deeper than four.
+ */
+static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base)
+{
+	u64 span = sg_level_pages(level), i = (SG_MAX(c->page, base) - base) / span;
+	bool empty = empty_between(c, table, 0, i);
+
+	for (; i < SG_TABLE_ENTRIES; i++) {
+		u64 first = base + i * span, at = entry_at(table, i), e;
+
+		if (first >= c->end)
+			return empty && empty_between(c, table, i, SG_TABLE_ENTRIES);
+		e = sg_tx_get(c->tx, at);
+		c->looks++;
+		if (e && (cut_full(c) || !cut_entry(c, at, e, level, first)))
+			empty = false;
+		if (c->full || c->tx->err)
+			return false;
+		c->page = SG_MAX(c->page, SG_MIN(first + span, c->end));
+	}
+	return empty;
+}
+
+int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end, u64 *next)
+{
+	struct cut c = { .tx = tx, .ref = ref, .page = page, .end = end };
+	u64 root = sg_tx_iget(tx, ref, table), off;
+	unsigned int height = SG_ROOT_HEIGHT(root);
+	u64 top = sg_level_pages(height + 1);
+
+	*next = page;
+	if (tx->err)
+		return tx->err;
+	switch (sg_root_kind(tx->vol, root, &off)) {
+	case SG_ENTRY_NONE:
+		c.page = end;
+		break;
+	case SG_ENTRY_BAD:
+		cut_bad(tx, ref, 0);
+		return tx->err;
+	case SG_ENTRY_LEAF:
+		if (!page && end && !cut_full(&c)) {
+			cut_pages(&c, off, 1);
+			sg_tx_iset(tx, ref, table, 0);
+		}
+		break;
+	case SG_ENTRY_TABLE:
+		c.end = SG_MIN(end, top);
+		if (page >= c.end || cut_full(&c))
+			break;
+		if (height <= 2 && nothing_stays(&c, off, height, 0))
+			cut_table(&c, off, height, 0);
+		else if (cut_in(&c, off, height, 0))
+			cut_pages(&c, off, 1);
+		else
+			break;
+		c.full = false;
+		c.page = c.end;
+		sg_tx_iset(tx, ref, table, 0);
+		break;
+	}
+	owe_pending(&c);
+	if (c.pages)
+		cut_blocks(tx, ref, c.pages);
+	*next = c.full ? c.page : end;
+	return tx->err;
+}
+
+/* Pages of the extended attributes: what stays when the table goes. */
+static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u64 head = sg_tx_iget(tx, ref, xattr);
+
+	if (!head || !sg_data_page(tx->vol, head))
+		return 0;
+	return 1 + sg_tx_get(tx, head + offsetof(struct sg_xattr_head, pages));
+}
+
+void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u64 root = sg_tx_iget(tx, ref, table), off;
+
+	switch (sg_root_kind(tx->vol, root, &off)) {
+	case SG_ENTRY_NONE:
+		return;
+	case SG_ENTRY_LEAF:
+		sg_owe_run(tx, off, 1);
+		break;
+	case SG_ENTRY_TABLE:
+		sg_owe(tx, SG_ROOT_HEIGHT(root), off >> SG_PAGE_SHIFT, 0);
+		break;
+	case SG_ENTRY_BAD:
+		/* the file can still go: fsck finds the pages that nothing names any more */
+		sg_damaged(tx->vol, ref->ino, 0, "file table");
+		break;
+	}
+	sg_tx_iset(tx, ref, table, 0);
+	sg_tx_iset(tx, ref, blocks, SG_MIN(xattr_pages(tx, ref), sg_tx_iget(tx, ref, blocks)));
+}
+
+/* --- paying ---------------------------------------------------------------------------------- */
+
+static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i);
+
+/* Pages that follow each other in one chunk, named by level 1 entries from @i on. */
+static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, u64 e)
+{
+	unsigned int n = 1;
+
+	while (i + n < SG_TABLE_ENTRIES && (e + n * SG_PAGE) & (SG_CHUNK - 1) &&
+	       sg_get(vol, entry_at(table, i + n)) == e + n * SG_PAGE)
+		n++;
+	return n;
+}
+
+/*
+ * 1 GiB at once would be far too much for a transaction. So it becomes a table of 2 MiB leaves,
+ * which it has itself the room for: its first page. The rest of its first 2 MiB is owed apart.
+ */
+static void pay_giant(struct sg_tx *tx, u64 off)
+{
+	u64 i;
+
+	sg_fresh_set(tx->vol, off, 0);
+	for (i = 1; i < SG_TABLE_ENTRIES; i++)
+		sg_fresh_set(tx->vol, entry_at(off, i),
+			     sg_leaf(tx->vol, off + (i << SG_CHUNK_SHIFT), 2));
+	sg_wb(sg_at(tx->vol, off), SG_PAGE);
+	sg_owe_run(tx, off + SG_PAGE, SG_CHUNK_PAGES - 1);
+	sg_owe(tx, SG_DEBT_TABLE + 1, off >> SG_PAGE_SHIFT, 0);
+}
+
+static bool has_words(const struct sg_tx *tx)
+{
+	return tx->n + PAY_WORDS <= SG_AREA_WORDS;
+}
+
+/* A child is paid as far as this transaction goes; what is left of it becomes its own debt. */
+static bool pay_child(struct sg_tx *tx, u64 table, unsigned int level)
+{
+	unsigned int i = pay_in(tx, table, level, 0);
+
+	if (i < SG_TABLE_ENTRIES)
+		sg_owe(tx, level, table >> SG_PAGE_SHIFT, i);
+	return i == SG_TABLE_ENTRIES;
+}
+
+/* The last entry has been paid, but not the table: it must not be paid once more. */
+static unsigned int page_left(struct sg_tx *tx, u64 table)
+{
+	sg_tx_set(tx, entry_at(table, SG_TABLE_ENTRIES - 1), 0);
+	return SG_TABLE_ENTRIES - 1;
+}
+
+/*
+ * Returns where to go on: SG_TABLE_ENTRIES when the table itself is free, too. Calls itself once
+ * per level, and needs a debt for each at most.
+ */
+static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i)
+{
+	unsigned int n;
+	u64 off;
+
+	for (; i < SG_TABLE_ENTRIES; i += n) {
+		u64 e = sg_get(tx->vol, entry_at(table, i));
+
+		n = 1;
+		if (e && (!has_words(tx) || (level > 1 && sg_tx_room(tx) < 4 * level)))
+			return i;
+		switch (sg_entry_kind(tx->vol, e, level, &off)) {
+		case SG_ENTRY_NONE:
+			break;
+		case SG_ENTRY_LEAF:
+			if (level == 1)
+				n = run_at(tx->vol, table, i, e);
+			if (level == 3)
+				pay_giant(tx, off);
+			else if (!sg_give_run(tx, off, level == 1 ? n : SG_CHUNK_PAGES))
+				return i;
+			break;
+		case SG_ENTRY_TABLE:
+			if (pay_child(tx, off, level - 1))
+				break;
+			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
+		case SG_ENTRY_BAD:
+			/* what it named is lost until fsck finds it; the rest is not */
+			sg_damaged(tx->vol, 0, entry_at(table, i), "file table being freed");
+			break;
+		}
+	}
+	if (has_words(tx) && sg_give_run(tx, table, 1))
+		return SG_TABLE_ENTRIES;
+	return page_left(tx, table);
+}
+
+int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index)
+{
+	unsigned int i = *index;
+
+	if (level < 1 || level > SG_TABLE_LEVELS || !sg_data_page(tx->vol, off) ||
+	    i >= SG_TABLE_ENTRIES)
+		return sg_damaged(tx->vol, 0, off, "debt of a file table");
+	*index = pay_in(tx, off, level, i);
+	/* no room in the ledger for what would be left of a child: flat debts must go first */
+	if (*index == i && !tx->n)
+		sg_tx_fail(tx, -ENOSPC);
+	return tx->err;
+}

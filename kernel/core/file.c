@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/* File data: reading, searching, flushing. Everything goes by the walk (D5). */
+#include "internal.h"
+
+/*
+ * Calls of sg_walk() that an honest file can need: each one passes a page or a table at least, and
+ * there are only so many. A damaged one may show the same tables again and again.
+ */
+static u64 walks_allowed(const struct sg_vol *vol)
+{
+	return vol->size >> SG_PAGE_SHIFT;
+}
+
+static int endless(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
+}
+
+s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
+{
+	u64 size = sg_iget(vol, ref, size), end, done = 0;
+	struct sg_run run;
+	int err;
+
+	if (pos >= size || !len)
+		return 0;
+	end = SG_MIN(len, size - pos) + pos;
+	while (pos < end) {
+		u64 in = pos & (SG_PAGE - 1), n;
+
+		err = sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + end - pos), &run);
+		if (err)
+			return done ? (s64)done : err;
+		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, end - pos);
+		if (run.off)
+			memcpy((u8 *)buf + done, vol->base + run.off + in, n);
+		else
+			memset((u8 *)buf + done, 0, n);
+		pos += n;
+		done += n;
+	}
+	return (s64)done;
+}
+
+s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
+{
+	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT, walks = 0;
+	struct sg_run run;
+	int err;
+
+	if (pos >= size)
+		return -ENXIO;
+	while (page < sg_pages_of(size)) {
+		if (walks++ > walks_allowed(vol))
+			return endless(vol, ref);
+		err = sg_walk(vol, ref, page, sg_pages_of(size) - page, &run);
+		if (err)
+			return err;
+		if (!run.off == hole)
+			return (s64)SG_MAX(pos, page << SG_PAGE_SHIFT);
+		page += run.pages;
+	}
+	return hole ? (s64)size : -ENXIO;	/* there is always a hole at the end */
+}
+
+int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+{
+	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first, walks = 0;
+	struct sg_run run;
+	int err;
+
+	while (first < end) {
+		if (walks++ > walks_allowed(vol))
+			return endless(vol, ref);
+		err = sg_walk(vol, ref, first, end - first, &run);
+		if (err)
+			return err;
+		if (run.off)
+			sg_wb(sg_at(vol, run.off), run.pages << SG_PAGE_SHIFT);
+		first += run.pages;
+	}
+	sg_fence();
+	return 0;
+}
+
+int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end)
+{
+	struct sg_run run;
+	int err;
+
+	while (pos < end) {
+		u64 in = pos & (SG_PAGE - 1), n;
+
+		err = sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + end - pos), &run);
+		if (err)
+			return err;
+		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, end - pos);
+		if (run.off) {
+			sg_os_zero(sg_at(vol, run.off + in), n);
+			sg_wb(sg_at(vol, run.off + in), n);
+		}
+		pos += n;
+	}
+	return 0;
+}

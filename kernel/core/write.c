@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writing: in place where there are pages, into fresh pages where there are none. Order of stores,
+ * and what a crash between them leaves: docs/file-tables.md.
+ */
+#include "internal.h"
+
+#define NO_SIZE	(~0ULL)		/* sg_write.size: this write does not extend the file */
+
+bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return (sg_iget(vol, ref, genflags) >> 32) & SG_FL_CUTTING;
+}
+
+void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	struct sg_inode *in = sg_at(vol, ref->off);
+
+	sg_fence();	/* the bytes before the size that shows them */
+	sg_store64(&in->size, size);
+	if (now) {
+		sg_store64(&in->mtime, (u64)now);
+		sg_store64(&in->ctime, (u64)now);
+	}
+	sg_inode_changed(vol, ref);
+	sg_fence();
+}
+
+/* --- fresh pages ----------------------------------------------------------------------------- */
+
+/* Where the file's next page is best put: behind the page before it. */
+static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
+{
+	struct sg_run run;
+
+	if (!page || sg_walk(vol, ref, page - 1, 1, &run) || !run.off)
+		return 0;
+	return run.off + SG_PAGE;
+}
+
+/* Takes up to @want pages in a row and hooks them into the hole at @page. Nobody sees them yet. */
+static int take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
+		      u64 *got)
+{
+	u64 goal = goal_for(tx->vol, ref, page);
+	bool large;
+	int err;
+
+	want = sg_table_fit(tx, ref, page, want, &large);
+	if (!want)
+		return -ENOSPC;
+	*got = SG_CHUNK_PAGES;
+	if (!large || sg_take_chunk(tx, goal, off)) {
+		err = sg_take_run(tx, SG_USE_DATA, goal, want, off, got);
+		if (err)
+			return err;
+	}
+	return sg_table_add(tx, ref, page, *off, *got);
+}
+
+static int begin_fresh(struct sg_vol *vol, const struct sg_iref *ref, u64 len, u64 hole,
+		       struct sg_write *w)
+{
+	u64 in = w->pos & (SG_PAGE - 1), want = SG_MIN(hole, (u64)SG_CHUNK_PAGES), bytes, off;
+	struct sg_tx *tx = sg_tx_begin(vol);
+	int err;
+
+	w->first = w->pos >> SG_PAGE_SHIFT;
+	want = SG_MIN(want, SG_CHUNK_PAGES - (w->first & (SG_CHUNK_PAGES - 1)));
+	err = take_fresh(tx, ref, w->first, want, &off, &w->pages);
+	if (err) {
+		sg_tx_abort(tx);
+		return err;
+	}
+	bytes = w->pages << SG_PAGE_SHIFT;
+	w->len = SG_MIN(len, bytes - in);
+	w->off = off + in;
+	sg_fresh_zero(vol, off, in);
+	sg_fresh_zero(vol, w->off + w->len, bytes - in - w->len);
+	w->fresh = true;
+	w->tx = tx;
+	return 0;
+}
+
+/* --- a piece of a write ---------------------------------------------------------------------- */
+
+static void in_place(struct sg_write *w, const struct sg_run *run, u64 len)
+{
+	u64 in = w->pos & (SG_PAGE - 1);
+
+	w->off = run->off + in;
+	w->len = SG_MIN(len, (run->pages << SG_PAGE_SHIFT) - in);
+}
+
+static int walk_piece(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_write *w,
+		      u64 len, struct sg_run *run)
+{
+	return sg_walk(vol, ref, w->pos >> SG_PAGE_SHIFT,
+		       sg_pages_of((w->pos & (SG_PAGE - 1)) + len), run);
+}
+
+/*
+ * The inode is locked. What lies between the old size and @w->pos is about to be seen: the rest of
+ * the old last page may hold what somebody stored there through a mapping.
+ */
+static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
+{
+	u64 size = sg_iget(vol, ref, size);
+	struct sg_run run;
+	int err;
+
+	if (sg_is_cutting(vol, ref))
+		return -EAGAIN;
+	if (w->size != NO_SIZE)
+		w->size = size;
+	if (w->size < w->pos) {
+		err = sg_zero_mapped(vol, ref, size, SG_MIN(w->pos, SG_ALIGN_UP(size, SG_PAGE)));
+		if (err)
+			return err;
+	}
+	err = walk_piece(vol, ref, w, len, &run);
+	if (err)
+		return err;
+	if (!run.off)
+		return begin_fresh(vol, ref, len, run.pages, w);
+	in_place(w, &run, len);
+	return 0;
+}
+
+int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len,
+		   unsigned int flags, struct sg_write *w)
+{
+	bool keep = flags & SG_WRITE_KEEP_SIZE, retried = false;
+	struct sg_run run;
+	int err = sg_may_write(vol);
+
+	*w = (struct sg_write){ .pos = pos, .size = NO_SIZE };
+	if (err)
+		return err;
+	if (!len)
+		return -EINVAL;
+	if (pos >= SG_FILE_MAX)
+		return -EFBIG;
+	len = SG_MIN(len, SG_FILE_MAX - pos);
+	err = walk_piece(vol, ref, w, len, &run);
+	if (err)
+		return err;
+	if (run.off) {
+		in_place(w, &run, len);
+		if (keep || pos + w->len <= sg_iget(vol, ref, size))
+			return 0;
+	}
+	for (;;) {
+		w->size = keep ? NO_SIZE : 0;
+		sg_ilock(vol, ref);
+		w->locked = true;
+		err = begin_locked(vol, ref, len, w);
+		if (!err)
+			return 0;
+		sg_iunlock(vol, ref);
+		w->locked = false;
+		if (err == -EAGAIN) {
+			err = sg_finish_cut(vol, ref);
+		} else if (err == -ENOSPC && !retried) {
+			retried = true;
+			sg_reclaim(vol, SG_RECLAIM_SOME);
+			err = 0;
+		}
+		if (err)
+			return err;
+	}
+}
+
+static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,
+		     s64 now)
+{
+	struct sg_tx *tx = w->tx;
+
+	if (!done) {
+		sg_tx_abort(tx);
+		return 0;
+	}
+	/* the file keeps the pages that the caller did not reach: it most likely comes again */
+	sg_fresh_zero(vol, w->off + done, w->len - done);
+	sg_tx_inode(tx, ref);
+	if (w->size != NO_SIZE && w->pos + done > w->size)
+		sg_tx_iset(tx, ref, size, w->pos + done);
+	if (now)
+		sg_tx_times(tx, ref, now, now);
+	return sg_tx_commit(tx);
+}
+
+/* A clock that ticks slowly says the same for many writes: nothing to store then. */
+static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
+{
+	return now && ((s64)sg_iget(vol, ref, mtime) != now || (s64)sg_iget(vol, ref, ctime) != now);
+}
+
+int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,
+		 s64 now)
+{
+	u64 size;
+	int err = 0;
+
+	done = SG_MIN(done, w->len);
+	if (!w->locked) {
+		sg_fence();
+		if (!done || !times_differ(vol, ref, now))
+			return 0;
+		return sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
+	}
+	if (w->fresh) {
+		err = end_fresh(vol, ref, w, done, now);
+	} else if (done) {
+		size = sg_iget(vol, ref, size);
+		if (w->size != NO_SIZE)
+			size = SG_MAX(size, w->pos + done);
+		sg_publish(vol, ref, size, now);
+	}
+	sg_iunlock(vol, ref);
+	w->locked = false;
+	w->tx = NULL;
+	return err;
+}
+
+s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf, u64 len,
+	     s64 now)
+{
+	struct sg_write w;
+	u64 done = 0;
+	int err = 0;
+
+	while (done < len && !err) {
+		err = sg_write_begin(vol, ref, pos + done, len - done, 0, &w);
+		if (err)
+			break;
+		sg_os_write(sg_at(vol, w.off), (const u8 *)buf + done, w.len);
+		sg_wb(sg_at(vol, w.off), w.len);
+		err = sg_write_end(vol, ref, &w, w.len, now);
+		if (!err)
+			done += w.len;
+	}
+	return done ? (s64)done : err;
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+/* Inode locked. Passes what is mapped, or fills some of a hole. *n: pages done. */
+static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
+{
+	struct sg_run run;
+	struct sg_tx *tx;
+	u64 off;
+	int err;
+
+	if (sg_is_cutting(vol, ref))
+		return -EAGAIN;
+	err = sg_walk(vol, ref, page, want, &run);
+	if (err)
+		return err;
+	*n = run.pages;
+	if (run.off)
+		return 0;
+	tx = sg_tx_begin(vol);
+	err = take_fresh(tx, ref, page, SG_MIN(run.pages, SG_CHUNK_PAGES -
+					       (page & (SG_CHUNK_PAGES - 1))), &off, n);
+	if (err) {
+		sg_tx_abort(tx);
+		return err;
+	}
+	sg_fresh_zero(vol, off, *n << SG_PAGE_SHIFT);
+	sg_tx_inode(tx, ref);
+	return sg_tx_commit(tx);
+}
+
+int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+{
+	bool retried = false;
+	int err = sg_may_write(vol);
+	u64 end, n;
+
+	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
+		return -EFBIG;
+	for (end = first + pages; !err && first < end; ) {
+		sg_ilock(vol, ref);
+		err = allocate_some(vol, ref, first, end - first, &n);
+		sg_iunlock(vol, ref);
+		if (!err) {
+			first += n;
+			retried = false;
+		} else if (err == -EAGAIN) {
+			err = sg_finish_cut(vol, ref);
+		} else if (err == -ENOSPC && !retried) {
+			retried = true;
+			sg_reclaim(vol, SG_RECLAIM_SOME);
+			err = 0;
+		}
+	}
+	return err;
+}
