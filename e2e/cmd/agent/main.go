@@ -1,5 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Command agent is the first program of a guest: as process 1 it brings the
+// system up, then it starts itself once more to serve the rig.
 package main
 
-func main() {}
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"stargate/e2e/internal/agent"
+)
+
+func main() {
+	if os.Getpid() != 1 {
+		fail(serve())
+	}
+	if err := agent.Boot(); err != nil {
+		fail(err)
+	}
+	if agent.Probe() {
+		fmt.Println(agent.ProbeAnswer)
+		powerOff()
+	}
+	fail(agent.Reap("serve"))
+}
+
+func serve() error {
+	if err := os.Setenv("PATH", agent.Path); err != nil {
+		return err
+	}
+	channel, err := agent.OpenChannel()
+	if err != nil {
+		return err
+	}
+	return agent.Serve(channel)
+}
+
+// fail reports on the console, where the rig looks, and ends the machine.
+func fail(err error) {
+	fmt.Printf("rig-agent: %v\n", err)
+	if os.Getpid() == 1 {
+		powerOff()
+	}
+	os.Exit(1)
+}
+
+func powerOff() {
+	syscall.Sync()
+	err := syscall.Reboot(syscall.LINUX_REBOOT_CMD_POWER_OFF)
+	fmt.Printf("rig-agent: power off: %v\n", err)
+}

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"stargate/e2e/internal/debian"
 	"stargate/e2e/internal/kernel"
@@ -16,6 +17,7 @@ import (
 var needForRoots = map[string]string{
 	"mmdebstrap": "mmdebstrap",
 	"mke2fs":     "e2fsprogs",
+	"xz":         "xz-utils",
 }
 
 // stock provides a stock kernel with all that building for it takes.
@@ -24,6 +26,14 @@ func (r rig) stock(series string) (kernel.Kernel, error) {
 		return kernel.Kernel{}, err
 	}
 	return kernel.Stock(r.cache, r.versions, series)
+}
+
+// kernel provides the kernel that a user names: a series, or a path.
+func (r rig) kernel(name string) (kernel.Kernel, error) {
+	if strings.ContainsRune(name, '/') {
+		return kernel.Own(name)
+	}
+	return r.stock(name)
 }
 
 // fetch fills the caches, so that later commands need no network.
@@ -50,10 +60,10 @@ func fetch(r rig, args []string) error {
 // buildModule compiles an out-of-tree module for a stock kernel.
 func buildModule(r rig, args []string) error {
 	flags := flag.NewFlagSet("build-module", flag.ExitOnError)
-	series := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "stock kernel to build for")
+	name := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "kernel to build for: 6.1, 6.12, 7.2 or a path")
 	sparse := flags.Bool("sparse", false, "check every file with sparse as well")
 	flags.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
+		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2|PATH] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
 		flags.PrintDefaults()
 	}
 	flags.Parse(args)
@@ -61,7 +71,7 @@ func buildModule(r rig, args []string) error {
 		flags.Usage()
 		return errors.New("build-module wants a source and an output folder")
 	}
-	k, err := r.stock(*series)
+	k, err := r.kernel(*name)
 	if err != nil {
 		return err
 	}
@@ -72,12 +82,12 @@ func buildModule(r rig, args []string) error {
 // kernelBuildDir says where the headers are, for other build systems.
 func kernelBuildDir(r rig, args []string) error {
 	if len(args) != 1 {
-		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2")
+		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2|PATH")
 	}
-	k, err := r.stock(args[0])
+	k, err := r.kernel(args[0])
 	if err != nil {
 		return err
 	}
-	fmt.Printf("root=%s\ndir=%s\nrelease=%s\n", k.Root, k.HeadersDir(), k.Release)
+	fmt.Printf("root=%s\ndir=%s\nrelease=%s\n", k.Root, k.BuildDir(), k.Release)
 	return nil
 }

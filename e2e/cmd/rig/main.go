@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,25 +23,57 @@ type rig struct {
 	versions versions.Set
 }
 
-var commands = map[string]func(rig, []string) error{
-	"fetch":            fetch,
-	"build-module":     buildModule,
-	"kernel-build-dir": kernelBuildDir,
+// command is a sub-command.
+type command struct {
+	help string
+	run  func(rig, []string) error
 }
+
+func commands() map[string]command {
+	return map[string]command{
+		"run":              {"run a scenario on guests with a shared volume", run},
+		"shell":            {"the same guests, and a shell in the first", shell},
+		"attach":           {"a shell or a command in a guest of a run that is going on", attach},
+		"doctor":           {"what this machine offers, and what is missing", doctor},
+		"clean":            {"remove what the rig has cached", clean},
+		"fetch":            {"fill the caches, to work without a network later", fetch},
+		"build-module":     {"compile a module for a kernel; a warning is an error", buildModule},
+		"kernel-build-dir": {"where modules build against", kernelBuildDir},
+	}
+}
+
+// status ends the rig with an exit status and without a message.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("status %d", int(s)) }
+
+// Statuses of the rig's own; otherwise a run ends with its script's.
+const (
+	statusUnsound = 123 // the script was content, but a kernel log or the volume was not
+	statusTimeout = 124
+	statusRig     = 125 // the rig could not do its work
+)
 
 func main() {
 	chroot.Enter(os.Args[1:])
-	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+	if len(os.Args) > 1 && os.Args[1] == clientCommand {
+		os.Exit(client(os.Args[2:]))
+	}
+	if len(os.Args) < 2 || commands()[os.Args[1]].run == nil {
 		usage()
 		os.Exit(2)
 	}
 	r, err := open()
 	if err == nil {
-		err = commands[os.Args[1]](r, os.Args[2:])
+		err = commands()[os.Args[1]].run(r, os.Args[2:])
 	}
-	if err != nil {
+	var code status
+	switch {
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case err != nil:
 		say.Line("%v", err)
-		os.Exit(1)
+		os.Exit(statusRig)
 	}
 }
 
@@ -58,10 +91,14 @@ func open() (rig, error) {
 }
 
 func usage() {
+	all := commands()
 	var names []string
-	for name := range commands {
+	for name := range all {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	fmt.Fprintf(os.Stderr, "usage: e2e/rig COMMAND ...\ncommands: %v\n", names)
+	fmt.Fprintln(os.Stderr, "usage: e2e/rig COMMAND ...   (see e2e/README.md; -h after a command lists its flags)")
+	for _, name := range names {
+		fmt.Fprintf(os.Stderr, "  %-17s %s\n", name, all[name].help)
+	}
 }

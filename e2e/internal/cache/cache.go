@@ -68,14 +68,20 @@ func (d Dir) Path(kind string, inputs []string) string {
 	return filepath.Join(string(d), kind+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// lock waits until this process is the only one to fill the named entry. The
-// kernel drops the lock with the process, so nothing can be left locked.
+// lock waits until this process is the only one to fill the named entry.
 func (d Dir) lock(name string) (func(), error) {
 	dir := filepath.Join(string(d), "locks")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o644)
+	return Lock(filepath.Join(dir, name))
+}
+
+// Lock waits until this process is the only one to hold the lock that the file
+// at path stands for; the returned function lets it go. The kernel drops it
+// with the process, so nothing can be left locked.
+func Lock(path string) (func(), error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +93,7 @@ func (d Dir) lock(name string) (func(), error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	return func() { f.Close() }, nil
 }

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 
+	"stargate/e2e/internal/cache"
 	"stargate/e2e/internal/mirror"
 )
 
@@ -37,6 +39,14 @@ func (b Build) Run(messages io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(output, 0o755); err != nil {
+		return err
+	}
+	unlock, err := cache.Lock(filepath.Join(output, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	tree, name := filepath.Dir(source), filepath.Base(source)
 	work := filepath.Join(output, "tree-"+b.Kernel.Release)
 	if err := mirror.Sources(tree, work); err != nil {
@@ -58,7 +68,7 @@ func (b Build) Run(messages io.Writer) error {
 
 func (b Build) makeArgs(name string) []string {
 	args := []string{"make", "--no-print-directory", fmt.Sprintf("-j%d", runtime.NumCPU()),
-		"-C", filepath.Join("/lib/modules", b.Kernel.Release, "build"), "M=/mnt/src/" + name,
+		"-C", b.Kernel.BuildDir(), "M=/mnt/src/" + name,
 		"KCFLAGS=-Werror",
 		"CONFIG_DEBUG_INFO_BTF_MODULES=", // pahole and the kernel's own BTF are not there
 	}

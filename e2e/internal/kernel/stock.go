@@ -31,15 +31,14 @@ type Kernel struct {
 	Image   string // file that QEMU boots
 	Modules string // its /lib/modules/RELEASE, or empty
 	Root    string // root with headers and compiler to build modules in, or empty
+	Tree    string // of a self-built one: tree to build modules against, or empty
 }
 
-// BuildDir is where out-of-tree modules build against, outside of the root.
+// BuildDir is the folder, inside the root, that modules build against.
 func (k Kernel) BuildDir() string {
-	return filepath.Join(k.Root, "usr/lib/modules", k.Release, "build")
-}
-
-// HeadersDir is the folder inside the root that BuildDir is a link to.
-func (k Kernel) HeadersDir() string {
+	if k.Tree != "" {
+		return "/mnt/build"
+	}
 	return filepath.Join("/usr/src", "linux-headers-"+k.Release)
 }
 
@@ -189,14 +188,17 @@ func depmod(root, dir, release string) error {
 // Shell runs a command in the build root with the source tree at src mounted
 // at /mnt/src.
 func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
-	if err := os.MkdirAll(filepath.Join(k.Root, "mnt/src"), 0o755); err != nil {
-		return err
+	if k.Root == "" {
+		return fmt.Errorf("kernel %s has no root to build modules in", k.Name)
 	}
-	return chroot.Command{
-		Root:  k.Root,
-		Binds: map[string]string{"/mnt/src": src},
-		Dir:   "/mnt/src",
-		Args:  args,
-		Env:   chrootEnv,
-	}.Run(out)
+	binds := map[string]string{"/mnt/src": src}
+	if k.Tree != "" {
+		binds["/mnt/build"] = k.Tree
+	}
+	for inside := range binds {
+		if err := os.MkdirAll(filepath.Join(k.Root, inside), 0o755); err != nil {
+			return err
+		}
+	}
+	return chroot.Command{Root: k.Root, Binds: binds, Dir: "/mnt/src", Args: args, Env: chrootEnv}.Run(out)
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"stargate/e2e/internal/image"
+	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/lab"
+	"stargate/e2e/internal/vm"
+)
+
+// toolNames are the programs that every guest has.
+var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl"}
+
+// project is the folder of the whole project.
+func (r rig) project() string { return filepath.Dir(r.home) }
+
+func (r rig) tool(name string) string { return filepath.Join(r.project(), "build/tools", name) }
+
+// build brings module and tools up to date and puts them into the payload.
+func (s *session) build(payload image.Payload) error {
+	name := s.options.kernel
+	if s.kernel.Tree != "" {
+		name = "own-" + s.kernel.Release
+	}
+	output := filepath.Join(s.project(), "build/module", name)
+	var messages bytes.Buffer
+	build := kernel.Build{Kernel: s.kernel, Source: filepath.Join(s.project(), "kernel/module"), Output: output}
+	if err := build.Run(&messages); err != nil {
+		os.Stderr.Write(messages.Bytes())
+		return fmt.Errorf("building the module for %s: %w", s.kernel.Release, err)
+	}
+	payload[strings.TrimPrefix(lab.ModulePath, "/")] = filepath.Join(output, "stargatefs.ko")
+	if err := s.buildTools(); err != nil {
+		return err
+	}
+	for _, tool := range toolNames {
+		payload["usr/local/sbin/"+tool] = s.tool(tool)
+	}
+	return nil
+}
+
+// buildTools lets make bring the tools up to date; whichever make called the
+// rig has nothing to do with it.
+func (s *session) buildTools() error {
+	cmd := exec.Command("make", "--no-print-directory", "tools")
+	cmd.Dir = s.project()
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "MAKE") && !strings.HasPrefix(entry, "MFLAGS") {
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		os.Stderr.Write(out)
+		return fmt.Errorf("make tools: %w", err)
+	}
+	return nil
+}
+
+// format makes the volume, once for all guests.
+func (s *session) format() error {
+	s.fsck = s.tool("fsck.stargatefs")
+	mkfs := exec.Command(s.tool("mkfs.stargatefs"), "--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path())
+	if out, err := mkfs.CombinedOutput(); err != nil {
+		return fmt.Errorf("formatting the volume: %w\n%s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/wire"
+)
+
+// clientCommand is the hidden sub-command behind a script's functions.
+const clientCommand = "__client"
+
+// statusGone is what on returns when the guest was not there, as ssh does.
+const statusGone = 255
+
+func socketPath(dir string) string { return filepath.Join(dir, "socket") }
+
+// client carries out one call of a script's function.
+func client(args []string) int {
+	code, err := clientCall(args)
+	if err != nil {
+		say.Line("%v", err)
+		return statusGone
+	}
+	return code
+}
+
+func clientCall(args []string) (int, error) {
+	if len(args) < 2 {
+		return 0, errors.New("usage: on GUEST COMMAND...; kill_guest, start_guest, stop_guest, pause_guest, resume_guest, console GUEST")
+	}
+	verb, guest, rest := args[0], args[1], args[2:]
+	dir := os.Getenv("RIG_DIR")
+	if verb != "run" {
+		return ask(dir, wire.Request{Verb: verb, Guest: guest, Args: rest}, nil)
+	}
+	if len(rest) == 0 {
+		return 0, errors.New("on: which command?")
+	}
+	return ask(dir, wire.Request{Guest: guest, Args: shellCommand(rest)}, os.Stdin)
+}
+
+// shellCommand has words put together and run by a shell, as ssh does.
+func shellCommand(words []string) []string {
+	return []string{"bash", "-c", strings.Join(words, " ")}
+}
+
+// ask sends a request to the rig that runs in dir and passes streams through.
+func ask(dir string, request wire.Request, stdin io.Reader) (int, error) {
+	conn, err := net.Dial("unix", socketPath(dir))
+	if err != nil {
+		return 0, fmt.Errorf("the rig is not there: %w", err)
+	}
+	defer conn.Close()
+	out := wire.NewWriter(conn)
+	first, err := wire.OpenFrame(0, request)
+	if err != nil {
+		return 0, err
+	}
+	if err := out.Send(first); err != nil {
+		return 0, err
+	}
+	if request.Terminal {
+		defer followSize(out)()
+	}
+	return wire.Converse(out, 0, wire.Frames(conn), stdin, os.Stdout, os.Stderr)
+}
+
+// followSize tells the guest when the terminal changes its size.
+func followSize(out *wire.Writer) (stop func()) {
+	changes := make(chan os.Signal, 1)
+	signal.Notify(changes, syscall.SIGWINCH)
+	go func() {
+		for range changes {
+			rows, columns := terminalSize(os.Stdin)
+			if out.Send(wire.Frame{Kind: wire.Resize, Data: wire.Numbers(rows, columns)}) != nil {
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(changes); close(changes) }
+}
+
+// attach opens a shell in a guest of a run that is going on.
+func attach(_ rig, args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: e2e/rig attach FOLDER GUEST [COMMAND]...; the run's folder is in its messages and in $RIG_DIR")
+	}
+	code, err := enter(args[0], args[1], args[2:])
+	if err == nil && code != 0 {
+		err = status(code)
+	}
+	return err
+}
+
+// shell brings guests up and opens a shell in the first.
+func shell(r rig, args []string) error {
+	o, err := parseOptions(r, "shell", "[COMMAND]...", args)
+	if err != nil {
+		return err
+	}
+	return r.withLab(o, func(s *session) (int, error) {
+		say.Line("from elsewhere: e2e/rig attach %s %s", s.dir, strings.Join(s.lab.Names(), "|"))
+		return enter(s.dir, s.lab.Names()[0], o.script)
+	})
+}
+
+// enter runs a command, or an interactive shell, with the user's terminal.
+func enter(dir, guest string, words []string) (int, error) {
+	request := wire.Request{Guest: guest, Args: []string{"bash", "-l"}}
+	if len(words) > 0 {
+		request.Args = shellCommand(words)
+	}
+	if isTerminal(os.Stdin) && isTerminal(os.Stdout) {
+		request.Terminal = true
+		request.Rows, request.Columns = terminalSize(os.Stdin)
+		restore, err := rawTerminal(os.Stdin)
+		if err != nil {
+			return 0, err
+		}
+		defer restore()
+	}
+	return ask(dir, request, os.Stdin)
+}

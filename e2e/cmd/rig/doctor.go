@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+	"syscall"
+
+	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/lab"
+)
+
+// doctor says what this machine offers, and what it lacks.
+func doctor(r rig, args []string) error {
+	if len(args) != 0 {
+		return errors.New("usage: e2e/rig doctor")
+	}
+	fmt.Printf("CPUs:        %d\n", runtime.NumCPU())
+	for _, place := range []string{"/dev/shm", string(r.cache)} {
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return err
+		}
+		var st syscall.Statfs_t
+		if err := syscall.Statfs(place, &st); err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		fmt.Printf("free:        %d MiB in %s\n", int64(st.Bavail)*st.Bsize>>20, place)
+	}
+	missing := debian.Missing(needForRoots)
+	switch {
+	case len(missing) == 0:
+		fmt.Println("packages:    all there")
+	case os.Getuid() == 0:
+		fmt.Printf("packages:    missing, will be installed when needed: %s\n", strings.Join(missing, " "))
+	default:
+		fmt.Printf("packages:    missing; as root: apt-get install %s\n", strings.Join(missing, " "))
+	}
+	if os.Getuid() != 0 {
+		fmt.Println("user:        not root: Debian roots can only be made, and modules only be built, by root")
+	}
+	if err := r.doctorCache(); err != nil {
+		return err
+	}
+	if len(missing) > 0 && os.Getuid() != 0 {
+		return errors.New("the accelerator cannot be tried without these packages")
+	}
+	k, err := r.stock(r.versions["KERNEL_DEFAULT"])
+	if err != nil {
+		return err
+	}
+	assets, err := lab.Prepare(r.cache, r.versions, k)
+	if err != nil {
+		return err
+	}
+	version, err := assets.QEMU.Version()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("emulator:    QEMU %s\n", version)
+	fmt.Printf("guests with: %s\n", assets.Accel)
+	return nil
+}
+
+func (r rig) doctorCache() error {
+	entries, err := r.entries()
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		fmt.Printf("cached:      %s, %d MiB\n", entry, diskUsage(entry)>>20)
+	}
+	return nil
+}
+
+// kinds are the cache's entries that the rig makes, by the beginning of their
+// names.
+var kinds = []string{"accelerator", "guest", "initramfs", "kernel", "modules", "qemu", "rig"}
+
+func (r rig) entries() ([]string, error) {
+	var all []string
+	for _, kind := range kinds {
+		found, err := filepath.Glob(filepath.Join(string(r.cache), kind+"-*"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	sort.Strings(all)
+	return all, nil
+}
+
+// diskUsage counts blocks, since disks of guests are sparse.
+func diskUsage(dir string) int64 {
+	var total int64
+	// What cannot be read is not counted.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				total += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return total
+}

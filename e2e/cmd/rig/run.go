@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"stargate/e2e/internal/image"
+	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/lab"
+	"stargate/e2e/internal/proc"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/vm"
+)
+
+// run runs a script beside guests.
+func run(r rig, args []string) error {
+	o, err := parseOptions(r, "run", "SCRIPT|-|-c TEXT [ARGUMENT]...", args)
+	if err != nil {
+		return err
+	}
+	if o.text == "" && len(o.script) == 0 {
+		return errors.New("run wants a script: a path, - for standard input, or -c TEXT")
+	}
+	return r.withLab(o, func(s *session) (int, error) { return s.script() })
+}
+
+// session is one run.
+type session struct {
+	rig
+	*options
+	dir    string
+	kernel kernel.Kernel
+	lab    *lab.Lab
+	shared *vm.Range
+	fsck   string // path of the checker, if there is a volume
+
+	mu      sync.Mutex
+	aborted int // the status to end with, once something has cut the run short
+	main    *exec.Cmd
+}
+
+// withLab brings up what the options say, calls work beside it, and judges.
+func (r rig) withLab(o *options, work func(*session) (int, error)) error {
+	if err := proc.Adopt(); err != nil {
+		return err
+	}
+	s := &session{rig: r, options: o}
+	assets, err := s.prepare()
+	if err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "stargate-rig-"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "pid"), []byte(fmt.Sprint(os.Getpid())), 0o644); err != nil {
+		return err
+	}
+	stop := s.watch()
+	code, err := s.inLab(assets, work)
+	if s.lab != nil {
+		s.lab.KillAll()
+	}
+	proc.KillChildren()
+	stop()
+	return s.close(code, err)
+}
+
+// prepare fills caches and builds; it says which machine this run has.
+func (s *session) prepare() (*lab.Assets, error) {
+	var err error
+	if s.kernel, err = s.rig.kernel(s.options.kernel); err != nil {
+		return nil, err
+	}
+	assets, err := lab.Prepare(s.cache, s.versions, s.kernel)
+	if err != nil {
+		return nil, err
+	}
+	if err := assets.PrepareDisks(s.packages); err != nil {
+		return nil, err
+	}
+	if s.icount {
+		assets.Accel = vm.Accel{Name: "tcg", ICount: true}
+	}
+	version, err := assets.QEMU.Version()
+	if err != nil {
+		return nil, err
+	}
+	say.Line("kernel %s, %s, QEMU %s", s.kernel.Release, assets.Accel, version)
+	return assets, nil
+}
+
+// inLab makes range, volume, payload and guests, and does the work.
+func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (int, error) {
+	payload, err := s.payload()
+	if err != nil {
+		return 0, err
+	}
+	if s.shared, err = vm.NewRange(int64(s.size)); err != nil {
+		return 0, err
+	}
+	if !s.noMount {
+		if err := s.format(); err != nil {
+			return 0, err
+		}
+	}
+	s.setLab(lab.New(assets, lab.Options{
+		Guests: s.guests, CPUs: s.cpus, MemoryMiB: int(s.memory >> 20), Append: s.append, Payload: payload,
+		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(),
+	}, s.shared, s.dir))
+	listener, err := net.Listen("unix", socketPath(s.dir))
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	go s.lab.Serve(listener)
+	if err := s.lab.StartAll(); err != nil {
+		return 0, err
+	}
+	code, err := work(s)
+	if err != nil || s.abortStatus() != 0 {
+		return code, err
+	}
+	return code, s.judge(code)
+}
+
+// unsound is what was wrong with a run besides its script.
+type unsound []string
+
+func (u unsound) Error() string { return strings.Join(u, "\n") }
+
+func (s *session) judge(code int) error {
+	wrong := s.lab.Finish(s.fsck)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return unsound(wrong)
+}
+
+// close ends the run's folder and decides the rig's status.
+func (s *session) close(code int, err error) error {
+	if aborted := s.abortStatus(); aborted != 0 {
+		code, err = aborted, nil // what failed then, failed because of that
+	}
+	var wrong unsound
+	switch {
+	case errors.As(err, &wrong):
+		for _, line := range wrong {
+			say.Line("FAILED: %s", line)
+		}
+		if code == 0 {
+			code = statusUnsound
+		}
+	case err != nil:
+		say.Line("%v", err)
+		code = statusRig
+	}
+	if code == 0 && !s.keepLogs {
+		return os.RemoveAll(s.dir)
+	}
+	// Logs are all that stays.
+	for _, name := range []string{"pid", "socket", "payload.tar"} {
+		if e := os.Remove(filepath.Join(s.dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
+			say.Line("%v", e)
+		}
+	}
+	say.Line("the logs are in %s", s.dir)
+	if code == 0 {
+		return nil
+	}
+	return status(code)
+}
+
+// watch cuts the run short at its limit, or when asked to end.
+func (s *session) watch() (stop func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	timer := time.NewTimer(s.timeout)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case got := <-signals:
+			say.Line("ended by %v", got)
+			s.abort(128+int(got.(syscall.Signal)), done)
+		case <-timer.C:
+			say.Line("no end after %s, the limit of --timeout; waiting:", s.timeout)
+			if l := s.currentLab(); l != nil {
+				fmt.Fprint(os.Stderr, l.Where())
+			}
+			s.abort(statusTimeout, done)
+		case <-done:
+		}
+	}()
+	return func() { close(done); timer.Stop() }
+}
+
+// abort ends script and guests until the run has noticed.
+func (s *session) abort(code int, done <-chan struct{}) {
+	s.mu.Lock()
+	s.aborted = code
+	main := s.main
+	s.mu.Unlock()
+	sig := syscall.SIGTERM
+	for {
+		if main != nil {
+			// It may have ended by now, which is as good.
+			_ = syscall.Kill(-main.Process.Pid, sig)
+		}
+		if l := s.currentLab(); l != nil {
+			l.KillAll()
+		}
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Second):
+			sig = syscall.SIGKILL
+		}
+	}
+}
+
+func (s *session) abortStatus() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.aborted
+}
+
+func (s *session) setLab(l *lab.Lab) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lab = l
+}
+
+func (s *session) currentLab() *lab.Lab {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lab
+}
+
+// payload packs what the guests get: module, tools, and what the user copies
+// in.
+func (s *session) payload() (string, error) {
+	payload := image.Payload{}
+	if !s.noModule {
+		if err := s.build(payload); err != nil {
+			return "", err
+		}
+	}
+	for _, path := range s.copyIn {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		inside := filepath.Join("root/in", filepath.Base(abs))
+		if payload[inside] != "" {
+			return "", fmt.Errorf("--copy-in: two paths are named %s", filepath.Base(abs))
+		}
+		payload[inside] = abs
+	}
+	archive := filepath.Join(s.dir, "payload.tar")
+	return archive, payload.Write(archive)
+}
+
+// scriptFile returns the path of the script, writing it down if it came
+// otherwise, and its arguments.
+func (s *session) scriptFile() (string, []string, error) {
+	path := filepath.Join(s.dir, "script")
+	if s.text != "" {
+		return path, s.options.script, os.WriteFile(path, []byte(s.text+"\n"), 0o644)
+	}
+	name, args := s.options.script[0], s.options.script[1:]
+	if name != "-" {
+		return name, args, nil
+	}
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return "", nil, fmt.Errorf("reading the script from standard input: %w", err)
+	}
+	return path, args, os.WriteFile(path, text, 0o644)
+}

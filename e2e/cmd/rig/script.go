@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"stargate/e2e/internal/lab"
+	"stargate/e2e/internal/proc"
+	"stargate/e2e/internal/vm"
+)
+
+// functions are what scripts call; bash reads them before every script.
+const functions = `on() { "$RIG_PROGRAM" __client run "$@"; }
+kill_guest() { "$RIG_PROGRAM" __client kill_guest "$@"; }
+start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
+stop_guest() { "$RIG_PROGRAM" __client stop_guest "$@"; }
+pause_guest() { "$RIG_PROGRAM" __client pause_guest "$@"; }
+resume_guest() { "$RIG_PROGRAM" __client resume_guest "$@"; }
+console() { "$RIG_PROGRAM" __client console "$@"; }
+`
+
+// script runs the user's script to its end.
+func (s *session) script() (int, error) {
+	path, args, err := s.scriptFile()
+	if err != nil {
+		return 0, err
+	}
+	prelude := filepath.Join(s.dir, "functions.sh")
+	if err := os.WriteFile(prelude, []byte(functions), 0o644); err != nil {
+		return 0, err
+	}
+	cmd := exec.Command("bash", append([]string{path}, args...)...)
+	if cmd.Env, err = s.environment(prelude); err != nil {
+		return 0, err
+	}
+	// The script is a process group of its own; reading a terminal from there
+	// would stop it.
+	if !isTerminal(os.Stdin) && !(len(s.options.script) > 0 && s.text == "" && s.options.script[0] == "-") {
+		cmd.Stdin = os.Stdin
+	}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	s.mu.Lock()
+	if s.aborted == 0 {
+		if err = proc.Start(cmd, syscall.SIGTERM); err == nil {
+			s.main = cmd
+		}
+	} else {
+		err = status(s.aborted)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return waitStatus(cmd)
+}
+
+// environment is the user's own, and what tells a script about its run.
+func (s *session) environment(prelude string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return append(os.Environ(),
+		"BASH_ENV="+prelude,
+		"RIG_PROGRAM="+self,
+		"RIG_DIR="+s.dir,
+		"RIG_GUESTS="+strings.Join(s.lab.Names(), " "),
+		"RIG_KERNEL="+s.kernel.Release,
+		"RIG_ACCEL="+s.lab.Accel.Name,
+		"RIG_MOUNT="+lab.MountPoint,
+		"RIG_RANGE="+s.shared.Path(),
+		"RIG_BASE="+fmt.Sprintf("%#x", vm.Base),
+		"RIG_SIZE="+fmt.Sprint(int64(s.size)),
+	), nil
+}
+
+// waitStatus waits for a process; its status is as a shell has it.
+func waitStatus(cmd *exec.Cmd) (int, error) {
+	err := cmd.Wait()
+	if exit, ok := err.(*exec.ExitError); ok {
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return 128 + int(ws.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}

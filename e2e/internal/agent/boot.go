@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Disks by order on QEMU's command line: there is always a payload, a kernel
+// may have no modules.
+const (
+	RootDisk    = "/dev/vda"
+	PayloadDisk = "/dev/vdb"
+	ModulesDisk = "/dev/vdc"
+)
+
+// Port is the name of the channel's virtio serial port.
+const Port = "rig"
+
+// BootModules is the folder of the initramfs with the kernel modules to load,
+// in the order of their names.
+const BootModules = "/boot-modules"
+
+const newRoot = "/newroot"
+
+// ProbeAnswer is what a guest that was booted only to see whether it can
+// prints before it switches itself off.
+const ProbeAnswer = "rig-agent: this machine boots guests"
+
+// Probe tells whether this is such a guest.
+func Probe() bool { return option("rig.probe") == "1" }
+
+// Boot turns the initramfs into the guest's system.
+func Boot() error {
+	early := []mount{
+		{"devtmpfs", "/dev", "devtmpfs", 0, ""},
+		{"proc", "/proc", "proc", 0, ""},
+		{"sysfs", "/sys", "sysfs", 0, ""},
+	}
+	if err := mountAll(early); err != nil {
+		return err
+	}
+	if err := loadModules(BootModules); err != nil {
+		return err
+	}
+	if Probe() {
+		return nil
+	}
+	if err := waitFor(RootDisk); err != nil {
+		return err
+	}
+	if err := mountAll([]mount{{RootDisk, newRoot, "ext4", syscall.MS_NOATIME, "noinit_itable"}}); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/dev", "/proc", "/sys"} {
+		if err := syscall.Mount(dir, newRoot+dir, "", syscall.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("moving %s: %w", dir, err)
+		}
+	}
+	if err := switchRoot(); err != nil {
+		return err
+	}
+	return system()
+}
+
+func switchRoot() error {
+	if err := os.Chdir(newRoot); err != nil {
+		return err
+	}
+	if err := syscall.Mount(".", "/", "", syscall.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("moving the root: %w", err)
+	}
+	if err := syscall.Chroot("."); err != nil {
+		return err
+	}
+	return os.Chdir("/")
+}
+
+// system does what an init system would on a machine that only runs tests.
+func system() error {
+	late := []mount{
+		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
+		{"tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777"},
+		{"tmpfs", "/tmp", "tmpfs", 0, "mode=1777"},
+		{"devpts", "/dev/pts", "devpts", 0, "gid=5,mode=620,ptmxmode=666"},
+		{"cgroup2", "/sys/fs/cgroup", "cgroup2", 0, ""},
+		{"debugfs", "/sys/kernel/debug", "debugfs", 0, ""},
+		{"tracefs", "/sys/kernel/tracing", "tracefs", 0, ""},
+	}
+	if err := mountAll(late); err != nil {
+		return err
+	}
+	if option("rig.modules") == "1" {
+		release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+		if err != nil {
+			return err
+		}
+		where := filepath.Join("/lib/modules", strings.TrimSpace(string(release)))
+		if err := mountAll([]mount{{ModulesDisk, where, "ext4", syscall.MS_RDONLY, ""}}); err != nil {
+			return err
+		}
+	}
+	for link, target := range map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0",
+		"/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2", "/etc/mtab": "/proc/self/mounts"} {
+		if err := os.Symlink(target, link); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	name := option("rig.name")
+	if err := syscall.Sethostname([]byte(name)); err != nil {
+		return err
+	}
+	hosts := fmt.Sprintf("127.0.0.1 localhost %s\n", name)
+	if err := os.WriteFile("/etc/hosts", []byte(hosts), 0o644); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	if err := unpack(PayloadDisk); err != nil {
+		return err
+	}
+	// From here on every kernel message goes to the console: the rig reads it.
+	return os.WriteFile("/proc/sys/kernel/printk", []byte("8 4 1 7\n"), 0o644)
+}
+
+type mount struct {
+	source, target, kind string
+	flags                uintptr
+	options              string
+}
+
+func mountAll(list []mount) error {
+	for _, m := range list {
+		if err := os.MkdirAll(m.target, 0o755); err != nil {
+			return err
+		}
+		err := syscall.Mount(m.source, m.target, m.kind, m.flags, m.options)
+		if err == syscall.ENODEV && m.source == m.kind {
+			continue // a self-built kernel may lack debugfs or tracefs
+		}
+		if err != nil {
+			return fmt.Errorf("mount of %s on %s: %w", m.source, m.target, err)
+		}
+	}
+	return nil
+}
+
+func loadModules(dir string) error {
+	names, err := filepath.Glob(dir + "/*.ko")
+	if err != nil {
+		return err
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := loadModule(name); err != nil {
+			return fmt.Errorf("loading %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func loadModule(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const finitModule = 313 // finit_module(2) on x86-64; package syscall has no name for it
+	empty := []byte{0}
+	_, _, errno := syscall.Syscall(finitModule, f.Fd(), uintptr(unsafe.Pointer(&empty[0])), 0)
+	if errno != 0 && errno != syscall.EEXIST {
+		return errno
+	}
+	return nil
+}
+
+// waitFor waits for a device that a driver is about to find.
+func waitFor(path string) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s did not appear", path)
+		}
+	}
+}
+
+// option reads the value of a word of the kernel's command line.
+func option(key string) string {
+	line, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return ""
+	}
+	for _, word := range strings.Fields(string(line)) {
+		name, value, _ := strings.Cut(word, "=")
+		if name == key {
+			return value
+		}
+	}
+	return ""
+}
+
+// loopbackUp gives the guest the one network that it has.
+func loopbackUp() error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer syscall.Close(fd)
+	var request struct {
+		name  [syscall.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}
+	copy(request.name[:], "lo")
+	request.flags = syscall.IFF_UP | syscall.IFF_RUNNING
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return fmt.Errorf("starting lo: %w", errno)
+	}
+	return nil
+}
+
+// unpack lays the payload, a tar archive on a disk of its own, over the root.
+func unpack(disk string) error {
+	f, err := os.Open(disk)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	archive := tar.NewReader(f)
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("payload: %w", err)
+		}
+		if err := unpackOne(archive, header); err != nil {
+			return fmt.Errorf("payload: %s: %w", header.Name, err)
+		}
+	}
+}
+
+func unpackOne(archive io.Reader, header *tar.Header) error {
+	path := filepath.Join("/", header.Name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	mode := os.FileMode(header.Mode).Perm()
+	switch header.Typeflag {
+	case tar.TypeDir:
+		if err := os.MkdirAll(path, mode); err != nil {
+			return err
+		}
+		return os.Chmod(path, mode)
+	case tar.TypeSymlink:
+		return os.Symlink(header.Linkname, path)
+	case tar.TypeReg:
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, archive)
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if err == nil {
+			err = os.Chtimes(path, header.ModTime, header.ModTime)
+		}
+		return err
+	}
+	return fmt.Errorf("unexpected type %q", header.Typeflag)
+}
+
+// Reap is the first process's remaining duty: keep the agent running, and
+// bury the orphans.
+func Reap(args ...string) error {
+	agent := exec.Command("/proc/self/exe", args...)
+	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr
+	if err := agent.Start(); err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if pid == agent.Process.Pid {
+			return fmt.Errorf("the agent ended with status %d", status.ExitStatus())
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the rig's hand inside a guest: it brings the system up as
+// its first process, and then runs commands that come through the channel.
+package agent
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"stargate/e2e/internal/wire"
+)
+
+// Serve runs the commands that arrive on the channel until it ends.
+func Serve(channel io.ReadWriter) error {
+	s := &server{out: wire.NewWriter(channel), sessions: map[uint32]*session{}}
+	if err := s.out.Send(wire.Frame{Kind: wire.Ready}); err != nil {
+		return err
+	}
+	for {
+		f, err := wire.Read(channel)
+		if err != nil {
+			return fmt.Errorf("reading the channel: %w", err)
+		}
+		s.handle(f)
+	}
+}
+
+type server struct {
+	out      *wire.Writer
+	mu       sync.Mutex
+	sessions map[uint32]*session
+}
+
+// handle never blocks: the credits bound what a session's queue must hold.
+func (s *server) handle(f wire.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.Kind == wire.Open {
+		n := newSession(f.Session, s.out)
+		s.sessions[f.Session] = n
+		go func() {
+			status := n.run(f)
+			s.mu.Lock()
+			delete(s.sessions, f.Session)
+			s.mu.Unlock()
+			// Without a channel there is nobody to tell; Serve ends then.
+			_ = s.out.Send(wire.Frame{Session: f.Session, Kind: wire.Exit, Data: wire.Numbers(uint32(status))})
+		}()
+		return
+	}
+	if n := s.sessions[f.Session]; n != nil {
+		n.handle(f)
+	}
+}

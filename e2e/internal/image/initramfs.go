@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"stargate/e2e/internal/agent"
+	"stargate/e2e/internal/kernel"
+)
+
+// bootModules are what a guest needs before modprobe is there: its disks with
+// their file system, the rig's channel, and the shared range. A module that is
+// not there is taken to be built in. ext4 asks for crc32c by the crypto API,
+// which no module's dependencies tell.
+var bootModules = []string{
+	"virtio_pci", "virtio_blk", "virtio_console",
+	"crc32c_generic", "crc32c_intel", "ext4",
+	"nfit", "nd_pmem",
+}
+
+// Initramfs writes the archive for a kernel: the agent and the modules.
+func Initramfs(k kernel.Kernel, agentBinary, path string) error {
+	program, err := os.ReadFile(agentBinary)
+	if err != nil {
+		return err
+	}
+	modules, err := k.ModulesInOrder(bootModules)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buffer := bufio.NewWriter(f)
+	archive := &cpio{w: buffer}
+	archive.dir("dev")
+	archive.char("dev/console", 5, 1)
+	archive.char("dev/null", 1, 3)
+	archive.dir("newroot")
+	archive.file("init", program)
+	archive.dir(filepath.Base(agent.BootModules))
+	for i, m := range modules {
+		archive.file(fmt.Sprintf("%s/%03d-%s.ko", filepath.Base(agent.BootModules), i, m.Name), m.Data)
+	}
+	if err := archive.close(); err != nil {
+		return err
+	}
+	if err := buffer.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"archive/tar"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Payload maps paths inside the guest to files or folders outside.
+type Payload map[string]string
+
+// diskUnit is what a payload's size is a multiple of.
+const diskUnit = 64 << 10
+
+// Write puts the payload into a tar archive that a guest reads from a disk.
+func (p Payload) Write(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	archive := tar.NewWriter(f)
+	for inside, outside := range p {
+		if err := add(archive, outside, inside); err != nil {
+			return fmt.Errorf("copying %s into the guests: %w", outside, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	// A disk has whole sectors, and the kernel looks for partitions there.
+	if err := f.Truncate((size + diskUnit) &^ (diskUnit - 1)); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// add follows a symbolic link given as path, not those below it.
+func add(archive *tar.Writer, outside, inside string) error {
+	root, err := filepath.EvalSymlinks(outside)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return addOne(archive, path, filepath.Join(inside, name))
+	})
+}
+
+func addOne(archive *tar.Writer, path, name string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	link := ""
+	if info.Mode()&os.ModeSymlink != 0 {
+		if link, err = os.Readlink(path); err != nil {
+			return err
+		}
+	} else if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // sockets and the like have no content to copy
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	header.Name, header.Format = name, tar.FormatPAX
+	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
+	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(archive, f)
+	return err
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Own opens a self-built kernel: the path of a bzImage, or of a folder with
+// one. Beside it may lie modules/ (what make modules_install puts under
+// lib/modules/RELEASE), build/ (a tree that out-of-tree modules build against)
+// and root (a link to a Debian root with the compiler for that).
+func Own(path string) (Kernel, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Kernel{}, err
+	}
+	image := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		image = filepath.Join(path, "bzImage")
+	}
+	release, err := imageRelease(image)
+	if err != nil {
+		return Kernel{}, err
+	}
+	k := Kernel{Name: path, Release: release, Image: image}
+	beside := func(name string) string {
+		candidate := filepath.Join(filepath.Dir(image), name)
+		if _, err := os.Stat(candidate); err != nil {
+			return ""
+		}
+		return candidate
+	}
+	k.Modules, k.Tree, k.Root = beside("modules"), beside("build"), beside("root")
+	if k.Root != "" {
+		k.Root, err = filepath.EvalSymlinks(k.Root)
+	}
+	return k, err
+}
+
+// imageRelease reads from a bzImage what uname -r will say (the boot
+// protocol's header points at it).
+func imageRelease(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, 32<<10)
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	at := int(binary.LittleEndian.Uint16(head[0x20e:])) + 0x200
+	if string(head[0x202:0x206]) != "HdrS" || at >= len(head) {
+		return "", errors.New(path + " is no bzImage")
+	}
+	release, _, _ := bytes.Cut(head[at:], []byte{' '})
+	return string(release), nil
+}

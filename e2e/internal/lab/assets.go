@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab makes a run's guests, lives with them and judges them.
+package lab
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"stargate/e2e/internal/agent"
+	"stargate/e2e/internal/cache"
+	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/image"
+	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/versions"
+	"stargate/e2e/internal/vm"
+)
+
+// Assets are the cached things that guests are made of.
+type Assets struct {
+	Cache    cache.Dir
+	Versions versions.Set
+	Kernel   kernel.Kernel
+	QEMU     vm.QEMU
+	Accel    vm.Accel
+
+	initramfs string
+	root      string
+	modules   string
+}
+
+// rootRoom is the space guests have on their root.
+const rootRoom = 4 << 30
+
+// Prepare fills the caches: emulator, initramfs, and the accelerator's probe.
+func Prepare(c cache.Dir, v versions.Set, k kernel.Kernel) (*Assets, error) {
+	a := &Assets{Cache: c, Versions: v, Kernel: k}
+	var err error
+	if a.QEMU, err = vm.Provide(c, v); err != nil {
+		return nil, err
+	}
+	if a.initramfs, err = makeInitramfs(c, k); err != nil {
+		return nil, err
+	}
+	a.Accel, err = a.probe()
+	return a, err
+}
+
+// PrepareDisks fills the caches of the guests' disks.
+func (a *Assets) PrepareDisks(packages []string) error {
+	var err error
+	if a.root, err = makeRoot(a.Cache, a.Versions, packages); err != nil {
+		return err
+	}
+	a.modules, err = makeModules(a.Cache, a.Kernel)
+	return err
+}
+
+func makeInitramfs(c cache.Dir, k kernel.Kernel) (string, error) {
+	program, err := agentBinary()
+	if err != nil {
+		return "", err
+	}
+	inputs := []string{program, k.Image, stamp(k.Image)}
+	dir, err := c.Entry("initramfs", inputs, func(tmp string) error {
+		return image.Initramfs(k, program, filepath.Join(tmp, "initramfs"))
+	})
+	return filepath.Join(dir, "initramfs"), err
+}
+
+// agentBinary is beside the rig's own; their folder's name is the hash of
+// their sources.
+func agentBinary() (string, error) {
+	self, err := os.Executable()
+	return filepath.Join(filepath.Dir(self), "agent"), err
+}
+
+// stamp tells states of a file apart that is not named after its inputs.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strconv.FormatInt(info.ModTime().UnixNano(), 10) + " " + strconv.FormatInt(info.Size(), 10)
+}
+
+func makeRoot(c cache.Dir, v versions.Set, packages []string) (string, error) {
+	suite, err := v.Get("GUEST_SUITE")
+	if err != nil {
+		return "", err
+	}
+	base, err := v.List("GUEST_PACKAGES")
+	if err != nil {
+		return "", err
+	}
+	root := debian.Root{Suite: suite, Variant: "essential", Packages: debian.Union(base, packages)}
+	dir, err := c.Entry("guest", root.Inputs(), func(tmp string) error {
+		defer say.Step("making the guests' root (%s, %v)", suite, root.Packages)()
+		tree := filepath.Join(tmp, "tree")
+		if err := root.Make(v, tree); err != nil {
+			return err
+		}
+		if err := image.Ext4(tree, filepath.Join(tmp, "root.ext4"), rootRoom); err != nil {
+			return err
+		}
+		return os.RemoveAll(tree)
+	})
+	return filepath.Join(dir, "root.ext4"), err
+}
+
+func makeModules(c cache.Dir, k kernel.Kernel) (string, error) {
+	if k.Modules == "" {
+		return "", nil
+	}
+	dir, err := c.Entry("modules", []string{k.Modules, stamp(k.Modules)}, func(tmp string) error {
+		defer say.Step("making the disk with the modules of %s", k.Release)()
+		return image.Ext4(k.Modules, filepath.Join(tmp, "modules.ext4"), 0)
+	})
+	return filepath.Join(dir, "modules.ext4"), err
+}
+
+// probeLimit is how long a guest that does nothing may take: under an
+// accelerator that works it takes two seconds.
+const probeLimit = 20 * time.Second
+
+// probe finds out by trying whether guests boot under KVM: /dev/kvm may exist
+// and not run them.
+func (a *Assets) probe() (vm.Accel, error) {
+	tcg := vm.Accel{Name: "tcg"}
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return tcg, nil
+	}
+	f.Close()
+	host, err := os.ReadFile("/proc/version")
+	if err != nil {
+		return tcg, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return tcg, err
+	}
+	dir, err := a.Cache.Entry("accelerator", []string{string(host), string(boot)}, func(tmp string) error {
+		defer say.Step("finding out whether guests boot under KVM (at most %s)", probeLimit)()
+		answer := "tcg"
+		if a.boots(vm.Accel{Name: "kvm"}, tmp) {
+			answer = "kvm"
+		}
+		return os.WriteFile(filepath.Join(tmp, "name"), []byte(answer), 0o644)
+	})
+	if err != nil {
+		return tcg, err
+	}
+	name, err := os.ReadFile(filepath.Join(dir, "name"))
+	return vm.Accel{Name: string(name)}, err
+}
+
+// boots tells whether a guest says that it is there.
+func (a *Assets) boots(accel vm.Accel, dir string) bool {
+	console := filepath.Join(dir, "console")
+	g, err := a.QEMU.Start(vm.Spec{
+		Name: "probe", Accel: accel, Kernel: a.Kernel.Image, Initramfs: a.initramfs,
+		Append: "rig.probe=1", CPUs: 1, MemoryMiB: 512,
+	}, console)
+	if err != nil {
+		return false
+	}
+	select {
+	case <-g.Ended():
+	case <-time.After(probeLimit):
+		g.Kill()
+	}
+	log, err := os.ReadFile(console)
+	return err == nil && bytes.Contains(log, []byte(agent.ProbeAnswer))
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"stargate/e2e/internal/wire"
+)
+
+// Verbs that a script's functions send; no verb means: run a command.
+const (
+	VerbKill    = "kill_guest"
+	VerbStart   = "start_guest"
+	VerbStop    = "stop_guest"
+	VerbPause   = "pause_guest"
+	VerbResume  = "resume_guest"
+	VerbConsole = "console"
+)
+
+// NoMount as an argument of VerbStart only boots.
+const NoMount = "--no-mount"
+
+// Serve answers the script's functions until the listener is closed.
+func (l *Lab) Serve(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			l.answer(conn)
+		}()
+	}
+}
+
+// gone is the status of a command whose guest was not there to run it, as ssh
+// has it.
+const gone = 255
+
+func (l *Lab) answer(conn net.Conn) {
+	first, err := wire.Read(conn)
+	if err != nil {
+		return // the client has gone
+	}
+	request, err := first.Request()
+	if err == nil && request.Verb == "" {
+		err = l.forward(conn, request)
+		if err == nil {
+			return
+		}
+		finish(conn, gone, err)
+		return
+	}
+	if err == nil {
+		err = l.act(conn, request)
+	}
+	var status uint32
+	if err != nil {
+		status = 1
+	}
+	finish(conn, status, err)
+}
+
+func (l *Lab) forward(conn net.Conn, request wire.Request) error {
+	guest, err := l.Running(request.Guest)
+	if err != nil {
+		return err
+	}
+	defer l.begin("on %s %q", request.Guest, strings.Join(request.Args, " "))()
+	err = guest.Link.Forward(request, conn)
+	if err != nil {
+		return fmt.Errorf("%s: %w", request.Guest, err)
+	}
+	return nil
+}
+
+func (l *Lab) act(conn net.Conn, r wire.Request) error {
+	defer l.begin("%s %s", r.Verb, r.Guest)()
+	switch r.Verb {
+	case VerbKill:
+		return l.Kill(r.Guest)
+	case VerbStop:
+		return l.Stop(r.Guest)
+	case VerbStart:
+		return l.Start(r.Guest, !(len(r.Args) == 1 && r.Args[0] == NoMount))
+	case VerbPause:
+		return l.Pause(r.Guest)
+	case VerbResume:
+		return l.Resume(r.Guest)
+	case VerbConsole:
+		text, err := l.Console(r.Guest)
+		if err != nil {
+			return err
+		}
+		return sendText(conn, text)
+	}
+	return fmt.Errorf("unknown request %q", r.Verb)
+}
+
+// sendText sends output to a client that needs no credits for it, since the
+// connection is its own.
+func sendText(conn net.Conn, text []byte) error {
+	out := wire.NewWriter(conn)
+	for len(text) > 0 {
+		n := len(text)
+		if n > wire.MaxData {
+			n = wire.MaxData
+		}
+		if err := out.Send(wire.Frame{Kind: wire.Stdout, Data: text[:n]}); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+// finish tells the client how it went, and lets it read that before the
+// connection ends.
+func finish(conn net.Conn, status uint32, err error) {
+	out := wire.NewWriter(conn)
+	if err != nil {
+		message := "rig: " + err.Error() + "\n"
+		if len(message) > wire.MaxData {
+			message = message[:wire.MaxData]
+		}
+		_ = out.Send(wire.Frame{Kind: wire.Stderr, Data: []byte(message)})
+	}
+	_ = out.Send(wire.Frame{Kind: wire.Exit, Data: wire.Numbers(status)})
+	// The client closes; reading its acknowledgements keeps the connection from
+	// being reset before it has read the above.
+	if conn.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
+		return
+	}
+	for {
+		if _, err := wire.Read(conn); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"stargate/e2e/internal/klog"
+	"stargate/e2e/internal/vm"
+)
+
+// Finish ends the guests in good order and says what was wrong with the run:
+// nothing, if all is well. fsck is the checker's path, or empty.
+func (l *Lab) Finish(fsck string) []string {
+	var wrong []string
+	for _, name := range l.names {
+		if err := l.end(l.guests[name]); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	for _, name := range l.names {
+		wrong = append(wrong, reports(l.guests[name])...)
+	}
+	if fsck != "" {
+		if err := l.check(fsck); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	return wrong
+}
+
+// end shuts a guest down, if it still runs.
+func (l *Lab) end(m *member) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.guest == nil {
+		return nil
+	}
+	if !m.guest.Alive() {
+		if m.expected {
+			return nil
+		}
+		l.setUnclean(l.Mount)
+		return fmt.Errorf("%s ended by itself; the end of its console:\n%s", m.name, tail(m.guest.Console, 30))
+	}
+	if m.paused {
+		if err := m.guest.Resume(); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return l.shutDown(m)
+}
+
+// endLimit is how long a guest may take to unmount.
+const endLimit = 2 * time.Minute
+
+// shutDown unmounts, unloads the module, waits until the console has all that
+// the kernel said, and ends the guest.
+func (l *Lab) shutDown(m *member) error {
+	done := make(chan error, 1)
+	go func() { done <- l.inGuest(m, endScript, MountPoint) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(endLimit):
+		err = fmt.Errorf("no end within %s", endLimit)
+		askWhere(m.guest)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: unmounting and unloading: %w", m.name, err)
+		l.setUnclean(l.Mount)
+	} else {
+		waitForText(m.guest.Console, endMarker)
+	}
+	m.expected = true
+	m.guest.Kill()
+	return err
+}
+
+// endMarker is the last line of a console.
+const endMarker = "rig: end of the log"
+
+// endScript ends whatever the script left running, and then leaves the kernel
+// as it was: what keeps the module busy, or leaks under a kernel that looks for
+// leaks, is a failure.
+const endScript = `set -e
+for dir in /proc/[0-9]*; do
+	pid=${dir#/proc/}
+	case $pid in 1|$$|$PPID) continue;; esac
+	if readlink $dir/exe >/dev/null 2>&1; then kill -9 $pid 2>/dev/null || true; fi
+done
+while mountpoint -q "$1"; do umount "$1"; done
+leaks=/sys/kernel/debug/kmemleak
+if [ -e $leaks ]; then
+	sleep 6; echo scan >$leaks; echo scan >$leaks
+	if [ -n "$(head -c 1 $leaks)" ]; then cat $leaks; exit 1; fi
+fi
+if [ -e /sys/module/stargatefs ]; then rmmod stargatefs; fi
+echo "<5>` + endMarker + `" >/dev/kmsg`
+
+// waitForText waits until a file has a text; a printing kernel is not far behind.
+func waitForText(path, text string) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		data, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(data, []byte(text)) {
+			return
+		}
+	}
+}
+
+// reports returns what a guest's kernel complained of in any of its lives.
+func reports(m *member) []string {
+	var wrong []string
+	for _, console := range m.consoles {
+		log, err := os.ReadFile(console)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: its console: %v", m.name, err))
+			continue
+		}
+		for _, report := range klog.Find(string(log)) {
+			wrong = append(wrong, fmt.Sprintf("%s: kernel log (%s):\n%s",
+				m.name, filepath.Base(console), strings.Join(report, "\n")))
+		}
+	}
+	return wrong
+}
+
+// check runs fsck over the volume. One that was cut off is recovered first, as
+// its next mount would.
+func (l *Lab) check(fsck string) error {
+	if l.unclean {
+		out, err := exec.Command(fsck, "-p", l.Range.Path()).CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
+			err = nil // corrected, which is its duty here
+		}
+		if err != nil {
+			return fmt.Errorf("fsck.stargatefs -p after the power cut: %w\n%s", err, out)
+		}
+	}
+	out, err := exec.Command(fsck, "-n", l.Range.Path()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fsck.stargatefs -n: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Where says what the run is waiting for, for a hang: what was asked of
+// which guest since when, and where the guests' tasks are blocked.
+func (l *Lab) Where() string {
+	var text strings.Builder
+	l.mu.Lock()
+	for _, a := range l.doing {
+		fmt.Fprintf(&text, "for %.0f s: %s\n", time.Since(a.since).Seconds(), a.what)
+	}
+	l.mu.Unlock()
+	for _, name := range l.names {
+		guest := l.current(l.guests[name])
+		if guest == nil || !guest.Alive() {
+			fmt.Fprintf(&text, "%s is not running\n", name)
+			continue
+		}
+		askWhere(guest)
+		fmt.Fprintf(&text, "%s, the end of its console:\n%s\n", name, tail(guest.Console, 60))
+	}
+	return text.String()
+}
+
+// askWhere has a guest's kernel print its CPUs and blocked tasks, if it can.
+func askWhere(guest *vm.Guest) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var out bytes.Buffer
+		_, _ = guest.Link.Run([]string{"bash", "-c", "echo l >/proc/sysrq-trigger; echo w >/proc/sysrq-trigger"}, nil, &out, &out)
+	}()
+	select {
+	case <-done:
+		time.Sleep(time.Second) // the serial line is slow
+	case <-time.After(10 * time.Second):
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vm runs guests in QEMU.
+package vm
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"stargate/e2e/internal/agent"
+	"stargate/e2e/internal/cache"
+	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/versions"
+)
+
+// QEMU is the emulator, unpacked from Debian packages. It is started through
+// its own dynamic loader with its own libraries, so it runs on any machine
+// without being installed and without a chroot.
+type QEMU struct {
+	root string
+}
+
+// Provide unpacks QEMU into the cache.
+func Provide(c cache.Dir, v versions.Set) (QEMU, error) {
+	suite, err := v.Get("VMM_SUITE")
+	if err != nil {
+		return QEMU{}, err
+	}
+	packages, err := v.List("VMM_PACKAGES")
+	if err != nil {
+		return QEMU{}, err
+	}
+	root := debian.Root{Suite: suite, Variant: "extract", Packages: packages}
+	dir, err := c.Entry("qemu", root.Inputs(), func(tmp string) error {
+		defer say.Step("fetching QEMU (%s)", suite)()
+		return root.Make(v, tmp)
+	})
+	return QEMU{dir}, err
+}
+
+// command prepares a call of one of the root's programs.
+func (q QEMU) command(program string, args ...string) *exec.Cmd {
+	libraries := filepath.Join(q.root, "usr/lib/x86_64-linux-gnu")
+	loader := filepath.Join(q.root, "usr/lib64/ld-linux-x86-64.so.2")
+	cmd := exec.Command(loader, append([]string{
+		"--library-path", libraries, filepath.Join(q.root, program)}, args...)...)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "QEMU_MODULE_DIR=" + filepath.Join(libraries, "qemu")}
+	return cmd
+}
+
+// Version is what QEMU says of itself.
+func (q QEMU) Version() (string, error) {
+	out, err := q.command("usr/bin/qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("qemu --version: %w", err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimPrefix(line, "QEMU emulator version "), nil
+}
+
+// Descriptors that QEMU inherits.
+const (
+	fdRange = 3 + iota
+	fdMonitor
+	fdChannel
+)
+
+// Spec describes a guest's machine.
+type Spec struct {
+	Name      string
+	Accel     Accel
+	Kernel    string
+	Initramfs string
+	Append    string // more words for the kernel's command line
+	Disks     Disks
+	CPUs      int
+	MemoryMiB int
+	Range     *Range // shared memory, or nil
+}
+
+// Disks are files of file systems; the guest's writes to them are thrown away.
+type Disks struct {
+	Root, Payload, Modules string // each may be empty if those after it are
+}
+
+func (s Spec) args(q QEMU, console string) []string {
+	memory := fmt.Sprintf("%dM", s.MemoryMiB)
+	machine := "q35,graphics=off,usb=off,smbus=off,sata=off,vmport=off,hpet=off"
+	var extra []string
+	if s.Range != nil {
+		machine += ",nvdimm=on"
+		memory += fmt.Sprintf(",slots=2,maxmem=%dM", s.Range.maxMemoryMiB())
+		extra = append(extra, s.Range.args()...)
+	}
+	args := []string{
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu"),
+		"-machine", machine, "-m", memory, "-smp", fmt.Sprint(s.CPUs),
+		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", s.commandLine(),
+		"-chardev", "file,id=console,path=" + console, "-serial", "chardev:console",
+		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", fdMonitor), "-mon", "chardev=monitor,mode=control",
+		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", fdChannel),
+		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=channel,name=" + agent.Port,
+	}
+	args = append(append(args, s.Accel.args()...), extra...)
+	for i, file := range []string{s.Disks.Root, s.Disks.Payload, s.Disks.Modules} {
+		if file != "" {
+			args = append(args,
+				"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, file),
+				"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
+		}
+	}
+	return args
+}
+
+// commandLine is for the guest's kernel. Only warnings reach the console
+// while it boots, the serial line being slow; the agent then opens it. An oops
+// ends the guest at once, a lockup is given time, for the machine may be busy.
+func (s Spec) commandLine() string {
+	words := []string{"console=ttyS0", "loglevel=5", "oops=panic", "panic=-1",
+		"watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120", "log_buf_len=4M", "rig.name=" + s.Name}
+	if s.Disks.Modules != "" {
+		words = append(words, "rig.modules=1")
+	}
+	words = append(append(words, s.Accel.kernelWords()...), s.Append)
+	return strings.TrimSpace(strings.Join(words, " "))
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"fmt"
+	"os"
+)
+
+// Base is the guest-physical address of the shared range, in every guest.
+const Base = 0x400000000
+
+// Range is the memory that all guests share.
+type Range struct {
+	File *os.File
+	Size int64
+}
+
+// NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
+// as long as a process holds it, so it is gone with the rig and its guests,
+// however they end.
+func NewRange(size int64) (*Range, error) {
+	f, err := os.CreateTemp("/dev/shm", "stargate-rig-")
+	if err != nil {
+		return nil, fmt.Errorf("making the shared range: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if err := f.Truncate(size); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("making a shared range of %d bytes: %w", size, err)
+	}
+	return &Range{f, size}, nil
+}
+
+// Path names the range for programs outside of the guests.
+func (r *Range) Path() string {
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.File.Fd())
+}
+
+// maxMemoryMiB is up to where the guest's physical memory must be able to
+// reach: QEMU counts from the guest's RAM, so twice the distance is enough.
+func (r *Range) maxMemoryMiB() int64 {
+	return (2*Base + r.Size + 1<<30) >> 20
+}
+
+// args attach the range as an NVDIMM at its fixed place. Preallocation would
+// rewrite bytes that others are using.
+func (r *Range) args() []string {
+	return []string{
+		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=/proc/self/fd/%d,size=%d,share=on,prealloc=off", fdRange, r.Size),
+		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x", int64(Base)),
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"io"
+)
+
+// ErrGone means that the other end went away before the command's end.
+var ErrGone = errors.New("the guest went away before the command ended")
+
+// Converse is the client's side of a session that was opened: it sends stdin,
+// writes what comes, and returns the exit status.
+func Converse(w *Writer, session uint32, frames <-chan Frame, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	credits := NewCredits()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		if stdin != nil && Pump(w, session, Stdin, stdin, credits, done) != nil {
+			return // the reader below sees the broken channel as well
+		}
+		_ = w.Send(Frame{Session: session, Kind: EOF})
+	}()
+	for f := range frames {
+		out := stdout
+		switch f.Kind {
+		case Exit:
+			return int(f.Number(0)), nil
+		case Ack:
+			credits.Give()
+			continue
+		case Stderr:
+			out = stderr
+		case Stdout:
+		default:
+			continue
+		}
+		if _, err := out.Write(f.Data); err != nil {
+			return 0, err
+		}
+		// The other end may have said its last word and gone: that is read next.
+		_ = w.Send(Frame{Session: session, Kind: Ack})
+	}
+	return 0, ErrGone
+}
+
+// Frames reads frames into a channel that is closed when r ends.
+func Frames(r io.Reader) <-chan Frame {
+	frames := Queue()
+	go func() {
+		defer close(frames)
+		for {
+			f, err := Read(r)
+			if err != nil {
+				return
+			}
+			frames <- f
+		}
+	}()
+	return frames
+}
