@@ -79,7 +79,7 @@ static bool beats(const struct sg_vol *vol, unsigned int slot, unsigned int wait
 }
 
 /* -EBUSY with a reason when some slot lives. */
-static int find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
+int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
 {
 	struct sg_slot slot;
 	unsigned int i;
@@ -122,9 +122,21 @@ static void recover_slot(struct sg_vol *vol, unsigned int slot)
 	sg_log(vol->owner, SG_INFO, "recovered what %.60s (slot %u) left", info.name, slot);
 }
 
+void sg_slots_recover(struct sg_vol *vol)
+{
+	bool dirty = sg_needs_recovery(vol);
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if ((int)i != vol->slot)
+			recover_slot(vol, i);
+	if (dirty)
+		sg_space_rebuild_hints(vol);
+}
+
 /* --- joining -------------------------------------------------------------------------------- */
 
-static int take_slot(struct sg_vol *vol, const struct sg_identity *id)
+int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 {
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
@@ -166,7 +178,7 @@ static int settle_others(struct sg_vol *vol)
 	return err;
 }
 
-static int enter(struct sg_vol *vol)
+int sg_slot_enter(struct sg_vol *vol)
 {
 	int err;
 
@@ -181,33 +193,33 @@ static int enter(struct sg_vol *vol)
 	return err;
 }
 
-static void forget(struct sg_vol *vol)
+void sg_slot_exit(struct sg_vol *vol)
 {
 	sg_ledger_close(vol);
 	sg_free(vol->tx);
 	vol->tx = NULL;
+}
+
+static void forget(struct sg_vol *vol)
+{
+	sg_slot_exit(vol);
 	vol->slot = -1;
 }
 
 int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms, bool force)
 {
-	bool dirty = sg_needs_recovery(vol);
-	unsigned int i;
 	int err = 0;
 
 	SG_ASSERT(!vol->read_only && vol->slot < 0);
 	if (!force)
-		err = find_live(vol, id, wait_ms);
+		err = sg_slots_find_live(vol, id, wait_ms);
 	if (err)
 		return err;
-	for (i = 0; i < SG_SLOTS; i++)
-		recover_slot(vol, i);
-	if (dirty)
-		sg_space_rebuild_hints(vol);
-	err = take_slot(vol, id);
+	sg_slots_recover(vol);
+	err = sg_slot_take(vol, id);
 	if (err)
 		return err;
-	err = enter(vol);
+	err = sg_slot_enter(vol);
 	if (err) {
 		sg_snprintf(vol->why, sizeof(vol->why),
 			    "what a dead system owed cannot be settled: run fsck.stargatefs");
@@ -235,7 +247,7 @@ void sg_leave(struct sg_vol *vol)
 
 	if (vol->slot < 0)
 		return;
-	if (!sg_may_write(vol)) {
+	if (!sg_may_write(vol) && vol->ledger) {
 		sg_ledger_settle_inodes(vol);
 		sg_reclaim(vol, ~0u);
 	}

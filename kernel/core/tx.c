@@ -284,7 +284,7 @@ int sg_tx_commit(struct sg_tx *tx)
 }
 
 /* 0: nothing to do. Trusts no byte: a record counts when its checksum does. */
-static unsigned int valid_words(const struct sg_area *a)
+unsigned int sg_tx_words(const struct sg_area *a)
 {
 	u64 head = sg_load64(&a->head);
 	unsigned int n = SG_AREA_COUNT(head);
@@ -294,6 +294,12 @@ static unsigned int valid_words(const struct sg_area *a)
 	return sg_load64(&a->crc) == area_crc(head, a->word, n) ? n : 0;
 }
 
+/* Never into another record, which may still have to be replayed. */
+bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
+{
+	return word_allowed(vol, off) && !sg_area_record(vol, off);
+}
+
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot)
 {
 	unsigned int i, k;
@@ -301,13 +307,12 @@ int sg_tx_replay(struct sg_vol *vol, unsigned int slot)
 	for (i = 0; i < vol->sb.areas; i++) {
 		u64 area = sg_area_off(vol, slot, i);
 		struct sg_area *a = sg_at(vol, area);
-		unsigned int n = valid_words(a);
+		unsigned int n = sg_tx_words(a);
 
 		for (k = 0; k < n; k++) {
 			u64 off = sg_load64(&a->word[k].off);
 
-			/* never into another record, which may still have to be replayed */
-			if (!word_allowed(vol, off) || sg_area_record(vol, off))
+			if (!sg_tx_word_replays(vol, off))
 				continue;
 			sg_store64(sg_at(vol, off), sg_load64(&a->word[k].val));
 			sg_wb(vol->base + off, 8);
