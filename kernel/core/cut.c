@@ -277,7 +277,7 @@ static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, 
 {
 	unsigned int n = 1;
 
-	while (i + n < SG_TABLE_ENTRIES && (e + n * SG_PAGE) & (SG_CHUNK - 1) &&
+	while (i + n < SG_TABLE_ENTRIES && ((e & SG_PTE_ADDR) + n * SG_PAGE) & (SG_CHUNK - 1) &&
 	       sg_get(vol, entry_at(table, i + n)) == e + n * SG_PAGE)
 		n++;
 	return n;
