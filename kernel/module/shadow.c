@@ -14,6 +14,9 @@
 
 #include "window_priv.h"
 
+/* Files are opened and grow under locks of ours; without memory there is still the walk. */
+#define SHADOW_GFP	(GFP_NOFS | __GFP_ACCOUNT | __GFP_NOWARN)
+
 /**
  * struct sg_shadow - a private table and its window
  * @ws: the pool
@@ -72,7 +75,7 @@ static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys,
 			continue;
 		}
 		if (!*e) {
-			void *child = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+			void *child = (void *)get_zeroed_page(SHADOW_GFP);
 
 			if (!child)
 				return -ENOMEM;
@@ -133,14 +136,14 @@ static u64 shadow_pages(const struct sg_shadow *sh)
 struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_shadow_walk_t walk,
 				 void *ctx)
 {
-	struct sg_shadow *sh = kzalloc(sizeof(*sh), GFP_KERNEL);
+	struct sg_shadow *sh = kzalloc(sizeof(*sh), SHADOW_GFP);
 
 	if (!sh)
 		return NULL;
 	sh->ws = ws;
 	sh->walk = walk;
 	sh->ctx = ctx;
-	sh->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	sh->root = (u64 *)get_zeroed_page(SHADOW_GFP);
 	if (!sh->root)
 		goto err_free;
 	sh->window = sg_window_get(ws, height);

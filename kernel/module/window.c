@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows (D5): where the addresses come from, and how a table gets into them and out again.
- *
- * A stock kernel exports nothing that hands out bare kernel addresses, nor the functions that edit
- * its page table. But ioremap() hands out addresses, aligned to the size up to 1 GiB and mapped by
- * entries that belong to nobody else as long as we hold them. So a slot is made like this: borrow
- * *physical* addresses where nothing is (taken from the resource tree, so that nothing will be),
- * ioremap() them, find the entries by walking down from CR3, save them, and store 0. The memory
- * type that the borrowed addresses would have does not matter: nobody ever gets to use them, and
- * being uncached they are not read ahead either. From then on the entries are ours: hooking a table
- * is one store. Before the addresses go back, each entry gets its saved value back; otherwise the
- * kernel would take our tables for its own, and zero and free them.
+ * Windows (D5): how a table gets into one and out again. window_arena.c says whose addresses and
+ * page table entries they are; here they are ours, and hooking a table is one store.
  *
  * An edit is seen by all processes because the levels below the first that the kernel shares are
  * the same pages for everybody: the kernel allocates the upper levels of the vmalloc area at boot.
@@ -24,9 +15,8 @@
 #include <linux/cc_platform.h>
 #include <linux/err.h>
 #include <linux/io.h>
-#include <linux/ioport.h>
 #include <linux/mm.h>
-#include <linux/sizes.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <asm/cpufeature.h>
@@ -37,32 +27,7 @@
 #include "window_priv.h"
 
 #define WINDOWS_MAX_DEFAULT	1024u
-#define WINDOWS_512G_MAX	4u
 #define ENTRY_TABLE		(SG_PTE_PRESENT | SG_PTE_ACCESSED | SG_PTE_DIRTY | SG_PTE_NX)
-
-/**
- * struct sg_arena - slots that were made together, out of one ioremap()
- * @list: in sg_windows.arenas
- * @area: the addresses
- * @saved: room for the saved entries of all slots
- * @made: slots whose entries are ours
- * @windows: the slots
- */
-struct sg_arena {
-	struct list_head list;
-	void __iomem *area;
-	u64 *saved;
-	unsigned int made;
-	struct sg_window windows[];
-};
-
-/* The borrowed physical addresses: one range for all volumes, and for all arenas over and over. */
-static DEFINE_MUTEX(borrow_lock);
-static struct {
-	struct resource res;
-	unsigned int users;
-	bool huge;		/* ioremap() maps it by large entries */
-} borrow;
 
 bool sg_windows_supported(const char **why)
 {
@@ -98,7 +63,7 @@ static void flush_cpu(void *globals)
 	raw_local_irq_restore(flags);
 }
 
-static void flush_all(struct sg_windows *ws, bool globals)
+void sg_windows_flush_cpus(struct sg_windows *ws, bool globals)
 {
 	atomic64_inc(&ws->flushes);
 #ifdef SG_WINDOW_TEST
@@ -109,24 +74,6 @@ static void flush_all(struct sg_windows *ws, bool globals)
 }
 
 /* --- entries -------------------------------------------------------------------------------- */
-
-/* The word that maps @addr at @level of the kernel's page table, or NULL when it ends above. */
-static u64 *table_word(unsigned long addr, unsigned int level)
-{
-	u64 *table = __va(read_cr3_pa());
-	unsigned int l = pgtable_l5_enabled() ? 5 : 4;
-
-	for (;; l--) {
-		u64 *word = &table[(addr >> (12 + 9 * (l - 1))) % SG_TABLE_ENTRIES];
-		u64 e = READ_ONCE(*word);
-
-		if (l == level)
-			return word;
-		if (!(e & SG_PTE_PRESENT) || (e & SG_PTE_HUGE))
-			return NULL;
-		table = __va(e & PTE_PFN_MASK & SG_PTE_ADDR);
-	}
-}
 
 /*
  * The entry that we hook for @e: its address and nothing else is taken over, and only when what it
@@ -177,211 +124,6 @@ bool sg_window_refresh(struct sg_window *w)
 	return news;
 }
 
-/* --- making slots --------------------------------------------------------------------------- */
-
-/* Does ioremap() use large entries here (no nohugeiomap, uniform memory type)? */
-static bool borrow_is_huge(void)
-{
-	void __iomem *area = ioremap(borrow.res.start, PMD_SIZE);
-	u64 *word;
-	bool huge;
-
-	if (!area)
-		return false;
-	word = table_word((__force unsigned long)area, 2);
-	huge = word && (READ_ONCE(*word) & SG_PTE_HUGE);
-	iounmap(area);
-	return huge;
-}
-
-/* Takes unused physical addresses, high up, where no memory or device will be plugged in later. */
-static int borrow_find(void)
-{
-	static const u64 sizes[] = { SG_WINDOW_SIZE(SG_WINDOW_512G), SZ_16G, SZ_1G };
-	resource_size_t top = min_t(resource_size_t, iomem_resource.end,
-				    (1ULL << boot_cpu_data.x86_phys_bits) - 1);
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		resource_size_t min;
-
-		for (min = (top >> 1) + 1; min >= SZ_4G; min >>= 1) {
-			borrow.res = (struct resource) {
-				.name = "stargatefs windows (addresses only)",
-				.flags = IORESOURCE_MEM | IORESOURCE_BUSY,
-			};
-			if (!allocate_resource(&iomem_resource, &borrow.res, sizes[i], min, top,
-					       SZ_1G, NULL, NULL))
-				return 0;
-		}
-	}
-	return -ENOSPC;
-}
-
-static int borrow_get(void)
-{
-	int err = 0;
-
-	mutex_lock(&borrow_lock);
-	if (!borrow.users) {
-		err = borrow_find();
-		if (!err)
-			borrow.huge = borrow_is_huge();
-	}
-	if (!err)
-		borrow.users++;
-	mutex_unlock(&borrow_lock);
-	return err;
-}
-
-static void borrow_put(void)
-{
-	mutex_lock(&borrow_lock);
-	if (!--borrow.users)
-		release_resource(&borrow.res);
-	mutex_unlock(&borrow_lock);
-}
-
-/*
- * ioremap() of 512 GiB, aligned to that. It aligns to 1 GiB at most, but goes upwards through the
- * same free space: so fill the gap up to the next boundary, and try again.
- */
-static void __iomem *ioremap_512g(void)
-{
-	const u64 size = SG_WINDOW_SIZE(SG_WINDOW_512G);
-	void __iomem *fill[12] = { NULL };
-	void __iomem *area;
-	unsigned int n = 0;
-
-	for (;;) {
-		u64 next, gap;
-
-		area = ioremap(borrow.res.start, size);
-		if (!area || IS_ALIGNED((__force u64)area, size))
-			break;
-		fill[n++] = area;
-		/* The guard page behind an area costs the GiB that it is in. */
-		next = (__force u64)area + size + SZ_1G;
-		gap = ALIGN(next, size) - next;
-		if (gap > SZ_1G)
-			fill[n++] = ioremap(borrow.res.start, gap - SZ_1G);
-		if (n >= ARRAY_SIZE(fill) - 1) {
-			area = NULL;
-			break;
-		}
-	}
-	while (n--)
-		if (fill[n])
-			iounmap(fill[n]);
-	return area;
-}
-
-/* How many slots to make at once; 0: this machine gives none of that height. */
-static unsigned int arena_slots(unsigned int height)
-{
-	/* KASAN backs an eighth of all vmalloc addresses with memory, whatever they are used for. */
-	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
-		return height == SG_WINDOW_2M ? 16 : height == SG_WINDOW_1G;
-	if (height == SG_WINDOW_2M)
-		return 64;
-	/* Without large entries the kernel fills a table page per 2 MiB, and keeps it. */
-	if (height == SG_WINDOW_1G)
-		return !borrow.huge ? 1 : min_t(u64, 16, resource_size(&borrow.res) >> 30);
-	return borrow.huge && resource_size(&borrow.res) >= SG_WINDOW_SIZE(SG_WINDOW_512G);
-}
-
-static unsigned int slots_max(const struct sg_windows *ws, unsigned int height)
-{
-	if (height == SG_WINDOW_512G)
-		return WINDOWS_512G_MAX;
-	if (height == SG_WINDOW_1G && (IS_ENABLED(CONFIG_KASAN_VMALLOC) || !borrow.huge))
-		return min(ws->max, 8u);
-	return ws->max;
-}
-
-/* Puts the kernel's entries back, so that it finds its own page table when it unmaps the area. */
-static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
-{
-	unsigned int i, k;
-
-	for (i = 0; i < arena->made; i++)
-		for (k = 0; k < arena->windows[i].entries; k++)
-			WRITE_ONCE(arena->windows[i].entry[k], 0);
-	flush_all(ws, false);
-	for (i = 0; i < arena->made; i++)
-		for (k = 0; k < arena->windows[i].entries; k++)
-			WRITE_ONCE(arena->windows[i].entry[k], arena->windows[i].saved[k]);
-	iounmap(arena->area);
-	kvfree(arena->saved);
-	kvfree(arena);
-}
-
-/* Makes the entries of slot @i ours. */
-static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned int i,
-		       unsigned int height, unsigned int entries)
-{
-	struct sg_window *w = &arena->windows[i];
-	unsigned int k;
-
-	w->ws = ws;
-	w->height = height;
-	w->entries = entries;
-	w->addr = (__force void *)arena->area + i * SG_WINDOW_SIZE(height);
-	w->saved = arena->saved + i * entries;
-	w->entry = table_word((unsigned long)w->addr, entries == 1 ? height + 1 : height);
-	if (!w->entry)
-		return false;
-	for (k = 0; k < entries; k++) {
-		w->saved[k] = READ_ONCE(w->entry[k]);
-		if (!(w->saved[k] & SG_PTE_PRESENT))
-			return false;
-	}
-	for (k = 0; k < entries; k++)
-		WRITE_ONCE(w->entry[k], 0);
-	return true;
-}
-
-static int arena_make(struct sg_windows *ws, unsigned int height)
-{
-	unsigned int entries = height == SG_WINDOW_512G && !pgtable_l5_enabled() ? SG_TABLE_ENTRIES : 1;
-	unsigned int slots = arena_slots(height);
-	struct sg_arena *arena;
-	unsigned int i;
-
-	if (!slots)
-		return -ENOSPC;
-	arena = kvzalloc(struct_size(arena, windows, slots), GFP_KERNEL);
-	if (!arena)
-		return -ENOMEM;
-	arena->saved = kvcalloc(slots * entries, sizeof(u64), GFP_KERNEL);
-	if (!arena->saved)
-		goto err_free;
-	arena->area = height == SG_WINDOW_512G ? ioremap_512g() :
-		      ioremap(borrow.res.start, slots * SG_WINDOW_SIZE(height));
-	if (!arena->area)
-		goto err_free;
-	while (arena->made < slots && arena_take(ws, arena, arena->made, height, entries))
-		arena->made++;
-	flush_all(ws, true);	/* what ioremap() stored may be global */
-	if (arena->made < slots) {
-		arena_free(ws, arena);
-		return -ENOSPC;
-	}
-
-	list_add(&arena->list, &ws->arenas);
-	spin_lock(&ws->lock);
-	for (i = 0; i < slots; i++)
-		list_add_tail(&arena->windows[i].list, &ws->clean[height - 1]);
-	ws->slots[height - 1] += slots;
-	spin_unlock(&ws->lock);
-	return 0;
-
-err_free:
-	kvfree(arena->saved);
-	kvfree(arena);
-	return -ENOMEM;
-}
-
 /* --- the pool ------------------------------------------------------------------------------- */
 
 struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, unsigned int max)
@@ -396,7 +138,7 @@ struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, u
 	ws = kzalloc(sizeof(*ws), GFP_KERNEL);
 	if (!ws)
 		return ERR_PTR(-ENOMEM);
-	err = borrow_get();
+	err = sg_borrow_get();
 	if (err) {
 		kfree(ws);
 		return ERR_PTR(err);
@@ -417,16 +159,14 @@ struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, u
 
 void sg_windows_destroy(struct sg_windows *ws)
 {
-	struct sg_arena *arena, *next;
 	unsigned int i;
 
 	if (!ws)
 		return;
 	for (i = 0; i < SG_WINDOW_HEIGHTS; i++)
 		WARN_ON(ws->used[i]);
-	list_for_each_entry_safe(arena, next, &ws->arenas, list)
-		arena_free(ws, arena);
-	borrow_put();
+	sg_arenas_free(ws);
+	sg_borrow_put();
 	kfree(ws);
 }
 
@@ -441,7 +181,7 @@ void sg_windows_flush(struct sg_windows *ws)
 		window_mirror(w);
 	spin_unlock(&ws->lock);
 
-	flush_all(ws, false);
+	sg_windows_flush_cpus(ws, false);
 
 	spin_lock(&ws->lock);
 	list_for_each_entry_safe(w, next, &stale, list) {
@@ -495,6 +235,7 @@ static bool have_stale(struct sg_windows *ws, unsigned int height)
 /* No clean slot was there: flush the ones that were used, or else make new ones. */
 static struct sg_window *window_get_slow(struct sg_windows *ws, unsigned int height)
 {
+	unsigned int nofs = memalloc_nofs_save();	/* files are opened under locks of ours */
 	struct sg_window *w;
 
 	mutex_lock(&ws->grow);
@@ -503,9 +244,10 @@ static struct sg_window *window_get_slow(struct sg_windows *ws, unsigned int hei
 		sg_windows_flush(ws);
 		w = take_clean(ws, height);
 	}
-	if (!w && ws->slots[height - 1] < slots_max(ws, height) && !arena_make(ws, height))
+	if (!w && ws->slots[height - 1] < sg_slots_max(ws, height) && !sg_arena_make(ws, height))
 		w = take_clean(ws, height);
 	mutex_unlock(&ws->grow);
+	memalloc_nofs_restore(nofs);
 	return w;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Windows: kernel addresses into which a file table is spliced (D5, P1 3.4), so that
- * "window + file offset" is located by the MMU. window.c says how they are made, window_copy.c
- * copies through them, shadow.c builds private tables for them.
+ * "window + file offset" is located by the MMU. window_arena.c says how they are made,
+ * window.c how tables get into them, window_copy.c copies through them, shadow.c builds private
+ * tables for them.
  *
  * Who may use what:
  *   map=walk    nothing of this

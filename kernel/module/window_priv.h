@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What window.c, window_copy.c and shadow.c know of each other. */
+/* What window.c, window_arena.c, window_copy.c and shadow.c know of each other. */
 #ifndef SG_WINDOW_PRIV_H
 #define SG_WINDOW_PRIV_H
 
@@ -91,6 +91,16 @@ static inline bool sg_windows_hold(const struct sg_windows *ws, phys_addr_t phys
 {
 	return phys >= ws->base && len <= ws->size && phys - ws->base <= ws->size - len;
 }
+
+/* window_arena.c: the borrowed physical addresses, and slots made of them (under @ws->grow). */
+int sg_borrow_get(void);
+void sg_borrow_put(void);
+int sg_arena_make(struct sg_windows *ws, unsigned int height);
+void sg_arenas_free(struct sg_windows *ws);
+unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height);
+
+/* Makes all CPUs forget our translations, and with @globals the kernel's too. */
+void sg_windows_flush_cpus(struct sg_windows *ws, bool globals);
 
 /* Hooks a private table of ours (of level w->height), which is not inside the volume. */
 int sg_window_hook_private(struct sg_window *w, u64 *table);

@@ -8,22 +8,9 @@
 #include "window_priv.h"
 #include "wt.h"
 
-/* Takes a window of @height; NULL where this machine may do without. */
-static struct sg_window *get(struct sg_windows *ws, unsigned int height)
-{
-	struct sg_window *w = sg_window_get(ws, height);
-
-	if (!w && height == SG_WINDOW_512G && !wt_need_512g) {
-		pr_info_once("window_test: no window of 512 GiB here\n");
-		return NULL;
-	}
-	CHECK(w);
-	return w;
-}
-
 static struct sg_window *get_hooked(struct sg_windows *ws, const struct wt_file *f)
 {
-	struct sg_window *w = get(ws, f->height);
+	struct sg_window *w = wt_get(ws, f->height);
 
 	if (w)
 		CHECK(!sg_window_hook(w, wt_file_root(f)));
@@ -47,7 +34,7 @@ void case_refusals(void)
 	wt_file_init(&f, SG_WINDOW_2M, 1);
 	CHECK(!sg_window_get(ws, 0));
 	CHECK(!sg_window_get(ws, 4));
-	w = get(ws, SG_WINDOW_2M);
+	w = wt_get(ws, SG_WINDOW_2M);
 	if (w) {
 		CHECK(IS_ALIGNED((unsigned long)sg_window_addr(w), SZ_2M));
 		CHECK(wt_read(w, 0, 8, WT_USER) == 0);
@@ -275,7 +262,7 @@ void case_read_only(void)
 	enum wt_iter kind;
 
 	for (height = SG_WINDOW_2M; ws && height <= SG_WINDOW_512G; height++) {
-		struct sg_window *w = get(ws, height);
+		struct sg_window *w = wt_get(ws, height);
 		struct wt_file f;
 
 		if (!w)
@@ -293,6 +280,37 @@ void case_read_only(void)
 			CHECK(!(READ_ONCE(*w->entry) & SG_PTE_WRITE));
 		sg_window_put(w);
 	}
+	sg_windows_destroy(ws);
+}
+
+/*
+ * A peer that takes the right to write out of an entry. The kernel's fault handler then looks for
+ * the entry by itself, through its linear mapping: so only where the range has one.
+ */
+void case_no_write(void)
+{
+	struct sg_windows *ws;
+	struct sg_window *w;
+	struct wt_file f;
+	enum wt_iter kind;
+
+	if (!pfn_valid(PHYS_PFN(wt_range_phys()))) {
+		pr_info("window_test: no struct pages here, case no_write left out\n");
+		return;
+	}
+	ws = wt_windows(0);
+	wt_file_init(&f, SG_WINDOW_2M, 75);
+	wt_map_fresh(&f, 0, 1);
+	w = ws ? get_hooked(ws, &f) : NULL;
+	if (w) {
+		WRITE_ONCE(f.root[0], f.root[0] & ~SG_PTE_WRITE);
+		sg_windows_flush(ws);
+		memset(wt_buf, 0, 64);
+		for (kind = WT_USER; kind < WT_ITERS; kind++)
+			CHECK(wt_write(w, 0, 64, kind) == 0);
+		CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER));
+	}
+	sg_window_put(w);
 	sg_windows_destroy(ws);
 }
 

@@ -60,6 +60,18 @@ struct sg_windows *wt_windows(unsigned int max)
 	return ws;
 }
 
+struct sg_window *wt_get(struct sg_windows *ws, unsigned int height)
+{
+	struct sg_window *w = sg_window_get(ws, height);
+
+	if (!w && height == SG_WINDOW_512G && !wt_need_512g) {
+		pr_info_once("window_test: no window of 512 GiB here\n");
+		return NULL;
+	}
+	CHECK(w);
+	return w;
+}
+
 static void make_iter(struct iov_iter *it, struct kvec *kv, unsigned int dir, size_t len,
 		      enum wt_iter kind)
 {
@@ -110,6 +122,7 @@ static const struct {
 	{ "growth", case_growth },
 	{ "removal", case_removal },
 	{ "read_only", case_read_only },
+	{ "no_write", case_no_write },
 	{ "pool", case_pool },
 	{ "shadow", case_shadow },
 	{ "cycles", case_cycles },

@@ -43,6 +43,8 @@ extern bool wt_need_512g;
 extern unsigned int wt_cycles;
 
 struct sg_windows *wt_windows(unsigned int max);	/* honours wt_no_flush */
+/* Takes a window; NULL where this machine may do without, or when it failed (and said so). */
+struct sg_window *wt_get(struct sg_windows *ws, unsigned int height);
 
 enum wt_iter { WT_USER, WT_KVEC, WT_ITERS };
 #define WT_BUF	(4u << 20)	/* longest copy */
@@ -64,6 +66,7 @@ void case_holes(void);
 void case_growth(void);
 void case_removal(void);
 void case_read_only(void);
+void case_no_write(void);
 void case_pool(void);
 void case_shadow(void);
 void case_cycles(void);

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where the addresses of windows come from.
+ *
+ * A stock kernel exports nothing that hands out bare kernel addresses, nor the functions that edit
+ * its page table. But ioremap() hands out addresses, aligned to the size up to 1 GiB and mapped by
+ * entries that belong to nobody else as long as we hold them. So a slot is made like this: borrow
+ * *physical* addresses where nothing is (taken from the resource tree, so that nothing will be),
+ * ioremap() them, find the entries by walking down from CR3, save them, and store 0. The memory
+ * type that the borrowed addresses would have does not matter: nobody ever gets to use them, and
+ * being uncached they are not read ahead either. From then on the entries are ours. Before the
+ * addresses go back, each entry gets its saved value back; otherwise the kernel would take our
+ * tables for its own, and zero and free them.
+ */
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <asm/pgtable.h>
+
+#include "window_priv.h"
+
+#define WINDOWS_512G_MAX	4u
+
+/**
+ * struct sg_arena - slots that were made together, out of one ioremap()
+ * @list: in sg_windows.arenas
+ * @area: the addresses
+ * @saved: room for the saved entries of all slots
+ * @made: slots whose entries are ours
+ * @windows: the slots
+ */
+struct sg_arena {
+	struct list_head list;
+	void __iomem *area;
+	u64 *saved;
+	unsigned int made;
+	struct sg_window windows[];
+};
+
+/* The borrowed physical addresses: one range for all volumes, and for all arenas over and over. */
+static DEFINE_MUTEX(borrow_lock);
+static struct {
+	struct resource res;
+	unsigned int users;
+	bool huge;		/* ioremap() maps it by large entries */
+} borrow;
+
+/* The word that maps @addr at @level of the kernel's page table, or NULL when it ends above. */
+static u64 *table_word(unsigned long addr, unsigned int level)
+{
+	u64 *table = __va(read_cr3_pa());
+	unsigned int l = pgtable_l5_enabled() ? 5 : 4;
+
+	for (;; l--) {
+		u64 *word = &table[(addr >> (12 + 9 * (l - 1))) % SG_TABLE_ENTRIES];
+		u64 e = READ_ONCE(*word);
+
+		if (l == level)
+			return word;
+		if (!(e & SG_PTE_PRESENT) || (e & SG_PTE_HUGE))
+			return NULL;
+		table = __va(e & PTE_PFN_MASK & SG_PTE_ADDR);
+	}
+}
+
+/* Does ioremap() use large entries here (no nohugeiomap, uniform memory type)? */
+static bool borrow_is_huge(void)
+{
+	void __iomem *area = ioremap(borrow.res.start, PMD_SIZE);
+	u64 *word;
+	bool huge;
+
+	if (!area)
+		return false;
+	word = table_word((__force unsigned long)area, 2);
+	huge = word && (READ_ONCE(*word) & SG_PTE_HUGE);
+	iounmap(area);
+	return huge;
+}
+
+/* Takes unused physical addresses, high up, where no memory or device will be plugged in later. */
+static int borrow_find(void)
+{
+	static const u64 sizes[] = { SG_WINDOW_SIZE(SG_WINDOW_512G), SZ_16G, SZ_1G };
+	resource_size_t top = min_t(resource_size_t, iomem_resource.end,
+				    (1ULL << boot_cpu_data.x86_phys_bits) - 1);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		resource_size_t min;
+
+		for (min = (top >> 1) + 1; min >= SZ_4G; min >>= 1) {
+			borrow.res = (struct resource) {
+				.name = "stargatefs windows (addresses only)",
+				.flags = IORESOURCE_MEM | IORESOURCE_BUSY,
+			};
+			if (!allocate_resource(&iomem_resource, &borrow.res, sizes[i], min, top,
+					       SZ_1G, NULL, NULL))
+				return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+int sg_borrow_get(void)
+{
+	int err = 0;
+
+	mutex_lock(&borrow_lock);
+	if (!borrow.users) {
+		err = borrow_find();
+		if (!err)
+			borrow.huge = borrow_is_huge();
+	}
+	if (!err)
+		borrow.users++;
+	mutex_unlock(&borrow_lock);
+	return err;
+}
+
+void sg_borrow_put(void)
+{
+	mutex_lock(&borrow_lock);
+	if (!--borrow.users)
+		release_resource(&borrow.res);
+	mutex_unlock(&borrow_lock);
+}
+
+/*
+ * ioremap() of 512 GiB, aligned to that. It aligns to 1 GiB at most, but goes upwards through the
+ * same free space: so fill the gap up to the next boundary, and try again.
+ */
+static void __iomem *ioremap_512g(void)
+{
+	const u64 size = SG_WINDOW_SIZE(SG_WINDOW_512G);
+	void __iomem *fill[12] = { NULL };
+	void __iomem *area;
+	unsigned int n = 0;
+
+	for (;;) {
+		u64 next, gap;
+
+		area = ioremap(borrow.res.start, size);
+		if (!area || IS_ALIGNED((__force u64)area, size))
+			break;
+		fill[n++] = area;
+		/* The guard page behind an area costs the GiB that it is in. */
+		next = (__force u64)area + size + SZ_1G;
+		gap = ALIGN(next, size) - next;
+		if (gap > SZ_1G)
+			fill[n++] = ioremap(borrow.res.start, gap - SZ_1G);
+		if (n >= ARRAY_SIZE(fill) - 1) {
+			area = NULL;
+			break;
+		}
+	}
+	while (n--)
+		if (fill[n])
+			iounmap(fill[n]);
+	return area;
+}
+
+/* How many slots to make at once; 0: this machine gives none of that height. */
+static unsigned int arena_slots(unsigned int height)
+{
+	/* KASAN backs an eighth of all vmalloc addresses with memory, whatever they are used for. */
+	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
+		return height == SG_WINDOW_2M ? 16 : height == SG_WINDOW_1G;
+	if (height == SG_WINDOW_2M)
+		return 64;
+	/* Without large entries the kernel fills a table page per 2 MiB, and keeps it. */
+	if (height == SG_WINDOW_1G)
+		return !borrow.huge ? 1 : min_t(u64, 16, resource_size(&borrow.res) >> 30);
+	return borrow.huge && resource_size(&borrow.res) >= SG_WINDOW_SIZE(SG_WINDOW_512G);
+}
+
+unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height)
+{
+	if (height == SG_WINDOW_512G)
+		return WINDOWS_512G_MAX;
+	if (height == SG_WINDOW_1G && (IS_ENABLED(CONFIG_KASAN_VMALLOC) || !borrow.huge))
+		return min(ws->max, 8u);
+	return ws->max;
+}
+
+/* Puts the kernel's entries back, so that it finds its own page table when it unmaps the area. */
+static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < arena->made; i++)
+		for (k = 0; k < arena->windows[i].entries; k++)
+			WRITE_ONCE(arena->windows[i].entry[k], 0);
+	sg_windows_flush_cpus(ws, false);
+	for (i = 0; i < arena->made; i++)
+		for (k = 0; k < arena->windows[i].entries; k++)
+			WRITE_ONCE(arena->windows[i].entry[k], arena->windows[i].saved[k]);
+	iounmap(arena->area);
+	kvfree(arena->saved);
+	kvfree(arena);
+}
+
+/* Makes the entries of slot @i ours. */
+static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned int i,
+		       unsigned int height, unsigned int entries)
+{
+	struct sg_window *w = &arena->windows[i];
+	unsigned int k;
+
+	w->ws = ws;
+	w->height = height;
+	w->entries = entries;
+	w->addr = (__force void *)arena->area + i * SG_WINDOW_SIZE(height);
+	w->saved = arena->saved + i * entries;
+	w->entry = table_word((unsigned long)w->addr, entries == 1 ? height + 1 : height);
+	if (!w->entry)
+		return false;
+	for (k = 0; k < entries; k++) {
+		w->saved[k] = READ_ONCE(w->entry[k]);
+		if (!(w->saved[k] & SG_PTE_PRESENT))
+			return false;
+	}
+	for (k = 0; k < entries; k++)
+		WRITE_ONCE(w->entry[k], 0);
+	return true;
+}
+
+int sg_arena_make(struct sg_windows *ws, unsigned int height)
+{
+	unsigned int entries = height == SG_WINDOW_512G && !pgtable_l5_enabled() ? SG_TABLE_ENTRIES : 1;
+	unsigned int slots = arena_slots(height);
+	struct sg_arena *arena;
+	unsigned int i;
+
+	if (!slots)
+		return -ENOSPC;
+	arena = kvzalloc(struct_size(arena, windows, slots), GFP_KERNEL);
+	if (!arena)
+		return -ENOMEM;
+	arena->saved = kvcalloc(slots * entries, sizeof(u64), GFP_KERNEL);
+	if (!arena->saved)
+		goto err_free;
+	arena->area = height == SG_WINDOW_512G ? ioremap_512g() :
+		      ioremap(borrow.res.start, slots * SG_WINDOW_SIZE(height));
+	if (!arena->area)
+		goto err_free;
+	while (arena->made < slots && arena_take(ws, arena, arena->made, height, entries))
+		arena->made++;
+	sg_windows_flush_cpus(ws, true);	/* what ioremap() stored may be global */
+	if (arena->made < slots) {
+		arena_free(ws, arena);
+		return -ENOSPC;
+	}
+
+	list_add(&arena->list, &ws->arenas);
+	spin_lock(&ws->lock);
+	for (i = 0; i < slots; i++)
+		list_add_tail(&arena->windows[i].list, &ws->clean[height - 1]);
+	ws->slots[height - 1] += slots;
+	spin_unlock(&ws->lock);
+	return 0;
+
+err_free:
+	kvfree(arena->saved);
+	kvfree(arena);
+	return -ENOMEM;
+}
+
+void sg_arenas_free(struct sg_windows *ws)
+{
+	struct sg_arena *arena, *next;
+
+	list_for_each_entry_safe(arena, next, &ws->arenas, list)
+		arena_free(ws, arena);
+}
