@@ -15,12 +15,13 @@
 #define BATCH		64	/* debts picked at a time */
 
 enum state { FREE, PENDING, OWED, PAYING };
-#define NONE (~0u)
+#define NONE	(~0u)
+#define BUCKETS	256
 
 struct entry {
 	u64 word;
 	u32 state;
-	u32 next_free;
+	u32 next;	/* free: in the list of free ones; owing an inode: in its bucket */
 };
 
 struct ledger_page {
@@ -34,7 +35,7 @@ struct sg_ledger {
 	u64 pages, nfree, payable, paying;
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for something to pay ended */
-	unsigned int recent;	/* entry written last: evict follows unlink */
+	u32 bucket[BUCKETS];	/* entries that owe inodes, by number */
 	bool growing;
 	struct ledger_page *page[PAGES_MAX];
 };
@@ -66,13 +67,37 @@ static bool is_inode(u64 word)
 
 /* --- the mirror ----------------------------------------------------------------------------- */
 
+static u32 *bucket(struct sg_ledger *l, u64 word)
+{
+	return &l->bucket[SG_DEBT_VALUE(word) % BUCKETS];
+}
+
+static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state)
+{
+	struct entry *e = entry(l, i);
+
+	e->word = word;
+	e->state = state;
+	if (is_inode(word)) {
+		e->next = *bucket(l, word);
+		*bucket(l, word) = i;
+	}
+}
+
 static void entry_free(struct sg_ledger *l, u32 i)
 {
 	struct entry *e = entry(l, i);
 
+	if (is_inode(e->word)) {
+		u32 *at = bucket(l, e->word);
+
+		while (*at != i)
+			at = &entry(l, *at)->next;
+		*at = e->next;
+	}
 	e->word = 0;
 	e->state = FREE;
-	e->next_free = l->first_free;
+	e->next = l->first_free;
 	l->first_free = i;
 	adjust(&l->nfree, 1);
 }
@@ -89,13 +114,14 @@ static int adopt_page(struct sg_vol *vol, struct sg_ledger *l, u64 off)
 	sg_spin_lock(&l->spin);
 	l->page[first / PER_PAGE] = page;
 	for (i = first + PER_PAGE; i-- > first;) {
-		struct entry *e = entry(l, i);
+		u64 word = sg_get(vol, entry_off(l, i));
 
-		e->word = sg_get(vol, entry_off(l, i));
-		e->state = OWED;
-		if (!e->word)
+		if (!word) {
 			entry_free(l, i);
-		else if (!is_inode(e->word))
+			continue;
+		}
+		entry_fill(l, i, word, OWED);
+		if (!is_inode(word))
 			adjust(&l->payable, 1);
 	}
 	adjust(&l->pages, 1);
@@ -112,6 +138,7 @@ int sg_ledger_open(struct sg_vol *vol)
 		return -ENOMEM;
 	sg_spin_init(&l->spin);
 	l->first_free = NONE;
+	memset(l->bucket, 0xff, sizeof(l->bucket));
 	vol->ledger = l;
 	while (off && l->pages < PAGES_MAX) {
 		int err = adopt_page(vol, l, off);
@@ -199,13 +226,9 @@ static u32 entry_take(struct sg_ledger *l, u64 word)
 	sg_spin_lock(&l->spin);
 	i = l->first_free;
 	if (i != NONE) {
-		struct entry *e = entry(l, i);
-
-		l->first_free = e->next_free;
+		l->first_free = entry(l, i)->next;
 		adjust(&l->nfree, -1);
-		e->state = PENDING;
-		e->word = word;
-		l->recent = i;
+		entry_fill(l, i, word, PENDING);
 	}
 	sg_spin_unlock(&l->spin);
 	return i;
@@ -240,21 +263,17 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
 	}
 }
 
-/* The entry that owes inode @ino, or NONE. Looks first where the newest is. */
+/* The entry that owes inode @ino, or NONE. */
 static u32 find_inode(struct sg_ledger *l, u64 ino)
 {
-	unsigned int n = capacity(l), k, i = l->recent;
-	u32 found = NONE;
+	u32 i;
 
 	sg_spin_lock(&l->spin);
-	for (k = 0; k < n && found == NONE; k++, i = i ? i - 1 : n - 1) {
-		const struct entry *e = entry(l, i);
-
-		if (e->state != FREE && is_inode(e->word) && SG_DEBT_VALUE(e->word) == ino)
-			found = i;
-	}
+	i = l->bucket[ino % BUCKETS];
+	while (i != NONE && SG_DEBT_VALUE(entry(l, i)->word) != ino)
+		i = entry(l, i)->next;
 	sg_spin_unlock(&l->spin);
-	return found;
+	return i;
 }
 
 static bool has_reason(u64 mode, u64 genflags)
