@@ -297,18 +297,30 @@ enum sg_check_mode { SG_CHECK_ONLY, SG_CHECK_PREEN, SG_CHECK_REPAIR };
 
 struct sg_check_opts {
 	enum sg_check_mode mode;
+	/* Repairing: who we are in the mount table meanwhile, so that nobody else joins. */
+	const struct sg_identity *id;
+	unsigned int wait_ms;	/* as sg_join() */
+	bool force;
+	void *owner;		/* for sg_log() */
 	/* a finding, in one line; @fixed: has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
 	void *ctx;
 };
 struct sg_check_result {
-	u64 files, directories, others, pages_used, found, fixed;
-	bool replayed;
+	u64 files, directories, others, pages, pages_used;
+	u64 found, fixed;	/* fixed == found: a last pass has found nothing */
+	bool unclean;		/* a system had not left: recovery was, or will be, needed */
+	bool replayed;		/* it had committed something that was not in place yet */
+	char why[200];		/* reason of an error */
 };
 /*
- * Checks a volume that nobody uses. SG_CHECK_ONLY changes nothing (a volume that needs recovery is
- * reported as such and checked as recovery would leave it, on a private copy where need be).
+ * Checks a volume that nobody uses. SG_CHECK_ONLY stores nothing at all, so that @base may be mapped
+ * read-only; the volume is checked as recovery would leave it, and needing recovery is no finding.
+ * The other modes begin with the same and store something only when that found a reason to;
+ * -EBUSY with res->why when another system is live. SG_CHECK_PREEN recovers and repairs what
+ * cannot lose anything; what else it finds stays (found > fixed). Interrupted anywhere, a repair
+ * is continued by the next one.
  */
 int sg_check(void *base, u64 size, const struct sg_check_opts *opts, struct sg_check_result *res);
 

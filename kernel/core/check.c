@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The checker: its passes and their order. check.h says how it works. */
+#include "check.h"
+
+/* --- findings ------------------------------------------------------------------------------ */
+
+/* What stays is met again by each pass: the user hears of it once. */
+static bool said_before(struct sg_ck *c, u64 ino, u64 off)
+{
+	u64 where[2] = { ino, off };
+	u32 sum = sg_crc32c(sg_crc32c(~0u, where, sizeof(where)), c->line, sizeof(c->line));
+	unsigned int i;
+
+	for (i = 0; i < c->nsaid; i++)
+		if (c->said[i] == sum)
+			return true;
+	if (c->nsaid < SG_ARRAY_SIZE(c->said))
+		c->said[c->nsaid++] = sum;
+	return false;
+}
+
+bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
+{
+	enum sg_check_mode mode = c->opts->mode;
+	bool fix = !c->looking && ((mode == SG_CHECK_REPAIR && cure != CK_NEVER) ||
+				   (mode == SG_CHECK_PREEN && cure == CK_SAFE));
+
+	c->found++;
+	c->unfixed += !fix;
+	if (c->looking && mode != SG_CHECK_ONLY)
+		return false;	/* will be met again, and then repaired */
+	if (c->opts->report && (fix || !said_before(c, ino, off)))
+		c->opts->report(c->opts->ctx, c->line, ino, off, fix);
+	return fix;
+}
+
+void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total)
+{
+	sg_beat(&c->vol);
+	if (c->opts->progress)
+		c->opts->progress(c->opts->ctx, phase, done, total);
+}
+
+void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg)
+{
+	if (list->n == list->room) {
+		u64 room = list->room ? 2 * list->room : 64;
+		struct ck_work *item = sg_alloc(room * sizeof(*item));
+
+		if (!item) {
+			c->no_memory = true;
+			return;
+		}
+		if (list->n)
+			memcpy(item, list->item, list->n * sizeof(*item));
+		sg_free(list->item);
+		list->item = item;
+		list->room = room;
+	}
+	list->item[list->n++] = (struct ck_work){ ino, arg };
+}
+
+/* --- passes -------------------------------------------------------------------------------- */
+
+static bool any_slot_taken(const struct sg_ck *c)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		if (ck_slot_taken(c, slot))
+			return true;
+	return false;
+}
+
+/* Metadata first, so that it wins where two claim one page; debts last, so that they lose. */
+static int pass(struct sg_ck *c)
+{
+	int err;
+
+	c->found = 0;
+	c->unfixed = 0;
+	c->recovering = any_slot_taken(c);
+	c->hold_pages = false;
+	c->orphans.n = 0;
+	c->rebuild.n = 0;
+	c->strays.n = 0;
+	c->settle.n = 0;
+	c->holes.n = 0;
+	c->res->files = c->res->directories = c->res->others = 0;
+	ck_inode_free_arrays(c);
+	err = ck_space_begin(c);
+	if (err)
+		return err;
+	ck_super(c);
+	ck_slots(c);
+	ck_hot(c);
+	ck_areas(c);
+	ck_chunk_locks(c);
+	err = ck_inode_file(c);
+	if (err)
+		return err;
+	ck_records(c);
+	ck_debts_of_inodes(c);
+	ck_dirs(c);
+	ck_files(c);
+	ck_debts_of_pages(c);
+	ck_free_lists(c);
+	ck_tree(c);
+	ck_space(c);
+	sg_fence();
+	return c->no_memory ? -ENOMEM : 0;
+}
+
+/* A pass that finds nothing ends it; so does one that can do nothing about what it found. */
+static int repair(struct sg_ck *c)
+{
+	u64 repaired = 0;
+	int err;
+
+	for (c->pass = 0; c->pass < CK_PASSES; c->pass++) {
+		err = pass(c);
+		if (err)
+			return err;
+		c->res->found = repaired + c->found;
+		c->res->fixed = repaired;
+		if (c->found == c->unfixed && !ck_engine_needed(c))
+			break;
+		repaired += c->found - c->unfixed;
+		err = ck_engine_needed(c) ? ck_engine(c) : 0;
+		if (err)
+			return err;
+	}
+	sg_space_rebuild_hints(&c->vol);
+	return 0;
+}
+
+/* --- sg_check() ---------------------------------------------------------------------------- */
+
+/* A first pass stores nothing: what is clean stays untouched, down to the last byte. */
+static int look(struct sg_ck *c, void *base, u64 size)
+{
+	int err = sg_open(&c->vol, base, size, c->opts->mode == SG_CHECK_ONLY, c->opts->owner);
+
+	if (err)
+		return err;
+	c->looking = true;
+	c->recovering = any_slot_taken(c);
+	err = ck_view_recovered(c);
+	if (!err)
+		err = pass(c);
+	ck_view_free(c);
+	c->looking = false;
+	c->res->found = c->found;
+	c->res->unclean = c->recovering;
+	return err;
+}
+
+static int check(struct sg_ck *c, void *base, u64 size)
+{
+	int err = look(c, base, size);
+
+	if (err || c->opts->mode == SG_CHECK_ONLY || (!c->found && !c->recovering))
+		return err;
+	err = ck_hold(c);
+	if (err)
+		return err;
+	err = repair(c);
+	ck_release(c);
+	return err;
+}
+
+static void forget(struct sg_ck *c)
+{
+	struct ck_list *lists[] = { &c->orphans, &c->rebuild, &c->strays, &c->settle, &c->holes,
+				    &c->cut };
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(lists); i++)
+		sg_free(lists[i]->item);
+	ck_inode_free_arrays(c);
+	ck_view_free(c);
+	sg_free(c->map);
+}
+
+int sg_check(void *base, u64 size, const struct sg_check_opts *opts, struct sg_check_result *res)
+{
+	struct sg_ck *c = sg_alloc(sizeof(*c));
+	int err;
+
+	memset(res, 0, sizeof(*res));
+	if (!c)
+		return -ENOMEM;
+	c->opts = opts;
+	c->res = res;
+	err = check(c, base, size);
+	if (err)
+		memcpy(res->why, c->vol.why, sizeof(res->why));
+	forget(c);
+	sg_free(c);
+	return err;
+}

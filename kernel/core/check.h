@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The checker (sg_check() in engine.h): what its files share. docs/fsck.md tells the whole story.
+ *
+ * One pass walks everything once, claims each page for its first owner, and repairs in place what
+ * needs no new page. What needs the engine (new names, new pages) is noted and done between
+ * passes, by a joined engine on a space map that is right by then. Passes are repeated until one
+ * finds nothing: so a repair is believed only when it has been checked, and a repair that was
+ * interrupted anywhere is continued by simply beginning again.
+ *
+ *   check.c		the passes and their order
+ *   check_view.c	reading the volume as recovery would leave it; stores of repairs
+ *   check_super.c	superblocks, hot page, mount table, what the system inodes say
+ *   check_inode.c	inode records and lists of free ones
+ *   check_table.c	file tables
+ *   check_dir.c	directories: index and buckets
+ *   check_xattr.c	extended attributes
+ *   check_debt.c	ledgers
+ *   check_tree.c	names, links, parents
+ *   check_space.c	who owns which page; space map and counters
+ *   check_engine.c	repairs that need new pages: lost+found, directories built anew
+ */
+#ifndef SG_CHECK_H
+#define SG_CHECK_H
+
+#include "internal.h"
+
+#define CK_PASSES	6	/* a repair that takes more has met something that moves */
+
+/* How a finding may be repaired. */
+enum ck_cure {
+	CK_SAFE,	/* nothing can be lost by it: also when preening */
+	CK_ASK,		/* something may be lost by it, or somebody should look */
+	CK_NEVER,	/* there is nothing to be done about it here */
+};
+
+/* What is known of an inode record (sg_ck.state). */
+enum {
+	CK_USED = 1,		/* in use and makes sense */
+	CK_DIR = 2,
+	CK_NAMED = 4,		/* a directory: its one name has been seen */
+	CK_OWED = 8,		/* some ledger frees it */
+	CK_LISTED = 16,		/* on a list of free records */
+	CK_TYPELESS = 32,	/* in use, but of no known type: a name may tell */
+	CK_REBUILD = 64,	/* directory: its index is damaged */
+	CK_ROOTED = 128,	/* its parents lead to the root */
+	CK_CUT = 256,		/* directory: its name goes, so that a circle ends */
+	CK_MISSING = 512,	/* in a hole of the inode file */
+};
+
+struct ck_page;			/* a private copy of a page (check_view.c) */
+
+struct ck_work {		/* something for the engine to do after a pass */
+	u64 ino;
+	u64 arg;
+};
+struct ck_list {
+	struct ck_work *item;
+	u64 n, room;
+};
+
+struct sg_ck {
+	struct sg_vol vol;
+	const struct sg_check_opts *opts;
+	struct sg_check_result *res;
+	char line[160];
+
+	bool looking;		/* nothing is stored, whatever the mode: the first pass */
+	unsigned int pass;
+	u64 found, unfixed;	/* in this pass */
+	bool no_memory;
+	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
+	bool recovering;	/* some slot is not free, or some ledger not empty */
+	bool no_debts;		/* a ledger is a chain without end: followed once only */
+	bool relist;		/* lists of free records are to be made anew */
+
+	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
+	struct ck_page **copies;
+	u64 ncopies;
+
+	u64 *map;		/* a bit per page: claimed */
+	u64 inodes;		/* records that the inode file has */
+	u64 *ipage;		/* offset of each page of the inode file, 0 for a hole */
+	u64 ipages;		/* room in there */
+	u16 *state;		/* CK_* per inode */
+	u32 *links;		/* names seen; of a directory: subdirectories */
+	u64 *parent;		/* of a directory: who names it, or 0 */
+
+	struct ck_list orphans;	/* in use, without a name */
+	struct ck_list rebuild;	/* directories */
+	struct ck_list strays;	/* lost pages that look like buckets of them (arg: offset) */
+	struct ck_list settle;	/* inodes to evict or to cut */
+	struct ck_list holes;	/* pages of the inode file */
+	struct ck_list cut;	/* directories in a circle: lose their name in the next pass */
+	u32 said[256];		/* what has been reported and stays: once is enough */
+	unsigned int nsaid;
+};
+
+/* --- check.c ------------------------------------------------------------------------------- */
+
+/*
+ * Something is wrong, said in c->line: counts and reports it; true when it is to be repaired now.
+ * The callers' form is ck_found(c, cure, ino, off, "format", ...).
+ */
+bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off);
+#define ck_found(c, cure, ino, off, ...) \
+	(sg_snprintf((c)->line, sizeof((c)->line), __VA_ARGS__), ck_report(c, cure, ino, off))
+void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total);
+void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg);
+#define CK_U(x)	((unsigned long long)(x))	/* for formats, the same in kernel and user space */
+
+/* --- check_view.c -------------------------------------------------------------------------- */
+
+int ck_view_recovered(struct sg_ck *c);		/* plays committed transactions into copies */
+void ck_view_free(struct sg_ck *c);
+const void *ck_page(const struct sg_ck *c, u64 off);	/* the page that holds @off; aligned */
+const void *ck_at(const struct sg_ck *c, u64 off);	/* not across the end of a page */
+static inline u64 ck_get(const struct sg_ck *c, u64 off)
+{
+	return sg_load64(ck_at(c, off));
+}
+/* A repair: stores a word and starts its write-back. */
+void ck_set(struct sg_ck *c, u64 off, u64 val);
+void ck_zero(struct sg_ck *c, u64 off, u64 len);
+
+/* --- check_space.c ------------------------------------------------------------------------- */
+
+int ck_space_begin(struct sg_ck *c);
+/* All of them, or none when one has an owner. */
+bool ck_claim(struct sg_ck *c, u64 off, u64 pages);
+bool ck_claimed(const struct sg_ck *c, u64 off);
+void ck_space(struct sg_ck *c);
+
+/* --- check_super.c ------------------------------------------------------------------------- */
+
+bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);	/* by another */
+void ck_super(struct sg_ck *c);
+void ck_hot(struct sg_ck *c);
+void ck_slots(struct sg_ck *c);
+void ck_lock(struct sg_ck *c, u64 ino, u64 off);
+void ck_areas(struct sg_ck *c);
+void ck_chunk_locks(struct sg_ck *c);
+
+/* --- check_table.c ------------------------------------------------------------------------- */
+
+struct ck_tree {		/* what a walk met */
+	u64 pages;		/* data pages and tables */
+	u64 end;		/* file page behind the last mapped one */
+	bool bad;
+};
+typedef void (*ck_leaf)(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages);
+/* Walks the table behind the root word at @root_off, claims, repairs. @leaf may be NULL. */
+void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_tree *out,
+	      ck_leaf leaf, void *ctx);
+/* A cut-off table of @level, from entry @first on. False: something in it has an owner. */
+bool ck_table_owed(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
+
+/* --- check_inode.c ------------------------------------------------------------------------- */
+
+int ck_inode_file(struct sg_ck *c);		/* system inodes; sizes the arrays */
+void ck_inode_free_arrays(struct sg_ck *c);
+u64 ck_inode_off(const struct sg_ck *c, u64 ino);
+const struct sg_inode *ck_inode(const struct sg_ck *c, u64 ino);
+#define ck_ifield(c, ino, field)	(ck_inode_off(c, ino) + offsetof(struct sg_inode, field))
+void ck_records(struct sg_ck *c);
+void ck_files(struct sg_ck *c);
+void ck_free_lists(struct sg_ck *c);
+void ck_blocks(struct sg_ck *c, u64 ino, u64 pages);
+void ck_clear_inode(struct sg_ck *c, u64 ino);
+bool ck_type_known(u64 mode);
+
+/* --- check_dir.c --------------------------------------------------------------------------- */
+
+void ck_dirs(struct sg_ck *c);
+/* Claims all below a cut-off index page of @level (1: or less), from word @first on. */
+bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages);
+bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino);
+/* Calls @fn for each name that makes sense in a copy of a bucket. */
+typedef void (*ck_name)(struct sg_ck *c, void *ctx, const struct sg_dirent *d);
+void ck_bucket_names(struct sg_ck *c, const struct sg_bucket *b, ck_name fn, void *ctx);
+
+/* --- check_xattr.c ------------------------------------------------------------------------- */
+
+u64 ck_xattr(struct sg_ck *c, u64 ino);		/* pages of the blob */
+bool ck_xattr_owed(struct sg_ck *c, u64 head);
+
+/* --- check_debt.c -------------------------------------------------------------------------- */
+
+void ck_debts_of_inodes(struct sg_ck *c);
+void ck_debts_of_pages(struct sg_ck *c);
+
+/* --- check_tree.c -------------------------------------------------------------------------- */
+
+/* A name in @dir refers to @ref. False: it must go. May be repaired to refer as *@fixed. */
+bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off);
+bool ck_removed_dir(const struct sg_ck *c, u64 ino);
+void ck_tree(struct sg_ck *c);
+
+/* --- check_engine.c ------------------------------------------------------------------------ */
+
+/* Takes a slot and replays what others had committed: from here on the volume is changed. */
+int ck_hold(struct sg_ck *c);
+void ck_release(struct sg_ck *c);
+
+bool ck_engine_needed(const struct sg_ck *c);
+int ck_engine(struct sg_ck *c);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Repairs that need new pages or names. The engine does them, as a member of the mount table, in
+ * transactions: so an interruption leaves each of them done or not begun. The space map and the
+ * lists of free inodes are right by now; directories that are still damaged are not touched but to
+ * replace their index.
+ */
+#include "check.h"
+
+#define LOST_FOUND	"lost+found"
+#define TRIES		100	/* names for one orphan, and for lost+found itself */
+
+/* --- holding the volume -------------------------------------------------------------------- */
+
+int ck_hold(struct sg_ck *c)
+{
+	unsigned int slot;
+	int err = 0;
+
+	if (!c->opts->force)
+		err = sg_slots_find_live(&c->vol, c->opts->id, c->opts->wait_ms);
+	if (!err)
+		err = sg_slot_take(&c->vol, c->opts->id);
+	if (err)
+		return err;
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		if (!ck_slot_taken(c, slot))
+			continue;
+		sg_tx_replay(&c->vol, slot);
+		c->res->replayed |= c->vol.stat.replays != 0;
+	}
+	return 0;
+}
+
+void ck_release(struct sg_ck *c)
+{
+	sg_leave(&c->vol);
+}
+
+/* --- lost+found ---------------------------------------------------------------------------- */
+
+static struct sg_new new_directory(u32 mode)
+{
+	return (struct sg_new){ .mode = SG_S_IFDIR | mode, .now = (s64)sg_now() };
+}
+
+static int lost_found(struct sg_vol *vol, struct sg_iref *out)
+{
+	struct sg_new new = new_directory(0700);
+	unsigned int i, type;
+	struct sg_iref root;
+	char name[32];
+	int err = sg_iref(vol, SG_INO_ROOT, &root);
+
+	for (i = 0; !err && i < TRIES; i++) {
+		u32 len = (u32)sg_snprintf(name, sizeof(name), i ? LOST_FOUND ".%u" : LOST_FOUND, i);
+
+		err = sg_lookup(vol, &root, name, len, out, &type);
+		if (err == -ENOENT)
+			return sg_create(vol, &root, name, len, &new, out);
+		if (!err && type == SG_S_IFDIR >> 12)
+			return 0;
+	}
+	return err ? err : -EEXIST;
+}
+
+/* A name for @ref that nobody has: #NUMBER, as users know it. */
+static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char *name, u32 *len)
+{
+	unsigned int i, type;
+	struct sg_iref there;
+	int err = 0;
+
+	for (i = 0; !err && i < TRIES; i++) {
+		*len = (u32)sg_snprintf(name, 40, i ? "#%llu.%u" : "#%llu", CK_U(ino), i);
+		err = sg_lookup(vol, dir, name, *len, &there, &type);
+	}
+	return err == -ENOENT ? 0 : err ? err : -EEXIST;
+}
+
+static void adopted(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_iref *ref)
+{
+	u64 mode = sg_tx_iget(tx, ref, mode);
+
+	sg_tx_inode(tx, dir);
+	sg_tx_inode(tx, ref);
+	if (sg_is_dir(mode)) {
+		sg_tx_iset(tx, ref, special, dir->ino);
+		sg_tx_iset(tx, dir, mode, sg_tx_iget(tx, dir, mode) + (1ULL << 32));
+	} else {
+		sg_tx_iset(tx, ref, mode, 1ULL << 32 | sg_mode(mode));
+	}
+}
+
+static int adopt(struct sg_vol *vol, const struct sg_iref *dir, u64 ino)
+{
+	struct sg_iref ref;
+	struct sg_tx *tx;
+	char name[40];
+	u64 mode;
+	u32 len;
+	int err = sg_iref(vol, ino, &ref);
+
+	if (!err)
+		err = free_name(vol, dir, ino, name, &len);
+	if (err)
+		return err;
+	mode = sg_iget(vol, &ref, mode);
+	sg_lock_inodes(vol, dir, &ref);
+	tx = sg_tx_begin(vol);
+	adopted(tx, dir, &ref);
+	sg_dir_add(tx, dir, name, len, ino, (sg_mode(mode) & SG_S_IFMT) >> 12);
+	err = sg_tx_commit(tx);
+	sg_unlock_inodes(vol, dir, &ref);
+	return err;
+}
+
+static int adopt_orphans(struct sg_ck *c)
+{
+	struct sg_iref dir;
+	u64 i;
+	int err = 0;
+
+	if (c->orphans.n)
+		err = lost_found(&c->vol, &dir);
+	for (i = 0; !err && i < c->orphans.n; i++) {
+		err = adopt(&c->vol, &dir, c->orphans.item[i].ino);
+		if (!(i & 255))
+			ck_progress(c, "lost+found", i, c->orphans.n);
+	}
+	return err;
+}
+
+/* --- directories built anew ---------------------------------------------------------------- */
+
+/**
+ * struct build - a new index for a directory, under way.
+ * @draft: record of an inode without links, owed: an interruption frees it with all it has.
+ * @as: the draft's record under the directory's number, which its buckets have to name.
+ */
+struct build {
+	struct sg_iref dir, draft, as;
+	int err;
+};
+
+static int begin_draft(struct sg_vol *vol, struct build *b)
+{
+	struct sg_new new = new_directory(0);
+	struct sg_tx *tx = sg_tx_begin(vol);
+	int err = sg_inode_take(tx, &new, 0, 0, &b->draft);
+
+	if (!err)
+		sg_owe_inode(tx, &b->draft);
+	err = sg_tx_commit(tx);
+	b->as = (struct sg_iref){ b->dir.ino, b->draft.off };
+	return err;
+}
+
+static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
+{
+	u64 ino = SG_REF_INO(d->ref);
+	u32 len = SG_REF_LEN(d->ref);
+	const char *name = (const char *)d->name;
+	struct build *b = ctx;
+	struct sg_name found;
+	struct sg_tx *tx;
+	int err;
+
+	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED))
+		return;
+	sg_lock(&c->vol, b->draft.off + offsetof(struct sg_inode, lock));
+	tx = sg_tx_begin(&c->vol);
+	sg_tx_inode(tx, &b->as);
+	err = sg_dir_find(tx, &b->as, name, len, &found);
+	if (err == -ENOENT) {
+		sg_dir_add(tx, &b->as, name, len, ino, SG_REF_TYPE(d->ref));
+		b->err = sg_tx_commit(tx);
+	} else {
+		sg_tx_abort(tx);
+		b->err = err;
+	}
+	sg_unlock(&c->vol, b->draft.off + offsetof(struct sg_inode, lock));
+}
+
+static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u64 head = sg_tx_iget(tx, ref, xattr);
+
+	if (!sg_data_page(tx->vol, head))
+		return 0;
+	return 1 + sg_tx_get(tx, head + offsetof(struct sg_xattr_head, pages));
+}
+
+/* The new index becomes the directory's. Pages of the old one are nobody's: the next pass. */
+static int end_draft(struct sg_vol *vol, struct build *b)
+{
+	struct sg_tx *tx;
+	int err;
+
+	sg_lock_inodes(vol, &b->dir, &b->draft);
+	tx = sg_tx_begin(vol);
+	sg_tx_inode(tx, &b->dir);
+	sg_tx_inode(tx, &b->draft);
+	sg_tx_iset(tx, &b->dir, table, sg_tx_iget(tx, &b->draft, table));
+	sg_tx_iset(tx, &b->dir, size, sg_tx_iget(tx, &b->draft, size));
+	sg_tx_iset(tx, &b->dir, entries, sg_tx_iget(tx, &b->draft, entries));
+	sg_tx_iset(tx, &b->dir, blocks,
+		   sg_tx_iget(tx, &b->draft, blocks) + xattr_pages(tx, &b->dir));
+	sg_tx_iset(tx, &b->draft, table, 0);
+	sg_tx_iset(tx, &b->draft, size, 0);
+	sg_tx_iset(tx, &b->draft, entries, 0);
+	sg_tx_iset(tx, &b->draft, blocks, 0);
+	err = sg_tx_commit(tx);
+	sg_unlock_inodes(vol, &b->dir, &b->draft);
+	return err;
+}
+
+static int rebuild(struct sg_ck *c, u64 ino, struct sg_bucket *bucket)
+{
+	struct build b = { .err = 0 };
+	int err = sg_iref(&c->vol, ino, &b.dir);
+	u64 i;
+
+	if (!err)
+		err = begin_draft(&c->vol, &b);
+	if (err)
+		return err;
+	for (i = 0; i < c->strays.n && !b.err; i++) {
+		if (c->strays.item[i].ino != ino)
+			continue;
+		memcpy(bucket, sg_at(&c->vol, c->strays.item[i].arg), sizeof(*bucket));
+		ck_bucket_names(c, bucket, add_name, &b);
+		ck_progress(c, "directories built anew", i, c->strays.n);
+	}
+	err = b.err ? b.err : end_draft(&c->vol, &b);
+	sg_inode_settle(&c->vol, b.draft.ino);
+	return err;
+}
+
+static int rebuild_all(struct sg_ck *c)
+{
+	struct sg_bucket *bucket = sg_alloc(sizeof(*bucket));
+	int err = bucket ? 0 : -ENOMEM;
+	u64 i;
+
+	for (i = 0; !err && i < c->rebuild.n; i++)
+		err = rebuild(c, c->rebuild.item[i].ino, bucket);
+	sg_free(bucket);
+	return err;
+}
+
+/* --- all of it ----------------------------------------------------------------------------- */
+
+bool ck_engine_needed(const struct sg_ck *c)
+{
+	if (c->opts->mode == SG_CHECK_PREEN && c->unfixed)
+		return false;	/* somebody should look first */
+	return c->recovering || c->orphans.n || c->rebuild.n || c->settle.n || c->holes.n;
+}
+
+static int work(struct sg_ck *c)
+{
+	const struct sg_iref inodes = sg_sys_ref(SG_SYS_INODES);
+	int err = 0;
+	u64 i;
+
+	for (i = 0; !err && i < c->holes.n; i++)
+		err = sg_allocate(&c->vol, &inodes, c->holes.item[i].ino, 1);
+	if (!err)
+		err = rebuild_all(c);
+	for (i = 0; !err && i < c->settle.n; i++)
+		err = sg_inode_settle(&c->vol, c->settle.item[i].ino);
+	if (!err)
+		err = adopt_orphans(c);
+	return err;
+}
+
+/* A full volume is no error here: what could not be done is found again, and reported as such. */
+int ck_engine(struct sg_ck *c)
+{
+	int err;
+
+	sg_slots_recover(&c->vol);
+	err = sg_slot_enter(&c->vol);
+	if (!err)
+		err = work(c);
+	if (c->vol.ledger) {
+		sg_ledger_settle_inodes(&c->vol);
+		sg_reclaim(&c->vol, ~0u);
+	}
+	sg_slot_exit(&c->vol);
+	if (err && err != -ENOSPC && err != -EUCLEAN)
+		sg_snprintf(c->vol.why, sizeof(c->vol.why), "the engine cannot repair (error %d)",
+			    -err);
+	return err == -ENOSPC || err == -EUCLEAN ? 0 : err;
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Inode records: the file that holds them, what each says, and the lists of free ones. */
+#include "check.h"
+
+/* --- the inode file, and the other system inodes ------------------------------------------- */
+
+/* Makes room for the page with number @page in the list of the file's pages. */
+static bool ipage_room(struct sg_ck *c, u64 page)
+{
+	u64 room = c->ipages ? c->ipages : 64;
+	u64 *grown;
+
+	if (page < c->ipages)
+		return true;
+	while (room <= page)
+		room *= 2;
+	grown = sg_alloc(room * sizeof(*grown));
+	if (!grown) {
+		c->no_memory = true;
+		return false;
+	}
+	if (c->ipage)
+		memcpy(grown, c->ipage, c->ipages * sizeof(*grown));
+	sg_free(c->ipage);
+	c->ipage = grown;
+	c->ipages = room;
+	return true;
+}
+
+static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
+{
+	u64 i;
+
+	(void)ctx;
+	for (i = 0; i < pages && ipage_room(c, page + i); i++)
+		c->ipage[page + i] = off + i * SG_PAGE;
+	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
+}
+
+static void sys_file(struct sg_ck *c, unsigned int which, ck_leaf leaf)
+{
+	u64 off = sg_sys_ref(which).off;
+	struct ck_tree t;
+
+	ck_lock(c, 0, off + offsetof(struct sg_inode, lock));
+	ck_table(c, 0, off + offsetof(struct sg_inode, table), c->vol.size >> SG_PAGE_SHIFT, &t,
+		 leaf, NULL);
+	off += offsetof(struct sg_inode, blocks);
+	if (ck_get(c, off) != t.pages &&
+	    ck_found(c, CK_SAFE, 0, off, "system inode %u counts %llu pages, has %llu", which,
+		     CK_U(ck_get(c, off)), CK_U(t.pages)))
+		ck_set(c, off, t.pages);
+}
+
+static void count_records(struct sg_ck *c)
+{
+	u64 said = ck_get(c, SG_HOT(inodes));
+
+	if (said != c->inodes &&
+	    ck_found(c, CK_ASK, 0, SG_HOT(inodes), "%llu inode records are counted, there are %llu",
+		     CK_U(said), CK_U(c->inodes)))
+		ck_set(c, SG_HOT(inodes), c->inodes);
+}
+
+/* Inodes in it are lost; a page of free ones takes its place. */
+static void note_hole(struct sg_ck *c, u64 page)
+{
+	u64 ino = page * SG_INODES_PER_PAGE, i;
+
+	for (i = 0; i < SG_INODES_PER_PAGE; i++)
+		c->state[ino + i] = CK_MISSING;
+	if (ck_found(c, CK_ASK, ino, 0, "inodes %llu to %llu are lost", CK_U(ino),
+		     CK_U(ino + SG_INODES_PER_PAGE - 1)))
+		ck_note(c, &c->holes, page, 0);
+}
+
+int ck_inode_file(struct sg_ck *c)
+{
+	unsigned int i;
+	u64 page;
+
+	for (i = 0; i < SG_SYS_COUNT; i++)
+		sys_file(c, i, i == SG_SYS_INODES ? inode_leaf : NULL);
+	count_records(c);
+	c->state = sg_alloc((c->inodes + 1) * sizeof(*c->state));
+	c->links = sg_alloc((c->inodes + 1) * sizeof(*c->links));
+	c->parent = sg_alloc((c->inodes + 1) * sizeof(*c->parent));
+	if (!c->state || !c->links || !c->parent || c->no_memory)
+		return -ENOMEM;
+	for (page = 0; page < c->inodes / SG_INODES_PER_PAGE; page++)
+		if (!c->ipage[page])
+			note_hole(c, page);
+	return 0;
+}
+
+void ck_inode_free_arrays(struct sg_ck *c)
+{
+	sg_free(c->ipage);
+	sg_free(c->state);
+	sg_free(c->links);
+	sg_free(c->parent);
+	c->ipage = NULL;
+	c->state = NULL;
+	c->links = NULL;
+	c->parent = NULL;
+	c->inodes = 0;
+	c->ipages = 0;
+}
+
+u64 ck_inode_off(const struct sg_ck *c, u64 ino)
+{
+	if (ino >= c->inodes)
+		return 0;
+	return c->ipage[ino / SG_INODES_PER_PAGE] + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+}
+
+const struct sg_inode *ck_inode(const struct sg_ck *c, u64 ino)
+{
+	return ck_at(c, ck_inode_off(c, ino));
+}
+
+/* --- records ------------------------------------------------------------------------------- */
+
+bool ck_type_known(u64 mode)
+{
+	switch (sg_mode(mode) & SG_S_IFMT) {
+	case SG_S_IFREG: case SG_S_IFDIR: case SG_S_IFLNK: case SG_S_IFCHR:
+	case SG_S_IFBLK: case SG_S_IFIFO: case SG_S_IFSOCK:
+		return !(sg_mode(mode) & ~(SG_S_IFMT | 07777u));
+	}
+	return false;
+}
+
+/* Frees the record; its generation goes on, so that nobody takes the next file for this one. */
+void ck_clear_inode(struct sg_ck *c, u64 ino)
+{
+	u64 off = ck_inode_off(c, ino);
+	u32 generation = (u32)ck_get(c, ck_ifield(c, ino, genflags)) + 1;
+
+	ck_zero(c, off, SG_INODE_SIZE);
+	ck_set(c, ck_ifield(c, ino, genflags), generation);
+	c->state[ino] = 0;
+	c->relist = true;
+}
+
+static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 gf = sg_load64(&in->genflags), known = (u64)SG_FL_KNOWN << 32 | 0xffffffffu;
+	u64 seq = sg_load64(&in->seq);
+
+	if (gf & ~known && ck_found(c, CK_ASK, ino, ck_ifield(c, ino, genflags),
+				    "unknown flags 0x%x", (u32)(gf >> 32) & ~SG_FL_KNOWN))
+		ck_set(c, ck_ifield(c, ino, genflags), gf & known);
+	if (seq & 1 && ck_found(c, CK_SAFE, ino, ck_ifield(c, ino, seq),
+				"marked as being changed, and nobody does"))
+		ck_set(c, ck_ifield(c, ino, seq), seq + 1);
+}
+
+static void check_record(struct sg_ck *c, u64 ino)
+{
+	const struct sg_inode *in = ck_inode(c, ino);
+	u64 mode = sg_load64(&in->mode);
+
+	ck_lock(c, ino, ck_ifield(c, ino, lock));
+	if (!mode)
+		return;
+	if (!ck_type_known(mode)) {
+		c->state[ino] = CK_TYPELESS;
+		c->hold_pages = true;
+		return;
+	}
+	c->state[ino] = CK_USED | (sg_is_dir(mode) ? CK_DIR : 0);
+	if (sg_is_dir(mode))
+		c->res->directories++;
+	else if (sg_is_reg(mode))
+		c->res->files++;
+	else
+		c->res->others++;
+	check_flags(c, ino, in);
+}
+
+void ck_records(struct sg_ck *c)
+{
+	u64 ino, i;
+
+	for (ino = 1; ino < c->inodes; ino++) {
+		if (!(c->state[ino] & CK_MISSING))
+			check_record(c, ino);
+		if (!(ino & 0xffff))
+			ck_progress(c, "inodes", ino, c->inodes);
+	}
+	for (i = 0; i < c->cut.n; i++)	/* of the pass before */
+		if (c->cut.item[i].ino < c->inodes)
+			c->state[c->cut.item[i].ino] |= CK_CUT;
+	c->cut.n = 0;
+}
+
+/* --- what belongs to a file ---------------------------------------------------------------- */
+
+void ck_blocks(struct sg_ck *c, u64 ino, u64 pages)
+{
+	u64 off = ck_ifield(c, ino, blocks), said = ck_get(c, off);
+
+	if (said != pages && ck_found(c, CK_SAFE, ino, off, "counts %llu pages, has %llu",
+				      CK_U(said), CK_U(pages)))
+		ck_set(c, off, pages);
+}
+
+static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 flags = sg_load64(&in->genflags) >> 32;
+	struct ck_tree t;
+
+	if (sg_load64(&in->size) > SG_FILE_MAX &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, size), "is %llu bytes long, more than can be",
+		     CK_U(sg_load64(&in->size))))
+		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
+	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
+	if (flags & SG_FL_CUTTING)
+		ck_note(c, &c->settle, ino, 0); /* unless a ledger knows, see ck_tree() */
+	return t.pages;
+}
+
+/* A link that leads nowhere stays a link: its owner can see and remove it. */
+static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 size = sg_load64(&in->size), page = sg_load64(&in->table);
+	bool inlined = size < sizeof(in->tail), ok = size && size <= SG_SYMLINK_MAX;
+
+	if (ok && !inlined)
+		ok = sg_data_page(&c->vol, page) && ck_claim(c, page, 1);
+	else if (ok)
+		ok = !page;
+	if (ok)
+		return inlined ? 0 : 1;
+	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "the link's target is lost")) {
+		ck_set(c, ck_ifield(c, ino, table), 0);
+		ck_zero(c, ck_ifield(c, ino, tail), sizeof(in->tail));
+		ck_set(c, ck_ifield(c, ino, tail), '?');
+		ck_set(c, ck_ifield(c, ino, size), 1);
+	}
+	return 0;
+}
+
+static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	if ((sg_load64(&in->table) || sg_load64(&in->size)) &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "has data, being no file")) {
+		ck_set(c, ck_ifield(c, ino, table), 0);
+		ck_set(c, ck_ifield(c, ino, size), 0);
+	}
+	return 0;
+}
+
+/* No name told its type: nothing can be made of it. */
+static void clear_typeless(struct sg_ck *c, u64 ino)
+{
+	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",
+		     sg_mode(ck_get(c, ck_ifield(c, ino, mode)))) && !c->rebuild.n)
+		ck_clear_inode(c, ino);
+}
+
+void ck_files(struct sg_ck *c)
+{
+	u64 ino, pages;
+
+	for (ino = 1; ino < c->inodes; ino++) {
+		const struct sg_inode *in;
+		u64 mode;
+
+		if (!(ino & 0xfff))
+			ck_progress(c, "files", ino, c->inodes);
+		if (c->state[ino] & CK_TYPELESS)
+			clear_typeless(c, ino);
+		if (!(c->state[ino] & CK_USED) || c->state[ino] & CK_DIR)
+			continue;
+		in = ck_inode(c, ino);
+		mode = sg_load64(&in->mode);
+		if (sg_is_reg(mode))
+			pages = check_regular(c, ino, in);
+		else if (sg_is_lnk(mode))
+			pages = check_symlink(c, ino, in);
+		else
+			pages = check_special(c, ino, in);
+		ck_blocks(c, ino, pages + ck_xattr(c, ino));
+	}
+}
+
+/* --- free records -------------------------------------------------------------------------- */
+
+/* Follows a list; false: it leads to what is not a free record, or was met before. */
+static bool follow(struct sg_ck *c, u64 ino)
+{
+	while (ino) {
+		if (ino >= c->inodes || c->state[ino])
+			return false;
+		c->state[ino] = CK_LISTED;
+		ino = ck_get(c, ck_ifield(c, ino, next_free));
+	}
+	return true;
+}
+
+static u64 list_off(const struct sg_ck *c, unsigned int slot, unsigned int area)
+{
+	return sg_area_off(&c->vol, slot, area) + offsetof(struct sg_area, free_ino);
+}
+
+/* All free records on one list; the heads last, so that an interruption leaves a bad list only. */
+static void make_list(struct sg_ck *c)
+{
+	u64 ino, first = 0;
+	unsigned int slot, i;
+
+	for (ino = c->inodes; ino-- > 1; ) {
+		if (c->state[ino] & ~CK_LISTED)
+			continue;
+		ck_set(c, ck_ifield(c, ino, next_free), first);
+		first = ino;
+	}
+	sg_fence();
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			if (ck_get(c, list_off(c, slot, i)))
+				ck_set(c, list_off(c, slot, i), 0);
+	ck_set(c, list_off(c, 0, 0), first);
+	sg_fence();
+}
+
+static void used_counter(struct sg_ck *c, u64 want)
+{
+	u64 have = 0, off;
+	unsigned int slot, i;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			have += ck_get(c, sg_area_off(&c->vol, slot, i) +
+				       offsetof(struct sg_area, used_inodes));
+	if (have == want)
+		return;
+	off = sg_area_off(&c->vol, 0, 0) + offsetof(struct sg_area, used_inodes);
+	if (ck_found(c, CK_SAFE, 0, off, "counters say %llu used inodes, there are %llu",
+		     CK_U(have), CK_U(want)))
+		ck_set(c, off, ck_get(c, off) + want - have);
+}
+
+void ck_free_lists(struct sg_ck *c)
+{
+	u64 ino, used = 0, unlisted = 0;
+	unsigned int slot, i;
+	bool relist = c->relist;
+
+	for (slot = 0; slot < SG_SLOTS && !relist; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			if (!follow(c, ck_get(c, list_off(c, slot, i))))
+				relist |= ck_found(c, CK_SAFE, 0, list_off(c, slot, i),
+						   "a list of free inodes is broken");
+	for (ino = 1; ino < c->inodes; ino++) {
+		used += (c->state[ino] & (CK_USED | CK_TYPELESS)) != 0;
+		unlisted += !c->state[ino];
+	}
+	if (unlisted && !relist)
+		relist = ck_found(c, CK_SAFE, 0, 0, "%llu free inodes are on no list",
+				  CK_U(unlisted));
+	if (relist)
+		make_list(c);
+	c->relist = false;
+	used_counter(c, used);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who owns which page, and what the space map says of it.
+ *
+ * A page belongs to the first that claims it; metadata comes first, debts come last. The map is
+ * corrected in the order that an interruption forgives: pages in use are marked before any page
+ * is given back, and none is while it is unclear whose they are.
+ */
+#include "check.h"
+
+static u64 total_pages(const struct sg_ck *c)
+{
+	return c->vol.size >> SG_PAGE_SHIFT;
+}
+
+/* Bits of the word that holds page @page, up to @end. */
+static u64 mask_of(u64 page, u64 end)
+{
+	u64 n = SG_MIN(64 - (page & 63), end - page);
+
+	return (n == 64 ? ~0ULL : (1ULL << n) - 1) << (page & 63);
+}
+
+bool ck_claimed(const struct sg_ck *c, u64 off)
+{
+	u64 page = off >> SG_PAGE_SHIFT;
+
+	return c->map[page / 64] >> (page & 63) & 1;
+}
+
+bool ck_claim(struct sg_ck *c, u64 off, u64 pages)
+{
+	u64 first = off >> SG_PAGE_SHIFT, end = first + pages, p;
+
+	for (p = first; p < end; p = (p | 63) + 1)
+		if (c->map[p / 64] & mask_of(p, end))
+			return false;
+	for (p = first; p < end; p = (p | 63) + 1)
+		c->map[p / 64] |= mask_of(p, end);
+	return true;
+}
+
+int ck_space_begin(struct sg_ck *c)
+{
+	u64 bytes = SG_ALIGN_UP(total_pages(c), SG_CHUNK_PAGES) / 8;
+
+	if (!c->map) {
+		c->map = sg_alloc(bytes);
+		if (!c->map)
+			return -ENOMEM;
+	}
+	memset(c->map, 0, bytes);
+	ck_claim(c, 0, c->vol.sb.data_off >> SG_PAGE_SHIFT);
+	ck_claim(c, c->vol.size - SG_PAGE, 1);
+	return 0;
+}
+
+struct difference {
+	u64 missing, missing_at;	/* in use, marked free */
+	u64 lost, lost_at;		/* marked in use, nobody's */
+	u64 free;			/* nobody's */
+};
+
+static u64 map_word(const struct sg_ck *c, u64 chunk, unsigned int i)
+{
+	return ck_get(c, sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i);
+}
+
+static void count(u64 bits, u64 page, u64 *n, u64 *at)
+{
+	if (!bits)
+		return;
+	if (!*n)
+		*at = (page + sg_ctz64(bits)) << SG_PAGE_SHIFT;
+	*n += sg_popcount64(bits);
+}
+
+/* Pages of a directory that is to be built anew, cut off by the damage: they still hold names. */
+static void salvage(struct sg_ck *c, u64 lost, u64 page)
+{
+	u64 ino, off;
+
+	for (; lost; lost &= lost - 1) {
+		off = (page + sg_ctz64(lost)) << SG_PAGE_SHIFT;
+		if (ck_is_bucket_of(c, off, &ino) && ino < c->inodes && c->state[ino] & CK_REBUILD)
+			ck_note(c, &c->strays, ino, off);
+	}
+}
+
+static void compare(struct sg_ck *c, struct difference *d)
+{
+	u64 chunk;
+	unsigned int i;
+
+	for (chunk = 0; chunk < c->vol.sb.chunks; chunk++) {
+		for (i = 0; i < 8; i++) {
+			u64 page = chunk * SG_CHUNK_PAGES + 64 * i;
+			u64 want = c->map[page / 64], have = map_word(c, chunk, i);
+
+			count(want & ~have, page, &d->missing, &d->missing_at);
+			count(have & ~want, page, &d->lost, &d->lost_at);
+			d->free += sg_popcount64(~want);
+			if (c->rebuild.n)
+				salvage(c, have & ~want, page);
+		}
+		if (!(chunk & 1023))
+			ck_progress(c, "space map", chunk, c->vol.sb.chunks);
+	}
+}
+
+/* Marks pages in use, or (@give) gives back those that nobody claimed. */
+static void correct(struct sg_ck *c, bool give)
+{
+	u64 chunk, off;
+	unsigned int i;
+
+	for (chunk = 0; chunk < c->vol.sb.chunks; chunk++) {
+		for (i = 0; i < 8; i++) {
+			u64 want = c->map[chunk * 8 + i], have = map_word(c, chunk, i);
+
+			off = sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i;
+			if (give ? have & ~want : want & ~have)
+				ck_set(c, off, give ? have & want : have | want);
+		}
+	}
+	sg_fence();
+}
+
+static void free_counter(struct sg_ck *c, u64 want)
+{
+	u64 have = c->vol.sb.free_base, off;
+	unsigned int slot, i;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			have += ck_get(c, sg_area_off(&c->vol, slot, i) +
+				       offsetof(struct sg_area, free_pages));
+	if (have == want)
+		return;
+	off = sg_area_off(&c->vol, 0, 0) + offsetof(struct sg_area, free_pages);
+	if (ck_found(c, CK_SAFE, 0, off, "counters say %llu free pages, there are %llu",
+		     CK_U(have), CK_U(want)))
+		ck_set(c, off, ck_get(c, off) + want - have);
+}
+
+void ck_space(struct sg_ck *c)
+{
+	struct difference d = { 0 };
+	enum ck_cure cure;
+
+	compare(c, &d);
+	c->res->pages = total_pages(c);
+	c->res->pages_used = total_pages(c) - d.free;
+	if (d.missing && ck_found(c, CK_ASK, 0, d.missing_at,
+				  "%llu pages in use are marked free", CK_U(d.missing)))
+		correct(c, false);
+	/* What is unclear may own them: repaired first, given back by the next pass. */
+	if (!c->looking && c->hold_pages)
+		return;
+	cure = c->unfixed ? CK_ASK : CK_SAFE;
+	if (d.lost && ck_found(c, cure, 0, d.lost_at,
+			       "%llu pages are marked in use and belong to nothing", CK_U(d.lost)))
+		correct(c, true);
+	free_counter(c, d.free);
+}

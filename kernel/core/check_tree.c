@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Names and what they name: every inode in use has as many names as it says, every directory one,
+ * and parents lead to the root. What has no name goes to lost+found, unless it has no links: then
+ * it was open when its last name went, and is freed.
+ */
+#include "check.h"
+
+/* --- while directories are read ------------------------------------------------------------ */
+
+static u64 type_of(u64 mode)
+{
+	return (sg_mode(mode) & SG_S_IFMT) >> 12;
+}
+
+/* The name knows the type that the inode has lost. */
+static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
+{
+	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
+	u64 want = (mode & ~0xffffffffULL) | (mode & 07777) | (u64)type << 12;
+
+	if (!ck_type_known(want) ||
+	    !ck_found(c, CK_ASK, ino, at, "its type (mode 0%o) is unknown, its name says 0%o",
+		      sg_mode(mode), sg_mode(want)))
+		return false;
+	ck_set(c, at, want);
+	c->state[ino] = CK_USED | (sg_is_dir(want) ? CK_DIR : 0);
+	return true;
+}
+
+static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
+{
+	u64 at = ck_ifield(c, ino, special);
+
+	if (c->state[ino] & CK_NAMED)
+		return !ck_found(c, CK_ASK, dir, ref_off, "a second name for directory %llu",
+				 CK_U(ino));
+	c->state[ino] |= CK_NAMED;
+	c->parent[ino] = dir;
+	c->links[dir]++;
+	if (ck_get(c, at) != dir && ck_found(c, CK_ASK, ino, at, "its parent is %llu, and not %llu",
+					     CK_U(dir), CK_U(ck_get(c, at))))
+		ck_set(c, at, dir);
+	return true;
+}
+
+/* A directory whose name and links went in one transaction: what it still has is not looked at. */
+bool ck_removed_dir(const struct sg_ck *c, u64 ino)
+{
+	return c->state[ino] & CK_DIR && c->state[ino] & CK_OWED && !sg_nlink(ck_inode(c, ino)->mode);
+}
+
+bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off)
+{
+	u64 ino = SG_REF_INO(d->ref);
+	unsigned int type = SG_REF_TYPE(d->ref);
+
+	if (ino < c->inodes && c->state[ino] & CK_TYPELESS && !type_restored(c, ino, type))
+		return true;
+	if (ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED) ||
+	    ck_removed_dir(c, ino))
+		return !ck_found(c, CK_ASK, dir, ref_off, "a name for inode %llu, which is not in use",
+				 CK_U(ino));
+	if (c->state[ino] & CK_CUT)
+		return false;
+	if (type != type_of(ck_inode(c, ino)->mode) &&
+	    ck_found(c, CK_ASK, dir, ref_off, "a name says that inode %llu is of type %u",
+		     CK_U(ino), type))
+		ck_set(c, ref_off, SG_REF(ino, SG_REF_LEN(d->ref), type_of(ck_inode(c, ino)->mode)));
+	if (c->state[ino] & CK_DIR)
+		return directory_named(c, dir, ino, ref_off);
+	c->links[ino]++;
+	return true;
+}
+
+/* --- when all have been read --------------------------------------------------------------- */
+
+static void check_links(struct sg_ck *c, u64 ino, u32 want)
+{
+	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
+
+	if (sg_nlink(mode) != want &&
+	    ck_found(c, CK_SAFE, ino, at, "has %u links, counts %u", want, sg_nlink(mode)))
+		ck_set(c, at, (u64)want << 32 | sg_mode(mode));
+}
+
+static void check_root(struct sg_ck *c)
+{
+	u64 ino = SG_INO_ROOT, at;
+
+	if (ino >= c->inodes) {
+		ck_found(c, CK_NEVER, 0, SG_HOT(inodes), "there is no root directory");
+		return;
+	}
+	if (!(c->state[ino] & CK_DIR)) {
+		at = ck_inode_off(c, ino);
+		if (!ck_found(c, CK_ASK, ino, at, "the root is not a directory"))
+			return;
+		ck_zero(c, at, SG_INODE_SIZE);
+		ck_set(c, ck_ifield(c, ino, mode), 2ULL << 32 | SG_S_IFDIR | 0755);
+		c->state[ino] = CK_USED | CK_DIR;
+		c->relist = true;
+	}
+	at = ck_ifield(c, ino, special);
+	if (ck_get(c, at) != ino && ck_found(c, CK_ASK, ino, at, "the root has a parent"))
+		ck_set(c, at, ino);
+	c->state[ino] |= CK_NAMED | CK_ROOTED;
+	check_links(c, ino, c->links[ino] + 2);
+}
+
+/*
+ * Follows the parents of a directory until one is known to lead to the root; or to one without a
+ * name, which is the orphan; or in a circle (Brent's way of noticing: no more steps than twice
+ * the way). What was followed is not followed again.
+ */
+static void check_rooted(struct sg_ck *c, u64 ino)
+{
+	u64 at = ino, mark = ino, steps = 0, limit = 1;
+
+	while (!(c->state[at] & CK_ROOTED) && c->state[at] & CK_NAMED) {
+		at = c->parent[at];
+		if (at == mark) {
+			if (ck_found(c, CK_ASK, at, ck_inode_off(c, at),
+				     "directories contain each other"))
+				ck_note(c, &c->cut, at, 0);
+			break;
+		}
+		if (++steps == limit) {
+			mark = at;
+			steps = 0;
+			limit *= 2;
+		}
+	}
+	for (at = ino; !(c->state[at] & CK_ROOTED) && c->state[at] & CK_NAMED; at = c->parent[at])
+		c->state[at] |= CK_ROOTED;
+}
+
+static void no_name(struct sg_ck *c, u64 ino, bool links)
+{
+	if (links) {
+		if (ck_found(c, CK_ASK, ino, ck_inode_off(c, ino), "%s without a name",
+			     c->state[ino] & CK_DIR ? "a directory" : "a file"))
+			ck_note(c, &c->orphans, ino, 0);
+	} else if (!(c->state[ino] & CK_OWED)) {
+		if (ck_found(c, CK_SAFE, ino, ck_inode_off(c, ino), "no links and still there"))
+			ck_note(c, &c->settle, ino, 0);
+	}
+}
+
+static void check_inode_names(struct sg_ck *c, u64 ino)
+{
+	u32 nlink = sg_nlink(ck_get(c, ck_ifield(c, ino, mode)));
+
+	if (!(c->state[ino] & CK_USED))
+		return;
+	if (c->state[ino] & CK_DIR ? !(c->state[ino] & CK_NAMED) : !c->links[ino]) {
+		no_name(c, ino, nlink);
+		return;
+	}
+	if (c->state[ino] & CK_DIR)
+		check_rooted(c, ino);
+	check_links(c, ino, c->links[ino] + (c->state[ino] & CK_DIR ? 2 : 0));
+}
+
+/* Inodes that are to be cut to size: those that a ledger knows are taken care of. */
+static void check_cutting(struct sg_ck *c)
+{
+	u64 i, n = 0;
+
+	for (i = 0; i < c->settle.n; i++) {
+		u64 ino = c->settle.item[i].ino;
+
+		if (c->state[ino] & CK_OWED)
+			continue;
+		if (ck_found(c, CK_SAFE, ino, ck_inode_off(c, ino), "was being cut to its size"))
+			c->settle.item[n++].ino = ino;
+	}
+	c->settle.n = n;
+}
+
+void ck_tree(struct sg_ck *c)
+{
+	u64 ino;
+
+	check_cutting(c);
+	check_root(c);
+	/* Names that are still missing would make orphans of their files. */
+	if (c->rebuild.n || c->hold_pages || c->no_memory)
+		return;
+	for (ino = SG_INO_ROOT + 1; ino < c->inodes; ino++) {
+		check_inode_names(c, ino);
+		if (!(ino & 0xffff))
+			ck_progress(c, "names", ino, c->inodes);
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reading a volume as recovery would leave it, and storing repairs.
+ *
+ * A check that must not change anything plays what dead systems had committed into private copies
+ * of the pages concerned; everybody here reads through ck_page(). So the volume may be mapped
+ * read-only, and the check of a volume that needs recovery means the same as one after it.
+ */
+#include "check.h"
+
+#define BUCKETS	4096
+
+struct ck_page {
+	u64 off;
+	struct ck_page *next;
+	u64 word[SG_PAGE / 8];
+};
+
+static struct ck_page **bucket_of(const struct sg_ck *c, u64 page)
+{
+	return &c->copies[(page >> SG_PAGE_SHIFT) % BUCKETS];
+}
+
+static struct ck_page *copy_of(const struct sg_ck *c, u64 page)
+{
+	struct ck_page *p = *bucket_of(c, page);
+
+	while (p && p->off != page)
+		p = p->next;
+	return p;
+}
+
+const void *ck_page(const struct sg_ck *c, u64 off)
+{
+	u64 page = off & ~(SG_PAGE - 1);
+
+	if (c->ncopies) {
+		const struct ck_page *p = copy_of(c, page);
+
+		if (p)
+			return p->word;
+	}
+	return sg_at(&c->vol, page);
+}
+
+const void *ck_at(const struct sg_ck *c, u64 off)
+{
+	return (const u8 *)ck_page(c, off) + (off & (SG_PAGE - 1));
+}
+
+static struct ck_page *copy_made(struct sg_ck *c, u64 page)
+{
+	struct ck_page *p = copy_of(c, page);
+
+	if (p)
+		return p;
+	p = sg_alloc(sizeof(*p));
+	if (!p)
+		return NULL;
+	p->off = page;
+	memcpy(p->word, sg_at(&c->vol, page), SG_PAGE);
+	p->next = *bucket_of(c, page);
+	*bucket_of(c, page) = p;
+	c->ncopies++;
+	return p;
+}
+
+static int play_area(struct sg_ck *c, u64 off)
+{
+	const struct sg_area *a = sg_at(&c->vol, off);
+	unsigned int n = sg_tx_words(a), i;
+	struct ck_page *p;
+
+	for (i = 0; i < n; i++) {
+		u64 to = sg_load64(&a->word[i].off);
+
+		if (!sg_tx_word_replays(&c->vol, to))
+			continue;
+		p = copy_made(c, to & ~(SG_PAGE - 1));
+		if (!p)
+			return -ENOMEM;
+		p->word[(to & (SG_PAGE - 1)) / 8] = sg_load64(&a->word[i].val);
+	}
+	c->res->replayed |= n != 0;
+	return 0;
+}
+
+int ck_view_recovered(struct sg_ck *c)
+{
+	unsigned int slot, i;
+	int err;
+
+	if (!c->recovering)
+		return 0;
+	c->copies = sg_alloc(BUCKETS * sizeof(*c->copies));
+	if (!c->copies)
+		return -ENOMEM;
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		if (!ck_slot_taken(c, slot))
+			continue;
+		for (i = 0; i < c->vol.sb.areas; i++) {
+			err = play_area(c, sg_area_off(&c->vol, slot, i));
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+void ck_view_free(struct sg_ck *c)
+{
+	unsigned int i;
+
+	for (i = 0; c->copies && i < BUCKETS; i++) {
+		while (c->copies[i]) {
+			struct ck_page *p = c->copies[i];
+
+			c->copies[i] = p->next;
+			sg_free(p);
+		}
+	}
+	sg_free(c->copies);
+	c->copies = NULL;
+	c->ncopies = 0;
+}
+
+void ck_set(struct sg_ck *c, u64 off, u64 val)
+{
+	u64 *p = sg_at(&c->vol, off);
+
+	SG_ASSERT(!c->looking);
+	sg_store64(p, val);
+	sg_wb(p, 8);
+}
+
+void ck_zero(struct sg_ck *c, u64 off, u64 len)
+{
+	u64 i;
+
+	for (i = 0; i < len; i += 8)
+		ck_set(c, off + i, 0);
+}

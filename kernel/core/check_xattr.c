@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Extended attributes. A blob is checksummed and never changed in place: it is right, or it goes.
+ */
+#include "check.h"
+
+/* The payload's bytes are taken from the volume a piece at a time: pages need not be adjacent. */
+struct payload {
+	const struct sg_ck *c;
+	const struct sg_xattr_head *head;
+	u64 size;
+};
+
+static bool head_valid(const struct sg_ck *c, const struct sg_xattr_head *h)
+{
+	u64 pages = sg_load64(&h->pages), i;
+
+	if (h->magic != SG_XATTR_MAGIC || !h->size || h->size > SG_XATTR_TOTAL_MAX)
+		return false;
+	if (!pages)
+		return h->size <= SG_XATTR_INLINE;
+	if (pages > SG_ARRAY_SIZE(h->page) || pages != SG_ALIGN_UP(h->size, SG_PAGE) / SG_PAGE)
+		return false;
+	for (i = 0; i < pages; i++)
+		if (!sg_data_page(&c->vol, sg_load64(&h->page[i])))
+			return false;
+	return true;
+}
+
+/* @len bytes at @pos of the payload, within a page of it. */
+static const u8 *piece(const struct payload *p, u64 pos)
+{
+	if (!p->head->pages)
+		return (const u8 *)p->head->page + pos;
+	return (const u8 *)ck_page(p->c, p->head->page[pos / SG_PAGE]) + pos % SG_PAGE;
+}
+
+static u64 piece_len(const struct payload *p, u64 pos)
+{
+	u64 room = p->head->pages ? SG_PAGE - pos % SG_PAGE : p->size - pos;
+
+	return SG_MIN(room, p->size - pos);
+}
+
+static u32 payload_crc(const struct payload *p)
+{
+	u32 crc = sg_crc32c(~0u, &p->head->ino, 16); /* ino and size */
+	u64 pos, n;
+
+	for (pos = 0; pos < p->size; pos += n) {
+		n = piece_len(p, pos);
+		crc = sg_crc32c(crc, piece(p, pos), n);
+	}
+	return crc;
+}
+
+static bool entry_valid(const struct sg_xattr_entry *e)
+{
+	switch (e->space) {
+	case SG_XATTR_USER: case SG_XATTR_TRUSTED: case SG_XATTR_SECURITY:
+		return e->name_len && e->value_len <= SG_XATTR_VALUE_MAX;
+	case SG_XATTR_ACL_ACCESS: case SG_XATTR_ACL_DEFAULT:
+		return !e->name_len && e->value_len <= SG_XATTR_VALUE_MAX;
+	}
+	return false;
+}
+
+/* Entries are 8-byte aligned, so that no header lies across two pages. */
+static bool entries_valid(const struct payload *p)
+{
+	u64 pos = 0;
+
+	while (pos < p->size) {
+		struct sg_xattr_entry e;
+
+		if (p->size - pos < sizeof(e))
+			return false;
+		memcpy(&e, piece(p, pos), sizeof(e));
+		if (!entry_valid(&e))
+			return false;
+		pos += SG_ALIGN_UP(sizeof(e) + e.name_len + e.value_len, 8);
+	}
+	return pos == p->size;
+}
+
+/* Checks the blob at @off and claims its pages. @ino 0: whoever's. Returns pages, 0: unusable. */
+static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
+{
+	struct sg_xattr_head *h;
+	struct payload p;
+	u64 i, pages = 0;
+
+	if (!sg_data_page(&c->vol, off))
+		return 0;
+	h = sg_alloc(sizeof(*h));	/* a copy: what has been checked stays so */
+	if (!h) {
+		c->no_memory = true;
+		return 0;
+	}
+	memcpy(h, ck_page(c, off), sizeof(*h));
+	p = (struct payload){ c, h, h->size };
+	if (!head_valid(c, h) || (ino && (h->ino != ino || payload_crc(&p) != h->crc ||
+					  !entries_valid(&p))))
+		goto out;
+	if (!ck_claim(c, off, 1))
+		goto out;
+	for (i = 0; i < h->pages; i++)
+		if (!ck_claim(c, h->page[i], 1))
+			goto out;
+	pages = 1 + h->pages;
+out:
+	sg_free(h);
+	return pages;
+}
+
+u64 ck_xattr(struct sg_ck *c, u64 ino)
+{
+	u64 at = ck_ifield(c, ino, xattr), off = ck_get(c, at), pages;
+
+	if (!off)
+		return 0;
+	pages = check_blob(c, off, ino);
+	if (!pages && !c->no_memory &&
+	    ck_found(c, CK_ASK, ino, at, "its extended attributes are damaged"))
+		ck_set(c, at, 0);
+	return pages;
+}
+
+bool ck_xattr_owed(struct sg_ck *c, u64 head)
+{
+	return check_blob(c, head, 0) != 0;
+}
