@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What test programs share: checks that say what did not hold, random numbers that can be had
+ * again, and volumes in anonymous memory. docs/testing.md tells how tests are made of it.
+ */
+#ifndef SG_TEST_H
+#define SG_TEST_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "engine.h"
+
+/* --- checks -------------------------------------------------------------------------------- */
+
+extern unsigned long test_checks;
+
+/* Says where and what, the seed and the notes of this thread, and ends the program. */
+void test_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 3, 4)));
+/* What this thread is doing, for the line that test_fail() prints. */
+void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints "N checks"; the exit status of main. */
+int test_done(void);
+
+static inline void test_counted(void)
+{
+	__atomic_fetch_add(&test_checks, 1, __ATOMIC_RELAXED);
+}
+
+#define CHECK(cond) do {								\
+	test_counted();									\
+	if (!(cond))									\
+		test_fail(__FILE__, __LINE__, "%s", #cond);				\
+} while (0)
+
+#define CHECK_EQ(a, b) do {								\
+	s64 a_ = (s64)(a), b_ = (s64)(b);						\
+	test_counted();									\
+	if (a_ != b_)									\
+		test_fail(__FILE__, __LINE__, "%s is %" PRId64 " (0x%" PRIx64 "), "	\
+			  "not %s = %" PRId64 " (0x%" PRIx64 ")", #a, a_, (u64)a_, #b,	\
+			  b_, (u64)b_);							\
+} while (0)
+
+#define CHECK_OK(call) CHECK_EQ(call, 0)
+
+/* --- amounts and random numbers ------------------------------------------------------------ */
+
+/* How much to do, by SG_TEST_SCALE; SG_OPS=N overrides. */
+u64 test_amount(u64 quick, u64 normal, u64 slow);
+/* SEED=N, or 1: the same run every time. SEED=random: another one every time. */
+u64 test_seed(void);
+
+struct rng {
+	u64 state;
+};
+u64 rng_next(struct rng *r);			/* splitmix64 */
+u64 rng_below(struct rng *r, u64 n);		/* 0..n-1; 0 for n == 0 */
+u64 rng_range(struct rng *r, u64 lo, u64 hi);	/* lo..hi */
+bool rng_chance(struct rng *r, unsigned int percent);
+u64 rng_size(struct rng *r, u64 max);		/* small ones often: uniform in magnitude */
+void rng_fill(struct rng *r, void *buf, size_t len);
+
+/* --- volumes ------------------------------------------------------------------------------- */
+
+#define TEST_PHYS	0x240000000ULL
+#define TEST_SMALL	SG_VOLUME_MIN
+
+/**
+ * struct tvol - a volume in shared anonymous memory, with unmapped pages around it.
+ * Its pages are full of garbage before it is formatted: so none is zero by luck.
+ */
+struct tvol {
+	u8 *mem;
+	u64 size;
+	struct sg_vol v;
+	struct sg_iref root;
+};
+
+extern const struct sg_identity test_identity;
+
+u8 *test_map(u64 size);				/* shared; with guard pages */
+void test_unmap(u8 *mem, u64 size);
+void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
+void tvol_join(struct tvol *t);			/* opened and joined, by force */
+void tvol_leave(struct tvol *t);
+void tvol_crash(struct tvol *t);		/* the slot stays, as after a kill */
+void tvol_recheck(struct tvol *t);		/* leave, check, join */
+void tvol_drop(struct tvol *t);			/* leave, check, unmap */
+
+/* sg_check() finds nothing; what it finds is printed. */
+void test_clean(void *base, u64 size);
+/* The same as a question. */
+bool test_is_clean(void *base, u64 size, struct sg_check_result *res);
+
+/* Creates in one line; names are C strings. */
+struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode);
+struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name);
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Volumes for tests. */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include "test.h"
+
+#define GUARD	SG_CHUNK
+
+const struct sg_identity test_identity = {
+	.machine = "test machine", .boot = "test boot", .name = "test", .pid = 1,
+	.beat_ns = 1000000000,
+};
+
+static void damaged(struct sg_vol *vol, u64 ino, u64 off)
+{
+	(void)vol;
+	test_fail(__FILE__, __LINE__, "damage in an honest volume: inode %" PRIu64 ", offset 0x%"
+		  PRIx64, ino, off);
+}
+
+u8 *test_map(u64 size)
+{
+	u8 *p = mmap(NULL, size + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		     -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	CHECK(mmap(p + GUARD, size, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == p + GUARD);
+	return p + GUARD;
+}
+
+void test_unmap(u8 *mem, u64 size)
+{
+	CHECK_OK(munmap(mem - GUARD, size + 2 * GUARD));
+}
+
+void tvol_make(struct tvol *t, u64 size)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "test" };
+	char why[200] = "";
+
+	memset(t, 0, sizeof(*t));
+	t->mem = test_map(size);
+	t->size = size;
+	memset(t->mem, 0xa5, size);
+	if (sg_format(t->mem, size, &opts, why))
+		test_fail(__FILE__, __LINE__, "sg_format: %s", why);
+	tvol_join(t);
+}
+
+void tvol_join(struct tvol *t)
+{
+	int err = sg_open(&t->v, t->mem, t->size, false, NULL);
+
+	t->v.on_damage = damaged;
+	if (!err)
+		err = sg_join(&t->v, &test_identity, 0, true);
+	if (err)
+		test_fail(__FILE__, __LINE__, "cannot join: %d, %s", err, t->v.why);
+	CHECK_OK(sg_iref(&t->v, SG_INO_ROOT, &t->root));
+}
+
+void tvol_leave(struct tvol *t)
+{
+	sg_leave(&t->v);
+	CHECK(!sg_needs_recovery(&t->v));
+}
+
+void tvol_crash(struct tvol *t)
+{
+	sg_abandon(&t->v);
+	CHECK(sg_needs_recovery(&t->v));
+}
+
+void tvol_recheck(struct tvol *t)
+{
+	tvol_leave(t);
+	test_clean(t->mem, t->size);
+	tvol_join(t);
+}
+
+void tvol_drop(struct tvol *t)
+{
+	tvol_leave(t);
+	test_clean(t->mem, t->size);
+	test_unmap(t->mem, t->size);
+}
+
+/* --- check ---------------------------------------------------------------------------------- */
+
+static void print_finding(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	(void)ctx;
+	fprintf(stderr, "  check: %s (inode %" PRIu64 ", offset 0x%" PRIx64 ")%s\n", what, ino, off,
+		fixed ? ", fixed" : "");
+}
+
+bool test_is_clean(void *base, u64 size, struct sg_check_result *res)
+{
+	const struct sg_check_opts opts = { .mode = SG_CHECK_ONLY, .report = print_finding };
+	int err = sg_check(base, size, &opts, res);
+
+	if (err)
+		fprintf(stderr, "  sg_check: %d\n", err);
+	return !err && !res->found;
+}
+
+void test_clean(void *base, u64 size)
+{
+	struct sg_check_result res;
+
+	CHECK(test_is_clean(base, size, &res));
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode)
+{
+	struct sg_new new = { .mode = mode, .now = 1 };
+	struct sg_iref ref;
+
+	CHECK_OK(sg_create(v, dir, name, (u32)strlen(name), &new, &ref));
+	return ref;
+}
+
+struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name)
+{
+	unsigned int type;
+	struct sg_iref ref;
+
+	CHECK_OK(sg_lookup(v, dir, name, (u32)strlen(name), &ref, &type));
+	return ref;
+}
