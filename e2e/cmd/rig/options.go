@@ -24,6 +24,7 @@ type options struct {
 	mountOpts list
 	packages  list
 	copyIn    paths
+	pages     bool
 	noMount   bool
 	noModule  bool
 	icount    bool
@@ -49,6 +50,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")
 	flags.Var(&o.packages, "pkgs", "Debian packages to have in the guests (may be repeated)")
 	flags.Var(&o.copyIn, "copy-in", "file or folder to have under /root/in in the guests (may be repeated)")
+	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")

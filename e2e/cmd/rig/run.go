@@ -107,7 +107,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	if err != nil {
 		return 0, err
 	}
-	if s.shared, err = vm.NewRange(int64(s.size)); err != nil {
+	if s.shared, err = vm.NewRange(int64(s.size), s.pages); err != nil {
 		return 0, err
 	}
 	if !s.noMount {

@@ -164,6 +164,9 @@ func loadModules(dir string) error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
+		if skip := option("rig.skip"); skip != "" && strings.HasSuffix(name, "-"+skip+".ko") {
+			continue // the range is another driver's
+		}
 		if err := loadModule(name); err != nil {
 			return fmt.Errorf("loading %s: %w", name, err)
 		}

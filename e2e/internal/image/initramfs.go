@@ -19,7 +19,7 @@ import (
 var bootModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console",
 	"crc32c_generic", "crc32c_intel", "ext4",
-	"nfit", "nd_pmem",
+	"nfit", "nd_e820", "nd_pmem",
 }
 
 // Initramfs writes the archive for a kernel: the agent and the modules.

@@ -125,6 +125,9 @@ func (s Spec) commandLine() string {
 	if s.Disks.Modules != "" {
 		words = append(words, "rig.modules=1")
 	}
+	if s.Range != nil {
+		words = append(words, s.Range.kernelWords()...)
+	}
 	words = append(append(words, s.Accel.kernelWords()...), s.Append)
 	return strings.TrimSpace(strings.Join(words, " "))
 }

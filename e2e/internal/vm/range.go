@@ -14,12 +14,16 @@ const Base = 0x400000000
 type Range struct {
 	File *os.File
 	Size int64
+	// Pages gives the range struct pages and its device the DAX flag, as a
+	// node's own zone has (memmap= of the kernel command line, D1). Without, it
+	// is what virtual machines see: an NVDIMM's raw namespace, which has neither.
+	Pages bool
 }
 
 // NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
 // as long as a process holds it, so it is gone with the rig and its guests,
 // however they end.
-func NewRange(size int64) (*Range, error) {
+func NewRange(size int64, pages bool) (*Range, error) {
 	f, err := os.CreateTemp("/dev/shm", "stargate-rig-")
 	if err != nil {
 		return nil, fmt.Errorf("making the shared range: %w", err)
@@ -32,7 +36,7 @@ func NewRange(size int64) (*Range, error) {
 		f.Close()
 		return nil, fmt.Errorf("making a shared range of %d bytes: %w", size, err)
 	}
-	return &Range{f, size}, nil
+	return &Range{f, size, pages}, nil
 }
 
 // Path names the range for programs outside of the guests.
@@ -44,6 +48,14 @@ func (r *Range) Path() string {
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
 	return (2*Base + r.Size + 1<<30) >> 20
+}
+
+// kernelWords name the driver for the range: the others leave it alone.
+func (r *Range) kernelWords() []string {
+	if r.Pages {
+		return []string{fmt.Sprintf("memmap=%d!%#x", r.Size, int64(Base)), "rig.skip=nfit"}
+	}
+	return []string{"rig.skip=nd_e820"}
 }
 
 // args attach the range as an NVDIMM at its fixed place. Preallocation would

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# kernels: 6.12
+# maps: walk
+# limit: 600
+# rig: --no-module
+#
+# The rig's promises, kept. It starts rigs of its own, and needs neither module
+# nor tools; by itself: e2e/scenarios/rig-selftest.sh [KERNEL]
+set -euo pipefail
+
+kernel=${1:-${SG_KERNEL:-6.12}}
+rig=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../rig
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work # so that what a run leaves behind is seen
+
+passed=0 failed=0
+ok() {
+	passed=$((passed + 1))
+	echo "ok    $1"
+}
+not_ok() {
+	failed=$((failed + 1))
+	echo "FAIL  $1: $2"
+	sed 's/^/      /' "$work/err" | tail -n 40
+}
+# rig_run ARGUMENT...: a run; its output in $out and $work/err, its status in $status
+rig_run() {
+	status=0
+	rm -rf "$work"/stargate-rig-* # logs of an earlier run that failed on purpose
+	out=$("$rig" run --kernel "$kernel" --no-module --timeout 5m "$@" 2>"$work/err") || status=$?
+}
+is() { # is NAME GOT WANTED
+	if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', wanted '$3'"; fi
+}
+says() { # says NAME TEXT: the rig's messages have it
+	if grep -qF -- "$2" "$work/err"; then ok "$1"; else not_ok "$1" "no '$2' among the messages"; fi
+}
+# No process, no shared memory, no mount outlives a run.
+leaves_nothing() {
+	local left=
+	left+=$(pgrep -f "$work/stargate-rig" || true)
+	left+=$(find /dev/shm -name 'stargate-rig-*')
+	left+=$(grep -F "$work" /proc/mounts || true)
+	is "$1: no residue" "$left" ""
+}
+
+cat >"$work/streams" <<'S'
+set -u
+printf 'a line\n' | on g1 cat
+on g1 'echo to-stderr >&2' 2>"$TMPDIR/stderr"; cat "$TMPDIR/stderr"
+on g1 'exit 7'; echo "status $?"
+on g1 'kill -9 $$'; echo "status $?"
+head -c 3000000 /dev/urandom >"$TMPDIR/blob"
+on g1 'cat' <"$TMPDIR/blob" | cmp - "$TMPDIR/blob" && echo 'the same bytes'
+yes | on g1 'head -n 1'
+on g1 'sleep 300 &'; echo 'a child left behind holds nobody'
+on g9 true 2>/dev/null; echo "status $?"
+echo "$RIG_GUESTS $1"
+exit 5
+S
+rig_run "$work/streams" argument
+is "streams and statuses" "$out" "a line
+to-stderr
+status 7
+status 137
+the same bytes
+y
+a child left behind holds nobody
+status 255
+g1 argument"
+is "the script's status is the rig's" "$status" 5
+says "logs are named on failure" "the logs are in $work/stargate-rig-"
+says "the accelerator is stated" "accelerator "
+
+cat >"$work/many" <<'S'
+start=$SECONDS
+for i in 1 2 3 4 5 6 7 8; do on g1 "sleep 3; echo $i" & done | sort | tr -d '\n'
+echo; [ $((SECONDS - start)) -lt 15 ] && echo 'at once'
+S
+rig_run "$work/many"
+is "many commands at once in one guest" "$out" "12345678
+at once"
+is "a good run's status" "$status" 0
+is "a good run keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
+
+cat >"$work/lives" <<'S'
+set -eu
+on g1 'printf shared | dd of=/dev/pmem0 conv=notrunc,fsync status=none'
+on g2 'head -c 6 /dev/pmem0; echo'
+head -c 6 "$RIG_RANGE"; echo
+on g1 "grep -c '^400000000-' /proc/iomem"
+on g2 'sleep 300' 2>/dev/null & waiting=$!
+sleep 1; kill_guest g2; s=0; wait $waiting || s=$?; echo "cut off: $s"
+s=0; on g2 true 2>/dev/null || s=$?; echo "dead: $s"
+s=0; kill_guest g2 2>/dev/null || s=$?; echo "cannot die twice: $s"
+start_guest g2 2>/dev/null
+on g2 'head -c 6 /dev/pmem0; echo; hostname'
+on g1 'echo the first lives on'
+pause_guest g1
+on g1 'echo resumed' & waiting=$!
+sleep 2; kill -0 $waiting && echo 'it waits'
+resume_guest g1; wait $waiting
+on g1 'echo a-kernel-message >/dev/kmsg'; sleep 1
+console g1 | grep -c a-kernel-message
+cat "$RIG_DIR"/nothing 2>/dev/null || true
+on g1 'cat /root/in/copied/file; cat /root/in/single'
+pause_guest g2
+S
+mkdir "$work/copied"
+echo "in a folder" >"$work/copied/file"
+echo "alone" >"$work/single"
+rig_run --guests 2 --copy-in "$work/copied" --copy-in "$work/single" "$work/lives"
+is "lives of guests, shared memory, copies" "$out" "shared
+shared
+1
+cut off: 255
+dead: 255
+cannot die twice: 1
+shared
+g2
+the first lives on
+it waits
+resumed
+1
+in a folder
+alone"
+is "killed and paused guests fail nobody" "$status" 0
+leaves_nothing "lives"
+
+rig_run -c 'on g1 "echo \"WARNING: CPU: 0 PID: 1 at the self-test\" >/dev/kmsg"; echo last'
+is "a kernel warning fails the run" "$status" 123
+is "the script's last line is the last" "$out" last
+says "the warning is printed" "WARNING: CPU: 0 PID: 1 at the self-test"
+
+rig_run -c 'on g1 "echo c >/proc/sysrq-trigger"; true'
+is "a panic fails the run" "$status" 123
+says "the panic is printed" "sysrq triggered crash"
+
+rig_run --timeout 25s -c 'on g1 "sleep 1000"'
+is "a hang is ended" "$status" 124
+says "the hang's place is told" 'on g1 "bash -c sleep 1000"'
+leaves_nothing "hang"
+
+rig_run - <<<'on g1 "echo from standard input" </dev/null; kill -9 $$'
+is "a script from standard input" "$out" "from standard input"
+is "a killed script" "$status" 137
+
+# The rig itself is ended, politely and not.
+for signal in TERM KILL; do
+	"$rig" run --kernel "$kernel" --no-module -c 'echo up; sleep 1000' >"$work/up" 2>"$work/err" &
+	pid=$!
+	for ((i = 0; i < 600; i++)); do
+		if grep -q up "$work/up"; then break; fi
+		sleep 0.1
+	done
+	kill -"$signal" "$pid"
+	status=0
+	{ wait "$pid"; } 2>/dev/null || status=$?
+	[ "$signal" = TERM ] && is "the rig ended by $signal: status" "$status" 143
+	sleep 2
+	leaves_nothing "the rig ended by $signal"
+done
+
+"$rig" run --kernel "$kernel" --no-module --icount -c 'on g1 "grep -o nokaslr /proc/cmdline"' >"$work/out" 2>"$work/err" || true
+is "icount boots" "$(cat "$work/out")" nokaslr
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

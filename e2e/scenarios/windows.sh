@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Windows (D5) by themselves, on file tables built by hand: what they show, what they refuse, no
+# stale translation after a flush (D7), no oops over an entry that a peer took away. And once with
+# all flushes left out, which the test must notice.
+#
+# rig: --no-module --cpus 2
+# maps: walk
+# limit: 600
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+module=$(kernel/tests/window_test/build "$(cut -d. -f1,2 <<<"$RIG_KERNEL")")
+on g1 'cat >/root/window_test.ko' <"$module"
+
+# Huge windows need large entries from ioremap().
+words=$(on g1 'cat /proc/cmdline')
+need=1
+[[ $words != *nohugeiomap* ]] || need=0
+
+# load PARAMETERS: the module loads only when every case passed; what it says is shown.
+load() {
+	local status=0
+	on g1 "dmesg -C; insmod /root/window_test.ko phys=$RIG_BASE size=$RIG_SIZE $*" || status=$?
+	on g1 "dmesg | grep -o 'window_test: .*'"
+	return "$status"
+}
+
+load need_512g=$need
+on g1 'rmmod window_test'
+
+echo "now without flushes: what follows must fail"
+if load no_flush=1 only=removal || load no_flush=1 only=cycles; then
+	echo "stale translations went unseen" >&2
+	exit 1
+fi
+echo "windows: passed, and seen to fail without flushes"
