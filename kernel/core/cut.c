@@ -354,7 +354,7 @@ static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsi
 			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
 		case SG_ENTRY_BAD:
 			/* what it named is lost until fsck finds it; the rest is not */
-			sg_damaged(tx->vol, 0, entry_at(table, i), "file table being freed");
+			sg_damaged(tx->vol, 0, table, "file table being freed");
 			break;
 		}
 	}

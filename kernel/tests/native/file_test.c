@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/* File data against a naive model: writing, reading, resizing, punching, moving, full volumes. */
+#include "data_util.h"
+
+/* --- the model: a few windows of a sparse file, everything else is a hole -------------------- */
+
+#define WINDOW	(6 * MIB)
+static const u64 window[] = { 0, GIB - 2 * MIB, SG_FILE_MAX - WINDOW };
+#define WINDOWS (sizeof(window) / sizeof(window[0]))
+
+struct model {
+	u64 size;
+	u8 *bytes[WINDOWS];
+};
+
+static void model_new(struct model *m)
+{
+	u64 i;
+
+	m->size = 0;
+	for (i = 0; i < WINDOWS; i++)
+		m->bytes[i] = calloc(1, WINDOW);
+}
+
+static void model_end(struct model *m)
+{
+	u64 i;
+
+	for (i = 0; i < WINDOWS; i++)
+		free(m->bytes[i]);
+}
+
+static void model_zero(struct model *m, u64 pos, u64 end)
+{
+	u64 i;
+
+	for (i = 0; i < WINDOWS; i++) {
+		u64 a = SG_MAX(pos, window[i]), b = SG_MIN(end, window[i] + WINDOW);
+
+		if (a < b)
+			memset(m->bytes[i] + (a - window[i]), 0, b - a);
+	}
+}
+
+/* A position and a length inside one window; often at borders of pages and chunks. */
+static u64 some_range(unsigned int *w, u64 *len, u64 max)
+{
+	u64 in = rnd(WINDOW), align = rnd(4);
+
+	*w = (unsigned int)(rnd(4) ? 0 : rnd(WINDOWS));
+	*len = 1 + rnd(rnd(3) ? SG_MIN(max, 9000u) : max);
+	if (align == 1)
+		in &= ~(SG_PAGE - 1);
+	if (align == 2)
+		in = in / SG_CHUNK * SG_CHUNK;
+	if (!rnd(3))
+		*len = SG_ALIGN_UP(*len, SG_PAGE);
+	if (align == 2 && !rnd(3))
+		*len = SG_CHUNK;
+	*len = SG_MIN(*len, WINDOW - in);
+	return window[*w] + in;
+}
+
+static u8 buf[WINDOW + SG_PAGE], got[WINDOW];
+
+static void compare(struct sg_vol *vol, const struct sg_iref *f, const struct model *m,
+		    unsigned int w, u64 pos, u64 len)
+{
+	s64 n = sg_read(vol, f, pos, got, len);
+	u64 expect = pos < m->size ? SG_MIN(len, m->size - pos) : 0;
+
+	CHECK(n == (s64)expect);
+	CHECK(!memcmp(got, m->bytes[w] + (pos - window[w]), expect));
+}
+
+static void compare_all(struct sg_vol *vol, const struct sg_iref *f, const struct model *m)
+{
+	unsigned int w;
+
+	CHECK(sg_iget(vol, f, size) == m->size);
+	for (w = 0; w < WINDOWS; w++)
+		compare(vol, f, m, w, window[w], WINDOW);
+}
+
+/* Data and holes: every byte that is not zero lies in data; both searches agree with each other. */
+static void compare_seek(struct sg_vol *vol, const struct sg_iref *f, const struct model *m, u64 pos)
+{
+	s64 data = sg_seek(vol, f, pos, false), hole = sg_seek(vol, f, pos, true);
+	u64 end, w, i;
+
+	if (pos >= m->size) {
+		CHECK(data == -ENXIO && hole == -ENXIO);
+		return;
+	}
+	CHECK(hole >= (s64)pos && hole <= (s64)m->size);
+	CHECK(data == -ENXIO || (data >= (s64)pos && data < (s64)m->size));
+	CHECK((data == (s64)pos) != (hole == (s64)pos));
+	end = data < 0 ? m->size : (u64)data;
+	for (w = 0; w < WINDOWS; w++)
+		for (i = SG_MAX(pos, window[w]); i < SG_MIN(end, window[w] + WINDOW); i++)
+			if (m->bytes[w][i - window[w]])
+				test_fail(__FILE__, __LINE__, "not so: a hole holds zeroes");
+}
+
+static s64 now = 1000;
+
+static void one_step(struct sg_vol *vol, const struct sg_iref *f, struct model *m)
+{
+	u64 len, pos, i, seq = sg_seq(vol, f);
+	unsigned int w, op = (unsigned int)rnd(16);
+	s64 n;
+
+	now++;
+	switch (op) {
+	case 0 ... 5:
+		pos = some_range(&w, &len, 3 * MIB);
+		for (i = 0; i < len; i += 8)
+			*(u64 *)(buf + i) = rng_next(&rng);
+		n = sg_write(vol, f, pos, buf, len, now);
+		CHECK(n == (s64)len);
+		memcpy(m->bytes[w] + (pos - window[w]), buf, len);
+		m->size = SG_MAX(m->size, pos + len);
+		CHECK((s64)sg_iget(vol, f, mtime) == now && sg_seq(vol, f) != seq);
+		break;
+	case 6 ... 8:
+		pos = some_range(&w, &len, WINDOW);
+		compare(vol, f, m, w, pos, len);
+		break;
+	case 9 ... 10:
+		pos = some_range(&w, &len, WINDOW);
+		CHECK(!sg_resize(vol, f, pos, now));
+		model_zero(m, pos, SG_FILE_MAX);
+		m->size = pos;
+		CHECK((s64)sg_iget(vol, f, mtime) == now && sg_seq(vol, f) != seq);
+		break;
+	case 11 ... 13:
+		pos = some_range(&w, &len, 4 * MIB);
+		if (!rnd(20))
+			len = SG_FILE_MAX;
+		CHECK(!sg_punch(vol, f, pos, len, now));
+		model_zero(m, pos, pos + SG_MIN(len, SG_FILE_MAX - pos));
+		CHECK((s64)sg_iget(vol, f, mtime) == now && sg_seq(vol, f) != seq);
+		break;
+	case 14:
+		pos = some_range(&w, &len, 3 * MIB);
+		CHECK(!sg_allocate(vol, f, pos >> SG_PAGE_SHIFT, sg_pages_of(len)));
+		CHECK(sg_iget(vol, f, size) == m->size);
+		break;
+	case 15:
+		pos = some_range(&w, &len, 1);
+		compare_seek(vol, f, m, pos);
+		break;
+	}
+	CHECK(sg_iget(vol, f, size) == m->size);
+}
+
+static void test_random(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	struct sg_iref f[2] = { file_new(vol), file_new(vol) };
+	unsigned int i, k, n = (unsigned int)test_amount(200, 2000, 50000);
+	struct account acc;
+	struct model m[2];
+	u64 larges = 0;
+
+	model_new(&m[0]);
+	model_new(&m[1]);
+	for (i = 0; i < n; i++) {
+		k = (unsigned int)rnd(2);
+		one_step(vol, &f[k], &m[k]);
+		if (i % 50 == 0) {
+			compare_all(vol, &f[k], &m[k]);
+			account_volume(vol, f, 2, &acc);
+			larges += acc.large;
+		}
+	}
+	CHECK(larges);
+	for (k = 0; k < 2; k++) {
+		compare_all(vol, &f[k], &m[k]);
+		CHECK(!sg_flush(vol, &f[k], 0, ~0ULL));
+		model_end(&m[k]);
+	}
+	account_volume(vol, f, 2, NULL);
+	file_end(vol, &f[0]);
+	CHECK(!sg_resize(vol, &f[1], 0, 5));
+	CHECK(!sg_iget(vol, &f[1], table) && !sg_iget(vol, &f[1], blocks));
+	file_end(vol, &f[1]);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok random\n");
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+static void test_limits(void)
+{
+	struct sg_vol *vol = vol_new(16 * MIB);
+	struct sg_iref f = file_new(vol);
+	struct sg_write w;
+	u64 seq;
+
+	CHECK(sg_write(vol, &f, SG_FILE_MAX, "x", 1, 1) == -EFBIG);
+	CHECK(sg_write(vol, &f, SG_FILE_MAX - 1, "xy", 2, 1) == 1);
+	CHECK(sg_iget(vol, &f, size) == SG_FILE_MAX);
+	CHECK(sg_resize(vol, &f, SG_FILE_MAX + 1, 1) == -EFBIG);
+	CHECK(sg_allocate(vol, &f, SG_FILE_PAGES, 1) == -EFBIG);
+	CHECK(sg_allocate(vol, &f, 1, ~0ULL) == -EFBIG);
+	CHECK(sg_write_begin(vol, &f, 0, 0, 0, &w) == -EINVAL);
+	CHECK(!sg_resize(vol, &f, 0, 1));
+	CHECK(sg_seek(vol, &f, 0, true) == -ENXIO);
+	CHECK(sg_read(vol, &f, 0, buf, 10) == 0);
+	/* a small file has no table */
+	CHECK(sg_write(vol, &f, 0, buf, 4096, 1) == 4096);
+	CHECK(sg_iget(vol, &f, blocks) == 1 && !sg_root(vol, &f));
+	/* nothing done: nothing left */
+	CHECK(!sg_write_begin(vol, &f, 8192, 4096, 0, &w) && w.fresh);
+	CHECK(!sg_write_end(vol, &f, &w, 0, 7));
+	CHECK(sg_iget(vol, &f, size) == 4096 && sg_iget(vol, &f, blocks) == 1);
+	/* some done: as far as that, and no stale byte behind it */
+	dirty_free_pages(vol);
+	CHECK(!sg_write_begin(vol, &f, 8192 + 5, 12000, 0, &w) && w.fresh && w.len == 12000);
+	memset(vol->base + w.off, 1, 100);
+	CHECK(!sg_write_end(vol, &f, &w, 100, 7));
+	CHECK(sg_iget(vol, &f, size) == 8192 + 105 && sg_iget(vol, &f, mtime) == 7);
+	CHECK(!sg_resize(vol, &f, 20000, 8));
+	CHECK(sg_read(vol, &f, 4096, got, 20000) == 20000 - 4096);
+	memset(buf, 0, 20000);
+	memset(buf + 4096 + 5, 1, 100);
+	CHECK(!memcmp(got, buf, 20000 - 4096));
+	/* without touching the size */
+	seq = sg_seq(vol, &f);
+	CHECK(!sg_write_begin(vol, &f, 5 * MIB, 4096, SG_WRITE_KEEP_SIZE, &w) && w.fresh);
+	memset(vol->base + w.off, 0, w.len);
+	CHECK(!sg_write_end(vol, &f, &w, w.len, 0));
+	CHECK(sg_iget(vol, &f, size) == 20000 && sg_iget(vol, &f, mtime) == 8);
+	CHECK(sg_seq(vol, &f) != seq);
+	/* in place and inside the size: no transaction, and with the same time no store but data */
+	seq = vol->stat.commits;
+	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
+	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
+	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
+	CHECK(sg_write(vol, &f, 20000, buf, 480, 9) == 480);	/* the rest of a mapped page */
+	CHECK(vol->stat.commits == seq);
+	CHECK(sg_iget(vol, &f, size) == 20480);
+	file_end(vol, &f);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok limits\n");
+}
+
+/* What mmap stored behind the end is not seen when the end moves. */
+static void test_tail(void)
+{
+	struct sg_vol *vol = vol_new(16 * MIB);
+	struct sg_iref f = file_new(vol);
+	struct sg_run run;
+	int way;
+
+	for (way = 0; way < 4; way++) {
+		CHECK(!sg_resize(vol, &f, 0, 1));
+		memset(buf, 0xaa, 4096);
+		CHECK(sg_write(vol, &f, 0, buf, 100, 1) == 100);
+		CHECK(!sg_walk(vol, &f, 0, 1, &run));
+		memset(vol->base + run.off + 100, 0x55, SG_PAGE - 100);
+		if (way == 0)
+			CHECK(!sg_resize(vol, &f, 5000, 1));
+		if (way == 1)
+			CHECK(sg_write(vol, &f, 200, buf, 1, 1) == 1);
+		if (way == 2)
+			CHECK(sg_write(vol, &f, 9000, buf, 1, 1) == 1);
+		if (way == 3)
+			CHECK(!sg_resize(vol, &f, 150, 1) && !sg_resize(vol, &f, 50, 1) &&
+			      !sg_resize(vol, &f, 3000, 1));
+		memset(buf, 0, 4096);
+		CHECK(sg_read(vol, &f, 100, got, 4096) > 0);
+		CHECK(!memcmp(got, buf, way == 1 ? 100 : way == 3 ? 2900 : 3996));
+	}
+	file_end(vol, &f);
+	vol_end(vol);
+	printf("ok tail\n");
+}
+
+/* --- a full volume --------------------------------------------------------------------------- */
+
+static u64 fill(struct sg_vol *vol, const struct sg_iref *f, u64 pos, u64 step)
+{
+	u64 done = 0;
+	s64 n;
+
+	memset(buf, 0x77, step);
+	while ((n = sg_write(vol, f, pos + done, buf, step, 3)) > 0)
+		done += (u64)n;
+	CHECK(n == -ENOSPC);
+	return done;
+}
+
+static void test_full(void)
+{
+	static const u64 steps[] = { 4096, 100, 3 * MIB, 70000 };
+	struct sg_vol *vol = vol_new(16 * MIB);
+	struct sg_iref f[2] = { file_new(vol), file_new(vol) };
+	struct sg_statfs st;
+	unsigned int turn, k;
+	u64 done, first = 0;
+
+	for (turn = 0; turn < 12; turn++) {
+		done = fill(vol, &f[0], 0, steps[turn % 4]);
+		CHECK(done == sg_iget(vol, &f[0], size));
+		first = SG_MAX(first, done);
+		CHECK(done + 200 * SG_PAGE > first);	/* nothing is lost from turn to turn */
+		account_volume(vol, f, 2, NULL);
+		CHECK(!sg_statfs(vol, &st));
+		CHECK(st.free_pages < 4);
+		CHECK(sg_allocate(vol, &f[1], 0, 100) == -ENOSPC);
+		/* what is there can be overwritten, cut, punched */
+		CHECK(sg_write(vol, &f[0], 5000, buf, 100000, 4) == 100000);
+		for (k = 0; k < 50; k++)
+			CHECK(!sg_punch(vol, &f[0], (u64)k * 200000 + 1, 5000 + k, 4));
+		CHECK(!sg_resize(vol, &f[0], done - done / 7, 4));
+		CHECK(!sg_resize(vol, &f[0], done - done / 3, 4));
+		account_volume(vol, f, 2, NULL);
+		/* what was cut can be used at once */
+		CHECK(sg_write(vol, &f[1], 0, buf, done / 8, 4) == (s64)(done / 8));
+		fill(vol, &f[1], done / 8, 40960);
+		CHECK(!sg_resize(vol, &f[turn & 1], 0, 5));
+		CHECK(!sg_resize(vol, &f[1], 0, 5));
+		CHECK(!sg_resize(vol, &f[0], 0, 5));
+		account_volume(vol, f, 2, NULL);
+	}
+	file_end(vol, &f[0]);
+	file_end(vol, &f[1]);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok full\n");
+}
+
+/* No page is left to split a large leaf with: it stays, its bytes read as zeroes all the same. */
+static void test_full_split(void)
+{
+	struct sg_vol *vol = vol_new(32 * MIB);
+	struct sg_iref f[2] = { file_new(vol), file_new(vol) };
+	struct account acc;
+	struct sg_statfs st;
+	u8 *zero = calloc(1, SG_CHUNK);
+
+	memset(buf, 0x99, 4 * MIB);
+	CHECK(sg_write(vol, &f[0], 0, buf, 4 * MIB, 1) == 4 * MIB);
+	account_volume(vol, f, 2, &acc);
+	CHECK(acc.large == 2);
+	fill(vol, &f[1], 0, 4096);
+	while (!sg_statfs(vol, &st) && st.free_pages) {	/* to the very last page */
+		struct sg_tx *tx = sg_tx_begin(vol);
+		u64 off, got, page = sg_iget(vol, &f[1], blocks);
+
+		CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got));
+		if (sg_table_add(tx, &f[1], page, off, 1))
+			sg_tx_abort(tx);
+		else
+			CHECK(!sg_tx_commit(tx));
+		if (page + 1 != sg_iget(vol, &f[1], blocks))
+			break;
+	}
+	CHECK(!sg_punch(vol, &f[0], 8192, 40960, 1));
+	CHECK(!sg_punch(vol, &f[0], SG_CHUNK - 40960, 81920, 1));
+	CHECK(!sg_resize(vol, &f[0], 3 * MIB + 5, 1));
+	CHECK(!sg_is_cutting(vol, &f[0]));
+	account_volume(vol, f, 2, &acc);
+	memset(buf, 0x99, 4 * MIB);
+	memset(buf + 8192, 0, 40960);
+	memset(buf + SG_CHUNK - 40960, 0, 81920);
+	CHECK(sg_read(vol, &f[0], 0, got, WINDOW) == 3 * MIB + 5);
+	CHECK(!memcmp(got, buf, 3 * MIB + 5));
+	/* the end moves up again over what could not be cut */
+	CHECK(!sg_resize(vol, &f[0], 4 * MIB, 1));
+	CHECK(sg_read(vol, &f[0], 3 * MIB + 5, got, WINDOW) == MIB - 5);
+	CHECK(!memcmp(got, zero, MIB - 5));
+	free(zero);
+	file_end(vol, &f[0]);
+	file_end(vol, &f[1]);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok full split\n");
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	rng.state = test_seed();
+	test_limits();
+	test_tail();
+	test_full();
+	test_full_split();
+	test_random();
+	return test_done();
+}
