@@ -87,7 +87,7 @@ func (o *options) check() error {
 // size is a number of bytes written with a unit.
 type size int64
 
-var sizeFormat = regexp.MustCompile(`^([0-9]+)([KMGT]?)(i?B)?$`)
+var sizeFormat = regexp.MustCompile(`^([0-9]+)([KMGT]?)(I?B)?$`)
 
 func (s *size) Set(text string) error {
 	parts := sizeFormat.FindStringSubmatch(strings.ToUpper(text))

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"reflect"
+	"testing"
+
+	"stargate/e2e/internal/versions"
+)
+
+func parse(args ...string) (*options, error) {
+	return parseOptions(rig{versions: versions.Set{"KERNEL_DEFAULT": "6.12"}}, "run", "SCRIPT", args)
+}
+
+func TestDefaults(t *testing.T) {
+	o, err := parse("script", "--not-a-flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.guests != 1 || o.size != 256<<20 || o.kernel != "6.12" || o.noMount ||
+		!reflect.DeepEqual(o.script, []string{"script", "--not-a-flag"}) {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	o, err := parse("--guests", "2", "--size", "1G", "--pkgs", "python3 attr", "--pkgs", "acl",
+		"--mount-opts", "map=walk", "--mount-opts", "ro,noatime", "--copy-in", "a b", "--copy-in", "c", "--no-module", "-c", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.guests != 2 || o.size != 1<<30 || o.mountOpts.String() != "map=walk,ro,noatime" || !o.noMount || o.text != "true" ||
+		!reflect.DeepEqual([]string(o.packages), []string{"python3", "attr", "acl"}) ||
+		!reflect.DeepEqual([]string(o.copyIn), []string{"a b", "c"}) {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "4G"},
+		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
+	} {
+		if _, err := parse(append(args, "script")...); err == nil {
+			t.Errorf("accepted: %v", args)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]size{"4096": 4096, "2k": 2 << 10, "256M": 256 << 20, "1GiB": 1 << 30, "16T": 16 << 40} {
+		var s size
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%s: %d, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "M", "-1", "1.5G", "99999999T", "1P"} {
+		var s size
+		if err := s.Set(text); err == nil {
+			t.Errorf("accepted: %q", text)
+		}
+	}
+	if s := size(3 << 20); s.String() != "3M" {
+		t.Errorf("got %s", s)
+	}
+}

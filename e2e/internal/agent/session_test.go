@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stargate/e2e/internal/wire"
+)
+
+// newLink joins a rig's end with an agent that runs commands right here.
+func newLink(t *testing.T) *wire.Link {
+	t.Helper()
+	// Commands start in /root in a guest.
+	if _, err := os.Stat("/root"); err != nil {
+		t.Skip("no /root here")
+	}
+	ours, theirs := net.Pipe()
+	go func() { _ = Serve(theirs) }() // it ends when the test closes the channel
+	link := wire.NewLink(ours)
+	t.Cleanup(func() { ours.Close() })
+	select {
+	case <-link.Ready():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the agent does not answer")
+	}
+	return link
+}
+
+func runCommand(t *testing.T, link *wire.Link, script, stdin string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status, err := link.Run([]string{"bash", "-c", script}, strings.NewReader(stdin), &out, &errs)
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	return status, out.String(), errs.String()
+}
+
+func TestStreamsAndStatus(t *testing.T) {
+	link := newLink(t)
+	status, out, errs := runCommand(t, link, "cat; echo oops >&2; exit 3", "input")
+	if status != 3 || out != "input" || errs != "oops\n" {
+		t.Errorf("got %d, %q, %q", status, out, errs)
+	}
+	if status, _, _ := runCommand(t, link, "kill -9 $$", ""); status != 137 {
+		t.Errorf("a killed command's status is %d", status)
+	}
+}
+
+func TestUnknownProgram(t *testing.T) {
+	link := newLink(t)
+	var out, errs bytes.Buffer
+	status, err := link.Run([]string{"/no/such/program"}, nil, &out, &errs)
+	if err != nil || status != 127 || !strings.Contains(errs.String(), "/no/such/program") {
+		t.Errorf("got %d, %v, %q", status, err, errs.String())
+	}
+}
+
+func TestMuchDataBothWaysAtOnce(t *testing.T) {
+	link := newLink(t)
+	data := make([]byte, 4<<20)
+	if _, err := rand.Read(data); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			var out, errs bytes.Buffer
+			status, err := link.Run([]string{"cat"}, bytes.NewReader(data), &out, &errs)
+			if err != nil || status != 0 || !bytes.Equal(out.Bytes(), data) {
+				t.Errorf("status %d, %v, %d bytes, %q", status, err, out.Len(), errs.String())
+			}
+		}()
+	}
+	all.Wait()
+}
+
+// stuck is a reader of output who has stopped reading.
+type stuck chan struct{}
+
+func (s stuck) Write(p []byte) (int, error) { <-s; return len(p), nil }
+
+func TestOneStuckReaderStopsNobodyElse(t *testing.T) {
+	link := newLink(t)
+	block := make(stuck)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Its status does not matter: it is head that ends first.
+		_, _ = link.Run([]string{"bash", "-c", "yes | head -c 5000000"}, nil, block, block)
+	}()
+	for i := 0; i < 20; i++ {
+		want := fmt.Sprintf("%d\n", i)
+		if _, out, _ := runCommand(t, link, "echo "+strings.TrimSpace(want), ""); out != want {
+			t.Fatalf("got %q", out)
+		}
+	}
+	close(block)
+	<-ended
+}
+
+func TestInputThatNobodyReads(t *testing.T) {
+	link := newLink(t)
+	if status, _, _ := runCommand(t, link, "exit 4", strings.Repeat("x", 4<<20)); status != 4 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestChildLeftBehindHoldsNobody(t *testing.T) {
+	link := newLink(t)
+	start := time.Now()
+	status, out, _ := runCommand(t, link, "sleep 30 & echo started", "")
+	if status != 0 || out != "started\n" || time.Since(start) > 10*time.Second {
+		t.Errorf("status %d, %q after %s", status, out, time.Since(start))
+	}
+}
+
+func TestClientGoesAway(t *testing.T) {
+	link := newLink(t)
+	client, server := net.Pipe()
+	ended := make(chan error)
+	go func() {
+		ended <- link.Forward(wire.Request{Args: []string{"bash", "-c", "yes; sleep 1000"}}, server)
+	}()
+	if _, err := wire.Read(client); err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the command lives on without its client")
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	link := newLink(t)
+	client, server := net.Pipe()
+	go func() {
+		_ = link.Forward(wire.Request{Args: []string{"bash", "-c", "tty; stty size"}, Terminal: true, Rows: 33, Columns: 77}, server)
+	}()
+	var out bytes.Buffer
+	status, err := wire.Converse(wire.NewWriter(client), 0, wire.Frames(client), nil, &out, &out)
+	if err != nil || status != 0 || !strings.Contains(out.String(), "/dev/pts/") || !strings.Contains(out.String(), "33 77") {
+		t.Errorf("status %d, %v, %q", status, err, out.String())
+	}
+}
+
+func TestChannelEnds(t *testing.T) {
+	ours, theirs := net.Pipe()
+	link := wire.NewLink(ours)
+	go func() {
+		_ = wire.NewWriter(theirs).Send(wire.Frame{Kind: wire.Ready})
+		_, _ = wire.Read(theirs)
+		theirs.Close()
+	}()
+	var out bytes.Buffer
+	if _, err := link.Run([]string{"true"}, nil, &out, &out); err != wire.ErrGone {
+		t.Errorf("got %v", err)
+	}
+}
