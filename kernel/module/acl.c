@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* POSIX access control lists, kept in the kernel's own format for extended attributes. */
+#include "stargatefs.h"
+
+static unsigned int space_of(int type)
+{
+	return type == ACL_TYPE_ACCESS ? SG_XATTR_ACL_ACCESS : SG_XATTR_ACL_DEFAULT;
+}
+
+/* Reads an attribute of unknown size, which may change between asking and getting. */
+static int read_whole(struct inode *inode, unsigned int space, void **out)
+{
+	void *buf = NULL;
+	int size = 0, got;
+
+	for (;;) {
+		got = sg_xattr_get(sgfs_vol(inode), sgfs_ref(inode), space, "", 0, buf, size);
+		if (got >= 0 && buf)
+			break;
+		kvfree(buf);
+		buf = NULL;
+		if (got == -ERANGE)
+			got = 0;	/* it has grown: ask anew */
+		else if (got <= 0)
+			return got ?: -ENODATA;
+		size = got;
+		if (size)
+			buf = kvmalloc(size, GFP_NOFS);
+		if (size && !buf)
+			return -ENOMEM;
+	}
+	*out = buf;
+	return got;
+}
+
+struct posix_acl *sgfs_get_acl(struct inode *inode, int type, bool rcu)
+{
+	struct posix_acl *acl;
+	void *value;
+	int err;
+
+	if (rcu)
+		return ERR_PTR(-ECHILD);
+	err = sgfs_refresh(inode);
+	if (err)
+		return ERR_PTR(err);
+	if (!SGFS_I(inode)->has_xattr)
+		return NULL;
+	err = read_whole(inode, space_of(type), &value);
+	if (err == -ENODATA)
+		return NULL;
+	if (err < 0)
+		return ERR_PTR(err);
+	acl = posix_acl_from_xattr(&init_user_ns, value, err);
+	kvfree(value);
+	return acl;
+}
+
+int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct posix_acl *acl,
+			int type)
+{
+	struct sg_vol *vol = sgfs_vol(inode);
+	umode_t mode = inode->i_mode;
+	void *value = NULL;
+	size_t size = 0;
+	int err;
+
+	if (type == ACL_TYPE_DEFAULT && !S_ISDIR(mode))
+		return acl ? -EACCES : 0;
+	if (type == ACL_TYPE_ACCESS && acl) {
+		/* An ACL that says no more than a mode becomes one: acl is NULL then. */
+		err = posix_acl_update_mode(idmap, inode, &mode, &acl);
+		if (err)
+			return err;
+	}
+	if (acl) {
+		value = sgfs_acl_to_xattr(acl, &size, GFP_KERNEL);
+		if (!value)
+			return -ENOMEM;
+	}
+	if (type == ACL_TYPE_ACCESS)
+		err = sg_xattr_set_mode(vol, sgfs_ref(inode), SG_XATTR_ACL_ACCESS, value, size,
+					mode, sgfs_now(inode));
+	else
+		err = sg_xattr_set(vol, sgfs_ref(inode), SG_XATTR_ACL_DEFAULT, "", 0, value, size,
+				   0, sgfs_now(inode));
+	kfree(value);
+	if (err == -ENODATA && !acl)
+		err = 0;	/* there was none to remove */
+	if (!err)
+		set_cached_acl(inode, type, acl);
+	sgfs_refresh(inode);
+	return err;
+}

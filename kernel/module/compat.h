@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Every difference between the kernels that we build for stands here, and nowhere else. The code
+ * is written for the newest one; what follows makes older ones look like it.
+ */
+#ifndef SG_COMPAT_H
+#define SG_COMPAT_H
+
+#include <linux/dax.h>
+#include <linux/dcache.h>
+#include <linux/fileattr.h>
+#include <linux/fs.h>
+#include <linux/huge_mm.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/splice.h>
+#include <linux/version.h>
+#include <linux/xattr.h>
+
+#define SGFS_KERNEL_AT_LEAST(major, minor) (LINUX_VERSION_CODE >= KERNEL_VERSION(major, minor, 0))
+
+#if SGFS_KERNEL_AT_LEAST(6, 4)
+#include <linux/filelock.h>
+#endif
+#if !SGFS_KERNEL_AT_LEAST(7, 0)
+#include <linux/pfn_t.h>
+#endif
+
+/* --- id mapping of mounts: was done with user namespaces up to 6.2 ---------------------------- */
+
+#if !SGFS_KERNEL_AT_LEAST(6, 3)
+#define mnt_idmap		user_namespace
+#define nop_mnt_idmap		init_user_ns
+#define file_mnt_idmap(file)	file_mnt_user_ns(file)
+#endif
+
+/* --- times ------------------------------------------------------------------------------------ */
+
+#if !SGFS_KERNEL_AT_LEAST(6, 7)
+static inline struct timespec64 inode_get_atime(const struct inode *inode)
+{
+	return inode->i_atime;
+}
+
+static inline struct timespec64 inode_get_mtime(const struct inode *inode)
+{
+	return inode->i_mtime;
+}
+
+static inline struct timespec64 inode_set_atime_to_ts(struct inode *inode, struct timespec64 ts)
+{
+	return inode->i_atime = ts;
+}
+
+static inline struct timespec64 inode_set_mtime_to_ts(struct inode *inode, struct timespec64 ts)
+{
+	return inode->i_mtime = ts;
+}
+#endif
+
+/*
+ * ->update_time(): 6.1 hands over the time, 6.12 leaves taking it to us, 7.2 names a type. Made
+ * one by sgfs_update_time(): sgfs_update_time_common(inode, atime, mtime and ctime, now).
+ */
+int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct timespec64 now);
+
+#if SGFS_KERNEL_AT_LEAST(7, 0)
+static inline int sgfs_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
+{
+	return sgfs_update_time_common(inode, type == FS_UPD_ATIME, type == FS_UPD_CMTIME,
+				     current_time(inode));
+}
+#elif SGFS_KERNEL_AT_LEAST(6, 6)
+static inline int sgfs_update_time(struct inode *inode, int flags)
+{
+	return sgfs_update_time_common(inode, flags & S_ATIME, flags & (S_MTIME | S_CTIME),
+				     current_time(inode));
+}
+#else
+static inline int sgfs_update_time(struct inode *inode, struct timespec64 *now, int flags)
+{
+	return sgfs_update_time_common(inode, flags & S_ATIME, flags & (S_MTIME | S_CTIME), *now);
+}
+#endif
+
+/* --- state of an inode: a plain word before 7.0 ------------------------------------------------ */
+
+#if !SGFS_KERNEL_AT_LEAST(7, 0)
+#define inode_state_read_once(inode)	READ_ONCE((inode)->i_state)
+#endif
+
+/* --- attributes ------------------------------------------------------------------------------- */
+
+#if !SGFS_KERNEL_AT_LEAST(6, 17)
+#define file_kattr		fileattr
+#endif
+
+static inline void sgfs_generic_fillattr(struct mnt_idmap *idmap, u32 mask, struct inode *inode,
+				       struct kstat *stat)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+	generic_fillattr(idmap, mask, inode, stat);
+#else
+	generic_fillattr(idmap, inode, stat);
+#endif
+}
+
+/* The change counter in statx, for NFS: before 6.3 taken from i_version instead. */
+static inline void sgfs_stat_change(struct kstat *stat, u32 mask, u64 cookie)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 3)
+	if (mask & STATX_CHANGE_COOKIE) {
+		stat->change_cookie = cookie;
+		stat->result_mask |= STATX_CHANGE_COOKIE;
+	}
+#endif
+}
+
+/* --- directory operations --------------------------------------------------------------------- */
+
+/* ->mkdir() returns a dentry since 6.15: NULL, or an error. */
+int sgfs_mkdir_common(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		    umode_t mode);
+#if SGFS_KERNEL_AT_LEAST(6, 15)
+static inline struct dentry *sgfs_mkdir(struct mnt_idmap *idmap, struct inode *dir,
+				      struct dentry *dentry, umode_t mode)
+{
+	return ERR_PTR(sgfs_mkdir_common(idmap, dir, dentry, mode));
+}
+#else
+#define sgfs_mkdir		sgfs_mkdir_common
+#endif
+
+/* --- access control lists --------------------------------------------------------------------- */
+
+struct posix_acl *sgfs_get_acl(struct inode *inode, int type, bool rcu);
+int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct posix_acl *acl,
+		      int type);
+
+#if SGFS_KERNEL_AT_LEAST(6, 2)
+#define SGFS_GET_ACL_OP		.get_inode_acl = sgfs_get_acl
+#define SGFS_ACL_XATTR_HANDLERS	/* the VFS does it by itself */
+
+static inline int sgfs_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
+			     struct posix_acl *acl, int type)
+{
+	return sgfs_set_acl_common(idmap, d_inode(dentry), acl, type);
+}
+
+static inline int sgfs_acl_chmod(struct mnt_idmap *idmap, struct dentry *dentry)
+{
+	return posix_acl_chmod(idmap, dentry, d_inode(dentry)->i_mode);
+}
+#else
+#define SGFS_GET_ACL_OP		.get_acl = sgfs_get_acl
+#define SGFS_ACL_XATTR_HANDLERS	&posix_acl_access_xattr_handler, &posix_acl_default_xattr_handler,
+#define sgfs_set_acl		sgfs_set_acl_common
+
+static inline int sgfs_acl_chmod(struct mnt_idmap *idmap, struct dentry *dentry)
+{
+	return posix_acl_chmod(idmap, d_inode(dentry), d_inode(dentry)->i_mode);
+}
+#endif
+
+/* An ACL as the value of an extended attribute, allocated; ids of the initial namespace. */
+static inline void *sgfs_acl_to_xattr(const struct posix_acl *acl, size_t *size, gfp_t gfp)
+{
+#if SGFS_KERNEL_AT_LEAST(7, 0)
+	return posix_acl_to_xattr(&init_user_ns, acl, size, gfp);
+#else
+	void *value;
+
+	*size = posix_acl_xattr_size(acl->a_count);
+	value = kmalloc(*size, gfp);
+	if (value)
+		posix_acl_to_xattr(&init_user_ns, acl, value, *size);
+	return value;
+#endif
+}
+
+/* --- superblock ------------------------------------------------------------------------------- */
+
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+typedef const struct xattr_handler *const sgfs_xattr_table;
+#else
+typedef const struct xattr_handler *sgfs_xattr_table;
+#endif
+
+static inline void sgfs_super_set_uuid(struct super_block *sb, const u8 *uuid)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 9)
+	super_set_uuid(sb, uuid, 16);
+#else
+	import_uuid(&sb->s_uuid, uuid);
+#endif
+}
+
+/* Pages that can be accessed from @page on, at most @pages; or -errno. */
+static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pages, void **kaddr,
+				 phys_addr_t *phys)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 17)
+	unsigned long pfn = 0;
+	long n = dax_direct_access(dax, page, pages, DAX_ACCESS, kaddr, &pfn);
+
+	*phys = PFN_PHYS(pfn);
+#else
+	pfn_t pfn = { 0 };
+	long n = dax_direct_access(dax, page, pages, DAX_ACCESS, kaddr, &pfn);
+
+	*phys = PFN_PHYS(pfn_t_to_pfn(pfn));
+#endif
+	return n;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+#if SGFS_KERNEL_AT_LEAST(6, 5)
+#define SGFS_SPLICE_READ		copy_splice_read
+#else
+#define SGFS_SPLICE_READ		generic_file_splice_read
+#endif
+
+#if SGFS_KERNEL_AT_LEAST(6, 12)
+#define SGFS_MMAP_SYNC_OP		.fop_flags = FOP_MMAP_SYNC
+#else
+#define SGFS_MMAP_SYNC_OP		.mmap_supported_flags = MAP_SYNC
+#endif
+
+/* --- mmap ------------------------------------------------------------------------------------- */
+
+#if !SGFS_KERNEL_AT_LEAST(6, 3)
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+/* Pages are entered as special: no struct page is looked at, none needs to be there. */
+static inline vm_fault_t sgfs_insert_page(struct vm_fault *vmf, unsigned long pfn)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 17)
+	return vmf_insert_mixed(vmf->vma, vmf->address, pfn);
+#else
+	return vmf_insert_mixed(vmf->vma, vmf->address, pfn_to_pfn_t(pfn));
+#endif
+}
+
+/*
+ * A large page. Up to 6.11 there are no special entries at this level, and get_user_pages_fast()
+ * would follow a plain one to a struct page that is none. One marked as device memory is looked up
+ * among the page maps first, not found, and left alone: unless there are struct pages, when it
+ * would be found, and pinned behind our back. So then there are no large pages.
+ */
+static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pfn, bool write)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 17)
+	return vmf_insert_pfn_pmd(vmf, pfn, write);
+#elif SGFS_KERNEL_AT_LEAST(6, 12)
+	return vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write);
+#else
+	if (pfn_valid(pfn))
+		return VM_FAULT_FALLBACK;
+	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV | PFN_MAP), write);
+#endif
+}
+
+vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order);
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+#define sgfs_huge_fault		sgfs_huge_fault_common
+#else
+static inline vm_fault_t sgfs_huge_fault(struct vm_fault *vmf, enum page_entry_size size)
+{
+	return sgfs_huge_fault_common(vmf, size == PE_SIZE_PMD ? PMD_SHIFT - PAGE_SHIFT :
+				    size == PE_SIZE_PUD ? PUD_SHIFT - PAGE_SHIFT : 0);
+}
+#endif
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where a volume is: on a block device with memory behind it (/dev/pmemN, a logical volume on one),
+ * or a bare physical range. Either way one contiguous, write-back mapped piece of memory, and the
+ * place that the volume was made for (D1-D3): file tables hold physical addresses.
+ */
+#include <linux/blkdev.h>
+#include <linux/dax.h>
+#include <linux/fs_context.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+
+#include "stargatefs.h"
+
+static int refuse(struct fs_context *fc, const char *what, const char *why)
+{
+	errorfc(fc, "%s: %s", what, why);
+	return -EINVAL;
+}
+
+static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
+{
+	if (!IS_ALIGNED(mem->phys, SG_VOLUME_ALIGN)) {
+		errorfc(fc, "the volume begins at physical address 0x%llx, which is not a multiple of 2 MiB",
+			(u64)mem->phys);
+		return -EINVAL;
+	}
+	if (mem->size < SG_VOLUME_MIN) {
+		errorfc(fc, "%llu bytes are too few: a volume has at least 16 MiB", mem->size);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* All of the device must be one run of physical addresses, mapped by one run of ours. */
+static int map_device(struct fs_context *fc, struct super_block *sb, u64 start,
+		      struct sgfs_memory *mem)
+{
+	long want = mem->size >> PAGE_SHIFT, got;
+	int id = dax_read_lock();
+
+	got = sgfs_dax_access(mem->dax, start >> PAGE_SHIFT, want, &mem->base, &mem->phys);
+	dax_read_unlock(id);
+	if (got < 0) {
+		errorfc(fc, "%s: its memory cannot be accessed (error %ld)", sb->s_id, -got);
+		return got;
+	}
+	if (got < want) {
+		errorfc(fc, "%s: only %ld of its %ld pages are contiguous memory (a logical volume in pieces, or bad blocks); make it with lvcreate --contiguous y",
+			sb->s_id, got, want);
+		return -EINVAL;
+	}
+	return check_place(fc, mem);
+}
+
+int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
+{
+	u64 start;
+	int err;
+
+	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
+	mem->read_only = bdev_read_only(sb->s_bdev);
+	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &start, NULL, NULL);
+	if (!mem->dax)
+		return refuse(fc, sb->s_id, "is no DAX device: its bytes cannot be addressed as memory");
+	err = map_device(fc, sb, start, mem);
+	if (err)
+		sgfs_memory_release(mem);
+	return err;
+}
+
+/*
+ * Reserved on purpose: by memmap=SIZE$ADDRESS or firmware, or announced as persistent or specific
+ * purpose memory that no driver has taken. Not what merely happens to be no RAM.
+ */
+static bool is_reserved(u64 phys, u64 size)
+{
+	static const unsigned long kinds[] = {
+		IORES_DESC_RESERVED, IORES_DESC_PERSISTENT_MEMORY,
+		IORES_DESC_PERSISTENT_MEMORY_LEGACY, IORES_DESC_SOFT_RESERVED,
+	};
+	unsigned int i;
+
+	if (region_intersects(phys, size, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
+	    REGION_DISJOINT)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (region_intersects(phys, size, IORESOURCE_MEM, kinds[i]) == REGION_INTERSECTS)
+			return true;
+	return false;
+}
+
+int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_only,
+			 struct sgfs_memory *mem)
+{
+	int err;
+
+	mem->phys = phys;
+	mem->size = size & PAGE_MASK;
+	mem->read_only = read_only;
+	err = check_place(fc, mem);
+	if (err)
+		return err;
+	if (phys + size < phys || !is_reserved(phys, mem->size))
+		return refuse(fc, "phys=, size=",
+			      "not all of this is reserved memory (see /proc/iomem and memmap= of the kernel)");
+	mem->resource = request_mem_region(phys, mem->size, SGFS_NAME);
+	if (!mem->resource) {
+		errorfc(fc, "phys=, size=: a driver uses this memory already: mount its device instead (see /proc/iomem)");
+		return -EBUSY;
+	}
+	mem->base = memremap(phys, mem->size, MEMREMAP_WB);
+	if (!mem->base) {
+		sgfs_memory_release(mem);
+		return refuse(fc, "phys=, size=", "this memory cannot be mapped write-back");
+	}
+	return 0;
+}
+
+void sgfs_memory_release(struct sgfs_memory *mem)
+{
+	if (mem->dax) {
+		fs_put_dax(mem->dax, NULL);
+		mem->dax = NULL;
+		mem->base = NULL;
+	}
+	if (mem->base)
+		memunmap(mem->base);
+	mem->base = NULL;
+	if (mem->resource)
+		release_mem_region(mem->phys, mem->size);
+	mem->resource = NULL;
+}

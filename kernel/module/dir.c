@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
+#include "stargatefs.h"
+
+static bool emit(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
+{
+	struct dir_context *out = ctx;
+
+	out->pos = cookie;
+	return dir_emit(out, name, len, ino, type);
+}
+
+static int iterate(struct file *file, struct dir_context *ctx)
+{
+	struct inode *dir = file_inode(file);
+	u64 cookie;
+	int err;
+
+	if (!dir_emit_dots(file, ctx))
+		return 0;
+	cookie = ctx->pos;
+	err = sg_readdir(sgfs_vol(dir), sgfs_ref(dir), &cookie, emit, ctx);
+	ctx->pos = cookie;
+	return err;
+}
+
+static loff_t llseek(struct file *file, loff_t offset, int whence)
+{
+	return generic_file_llseek_size(file, offset, whence, LLONG_MAX, LLONG_MAX);
+}
+
+/* Changes of a directory are durable when their system call returns. */
+static int fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	return 0;
+}
+
+const struct file_operations sgfs_dir_operations = {
+	.iterate_shared	= iterate,
+	.read		= generic_read_dir,
+	.llseek		= llseek,
+	.fsync		= fsync,
+};

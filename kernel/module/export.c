@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * File handles, for NFS and open_by_handle_at(): inode number and generation, and those of the
+ * parent where the caller wants to reconnect a file.
+ */
+#include <linux/exportfs.h>
+
+#include "stargatefs.h"
+
+/* The types 0x81 and 0x82 are for 64-bit inode numbers; not all kernels have their names. */
+#define TYPE_INODE	0x81
+#define TYPE_PARENT	0x82
+
+struct handle {
+	__le64 ino;
+	__le32 generation;
+} __packed;
+#define WORDS	(sizeof(struct handle) / sizeof(u32))
+
+static void put(struct handle *h, struct inode *inode)
+{
+	h->ino = cpu_to_le64(sgfs_ref(inode)->ino);
+	h->generation = cpu_to_le32(inode->i_generation);
+}
+
+static int encode(struct inode *inode, u32 *words, int *len, struct inode *parent)
+{
+	struct handle *h = (struct handle *)words;
+	int need = parent ? 2 * WORDS : WORDS;
+	bool fits = *len >= need;
+
+	*len = need;
+	if (!fits)
+		return FILEID_INVALID;
+	put(h, inode);
+	if (parent)
+		put(h + 1, parent);
+	return parent ? TYPE_PARENT : TYPE_INODE;
+}
+
+static struct inode *find(struct super_block *sb, u64 ino)
+{
+	struct sg_iref ref;
+	int err = sg_iref(&SGFS(sb)->vol, ino, &ref);
+
+	return err ? ERR_PTR(err) : sgfs_iget(sb, &ref);
+}
+
+static struct dentry *decode(struct super_block *sb, const struct handle *h)
+{
+	struct inode *inode = find(sb, le64_to_cpu(h->ino));
+
+	if (!IS_ERR(inode) && (inode->i_generation != le32_to_cpu(h->generation) ||
+			       !inode->i_nlink)) {
+		iput(inode);
+		inode = ERR_PTR(-ESTALE);
+	}
+	return d_obtain_alias(inode);
+}
+
+static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int len, int type)
+{
+	if ((type != TYPE_INODE && type != TYPE_PARENT) || len < WORDS)
+		return NULL;
+	return decode(sb, (const struct handle *)fid->raw);
+}
+
+static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid, int len, int type)
+{
+	if (type != TYPE_PARENT || len < 2 * WORDS)
+		return NULL;
+	return decode(sb, (const struct handle *)fid->raw + 1);
+}
+
+static struct dentry *get_parent(struct dentry *child)
+{
+	struct inode *inode = d_inode(child);
+	struct sg_attr attr;
+	int err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
+
+	return err ? ERR_PTR(err) : d_obtain_alias(find(inode->i_sb, attr.special));
+}
+
+const struct export_operations sgfs_export_operations = {
+	.encode_fh	= encode,
+	.fh_to_dentry	= fh_to_dentry,
+	.fh_to_parent	= fh_to_parent,
+	.get_parent	= get_parent,
+};

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The seam under the engine, the kernel's side: what is too long for the header. */
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/printk.h>
+#include <linux/random.h>
+#include <linux/timekeeping.h>
+#include <asm/cpufeature.h>
+#include <asm/special_insns.h>
+
+#include "sg_os.h"
+
+#define LINE	64UL
+
+/* clwb() is the best of clwb, clflushopt and clflush that the processor has, patched in. */
+void sg_wb(const void *p, size_t len)
+{
+	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
+
+	for (; a < end; a += LINE)
+		clwb((void *)a);
+}
+
+u64 sg_now(void)
+{
+	return ktime_get_real_ns();
+}
+
+u64 sg_ticks(void)
+{
+	return ktime_get_ns();
+}
+
+void sg_random(void *buf, size_t len)
+{
+	get_random_bytes(buf, len);
+}
+
+void sg_sleep_us(unsigned int us)
+{
+	usleep_range(us, us + us / 2 + 1);
+}
+
+/* Below SSE 4.2 there is no instruction; such machines have no memory that this is for. */
+static u32 crc32c_slow(u32 crc, const u8 *p, size_t len)
+{
+	unsigned int bit;
+
+	for (; len; len--) {
+		crc ^= *p++;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+	}
+	return crc;
+}
+
+/* The library's crc32c() is a module of its own on 6.1: one instruction needs no library. */
+u32 sg_crc32c(u32 crc, const void *buf, size_t len)
+{
+	const u8 *p = buf;
+	u64 c = crc;
+
+	if (!static_cpu_has(X86_FEATURE_XMM4_2))
+		return crc32c_slow(crc, p, len);
+	for (; len >= 8; len -= 8, p += 8)
+		asm("crc32q %1, %0" : "+r" (c) : "m" (*(const u64 *)p));
+	for (crc = (u32)c; len; len--, p++)
+		asm("crc32b %1, %0" : "+r" (crc) : "m" (*p));
+	return crc;
+}
+
+/* Locks of the volume may be held: memory must not be sought by evicting our own inodes. */
+void *sg_alloc(size_t len)
+{
+	return kvzalloc(len, GFP_NOFS);
+}
+
+void sg_free(void *p)
+{
+	kvfree(p);
+}
+
+void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
+{
+	static const char *const prefix[] = { KERN_ERR, KERN_WARNING, KERN_INFO };
+	const struct super_block *sb = owner;
+	struct va_format vaf;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &ap;
+	if (sb)
+		printk("%sstargatefs (%s): %pV\n", prefix[level], sb->s_id, &vaf);
+	else
+		printk("%sstargatefs: %pV\n", prefix[level], &vaf);
+	va_end(ap);
+}
+
+int sg_snprintf(char *buf, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(buf, len, fmt, ap);
+	va_end(ap);
+	return n;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The seam under the engine, the kernel's side: same names and semantics as
+ * kernel/tools/lib/sg_os.h. Everything is called from process context.
+ */
+#ifndef SG_OS_H
+#define SG_OS_H
+
+#include <linux/bug.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+#include "format.h"
+
+#undef swap	/* a macro of the kernel's; the engine may use the word */
+
+/* --- volume memory ------------------------------------------------------------------------ */
+
+/*
+ * Systems are several CPUs of one coherent machine to each other, whatever the number of CPUs this
+ * kernel sees: so the locked operations are the plain lock-prefixed ones, never patched out for
+ * a guest with a single CPU, as the kernel does with its own atomics.
+ */
+static inline u64 sg_load64(const u64 *p)
+{
+	return READ_ONCE(*p);
+}
+
+static inline u64 sg_load64_acquire(const u64 *p)
+{
+	return smp_load_acquire(p);
+}
+
+static inline void sg_store64(u64 *p, u64 v)
+{
+	WRITE_ONCE(*p, v);
+}
+
+static inline void sg_store64_release(u64 *p, u64 v)
+{
+	smp_store_release(p, v);
+}
+
+/* Returns what was there; stored if that equals @old. Full barrier. */
+static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
+{
+	asm volatile("lock; cmpxchgq %2, %1"
+		     : "+a" (old), "+m" (*p) : "r" (new) : "memory", "cc");
+	return old;
+}
+
+/* The next three return the value before the operation. Full barrier. */
+static inline u64 sg_add64(u64 *p, u64 v)
+{
+	asm volatile("lock; xaddq %0, %1" : "+r" (v), "+m" (*p) : : "memory", "cc");
+	return v;
+}
+
+static inline u64 sg_or64(u64 *p, u64 v)
+{
+	u64 seen = READ_ONCE(*p), old;
+
+	while ((old = sg_cas64(p, seen, seen | v)) != seen)
+		seen = old;
+	return old;
+}
+
+static inline u64 sg_and64(u64 *p, u64 v)
+{
+	u64 seen = READ_ONCE(*p), old;
+
+	while ((old = sg_cas64(p, seen, seen & v)) != seen)
+		seen = old;
+	return old;
+}
+
+static inline void sg_acquire_fence(void)
+{
+	barrier();	/* x86 reorders loads with neither loads nor later stores */
+}
+
+static inline void sg_release_fence(void)
+{
+	barrier();	/* ... nor stores with earlier loads and stores */
+}
+
+/* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
+static inline void sg_os_write(void *dst, const void *src, size_t len)
+{
+	memcpy(dst, src, len);
+}
+
+static inline void sg_os_zero(void *dst, size_t len)
+{
+	memset(dst, 0, len);
+}
+
+/* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
+void sg_wb(const void *p, size_t len);
+
+static inline void sg_fence(void)
+{
+	wmb();		/* sfence */
+}
+
+/* --- everything else ------------------------------------------------------------------------ */
+
+u64 sg_now(void);		/* ns since the epoch, signed range */
+u64 sg_ticks(void);		/* monotonic ns */
+void sg_random(void *buf, size_t len);
+void sg_sleep_us(unsigned int us);
+u32 sg_crc32c(u32 crc, const void *buf, size_t len);
+
+static inline unsigned int sg_cpu(void)	/* a hint, for spreading */
+{
+	return raw_smp_processor_id();
+}
+
+static inline void sg_relax(void)	/* one turn of a spin loop */
+{
+	cpu_relax();
+}
+
+static inline void sg_yield(void)
+{
+	cond_resched();
+}
+
+void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */
+void sg_free(void *p);
+
+static inline unsigned int sg_popcount64(u64 v)
+{
+	return hweight64(v);
+}
+
+static inline unsigned int sg_ctz64(u64 v)	/* v != 0 */
+{
+	return __ffs64(v);
+}
+
+/* Guards a few instructions on the system's own memory. */
+struct sg_spin {
+	spinlock_t s;
+};
+#define sg_spin_init(x)	spin_lock_init(&(x)->s)	/* a macro: each place is a class to lockdep */
+
+static inline void sg_spin_lock(struct sg_spin *x)
+{
+	spin_lock(&x->s);
+}
+
+static inline void sg_spin_unlock(struct sg_spin *x)
+{
+	spin_unlock(&x->s);
+}
+
+enum sg_level { SG_ERR, SG_WARN, SG_INFO };
+/* @owner is sg_vol.owner, our struct super_block, so that a line names its volume; or NULL. */
+__printf(3, 4) void sg_log(void *owner, enum sg_level level, const char *fmt, ...);
+__printf(3, 4) int sg_snprintf(char *buf, size_t len, const char *fmt, ...);
+
+#ifdef SG_DEBUG
+#define SG_ASSERT(x)	WARN_ON_ONCE(!(x))
+#else
+#define SG_ASSERT(x)	((void)sizeof(!(x)))
+#endif
+
+#endif

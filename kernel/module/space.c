@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where a file's pages are: fallocate() and FIEMAP. */
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/pagemap.h>
+
+#include "stargatefs.h"
+#include "trace.h"
+
+/* A file's pages change under all three: the caller holds i_rwsem and invalidate_lock. */
+
+static int allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
+{
+	u64 first = pos >> PAGE_SHIFT, end = DIV_ROUND_UP_ULL((u64)pos + len, PAGE_SIZE);
+	struct sg_vol *vol = sgfs_vol(inode);
+	s64 now = sgfs_now(inode);
+	int err = 0;
+
+	if (!(mode & FALLOC_FL_KEEP_SIZE))
+		err = inode_newsize_ok(inode, pos + len);
+	if (err)
+		return err;
+	err = sg_allocate(vol, sgfs_ref(inode), first, end - first);
+	sgfs_unmap(inode, pos, len, false);	/* pages of zeroes that stood for holes */
+	if (err)
+		return err;
+	if (!(mode & FALLOC_FL_KEEP_SIZE) && pos + len > i_size_read(inode))
+		return sg_resize(vol, sgfs_ref(inode), pos + len, now);
+	return sg_touch(vol, sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
+}
+
+static int punch(struct inode *inode, loff_t pos, loff_t len)
+{
+	sgfs_unmap(inode, pos, len, false);
+	return sg_punch(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
+}
+
+static int zero(struct inode *inode, int mode, loff_t pos, loff_t len)
+{
+	return punch(inode, pos, len) ?: allocate(inode, mode, pos, len);
+}
+
+static bool whole_pages(loff_t pos, loff_t len)
+{
+	return IS_ALIGNED(pos | len, PAGE_SIZE);
+}
+
+static int collapse(struct inode *inode, loff_t pos, loff_t len)
+{
+	if (!whole_pages(pos, len) || pos + len >= i_size_read(inode))
+		return -EINVAL;
+	sgfs_unmap(inode, pos, LLONG_MAX, true);
+	return sg_collapse(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
+}
+
+static int insert(struct inode *inode, loff_t pos, loff_t len)
+{
+	loff_t size = i_size_read(inode);
+	int err;
+
+	if (!whole_pages(pos, len) || pos >= size)
+		return -EINVAL;
+	if (len > inode->i_sb->s_maxbytes - size)
+		return -EFBIG;
+	err = inode_newsize_ok(inode, size + len);
+	if (err)
+		return err;
+	sgfs_unmap(inode, pos, LLONG_MAX, true);
+	return sg_insert(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
+}
+
+static int change(struct inode *inode, int mode, loff_t pos, loff_t len)
+{
+	switch (mode & ~FALLOC_FL_KEEP_SIZE) {
+	case 0:
+		return allocate(inode, mode, pos, len);
+	case FALLOC_FL_PUNCH_HOLE:
+		return punch(inode, pos, len);
+	case FALLOC_FL_ZERO_RANGE:
+		return zero(inode, mode, pos, len);
+	case FALLOC_FL_COLLAPSE_RANGE:
+		return collapse(inode, pos, len);
+	case FALLOC_FL_INSERT_RANGE:
+		return insert(inode, pos, len);
+	}
+	return -EOPNOTSUPP;
+}
+
+long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
+{
+	struct inode *inode = file_inode(file);
+	int err;
+
+	inode_lock(inode);
+	err = sgfs_refresh(inode) ?: file_remove_privs(file);
+	if (!err) {
+		filemap_invalidate_lock(inode->i_mapping);
+		err = change(inode, mode, pos, len);
+		sgfs_refresh_slow(inode);
+		filemap_invalidate_unlock(inode->i_mapping);
+		sgfs_map_cut(inode, pos, U64_MAX);
+	}
+	inode_unlock(inode);
+	trace_sgfs_fallocate(inode, mode, pos, len, err);
+	return err;
+}
+
+/* --- FIEMAP ----------------------------------------------------------------------------------- */
+
+/* An extent that is told when the next one begins elsewhere. */
+struct extent {
+	u64 page, off, pages;
+};
+
+static int tell(struct fiemap_extent_info *fi, const struct extent *x, u32 flags)
+{
+	if (!x->pages)
+		return 0;
+	return fiemap_fill_next_extent(fi, x->page << PAGE_SHIFT, x->off, x->pages << PAGE_SHIFT,
+				       flags);
+}
+
+/*
+ * The last extent of the file is marked, so what lies behind the range matters: we go on until
+ * the next extent begins. Pages behind the end of the file (FALLOC_FL_KEEP_SIZE) are shown too.
+ */
+static int map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 page, u64 end)
+{
+	const u64 limit = inode->i_sb->s_maxbytes >> PAGE_SHIFT;
+	struct extent x = {};
+	struct sg_run run;
+	int err;
+
+	for (; page < limit && (page < end || x.pages); page += run.pages) {
+		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, limit - page, &run);
+		if (err)
+			return err;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		if (!run.off)
+			continue;
+		if (x.pages && page == x.page + x.pages &&
+		    run.off == x.off + (x.pages << PAGE_SHIFT)) {
+			x.pages += run.pages;
+			continue;
+		}
+		err = tell(fi, &x, 0);
+		if (err || page >= end)
+			return min(err, 0);
+		x = (struct extent){ .page = page, .off = run.off, .pages = run.pages };
+	}
+	return min(tell(fi, &x, FIEMAP_EXTENT_LAST), 0);
+}
+
+int sgfs_fiemap(struct inode *inode, struct fiemap_extent_info *fi, u64 start, u64 len)
+{
+	int err = fiemap_prep(inode, fi, start, &len, 0);
+
+	if (err)
+		return err;
+	inode_lock_shared(inode);
+	err = map_extents(inode, fi, start >> PAGE_SHIFT,
+			  DIV_ROUND_UP_ULL(start + len, PAGE_SIZE));
+	inode_unlock_shared(inode);
+	return err;
+}

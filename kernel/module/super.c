@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Mounting, remounting, unmounting; the heartbeat; what is done about damage. */
+#include <linux/blkdev.h>
+#include <linux/cc_platform.h>
+#include <linux/dmi.h>
+#include <linux/fs_context.h>
+#include <linux/module.h>
+#include <linux/statfs.h>
+#include <linux/utsname.h>
+#include <linux/uuid.h>
+#include <asm/cpufeature.h>
+
+#include "stargatefs.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+#define BEAT_MS		500
+#define PATIENCE_MS	5000	/* a system that is silent for so long is dead */
+
+struct workqueue_struct *sgfs_wq;
+
+/* This boot of ours. The kernel's own boot id is not to be had by modules. */
+static u8 boot_id[16];
+
+/* --- heartbeat -------------------------------------------------------------------------------- */
+
+static void beat(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, beat);
+
+	sg_beat(&fs->vol);
+	queue_delayed_work(sgfs_wq, &fs->beat, msecs_to_jiffies(BEAT_MS));
+}
+
+static void identify(struct sg_identity *id)
+{
+	const char *machine = dmi_get_system_info(DMI_PRODUCT_UUID);
+	uuid_t uuid;
+
+	memset(id, 0, sizeof(*id));
+	if (machine && !uuid_parse(machine, &uuid))
+		export_uuid(id->machine, &uuid);
+	memcpy(id->boot, boot_id, sizeof(id->boot));
+	strscpy(id->name, init_uts_ns.name.nodename, sizeof(id->name));
+	id->beat_ns = BEAT_MS * NSEC_PER_MSEC;
+}
+
+/* --- damage ----------------------------------------------------------------------------------- */
+
+/* The engine has logged what and where. Engine locks may be held: nothing here sleeps. */
+static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+
+	trace_sgfs_damage(fs->sb, ino, off);
+	switch (fs->opt.errors) {
+	case SGFS_ERRORS_CONTINUE:
+		return;
+	case SGFS_ERRORS_PANIC:
+		panic("%s (%s): damaged, and errors=panic\n", SGFS_NAME, fs->sb->s_id);
+	case SGFS_ERRORS_REMOUNT_RO:
+		break;
+	}
+	if (READ_ONCE(vol->read_only))
+		return;
+	WRITE_ONCE(vol->read_only, true);
+	fs->sb->s_flags |= SB_RDONLY;
+	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
+}
+
+/* --- super block operations ------------------------------------------------------------------- */
+
+static int sgfs_statfs(struct dentry *dentry, struct kstatfs *st)
+{
+	struct super_block *sb = dentry->d_sb;
+	struct sgfs *fs = SGFS(sb);
+	struct sg_statfs s;
+	u64 *id = (u64 *)fs->vol.sb.uuid;
+	int err = sg_statfs(&fs->vol, &s);
+
+	if (err)
+		return err;
+	st->f_type = SG_FS_MAGIC;
+	st->f_bsize = PAGE_SIZE;
+	st->f_blocks = s.pages;
+	st->f_bfree = s.free_pages;
+	st->f_bavail = s.free_pages;
+	/* Inodes are made of free pages as needed. */
+	st->f_ffree = s.inodes - s.used_inodes + s.free_pages * SG_INODES_PER_PAGE;
+	st->f_files = s.used_inodes + st->f_ffree;
+	st->f_namelen = SG_NAME_MAX;
+	st->f_fsid = u64_to_fsid(id[0] ^ id[1]);
+	return 0;
+}
+
+/* All changes but those through mappings are durable when their system call returns. */
+static int sgfs_sync_fs(struct super_block *sb, int wait)
+{
+	return wait ? sgfs_written_flush_all(SGFS(sb), false) : 0;
+}
+
+/* Writers by system call are kept out by the VFS; those through mappings have to come back. */
+static int sgfs_freeze_fs(struct super_block *sb)
+{
+	return sgfs_written_flush_all(SGFS(sb), true);
+}
+
+static int sgfs_unfreeze_fs(struct super_block *sb)
+{
+	return 0;
+}
+
+static void unmount(struct sgfs *fs)
+{
+	cancel_delayed_work_sync(&fs->beat);
+	if (fs->joined && fs->vol.shut_down)
+		sg_abandon(&fs->vol);
+	else if (fs->joined)
+		sg_leave(&fs->vol);
+	fs->joined = false;
+	sg_windows_destroy(fs->windows);
+	fs->windows = NULL;
+	sgfs_memory_release(&fs->mem);
+}
+
+static void sgfs_put_super(struct super_block *sb)
+{
+	sgfs_sysfs_remove(SGFS(sb));
+	unmount(SGFS(sb));
+}
+
+static const struct super_operations super_operations = {
+	.alloc_inode	= sgfs_alloc_inode,
+	.free_inode	= sgfs_free_inode,
+	.evict_inode	= sgfs_evict_inode,
+	.put_super	= sgfs_put_super,
+	.sync_fs	= sgfs_sync_fs,
+	.freeze_fs	= sgfs_freeze_fs,
+	.unfreeze_fs	= sgfs_unfreeze_fs,
+	.statfs		= sgfs_statfs,
+	.show_options	= sgfs_show_options,
+};
+
+/* --- mounting --------------------------------------------------------------------------------- */
+
+static int check_platform(struct fs_context *fc)
+{
+	if (cpu_feature_enabled(X86_FEATURE_XENPV))
+		return invalfc(fc, "a Xen PV guest does not know the physical addresses that a volume is made of");
+	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return invalfc(fc, "the memory of this guest is encrypted (SEV or TDX): it cannot be shared");
+	return 0;
+}
+
+static int open_volume(struct fs_context *fc, struct sgfs *fs)
+{
+	struct sg_vol *vol = &fs->vol;
+	int err = sg_open(vol, fs->mem.base, fs->mem.size, fs->mem.read_only, fs->sb);
+
+	if (err) {
+		errorfc(fc, "%s", vol->why);
+		return err;
+	}
+	if (vol->sb.phys != fs->mem.phys) {
+		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies at 0x%llx (place it there, or see stargatectl relocate)",
+			vol->sb.phys, (u64)fs->mem.phys);
+		return -EINVAL;
+	}
+	vol->on_damage = on_damage;
+	vol->quiesce = sgfs_map_quiesce;
+	return 0;
+}
+
+/*
+ * A read-only mount takes its place in the mount table too, as long as the device can be written:
+ * so it recovers what is to be recovered, and nobody else changes what it has cached.
+ */
+static int join(struct fs_context *fc, struct sgfs *fs)
+{
+	struct sg_identity id;
+	int err;
+
+	if (fs->mem.read_only) {
+		if (!sg_needs_recovery(&fs->vol))
+			return 0;
+		errorfc(fc, "the volume needs recovery, but the device is read-only");
+		return -EROFS;
+	}
+	identify(&id);
+	err = sg_join(&fs->vol, &id, PATIENCE_MS, false);
+	if (err) {
+		errorfc(fc, "%s", fs->vol.why);
+		return err;
+	}
+	fs->joined = true;
+	WRITE_ONCE(fs->vol.read_only, fs->sb->s_flags & SB_RDONLY);
+	queue_delayed_work(sgfs_wq, &fs->beat, msecs_to_jiffies(BEAT_MS));
+	return 0;
+}
+
+static void describe(struct super_block *sb, const struct sg_super *vol)
+{
+	sb->s_magic = SG_FS_MAGIC;
+	sb->s_blocksize = PAGE_SIZE;
+	sb->s_blocksize_bits = PAGE_SHIFT;
+	sb->s_maxbytes = SG_FILE_MAX;
+	sb->s_time_gran = 1;
+	sb->s_time_min = div_s64(S64_MIN, NSEC_PER_SEC) + 1;
+	sb->s_time_max = div_s64(S64_MAX, NSEC_PER_SEC) - 1;
+	sb->s_flags |= SB_POSIXACL | SB_I_VERSION | SB_NOSEC;
+	sb->s_op = &super_operations;
+	sb->s_xattr = sgfs_xattr_handlers;
+	sb->s_export_op = &sgfs_export_operations;
+	sgfs_super_set_uuid(sb, vol->uuid);
+}
+
+static int make_root(struct super_block *sb)
+{
+	struct sg_iref ref;
+	struct inode *inode;
+	int err = sg_iref(&SGFS(sb)->vol, SG_INO_ROOT, &ref);
+
+	if (err)
+		return err;
+	inode = sgfs_iget(sb, &ref);
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	if (!S_ISDIR(inode->i_mode)) {
+		iput(inode);
+		return -EUCLEAN;
+	}
+	sb->s_root = d_make_root(inode);
+	return sb->s_root ? 0 : -ENOMEM;
+}
+
+static int find_memory(struct fs_context *fc, struct sgfs *fs)
+{
+	struct super_block *sb = fs->sb;
+
+	if (sb->s_bdev)
+		return sgfs_memory_of_device(fc, sb, &fs->mem);
+	snprintf(sb->s_id, sizeof(sb->s_id), "0x%llx", fs->opt.phys);
+	return sgfs_memory_of_range(fc, fs->opt.phys, fs->opt.size, sb_rdonly(sb), &fs->mem);
+}
+
+static int fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	struct sgfs *fs = SGFS(sb);
+	const char *why;
+	int err;
+
+	fs->sb = sb;
+	err = check_platform(fc) ?: find_memory(fc, fs);
+	if (err)
+		return err;
+	err = open_volume(fc, fs);
+	if (err)
+		goto out;
+	describe(sb, &fs->vol.sb);
+	if (fs->mem.read_only)
+		sb->s_flags |= SB_RDONLY;
+	err = join(fc, fs);
+	if (err)
+		goto out;
+	err = sgfs_map_usable(fs, fs->opt.map, &why);
+	if (err) {
+		errorfc(fc, "map=%s is not possible: %s", sgfs_map_name(fs->opt.map), why);
+		goto out;
+	}
+	err = make_root(sb);
+	if (err) {
+		errorfc(fc, "the root directory cannot be read: run fsck.stargatefs");
+		goto out;
+	}
+	err = sgfs_sysfs_add(fs);
+	if (!err)
+		return 0;
+	dput(sb->s_root);	/* no put_super: what it would do is done here */
+	sb->s_root = NULL;
+out:
+	unmount(fs);
+	return err;
+}
+
+static int test_range(struct super_block *sb, struct fs_context *fc)
+{
+	const struct sgfs *a = SGFS(sb), *b = fc->s_fs_info;
+
+	return a->opt.set & SGFS_SET_PHYS && a->opt.phys == b->opt.phys;
+}
+
+static int get_tree_range(struct fs_context *fc)
+{
+	struct super_block *sb = sget_fc(fc, test_range, set_anon_super_fc);
+	int err;
+
+	if (IS_ERR(sb))
+		return PTR_ERR(sb);
+	if (!sb->s_root) {
+		err = fill_super(sb, fc);
+		if (err) {
+			deactivate_locked_super(sb);
+			return err;
+		}
+		sb->s_flags |= SB_ACTIVE;
+	} else if ((fc->sb_flags ^ sb->s_flags) & SB_RDONLY) {
+		deactivate_locked_super(sb);
+		return invalfc(fc, "mounted already, %s", sb_rdonly(sb) ? "read-only" : "writable");
+	}
+	fc->root = dget(sb->s_root);
+	return 0;
+}
+
+static void free_fs(struct sgfs *fs)
+{
+	if (!fs)
+		return;
+	free_percpu(fs->counts);
+	kfree(fs);
+}
+
+static struct sgfs *alloc_fs(const struct sgfs_options *opt)
+{
+	struct sgfs *fs = kzalloc(sizeof(*fs), GFP_KERNEL);
+
+	if (!fs)
+		return NULL;
+	fs->opt = *opt;
+	fs->counts = alloc_percpu(struct sgfs_counts);
+	if (!fs->counts) {
+		kfree(fs);
+		return NULL;
+	}
+	INIT_DELAYED_WORK(&fs->beat, beat);
+	mutex_init(&fs->windows_lock);
+	mutex_init(&fs->flush_lock);
+	spin_lock_init(&fs->mapped_lock);
+	INIT_LIST_HEAD(&fs->mapped);
+	return fs;
+}
+
+static int get_tree(struct fs_context *fc)
+{
+	const struct sgfs_options *opt = fc->fs_private;
+	unsigned int range = opt->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
+
+	if (range && range != (SGFS_SET_PHYS | SGFS_SET_SIZE))
+		return invalfc(fc, "phys= and size= belong together");
+	fc->s_fs_info = alloc_fs(opt);
+	if (!fc->s_fs_info)
+		return -ENOMEM;
+	return range ? get_tree_range(fc) : get_tree_bdev(fc, fill_super);
+}
+
+/* --- remounting ------------------------------------------------------------------------------- */
+
+static int make_writable(struct fs_context *fc, struct sgfs *fs)
+{
+	if (fs->vol.shut_down) {
+		errorfc(fc, "another system has taken this one for dead: unmount, and mount again");
+		return -EROFS;
+	}
+	if (!fs->joined) {
+		errorfc(fc, "the device is read-only");
+		return -EROFS;
+	}
+	WRITE_ONCE(fs->vol.read_only, false);
+	return 0;
+}
+
+static int reconfigure(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	const struct sgfs_options *opt = fc->fs_private;
+	struct sgfs *fs = SGFS(sb);
+	bool ro = fc->sb_flags & SB_RDONLY;
+	const char *why;
+	int err = 0;
+
+	if (opt->phys != fs->opt.phys || opt->size != fs->opt.size)
+		return invalfc(fc, "phys= and size= cannot be changed by a remount");
+	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
+		return invalfc(fc, "map=%s is not possible: %s", sgfs_map_name(opt->map), why);
+	sync_filesystem(sb);
+	if (ro)
+		WRITE_ONCE(fs->vol.read_only, true);
+	else if (sb_rdonly(sb))
+		err = make_writable(fc, fs);
+	if (err)
+		return err;
+	if (opt->set & SGFS_SET_MAP)
+		WRITE_ONCE(fs->opt.map, opt->map);
+	if (opt->set & SGFS_SET_ERRORS)
+		fs->opt.errors = opt->errors;
+	return 0;
+}
+
+static void free_fc(struct fs_context *fc)
+{
+	kfree(fc->fs_private);
+	free_fs(fc->s_fs_info);
+}
+
+static const struct fs_context_operations context_operations = {
+	.parse_param	= sgfs_parse,
+	.get_tree	= get_tree,
+	.reconfigure	= reconfigure,
+	.free		= free_fc,
+};
+
+static int init_fs_context(struct fs_context *fc)
+{
+	struct sgfs_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
+
+	if (!opt)
+		return -ENOMEM;
+	opt->errors = SGFS_ERRORS_REMOUNT_RO;
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
+		*opt = SGFS(fc->root->d_sb)->opt;
+		opt->set = 0;
+	}
+	fc->fs_private = opt;
+	fc->ops = &context_operations;
+	return 0;
+}
+
+static void kill_sb(struct super_block *sb)
+{
+	struct sgfs *fs = SGFS(sb);
+
+	if (fs->opt.set & SGFS_SET_PHYS)
+		kill_anon_super(sb);
+	else
+		kill_block_super(sb);
+	free_fs(fs);
+}
+
+static struct file_system_type fs_type = {
+	.owner			= THIS_MODULE,
+	.name			= SGFS_NAME,
+	.init_fs_context	= init_fs_context,
+	.parameters		= sgfs_parameters,
+	.kill_sb		= kill_sb,
+	.fs_flags		= FS_REQUIRES_DEV | FS_ALLOW_IDMAP,
+};
+MODULE_ALIAS_FS(SGFS_NAME);
+
+/* --- the module ------------------------------------------------------------------------------- */
+
+static int __init sgfs_init(void)
+{
+	int err;
+
+	get_random_bytes(boot_id, sizeof(boot_id));
+	sgfs_wq = alloc_workqueue(SGFS_NAME, WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	if (!sgfs_wq)
+		return -ENOMEM;
+	err = sgfs_inode_cache_init();
+	if (err)
+		goto no_cache;
+	err = sgfs_mmap_init();
+	if (err)
+		goto no_mmap;
+	err = sgfs_sysfs_init();
+	if (err)
+		goto no_sysfs;
+	err = register_filesystem(&fs_type);
+	if (!err)
+		return 0;
+	sgfs_sysfs_exit();
+no_sysfs:
+	sgfs_mmap_exit();
+no_mmap:
+	sgfs_inode_cache_exit();
+no_cache:
+	destroy_workqueue(sgfs_wq);
+	return err;
+}
+
+static void __exit sgfs_exit(void)
+{
+	unregister_filesystem(&fs_type);
+	sgfs_sysfs_exit();
+	sgfs_mmap_exit();
+	sgfs_inode_cache_exit();
+	destroy_workqueue(sgfs_wq);
+}
+
+module_init(sgfs_init);
+module_exit(sgfs_exit);
+MODULE_DESCRIPTION("StargateFS: a file system in memory that several systems share");
+MODULE_LICENSE("GPL");

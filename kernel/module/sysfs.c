@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+/* /sys/fs/stargatefs/<id>/: what a mounted volume is, how it fares, what it has done so far. */
+#include <linux/kobject.h>
+#include <linux/sysfs.h>
+#include <linux/uuid.h>
+
+#include "stargatefs.h"
+
+static struct kset *volumes;
+
+struct attribute_of {
+	struct attribute attr;
+	ssize_t (*show)(struct sgfs *fs, char *buf);
+};
+
+#define ATTRIBUTE(name) \
+	static struct attribute_of name##_attribute = { { #name, 0444 }, name##_show }
+
+/* --- what it is ------------------------------------------------------------------------------- */
+
+static ssize_t uuid_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%pUb\n", fs->vol.sb.uuid);
+}
+ATTRIBUTE(uuid);
+
+static ssize_t label_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%.*s\n", (int)sizeof(fs->vol.sb.label), fs->vol.sb.label);
+}
+ATTRIBUTE(label);
+
+static ssize_t phys_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "0x%llx\n", (u64)fs->mem.phys);
+}
+ATTRIBUTE(phys);
+
+static ssize_t size_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", fs->vol.size);
+}
+ATTRIBUTE(size);
+
+static ssize_t slot_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", fs->joined ? fs->vol.slot : -1);
+}
+ATTRIBUTE(slot);
+
+static ssize_t map_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", sgfs_map_name(fs->opt.map));
+}
+ATTRIBUTE(map);
+
+static ssize_t state_show(struct sgfs *fs, char *buf)
+{
+	const char *state = fs->vol.shut_down ? "shut down" :
+			    fs->vol.read_only ? "read-only" : "writable";
+
+	return sysfs_emit(buf, "%s\n", state);
+}
+ATTRIBUTE(state);
+
+/* --- how it fares ----------------------------------------------------------------------------- */
+
+static ssize_t free_show(struct sgfs *fs, char *buf)
+{
+	struct sg_statfs s;
+	int err = sg_statfs(&fs->vol, &s);
+
+	if (err)
+		return err;
+	return sysfs_emit(buf, "pages %llu\nfree_pages %llu\nlargest_free %llu\nused_inodes %llu\n",
+			  s.pages, s.free_pages, s.largest_free, s.used_inodes);
+}
+ATTRIBUTE(free);
+
+static ssize_t epoch_show(struct sgfs *fs, char *buf)
+{
+	struct sg_slot slot = {};
+	u64 epoch = READ_ONCE(((struct sg_hot *)(fs->vol.base + SG_PAGE))->epoch);
+	int err = fs->joined ? sg_slot_read(&fs->vol, fs->vol.slot, &slot) : 0;
+
+	if (err)
+		return err;
+	return sysfs_emit(buf, "volume %llu\nacknowledged %llu\n", epoch, slot.epoch);
+}
+ATTRIBUTE(epoch);
+
+static ssize_t errors_show(struct sgfs *fs, char *buf)
+{
+	const struct sg_hot *hot = (const struct sg_hot *)(fs->vol.base + SG_PAGE);
+
+	return sysfs_emit(buf, "count %llu\nlast_ino %llu\n", READ_ONCE(hot->errors),
+			  READ_ONCE(hot->error_ino));
+}
+ATTRIBUTE(errors);
+
+/* --- what it has done ------------------------------------------------------------------------- */
+
+static ssize_t operations_show(struct sgfs *fs, char *buf)
+{
+	static const char *const names[SGFS_COUNTS] = {
+		[SGFS_READS] = "reads", [SGFS_READ_BYTES] = "read_bytes",
+		[SGFS_WRITES] = "writes", [SGFS_WRITE_BYTES] = "write_bytes",
+		[SGFS_WALKED_BYTES] = "walked_bytes", [SGFS_WINDOW_BYTES] = "window_bytes",
+		[SGFS_FAULTS] = "faults", [SGFS_HUGE_FAULTS] = "huge_faults",
+		[SGFS_LOOKUPS] = "lookups", [SGFS_CREATES] = "creates",
+		[SGFS_REMOVES] = "removes", [SGFS_RENAMES] = "renames",
+		[SGFS_FSYNCS] = "fsyncs",
+	};
+	ssize_t len = 0;
+	int i, cpu;
+
+	for (i = 0; i < SGFS_COUNTS; i++) {
+		u64 n = 0;
+
+		for_each_possible_cpu(cpu)
+			n += per_cpu_ptr(fs->counts, cpu)->n[i];
+		len += sysfs_emit_at(buf, len, "%s %llu\n", names[i], n);
+	}
+	return len;
+}
+ATTRIBUTE(operations);
+
+static ssize_t journal_show(struct sgfs *fs, char *buf)
+{
+	const struct sg_counters *c = &fs->vol.stat;
+
+	return sysfs_emit(buf, "commits %llu\nwords %llu\naborts %llu\nreplays %llu\n"
+			  "pages_allocated %llu\npages_freed %llu\nlock_waits %llu\n",
+			  c->commits, c->commit_words, c->aborts, c->replays, c->pages_allocated,
+			  c->pages_freed, c->lock_waits);
+}
+ATTRIBUTE(journal);
+
+static ssize_t windows_show(struct sgfs *fs, char *buf)
+{
+	static const char *const sizes[SG_WINDOW_HEIGHTS] = { "2M", "1G", "512G" };
+	struct sg_windows *ws = smp_load_acquire(&fs->windows);
+	struct sg_windows_stats st = {};
+	ssize_t len = 0;
+	int i;
+
+	if (ws)
+		sg_windows_stats(ws, &st);
+	for (i = 0; i < SG_WINDOW_HEIGHTS; i++)
+		len += sysfs_emit_at(buf, len, "slots_%s %u\nused_%s %u\n", sizes[i], st.slots[i],
+				     sizes[i], st.used[i]);
+	len += sysfs_emit_at(buf, len, "hooks %llu\nflushes %llu\nrefused %llu\nshorts %llu\n",
+			     st.hooks, st.flushes, st.refused, st.shorts);
+	return len;
+}
+ATTRIBUTE(windows);
+
+static struct attribute *volume_attrs[] = {
+	&uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr, &size_attribute.attr,
+	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
+	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,
+	&journal_attribute.attr, &windows_attribute.attr,
+	NULL
+};
+ATTRIBUTE_GROUPS(volume);
+
+/* --- the folder ------------------------------------------------------------------------------- */
+
+static ssize_t show(struct kobject *kobj, struct attribute *attr, char *buf)
+{
+	struct sgfs *fs = container_of(kobj, struct sgfs, kobj);
+
+	return container_of(attr, struct attribute_of, attr)->show(fs, buf);
+}
+
+static void release(struct kobject *kobj)
+{
+	complete(&container_of(kobj, struct sgfs, kobj)->kobj_gone);
+}
+
+static const struct sysfs_ops ops = { .show = show };
+
+static const struct kobj_type volume_type = {
+	.default_groups = volume_groups,
+	.sysfs_ops	= &ops,
+	.release	= release,
+};
+
+int sgfs_sysfs_add(struct sgfs *fs)
+{
+	int err;
+
+	init_completion(&fs->kobj_gone);
+	fs->kobj.kset = volumes;
+	err = kobject_init_and_add(&fs->kobj, &volume_type, NULL, "%s", fs->sb->s_id);
+	if (err)
+		sgfs_sysfs_remove(fs);
+	return err;
+}
+
+void sgfs_sysfs_remove(struct sgfs *fs)
+{
+	kobject_del(&fs->kobj);
+	kobject_put(&fs->kobj);
+	wait_for_completion(&fs->kobj_gone);
+}
+
+int sgfs_sysfs_init(void)
+{
+	volumes = kset_create_and_add(SGFS_NAME, NULL, fs_kobj);
+	return volumes ? 0 : -ENOMEM;
+}
+
+void sgfs_sysfs_exit(void)
+{
+	kset_unregister(volumes);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which pages mappings may have stored to: those have to be written back by fsync(), msync(),
+ * sync() and before a freeze. A page is marked when an entry of it becomes writable, and stays so as
+ * long as somebody maps the file writably: with no struct page behind it, nothing tells
+ * whether it has been stored to again.
+ */
+#include <linux/pagemap.h>
+
+#include "stargatefs.h"
+
+/* An entry of the xarray holds the marks of so many pages, as a value. */
+#define MARKS	32u
+
+static void track(struct inode *inode)
+{
+	struct sgfs *fs = SGFS(inode->i_sb);
+
+	spin_lock(&fs->mapped_lock);
+	if (list_empty(&SGFS_I(inode)->mapped))
+		list_add(&SGFS_I(inode)->mapped, &fs->mapped);
+	spin_unlock(&fs->mapped_lock);
+}
+
+static int mark(struct xarray *xa, unsigned long index, unsigned long bits)
+{
+	void *old = xa_load(xa, index), *seen, *new;
+
+	for (;; old = seen) {
+		new = xa_mk_value((old ? xa_to_value(old) : 0) | bits);
+		if (new == old)
+			return 0;
+		seen = xa_cmpxchg(xa, index, old, new, GFP_NOFS);
+		if (xa_is_err(seen))
+			return xa_err(seen);
+		if (seen == old)
+			return 0;
+	}
+}
+
+/* invalidate_lock is held shared. */
+int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
+{
+	struct xarray *xa = &SGFS_I(inode)->written;
+	bool was_empty = xa_empty(xa);
+	int err = 0;
+
+	while (pages && !err) {
+		u64 n = min_t(u64, pages, MARKS - first % MARKS);
+
+		err = mark(xa, first / MARKS, GENMASK_ULL(n - 1, 0) << first % MARKS);
+		first += n;
+		pages -= n;
+	}
+	if (was_empty)
+		track(inode);
+	return err;
+}
+
+static int flush_entry(struct inode *inode, u64 page, unsigned long bits, u64 first, u64 last)
+{
+	unsigned int i, n;
+	int err = 0;
+
+	for (i = 0; i < MARKS && !err; i += n) {
+		for (n = 0; i + n < MARKS && bits >> (i + n) & 1; n++)
+			if (page + i + n < first || page + i + n > last)
+				break;
+		if (n)
+			err = sg_flush(sgfs_vol(inode), sgfs_ref(inode), page + i, n);
+		else
+			n = 1;
+	}
+	return err;
+}
+
+int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
+{
+	struct xarray *xa = &SGFS_I(inode)->written;
+	unsigned long index;
+	void *entry;
+	int err = 0;
+
+	xa_for_each_range(xa, index, entry, first / MARKS, min_t(u64, last / MARKS, ULONG_MAX)) {
+		err = flush_entry(inode, (u64)index * MARKS, xa_to_value(entry), first, last);
+		if (err)
+			break;
+		cond_resched();
+	}
+	return err;
+}
+
+void sgfs_written_forget(struct inode *inode)
+{
+	struct sgfs *fs = SGFS(inode->i_sb);
+
+	spin_lock(&fs->mapped_lock);
+	list_del_init(&SGFS_I(inode)->mapped);
+	spin_unlock(&fs->mapped_lock);
+	xa_destroy(&SGFS_I(inode)->written);
+}
+
+/* With faults kept out, and no writable entry left, what is flushed now needs no mark any more. */
+static int flush_file(struct inode *inode, bool revoke)
+{
+	bool done = revoke;
+	int err;
+
+	filemap_invalidate_lock(inode->i_mapping);
+	if (revoke)
+		unmap_mapping_range(inode->i_mapping, 0, 0, 0);
+	else
+		done = !mapping_writably_mapped(inode->i_mapping);
+	err = sgfs_written_flush(inode, 0, U64_MAX);
+	if (!err && done)
+		sgfs_written_forget(inode);
+	filemap_invalidate_unlock(inode->i_mapping);
+	return err;
+}
+
+/* An inode that is being evicted flushes by itself. */
+static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
+{
+	struct sgfs_inode *si;
+	struct inode *inode;
+
+	spin_lock(&fs->mapped_lock);
+	while ((si = list_first_entry_or_null(todo, struct sgfs_inode, mapped))) {
+		list_move(&si->mapped, &fs->mapped);
+		inode = igrab(&si->vfs);
+		if (inode)
+			break;
+	}
+	spin_unlock(&fs->mapped_lock);
+	return si ? &si->vfs : NULL;
+}
+
+int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
+{
+	struct inode *inode;
+	int err = 0, e;
+	LIST_HEAD(todo);
+
+	mutex_lock(&fs->flush_lock);
+	spin_lock(&fs->mapped_lock);
+	list_splice_init(&fs->mapped, &todo);
+	spin_unlock(&fs->mapped_lock);
+	while ((inode = next_to_flush(fs, &todo))) {
+		e = flush_file(inode, revoke);
+		err = err ?: e;
+		iput(inode);
+		cond_resched();
+	}
+	mutex_unlock(&fs->flush_lock);
+	return err;
+}
