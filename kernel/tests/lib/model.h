@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A POSIX tree in plain memory, and random operations that are done to it and to a volume alike:
+ * what the engine returns must be what the model says, and both must look the same at any time.
+ */
+#ifndef SG_TEST_MODEL_H
+#define SG_TEST_MODEL_H
+
+#include <sys/stat.h>
+#include "sparse.h"
+#include "test.h"
+
+struct m_xattr {
+	unsigned int space;
+	u32 name_len, len;
+	char name[256];
+	u8 *value;
+};
+#define M_XATTRS	8
+
+struct m_inode;
+struct m_name {
+	u32 hash, len;
+	char *name;
+	struct m_inode *inode;
+};
+
+struct m_inode {
+	struct sg_iref ref;
+	u32 mode, uid, gid, nlink, flags;
+	u64 rdev, size;
+	u64 stamp;		/* comparison that met it last */
+	u32 met;		/* names met in that comparison */
+	struct sparse data;	/* regular */
+	char *target;		/* symlink */
+	struct m_xattr xattr[M_XATTRS];
+	unsigned int xattrs;
+	struct m_name *name;	/* directory */
+	u32 names, room;
+	struct m_inode *parent;
+	u32 at;			/* index in model.inode */
+};
+
+enum m_aim { M_GROW, M_SHRINK };
+
+/**
+ * struct model - a tree, the volume that should hold the same, and how they get along.
+ * @inode: all inodes that exist, @unnamed of them without a name.
+ * @full: times that an operation met a full volume.
+ */
+struct model {
+	struct tvol t;
+	struct rng rng;
+	struct m_inode **inode;
+	u32 inodes, room, unnamed;
+	struct m_inode *root;
+	enum m_aim aim;
+	u64 ops, full, stamp, recoveries;
+	u8 *buf, *got;		/* M_IO bytes each */
+};
+#define M_IO		(3u << 20)
+#define M_UNNAMED_MAX	24
+
+void model_make(struct model *m, u64 size, u64 seed);
+void model_step(struct model *m);	/* one random operation */
+void model_compare(struct model *m);	/* everything */
+/* Leaves or crashes, checks, joins again: what has no name is gone then. */
+void model_remount(struct model *m, bool crash);
+void model_clear(struct model *m);	/* removes everything, through the engine */
+void model_drop(struct model *m);
+
+/* --- between the model's own files ---------------------------------------------------------- */
+
+/* Errors that are right for an operation; empty: it must succeed. */
+struct m_expect {
+	int err[8];
+	unsigned int n;
+	u64 need;		/* pages that it may need: with no more than that free, ENOSPC is right */
+};
+void m_may(struct m_expect *e, bool cond, int err);
+/* True when the operation succeeded. */
+bool m_check(struct model *m, const struct m_expect *e, s64 ret);
+
+struct m_inode *m_add(struct model *m, const struct sg_iref *ref, u32 mode);
+void m_forget(struct model *m, struct m_inode *in);
+struct m_name *m_find(const struct m_inode *dir, const char *name, u32 len);
+void m_name_add(struct m_inode *dir, const char *name, u32 len, struct m_inode *in);
+void m_name_remove(struct m_inode *dir, struct m_name *n);
+bool m_is_below(const struct m_inode *in, const struct m_inode *above);	/* or the same */
+void m_unlinked(struct model *m, struct m_inode *in);	/* evicts it, at once or later */
+void m_evict(struct model *m, struct m_inode *in);
+/* Picks, or NULL. */
+struct m_inode *m_pick_dir(struct model *m);
+struct m_inode *m_pick_file(struct model *m);
+struct m_inode *m_pick_any(struct model *m);
+u32 m_new_name(struct model *m, char name[SG_NAME_MAX + 2]);
+
+void m_step_names(struct model *m);
+void m_step_data(struct model *m);
+void m_step_attr(struct model *m);
+void m_step_volume(struct model *m);
+
+#endif
