@@ -382,6 +382,125 @@ static void test_full_split(void)
 	printf("ok full split\n");
 }
 
+/* --- moving ---------------------------------------------------------------------------------- */
+
+static void test_move(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	struct sg_iref f = file_new(vol);
+	unsigned int i, n = (unsigned int)test_amount(60, 500, 5000);
+	u64 pos, len, size = 0, k, seq;
+	u8 *model = calloc(1, 2 * WINDOW);
+	struct account acc;
+
+	CHECK(sg_collapse(vol, &f, 0, 4096, 1) == -EINVAL);
+	CHECK(sg_insert(vol, &f, 0, 4096, 1) == -EINVAL);
+	CHECK(sg_write(vol, &f, 0, buf, 10000, 1) == 10000);
+	CHECK(sg_collapse(vol, &f, 1, 4096, 1) == -EINVAL);
+	CHECK(sg_collapse(vol, &f, 0, 4095, 1) == -EINVAL);
+	CHECK(sg_collapse(vol, &f, 0, 0, 1) == -EINVAL);
+	CHECK(sg_collapse(vol, &f, 4096, 8192, 1) == -EINVAL);
+	CHECK(sg_insert(vol, &f, 12288, 4096, 1) == -EINVAL);
+	CHECK(sg_insert(vol, &f, 0, SG_FILE_MAX - 8192, 1) == -EFBIG);
+	/* as far as it goes, and back */
+	CHECK_OK(sg_insert(vol, &f, 4096, SG_FILE_MAX - 12288, 1));
+	CHECK(sg_iget(vol, &f, size) == SG_FILE_MAX - 2288);
+	CHECK(sg_seek(vol, &f, 4096, false) == (s64)(SG_FILE_MAX - 8192));
+	CHECK_OK(sg_collapse(vol, &f, 4096, SG_FILE_MAX - 12288, 1));
+	CHECK(sg_iget(vol, &f, size) == 10000);
+	CHECK(sg_read(vol, &f, 0, got, WINDOW) == 10000 && !memcmp(got, buf, 10000));
+	CHECK_OK(sg_resize(vol, &f, 0, 1));
+	account_volume(vol, &f, 1, NULL);
+	for (i = 0; i < n; i++) {
+		pos = rnd(size + 1) & ~(SG_PAGE - 1);
+		if (!rnd(3))
+			pos &= ~(SG_CHUNK - 1);
+		len = (1 + rnd(rnd(2) ? 4 : 700)) << SG_PAGE_SHIFT;
+		if (!rnd(3))
+			len = SG_CHUNK;
+		seq = sg_seq(vol, &f);
+		now++;
+		if (size < MIB || !rnd(3)) {
+			len = SG_MIN(len, WINDOW - pos) - rnd(4096);
+			for (k = 0; k < len; k += 8)
+				*(u64 *)(buf + k) = rng_next(&rng);
+			CHECK(sg_write(vol, &f, pos, buf, len, now) == (s64)len);
+			memcpy(model + pos, buf, len);
+			size = SG_MAX(size, pos + len);
+		} else if (rnd(2) && size + len <= WINDOW && pos < size) {
+			CHECK_OK(sg_insert(vol, &f, pos, len, now));
+			memmove(model + pos + len, model + pos, size - pos);
+			memset(model + pos, 0, len);
+			size += len;
+			CHECK(sg_seq(vol, &f) != seq);
+		} else if (pos + len < size) {
+			CHECK_OK(sg_collapse(vol, &f, pos, len, now));
+			memmove(model + pos, model + pos + len, size - pos - len);
+			memset(model + size - len, 0, len);
+			size -= len;
+			CHECK(sg_seq(vol, &f) != seq);
+		} else if (rnd(2)) {
+			len = SG_MIN(len, WINDOW - pos);
+			CHECK_OK(sg_punch(vol, &f, pos, len, now));
+			memset(model + pos, 0, len);
+		} else {
+			size = rnd(size);
+			CHECK_OK(sg_resize(vol, &f, size, now));
+			memset(model + size, 0, 2 * WINDOW - size);
+		}
+		CHECK(sg_iget(vol, &f, size) == size);
+		CHECK(sg_read(vol, &f, 0, got, WINDOW) == (s64)size && !memcmp(got, model, size));
+		account_volume(vol, &f, 1, &acc);
+	}
+	/* no room for the second table: nothing has changed */
+	CHECK_OK(sg_resize(vol, &f, 0, 1));
+	size = fill(vol, &f, 0, 4096);
+	CHECK(sg_insert(vol, &f, 4096, 4096, 1) == -ENOSPC || sg_iget(vol, &f, size) > size);
+	account_volume(vol, &f, 1, NULL);
+	file_end(vol, &f);
+	account_volume(vol, NULL, 0, NULL);
+	free(model);
+	vol_end(vol);
+	printf("ok move\n");
+}
+
+/* Many tables: small leaves instead of large ones and back. */
+static void test_move_large(void)
+{
+	struct sg_vol *vol = vol_new(256 * MIB);
+	struct sg_iref f = file_new(vol);
+	u64 size = 100 * MIB, i, word, seen;
+	struct account before, shifted, after;
+
+	for (i = 0; i < size; i += SG_CHUNK) {
+		for (word = 0; word < SG_CHUNK; word += 8)
+			*(u64 *)(buf + word) = i + word + 1;
+		CHECK(sg_write(vol, &f, i, buf, SG_CHUNK, 1) == (s64)SG_CHUNK);
+	}
+	account_volume(vol, &f, 1, &before);
+	CHECK(before.large == 50 && before.tables == 1);
+	CHECK_OK(sg_insert(vol, &f, 4096, 4096, 1));
+	account_volume(vol, &f, 1, &shifted);
+	CHECK(shifted.large == 0 && shifted.tables == 52 && shifted.leaves == before.leaves);
+	for (i = 0; i < size + 4096; i += 8 * (1 + rnd(1000))) {
+		CHECK(sg_read(vol, &f, i, &seen, 8) == 8);
+		CHECK(seen == (i < 4096 ? i + 1 : i < 8192 ? 0 : i - 4095));
+	}
+	CHECK_OK(sg_collapse(vol, &f, 4096, 4096, 1));
+	account_volume(vol, &f, 1, &after);
+	/* but for the first 2 MiB, which come in two runs */
+	CHECK(after.large == 49 && after.tables == 2 && after.leaves == before.leaves);
+	/* whole chunks: large leaves move as they are */
+	CHECK_OK(sg_collapse(vol, &f, 10 * SG_CHUNK, 30 * SG_CHUNK, 1));
+	account_volume(vol, &f, 1, &after);
+	CHECK(after.large == 19 && after.tables == 2);
+	CHECK(sg_read(vol, &f, 10 * SG_CHUNK, &seen, 8) == 8 && seen == 40 * SG_CHUNK + 1);
+	file_end(vol, &f);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok move large\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -390,6 +509,8 @@ int main(void)
 	test_tail();
 	test_full();
 	test_full_split();
+	test_move();
+	test_move_large();
 	test_random();
 	return test_done();
 }
