@@ -80,23 +80,27 @@ static bool borrow_is_huge(void)
 	return huge;
 }
 
-/* Takes unused physical addresses, high up, where no memory or device will be plugged in later. */
+/*
+ * Takes unused physical addresses, as high up as there are: memory and devices that are plugged in
+ * later get lower ones.
+ */
 static int borrow_find(void)
 {
 	static const u64 sizes[] = { SG_WINDOW_SIZE(SG_WINDOW_512G), SZ_16G, SZ_1G };
-	resource_size_t top = min_t(resource_size_t, iomem_resource.end,
-				    (1ULL << boot_cpu_data.x86_phys_bits) - 1);
-	unsigned int i;
+	u64 end = min_t(u64, iomem_resource.end, BIT_ULL(boot_cpu_data.x86_phys_bits) - 1) + 1;
+	unsigned int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		resource_size_t min;
+		for (k = 1; k < 64; k++) {
+			u64 min = end - k * (end / 64);
 
-		for (min = (top >> 1) + 1; min >= SZ_4G; min >>= 1) {
+			if (min < SZ_4G || end - min < sizes[i])
+				continue;
 			borrow.res = (struct resource) {
 				.name = "stargatefs windows (addresses only)",
 				.flags = IORESOURCE_MEM | IORESOURCE_BUSY,
 			};
-			if (!allocate_resource(&iomem_resource, &borrow.res, sizes[i], min, top,
+			if (!allocate_resource(&iomem_resource, &borrow.res, sizes[i], min, end - 1,
 					       SZ_1G, NULL, NULL))
 				return 0;
 		}
