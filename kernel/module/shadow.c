@@ -102,8 +102,8 @@ static void table_free(u64 *table, unsigned int level)
 }
 
 /*
- * Empties the entries of [page, page + pages). A table that lies in it as a whole is cut off and put
- * on @dead, as it is: until the flush a CPU may still follow it.
+ * Empties the entries of [page, page + pages). A table that lies in it as a whole is cut off and
+ * put on @dead, as it is: until the flush a CPU may still follow it.
  */
 static void table_clear(u64 *table, unsigned int level, u64 page, u64 pages, struct list_head *dead)
 {

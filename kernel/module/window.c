@@ -55,7 +55,7 @@ static void flush_cpu(void *globals)
 			invpcid_flush_all_nonglobals();
 		return;
 	}
-	/* Any change of CR4.PGE drops everything. The kernel's own way of doing so is not exported. */
+	/* Any change of CR4.PGE drops everything. The kernel's own way to do it is not exported. */
 	raw_local_irq_save(flags);
 	cr4 = native_read_cr4();
 	asm volatile("mov %0, %%cr4" : : "r" (cr4 ^ X86_CR4_PGE) : "memory");

@@ -169,7 +169,7 @@ static void __iomem *ioremap_512g(void)
 /* How many slots to make at once; 0: this machine gives none of that height. */
 static unsigned int arena_slots(unsigned int height)
 {
-	/* KASAN backs an eighth of all vmalloc addresses with memory, whatever they are used for. */
+	/* KASAN backs an eighth of all vmalloc addresses with memory, whoever uses them. */
 	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
 		return height == SG_WINDOW_2M ? 16 : height == SG_WINDOW_1G;
 	if (height == SG_WINDOW_2M)
@@ -233,7 +233,8 @@ static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned i
 
 int sg_arena_make(struct sg_windows *ws, unsigned int height)
 {
-	unsigned int entries = height == SG_WINDOW_512G && !pgtable_l5_enabled() ? SG_TABLE_ENTRIES : 1;
+	bool mirrored = height == SG_WINDOW_512G && !pgtable_l5_enabled();
+	unsigned int entries = mirrored ? SG_TABLE_ENTRIES : 1;
 	unsigned int slots = arena_slots(height);
 	struct sg_arena *arena;
 	unsigned int i;

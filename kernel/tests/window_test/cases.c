@@ -432,7 +432,7 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	CHECK(read_ok(w, 100 * SG_PAGE, 32 * SG_PAGE, f.tag, WT_USER));
 	CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER));
 
-	/* Change: the old pages until it is cleared, nothing until it is filled, then the new ones. */
+	/* Change: the old pages until it is cleared, then nothing, once filled the new ones. */
 	keep = r.run[1].phys;
 	r.run[1].phys = wt_fresh(&g, 2, 16);
 	CHECK(!sg_shadow_fill(sh, 2, 16));
