@@ -203,7 +203,7 @@ static void torn_of_height(unsigned int height)
 	}
 	if (task)
 		kthread_stop(task);
-	pr_info("window_test: height %u, %llu removals, short reads %u + %u, short writes %u + %u\n",
+	pr_info("window_test: height %u: %llu removals, short reads %u + %u, writes %u + %u\n",
 		height, t.removed, missing[0][0], missing[0][1], missing[1][0], missing[1][1]);
 	CHECK(enough);
 	CHECK(!torn_copy(w, f.tag, false, WT_USER));
