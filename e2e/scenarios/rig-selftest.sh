@@ -150,7 +150,9 @@ is "a killed script" "$status" 137
 
 # The rig itself is ended, politely and not.
 for signal in TERM KILL; do
-	"$rig" run --kernel "$kernel" --no-module -c 'echo up; sleep 1000' >"$work/up" 2>"$work/err" &
+	# shellcheck disable=SC2016 # the script's own variable
+	"$rig" run --kernel "$kernel" --no-module -c 'echo up; (exec -a "$TMPDIR/stargate-rig-child" sleep 1000); true' \
+		>"$work/up" 2>"$work/err" &
 	pid=$!
 	for ((i = 0; i < 600; i++)); do
 		if grep -q up "$work/up"; then break; fi

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"stargate/e2e/internal/debian"
@@ -28,8 +29,14 @@ func (r rig) stock(series string) (kernel.Kernel, error) {
 	return kernel.Stock(r.cache, r.versions, series)
 }
 
-// kernel provides the kernel that a user names: a series, or a path.
+// kernel provides the kernel that a user names: a series, debug, or a path.
 func (r rig) kernel(name string) (kernel.Kernel, error) {
+	if name == kernel.DebugName {
+		if err := debian.Need(needForRoots); err != nil {
+			return kernel.Kernel{}, err
+		}
+		return kernel.Debug(r.cache, r.versions, filepath.Join(r.home, "kernel-debug.config"))
+	}
 	if strings.ContainsRune(name, '/') {
 		return kernel.Own(name)
 	}
@@ -57,13 +64,26 @@ func fetch(r rig, args []string) error {
 	return nil
 }
 
+// debugKernel builds the debug kernel, if need be, and says where it is.
+func debugKernel(r rig, args []string) error {
+	if len(args) != 0 {
+		return errors.New("usage: e2e/rig debug-kernel")
+	}
+	k, err := r.kernel(kernel.DebugName)
+	if err != nil {
+		return err
+	}
+	fmt.Println(k.Name)
+	return nil
+}
+
 // buildModule compiles an out-of-tree module for a stock kernel.
 func buildModule(r rig, args []string) error {
 	flags := flag.NewFlagSet("build-module", flag.ExitOnError)
-	name := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "kernel to build for: 6.1, 6.12, 7.2 or a path")
+	name := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "kernel to build for: 6.1, 6.12, 7.2, debug or a path")
 	sparse := flags.Bool("sparse", false, "check every file with sparse as well")
 	flags.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2|PATH] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
+		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2|debug|PATH] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
 		flags.PrintDefaults()
 	}
 	flags.Parse(args)
@@ -82,7 +102,7 @@ func buildModule(r rig, args []string) error {
 // kernelBuildDir says where the headers are, for other build systems.
 func kernelBuildDir(r rig, args []string) error {
 	if len(args) != 1 {
-		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2|PATH")
+		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2|debug|PATH")
 	}
 	k, err := r.kernel(args[0])
 	if err != nil {

@@ -38,6 +38,7 @@ func commands() map[string]command {
 		"clean":            {"remove what the rig has cached", clean},
 		"fetch":            {"fill the caches, to work without a network later", fetch},
 		"build-module":     {"compile a module for a kernel; a warning is an error", buildModule},
+		"debug-kernel":     {"build the kernel of --kernel debug: KASAN, lockdep, kmemleak", debugKernel},
 		"kernel-build-dir": {"where modules build against", kernelBuildDir},
 	}
 }
@@ -56,8 +57,13 @@ const (
 
 func main() {
 	chroot.Enter(os.Args[1:])
-	if len(os.Args) > 1 && os.Args[1] == clientCommand {
-		os.Exit(client(os.Args[2:]))
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case clientCommand:
+			os.Exit(client(os.Args[2:]))
+		case keeperCommand:
+			os.Exit(keep(os.Args[2:]))
+		}
 	}
 	if len(os.Args) < 2 || commands()[os.Args[1]].run == nil {
 		usage()

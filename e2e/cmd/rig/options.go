@@ -44,7 +44,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	}
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
-	flags.StringVar(&o.kernel, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", or the path of a self-built one (with a slash)")
+	flags.StringVar(&o.kernel, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), or the path of a self-built one (with a slash)")
 	flags.IntVar(&o.cpus, "cpus", 1, "CPUs of each guest")
 	flags.Var(&o.memory, "mem", "memory of each guest")
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")

@@ -35,7 +35,10 @@ func (s *session) script() (int, error) {
 	if err := os.WriteFile(prelude, []byte(functions), 0o644); err != nil {
 		return 0, err
 	}
-	cmd := exec.Command("bash", append([]string{path}, args...)...)
+	cmd, err := keeper(append([]string{"bash", path}, args...)...)
+	if err != nil {
+		return 0, err
+	}
 	if cmd.Env, err = s.environment(prelude); err != nil {
 		return 0, err
 	}

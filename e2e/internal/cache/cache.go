@@ -34,6 +34,16 @@ func Default() (Dir, error) {
 // Entry returns the folder of kind for these inputs, calling fill with an
 // empty temporary folder first when there is none yet.
 func (d Dir) Entry(kind string, inputs []string, fill func(tmp string) error) (string, error) {
+	return d.entry(kind, inputs, false, fill)
+}
+
+// Resume is Entry for what takes very long: fill finds in its folder what an
+// earlier, interrupted or failed, fill for the same inputs has left.
+func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (string, error) {
+	return d.entry(kind, inputs, true, fill)
+}
+
+func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp string) error) (string, error) {
 	final := d.Path(kind, inputs)
 	if exists(final) {
 		return final, nil
@@ -47,13 +57,18 @@ func (d Dir) Entry(kind string, inputs []string, fill func(tmp string) error) (s
 		return final, nil
 	}
 	tmp := final + ".part"
-	if err := os.RemoveAll(tmp); err != nil {
-		return "", fmt.Errorf("removing an interrupted %s: %w", kind, err)
+	if !resume {
+		if err := os.RemoveAll(tmp); err != nil {
+			return "", fmt.Errorf("removing an interrupted %s: %w", kind, err)
+		}
 	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return "", err
 	}
 	if err := fill(tmp); err != nil {
+		if resume {
+			return "", fmt.Errorf("making %s: %w (to be resumed in %s)", kind, err, tmp)
+		}
 		if e := os.RemoveAll(tmp); e != nil {
 			return "", fmt.Errorf("making %s: %w (and its remains stay in %s: %v)", kind, err, tmp, e)
 		}

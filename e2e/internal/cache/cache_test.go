@@ -85,3 +85,23 @@ func TestInterruptedFillIsRepeated(t *testing.T) {
 		t.Error("remains of the interrupted fill are in the entry")
 	}
 }
+
+func TestResume(t *testing.T) {
+	c := Dir(t.TempDir())
+	broken := errors.New("broken")
+	if _, err := c.Resume("kind", nil, func(tmp string) error {
+		if err := fillWith("first half")(tmp); err != nil {
+			return err
+		}
+		return broken
+	}); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	dir, err := c.Resume("kind", nil, func(tmp string) error {
+		_, err := os.Stat(filepath.Join(tmp, "file"))
+		return err
+	})
+	if err != nil || read(t, dir) != "first half" {
+		t.Error(err)
+	}
+}

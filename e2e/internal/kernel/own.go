@@ -37,10 +37,14 @@ func Own(path string) (Kernel, error) {
 		return candidate
 	}
 	k.Modules, k.Tree, k.Root = beside("modules"), beside("build"), beside("root")
-	if k.Root != "" {
-		k.Root, err = filepath.EvalSymlinks(k.Root)
+	for _, path := range []*string{&k.Modules, &k.Root} { // they may be links
+		if *path != "" {
+			if *path, err = filepath.EvalSymlinks(*path); err != nil {
+				return k, err
+			}
+		}
 	}
-	return k, err
+	return k, nil
 }
 
 // imageRelease reads from a bzImage what uname -r will say (the boot

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"stargate/e2e/internal/proc"
+	"stargate/e2e/internal/say"
+)
+
+// keeperCommand is the hidden sub-command between the rig and a script. It
+// ends what the script started, also when the rig is ended by SIGKILL and can
+// do nothing any more: the kernel tells the keeper.
+const keeperCommand = "__keep"
+
+// keeper makes cmd run under a keeper.
+func keeper(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	return exec.Command(self, append([]string{keeperCommand}, args...)...), err
+}
+
+// keep runs a program, and sees to it that nothing of it stays.
+func keep(args []string) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := proc.Adopt(); err != nil {
+		return kept(err)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return kept(err)
+	}
+	ended := make(chan int, 1)
+	go func() {
+		code, err := waitStatus(cmd)
+		if err != nil {
+			code = kept(err)
+		}
+		ended <- code
+	}()
+	code := 128 + int(syscall.SIGTERM)
+	select {
+	case code = <-ended:
+	case <-signals:
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
+		select {
+		case code = <-ended:
+		case <-time.After(time.Second): // for what it traps
+		}
+	}
+	proc.KillChildren()
+	return code
+}
+
+func kept(err error) int {
+	say.Line("%v", fmt.Errorf("the script: %w", err))
+	return statusRig
+}
