@@ -206,7 +206,7 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	d->pages++;
 	ck_note(d->c, &d->c->strays, d->ino, off);
 	depth = (unsigned int)(d->b.head >> 32);
-	if (d->b.prefix != prefix || depth > 9 * level || (level && depth <= 9 * (level - 1)))
+	if (d->b.prefix != prefix || depth > 9 * level || depth + SG_DIR_SPAN_BITS < 9 * level)
 		return false;
 	check_bucket(d, off);
 	return true;
@@ -259,7 +259,7 @@ static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix)
 static void check_counts(struct dir *d)
 {
 	struct sg_ck *c = d->c;
-	u64 at = ck_ifield(c, d->ino, entries);
+	u64 at = ck_ifield(c, d->ino, entries), xattrs = ck_xattr(c, d->ino);
 
 	if (d->broken)
 		return;
@@ -267,7 +267,12 @@ static void check_counts(struct dir *d)
 	    ck_found(c, CK_SAFE, d->ino, at, "directory: counts %llu names, has %llu",
 		     CK_U(ck_get(c, at)), CK_U(d->names)))
 		ck_set(c, at, d->names);
-	ck_blocks(c, d->ino, d->pages + ck_xattr(c, d->ino));
+	ck_blocks(c, d->ino, d->pages + xattrs);
+	at = ck_ifield(c, d->ino, size);
+	if (ck_get(c, at) != d->pages * SG_PAGE &&
+	    ck_found(c, CK_SAFE, d->ino, at, "directory: is %llu bytes large, not %llu",
+		     CK_U(d->pages * SG_PAGE), CK_U(ck_get(c, at))))
+		ck_set(c, at, d->pages * SG_PAGE);
 }
 
 /* Nobody finds a name in there any more; its pages are freed with it. */
@@ -276,6 +281,7 @@ static void check_removed(struct dir *d, u64 root_at, u64 root)
 	u64 off = root & ~SG_DIR_ENTRY_KIND;
 	struct sg_ck *c = d->c;
 
+	ck_xattr(c, d->ino);
 	if (!root)
 		return;
 	if (sg_data_page(&c->vol, off) && ck_claim(c, off, 1) &&
@@ -335,7 +341,7 @@ void ck_dirs(struct sg_ck *c)
 bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages)
 {
 	const u64 *t = ck_page(c, page);
-	u64 last = 0;
+	u64 last = first ? sg_load64(&t[first - 1]) : 0;	/* has been paid */
 	unsigned int i;
 
 	for (i = first; i < SG_TABLE_ENTRIES; i++) {

@@ -92,10 +92,34 @@ static void adopted(struct sg_tx *tx, const struct sg_iref *dir, const struct sg
 	}
 }
 
+/* Adds a name; @ref: the inode becomes the directory's in the same transaction. Locked. */
+static int add_locked(struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n, u64 ino,
+		      unsigned int type, const struct sg_iref *ref)
+{
+	unsigned int turn;
+	int err = -EAGAIN;
+
+	for (turn = 0; err == -EAGAIN && turn < TRIES; turn++) {
+		struct sg_tx *tx = sg_tx_begin(vol);
+
+		if (ref)
+			adopted(tx, dir, ref);
+		err = sg_dir_add(tx, dir, n, ino, type);
+		if (err != -EAGAIN) {
+			err = sg_tx_commit(tx);
+			continue;
+		}
+		sg_tx_abort(tx);
+		err = sg_dir_make_room(vol, dir, n);
+		err = err ? err : -EAGAIN;
+	}
+	return err;
+}
+
 static int adopt(struct sg_vol *vol, const struct sg_iref *dir, u64 ino)
 {
 	struct sg_iref ref;
-	struct sg_tx *tx;
+	struct sg_name n;
 	char name[40];
 	u64 mode;
 	u32 len;
@@ -106,11 +130,9 @@ static int adopt(struct sg_vol *vol, const struct sg_iref *dir, u64 ino)
 	if (err)
 		return err;
 	mode = sg_iget(vol, &ref, mode);
+	sg_name_of(vol, name, len, &n);
 	sg_lock_inodes(vol, dir, &ref);
-	tx = sg_tx_begin(vol);
-	adopted(tx, dir, &ref);
-	sg_dir_add(tx, dir, name, len, ino, (sg_mode(mode) & SG_S_IFMT) >> 12);
-	err = sg_tx_commit(tx);
+	err = add_locked(vol, dir, &n, ino, (sg_mode(mode) & SG_S_IFMT) >> 12, &ref);
 	sg_unlock_inodes(vol, dir, &ref);
 	return err;
 }
@@ -158,28 +180,22 @@ static int begin_draft(struct sg_vol *vol, struct build *b)
 
 static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 {
-	u64 ino = SG_REF_INO(d->ref);
-	u32 len = SG_REF_LEN(d->ref);
-	const char *name = (const char *)d->name;
+	u64 ino = SG_REF_INO(d->ref), lock;
 	struct build *b = ctx;
-	struct sg_name found;
-	struct sg_tx *tx;
+	struct sg_name n;
 	int err;
 
 	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED))
 		return;
-	sg_lock(&c->vol, b->draft.off + offsetof(struct sg_inode, lock));
-	tx = sg_tx_begin(&c->vol);
-	sg_tx_inode(tx, &b->as);
-	err = sg_dir_find(tx, &b->as, name, len, &found);
-	if (err == -ENOENT) {
-		sg_dir_add(tx, &b->as, name, len, ino, SG_REF_TYPE(d->ref));
-		b->err = sg_tx_commit(tx);
-	} else {
-		sg_tx_abort(tx);
+	lock = b->draft.off + offsetof(struct sg_inode, lock);
+	sg_lock(&c->vol, lock);
+	sg_name_of(&c->vol, (const char *)d->name, SG_REF_LEN(d->ref), &n);
+	err = sg_dir_look(&c->vol, &b->as, &n);
+	if (err == -ENOENT)
+		b->err = add_locked(&c->vol, &b->as, &n, ino, SG_REF_TYPE(d->ref), NULL);
+	else
 		b->err = err;
-	}
-	sg_unlock(&c->vol, b->draft.off + offsetof(struct sg_inode, lock));
+	sg_unlock(&c->vol, lock);
 }
 
 static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)

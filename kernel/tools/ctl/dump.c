@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dump: any structure of a volume as its bytes say, damaged or not. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include "ctl.h"
+
+/* --- what all systems share ---------------------------------------------------------------- */
+
+static int dump_super(struct call *c)
+{
+	const struct sg_super *sb = &call_vol(c)->sb;
+	struct json *j = &c->j;
+	char id[37];
+
+	json_hex(j, "magic", sb->magic);
+	json_u64(j, "version", sb->version);
+	json_hex(j, "crc", sb->crc);
+	json_hex(j, "compat", sb->compat);
+	json_hex(j, "ro_compat", sb->ro_compat);
+	json_hex(j, "incompat", sb->incompat);
+	json_str(j, "uuid", show_uuid(sb->uuid, id));
+	json_str(j, "label", sb->label);
+	json_hex(j, "phys", sb->phys);
+	json_u64(j, "size", sb->size);
+	json_hex(j, "params", sb->params);
+	json_time(j, "created", (s64)sb->created);
+	json_u64(j, "generation", sb->generation);
+	json_u64(j, "areas", sb->areas);
+	json_u64(j, "slots", sb->slots);
+	json_u64(j, "chunks", sb->chunks);
+	json_u64(j, "chunk_cap", sb->chunk_cap);
+	json_hex(j, "slot_off", sb->slot_off);
+	json_hex(j, "journal_off", sb->journal_off);
+	json_hex(j, "ledger_off", sb->ledger_off);
+	json_hex(j, "hint_off", sb->hint_off);
+	json_hex(j, "chunk_off", sb->chunk_off);
+	json_hex(j, "data_off", sb->data_off);
+	json_u64(j, "free_base", sb->free_base);
+	return 0;
+}
+
+static void dump_lock(struct call *c, const char *key, const struct sg_lock *lock)
+{
+	struct json *j = &c->j;
+
+	json_row(j, key);
+	json_hex(j, "word", lock->word);
+	if (lock->word) {
+		json_u64(j, "slot", SG_LOCK_SLOT(lock->word));
+		json_u64(j, "incarnation", SG_LOCK_INC(lock->word));
+		json_bool(j, "handed", lock->word & SG_LOCK_HANDED);
+	}
+	json_hex(j, "waiters", lock->waiters);
+	json_close(j, '}');
+}
+
+void dump_inode_raw(struct call *c, const struct sg_inode *in)
+{
+	struct json *j = &c->j;
+	char mode[16];
+
+	dump_lock(c, "lock", &in->lock);
+	json_u64(j, "seq", in->seq);
+	snprintf(mode, sizeof(mode), "0%o", sg_mode(in->mode));
+	json_str(j, "mode", mode);
+	json_u64(j, "links", sg_nlink(in->mode));
+	json_u64(j, "uid", (u32)in->owner);
+	json_u64(j, "gid", in->owner >> 32);
+	json_u64(j, "size", in->size);
+	json_hex(j, "table", in->table);
+	json_u64(j, "blocks", in->blocks);
+	json_time(j, "mtime", (s64)in->mtime);
+	json_time(j, "ctime", (s64)in->ctime);
+	json_time(j, "atime", (s64)in->atime);
+	json_time(j, "btime", (s64)in->btime);
+	json_hex(j, "xattr", in->xattr);
+	json_u64(j, "generation", (u32)in->genflags);
+	json_hex(j, "flags", in->genflags >> 32);
+	json_hex(j, "special", in->special);
+	json_u64(j, "entries", in->entries);
+	json_u64(j, "next_free", in->next_free);
+	json_hex(j, "openers", in->openers);
+}
+
+static int dump_hot(struct call *c)
+{
+	static const char *const names[] = { "inodes", "locks", "semaphores", "spare" };
+	const struct sg_hot *hot = sg_at(call_vol(c), SG_HOT_OFF);
+	struct json *j = &c->j;
+	unsigned int i;
+
+	dump_lock(c, "rename_lock", &hot->rename_lock);
+	dump_lock(c, "inode_lock", &hot->inode_lock);
+	dump_lock(c, "slot_lock", &hot->slot_lock);
+	json_u64(j, "incarnation", hot->incarnation);
+	json_u64(j, "epoch", hot->epoch);
+	json_u64(j, "errors", hot->errors);
+	json_u64(j, "error_ino", hot->error_ino);
+	json_u64(j, "inodes", hot->inodes);
+	json_object(j, "system_files");
+	for (i = 0; i < SG_SYS_COUNT; i++) {
+		json_object(j, names[i]);
+		dump_inode_raw(c, &hot->sys[i]);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+	return 0;
+}
+
+/* --- journal and ledgers ------------------------------------------------------------------- */
+
+static void dump_words(struct call *c, const struct sg_area *a)
+{
+	unsigned int n = SG_MIN(SG_AREA_COUNT(a->head), (unsigned int)SG_AREA_WORDS), i;
+	struct json *j = &c->j;
+
+	json_array(j, "words");
+	for (i = 0; i < n; i++) {
+		json_row(j, NULL);
+		json_hex(j, "offset", a->word[i].off);
+		json_hex(j, "value", a->word[i].val);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static bool area_idle(const struct sg_area *a)
+{
+	return !a->head && !a->lock.word && !a->free_pages && !a->used_inodes && !a->free_ino;
+}
+
+static int dump_journal(struct call *c)
+{
+	struct sg_vol *vol = call_vol(c);
+	struct json *j = &c->j;
+	unsigned int slot, i;
+
+	json_array(j, "areas");
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		for (i = 0; i < vol->sb.areas; i++) {
+			const struct sg_area *a = sg_at(vol, sg_area_off(vol, slot, i));
+
+			if (area_idle(a))
+				continue;
+			json_object(j, NULL);
+			json_u64(j, "slot", slot);
+			json_u64(j, "area", i);
+			json_hex(j, "head", a->head);
+			json_bool(j, "committed", sg_tx_words(a) != 0);
+			dump_lock(c, "lock", &a->lock);
+			json_s64(j, "free_pages", (s64)a->free_pages);
+			json_s64(j, "used_inodes", (s64)a->used_inodes);
+			json_u64(j, "free_ino", a->free_ino);
+			if (a->head)
+				dump_words(c, a);
+			json_close(j, '}');
+		}
+	}
+	json_close(j, ']');
+	return 0;
+}
+
+static void dump_debt(struct call *c, unsigned int slot, u64 at, u64 word)
+{
+	static const char *const kinds[] = { "run", "table 1", "table 2", "table 3", "table 4",
+					     "inode", "directory", "xattr" };
+	struct json *j = &c->j;
+
+	json_row(j, NULL);
+	json_u64(j, "slot", slot);
+	json_hex(j, "at", at);
+	json_str(j, "kind", kinds[SG_DEBT_KIND(word)]);
+	json_u64(j, SG_DEBT_KIND(word) == SG_DEBT_INODE ? "inode" : "page", SG_DEBT_VALUE(word));
+	json_u64(j, SG_DEBT_KIND(word) == SG_DEBT_RUN ? "more" : "from", SG_DEBT_COUNT(word));
+	json_u64(j, "epoch", SG_DEBT_EPOCH(word));
+	json_close(j, '}');
+}
+
+static int dump_ledger(struct call *c)
+{
+	struct sg_vol *vol = call_vol(c);
+	unsigned int slot, i, pages;
+	u64 page;
+
+	json_array(&c->j, "debts");
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		page = sg_ledger_off(vol, slot);
+		for (pages = 0; page && pages < 4096; pages++) {
+			for (i = 1; i < SG_LEDGER_WORDS; i++)
+				if (sg_get(vol, page + 8 * i))
+					dump_debt(c, slot, page + 8 * i, sg_get(vol, page + 8 * i));
+			page = sg_get(vol, page);
+			if (!sg_data_page(vol, page))
+				page = 0;
+		}
+	}
+	json_close(&c->j, ']');
+	return 0;
+}
+
+static int dump_slots(struct call *c)
+{
+	struct sg_slot slot;
+	unsigned int i;
+
+	json_array(&c->j, "slots");
+	for (i = 0; i < SG_SLOTS; i++)
+		if (!sg_slot_read(call_vol(c), i, &slot) && slot.state)
+			show_slot(&c->j, i, &slot);
+	json_close(&c->j, ']');
+	return 0;
+}
+
+/* --- space --------------------------------------------------------------------------------- */
+
+static void dump_chunk(struct call *c, u64 chunk)
+{
+	const struct sg_chunk *ch = sg_at(call_vol(c), sg_chunk_off(call_vol(c), chunk));
+	struct json *j = &c->j;
+	unsigned int i, used = 0;
+	char map[8 * 16 + 1];
+
+	for (i = 0; i < 8; i++) {
+		used += sg_popcount64(ch->map[i]);
+		snprintf(map + 16 * i, 17, "%016llx", (unsigned long long)ch->map[i]);
+	}
+	json_row(j, NULL);
+	json_u64(j, "chunk", chunk);
+	json_hex(j, "offset", chunk * SG_CHUNK);
+	json_u64(j, "used", used);
+	json_hex(j, "lock", ch->lock.word);
+	json_str(j, "map", map);
+	json_close(j, '}');
+}
+
+static int dump_chunks(struct call *c)
+{
+	u64 chunks = call_vol(c)->sb.chunks, first = 0, n = chunks, i;
+
+	if ((c->argc > 1 && !parse_size(c->argv[1], &first)) ||
+	    (c->argc > 2 && !parse_size(c->argv[2], &n)) || first >= chunks)
+		return path_error("chunks", -EINVAL);
+	json_array(&c->j, "chunks");
+	for (i = first; i < chunks && i - first < n; i++)
+		dump_chunk(c, i);
+	json_close(&c->j, ']');
+	return 0;
+}
+
+/* --- which structure ----------------------------------------------------------------------- */
+
+static int dump_inode(struct call *c, const struct sg_iref *ref)
+{
+	json_u64(&c->j, "inode", ref->ino);
+	json_hex(&c->j, "record", ref->off);
+	dump_inode_raw(c, sg_at(call_vol(c), ref->off));
+	return 0;
+}
+
+static int dump_bucket_at(struct call *c)
+{
+	u64 off;
+
+	if (c->argc < 2 || !parse_size(c->argv[1], &off) || !sg_data_page(call_vol(c), off))
+		return path_error(c->argc < 2 ? "bucket" : c->argv[1], -EINVAL);
+	return dump_bucket(c, off);
+}
+
+static const struct {
+	const char *name;
+	int (*whole)(struct call *c);
+	int (*of)(struct call *c, const struct sg_iref *ref);
+} structures[] = {
+	{ "super", dump_super, NULL },
+	{ "hot", dump_hot, NULL },
+	{ "slots", dump_slots, NULL },
+	{ "journal", dump_journal, NULL },
+	{ "ledger", dump_ledger, NULL },
+	{ "chunks", dump_chunks, NULL },
+	{ "bucket", dump_bucket_at, NULL },
+	{ "inode", NULL, dump_inode },
+	{ "dir", NULL, dump_dir },
+	{ "table", NULL, dump_table },
+	{ "xattr", NULL, dump_xattr },
+};
+
+/* Not path_find(): a damaged inode must be shown, too, when it is named by number. */
+static int inode_of(struct call *c, struct sg_iref *ref)
+{
+	const char *path = c->argv[1];
+	struct sg_attr attr;
+	char *end;
+	u64 ino;
+
+	if (*path != '<')
+		return path_find(call_vol(c), path, false, ref, &attr);
+	ino = strtoull(path + 1, &end, 0);
+	return path_error(path, strcmp(end, ">") ? -EINVAL : sg_iref(call_vol(c), ino, ref));
+}
+
+int cmd_dump(struct call *c)
+{
+	struct sg_iref ref;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < SG_ARRAY_SIZE(structures); i++)
+		if (!strcmp(structures[i].name, c->argv[0]))
+			break;
+	if (i == SG_ARRAY_SIZE(structures)) {
+		tool_error("there is no structure '%s'; see stargatectl --help", c->argv[0]);
+		return -EINVAL;
+	}
+	if (structures[i].of) {
+		if (c->argc != 2) {
+			tool_error("dump %s: of which file? give its path, or <N>", c->argv[0]);
+			return -EINVAL;
+		}
+		err = inode_of(c, &ref);
+		if (err)
+			return err;
+	}
+	json_begin(&c->j, stdout, !c->json);
+	err = structures[i].of ? structures[i].of(c, &ref) : structures[i].whole(c);
+	json_end(&c->j);
+	return err;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Commands about the volume as a whole: info, df, slots, label. */
+#define _GNU_SOURCE
+#include "ctl.h"
+
+static unsigned int slots_taken(const struct sg_vol *vol)
+{
+	unsigned int i, n = 0;
+	struct sg_slot slot;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		n += !sg_slot_read(vol, i, &slot) && SG_SLOT_STATE(slot.state) != SG_SLOT_FREE &&
+		     (int)i != vol->slot;
+	return n;
+}
+
+static const char *state_of(struct call *c)
+{
+	if (c->m.joined || slots_taken(&c->m.vol))
+		return "in use, or not left cleanly";
+	return "clean";
+}
+
+int cmd_info(struct call *c)
+{
+	const struct sg_super *sb = &c->m.vol.sb;
+	struct json *j = &c->j;
+	char id[37];
+
+	json_begin(j, stdout, !c->json);
+	json_str(j, "uuid", show_uuid(sb->uuid, id));
+	json_str(j, "label", sb->label);
+	json_str(j, "state", state_of(c));
+	json_hex(j, "base", sb->phys);
+	json_size(j, "size", sb->size);
+	json_size(j, "max_size", sb->chunk_cap * SG_CHUNK);
+	json_u64(j, "version", sb->version);
+	json_u64(j, "generation", sb->generation);
+	json_time(j, "created", (s64)sb->created);
+	json_u64(j, "areas", sb->areas);
+	json_str(j, "data", sb->params & SG_PARAM_DATA_ATOMIC ? "atomic" : "inplace");
+	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
+	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));
+	json_end(j);
+	return 0;
+}
+
+int cmd_df(struct call *c)
+{
+	struct json *j = &c->j;
+	struct sg_statfs s;
+	int err = sg_statfs(&c->m.vol, &s);
+
+	if (err)
+		return path_error(c->m.target.path, err);
+	json_begin(j, stdout, !c->json);
+	json_size(j, "size", s.pages * SG_PAGE);
+	json_size(j, "used", (s.pages - s.free_pages) * SG_PAGE);
+	json_size(j, "free", s.free_pages * SG_PAGE);
+	json_size(j, "largest_free", sg_largest_free(&c->m.vol) * SG_PAGE);
+	json_u64(j, "inodes_used", s.used_inodes);
+	json_u64(j, "inodes", s.inodes);
+	json_end(j);
+	return 0;
+}
+
+/* --- the mount table ----------------------------------------------------------------------- */
+
+static const char *slot_state(u64 word)
+{
+	static const char *const names[] = { "free", "live", "dead", "recovering" };
+
+	return SG_SLOT_STATE(word) < 4 ? names[SG_SLOT_STATE(word)] : "unknown";
+}
+
+void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot)
+{
+	char id[37];
+
+	json_object(j, NULL);
+	json_u64(j, "slot", number);
+	json_str(j, "state", slot_state(slot->state));
+	json_u64(j, "incarnation", SG_SLOT_INC(slot->state));
+	json_str(j, "name", slot->name);
+	json_str(j, "kind", slot->pid ? "tool" : "kernel");
+	json_u64(j, "pid", slot->pid);
+	json_str(j, "machine", show_uuid(slot->machine, id));
+	json_str(j, "boot", show_uuid(slot->boot, id));
+	json_time(j, "joined", (s64)slot->joined);
+	json_u64(j, "heartbeat", slot->heartbeat);
+	json_u64(j, "beat_ms", slot->beat_ns / 1000000);
+	json_u64(j, "epoch", slot->epoch);
+	json_close(j, '}');
+}
+
+/* As they are in the volume: recovery in our private copy would have freed them. */
+int cmd_slots(struct call *c)
+{
+	const struct sg_vol *vol = &c->m.vol;
+	struct sg_slot slots[SG_SLOTS];
+	struct json *j = &c->j;
+	unsigned int i, n = 0;
+
+	if (target_read_now(&c->m.target, vol->sb.slot_off, slots, sizeof(slots)))
+		return path_error(c->m.target.path, -EIO);
+	json_begin(j, stdout, !c->json);
+	json_array(j, "slots");
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (SG_SLOT_STATE(slots[i].state) == SG_SLOT_FREE)
+			continue;
+		slots[i].name[sizeof(slots[i].name) - 1] = 0;
+		show_slot(j, i, &slots[i]);
+		n++;
+	}
+	json_close(j, ']');
+	json_u64(j, "taken", n);
+	json_end(j);
+	return 0;
+}
+
+/* --- label --------------------------------------------------------------------------------- */
+
+int cmd_label(struct call *c)
+{
+	struct sg_super sb = c->m.vol.sb;
+
+	if (!c->argc) {
+		printf("%s\n", sb.label);
+		return 0;
+	}
+	if (strlen(c->argv[0]) >= sizeof(sb.label)) {
+		tool_error("the label is longer than %zu bytes", sizeof(sb.label) - 1);
+		return -EINVAL;
+	}
+	memset(sb.label, 0, sizeof(sb.label));
+	memcpy(sb.label, c->argv[0], strlen(c->argv[0]));
+	return path_error(c->m.target.path, sg_super_write(&c->m.vol, &sb));
+}

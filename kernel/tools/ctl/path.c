@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paths within a volume, and lists of names. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include "ctl.h"
+
+#define LINKS_MAX	40
+
+int path_error(const char *path, int err)
+{
+	if (err == -EUCLEAN)
+		tool_error("%s: damaged; run fsck.stargatefs", path);
+	else if (err)
+		tool_error("%s: %s", path, strerror(-err));
+	return err;
+}
+
+static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
+{
+	char *end;
+	u64 ino = strtoull(path + 1, &end, 0);
+
+	return strcmp(end, ">") ? -EINVAL : sg_iref(vol, ino, out);
+}
+
+static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 len)
+{
+	struct sg_attr attr;
+	unsigned int type;
+	int err = sg_getattr(vol, at, &attr);
+
+	if (err)
+		return err;
+	if (!S_ISDIR(attr.mode))
+		return -ENOTDIR;
+	if (len == 1 && name[0] == '.')
+		return 0;
+	if (len == 2 && !memcmp(name, "..", 2))
+		return sg_iref(vol, attr.special, at);
+	return len > SG_NAME_MAX ? -ENAMETOOLONG : sg_lookup(vol, at, name, len, at, &type);
+}
+
+/* What remains of the path behind a link, with the link's target before it. To be freed. */
+static char *target_and_rest(struct sg_vol *vol, const struct sg_iref *link, const char *rest)
+{
+	char target[SG_SYMLINK_MAX + 1], *path;
+	int n = sg_readlink(vol, link, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return NULL;
+	target[SG_MIN(n, SG_SYMLINK_MAX)] = 0;
+	return asprintf(&path, "%s/%s", target, rest) < 0 ? NULL : path;
+}
+
+static int walk(struct sg_vol *vol, struct sg_iref at, const char *path, bool follow,
+		unsigned int links, struct sg_iref *out)
+{
+	int err = 0;
+
+	if (*path == '/')
+		err = sg_iref(vol, SG_INO_ROOT, &at);
+	while (!err && *path) {
+		struct sg_iref dir = at;
+		struct sg_attr attr;
+		u32 len;
+
+		path += strspn(path, "/");
+		len = (u32)strcspn(path, "/");
+		if (!len)
+			break;
+		err = step(vol, &at, path, len);
+		path += len;
+		if (!err)
+			err = sg_getattr(vol, &at, &attr);
+		if (!err && S_ISLNK(attr.mode) && (follow || *path)) {
+			char *again = target_and_rest(vol, &at, path);
+
+			if (!again)
+				return -EUCLEAN;
+			err = links ? walk(vol, dir, again, follow, links - 1, out) : -ELOOP;
+			free(again);
+			return err;
+		}
+	}
+	*out = at;
+	return err;
+}
+
+static int find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out)
+{
+	struct sg_iref root;
+	int err;
+
+	if (*path == '<')
+		return by_number(vol, path, out);
+	err = sg_iref(vol, SG_INO_ROOT, &root);
+	return err ? err : walk(vol, root, path, follow, LINKS_MAX, out);
+}
+
+int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
+	      struct sg_attr *attr)
+{
+	int err = find(vol, path, follow, out);
+
+	if (!err)
+		err = sg_getattr(vol, out, attr);
+	return path_error(path, err);
+}
+
+int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const char **name,
+		u32 *len)
+{
+	size_t end = strlen(path), start;
+	struct sg_attr attr;
+	char *parent;
+	int err;
+
+	while (end && path[end - 1] == '/')
+		end--;
+	for (start = end; start && path[start - 1] != '/'; start--)
+		;
+	*name = path + start;
+	*len = (u32)(end - start);
+	if (!*len)
+		return path_error(path, -EINVAL);
+	parent = strndup(path, start);
+	if (!parent)
+		return path_error(path, -ENOMEM);
+	err = find(vol, parent, true, dir);
+	if (!err)
+		err = sg_getattr(vol, dir, &attr);
+	if (!err && !S_ISDIR(attr.mode))
+		err = -ENOTDIR;
+	path_error(start > 1 ? parent : path, err);
+	free(parent);
+	return err;
+}
+
+/* --- names of a directory ------------------------------------------------------------------ */
+
+static bool add_listed(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
+{
+	struct listing *l = ctx;
+	struct listed *item;
+
+	(void)cookie;
+	if (l->n == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+
+		item = realloc(l->item, room * sizeof(*item));
+		if (!item)
+			return false;
+		l->item = item;
+		l->room = room;
+	}
+	item = &l->item[l->n++];
+	item->len = SG_MIN(len, SG_NAME_MAX);
+	memcpy(item->name, name, item->len);
+	item->name[item->len] = 0;
+	item->ino = ino;
+	item->type = type;
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+	int order = memcmp(x->name, y->name, SG_MIN(x->len, y->len));
+
+	return order ? order : (int)x->len - (int)y->len;
+}
+
+int list_dir(struct sg_vol *vol, const struct sg_iref *dir, struct listing *out)
+{
+	u64 cookie = 0, before;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	do {
+		before = cookie;
+		err = sg_readdir(vol, dir, &cookie, add_listed, out);
+	} while (!err && cookie != INT64_MAX && cookie != before);
+	if (!err && cookie != INT64_MAX)
+		err = -ENOMEM;
+	if (err)
+		list_free(out);
+	else if (out->n)
+		qsort(out->item, out->n, sizeof(*out->item), by_name);
+	return err;
+}
+
+void list_free(struct listing *l)
+{
+	free(l->item);
+	memset(l, 0, sizeof(*l));
+}

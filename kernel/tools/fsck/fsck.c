@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fsck.stargatefs: check a StargateFS, and repair it. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tool.h"
+
+/* As e2fsck has them; bits, of which several may be set. */
+enum {
+	EXIT_CLEAN = 0,
+	EXIT_FIXED = 1,
+	EXIT_UNFIXED = 4,
+	EXIT_TROUBLE = 8,
+	EXIT_USAGE = 16,
+	EXIT_CANCELED = 32,
+};
+
+#define SHOWN_MAX	1000	/* findings in full; more are counted */
+
+struct job {
+	const char *path;
+	enum sg_check_mode mode;
+	bool mode_given, force, json, progress, quiet;
+	u64 shown;
+	const char *phase;
+	struct json j;
+};
+
+static const char usage[] =
+"Usage: fsck.stargatefs [OPTION]... DEVICE|FILE\n"
+"Check a StargateFS that nobody uses, and repair it.\n"
+"\n"
+"  -n                change nothing, answer no (the default)\n"
+"  -p, -a            recover and repair what cannot lose anything\n"
+"  -y                repair everything\n"
+"  -f                (with -p or -y) take systems that do not leave for dead\n"
+"  -C, --progress    show how far it has come\n"
+"  -q, --quiet       no summary when there is nothing to say\n"
+"      --json        findings and summary as JSON\n"
+"      --help, --version\n"
+"\n"
+"Exit status: 0 clean, 1 all repaired, 4 damage left, 8 could not check,\n"
+"16 usage, 32 interrupted. See fsck.stargatefs(8).\n";
+
+/* --- findings and progress ----------------------------------------------------------------- */
+
+static void end_progress(struct job *job)
+{
+	if (job->phase)
+		fprintf(stderr, "\r\033[K");
+	job->phase = NULL;
+}
+
+static void show_progress(void *ctx, const char *phase, u64 done, u64 total)
+{
+	struct job *job = ctx;
+
+	if (!job->progress)
+		return;
+	job->phase = phase;
+	fprintf(stderr, "\r\033[K%s %llu%%", phase,
+		(unsigned long long)(total ? done * 100 / total : 0));
+}
+
+static void report_json(struct job *job, const char *what, u64 ino, u64 off, bool fixed)
+{
+	json_row(&job->j, NULL);
+	json_str(&job->j, "what", what);
+	if (ino)
+		json_u64(&job->j, "inode", ino);
+	json_hex(&job->j, "offset", off);
+	json_bool(&job->j, "repaired", fixed);
+	json_close(&job->j, '}');
+}
+
+static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	struct job *job = ctx;
+
+	end_progress(job);
+	if (job->shown++ >= SHOWN_MAX)
+		return;
+	if (job->json) {
+		report_json(job, what, ino, off, fixed);
+		return;
+	}
+	if (ino)
+		printf("inode %llu: ", (unsigned long long)ino);
+	printf("%s (at 0x%llx)%s\n", what, (unsigned long long)off, fixed ? ": repaired" : "");
+}
+
+/* --- summary ------------------------------------------------------------------------------- */
+
+static int status(const struct job *job, const struct sg_check_result *res)
+{
+	if (res->found > res->fixed)
+		return EXIT_UNFIXED | (res->fixed ? EXIT_FIXED : 0);
+	return res->fixed || (res->unclean && job->mode != SG_CHECK_ONLY) ? EXIT_FIXED : EXIT_CLEAN;
+}
+
+static void summary_json(struct job *job, const struct sg_check_result *res)
+{
+	struct json *j = &job->j;
+
+	json_close(j, ']');
+	json_u64(j, "files", res->files);
+	json_u64(j, "directories", res->directories);
+	json_u64(j, "others", res->others);
+	json_u64(j, "pages", res->pages);
+	json_u64(j, "pages_used", res->pages_used);
+	json_u64(j, "found", res->found);
+	json_u64(j, "repaired", res->fixed);
+	json_bool(j, "unclean", res->unclean);
+	json_bool(j, "replayed", res->replayed);
+	json_u64(j, "status", (u64)status(job, res));
+	json_end(j);
+}
+
+static const char *verdict(const struct job *job, const struct sg_check_result *res)
+{
+	if (res->found > res->fixed)
+		return job->mode == SG_CHECK_ONLY ? "damaged; repair it with -y" :
+		       job->mode == SG_CHECK_PREEN ? "damage is left that needs a decision; use -y" :
+		       "damage is left that could not be repaired";
+	if (res->fixed)
+		return "repaired";
+	if (res->unclean)
+		return job->mode == SG_CHECK_ONLY ? "clean, once recovered (the next mount does it)" :
+		       "clean, recovered";
+	return "clean";
+}
+
+static void summary(struct job *job, const struct sg_check_result *res)
+{
+	u64 all = res->files + res->directories + res->others;
+
+	end_progress(job);
+	if (job->json) {
+		summary_json(job, res);
+		return;
+	}
+	if (job->shown > SHOWN_MAX)
+		printf("... and %llu more findings\n", (unsigned long long)job->shown - SHOWN_MAX);
+	if (job->quiet && !res->found && !res->unclean)
+		return;
+	printf("%s: %s; %llu inodes, %llu/%llu pages in use", job->path, verdict(job, res),
+	       (unsigned long long)all, (unsigned long long)res->pages_used,
+	       (unsigned long long)res->pages);
+	if (res->found)
+		printf("; %llu found, %llu repaired", (unsigned long long)res->found,
+		       (unsigned long long)res->fixed);
+	printf("\n");
+}
+
+/* --- the check ----------------------------------------------------------------------------- */
+
+static int check(struct job *job, struct target *t)
+{
+	struct sg_check_result res;
+	struct sg_identity id;
+	struct sg_check_opts opts = {
+		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force,
+		.report = report, .progress = show_progress, .ctx = job,
+	};
+	struct sg_probe probe;
+	int err;
+
+	member_identity(&id);
+	sg_probe(t->base, t->size, &probe);
+	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid && !job->force) {
+		err = member_watch(t, &probe.sb, MEMBER_WAIT_MS, res.why);
+		opts.force = true;	/* the mapping shows no heartbeats */
+		if (err) {
+			tool_error("%s: %s", job->path, res.why);
+			return EXIT_TROUBLE;
+		}
+	}
+	if (job->json) {
+		json_begin(&job->j, stdout, false);
+		json_str(&job->j, "path", job->path);
+		json_array(&job->j, "findings");
+	}
+	err = sg_check(t->base, t->size, &opts, &res);
+	if (!err || job->json)
+		summary(job, &res);
+	end_progress(job);
+	if (!err)
+		return status(job, &res);
+	tool_error("%s: %s", job->path, res.why[0] ? res.why : strerror(-err));
+	return EXIT_TROUBLE;
+}
+
+/* A repair can be interrupted anywhere: the next one goes on. */
+static void interrupted(int sig)
+{
+	static const char text[] = "\nfsck.stargatefs: interrupted; run it again\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(EXIT_CANCELED | EXIT_TROUBLE);
+	_exit(EXIT_CANCELED);
+}
+
+static int run(struct job *job)
+{
+	struct target t;
+	int code;
+
+	signal(SIGINT, interrupted);
+	signal(SIGTERM, interrupted);
+	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHANGE))
+		return EXIT_TROUBLE;
+	code = check(job, &t);
+	if (target_close(&t))
+		code |= EXIT_TROUBLE;
+	return code;
+}
+
+/* --- command line -------------------------------------------------------------------------- */
+
+enum { OPT_JSON = 256, OPT_HELP, OPT_VERSION };
+
+static const struct option options[] = {
+	{ "progress", no_argument, NULL, 'C' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 }
+};
+
+static bool take_mode(struct job *job, enum sg_check_mode mode)
+{
+	bool ok = !job->mode_given || job->mode == mode;
+
+	job->mode = mode;
+	job->mode_given = true;
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	struct job job = { .mode = SG_CHECK_ONLY };
+	bool ok = true;
+	int opt;
+
+	tool_begin("fsck.stargatefs");
+	while ((opt = getopt_long(argc, argv, "npayfCqV", options, NULL)) != -1) {
+		switch (opt) {
+		case 'n':
+			ok &= take_mode(&job, SG_CHECK_ONLY);
+			break;
+		case 'p': case 'a':
+			ok &= take_mode(&job, SG_CHECK_PREEN);
+			break;
+		case 'y':
+			ok &= take_mode(&job, SG_CHECK_REPAIR);
+			break;
+		case 'f':
+			job.force = true;
+			break;
+		case 'C':
+			job.progress = isatty(STDERR_FILENO);
+			break;
+		case 'q':
+			job.quiet = true;
+			break;
+		case OPT_JSON:
+			job.json = true;
+			break;
+		case OPT_HELP:
+			return fputs(usage, stdout) < 0;
+		case OPT_VERSION: case 'V':
+			return tool_version();
+		default:
+			tool_usage_error("the options could not be understood");
+			return EXIT_USAGE;
+		}
+	}
+	if (!ok || optind + 1 != argc) {
+		tool_usage_error(!ok ? "only one of -n, -p and -y" : optind < argc ?
+				 "one volume at a time" : "which device or file?");
+		return EXIT_USAGE;
+	}
+	job.path = argv[optind];
+	return run(&job);
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a tool shows: as JSON, or as lines for people, from one description. Written as it is made:
+ * no tree, no buffer.
+ *
+ * For people an object is a block of "key: value" lines, deeper ones indented; a row is an object
+ * that fits on one line, as "key value  key value".
+ */
+#include "tool.h"
+
+static void indent(struct json *j)
+{
+	unsigned int i;
+
+	for (i = 0; i < j->depth; i++)
+		fputs("  ", j->out);
+}
+
+static void before_plain(struct json *j, const char *key)
+{
+	if (j->row) {
+		fprintf(j->out, "%s%s ", j->first ? "" : "  ", key ? key : "");
+	} else {
+		indent(j);
+		if (key)
+			fprintf(j->out, "%s: ", key);
+	}
+	j->first = false;
+}
+
+static void before(struct json *j, const char *key)
+{
+	if (j->plain) {
+		before_plain(j, key);
+		return;
+	}
+	if (!j->first)
+		fputc(',', j->out);
+	if (j->depth && !j->row) {
+		fputc('\n', j->out);
+		indent(j);
+	} else if (!j->first) {
+		fputc(' ', j->out);
+	}
+	j->first = false;
+	if (key)
+		fprintf(j->out, "\"%s\": ", key);
+}
+
+static void after(struct json *j)
+{
+	if (j->plain && !j->row)
+		fputc('\n', j->out);
+}
+
+static void open_with(struct json *j, const char *key, char bracket)
+{
+	if (!j->plain) {
+		before(j, key);
+		fputc(bracket, j->out);
+	} else if (key) {
+		indent(j);
+		fprintf(j->out, "%s:\n", key);
+	}
+	j->depth++;
+	j->first = true;
+}
+
+void json_begin(struct json *j, FILE *out, bool plain)
+{
+	*j = (struct json){ .out = out, .first = true, .plain = plain };
+	if (!plain)
+		open_with(j, NULL, '{');
+}
+
+void json_end(struct json *j)
+{
+	if (j->plain)
+		return;
+	json_close(j, '}');
+	fputc('\n', j->out);
+}
+
+void json_object(struct json *j, const char *key)
+{
+	open_with(j, key, '{');
+}
+
+void json_array(struct json *j, const char *key)
+{
+	open_with(j, key, '[');
+}
+
+void json_row(struct json *j, const char *key)
+{
+	if (j->plain) {
+		indent(j);
+		if (key)
+			fprintf(j->out, "%s: ", key);
+	} else {
+		before(j, key);
+		fputc('{', j->out);
+	}
+	j->row = true;
+	j->first = true;
+}
+
+void json_close(struct json *j, char bracket)
+{
+	if (j->row) {
+		fputs(j->plain ? "\n" : "}", j->out);
+		j->row = false;
+		j->first = false;
+		return;
+	}
+	j->depth--;
+	if (!j->plain) {
+		if (!j->first) {
+			fputc('\n', j->out);
+			indent(j);
+		}
+		fputc(bracket, j->out);
+	}
+	j->first = false;
+}
+
+void json_u64(struct json *j, const char *key, u64 value)
+{
+	before(j, key);
+	fprintf(j->out, "%llu", (unsigned long long)value);
+	after(j);
+}
+
+void json_s64(struct json *j, const char *key, s64 value)
+{
+	before(j, key);
+	fprintf(j->out, "%lld", (long long)value);
+	after(j);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	before(j, key);
+	fputs(!j->plain ? value ? "true" : "false" : value ? "yes" : "no", j->out);
+	after(j);
+}
+
+void json_hex(struct json *j, const char *key, u64 value)
+{
+	const char *quote = j->plain ? "" : "\"";
+
+	before(j, key);
+	fprintf(j->out, "%s0x%llx%s", quote, (unsigned long long)value, quote);
+	after(j);
+}
+
+void json_size(struct json *j, const char *key, u64 value)
+{
+	char text[32];
+
+	if (!j->plain) {
+		json_u64(j, key, value);
+		return;
+	}
+	before(j, key);
+	fprintf(j->out, "%llu (%s)", (unsigned long long)value, show_size(value, text));
+	after(j);
+}
+
+void json_time(struct json *j, const char *key, s64 ns)
+{
+	char text[48];
+
+	if (j->plain)
+		json_str(j, key, show_time(ns, text));
+	else
+		json_s64(j, key, ns);
+}
+
+/* Length of the UTF-8 character at @s, 0 when it is none. */
+static size_t utf8_len(const unsigned char *s, size_t left)
+{
+	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0, i;
+	unsigned int c;
+
+	if (!n || n > left)
+		return 0;
+	if (n == 1)
+		return 1;
+	c = *s & (0x7fu >> n);
+	for (i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? n : 0;
+}
+
+static void put_char(struct json *j, const unsigned char *s, size_t n)
+{
+	if (!n)
+		fputs(j->plain ? "?" : "\\ufffd", j->out);
+	else if (*s < 0x20 || *s == 0x7f)
+		fprintf(j->out, j->plain ? "\\x%02x" : "\\u%04x", *s);
+	else if (!j->plain && (*s == '"' || *s == '\\'))
+		fprintf(j->out, "\\%c", *s);
+	else
+		fwrite(s, 1, n, j->out);
+}
+
+void json_bytes(struct json *j, const char *key, const char *value, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)value;
+	size_t i, n;
+
+	before(j, key);
+	if (!j->plain)
+		fputc('"', j->out);
+	for (i = 0; i < len; i += n ? n : 1) {
+		n = utf8_len(s + i, len - i);
+		put_char(j, s + i, n);
+	}
+	if (!j->plain)
+		fputc('"', j->out);
+	after(j);
+}
+
+void json_str(struct json *j, const char *key, const char *value)
+{
+	json_bytes(j, key, value, strlen(value));
+}

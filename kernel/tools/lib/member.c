@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A tool as a system among others: its identity, its heartbeat, its time in the mount table. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <unistd.h>
+#include "tool.h"
+
+#define BEAT_MS	100
+
+/* --- identity ------------------------------------------------------------------------------ */
+
+static bool uuid_from(const char *path, u8 uuid[16])
+{
+	char text[64] = "";
+	FILE *f = fopen(path, "r");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fgets(text, sizeof(text), f);
+	fclose(f);
+	text[strcspn(text, "\n")] = 0;
+	return ok && parse_uuid(text, uuid);
+}
+
+void member_identity(struct sg_identity *id)
+{
+	memset(id, 0, sizeof(*id));
+	if (!uuid_from("/sys/class/dmi/id/product_uuid", id->machine))
+		uuid_from("/etc/machine-id", id->machine);
+	uuid_from("/proc/sys/kernel/random/boot_id", id->boot);
+	gethostname(id->name, sizeof(id->name) - 1);
+	id->pid = (u64)getpid();
+	id->beat_ns = BEAT_MS * 1000000ULL;
+}
+
+/* --- is anybody alive? --------------------------------------------------------------------- */
+
+static int read_slots(const struct target *t, const struct sg_super *sb, struct sg_slot *slots)
+{
+	return target_read_now(t, sb->slot_off, slots, SG_SLOTS * sizeof(*slots));
+}
+
+static bool changed(const struct sg_slot *a, const struct sg_slot *b)
+{
+	return SG_SLOT_STATE(b->state) != SG_SLOT_FREE &&
+	       (a->heartbeat != b->heartbeat || a->state != b->state);
+}
+
+int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,
+		 char why[200])
+{
+	static struct sg_slot then[SG_SLOTS], now[SG_SLOTS];
+	unsigned int i, waited, taken = 0;
+
+	if (read_slots(t, sb, then))
+		return -EIO;
+	for (i = 0; i < SG_SLOTS; i++)
+		taken += SG_SLOT_STATE(then[i].state) != SG_SLOT_FREE;
+	for (waited = 0; taken && waited < wait_ms; waited += BEAT_MS) {
+		usleep(BEAT_MS * 1000);
+		if (read_slots(t, sb, now))
+			return -EIO;
+		for (i = 0; i < SG_SLOTS; i++) {
+			if (!changed(&then[i], &now[i]))
+				continue;
+			snprintf(why, 200, "in use by %.63s (slot %u); %s", now[i].name, i,
+				 now[i].pid ? "wait for its tool to end" : "unmount it there first");
+			return -EBUSY;
+		}
+	}
+	return 0;
+}
+
+/* --- joining ------------------------------------------------------------------------------- */
+
+static void *beat(void *arg)
+{
+	struct member *m = arg;
+
+	while (!m->stop) {
+		sg_beat(&m->vol);
+		usleep(BEAT_MS * 1000);
+	}
+	return NULL;
+}
+
+static int join(struct member *m, bool look, bool force)
+{
+	struct sg_identity id;
+	int err = 0;
+
+	member_identity(&id);
+	if (!look && !force && m->target.kind == TARGET_BLOCK) {
+		err = member_watch(&m->target, &m->vol.sb, MEMBER_WAIT_MS, m->vol.why);
+		force = true;	/* the mapping shows no heartbeats */
+	}
+	if (!err)
+		err = sg_join(&m->vol, &id, MEMBER_WAIT_MS, look || force);
+	m->joined = !err;
+	if (!err && !look)
+		m->beating = !pthread_create(&m->beater, NULL, beat, m);
+	return err;
+}
+
+/* The private copy of a volume that is in order needs no recovery, hence no member. */
+static int start(struct member *m, bool change, bool force)
+{
+	int err = sg_open(&m->vol, m->target.base, m->target.size, !change, NULL);
+
+	if (err || (!change && !sg_needs_recovery(&m->vol)))
+		return err;
+	if (change)
+		return join(m, false, force);
+	if (m->target.use == TARGET_READ) {
+		tool_warn("%s: not left cleanly, shown without recovery", m->target.path);
+		return 0;
+	}
+	tool_warn("%s: in use or not left cleanly; shown as recovery would leave it",
+		  m->target.path);
+	m->vol.read_only = false;
+	return join(m, true, true);
+}
+
+int member_open(struct member *m, const char *path, bool change, bool force)
+{
+	struct target probe;
+	int err;
+
+	memset(m, 0, sizeof(*m));
+	err = target_open(&probe, path, TARGET_READ);
+	if (err)
+		return err;
+	if (change || probe.kind != TARGET_DAX) {
+		target_close(&probe);
+		err = target_open(&m->target, path, change ? TARGET_CHANGE : TARGET_LOOK);
+	} else {
+		m->target = probe;
+	}
+	if (err)
+		return err;
+	err = start(m, change, force);
+	if (err) {
+		tool_error("%s: %s", path, m->vol.why[0] ? m->vol.why : strerror(-err));
+		target_close(&m->target);
+	}
+	return err;
+}
+
+int member_close(struct member *m)
+{
+	if (m->beating) {
+		m->stop = true;
+		pthread_join(m->beater, NULL);
+	}
+	if (m->joined)
+		sg_leave(&m->vol);
+	return target_close(&m->target);
+}

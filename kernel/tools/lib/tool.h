@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tools share: errors in one line, sizes, JSON, the volume's file or device.
+ */
+#ifndef SG_TOOL_H
+#define SG_TOOL_H
+
+#include <stdio.h>
+#include <sys/types.h>
+#include "engine.h"
+
+#define TOOL_VERSION	"0.1.0"
+#define SG_ALIGN_PAGE(x)	(((x) + SG_PAGE - 1) & ~(SG_PAGE - 1))
+
+/* --- tool.c -------------------------------------------------------------------------------- */
+
+extern const char *tool_name;	/* prefix of all messages */
+extern bool tool_quiet;		/* the engine's warnings are not for the user */
+
+void tool_begin(const char *name);
+/* One line on stderr that says what is wrong and what to do about it. */
+void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints the usage; to stderr with a hint when something was wrong. Return the exit status. */
+int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int tool_version(void);
+
+/* "64M", "0x240000000", "1G"; false: not a number, or too large. */
+bool parse_size(const char *text, u64 *out);
+bool parse_uuid(const char *text, u8 uuid[16]);
+const char *show_size(u64 bytes, char buf[32]);
+const char *show_uuid(const u8 uuid[16], char buf[37]);
+const char *show_time(s64 ns, char buf[48]);
+
+/* --- json.c -------------------------------------------------------------------------------- */
+
+/**
+ * struct json - a description being written, for programs (JSON) or for people (@plain).
+ * Keys are NULL within arrays.
+ */
+struct json {
+	FILE *out;
+	unsigned int depth;
+	bool first, plain, row;
+};
+void json_begin(struct json *j, FILE *out, bool plain);
+void json_end(struct json *j);
+void json_object(struct json *j, const char *key);
+void json_array(struct json *j, const char *key);
+void json_row(struct json *j, const char *key);	/* an object on one line; holds no others */
+void json_close(struct json *j, char bracket);	/* '}' or ']' */
+void json_u64(struct json *j, const char *key, u64 value);
+void json_s64(struct json *j, const char *key, s64 value);
+void json_bool(struct json *j, const char *key, bool value);
+void json_hex(struct json *j, const char *key, u64 value);	/* in JSON a string: "0x..." */
+void json_size(struct json *j, const char *key, u64 bytes);
+void json_time(struct json *j, const char *key, s64 ns);	/* in JSON ns since the epoch */
+/* Bytes that are no UTF-8 become U+FFFD; the reader has inode numbers where it matters. */
+void json_str(struct json *j, const char *key, const char *value);
+void json_bytes(struct json *j, const char *key, const char *value, size_t len);
+
+/* --- target.c: the file or device that holds a volume -------------------------------------- */
+
+enum target_kind { TARGET_FILE, TARGET_BLOCK, TARGET_DAX };
+enum target_use {
+	TARGET_LOOK,		/* private copy: what is stored in it stays in this process */
+	TARGET_READ,		/* read-only mapping */
+	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
+};
+
+/**
+ * struct target - a mapped volume.
+ * @fd: of the file or device; @base, @size: its mapping.
+ */
+struct target {
+	const char *path;
+	int fd;
+	enum target_kind kind;
+	enum target_use use;
+	dev_t rdev;
+	void *base;
+	u64 size;
+};
+/* Both say by themselves what is wrong. */
+int target_open(struct target *t, const char *path, enum target_use use);
+int target_create(struct target *t, const char *path, u64 size, bool sparse, bool dry);
+/* Makes durable what was stored. 0 or -errno, said. */
+int target_close(struct target *t);
+/* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
+int target_phys(const struct target *t, u64 *phys);
+/* Bytes as the device has them now, past any cache. */
+int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
+
+/* Name of another file system or container that lies here, or NULL. */
+const char *foreign_signature(const void *base, u64 size);
+
+/* --- member.c: a tool in the mount table --------------------------------------------------- */
+
+void member_identity(struct sg_identity *id);
+/*
+ * -EBUSY, said, when some system lives. To be asked before a block device is changed: a mapping
+ * of one shows what was read once, so that the engine sees no heartbeat in it.
+ */
+int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,
+		 char why[200]);
+#define MEMBER_WAIT_MS	2500
+
+struct member {
+	struct target target;
+	struct sg_vol vol;
+	bool beating, joined;
+	pthread_t beater;
+	volatile bool stop;
+};
+/*
+ * Opens the volume at @path. To look: nothing is changed, and what dead systems left is recovered in
+ * the private copy. To change: joins, with a heartbeat. Says what is wrong.
+ */
+int member_open(struct member *m, const char *path, bool change, bool force);
+int member_close(struct member *m);
+
+#endif
