@@ -141,6 +141,9 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
+	/* durable before anybody bears it: given out twice, it would own what the dead had locked */
+	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
+	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {
 		struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
 		u64 seen = sg_load64(&slot->state);
@@ -157,7 +160,6 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 		sg_store64(&slot->epoch, sg_get(vol, SG_HOT(epoch)));
 		sg_add64(&slot->heartbeat, 1);
 		sg_wb(slot, sizeof(*slot));
-		sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 		sg_fence();
 		vol->slot = (int)i;
 		vol->incarnation = inc;

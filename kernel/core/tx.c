@@ -201,11 +201,16 @@ static u32 area_crc(u64 head, const struct sg_word *words, unsigned int n)
 	return sg_crc32c(sg_crc32c(~0u, &head, 8), words, n * sizeof(*words));
 }
 
+/*
+ * The first fence is for the fresh pages: a cache may write the record back by itself, and a record
+ * that is whole counts, fenced or not.
+ */
 static void make_valid(struct sg_tx *tx)
 {
 	struct sg_area *a = tx->a;
 	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n);
 
+	sg_fence();
 	sg_store64(&a->crc, area_crc(head, a->word, tx->n));
 	sg_store64_release(&a->head, head);
 	sg_wb(a, offsetof(struct sg_area, word) + tx->n * sizeof(struct sg_word));
