@@ -300,6 +300,8 @@ struct sg_chunk {
 #define SG_DIR_ENTRY_INDEX	2ULL
 #define SG_DIR_ENTRY_KIND	3ULL
 #define SG_DIR_LEVELS_MAX	6	/* 54 bits of hash */
+#define SG_DIR_SPAN_BITS	7
+#define SG_DIR_SPAN_MAX		(1u << SG_DIR_SPAN_BITS) /* words that name one bucket, at most */
 
 /* Root word of a directory (sg_inode.table): offset of bucket or index page | entry kind. */
 

@@ -8,6 +8,11 @@
 #define SG_ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define SG_MIN(a, b)		((a) < (b) ? (a) : (b))
 #define SG_MAX(a, b)		((a) > (b) ? (a) : (b))
+/* Inlined where it counts, whatever the compiler thinks of it. */
+#define SG_INLINE		inline __attribute__((always_inline))
+#ifndef fallthrough		/* the kernel has it */
+#define fallthrough		__attribute__((fallthrough))
+#endif
 #define SG_ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((u64)(a) - 1))
 
 #define SG_HOT_OFF		SG_PAGE
@@ -345,30 +350,51 @@ static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
 
-/* --- directories (dir.c) ------------------------------------------------------------------- */
+/* --- directories (dir.c, bucket.c, dirhash.c, readdir.c) ------------------------------------ */
 
-/* A name found: where its dirent's ref word is, and what it says. */
+/* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
+#define SG_READ_TURNS	1000000u
+
+/**
+ * struct sg_name - a name that is looked for, and where it was found.
+ * @twins: some other name may have the same hash: a new one has to look for a free tie-break.
+ * @seq: of the directory, when sg_dir_look() looked. As long as it stands, so does the rest.
+ */
 struct sg_name {
-	u64 ref_off;		/* of sg_dirent.ref */
+	const char *name;
+	u32 len;
+	bool twins;
+	u64 hash;
+	u64 seq;
+	u64 bucket;		/* page that it is or would be in; 0: the directory has none */
 	u64 slot_off;		/* of its slot word */
-	u64 bucket;		/* page */
+	u64 ref_off;		/* of sg_dirent.ref */
 	u64 ref;
-	u64 key;
 };
-/* Within a transaction, directory locked. -ENOENT. */
-int sg_dir_find(struct sg_tx *tx, const struct sg_iref *dir, const char *name, u32 len,
-		struct sg_name *out);
-/* Adds; the name is known to be absent. Splits as needed; entries, size and blocks follow. */
-int sg_dir_add(struct sg_tx *tx, const struct sg_iref *dir, const char *name, u32 len, u64 ino,
+
+u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len); /* 55 bits, never all ones */
+void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_name *n);
+/* Looks without a lock, and sees no transaction that is under way. -ENOENT, -ENOTDIR. */
+int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n);
+/*
+ * The rest is done in a transaction, with the directory locked.
+ *
+ * Adds a name that is known to be absent; entries, size and blocks follow. -EAGAIN (in tx->err,
+ * too): would take more splits than a transaction holds, as only crafted names do. Abort, call
+ * sg_dir_make_room(), which uses transactions of its own, and try again.
+ */
+int sg_dir_add(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *n, u64 ino,
 	       unsigned int type);
-int sg_dir_remove(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *name);
-/* Changes what a found name refers to. */
-void sg_dir_point(struct sg_tx *tx, const struct sg_name *name, u64 ino, unsigned int type);
+int sg_dir_make_room(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n);
+/* Needs no page: names can be removed when the volume is full. */
+void sg_dir_remove(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *n);
+/* Changes what a name refers to. */
+void sg_dir_point(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *n, u64 ino,
+		  unsigned int type);
 /* Cuts the whole index of an empty directory: a debt. */
 void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir);
-/* One step in paying SG_DEBT_DIR for the page @off; as sg_table_pay(). */
+/* One step in paying SG_DEBT_DIR for the index page @off; as sg_table_pay(). */
 int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index);
-u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len); /* 55 bits */
 
 /* --- extended attributes (xattr.c) --------------------------------------------------------- */
 
