@@ -97,6 +97,7 @@ static void step_create(struct model *m)
 		  dir->ref.ino, new.mode);
 	m_may(&e, len > SG_NAME_MAX, -ENAMETOOLONG);
 	m_may(&e, m_find(dir, name, len), -EEXIST);
+	m_may(&e, !dir->nlink, -ENOENT);
 	if (!m_check(m, &e, sg_create(&m->t.v, &dir->ref, name, len, &new, &ref)))
 		return;
 	in = added(m, &ref, &new);
@@ -130,6 +131,7 @@ static void step_tmpfile(struct model *m)
 	len = some_name(m, dir, false, name);
 	test_note("op %" PRIu64 ": link tmpfile %" PRIu64 " as %.*s", m->ops, ref.ino, (int)len, name);
 	m_may(&e, m_find(dir, name, len), -EEXIST);
+	m_may(&e, !dir->nlink, -ENOENT);
 	if (m_check(m, &e, sg_link(&m->t.v, &ref, &dir->ref, name, len, NOW(m)))) {
 		m->unnamed--;
 		in->nlink = 1;
@@ -151,6 +153,7 @@ static void step_link(struct model *m)
 	test_note("op %" PRIu64 ": link %" PRIu64 " as %.*s in %" PRIu64, m->ops, in->ref.ino,
 		  (int)len, name, dir->ref.ino);
 	m_may(&e, m_find(dir, name, len), -EEXIST);
+	m_may(&e, !dir->nlink, -ENOENT);
 	m_may(&e, is_dir(in), -EPERM);
 	if (!m_check(m, &e, sg_link(&m->t.v, &in->ref, &dir->ref, name, len, NOW(m))))
 		return;
@@ -241,7 +244,7 @@ static void expect_rename(const struct rename *r, struct m_expect *e)
 	struct m_inode *from = r->from, *to = r->to;
 
 	m_may(e, exchange && r->flags != SG_RENAME_EXCHANGE, -EINVAL);
-	m_may(e, !from || (exchange && !to), -ENOENT);
+	m_may(e, !from || (exchange && !to) || !r->ndir->nlink, -ENOENT);
 	m_may(e, to && r->flags & SG_RENAME_NOREPLACE, -EEXIST);
 	if (!from)
 		return;
@@ -310,8 +313,6 @@ static void step_rename(struct model *m)
 	r.from = n ? n->inode : NULL;
 	n = m_find(r.ndir, r.nname, r.nlen);
 	r.to = n ? n->inode : NULL;
-	if ((r.from && !r.from->nlink) || !r.odir->nlink || !r.ndir->nlink)
-		return;
 	test_note("op %" PRIu64 ": rename %.*s in %" PRIu64 " to %.*s in %" PRIu64 ", flags %u", m->ops,
 		  (int)r.olen, r.oname, r.odir->ref.ino, (int)r.nlen, r.nname, r.ndir->ref.ino, r.flags);
 	expect_rename(&r, &e);

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Operations under the recorder; crash_work.h says what is expected of them. */
+#include <sys/stat.h>
+#include "crash_work.h"
+#include "tree.h"
+
+#define BYTES	(8u << 20)	/* largest file whose data is compared byte by byte */
+
+/* --- one image ------------------------------------------------------------------------------ */
+
+static void __attribute__((noreturn)) wrong(struct cw *w, struct sg_vol *v, const char *what)
+{
+	char *image = tree_text(v), *after = tree_text(&w->t.v);
+
+	fprintf(stderr, "--- before\n%s--- after\n%s--- image\n%s", w->before_text, after, image);
+	test_fail(__FILE__, __LINE__, "%s", what);
+}
+
+/* The bytes of the file that the operation changes: old or new each, and nothing else. */
+static void judge_data(struct cw *w, struct sg_vol *v)
+{
+	u64 lo = w->old_size < w->new_size ? w->old_size : w->new_size, i;
+	static u8 got[BYTES];
+	struct sg_iref ref;
+	struct sg_attr a;
+
+	CHECK_OK(sg_iref(v, w->ino, &ref));
+	CHECK_OK(sg_getattr(v, &ref, &a));
+	if (a.size < lo || a.size > (w->old_size > w->new_size ? w->old_size : w->new_size))
+		wrong(w, v, "size is neither old nor new");
+	CHECK_EQ(sg_read(v, &ref, 0, got, a.size), a.size);
+	if (w->done) {
+		if (a.size != w->new_size || memcmp(got, w->new, a.size))
+			wrong(w, v, "data of an operation that had returned is lost");
+		return;
+	}
+	for (i = 0; i < a.size; i++) {
+		bool old = i < w->old_size && got[i] == w->old[i];
+		bool new = i < w->new_size && got[i] == w->new[i];
+
+		if (old || new)
+			continue;
+		fprintf(stderr, "byte %" PRIu64 " is 0x%02x, was 0x%02x, becomes 0x%02x\n", i, got[i],
+			w->old[i], w->new[i]);
+		wrong(w, v, "data that nobody wrote");
+	}
+	test_counted();
+}
+
+static void judge_tree(struct cw *w, struct sg_vol *v)
+{
+	u64 sum = tree_of(v, w->ino);
+
+	test_counted();
+	if (w->done && sum != w->after)
+		wrong(w, v, "an operation that had returned is lost");
+	if (sum != w->after && sum != w->before)
+		wrong(w, v, "the tree is neither old nor new");
+	if (w->ino)
+		judge_data(w, v);
+}
+
+static void checked(struct crash_image *img, u64 size, const char *when)
+{
+	struct sg_check_result res;
+
+	test_counted();
+	if (!test_is_clean(img->mem, size, &res))
+		test_fail(__FILE__, __LINE__, "not clean %s", when);
+}
+
+/* Joins (which recovers), looks, leaves, checks. */
+static void judge_mount(struct cw *w, struct crash_image *img)
+{
+	struct tvol t = { .mem = img->mem, .size = w->t.size };
+
+	tvol_join(&t);
+	judge_tree(w, &t.v);
+	tvol_leave(&t);
+	checked(img, w->t.size, "after recovery");
+}
+
+/* --- crashes of the recovery ---------------------------------------------------------------- */
+
+static void judge_nested(struct crash *c, struct crash_image *img)
+{
+	judge_mount(c->ctx, img);
+}
+
+/* Recovers under the recorder, and judges every crash in that. */
+static void crash_recovery(struct cw *w, struct crash_image *img)
+{
+	struct tvol t = { .mem = img->mem, .size = w->t.size };
+	struct rec log;
+
+	crash_reset(&w->nested, img->mem);
+	rec_init(&log, img->mem, w->t.size, true);
+	rec_to(&log);
+	tvol_join(&t);
+	tvol_leave(&t);
+	rec_to(NULL);
+	crash_run(&w->nested, log.ev, log.n);
+	while (log.pages)
+		rec_mark(&img->rec, log.page[--log.pages] * SG_PAGE);
+	rec_free(&log);
+	w->recoveries++;
+}
+
+static void judge_image(struct crash *c, struct crash_image *img)
+{
+	struct cw *w = c->ctx;
+
+	w->done = c->done;
+	if (rng_below(&w->rng, w->check) == 0)
+		checked(img, w->t.size, "before recovery");
+	if (w->nest && rng_below(&w->rng, w->nest) == 0)
+		crash_recovery(w, img);
+	else
+		judge_mount(w, img);
+}
+
+/* --- operations ----------------------------------------------------------------------------- */
+
+/* The directory of a path, and its last name. */
+static bool find_dir(struct cw *w, const char *path, struct sg_iref *dir, const char **name)
+{
+	struct sg_iref next;
+	unsigned int type;
+	const char *slash;
+
+	*dir = w->t.root;
+	while ((slash = strchr(path, '/'))) {
+		if (sg_lookup(&w->t.v, dir, path, (u32)(slash - path), &next, &type))
+			return false;
+		*dir = next;
+		path = slash + 1;
+	}
+	*name = path;
+	return true;
+}
+
+bool cw_find(struct cw *w, const char *path, struct sg_iref *ref)
+{
+	const char *name;
+	struct sg_iref dir;
+	unsigned int type;
+
+	return find_dir(w, path, &dir, &name) &&
+	       !sg_lookup(&w->t.v, &dir, name, (u32)strlen(name), ref, &type);
+}
+
+static int do_create(struct cw *w, const struct cw_op *op, struct sg_iref *dir, const char *name)
+{
+	static const u32 mode[] = {
+		[CW_CREATE] = S_IFREG | 0644, [CW_MKDIR] = S_IFDIR | 0755,
+		[CW_SYMLINK] = S_IFLNK | 0777, [CW_MKNOD] = S_IFCHR | 0600,
+	};
+	static char target[SG_SYMLINK_MAX];
+	struct sg_new new = { .mode = mode[op->kind], .uid = 7, .gid = 8, .now = 1 };
+	struct sg_iref ref;
+
+	if (op->kind == CW_SYMLINK) {
+		memset(target, 't', sizeof(target));
+		new.target = target;
+		new.target_len = (u32)op->len;
+	}
+	if (op->kind == CW_MKNOD)
+		new.rdev = op->len;
+	return sg_create(&w->t.v, dir, name, (u32)strlen(name), &new, &ref);
+}
+
+static int do_tmpfile(struct cw *w, struct sg_iref *dir, const char *name)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref ref;
+	int err = sg_tmpfile(&w->t.v, &new, &ref);
+
+	return err ? err : sg_link(&w->t.v, &ref, dir, name, (u32)strlen(name), 1);
+}
+
+static int do_rename(struct cw *w, const struct cw_op *op, struct sg_iref *dir, const char *name)
+{
+	struct sg_new whiteout = { .mode = S_IFCHR, .now = 1 };
+	struct sg_iref ndir, target;
+	const char *nname;
+
+	if (!find_dir(w, op->b, &ndir, &nname))
+		return -ENOENT;
+	if (!(op->flags & SG_RENAME_EXCHANGE) && cw_find(w, op->b, &target))
+		w->open = target;
+	return sg_rename(&w->t.v, dir, name, (u32)strlen(name), &ndir, nname, (u32)strlen(nname),
+			 op->flags, &whiteout, 1);
+}
+
+static int do_names(struct cw *w, const struct cw_op *op)
+{
+	struct sg_iref dir, ref;
+	const char *name;
+	u32 len;
+
+	if (!find_dir(w, op->a, &dir, &name))
+		return -ENOENT;
+	len = (u32)strlen(name);
+	switch (op->kind) {
+	case CW_LINK:
+		return cw_find(w, op->b, &ref) ? sg_link(&w->t.v, &ref, &dir, name, len, 1) : -ENOENT;
+	case CW_UNLINK:
+	case CW_RMDIR:
+		if (cw_find(w, op->a, &ref))
+			w->open = ref;
+		return (op->kind == CW_RMDIR ? sg_rmdir : sg_unlink)(&w->t.v, &dir, name, len, 1);
+	case CW_RENAME:
+		return do_rename(w, op, &dir, name);
+	case CW_TMPFILE:
+		return do_tmpfile(w, &dir, name);
+	default:
+		return do_create(w, op, &dir, name);
+	}
+}
+
+/* Bytes that say when they were written, so that none is right by luck. */
+static s64 do_write(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
+{
+	static u8 buf[BYTES];
+	struct rng r = { ++w->stamp };
+
+	rng_fill(&r, buf, op->len);
+	return sg_write(&w->t.v, ref, op->pos, buf, op->len, 1);
+}
+
+static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
+{
+	struct sg_attr a = { .mode = (u32)op->len & 07777, .uid = 1, .flags = SG_FL_NODUMP };
+	static u8 value[SG_XATTR_VALUE_MAX];
+	struct sg_vol *v = &w->t.v;
+
+	switch (op->kind) {
+	case CW_WRITE:
+		return do_write(w, op, ref);
+	case CW_RESIZE:
+		return sg_resize(v, ref, op->len, 1);
+	case CW_PUNCH:
+		return sg_punch(v, ref, op->pos, op->len, 1);
+	case CW_ALLOCATE:
+		return sg_allocate(v, ref, op->pos / SG_PAGE, op->len / SG_PAGE);
+	case CW_COLLAPSE:
+		return sg_collapse(v, ref, op->pos, op->len, 1);
+	case CW_INSERT:
+		return sg_insert(v, ref, op->pos, op->len, 1);
+	case CW_XATTR:
+		memset(value, (int)++w->stamp, sizeof(value));
+		return sg_xattr_set(v, ref, SG_XATTR_USER, op->b, (u32)strlen(op->b), value,
+				    (u32)op->len, 0, 1);
+	case CW_UNXATTR:
+		return sg_xattr_set(v, ref, SG_XATTR_USER, op->b, (u32)strlen(op->b), NULL, 0, 0, 1);
+	default:
+		return sg_setattr(v, ref, SG_SET_MODE | SG_SET_UID | SG_SET_FLAGS, &a);
+	}
+}
+
+static s64 perform(struct cw *w, const struct cw_op *op)
+{
+	struct sg_iref ref;
+	int left;
+
+	switch (op->kind) {
+	case CW_EVICT:
+		return w->open.ino ? sg_evict(&w->t.v, &w->open) : -ENOENT;
+	case CW_RECLAIM:
+		left = sg_reclaim(&w->t.v, op->len ? (unsigned int)op->len : ~0u);
+		return left < 0 ? left : 0;
+	case CW_REMOUNT:
+		tvol_leave(&w->t);
+		tvol_join(&w->t);
+		w->open.ino = 0;
+		return 0;
+	case CW_CREATE ... CW_RENAME:
+	case CW_TMPFILE:
+		return do_names(w, op);
+	default:
+		return cw_find(w, op->a, &ref) ? do_inode(w, op, &ref) : -ENOENT;
+	}
+}
+
+/* --- under the recorder --------------------------------------------------------------------- */
+
+static bool changes_data(enum cw_kind kind)
+{
+	return kind == CW_WRITE || kind == CW_PUNCH || kind == CW_RESIZE;
+}
+
+static void read_file(struct cw *w, u8 *buf, u64 *size)
+{
+	struct sg_iref ref;
+	struct sg_attr a;
+
+	CHECK_OK(sg_iref(&w->t.v, w->ino, &ref));
+	CHECK_OK(sg_getattr(&w->t.v, &ref, &a));
+	CHECK(a.size <= BYTES);
+	*size = a.size;
+	memset(buf, 0, BYTES);
+	CHECK_EQ(sg_read(&w->t.v, &ref, 0, buf, a.size), a.size);
+}
+
+void cw_make(struct cw *w, u64 size, u64 seed)
+{
+	memset(w, 0, sizeof(*w));
+	tvol_make(&w->t, size);
+	rec_init(&w->rec, w->t.mem, size, true);
+	crash_init(&w->c, w->t.mem, size);
+	crash_init(&w->nested, w->t.mem, size);
+	w->c.judge = judge_image;
+	w->nested.judge = judge_nested;
+	w->c.ctx = w->nested.ctx = w;
+	w->c.samples = w->nested.samples = 4;
+	w->nested.every = 4;
+	w->check = 4;
+	w->rng.state = w->c.rng.state = w->nested.rng.state = seed;
+	w->old = malloc(BYTES);
+	w->new = malloc(BYTES);
+	CHECK(w->old && w->new);
+}
+
+s64 cw_do(struct cw *w, const struct cw_op *op)
+{
+	struct sg_iref ref;
+	s64 ret;
+
+	test_note("kind %d %s %s, pos %" PRIu64 ", len %" PRIu64 ", flags %u; image %" PRIu64, op->kind,
+		  op->a ? op->a : "", op->b ? op->b : "", op->pos, op->len, op->flags, w->c.images);
+	w->op = op;
+	w->ino = changes_data(op->kind) && cw_find(w, op->a, &ref) ? ref.ino : 0;
+	w->before = tree_of(&w->t.v, w->ino);
+	free(w->before_text);
+	w->before_text = tree_text(&w->t.v);
+	if (w->ino)
+		read_file(w, w->old, &w->old_size);
+	w->rec.n = 0;
+	rec_forget_pages(&w->rec);
+	rec_to(&w->rec);
+	ret = perform(w, op);
+	rec_to(NULL);
+	w->after = tree_of(&w->t.v, w->ino);
+	if (w->ino)
+		read_file(w, w->new, &w->new_size);
+	crash_run(&w->c, w->rec.ev, w->rec.n);
+	crash_end(&w->c);
+	CHECK(!memcmp(w->c.killed.ref, w->t.mem, w->t.size));	/* nothing was stored unseen */
+	return ret;
+}
+
+void cw_drop(struct cw *w)
+{
+	tvol_drop(&w->t);
+	crash_free(&w->c);
+	crash_free(&w->nested);
+	rec_free(&w->rec);
+	free(w->before_text);
+	free(w->old);
+	free(w->new);
+}
