@@ -338,7 +338,7 @@ static void prepare(void)
 struct seen {
 	ino_t ino;
 	nlink_t links, names;
-	char name[64];
+	char *name;
 };
 static void *inodes;
 static unsigned long names_seen;
@@ -356,12 +356,14 @@ static void remember(const struct stat *st, const char *path)
 
 	s->ino = st->st_ino;
 	s->links = st->st_nlink;
-	snprintf(s->name, sizeof(s->name), "%s", path);
+	s->name = strdup(path);
 	found = tsearch(s, &inodes, by_ino);
 	if (!found)
 		die("out of memory");
-	if (*found != s)
+	if (*found != s) {
+		free(s->name);
 		free(s);
+	}
 	(*found)->names++;
 	if ((*found)->links != st->st_nlink)
 		die("%s: link count changes while nothing runs", path);
