@@ -112,6 +112,25 @@ static bool window_mirror(struct sg_window *w)
 	return news;
 }
 
+static void window_empty(struct sg_window *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->entries; i++)
+		WRITE_ONCE(w->entry[i], 0);
+}
+
+/* Before a flush: takes out of the entries what it is to make the processors forget. */
+static void window_catch_up(struct sg_window *w)
+{
+	if (w->root && READ_ONCE(*w->root) != w->word) {
+		window_empty(w);
+		w->lost = true;
+	}
+	if (w->entries > 1 && !w->lost)
+		window_mirror(w);
+}
+
 bool sg_window_refresh(struct sg_window *w)
 {
 	bool news;
@@ -119,7 +138,7 @@ bool sg_window_refresh(struct sg_window *w)
 	if (w->entries == 1)
 		return false;
 	spin_lock(&w->ws->lock);
-	news = w->hooked && window_mirror(w);
+	news = w->hooked && !w->lost && window_mirror(w);
 	spin_unlock(&w->ws->lock);
 	return news;
 }
@@ -151,7 +170,7 @@ struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, u
 	spin_lock_init(&ws->lock);
 	INIT_LIST_HEAD(&ws->arenas);
 	INIT_LIST_HEAD(&ws->stale);
-	INIT_LIST_HEAD(&ws->mirrors);
+	INIT_LIST_HEAD(&ws->hooked);
 	for (i = 0; i < SG_WINDOW_HEIGHTS; i++)
 		INIT_LIST_HEAD(&ws->clean[i]);
 	return ws;
@@ -177,8 +196,8 @@ void sg_windows_flush(struct sg_windows *ws)
 
 	spin_lock(&ws->lock);
 	list_splice_init(&ws->stale, &stale);
-	list_for_each_entry(w, &ws->mirrors, list)
-		window_mirror(w);
+	list_for_each_entry(w, &ws->hooked, list)
+		window_catch_up(w);
 	spin_unlock(&ws->lock);
 
 	sg_windows_flush_cpus(ws, false);
@@ -279,46 +298,60 @@ static int window_ready(struct sg_window *w)
 	return 0;
 }
 
-static void window_show_mirrored(struct sg_window *w, const u64 *table, bool bounded, bool write)
+/* @mirror: the table that @e names, for windows without an entry of their own. */
+static void window_show(struct sg_window *w, u64 e, const u64 *mirror, bool bounded)
 {
-	spin_lock(&w->ws->lock);
-	w->mirror = table;
-	w->bounded = bounded;
-	w->write = write;
+	lockdep_assert_held(&w->ws->lock);
+	w->write = e & SG_PTE_WRITE;
 	w->hooked = true;
-	list_add(&w->list, &w->ws->mirrors);
-	window_mirror(w);
-	spin_unlock(&w->ws->lock);
+	w->lost = false;
+	list_add(&w->list, &w->ws->hooked);
+	if (w->entries > 1) {
+		w->mirror = mirror;
+		w->bounded = bounded;
+		window_mirror(w);
+	} else {
+		smp_wmb();	/* the table's content is there before the table */
+		WRITE_ONCE(*w->entry, e);
+	}
 	atomic64_inc(&w->ws->hooks);
 }
 
-static void window_show(struct sg_window *w, u64 entry)
+static int window_hook(struct sg_window *w, u64 entry, const u64 *root)
 {
-	w->write = entry & SG_PTE_WRITE;
-	w->hooked = true;
-	smp_wmb();	/* the table's content is there before the table */
-	WRITE_ONCE(*w->entry, entry);
-	atomic64_inc(&w->ws->hooks);
+	struct sg_windows *ws = w->ws;
+	int err = window_ready(w);
+	unsigned int height;
+	u64 e;
+
+	if (err)
+		return err;
+	spin_lock(&ws->lock);
+	/* Read under the lock: a flush has either seen this window, or we see what it was for. */
+	if (root)
+		entry = READ_ONCE(*root);
+	height = SG_ROOT_HEIGHT(entry);
+	e = checked_entry(ws, entry, w->height, true);
+	/* In a root word the height stands in bits that are 0 in a plain entry. */
+	if (e && (!height || entry & SG_PTE_NX || height == w->height)) {
+		w->root = root;
+		w->word = entry;
+		window_show(w, e, ws->linear + ((e & SG_PTE_ADDR) - ws->base), true);
+	} else {
+		err = -EINVAL;
+	}
+	spin_unlock(&ws->lock);
+	return err;
 }
 
 int sg_window_hook(struct sg_window *w, u64 entry)
 {
-	unsigned int height = SG_ROOT_HEIGHT(entry);
-	u64 e = checked_entry(w->ws, entry, w->height, true);
-	int err;
+	return window_hook(w, entry, NULL);
+}
 
-	/* In a root word the height stands in bits that are 0 in a plain entry. */
-	if (!e || (height && !(entry & SG_PTE_NX) && height != w->height))
-		return -EINVAL;
-	err = window_ready(w);
-	if (err)
-		return err;
-	if (w->entries == 1)
-		window_show(w, e);
-	else
-		window_show_mirrored(w, w->ws->linear + ((e & SG_PTE_ADDR) - w->ws->base), true,
-				     e & SG_PTE_WRITE);
-	return 0;
+int sg_window_hook_root(struct sg_window *w, const u64 *root)
+{
+	return window_hook(w, 0, root);
 }
 
 int sg_window_hook_private(struct sg_window *w, u64 *table)
@@ -327,25 +360,27 @@ int sg_window_hook_private(struct sg_window *w, u64 *table)
 
 	if (err)
 		return err;
-	if (w->entries == 1)
-		window_show(w, virt_to_phys(table) | ENTRY_TABLE | SG_PTE_WRITE);
-	else
-		window_show_mirrored(w, table, false, true);
+	spin_lock(&w->ws->lock);
+	w->root = NULL;
+	window_show(w, virt_to_phys(table) | ENTRY_TABLE | SG_PTE_WRITE, table, false);
+	spin_unlock(&w->ws->lock);
 	return 0;
+}
+
+bool sg_window_lost(const struct sg_window *w)
+{
+	return READ_ONCE(w->lost);
 }
 
 void sg_window_unhook(struct sg_window *w)
 {
-	unsigned int i;
-
 	if (!w->hooked)
 		return;
 	spin_lock(&w->ws->lock);
-	if (w->entries > 1)
-		list_del_init(&w->list);
-	for (i = 0; i < w->entries; i++)
-		WRITE_ONCE(w->entry[i], 0);
+	list_del_init(&w->list);
+	window_empty(w);
 	w->hooked = false;
+	w->lost = false;
 	w->stale = true;
 	spin_unlock(&w->ws->lock);
 }

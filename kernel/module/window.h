@@ -70,6 +70,9 @@ void sg_windows_destroy(struct sg_windows *ws);
  * The duty of D7: a system calls this between seeing an epoch that freed pages or table pages and
  * acknowledging it. Closing a window does not flush by itself (a slot is not reused before the
  * next flush), so this is also what a system owes before it frees tables of its own.
+ *
+ * Also empties the windows whose root has changed (sg_window_hook_root()): what they show may be
+ * what is about to be used again.
  */
 void sg_windows_flush(struct sg_windows *ws);
 
@@ -115,6 +118,26 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height);
  * Return: 0; -EINVAL when the table is not inside the volume; -EBUSY when @w is hooked.
  */
 int sg_window_hook(struct sg_window *w, u64 entry);
+
+/**
+ * sg_window_hook_root() - as sg_window_hook(), and keep an eye on the file's root
+ * @w: an empty window
+ * @root: the file's root word in the volume (sg_inode.table, in the linear mapping); must stay
+ *        readable while the window is hooked
+ *
+ * Flushing the translations of a table helps nothing while the table itself stays hooked: so the
+ * first sg_windows_flush() after the root word has changed empties the window. Copies then end at
+ * once, and sg_window_lost() says why. This is the way to hook a file of the volume.
+ */
+int sg_window_hook_root(struct sg_window *w, const u64 *root);
+
+/**
+ * sg_window_lost() - has a flush emptied the window?
+ * @w: a window from sg_window_hook_root()
+ *
+ * If so put it, and get one that fits the new root.
+ */
+bool sg_window_lost(const struct sg_window *w);
 
 /**
  * sg_window_unhook() - empty a window

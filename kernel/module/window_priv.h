@@ -22,7 +22,7 @@
  * @lock: guards everything below
  * @clean: empty slots by height - 1, ready to be hooked
  * @stale: empty slots that some CPU may still remember the last table of
- * @mirrors: hooked windows whose entries are copies (see window_mirror())
+ * @hooked: windows that show a table
  * @slots: windows made, by height - 1
  * @used: windows handed out, by height - 1
  * @hooks: counter
@@ -43,7 +43,7 @@ struct sg_windows {
 	spinlock_t lock;
 	struct list_head clean[SG_WINDOW_HEIGHTS];
 	struct list_head stale;
-	struct list_head mirrors;
+	struct list_head hooked;
 	unsigned int slots[SG_WINDOW_HEIGHTS];
 	unsigned int used[SG_WINDOW_HEIGHTS];
 
@@ -58,7 +58,7 @@ struct sg_windows {
 
 /**
  * struct sg_window - a slot: addresses that are ours, and the entries that map them
- * @list: in sg_windows.clean or .stale; when handed out and mirrored, in .mirrors
+ * @list: in sg_windows.clean or .stale; when handed out and hooked, in .hooked
  * @ws: the pool
  * @addr: first address
  * @entry: @entries consecutive words of the kernel's page table
@@ -66,9 +66,12 @@ struct sg_windows {
  * @entries: 1, or 512 where a window of 512 GiB has no entry of its own
  * @height: SG_WINDOW_2M, ...
  * @mirror: the level 3 table that a mirrored window shows
+ * @root: where the volume names the table, or NULL
+ * @word: what stood there when the table was hooked
  * @bounded: entries of @mirror are only taken when they stay inside the volume
  * @write: whether the window is writable
  * @hooked: whether it shows a table
+ * @lost: hooked, but emptied by a flush because @root has changed
  * @stale: not hooked, and not yet flushed since it was
  */
 struct sg_window {
@@ -80,9 +83,12 @@ struct sg_window {
 	unsigned int entries;
 	unsigned int height;
 	const u64 *mirror;
+	const u64 *root;
+	u64 word;
 	bool bounded;
 	bool write;
 	bool hooked;
+	bool lost;
 	bool stale;
 };
 

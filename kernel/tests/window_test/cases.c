@@ -255,6 +255,45 @@ void case_removal(void)
 	sg_windows_destroy(ws);
 }
 
+/* A file whose root changes: the window shows neither table once it has been flushed. */
+void case_lost(void)
+{
+	struct sg_windows *ws = wt_windows(0);
+	unsigned int height;
+
+	for (height = SG_WINDOW_2M; ws && height <= SG_WINDOW_512G; height++) {
+		struct sg_window *w = wt_get(ws, height);
+		struct wt_file f, g;
+		u64 root = 0;
+
+		if (!w)
+			continue;
+		wt_file_init(&f, height, 65 + height);
+		wt_file_init(&g, height, 165 + height);
+		wt_map_fresh(&f, 0, 1);
+		wt_map_fresh(&g, 0, 1);
+		CHECK(sg_window_hook_root(w, &root) == -EINVAL);
+		root = wt_file_root(&f);
+		CHECK(!sg_window_hook_root(w, &root));
+		sg_windows_flush(ws);
+		CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER) && !sg_window_lost(w));
+
+		WRITE_ONCE(root, wt_file_root(&g));
+		CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER) && !sg_window_lost(w));
+		sg_windows_flush(ws);
+		CHECK(wt_read(w, 0, 8, WT_USER) == 0 && sg_window_lost(w));
+		sg_windows_flush(ws);
+		CHECK(wt_read(w, 0, 8, WT_KVEC) == 0 && sg_window_lost(w));
+		sg_window_put(w);
+
+		w = wt_get(ws, height);
+		if (w && CHECK(!sg_window_hook_root(w, &root)))
+			CHECK(read_ok(w, 0, SG_PAGE, g.tag, WT_USER) && !sg_window_lost(w));
+		sg_window_put(w);
+	}
+	sg_windows_destroy(ws);
+}
+
 void case_read_only(void)
 {
 	struct sg_windows *ws = wt_windows(0);

@@ -121,6 +121,7 @@ static const struct {
 	{ "holes", case_holes },
 	{ "growth", case_growth },
 	{ "removal", case_removal },
+	{ "lost", case_lost },
 	{ "read_only", case_read_only },
 	{ "no_write", case_no_write },
 	{ "pool", case_pool },

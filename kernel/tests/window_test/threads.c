@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Cases with a second thread, on another CPU where there is one. */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
 #include <linux/rwsem.h>
@@ -92,8 +93,8 @@ static void cycles_of_height(unsigned int height, unsigned int count)
 		if (read_few(w, 0, words, sizeof(words)) != sizeof(words) ||
 		    !wt_matches(words, 0, sizeof(words), f[which].tag))
 			bad++;
-		if (i % 4 == 0)
-			cond_resched();
+		if (i % 16 == 0)
+			usleep_range(20, 50);	/* or the reader may get no turn */
 		down_write(&c.lock);
 		c.w = NULL;
 		up_write(&c.lock);

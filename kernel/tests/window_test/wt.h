@@ -65,6 +65,7 @@ void case_contents(void);
 void case_holes(void);
 void case_growth(void);
 void case_removal(void);
+void case_lost(void);
 void case_read_only(void);
 void case_no_write(void);
 void case_pool(void);
