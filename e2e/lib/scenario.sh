@@ -17,9 +17,9 @@ fail() {
 	exit 1
 }
 
-# elapsed [START]: time since then, or since the scenario began.
+# elapsed: time since the scenario began.
 elapsed() {
-	awk -v a="${1:-$case_start}" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'
+	awk -v a="$case_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'
 }
 
 # passed WHAT: one more check has been made.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chroot runs a command inside a Debian root, in a mount namespace of
-// its own: nothing it mounts is seen outside, and all of it is gone with the
-// command, however that ends.
+// Package chroot runs a command inside a Debian root, in mount and process
+// namespaces of its own: nothing it mounts is seen outside, and all of it,
+// processes too, is gone with the command, however that ends.
 package chroot
 
 import (
@@ -36,7 +36,7 @@ func (c Command) Run(out io.Writer) error {
 	}
 	cmd := exec.Command("/proc/self/exe", hidden, string(plan))
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s in %s: %w", c.Args[0], c.Root, err)
 	}

@@ -315,7 +315,7 @@ TEST("names", listing_is_complete)
 TEST("names", listing_can_be_resumed)
 {
 	enum { N = 500 };
-	char names[N + 2][32], name[32];
+	char names[N + 2][256], name[32];
 	long at[N + 2];
 	struct dirent *e;
 	int i, n = 0;

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mmap: coherence with read and write, holes, the end of the file, private copies. */
+#include <linux/falloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "posix.h"
+
+#define PAGE 4096L
+
+static char *map(int fd, size_t len, int prot, int flags)
+{
+	return OK(mmap(NULL, len, prot, flags, fd, 0));
+}
+
+#define RW (PROT_READ | PROT_WRITE)
+
+TEST("mmap", shared_is_the_file)
+{
+	int fd = make_file("f", "", 0);
+	char *p, buf[8];
+
+	OK(ftruncate(fd, 3 * PAGE));
+	p = map(fd, 3 * PAGE, RW, MAP_SHARED);
+	CHECK(pwrite(fd, "write", 5, PAGE) == 5);
+	CHECK(!memcmp(p + PAGE, "write", 5));
+	memcpy(p + PAGE + 5, "map", 3);
+	CHECK(pread(fd, buf, 8, PAGE) == 8 && !memcmp(buf, "writemap", 8));
+	OK(msync(p, 3 * PAGE, MS_SYNC));
+	OK(munmap(p, 3 * PAGE));
+	CHECK(pread(fd, buf, 8, PAGE) == 8 && !memcmp(buf, "writemap", 8));
+}
+
+TEST("mmap", hole_read_then_filled_by_write)
+{
+	int fd = make_file("f", "", 0);
+	char *p, *q;
+
+	OK(ftruncate(fd, 2 * PAGE));
+	p = map(fd, 2 * PAGE, RW, MAP_SHARED);
+	q = map(fd, 2 * PAGE, PROT_READ, MAP_PRIVATE);
+	CHECK(is_zero(p, 2 * PAGE) && is_zero(q, 2 * PAGE));
+	CHECK(stat_of("f").st_blocks == 0);		/* reading allocates nothing */
+	CHECK(pwrite(fd, "a", 1, 0) == 1);
+	CHECK(p[0] == 'a' && q[0] == 'a');
+	OK(fallocate(fd, 0, PAGE, PAGE));
+	CHECK(pwrite(fd, "b", 1, PAGE) == 1);
+	CHECK(p[PAGE] == 'b' && q[PAGE] == 'b');
+}
+
+TEST("mmap", hole_filled_through_another_mapping)
+{
+	int fd = make_file("f", "", 0);
+	char *p, *q, c;
+
+	OK(ftruncate(fd, PAGE));
+	p = map(fd, PAGE, RW, MAP_SHARED);
+	q = map(fd, PAGE, RW, MAP_SHARED);
+	CHECK(p[10] == 0 && q[10] == 0);
+	p[10] = 'x';
+	CHECK(q[10] == 'x' && pread(fd, &c, 1, 10) == 1 && c == 'x');
+	CHECK(stat_of("f").st_blocks == 8);
+}
+
+TEST("mmap", private_copies)
+{
+	int fd = make_file("f", "abc", 3);
+	char *p = map(fd, PAGE, RW, MAP_PRIVATE), c;
+
+	p[0] = 'X';
+	CHECK(pread(fd, &c, 1, 0) == 1 && c == 'a');
+	CHECK(pwrite(fd, "Y", 1, 1) == 1);
+	CHECK(p[0] == 'X' && p[1] == 'b');
+	p = map(fd, PAGE, RW, MAP_PRIVATE);
+	CHECK(p[1] == 'Y');			/* read first, then written */
+	p[1] = 'Z';
+	CHECK(pread(fd, &c, 1, 1) == 1 && c == 'Y');
+}
+
+TEST("mmap", fork_shares)
+{
+	int fd = make_file("f", "", 0);
+	char *p;
+	pid_t pid;
+
+	OK(ftruncate(fd, PAGE));
+	p = map(fd, PAGE, RW, MAP_SHARED);
+	p[0] = 1;
+	pid = OK(fork());
+	if (!pid) {
+		p[1] = 2;
+		_exit(p[0] != 1);
+	}
+	while (((volatile char *)p)[1] != 2)
+		usleep(1000);
+}
+
+static int beyond_fd;
+
+static void touch_beyond(void)
+{
+	char *p = map(beyond_fd, 4 * PAGE, PROT_READ, MAP_SHARED);
+
+	printf("%d", p[2 * PAGE]);
+}
+
+static void write_beyond(void)
+{
+	char *p = map(beyond_fd, 4 * PAGE, RW, MAP_SHARED);
+
+	p[2 * PAGE] = 1;
+}
+
+TEST("mmap", sigbus_beyond_the_end)
+{
+	char *p;
+
+	beyond_fd = make_file("f", "x", 1);
+	OK(ftruncate(beyond_fd, PAGE + 1));
+	dies_of(SIGBUS, touch_beyond);
+	dies_of(SIGBUS, write_beyond);
+	p = map(beyond_fd, 4 * PAGE, RW, MAP_SHARED);
+	CHECK(p[PAGE + 100] == 0);		/* the rest of the last page */
+}
+
+static char *cut_map;
+
+static void touch_cut(void)
+{
+	printf("%d", cut_map[PAGE]);
+}
+
+TEST("mmap", truncation_takes_pages_away)
+{
+	int fd = make_file("f", "", 0);
+
+	OK(ftruncate(fd, 2 * PAGE));
+	cut_map = map(fd, 2 * PAGE, RW, MAP_SHARED);
+	memset(cut_map, 'c', 2 * PAGE);
+	OK(ftruncate(fd, PAGE));
+	dies_of(SIGBUS, touch_cut);
+	CHECK(cut_map[0] == 'c');
+	OK(ftruncate(fd, 2 * PAGE));
+	CHECK(is_zero(cut_map + PAGE, PAGE));	/* the old contents do not come back */
+	cut_map[PAGE] = 'd';
+	CHECK(pread(fd, &cut_map[0], 1, PAGE) == 1 && cut_map[0] == 'd');
+}
+
+TEST("mmap", bytes_behind_the_end_are_not_kept)
+{
+	int fd = make_file("f", "abc", 3);
+	char *p = map(fd, PAGE, RW, MAP_SHARED), buf[10];
+
+	memset(p + 3, 'g', 100);
+	OK(ftruncate(fd, 50));
+	CHECK(pread(fd, buf, 10, 0) == 10 && is_zero(buf + 3, 7));
+	memset(p + 50, 'g', 100);
+	CHECK(pwrite(fd, "z", 1, 200) == 1);
+	CHECK(pread(fd, buf, 10, 60) == 10 && is_zero(buf, 10));
+}
+
+TEST("mmap", punched_pages_become_zero)
+{
+	int fd = make_file("f", "", 0);
+	char *p;
+
+	OK(ftruncate(fd, 4 * PAGE));
+	p = map(fd, 4 * PAGE, RW, MAP_SHARED);
+	memset(p, 'p', 4 * PAGE);
+	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE, 2 * PAGE));
+	CHECK(p[0] == 'p' && is_zero(p + PAGE, 2 * PAGE) && p[3 * PAGE] == 'p');
+	p[PAGE] = 'q';
+	CHECK(pread(fd, &p[0], 1, PAGE) == 1 && p[0] == 'q');
+}
+
+TEST("mmap", collapse_moves_what_is_mapped)
+{
+	int fd = make_file("f", "", 0);
+	char *p;
+	int i;
+
+	OK(ftruncate(fd, 4 * PAGE));
+	p = map(fd, 4 * PAGE, RW, MAP_SHARED);
+	for (i = 0; i < 4; i++)
+		p[i * PAGE] = 'a' + i;
+	OK(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, PAGE, PAGE));
+	CHECK(p[0] == 'a' && p[PAGE] == 'c' && p[2 * PAGE] == 'd');
+	OK(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, PAGE));
+	CHECK(p[0] == 0 && p[PAGE] == 'a' && p[2 * PAGE] == 'c' && p[3 * PAGE] == 'd');
+}
+
+TEST("mmap", large_pages)
+{
+	const size_t len = 6 * MIB;
+	int fd = make_file("f", "", 0);
+	char *p, *buf = malloc(len);
+	size_t i;
+
+	OK(fallocate(fd, 0, 0, len));
+	p = map(fd, len, RW, MAP_SHARED);
+	for (i = 0; i < len; i += PAGE)
+		CHECK(p[i] == 0);
+	fill(p, len, 5);
+	CHECK(pread(fd, buf, len, 0) == (ssize_t)len && is_filled(buf, len, 5));
+	fill(buf, len, 6);
+	CHECK(pwrite(fd, buf, len, 0) == (ssize_t)len && is_filled(p, len, 6));
+	OK(msync(p, len, MS_SYNC));
+	OK(mprotect(p + 2 * MIB + PAGE, PAGE, PROT_READ));
+	CHECK(is_filled(p, len, 6));
+	OK(ftruncate(fd, 3 * MIB + 5 * PAGE));
+	CHECK(!memcmp(p, buf, 3 * MIB + 5 * PAGE));
+	OK(munmap(p + MIB, MIB));
+	CHECK(!memcmp(p, buf, MIB) && !memcmp(p + 2 * MIB, buf + 2 * MIB, MIB));
+}
+
+TEST("mmap", private_large_pages)
+{
+	const size_t len = 4 * MIB;
+	int fd = make_file("f", "", 0);
+	char *p, *buf = malloc(len);
+
+	fill(buf, len, 7);
+	CHECK(pwrite(fd, buf, len, 0) == (ssize_t)len);
+	p = map(fd, len, RW, MAP_PRIVATE);
+	CHECK(is_filled(p, len, 7));
+	p[2 * MIB + 5] = 1;
+	CHECK(pread(fd, buf, len, 0) == (ssize_t)len && is_filled(buf, len, 7));
+	CHECK(p[2 * MIB + 5] == 1 && !memcmp(p, buf, 2 * MIB));
+}
+
+TEST("mmap", modification_time_follows_stores)
+{
+	int fd = make_file("f", "x", 1);
+	char *p = map(fd, PAGE, RW, MAP_SHARED);
+	struct stat before = stat_of("f");
+
+	wait_tick();
+	p[0] = 'y';
+	OK(msync(p, PAGE, MS_SYNC));
+	CHECK(later(stat_of("f").st_mtim, before.st_mtim));
+}
+
+TEST("mmap", map_sync)
+{
+	int fd = make_file("f", "", 0);
+	char *p;
+
+	OK(ftruncate(fd, PAGE));
+	p = map(fd, PAGE, RW, MAP_SHARED_VALIDATE | MAP_SYNC);
+	p[0] = 's';
+	CHECK(pread(fd, &p[1], 1, 0) == 1 && p[1] == 's');
+}
+
+TEST("mmap", file_is_source_and_target)
+{
+	int fd = make_file("f", "", 0), other = make_file("g", "", 0);
+	char *p;
+
+	OK(ftruncate(fd, 64 * PAGE));
+	p = map(fd, 64 * PAGE, RW, MAP_SHARED);
+	fill(p, 32 * PAGE, 8);
+	CHECK(pwrite(fd, p, 32 * PAGE, 32 * PAGE) == 32 * PAGE);	/* onto itself */
+	CHECK(is_filled(p + 32 * PAGE, 32 * PAGE, 8));
+	CHECK(pwrite(other, p, 32 * PAGE, 0) == 32 * PAGE);
+	OK(ftruncate(fd, 0));
+	OK(ftruncate(fd, 64 * PAGE));
+	CHECK(pread(other, p, 32 * PAGE, 0) == 32 * PAGE);	/* into holes of a mapping */
+	CHECK(is_filled(p, 32 * PAGE, 8));
+}
+
+TEST("mmap", unlinked_while_mapped)
+{
+	int fd = make_file("f", "", 0);
+	char *p;
+
+	OK(ftruncate(fd, 16 * PAGE));
+	p = map(fd, 16 * PAGE, RW, MAP_SHARED);
+	close(fd);
+	OK(unlink("f"));
+	fill(p, 16 * PAGE, 3);
+	CHECK(is_filled(p, 16 * PAGE, 3));
+}
+
+TEST("mmap", other_process_looks_in)
+{
+	int fd = make_file("f", "", 0);
+	char *p, buf[4];
+	struct iovec mine = { buf, 4 }, theirs;
+	pid_t pid;
+	int go[2];
+
+	OK(ftruncate(fd, PAGE));
+	p = map(fd, PAGE, RW, MAP_SHARED);
+	memcpy(p, "peek", 4);
+	OK(pipe(go));
+	pid = OK(fork());
+	if (!pid) {
+		CHECK(p[0] == 'p' && write(go[1], "x", 1) == 1);
+		pause();
+	}
+	CHECK(read(go[0], buf, 1) == 1);
+	theirs = (struct iovec){ p, 4 };
+	/* By get_user_pages(), which special entries refuse: a documented limitation. */
+	FAILS(process_vm_readv(pid, &mine, 1, &theirs, 1, 0), EFAULT);
+	{
+		char path[64];
+		int mem;
+
+		snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+		mem = OK(open(path, O_RDWR));
+		CHECK(pread(mem, buf, 4, (off_t)p) == 4 && !memcmp(buf, "peek", 4));
+		CHECK(pwrite(mem, "poke", 4, (off_t)p) == 4 && !memcmp(p, "poke", 4));
+	}
+	OK(kill(pid, SIGKILL));
+}
