@@ -32,12 +32,12 @@ struct pool {
 /**
  * struct build - a table under construction; without @pool it is only counted.
  * @table, @covers: per level, the table being filled, and the number of the piece that it maps.
- * @tables: how many there are of each level.
+ * @tables: how many there are of each level. @large: level of the largest leaf above 1, or 0.
  */
 struct build {
 	struct pool *pool;
 	const struct sg_vol *vol;
-	unsigned int height;
+	unsigned int height, large;
 	u64 root, leaves, last;
 	u64 table[SG_TABLE_LEVELS + 1], covers[SG_TABLE_LEVELS + 1];
 	u64 tables[SG_TABLE_LEVELS + 1];
@@ -120,6 +120,8 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 
 	b->leaves += sg_level_pages(level);
 	b->last = page + sg_level_pages(level) - 1;
+	if (level > 1)
+		b->large = SG_MAX(b->large, level);
 	if (!b->height) {	/* a single page needs no table */
 		b->root = SG_ROOT(sg_leaf(b->vol, off, 1), 0);
 		return 0;
@@ -294,7 +296,8 @@ static int build(struct job *j)
 	err = build_file(j) ?: list_rest(j);
 	if (err)
 		return err;
-	height = j->file.leaves ? height_for(j->file.last) : 0;
+	/* a large leaf needs a table of its own level, even if it is all there is */
+	height = j->file.leaves ? SG_MAX(height_for(j->file.last), j->file.large) : 0;
 	need = tables_upto(&j->file, height) + tables_upto(&j->rest.b, SG_TABLE_LEVELS);
 	more = need / 128 + SLACK;
 	rest_height = SG_MAX(height_for(j->rest.next + need + 2 * more), 1u);
