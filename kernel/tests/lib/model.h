@@ -29,8 +29,6 @@ struct m_inode {
 	struct sg_iref ref;
 	u32 mode, uid, gid, nlink, flags;
 	u64 rdev, size;
-	u64 stamp;		/* comparison that met it last */
-	u32 met;		/* names met in that comparison */
 	struct sparse data;	/* regular */
 	char *target;		/* symlink */
 	struct m_xattr xattr[M_XATTRS];
@@ -46,7 +44,7 @@ enum m_aim { M_GROW, M_SHRINK };
 /**
  * struct model - a tree, the volume that should hold the same, and how they get along.
  * @inode: all inodes that exist, @unnamed of them without a name.
- * @full: times that an operation met a full volume.
+ * @done: operations that succeeded. @full: those that met a full volume.
  */
 struct model {
 	struct tvol t;
@@ -55,7 +53,7 @@ struct model {
 	u32 inodes, room, unnamed;
 	struct m_inode *root;
 	enum m_aim aim;
-	u64 ops, full, stamp, recoveries;
+	u64 ops, done, full, recoveries;
 	u8 *buf, *got;		/* M_IO bytes each */
 };
 #define M_IO		(3u << 20)

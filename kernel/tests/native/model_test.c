@@ -21,8 +21,9 @@ static void run(u64 size, u64 ops, u64 every, u64 seed)
 		model_compare(&m);
 	}
 	model_compare(&m);
-	printf("%3" PRIu64 " MiB: %" PRIu64 " operations, %" PRIu64 " on a full volume, %" PRIu64
-	       " recoveries, %u inodes at the end\n", size >> 20, m.ops, m.full, m.recoveries, m.inodes);
+	printf("%3" PRIu64 " MiB: %" PRIu64 " operations, %" PRIu64 " changes, %" PRIu64
+	       " on a full volume, %" PRIu64 " recoveries, %u inodes at the end\n", size >> 20, m.ops,
+	       m.done, m.full, m.recoveries, m.inodes);
 	fflush(stdout);
 	model_drop(&m);
 }
@@ -33,8 +34,8 @@ int main(void)
 
 	for (i = 0; i < 4; i++)		/* short runs find what needs an empty volume */
 		run(16 << 20, ops / 100, 500, seed + i);
-	run(16 << 20, ops * 45 / 100, 5000, seed + 10);
-	run(64 << 20, ops * 20 / 100, 5000, seed + 20);
-	run(256 << 20, ops * 31 / 100, 20000, seed + 30);
+	run(16 << 20, ops * 45 / 100, 2000, seed + 10);
+	run(64 << 20, ops * 20 / 100, 4000, seed + 20);
+	run(256 << 20, ops * 31 / 100, 10000, seed + 30);
 	return test_done();
 }
