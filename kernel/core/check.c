@@ -103,7 +103,7 @@ static int pass(struct sg_ck *c)
 	ck_debts_of_inodes(c);
 	ck_dirs(c);
 	ck_files(c);
-	ck_debts_of_pages(c);
+	ck_debts(c);
 	ck_free_lists(c);
 	ck_tree(c);
 	ck_space(c);

@@ -71,7 +71,6 @@ struct sg_ck {
 	bool no_memory;
 	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
 	bool recovering;	/* some slot is not free, or some ledger not empty */
-	bool no_debts;		/* a ledger is a chain without end: followed once only */
 	bool relist;		/* lists of free records are to be made anew */
 
 	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
@@ -186,8 +185,8 @@ bool ck_xattr_owed(struct sg_ck *c, u64 head);
 
 /* --- check_debt.c -------------------------------------------------------------------------- */
 
-void ck_debts_of_inodes(struct sg_ck *c);
-void ck_debts_of_pages(struct sg_ck *c);
+void ck_debts_of_inodes(struct sg_ck *c);	/* only marks them: CK_OWED */
+void ck_debts(struct sg_ck *c);
 
 /* --- check_tree.c -------------------------------------------------------------------------- */
 

@@ -51,60 +51,79 @@ static bool owed(struct sg_ck *c, u64 word)
 	}
 }
 
-static void debt(struct sg_ck *c, u64 at, u64 word)
-{
-	c->recovering = true;	/* also when its slot is free: then recovery stopped there */
-	if (!owed(c, word) && !c->no_memory &&
-	    ck_found(c, CK_ASK, 0, at, "a debt (0x%llx) names what is not owed", CK_U(word)))
-		ck_set(c, at, 0);
-}
+/* --- what they say of inodes, which is looked at early ------------------------------------- */
 
-/* Debts of inodes are looked at early: they say what to expect of the inode. */
-static void ledger_page(struct sg_ck *c, u64 page, bool inodes)
+static void mark_inodes(struct sg_ck *c, u64 page)
 {
 	unsigned int i;
 
 	for (i = 1; i < SG_LEDGER_WORDS; i++) {
 		u64 word = ck_get(c, page + 8 * i);
 
-		if (word && (SG_DEBT_KIND(word) == SG_DEBT_INODE) == inodes)
-			debt(c, page + 8 * i, word);
+		if (word && SG_DEBT_KIND(word) == SG_DEBT_INODE)
+			inode_owed(c, word);
 	}
-}
-
-/* The chain's pages are claimed when it is followed for the first time, which also bounds it. */
-static u64 next_page(struct sg_ck *c, u64 page, bool claim)
-{
-	u64 next = ck_get(c, page);
-
-	if (!next || !claim)
-		return sg_data_page(&c->vol, next) ? next : 0;
-	if (sg_data_page(&c->vol, next) && ck_claim(c, next, 1))
-		return next;
-	if (ck_found(c, CK_ASK, 0, page, "a ledger goes on where it cannot"))
-		ck_set(c, page, 0);
-	else
-		c->no_debts = true;
-	return 0;
-}
-
-static void ledgers(struct sg_ck *c, bool inodes)
-{
-	unsigned int slot;
-	u64 page;
-
-	for (slot = 0; slot < SG_SLOTS && !c->no_debts; slot++)
-		for (page = sg_ledger_off(&c->vol, slot); page; page = next_page(c, page, inodes))
-			ledger_page(c, page, inodes);
 }
 
 void ck_debts_of_inodes(struct sg_ck *c)
 {
-	c->no_debts = false;
-	ledgers(c, true);
+	unsigned int slot, n;
+	u64 page;
+
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		page = sg_ledger_off(&c->vol, slot);
+		for (n = 0; page && n < SG_LEDGER_PAGES; n++) {
+			mark_inodes(c, page);
+			page = ck_get(c, page);
+			if (!sg_data_page(&c->vol, page))
+				page = 0;
+		}
+	}
 }
 
-void ck_debts_of_pages(struct sg_ck *c)
+/* --- all of them, when everything else has been claimed ------------------------------------ */
+
+static void ledger_page(struct sg_ck *c, u64 page)
 {
-	ledgers(c, false);
+	unsigned int i;
+
+	for (i = 1; i < SG_LEDGER_WORDS; i++) {
+		u64 at = page + 8 * i, word = ck_get(c, at);
+
+		if (!word)
+			continue;
+		c->recovering = true;	/* also of a slot that is free: recovery stopped there */
+		if (!owed(c, word) && !c->no_memory &&
+		    ck_found(c, CK_ASK, 0, at, "a debt (0x%llx) names what is not owed",
+			     CK_U(word)))
+			ck_set(c, at, 0);
+	}
+}
+
+/* A page is claimed before it is followed: so a chain without end ends. */
+static u64 next_page(struct sg_ck *c, u64 page, unsigned int n)
+{
+	u64 next = ck_get(c, page);
+
+	if (!next)
+		return 0;
+	if (n < SG_LEDGER_PAGES && sg_data_page(&c->vol, next) && ck_claim(c, next, 1))
+		return next;
+	if (ck_found(c, CK_ASK, 0, page, "a ledger goes on where it cannot"))
+		ck_set(c, page, 0);
+	return 0;
+}
+
+void ck_debts(struct sg_ck *c)
+{
+	unsigned int slot, n;
+	u64 page;
+
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		page = sg_ledger_off(&c->vol, slot);
+		for (n = 1; page; n++) {
+			ledger_page(c, page);
+			page = next_page(c, page, n);
+		}
+	}
 }

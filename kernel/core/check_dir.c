@@ -194,7 +194,8 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 
 	if (!sg_data_page(&d->c->vol, off) || ck_claimed(d->c, off))
 		return false;
-	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX) {
+	/* a bucket's head is no index word: such a page is not followed, but saved (ck_space()) */
+	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX && !load_bucket(d, off)) {
 		ck_claim(d->c, off, 1);
 		d->pages++;
 		walk_page(d, off, level + 1, prefix);

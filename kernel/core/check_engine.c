@@ -14,13 +14,15 @@
 
 int ck_hold(struct sg_ck *c)
 {
+	static const struct sg_identity nobody = { .name = "fsck", .pid = 1 };
+	const struct sg_identity *id = c->opts->id ? c->opts->id : &nobody;
 	unsigned int slot;
 	int err = 0;
 
 	if (!c->opts->force)
-		err = sg_slots_find_live(&c->vol, c->opts->id, c->opts->wait_ms);
+		err = sg_slots_find_live(&c->vol, id, c->opts->wait_ms);
 	if (!err)
-		err = sg_slot_take(&c->vol, c->opts->id);
+		err = sg_slot_take(&c->vol, id);
 	if (err)
 		return err;
 	for (slot = 0; slot < SG_SLOTS; slot++) {

@@ -156,12 +156,23 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		ck_set(c, ck_ifield(c, ino, seq), seq + 1);
 }
 
+/* The root is a directory, whatever it says; what else it says is kept, and checked as such. */
+static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
+{
+	if (ino == SG_INO_ROOT && !sg_is_dir(mode) &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "the root is not a directory"))
+		ck_set(c, ck_ifield(c, ino, mode),
+		       2ULL << 32 | SG_S_IFDIR | (mode & 07777 ? mode & 07777 : 0755));
+}
+
 static void check_record(struct sg_ck *c, u64 ino)
 {
 	const struct sg_inode *in = ck_inode(c, ino);
-	u64 mode = sg_load64(&in->mode);
+	u64 mode;
 
 	ck_lock(c, ino, ck_ifield(c, ino, lock));
+	root_restored(c, ino, sg_load64(&in->mode));
+	mode = sg_load64(&in->mode);
 	if (!mode)
 		return;
 	if (!ck_type_known(mode)) {

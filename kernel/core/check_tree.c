@@ -88,19 +88,12 @@ static void check_root(struct sg_ck *c)
 {
 	u64 ino = SG_INO_ROOT, at;
 
-	if (ino >= c->inodes) {
+	if (ino >= c->inodes || c->state[ino] & CK_MISSING) {
 		ck_found(c, CK_NEVER, 0, SG_HOT(inodes), "there is no root directory");
 		return;
 	}
-	if (!(c->state[ino] & CK_DIR)) {
-		at = ck_inode_off(c, ino);
-		if (!ck_found(c, CK_ASK, ino, at, "the root is not a directory"))
-			return;
-		ck_zero(c, at, SG_INODE_SIZE);
-		ck_set(c, ck_ifield(c, ino, mode), 2ULL << 32 | SG_S_IFDIR | 0755);
-		c->state[ino] = CK_USED | CK_DIR;
-		c->relist = true;
-	}
+	if (!(c->state[ino] & CK_DIR))
+		return;		/* has been said */
 	at = ck_ifield(c, ino, special);
 	if (ck_get(c, at) != ino && ck_found(c, CK_ASK, ino, at, "the root has a parent"))
 		ck_set(c, at, ino);

@@ -8,11 +8,9 @@
 #define SG_ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define SG_MIN(a, b)		((a) < (b) ? (a) : (b))
 #define SG_MAX(a, b)		((a) > (b) ? (a) : (b))
-/* Inlined where it counts, whatever the compiler thinks of it. */
-#define SG_INLINE		inline __attribute__((always_inline))
-#ifndef fallthrough		/* the kernel has it */
-#define fallthrough		__attribute__((fallthrough))
-#endif
+/* Hot paths: what belongs to them, and what must not be mixed into them. */
+#define SG_INLINE	inline __attribute__((always_inline))
+#define SG_NOINLINE	__attribute__((noinline))
 #define SG_ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((u64)(a) - 1))
 
 #define SG_HOT_OFF		SG_PAGE
@@ -227,6 +225,8 @@ void sg_space_rebuild_hints(struct sg_vol *vol);
 u64 sg_largest_free(const struct sg_vol *vol);	/* pages, contiguous, in whole chunks or one run */
 
 /* --- ledger (ledger.c, D7) ----------------------------------------------------------------- */
+
+#define SG_LEDGER_PAGES	256	/* of a slot's chain, at most */
 
 int sg_ledger_open(struct sg_vol *vol);	/* our slot's; pays nothing yet */
 void sg_ledger_close(struct sg_vol *vol);

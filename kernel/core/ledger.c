@@ -9,7 +9,6 @@
  */
 #include "internal.h"
 
-#define PAGES_MAX	256
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 #define TIGHT		64	/* payable debts that are worth a payment */
 #define BATCH		64	/* debts picked at a time */
@@ -37,7 +36,7 @@ struct sg_ledger {
 	unsigned int hunt;	/* where the last search for something to pay ended */
 	u32 bucket[BUCKETS];	/* entries that owe inodes, by number */
 	bool growing;
-	struct ledger_page *page[PAGES_MAX];
+	struct ledger_page *page[SG_LEDGER_PAGES];
 };
 
 static void adjust(u64 *counter, s64 by)
@@ -140,7 +139,7 @@ int sg_ledger_open(struct sg_vol *vol)
 	l->first_free = NONE;
 	memset(l->bucket, 0xff, sizeof(l->bucket));
 	vol->ledger = l;
-	while (off && l->pages < PAGES_MAX) {
+	while (off && l->pages < SG_LEDGER_PAGES) {
 		int err = adopt_page(vol, l, off);
 
 		if (err) {
@@ -186,7 +185,7 @@ static bool begin_growing(struct sg_ledger *l)
 	bool ok;
 
 	sg_spin_lock(&l->spin);
-	ok = !l->growing && l->pages < PAGES_MAX;
+	ok = !l->growing && l->pages < SG_LEDGER_PAGES;
 	if (ok)
 		l->growing = true;
 	sg_spin_unlock(&l->spin);
@@ -542,7 +541,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 	unsigned int pages, i;
 	int err;
 
-	for (pages = 0; page && pages < PAGES_MAX; pages++) {
+	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
 		for (i = 1; i < SG_LEDGER_WORDS; i++) {
 			if (!sg_get(vol, page + i * 8))
 				continue;
