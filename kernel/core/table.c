@@ -12,157 +12,233 @@
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-/* @bytes from @off on are pages that the allocator hands out. */
-static inline bool data_bytes(const struct sg_vol *vol, u64 off, u64 bytes)
-{
-	u64 room = vol->size - SG_PAGE - vol->sb.data_off;
+/**
+ * struct bounds - where the pages are that entries may name.
+ * @low: physical address of the first one. @room: bytes from there to the end.
+ */
+struct bounds {
+	u64 low, room;
+};
 
-	/* an offset below data_off wraps around and is far too large */
-	return bytes <= room && off - vol->sb.data_off <= room - bytes;
+static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
+{
+	return (struct bounds){ vol->sb.phys + vol->sb.data_off,
+				vol->size - SG_PAGE - vol->sb.data_off };
 }
 
-static inline enum sg_entry entry_kind(const struct sg_vol *vol, u64 e, unsigned int level,
-				       u64 *off)
+/*
+ * @x is an entry with the flags that it should have flipped: what is left is the address, if the
+ * flags were those. Wrong high ones make it too large, wrong low ones make it crooked.
+ */
+static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 {
-	u64 flags = e & ~SG_PTE_ADDR, addr = e & SG_PTE_ADDR, span;
+	return !(x & (bytes - 1)) && x - b.low <= b.room - bytes;
+}
 
-	if (!e)
-		return SG_ENTRY_NONE;
-	*off = addr - vol->sb.phys;
-	if (level > 1 && flags == SG_PTE_TABLE)
-		return data_bytes(vol, *off, SG_PAGE) ? SG_ENTRY_TABLE : SG_ENTRY_BAD;
-	if (level > 3 || flags != (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF))
-		return SG_ENTRY_BAD;
-	span = sg_level_pages(level) << SG_PAGE_SHIFT;
-	return !(addr & (span - 1)) && data_bytes(vol, *off, span) ? SG_ENTRY_LEAF : SG_ENTRY_BAD;
+static SG_INLINE bool is_table(struct bounds b, u64 e)
+{
+	return names(b, e ^ SG_PTE_TABLE, SG_PAGE);
+}
+
+static SG_INLINE bool is_leaf(struct bounds b, u64 e, unsigned int level)
+{
+	u64 bytes = sg_level_pages(level) << SG_PAGE_SHIFT;
+
+	if (level == 1)
+		return names(b, e ^ SG_PTE_LEAF, SG_PAGE);
+	return level < SG_TABLE_LEVELS && bytes <= b.room && names(b, e ^ SG_PTE_LEAF_HUGE, bytes);
 }
 
 enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level, u64 *off)
 {
-	return entry_kind(vol, e, level, off);
-}
+	struct bounds b = bounds_of(vol);
 
-static inline enum sg_entry root_kind(const struct sg_vol *vol, u64 root, u64 *off)
-{
-	const u64 height = 7ULL << SG_ROOT_HEIGHT_SHIFT;
-
-	if (!root)
+	if (!e)
 		return SG_ENTRY_NONE;
-	*off = (root & SG_PTE_ADDR) - vol->sb.phys;
-	if ((root & ~SG_PTE_ADDR & ~height) != SG_PTE_TABLE || !data_bytes(vol, *off, SG_PAGE) ||
-	    SG_ROOT_HEIGHT(root) > SG_TABLE_LEVELS)
-		return SG_ENTRY_BAD;
-	return root & height ? SG_ENTRY_TABLE : SG_ENTRY_LEAF;
+	*off = (e & SG_PTE_ADDR) - vol->sb.phys;
+	if (level > 1 && is_table(b, e))
+		return SG_ENTRY_TABLE;
+	return is_leaf(b, e, level) ? SG_ENTRY_LEAF : SG_ENTRY_BAD;
 }
+
+#define HEIGHT_BITS	(7ULL << SG_ROOT_HEIGHT_SHIFT)
 
 enum sg_entry sg_root_kind(const struct sg_vol *vol, u64 root, u64 *off)
 {
-	return root_kind(vol, root, off);
+	if (!root)
+		return SG_ENTRY_NONE;
+	*off = (root & SG_PTE_ADDR) - vol->sb.phys;
+	if (SG_ROOT_HEIGHT(root) > SG_TABLE_LEVELS ||
+	    !is_table(bounds_of(vol), root & ~HEIGHT_BITS))
+		return SG_ENTRY_BAD;
+	return root & HEIGHT_BITS ? SG_ENTRY_TABLE : SG_ENTRY_LEAF;
 }
 
 u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 root = sg_iget(vol, ref, table), off;
 
-	return root_kind(vol, root, &off) == SG_ENTRY_TABLE ? root : 0;
+	return sg_root_kind(vol, root, &off) == SG_ENTRY_TABLE ? root : 0;
 }
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
 /**
  * struct spot - what a table says of one page.
- * @entry: where its entry is; @e: what was loaded from there.
- * @off: leaf: volume offset of the page itself.
- * @after: entries behind it in the same table.
+ * @entry: where its entry is; @e: what was loaded from there, a leaf or 0.
+ * @shift: 9 * (level - 1). @after: entries behind it in the same table.
  */
 struct spot {
 	const u64 *entry;
-	u64 e, off;
-	unsigned int level, after;
+	u64 e;
+	unsigned int shift, after;
 };
 
-static inline enum sg_entry find(const struct sg_vol *vol, u64 root, u64 page, struct spot *s)
+/* Goes down to the entry of @page, which the table reaches. False: damaged. */
+static bool find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
 {
-	unsigned int level = SG_ROOT_HEIGHT(root), i;
-	enum sg_entry kind;
-	u64 off = 0;
+	unsigned int height = SG_ROOT_HEIGHT(root), shift = 9 * height, i;
+	u64 e = root & ~HEIGHT_BITS;
 
-	kind = root_kind(vol, root, &off);
-	if (kind == SG_ENTRY_LEAF)
-		*s = (struct spot){ .e = root, .off = off, .level = 1 };
-	while (kind == SG_ENTRY_TABLE) {
-		i = (unsigned int)(page >> (9 * (level - 1))) & (SG_TABLE_ENTRIES - 1);
-		s->entry = (const u64 *)(vol->base + off) + i;
-		s->e = sg_load64(s->entry);
-		s->level = level;
-		s->after = SG_TABLE_ENTRIES - 1 - i;
-		kind = entry_kind(vol, s->e, level, &off);
-		s->off = off + ((page & (sg_level_pages(level) - 1)) << SG_PAGE_SHIFT);
-		level--;
+	if (!is_table(b, e) || height > SG_TABLE_LEVELS)
+		return false;
+	if (!height) {
+		*s = (struct spot){ .e = e | SG_PTE_NX };
+		return true;
 	}
-	return kind;
+	do {
+		shift -= 9;
+		i = (unsigned int)(page >> shift) & (SG_TABLE_ENTRIES - 1);
+		s->entry = (const u64 *)(vol->base + ((e & SG_PTE_ADDR) - vol->sb.phys)) + i;
+		e = sg_load64(s->entry);
+	} while (shift && is_table(b, e));
+	s->e = e;
+	s->shift = shift;
+	s->after = SG_TABLE_ENTRIES - 1 - i;
+	return !e || is_leaf(b, e, shift / 9 + 1);
 }
 
-/* Pages from @page on that the entries at and behind @s map in a row, or leave empty in a row. */
-static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 page, u64 want)
+/* The page itself, from its leaf; 0 for a hole. */
+static inline u64 page_off(const struct sg_vol *vol, const struct spot *s, u64 page)
 {
-	u64 span = sg_level_pages(s->level), n = span - (page & (span - 1)), e = s->e;
-	u64 step = e ? span << SG_PAGE_SHIFT : 0;
-	unsigned int left;
+	u64 in = page & ((1ULL << s->shift) - 1);
 
-	for (left = s->after; left && n < want; left--, n += span) {
+	return s->e ? (s->e & SG_PTE_ADDR) - vol->sb.phys + (in << SG_PAGE_SHIFT) : 0;
+}
+
+/*
+ * Pages from @page on that the entries at and behind @s map in a row, or leave empty in a row.
+ * *more: up to the end of the table, so that the next one may go on with it.
+ */
+static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 page, u64 want,
+			 bool *more)
+{
+	u64 span = 1ULL << s->shift, n = span - (page & (span - 1)), e = s->e;
+	u64 step = e ? span << SG_PAGE_SHIFT : 0;
+	unsigned int i;
+
+	for (i = 1; i <= s->after && n < want; i++, n += span) {
 		e += step;
-		if (sg_load64(s->entry + 1 + (s->after - left)) != e)
+		if (sg_load64(s->entry + i) != e)
 			break;
 	}
-	/* the entries behind the first are right if they lie inside */
-	if (step)
-		n = SG_MIN(n, (vol->size - SG_PAGE - s->off) >> SG_PAGE_SHIFT);
-	return SG_MIN(n, want);
+	*more = n < want && i > s->after;
+	if (n >= want)
+		n = want;
+	if (step && n > span)	/* the entries behind the first are right if they lie inside */
+		n = SG_MIN(n, (vol->size - SG_PAGE - page_off(vol, s, page)) >> SG_PAGE_SHIFT);
+	return n;
+}
+
+/* What follows in other tables, as long as it goes on as @run does. */
+static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, u64 want,
+		   const struct sg_run *run)
+{
+	u64 top = sg_level_pages(SG_ROOT_HEIGHT(root) + 1), n = run->pages;
+	unsigned int round;
+	bool more = true;
+	struct spot s;
+
+	for (round = 0; more && round < WALK_ROUNDS; round++) {
+		if (page + n >= top)
+			return run->off ? n : want;
+		if (!find(vol, b, root, page + n, &s) || page_off(vol, &s, page + n) !=
+		    (run->off ? run->off + (n << SG_PAGE_SHIFT) : 0))
+			break;
+		n += extent(vol, &s, page + n, want - n, &more);
+	}
+	return n;
+}
+
+/*
+ * The way of most accesses: one page, in a leaf of 4 KiB or 2 MiB. Its offset, or 0 when there is
+ * anything more to it. What find() does, without what only others need.
+ */
+static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 root, u64 page,
+				 unsigned int *level)
+{
+	unsigned int shift = 9 * SG_ROOT_HEIGHT(root);
+	u64 e, x = (root & ~HEIGHT_BITS) ^ SG_PTE_TABLE;
+
+	if (!shift || shift > 9 * SG_TABLE_LEVELS || page >> shift || !names(b, x, SG_PAGE))
+		return 0;
+	for (;;) {
+		shift -= 9;
+		e = sg_load64((const u64 *)(vol->base + (x - vol->sb.phys)) +
+			      (page >> shift & (SG_TABLE_ENTRIES - 1)));
+		if (!shift)
+			break;
+		x = e ^ SG_PTE_TABLE;
+		if (names(b, x, SG_PAGE))
+			continue;
+		x = e ^ SG_PTE_LEAF_HUGE;
+		*level = 2;
+		return shift == 9 && names(b, x, SG_CHUNK) ?
+		       x - vol->sb.phys + ((page & (SG_CHUNK_PAGES - 1)) << SG_PAGE_SHIFT) : 0;
+	}
+	x = e ^ SG_PTE_LEAF;
+	*level = 1;
+	return names(b, x, SG_PAGE) ? x - vol->sb.phys : 0;
+}
+
+static SG_NOINLINE int walk_any(const struct sg_vol *vol, const struct sg_iref *ref, u64 root,
+				u64 page, u64 want, struct sg_run *run)
+{
+	struct bounds b = bounds_of(vol);
+	struct spot s;
+	bool more;
+
+	run->level = 1;
+	if (!root || page >> (9 * SG_ROOT_HEIGHT(root))) {
+		run->off = 0;
+		run->pages = want;
+		return 0;
+	}
+	if (!find(vol, b, root, page, &s))
+		return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
+	run->off = page_off(vol, &s, page);
+	run->pages = extent(vol, &s, page, want, &more);
+	if (more)
+		run->pages = walk_on(vol, b, root, page, want, run);
+	if (s.shift && run->off && (page & ((1ULL << s.shift) - 1)) + run->pages <= 1ULL << s.shift)
+		run->level = s.shift / 9 + 1;
+	return 0;
 }
 
 int sg_walk(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 	    struct sg_run *run)
 {
-	u64 root = sg_iget(vol, ref, table);
-	u64 top = root ? sg_level_pages(SG_ROOT_HEIGHT(root) + 1) : 0;
-	unsigned int round;
-	u64 n = 0, piece;
+	u64 root = sg_iget(vol, ref, table), off;
+	unsigned int level;
 
-	run->off = 0;
-	run->level = 1;
-	for (round = 0; n < want && round < WALK_ROUNDS; round++) {
-		enum sg_entry kind = SG_ENTRY_NONE;
-		struct spot s;
-
-		if (page + n >= top) {
-			if (!run->off)
-				n = want;
-			break;
+	if (want == 1) {
+		off = single_page(vol, bounds_of(vol), root, page, &level);
+		if (off) {
+			*run = (struct sg_run){ off, 1, level };
+			return 0;
 		}
-		kind = find(vol, root, page + n, &s);
-		if (kind == SG_ENTRY_BAD) {
-			if (n)
-				break;
-			return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
-		}
-		if (kind == SG_ENTRY_NONE)
-			s.off = 0;
-		if (n && s.off != (run->off ? run->off + (n << SG_PAGE_SHIFT) : 0))
-			break;
-		piece = extent(vol, &s, page + n, want - n);
-		if (!n) {
-			u64 span = sg_level_pages(s.level);
-
-			run->off = s.off;
-			run->level = s.off && piece <= span - (page & (span - 1)) ? s.level : 1;
-		} else {
-			run->level = 1;
-		}
-		n += piece;
 	}
-	run->pages = n;
-	return 0;
+	return walk_any(vol, ref, root, page, want, run);
 }
 
 /* --- growth ---------------------------------------------------------------------------------- */
@@ -226,7 +302,7 @@ static unsigned int height_for(u64 page)
 static int raise_root(struct sg_tx *tx, const struct sg_iref *ref, unsigned int height)
 {
 	u64 root = sg_tx_iget(tx, ref, table), old = 0, off;
-	enum sg_entry kind = root_kind(tx->vol, root, &old);
+	enum sg_entry kind = sg_root_kind(tx->vol, root, &old);
 	unsigned int h = SG_ROOT_HEIGHT(root);
 	int err;
 
@@ -262,9 +338,9 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 	struct sg_vol *vol = tx->vol;
 	u64 root = sg_tx_iget(tx, ref, table), was = sg_iget(vol, ref, table), old = 0, off;
 
-	if (root_kind(vol, was, &old) != SG_ENTRY_TABLE)
+	if (sg_root_kind(vol, was, &old) != SG_ENTRY_TABLE)
 		old = 0;
-	if (root_kind(vol, root, &off) != SG_ENTRY_TABLE)
+	if (sg_root_kind(vol, root, &off) != SG_ENTRY_TABLE)
 		return bad_table(tx, ref, page);
 	p->fresh = root != was;
 	p->level = SG_ROOT_HEIGHT(root);
@@ -273,7 +349,7 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 
 		p->off = entry_off(off, p->level, page);
 		p->e = sg_tx_get(tx, p->off);
-		kind = entry_kind(vol, p->e, p->level, &off);
+		kind = sg_entry_kind(vol, p->e, p->level, &off);
 		if (kind == SG_ENTRY_BAD)
 			return bad_table(tx, ref, page);
 		if (p->level == level || kind != SG_ENTRY_TABLE)
@@ -331,11 +407,14 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
 	u64 root = sg_tx_iget(tx, ref, table), off;
 	struct place p;
+	struct spot s;
 
-	if (root_kind(tx->vol, root, &off) != SG_ENTRY_TABLE ||
-	    page >= sg_level_pages(SG_ROOT_HEIGHT(root) + 1))
-		return page || !root;
-	return !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
+	if (!root || page >> (9 * SG_ROOT_HEIGHT(root)))
+		return true;
+	if (!tx->n)	/* it sees what is there */
+		return find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
+	return sg_root_kind(tx->vol, root, &off) == SG_ENTRY_TABLE &&
+	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
 }
 
 u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, bool *large)
@@ -395,7 +474,7 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 
 	if (tx->err)
 		return tx->err;
-	if (root_kind(tx->vol, root, &leaf) != SG_ENTRY_TABLE ||
+	if (sg_root_kind(tx->vol, root, &leaf) != SG_ENTRY_TABLE ||
 	    page >= sg_level_pages(SG_ROOT_HEIGHT(root) + 1))
 		return 0;
 	for (;;) {

@@ -142,12 +142,12 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	if (pos >= SG_FILE_MAX)
 		return -EFBIG;
 	len = SG_MIN(len, SG_FILE_MAX - pos);
-	err = walk_piece(vol, ref, w, len, &run);
-	if (err)
-		return err;
-	if (run.off) {
+	if (keep || pos < sg_iget(vol, ref, size)) {
+		err = walk_piece(vol, ref, w, len, &run);
+		if (err)
+			return err;
 		in_place(w, &run, len);
-		if (keep || pos + w->len <= sg_iget(vol, ref, size))
+		if (run.off && (keep || pos + w->len <= sg_iget(vol, ref, size)))
 			return 0;
 	}
 	for (;;) {
