@@ -93,12 +93,19 @@ static int walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_run *
 	return 0;
 }
 
+/* Where the volume says what the file's table is. */
+static const u64 *root_word(const struct inode *inode)
+{
+	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
+
+	return &record->table;
+}
+
 static void attach_splice(struct inode *inode, struct sg_windows *ws)
 {
-	u64 root = sg_root(sgfs_vol(inode), sgfs_ref(inode));
-	struct sg_window *w = sg_window_get(ws, SG_ROOT_HEIGHT(root));
+	struct sg_window *w = sg_window_get(ws, height_of(inode));
 
-	if (w && sg_window_hook(w, root)) {
+	if (w && sg_window_hook_root(w, root_word(inode))) {
 		sg_window_put(w);
 		w = NULL;
 	}
@@ -161,6 +168,7 @@ void sgfs_map_grown(struct inode *inode)
 	mutex_lock(&si->window_lock);
 	height = height_of(inode);
 	if (si->opens && (si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map) ||
+			  (si->window && sg_window_lost(si->window)) ||
 			  (height && window_size(si) != SG_WINDOW_SIZE(height)))) {
 		detach(si);
 		attach(inode);
