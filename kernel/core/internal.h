@@ -10,7 +10,7 @@
 #define SG_MAX(a, b)		((a) > (b) ? (a) : (b))
 /* Hot paths: what belongs to them, and what must not be mixed into them. */
 #define SG_INLINE	inline __attribute__((always_inline))
-#define SG_NOINLINE	__attribute__((noinline))
+#define SG_NOINLINE	__attribute__((__noinline__))
 #define SG_ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((u64)(a) - 1))
 
 #define SG_HOT_OFF		SG_PAGE
@@ -309,6 +309,15 @@ static inline u64 sg_pages_of(u64 bytes)
 int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end);
 /* Size and times (now 0: keep) without the journal, durable on return. Inode locked. */
 void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
+/*
+ * Behind the size, up to here, mapped pages may hold anything: what was stored through a mapping or
+ * by a write that did not come to its end. It is zeroed before the size moves up over it. Further
+ * behind, mapped pages are zero: no write in place begins there before the size is near.
+ */
+static inline u64 sg_stale_end(u64 size)
+{
+	return (size & ~(SG_CHUNK - 1)) + SG_CHUNK;
+}
 /* Pages behind the size may remain of a truncation: finish it before anything is put there. */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);

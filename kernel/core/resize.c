@@ -166,7 +166,7 @@ static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 n
 static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 {
 	u64 old = sg_iget(vol, ref, size);
-	int err = sg_zero_mapped(vol, ref, old, SG_MIN(size, SG_ALIGN_UP(old, SG_PAGE)));
+	int err = sg_zero_mapped(vol, ref, old, SG_MIN(size, sg_stale_end(old)));
 
 	if (!err)
 		sg_publish(vol, ref, size, now);

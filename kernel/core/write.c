@@ -99,10 +99,17 @@ static int walk_piece(struct sg_vol *vol, const struct sg_iref *ref, const struc
 		       sg_pages_of((w->pos & (SG_PAGE - 1)) + len), run);
 }
 
-/*
- * The inode is locked. What lies between the old size and @w->pos is about to be seen: the rest of
- * the old last page may hold what somebody stored there through a mapping.
- */
+/* In place and beyond the size: no further than what sg_stale_end() allows. Inode locked. */
+static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w)
+{
+	if (w->pos >= sg_stale_end(w->size)) {
+		sg_publish(vol, ref, w->pos, 0);
+		w->size = w->pos;
+	}
+	w->len = SG_MIN(w->len, sg_stale_end(w->pos) - w->pos);
+}
+
+/* Inode locked. What lies between the old size and @w->pos is about to be seen. */
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	u64 size = sg_iget(vol, ref, size);
@@ -114,7 +121,7 @@ static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, 
 	if (w->size != NO_SIZE)
 		w->size = size;
 	if (w->size < w->pos) {
-		err = sg_zero_mapped(vol, ref, size, SG_MIN(w->pos, SG_ALIGN_UP(size, SG_PAGE)));
+		err = sg_zero_mapped(vol, ref, size, SG_MIN(w->pos, sg_stale_end(size)));
 		if (err)
 			return err;
 	}
@@ -124,6 +131,8 @@ static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, 
 	if (!run.off)
 		return begin_fresh(vol, ref, len, run.pages, w);
 	in_place(w, &run, len);
+	if (w->size < w->pos + w->len)
+		in_place_beyond(vol, ref, w);
 	return 0;
 }
 

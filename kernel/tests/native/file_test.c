@@ -248,6 +248,47 @@ static void test_limits(void)
 	printf("ok limits\n");
 }
 
+static bool reads_zero(struct sg_vol *vol, const struct sg_iref *f, u64 pos, u64 len)
+{
+	u64 i;
+
+	CHECK(len <= WINDOW && sg_read(vol, f, pos, got, len) == (s64)len);
+	for (i = 0; i < len; i++)
+		if (got[i])
+			return false;
+	return true;
+}
+
+/* Bytes of a write into allocated pages behind the size that stops in the middle. */
+static void test_unfinished(struct sg_vol *vol, const struct sg_iref *f)
+{
+	static const struct {
+		u64 size, pos, len, done;
+	} t[] = {
+		{ 0, 0, 50000, 0 }, { 0, 0, 50000, 10 }, { 4096, 4096, 50000, 0 },
+		{ 4096, 9000, 50000, 4096 }, { 100, 70000, 3000000, 0 }, { 100, 5 * MIB, 9000, 0 },
+		{ 100, 5 * MIB, 9000, 100 }, { SG_CHUNK, SG_CHUNK, 3 * MIB, 0 },
+	};
+	struct sg_write w;
+	unsigned int i;
+	u64 size;
+
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		CHECK_OK(sg_resize(vol, f, 0, 1));
+		CHECK_OK(sg_allocate(vol, f, 0, 6 * MIB >> SG_PAGE_SHIFT));
+		CHECK_OK(sg_resize(vol, f, t[i].size, 1));
+		CHECK_OK(sg_allocate(vol, f, 0, 6 * MIB >> SG_PAGE_SHIFT));
+		CHECK_OK(sg_write_begin(vol, f, t[i].pos, t[i].len, 0, &w));
+		CHECK(!w.fresh && w.locked);
+		memset(vol->base + w.off, 0xdd, w.len);
+		CHECK_OK(sg_write_end(vol, f, &w, t[i].done, 1));
+		size = t[i].done ? t[i].pos + t[i].done : sg_iget(vol, f, size);
+		CHECK(sg_iget(vol, f, size) == size && size <= t[i].pos + t[i].done);
+		CHECK_OK(sg_resize(vol, f, 6 * MIB, 1));
+		CHECK(reads_zero(vol, f, size, 6 * MIB - size));
+	}
+}
+
 /* What mmap stored behind the end is not seen when the end moves. */
 static void test_tail(void)
 {
@@ -275,6 +316,7 @@ static void test_tail(void)
 		CHECK(sg_read(vol, &f, 100, got, 4096) > 0);
 		CHECK(!memcmp(got, buf, way == 1 ? 100 : way == 3 ? 2900 : 3996));
 	}
+	test_unfinished(vol, &f);
 	file_end(vol, &f);
 	vol_end(vol);
 	printf("ok tail\n");
