@@ -217,16 +217,6 @@ static void make_valid(struct sg_tx *tx)
 	sg_fence();
 }
 
-static bool is_seq(const struct sg_tx *tx, u64 off)
-{
-	unsigned int i;
-
-	for (i = 0; i < tx->ninodes; i++)
-		if (seq_off(tx->inode[i]) == off)
-			return true;
-	return false;
-}
-
 /* Stores one word of the area in its place. It is read once, and checked even if it is ours. */
 static void store_word(struct sg_vol *vol, u64 off, u64 val)
 {
@@ -275,7 +265,8 @@ int sg_tx_commit(struct sg_tx *tx)
 		sg_tx_abort(tx);
 		return err;
 	}
-	SG_ASSERT(!tx->ninodes || is_seq(tx, sg_load64(&tx->a->word[tx->n - 1].off)));
+	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
+				  seq_off(tx->inode[tx->ninodes - 1]));
 	if (tx->n) {
 		make_valid(tx);
 		apply(tx);
