@@ -9,6 +9,7 @@
 #include <linux/fs_context.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
+#include <linux/nd.h>
 
 #include "stargatefs.h"
 
@@ -53,16 +54,54 @@ static int map_device(struct fs_context *fc, struct super_block *sb, u64 start,
 	return check_place(fc, mem);
 }
 
+/*
+ * What every virtual machine gets: an NVDIMM whose namespace was never given struct pages. Its driver
+ * sets no DAX flag then, but the memory is as good as any to us, who ask for no pages. The
+ * namespace's own device, of which the disk is a child, says where it is.
+ */
+static const struct resource *raw_namespace(struct block_device *bdev)
+{
+	const struct device *dev = disk_to_dev(bdev->bd_disk)->parent;
+	const struct resource *res;
+
+	if (!dev || !dev->type || !dev->type->name ||
+	    (strcmp(dev->type->name, "nd_namespace_io") &&
+	     strcmp(dev->type->name, "nd_namespace_pmem")))
+		return NULL;
+	res = &to_nd_namespace_io(dev)->res;
+	return resource_size(res) == get_capacity(bdev->bd_disk) << SECTOR_SHIFT ? res : NULL;
+}
+
+static int map_namespace(struct fs_context *fc, struct super_block *sb,
+			 const struct resource *res, struct sgfs_memory *mem)
+{
+	int err;
+
+	mem->phys = res->start + (get_start_sect(sb->s_bdev) << SECTOR_SHIFT);
+	err = check_place(fc, mem);
+	if (err)
+		return err;
+	mem->base = memremap(mem->phys, mem->size, MEMREMAP_WB);
+	if (!mem->base)
+		return refuse(fc, sb->s_id, "its memory cannot be mapped write-back");
+	return 0;
+}
+
 int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
 {
+	const struct resource *res;
 	u64 start;
 	int err;
 
 	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
 	mem->read_only = bdev_read_only(sb->s_bdev);
 	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &start, NULL, NULL);
-	if (!mem->dax)
+	if (!mem->dax) {
+		res = raw_namespace(sb->s_bdev);
+		if (res)
+			return map_namespace(fc, sb, res, mem);
 		return refuse(fc, sb->s_id, "is no DAX device: its bytes cannot be addressed as memory");
+	}
 	err = map_device(fc, sb, start, mem);
 	if (err)
 		sgfs_memory_release(mem);
