@@ -107,8 +107,8 @@ scaled() {
 # seed: one that differs from run to run; given SG_SEED, that one.
 seed() { echo "${SG_SEED:-$((RANDOM * 32768 + RANDOM))}"; }
 
-# finish [WORDS]: the scenario's last line.
+# finish: the scenario's last line.
 finish() {
 	[[ $checks -gt 0 ]] || fail "nothing was checked"
-	echo "$checks checks${*:+ $*}, $(elapsed)"
+	echo "$checks checks, $(elapsed)"
 }

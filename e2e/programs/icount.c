@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +105,17 @@ static int do_nothing(unsigned int i)
 {
 	(void)i;
 	return 0;
+}
+
+static int do_call(unsigned int i)
+{
+	(void)i;
+	return syscall(SYS_getppid) < 0;
+}
+
+static int do_read_1(unsigned int i)
+{
+	return pread(file, buffer, 1, i % 256 * 4096) == 1 ? 0 : -1;
 }
 
 static int do_read(unsigned int i)
@@ -198,6 +210,8 @@ static const struct {
 	int (*run)(unsigned int i);
 	unsigned int warm, count;
 } operations[] = {
+	{ "call", with_empty, do_call, 300, 2000 },
+	{ "read-1", with_data, do_read_1, 300, 2000 },
 	{ "read-4k", with_data, do_read, 300, 2000 },
 	{ "read-1m", with_data, do_read_1m, 5, 50 },
 	{ "write-4k", with_data, do_write, 300, 2000 },

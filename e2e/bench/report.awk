@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# See report. Ends with 1 when a figure is missing.
+
+BEGIN {
+	systems = split("tmpfs ext4-dax walk splice shadow", system_name)
+	rows = split("read-4k read-1m write-4k write-1m append-4k append-4k-fsync open-close stat " \
+		"lookup create create-fsync unlink", row)
+	title["read-4k"] = "read 4 KiB"
+	title["read-1m"] = "read 1 MiB"
+	title["write-4k"] = "overwrite 4 KiB"
+	title["write-1m"] = "overwrite 1 MiB"
+	title["append-4k"] = "append 4 KiB"
+	title["append-4k-fsync"] = "append 4 KiB, fsync"
+	title["open-close"] = "open and close"
+	title["stat"] = "stat of a cached name"
+	title["lookup"] = "stat of a name not cached"
+	title["create"] = "create and close"
+	title["create-fsync"] = "create, fsync, close"
+	title["unlink"] = "unlink"
+	# share of ext4-dax's instructions that is allowed
+	target["read-4k"] = 1
+	target["append-4k"] = 0.5
+	target["create"] = 0.5
+}
+
+NF == 3 && $3 ~ /^[0-9]+$/ { n[$1, $2] = $3 }
+
+function grouped(number,    text, at) {
+	text = sprintf("%d", number)
+	for (at = length(text) - 3; at > 0; at -= 3)
+		text = substr(text, 1, at) " " substr(text, at + 1)
+	return text
+}
+
+function best(op,    s, least) {
+	least = n["walk", op]
+	for (s = 4; s <= systems; s++)
+		if (n[system_name[s], op] < least)
+			least = n[system_name[s], op]
+	return least
+}
+
+function verdict(op,    allowed) {
+	if (!(op in target))
+		return ""
+	allowed = target[op] * n["ext4-dax", op]
+	return sprintf("at most %s: %s", grouped(allowed), n["walk", op] <= allowed ? "met" : \
+		best(op) <= allowed ? "met, but not by walk" : sprintf("missed by %.0f %%", \
+		100 * (n["walk", op] / allowed - 1)))
+}
+
+function write_json(    s, r, sep) {
+	printf "{\n  \"machine\": \"%s\",\n  \"date\": \"%s\",\n  \"commit\": \"%s\",\n", \
+		machine, date, commit > json
+	printf "  \"unit\": \"instructions per operation\",\n  \"results\": {\n" > json
+	for (s = 1; s <= systems; s++) {
+		printf "    \"%s\": {", system_name[s] > json
+		sep = ""
+		for (r in all_ops) {
+			printf "%s\"%s\": %d", sep, r, n[system_name[s], r] > json
+			sep = ", "
+		}
+		printf "}%s\n", s < systems ? "," : "" > json
+	}
+	printf "  }\n}\n" > json
+	close(json)
+}
+
+function line(text) { print text > page }
+
+function write_table(    s, r, text) {
+	text = "| instructions for one |"
+	for (s = 1; s <= systems; s++)
+		text = text " " (s > 2 ? "`map=" system_name[s] "`" : system_name[s]) " |"
+	line(text " target |")
+	text = "|---|"
+	for (s = 1; s <= systems; s++)
+		text = text "---:|"
+	line(text "---|")
+	for (r = 1; r <= rows; r++) {
+		text = "| " title[row[r]] " |"
+		for (s = 1; s <= systems; s++)
+			text = text " " grouped(n[system_name[s], row[r]]) " |"
+		line(text " " verdict(row[r]) " |")
+	}
+}
+
+# A read taken apart: the bare system call, the way to the bytes, the copy.
+function write_parts(    s, name) {
+	line("| a read of 4 KiB, taken apart | entering and leaving the kernel | the way to the bytes | the copy |")
+	line("|---|---:|---:|---:|")
+	for (s = 1; s <= systems; s++) {
+		name = system_name[s]
+		line(sprintf("| %s | %s | %s | %s |", name, grouped(n[name, "call"]), \
+			grouped(n[name, "read-1"] - n[name, "call"]), \
+			grouped(n[name, "read-4k"] - n[name, "read-1"])))
+	}
+}
+
+function write_page() {
+	line("<!-- SPDX-License-Identifier: Apache-2.0 -->")
+	line("# Performance")
+	line("")
+	line("For those who want to know what an operation costs. `make bench-quick` measures and writes")
+	line("this page, all of it. Not covered: times on real machines, several systems at once.")
+	line("")
+	line("The figures are instructions of the guest, kernel included: QEMU counts them, one guest")
+	line("nanosecond is one, so a run can be repeated to the last digit. They say how much work is done,")
+	line("not how long caches and memory make it wait. Targets compare with ext4 on a DAX device.")
+	line("")
+	line("- machine: " machine)
+	line("- command: `" command "`")
+	line("- each figure: the mean of 2 000 operations of a warm loop (500 with fsync, 50 of 1 MiB), by")
+	line("  [icount.c](../e2e/programs/icount.c)")
+	line("- " date ", commit " commit)
+	line("")
+	write_table()
+	line("")
+	line("tmpfs keeps nothing across a crash and its names are always cached. ext4 has a journal that is")
+	line("written later, or when fsync asks for it; with StargateFS an operation that has returned is")
+	line("durable, so that its rows with and without fsync are to be compared with ext4's with fsync.")
+	line("")
+	write_parts()
+	close(page)
+}
+
+END {
+	for (key in n) {
+		split(key, part, SUBSEP)
+		all_ops[part[2]] = 1
+	}
+	for (s = 1; s <= systems; s++)
+		for (r in all_ops)
+			if (!((system_name[s], r) in n)) {
+				print "report: no figure for " r " in " system_name[s] > "/dev/stderr"
+				missing = 1
+			}
+	for (r = 1; r <= rows; r++)
+		if (!(row[r] in all_ops))
+			missing = 1
+	if (missing)
+		exit 1
+	write_json()
+	write_page()
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mounts that must be refused, each with a reason that tells the user what is wrong and what to do,
+# and without a byte of the volume being changed.
+#
+# rig: --guests 2 --size 32M
+# maps: walk
+# limit: 300
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+tools=$(dirname "$0")/../../build/tools
+pages=$((RIG_SIZE / 4096))
+saved=$(mktemp -d)
+trap 'rm -rf "$saved"' EXIT
+
+bytes() { sha256sum <"$RIG_RANGE"; }
+save() { cat "$RIG_RANGE" >"$saved/volume"; }
+restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none; }
+# damage PAGE: random bytes over it, from outside.
+damage() { dd if=/dev/urandom of="$RIG_RANGE" bs=4096 count=1 seek="$1" conv=notrunc status=none; }
+
+# refuses WHAT PATTERN [OPTIONS [SOURCE]]: mounting is refused so, and changes nothing.
+refuses() {
+	local before
+	before=$(bytes)
+	refused "$1" "$2" "mount -t stargatefs ${3:+-o '$3'} ${4:-/dev/pmem0} /mnt/sg"
+	[[ $before == "$(bytes)" ]] || fail "$1: the refused mount has changed the volume"
+}
+
+step "one system at a time"
+# The mount is live: its heartbeat goes on, so only the answer is compared, not the bytes.
+on g2 'mkdir -p /mnt/sg; for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done' \
+	</dev/null
+said=$(on g2 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1' </dev/null) &&
+	fail "g2 mounts what g1 has mounted"
+grep -q 'g1' <<<"$said" || fail "the refusal does not name the holder: $said"
+passed "a second system is refused: ${said##*$'\n'}"
+said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
+	fail "mkfs overwrites a mounted volume"
+passed "mkfs refuses: $said"
+said=$("$tools/fsck.stargatefs" -y "$RIG_RANGE" 2>&1) && fail "fsck repairs a mounted volume"
+passed "fsck refuses: ${said##*$'\n'}"
+holds "g1 has not noticed" 'echo x >/mnt/sg/file && rm /mnt/sg/file'
+holds "unmount" 'umount /mnt/sg'
+on g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg' </dev/null ||
+	fail "g2 cannot mount after g1 has unmounted"
+passed "after that the second system mounts"
+save
+
+step "no memory that a volume could be in"
+on g1 'head -c 32M /dev/zero >/tmp/image && modprobe loop && losetup /dev/loop0 /tmp/image' </dev/null
+refuses "a device without DAX" 'no DAX device' '' /dev/loop0
+refuses "a range in the VM's own memory" 'reserved memory' 'phys=16M,size=32M' none
+refuses "a range that a driver has" 'driver|reserved memory' "phys=$RIG_BASE,size=$RIG_SIZE" none
+refuses "a range that is not aligned" 'multiple of 2 MiB' "phys=$((RIG_BASE + 4096)),size=16M" none
+refuses "a range that is too small" 'at least 16 MiB' "phys=$RIG_BASE,size=1M" none
+refuses "phys= without size=" 'belong together' "phys=$RIG_BASE" none
+refuses "phys= that is no number" 'no number' 'phys=here,size=16M' none
+
+step "no volume of ours"
+head -c "$RIG_SIZE" /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none
+refuses "nothing but zeros" 'stargatefs|mkfs'
+printf '\x53\xef' | dd of="$RIG_RANGE" bs=1 seek=1080 conv=notrunc status=none
+refuses "another file system" 'stargatefs|mkfs'
+restore
+
+step "a volume of ours, and something wrong with it"
+"$tools/mkfs.stargatefs" --quiet -f --phys 0x500000000 "$RIG_RANGE"
+refuses "a volume for another address: both are named" '0x500000000.*0x400000000'
+restore
+damage 0
+damage $((pages - 1))
+refuses "both superblocks damaged" 'superblock|damaged|mkfs'
+restore
+program_here() { gcc -O2 -Wall -Wextra -Werror -o "$saved/$1" "$(dirname "$0")/../programs/$1.c"; }
+program_here resuper
+for wrong in "incompat 0x8000:feature" "version 99:version" "data_off 4096:geometry|damaged|fsck"; do
+	# shellcheck disable=SC2086 # field and value are two words
+	"$saved/resuper" "$RIG_RANGE" ${wrong%%:*}
+	refuses "a superblock with ${wrong%%:*}" "${wrong#*:}"
+	restore
+done
+"$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
+refuses "an unknown feature that only readers may ignore" 'feature|read-only'
+restore
+
+step "options"
+refuses "an unknown option" 'unknown|bad option|nonsense' 'nonsense'
+refuses "an unknown map mode" 'map|bad|invalid' 'map=teleport'
+
+step "what must still work"
+damage 0
+holds "a damaged superblock with a good backup mounts" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
+restore
+"$saved/resuper" "$RIG_RANGE" compat 0x8000
+holds "an unknown feature that does not matter mounts" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
+restore
+holds "the volume itself mounts, twice in one system" 'mkdir -p /mnt/again && mount -t stargatefs /dev/pmem0 /mnt/sg &&
+	mount -t stargatefs /dev/pmem0 /mnt/again && echo x >/mnt/sg/file && [ "$(cat /mnt/again/file)" = x ] &&
+	umount /mnt/again && rm /mnt/sg/file'
+refused "but not read-only beside writable" 'busy|mounted' 'mount -t stargatefs -o ro /dev/pmem0 /mnt/again'
+finish

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# fio with checksums over every block it wrote, by each way that programs do their I/O: plain calls,
+# direct, vectors, io_uring, mappings; several jobs at once, each verified while it runs and again
+# at its end.
+#
+# rig: --size 256M --mem 768M --cpus 2 --pkgs "fio"
+# maps: inside
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+size=$(scaled 2M 6M 40M)
+rounds=$(scaled 1 1 8)
+on g1 'cat >/root/verify.fio' <<EOT
+[global]
+directory=/mnt/sg/fio
+size=$size
+loops=$rounds
+verify=crc32c
+verify_fatal=1
+verify_backlog=64
+do_verify=1
+randrepeat=1
+randseed=$(seed)
+group_reporting
+fallocate=none
+
+[calls]
+ioengine=psync
+rw=randrw
+bsrange=1k-64k
+bs_unaligned
+numjobs=2
+norandommap
+verify_backlog=0
+
+[direct]
+ioengine=psync
+rw=randwrite
+bs=4k
+direct=1
+
+[vectors]
+ioengine=pvsync2
+rw=write
+bs=128k
+
+[ring]
+ioengine=io_uring
+rw=randrw
+bs=16k
+iodepth=8
+
+[mapping]
+ioengine=mmap
+rw=randrw
+bs=4k
+
+[synced]
+ioengine=sync
+rw=randwrite
+bs=8k
+fsync=16
+EOT
+
+verified() {
+	local map=$1 said
+	said=$(on g1 'mkdir /mnt/sg/fio && fio --output-format=terse --terse-version=3 /root/verify.fio 2>&1' \
+		</dev/null) || fail "map=$map: fio: $said"
+	! grep -iE 'verify:|error|bad magic' <<<"$said" || fail "map=$map: fio reports: $said"
+	passed "map=$map: seven jobs, every block as written"
+	holds "map=$map: all can be removed" 'rm -r /mnt/sg/fio'
+}
+
+each_map verified
+finish

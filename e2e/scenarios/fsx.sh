@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Random operations on files, through calls and mappings alike, against a copy in memory: a small
+# file (one page and a bit), one with 4 KiB leaves, one that comes and goes with 2 MiB leaves.
+#
+# rig: --size 256M --cpus 2
+# maps: inside
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+echo "SG_SEED=$seed repeats this run"
+program fsx
+seconds=$(scaled 2 5 60)
+
+random_operations() {
+	local map=$1 pids=() pid size
+	for size in 20000 500000 9000000; do
+		on g1 "/root/fsx -s $seed -l $size -n 100000000 -t $seconds /mnt/sg/fsx-$size" \
+			</dev/null &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || fail "fsx, map=$map, SG_SEED=$seed"
+	done
+	passed "map=$map: three files at once"
+	holds "map=$map: they can be removed" 'rm /mnt/sg/fsx-*'
+	seed=$((seed + 1))
+}
+
+each_map random_operations
+finish

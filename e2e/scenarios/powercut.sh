@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The VM's power is cut at random moments while files change under it. Each completed step is noted
+# outside of the VM; after the next mount, exactly these steps (and at most one half of a write
+# after them) must be there. Processes that create, rename and remove names run beside it, so that
+# all of the journal is in use. What earlier rounds left must never change.
+#
+# rig: --size 256M --cpus 2
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+echo "SG_SEED=$seed repeats the steps, though not the moments"
+rounds=$(scaled 2 3 25)
+notes=$(mktemp -d)
+trap 'rm -rf "$notes"' EXIT
+
+# The last whole line of what a writer said.
+last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
+
+sums() { on g1 "cd /mnt/sg && find $1 -type f | sort | xargs sha256sum" </dev/null; }
+
+declare -A left
+for ((round = 1; round <= rounds; round++)); do
+	program powercut stress
+	on g1 "mkdir /mnt/sg/round$round.1 /mnt/sg/round$round.2 /mnt/sg/storm" </dev/null
+	jobs=()
+	for writer in 1 2; do
+		on g1 "/root/powercut run /mnt/sg/round$round.$writer $((seed + round * 2 + writer))" \
+			</dev/null >"$notes/$writer" 2>"$notes/$writer.err" &
+		jobs+=($!)
+	done
+	on g1 "/root/stress -s $seed -p 3 -t 600 /mnt/sg/storm" </dev/null >"$notes/storm" 2>&1 &
+	jobs+=($!)
+	sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.2f", 1.5 + 3 * r / 32768 }')"
+	kill_guest g1
+	for job in "${jobs[@]}"; do wait "$job" || true; done
+	! grep . "$notes/1.err" "$notes/2.err" | grep -v 'rig:' || fail "a writer was refused"
+	! grep '^stress:' "$notes/storm" || fail "the storm found something"
+
+	begin=$EPOCHREALTIME
+	start_guest g1
+	printf '   recovered and mounted within %s of power-on\n' \
+		"$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }')"
+	program powercut
+	for writer in 1 2; do
+		last=$(last_step "$notes/$writer")
+		[[ -n $last ]] || fail "writer $writer made no step"
+		on g1 "/root/powercut verify /mnt/sg/round$round.$writer \
+			$((seed + round * 2 + writer)) $last" </dev/null ||
+			fail "round $round: what writer $writer had completed is not there"
+		passed "round $round, writer $writer: all of $last steps, and none half done"
+		left[$round.$writer]=$(sums "round$round.$writer")
+	done
+	for old in "${!left[@]}"; do
+		[[ $(sums "round$old") == "${left[$old]}" ]] || fail "round $round changed round$old"
+	done
+	passed "round $round: earlier files are unchanged"
+	holds "round $round: what the storm left can be removed" 'rm -r /mnt/sg/storm'
+done
+
+# A volume that was cut off is checked as it lies, then after a clean unmount by the rig.
+holds "everything can be removed" 'rm -r /mnt/sg/round*'
+finish

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Changes of the mount while files are in use: map= back and forth under load, read-only and back,
+# freeze and thaw, and what /proc/mounts says about it.
+#
+# rig: --size 256M --cpus 2 --pkgs "python3-minimal"
+# maps: inside
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+echo "SG_SEED=$seed repeats the load"
+program fsx stress
+
+shown() { on g1 'grep " /mnt/sg " /proc/mounts'; }
+
+step "map= changes under load"
+seconds=$(scaled 4 10 120)
+on g1 "/root/fsx -s $seed -l 3000000 -n 100000000 -t $seconds /mnt/sg/fsx" </dev/null &
+fsx=$!
+on g1 "mkdir /mnt/sg/storm; /root/stress -s $seed -p 3 -t $seconds /mnt/sg/storm" </dev/null &
+storm=$!
+changes=0
+while kill -0 "$fsx" 2>/dev/null; do
+	for map in splice shadow walk; do
+		on g1 "mount -o remount,map=$map /mnt/sg" </dev/null || fail "remount to map=$map"
+		grep -q "map=$map" <<<"$(shown)" || fail "/proc/mounts does not show map=$map: $(shown)"
+		changes=$((changes + 1))
+		sleep 0.1
+	done
+done
+wait "$fsx" || fail "fsx while map= changed, SG_SEED=$seed"
+wait "$storm" || fail "stress while map= changed, SG_SEED=$seed"
+[[ $changes -ge 6 ]] || fail "only $changes changes of map= within $seconds s"
+passed "$changes changes under load"
+
+step "options"
+holds "errors= can be changed" 'mount -o remount,errors=continue /mnt/sg && grep -q errors=continue /proc/mounts &&
+	mount -o remount,errors=remount-ro /mnt/sg'
+before=$(shown)
+refused "an unknown value" 'bad|invalid|unknown|wrong' 'mount -o remount,map=teleport /mnt/sg'
+refused "an unknown option" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsense /mnt/sg'
+same "a refused remount changes nothing" "$before" "$(shown)"
+holds "noatime and relatime are shown" 'mount -o remount,noatime /mnt/sg && grep -q "/mnt/sg.*noatime" /proc/mounts &&
+	mount -o remount,relatime /mnt/sg && grep -q "/mnt/sg.*relatime" /proc/mounts'
+
+read_only() {
+	local map=$1
+	holds "map=$map: read-only" 'echo text >/mnt/sg/file && mount -o remount,ro /mnt/sg'
+	refused "nothing is created" 'Read-only' 'touch /mnt/sg/new'
+	refused "nothing is written" 'Read-only' 'echo more >>/mnt/sg/file'
+	refused "nothing is removed" 'Read-only' 'rm /mnt/sg/file'
+	holds "reading goes on" '[ "$(cat /mnt/sg/file)" = text ]'
+	holds "read-write again" 'mount -o remount,rw /mnt/sg && echo more >>/mnt/sg/file && rm /mnt/sg/file'
+	refused "not read-only while a file is open for writing" 'busy' \
+		'exec 5>/mnt/sg/open; mount -o remount,ro /mnt/sg'
+	holds "and that has left it writable" 'rm /mnt/sg/open'
+}
+each_map read_only
+
+frozen() {
+	local map=$1 writer size
+	on g1 'while :; do echo x >>/mnt/sg/log || exit 1; done' </dev/null >/dev/null 2>&1 &
+	writer=$!
+	on g1 'python3 -c "
+import mmap, os, time
+fd = os.open(\"/mnt/sg/mapped\", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 4096)
+m = mmap.mmap(fd, 4096)
+n = 0
+while not os.path.exists(\"/run/stop\"):
+    n += 1
+    m[0:8] = n.to_bytes(8, \"little\")
+"' </dev/null &
+	mapper=$!
+	sleep 1
+	holds "map=$map: freeze under load" 'fsfreeze -f /mnt/sg'
+	size=$(on g1 'stat -c %s /mnt/sg/log; head -c 8 /mnt/sg/mapped | od -An -tu8' </dev/null)
+	sleep 1
+	same "nothing changes while frozen, through calls or mappings" "$size" \
+		"$(on g1 'stat -c %s /mnt/sg/log; head -c 8 /mnt/sg/mapped | od -An -tu8' </dev/null)"
+	refused "a second freeze" 'busy' 'fsfreeze -f /mnt/sg'
+	holds "thaw" 'fsfreeze -u /mnt/sg'
+	sleep 0.5
+	[[ $size != "$(on g1 'stat -c %s /mnt/sg/log; head -c 8 /mnt/sg/mapped | od -An -tu8' </dev/null)" ]] ||
+		fail "map=$map: nothing goes on after the thaw"
+	passed "writers go on"
+	holds "the load ends" 'touch /run/stop; pkill -f /mnt/sg/log; true'
+	wait "$writer" || true
+	wait "$mapper" || fail "map=$map: the mapping's writer"
+	holds "all can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
+}
+each_map frozen
+finish
