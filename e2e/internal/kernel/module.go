@@ -52,18 +52,45 @@ func (b Build) Run(messages io.Writer) error {
 	if err := mirror.Sources(tree, work); err != nil {
 		return fmt.Errorf("copying the sources of %s: %w", tree, err)
 	}
-	var log bytes.Buffer
-	shown := &pathFilter{out: io.MultiWriter(messages, &log), from: "/mnt/src/", to: tree + "/"}
-	if err := b.Kernel.Shell(work, shown, b.makeArgs(name)...); err != nil {
+	log, err := b.compile(tree, name, work, messages)
+	if err != nil {
 		return err
 	}
-	if b.Sparse && bytes.Contains(log.Bytes(), []byte("sparse is not available")) {
+	if b.Sparse && bytes.Contains(log, []byte("sparse is not available")) {
 		return fmt.Errorf("the headers of %s do not support sparse: check with another kernel", b.Kernel.Release)
 	}
-	if warning := firstWarning(log.Bytes()); warning != "" {
+	if warning := firstWarning(log); warning != "" {
 		return fmt.Errorf("a warning is an error: %s", warning)
 	}
 	return deliver(filepath.Join(work, name), output)
+}
+
+// compile runs make on the copy of the sources and returns what it said. A
+// make that was killed may have left half an object behind that looks finished:
+// its products are dropped.
+func (b Build) compile(tree, name, work string, messages io.Writer) ([]byte, error) {
+	busy := filepath.Join(work, ".busy")
+	if _, err := os.Stat(busy); err == nil {
+		if err := os.RemoveAll(work); err != nil {
+			return nil, err
+		}
+		if err := mirror.Sources(tree, work); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(busy, nil, 0o644); err != nil {
+		return nil, err
+	}
+	var log bytes.Buffer
+	shown := &pathFilter{out: io.MultiWriter(messages, &log), from: "/mnt/src/", to: tree + "/"}
+	if err := b.Kernel.Shell(work, shown, b.makeArgs(name)...); err != nil {
+		// Make has ended by itself and removed what it had not finished.
+		if e := os.Remove(busy); e != nil {
+			return nil, e
+		}
+		return nil, err
+	}
+	return log.Bytes(), os.Remove(busy)
 }
 
 func (b Build) makeArgs(name string) []string {

@@ -5,6 +5,7 @@ package lab
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -146,9 +147,10 @@ func (a *Assets) probe() (vm.Accel, error) {
 	}
 	dir, err := a.Cache.Entry("accelerator", []string{string(host), string(boot)}, func(tmp string) error {
 		defer say.Step("finding out whether guests boot under KVM (at most %s)", probeLimit)()
-		answer := "tcg"
-		if a.boots(vm.Accel{Name: "kvm"}, tmp) {
-			answer = "kvm"
+		answer := "kvm"
+		if err := a.boots(vm.Accel{Name: "kvm"}, tmp); err != nil {
+			answer = "tcg"
+			say.Line("/dev/kvm is there, but of no use: %v", err)
 		}
 		return os.WriteFile(filepath.Join(tmp, "name"), []byte(answer), 0o644)
 	})
@@ -159,15 +161,15 @@ func (a *Assets) probe() (vm.Accel, error) {
 	return vm.Accel{Name: string(name)}, err
 }
 
-// boots tells whether a guest says that it is there.
-func (a *Assets) boots(accel vm.Accel, dir string) bool {
+// boots fails unless a guest says that it is there.
+func (a *Assets) boots(accel vm.Accel, dir string) error {
 	console := filepath.Join(dir, "console")
 	g, err := a.QEMU.Start(vm.Spec{
 		Name: "probe", Accel: accel, Kernel: a.Kernel.Image, Initramfs: a.initramfs,
 		Append: "rig.probe=1", CPUs: 1, MemoryMiB: 512,
 	}, console)
 	if err != nil {
-		return false
+		return err
 	}
 	select {
 	case <-g.Ended():
@@ -175,5 +177,8 @@ func (a *Assets) boots(accel vm.Accel, dir string) bool {
 		g.Kill()
 	}
 	log, err := os.ReadFile(console)
-	return err == nil && bytes.Contains(log, []byte(agent.ProbeAnswer))
+	if err == nil && !bytes.Contains(log, []byte(agent.ProbeAnswer)) {
+		err = fmt.Errorf("a guest does not boot. %s", g.Errors())
+	}
+	return err
 }

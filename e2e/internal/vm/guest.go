@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,7 +65,7 @@ func (q QEMU) Start(spec Spec, console string) (*Guest, error) {
 	g.Link = wire.NewLink(channelOurs)
 	if g.monitor, err = newMonitor(monitorOurs); err != nil {
 		g.Kill()
-		return nil, fmt.Errorf("%w: %s", err, g.errors.String())
+		return nil, fmt.Errorf("%w: %s", err, g.Errors())
 	}
 	return g, nil
 }
@@ -91,11 +92,14 @@ func (g *Guest) WaitReady(limit time.Duration) error {
 	case <-g.Link.Ready():
 		return nil
 	case <-g.ended:
-		return fmt.Errorf("%s ended while booting: %s", g.Spec.Name, g.errors.String())
+		return fmt.Errorf("%s ended while booting: %s", g.Spec.Name, g.Errors())
 	case <-time.After(limit):
 		return fmt.Errorf("%s did not boot within %s", g.Spec.Name, limit)
 	}
 }
+
+// Errors is what QEMU itself said; it must have ended.
+func (g *Guest) Errors() string { return strings.TrimSpace(g.errors.String()) }
 
 // Ended is closed when the machine is no more.
 func (g *Guest) Ended() <-chan struct{} { return g.ended }
