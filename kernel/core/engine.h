@@ -176,6 +176,7 @@ struct sg_new {			/* what to create */
 #define SG_RENAME_EXCHANGE	2u
 #define SG_RENAME_WHITEOUT	4u
 
+/* @type (as S_IFMT >> 12) may be NULL. */
 int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 	      struct sg_iref *out, unsigned int *type);
 int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,

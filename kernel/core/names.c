@@ -64,7 +64,8 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	err = sg_dir_look(vol, dir, &n);
 	if (err)
 		return err;
-	*type = SG_REF_TYPE(n.ref);
+	if (type)
+		*type = SG_REF_TYPE(n.ref);
 	return sg_name_inode(vol, dir, &n, out);
 }
 
