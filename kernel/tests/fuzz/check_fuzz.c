@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Anything, checked: without a store; then repaired, after which a check finds nothing, and a system
+ * that uses the volume meets no damage.
+ */
+#include "fuzz.h"
+
+static void met_damage(struct sg_vol *v, u64 ino, u64 off)
+{
+	(void)v;
+	test_fail(__FILE__, __LINE__, "damage after repair: inode %" PRIu64 ", offset 0x%" PRIx64, ino,
+		  off);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY }, repair = { .mode = SG_CHECK_REPAIR };
+	u8 *mem = fuzz_volume(data, size, FZ_ALL);
+	struct sg_check_result res;
+	struct sg_vol v;
+
+	if (!mem)
+		return 0;
+	fuzz_protect(true);
+	sg_check(mem, FUZZ_SIZE, &only, &res);
+	fuzz_protect(false);
+	if (sg_check(mem, FUZZ_SIZE, &repair, &res))
+		return 0;
+	test_clean(mem, FUZZ_SIZE);
+	if (!fuzz_join(&v, mem, false))
+		test_fail(__FILE__, __LINE__, "repaired, but cannot be joined: %s", v.why);
+	v.on_damage = met_damage;
+	fuzz_read_all(&v);
+	fuzz_names(&v, fuzz_script(data, size));
+	fuzz_data(&v, fuzz_script(data, size));
+	sg_leave(&v);
+	test_clean(mem, FUZZ_SIZE);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the fuzz targets share: an honest volume with something of everything in it, and inputs that
+ * are lists of changes to it. So a few bytes of input reach deep: an entry that names another
+ * structure, a record that the journal believes, a size, a count.
+ *
+ * An input is a head of two bytes (FUZZ_*, a script number for the target) and changes of 12 bytes
+ * each; or, with FUZZ_RAW, pieces of (offset, length, bytes). docs/testing.md has the table.
+ */
+#ifndef SG_FUZZ_H
+#define SG_FUZZ_H
+
+#include "test.h"
+
+#define FUZZ_SIZE	SG_VOLUME_MIN
+#define FUZZ_FLAWED	1	/* checksums are left wrong */
+#define FUZZ_CRASHED	2	/* the volume of a system that died, else a clean one */
+#define FUZZ_RAW	128
+
+/* What a change is made to; bits of a mask of those that a target wants. */
+enum fuzz_class {
+	FZ_SUPER, FZ_HOT, FZ_SLOT, FZ_AREA, FZ_RECORD, FZ_LEDGER, FZ_HINT, FZ_CHUNK, FZ_INODE,
+	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_CLASSES
+};
+#define FZ_ALL		((1u << FZ_CLASSES) - 1)
+
+struct fuzz_change {
+	u8 class, how;
+	u16 index;
+	u64 value;
+} __attribute__((packed));
+
+enum fuzz_how { FZ_SET, FZ_XOR, FZ_ADD, FZ_REFER, FZ_BYTE, FZ_HOWS };
+
+/* The volume, changed as the input says. NULL: the input is too short. */
+u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes);
+/* The input's script number. */
+static inline u8 fuzz_script(const u8 *data, size_t size)
+{
+	return size > 1 ? data[1] : 0;
+}
+/* May the volume be stored to? For those who must not. */
+void fuzz_protect(bool read_only);
+
+/* Uses of a volume that must end, whatever it says. */
+bool fuzz_join(struct sg_vol *v, u8 *mem, bool read_only);
+void fuzz_read_all(struct sg_vol *v);		/* every inode, by every reading call */
+void fuzz_names(struct sg_vol *v, u8 script);	/* changes to directories */
+void fuzz_data(struct sg_vol *v, u8 script);	/* changes to files */
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Directories and their inodes, damaged: looked up, listed, changed. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	u8 *mem = fuzz_volume(data, size, 1u << FZ_DIR | 1u << FZ_INODE | 1u << FZ_XATTR);
+	struct sg_vol v;
+
+	if (!mem || !fuzz_join(&v, mem, false))
+		return 0;
+	fuzz_read_all(&v);
+	fuzz_names(&v, fuzz_script(data, size));
+	fuzz_names(&v, (u8)(fuzz_script(data, size) * 7));
+	sg_leave(&v);
+	return 0;
+}

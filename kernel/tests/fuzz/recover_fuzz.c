@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a dead system left, damaged: records, ledgers, slots. Recovered, used, left, recovered again. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	u8 *mem = fuzz_volume(data, size, 1u << FZ_AREA | 1u << FZ_RECORD | 1u << FZ_LEDGER |
+			      1u << FZ_SLOT | 1u << FZ_HOT | 1u << FZ_INODE);
+	struct sg_vol v;
+
+	if (!mem || !fuzz_join(&v, mem, false))
+		return 0;
+	fuzz_names(&v, fuzz_script(data, size));
+	sg_abandon(&v);
+	if (!fuzz_join(&v, mem, false))
+		return 0;
+	fuzz_data(&v, fuzz_script(data, size));
+	sg_leave(&v);
+	return 0;
+}
