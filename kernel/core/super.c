@@ -55,7 +55,7 @@ static bool super_valid(const struct sg_super *sb, u64 size)
 	struct sg_super again = *sb;
 
 	return sb->magic == SG_MAGIC && sb->crc == super_crc(sb) && sb->size <= size &&
-	       !sg_geometry(&again) && !memcmp(&again, sb, sizeof(again));
+	       !sb->label[sizeof(sb->label) - 1] && !sg_geometry(&again) && !memcmp(&again, sb, sizeof(again));
 }
 
 static void super_read(const void *base, u64 off, struct sg_super *sb)
@@ -142,7 +142,6 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 	if (probe.from_backup)
 		sg_log(owner, SG_WARN, "superblock damaged, using the backup; run fsck.stargatefs");
 	vol->sb = probe.sb;
-	vol->sb.label[sizeof(vol->sb.label) - 1] = 0;
 	vol->size = probe.sb.size;
 	return check_features(vol);
 }

@@ -12,9 +12,19 @@ static void met_damage(struct sg_vol *v, u64 ino, u64 off)
 		  off);
 }
 
+static void found(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "%s: %s (inode %" PRIu64 ", offset 0x%" PRIx64 ")%s", (char *)ctx,
+		 what, ino, off, fixed ? ", fixed" : "");
+	fuzz_say(line);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY }, repair = { .mode = SG_CHECK_REPAIR };
+	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY, .report = found, .ctx = "only" };
+	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .report = found, .ctx = "repair" };
 	u8 *mem = fuzz_volume(data, size, FZ_ALL);
 	struct sg_check_result res;
 	struct sg_vol v;

@@ -39,6 +39,7 @@ static inline u8 fuzz_script(const u8 *data, size_t size)
 {
 	return size > 1 ? data[1] : 0;
 }
+void fuzz_say(const char *line);
 /* May the volume be stored to? For those who must not. */
 void fuzz_protect(bool read_only);
 

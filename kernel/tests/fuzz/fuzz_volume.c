@@ -26,11 +26,18 @@ static struct image {
 
 static u8 *mem;
 
+/* FUZZ_TALK=1: for those who look at a find. */
+void fuzz_say(const char *line)
+{
+	if (getenv("FUZZ_TALK"))
+		fprintf(stderr, "%s\n", line);
+}
+
 static void quiet(void *owner, enum sg_level level, const char *line)
 {
 	(void)owner;
 	(void)level;
-	(void)line;
+	fuzz_say(line);
 }
 
 /* --- what is in them ------------------------------------------------------------------------ */
