@@ -58,10 +58,22 @@ bool sg_needs_recovery(const struct sg_vol *vol)
 
 /* --- dead or alive -------------------------------------------------------------------------- */
 
+/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
+static bool machine_known(const u8 machine[16])
+{
+	unsigned int i;
+
+	for (i = 1; i < 16; i++)
+		if (machine[i] != machine[0])
+			return true;
+	return machine[0] != 0 && machine[0] != 0xff;
+}
+
 /* The same machine, booted since, cannot be what the slot speaks of. */
 static bool surely_dead(const struct sg_slot *slot, const struct sg_identity *id)
 {
-	return !memcmp(slot->machine, id->machine, 16) && memcmp(slot->boot, id->boot, 16);
+	return machine_known(id->machine) && !memcmp(slot->machine, id->machine, 16) &&
+	       memcmp(slot->boot, id->boot, 16);
 }
 
 static bool beats(const struct sg_vol *vol, unsigned int slot, unsigned int wait_ms)
