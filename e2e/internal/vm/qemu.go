@@ -4,6 +4,7 @@
 package vm
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -96,7 +97,7 @@ func (s Spec) args(q QEMU, console string) []string {
 		extra = append(extra, s.Range.args()...)
 	}
 	args := []string{
-		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-name", s.Name, "-uuid", s.uuid(console), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu"),
 		"-machine", machine, "-m", memory, "-smp", fmt.Sprint(s.CPUs),
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", s.commandLine(),
@@ -114,6 +115,14 @@ func (s Spec) args(q QEMU, console string) []string {
 		}
 	}
 	return args
+}
+
+// uuid is the machine's identity: the same after a restart, another in every
+// run. Guests know their slot in a volume's mount table by it.
+func (s Spec) uuid(console string) string {
+	h := sha256.Sum256([]byte(filepath.Dir(console) + "/" + s.Name))
+	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // a random one (version 4)
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
 // commandLine is for the guest's kernel. Only warnings reach the console
