@@ -55,7 +55,8 @@ static bool super_valid(const struct sg_super *sb, u64 size)
 	struct sg_super again = *sb;
 
 	return sb->magic == SG_MAGIC && sb->crc == super_crc(sb) && sb->size <= size &&
-	       !sb->label[sizeof(sb->label) - 1] && !sg_geometry(&again) && !memcmp(&again, sb, sizeof(again));
+	       !sb->label[sizeof(sb->label) - 1] && !sg_geometry(&again) &&
+	       !memcmp(&again, sb, sizeof(again));
 }
 
 static void super_read(const void *base, u64 off, struct sg_super *sb)
