@@ -38,11 +38,10 @@ static bool same_bytes(const struct sg_vol *vol, u64 at, const char *name, u32 l
 }
 
 /* Does the slot's word, whose hash looks right, refer to that name? */
-static int is_it(const struct sg_vol *vol, struct sg_tx *tx, u64 bucket, u64 word,
-		 struct sg_name *n)
+static int is_it(const struct sg_vol *vol, u64 word, struct sg_name *n)
 {
 	unsigned int off = SG_BUCKET_OFF(word);
-	u64 at = bucket + off;
+	u64 at = n->bucket + off;
 
 	if (word == SG_BUCKET_TOMB)
 		return 0;
@@ -50,7 +49,7 @@ static int is_it(const struct sg_vol *vol, struct sg_tx *tx, u64 bucket, u64 wor
 	if (!sg_dirent_inside(off, 1))
 		return -EUCLEAN;
 	n->ref_off = at + offsetof(struct sg_dirent, ref);
-	n->ref = sg_dir_get(vol, tx, n->ref_off);
+	n->ref = sg_get(vol, n->ref_off);
 	if (SG_REF_LEN(n->ref) != n->len ||
 	    sg_get(vol, at + offsetof(struct sg_dirent, key)) >> SG_DIR_TIE_BITS != n->hash)
 		return 0;
@@ -59,21 +58,21 @@ static int is_it(const struct sg_vol *vol, struct sg_tx *tx, u64 bucket, u64 wor
 	return same_bytes(vol, at + offsetof(struct sg_dirent, name), n->name, n->len);
 }
 
-int sg_bucket_find(const struct sg_vol *vol, struct sg_tx *tx, u64 bucket, struct sg_name *n)
+int sg_bucket_find(const struct sg_vol *vol, struct sg_name *n)
 {
 	u64 want = short_hash(n->hash);
 	unsigned int i, at = home(n->hash);
 
 	n->twins = false;
 	for (i = 0; i < SG_BUCKET_SLOTS; i++) {
-		u64 off = sg_bucket_slot(bucket, at + i), word = sg_dir_get(vol, tx, off);
+		u64 off = sg_bucket_slot(n->bucket, at + i), word = sg_get(vol, off);
 		int hit;
 
 		if (!word)
 			break;
 		if (slot_hash(word) != want)
 			continue;
-		hit = is_it(vol, tx, bucket, word, n);
+		hit = is_it(vol, word, n);
 		if (hit) {
 			n->slot_off = off;
 			return hit < 0 ? hit : 0;

@@ -16,7 +16,9 @@
 
 void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_name *n)
 {
-	*n = (struct sg_name){ .name = name, .len = len, .twins = true };
+	n->name = name;
+	n->len = len;
+	n->twins = true;
 	n->hash = sg_dir_hash(vol, name, len);
 }
 
@@ -27,7 +29,7 @@ static int wrong(struct sg_place *p, u64 off)
 }
 
 /* The bucket is what its place in the index says. */
-static bool fits_place(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash,
+static SG_INLINE bool fits_place(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash,
 		       struct sg_place *p)
 {
 	u64 head = sg_get(vol, p->bucket + offsetof(struct sg_bucket, head));
@@ -42,8 +44,9 @@ static bool fits_place(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	       sg_get(vol, p->bucket + offsetof(struct sg_bucket, dir)) == dir->ino;
 }
 
-int sg_dir_walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref *dir, u64 hash,
-		struct sg_place *p)
+/* Sees the index as @tx does, or, NULL, as it is. */
+static SG_INLINE int walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref *dir,
+			  u64 hash, struct sg_place *p)
 {
 	unsigned int shift = SG_DIR_HASH_BITS;
 	u64 word;
@@ -51,7 +54,7 @@ int sg_dir_walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref
 	p->level = 0;
 	p->bucket = 0;
 	p->word = SG_IOFF(dir, table);
-	word = sg_dir_get(vol, tx, p->word);
+	word = tx ? sg_tx_get(tx, p->word) : sg_get(vol, p->word);
 	if (!word)
 		return 0;
 	for (;;) {
@@ -68,22 +71,27 @@ int sg_dir_walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref
 		p->level++;
 		shift -= SG_DIR_INDEX_BITS;
 		p->word = off + (hash >> shift & (SG_TABLE_ENTRIES - 1)) * 8;
-		word = sg_dir_get(vol, tx, p->word);
+		word = tx ? sg_tx_get(tx, p->word) : sg_get(vol, p->word);
 	}
 }
 
-static int find(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
+int sg_dir_walk(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash, struct sg_place *p)
+{
+	return walk(vol, NULL, dir, hash, p);
+}
+
+static SG_INLINE int find(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
 {
 	struct sg_place p;
 	int err;
 
 	if (!sg_is_dir(sg_iget(vol, dir, mode)))
 		return -ENOTDIR;
-	err = sg_dir_walk(vol, NULL, dir, n->hash, &p);
+	err = walk(vol, NULL, dir, n->hash, &p);
 	n->bucket = p.bucket;
 	if (err)
 		return err;
-	return p.bucket ? sg_bucket_find(vol, NULL, p.bucket, n) : -ENOENT;
+	return p.bucket ? sg_bucket_find(vol, n) : -ENOENT;
 }
 
 int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
@@ -117,7 +125,7 @@ static void pages_changed(struct sg_tx *tx, const struct sg_iref *dir, s64 pages
 
 static int walk_in(struct sg_tx *tx, const struct sg_iref *dir, u64 hash, struct sg_place *p)
 {
-	int err = tx->err ?: sg_dir_walk(tx->vol, tx, dir, hash, p);
+	int err = tx->err ?: walk(tx->vol, tx, dir, hash, p);
 
 	if (err == -EUCLEAN && !tx->err)
 		sg_tx_fail(tx, sg_damaged(tx->vol, dir->ino, p->bucket, "directory"));
@@ -147,16 +155,12 @@ static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struc
 {
 	unsigned int span = span_of(p), i;
 	u64 first = p->level ? p->word & ~(u64)(span * 8 - 1) : p->word;
+	u64 last = first + (span - 1) * 8, old = p->bucket | SG_DIR_ENTRY_BUCKET;
 
-	for (i = 0; i < span; i++) {
-		u64 off = first + i * 8;
-
-		if (sg_tx_get(tx, off) != (p->bucket | SG_DIR_ENTRY_BUCKET)) {
-			sg_tx_fail(tx, sg_damaged(tx->vol, dir->ino, off, "directory index"));
-			break;
-		}
-		sg_tx_set(tx, off, to[i / (span / n)] | SG_DIR_ENTRY_BUCKET);
-	}
+	if (sg_tx_get(tx, first) != old || sg_tx_get(tx, last) != old)
+		sg_tx_fail(tx, sg_damaged(tx->vol, dir->ino, first, "directory index"));
+	for (i = 0; i < span; i++)
+		sg_tx_set(tx, first + i * 8, to[i / (span / n)] | SG_DIR_ENTRY_BUCKET);
 	return tx->err;
 }
 

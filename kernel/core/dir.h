@@ -9,13 +9,6 @@
 #define SG_DIR_HASH_MAX		((1ULL << SG_DIR_HASH_BITS) - 1)
 #define SG_DIR_INDEX_BITS	9	/* of the key, per level of the index */
 
-/* --- words of a volume, as a transaction sees them, or (no transaction) as they are --------- */
-
-static inline u64 sg_dir_get(const struct sg_vol *vol, struct sg_tx *tx, u64 off)
-{
-	return tx ? sg_tx_get(tx, off) : sg_get(vol, off);
-}
-
 /* --- names, eight bytes at a time ----------------------------------------------------------- */
 
 static inline u64 sg_name_word(const char *p)
@@ -66,9 +59,8 @@ struct sg_place {
 	unsigned int depth;
 };
 
-/* -EUCLEAN, not reported: without a lock it may be a change under way that looked so. */
-int sg_dir_walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref *dir, u64 hash,
-		struct sg_place *p);
+/* Without a transaction. -EUCLEAN, not reported: it may be a change under way that looked so. */
+int sg_dir_walk(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash, struct sg_place *p);
 
 /* --- buckets (bucket.c) ----------------------------------------------------------------------- */
 
@@ -97,8 +89,8 @@ static inline u64 sg_key_prefix(u64 key, unsigned int depth)
 	return key & ~((1ULL << (SG_DIR_KEY_BITS - depth)) - 1);
 }
 
-/* Fills in where the name is. -ENOENT; -EUCLEAN as sg_dir_walk(). */
-int sg_bucket_find(const struct sg_vol *vol, struct sg_tx *tx, u64 bucket, struct sg_name *n);
+/* Fills in where the name is in n->bucket. -ENOENT; -EUCLEAN as sg_dir_walk(). */
+int sg_bucket_find(const struct sg_vol *vol, struct sg_name *n);
 
 /* An empty bucket in a fresh page. */
 void sg_bucket_init(struct sg_vol *vol, u64 bucket, u64 dir, u64 prefix, unsigned int depth);

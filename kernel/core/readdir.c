@@ -36,7 +36,7 @@ static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 
 	if (!sg_is_dir(sg_iget(vol, dir, mode)))
 		return -ENOTDIR;
-	err = sg_dir_walk(vol, NULL, dir, key >> SG_DIR_TIE_BITS, &p);
+	err = sg_dir_walk(vol, dir, key >> SG_DIR_TIE_BITS, &p);
 	*at = p.bucket;
 	if (err || !p.bucket)
 		return err;
