@@ -9,7 +9,7 @@
 #include "internal.h"
 
 #define CUT_ROOM	24	/* words to leave: what callers add, and a last run */
-#define CUT_LOOKS	(1u << 18)	/* entries looked at per transaction: bounds the lock's time */
+#define CUT_LOOKS	(1u << 18)	/* entries looked at per transaction: bounds its time */
 #define PAY_WORDS	40	/* words to leave: a run's bitmap, what is left of children */
 
 static u64 entry_at(u64 table, u64 i)
@@ -97,7 +97,9 @@ static u64 count_pages(struct cut *c, u64 table, unsigned int level, u64 base)
 	u64 n = 1, span = sg_level_pages(level), off, i;
 
 	for (i = 0; i < SG_TABLE_ENTRIES; i++, c->looks++) {
-		switch (sg_entry_kind(c->tx->vol, sg_get(c->tx->vol, entry_at(table, i)), level, &off)) {
+		u64 e = sg_get(c->tx->vol, entry_at(table, i));
+
+		switch (sg_entry_kind(c->tx->vol, e, level, &off)) {
 		case SG_ENTRY_NONE:
 			break;
 		case SG_ENTRY_LEAF:

@@ -271,12 +271,13 @@ static inline u64 sg_level_pages(unsigned int level)	/* pages mapped by one entr
 }
 /*
  * Hooks @pages fresh pages at @off behind file page @page (one run, all unmapped before; for a
- * whole aligned chunk a level 2 leaf is used if the place is free). Grows the table as needed.
+ * whole aligned chunk a level 2 leaf is used if the place is free, and made of a table of level 1
+ * that has become one). Grows the table as needed.
  * Adds to sg_inode.blocks in tx what it took for tables and the pages themselves.
  */
 int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 pages);
-/* How many of @want pages at the hole @page one sg_table_add() can take; *large: as one leaf. */
-u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, bool *large);
+/* How many of @want pages at the hole @page one sg_table_add() can take. */
+u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want);
 /*
  * When @page lies inside a large leaf, but not at its start: a table of smaller leaves instead.
  * -ENOSPC when there is no page for the table; the transaction is still good then.

@@ -313,7 +313,7 @@ static int build(struct job *j)
 }
 
 /* The transaction that makes it so, if the file is still the one that was read. */
-static int swap(struct job *j, u64 size, s64 now)
+static int exchange(struct job *j, u64 size, s64 now)
 {
 	const struct sg_iref *ref = j->ref, *spare = &j->pool.spare;
 	struct sg_vol *vol = j->vol;
@@ -397,7 +397,7 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 		return err;
 	err = build(j);
 	if (!err)
-		err = swap(j, (u64)size, now);
+		err = exchange(j, (u64)size, now);
 	/* what it owns now, either way; if that fails it stays owed */
 	sg_evict(vol, &j->pool.spare);
 	return err;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File tables: checked entries, the walk, growth (P1 3.4, D5). docs/file-tables.md has the protocol.
+ * File tables: checked entries, the walk, growth (P1 3.4, D5). Protocol: docs/file-tables.md.
  *
  * A table may be changed under us by anybody who can write the volume (D10). So each entry is
  * loaded once, what was loaded is checked before it is followed, and nothing else is believed.
@@ -9,6 +9,7 @@
 
 #define WALK_ROUNDS	64	/* pieces of tables that one walk joins; the caller asks again */
 #define ADD_RESERVE	32	/* words that adding needs besides the entries of one table */
+#define MERGE_ROOM	16	/* words, and half as many debts, for merging a table into a leaf */
 
 /* --- entries --------------------------------------------------------------------------------- */
 
@@ -417,22 +418,45 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
 }
 
-u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, bool *large)
+u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want)
 {
 	u64 left = SG_TABLE_ENTRIES - (page & (SG_TABLE_ENTRIES - 1)), room;
-	bool fresh = no_leaf_table(tx, ref, page);
 
-	*large = fresh && left == SG_CHUNK_PAGES && want >= SG_CHUNK_PAGES;
-	if (!fresh) {
+	if (!no_leaf_table(tx, ref, page)) {
 		room = sg_tx_room(tx);
 		left = SG_MIN(left, room > ADD_RESERVE ? room - ADD_RESERVE : 0);
 	}
 	return SG_MIN(left, want);
 }
 
+/*
+ * A table of level 1 that is full by now, and maps a whole chunk in order, gives way to one large
+ * leaf: so a file that grew in small pieces is no slower to read than one written at once.
+ */
+static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
+{
+	struct sg_vol *vol = tx->vol;
+	u64 table, first, i;
+	struct place p;
+
+	if (sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) || p.level != 2)
+		return;
+	table = (p.e & SG_PTE_ADDR) - vol->sb.phys;
+	first = sg_tx_get(tx, table);
+	if (!is_table(bounds_of(vol), p.e) || first & SG_PTE_ADDR & (SG_CHUNK - 1) ||
+	    !is_leaf(bounds_of(vol), first ^ SG_PTE_HUGE, 2))
+		return;
+	for (i = 1; i < SG_TABLE_ENTRIES; i++)
+		if (sg_tx_get(tx, table + 8 * i) != first + (i << SG_PAGE_SHIFT))
+			return;
+	sg_owe_run(tx, table, 1);
+	place_set(tx, &p, first ^ SG_PTE_HUGE);
+	sg_tx_iset(tx, ref, blocks, sg_tx_iget(tx, ref, blocks) - 1);
+}
+
 int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 pages)
 {
-	unsigned int level = 1, height;
+	unsigned int level = 1, height, was = SG_ROOT_HEIGHT(sg_tx_iget(tx, ref, table));
 	struct place p;
 	int err;
 
@@ -450,6 +474,9 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 		level = 2;
 	height = SG_MAX(height_for(page + pages - 1), level);
 	err = raise_root(tx, ref, height);
+	if (!err && was == 1 && height > 1)
+		merge(tx, ref, 0);	/* there was no place for a large leaf before */
+	height = SG_MAX(height, was);
 	while (!err && pages) {
 		u64 n = SG_TABLE_ENTRIES - (page & (SG_TABLE_ENTRIES - 1));
 
@@ -457,6 +484,8 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 		err = reach(tx, ref, page, level, &p);
 		if (!err)
 			err = fill(tx, ref, &p, page, off, level > 1 ? 1 : n);
+		if (!err && level == 1 && height > 1 && !((page + n) & (SG_CHUNK_PAGES - 1)))
+			merge(tx, ref, page);
 		page += n;
 		off += n << SG_PAGE_SHIFT;
 		pages -= n;
@@ -468,7 +497,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 
 int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
-	u64 root = sg_tx_iget(tx, ref, table), leaf, table, i;
+	u64 root = sg_tx_iget(tx, ref, table), leaf, table, i, step;
 	struct place p;
 	int err;
 
@@ -487,9 +516,10 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 		if (err)
 			return err;
 		leaf = (p.e & SG_PTE_ADDR) - tx->vol->sb.phys;
+		step = sg_level_pages(p.level - 1) << SG_PAGE_SHIFT;
 		for (i = 0; i < SG_TABLE_ENTRIES; i++)
-			sg_fresh_set(tx->vol, table + 8 * i, sg_leaf(tx->vol, leaf +
-				     (i * sg_level_pages(p.level - 1) << SG_PAGE_SHIFT), p.level - 1));
+			sg_fresh_set(tx->vol, table + 8 * i,
+				     sg_leaf(tx->vol, leaf + i * step, p.level - 1));
 		sg_wb(sg_at(tx->vol, table), SG_PAGE);
 		place_set(tx, &p, sg_link_entry(tx->vol, table));
 	}

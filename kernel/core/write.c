@@ -5,7 +5,8 @@
  */
 #include "internal.h"
 
-#define NO_SIZE	(~0ULL)		/* sg_write.size: this write does not extend the file */
+#define NO_SIZE		(~0ULL)	/* sg_write.size: this write does not extend the file */
+#define ALIGN_FROM	64	/* pages at once: a new file that may become a large one */
 
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -38,19 +39,33 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 	return run.off + SG_PAGE;
 }
 
+/*
+ * Pages for an aligned 2 MiB of a file that is not tiny come from the start of an empty chunk, even
+ * when not all of them are wanted yet: what follows most likely fits behind, and one day all of it
+ * becomes one large leaf.
+ */
+static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
+{
+	if (page & (SG_CHUNK_PAGES - 1) || (!page && want < ALIGN_FROM) ||
+	    sg_take_chunk(tx, goal, off))
+		return false;
+	if (want < SG_CHUNK_PAGES)
+		sg_give_run(tx, *off + (want << SG_PAGE_SHIFT), SG_CHUNK_PAGES - want);
+	return true;
+}
+
 /* Takes up to @want pages in a row and hooks them into the hole at @page. Nobody sees them yet. */
 static int take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
 		      u64 *got)
 {
 	u64 goal = goal_for(tx->vol, ref, page);
-	bool large;
 	int err;
 
-	want = sg_table_fit(tx, ref, page, want, &large);
+	want = sg_table_fit(tx, ref, page, want);
 	if (!want)
 		return -ENOSPC;
-	*got = SG_CHUNK_PAGES;
-	if (!large || sg_take_chunk(tx, goal, off)) {
+	*got = want;
+	if (!take_aligned(tx, page, goal, want, off)) {
 		err = sg_take_run(tx, SG_USE_DATA, goal, want, off, got);
 		if (err)
 			return err;
@@ -202,7 +217,8 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 /* A clock that ticks slowly says the same for many writes: nothing to store then. */
 static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
 {
-	return now && ((s64)sg_iget(vol, ref, mtime) != now || (s64)sg_iget(vol, ref, ctime) != now);
+	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
+		       sg_iget(vol, ref, ctime) != (u64)now);
 }
 
 int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,

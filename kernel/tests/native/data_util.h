@@ -18,15 +18,21 @@ static inline u64 rnd(u64 below)
 	return rng_below(&rng, below);
 }
 
+static inline bool page_used(const struct sg_vol *vol, u64 page)
+{
+	u64 chunk = page / SG_CHUNK_PAGES, bit = page % SG_CHUNK_PAGES;
+	const struct sg_chunk *c = (void *)(vol->base + sg_chunk_off(vol, chunk));
+
+	return c->map[bit / 64] >> bit % 64 & 1;
+}
+
 /* Free pages hold what they held before: here, something that must not be seen again. */
 static inline void dirty_free_pages(struct sg_vol *vol)
 {
 	u64 i;
 
 	for (i = vol->sb.data_off / SG_PAGE; i < vol->size / SG_PAGE - 1; i++) {
-		const struct sg_chunk *c = (void *)(vol->base + sg_chunk_off(vol, i / SG_CHUNK_PAGES));
-
-		if (!(c->map[i % SG_CHUNK_PAGES / 64] >> i % 64 & 1))
+		if (!page_used(vol, i))
 			memset(vol->base + i * SG_PAGE, 0xee, SG_PAGE);
 	}
 }
@@ -157,8 +163,7 @@ static inline void account_volume(struct sg_vol *vol, const struct sg_iref *file
 	for (i = 0; i < n; i++)
 		account_file(&a, &files[i]);
 	for (i = vol->sb.data_off / SG_PAGE; i < pages - 1; i++) {
-		const struct sg_chunk *c = (void *)(vol->base + sg_chunk_off(vol, i / SG_CHUNK_PAGES));
-		bool bit = c->map[i % SG_CHUNK_PAGES / 64] >> i % 64 & 1;
+		bool bit = page_used(vol, i);
 
 		if (bit != !!a.owned[i])
 			test_fail(__FILE__, __LINE__, "not so: used pages are owned pages");

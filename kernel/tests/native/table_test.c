@@ -135,17 +135,16 @@ static void test_fit(void)
 	struct sg_iref f = file_new(vol), g = file_new(vol), both[2];
 	struct sg_tx *tx;
 	u64 off, got, off2;
-	bool large;
 
 	tx = sg_tx_begin(vol);
-	CHECK(sg_table_fit(tx, &f, 0, 1000, &large) == 512 && large);
-	CHECK(sg_table_fit(tx, &f, 1, 1000, &large) == 511 && !large);
-	CHECK(sg_table_fit(tx, &f, 512, 511, &large) == 511 && !large);
+	CHECK(sg_table_fit(tx, &f, 0, 1000) == 512);
+	CHECK(sg_table_fit(tx, &f, 1, 1000) == 511);
+	CHECK(sg_table_fit(tx, &f, 512, 511) == 511);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 200, &off, &got) && got == 200);
 	CHECK(!sg_table_add(tx, &f, 100 * 512ULL * 512, off, 200));
 	/* seen by the transaction that is building it, and added to again */
-	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 200, 100, &large) > 0 && !large);
-	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 512, 512, &large) == 512 && large);
+	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 200, 100) > 0);
+	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 512, 512) == 512);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, off + 200 * SG_PAGE, 100, &off2, &got));
 	CHECK(!sg_table_add(tx, &f, 100 * 512ULL * 512 + 200, off2, got));
 	sg_tx_inode(tx, &f);
@@ -155,8 +154,8 @@ static void test_fit(void)
 	expect(vol, &f, 100 * 512ULL * 512 + 200, got, off2, got, 1);
 	/* an old table: words are needed, and counted */
 	tx = sg_tx_begin(vol);
-	got = sg_table_fit(tx, &f, 100 * 512ULL * 512 + 300, 212, &large);
-	CHECK(got > 100 && got <= 212 && got < sg_tx_room(tx) && !large);
+	got = sg_table_fit(tx, &f, 100 * 512ULL * 512 + 300, 212);
+	CHECK(got > 100 && got <= 212 && got < sg_tx_room(tx));
 	sg_tx_abort(tx);
 	/* a smaller run where a table of level 1 is: no large leaf, however large the hole */
 	tx = sg_tx_begin(vol);
