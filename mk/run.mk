@@ -10,8 +10,8 @@
 
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
-.PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan test-vm test-mutants
-.PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
+.PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
+.PHONY: test-vm test-debug test-mutants fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
 
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
@@ -23,13 +23,14 @@ test: ## prove every claim: lint, native, sanitizers, modules, VMs
 test-quick: ## the native tests only (under 3 minutes)
 	@$(run-tests) native
 
-test-native test-asan test-ubsan test-tsan test-vm test-mutants:
+test-native test-asan test-ubsan test-tsan test-vm test-debug test-mutants:
 	@$(run-tests) $(@:test-%=%)
 test-native: ## engine and tool tests, fuzzers' seeds and past crashes
 test-asan: ## the same under AddressSanitizer
 test-ubsan: ## the same under UndefinedBehaviorSanitizer
 test-tsan: ## the same under ThreadSanitizer
 test-vm: ## e2e/scenarios in VMs (KERNELS=, MAPS=)
+test-debug: ## some of them on a kernel with KASAN, lockdep and kmemleak
 test-mutants: ## break the code on purpose and see a test fail for each
 
 lint: ## shellcheck, Go, SPDX lines, line lengths, sparse
