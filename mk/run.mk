@@ -11,7 +11,8 @@
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
-.PHONY: test-vm test-debug test-mutants fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
+.PHONY: test-vm test-debug test-mutants
+.PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
 
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
