@@ -1004,17 +1004,17 @@ int main(int argc, char **argv)
 	CHECK_EQ(check(SG_CHECK_REPAIR).found, 0);
 	frozen(false);
 
-	for (i = 0; i < DAMAGES; i++) {
+	for (i = 0; i < DAMAGES; i++) {	/* "random": none of them */
 		if (only && strcmp(only, damages[i].name))
 			continue;
 		test_note("damage %s", damages[i].name);
 		test_damage(&damages[i]);
 		test_preen(&damages[i]);
 		test_note("damage %s, repair interrupted", damages[i].name);
-		for (n = only ? 1 : test_amount(0, 1, 10); n; n--)
+		for (n = only ? 1 : SG_MIN(test_amount(0, 1, 10), (u64)10); n; n--)
 			test_interrupted(&damages[i], &rng);
 	}
-	if (only)
+	if (only && strcmp(only, "random"))
 		return test_done();
 	test_note("recovery");
 	test_recovery();

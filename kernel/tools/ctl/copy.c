@@ -187,23 +187,42 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 	return pos < 0 && errno != ENXIO ? outside_error(from) : 0;
 }
 
+/* A pipe, or what else cannot be sought in: to its end. */
+static int put_stream(struct call *c, const struct sg_iref *ref, int fd, const char *from)
+{
+	u64 pos = 0;
+	s64 done;
+	ssize_t n;
+
+	while ((n = read(fd, buffer, PIECE)) > 0) {
+		done = sg_write(call_vol(c), ref, pos, buffer, (u64)n, (s64)sg_now());
+		if (done != n)
+			return path_error(from, done < 0 ? (int)done : -ENOSPC);
+		pos += (u64)n;
+	}
+	return n ? outside_error(from) : 0;
+}
+
 static int put_file(struct call *c, const struct sg_iref *ref, const struct stat *st,
 		    const char *from)
 {
 	s64 mtime = (s64)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-	int fd = open(from, O_RDONLY | O_CLOEXEC), err;
+	int fd = strcmp(from, "-") ? open(from, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO), err;
+	bool regular = S_ISREG(st->st_mode);
 
 	if (fd < 0)
 		return outside_error(from);
 	err = sg_resize(call_vol(c), ref, 0, (s64)sg_now());
 	if (err)
 		path_error(from, err);
-	else
+	else if (regular)
 		err = put_data(c, ref, fd, st->st_size, from);
-	if (!err)
+	else
+		err = put_stream(c, ref, fd, from);
+	if (!err && regular)
 		err = path_error(from, sg_resize(call_vol(c), ref, (u64)st->st_size,
 						 (s64)sg_now()));
-	if (!err)
+	if (!err && regular)
 		err = path_error(from, sg_touch(call_vol(c), ref, SG_SET_MTIME, mtime, 0, 0));
 	close(fd);
 	return err;
@@ -267,21 +286,37 @@ static int put_inode(struct call *c, const struct sg_iref *dir, const char *name
 	return path_error(from, err);
 }
 
+/* What is named on the command line is read; pipes and devices within a tree are made anew. */
+static int look_at(const char *from, unsigned int depth, struct stat *st, bool *stream)
+{
+	if (depth ? lstat(from, st) : strcmp(from, "-") ? stat(from, st) : fstat(STDIN_FILENO, st))
+		return outside_error(from);
+	*stream = !depth && !S_ISDIR(st->st_mode) && (!S_ISREG(st->st_mode) || !strcmp(from, "-"));
+	return 0;
+}
+
 static int put_any(struct call *c, const struct sg_iref *dir, const char *name, const char *from,
 		   unsigned int depth)
 {
+	struct stat st, made;
 	struct sg_iref ref;
-	struct stat st;
-	int err;
+	bool stream;
+	int err = look_at(from, depth, &st, &stream);
 
-	if (lstat(from, &st) || (!depth && stat(from, &st)))
-		return outside_error(from);
-	if (S_ISDIR(st.st_mode) && (!c->recursive || depth > DEPTH_MAX))
-		return path_error(from, -EISDIR);
-	err = put_inode(c, dir, name, &st, from, &ref);
 	if (err)
 		return err;
-	if (S_ISREG(st.st_mode))
+	if (S_ISDIR(st.st_mode) && (!c->recursive || depth > DEPTH_MAX))
+		return path_error(from, -EISDIR);
+	made = st;
+	if (stream) {
+		made.st_mode = S_IFREG | 0644;
+		made.st_rdev = 0;
+		st.st_mode = S_IFIFO;
+	}
+	err = put_inode(c, dir, name, &made, from, &ref);
+	if (err)
+		return err;
+	if (S_ISREG(made.st_mode))
 		return put_file(c, &ref, &st, from);
 	return S_ISDIR(st.st_mode) ? put_dir(c, &ref, from, depth) : 0;
 }

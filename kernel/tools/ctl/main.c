@@ -17,7 +17,8 @@ static const char usage[] =
 "  stat V PATH            attributes, and where the bytes are\n"
 "  cat V PATH...          contents of files\n"
 "  get [-r] V PATH [TO]   copy a file, or a whole tree, out of the volume\n"
-"  put [-r] V FROM [PATH] copy a file, or a whole tree, into it\n"
+"  put [-r] V FROM [PATH] copy a file (-: standard input), or a whole tree,\n"
+"                         into it\n"
 "  mkdir [-p] V PATH...   make directories\n"
 "  rm [-r] V PATH...      remove files or trees\n"
 "  label V [LABEL]        show or set the label\n"
@@ -109,14 +110,14 @@ int main(int argc, char **argv)
 	const struct command *cmd;
 	int opt;
 
-	tool_begin("stargatectl");
+	tool_begin("stargatectl", argv);
 	while ((opt = getopt_long(argc, argv, "jlrpfhV", options, NULL)) != -1) {
 		if (opt == 'h')
 			return fputs(usage, stdout) < 0;
 		if (opt == 'V')
 			return tool_version();
 		if (!take_option(&c, opt))
-			return tool_usage_error("the options could not be understood");
+			return tool_usage_hint();
 	}
 	if (optind == argc)
 		return tool_usage_error("which command?");

@@ -246,7 +246,7 @@ int main(int argc, char **argv)
 	bool ok = true;
 	int opt;
 
-	tool_begin("fsck.stargatefs");
+	tool_begin("fsck.stargatefs", argv);
 	while ((opt = getopt_long(argc, argv, "npayfCqV", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
@@ -275,7 +275,7 @@ int main(int argc, char **argv)
 		case OPT_VERSION: case 'V':
 			return tool_version();
 		default:
-			tool_usage_error("the options could not be understood");
+			tool_usage_hint();
 			return EXIT_USAGE;
 		}
 	}

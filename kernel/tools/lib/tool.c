@@ -19,9 +19,10 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 	fprintf(stderr, "%s: %s%s\n", tool_name, level == SG_WARN ? "warning: " : "", line);
 }
 
-void tool_begin(const char *name)
+void tool_begin(const char *name, char **argv)
 {
 	tool_name = name;
+	argv[0] = (char *)name;	/* for what getopt_long() says */
 	sg_log_hook = engine_says;
 }
 
@@ -51,6 +52,12 @@ void tool_warn(const char *fmt, ...)
 	va_end(ap);
 }
 
+int tool_usage_hint(void)
+{
+	fprintf(stderr, "Try '%s --help'.\n", tool_name);
+	return 2;
+}
+
 int tool_usage_error(const char *fmt, ...)
 {
 	va_list ap;
@@ -58,8 +65,7 @@ int tool_usage_error(const char *fmt, ...)
 	va_start(ap, fmt);
 	say("", fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "Try '%s --help'.\n", tool_name);
-	return 2;
+	return tool_usage_hint();
 }
 
 int tool_version(void)

@@ -17,12 +17,13 @@
 extern const char *tool_name;	/* prefix of all messages */
 extern bool tool_quiet;		/* the engine's warnings are not for the user */
 
-void tool_begin(const char *name);
+void tool_begin(const char *name, char **argv);
 /* One line on stderr that says what is wrong and what to do about it. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the usage; to stderr with a hint when something was wrong. Return the exit status. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int tool_usage_hint(void);	/* the hint alone, when getopt_long() has said what was wrong */
 int tool_version(void);
 
 /* "64M", "0x240000000", "1G"; false: not a number, or too large. */

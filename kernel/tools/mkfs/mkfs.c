@@ -280,14 +280,14 @@ int main(int argc, char **argv)
 	struct request r = { .path = NULL };
 	int opt;
 
-	tool_begin("mkfs.stargatefs");
+	tool_begin("mkfs.stargatefs", argv);
 	while ((opt = getopt_long(argc, argv, "L:U:fnqV", options, NULL)) != -1) {
 		if (opt == OPT_HELP)
 			return fputs(usage, stdout) < 0;
 		if (opt == OPT_VERSION || opt == 'V')
 			return tool_version();
 		if (opt == '?')
-			return tool_usage_error("the options could not be understood");
+			return tool_usage_hint();
 		if (!take_option(&r, opt, optarg))
 			return tool_usage_error("'%s' makes no sense there", optarg);
 	}

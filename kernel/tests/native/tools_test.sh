@@ -1,0 +1,315 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The tools as a user calls them: what they print, refuse and return.
+set -euo pipefail
+
+tools=${SG_TOOLS:-$(dirname "$0")/../../../build/tools}
+mkfs=$tools/mkfs.stargatefs fsck=$tools/fsck.stargatefs ctl=$tools/stargatectl
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sg-tools.XXXXXX")
+beater=
+trap '[[ -z $beater ]] || kill "$beater" 2>/dev/null; rm -rf "$dir"' EXIT
+cd "$dir"
+checks=0
+
+fail() {
+	echo "failed: $*" >&2
+	[[ ! -s out ]] || sed 's/^/  out: /' out >&2
+	[[ ! -s err ]] || sed 's/^/  err: /' err >&2
+	exit 1
+}
+
+# expect STATUS COMMAND...: runs it; output in out and err.
+expect() {
+	local want=$1 got=0
+	shift
+	"$@" >out 2>err </dev/null || got=$?
+	[[ $got -eq $want ]] || fail "status $got, not $want: $*"
+	checks=$((checks + 1))
+}
+
+# says PATTERN [FILE]: what the last command said.
+says() {
+	grep -qE -- "$1" "${2:-out}" || fail "${2:-out} does not say '$1'"
+	checks=$((checks + 1))
+}
+
+# One line, with the tool's name, and no more.
+complains() {
+	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
+	says "$1" err
+	says '^(mkfs|fsck)\.stargatefs: |^stargatectl: ' err
+}
+
+same() {
+	cmp -s "$1" "$2" || fail "$1 and $2 differ"
+	checks=$((checks + 1))
+}
+
+# json EXPRESSION: of the last output, which must be JSON.
+json() {
+	python3 -c 'import json, sys; d = json.load(open("out")); sys.exit(not (eval(sys.argv[1])))' \
+		"$1" || fail "JSON: not $1"
+	checks=$((checks + 1))
+}
+
+# poke FILE OFFSET BYTES: overwrites (bytes as for printf).
+poke() {
+	# shellcheck disable=SC2059
+	printf "$3" | dd of="$1" bs=1 seek="$(($2))" conv=notrunc status=none
+}
+
+# --- everywhere -----------------------------------------------------------------------------
+
+for tool in "$mkfs" "$fsck" "$ctl"; do
+	expect 0 "$tool" --help
+	says '^Usage: '
+	awk 'length > 80 { exit 1 }' out || fail "$tool --help is wider than 80 columns"
+	expect 0 "$tool" --version
+	says '^[a-z.]+ [0-9.]+ \(format [0-9]+\)$'
+done
+expect 2 "$mkfs" --bogus
+says '^mkfs.stargatefs: unrecognized option' err
+
+# --- mkfs -----------------------------------------------------------------------------------
+
+expect 1 "$mkfs" nothing.img
+complains 'nothing.img: cannot be opened: No such file'
+expect 1 "$mkfs" --size 32M v.img
+complains 'give the address where VMs map it, e.g. --phys 16G'
+rm -f v.img
+expect 1 "$mkfs" --size 32M --phys 4097 v.img
+complains 'not a multiple of 2 MiB'
+rm -f v.img
+expect 1 "$mkfs" --size 1M --phys 16G v.img
+complains 'volume'
+rm -f v.img
+expect 0 "$mkfs" -n --size 32M --phys 16G v.img
+says 'as it would be made'
+[[ ! -e v.img ]] || fail "a dry run made the file"
+expect 0 "$mkfs" --size 32M --phys 16G -L first -U 12345678-9abc-def0-1234-56789abcdef0 v.img
+says 'base +0x400000000'
+says 'label +first'
+[[ $(stat -c %s v.img) -eq $((32 << 20)) ]] || fail "size"
+cp v.img made.img
+expect 1 "$mkfs" --phys 16G v.img
+complains 'holds a StargateFS \(first, 12345678-9abc-def0-1234-56789abcdef0\); give -f'
+same v.img made.img
+expect 0 "$mkfs" -n -f --phys 16G v.img
+same v.img made.img
+expect 0 "$mkfs" -f --json --phys 18G --param host-splice --areas 3 v.img
+json 'd["phys"] == 18 << 30 and d["size"] == 32 << 20 and d["areas"] == 3 and d["host_splice"] and d["made"]'
+expect 2 "$mkfs" --areas 17 --phys 16G v.img
+says "makes no sense" err
+expect 2 "$mkfs" --param nonsense --phys 16G v.img
+expect 2 "$mkfs" --phys 16G v.img v.img
+expect 1 "$mkfs" -f --size 16M --phys 16G v.img
+complains 'larger than --size'
+
+# Other file systems, and whatever else has a name.
+truncate -s 32M other.img
+poke other.img 0x438 '\x53\xef'
+expect 1 "$mkfs" --phys 16G other.img
+complains 'holds ext2, ext3 or ext4; give -f to overwrite'
+expect 0 "$mkfs" -f --phys 16G other.img
+expect 0 "$fsck" -n other.img
+truncate -s 32M lvm.img
+poke lvm.img 512 'LABELONE'
+expect 1 "$mkfs" --phys 16G lvm.img
+complains 'an LVM physical volume'
+truncate -s 32M mbr.img
+poke mbr.img 446 '\x80\0\0\0\x83'
+poke mbr.img 510 '\x55\xaa'
+expect 1 "$mkfs" --phys 16G mbr.img
+complains 'a partition table'
+
+# --- in and out -----------------------------------------------------------------------------
+
+expect 0 "$mkfs" -f --phys 16G -L box v.img
+mkdir -p tree/sub/deeper
+echo hello >tree/hello
+head -c 5000000 /dev/urandom >tree/sub/random
+truncate -s 50M tree/sub/holes
+printf x | dd of=tree/sub/holes bs=1 seek=30000000 conv=notrunc status=none
+ln -s ../hello tree/sub/link
+for i in $(seq 500); do echo "$i" >"tree/sub/deeper/file $i"; done
+chmod 640 tree/hello
+touch -d '2040-01-02 03:04:05.678 UTC' tree/hello
+expect 0 "$ctl" put -r v.img tree /
+expect 0 "$fsck" -n v.img
+says 'v.img: clean; 508 inodes'
+expect 0 "$ctl" get -r v.img /tree back
+diff -r tree back >/dev/null || fail "what came back is not what went in"
+[[ $(readlink back/sub/link) == ../hello ]] || fail "link"
+[[ $(stat -c '%a %y' back/hello) == $(stat -c '%a %y' tree/hello) ]] || fail "mode and time"
+[[ $(stat -c %b back/sub/holes) -lt 100 ]] || fail "holes were filled"
+expect 0 "$ctl" cat v.img /tree/hello /tree/sub/link
+printf 'hello\nhello\n' | cmp -s - out || fail "cat"
+expect 0 "$ctl" cat v.img /tree/sub/random
+same out tree/sub/random
+expect 1 "$ctl" cat v.img /tree
+complains '/tree: Is a directory'
+expect 1 "$ctl" cat v.img /tree/none
+complains '/tree/none: No such file or directory'
+expect 1 "$ctl" put v.img tree /
+complains 'Is a directory'
+expect 0 "$ctl" put v.img tree/sub/random /tree/hello
+expect 0 "$ctl" cat v.img /tree/hello
+same out tree/sub/random
+expect 0 "$ctl" put -r v.img tree/sub/. /new
+[[ ! -s err ]] || fail "complaint"
+expect 0 "$ctl" ls v.img /tree
+printf 'hello\nsub\n' | cmp -s - out || fail "ls"
+expect 0 "$ctl" ls -l v.img /tree/sub
+says '^lrwxrwxrwx .* link -> ../hello$'
+says '^-rw-r--r-- .* 5000000 .* random$'
+expect 0 "$ctl" --json ls -r v.img /tree
+json 'sorted(x["path"] for x in d["directories"]) == ["/tree", "/tree/sub", "/tree/sub/deeper"]'
+json '[len(x["entries"]) for x in d["directories"] if x["path"].endswith("deeper")] == [500]'
+expect 0 "$ctl" --json stat v.img /tree/sub/holes
+json 'd["size"] == 50 << 20 and d["table"]["height"] >= 1 and len(d["table"]["runs"]) == 1'
+json 'd["table"]["runs"][0]["page"] == 30000000 // 4096'
+json 'int(d["table"]["runs"][0]["phys"], 16) == (16 << 30) + int(d["table"]["runs"][0]["offset"], 16)'
+expect 0 "$ctl" stat v.img /tree/hello
+says '^type: file$'
+says '    page 0  pages '
+expect 0 "$ctl" mkdir -p v.img /a/b/c
+expect 0 "$ctl" mkdir -p v.img /a/b/c
+expect 1 "$ctl" mkdir v.img /a
+complains '/a: File exists'
+expect 1 "$ctl" rm v.img /tree
+complains '/tree: Is a directory'
+expect 0 "$ctl" --json df v.img
+json 'd["free"] + d["used"] == d["size"] and d["inodes_used"] > 500'
+expect 0 "$ctl" rm -r v.img /tree /a
+expect 1 "$ctl" ls v.img /tree
+expect 0 "$ctl" label v.img 'other name'
+expect 0 "$ctl" label v.img
+[[ $(cat out) == 'other name' ]] || fail "label"
+expect 0 "$fsck" -n v.img
+says clean
+expect 0 "$ctl" --json info v.img
+json 'd["label"] == "other name" and d["base"] == "0x400000000" and d["state"] == "clean"'
+head -c 40000000 /dev/zero | tr '\0' x >large
+expect 1 "$ctl" put v.img large /
+complains 'No space left'
+expect 0 "$ctl" rm v.img /large
+expect 0 "$fsck" -n v.img
+
+# --- dump -----------------------------------------------------------------------------------
+
+for what in super hot slots journal ledger chunks 'inode <1>' 'dir /' 'table /new/random' 'xattr /'; do
+	# shellcheck disable=SC2086
+	expect 0 "$ctl" dump v.img $what
+	# shellcheck disable=SC2086
+	expect 0 "$ctl" --json dump v.img $what
+	json 'len(d) > 0'
+done
+expect 0 "$ctl" --json dump v.img chunks 0 3
+json 'len(d["chunks"]) == 3 and d["chunks"][0]["used"] > 0'
+expect 0 "$ctl" --json dump v.img dir /
+json 'd["entries"] == 1 and len(d["tree"]) == 1'
+offset=$(python3 -c 'import json; print(json.load(open("out"))["tree"][0]["bucket"])')
+expect 0 "$ctl" dump v.img bucket "$offset"
+says 'names: 1'
+expect 1 "$ctl" dump v.img bucket 12
+expect 1 "$ctl" dump v.img nothing
+complains "no structure 'nothing'"
+expect 2 "$ctl" nonsense v.img
+expect 2 "$ctl" ls
+expect 2 "$ctl"
+
+# --- fsck -----------------------------------------------------------------------------------
+
+cp v.img clean.img
+for mode in -n -p -y; do
+	expect 0 "$fsck" "$mode" v.img
+	same v.img clean.img # not one byte, nor
+done
+chmod 400 v.img # the right to change one, is needed to look
+expect 0 "$fsck" v.img
+chmod 600 v.img
+
+# record PATH: where its inode is.
+record() {
+	"$ctl" --json dump v.img inode "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["record"])'
+}
+
+# Something that needs a decision: a file of unknown type.
+poke v.img "$(record /new/random) + 25" '\0'
+cp v.img damaged.img
+expect 4 "$fsck" -n v.img
+says 'inode [0-9]+: .*unknown, its name says'
+says 'damaged; repair it with -y'
+same v.img damaged.img
+expect 4 "$fsck" -p v.img
+says 'needs a decision'
+expect 1 "$fsck" -y v.img
+says ': repaired$'
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" cat v.img /new/random
+same out tree/sub/random
+
+# Something that preening may repair: the superblock, from its backup.
+poke v.img 40 'garbage'
+expect 4 "$fsck" -n v.img
+expect 1 "$fsck" -p v.img
+same v.img v.img
+expect 0 "$fsck" --json -n v.img
+json 'd["found"] == 0 and d["status"] == 0 and d["findings"] == []'
+expect 0 "$ctl" label v.img
+
+# A directory's name is lost: what was in it is saved.
+poke v.img "$offset + 64" "$(printf '\\0%.0s' $(seq 1024))"
+expect 4 "$fsck" --json -n v.img
+json 'd["found"] > 0 and d["repaired"] == 0 and d["status"] == 4 and "inode" in d["findings"][0]'
+expect 1 "$fsck" -y v.img
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" ls v.img /lost+found
+says '^#[0-9]+$'
+expect 0 "$ctl" cat v.img "/lost+found/$(cat out)/random"
+same out tree/sub/random
+
+# Nothing to go by.
+poke v.img 0 "$(printf '\\0%.0s' $(seq 512))"
+poke v.img $(((32 << 20) - 4096)) "$(printf '\\0%.0s' $(seq 512))"
+expect 8 "$fsck" -y v.img
+complains 'no StargateFS here'
+expect 8 "$fsck" -n none.img
+complains 'none.img: cannot be opened'
+expect 16 "$fsck" -n -y clean.img
+expect 16 "$fsck"
+truncate -s 1M tiny.img
+expect 8 "$fsck" tiny.img
+complains 'smallest volume is 16 MiB'
+
+# --- another system -------------------------------------------------------------------------
+
+# A tool that is killed leaves its slot; one that lives keeps others out.
+cp clean.img v.img
+mkfifo pipe
+"$ctl" put v.img pipe /piped >put.out 2>&1 &
+beater=$!
+for _ in $(seq 100); do
+	"$ctl" --json slots v.img >out 2>/dev/null
+	python3 -c 'import json, sys; sys.exit(json.load(open("out"))["taken"] != 1)' && break
+	sleep 0.05
+done
+json 'd["taken"] == 1 and d["slots"][0]["kind"] == "tool" and d["slots"][0]["state"] == "live"'
+expect 1 "$ctl" mkdir v.img /refused
+complains 'in use by process [0-9]+ on'
+expect 0 "$ctl" ls v.img /
+says 'shown as recovery would leave it' err
+expect 0 "$fsck" -n v.img
+says 'clean, once recovered'
+expect 1 "$mkfs" -f --phys 16G v.img
+complains 'give --force-live'
+kill -9 "$beater"
+wait "$beater" 2>/dev/null || true
+beater=
+expect 1 "$fsck" -y v.img
+says 'clean, recovered'
+expect 0 "$fsck" -y v.img
+expect 0 "$mkfs" -f --phys 16G v.img
+
+echo "$checks checks"
