@@ -89,7 +89,8 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 	if (sg_iget(vol, dir, seq) == n->seq)
 		return true;
 	now = sg_dir_look(vol, dir, n);
-	return now == was && (now || SG_REF_INO(n->ref) == SG_REF_INO(ref));
+	/* the whole word: the same number may be a file no longer, but a directory */
+	return now == was && (now || n->ref == ref);
 }
 
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
