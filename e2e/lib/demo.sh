@@ -40,10 +40,13 @@ address_of() {
 		head -n 1
 }
 
+bytes_at() { dd if="$RIG_RANGE" bs=1 skip="$1" count="$2" status=none; }
+
 # --- 1 ---
 title "1. A VM with a range of memory that it shares with this machine"
 tell "g1 runs a stock Debian kernel under QEMU (accelerator: $RIG_ACCEL). It was given" \
-	"$((RIG_SIZE >> 20)) MiB of this machine's memory, and sees them at physical address $RIG_BASE."
+	"$((RIG_SIZE >> 20)) MiB of this machine's memory, and sees them at physical address" \
+	"$RIG_BASE."
 vm "uname -sr; grep -i persistent /proc/iomem; grep stargatefs /proc/mounts"
 
 # --- 2 ---
@@ -64,11 +67,11 @@ phys=$(address_of /hello)
 offset=$((phys - RIG_BASE))
 tell "So the text must lie at $phys, which is byte $offset of the range, without any file system:"
 host dd if="$RIG_RANGE" bs=1 skip="$offset" count=29 status=none
-[[ $(dd if="$RIG_RANGE" bs=1 skip="$offset" count=28 status=none) == "Hello from inside of the VM." ]] ||
+[[ $(bytes_at "$offset" 28) == "Hello from inside of the VM." ]] ||
 	fail "the bytes at $phys are not the file's"
 tell "There is one copy only. When the VM overwrites it, the same bytes change:"
 vm "printf 'HELLO' | dd of=/mnt/sg/hello conv=notrunc status=none"
-[[ $(dd if="$RIG_RANGE" bs=1 skip="$offset" count=5 status=none) == HELLO ]] ||
+[[ $(bytes_at "$offset" 5) == HELLO ]] ||
 	fail "the overwritten bytes are not seen at $phys"
 host dd if="$RIG_RANGE" bs=1 skip="$offset" count=29 status=none
 
@@ -110,7 +113,8 @@ wait "$writer" || true
 # A line that was cut in two was not noted.
 sed -i -nE '/^[0-9a-f]{64}  order-[0-9]+$/p' "$notes"
 completed=$(wc -l <"$notes")
-echo "  noted until then: $completed completed orders, the last one $(tail -n 1 "$notes" | cut -d' ' -f3)"
+last=$(tail -n 1 "$notes")
+echo "  noted until then: $completed completed orders, the last one ${last##* }"
 echo "  and the volume still says that g1 has it:"
 host ctl slots "$RIG_RANGE" | grep -E 'host#|slot:|state|name|heartbeat'
 

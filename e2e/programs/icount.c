@@ -69,7 +69,7 @@ static void forget(void)
 	close(fd);
 }
 
-/* --- preparations: all leave `file` open, and names 0 to all-1 absent or present --------------- */
+/* --- preparations: all leave `file` open, and names 0 to all-1 absent or present -------------- */
 
 static void with_data(unsigned int all)
 {

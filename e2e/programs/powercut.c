@@ -92,8 +92,8 @@ static int pick(int present)
 
 static struct step next_step(void)
 {
-	static const enum kind kinds[] = { CREATE, CREATE, WRITE, WRITE, WRITE, WRITE, WRITE, TRUNCATE,
-		UNLINK, RENAME, RENAME, EXCHANGE, LINK, CHMOD, ATTRIBUTE, SYNC };
+	static const enum kind kinds[] = { CREATE, CREATE, WRITE, WRITE, WRITE, WRITE, WRITE,
+		TRUNCATE, UNLINK, RENAME, RENAME, EXCHANGE, LINK, CHMOD, ATTRIBUTE, SYNC };
 
 	for (;;) {
 		struct step s = { .kind = kinds[below(sizeof(kinds) / sizeof(kinds[0]))] };
@@ -362,8 +362,8 @@ static int verify(unsigned long last)
 		if (n >= last) {
 			why = differs(&next);
 			if (!why) {
-				printf("powercut: the files are as after step %lu (%lu lines seen)\n",
-				       n, last);
+				printf("powercut: files as after step %lu (%lu lines seen)\n", n,
+				       last);
 				return 0;
 			}
 			if (n == last)

@@ -467,7 +467,7 @@ int main(int argc, char **argv)
 		done += counts[i].done;
 		refused += counts[i].refused;
 	}
-	printf("stress: seed %llu, %u processes, %lu calls done, %lu refused, %lu names at the end\n",
+	printf("stress: seed %llu, %u processes, %lu calls done, %lu refused, %lu names left\n",
 	       (unsigned long long)seed, processes, done, refused, names);
 	return done ? 0 : 1;
 }

@@ -13,6 +13,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 tools=$(dirname "$0")/../../build/tools
 pages=$((RIG_SIZE / 4096))
+mount='mount -t stargatefs /dev/pmem0 /mnt/sg'
 saved=$(mktemp -d)
 trap 'rm -rf "$saved"' EXIT
 
@@ -51,7 +52,8 @@ passed "after that the second system mounts"
 save
 
 step "no memory that a volume could be in"
-on g1 'head -c 32M /dev/zero >/tmp/image && modprobe loop && losetup /dev/loop0 /tmp/image' </dev/null
+on g1 'head -c 32M /dev/zero >/tmp/image && modprobe loop && losetup /dev/loop0 /tmp/image' \
+	</dev/null
 refuses "a device without DAX" 'no DAX device' '' /dev/loop0
 refuses "a range in the VM's own memory" 'reserved memory' 'phys=16M,size=32M' none
 refuses "a range that a driver has" 'driver|reserved memory' "phys=$RIG_BASE,size=$RIG_SIZE" none
@@ -77,7 +79,7 @@ refuses "both superblocks damaged" 'superblock|damaged|mkfs'
 restore
 program_here() { gcc -O2 -Wall -Wextra -Werror -o "$saved/$1" "$(dirname "$0")/../programs/$1.c"; }
 program_here resuper
-for wrong in "incompat 0x8000:feature" "version 99:version" "data_off 4096:geometry|damaged|fsck"; do
+for wrong in "incompat 0x8000:feature" "version 99:version" "data_off 4096:damaged|fsck"; do
 	# shellcheck disable=SC2086 # field and value are two words
 	"$saved/resuper" "$RIG_RANGE" ${wrong%%:*}
 	refuses "a superblock with ${wrong%%:*}" "${wrong#*:}"
@@ -93,13 +95,14 @@ refuses "an unknown map mode" 'map|bad|invalid' 'map=teleport'
 
 step "what must still work"
 damage 0
-holds "a damaged superblock with a good backup mounts" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
+holds "a damaged superblock with a good backup mounts" "$mount && umount /mnt/sg"
 restore
 "$saved/resuper" "$RIG_RANGE" compat 0x8000
-holds "an unknown feature that does not matter mounts" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
+holds "an unknown feature that does not matter mounts" "$mount && umount /mnt/sg"
 restore
-holds "the volume itself mounts, twice in one system" 'mkdir -p /mnt/again && mount -t stargatefs /dev/pmem0 /mnt/sg &&
-	mount -t stargatefs /dev/pmem0 /mnt/again && echo x >/mnt/sg/file && [ "$(cat /mnt/again/file)" = x ] &&
-	umount /mnt/again && rm /mnt/sg/file'
-refused "but not read-only beside writable" 'busy|mounted' 'mount -t stargatefs -o ro /dev/pmem0 /mnt/again'
+holds "the volume itself mounts, twice in one system" "$mount && mkdir -p /mnt/again &&
+	mount -t stargatefs /dev/pmem0 /mnt/again && echo x >/mnt/sg/file &&
+	"'[ "$(cat /mnt/again/file)" = x ] && umount /mnt/again && rm /mnt/sg/file'
+refused "but not read-only beside writable" 'busy|mounted' \
+	'mount -t stargatefs -o ro /dev/pmem0 /mnt/again'
 finish

@@ -4,7 +4,7 @@
 # A real program compiled on the volume, in parallel, by a stock compiler: this project's own tools.
 # What comes out must be the same bytes as from a build of the same sources on tmpfs, and work.
 #
-# rig: --size 256M --mem 1G --cpus 2 --pkgs "gcc libc6-dev make" --copy-in kernel --copy-in Makefile --copy-in mk --copy-in versions.env
+# rig: --size 256M --mem 1G --cpus 2 --pkgs "gcc libc6-dev make"
 # maps: inside
 # limit: 1800
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell
@@ -12,8 +12,9 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 # The path is part of debug information: both builds see their sources under the same one.
-build='rm -rf /src && mkdir /src && mount --bind "$1" /src && cp -r /root/in/* /src &&
-	make -C /src -j2 core tools CFLAGS=-O0 && cp -r /src/build/tools /tmp/out && umount /src && rmdir /src'
+build='rm -rf /src && mkdir /src && mount --bind "$1" /src && cp -r /root/sources/* /src &&
+	make -C /src -j2 core tools CFLAGS=-O0 && cp -r /src/build/tools /tmp/out &&
+	umount /src && rmdir /src'
 
 compile() {
 	on g1 "rm -rf /tmp/out; mkdir -p $1; bash -c '$build' build $1" </dev/null >"$log" 2>&1 ||
@@ -31,6 +32,8 @@ long:*) ;;
 *) SG_MAPS=splice ;;
 esac
 
+tar -C "$(dirname "$0")/../.." -c Makefile versions.env mk kernel/core kernel/tools |
+	on g1 'mkdir /root/sources && tar -C /root/sources -x'
 step "the same build on tmpfs"
 expected=$(compile /run/build)
 

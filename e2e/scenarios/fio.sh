@@ -68,7 +68,7 @@ EOT
 
 verified() {
 	local map=$1 said
-	said=$(on g1 'mkdir /mnt/sg/fio && fio --output-format=terse --terse-version=3 /root/verify.fio 2>&1' \
+	said=$(on g1 'mkdir /mnt/sg/fio && fio --output-format=terse /root/verify.fio 2>&1' \
 		</dev/null) || fail "map=$map: fio: $said"
 	! grep -iE 'verify:|error|bad magic' <<<"$said" || fail "map=$map: fio reports: $said"
 	passed "map=$map: seven jobs, every block as written"

@@ -11,42 +11,53 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
+# as USER COMMAND and in_namespace COMMAND, in the VM.
+on g1 'cat >/usr/local/bin/as && chmod 755 /usr/local/bin/as' <<'EOT'
+#!/bin/sh
+user=$1; shift
+exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
+EOT
+on g1 'cat >/usr/local/bin/in_namespace && chmod 755 /usr/local/bin/in_namespace' <<'EOT'
+#!/bin/sh
+exec unshare --user --map-users 0:100000:1000 --map-groups 0:100000:1000 --setuid 0 --setgid 0 "$@"
+EOT
+
 mapped() {
 	local map=$1
-	holds "files of several owners" 'mkdir -p /mnt/sg/tree /run/mapped && cd /mnt/sg/tree && chmod 777 . &&
-		>root && >user && chown 1000:1000 user && >high && chown 70000:70000 high && chmod 600 *'
+	holds "files of several owners" 'mkdir -p /mnt/sg/tree /run/mapped && cd /mnt/sg/tree &&
+		chmod 777 . && >root && >user && chown 1000:1000 user &&
+		>high && chown 70000:70000 high && chmod 600 *'
 	holds "$map: an idmapped mount" \
 		'mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg/tree /run/mapped'
-	holds "it shows owners moved" 'cd /run/mapped && [ "$(stat -c %u:%g root user)" = "100000:100000
-101000:101000" ]'
+	holds "it shows owners moved" 'cd /run/mapped &&
+		[ "$(stat -c %u:%g root user | xargs)" = "100000:100000 101000:101000" ]'
 	holds "an owner without a mapping is nobody" '[ "$(stat -c %u /run/mapped/high)" = 65534 ]'
 	holds "what is made there belongs to the mapped-back owner" \
-		'setpriv --reuid 101000 --regid 101000 --clear-groups sh -c "echo hi >/run/mapped/made" &&
+		'as 101000 sh -c "echo hi >/run/mapped/made" &&
 		[ "$(stat -c %u:%g /mnt/sg/tree/made)" = 1000:1000 ] &&
 		[ "$(stat -c %u:%g /run/mapped/made)" = 101000:101000 ]'
 	refused "without a mapping nothing can be made" 'Value too large|Overflow|denied' \
-		'setpriv --reuid 5 --regid 5 --clear-groups touch /run/mapped/no'
-	holds "chown is mapped back too" 'chown 100007 /run/mapped/made && [ "$(stat -c %u /mnt/sg/tree/made)" = 7 ]'
-	holds "the mapped owner may read" 'setpriv --reuid 101000 --regid 101000 --clear-groups cat /run/mapped/user'
-	refused "another may not" 'denied' \
-		'setpriv --reuid 101001 --regid 101001 --clear-groups cat /run/mapped/user'
+		'as 5 touch /run/mapped/no'
+	holds "chown is mapped back too" 'chown 100007 /run/mapped/made &&
+		[ "$(stat -c %u /mnt/sg/tree/made)" = 7 ]'
+	holds "the mapped owner may read" 'as 101000 cat /run/mapped/user'
+	refused "another may not" 'denied' 'as 101001 cat /run/mapped/user'
 	holds "ACLs are mapped" 'setfacl -m u:101001:r /run/mapped/user &&
 		getfacl -cn /mnt/sg/tree/user | grep -q "^user:1001:r--" &&
-		setpriv --reuid 101001 --regid 101001 --clear-groups cat /run/mapped/user'
-	holds "renames, links, removal" 'cd /run/mapped && mv user user2 && ln user2 user3 && rm user2 user3'
+		as 101001 cat /run/mapped/user'
+	holds "renames, links, removal" \
+		'cd /run/mapped && mv user user2 && ln user2 user3 && rm user2 user3'
 
-	holds "a user namespace sees the plain mount with its own owners" \
-		'cd /mnt/sg/tree && >mine && chown 100000:100000 mine && chmod 666 mine && unshare --user \
-		--map-users 0:100000:1000 --map-groups 0:100000:1000 --setuid 0 --setgid 0 \
-		sh -c "[ \$(stat -c %u mine) = 0 ] && [ \$(stat -c %u root) = 65534 ] && echo x >mine && chmod 600 mine"'
+	holds "a user namespace sees the plain mount with its own owners" 'cd /mnt/sg/tree &&
+		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "
+			[ \$(stat -c %u mine) = 0 ] && [ \$(stat -c %u root) = 65534 ] &&
+			echo x >mine && chmod 600 mine"'
 	refused "its root is nobody to others' files" 'denied' \
-		'cd /mnt/sg/tree && unshare --user --map-users 0:100000:1000 --map-groups 0:100000:1000 \
-		--setuid 0 --setgid 0 cat root'
-	refused "its root may not mount the volume" 'denied|permission|must be superuser' \
+		'cd /mnt/sg/tree && in_namespace cat root'
+	refused "its root may not mount the volume" 'denied|permi|must be superuser' \
 		'unshare --user --map-root-user --mount mount -t stargatefs /dev/pmem0 /run/mapped'
 	refused "trusted attributes are not its own" 'not permitted|denied' \
-		'cd /mnt/sg/tree && unshare --user --map-users 0:100000:1000 --map-groups 0:100000:1000 \
-		--setuid 0 --setgid 0 setfattr -n trusted.a -v b mine'
+		'cd /mnt/sg/tree && in_namespace setfattr -n trusted.a -v b mine'
 	holds "all can be taken away" 'umount /run/mapped && rm -r /mnt/sg/tree'
 }
 

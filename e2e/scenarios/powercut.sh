@@ -29,7 +29,8 @@ for ((round = 1; round <= rounds; round++)); do
 	on g1 "mkdir /mnt/sg/round$round.1 /mnt/sg/round$round.2 /mnt/sg/storm" </dev/null
 	jobs=()
 	for writer in 1 2; do
-		on g1 "/root/powercut run /mnt/sg/round$round.$writer $((seed + round * 2 + writer))" \
+		on g1 "/root/powercut run /mnt/sg/round$round.$writer \
+			$((seed + round * 2 + writer))" \
 			</dev/null >"$notes/$writer" 2>"$notes/$writer.err" &
 		jobs+=($!)
 	done
@@ -56,7 +57,8 @@ for ((round = 1; round <= rounds; round++)); do
 		left[$round.$writer]=$(sums "round$round.$writer")
 	done
 	for old in "${!left[@]}"; do
-		[[ $(sums "round$old") == "${left[$old]}" ]] || fail "round $round changed round$old"
+		[[ $(sums "round$old") == "${left[$old]}" ]] ||
+			fail "round $round changed round$old"
 	done
 	passed "round $round: earlier files are unchanged"
 	holds "round $round: what the storm left can be removed" 'rm -r /mnt/sg/storm'
