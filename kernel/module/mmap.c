@@ -90,35 +90,18 @@ static unsigned long pfn_of(const struct inode *inode, u64 off)
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
-/* A private mapping is written to: its own copy, made here. */
-static vm_fault_t copy_for_writer(struct inode *inode, struct vm_fault *vmf, u64 off)
-{
-	void *to = kmap_local_page(vmf->cow_page);
-	unsigned long rest = 0;
-
-	if (off)
-		rest = copy_mc_to_kernel(to, sgfs_vol(inode)->base + off, PAGE_SIZE);
-	else
-		clear_page(to);
-	kunmap_local(to);
-	if (rest)
-		return VM_FAULT_HWPOISON;
-	__SetPageUptodate(vmf->cow_page);
-	return VM_FAULT_DONE_COW;
-}
-
+/*
+ * Entries come in read-only first, for whatever access: a shared one is made writable by
+ * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault.
+ */
 static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write)
 {
 	struct sg_run run;
 	vm_fault_t ret;
 	int err = find_page(inode, vmf->pgoff, write, &run);
 
-	if (!err && write)
-		err = sgfs_written_mark(inode, vmf->pgoff, 1);
 	if (err)
 		ret = vmf_error(err);
-	else if (vmf->cow_page)
-		ret = copy_for_writer(inode, vmf, run.off);
 	else
 		ret = sgfs_insert_page(vmf, run.off ? pfn_of(inode, run.off) : page_to_pfn(zeroes));
 	filemap_invalidate_unlock_shared(inode->i_mapping);
@@ -137,10 +120,8 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	vm_fault_t ret;
 
 	sgfs_add(inode->i_sb, SGFS_FAULTS, 1);
-	if (write) {
+	if (write)
 		sb_start_pagefault(inode->i_sb);
-		file_update_time(vmf->vma->vm_file);
-	}
 	ret = enter_page(inode, vmf, write);
 	if (write)
 		sb_end_pagefault(inode->i_sb);
