@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mmap: coherence with read and write, holes, the end of the file, private copies. */
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "posix.h"
 
@@ -296,6 +300,7 @@ TEST("mmap", other_process_looks_in)
 	OK(pipe(go));
 	pid = OK(fork());
 	if (!pid) {
+		OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
 		CHECK(p[0] == 'p' && write(go[1], "x", 1) == 1);
 		pause();
 	}
@@ -313,4 +318,28 @@ TEST("mmap", other_process_looks_in)
 		CHECK(pwrite(mem, "poke", 4, (off_t)p) == 4 && !memcmp(p, "poke", 4));
 	}
 	OK(kill(pid, SIGKILL));
+}
+
+TEST("mmap", freeze_stops_stores)
+{
+	int fd = make_file("f", "", 0), frozen, early, status;
+	volatile char *p;
+	pid_t pid;
+
+	OK(ftruncate(fd, PAGE));
+	p = map(fd, PAGE, RW, MAP_SHARED);
+	p[0] = 'a';				/* the entry is writable */
+	frozen = ioctl(fd, FIFREEZE, 0);
+	if (frozen && errno == EOPNOTSUPP)
+		skip("no freezing here");
+	pid = fork();
+	if (!pid) {
+		p[0] = 'b';
+		_exit(0);
+	}
+	usleep(300000);
+	early = p[0];				/* nothing may fail before the thaw */
+	OK(ioctl(fd, FITHAW, 0));
+	CHECK(!frozen && pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	CHECK(early == 'a' && p[0] == 'b');
 }

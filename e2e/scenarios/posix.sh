@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The POSIX matrix: every operation that users expect, each errno, permission and time rule, in all
+# ways to the data; then what takes a second process or a tool: programs run from the volume,
+# a freeze, an io_uring.
+#
+# rig: --size 256M
+# maps: inside
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+here=$(dirname "$0")/..
+
+# One program of all of e2e/programs/posix.
+matrix() {
+	local out=$here/../build/e2e
+	mkdir -p "$out"
+	gcc -static -O1 -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror -o "$out/posix.$$" \
+		"$here"/programs/posix/*.c || fail "e2e/programs/posix does not compile"
+	mv "$out/posix.$$" "$out/posix"
+	put "$out/posix" /root/posix
+}
+
+run_matrix() {
+	local said
+	said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "map=$1: $said"
+	passed "map=$1: ${said##*$'\n'}"
+	holds "nothing stays behind" '[ -z "$(ls -A /mnt/sg)" ]'
+}
+
+programs_run() {
+	holds "a static program runs" 'cp /root/posix /mnt/sg/p && mkdir /mnt/sg/d &&
+		/mnt/sg/p /mnt/sg/d directories && rm -r /mnt/sg/d /mnt/sg/p'
+	holds "a dynamic program runs, libraries and all" 'mkdir /mnt/sg/lib && cp /bin/ls /mnt/sg/ls &&
+		for l in $(ldd /bin/ls | grep -o "/[^ ]*"); do cp "$l" /mnt/sg/lib/; done &&
+		LD_LIBRARY_PATH=/mnt/sg/lib /mnt/sg/ls /mnt/sg/lib && rm -r /mnt/sg/ls /mnt/sg/lib'
+	holds "a script runs" 'printf "#!/bin/sh\nexit 7\n" >/mnt/sg/s && chmod 755 /mnt/sg/s &&
+		{ /mnt/sg/s; [ $? = 7 ]; } && rm /mnt/sg/s'
+	refused "a running program cannot be written" 'busy' 'cp /bin/sleep /mnt/sg/sleep
+		/mnt/sg/sleep 5 & sleep 0.3; trap "kill %1; wait; rm /mnt/sg/sleep" EXIT
+		echo x >/mnt/sg/sleep'
+}
+
+freezing() {
+	holds "freeze" 'fsfreeze -f /mnt/sg'
+	on g1 'echo thawed >/mnt/sg/frozen' </dev/null &
+	sleep 1
+	holds "nothing is written meanwhile" '[ ! -e /mnt/sg/frozen ]'
+	holds "thaw" 'fsfreeze -u /mnt/sg'
+	wait $! || fail "the writer fails after the thaw"
+	holds "then it is" 'grep -q thawed /mnt/sg/frozen && rm /mnt/sg/frozen'
+}
+
+counted() {
+	holds "sysfs tells of the volume" 'cd /sys/fs/stargatefs/pmem0 && cat * >/dev/null &&
+		[ "$(awk "/^writes/ { print \$2 }" operations)" -gt 0 ] &&
+		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] && [ "$(cat state)" = writable ] &&
+		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
+	holds "/proc/mounts shows the options" 'grep -q "stargatefs rw,.*map=.*,errors=remount-ro" \
+		/proc/mounts'
+	holds "tracepoints are there" 'T=/sys/kernel/tracing
+		mountpoint -q $T || mount -t tracefs tracefs $T
+		echo 1 >$T/events/stargatefs/enable && echo x >/mnt/sg/t && cat /mnt/sg/t && rm /mnt/sg/t &&
+		grep -q sgfs_write $T/trace && grep -q sgfs_create $T/trace && grep -q sgfs_remove $T/trace
+		s=$?; echo 0 >$T/events/stargatefs/enable; exit $s'
+}
+
+step "building the matrix"
+matrix
+each_map run_matrix
+step "programs, freezing, what is told"
+programs_run
+freezing
+counted
+finish
