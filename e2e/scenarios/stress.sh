@@ -27,8 +27,9 @@ storm() {
 	same "map=$map: no page and no inode is lost" "$before" "$after"
 }
 
-# How many inodes there could be, and how many are free. Pages that hold inodes stay with the volume,
-# and free pages count as the inodes they could hold: so both are the same again, if no page is lost.
+# How many inodes there could be, and how many are free. Pages that hold inodes stay with the
+# volume, and free pages count as the inodes they could hold: so both are the same again, if no
+# page is lost.
 used() { on g1 "stat -f -c '%c %d' /mnt/sg" </dev/null; }
 
 each_map storm
