@@ -90,6 +90,12 @@ int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 /* 0, or -EROFS / -EIO: may this volume be changed now? */
 int sg_may_write(const struct sg_vol *vol);
 
+/* Statistics: whole words, but not exact across CPUs on purpose. */
+static inline void sg_count(u64 *counter, u64 n)
+{
+	sg_store64(counter, sg_load64(counter) + n);
+}
+
 /* --- locks (lock.c) ------------------------------------------------------------------------ */
 /*
  * Order: rename_lock, inode locks by ascending inode number, a transaction area, inode_lock,

@@ -75,7 +75,7 @@ static void lock_slow(struct sg_vol *vol, u64 off)
 	u64 start = sg_ticks(), next_report = start + REPORT_NS, handed = 0, handed_at = 0;
 	unsigned int turn;
 
-	vol->stat.lock_waits++;
+	sg_count(&vol->stat.lock_waits, 1);
 	for (turn = 0; ; turn++) {
 		u64 word, now;
 

@@ -202,7 +202,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	chunk_keep(tx, chunk, kept);
 	mark(tx, chunk, start, n, true);
 	tx->free_pages -= n;
-	tx->vol->stat.pages_allocated += n;
+	sg_count(&tx->vol->stat.pages_allocated, n);
 	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;
 	*got = n;
 	return true;
@@ -234,7 +234,7 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_ROOM, c)) < limit) {
 			if (take_in(tx, c, 0, need, want, off, got)) {
-				*cursor(tx, use) = c + 1;
+				sg_store64(cursor(tx, use), c + 1);
 				return true;
 			}
 			c++;
@@ -269,7 +269,7 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off
 {
 	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES), turn;
 	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
-	u64 from = *cursor(tx, use);
+	u64 from = sg_load64(cursor(tx, use));
 	bool busy;
 
 	if (tx->err)
@@ -308,11 +308,12 @@ int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 	if (tx->err)
 		return tx->err;
 	if (!from || from >= chunks)
-		from = (*cursor(tx, SG_USE_DATA) ?: first_cursor(tx->vol, SG_USE_DATA)) % chunks;
+		from = (sg_load64(cursor(tx, SG_USE_DATA)) ?:
+			first_cursor(tx->vol, SG_USE_DATA)) % chunks;
 	for (pass = 0, c = from; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
 			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
-				*cursor(tx, SG_USE_DATA) = c + 1;
+				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
 				return 0;
 			}
 			c++;
@@ -354,7 +355,7 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 	}
 	mark(tx, chunk, start, (unsigned int)pages, false);
 	tx->free_pages += (s64)pages;
-	tx->vol->stat.pages_freed += pages;
+	sg_count(&tx->vol->stat.pages_freed, pages);
 	return true;
 }
 

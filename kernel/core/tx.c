@@ -168,7 +168,7 @@ static void release(struct sg_tx *tx)
 
 void sg_tx_abort(struct sg_tx *tx)
 {
-	tx->vol->stat.aborts++;
+	sg_count(&tx->vol->stat.aborts, 1);
 	sg_ledger_abort(tx);
 	release(tx);
 }
@@ -272,8 +272,8 @@ int sg_tx_commit(struct sg_tx *tx)
 		apply(tx);
 		make_invalid(tx->a);
 	}
-	vol->stat.commits++;
-	vol->stat.commit_words += tx->n;
+	sg_count(&vol->stat.commits, 1);
+	sg_count(&vol->stat.commit_words, tx->n);
 	sg_ledger_commit(tx);
 	release(tx);
 	return 0;
@@ -316,7 +316,7 @@ int sg_tx_replay(struct sg_vol *vol, unsigned int slot)
 		sg_fence();
 		if (sg_load64(&a->head))
 			make_invalid(a);
-		vol->stat.replays += n != 0;
+		sg_count(&vol->stat.replays, n != 0);
 	}
 	return 0;
 }
