@@ -17,7 +17,8 @@ endif
 
 san-asan  := -fsanitize=address -fno-omit-frame-pointer
 san-ubsan := -fsanitize=undefined -fno-sanitize-recover=all
-san-tsan  := -fsanitize=thread
+# The fences of the seam are not among what TSan knows, and the compiler warns of that.
+san-tsan  := -fsanitize=thread -Wno-tsan
 san-cov   := --coverage -O0
 # Not a sanitizer but made the same way: every store of the engine is reported to a recorder.
 san-rec   := -DSG_RECORD
