@@ -116,3 +116,22 @@ void rng_fill(struct rng *r, void *buf, size_t len)
 	w = rng_next(r);
 	memcpy(p, &w, len);
 }
+
+/* --- sanitizers ----------------------------------------------------------------------------- */
+
+/*
+ * What ThreadSanitizer is not to report. All words of a volume are loaded and stored as atomics, and
+ * races between those are the engine's own business (sequence counters, locks between systems). Two
+ * things it takes for races that are not:
+ *
+ * - Bytes in bulk. A read of a file beside a write to it gets old or new bytes, as in any file
+ *   system; names and xattrs are copied first, and judged by the change counter after.
+ * - Fences: it does not know them, and so not what they order.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:^sg_os_write$\n"
+	       "race:^sg_os_zero$\n"
+	       "race:^sg_read$\n";
+}
