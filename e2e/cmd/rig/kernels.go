@@ -19,6 +19,7 @@ var needForRoots = map[string]string{
 	"mmdebstrap": "mmdebstrap",
 	"mke2fs":     "e2fsprogs",
 	"xz":         "xz-utils",
+	"/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring", // Ubuntu has not
 }
 
 // stock provides a stock kernel with all that building for it takes.

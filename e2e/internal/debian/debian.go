@@ -5,6 +5,7 @@
 package debian
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,7 +35,8 @@ func (r Root) Make(v versions.Set, dir string) error {
 		return err
 	}
 	base := strings.TrimSuffix(r.Suite, "-backports")
-	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ",")}
+	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ","),
+		`--aptopt=Acquire::Retries "3"`}
 	if base != r.Suite {
 		// Backports are taken only when asked for; here they are.
 		args = append(args, fmt.Sprintf("--aptopt=APT::Default-Release %q", r.Suite))
@@ -78,7 +80,7 @@ func Run(cmd *exec.Cmd) error {
 	return fmt.Errorf("%s: %w", cmd.Args[0], err)
 }
 
-// Need sees to it that programs are there: package name by program name.
+// Need sees to it that programs are there: package by program or, with a slash, file.
 // Missing packages are installed when root, and named in one line when not.
 func Need(programs map[string]string) error {
 	missing := Missing(programs)
@@ -98,7 +100,8 @@ func Need(programs map[string]string) error {
 func Missing(programs map[string]string) []string {
 	names := map[string]bool{}
 	for program, pkg := range programs {
-		if _, err := exec.LookPath(program); err != nil {
+		// With a slash this only looks at that path, which need not be a program.
+		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			names[pkg] = true
 		}
 	}
