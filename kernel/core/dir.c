@@ -208,28 +208,28 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 
 /*
  * No room for the name in its bucket. When a good part of that is taken by what has been removed,
- * the names move to a fresh page; else they are split.
+ * or there are no bits left to split by, the names move to a fresh page; else they are split.
  */
 static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 		   const struct sg_name *n)
 {
-	unsigned int live, bytes, bits;
+	unsigned int live, bytes, quarters = 3;
+	unsigned int bits = span_of(p) > 1 ? 1 : FAN_BITS;
 	int err = sg_bucket_load(tx, dir, p->bucket, &live, &bytes);
 
 	if (err)
 		return err;
+	if (bits == FAN_BITS && p->level == SG_DIR_LEVELS_MAX)
+		quarters = 4;
 	bytes += sg_dirent_size(n->len);
-	if (bytes * 4 <= SG_BUCKET_DATA * 3 && live * 4 < SG_BUCKET_LIVE_MAX * 3)
-		bits = 0;
-	else
-		bits = span_of(p) > 1 ? 1 : FAN_BITS;
-	if (bits == FAN_BITS && p->level == SG_DIR_LEVELS_MAX) {
-		sg_log(tx->vol->owner, SG_WARN,
-		       "directory %llu is full for names of one hash", (unsigned long long)dir->ino);
-		sg_tx_fail(tx, -ENOSPC);
-		return tx->err;
-	}
-	return replace_bucket(tx, dir, p, bits);
+	if (bytes * 4 <= SG_BUCKET_DATA * quarters && live * 4 < SG_BUCKET_LIVE_MAX * quarters)
+		return replace_bucket(tx, dir, p, 0);
+	if (quarters == 3)
+		return replace_bucket(tx, dir, p, bits);
+	sg_log(tx->vol->owner, SG_WARN, "directory %llu is full for names of one hash",
+	       (unsigned long long)dir->ino);
+	sg_tx_fail(tx, -ENOSPC);
+	return tx->err;
 }
 
 /* --- changing --------------------------------------------------------------------------------- */
