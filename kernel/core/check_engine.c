@@ -55,7 +55,8 @@ static int lost_found(struct sg_vol *vol, struct sg_iref *out)
 	int err = sg_iref(vol, SG_INO_ROOT, &root);
 
 	for (i = 0; !err && i < TRIES; i++) {
-		u32 len = (u32)sg_snprintf(name, sizeof(name), i ? LOST_FOUND ".%u" : LOST_FOUND, i);
+		u32 len = (u32)sg_snprintf(name, sizeof(name),
+					   i ? LOST_FOUND ".%u" : LOST_FOUND, i);
 
 		err = sg_lookup(vol, &root, name, len, out, &type);
 		if (err == -ENOENT)

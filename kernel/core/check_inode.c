@@ -223,7 +223,8 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	struct ck_tree t;
 
 	if (sg_load64(&in->size) > SG_FILE_MAX &&
-	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, size), "is %llu bytes long, more than can be",
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, size),
+		     "is %llu bytes long, more than can be",
 		     CK_U(sg_load64(&in->size))))
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
 	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);

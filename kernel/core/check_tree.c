@@ -47,26 +47,27 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
 /* A directory whose name and links went in one transaction: what it still has is not looked at. */
 bool ck_removed_dir(const struct sg_ck *c, u64 ino)
 {
-	return c->state[ino] & CK_DIR && c->state[ino] & CK_OWED && !sg_nlink(ck_inode(c, ino)->mode);
+	return c->state[ino] & CK_DIR && c->state[ino] & CK_OWED &&
+	       !sg_nlink(ck_inode(c, ino)->mode);
 }
 
 bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off)
 {
-	u64 ino = SG_REF_INO(d->ref);
+	u64 ino = SG_REF_INO(d->ref), known;
 	unsigned int type = SG_REF_TYPE(d->ref);
 
 	if (ino < c->inodes && c->state[ino] & CK_TYPELESS && !type_restored(c, ino, type))
 		return true;
 	if (ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED) ||
 	    ck_removed_dir(c, ino))
-		return !ck_found(c, CK_ASK, dir, ref_off, "a name for inode %llu, which is not in use",
-				 CK_U(ino));
+		return !ck_found(c, CK_ASK, dir, ref_off,
+				 "a name for inode %llu, which is not in use", CK_U(ino));
 	if (c->state[ino] & CK_CUT)
 		return false;
-	if (type != type_of(ck_inode(c, ino)->mode) &&
-	    ck_found(c, CK_ASK, dir, ref_off, "a name says that inode %llu is of type %u",
-		     CK_U(ino), type))
-		ck_set(c, ref_off, SG_REF(ino, SG_REF_LEN(d->ref), type_of(ck_inode(c, ino)->mode)));
+	known = type_of(ck_inode(c, ino)->mode);
+	if (type != known && ck_found(c, CK_ASK, dir, ref_off,
+				      "a name says that inode %llu is of type %u", CK_U(ino), type))
+		ck_set(c, ref_off, SG_REF(ino, SG_REF_LEN(d->ref), known));
 	if (c->state[ino] & CK_DIR)
 		return directory_named(c, dir, ino, ref_off);
 	c->links[ino]++;

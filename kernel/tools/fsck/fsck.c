@@ -120,16 +120,20 @@ static void summary_json(struct job *job, const struct sg_check_result *res)
 
 static const char *verdict(const struct job *job, const struct sg_check_result *res)
 {
+	static const char *const damaged[] = {
+		[SG_CHECK_ONLY] = "damaged; repair it with -y",
+		[SG_CHECK_PREEN] = "damage is left that needs a decision; use -y",
+		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
+	};
+
 	if (res->found > res->fixed)
-		return job->mode == SG_CHECK_ONLY ? "damaged; repair it with -y" :
-		       job->mode == SG_CHECK_PREEN ? "damage is left that needs a decision; use -y" :
-		       "damage is left that could not be repaired";
+		return damaged[job->mode];
 	if (res->fixed)
 		return "repaired";
-	if (res->unclean)
-		return job->mode == SG_CHECK_ONLY ? "clean, once recovered (the next mount does it)" :
-		       "clean, recovered";
-	return "clean";
+	if (!res->unclean)
+		return "clean";
+	return job->mode == SG_CHECK_ONLY ? "clean, once recovered (the next mount does it)" :
+	       "clean, recovered";
 }
 
 static void summary(struct job *job, const struct sg_check_result *res)

@@ -65,7 +65,8 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 			if (!changed(&then[i], &now[i]))
 				continue;
 			snprintf(why, 200, "in use by %.63s (slot %u); %s", now[i].name, i,
-				 now[i].pid ? "wait for its tool to end" : "unmount it there first");
+				 now[i].pid ? "wait for its tool to end" :
+				 "unmount it there first");
 			return -EBUSY;
 		}
 	}

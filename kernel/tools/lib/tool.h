@@ -114,8 +114,8 @@ struct member {
 	volatile bool stop;
 };
 /*
- * Opens the volume at @path. To look: nothing is changed, and what dead systems left is recovered in
- * the private copy. To change: joins, with a heartbeat. Says what is wrong.
+ * Opens the volume at @path. To look: nothing is changed, and what dead systems left is recovered
+ * in the private copy. To change: joins, with a heartbeat. Says what is wrong.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
 int member_close(struct member *m);

@@ -47,8 +47,9 @@ static int refuse_stargate(const struct request *r, const struct sg_probe *probe
 	char id[37];
 
 	if (probe->live && !r->force_live) {
-		tool_error("%s: %u system(s) use this StargateFS or died with it; unmount it there, or run fsck.stargatefs, or give --force-live",
-			   r->path, probe->live);
+		tool_error("%s: %u system(s) use this StargateFS or died with it; unmount it "
+			   "there, or run fsck.stargatefs, or give --force-live", r->path,
+			   probe->live);
 		return -EBUSY;
 	}
 	if (r->force || r->force_live)
@@ -82,10 +83,11 @@ static int find_phys(struct request *r, const struct target *t)
 
 	if (err && !r->phys_given) {
 		if (t->kind == TARGET_FILE)
-			tool_error("%s: give the address where VMs map it, e.g. --phys 16G", r->path);
-		else
-			tool_error("%s: not one contiguous piece of memory known to the kernel; give --phys",
+			tool_error("%s: give the address where VMs map it, e.g. --phys 16G",
 				   r->path);
+		else
+			tool_error("%s: not one contiguous piece of memory known to the kernel; "
+				   "give --phys", r->path);
 		return err;
 	}
 	if (!err && r->phys_given && phys != r->opts.phys) {
@@ -96,7 +98,7 @@ static int find_phys(struct request *r, const struct target *t)
 	if (!err)
 		r->opts.phys = phys;
 	if (r->opts.phys % SG_VOLUME_ALIGN) {
-		tool_error("%s: its address 0x%llx is not a multiple of 2 MiB; cut the volume aligned",
+		tool_error("%s: its address 0x%llx is not a multiple of 2 MiB; cut it aligned",
 			   r->path, (unsigned long long)r->opts.phys);
 		return -EINVAL;
 	}

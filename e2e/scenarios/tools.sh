@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The tools on block devices: the base found by themselves, also through device-mapper; what the
+# file system wrote is what they read, and the other way round; hands off what is mounted.
+#
+# rig: --size 128M --pkgs "dmsetup"
+# kernels: 6.12
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+step "mounted: nobody but the mount changes the device"
+on g1 'echo before >/mnt/sg/file' </dev/null
+refused "fsck refuses" 'mounted or in use here' 'fsck.stargatefs -y /dev/pmem0'
+refused "mkfs refuses" 'mounted or in use here' 'mkfs.stargatefs -f /dev/pmem0'
+refused "stargatectl refuses to change" 'mounted or in use here' 'stargatectl mkdir /dev/pmem0 /new'
+same "stargatectl reads" before "$(on g1 'stargatectl cat /dev/pmem0 /file 2>/dev/null' </dev/null)"
+on g1 'echo after >/mnt/sg/file' </dev/null
+same "stargatectl reads what is there now" after \
+	"$(on g1 'stargatectl cat /dev/pmem0 /file 2>/dev/null' </dev/null)"
+holds "the slot is shown" \
+	'stargatectl slots /dev/pmem0 2>/dev/null | grep -q "state: live"'
+
+step "unmounted: each sees what the other wrote"
+holds "unmount" 'umount /mnt/sg'
+holds "clean" 'fsck.stargatefs -n /dev/pmem0'
+same "the file system's bytes" after "$(on g1 'stargatectl cat /dev/pmem0 /file' </dev/null)"
+holds "a tree is put" 'stargatectl put -r /dev/pmem0 /etc /'
+holds "it is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "the kernel sees the tree" 'diff -r --no-dereference /etc /mnt/sg/etc'
+holds "the kernel changes it" 'rm -r /mnt/sg/etc/ssl; cp -r /etc/apt /mnt/sg/; umount /mnt/sg'
+holds "fsck agrees" 'fsck.stargatefs -n /dev/pmem0'
+holds "the tools see the change" \
+	'stargatectl get -r /dev/pmem0 /apt /tmp/apt && diff -r /etc/apt /tmp/apt'
+
+step "repair"
+on g1 'head -c 4096 /dev/zero | dd of=/dev/pmem0 bs=4096 conv=notrunc,fsync status=none' </dev/null
+said=$(on g1 'fsck.stargatefs -n /dev/pmem0' </dev/null) && fail "damage is not found"
+passed "found: ${said%%$'\n'*}"
+on g1 'fsck.stargatefs -y /dev/pmem0; test $? -eq 1' </dev/null || fail "not repaired"
+passed "repaired"
+holds "clean again, and mounted" \
+	'fsck.stargatefs -n /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
+
+step "where a device is"
+# base_of DEVICE: where mkfs finds it to be.
+base_of() {
+	on g1 "mkfs.stargatefs -n -f --json '$1'" </dev/null |
+		python3 -c 'import json, sys; print(json.load(sys.stdin)["phys"])'
+}
+same "of the disk" "$((RIG_BASE))" "$(base_of /dev/pmem0)"
+on g1 'modprobe dm-mod; dmsetup --noudevsync create low --table "0 65536 linear /dev/pmem0 65536"
+	dmsetup --noudevsync create upper --table "0 32768 linear /dev/mapper/low 8192
+32768 16384 linear /dev/mapper/low 40960"
+	dmsetup mknodes' </dev/null || fail "no device-mapper"
+same "of a linear device on a linear device" "$((RIG_BASE + (65536 + 8192) * 512))" \
+	"$(base_of /dev/mapper/upper)"
+refused "an address that is not the device's" 'lies at 0x' \
+	'mkfs.stargatefs -f --phys 64G /dev/mapper/upper'
+holds "made there" 'mkfs.stargatefs -f /dev/mapper/upper'
+holds "and mounted there" 'mount -t stargatefs /dev/mapper/upper /mnt/sg && umount /mnt/sg'
+on g1 'dmsetup --noudevsync create torn --table "0 16384 linear /dev/pmem0 0
+16384 32768 linear /dev/pmem0 65536"; dmsetup mknodes' </dev/null || fail "no device-mapper"
+refused "of one in two pieces" 'not one contiguous piece' 'mkfs.stargatefs -f /dev/mapper/torn'
+on g1 'dmsetup --noudevsync remove torn; dmsetup --noudevsync remove upper
+	dmsetup --noudevsync remove low; mkfs.stargatefs -q -f /dev/pmem0 &&
+	mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||
+	fail "the volume of the scenario does not come back"
+finish
