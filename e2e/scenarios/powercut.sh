@@ -7,6 +7,7 @@
 # all of the journal is in use. What earlier rounds left must never change.
 #
 # rig: --size 256M --cpus 2
+# maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
@@ -14,7 +15,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
 echo "SG_SEED=$seed repeats the steps, though not the moments"
-rounds=$(scaled 2 3 25)
+rounds=$(scaled 2 3 30)
+read -ra maps <<<"$(map_modes)" # one after the other, round by round
 notes=$(mktemp -d)
 trap 'rm -rf "$notes"' EXIT
 
@@ -25,6 +27,9 @@ sums() { on g1 "cd /mnt/sg && find $1 -type f | sort | xargs sha256sum" </dev/nu
 
 declare -A left
 for ((round = 1; round <= rounds; round++)); do
+	map=${maps[$((round % ${#maps[@]}))]}
+	step "round $round, map=$map"
+	mount_with "map=$map"
 	program powercut stress
 	on g1 "mkdir /mnt/sg/round$round.1 /mnt/sg/round$round.2 /mnt/sg/storm" </dev/null
 	jobs=()
