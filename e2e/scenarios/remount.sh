@@ -94,7 +94,7 @@ while not os.path.exists(\"/run/stop\"):
 	sleep 0.5
 	[[ $before != "$(progress)" ]] || fail "map=$map: nothing goes on after the thaw"
 	passed "writers go on"
-	holds "the load ends" 'touch /run/stop; pkill -f /mnt/sg/log; true'
+	holds "the load ends" 'touch /run/stop; pkill -f "sg/[l]og"; true'
 	wait "$writer" || true
 	wait "$mapper" || fail "map=$map: the mapping's writer"
 	holds "all can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
