@@ -108,10 +108,7 @@ struct job {
 	const char *what;
 };
 
-static u64 counted(void)
-{
-	return test_amount(2, 16, 64);
-}
+static u64 counted;
 
 static void count_lookups(void *arg)
 {
@@ -120,8 +117,8 @@ static void count_lookups(void *arg)
 	char name[32];
 	u64 i;
 
-	for (i = 0; i < counted(); i++) {
-		u32 len = nth_name(name, i * j->names / counted());
+	for (i = 0; i < counted; i++) {
+		u32 len = nth_name(name, i * j->names / counted);
 
 		CHECK_OK(sg_lookup(j->v, &j->dir, name, len, &ref, NULL));
 	}
@@ -134,7 +131,7 @@ static void count_misses(void *arg)
 	char name[32];
 	u64 i;
 
-	for (i = 0; i < counted(); i++) {
+	for (i = 0; i < counted; i++) {
 		u32 len = nth_name(name, j->names + i);
 
 		CHECK_EQ(sg_lookup(j->v, &j->dir, name, len, &ref, NULL), -ENOENT);
@@ -146,7 +143,7 @@ static void count_nothing(void *arg)
 	char name[32];
 	u64 i;
 
-	for (i = 0; i < counted(); i++)
+	for (i = 0; i < counted; i++)
 		CHECK(nth_name(name, i + (u64)(arg != NULL)) == 12);
 }
 
@@ -155,15 +152,15 @@ static void count_changes(void *arg)
 {
 	struct job *j = arg;
 
-	add_names(j->v, &j->dir, &j->file, j->names, j->names + counted());
-	remove_names(j->v, &j->dir, j->names, j->names + counted());
+	add_names(j->v, &j->dir, &j->file, j->names, j->names + counted);
+	remove_names(j->v, &j->dir, j->names, j->names + counted);
 }
 
 static u64 cost(const struct job *j, void (*fn)(void *))
 {
 	u64 idle = count_instructions(count_nothing, NULL);
 
-	return (count_instructions(fn, (void *)j) - idle) / counted();
+	return (count_instructions(fn, (void *)j) - idle) / counted;
 }
 
 static void compare(const struct job *small, const struct job *big, const char *what,
@@ -183,6 +180,7 @@ static void test_million(void)
 	struct sg_statfs before, after;
 	struct tvol t;
 
+	counted = test_amount(2, 16, 64);
 	tvol_make(&t, 256 << 20);
 	small.v = big.v = &t.v;
 	small.dir = make_dir(&t.v, &t.root, "small");
@@ -476,7 +474,7 @@ static void allowed(int err, const char *what)
 	switch (err) {
 	case 0: case -EUCLEAN: case -ENOENT: case -EEXIST: case -ENOSPC: case -ESTALE:
 	case -ENOTDIR: case -EISDIR: case -ENOTEMPTY: case -EMLINK:
-		test_counted();
+		test_counted;
 		return;
 	}
 	test_fail(__FILE__, __LINE__, "%s: %d", what, err);
