@@ -15,7 +15,7 @@ measure() {
 program icount
 # shellcheck disable=SC2016 # for the VM's shell
 on g1 'modprobe nd_e820; for try in $(seq 500); do [ -b /dev/pmem1 ] && break; sleep 0.02; done
-	mkfs.ext4 -q /dev/pmem1 && mkdir -p /mnt/ext4 /mnt/tmpfs &&
+	mkfs.ext4 -q -b 4096 /dev/pmem1 && mkdir -p /mnt/ext4 /mnt/tmpfs &&
 	mount -o dax /dev/pmem1 /mnt/ext4 &&
 	grep " /mnt/ext4 .*dax" /proc/mounts && mount -t tmpfs tmpfs /mnt/tmpfs' </dev/null >&2 ||
 	fail "no ext4 with DAX to compare with"
