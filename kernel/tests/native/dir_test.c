@@ -474,7 +474,7 @@ static void allowed(int err, const char *what)
 	switch (err) {
 	case 0: case -EUCLEAN: case -ENOENT: case -EEXIST: case -ENOSPC: case -ESTALE:
 	case -ENOTDIR: case -EISDIR: case -ENOTEMPTY: case -EMLINK:
-		test_counted;
+		test_counted();
 		return;
 	}
 	test_fail(__FILE__, __LINE__, "%s: %d", what, err);
