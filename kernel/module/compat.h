@@ -69,7 +69,8 @@ static inline struct timespec64 inode_set_mtime_to_ts(struct inode *inode, struc
 int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct timespec64 now);
 
 #if SGFS_KERNEL_AT_LEAST(7, 0)
-static inline int sgfs_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
+static inline int sgfs_update_time(struct inode *inode, enum fs_update_time type,
+				   unsigned int flags)
 {
 	return sgfs_update_time_common(inode, type == FS_UPD_ATIME, type == FS_UPD_CMTIME,
 				     current_time(inode));
@@ -87,7 +88,7 @@ static inline int sgfs_update_time(struct inode *inode, struct timespec64 *now, 
 }
 #endif
 
-/* --- state of an inode: a plain word before 7.0 ------------------------------------------------ */
+/* --- state of an inode: a plain word before 7.0 ----------------------------------------------- */
 
 #if !SGFS_KERNEL_AT_LEAST(7, 0)
 #define inode_state_read_once(inode)	READ_ONCE((inode)->i_state)

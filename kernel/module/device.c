@@ -22,7 +22,8 @@ static int refuse(struct fs_context *fc, const char *what, const char *why)
 static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 {
 	if (!IS_ALIGNED(mem->phys, SG_VOLUME_ALIGN)) {
-		errorfc(fc, "the volume begins at physical address 0x%llx, which is not a multiple of 2 MiB",
+		errorfc(fc, "the volume begins at physical address 0x%llx, which is "
+			"not a multiple of 2 MiB",
 			(u64)mem->phys);
 		return -EINVAL;
 	}
@@ -47,7 +48,8 @@ static int map_device(struct fs_context *fc, struct super_block *sb, u64 start,
 		return got;
 	}
 	if (got < want) {
-		errorfc(fc, "%s: only %ld of its %ld pages are contiguous memory (a logical volume in pieces, or bad blocks); make it with lvcreate --contiguous y",
+		errorfc(fc, "%s: only %ld of its %ld pages are contiguous memory (a logical volume "
+			"in pieces, or bad blocks); make it with lvcreate --contiguous y",
 			sb->s_id, got, want);
 		return -EINVAL;
 	}
@@ -55,8 +57,8 @@ static int map_device(struct fs_context *fc, struct super_block *sb, u64 start,
 }
 
 /*
- * What every virtual machine gets: an NVDIMM whose namespace was never given struct pages. Its driver
- * sets no DAX flag then, but the memory is as good as any to us, who ask for no pages. The
+ * What every virtual machine gets: an NVDIMM whose namespace was never given struct pages. Its
+ * driver sets no DAX flag then, but the memory is as good as any to us, who ask for no pages. The
  * namespace's own device, of which the disk is a child, says where it is.
  */
 static const struct resource *raw_namespace(struct block_device *bdev)
@@ -100,7 +102,8 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 		res = raw_namespace(sb->s_bdev);
 		if (res)
 			return map_namespace(fc, sb, res, mem);
-		return refuse(fc, sb->s_id, "is no DAX device: its bytes cannot be addressed as memory");
+		return refuse(fc, sb->s_id,
+			      "is no DAX device: its bytes cannot be addressed as memory");
 	}
 	err = map_device(fc, sb, start, mem);
 	if (err)
@@ -142,10 +145,12 @@ int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_on
 		return err;
 	if (phys + size < phys || !is_reserved(phys, mem->size))
 		return refuse(fc, "phys=, size=",
-			      "not all of this is reserved memory (see /proc/iomem and memmap= of the kernel)");
+			      "not all of this is reserved memory (see /proc/iomem and memmap= of "
+			      "the kernel)");
 	mem->resource = request_mem_region(phys, mem->size, SGFS_NAME);
 	if (!mem->resource) {
-		errorfc(fc, "phys=, size=: a driver uses this memory already: mount its device instead (see /proc/iomem)");
+		errorfc(fc, "phys=, size=: a driver uses this memory already: mount its device "
+			"instead (see /proc/iomem)");
 		return -EBUSY;
 	}
 	mem->base = memremap(phys, mem->size, MEMREMAP_WB);

@@ -225,6 +225,7 @@ int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	struct inode *inode = file_inode(file);
 
 	sgfs_add(inode->i_sb, SGFS_FSYNCS, 1);
+	sg_fence();	/* times are written back without waiting */
 	return sgfs_written_flush(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
 }
 

@@ -29,6 +29,7 @@ struct inode *sgfs_alloc_inode(struct super_block *sb)
 	si->seq = 0;
 	si->flags = 0;
 	si->opens = 0;
+	si->map = SGFS_MAP_WALK;
 	si->window = NULL;
 	si->shadow = NULL;
 	return &si->vfs;
@@ -58,6 +59,7 @@ void sgfs_inode_cache_exit(void)
 void sgfs_evict_inode(struct inode *inode)
 {
 	const struct sg_iref *ref = sgfs_ref(inode);
+	struct super_block *sb = inode->i_sb;
 
 	truncate_inode_pages_final(&inode->i_data);
 	if (inode->i_nlink)
@@ -65,8 +67,13 @@ void sgfs_evict_inode(struct inode *inode)
 	sgfs_written_forget(inode);
 	sgfs_map_evict(inode);
 	clear_inode(inode);
-	if (ref->ino && !inode->i_nlink && !READ_ONCE(sgfs_vol(inode)->read_only))
+	if (!ref->ino || inode->i_nlink)
+		return;
+	sb_start_intwrite(sb);		/* not while frozen */
+	if (!READ_ONCE(sgfs_vol(inode)->read_only))
 		sg_evict(sgfs_vol(inode), ref);
+	sb_end_intwrite(sb);
+	sgfs_reclaim_soon(SGFS(sb));
 }
 
 /* --- from the volume to the VFS --------------------------------------------------------------- */

@@ -45,7 +45,8 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 	if (!sg_windows_supported(why))
 		return -EOPNOTSUPP;
 	if (map == SGFS_MAP_SPLICE && !splice_allowed(fs)) {
-		*why = "on a host, the volume must have been made for it (mkfs.stargatefs --host-splice)";
+		*why = "on a host, the volume must have been made for it "
+		       "(mkfs.stargatefs --host-splice)";
 		return -EPERM;
 	}
 	*why = "no window could be made";
@@ -181,6 +182,8 @@ void sgfs_map_cut(struct inode *inode, u64 pos, u64 len)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
+	if (likely(si->map == SGFS_MAP_WALK))
+		return;
 	mutex_lock(&si->window_lock);
 	if (si->shadow)
 		sg_shadow_clear(si->shadow, pos >> PAGE_SHIFT, U64_MAX);

@@ -58,7 +58,8 @@ static int inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payl
 /* Symbolic links and special files have no use for most flags; no attributes of data either. */
 static u32 inherit_flags(const struct inode *dir, umode_t mode)
 {
-	u32 flags = SGFS_I(dir)->flags & (SG_FL_NOATIME | SG_FL_NODUMP | SG_FL_SYNC | SG_FL_DIRSYNC);
+	u32 flags = SGFS_I(dir)->flags &
+		    (SG_FL_NOATIME | SG_FL_NODUMP | SG_FL_SYNC | SG_FL_DIRSYNC);
 
 	if (!S_ISDIR(mode))
 		flags &= ~SG_FL_DIRSYNC;
@@ -99,7 +100,7 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 	return 0;
 }
 
-/* The engine has made @ref: give it to the VFS inode, new and locked, as d_instantiate_new() likes. */
+/* The engine has made @ref: give it to the VFS inode, left new and locked. */
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 {
 	struct inode *inode = c->inode;

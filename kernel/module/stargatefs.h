@@ -86,7 +86,9 @@ struct sgfs_memory {
  * @opt: options in force
  * @mem: where the volume is
  * @joined: has a place in the mount table
+ * @damaged: something was found that makes no sense
  * @beat: heartbeat
+ * @reclaim: frees what was deleted
  * @windows: pool of windows, or NULL (no map= that needs them yet)
  * @windows_lock: makes @windows once
  * @mapped_lock: guards @mapped
@@ -102,7 +104,9 @@ struct sgfs {
 	struct sgfs_options opt;
 	struct sgfs_memory mem;
 	bool joined;
+	bool damaged;
 	struct delayed_work beat;
+	struct delayed_work reclaim;
 	struct sg_windows *windows;
 	struct mutex windows_lock;
 	spinlock_t mapped_lock;
@@ -188,6 +192,7 @@ static inline s64 sgfs_now(struct inode *inode)
 
 /* super.c */
 extern struct workqueue_struct *sgfs_wq;
+void sgfs_reclaim_soon(struct sgfs *fs);
 
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];

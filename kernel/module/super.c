@@ -16,6 +16,7 @@
 #include "trace.h"
 
 #define BEAT_MS		500
+#define RECLAIM_MS	1000
 #define PATIENCE_MS	5000	/* a system that is silent for so long is dead */
 
 struct workqueue_struct *sgfs_wq;
@@ -46,6 +47,22 @@ static void identify(struct sg_identity *id)
 	id->beat_ns = BEAT_MS * NSEC_PER_MSEC;
 }
 
+/* --- reclaim ---------------------------------------------------------------------------------- */
+
+/* What was deleted is freed when somebody needs it, or when there has been time for it. */
+static void reclaim(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, reclaim);
+
+	sg_reclaim(&fs->vol, ~0u);
+}
+
+void sgfs_reclaim_soon(struct sgfs *fs)
+{
+	if (fs->joined)
+		queue_delayed_work(sgfs_wq, &fs->reclaim, msecs_to_jiffies(RECLAIM_MS));
+}
+
 /* --- damage ----------------------------------------------------------------------------------- */
 
 /* The engine has logged what and where. Engine locks may be held: nothing here sleeps. */
@@ -54,6 +71,7 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 
 	trace_sgfs_damage(fs->sb, ino, off);
+	fs->damaged = true;
 	switch (fs->opt.errors) {
 	case SGFS_ERRORS_CONTINUE:
 		return;
@@ -86,9 +104,8 @@ static int sgfs_statfs(struct dentry *dentry, struct kstatfs *st)
 	st->f_blocks = s.pages;
 	st->f_bfree = s.free_pages;
 	st->f_bavail = s.free_pages;
-	/* Inodes are made of free pages as needed. */
-	st->f_ffree = s.inodes - s.used_inodes + s.free_pages * SG_INODES_PER_PAGE;
-	st->f_files = s.used_inodes + st->f_ffree;
+	st->f_files = s.inodes;
+	st->f_ffree = s.inodes - s.used_inodes;
 	st->f_namelen = SG_NAME_MAX;
 	st->f_fsid = u64_to_fsid(id[0] ^ id[1]);
 	return 0;
@@ -100,20 +117,36 @@ static int sgfs_sync_fs(struct super_block *sb, int wait)
 	return wait ? sgfs_written_flush_all(SGFS(sb), false) : 0;
 }
 
-/* Writers by system call are kept out by the VFS; those through mappings have to come back. */
+/*
+ * Writers by system call are kept out by the VFS; those through mappings have to come back. What
+ * the engine would do by itself (paying debts when asked for free space) waits as well.
+ */
 static int sgfs_freeze_fs(struct super_block *sb)
 {
-	return sgfs_written_flush_all(SGFS(sb), true);
+	struct sgfs *fs = SGFS(sb);
+	int err = sgfs_written_flush_all(fs, true);
+
+	if (err)
+		return err;
+	cancel_delayed_work_sync(&fs->reclaim);
+	WRITE_ONCE(fs->vol.read_only, true);
+	return 0;
 }
 
 static int sgfs_unfreeze_fs(struct super_block *sb)
 {
+	WRITE_ONCE(SGFS(sb)->vol.read_only, sb_rdonly(sb));
+	sgfs_reclaim_soon(SGFS(sb));
 	return 0;
 }
 
 static void unmount(struct sgfs *fs)
 {
+	cancel_delayed_work_sync(&fs->reclaim);
 	cancel_delayed_work_sync(&fs->beat);
+	/* Debts are paid also by a mount that was read-only; not on damaged ground. */
+	if (!fs->damaged)
+		WRITE_ONCE(fs->vol.read_only, fs->mem.read_only);
 	if (fs->joined && fs->vol.shut_down)
 		sg_abandon(&fs->vol);
 	else if (fs->joined)
@@ -147,9 +180,11 @@ static const struct super_operations super_operations = {
 static int check_platform(struct fs_context *fc)
 {
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
-		return invalfc(fc, "a Xen PV guest does not know the physical addresses that a volume is made of");
+		return invalfc(fc, "a Xen PV guest does not know the physical addresses that a "
+			       "volume is made of");
 	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
-		return invalfc(fc, "the memory of this guest is encrypted (SEV or TDX): it cannot be shared");
+		return invalfc(fc, "the memory of this guest is encrypted (SEV or TDX): it cannot "
+			       "be shared");
 	return 0;
 }
 
@@ -163,7 +198,8 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 		return err;
 	}
 	if (vol->sb.phys != fs->mem.phys) {
-		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies at 0x%llx (place it there, or see stargatectl relocate)",
+		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies "
+			"at 0x%llx (place it there, or see stargatectl relocate)",
 			vol->sb.phys, (u64)fs->mem.phys);
 		return -EINVAL;
 	}
@@ -333,6 +369,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 		return NULL;
 	}
 	INIT_DELAYED_WORK(&fs->beat, beat);
+	INIT_DELAYED_WORK(&fs->reclaim, reclaim);
 	mutex_init(&fs->windows_lock);
 	mutex_init(&fs->flush_lock);
 	spin_lock_init(&fs->mapped_lock);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which pages mappings may have stored to: those have to be written back by fsync(), msync(),
- * sync() and before a freeze. A page is marked when an entry of it becomes writable, and stays so as
- * long as somebody maps the file writably: with no struct page behind it, nothing tells
- * whether it has been stored to again.
+ * sync() and before a freeze. A page is marked when an entry of it becomes writable, and stays so
+ * as long as somebody maps the file writably: with no struct page behind it, nothing tells whether
+ * it has been stored to again.
  */
 #include <linux/pagemap.h>
 
