@@ -34,7 +34,8 @@ run_matrix() {
 programs_run() {
 	holds "a static program runs" 'cp /root/posix /mnt/sg/p && mkdir /mnt/sg/d &&
 		/mnt/sg/p /mnt/sg/d directories && rm -r /mnt/sg/d /mnt/sg/p'
-	holds "a dynamic program runs, libraries and all" 'mkdir /mnt/sg/lib && cp /bin/ls /mnt/sg/ls &&
+	holds "a dynamic program runs, libraries and all" 'mkdir /mnt/sg/lib &&
+		cp /bin/ls /mnt/sg/ls &&
 		for l in $(ldd /bin/ls | grep -o "/[^ ]*"); do cp "$l" /mnt/sg/lib/; done &&
 		LD_LIBRARY_PATH=/mnt/sg/lib /mnt/sg/ls /mnt/sg/lib && rm -r /mnt/sg/ls /mnt/sg/lib'
 	holds "a script runs" 'printf "#!/bin/sh\nexit 7\n" >/mnt/sg/s && chmod 755 /mnt/sg/s &&
@@ -57,14 +58,16 @@ freezing() {
 counted() {
 	holds "sysfs tells of the volume" 'cd /sys/fs/stargatefs/pmem0 && cat * >/dev/null &&
 		[ "$(awk "/^writes/ { print \$2 }" operations)" -gt 0 ] &&
-		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] && [ "$(cat state)" = writable ] &&
+		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] &&
+		[ "$(cat state)" = writable ] &&
 		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
 	holds "/proc/mounts shows the options" 'grep -q "stargatefs rw,.*map=.*,errors=remount-ro" \
 		/proc/mounts'
 	holds "tracepoints are there" 'T=/sys/kernel/tracing
 		mountpoint -q $T || mount -t tracefs tracefs $T
-		echo 1 >$T/events/stargatefs/enable && echo x >/mnt/sg/t && cat /mnt/sg/t && rm /mnt/sg/t &&
-		grep -q sgfs_write $T/trace && grep -q sgfs_create $T/trace && grep -q sgfs_remove $T/trace
+		echo 1 >$T/events/stargatefs/enable
+		echo x >/mnt/sg/t && cat /mnt/sg/t && rm /mnt/sg/t && grep -q sgfs_write $T/trace &&
+		grep -q sgfs_create $T/trace && grep -q sgfs_remove $T/trace
 		s=$?; echo 0 >$T/events/stargatefs/enable; exit $s'
 }
 

@@ -52,7 +52,8 @@ static int filled_file(const char *name, size_t len, unsigned int seed)
 
 TEST("data", every_length_and_offset)
 {
-	static const size_t lens[] = { 0, 1, 7, 8, 63, 64, 4095, 4096, 4097, 12288, 100001, 3 * MIB };
+	static const size_t lens[] = { 0, 1, 7, 8, 63, 64, 4095, 4096, 4097, 12288, 100001,
+		3 * MIB };
 	static const off_t offs[] = { 0, 1, 4095, 4096, 8191, 2 * MIB - 3, 5 * MIB };
 	unsigned int i, j;
 
@@ -89,7 +90,8 @@ TEST("data", overwrites)
 
 TEST("data", errors)
 {
-	int fd = make_file("f", "x", 1), ro = OK(open("f", O_RDONLY)), dir = OK(open(".", O_RDONLY));
+	int fd = make_file("f", "x", 1), ro = OK(open("f", O_RDONLY));
+	int dir = OK(open(".", O_RDONLY));
 	void *volatile nowhere = (void *)8;
 	char c;
 

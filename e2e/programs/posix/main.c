@@ -226,7 +226,8 @@ int main(int argc, char **argv)
 			continue;
 		result = run(t);
 		if (result)
-			printf("%s %s/%s\n", result == SKIPPED ? "SKIP" : "FAIL", t->subject, t->name);
+			printf("%s %s/%s\n", result == SKIPPED ? "SKIP" : "FAIL", t->subject,
+			       t->name);
 		if (!result)
 			passed++;
 		else if (result == SKIPPED)

@@ -126,7 +126,8 @@ TEST("names", symlinks)
 		target[len] = 0;
 		OK(symlink(target, "l"));
 		CHECK((size_t)size_of("l") == len);
-		CHECK(readlink("l", back, sizeof(back)) == (ssize_t)len && !memcmp(back, target, len));
+		CHECK(readlink("l", back, sizeof(back)) == (ssize_t)len &&
+		      !memcmp(back, target, len));
 		OK(unlink("l"));
 	}
 	memset(target, 't', 4095);
