@@ -10,8 +10,6 @@
 #define PAGES_MAX	64
 #define INODES		40	/* that changes are made to */
 
-extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
-
 /* Where structures of a kind are: pages that changes and references name by number. */
 struct places {
 	u64 page[PAGES_MAX];

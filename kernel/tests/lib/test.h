@@ -45,6 +45,9 @@ static inline void test_counted(void)
 
 #define CHECK_OK(call) CHECK_EQ(call, 0)
 
+/* Takes the engine's lines of log, where a test expects damage. */
+extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
+
 /* --- amounts and random numbers ------------------------------------------------------------ */
 
 /* How much to do, by SG_TEST_SCALE; SG_OPS=N overrides. */

@@ -136,3 +136,13 @@ char *tree_text(struct sg_vol *v)
 	fclose(t.text);
 	return text;
 }
+
+u64 tree_below(struct sg_vol *v, const char *name)
+{
+	struct tree t = { .v = v };
+	struct sg_iref root, dir;
+
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, &root));
+	dir = test_lookup(v, &root, name);
+	return digest_inode(&t, &dir, name);
+}

@@ -19,6 +19,8 @@ struct tree {
 
 u64 tree_digest(struct tree *t);
 u64 tree_of(struct sg_vol *v, u64 skip);
+/* Of what is below a directory of the root. */
+u64 tree_below(struct sg_vol *v, const char *name);
 /* The whole text; to be freed. */
 char *tree_text(struct sg_vol *v);
 
