@@ -66,8 +66,9 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 	out->pages = vol->size / SG_PAGE - meta;
 	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
 	out->used_inodes = sg_used_inodes(vol);
-	/* as many as space allows: records grow on demand */
-	out->inodes = out->used_inodes + out->free_pages * SG_INODES_PER_PAGE;
+	/* the records that there are (number 0 is none), and as many more as space allows */
+	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +
+		      out->free_pages * SG_INODES_PER_PAGE;
 	out->largest_free = 0;
 	return 0;
 }
