@@ -30,7 +30,7 @@ static const char *path;
 static int fd = -1;
 static unsigned char *good, *buffer;	/* what the file must hold; scratch */
 static size_t size, limit = 6ul << 20;
-static size_t stored_beyond = -1;	/* page behind whose end a mapping has stored, if any */
+static int stored_beyond;	/* a mapping has stored something behind the end in the last page */
 static uint64_t state, seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
@@ -201,7 +201,7 @@ static void op_mapread(void)
 	if (map == MAP_FAILED)
 		die("mmap for reading");
 	expect("a mapping", map + (pos - start), pos, len);
-	if (pos + len == size && end - PAGE != stored_beyond)
+	if (pos + len == size && !stored_beyond)
 		for (size_t i = size; i < end; i++)
 			if (map[i - start])
 				die("%#x behind the end at %#zx, size %#zx", map[i - start], i,
@@ -237,8 +237,10 @@ static void op_truncate(void)
 	note("truncate %#zx -> %#zx", size, to);
 	if (ftruncate(fd, to))
 		die("truncate to %#zx", to);
-	if (to < size)
+	if (to < size) {
 		memset(good + to, 0, size - to);
+		stored_beyond = 0;
+	}
 	size = to;
 }
 
@@ -352,7 +354,7 @@ static void op_beyond(void)
 	if (map == MAP_FAILED)
 		die("mmap of the last page");
 	memset(map + (size - start), 0xee, PAGE - (size - start));
-	stored_beyond = start;
+	stored_beyond = 1;
 	munmap(map, PAGE);
 	if (ftruncate(fd, to))
 		die("truncate to %#zx", to);
