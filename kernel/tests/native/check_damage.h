@@ -635,4 +635,81 @@ static const struct damage {
 };
 #define DAMAGES	(sizeof(damages) / sizeof(damages[0]))
 
+/* --- what must not have been harmed -------------------------------------------------------- */
+
+static bool below(const char *path, const char *list)
+{
+	size_t n = strcspn(list, " ");
+
+	return n && !strncmp(path, list, n) && (!path[n] || path[n] == '/');
+}
+
+/* Each finds that which it has seen before the repair; @name: at most the damaged one. */
+struct loss {
+	const char *list;
+	unsigned int allowed, seen;
+};
+
+static struct loss loss_of(const struct damage *d)
+{
+	if (!strcmp(d->lost, "@name"))
+		return (struct loss){ "wide", 1, 0 };
+	if (!strcmp(d->lost, "@bucket"))
+		return (struct loss){ "wide", SG_BUCKET_SLOTS, 0 };
+	if (!strcmp(d->lost, "@hole"))
+		return (struct loss){ "wide", SG_INODES_PER_PAGE, 0 };
+	return (struct loss){ d->lost, ~0u, 0 };
+}
+
+static bool intact(struct sg_vol *v, const struct known *k)
+{
+	const char *path = k->path, *slash;
+	struct sg_attr attr;
+	struct sg_iref at;
+	unsigned int type;
+	int err = sg_iref(v, SG_INO_ROOT, &at);
+
+	do {
+		slash = strchrnul(path, '/');
+		err = err ? err : sg_lookup(v, &at, path, (u32)(slash - path), &at, &type);
+		path = slash + 1;
+	} while (!err && *slash);
+	if (err || at.ino != k->ino || sg_getattr(v, &at, &attr))
+		return false;
+	return attr.mode == k->mode && (S_ISDIR(k->mode) || attr.size == k->size) &&
+	       contents(v, &at, &attr) == k->crc;
+}
+
+/* Everything but what the damage had to cost is as it was. */
+static inline void check_intact(struct sg_vol *v, const struct damage *d)
+{
+	struct loss loss = loss_of(d);
+	unsigned int i;
+
+	for (i = 0; i < nknown; i++) {
+		if (intact(v, &known[i]))
+			continue;
+		if (!below(known[i].path, loss.list) || ++loss.seen > loss.allowed)
+			test_fail(__FILE__, __LINE__, "%s is not what it was", known[i].path);
+	}
+}
+
+/* The volume, made and left, and what is known of it. */
+static inline void make_volume(void)
+{
+	tvol_make(&t, SIZE);
+	populate();
+	tvol_leave(&t);
+	good = test_map(SIZE);
+	memcpy(good, t.mem, SIZE);
+	CHECK_OK(sg_open(&look, good, SIZE, true, NULL));
+	learn(&look);
+}
+
+static inline void drop_volume(void)
+{
+	test_unmap(t.mem, SIZE);
+	test_unmap(good, SIZE);
+}
+
 #endif

@@ -40,49 +40,6 @@ static void frozen(bool on)
 	CHECK_OK(mprotect(t.mem, SIZE, on ? PROT_READ : PROT_READ | PROT_WRITE));
 }
 
-static bool below(const char *path, const char *list)
-{
-	size_t n = strcspn(list, " ");
-
-	return n && !strncmp(path, list, n) && (!path[n] || path[n] == '/');
-}
-
-/* Each finds that which it has seen before the repair; @name: at most the damaged one. */
-struct loss {
-	const char *list;
-	unsigned int allowed, seen;
-};
-
-static struct loss loss_of(const struct damage *d)
-{
-	if (!strcmp(d->lost, "@name"))
-		return (struct loss){ "wide", 1, 0 };
-	if (!strcmp(d->lost, "@bucket"))
-		return (struct loss){ "wide", SG_BUCKET_SLOTS, 0 };
-	if (!strcmp(d->lost, "@hole"))
-		return (struct loss){ "wide", SG_INODES_PER_PAGE, 0 };
-	return (struct loss){ d->lost, ~0u, 0 };
-}
-
-static bool intact(struct sg_vol *v, const struct known *k)
-{
-	const char *path = k->path, *slash;
-	struct sg_attr attr;
-	struct sg_iref at;
-	unsigned int type;
-	int err = sg_iref(v, SG_INO_ROOT, &at);
-
-	do {
-		slash = strchrnul(path, '/');
-		err = err ? err : sg_lookup(v, &at, path, (u32)(slash - path), &at, &type);
-		path = slash + 1;
-	} while (!err && *slash);
-	if (err || at.ino != k->ino || sg_getattr(v, &at, &attr))
-		return false;
-	return attr.mode == k->mode && (S_ISDIR(k->mode) || attr.size == k->size) &&
-	       contents(v, &at, &attr) == k->crc;
-}
-
 static bool count_name(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
 {
 	(void)ino;
@@ -110,20 +67,13 @@ static unsigned int in_lost_found(struct sg_vol *v)
 /* What the damage did not touch is as it was; and the volume can be worked with. */
 static void survivors(const struct damage *d)
 {
-	struct loss loss = loss_of(d);
 	struct sg_iref ref, root;
-	unsigned int i;
 	struct sg_vol v;
 	u64 free;
 
 	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
-	for (i = 0; i < nknown; i++) {
-		if (intact(&v, &known[i]))
-			continue;
-		if (!below(known[i].path, loss.list) || ++loss.seen > loss.allowed)
-			test_fail(__FILE__, __LINE__, "%s is not what it was", known[i].path);
-	}
+	check_intact(&v, d);
 	if (in_lost_found(&v) < d->saved)
 		test_fail(__FILE__, __LINE__, "only %u saved", in_lost_found(&v));
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
@@ -367,13 +317,7 @@ int main(int argc, char **argv)
 	u64 i, n;
 
 	verbose = only || getenv("VERBOSE");
-	tvol_make(&t, SIZE);
-	populate();
-	tvol_leave(&t);
-	good = test_map(SIZE);
-	memcpy(good, t.mem, SIZE);
-	CHECK_OK(sg_open(&look, good, SIZE, true, NULL));
-	learn(&look);
+	make_volume();
 	frozen(true);
 	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 	CHECK_EQ(check(SG_CHECK_REPAIR).found, 0);
@@ -403,7 +347,6 @@ int main(int argc, char **argv)
 		test_note("random damage %llu", (unsigned long long)i);
 		test_random(&rng);
 	}
-	test_unmap(t.mem, SIZE);
-	test_unmap(good, SIZE);
+	drop_volume();
 	return test_done();
 }
