@@ -45,8 +45,10 @@ mapped() {
 	holds "ACLs are mapped" 'setfacl -m u:101001:r /run/mapped/user &&
 		getfacl -cn /mnt/sg/tree/user | grep -q "^user:1001:r--" &&
 		as 101001 cat /run/mapped/user'
-	holds "renames, links, removal" \
-		'cd /run/mapped && mv user user2 && ln user2 user3 && rm user2 user3'
+	holds "renames, links, removal by the mapped owner" 'cd /run/mapped &&
+		as 101000 mv user user2 && as 101000 ln user2 user3 && as 101000 rm user2 user3'
+	refused "a rename by who has no mapping" 'Value too large|Overflow|denied' \
+		'cd /run/mapped && mv root elsewhere'
 
 	holds "a user namespace sees the plain mount with its own owners" 'cd /mnt/sg/tree &&
 		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "
