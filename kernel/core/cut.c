@@ -17,16 +17,19 @@ static u64 entry_at(u64 table, u64 i)
 	return table + 8 * i;
 }
 
+static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
+{
+	sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, page << SG_PAGE_SHIFT, "file table"));
+}
+
+/* A table that names itself has no end; what the file may have at most has one. */
 static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 {
 	u64 have = sg_tx_iget(tx, ref, blocks);
 
-	sg_tx_iset(tx, ref, blocks, have - SG_MIN(have, pages));
-}
-
-static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
-{
-	sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, page << SG_PAGE_SHIFT, "file table"));
+	if (pages > have || have > tx->vol->size >> SG_PAGE_SHIFT)
+		sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, 0, "file with too many blocks"));
+	sg_tx_iset(tx, ref, blocks, have - pages);
 }
 
 /* --- cutting --------------------------------------------------------------------------------- */

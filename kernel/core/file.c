@@ -3,16 +3,15 @@
 #include "internal.h"
 
 /*
- * Calls of sg_walk() that an honest file can need: each one passes a page or a table at least, and
- * there are only so many. A damaged one may show the same tables again and again.
+ * An honest file maps no page twice, and each hole that a walk passes ends at a page or took it over
+ * many tables. So there is a limit to what may be met; a damaged file can go on forever.
  */
-static u64 walks_allowed(const struct sg_vol *vol)
+static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
+	       u64 *sum)
 {
-	return vol->size >> SG_PAGE_SHIFT;
-}
-
-static int endless(const struct sg_vol *vol, const struct sg_iref *ref)
-{
+	*sum += run->off ? run->pages : 1;
+	if (*sum <= 2 * (vol->size >> SG_PAGE_SHIFT))
+		return 0;
 	return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
 }
 
@@ -44,16 +43,15 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 
 s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 {
-	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT, walks = 0;
+	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT, sum = 0;
 	struct sg_run run;
 	int err;
 
 	if (pos >= size)
 		return -ENXIO;
 	while (page < sg_pages_of(size)) {
-		if (walks++ > walks_allowed(vol))
-			return endless(vol, ref);
-		err = sg_walk(vol, ref, page, sg_pages_of(size) - page, &run);
+		err = sg_walk(vol, ref, page, sg_pages_of(size) - page, &run) ?:
+		      met(vol, ref, &run, &sum);
 		if (err)
 			return err;
 		if (!run.off == hole)
@@ -65,14 +63,12 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
-	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first, walks = 0;
+	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first, sum = 0;
 	struct sg_run run;
 	int err;
 
 	while (first < end) {
-		if (walks++ > walks_allowed(vol))
-			return endless(vol, ref);
-		err = sg_walk(vol, ref, first, end - first, &run);
+		err = sg_walk(vol, ref, first, end - first, &run) ?: met(vol, ref, &run, &sum);
 		if (err)
 			return err;
 		if (run.off)

@@ -119,6 +119,8 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	int err;
 
 	b->leaves += sg_level_pages(level);
+	if (b->leaves > b->vol->size >> SG_PAGE_SHIFT)	/* pages that are mapped many times */
+		return sg_damaged(b->vol, 0, off, "file table larger than the volume");
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
 		b->large = SG_MAX(b->large, level);
@@ -203,8 +205,6 @@ static int list_tables(struct sg_vol *vol, struct list *l, u64 table, unsigned i
 	int err = list_run(l, table, 1);
 	u64 i, off;
 
-	if (l->next > vol->size >> SG_PAGE_SHIFT)
-		return sg_damaged(vol, 0, table, "file table larger than the volume");
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES && !err; i++)
 		if (sg_entry_kind(vol, sg_get(vol, table + 8 * i), level, &off) == SG_ENTRY_TABLE)
 			err = list_tables(vol, l, off, level - 1);

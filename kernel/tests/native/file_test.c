@@ -461,6 +461,68 @@ static void test_full_split(void)
 	printf("ok full split\n");
 }
 
+/* --- a truncation that is not through yet ---------------------------------------------------- */
+
+/* What another system has begun: the size is the new one, the pages are all still there. */
+static void cutting(struct sg_vol *vol, const struct sg_iref *f, u64 size)
+{
+	struct sg_tx *tx;
+	u64 flags;
+
+	CHECK_OK(sg_resize(vol, f, 0, 1));
+	memset(buf, 0xcc, 3 * MIB);
+	CHECK(sg_write(vol, f, 0, buf, 3 * MIB, 1) == 3 * MIB);
+	tx = sg_tx_begin(vol);
+	flags = sg_tx_iget(tx, f, genflags);
+	sg_tx_inode(tx, f);
+	sg_tx_iset(tx, f, size, size);
+	sg_tx_iset(tx, f, genflags, flags | (u64)SG_FL_CUTTING << 32);
+	sg_owe_inode(tx, f);
+	CHECK_OK(sg_tx_commit(tx));
+	CHECK(sg_is_cutting(vol, f));
+}
+
+static void test_cutting(void)
+{
+	struct sg_vol *vol = vol_new(32 * MIB);
+	struct sg_iref f = file_new(vol);
+	unsigned int way;
+	u64 size;
+
+	for (way = 0; way < 7; way++) {
+		size = way & 1 ? 4096 * 3 : 5000;
+		cutting(vol, &f, size);
+		if (way == 0)
+			CHECK_OK(sg_finish_cut(vol, &f));
+		if (way == 1)
+			CHECK(sg_write(vol, &f, 2 * MIB + 1, "x", 1, 1) == 1);
+		if (way == 2)
+			CHECK_OK(sg_allocate(vol, &f, 400, 5));
+		if (way == 3)
+			CHECK_OK(sg_resize(vol, &f, 100 * MIB, 1));
+		if (way == 4)
+			CHECK_OK(sg_resize(vol, &f, 4000, 1));
+		if (way == 5)
+			CHECK_OK(sg_insert(vol, &f, 0, 4096, 1));
+		if (way == 6)
+			CHECK_OK(sg_collapse(vol, &f, 0, 4096, 1));
+		CHECK(!sg_is_cutting(vol, &f));
+		account_volume(vol, &f, 1, NULL);
+		size = sg_iget(vol, &f, size);
+		if (way == 1) {
+			CHECK(reads_zero(vol, &f, 4096 * 3, 2 * MIB + 1 - 4096 * 3));
+		} else {
+			CHECK_OK(sg_resize(vol, &f, 6 * MIB, 1));
+			size = way == 3 ? 4096 * 3 : size;
+			CHECK(reads_zero(vol, &f, size, 6 * MIB - size));
+		}
+	}
+	file_end(vol, &f);
+	account_volume(vol, NULL, 0, NULL);
+	vol_end(vol);
+	printf("ok cutting\n");
+}
+
 /* --- moving ---------------------------------------------------------------------------------- */
 
 static void test_move(void)
@@ -588,6 +650,7 @@ int main(void)
 	test_tail();
 	test_full();
 	test_full_split();
+	test_cutting();
 	test_move();
 	test_move_large();
 	test_small_pieces();

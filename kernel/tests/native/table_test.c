@@ -466,8 +466,24 @@ static void test_hostile(void)
 			sg_seek(vol, &f, 0, rnd(2));
 			sg_flush(vol, &f, 0, 1000);
 		}
-		if (i % 64 == 0) {	/* dropped, paid, and whatever: then back to before */
-			struct sg_tx *tx = sg_tx_begin(vol);
+		if (i % 64 == 0) {	/* changed, dropped, paid: then back to before */
+			struct sg_tx *tx;
+			u64 pos = rnd(4096) << SG_PAGE_SHIFT;
+
+			if (rnd(2))
+				*(u64 *)(vol->base + SG_IOFF(&f, size)) = rnd(SG_FILE_MAX);
+			if (rnd(2))
+				*(u64 *)(vol->base + SG_IOFF(&f, blocks)) = rnd(5000);
+			switch (rnd(8)) {
+			case 0: sg_insert(vol, &f, pos, 8192, 1); break;
+			case 1: sg_collapse(vol, &f, pos, 8192, 1); break;
+			case 2: sg_punch(vol, &f, pos + 1, SG_FILE_MAX, 1); break;
+			case 3: sg_resize(vol, &f, pos + 1, 1); break;
+			case 4: sg_allocate(vol, &f, pos >> SG_PAGE_SHIFT, 600); break;
+			case 5: sg_write(vol, &f, pos + 7, image, 100000, 1); break;
+			case 6: sg_resize(vol, &f, SG_FILE_MAX, 1); break;
+			}
+			tx = sg_tx_begin(vol);
 
 			sg_table_drop(tx, &f);
 			CHECK(!sg_tx_commit(tx));
