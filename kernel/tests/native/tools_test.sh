@@ -274,6 +274,17 @@ says '^#[0-9]+$'
 expect 0 "$ctl" cat v.img "/lost+found/$(cat out)/random"
 same out tree/sub/random
 
+# A volume on something larger than itself: its backup is in the middle of that.
+truncate -s 50M v.img
+expect 0 "$fsck" -n v.img
+poke v.img 8 'gone'
+expect 4 "$fsck" -n v.img
+says 'going by one of a volume of 32 MiB' err
+expect 1 "$fsck" -y v.img
+expect 0 "$fsck" -n v.img
+[[ ! -s err ]] || fail "still going by the backup"
+truncate -s 32M v.img
+
 # Nothing to go by.
 poke v.img 0 "$(printf '\\0%.0s' $(seq 512))"
 poke v.img $(((32 << 20) - 4096)) "$(printf '\\0%.0s' $(seq 512))"

@@ -160,6 +160,39 @@ static void summary(struct job *job, const struct sg_check_result *res)
 
 /* --- the check ----------------------------------------------------------------------------- */
 
+/*
+ * A volume that is smaller than what it lies on has its backup superblock somewhere in the middle;
+ * when the first one is gone, too, it has to be looked for. The newest counts.
+ */
+static u64 find_backup(const struct target *t)
+{
+	u64 end, best = 0, created = 0;
+	struct sg_probe probe;
+
+	for (end = SG_VOLUME_MIN; end <= t->size; end += SG_VOLUME_ALIGN) {
+		sg_probe(t->base, end, &probe);
+		if (!probe.valid || probe.sb.size != end || probe.sb.created < created)
+			continue;
+		best = end;
+		created = probe.sb.created;
+	}
+	return best;
+}
+
+static u64 volume_size(struct job *job, const struct target *t)
+{
+	struct sg_probe probe;
+	u64 size;
+
+	sg_probe(t->base, t->size, &probe);
+	size = probe.valid ? 0 : find_backup(t);
+	if (!size)
+		return t->size;
+	tool_warn("%s: no superblock where one should be; going by one of a volume of %llu MiB",
+		  job->path, (unsigned long long)size >> 20);
+	return size;
+}
+
 static int check(struct job *job, struct target *t)
 {
 	struct sg_check_result res;
@@ -169,10 +202,11 @@ static int check(struct job *job, struct target *t)
 		.report = report, .progress = show_progress, .ctx = job,
 	};
 	struct sg_probe probe;
+	u64 size = volume_size(job, t);
 	int err;
 
 	member_identity(&id);
-	sg_probe(t->base, t->size, &probe);
+	sg_probe(t->base, size, &probe);
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid && !job->force) {
 		err = member_watch(t, &probe.sb, MEMBER_WAIT_MS, res.why);
 		opts.force = true;	/* the mapping shows no heartbeats */
@@ -186,7 +220,7 @@ static int check(struct job *job, struct target *t)
 		json_str(&job->j, "path", job->path);
 		json_array(&job->j, "findings");
 	}
-	err = sg_check(t->base, t->size, &opts, &res);
+	err = sg_check(t->base, size, &opts, &res);
 	if (!err || job->json)
 		summary(job, &res);
 	end_progress(job);
