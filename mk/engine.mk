@@ -50,7 +50,7 @@ test-src    := $(filter-out kernel/tests/native/crash%,$(test-src))
 testlib-src := $(filter-out %/record.c,$(testlib-src))
 endif
 fuzz-src    := $(wildcard kernel/tests/fuzz/*_fuzz.c)
-fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c,$(wildcard kernel/tests/fuzz/*.c))
+fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c %/make_corpus.c,$(wildcard kernel/tests/fuzz/*.c))
 
 lib-core := $(B)/core/libstargate.a
 lib-tool := $(B)/tools/lib.a
@@ -130,6 +130,15 @@ $(test-bins): $(B)/tests/%: $(B)/obj/tests/native/%.o \
 	$(call link)
 $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \
 		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link)
+
+# Seeds of the fuzzers, made anew when their inputs change their meaning.
+.PHONY: corpus
+corpus: $(B)/tests/make_corpus ## the seeds of the fuzzers, made anew
+	rm -rf kernel/tests/fuzz/corpus
+	$< kernel/tests/fuzz/corpus
+$(B)/tests/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(call objs,$(fuzzlib-src)) \
+		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 
 # The fuzzers are clang's, whatever the rest is built with; this is why they have SAN=fuzz.

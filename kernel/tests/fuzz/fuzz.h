@@ -23,6 +23,10 @@ enum fuzz_class {
 	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_CLASSES
 };
 #define FZ_ALL		((1u << FZ_CLASSES) - 1)
+#define FZ_LOOKUP	(1u << FZ_DIR | 1u << FZ_INODE | 1u << FZ_XATTR)
+#define FZ_WALK		(1u << FZ_TABLE | 1u << FZ_INODE | 1u << FZ_CHUNK)
+#define FZ_RECOVER	(1u << FZ_AREA | 1u << FZ_RECORD | 1u << FZ_LEDGER | 1u << FZ_SLOT | \
+			 1u << FZ_HOT | 1u << FZ_INODE)
 
 struct fuzz_change {
 	u8 class, how;

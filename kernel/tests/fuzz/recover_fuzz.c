@@ -4,8 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	u8 *mem = fuzz_volume(data, size, 1u << FZ_AREA | 1u << FZ_RECORD | 1u << FZ_LEDGER |
-			      1u << FZ_SLOT | 1u << FZ_HOT | 1u << FZ_INODE);
+	u8 *mem = fuzz_volume(data, size, FZ_RECOVER);
 	struct sg_vol v;
 
 	if (!mem || !fuzz_join(&v, mem, false))

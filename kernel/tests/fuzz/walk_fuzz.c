@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	u8 *mem = fuzz_volume(data, size, 1u << FZ_TABLE | 1u << FZ_INODE | 1u << FZ_CHUNK);
+	u8 *mem = fuzz_volume(data, size, FZ_WALK);
 	struct sg_vol v;
 
 	if (!mem || !fuzz_join(&v, mem, false))

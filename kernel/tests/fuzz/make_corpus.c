@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * make_corpus DIRECTORY: seeds for the fuzz targets, a folder for each. The volumes themselves are in
+ * the targets (fuzz_volume.c): a seed is a change to one, of each kind to each structure, so that the
+ * fuzzer begins where something happens.
+ */
+#include <sys/stat.h>
+#include "fuzz.h"
+
+static const char *root;
+static unsigned int made;
+
+static void seed(const char *target, const char *name, u8 flags, u8 script,
+		 const struct fuzz_change *c, unsigned int n)
+{
+	char path[500];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, target);
+	mkdir(path, 0777);
+	snprintf(path, sizeof(path), "%s/%s/%s", root, target, name);
+	f = fopen(path, "wb");
+	CHECK(f);
+	CHECK(fputc(flags, f) >= 0 && fputc(script, f) >= 0);
+	CHECK(fwrite(c, sizeof(*c), n, f) == n);
+	CHECK_OK(fclose(f));
+	made++;
+}
+
+/* Each kind of change to each class that the target looks at. */
+static void seeds_for(const char *target, unsigned int classes)
+{
+	static const u64 values[] = { 0x21, 0xffffffffffffffffULL, 8, 0x1d2, 0xab03 };
+	unsigned int class, how;
+	char name[40];
+
+	seed(target, "clean", 0, 0, NULL, 0);
+	seed(target, "crashed", FUZZ_CRASHED, 1, NULL, 0);
+	for (class = 0; class < FZ_CLASSES; class++) {
+		for (how = 0; how < FZ_HOWS; how++) {
+			struct fuzz_change c[2] = {
+				{ (u8)class, (u8)how, (u16)(class * 37 + 2), values[how] },
+				{ (u8)class, FZ_REFER, (u16)(class * 101 + 40), 0x10023u + 0x110 * how },
+			};
+
+			if (!(classes >> class & 1))
+				continue;
+			sprintf(name, "class-%u-how-%u", class, how);
+			seed(target, name, how & 1 ? FUZZ_CRASHED : 0, (u8)(class * 16 + how), c, 2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: make_corpus DIRECTORY\n");
+		return 2;
+	}
+	root = argv[1];
+	mkdir(root, 0777);
+	seeds_for("mount", FZ_ALL);
+	seeds_for("check", FZ_ALL);
+	seeds_for("recover", FZ_RECOVER);
+	seeds_for("lookup", FZ_LOOKUP);
+	seeds_for("walk", FZ_WALK);
+	printf("%u seeds\n", made);
+	return 0;
+}

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The words of a transaction are in place, but not durable, when its record is cleared.
+# file: kernel/core/tx.c
+# test: crash_test
+/^static void apply(/,/^}/s/sg_wb(vol->base + off, 8);/;/
