@@ -163,6 +163,8 @@ TEST("data", vectors)
 	CHECK(preadv(fd, r, 2, 0) == 8 && !memcmp(back, "abcdefgh", 8));
 	CHECK(pwritev2(fd, w, 1, -1, RWF_APPEND) == 3 && size_of("f") == 11);
 	CHECK(pwritev2(fd, w, 2, 2, RWF_DSYNC) == 8);
+	CHECK(pwritev2(fd, w, 2, 0, RWF_NOWAIT) == 8);
+	CHECK(preadv2(fd, r, 2, 0, RWF_NOWAIT) == 8 && !memcmp(back, "abcdefgh", 8));
 }
 
 TEST("data", truncate_and_extend)

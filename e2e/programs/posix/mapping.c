@@ -273,6 +273,28 @@ TEST("mmap", file_is_source_and_target)
 	CHECK(is_filled(p, 32 * PAGE, 8));
 }
 
+TEST("mmap", advice_and_moves)
+{
+	int fd = make_file("f", "", 0);
+	char *p, *q;
+
+	OK(ftruncate(fd, 8 * PAGE));
+	p = OK(mmap(NULL, 4 * PAGE, RW, MAP_SHARED | MAP_POPULATE, fd, 0));
+	fill(p, 4 * PAGE, 2);
+	OK(madvise(p, 4 * PAGE, MADV_DONTNEED));
+	CHECK(is_filled(p, 4 * PAGE, 2));
+	OK(mlock(p, 4 * PAGE));
+	OK(munlock(p, 4 * PAGE));
+	q = OK(mremap(p, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE));
+	CHECK(is_filled(q, 4 * PAGE, 2) && is_zero(q + 4 * PAGE, 4 * PAGE));
+	OK(mprotect(q, PAGE, PROT_READ));
+	CHECK(is_filled(q, 4 * PAGE, 2));
+	OK(mprotect(q, PAGE, RW));
+	q[0] = 0;
+	OK(madvise(q + PAGE, PAGE, MADV_REMOVE));	/* a hole in the file */
+	CHECK(is_zero(q + PAGE, PAGE) && lseek(fd, 0, SEEK_HOLE) == PAGE);
+}
+
 TEST("mmap", unlinked_while_mapped)
 {
 	int fd = make_file("f", "", 0);

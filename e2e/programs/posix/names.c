@@ -359,3 +359,56 @@ TEST("names", file_handles)
 	OK(unlink("g"));
 	FAILS(open_by_handle_at(mount_fd, &fh.h, O_RDONLY), ESTALE);
 }
+
+static void drop_caches(void)
+{
+	int fd = OK(open("/proc/sys/vm/drop_caches", O_WRONLY));
+
+	CHECK(write(fd, "2", 1) == 1);
+	close(fd);
+}
+
+TEST("names", handle_of_a_forgotten_directory)
+{
+	struct {
+		struct file_handle h;
+		char room[128];
+	} fh = { .h.handle_bytes = 128 };
+	int mount_id, mount_fd = OK(open(".", O_RDONLY)), fd;
+	char path[64], back[PATH_MAX], here[PATH_MAX];
+	ssize_t n;
+
+	OK(mkdir("a", 0755));
+	OK(mkdir("a/b", 0755));
+	OK(mkdir("a/b/c", 0755));
+	close(make_file("a/b/c/f", "x", 1));
+	OK(name_to_handle_at(AT_FDCWD, "a/b/c", &fh.h, &mount_id, 0));
+	CHECK(getcwd(here, sizeof(here)));
+	drop_caches();
+	fd = OK(open_by_handle_at(mount_fd, &fh.h, O_RDONLY | O_DIRECTORY));
+	OK(faccessat(fd, "f", F_OK, 0));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = OK(readlink(path, back, sizeof(back) - 1));	/* its parents were found, by name */
+	back[n] = 0;
+	CHECK(!strncmp(back, here, strlen(here)) && !strcmp(back + strlen(here), "/a/b/c"));
+}
+
+TEST("names", survives_forgetting)
+{
+	char target[100], back[100];
+	int i;
+
+	memset(target, 's', sizeof(target));
+	target[99] = 0;
+	OK(mkdir("d", 0751));
+	OK(symlink(target, "d/l"));
+	OK(mknod("d/dev", S_IFCHR | 0600, makedev(10, 200)));
+	close(make_file("d/f", "12345", 5));
+	OK(chown("d/f", 7, 8));
+	for (i = 0; i < 3; i++)
+		drop_caches();
+	CHECK((stat_of("d").st_mode & 07777) == 0751 && stat_of("d").st_nlink == 2);
+	CHECK(readlink("d/l", back, 100) == 99 && !memcmp(back, target, 99));
+	CHECK(stat_of("d/dev").st_rdev == makedev(10, 200));
+	CHECK(size_of("d/f") == 5 && stat_of("d/f").st_uid == 7 && stat_of("d/f").st_gid == 8);
+}
