@@ -12,8 +12,8 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-size=$(scaled 2M 6M 40M)
-rounds=$(scaled 1 1 8)
+size=$(scaled 2M 6M 24M)
+rounds=$(scaled 1 1 3)
 on g1 'cat >/root/verify.fio' <<EOT
 [global]
 directory=/mnt/sg/fio
