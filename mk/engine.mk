@@ -50,7 +50,8 @@ test-src    := $(filter-out kernel/tests/native/crash%,$(test-src))
 testlib-src := $(filter-out %/record.c,$(testlib-src))
 endif
 fuzz-src    := $(wildcard kernel/tests/fuzz/*_fuzz.c)
-fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c %/make_corpus.c,$(wildcard kernel/tests/fuzz/*.c))
+fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c %/make_corpus.c, \
+	$(wildcard kernel/tests/fuzz/*.c))
 
 lib-core := $(B)/core/libstargate.a
 lib-tool := $(B)/tools/lib.a

@@ -25,6 +25,8 @@ int ck_hold(struct sg_ck *c)
 		err = sg_slot_take(&c->vol, id);
 	if (err)
 		return err;
+	if (c->opts->holding)
+		c->opts->holding(c->opts->ctx, &c->vol);
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		if (!ck_slot_taken(c, slot))
 			continue;
@@ -36,6 +38,8 @@ int ck_hold(struct sg_ck *c)
 
 void ck_release(struct sg_ck *c)
 {
+	if (c->opts->holding)
+		c->opts->holding(c->opts->ctx, NULL);
 	sg_leave(&c->vol);
 }
 

@@ -65,7 +65,7 @@ struct sg_vol {
 	u64 damage_seen[16];	/* offsets reported already */
 	unsigned int damage_next;
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
-	char why[200];		/* reason of the last refusal by sg_open(), sg_join(), sg_format() */
+	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };
 
 struct sg_format_opts {
@@ -167,12 +167,12 @@ struct sg_new {			/* what to create */
 	const char *target;	/* symlink */
 	u32 target_len;
 	s64 now;
-	/* initial xattrs (inherited ACLs, labels), as a payload of struct sg_xattr_entry, or NULL */
+	/* initial xattrs (inherited ACLs, labels): a payload of struct sg_xattr_entry, or NULL */
 	const void *xattrs;
 	u32 xattrs_len;
 };
 
-#define SG_RENAME_NOREPLACE	1u	/* as RENAME_*; WHITEOUT is SG_RENAME_WHITEOUT + @whiteout */
+#define SG_RENAME_NOREPLACE	1u	/* as RENAME_*; WHITEOUT comes with @whiteout */
 #define SG_RENAME_EXCHANGE	2u
 #define SG_RENAME_WHITEOUT	4u
 
@@ -303,6 +303,11 @@ struct sg_check_opts {
 	unsigned int wait_ms;	/* as sg_join() */
 	bool force;
 	void *owner;		/* for sg_log() */
+	/*
+	 * The volume has been joined to repair it, or (NULL) is about to be left. Whoever needs
+	 * longer than others wait calls sg_beat() meanwhile; so does sg_check(), now and then.
+	 */
+	void (*holding)(void *ctx, struct sg_vol *vol);
 	/* a finding, in one line; @fixed: has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
@@ -316,9 +321,10 @@ struct sg_check_result {
 	char why[200];		/* reason of an error */
 };
 /*
- * Checks a volume that nobody uses. SG_CHECK_ONLY stores nothing at all, so that @base may be mapped
- * read-only; the volume is checked as recovery would leave it, and needing recovery is no finding.
- * The other modes begin with the same and store something only when that found a reason to;
+ * Checks a volume that nobody uses. SG_CHECK_ONLY stores nothing at all, so that @base may be
+ * mapped read-only; the volume is checked as recovery would leave it, and needing recovery is no
+ * finding. The other modes begin with the same and store something only when that found a reason
+ * to;
  * -EBUSY with res->why when another system is live. SG_CHECK_PREEN recovers and repairs what
  * cannot lose anything; what else it finds stays (found > fixed). Interrupted anywhere, a repair
  * is continued by the next one.

@@ -3,8 +3,8 @@
 #include "internal.h"
 
 /*
- * An honest file maps no page twice, and each hole that a walk passes ends at a page or took it over
- * many tables. So there is a limit to what may be met; a damaged file can go on forever.
+ * An honest file maps no page twice, and each hole that a walk passes ends at a page or took it
+ * over many tables. So there is a limit to what may be met; a damaged file can go on forever.
  */
 static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
 	       u64 *sum)

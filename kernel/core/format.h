@@ -50,7 +50,7 @@ typedef int64_t s64;
 #define SG_VOLUME_MIN		(16ULL << 20)
 #define SG_VOLUME_MAX		(64ULL << 40)
 #define SG_VOLUME_ALIGN		SG_CHUNK	/* of base and size */
-#define SG_FILE_MAX		(64ULL << 40)	/* largest file size; four table levels reach 256 TiB */
+#define SG_FILE_MAX		(64ULL << 40)	/* four table levels reach 256 TiB */
 #define SG_NAME_MAX		255
 #define SG_SYMLINK_MAX		4095
 #define SG_LINK_MAX		0x7fffffffu
@@ -116,14 +116,14 @@ struct sg_lock {
 	u64 waiters;
 };
 #define SG_LOCK_SLOT(w)		((unsigned int)((w) & 0xff) - 1)	/* slot + 1 in bits 0-7 */
-#define SG_LOCK_INC(w)		((u32)((w) >> 8))			/* incarnation in bits 8-39 */
+#define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
 #define SG_LOCK_HANDED		(1ULL << 40)	/* given to that slot, not yet taken up */
 #define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
 
 /*
  * The file table (P1 3.4, D5). Level 1 entries map 4 KiB, level 2 entries 2 MiB (leaf) or point to
- * a level 1 table, level 3 entries 1 GiB (leaf; valid, not produced today) or a level 2 table, level
- * 4 a level 3 table. Empty entries are all zero. Leaves and links carry exactly these flags.
+ * a level 1 table, level 3 entries 1 GiB (leaf; valid, not produced today) or a level 2 table,
+ * level 4 a level 3 table. Empty entries are all zero. Leaves and links carry exactly these flags.
  */
 #define SG_PTE_PRESENT		(1ULL << 0)
 #define SG_PTE_WRITE		(1ULL << 1)
@@ -159,7 +159,7 @@ struct sg_inode {
 	u64 mode;		/* low 32: st_mode; high 32: link count */
 	u64 owner;		/* low 32: uid; high 32: gid */
 	u64 size;
-	u64 table;		/* regular: root word; directory: index root; symlink: target page */
+	u64 table;		/* file: root word; directory: index root; symlink: target */
 	u64 blocks;		/* pages that belong to this inode, tables and xattrs included */
 	u64 mtime;		/* all times: signed ns since the epoch */
 	u64 ctime;
@@ -170,7 +170,7 @@ struct sg_inode {
 	u64 special;		/* directory: inode number of its parent; device node: dev_t */
 	u64 entries;		/* directory: names in it, without . and .. */
 	u64 next_free;		/* free record: number of the next one, or 0 */
-	u64 openers;		/* bit per slot that has it open (systems keep open-unlinked files) */
+	u64 openers;		/* bit per slot that has it open (keeps unlinked files) */
 	u64 project;		/* reserved for quotas */
 	u64 reserved[5];
 	u8 tail[64];		/* a symlink's target when it is shorter than this */
@@ -246,7 +246,7 @@ struct sg_area {
 	u64 head;		/* 0, or SG_AREA_HEAD: committed */
 	u64 crc;		/* crc32c of head and the words that it counts */
 	struct sg_lock lock;
-	u64 free_pages;		/* sum over all areas + sg_super.free_base = free pages (mod 2^64) */
+	u64 free_pages;		/* sum of all areas + free_base = free pages (mod 2^64) */
 	u64 used_inodes;	/* sum over all areas = inodes in use (mod 2^64) */
 	u64 free_ino;		/* first of a list of free inode records, or 0 */
 	u64 reserved;

@@ -240,8 +240,8 @@ static bool steal_list(struct sg_tx *tx)
 	if (tx->nlocks + 2 >= SG_TX_LOCKS)
 		return false;
 	for (k = 0; k < total; k++) {
-		u64 area = sg_area_off(vol, ((unsigned int)vol->slot + k / vol->sb.areas) % SG_SLOTS,
-				       k % vol->sb.areas);
+		unsigned int slot = ((unsigned int)vol->slot + k / vol->sb.areas) % SG_SLOTS;
+		u64 area = sg_area_off(vol, slot, k % vol->sb.areas);
 		u64 lock = area + offsetof(struct sg_area, lock), head;
 
 		if (area == tx->area || !sg_get(vol, free_list(area)) || !sg_trylock(vol, lock))
@@ -307,8 +307,8 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 }
 
 /*
- * Nobody can see a free record, so that it is filled like a fresh page. What makes it free, mode and
- * next_free, stays as it is until commit.
+ * Nobody can see a free record, so that it is filled like a fresh page. What makes it free, mode
+ * and next_free, stays as it is until commit.
  */
 static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_new *new,
 			u64 special)

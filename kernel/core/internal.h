@@ -211,16 +211,16 @@ void sg_slot_exit(struct sg_vol *vol);	/* their end; the slot stays ours */
 enum sg_use { SG_USE_DATA, SG_USE_META };
 
 /*
- * Takes a run of up to @want pages (at least one) in one chunk, as near behind @goal (volume offset,
- * or 0) as can be. -ENOSPC when there is none: sets tx->err too. Contents are stale.
+ * Takes a run of up to @want pages (at least one) in one chunk, as near behind @goal (volume
+ * offset, or 0) as can be. -ENOSPC when there is none: sets tx->err too. Contents are stale.
  */
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 /* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
 /*
- * Gives pages of one chunk back to the bitmap. For debts being paid, and for pages taken by the same
- * transaction. False: nothing done, because another transaction holds the chunk: commit what
+ * Gives pages of one chunk back to the bitmap. For debts being paid, and for pages taken by the
+ * same transaction. False: nothing done, because another transaction holds the chunk: commit what
  * there is and come again (tx->err untouched); or damage (tx->err set).
  */
 bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);

@@ -153,7 +153,7 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
-	/* durable before anybody bears it: given out twice, it would own what the dead had locked */
+	/* durable before anybody bears it: twice given, it would own what the dead locked */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {

@@ -202,8 +202,8 @@ static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 
 	return names(b, x, SG_PAGE) ? x - vol->sb.phys : 0;
 }
 
-static SG_NOINLINE int walk_any(const struct sg_vol *vol, const struct sg_iref *ref, u64 root,
-				u64 page, u64 want, struct sg_run *run)
+static SG_NOINLINE int walk_any(const struct sg_vol *vol, u64 root, u64 page, u64 want,
+				struct sg_run *run)
 {
 	struct bounds b = bounds_of(vol);
 	struct spot s;
@@ -216,7 +216,7 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, const struct sg_iref *
 		return 0;
 	}
 	if (!find(vol, b, root, page, &s))
-		return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
+		return -EUCLEAN;
 	run->off = page_off(vol, &s, page);
 	run->pages = extent(vol, &s, page, want, &more);
 	if (more)
@@ -229,17 +229,20 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, const struct sg_iref *
 int sg_walk(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 	    struct sg_run *run)
 {
-	u64 root = sg_iget(vol, ref, table), off;
 	unsigned int level;
+	u64 root, off = 0;
+	int err = 0;
 
-	if (want == 1) {
+	sg_look_begin();
+	root = sg_iget(vol, ref, table);
+	if (want == 1)
 		off = single_page(vol, bounds_of(vol), root, page, &level);
-		if (off) {
-			*run = (struct sg_run){ off, 1, level };
-			return 0;
-		}
-	}
-	return walk_any(vol, ref, root, page, want, run);
+	if (off)
+		*run = (struct sg_run){ off, 1, level };
+	else
+		err = walk_any(vol, root, page, want, run);
+	sg_look_end();
+	return err ? sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table") : 0;
 }
 
 /* --- growth ---------------------------------------------------------------------------------- */
@@ -439,7 +442,9 @@ static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	u64 table, first, i;
 	struct place p;
 
-	if (sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) || p.level != 2)
+	/* the inode file is walked by everybody at any time, without a thought of quiesce */
+	if (!ref->ino || sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) ||
+	    p.level != 2)
 		return;
 	table = (p.e & SG_PTE_ADDR) - vol->sb.phys;
 	first = sg_tx_get(tx, table);

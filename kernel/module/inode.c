@@ -69,7 +69,12 @@ void sgfs_evict_inode(struct inode *inode)
 	clear_inode(inode);
 	if (!ref->ino || inode->i_nlink)
 		return;
-	sb_start_intwrite(sb);		/* not while frozen */
+	/*
+	 * Not while frozen. Waiting for the thaw here could hold up the freeze itself, so what is
+	 * closed then stays owed until the volume is left.
+	 */
+	if (!sb_start_intwrite_trylock(sb))
+		return;
 	if (!READ_ONCE(sgfs_vol(inode)->read_only))
 		sg_evict(sgfs_vol(inode), ref);
 	sb_end_intwrite(sb);

@@ -59,6 +59,7 @@ void sgfs_map_quiesce(struct sg_vol *vol)
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
 
+	synchronize_rcu_expedited();	/* walks: sg_look_begin() */
 	if (ws)
 		sg_windows_flush(ws);
 }

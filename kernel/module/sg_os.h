@@ -10,6 +10,7 @@
 #include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
@@ -130,6 +131,20 @@ static inline void sg_relax(void)	/* one turn of a spin loop */
 static inline void sg_yield(void)
 {
 	cond_resched();
+}
+
+/*
+ * A look at tables that may be taken out of use meanwhile; short, and never sleeps. sg_vol.quiesce
+ * waits for all that are under way (D7).
+ */
+static inline void sg_look_begin(void)
+{
+	rcu_read_lock();
+}
+
+static inline void sg_look_end(void)
+{
+	rcu_read_unlock();
 }
 
 void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Anything, checked: without a store; then repaired. What says that it has repaired everything has: a
- * check finds nothing, and a system that uses the volume meets no damage.
+ * Anything, checked: without a store; then repaired. What says that it has repaired everything has:
+ * a check finds nothing, and a system that uses the volume meets no damage.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * make_corpus DIRECTORY: seeds for the fuzz targets, a folder for each. The volumes themselves are in
- * the targets (fuzz_volume.c): a seed is a change to one, of each kind to each structure, so that the
- * fuzzer begins where something happens.
+ * make_corpus DIRECTORY: seeds for the fuzz targets, a folder for each. The volumes themselves are
+ * in the targets (fuzz_volume.c): a seed is a change to one, of each kind to each structure, so
+ * that the fuzzer begins where something happens.
  */
 #include <sys/stat.h>
 #include "fuzz.h"

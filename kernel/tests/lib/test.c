@@ -120,9 +120,9 @@ void rng_fill(struct rng *r, void *buf, size_t len)
 /* --- sanitizers ----------------------------------------------------------------------------- */
 
 /*
- * What ThreadSanitizer is not to report. All words of a volume are loaded and stored as atomics, and
- * races between those are the engine's own business (sequence counters, locks between systems). Two
- * things it takes for races that are not:
+ * What ThreadSanitizer is not to report. All words of a volume are loaded and stored as atomics,
+ * and races between those are the engine's own business (sequence counters, locks between systems).
+ * Two things it takes for races that are not:
  *
  * - Bytes in bulk. A read of a file beside a write to it gets old or new bytes, as in any file
  *   system; names and xattrs are copied first, and judged by the change counter after.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes on one mapping, one after the other: each takes the volume over from one that was killed
- * (SIGKILL) somewhere in its work or in its recovery, with several threads at it. A ledger of what
- * each thread does stands in shared memory beside the volume: what had returned must be there for
- * the next process, and what had not is done or not done.
+ * Processes on one mapping, one after the other: each takes the volume over from one that was
+ * killed (SIGKILL) somewhere in its work or in its recovery, with several threads at it. A ledger
+ * of what each thread does stands in shared memory beside the volume: what had returned must be
+ * there for the next process, and what had not is done or not done.
  */
 #include <signal.h>
 #include <sys/mman.h>

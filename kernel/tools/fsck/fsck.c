@@ -25,6 +25,7 @@ struct job {
 	bool mode_given, force, json, progress, quiet;
 	u64 shown;
 	const char *phase;
+	struct beater beater;
 	struct json j;
 };
 
@@ -89,6 +90,17 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	if (ino)
 		printf("inode %llu: ", (unsigned long long)ino);
 	printf("%s (at 0x%llx)%s\n", what, (unsigned long long)off, fixed ? ": repaired" : "");
+}
+
+/* A repair may take longer than others wait for a sign of life. */
+static void holding(void *ctx, struct sg_vol *vol)
+{
+	struct job *job = ctx;
+
+	if (vol)
+		beater_start(&job->beater, vol);
+	else
+		beater_stop(&job->beater);
 }
 
 /* --- summary ------------------------------------------------------------------------------- */
@@ -199,7 +211,7 @@ static int check(struct job *job, struct target *t)
 	struct sg_identity id;
 	struct sg_check_opts opts = {
 		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force,
-		.report = report, .progress = show_progress, .ctx = job,
+		.holding = holding, .report = report, .progress = show_progress, .ctx = job,
 	};
 	struct sg_probe probe;
 	u64 size = volume_size(job, t);

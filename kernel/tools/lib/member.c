@@ -77,13 +77,30 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 
 static void *beat(void *arg)
 {
-	struct member *m = arg;
+	struct beater *b = arg;
 
-	while (!m->stop) {
-		sg_beat(&m->vol);
+	while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+		sg_beat(b->vol);
 		usleep(BEAT_MS * 1000);
 	}
 	return NULL;
+}
+
+void beater_start(struct beater *b, struct sg_vol *vol)
+{
+	*b = (struct beater){ .vol = vol };
+	b->running = !pthread_create(&b->thread, NULL, beat, b);
+	if (!b->running)
+		tool_warn("no thread for the heartbeat: others may take this system for dead");
+}
+
+void beater_stop(struct beater *b)
+{
+	if (!b->running)
+		return;
+	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+	pthread_join(b->thread, NULL);
+	b->running = false;
 }
 
 static int join(struct member *m, bool look, bool force)
@@ -100,7 +117,7 @@ static int join(struct member *m, bool look, bool force)
 		err = sg_join(&m->vol, &id, MEMBER_WAIT_MS, look || force);
 	m->joined = !err;
 	if (!err && !look)
-		m->beating = !pthread_create(&m->beater, NULL, beat, m);
+		beater_start(&m->beater, &m->vol);
 	return err;
 }
 
@@ -150,10 +167,7 @@ int member_open(struct member *m, const char *path, bool change, bool force)
 
 int member_close(struct member *m)
 {
-	if (m->beating) {
-		m->stop = true;
-		pthread_join(m->beater, NULL);
-	}
+	beater_stop(&m->beater);
 	if (m->joined)
 		sg_leave(&m->vol);
 	return target_close(&m->target);

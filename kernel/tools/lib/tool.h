@@ -106,12 +106,20 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 		 char why[200]);
 #define MEMBER_WAIT_MS	2500
 
+/* The heartbeat of a joined volume, by a thread of its own. */
+struct beater {
+	struct sg_vol *vol;
+	pthread_t thread;
+	bool running, stop;
+};
+void beater_start(struct beater *b, struct sg_vol *vol);
+void beater_stop(struct beater *b);
+
 struct member {
 	struct target target;
 	struct sg_vol vol;
-	bool beating, joined;
-	pthread_t beater;
-	volatile bool stop;
+	struct beater beater;
+	bool joined;
 };
 /*
  * Opens the volume at @path. To look: nothing is changed, and what dead systems left is recovered
