@@ -25,7 +25,7 @@
 
 #include "internal.h"
 
-#define CK_PASSES	6	/* a repair that takes more has met something that moves */
+#define CK_PASSES	20	/* a repair that takes more has met something that moves */
 
 /* How a finding may be repaired. */
 enum ck_cure {

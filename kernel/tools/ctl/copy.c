@@ -104,12 +104,14 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 
 	if (!c->recursive || depth > DEPTH_MAX)
 		return path_error(to, -EISDIR);
+	if (!call_may_go_on(c))
+		return -ELOOP;
 	if (mkdir(to, 0700) && errno != EEXIST)
 		return outside_error(to);
 	err = list_dir(call_vol(c), ref, &l);
 	if (err)
 		return path_error(to, err);
-	for (i = 0; i < l.n; i++) {
+	for (i = 0; i < l.n && err != -ELOOP; i++) {
 		struct sg_iref child;
 		char *path = join(to, l.item[i].name);
 

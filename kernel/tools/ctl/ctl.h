@@ -10,9 +10,11 @@
 /**
  * struct call - one command being run.
  * @argv, @argc: its arguments behind the volume.
+ * @spent: steps taken in trees, see call_may_go_on().
  */
 struct call {
 	struct member m;
+	u64 spent;
 	struct json j;
 	bool json, recursive, longer, force, parents;
 	char **argv;
@@ -22,6 +24,19 @@ struct call {
 static inline struct sg_vol *call_vol(struct call *c)
 {
 	return &c->m.vol;
+}
+
+/*
+ * One more step down a tree of the volume: a directory, an index page, an entry. Honest trees have
+ * fewer than there can be inodes; false (said): this one goes in circles (D10).
+ */
+static inline bool call_may_go_on(struct call *c)
+{
+	u64 limit = (c->m.vol.size >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
+
+	if (c->spent++ == limit)
+		tool_error("%s: goes in circles; run fsck.stargatefs", c->m.target.path);
+	return c->spent <= limit;
 }
 
 /* --- path.c -------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static void dump_index_word(struct call *c, u64 word, unsigned int level)
 		for (i = 0; i < SG_TABLE_ENTRIES; i++) {
 			u64 w = sg_get(call_vol(c), off + 8 * i);
 
-			if (w && w != last)
+			if (w && w != last && call_may_go_on(c))
 				dump_index_word(c, w, level + 1);
 			last = w;
 		}
@@ -101,6 +101,8 @@ static void dump_table_page(struct call *c, u64 table, unsigned int level, u64 p
 
 		if (kind == SG_ENTRY_NONE)
 			continue;
+		if (!call_may_go_on(c))
+			return;
 		json_row(j, NULL);
 		json_u64(j, "level", level);
 		json_u64(j, "page", page + i * sg_level_pages(level));

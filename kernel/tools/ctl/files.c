@@ -6,7 +6,8 @@
 #include <unistd.h>
 #include "ctl.h"
 
-#define PIECE	(1u << 20)
+#define PIECE		(1u << 20)
+#define DEPTH_MAX	1024
 
 /* --- ls ------------------------------------------------------------------------------------ */
 
@@ -139,7 +140,8 @@ static int ls_below(struct call *c, const struct listing *l, const char *path, u
 		struct sg_iref ref;
 		char *sub;
 
-		if (l->item[i].type != S_IFDIR >> 12 || depth > 4096)
+		if (l->item[i].type != S_IFDIR >> 12 || depth > DEPTH_MAX ||
+		    err == -ELOOP)
 			continue;
 		if (asprintf(&sub, "%s/%s", strcmp(path, "/") ? path : "", l->item[i].name) < 0)
 			return -ENOMEM;
@@ -156,9 +158,12 @@ static int ls_below(struct call *c, const struct listing *l, const char *path, u
 static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth)
 {
 	struct listing l;
-	int err = list_dir(call_vol(c), dir, &l), e;
 	size_t i;
+	int err, e;
 
+	if (!call_may_go_on(c))
+		return -ELOOP;
+	err = list_dir(call_vol(c), dir, &l);
 	if (err)
 		return path_error(path, err);
 	if (c->json) {
@@ -310,9 +315,12 @@ static int remove_below(struct call *c, const struct sg_iref *dir, const char *p
 			unsigned int depth)
 {
 	struct listing l;
-	int err = list_dir(call_vol(c), dir, &l);
 	size_t i;
+	int err;
 
+	if (!call_may_go_on(c))
+		return -ELOOP;
+	err = list_dir(call_vol(c), dir, &l);
 	if (err)
 		return path_error(path, err);
 	for (i = 0; i < l.n && !err; i++)
@@ -331,7 +339,7 @@ static int remove_name(struct call *c, const struct sg_iref *dir, const char *na
 	int err = sg_lookup(vol, dir, name, len, &ref, &type);
 
 	if (!err && type == S_IFDIR >> 12) {
-		if (!c->recursive || depth > 4096)
+		if (!c->recursive || depth > DEPTH_MAX)
 			return path_error(path, -EISDIR);
 		err = remove_below(c, &ref, path, depth);
 		if (err)

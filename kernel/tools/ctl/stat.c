@@ -76,6 +76,10 @@ static int show_runs(struct call *c, const struct sg_iref *ref, u64 root)
 
 	json_array(&c->j, "runs");
 	while (page < end) {
+		if (!call_may_go_on(c)) {
+			err = -ELOOP;
+			break;
+		}
 		err = sg_walk(call_vol(c), ref, page, end - page, &run);
 		if (err || !run.pages)
 			break;
@@ -99,7 +103,7 @@ static int show_table(struct call *c, const struct sg_iref *ref, const char *pat
 	json_size(j, "reach", root ? sg_level_pages(SG_ROOT_HEIGHT(root) + 1) * SG_PAGE : 0);
 	err = show_runs(c, ref, root);
 	json_close(j, '}');
-	return path_error(path, err);
+	return err == -ELOOP ? err : path_error(path, err);
 }
 
 /* --- extended attributes ------------------------------------------------------------------- */
