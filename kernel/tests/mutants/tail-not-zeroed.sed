@@ -3,4 +3,4 @@
 # What lay behind a size that was cut comes back when the file grows.
 # file: kernel/core/resize.c
 # test: model_test
-s/sg_zero_mapped(vol, ref, size, SG_ALIGN_UP(size, SG_PAGE))/0/;s/sg_zero_mapped(vol, ref, old, SG_MIN(size, [^)]*)))/0/
+s/sg_zero_mapped(vol, ref, size, SG_ALIGN_UP(size, SG_PAGE))/0/;s/sg_zero_mapped(vol, ref, old, SG_MIN(size, [^)]*)))/old ? 0 : 0/

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Locks between systems: two slots that are both live (which joining does not allow yet, so the
+ * steps of it are taken one by one) and several threads of each at one lock.
+ */
+#include "internal.h"
+#include "test.h"
+
+#define LOCK	SG_HOT(rename_lock)
+
+static struct tvol t;
+static struct sg_vol second;
+static u64 inside, entered, rounds;
+
+static struct sg_lock *word(void)
+{
+	return (void *)(t.mem + LOCK);
+}
+
+static void *fight(void *arg)
+{
+	struct sg_vol *v = arg;
+	u64 i;
+
+	for (i = 0; i < rounds; i++) {
+		sg_lock(v, LOCK);
+		CHECK_EQ(__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST), 0);
+		entered++;
+		CHECK_EQ(__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST), 1);
+		sg_unlock(v, LOCK);
+	}
+	return NULL;
+}
+
+static void only_one_holds_it(void)
+{
+	pthread_t id[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		CHECK_OK(pthread_create(&id[i], NULL, fight, i & 1 ? &second : &t.v));
+	for (i = 0; i < 4; i++)
+		pthread_join(id[i], NULL);
+	CHECK_EQ(entered, 4 * rounds);
+}
+
+static void *wait_for_it(void *arg)
+{
+	sg_lock(arg, LOCK);
+	return NULL;
+}
+
+static void until(u64 waiters)
+{
+	while (sg_load64(&word()->waiters) != waiters)
+		sg_sleep_us(100);
+}
+
+/* Who waits gets it next, even from one who would like it back at once. */
+static void handed_over_in_turn(void)
+{
+	pthread_t id;
+
+	word()->waiters = 0;
+	sg_lock(&t.v, LOCK);
+	CHECK(!sg_trylock(&second, LOCK));
+	CHECK(!sg_trylock(&t.v, LOCK));
+	CHECK_OK(pthread_create(&id, NULL, wait_for_it, &second));
+	until(1ULL << second.slot);
+	sg_unlock(&t.v, LOCK);
+	CHECK(!sg_trylock(&t.v, LOCK));
+	pthread_join(id, NULL);
+	CHECK_EQ(word()->word, SG_LOCK_WORD(second.slot, second.incarnation));
+	sg_unlock(&second, LOCK);
+}
+
+/* A waiter that is gone when its turn comes holds nobody up for long; nor does a slot that is free. */
+static void handed_to_nobody(void)
+{
+	u64 start;
+
+	word()->waiters = 1ULL << second.slot;
+	sg_lock(&t.v, LOCK);
+	sg_unlock(&t.v, LOCK);
+	CHECK(word()->word & SG_LOCK_HANDED);
+	start = sg_ticks();
+	sg_lock(&t.v, LOCK);
+	CHECK(sg_ticks() - start < 5000000000ULL);
+	word()->waiters = 1ULL << 40;
+	sg_unlock(&t.v, LOCK);
+	CHECK(!word()->word && !word()->waiters);
+}
+
+/* What names no live slot is free for the taking. */
+static void held_by_nobody(void)
+{
+	word()->word = SG_LOCK_WORD(200, 1);
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+	word()->word = SG_LOCK_WORD(50, 1);
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+	word()->word = SG_LOCK_WORD(second.slot, second.incarnation - 1);
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+}
+
+/* The system dies with the lock in its hands: it is free once the slot has been recovered. */
+static void recovered(void)
+{
+	sg_lock(&second, LOCK);
+	sg_abandon(&second);
+	CHECK(!sg_trylock(&t.v, LOCK));
+	sg_slots_recover(&t.v);
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+}
+
+static void several_inodes(void)
+{
+	struct sg_iref a = test_create(&t.v, &t.root, "a", 0100600);
+	struct sg_iref b = test_create(&t.v, &t.root, "b", 0100600);
+	const struct sg_iref *const v[4] = { &b, NULL, &a, &b };
+
+	sg_lock_four(&t.v, v);
+	CHECK(!sg_trylock(&t.v, a.off + offsetof(struct sg_inode, lock)));
+	CHECK(!sg_trylock(&t.v, b.off + offsetof(struct sg_inode, lock)));
+	sg_unlock_four(&t.v, v);
+	sg_lock_inodes(&t.v, &a, &a);
+	sg_unlock_inodes(&t.v, &a, &a);
+	sg_ilock(&t.v, &a);
+	sg_iunlock(&t.v, &a);
+}
+
+int main(void)
+{
+	rounds = test_amount(2000, 100000, 3000000);
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_open(&second, t.mem, t.size, false, NULL));
+	CHECK_OK(sg_slot_take(&second, &test_identity));
+	CHECK_OK(sg_slot_enter(&second));
+	CHECK(second.slot != t.v.slot);
+	only_one_holds_it();
+	handed_over_in_turn();
+	handed_to_nobody();
+	held_by_nobody();
+	recovered();
+	several_inodes();
+	tvol_drop(&t);
+	return test_done();
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Making, finding, opening and joining volumes: what is refused, and with which reason. */
+#include <sys/stat.h>
+#include "internal.h"
+#include "test.h"
+
+static u8 *mem;
+static char why[200];
+
+static void quiet(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+static void format(void)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS };
+
+	memset(mem, 0xa5, TEST_SMALL);
+	CHECK_OK(sg_format(mem, TEST_SMALL, &opts, why));
+}
+
+static struct sg_super *super(unsigned int copy)
+{
+	return (void *)(mem + copy * (TEST_SMALL - SG_PAGE));
+}
+
+static void seal(unsigned int copy)
+{
+	super(copy)->crc = 0;
+	super(copy)->crc = sg_crc32c(~0u, super(copy), sizeof(struct sg_super));
+}
+
+/* --- format --------------------------------------------------------------------------------- */
+
+static void refuses(u64 size, struct sg_format_opts opts, const char *reason)
+{
+	why[0] = 0;
+	CHECK_EQ(sg_format(mem, size, &opts, why), -EINVAL);
+	if (!strstr(why, reason))
+		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", why, reason);
+}
+
+static void format_refusals(void)
+{
+	const char *long_label = "a label that is quite a bit longer than the 63 bytes that it may have";
+
+	memset(mem, 0x5a, TEST_SMALL);
+	refuses(TEST_SMALL - 1, (struct sg_format_opts){ .phys = TEST_PHYS }, "no volume");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = TEST_PHYS + SG_PAGE }, "no volume");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = ~0ULL << 21 }, "no volume");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .areas = 17 }, "17 areas");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = 3 }, "3 chunks");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = ~0ULL }, "chunks");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .params = 1ULL << 40 }, "unknown parameters");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .label = long_label }, "label is longer");
+	CHECK(mem[0] == 0x5a && !memcmp(mem, mem + 1, TEST_SMALL - 1));	/* nothing was stored */
+}
+
+static void format_takes_what_it_is_given(void)
+{
+	u8 uuid[16] = "sixteen bytes..";
+	struct sg_format_opts opts = {
+		.phys = TEST_PHYS, .label = "vol", .uuid = uuid, .areas = 3, .root_mode = 01750,
+		.root_uid = 5, .root_gid = 6, .params = SG_PARAM_HOST_SPLICE,
+	};
+	struct sg_iref root;
+	struct sg_attr a;
+	struct sg_vol v;
+
+	CHECK_OK(sg_format(mem, TEST_SMALL + SG_PAGE, &opts, why));	/* the rest is left over */
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL + SG_PAGE, true, NULL));
+	CHECK_EQ(v.size, TEST_SMALL);
+	CHECK(!strcmp(v.sb.label, "vol") && !memcmp(v.sb.uuid, uuid, 16));
+	CHECK(v.sb.areas == 3 && v.sb.params == SG_PARAM_HOST_SPLICE);
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	CHECK_OK(sg_getattr(&v, &root, &a));
+	CHECK(a.mode == (S_IFDIR | 01750) && a.uid == 5 && a.gid == 6 && a.nlink == 2);
+	test_clean(mem, TEST_SMALL);
+}
+
+/* --- open ----------------------------------------------------------------------------------- */
+
+static void cannot_open(int err, const char *reason)
+{
+	struct sg_vol v;
+
+	CHECK_EQ(sg_open(&v, mem, TEST_SMALL, false, NULL), err);
+	if (!strstr(v.why, reason))
+		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", v.why, reason);
+}
+
+static void seal_both(void)
+{
+	seal(0);
+	seal(1);
+}
+
+static void open_refusals(void)
+{
+	struct sg_probe p;
+	struct sg_vol v;
+
+	memset(mem, 0, TEST_SMALL);
+	cannot_open(-EINVAL, "no StargateFS");
+	CHECK_EQ(sg_open(&v, mem, TEST_SMALL - 1, false, NULL), -EINVAL);
+	CHECK_OK(sg_probe(mem, TEST_SMALL - 1, &p));
+	CHECK(!p.stargate);
+	format();
+	super(0)->version = super(1)->version = 2;
+	seal_both();
+	cannot_open(-EOPNOTSUPP, "format version 2");
+	format();
+	super(0)->incompat = super(1)->incompat = 4;
+	seal_both();
+	cannot_open(-EOPNOTSUPP, "incompat 0x4");
+	format();
+	super(0)->ro_compat = super(1)->ro_compat = 8;
+	seal_both();
+	cannot_open(-EROFS, "can be used read-only");
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, true, NULL));
+	format();
+	super(0)->compat = super(1)->compat = 16;
+	seal_both();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+}
+
+static void damaged_superblocks(void)
+{
+	struct sg_probe p;
+	struct sg_vol v;
+
+	format();
+	super(0)->size ^= 1;
+	CHECK_OK(sg_probe(mem, TEST_SMALL, &p));
+	CHECK(p.stargate && p.valid && p.from_backup && !p.live);
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	super(1)->size ^= 1;
+	CHECK_OK(sg_probe(mem, TEST_SMALL, &p));
+	CHECK(p.stargate && !p.valid);
+	cannot_open(-EUCLEAN, "superblock and backup are damaged");
+	format();
+	super(0)->data_off += SG_PAGE;	/* sealed, but not what geometry says */
+	super(1)->data_off += SG_PAGE;
+	seal_both();
+	cannot_open(-EUCLEAN, "damaged");
+}
+
+/* --- join ----------------------------------------------------------------------------------- */
+
+static const struct sg_identity other = {
+	.machine = "other machine", .boot = "boot 1", .name = "other", .beat_ns = 1000000,
+};
+
+static void *beat(void *arg)
+{
+	struct sg_vol *v = arg;
+
+	while (!__atomic_load_n(&v->owner, __ATOMIC_RELAXED)) {
+		sg_beat(v);
+		sg_sleep_us(1000);
+	}
+	return NULL;
+}
+
+static void stop(struct sg_vol *v, pthread_t id)
+{
+	__atomic_store_n(&v->owner, v, __ATOMIC_RELAXED);
+	pthread_join(id, NULL);
+}
+
+static void one_at_a_time(void)
+{
+	struct sg_identity user = other, rebooted = other;
+	struct sg_vol a, b;
+	struct sg_slot slot;
+	struct sg_probe p;
+	pthread_t id;
+
+	format();
+	user.pid = 77;
+	memcpy(rebooted.boot, "boot 2", 6);
+	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&a, &user, 0, false));
+	pthread_create(&id, NULL, beat, &a);
+	CHECK_OK(sg_probe(mem, TEST_SMALL, &p));
+	CHECK_EQ(p.live, 1);
+	CHECK_OK(sg_open(&b, mem, TEST_SMALL, false, NULL));
+	CHECK_EQ(sg_join(&b, &test_identity, 1000, false), -EBUSY);
+	CHECK(strstr(b.why, "process 77 on other (slot 0)"));
+	stop(&a, id);
+	sg_leave(&a);
+	/* a kernel is named in another way, and its own next boot need not wait for it */
+	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&a, &other, 0, false));
+	pthread_create(&id, NULL, beat, &a);
+	CHECK_EQ(sg_join(&b, &test_identity, 1000, false), -EBUSY);
+	CHECK(strstr(b.why, "mounted by other (slot 0)"));
+	stop(&a, id);
+	CHECK_OK(sg_join(&b, &rebooted, 60000, false));
+	CHECK_OK(sg_slot_read(&b, 0, &slot));
+	CHECK(!strcmp(slot.name, "other") && !memcmp(slot.boot, "boot 2", 6));
+	CHECK_EQ(sg_slot_read(&b, SG_SLOTS, &slot), -EINVAL);
+	sg_abandon(&a);
+	sg_leave(&b);
+	test_clean(mem, TEST_SMALL);
+}
+
+static void all_slots_taken(void)
+{
+	struct sg_vol v;
+	unsigned int i;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	for (i = 0; i < SG_SLOTS; i++)
+		*(u64 *)(mem + v.sb.slot_off + i * sizeof(struct sg_slot)) =
+			SG_SLOT_WORD(SG_SLOT_LIVE, i + 1);
+	*(u64 *)(mem + SG_HOT(incarnation)) = SG_SLOTS;
+	CHECK_EQ(sg_slot_take(&v, &test_identity), -EBUSY);
+	CHECK(strstr(v.why, "all 64 slots"));
+	CHECK_OK(sg_join(&v, &test_identity, 0, false));	/* none of them beats */
+	sg_leave(&v);
+	sg_leave(&v);	/* no longer a member: nothing happens */
+	test_clean(mem, TEST_SMALL);
+}
+
+/* --- states in which nothing may be changed -------------------------------------------------- */
+
+static void no_changes(struct sg_vol *v, int err)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref root, ref;
+	struct sg_attr a = { .mode = 0700 };
+	u8 buf[10] = "";
+
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, &root));
+	CHECK_OK(sg_getattr(v, &root, &a));
+	CHECK_EQ(sg_touch(v, &root, SG_SET_MTIME, 1, 1, 1), err);
+	CHECK_EQ(sg_write(v, &root, 0, buf, 10, 1), err);
+	CHECK_EQ(sg_resize(v, &root, 0, 1), err);
+	CHECK_EQ(sg_punch(v, &root, 0, 1, 1), err);
+	CHECK_EQ(sg_allocate(v, &root, 0, 1), err);
+	CHECK_EQ(sg_collapse(v, &root, 0, SG_PAGE, 1), err);
+	CHECK_EQ(sg_reclaim(v, 1), err);
+	CHECK_EQ(sg_super_write(v, &v->sb), err);
+	if (v->slot < 0)
+		return;
+	CHECK_EQ(sg_create(v, &root, "x", 1, &new, &ref), err);
+	CHECK_EQ(sg_tmpfile(v, &new, &ref), err);
+	CHECK_EQ(sg_setattr(v, &root, SG_SET_MODE, &a), err);
+	CHECK_EQ(sg_xattr_set(v, &root, SG_XATTR_USER, "x", 1, buf, 1, 0, 1), err);
+}
+
+static void read_only_and_shut_down(void)
+{
+	struct sg_vol v;
+	u8 *before = test_map(TEST_SMALL);
+
+	format();
+	memcpy(before, mem, TEST_SMALL);
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, true, NULL));
+	no_changes(&v, -EROFS);
+	CHECK(!memcmp(before, mem, TEST_SMALL));
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	v.shut_down = true;
+	no_changes(&v, -EIO);
+	sg_leave(&v);
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK(sg_needs_recovery(&v));	/* who was shut down does not leave properly */
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	v.read_only = true;
+	no_changes(&v, -EROFS);
+	v.read_only = false;
+	sg_leave(&v);
+	test_clean(mem, TEST_SMALL);
+	test_unmap(before, TEST_SMALL);
+}
+
+static void superblock_rewritten(void)
+{
+	struct sg_super sb;
+	struct sg_vol v;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	sb = v.sb;
+	strcpy(sb.label, "another");
+	CHECK_OK(sg_super_write(&v, &sb));
+	CHECK_EQ(v.sb.generation, sb.generation + 1);
+	sg_leave(&v);
+	test_clean(mem, TEST_SMALL);
+	super(0)->magic = 0;
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK(!strcmp(v.sb.label, "another"));
+}
+
+/* --- records -------------------------------------------------------------------------------- */
+
+static void strange_inodes(void)
+{
+	struct sg_iref f;
+	struct sg_attr a;
+	struct sg_inode *rec;
+	struct tvol t;
+
+	tvol_make(&t, TEST_SMALL);
+	f = test_create(&t.v, &t.root, "f", S_IFREG | 0600);
+	t.v.on_damage = NULL;
+	rec = (void *)(t.mem + f.off);
+	rec->mode = 0030644 | 1ULL << 32;
+	CHECK_EQ(sg_getattr(&t.v, &f, &a), -EUCLEAN);
+	rec->mode = S_IFREG | 0600 | 1ULL << 32;
+	rec->size = SG_FILE_MAX + 1;
+	CHECK_EQ(sg_getattr(&t.v, &f, &a), -EUCLEAN);
+	rec->size = 0;
+	CHECK_OK(sg_getattr(&t.v, &f, &a));
+	rec->mode = 0;
+	CHECK_EQ(sg_getattr(&t.v, &f, &a), -ESTALE);
+	CHECK_EQ(sg_setattr(&t.v, &f, SG_SET_MODE, &a), -ESTALE);
+	rec->mode = S_IFREG | 0600 | 1ULL << 32;
+	a.generation = 99;
+	CHECK_OK(sg_setattr(&t.v, &f, SG_SET_GENERATION, &a));
+	CHECK_OK(sg_getattr(&t.v, &f, &a));
+	CHECK_EQ(a.generation, 99);
+	CHECK_EQ(sg_iref(&t.v, 0, &f), -ESTALE);
+	CHECK_EQ(sg_iref(&t.v, SG_INO_MAX + 1, &f), -ESTALE);
+	CHECK_EQ(sg_iref(&t.v, 1 << 20, &f), -ESTALE);
+	*(u64 *)(t.mem + SG_HOT(errors)) = 0;
+	tvol_drop(&t);
+}
+
+int main(void)
+{
+	sg_log_hook = quiet;
+	mem = test_map(TEST_SMALL + SG_CHUNK);
+	format_refusals();
+	format_takes_what_it_is_given();
+	open_refusals();
+	damaged_superblocks();
+	one_at_a_time();
+	all_slots_taken();
+	read_only_and_shut_down();
+	superblock_rewritten();
+	strange_inodes();
+	return test_done();
+}
