@@ -6,7 +6,6 @@
 #include "internal.h"
 
 #define NO_SIZE		(~0ULL)	/* sg_write.size: this write does not extend the file */
-#define ALIGN_FROM	64	/* pages at once: a new file that may become a large one */
 
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -40,13 +39,13 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 }
 
 /*
- * Pages for an aligned 2 MiB of a file that is not tiny come from the start of an empty chunk, even
- * when not all of them are wanted yet: what follows most likely fits behind, and one day all of it
- * becomes one large leaf.
+ * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even when not all of
+ * them are wanted yet: what follows most likely fits behind, and one day all of it becomes one large
+ * leaf. Not for the first 2 MiB: small files would use up all empty chunks.
  */
 static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
 {
-	if (page & (SG_CHUNK_PAGES - 1) || (!page && want < ALIGN_FROM) ||
+	if (page & (SG_CHUNK_PAGES - 1) || (!page && want < SG_CHUNK_PAGES) ||
 	    sg_take_chunk(tx, goal, off))
 		return false;
 	if (want < SG_CHUNK_PAGES)
