@@ -21,8 +21,8 @@ demo: ## see a VM work on files in the shared range
 test: ## prove every claim: lint, native, sanitizers, modules, VMs
 	@$(run-tests) lint native asan ubsan tsan modules vm
 
-test-quick: ## the native tests only (under 3 minutes)
-	@$(run-tests) native
+test-quick: ## the native tests only, quick amounts (under 3 minutes)
+	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
 
 test-native test-asan test-ubsan test-tsan test-vm test-debug test-mutants:
 	@$(run-tests) $(@:test-%=%)
