@@ -9,6 +9,7 @@
 
 #define SIZE		(32ULL << 20)
 #define WIDE		1200		/* names: several index words, many buckets */
+#define DEEP		8000
 #define BIG_PAGES	(SG_CHUNK_PAGES + 40)
 
 static struct tvol t;
@@ -104,6 +105,21 @@ static u32 contents(struct sg_vol *v, const struct sg_iref *ref, const struct sg
 	return sg_crc32c(0, buf, (size_t)n);
 }
 
+/* So many long names for one file that the index gets a second level. */
+static void many_names(void)
+{
+	struct sg_iref dir = make("links", S_IFDIR | 0755, NULL), file;
+	char name[SG_NAME_MAX + 1];
+	unsigned int i;
+
+	file = make("linked", S_IFREG | 0644, NULL);
+	memset(name, '.', sizeof(name));
+	for (i = 0; i < DEEP; i++) {
+		snprintf(name + 230, 20, "%u", i);
+		CHECK_OK(sg_link(&t.v, &file, &dir, name, (u32)strlen(name), 7));
+	}
+}
+
 static void populate(void)
 {
 	struct sg_iref ref;
@@ -135,6 +151,7 @@ static void populate(void)
 	set_xattr("small", 20);
 	set_xattr("other", 50000);
 	set_xattr("deep", 30);
+	many_names();
 }
 
 static void learn(struct sg_vol *v)
@@ -387,6 +404,21 @@ static void index_itself(void)
 }
 static void index_root(void) { *FIELD("wide", table) = SG_PAGE | SG_DIR_ENTRY_INDEX; }
 static void index_page(void) { memset(word(index_of("wide")), 0x5a, SG_PAGE); }
+/* The first word of the root of /links' index that names another index page. */
+static u64 *second_level(void)
+{
+	u64 off = index_of("links");
+	unsigned int i;
+
+	for (i = 0; i < SG_TABLE_ENTRIES; i++)
+		if ((*word(off + 8 * i) & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
+			return word(off + 8 * i);
+	test_fail(__FILE__, __LINE__, "the index has one level only");
+}
+static void second_wild(void) { *word(*second_level() & ~3ULL) ^= 1ULL << 50; }
+static void second_is_first(void) { *second_level() = index_of("links") | SG_DIR_ENTRY_INDEX; }
+static void second_is_bucket(void) { *second_level() ^= 3; }
+
 static void root_bucket(void) { *ROOT(table) ^= 3; }
 
 #define WIDE_BUCKET	struct sg_bucket *b = bucket_of("wide")
@@ -469,6 +501,11 @@ static void lost_unlinked(void)
 	end_name("deep/a", "deep/a/file");
 	*FIELD("deep/a/file", mode) &= 0xffffffff;
 }
+static void lost_typeless(void)
+{
+	end_name("deep/a", "deep/a/file");
+	*FIELD("deep/a/file", mode) &= ~(u64)S_IFMT;
+}
 static void parent(void) { *FIELD("deep/a", special) = number("wide"); }
 static void root_parent(void) { *ROOT(special) = number("wide"); }
 static void root_mode(void) { *ROOT(mode) = 0; }
@@ -516,6 +553,23 @@ static void debt_of_table(void)
 			  ((root & SG_PTE_ADDR) - look.sb.phys) >> SG_PAGE_SHIFT, 0, 0);
 }
 static void debt_of_nobody(void) { *debt() = SG_DEBT(SG_DEBT_INODE, free_head(), 0, 0); }
+static void debt_of_dir(void)
+{
+	*debt() = SG_DEBT(SG_DEBT_DIR, index_of("wide") >> SG_PAGE_SHIFT, 0, 0);
+}
+static void debt_of_xattr(void)
+{
+	*debt() = SG_DEBT(SG_DEBT_XATTR, *FIELD("other", xattr) >> SG_PAGE_SHIFT, 0, 0);
+}
+static void debt_of_below(void)
+{
+	u64 root = *FIELD("sparse", table), off = (root & SG_PTE_ADDR) - look.sb.phys;
+
+	/* a free page that looks like a table, whose entries belong to a file */
+	memcpy(word(SIZE - 2 * SG_PAGE), word(off), SG_PAGE);
+	*debt() = SG_DEBT(SG_ROOT_HEIGHT(root), SIZE / SG_PAGE - 2, 0, 0);
+	*map_word(SIZE - 2 * SG_PAGE) |= 1ULL << ((SIZE / SG_PAGE - 2) & 63);
+}
 static void debt_chain(void) { *word(sg_ledger_off(&look, 11)) = place_of("small", 0); }
 static void debt_chain_circle(void)
 {
@@ -599,6 +653,9 @@ static const struct damage {
 	DAMAGE(index_itself, false, "", 0),
 	DAMAGE(index_root, false, "", 0),
 	DAMAGE(index_page, false, "", 0),
+	DAMAGE(second_wild, false, "", 0),
+	DAMAGE(second_is_first, false, "", 0),
+	DAMAGE(second_is_bucket, false, "", 0),
 	DAMAGE(root_bucket, false, "", 0),
 	DAMAGE(slot_offset, false, "@name", 1),
 	DAMAGE(slot_key, false, "@name", 1),
@@ -615,6 +672,7 @@ static const struct damage {
 	DAMAGE(lost_file, false, "deep/a/file", 1),
 	DAMAGE(lost_dir, false, "deep/a", 1),
 	DAMAGE(lost_unlinked, true, "deep/a/file", 0),
+	DAMAGE(lost_typeless, false, "deep/a/file", 0),
 	DAMAGE(parent, false, "", 0),
 	DAMAGE(root_parent, false, "", 0),
 	DAMAGE(root_mode, false, "", 0),
@@ -629,6 +687,9 @@ static const struct damage {
 	DAMAGE(debt_wild, false, "", 0),
 	DAMAGE(debt_of_table, false, "", 0),
 	DAMAGE(debt_of_nobody, false, "", 0),
+	DAMAGE(debt_of_dir, false, "", 0),
+	DAMAGE(debt_of_xattr, false, "", 0),
+	DAMAGE(debt_of_below, false, "", 0),
 	DAMAGE(debt_chain, false, "", 0),
 	DAMAGE(debt_chain_circle, false, "", 0),
 	DAMAGE(cutting, true, "", 0),

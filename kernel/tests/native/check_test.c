@@ -216,24 +216,13 @@ static void test_random(struct rng *rng)
 
 /* --- what is no damage --------------------------------------------------------------------- */
 
-/* Left by a crash, with a file open that has no name and another being cut. */
-static void test_recovery(void)
+/* What a crash leaves is clean before recovery, and after it. */
+static void recovers(const char *what)
 {
 	struct sg_check_result res;
-	struct sg_iref root, ref;
 	struct sg_vol v;
 
-	restore(NULL);
-	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
-	CHECK_OK(sg_join(&v, &test_identity, 0, true));
-	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	CHECK_OK(sg_unlink(&v, &root, "other", 5, 9));
-	CHECK_OK(sg_unlink(&v, &root, "big", 3, 9));
-	ref = test_create(&v, &root, "late", S_IFREG | 0644);
-	CHECK_EQ(sg_write(&v, &ref, 0, good, 3000, 9), 3000);
-	CHECK_OK(sg_resize(&v, &ref, 10, 9));
-	sg_abandon(&v);
-
+	test_note("recovery: %s", what);
 	frozen(true);
 	res = check(SG_CHECK_ONLY);
 	frozen(false);
@@ -247,7 +236,101 @@ static void test_recovery(void)
 	frozen(false);
 	CHECK_EQ(res.found, 0);
 	CHECK(!res.unclean);
+	CHECK_OK(sg_open(&v, t.mem, SIZE, true, NULL));
 	CHECK(!sg_needs_recovery(&v));
+}
+
+static void unlink_path(struct sg_vol *v, const char *dir, const char *name, bool evict)
+{
+	struct sg_iref at, ref;
+	unsigned int type;
+
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, &at));
+	if (dir)
+		CHECK_OK(sg_lookup(v, &at, dir, (u32)strlen(dir), &at, &type));
+	CHECK_OK(sg_lookup(v, &at, name, (u32)strlen(name), &ref, &type));
+	if (type == S_IFDIR >> 12)
+		CHECK_OK(sg_rmdir(v, &at, name, (u32)strlen(name), 9));
+	else
+		CHECK_OK(sg_unlink(v, &at, name, (u32)strlen(name), 9));
+	if (evict)
+		CHECK_OK(sg_evict(v, &ref));
+}
+
+/* Debts of each kind: paid by recovery, no damage before. */
+static void test_recovery(void)
+{
+	struct sg_iref root, ref;
+	char name[SG_NAME_MAX + 1];
+	struct sg_vol v;
+	unsigned int i;
+
+	restore(NULL);
+	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	unlink_path(&v, NULL, "other", false);
+	unlink_path(&v, NULL, "big", true);
+	unlink_path(&v, NULL, "sparse", true);
+	unlink_path(&v, NULL, "small", true);
+	unlink_path(&v, NULL, "longlink", true);
+	ref = test_create(&v, &root, "late", S_IFREG | 0644);
+	CHECK_EQ(sg_write(&v, &ref, 0, good, 3000, 9), 3000);
+	CHECK_OK(sg_resize(&v, &ref, 10, 9));
+	sg_abandon(&v);
+	recovers("files");
+
+	restore(NULL);
+	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	memset(name, '.', sizeof(name));
+	for (i = 0; i < DEEP; i++) {
+		snprintf(name + 230, 20, "%u", i);
+		unlink_path(&v, "links", name, false);
+	}
+	unlink_path(&v, NULL, "links", false);
+	/* a directory that is removed while a system has it open keeps its bucket */
+	ref = test_create(&v, &root, "gone", S_IFDIR | 0755);
+	test_create(&v, &ref, "one", S_IFREG | 0644);
+	unlink_path(&v, "gone", "one", true);
+	unlink_path(&v, NULL, "gone", false);
+	sg_abandon(&v);
+	recovers("directories");
+}
+
+/* A transaction that was committed and not applied is seen as if it had been. */
+static void test_committed(void)
+{
+	struct sg_vol v;
+	struct sg_area *a;
+	u64 head, want;
+	struct sg_check_result res;
+
+	restore(NULL);
+	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	sg_abandon(&v);
+	/* it sets the counter right that we put wrong */
+	a = (void *)AREA(0, 0, head);
+	want = *FIELD("big", blocks);
+	*FIELD("big", blocks) = 3;
+	a->word[0].off = record("big") + offsetof(struct sg_inode, blocks);
+	a->word[0].val = want;
+	head = SG_AREA_HEAD(1, 1);
+	a->crc = sg_crc32c(sg_crc32c(~0u, &head, 8), a->word, sizeof(a->word[0]));
+	a->head = head;
+	frozen(true);
+	res = check(SG_CHECK_ONLY);
+	frozen(false);
+	CHECK_EQ(res.found, 0);
+	CHECK(res.replayed);
+	a->crc ^= 1;	/* not committed after all */
+	frozen(true);
+	CHECK(check(SG_CHECK_ONLY).found > 0);
+	frozen(false);
+	a->crc ^= 1;
+	recovers("a transaction");
+	CHECK_EQ(*FIELD("big", blocks), want);
 }
 
 /* Somebody lives there: no repair, not a store. */
@@ -337,6 +420,7 @@ int main(int argc, char **argv)
 		return test_done();
 	test_note("recovery");
 	test_recovery();
+	test_committed();
 	test_note("live");
 	test_live();
 	test_note("no superblock");
