@@ -40,8 +40,8 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 
 /*
  * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even when not all of
- * them are wanted yet: what follows most likely fits behind, and one day all of it becomes one large
- * leaf. Not for the first 2 MiB: small files would use up all empty chunks.
+ * them are wanted yet: what follows most likely fits behind, and one day all of it becomes one
+ * large leaf. Not for the first 2 MiB: small files would use up all empty chunks.
  */
 static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
 {
