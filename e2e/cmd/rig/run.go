@@ -110,6 +110,9 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	if s.shared, err = vm.NewRange(int64(s.size), s.pages); err != nil {
 		return 0, err
 	}
+	if free, err := vm.RangeRoom(); err == nil && free < int64(s.size) {
+		say.Line("only %d MiB are free in /dev/shm: a guest that writes more than that to the range ends", free>>20)
+	}
 	if !s.noMount {
 		if err := s.format(); err != nil {
 			return 0, err

@@ -5,6 +5,7 @@ package vm
 import (
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // Base is the guest-physical address of the shared range, in every guest.
@@ -20,11 +21,23 @@ type Range struct {
 	Pages bool
 }
 
+// rangeDir is memory, as the range shall be.
+const rangeDir = "/dev/shm"
+
+// RangeRoom is how much memory there is for ranges.
+func RangeRoom() (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(rangeDir, &st); err != nil {
+		return 0, fmt.Errorf("%s: %w", rangeDir, err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
 // NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
 // as long as a process holds it, so it is gone with the rig and its guests,
 // however they end.
 func NewRange(size int64, pages bool) (*Range, error) {
-	f, err := os.CreateTemp("/dev/shm", "stargate-rig-")
+	f, err := os.CreateTemp(rangeDir, "stargate-rig-")
 	if err != nil {
 		return nil, fmt.Errorf("making the shared range: %w", err)
 	}
