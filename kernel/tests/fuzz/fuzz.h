@@ -47,6 +47,13 @@ void fuzz_say(const char *line);
 /* May the volume be stored to? For those who must not. */
 void fuzz_protect(bool read_only);
 
+/*
+ * For those who look while a hostile peer stores: the honest volume; while @look runs, a thread
+ * stores what the input changes, and what was there before, over and over.
+ */
+u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes);
+void fuzz_race(void (*look)(void *ctx), void *ctx);
+
 /* Uses of a volume that must end, whatever it says. */
 bool fuzz_join(struct sg_vol *v, u8 *mem, bool read_only);
 void fuzz_read_all(struct sg_vol *v);		/* every inode, by every reading call */

@@ -446,6 +446,66 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	return mem;
 }
 
+/* --- changes while somebody looks ------------------------------------------------------------ */
+
+#define RACE_WORDS	4096
+
+static struct race {
+	u64 n;
+	struct {
+		u64 *at, honest, hostile;
+	} word[RACE_WORDS];
+	bool stop;
+} race;
+
+/* What the input changes: the words in which the two volumes differ. The honest one is mapped now. */
+u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes)
+{
+	static u64 *hostile;
+	u64 *now, i;
+
+	if (!fuzz_volume(data, size, classes))
+		return NULL;
+	if (!hostile)
+		hostile = (u64 *)test_map(FUZZ_SIZE);
+	memcpy(hostile, mem, FUZZ_SIZE);
+	fuzz_volume(data, 2, 0);
+	race.n = 0;
+	for (now = (u64 *)mem, i = 0; i < FUZZ_SIZE / 8 && race.n < RACE_WORDS; i++) {
+		if (now[i] == hostile[i])
+			continue;
+		race.word[race.n].at = &now[i];
+		race.word[race.n].honest = now[i];
+		race.word[race.n++].hostile = hostile[i];
+	}
+	return mem;
+}
+
+static void *race_on(void *arg)
+{
+	u64 i;
+
+	(void)arg;
+	while (!__atomic_load_n(&race.stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < race.n; i++)
+			__atomic_store_n(race.word[i].at, race.word[i].hostile, __ATOMIC_RELAXED);
+		for (i = 0; i < race.n; i++)
+			__atomic_store_n(race.word[i].at, race.word[i].honest, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+void fuzz_race(void (*look)(void *ctx), void *ctx)
+{
+	pthread_t id;
+
+	race.stop = false;
+	CHECK_OK(pthread_create(&id, NULL, race_on, NULL));
+	look(ctx);
+	__atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
+	pthread_join(id, NULL);
+}
+
 void fuzz_protect(bool read_only)
 {
 	CHECK_OK(mprotect(mem, FUZZ_SIZE, read_only ? PROT_READ : PROT_READ | PROT_WRITE));

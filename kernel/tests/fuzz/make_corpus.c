@@ -61,6 +61,7 @@ int main(int argc, char **argv)
 	mkdir(root, 0777);
 	seeds_for("mount", FZ_ALL);
 	seeds_for("check", FZ_ALL);
+	seeds_for("race", FZ_ALL);
 	seeds_for("recover", FZ_RECOVER);
 	seeds_for("lookup", FZ_LOOKUP);
 	seeds_for("walk", FZ_WALK);
