@@ -4,14 +4,11 @@
  * copy into it, durable when the call returns. So O_DIRECT is how every file is opened.
  */
 #include <linux/pagemap.h>
-#include <linux/sizes.h>
+#include <linux/sched/signal.h>
 #include <linux/uio.h>
 
 #include "stargatefs.h"
 #include "trace.h"
-
-/* The engine's locks are held while a piece is copied: so much at once. */
-#define PIECE	SZ_2M
 
 static u64 pages_spanned(u64 pos, size_t len)
 {
@@ -32,7 +29,8 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 			      pages_spanned(pos, len - done), &run);
 		if (err)
 			return done ?: err;
-		n = min_t(u64, len - done, (run.pages << PAGE_SHIFT) - offset_in_page(pos));
+		n = min3(len - done, (size_t)((run.pages << PAGE_SHIFT) - offset_in_page(pos)),
+			 (size_t)SGFS_PIECE);
 		if (run.off)
 			copied = _copy_mc_to_iter(vol->base + run.off + offset_in_page(pos), n, to);
 		else
@@ -41,6 +39,8 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 		pos += copied;
 		if (copied < n)
 			return done ?: -EFAULT;
+		if (done < len)
+			cond_resched();
 	}
 	return done;
 }
@@ -105,7 +105,7 @@ static void show_filled(struct inode *inode, u64 pos, size_t len)
 /* Returns bytes written; 0: the source has to be faulted in again. */
 static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
-	size_t want = min_t(u64, iov_iter_count(from), PIECE), copied;
+	size_t want = min_t(u64, iov_iter_count(from), SGFS_PIECE), copied;
 	struct sg_vol *vol = sgfs_vol(inode);
 	struct sg_write w;
 	bool fresh;
@@ -140,6 +140,13 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 		if (n < 0)
 			break;
 		done += n;
+		if (!iov_iter_count(from))
+			break;
+		cond_resched();
+		if (fatal_signal_pending(current)) {
+			n = -EINTR;
+			break;
+		}
 	}
 	if (done)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, done);

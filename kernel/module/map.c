@@ -244,19 +244,24 @@ typedef size_t copy_fn(struct sg_window *w, u64 pos, size_t len, struct iov_iter
 static size_t copy(struct inode *inode, u64 pos, size_t len, struct iov_iter *iter, copy_fn *fn)
 {
 	struct sg_window *w = window_of(inode);
-	size_t done = 0, n;
+	size_t done = 0, piece, n;
 	bool filled = false;
 
 	if (likely(!w))
 		return 0;
 	while (done < len) {
-		n = fn(w, pos + done, len - done, iter);
+		piece = min_t(size_t, len - done, SGFS_PIECE);
+		n = fn(w, pos + done, piece, iter);
 		done += n;
 		if (n)
 			filled = false;
-		if (done == len || filled || !fill_shadow(inode, pos + done))
-			break;
-		filled = true;	/* a second time at the same place is no use */
+		if (n < piece) {
+			if (filled || !fill_shadow(inode, pos + done))
+				break;
+			filled = true;	/* a second time at the same place is no use */
+		}
+		if (done < len)
+			cond_resched();
 	}
 	if (done)
 		sgfs_add(inode->i_sb, SGFS_WINDOW_BYTES, done);

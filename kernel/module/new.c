@@ -109,14 +109,15 @@ int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 	kvfree(c->new.xattrs);
 	SGFS_I(inode)->ref = *ref;
 	inode->i_ino = ref->ino;
-	sgfs_refresh_slow(inode);
-	err = insert_inode_locked(inode);
-	if (!err)
-		return 0;
-	/* Somebody still holds an inode with that number: what made it free was damaged. */
-	SGFS_I(inode)->ref.ino = 0;
-	iput(inode);
-	return -EUCLEAN;
+	err = sgfs_refresh_slow(inode);
+	/* Busy: somebody still holds an inode with that number; what made it free was damaged. */
+	if (!err && insert_inode_locked(inode))
+		err = -EUCLEAN;
+	if (err) {
+		SGFS_I(inode)->ref.ino = 0;
+		iput(inode);
+	}
+	return err;
 }
 
 void sgfs_creation_abort(struct sgfs_creation *c)

@@ -19,6 +19,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -28,6 +29,9 @@
 #include "window.h"
 
 #define SGFS_NAME	"stargatefs"
+
+/* Copied at once: the engine's locks may be held meanwhile, and others wait for the processor. */
+#define SGFS_PIECE	SZ_2M
 
 enum sgfs_map { SGFS_MAP_WALK, SGFS_MAP_SPLICE, SGFS_MAP_SHADOW, SGFS_MAPS };
 enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PANIC };

@@ -193,8 +193,10 @@ int sgfs_sysfs_add(struct sgfs *fs)
 	init_completion(&fs->kobj_gone);
 	fs->kobj.kset = volumes;
 	err = kobject_init_and_add(&fs->kobj, &volume_type, NULL, "%s", fs->sb->s_id);
-	if (err)
-		sgfs_sysfs_remove(fs);
+	if (err) {
+		kobject_put(&fs->kobj);
+		wait_for_completion(&fs->kobj_gone);
+	}
 	return err;
 }
 
