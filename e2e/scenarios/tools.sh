@@ -4,7 +4,7 @@
 # The tools on block devices: the base found by themselves, also through device-mapper; what the
 # file system wrote is what they read, and the other way round; hands off what is mounted.
 #
-# rig: --size 128M --pkgs "dmsetup"
+# rig: --size 128M --pages --pkgs "dmsetup"
 # kernels: 6.12
 # maps: walk
 # limit: 600

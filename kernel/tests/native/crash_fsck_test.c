@@ -47,7 +47,7 @@ static void judge(struct crash *c, struct crash_image *img)
 
 int main(int argc, char **argv)
 {
-	u64 points = test_amount(4, 12, 100), i;
+	u64 points = test_amount(3, 6, 100), i;
 	struct crash c;
 	struct rec rec;
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	make_volume();
 	crash_init(&c, good, SIZE);
 	c.judge = judge;
-	c.samples = points / 12;
+	c.samples = points / 6;
 	for (i = 0; i < DAMAGES; i++) {
 		const struct damage *d = &damages[i];
 
