@@ -43,8 +43,8 @@ refused() {
 	if said=$(on g1 "$@" 2>&1 </dev/null); then
 		fail "$what: not refused: $* said: $said"
 	fi
-	grep -qiE -- "$pattern" <<<"$said" || fail "$what: refused without '$pattern': $said"
-	passed "$what: ${said##*$'\n'}"
+	grep -iqE -- "$pattern" <<<"$said" || fail "$what: refused without '$pattern': $said"
+	passed "$what: $(grep -iE -m 1 -- "$pattern" <<<"$said")"
 }
 
 # same WHAT EXPECTED GOT
