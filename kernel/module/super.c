@@ -193,6 +193,11 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 	struct sg_vol *vol = &fs->vol;
 	int err = sg_open(vol, fs->mem.base, fs->mem.size, fs->mem.read_only, fs->sb);
 
+	if (err && sb_rdonly(fs->sb) && !fs->mem.read_only) {
+		/* It may have features that only those who write have to know. */
+		fs->mem.read_only = true;
+		err = sg_open(vol, fs->mem.base, fs->mem.size, true, fs->sb);
+	}
 	if (err) {
 		errorfc(fc, "%s", vol->why);
 		return err;
