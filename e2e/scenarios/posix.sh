@@ -12,18 +12,6 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-here=$(dirname "$0")/..
-
-# One program of all of e2e/programs/posix.
-matrix() {
-	local out=$here/../build/e2e
-	mkdir -p "$out"
-	gcc -static -O1 -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror -o "$out/posix.$$" \
-		"$here"/programs/posix/*.c || fail "e2e/programs/posix does not compile"
-	mv "$out/posix.$$" "$out/posix"
-	put "$out/posix" /root/posix
-}
-
 run_matrix() {
 	local said
 	said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "map=$1: $said"
@@ -73,8 +61,9 @@ counted() {
 		s=$?; echo 0 >$T/events/stargatefs/enable; exit $s'
 }
 
-step "building the matrix"
-matrix
+program=$(dirname "$0")/../../build/e2e/posix
+"$(dirname "$0")/../programs/posix/build" "$program" || fail "the matrix does not compile"
+put "$program" /root/posix
 each_map run_matrix
 step "programs, freezing, what is told"
 programs_run
