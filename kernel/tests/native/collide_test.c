@@ -138,6 +138,12 @@ static void test_same_hash(u64 hash)
 	printf("ok %" PRIu64 " names of one hash\n", n);
 }
 
+/* Bits that differ, right behind those that are shared; @rest of the hash are left. */
+static u64 behind(u64 i, u64 rest)
+{
+	return rest > 9 ? i << (rest - 9) : i & ((1ULL << rest) - 1);
+}
+
 /* Names that share the first @bits bits: the index becomes as deep as it takes to part them. */
 static void test_same_prefix(unsigned int bits)
 {
@@ -147,12 +153,11 @@ static void test_same_prefix(unsigned int bits)
 	begin(&d, 16 << 20);
 	rest = SG_DIR_HASH_BITS - bits;
 	prefix = prefix >> rest << rest;
-	for (i = 0; i < n; i++)	/* the bits that differ come right behind */
-		CHECK_OK(add(&d, prefix | (rest > 9 ? i << (rest - 9) : i & ((1ULL << rest) - 1)), i));
+	for (i = 0; i < n; i++)
+		CHECK_OK(add(&d, prefix | behind(i, rest), i));
 	CHECK(levels(&d, prefix) >= bits / SG_DIR_INDEX_BITS);
 	for (i = 0; i < n; i++)
-		CHECK_OK(find(&d, prefix | (rest > 9 ? i << (rest - 9) : i & ((1ULL << rest) - 1)),
-			      i));
+		CHECK_OK(find(&d, prefix | behind(i, rest), i));
 	CHECK_EQ(listed(&d), n);
 	tvol_recheck(&d.t);
 	CHECK_EQ(listed(&d), n);

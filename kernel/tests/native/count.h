@@ -23,7 +23,7 @@ static inline u64 count_instructions(void (*fn)(void *arg), void *arg)
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(3);
-		fn(arg);	/* once before: functions of libraries are looked up when first called */
+		fn(arg);	/* once before: functions of libraries are looked up then */
 		raise(SIGSTOP);
 		fn(arg);
 		raise(SIGSTOP);

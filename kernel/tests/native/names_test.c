@@ -62,7 +62,8 @@ static void expect_links(struct sg_vol *v, const struct sg_iref *ref, u32 nlink,
 	CHECK_EQ(a.ctime, ctime);
 }
 
-static void expect_dir(struct sg_vol *v, const struct sg_iref *ref, u32 nlink, u64 entries, s64 time)
+static void expect_dir(struct sg_vol *v, const struct sg_iref *ref, u32 nlink, u64 entries,
+		       s64 time)
 {
 	struct sg_attr a = attr_of(v, ref);
 
@@ -113,6 +114,7 @@ static void test_types(void)
 
 static void test_links(void)
 {
+	const struct sg_new new = new_of(SG_S_IFREG | 0644);
 	struct sg_iref dir, sub, file;
 	struct tvol t;
 
@@ -139,7 +141,7 @@ static void test_links(void)
 	expect_links(&t.v, &sub, 0, 600);
 	/* it is still open somewhere, but gets no names any more */
 	CHECK_EQ(sg_link(&t.v, &dir, &sub, L("x"), 1), -ENOENT);
-	CHECK_EQ(sg_create(&t.v, &sub, L("x"), &(struct sg_new){ .mode = SG_S_IFREG }, &file), -ENOENT);
+	CHECK_EQ(sg_create(&t.v, &sub, L("x"), &new, &file), -ENOENT);
 	CHECK_EQ(lookup_ino(&t.v, &sub, "x"), 0);
 	CHECK_OK(sg_evict(&t.v, &sub));
 	tvol_drop(&t);
@@ -491,9 +493,12 @@ static void test_rename_special(void)
 	expect_links(&t.v, &file, 1, 9);
 	CHECK_EQ(lookup_ino(&t.v, &a, "file2"), other.ino);
 	CHECK_EQ(RENAME(&t.root, "file", &t.root, "x", 8), -EINVAL);
-	CHECK_EQ(RENAME(&t.root, "file", &a, "b", SG_RENAME_EXCHANGE | SG_RENAME_NOREPLACE), -EINVAL);
-	CHECK_EQ(RENAME(&t.root, "file", &a, "b", SG_RENAME_EXCHANGE | SG_RENAME_WHITEOUT), -EINVAL);
-	CHECK_EQ(sg_rename(&t.v, &t.root, L("file"), &a, L("x"), SG_RENAME_WHITEOUT, NULL, 9), -EINVAL);
+	CHECK_EQ(RENAME(&t.root, "file", &a, "b", SG_RENAME_EXCHANGE | SG_RENAME_NOREPLACE),
+		 -EINVAL);
+	CHECK_EQ(RENAME(&t.root, "file", &a, "b", SG_RENAME_EXCHANGE | SG_RENAME_WHITEOUT),
+		 -EINVAL);
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("file"), &a, L("x"), SG_RENAME_WHITEOUT, NULL, 9),
+		 -EINVAL);
 	CHECK_EQ(RENAME(&t.root, ".", &a, "x", 0), -EBUSY);
 	CHECK_EQ(RENAME(&t.root, "file", &a, "..", 0), -EBUSY);
 	CHECK_EQ(RENAME(&t.root, "file", &a, "x/y", 0), -EINVAL);
@@ -514,7 +519,8 @@ static void test_rename_special(void)
 static u64 kept_pages(struct sg_vol *v)
 {
 	const struct sg_iref inodes = sg_sys_ref(SG_SYS_INODES);
-	u64 n = sg_iget(v, &inodes, blocks), page = sg_get(v, sg_ledger_off(v, (unsigned int)v->slot));
+	u64 page = sg_get(v, sg_ledger_off(v, (unsigned int)v->slot));
+	u64 n = sg_iget(v, &inodes, blocks);
 
 	for (; page; page = sg_get(v, page))
 		n++;
@@ -675,6 +681,77 @@ static void test_crowd(void)
 	printf("ok a crowd that moves directories\n");
 }
 
+/*
+ * Two threads that move p/a below q/b/d, and q/b below p/a/d, and back: no inode is common to both
+ * moves, and yet only one of them may be done.
+ */
+struct circle {
+	struct tvol t;
+	struct sg_iref p, q, a, b, ad, bd;
+	u64 turns, moves;
+};
+
+/* As long as our directory is below @other, that one is in @home and nowhere else. */
+static void move_back_and_forth(struct circle *c, const struct sg_iref *from,
+				const struct sg_iref *to, const char *name,
+				const struct sg_iref *other, const struct sg_iref *home)
+{
+	u64 i = 0, tries;
+
+	for (tries = 0; i < c->turns && tries < 1000 * c->turns; tries++) {
+		int err = sg_rename(&c->t.v, from, L(name), to, L(name), 0, NULL, 5);
+
+		CHECK(!err || err == -EINVAL);
+		if (err) {	/* the other one is there */
+			sg_yield();
+			continue;
+		}
+		CHECK_EQ(parent_of(&c->t.v, other), home->ino);
+		CHECK_OK(sg_rename(&c->t.v, to, L(name), from, L(name), 0, NULL, 6));
+		i++;
+	}
+	__atomic_fetch_add(&c->moves, i, __ATOMIC_RELAXED);
+}
+
+static void *mover_a(void *arg)
+{
+	struct circle *c = arg;
+
+	move_back_and_forth(c, &c->p, &c->bd, "a", &c->b, &c->q);
+	return NULL;
+}
+
+static void *mover_b(void *arg)
+{
+	struct circle *c = arg;
+
+	move_back_and_forth(c, &c->q, &c->ad, "b", &c->a, &c->p);
+	return NULL;
+}
+
+static void test_circle(void)
+{
+	struct circle *c = calloc(1, sizeof(*c));
+	pthread_t thread[2];
+
+	tvol_make(&c->t, TEST_SMALL);
+	c->turns = test_amount(2000, 20000, 200000);
+	c->p = mkdir_in(&c->t.v, &c->t.root, "p");
+	c->q = mkdir_in(&c->t.v, &c->t.root, "q");
+	c->a = mkdir_in(&c->t.v, &c->p, "a");
+	c->b = mkdir_in(&c->t.v, &c->q, "b");
+	c->ad = mkdir_in(&c->t.v, &c->a, "d");
+	c->bd = mkdir_in(&c->t.v, &c->b, "d");
+	CHECK(!pthread_create(&thread[0], NULL, mover_a, c));
+	CHECK(!pthread_create(&thread[1], NULL, mover_b, c));
+	CHECK(!pthread_join(thread[0], NULL));
+	CHECK(!pthread_join(thread[1], NULL));
+	CHECK_EQ(c->moves, 2 * c->turns);
+	tvol_drop(&c->t);
+	printf("ok %" PRIu64 " moves that could have made a circle\n", c->moves);
+	free(c);
+}
+
 int main(void)
 {
 	test_types();
@@ -686,5 +763,6 @@ int main(void)
 	test_rename_special();
 	test_full();
 	test_crowd();
+	test_circle();
 	return test_done();
 }

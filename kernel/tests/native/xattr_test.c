@@ -129,10 +129,8 @@ static unsigned int space_of(unsigned int i)
 
 static u32 name_of(unsigned int i, char *name)
 {
-	return (u32)sprintf(name, "%.*s%u", (int)(i * 6), "a-name-that-becomes-longer-and-longer-with-"
-			    "each-of-them-until-it-is-as-long-as-names-get-which-is-quite-long-indeed-"
-			    "and-then-some-more-for-good-measure-because-two-hundred-is-a-large-number-"
-			    "of-bytes-for-a-name", i);
+	memset(name, 'a' + (int)i % 26, i * 6);
+	return i * 6 + (u32)sprintf(name + i * 6, "%u", i);
 }
 
 static u8 value_byte(u64 turn, u64 k)
@@ -230,10 +228,10 @@ static void test_random(void)
 	for (i = 0; i < NAMES; i++) {
 		char name[300];
 		u32 len = name_of((unsigned int)i, name);
+		unsigned int space = space_of((unsigned int)i);
 
 		if (p.there[i])
-			CHECK_OK(sg_xattr_set(&t.v, &ref, space_of((unsigned int)i), name, len, NULL, 0,
-					      0, 2));
+			CHECK_OK(sg_xattr_set(&t.v, &ref, space, name, len, NULL, 0, 0, 2));
 		free(p.value[i]);
 	}
 	CHECK_OK(sg_getattr(&t.v, &ref, &a));
@@ -244,7 +242,7 @@ static void test_random(void)
 	printf("ok %" PRIu64 " random changes\n", turns);
 }
 
-/* --- a payload at birth ------------------------------------------------------------------------ */
+/* --- a payload at birth ----------------------------------------------------------------------- */
 
 static u32 put(u8 *at, unsigned int space, const char *name, const void *value, u32 len)
 {
@@ -412,7 +410,8 @@ static void test_damage(void)
 			continue;	/* reserved: not looked at */
 		old = *word;
 		*word ^= 1ULL << bit;
-		test_note("word %" PRId64 " bit %" PRIu64, (s64)((u8 *)word - t.mem) - (s64)head, bit);
+		test_note("word at %" PRId64 ", bit %" PRIu64, (s64)((u8 *)word - t.mem) - (s64)head,
+			  bit);
 		got = get(&t.v, &ref, "small", buf, sizeof(buf));
 		CHECK_EQ(got, -EUCLEAN);
 		CHECK_EQ(sg_xattr_list(&t.v, &ref, ignore_one, NULL), -EUCLEAN);
@@ -471,7 +470,8 @@ static void test_full(void)
 		CHECK_EQ(get(&t.v, &ref, "value", buf, sizeof(buf)), sizeof(buf));
 		CHECK(buf[0] == (u8)(k + 1) && !memcmp(buf, buf + 1, sizeof(buf) - 1));
 	}
-	CHECK_OK(set(&t.v, &last, "value", value, sizeof(value) / 2, 0));	/* there is room again */
+	/* there is room again */
+	CHECK_OK(set(&t.v, &last, "value", value, sizeof(value) / 2, 0));
 	for (k = 1; k < n; k++) {
 		sprintf(name, "f%" PRIu64, k);
 		ref = test_lookup(&t.v, &t.root, name);
