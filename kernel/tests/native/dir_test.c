@@ -328,9 +328,13 @@ static void test_race(void)
 	CHECK(!pthread_create(&thread[0], NULL, looker, r));
 	CHECK(!pthread_create(&thread[1], NULL, looker, r));
 	CHECK(!pthread_create(&thread[2], NULL, lister, r));
-	for (k = 0; k < rounds; k++) {	/* splits, removals, freed pages used again */
-		add_names(&r->t.v, &r->dir, &r->file, FIXED, FIXED + 4000);
-		remove_names(&r->t.v, &r->dir, FIXED, FIXED + 4000);
+	for (k = 0; k < rounds * 80; k++) {	/* splits, removals, freed pages used again */
+		u64 from = FIXED + k % 40 * 100;
+
+		if (k / 40 & 1)
+			remove_names(&r->t.v, &r->dir, from, from + 100);
+		else
+			add_names(&r->t.v, &r->dir, &r->file, from, from + 100);
 		CHECK(sg_reclaim(&r->t.v, ~0u) == 0);
 	}
 	__atomic_store_n(&r->stop, true, __ATOMIC_RELAXED);
