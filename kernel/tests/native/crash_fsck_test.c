@@ -61,6 +61,9 @@ int main(int argc, char **argv)
 
 		if (argc > 1 && strcmp(argv[1], d->name))
 			continue;
+		/* thousands of names built anew, as for index_*, where they are fewer */
+		if (argc == 1 && points < 100 && !strncmp(d->name, "second_", 7))
+			continue;
 		test_note("damage %s", d->name);
 		memcpy(t.mem, good, SIZE);
 		d->make();
