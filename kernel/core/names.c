@@ -96,13 +96,13 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		   int *err, unsigned int *turn)
 {
-	if (++*turn > AGAIN_TURNS)
-		return false;
 	if (*err == -EAGAIN && n) {
-		*err = sg_dir_make_room(vol, dir, n);
-		return !*err || *err == -ENOSPC;
+		*err = *turn < AGAIN_TURNS ? sg_dir_make_room(vol, dir, n) : -ENOSPC;
+		if (!*err)
+			return ++*turn;
 	}
-	return *err == -ENOSPC && sg_reclaim(vol, SG_RECLAIM_SOME) >= 0;
+	return *err == -ENOSPC && (*turn)++ < AGAIN_TURNS &&
+	       sg_reclaim(vol, SG_RECLAIM_SOME) >= 0;
 }
 
 void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
