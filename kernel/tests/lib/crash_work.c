@@ -328,7 +328,6 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 
 	test_note("kind %d %s %s, pos %" PRIu64 ", len %" PRIu64 ", flags %u; image %" PRIu64, op->kind,
 		  op->a ? op->a : "", op->b ? op->b : "", op->pos, op->len, op->flags, w->c.images);
-	w->op = op;
 	w->ino = changes_data(op->kind) && cw_find(w, op->a, &ref) ? ref.ino : 0;
 	w->before = tree_of(&w->t.v, w->ino);
 	free(w->before_text);

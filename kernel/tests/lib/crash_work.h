@@ -37,7 +37,6 @@ struct cw {
 	struct sg_iref open;	/* inode that was unlinked last, to be evicted */
 	u64 stamp;
 	/* the operation */
-	const struct cw_op *op;
 	u64 ino;		/* of the file whose data it changes, or 0 */
 	u64 before, after;
 	char *before_text;
