@@ -226,10 +226,14 @@ static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pa
 #define SGFS_SPLICE_READ		generic_file_splice_read
 #endif
 
+/* MAP_SYNC, and RWF_NOWAIT in both directions: flags of the operations since 6.12. */
 #if SGFS_KERNEL_AT_LEAST(6, 12)
-#define SGFS_MMAP_SYNC_OP		.fop_flags = FOP_MMAP_SYNC
+#define SGFS_FILE_FLAGS_OP	.fop_flags = FOP_MMAP_SYNC | FOP_BUFFER_RASYNC | FOP_BUFFER_WASYNC
+#define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT)
 #else
-#define SGFS_MMAP_SYNC_OP		.mmap_supported_flags = MAP_SYNC
+#define SGFS_FILE_FLAGS_OP	.mmap_supported_flags = MAP_SYNC
+#define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT | FMODE_BUF_RASYNC | \
+				 FMODE_BUF_WASYNC)
 #endif
 
 /* --- mmap ------------------------------------------------------------------------------------- */

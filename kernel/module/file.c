@@ -265,7 +265,7 @@ static int open(struct inode *inode, struct file *file)
 {
 	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_map_open(inode);
 
-	file->f_mode |= FMODE_NOWAIT | FMODE_CAN_ODIRECT;
+	file->f_mode |= SGFS_FILE_MODE;
 	return err;
 }
 
@@ -288,7 +288,7 @@ const struct file_operations sgfs_file_operations = {
 	.splice_read		= SGFS_SPLICE_READ,
 	.splice_write		= iter_file_splice_write,
 	.setlease		= generic_setlease,
-	SGFS_MMAP_SYNC_OP,
+	SGFS_FILE_FLAGS_OP,
 };
 
 const struct inode_operations sgfs_file_inode_operations = {
