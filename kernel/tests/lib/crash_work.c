@@ -321,6 +321,17 @@ void cw_make(struct cw *w, u64 size, u64 seed)
 	CHECK(w->old && w->new);
 }
 
+/* Behind the end of a file, where nobody looks for bytes. */
+void cw_fill(struct cw *w, u64 leave)
+{
+	struct sg_iref f = test_create(&w->t.v, &w->t.root, "filler", S_IFREG | 0600);
+	struct sg_statfs st;
+
+	CHECK_OK(sg_statfs(&w->t.v, &st));
+	CHECK_OK(sg_allocate(&w->t.v, &f, 0, st.free_pages - leave - 10));	/* and its tables */
+	crash_reset(&w->c, w->t.mem);
+}
+
 s64 cw_do(struct cw *w, const struct cw_op *op)
 {
 	struct sg_iref ref;

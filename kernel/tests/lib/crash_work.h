@@ -47,6 +47,8 @@ struct cw {
 };
 
 void cw_make(struct cw *w, u64 size, u64 seed);
+/* Leaves only so many pages free: operations meet a full volume. */
+void cw_fill(struct cw *w, u64 leave);
 /* Returns what the operation returned; judges if it succeeded. */
 s64 cw_do(struct cw *w, const struct cw_op *op);
 void cw_drop(struct cw *w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Random operations on few names, so that they meet: judged at a sample of the points where a crash
- * can strike, and some of them at every one.
+ * can strike, and some of them at every one. Some volumes are full, so that operations fail, too.
  */
 #include "crash_work.h"
 
@@ -73,7 +73,7 @@ static bool makes_sense(struct cw *w, const struct cw_op *op)
 	       (a.mode & 0170000) == 0100000 && a.size < 4 * FILE_MAX;
 }
 
-static void run(u64 ops, u64 seed)
+static void run(u64 ops, u64 seed, bool full)
 {
 	u64 i, done = 0;
 	struct cw_op op;
@@ -82,6 +82,8 @@ static void run(u64 ops, u64 seed)
 
 	cw_make(&w, TEST_SMALL, seed);
 	w.nest = 700;
+	if (full)
+		cw_fill(&w, 30);
 	for (i = 0; i < ops; i++) {
 		do
 			some_op(&rng, &op);
@@ -101,6 +103,6 @@ int main(void)
 	u64 ops = test_amount(200, 4000, 100000), seed = test_seed(), i;
 
 	for (i = 0; i < 8; i++)
-		run(ops / 8, seed * 8 + i);
+		run(ops / 8, seed * 8 + i, i % 4 == 3);
 	return test_done();
 }
