@@ -378,6 +378,64 @@ static void test_churn(void)
 	tvol_drop(&t);
 }
 
+/* Words of no consequence, so that a transaction is nearly full. */
+static void fill_up(struct sg_tx *tx, u64 scratch, u64 words)
+{
+	u64 i;
+
+	for (i = 0; i < words; i++)
+		sg_tx_set(tx, scratch + i * 8, i);
+}
+
+/* An index is freed in as many steps as it takes; none frees a page twice, or forgets one. */
+static void test_pay(void)
+{
+	u64 rounds = test_amount(5, 12, 120), r, scratch, free_pages;
+	struct rng rng = { test_seed() };
+	unsigned int steps = 0;
+	struct sg_iref dir, file;
+	struct sg_tx *tx;
+	struct tvol t;
+
+	tvol_make(&t, 64 << 20);
+	dir = make_dir(&t.v, &t.root, "dir");
+	file = test_create(&t.v, &t.root, "file", SG_S_IFREG | 0600);
+	tx = sg_tx_begin(&t.v);
+	CHECK_OK(sg_take_page(tx, SG_USE_META, &scratch));
+	CHECK_OK(sg_tx_commit(tx));
+	CHECK(sg_reclaim(&t.v, ~0u) == 0);
+	free_pages = sg_free_pages(&t.v);
+	for (r = 0; r < rounds; r++) {
+		u64 n = r % 4 ? rng_range(&rng, 200, 3000) : 60000, off;
+		unsigned int index = 0;
+
+		add_names(&t.v, &dir, &file, 0, n);
+		CHECK(sg_reclaim(&t.v, ~0u) == 0);
+		off = sg_iget(&t.v, &dir, table) & ~SG_DIR_ENTRY_KIND;
+		tx = sg_tx_begin(&t.v);	/* cut off, names and all */
+		sg_tx_iset(tx, &dir, table, 0);
+		sg_tx_iset(tx, &dir, entries, 0);
+		sg_tx_iset(tx, &dir, blocks, 0);
+		sg_tx_iset(tx, &dir, size, 0);
+		sg_tx_iset(tx, &file, mode, 1ULL << 32 | SG_S_IFREG | 0600);
+		CHECK_OK(sg_tx_commit(tx));
+		while (index < SG_TABLE_ENTRIES) {
+			tx = sg_tx_begin(&t.v);
+			fill_up(tx, scratch, rng_range(&rng, 212, 219));
+			CHECK_OK(sg_dir_pay(tx, off, &index));
+			CHECK_OK(sg_tx_commit(tx));
+			CHECK(index <= SG_TABLE_ENTRIES && steps++ < 1000000);
+		}
+		CHECK(sg_reclaim(&t.v, ~0u) == 0);
+		CHECK_EQ(sg_free_pages(&t.v), free_pages);
+	}
+	tx = sg_tx_begin(&t.v);
+	CHECK(sg_give_run(tx, scratch, 1));
+	CHECK_OK(sg_tx_commit(tx));
+	tvol_drop(&t);
+	printf("ok %" PRIu64 " indexes freed in %u steps\n", rounds, steps);
+}
+
 /* Names of all lengths and bytes. */
 static void test_any_name(void)
 {
@@ -549,6 +607,7 @@ int main(void)
 	test_stable();
 	test_race();
 	test_churn();
+	test_pay();
 	test_any_name();
 	test_damage();
 	return test_done();

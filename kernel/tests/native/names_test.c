@@ -588,6 +588,95 @@ static void test_full(void)
 	tvol_drop(&t);
 }
 
+/* --- damage ----------------------------------------------------------------------------------- */
+
+static u64 reports;
+
+static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
+{
+	(void)vol;
+	(void)ino;
+	(void)off;
+	reports++;
+}
+
+static void quiet(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+static void store(struct sg_vol *v, u64 off, u64 val)
+{
+	*(u64 *)sg_at(v, off) = val;
+}
+
+/* Of a name: what its dirent says about the inode. */
+static u64 ref_off(struct sg_vol *v, const struct sg_iref *dir, const char *name)
+{
+	struct sg_name n;
+
+	sg_name_of(v, L(name), &n);
+	CHECK_OK(sg_dir_look(v, dir, &n));
+	return n.ref_off;
+}
+
+/* What is not caught by the directory's own checks: each is said once, none ends in a loop. */
+static void test_damage(void)
+{
+	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
+	struct sg_iref a, b, c, link, ref;
+	char target[200], buf[8];
+	struct sg_new new = new_of(SG_S_IFLNK | 0777);
+	struct tvol t;
+	u64 off;
+
+	tvol_make(&t, TEST_SMALL);
+	t.v.on_damage = on_damage;
+	sg_log_hook = quiet;
+	a = mkdir_in(&t.v, &t.root, "a");
+	b = mkdir_in(&t.v, &a, "b");
+	c = mkdir_in(&t.v, &t.root, "c");
+	file_in(&t.v, &t.root, "file");
+	memset(target, 't', sizeof(target));
+	new.target = target;
+	new.target_len = sizeof(target);
+	CHECK_OK(sg_create(&t.v, &t.root, L("link"), &new, &link));
+
+	store(&t.v, SG_IOFF(&a, special), b.ino);	/* parents in a circle */
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
+	store(&t.v, SG_IOFF(&a, special), 1ULL << 35);	/* a parent that is not there */
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
+	store(&t.v, SG_IOFF(&a, special), link.ino);	/* or no directory */
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
+	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
+
+	store(&t.v, SG_IOFF(&link, table), 3);		/* a target nowhere */
+	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -EUCLEAN);
+	store(&t.v, SG_IOFF(&link, size), SG_SYMLINK_MAX + 1);
+	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -EUCLEAN);
+	CHECK_OK(sg_unlink(&t.v, &t.root, L("link"), 5));
+	CHECK_OK(sg_evict(&t.v, &link));
+	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -ESTALE);
+
+	off = ref_off(&t.v, &t.root, "file");		/* a file called a directory */
+	store(&t.v, off, SG_REF(SG_REF_INO(sg_get(&t.v, off)), 4, SG_S_IFDIR >> 12));
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("file"), &c, L("x"), 0, NULL, 1), -EUCLEAN);
+	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &t.root, L("file"), 0, NULL, 1), -EUCLEAN);
+	store(&t.v, off, SG_REF(SG_INO_ROOT, 4, SG_S_IFDIR >> 12));
+	CHECK_EQ(sg_lookup(&t.v, &t.root, L("file"), &ref, NULL), -EUCLEAN);
+	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("file"), 1), -EUCLEAN);
+	store(&t.v, off, SG_REF(1ULL << 35, 4, SG_S_IFREG >> 12));
+	CHECK_EQ(sg_unlink(&t.v, &t.root, L("file"), 1), -EUCLEAN);
+	/* each place once, and where nobody overlooks it */
+	CHECK(reports == 5 && sg_get(&t.v, SG_HOT(errors)) == 5);
+	sg_log_hook = NULL;
+	sg_abandon(&t.v);
+	test_unmap(t.mem, t.size);
+	printf("ok damage is met with EUCLEAN\n");
+}
+
 /* --- many threads ----------------------------------------------------------------------------- */
 
 #define DIRS	6
@@ -762,6 +851,7 @@ int main(void)
 	test_rename_matrix();
 	test_rename_special();
 	test_full();
+	test_damage();
 	test_crowd();
 	test_circle();
 	return test_done();
