@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#define WRITE_LOCKED	(1u << 31)	/* flag: keep the inode locked for writes in place, too */
 #define NO_SIZE		(~0ULL)	/* sg_write.size: this write does not extend the file */
 
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -165,7 +166,7 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	if (pos >= SG_FILE_MAX)
 		return -EFBIG;
 	len = SG_MIN(len, SG_FILE_MAX - pos);
-	if (keep || pos < sg_iget(vol, ref, size)) {
+	if (!(flags & WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size))) {
 		err = walk_piece(vol, ref, w, len, &run);
 		if (err)
 			return err;
@@ -255,7 +256,8 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	int err = 0;
 
 	while (done < len && !err) {
-		err = sg_write_begin(vol, ref, pos + done, len - done, 0, &w);
+		/* callers of this one need no lock of their own against those who cut the file */
+		err = sg_write_begin(vol, ref, pos + done, len - done, WRITE_LOCKED, &w);
 		if (err)
 			break;
 		sg_os_write(sg_at(vol, w.off), (const u8 *)buf + done, w.len);
