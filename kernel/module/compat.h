@@ -245,6 +245,16 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 }
 #endif
 
+/*
+ * S_DAX lets large faults through up to 6.11. Since 6.15 it promises that there are struct pages
+ * behind the large entries, which the kernel then looks at; and is not needed for them.
+ */
+#if SGFS_KERNEL_AT_LEAST(6, 15)
+#define SGFS_S_DAX		0
+#else
+#define SGFS_S_DAX		S_DAX
+#endif
+
 /* Pages are entered as special: no struct page is looked at, none needs to be there. */
 static inline vm_fault_t sgfs_insert_page(struct vm_fault *vmf, unsigned long pfn)
 {

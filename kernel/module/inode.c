@@ -163,7 +163,7 @@ void sgfs_set_operations(struct inode *inode, dev_t rdev)
 		inode->i_op = &sgfs_file_inode_operations;
 		inode->i_fop = &sgfs_file_operations;
 		inode->i_mapping->a_ops = &sgfs_address_operations;
-		inode->i_flags |= S_DAX;
+		inode->i_flags |= SGFS_S_DAX;
 		break;
 	case S_IFDIR:
 		inode->i_op = &sgfs_dir_inode_operations;
@@ -313,7 +313,10 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 
 	if (err)
 		return err;
-	stat->attributes_mask |= STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | STATX_ATTR_NODUMP;
+	stat->attributes_mask |= STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | STATX_ATTR_NODUMP |
+				 STATX_ATTR_DAX;
+	if (S_ISREG(inode->i_mode))
+		stat->attributes |= STATX_ATTR_DAX;
 	if (si->flags & SG_FL_IMMUTABLE)
 		stat->attributes |= STATX_ATTR_IMMUTABLE;
 	if (si->flags & SG_FL_APPEND)
