@@ -210,7 +210,7 @@ TEST("mmap", large_pages)
 	fill(buf, len, 6);
 	CHECK(pwrite(fd, buf, len, 0) == (ssize_t)len && is_filled(p, len, 6));
 	OK(msync(p, len, MS_SYNC));
-	OK(mprotect(p + 2 * MIB + PAGE, PAGE, PROT_READ));
+	OK(mprotect(p + 2 * MIB + PAGE, PAGE, PROT_READ));	/* splits a large entry */
 	CHECK(is_filled(p, len, 6));
 	OK(ftruncate(fd, 3 * MIB + 5 * PAGE));
 	CHECK(!memcmp(p, buf, 3 * MIB + 5 * PAGE));
@@ -285,7 +285,8 @@ TEST("mmap", advice_and_moves)
 	CHECK(is_filled(p, 4 * PAGE, 2));
 	OK(mlock(p, 4 * PAGE));
 	OK(munlock(p, 4 * PAGE));
-	q = OK(mremap(p, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE));
+	q = OK(mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	q = OK(mremap(p, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, q));
 	CHECK(is_filled(q, 4 * PAGE, 2) && is_zero(q + 4 * PAGE, 4 * PAGE));
 	OK(mprotect(q, PAGE, PROT_READ));
 	CHECK(is_filled(q, 4 * PAGE, 2));
@@ -293,6 +294,20 @@ TEST("mmap", advice_and_moves)
 	q[0] = 0;
 	OK(madvise(q + PAGE, PAGE, MADV_REMOVE));	/* a hole in the file */
 	CHECK(is_zero(q + PAGE, PAGE) && lseek(fd, 0, SEEK_HOLE) == PAGE);
+}
+
+TEST("mmap", grows_where_it_is)
+{
+	int fd = make_file("f", "", 0);
+	char *room = OK(mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	char *p = OK(mmap(room, 4 * PAGE, RW, MAP_SHARED | MAP_FIXED, fd, 0));
+
+	OK(ftruncate(fd, 8 * PAGE));
+	fill(p, 4 * PAGE, 2);
+	OK(munmap(room + 4 * PAGE, 4 * PAGE));
+	if (mremap(p, 4 * PAGE, 8 * PAGE, 0) == MAP_FAILED && errno == ENOMEM)
+		skip("this kernel does not grow special mappings in place");
+	CHECK(is_filled(p, 4 * PAGE, 2) && is_zero(p + 4 * PAGE, 4 * PAGE));
 }
 
 TEST("mmap", unlinked_while_mapped)
