@@ -17,7 +17,7 @@ saved=$(mktemp -d)
 trap 'rm -rf "$saved"' EXIT
 
 restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none; }
-reports() { console g1 | grep -c 'stargatefs (pmem0): damaged: .*(inode [0-9]*, offset 0x' || true; }
+reports() { console g1 | grep -c 'stargatefs (pmem0): damaged: .*(inode [0-9]*, offset' || true; }
 
 # word OFFSET: eight bytes of the volume, as a number.
 word() { od -An -t u8 -N 8 -j "$1" "$RIG_RANGE" | tr -d ' '; }
