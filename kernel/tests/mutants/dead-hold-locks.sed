@@ -2,5 +2,5 @@
 #
 # A dead system keeps its locks.
 # file: kernel/core/lock.c
-# test: procs_test
+# test: lock_test
 /^static bool holder_gone/,/^}/s/return SG_SLOT_STATE(state).*/return state == 1;/
