@@ -200,7 +200,8 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 	}
 	if (err) {
 		errorfc(fc, "%s", vol->why);
-		return err;
+		/* On EROFS mount(8) would silently mount read-only: that is for the user to ask. */
+		return err == -EROFS ? -EINVAL : err;
 	}
 	if (vol->sb.phys != fs->mem.phys) {
 		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies "
