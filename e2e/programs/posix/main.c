@@ -189,12 +189,12 @@ static int run(const struct test *t)
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
 		return 1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-		return SKIPPED;
 	if (nftw(t->name, remove_one, 16, FTW_DEPTH | FTW_PHYS)) {
 		printf("%s cannot be removed: %s\n", t->name, strerror(errno));
 		return 1;
 	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+		return SKIPPED;
 	if (WIFSIGNALED(status))
 		printf("died of %s\n", strsignal(WTERMSIG(status)));
 	return status ? 1 : 0;
