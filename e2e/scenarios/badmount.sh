@@ -90,7 +90,7 @@ for wrong in "incompat 0x8000:unknown features" "version 99:format version 99" \
 	restore
 done
 "$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
-refuses "an unknown feature that only readers may ignore" 'can be used read-only'
+refuses "an unknown feature that only readers may ignore" 'can be used read-only' rw
 restore
 
 step "options"
