@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Cases with a second thread, on another CPU where there is one. */
 #include <linux/cpumask.h>
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
 #include <linux/rwsem.h>
@@ -62,6 +61,18 @@ static int cycles_reader(void *arg)
 	return 0;
 }
 
+/* Lets the reader have a turn with this window, if it comes soon. */
+static void wait_for_read(const struct cycles *c)
+{
+	u64 before = READ_ONCE(c->reads);
+	unsigned int i;
+
+	for (i = 0; i < 100000 && READ_ONCE(c->reads) == before; i++) {
+		cpu_relax();
+		cond_resched();
+	}
+}
+
 static void cycles_of_height(unsigned int height, unsigned int count)
 {
 	struct sg_windows *ws = wt_windows(64);
@@ -94,7 +105,7 @@ static void cycles_of_height(unsigned int height, unsigned int count)
 		    !wt_matches(words, 0, sizeof(words), f[which].tag))
 			bad++;
 		if (i % 16 == 0)
-			usleep_range(20, 50);	/* or the reader may get no turn */
+			wait_for_read(&c);
 		down_write(&c.lock);
 		c.w = NULL;
 		up_write(&c.lock);
