@@ -54,8 +54,7 @@ base_of() {
 same "of the disk" "$((RIG_BASE))" "$(base_of /dev/pmem0)"
 on g1 'modprobe dm-mod; dmsetup --noudevsync create low --table "0 65536 linear /dev/pmem0 65536"
 	dmsetup mknodes
-	dmsetup --noudevsync create upper --table "0 32768 linear /dev/mapper/low 8192
-32768 16384 linear /dev/mapper/low 40960"
+	dmsetup --noudevsync create upper --table "0 49152 linear /dev/mapper/low 8192"
 	dmsetup mknodes' </dev/null || fail "no device-mapper"
 same "of a linear device on a linear device" "$((RIG_BASE + (65536 + 8192) * 512))" \
 	"$(base_of /dev/mapper/upper)"

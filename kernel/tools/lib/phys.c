@@ -77,24 +77,19 @@ static int target_base(const struct dm_target_spec *spec, u64 *phys, unsigned in
 	return err;
 }
 
-/* All targets must follow each other in memory. */
+/*
+ * One target only: of several the kernel gives out memory piece by piece, and does not mount them,
+ * even if they follow each other.
+ */
 static int dm_base(dev_t dev, u64 *phys, unsigned int depth)
 {
 	struct dm_ioctl *io = dm_table(dev);
-	const char *at = io ? (const char *)io + io->data_start : NULL;
-	int err = io && io->target_count ? 0 : -ENODATA;
-	unsigned int i;
-	u64 base;
+	const struct dm_target_spec *spec;
+	int err = io && io->target_count == 1 ? 0 : -ENODATA;
 
-	for (i = 0; !err && i < io->target_count; i++) {
-		const struct dm_target_spec *spec = (const void *)at;
-
-		err = target_base(spec, &base, depth);
-		if (!err && !i)
-			*phys = base;
-		if (!err && base != *phys + spec->sector_start * SECTOR)
-			err = -ENODATA;
-		at = (const char *)io + io->data_start + spec->next;
+	if (!err) {
+		spec = (const void *)((const char *)io + io->data_start);
+		err = target_base(spec, phys, depth);
 	}
 	free(io);
 	return err;
