@@ -13,9 +13,9 @@
 #define LINE 64
 
 /*
- * Who reads without a lock may look at a page that has been freed and used again, and finds out from
- * the change counter afterwards (D9). ThreadSanitizer takes that for a race unless every store is
- * an atomic one; it needs them no larger than a byte.
+ * Who reads without a lock may look at a page that has been freed and used again, and finds that
+ * out from the change counter (D9). ThreadSanitizer takes it for a race unless every store is an
+ * atomic one; bytes will do.
  */
 #ifdef __SANITIZE_THREAD__
 static void fill(u8 *dst, const u8 *src, size_t len)
