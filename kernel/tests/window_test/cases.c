@@ -82,6 +82,8 @@ static void check_contents(struct sg_window *w, struct wt_file *f, enum wt_iter 
 	CHECK(read_ok(w, 0, 64 * SG_PAGE, f->tag, kind));
 	CHECK(read_ok(w, 5 * SG_PAGE - 8, 16, f->tag, kind));
 	CHECK(read_ok(w, size - SG_PAGE, SG_PAGE, f->tag, kind));
+	/* The next slot may be hooked as well: a copy stops where its own window ends. */
+	CHECK(wt_read(w, size - SG_PAGE, 2 * SG_PAGE, kind) == SG_PAGE);
 	if (f->height >= SG_WINDOW_1G) {
 		CHECK(read_ok(w, SZ_4M, SZ_4M, f->tag, kind));
 		CHECK(read_ok(w, size / 2, 16 * SG_PAGE, f->tag, kind));
@@ -445,8 +447,10 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	add_run(&r, &f, 0, 1);
 	add_run(&r, &f, 2, 16);
 	add_run(&r, &f, last, 1);
-	if (height > SG_WINDOW_2M)
+	if (height > SG_WINDOW_2M) {
 		add_run(&r, &f, 1024, 512);	/* a large leaf */
+		add_run(&r, &f, 1535, 1024);	/* long enough for one, but not aligned */
+	}
 	sh = sg_shadow_open(ws, height, walk_runs, &r);
 	if (!sh) {
 		CHECK(height == SG_WINDOW_512G && !wt_need_512g);
@@ -460,8 +464,10 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 		CHECK(wt_read(w, 0, 2 * SG_PAGE, kind) == SG_PAGE);
 		CHECK(read_ok(w, 2 * SG_PAGE, 16 * SG_PAGE, f.tag, kind));
 		CHECK(read_ok(w, last * SG_PAGE, SG_PAGE, f.tag, kind));
-		if (height > SG_WINDOW_2M)
+		if (height > SG_WINDOW_2M) {
 			CHECK(read_ok(w, 1024 * SG_PAGE, SZ_2M, f.tag, kind));
+			CHECK(read_ok(w, 1535 * SG_PAGE, SZ_4M, f.tag, kind));
+		}
 	}
 
 	/* Growth: filled where the file has got longer; what is there is kept. */

@@ -61,18 +61,6 @@ static int cycles_reader(void *arg)
 	return 0;
 }
 
-/* Lets the reader have a turn with this window, if it comes soon. */
-static void wait_for_read(const struct cycles *c)
-{
-	u64 before = READ_ONCE(c->reads);
-	unsigned int i;
-
-	for (i = 0; i < 100000 && READ_ONCE(c->reads) == before; i++) {
-		cpu_relax();
-		cond_resched();
-	}
-}
-
 static void cycles_of_height(unsigned int height, unsigned int count)
 {
 	struct sg_windows *ws = wt_windows(64);
@@ -104,8 +92,8 @@ static void cycles_of_height(unsigned int height, unsigned int count)
 		if (read_few(w, 0, words, sizeof(words)) != sizeof(words) ||
 		    !wt_matches(words, 0, sizeof(words), f[which].tag))
 			bad++;
-		if (i % 16 == 0)
-			wait_for_read(&c);
+		if (i % 4 == 0)
+			cond_resched();
 		down_write(&c.lock);
 		c.w = NULL;
 		up_write(&c.lock);
