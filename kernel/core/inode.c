@@ -30,10 +30,12 @@ int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
 /* --- reading without a lock (D9) ------------------------------------------------------------ */
 
 #define ODD_SPINS	1000
-#define ODD_PATIENCE_NS	20000000000ULL
+#define ODD_PATIENCE_NS	20000000000ULL	/* somebody holds the inode's lock */
+#define ODD_ALONE_NS	2000000000ULL	/* nobody does: it may be a new one, or a wild store */
 
 static int wait_even(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
 {
+	u64 patience = sg_iget(vol, ref, lock.word) ? ODD_PATIENCE_NS : ODD_ALONE_NS;
 	u64 start = sg_ticks();
 	unsigned int turn;
 
@@ -43,7 +45,7 @@ static int wait_even(const struct sg_vol *vol, const struct sg_iref *ref, u64 *s
 			return 0;
 		if (turn < ODD_SPINS)
 			sg_relax();
-		else if (sg_ticks() - start < ODD_PATIENCE_NS)
+		else if (sg_ticks() - start < patience)
 			sg_sleep_us(100);
 		else
 			return sg_damaged(vol, ref->ino, ref->off, "a change never ended");

@@ -76,43 +76,62 @@ static bool surely_dead(const struct sg_slot *slot, const struct sg_identity *id
 	       memcmp(slot->boot, id->boot, 16);
 }
 
-static bool beats(const struct sg_vol *vol, unsigned int slot, unsigned int wait_ms)
+static u64 beat_of(const struct sg_vol *vol, unsigned int slot)
 {
-	const u64 *beat = sg_at(vol, slot_field(vol, slot, offsetof(struct sg_slot, heartbeat)));
-	u64 first = sg_load64(beat);
-	unsigned int t;
-
-	for (t = 0; t < wait_ms; t += WATCH_STEP_MS) {
-		sg_sleep_us(WATCH_STEP_MS * 1000);
-		if (sg_load64(beat) != first || slot_free(vol, slot))
-			return !slot_free(vol, slot);
-	}
-	return false;
+	return sg_get(vol, slot_field(vol, slot, offsetof(struct sg_slot, heartbeat)));
 }
 
-/* -EBUSY with a reason when some slot lives. */
-int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
+/* Slots that may be alive: taken, in a state that there is, and not of this machine's last boot. */
+static u64 suspects(const struct sg_vol *vol, const struct sg_identity *id, u64 beat[SG_SLOTS])
 {
 	struct sg_slot slot;
 	unsigned int i;
+	u64 bits = 0;
 
 	for (i = 0; i < SG_SLOTS; i++) {
-		if (slot_free(vol, i))
-			continue;
 		sg_slot_read(vol, i, &slot);
-		if (surely_dead(&slot, id) || !beats(vol, i, wait_ms))
-			continue;
-		if (slot.pid)
-			sg_snprintf(vol->why, sizeof(vol->why),
-				    "in use by process %llu on %.60s (slot %u); wait for it to end",
-				    (unsigned long long)slot.pid, slot.name, i);
-		else
-			sg_snprintf(vol->why, sizeof(vol->why),
-				    "mounted by %.60s (slot %u); unmount it there first",
-				    slot.name, i);
-		return -EBUSY;
+		beat[i] = beat_of(vol, i);
+		if (SG_SLOT_STATE(slot.state) != SG_SLOT_FREE &&
+		    SG_SLOT_STATE(slot.state) <= SG_SLOT_RECOVERING && !surely_dead(&slot, id))
+			bits |= 1ULL << i;
 	}
-	return 0;
+	return bits;
+}
+
+/* The first of the suspects whose heart has beaten since, or -1. */
+static int first_beating(const struct sg_vol *vol, u64 bits, const u64 beat[SG_SLOTS])
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (bits >> i & 1 && beat_of(vol, i) != beat[i] && !slot_free(vol, i))
+			return (int)i;
+	return -1;
+}
+
+/* -EBUSY with a reason when some slot lives. All are watched at once, however many there are. */
+int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
+{
+	u64 beat[SG_SLOTS], bits = suspects(vol, id, beat);
+	struct sg_slot slot;
+	unsigned int t;
+	int live = -1;
+
+	for (t = 0; bits && live < 0 && t < wait_ms; t += WATCH_STEP_MS) {
+		sg_sleep_us(WATCH_STEP_MS * 1000);
+		live = first_beating(vol, bits, beat);
+	}
+	if (live < 0)
+		return 0;
+	sg_slot_read(vol, (unsigned int)live, &slot);
+	if (slot.pid)
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "in use by process %llu on %.60s (slot %d); wait for it to end",
+			    (unsigned long long)slot.pid, slot.name, live);
+	else
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "mounted by %.60s (slot %d); unmount it there first", slot.name, live);
+	return -EBUSY;
 }
 
 /* --- recovery ------------------------------------------------------------------------------- */
