@@ -91,6 +91,7 @@ static void check_root(struct sg_ck *c)
 
 	if (ino >= c->inodes || c->state[ino] & CK_MISSING) {
 		ck_found(c, CK_NEVER, 0, SG_HOT(inodes), "there is no root directory");
+		c->hold_pages = true;	/* they may be all that is left of the files */
 		return;
 	}
 	if (!(c->state[ino] & CK_DIR))

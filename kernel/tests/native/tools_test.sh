@@ -327,4 +327,21 @@ says 'clean, recovered'
 expect 0 "$fsck" -y v.img
 expect 0 "$mkfs" -f --phys 16G v.img
 
+# --- the inode file out of sight: a repair keeps what nobody claims, and its return brings all back
+rm -rf many && mkdir many
+for i in $(seq 100); do echo "$i" >"many/$i"; done
+rm -f w.img
+expect 0 "$mkfs" --size 16M --phys 16G w.img
+expect 0 "$ctl" put -r w.img many /many
+dd if=w.img of=word bs=1 skip=$((0x1430)) count=8 status=none # its root word, in the hot page
+poke w.img 0x1430 '\0\0\0\0\0\0\0\0'
+expect 5 "$fsck" -y w.img
+says 'there is no root directory'
+! grep -q 'belong to nothing.*repaired' out || fail "pages of files out of sight were given back"
+dd if=word of=w.img bs=1 seek=$((0x1430)) conv=notrunc status=none
+expect 1 "$fsck" -y w.img
+rm -rf back
+expect 0 "$ctl" get -r w.img /many back
+for i in $(seq 100); do same "many/$i" "back/$i"; done
+
 echo "$checks checks"
