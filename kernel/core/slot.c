@@ -239,6 +239,29 @@ static void forget(struct sg_vol *vol)
 	vol->slot = -1;
 }
 
+/*
+ * Two that join at the same moment see nobody alive, both. Each has its slot before it looks, so
+ * that one of them at least sees the other, and goes.
+ */
+static int only_one(struct sg_vol *vol)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		if ((int)i == vol->slot || slot_free(vol, i))
+			continue;
+		sg_store64_release(state_word(vol, (unsigned int)vol->slot),
+				   SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
+		sg_wb(state_word(vol, (unsigned int)vol->slot), 8);
+		sg_fence();
+		vol->slot = -1;
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "another system joins at the same moment (slot %u); try again", i);
+		return -EBUSY;
+	}
+	return 0;
+}
+
 int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms, bool force)
 {
 	int err = 0;
@@ -250,6 +273,8 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 		return err;
 	sg_slots_recover(vol);
 	err = sg_slot_take(vol, id);
+	if (!err)
+		err = only_one(vol);
 	if (err)
 		return err;
 	err = sg_slot_enter(vol);
