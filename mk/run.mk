@@ -6,12 +6,13 @@
 ##  KERNELS="6.1 6.12 7.2"        kernels for `make modules`, `make test-vm`, `make test`
 ##  MAPS="walk splice shadow"     map modes for `make test-vm`, `make test`
 ##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
+##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
 ##  SECONDS=60                    time per target for `make fuzz-quick` (fuzz: 3600)
 
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
-.PHONY: test-vm test-debug test-mutants
+.PHONY: test-vm test-debug test-mutants test-fresh
 .PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
 
 demo: ## see a VM work on files in the shared range
@@ -33,6 +34,11 @@ test-tsan: ## the same under ThreadSanitizer
 test-vm: ## e2e/scenarios in VMs (KERNELS=, MAPS=)
 test-debug: ## some of them on a kernel with KASAN, lockdep and kmemleak
 test-mutants: ## break the code on purpose and see a test fail for each
+
+test-fresh: ## what a stranger sees: SUITE=bookworm, GOALS="test-quick demo", in an empty root
+	@mk/run-fresh $(SUITE) $(GOALS)
+SUITE ?= $(NATIVE_SUITE)
+GOALS ?= test-quick
 
 lint: ## shellcheck, Go, SPDX lines, line lengths, sparse
 	@$(run-tests) lint
