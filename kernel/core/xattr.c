@@ -139,6 +139,8 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	b->pages = 0;
 	if (!b->head)
 		return 0;
+	if (!sg_iget(vol, ref, mode))
+		return -ESTALE;		/* a free record: its words say nothing */
 	if (!sg_data_page(vol, b->head))
 		return -EUCLEAN;
 	h = read_head(vol, b->head);
