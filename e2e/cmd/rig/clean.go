@@ -3,53 +3,88 @@
 package main
 
 import (
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// clean removes what the rig has cached, and folders of runs that are over.
+// clean removes what is cached, and folders of runs that are over. Whatever
+// another rig uses or makes at this moment stays.
 func clean(r rig, args []string) error {
-	if len(args) != 0 {
-		return errors.New("usage: e2e/rig clean")
+	if err := parse(flag.NewFlagSet("clean", flag.ContinueOnError), "", 0, 0, args); err != nil {
+		return err
 	}
-	entries, err := r.entries()
+	entries, err := r.cache.Entries("")
 	if err != nil {
 		return err
 	}
-	runs, err := finishedRuns()
+	var freed int64
+	kept := 0
+	for _, path := range entries {
+		size := diskUsage(path)
+		removed, err := r.cache.Remove(path)
+		if err != nil {
+			return fmt.Errorf("removing %s: %w", path, err)
+		}
+		if !removed {
+			kept++
+			fmt.Println("in use: ", path)
+			continue
+		}
+		freed += size
+		fmt.Println("removed:", path)
+	}
+	folders, err := leftFolders(string(r.cache))
 	if err != nil {
 		return err
 	}
-	for _, path := range append(entries, runs...) {
+	for _, path := range folders {
+		freed += diskUsage(path)
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}
-		fmt.Println("removed", path)
+		fmt.Println("removed:", path)
 	}
+	fmt.Printf("%d MiB freed: %d of the cache's %d entries and %d folders of runs removed; %d in use, this program's own among them\n",
+		freed>>20, len(entries)-kept, len(entries), len(folders), kept)
 	return nil
 }
 
-// finishedRuns are the folders with logs whose rig is not there any more.
-func finishedRuns() ([]string, error) {
-	all, err := filepath.Glob(filepath.Join(os.TempDir(), "stargate-rig-*"))
+// young is the age below which a folder may be about to tell whose it is.
+const young = time.Minute
+
+// leftFolders are the folders with logs whose rig is not there any more, and
+// those in which a rig was being compiled.
+func leftFolders(cache string) ([]string, error) {
+	runs, err := filepath.Glob(filepath.Join(os.TempDir(), "stargate-rig-*"))
+	if err != nil {
+		return nil, err
+	}
+	builds, err := filepath.Glob(filepath.Join(cache, "rig-build.*"))
 	if err != nil {
 		return nil, err
 	}
 	var over []string
-	for _, dir := range all {
-		text, err := os.ReadFile(filepath.Join(dir, "pid"))
-		if err == nil {
-			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err == nil && syscall.Kill(pid, 0) == nil {
-				continue
-			}
+	for _, dir := range append(runs, builds...) {
+		if info, err := os.Stat(dir); err != nil || time.Since(info.ModTime()) < young || alive(filepath.Join(dir, "pid")) {
+			continue
 		}
 		over = append(over, dir)
 	}
 	return over, nil
+}
+
+// alive tells whether the process that a file names is there.
+func alive(path string) bool {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	return err == nil && syscall.Kill(pid, 0) == nil
 }

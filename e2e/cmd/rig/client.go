@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -93,10 +94,14 @@ func followSize(out *wire.Writer) (stop func()) {
 
 // attach opens a shell in a guest of a run that is going on.
 func attach(_ rig, args []string) error {
-	if len(args) < 2 {
-		return errors.New("usage: e2e/rig attach FOLDER GUEST [COMMAND]...; the run's folder is in its messages and in $RIG_DIR")
+	flags := flag.NewFlagSet("attach", flag.ContinueOnError)
+	if err := parse(flags, "FOLDER GUEST [COMMAND]... (the run's folder is in its messages and in $RIG_DIR)", 2, -1, args); err != nil {
+		return err
 	}
-	code, err := enter(args[0], args[1], args[2:])
+	if err := checkFolder("attach: no run goes on there", flags.Arg(0), filepath.Base(socketPath(""))); err != nil {
+		return err
+	}
+	code, err := enter(flags.Arg(0), flags.Arg(1), flags.Args()[2:])
 	if err == nil && code != 0 {
 		err = status(code)
 	}

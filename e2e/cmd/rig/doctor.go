@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,8 +20,8 @@ import (
 
 // doctor says what this machine offers, and what it lacks.
 func doctor(r rig, args []string) error {
-	if len(args) != 0 {
-		return errors.New("usage: e2e/rig doctor")
+	if err := parse(flag.NewFlagSet("doctor", flag.ContinueOnError), "", 0, 0, args); err != nil {
+		return err
 	}
 	fmt.Printf("CPUs:        %d\n", runtime.NumCPU())
 	for _, place := range []string{"/dev/shm", string(r.cache)} {
@@ -68,32 +69,28 @@ func doctor(r rig, args []string) error {
 	return nil
 }
 
+// doctorCache sums the cache's entries up by their kinds.
 func (r rig) doctorCache() error {
-	entries, err := r.entries()
+	entries, err := r.cache.Entries("")
 	if err != nil {
 		return err
 	}
+	count, size := map[string]int{}, map[string]int64{}
+	var kinds []string
 	for _, entry := range entries {
-		fmt.Printf("cached:      %s, %d MiB\n", entry, diskUsage(entry)>>20)
+		name := filepath.Base(entry)
+		kind := name[:strings.LastIndexByte(name, '-')]
+		if count[kind] == 0 {
+			kinds = append(kinds, kind)
+		}
+		count[kind]++
+		size[kind] += diskUsage(entry)
+	}
+	sort.Strings(kinds)
+	for _, kind := range kinds {
+		fmt.Printf("cached:      %-13s %2d, %5d MiB\n", kind, count[kind], size[kind]>>20)
 	}
 	return nil
-}
-
-// kinds are the cache's entries that the rig makes, by the beginning of their
-// names.
-var kinds = []string{"accelerator", "guest", "initramfs", "kernel", "modules", "qemu", "rig"}
-
-func (r rig) entries() ([]string, error) {
-	var all []string
-	for _, kind := range kinds {
-		found, err := filepath.Glob(filepath.Join(string(r.cache), kind+"-*"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	sort.Strings(all)
-	return all, nil
 }
 
 // diskUsage counts blocks, since disks of guests are sparse.

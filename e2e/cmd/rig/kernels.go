@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,9 +45,16 @@ func (r rig) kernel(name string) (kernel.Kernel, error) {
 
 // fetch fills the caches, so that later commands need no network.
 func fetch(r rig, args []string) error {
-	flags := flag.NewFlagSet("fetch", flag.ExitOnError)
-	flags.Parse(args)
+	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
+	if err := parse(flags, "[SERIES]...", 0, -1, args); err != nil {
+		return err
+	}
 	series := flags.Args()
+	for _, name := range series {
+		if err := kernel.Known(r.versions, name); err != nil {
+			return misused("fetch: %v", err)
+		}
+	}
 	if len(series) == 0 {
 		var err error
 		if series, err = r.versions.List("KERNELS"); err != nil {
@@ -67,8 +73,8 @@ func fetch(r rig, args []string) error {
 
 // debugKernel builds the debug kernel, if need be, and says where it is.
 func debugKernel(r rig, args []string) error {
-	if len(args) != 0 {
-		return errors.New("usage: e2e/rig debug-kernel")
+	if err := parse(flag.NewFlagSet("debug-kernel", flag.ContinueOnError), "", 0, 0, args); err != nil {
+		return err
 	}
 	k, err := r.kernel(kernel.DebugName)
 	if err != nil {
@@ -80,17 +86,20 @@ func debugKernel(r rig, args []string) error {
 
 // buildModule compiles an out-of-tree module for a stock kernel.
 func buildModule(r rig, args []string) error {
-	flags := flag.NewFlagSet("build-module", flag.ExitOnError)
+	flags := flag.NewFlagSet("build-module", flag.ContinueOnError)
 	name := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "kernel to build for: 6.1, 6.12, 7.2, debug or a path")
 	sparse := flags.Bool("sparse", false, "check every file with sparse as well")
-	flags.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: e2e/rig build-module [--kernel 6.1|6.12|7.2|debug|PATH] [--sparse] SRCDIR OUTDIR [MAKE-ARGUMENT]...")
-		flags.PrintDefaults()
+	if err := parse(flags, "SRCDIR OUTDIR [MAKE-ARGUMENT]...", 2, -1, args); err != nil {
+		return err
 	}
-	flags.Parse(args)
-	if flags.NArg() < 2 {
-		flags.Usage()
-		return errors.New("build-module wants a source and an output folder")
+	if err := checkFolder("build-module: SRCDIR", flags.Arg(0), "Kbuild", "Makefile"); err != nil {
+		return err
+	}
+	if info, err := os.Stat(flags.Arg(1)); err == nil && !info.IsDir() {
+		return misused("build-module: OUTDIR: %s is no folder", flags.Arg(1))
+	}
+	if err := r.checkKernel(*name); err != nil {
+		return err
 	}
 	k, err := r.kernel(*name)
 	if err != nil {
@@ -102,10 +111,14 @@ func buildModule(r rig, args []string) error {
 
 // kernelBuildDir says where the headers are, for other build systems.
 func kernelBuildDir(r rig, args []string) error {
-	if len(args) != 1 {
-		return errors.New("usage: e2e/rig kernel-build-dir 6.1|6.12|7.2|debug|PATH")
+	flags := flag.NewFlagSet("kernel-build-dir", flag.ContinueOnError)
+	if err := parse(flags, "6.1|6.12|7.2|debug|PATH", 1, 1, args); err != nil {
+		return err
 	}
-	k, err := r.kernel(args[0])
+	if err := r.checkKernel(flags.Arg(0)); err != nil {
+		return err
+	}
+	k, err := r.kernel(flags.Arg(0))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sort"
@@ -50,6 +51,7 @@ func (s status) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
 // Statuses of the rig's own; otherwise a run ends with its script's.
 const (
+	statusMisuse  = 2
 	statusUnsound = 123 // the script was content, but a kernel log or the volume was not
 	statusTimeout = 124
 	statusRig     = 125 // the rig could not do its work
@@ -65,22 +67,41 @@ func main() {
 			os.Exit(keep(os.Args[2:]))
 		}
 	}
-	if len(os.Args) < 2 || commands()[os.Args[1]].run == nil {
-		usage()
-		os.Exit(2)
-	}
-	r, err := open()
-	if err == nil {
-		err = commands()[os.Args[1]].run(r, os.Args[2:])
-	}
+	err := dispatch(os.Args[1:])
 	var code status
+	var wrong misuse
 	switch {
 	case errors.As(err, &code):
 		os.Exit(int(code))
+	case errors.As(err, &wrong):
+		say.Line("%s", wrong)
+		os.Exit(statusMisuse)
 	case err != nil:
 		say.Line("%v", err)
 		os.Exit(statusRig)
 	}
+}
+
+// dispatch calls the sub-command that is named first.
+func dispatch(args []string) error {
+	if len(args) == 0 {
+		usage(os.Stderr)
+		return status(statusMisuse)
+	}
+	switch args[0] {
+	case "-h", "--help", "help":
+		usage(os.Stdout)
+		return nil
+	}
+	c, ok := commands()[args[0]]
+	if !ok {
+		return misused("there is no command %q; e2e/rig -h lists them", args[0])
+	}
+	r, err := open()
+	if err != nil {
+		return err
+	}
+	return c.run(r, args[1:])
 }
 
 func open() (rig, error) {
@@ -92,19 +113,32 @@ func open() (rig, error) {
 	if err != nil {
 		return rig{}, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return rig{}, err
+	}
+	// The program lives in the cache, too: one folder for each state of its sources.
+	if own := filepath.Dir(self); filepath.Dir(own) == string(dir) {
+		if err := dir.Hold(own); err != nil {
+			return rig{}, err
+		}
+		if err := dir.Prune("rig"); err != nil {
+			return rig{}, err
+		}
+	}
 	set, err := versions.Read(filepath.Join(filepath.Dir(home), "versions.env"))
 	return rig{home: home, cache: dir, versions: set}, err
 }
 
-func usage() {
+func usage(to io.Writer) {
 	all := commands()
 	var names []string
 	for name := range all {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	fmt.Fprintln(os.Stderr, "usage: e2e/rig COMMAND ...   (see e2e/README.md; -h after a command lists its flags)")
+	fmt.Fprintln(to, "usage: e2e/rig COMMAND ...   (see e2e/README.md; -h after a command lists its flags)")
 	for _, name := range names {
-		fmt.Fprintf(os.Stderr, "  %-17s %s\n", name, all[name].help)
+		fmt.Fprintf(to, "  %-17s %s\n", name, all[name].help)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,10 +39,6 @@ type options struct {
 func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	o := &options{size: 256 << 20, memory: 512 << 20}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: e2e/rig %s [FLAG]... %s\n", name, rest)
-		flags.PrintDefaults()
-	}
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
 	flags.StringVar(&o.kernel, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), or the path of a self-built one (with a slash)")
@@ -60,26 +57,84 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	if name == "run" {
 		flags.StringVar(&o.text, "c", "", "the script itself, instead of its path")
 	}
-	if err := flags.Parse(args); err != nil {
-		return nil, status(2)
+	if err := parse(flags, rest, 0, -1, args); err != nil {
+		return nil, err
 	}
 	o.script = flags.Args()
-	return o, o.check()
+	o.noMount = o.noMount || o.noModule
+	if err := o.check(); err != nil {
+		return nil, misused("%s: %v", name, err)
+	}
+	return o, r.checkKernel(o.kernel)
 }
 
 func (o *options) check() error {
-	o.noMount = o.noMount || o.noModule
 	switch {
 	case o.guests < 1 || o.guests > 16:
 		return fmt.Errorf("--guests %d: 1 to 16", o.guests)
-	case o.cpus < 1:
-		return fmt.Errorf("--cpus %d", o.cpus)
+	case o.cpus < 1 || o.cpus > 255:
+		return fmt.Errorf("--cpus %d: 1 to 255", o.cpus)
 	case o.size <= 0 || o.size%(2<<20) != 0:
 		return fmt.Errorf("--size %s: a multiple of 2M, which is what large pages need", o.size)
+	case o.size > 960<<30:
+		return fmt.Errorf("--size %s: at most 960G, as QEMU's CPUs have 40 bits for addresses", o.size)
 	case o.memory < 64<<20 || o.memory > 2<<30:
 		return fmt.Errorf("--mem %s: 64M to 2G (the shared range lies above)", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
 		return fmt.Errorf("--icount counts the instructions of one CPU: one guest with one CPU")
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout)
+	}
+	for _, name := range o.packages {
+		if !packageName.MatchString(name) {
+			return fmt.Errorf("--pkgs: %q is no name of a Debian package", name)
+		}
+	}
+	_, err := o.copies()
+	return err
+}
+
+var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+
+// copies are the paths of --copy-in, by where the guests have them.
+func (o *options) copies() (map[string]string, error) {
+	list := map[string]string{}
+	for _, path := range o.copyIn {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(abs); err != nil {
+			return nil, fmt.Errorf("--copy-in: %w", err)
+		}
+		inside := filepath.Join("root/in", filepath.Base(abs))
+		if list[inside] != "" {
+			return nil, fmt.Errorf("--copy-in: two paths are named %s", filepath.Base(abs))
+		}
+		list[inside] = abs
+	}
+	return list, nil
+}
+
+// checkScript wants a script that can be read.
+func (o *options) checkScript() error {
+	if o.text != "" {
+		return nil
+	}
+	if len(o.script) == 0 {
+		return misused("run wants a script: a path, - for standard input, or -c TEXT")
+	}
+	path := o.script[0]
+	if path == "-" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return misused("run: the script: %v", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		return misused("run: the script: %s is a folder", path)
 	}
 	return nil
 }

@@ -3,36 +3,44 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"stargate/e2e/internal/versions"
 )
 
-func parse(args ...string) (*options, error) {
-	return parseOptions(rig{versions: versions.Set{"KERNEL_DEFAULT": "6.12"}}, "run", "SCRIPT", args)
+func parseAll(args ...string) (*options, error) {
+	return parseOptions(rig{versions: versions.Set{"KERNEL_DEFAULT": "debug"}}, "run", "SCRIPT", args)
 }
 
 func TestDefaults(t *testing.T) {
-	o, err := parse("script", "--not-a-flag")
+	o, err := parseAll("script", "--not-a-flag")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.guests != 1 || o.size != 256<<20 || o.kernel != "6.12" || o.noMount ||
+	if o.guests != 1 || o.size != 256<<20 || o.kernel != "debug" || o.noMount ||
 		!reflect.DeepEqual(o.script, []string{"script", "--not-a-flag"}) {
 		t.Errorf("got %+v", o)
 	}
 }
 
 func TestFlags(t *testing.T) {
-	o, err := parse("--guests", "2", "--size", "1G", "--pkgs", "python3 attr", "--pkgs", "acl",
-		"--mount-opts", "map=walk", "--mount-opts", "ro,noatime", "--copy-in", "a b", "--copy-in", "c", "--no-module", "-c", "true")
+	one, other := t.TempDir(), filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o, err := parseAll("--guests", "2", "--size", "1G", "--pkgs", "python3 attr", "--pkgs", "acl",
+		"--mount-opts", "map=walk", "--mount-opts", "ro,noatime", "--copy-in", other, "--copy-in", one, "--no-module", "-c", "true")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.guests != 2 || o.size != 1<<30 || o.mountOpts.String() != "map=walk,ro,noatime" || !o.noMount || o.text != "true" ||
 		!reflect.DeepEqual([]string(o.packages), []string{"python3", "attr", "acl"}) ||
-		!reflect.DeepEqual([]string(o.copyIn), []string{"a b", "c"}) {
+		!reflect.DeepEqual([]string(o.copyIn), []string{other, one}) {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -41,9 +49,14 @@ func TestRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "4G"},
 		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
+		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
+		{"--kernel", "2.4"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
+		{"--copy-in", "/no/such/file"}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
 	} {
-		if _, err := parse(append(args, "script")...); err == nil {
-			t.Errorf("accepted: %v", args)
+		_, err := parseAll(append(args, "script")...)
+		var m misuse
+		if !errors.As(err, &m) || strings.Contains(m.Error(), "\n") {
+			t.Errorf("%v: not refused in one line: %v", args, err)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func run(r rig, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.text == "" && len(o.script) == 0 {
-		return errors.New("run wants a script: a path, - for standard input, or -c TEXT")
+	if err := o.checkScript(); err != nil {
+		return err
 	}
 	return r.withLab(o, func(s *session) (int, error) { return s.script() })
 }
@@ -259,16 +259,12 @@ func (s *session) payload() (string, error) {
 			return "", err
 		}
 	}
-	for _, path := range s.copyIn {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return "", err
-		}
-		inside := filepath.Join("root/in", filepath.Base(abs))
-		if payload[inside] != "" {
-			return "", fmt.Errorf("--copy-in: two paths are named %s", filepath.Base(abs))
-		}
-		payload[inside] = abs
+	copies, err := s.copies()
+	if err != nil {
+		return "", err
+	}
+	for inside, outside := range copies {
+		payload[inside] = outside
 	}
 	archive := filepath.Join(s.dir, "payload.tar")
 	return archive, payload.Write(archive)

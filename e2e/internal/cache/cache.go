@@ -2,7 +2,8 @@
 
 // Package cache keeps what is expensive to make in folders named after their
 // inputs. An entry appears complete or not at all, so an interrupted fill is
-// repeated cleanly, and two processes never fill the same entry at once.
+// repeated cleanly, and two processes never fill the same entry at once. What
+// nobody uses can be removed at any time (clean.go).
 package cache
 
 import (
@@ -13,10 +14,16 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Dir is the folder of all entries.
 type Dir string
+
+const (
+	part  = ".part" // ends the name of an entry that is being made
+	locks = "locks" // the folder with two locks for each entry: of its users, and of who makes it
+)
 
 // Default is $STARGATE_CACHE, or ~/.cache/stargate.
 func Default() (Dir, error) {
@@ -45,36 +52,53 @@ func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (
 
 func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp string) error) (string, error) {
 	final := d.Path(kind, inputs)
-	if exists(final) {
-		return final, nil
+	for {
+		// From here on, and as long as this process lives, nobody removes it.
+		if there, err := d.hold(final); there || err != nil {
+			return final, err
+		}
+		if err := d.fill(final, resume, fill); err != nil {
+			return "", fmt.Errorf("making %s: %w", kind, err)
+		}
+		if err := d.Prune(kind); err != nil {
+			return "", fmt.Errorf("removing old %s: %w", kind, err)
+		}
 	}
-	unlock, err := d.lock(filepath.Base(final))
+}
+
+// fill makes the entry final, unless another process has done so by now.
+func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error {
+	filling, err := d.lock(filepath.Base(final)+part, syscall.LOCK_EX)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer unlock()
-	if exists(final) { // another process filled it while we waited
-		return final, nil
+	defer filling.Close()
+	if exists(final) {
+		return nil
 	}
-	tmp := final + ".part"
+	tmp := final + part
 	if !resume {
 		if err := os.RemoveAll(tmp); err != nil {
-			return "", fmt.Errorf("removing an interrupted %s: %w", kind, err)
+			return fmt.Errorf("removing an interrupted one: %w", err)
 		}
 	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
-		return "", err
+		return err
 	}
 	if err := fill(tmp); err != nil {
 		if resume {
-			return "", fmt.Errorf("making %s: %w (to be resumed in %s)", kind, err, tmp)
+			return fmt.Errorf("%w (to be resumed in %s)", err, tmp)
 		}
 		if e := os.RemoveAll(tmp); e != nil {
-			return "", fmt.Errorf("making %s: %w (and its remains stay in %s: %v)", kind, err, tmp, e)
+			return fmt.Errorf("%w (and its remains stay in %s: %v)", err, tmp, e)
 		}
-		return "", fmt.Errorf("making %s: %w", kind, err)
+		return err
 	}
-	return final, os.Rename(tmp, final)
+	now := time.Now()
+	if err := os.Chtimes(tmp, now, now); err != nil {
+		return err
+	}
+	return os.Rename(tmp, final)
 }
 
 // Path is where the entry of kind for these inputs is, or will be.
@@ -83,34 +107,54 @@ func (d Dir) Path(kind string, inputs []string) string {
 	return filepath.Join(string(d), kind+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// lock waits until this process is the only one to fill the named entry.
-func (d Dir) lock(name string) (func(), error) {
-	dir := filepath.Join(string(d), "locks")
+// lock takes the lock of an entry, how as flock(2) has it.
+func (d Dir) lock(name string, how int) (*os.File, error) {
+	dir := filepath.Join(string(d), locks)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return Lock(filepath.Join(dir, name))
+	return lockFile(filepath.Join(dir, name), how)
 }
 
 // Lock waits until this process is the only one to hold the lock that the file
 // at path stands for; the returned function lets it go. The kernel drops it
 // with the process, so nothing can be left locked.
 func Lock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := lockFile(path, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err != syscall.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
 	return func() { f.Close() }, nil
+}
+
+// lockFile locks a file that whoever holds the lock may remove: what is locked
+// in the end is the one that has the name.
+func lockFile(path string, how int) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		for {
+			err = syscall.Flock(int(f.Fd()), how)
+			if err != syscall.EINTR {
+				break
+			}
+		}
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		ours, err := f.Stat()
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		if named, err := os.Stat(path); err == nil && os.SameFile(ours, named) {
+			return f, nil
+		}
+		f.Close()
+	}
 }
 
 func exists(path string) bool {

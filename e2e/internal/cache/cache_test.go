@@ -4,11 +4,14 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func fillWith(text string) func(string) error {
@@ -103,5 +106,87 @@ func TestResume(t *testing.T) {
 	})
 	if err != nil || read(t, dir) != "first half" {
 		t.Error(err)
+	}
+}
+
+// aged makes an entry that was used so many hours ago, by nobody who lives.
+func aged(t *testing.T, c Dir, kind, input string, hours int) string {
+	t.Helper()
+	path := c.Path(kind, []string{input})
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-time.Duration(hours) * time.Hour)
+	if err := os.Chtimes(path, then, then); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOldEntriesGo(t *testing.T) {
+	c := Dir(t.TempDir())
+	inUse := aged(t, c, "kind", "in use", 100)
+	other, err := lockFile(filepath.Join(mkdir(t, string(c), locks), filepath.Base(inUse)), syscall.LOCK_SH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	unused := aged(t, c, "kind", "unused", 50)
+	again := aged(t, c, "kind", "used again", 49)
+	var young []string
+	for i := 1; i < keepOthers-1; i++ {
+		young = append(young, aged(t, c, "kind", fmt.Sprint(i), i))
+	}
+	stranger := aged(t, c, "kind-of", "another kind", 1000)
+	if dir, err := c.Entry("kind", []string{"used again"}, nil); err != nil || dir != again {
+		t.Fatal(err)
+	}
+	if _, err := c.Entry("kind", []string{"new"}, fillWith("new")); err != nil {
+		t.Fatal(err)
+	}
+	if exists(unused) {
+		t.Error("the one that nobody uses is still there")
+	}
+	for _, path := range append(young, inUse, again, stranger) {
+		if !exists(path) {
+			t.Errorf("%s is gone", path)
+		}
+	}
+}
+
+func mkdir(t *testing.T, parts ...string) string {
+	t.Helper()
+	dir := filepath.Join(parts...)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestWhatIsUsedIsNotRemoved(t *testing.T) {
+	c := Dir(t.TempDir())
+	dir, err := c.Entry("kind", []string{"a"}, fillWith("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := c.Remove(dir); removed || err != nil {
+		t.Errorf("removed: %v, %v", removed, err)
+	}
+	_, err = c.Entry("kind", []string{"b"}, func(tmp string) error {
+		if removed, err := c.Remove(tmp); removed || err != nil {
+			t.Errorf("removed while it is made: %v, %v", removed, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	old := aged(t, c, "kind", "old", 1)
+	if removed, err := c.Remove(old); !removed || err != nil || exists(old) {
+		t.Errorf("not removed: %v, %v", removed, err)
+	}
+	left, err := filepath.Glob(filepath.Join(string(c), locks, filepath.Base(old)+"*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("locks: %v, %v", left, err)
 	}
 }

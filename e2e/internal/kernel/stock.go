@@ -69,6 +69,12 @@ func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 	}, nil
 }
 
+// Known fails if versions.env has no such series.
+func Known(v versions.Set, series string) error {
+	_, _, err := roots(v, series)
+	return err
+}
+
 // roots describes the two roots a stock kernel comes from: headers and
 // compiler are installed, the image is only unpacked (its scripts would build
 // an initrd that nobody uses).
@@ -76,7 +82,7 @@ func roots(v versions.Set, series string) (headers, image debian.Root, err error
 	prefix := "KERNEL_" + strings.ReplaceAll(series, ".", "_") + "_"
 	suite, err := v.Get(prefix + "SUITE")
 	if err != nil {
-		return headers, image, fmt.Errorf("kernel %q is not one of %s, nor a path: %w", series, v["KERNELS"], err)
+		return headers, image, fmt.Errorf("kernel %q is none of %s, nor debug, nor a path", series, v["KERNELS"])
 	}
 	tools, err := v.List("KERNEL_BUILD_PACKAGES")
 	if err != nil {

@@ -66,15 +66,18 @@ func makeInitramfs(c cache.Dir, k kernel.Kernel) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inputs := []string{program, k.Image, stamp(k.Image)}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	inputs := []string{string(content), k.Image, stamp(k.Image)}
 	dir, err := c.Entry("initramfs", inputs, func(tmp string) error {
 		return image.Initramfs(k, program, filepath.Join(tmp, "initramfs"))
 	})
 	return filepath.Join(dir, "initramfs"), err
 }
 
-// agentBinary is beside the rig's own; their folder's name is the hash of
-// their sources.
+// agentBinary is beside the rig's own.
 func agentBinary() (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), "agent"), err

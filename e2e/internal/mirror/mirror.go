@@ -13,9 +13,19 @@ import (
 	"strings"
 )
 
+// marker is in every copy. A copy may lie inside of what is copied: it is no
+// part of that, nor is another one.
+const marker = ".copy-of-sources"
+
 // Sources makes to hold the same source files as from. Products of a build
 // that lie among them are left alone.
 func Sources(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(to, marker), nil, 0o644); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -25,7 +35,13 @@ func Sources(from, to string) error {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() || !IsSource(name) {
+		if entry.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, marker)); err == nil && path != from {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !IsSource(name) {
 			return nil
 		}
 		seen[name] = true

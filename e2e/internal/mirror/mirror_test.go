@@ -73,3 +73,22 @@ func TestUnchangedFilesKeepTheirCopies(t *testing.T) {
 		t.Errorf("a changed file was not copied: %q, %v", text, err)
 	}
 }
+
+// A copy may lie in the tree that it is a copy of, with another one beside it.
+func TestCopiesAreNotCopied(t *testing.T) {
+	from := t.TempDir()
+	put(t, from+"/module/a.c", "a")
+	one, other := from+"/out/one", from+"/module/other"
+	for i := 0; i < 3; i++ {
+		for _, to := range []string{one, other} {
+			if err := Sources(from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, to := range []string{one, other} {
+		if !has(to+"/module/a.c") || has(to+"/out") || has(to+"/module/other") {
+			t.Errorf("%s is not the sources alone", to)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"stargate/e2e/internal/kernel"
+)
+
+// misuse is a command line that the rig can do nothing with: it is said in one
+// line, before anything is fetched, made or started.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
+func misused(format string, args ...interface{}) error {
+	return misuse(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+}
+
+// parse reads the flags of a sub-command, whose other arguments are named by
+// rest: at least so many of them, and at most, if most is not negative.
+func parse(flags *flag.FlagSet, rest string, least, most int, args []string) error {
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	name := flags.Name()
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Printf("usage: e2e/rig %s\n", strings.Join(strings.Fields(name+" [FLAG]... "+rest), " "))
+		flags.SetOutput(os.Stdout)
+		flags.PrintDefaults()
+		return status(0)
+	}
+	if err != nil {
+		return misused("%s: %v; e2e/rig %s -h lists its flags", name, err, name)
+	}
+	switch n := flags.NArg(); {
+	case n < least:
+		return misused("%s wants %s", name, rest)
+	case most >= 0 && n > most:
+		return misused("%s: what is %q for?", name, flags.Arg(most))
+	}
+	return nil
+}
+
+// checkKernel tells whether there can be such a kernel.
+func (r rig) checkKernel(name string) error {
+	if name == kernel.DebugName {
+		return nil
+	}
+	if strings.ContainsRune(name, '/') {
+		if _, err := kernel.Own(name); err != nil {
+			return misused("kernel: %v", err)
+		}
+		return nil
+	}
+	if err := kernel.Known(r.versions, name); err != nil {
+		return misused("%v", err)
+	}
+	return nil
+}
+
+// checkFolder wants a folder with one of these files, if any are named.
+func checkFolder(what, path string, files ...string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return misused("%s: %v", what, err)
+	}
+	if !info.IsDir() {
+		return misused("%s: %s is no folder", what, path)
+	}
+	for _, name := range files {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return nil
+		}
+	}
+	if len(files) > 0 {
+		return misused("%s: %s has no %s", what, path, strings.Join(files, " and no "))
+	}
+	return nil
+}
