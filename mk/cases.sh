@@ -5,8 +5,9 @@
 # it passes when it exits with 0. A case that says "N checks" on a line of its own is shown with it.
 
 logs=build/logs
-results=$logs/results # one line per finished case: ok|FAIL suite/name
+results=$logs/results # one line per case: ok|FAIL|late suite/name; late: not run, BUDGET used up
 running=0
+suites=() # what end_run says of each
 
 begin_run() {
 	trap stop_cases INT TERM
@@ -26,11 +27,17 @@ begin_suite() {
 
 # A suite without a case has proved nothing.
 end_suite() {
-	local cases=$(($(wc -l <"$results") - suite_before))
-	if [[ $cases -eq 0 ]]; then
+	local said
+	if [[ $(wc -l <"$results") -eq $suite_before ]]; then
 		report FAIL nothing-to-run "suite $suite has no case named like '$ONLY'"
 	fi
-	echo "== $suite: $cases cases, $(since "$suite_start")"
+	said=$(tail -n +$((suite_before + 1)) "$results" | awk -v suite="$suite" \
+		-v took="$(since "$suite_start")" '
+		{ n[$1]++ }
+		END { printf "%-8s %4d passed  %3d failed  %3d not run  %s", suite,
+			n["ok"], n["FAIL"], n["late"], took }')
+	suites+=("$said")
+	echo "== $said"
 }
 
 # since START: the time from START to now, for people.
@@ -50,19 +57,33 @@ report() {
 	echo "$1 $suite/$2" >>"$results"
 }
 
+# at_most SECONDS: that, or what is left of the whole run's BUDGET if it is less.
+at_most() {
+	local left=$1
+	if [[ -n ${BUDGET:-} ]]; then
+		left=$((BUDGET - EPOCHSECONDS + ${run_start%.*}))
+	fi
+	echo $((left < $1 ? left : $1))
+}
+
+# too_late NAME: BUDGET is used up, and NAME will not be run.
+too_late() {
+	[[ $(at_most 1) -lt 1 ]] || return 1
+	grep -q '^late ' "$results" ||
+		echo "The budget of $BUDGET s is used up: nothing more is started."
+	echo "late $suite/$1" >>"$results"
+}
+
 # start_case NAME LIMIT COMMAND...: run it beside others, up to $JOBS at once. What the whole run's
 # BUDGET leaves no time for has failed: a count that leaves it out would say too much.
 start_case() {
 	# shellcheck disable=SC2254 # ONLY is a pattern
 	case $1 in ${ONLY}) ;; *) return 0 ;; esac
-	if [[ -n ${BUDGET:-} && $((EPOCHSECONDS - ${run_start%.*})) -ge $BUDGET ]]; then
-		report FAIL "$1" "not run: the $BUDGET s for everything are used up"
-		return 0
-	fi
 	while [[ $running -ge $JOBS ]]; do
 		wait -n || true
 		running=$((running - 1))
 	done
+	! too_late "$1" || return 0
 	run_case "$@" &
 	running=$((running + 1))
 }
@@ -84,7 +105,9 @@ wait_cases() {
 }
 
 run_case() {
-	local name=$1 limit=$2 start=$EPOCHREALTIME log status=0 checks
+	local name=$1 limit start=$EPOCHREALTIME log status=0 checks
+	local asked=$2
+	limit=$(at_most "$asked")
 	log=$logs/$suite/${name//\//-}.log
 	shift 2
 	# timeout passes a signal on to the whole process group of the command.
@@ -96,7 +119,8 @@ run_case() {
 		report ok "$name" "$checks$(since "$start")"
 		return
 	fi
-	[[ $status -ne 124 ]] || echo "no end within its limit of $limit s" >>"$log"
+	[[ $status -ne 124 ]] || echo "no end within its limit of $limit s$(
+		[[ $limit -eq $asked ]] || echo ", all that the budget of $BUDGET s left")" >>"$log"
 	report FAIL "$name" "exit $status, $(since "$start"), whole output in $log" "$log"
 }
 
@@ -104,10 +128,12 @@ run_case() {
 build_step() {
 	local log start=$EPOCHREALTIME
 	log=$logs/$suite/build.log
+	! too_late build || return 1
 	if mk "$@" >>"$log" 2>&1; then
 		echo "     built $* ($(since "$start"))"
 		return 0
 	fi
+	[[ $(at_most 1) -eq 1 ]] || echo "cut off by the budget of $BUDGET s" >>"$log"
 	report FAIL build "make $*, whole output in $log" "$log"
 	return 1
 }
@@ -123,14 +149,20 @@ header() {
 }
 
 end_run() {
-	local passed failed
+	local passed failed late
 	passed=$(grep -c '^ok ' "$results" || true)
-	failed=$(grep -c '^FAIL ' "$results" || true)
+	failed=$(grep -cE '^(FAIL|late) ' "$results" || true)
+	late=$(grep -c '^late ' "$results" || true)
 	echo
-	if [[ $failed -gt 0 ]]; then
+	if [[ $failed -gt $late ]]; then
 		echo "Failed:"
 		sed -n 's/^FAIL /  /p' "$results"
 	fi
+	if [[ $late -gt 0 ]]; then
+		echo "Not run, as the budget of $BUDGET s was used up, and so counted as failed:"
+		sed -n 's/^late /  /p' "$results"
+	fi
+	[[ ${#suites[@]} -lt 2 ]] || printf '%s\n' "${suites[@]}"
 	echo "Took $(since "$run_start"); logs are in $logs"
 	echo "$passed passed, $failed failed"
 	[[ $failed -eq 0 && $passed -gt 0 ]]
