@@ -27,6 +27,7 @@ bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
 
 	c->found++;
 	c->unfixed += !fix;
+	c->beyond += cure == CK_NEVER;
 	if (c->looking && mode != SG_CHECK_ONLY)
 		return false;	/* will be met again, and then repaired */
 	if (c->opts->report && (fix || !said_before(c, ino, off)))
@@ -79,6 +80,7 @@ static int pass(struct sg_ck *c)
 
 	c->found = 0;
 	c->unfixed = 0;
+	c->beyond = 0;
 	c->recovering = any_slot_taken(c);
 	c->hold_pages = false;
 	c->orphans.n = 0;
@@ -97,6 +99,8 @@ static int pass(struct sg_ck *c)
 	ck_areas(c);
 	ck_chunk_locks(c);
 	err = ck_inode_file(c);
+	if (!err && c->looking)
+		err = ck_loss_begin(c);
 	if (err)
 		return err;
 	ck_records(c);
@@ -105,16 +109,21 @@ static int pass(struct sg_ck *c)
 	ck_files(c);
 	ck_debts(c);
 	ck_free_lists(c);
+	ck_root_strays(c);
 	ck_tree(c);
 	ck_space(c);
 	sg_fence();
-	return c->no_memory ? -ENOMEM : 0;
+	if (c->no_memory)
+		return -ENOMEM;
+	if (c->looking)
+		ck_loss_before(c);
+	return 0;
 }
 
 /* A pass that finds nothing ends it; so does one that can do nothing about what it found. */
 static int repair(struct sg_ck *c)
 {
-	u64 repaired = 0;
+	u64 repaired = 0, before = 0;
 	int err;
 
 	for (c->pass = 0; c->pass < CK_PASSES; c->pass++) {
@@ -125,6 +134,9 @@ static int repair(struct sg_ck *c)
 		c->res->fixed = repaired;
 		if (c->found == c->unfixed && !ck_engine_needed(c))
 			break;
+		if (c->no_space && c->found == before)
+			break;	/* nor will there be, the next time */
+		before = c->found;
 		repaired += c->found - c->unfixed;
 		err = ck_engine_needed(c) ? ck_engine(c) : 0;
 		if (err)
@@ -169,6 +181,13 @@ static int check(struct sg_ck *c, void *base, u64 size)
 	return err;
 }
 
+static void conclude(struct sg_ck *c)
+{
+	c->res->beyond = c->beyond;
+	c->res->no_space = c->no_space && c->res->found > c->res->fixed;
+	ck_loss_after(c);
+}
+
 static void forget(struct sg_ck *c)
 {
 	struct ck_list *lists[] = { &c->orphans, &c->rebuild, &c->strays, &c->settle, &c->holes,
@@ -180,6 +199,7 @@ static void forget(struct sg_ck *c)
 	ck_inode_free_arrays(c);
 	ck_view_free(c);
 	sg_free(c->map);
+	sg_free(c->knew);
 }
 
 int sg_check(void *base, u64 size, const struct sg_check_opts *opts, struct sg_check_result *res)
@@ -195,6 +215,8 @@ int sg_check(void *base, u64 size, const struct sg_check_opts *opts, struct sg_c
 	err = check(c, base, size);
 	if (err)
 		memcpy(res->why, c->vol.why, sizeof(res->why));
+	else
+		conclude(c);
 	forget(c);
 	sg_free(c);
 	return err;

@@ -10,8 +10,10 @@
  *
  *   check.c		the passes and their order
  *   check_view.c	reading the volume as recovery would leave it; stores of repairs
- *   check_super.c	superblocks, hot page, mount table, what the system inodes say
+ *   check_super.c	superblocks, hot page, mount table, transaction areas
+ *   check_sys.c		system inodes: the file of records, and how it is found
  *   check_inode.c	inode records and lists of free ones
+ *   check_loss.c	how many inodes could not be kept
  *   check_table.c	file tables
  *   check_dir.c	directories: index and buckets
  *   check_xattr.c	extended attributes
@@ -68,6 +70,7 @@ struct sg_ck {
 	bool looking;		/* nothing is stored, whatever the mode: the first pass */
 	unsigned int pass;
 	u64 found, unfixed;	/* in this pass */
+	u64 beyond;		/* of these: CK_NEVER */
 	bool no_memory;
 	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
 	bool recovering;	/* some slot is not free, or some ledger not empty */
@@ -91,6 +94,16 @@ struct sg_ck {
 	struct ck_list settle;	/* inodes to evict or to cut */
 	struct ck_list holes;	/* pages of the inode file */
 	struct ck_list cut;	/* directories in a circle: lose their name in the next pass */
+
+	/* what there was before the first repair (check_loss.c) */
+	u8 *knew;		/* by number: the inode's type, or that a name gave it one */
+	u64 knew_n;
+	u64 expected;		/* inodes */
+	u64 said_used;		/* by the counters; and free records on no list */
+	u64 unlisted;
+	u64 made;		/* lost+found, if this repair has made it: no old inode */
+	bool no_space;		/* for what the engine had to do */
+
 	u32 said[256];		/* what has been reported and stays: once is enough */
 	unsigned int nsaid;
 };
@@ -129,6 +142,8 @@ int ck_space_begin(struct sg_ck *c);
 bool ck_claim(struct sg_ck *c, u64 off, u64 pages);
 bool ck_claimed(const struct sg_ck *c, u64 off);
 void ck_space(struct sg_ck *c);
+/* The root directory says it is empty: was it always? When all else has been claimed. */
+void ck_root_strays(struct sg_ck *c);
 
 /* --- check_super.c ------------------------------------------------------------------------- */
 
@@ -154,10 +169,21 @@ void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_t
 /* A cut-off table of @level, from entry @first on. False: something in it has an owner. */
 bool ck_table_owed(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
 
-/* --- check_inode.c ------------------------------------------------------------------------- */
+/* --- check_sys.c --------------------------------------------------------------------------- */
 
 int ck_inode_file(struct sg_ck *c);		/* system inodes; sizes the arrays */
 void ck_inode_free_arrays(struct sg_ck *c);
+
+/* --- check_loss.c -------------------------------------------------------------------------- */
+
+int ck_loss_begin(struct sg_ck *c);		/* the first pass, before names are read */
+void ck_loss_before(struct sg_ck *c);		/* its end */
+void ck_loss_after(struct sg_ck *c);		/* the end of the last one */
+/* A name for an inode that is not in use. */
+void ck_loss_named(struct sg_ck *c, u64 ino, unsigned int type);
+
+/* --- check_inode.c ------------------------------------------------------------------------- */
+
 u64 ck_inode_off(const struct sg_ck *c, u64 ino);
 const struct sg_inode *ck_inode(const struct sg_ck *c, u64 ino);
 #define ck_ifield(c, ino, field)	(ck_inode_off(c, ino) + offsetof(struct sg_inode, field))

@@ -307,7 +307,7 @@ static void check_dir(struct dir *d, u64 ino)
 		check_removed(d, root_at, root);
 		return;
 	}
-	if (root && !walk_word(d, root, 0, 0))
+	if (root ? !walk_word(d, root, 0, 0) : ck_get(c, ck_ifield(c, ino, entries)))
 		broken(d, root_at, "the root of its index is damaged");
 	check_counts(d);
 	if (d->broken)

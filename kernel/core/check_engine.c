@@ -50,8 +50,9 @@ static struct sg_new new_directory(u32 mode)
 	return (struct sg_new){ .mode = SG_S_IFDIR | mode, .now = (s64)sg_now() };
 }
 
-static int lost_found(struct sg_vol *vol, struct sg_iref *out)
+static int lost_found(struct sg_ck *c, struct sg_iref *out)
 {
+	struct sg_vol *vol = &c->vol;
 	struct sg_new new = new_directory(0700);
 	unsigned int i, type;
 	struct sg_iref root;
@@ -63,8 +64,12 @@ static int lost_found(struct sg_vol *vol, struct sg_iref *out)
 					   i ? LOST_FOUND ".%u" : LOST_FOUND, i);
 
 		err = sg_lookup(vol, &root, name, len, out, &type);
-		if (err == -ENOENT)
-			return sg_create(vol, &root, name, len, &new, out);
+		if (err == -ENOENT) {
+			err = sg_create(vol, &root, name, len, &new, out);
+			if (!err)
+				c->made = out->ino;
+			return err;
+		}
 		if (!err && type == SG_S_IFDIR >> 12)
 			return 0;
 	}
@@ -151,9 +156,10 @@ static int adopt_orphans(struct sg_ck *c)
 	int err = 0;
 
 	if (c->orphans.n)
-		err = lost_found(&c->vol, &dir);
+		err = lost_found(c, &dir);
 	for (i = 0; !err && i < c->orphans.n; i++) {
 		err = adopt(&c->vol, &dir, c->orphans.item[i].ino);
+		c->res->adopted += !err;
 		if (!(i & 255))
 			ck_progress(c, "lost+found", i, c->orphans.n);
 	}
@@ -192,8 +198,12 @@ static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 	struct sg_name n;
 	int err;
 
-	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED))
+	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes)
 		return;
+	if (!(c->state[ino] & CK_USED)) {
+		ck_loss_named(c, ino, SG_REF_TYPE(d->ref));
+		return;
+	}
 	lock = b->draft.off + offsetof(struct sg_inode, lock);
 	sg_lock(&c->vol, lock);
 	sg_name_of(&c->vol, (const char *)d->name, SG_REF_LEN(d->ref), &n);
@@ -312,6 +322,7 @@ int ck_engine(struct sg_ck *c)
 		sg_reclaim(&c->vol, ~0u);
 	}
 	sg_slot_exit(&c->vol);
+	c->no_space = err == -ENOSPC;
 	if (err && err != -ENOSPC && err != -EUCLEAN)
 		sg_snprintf(c->vol.why, sizeof(c->vol.why), "the engine cannot repair (error %d)",
 			    -err);

@@ -1,111 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Inode records: the file that holds them, what each says, and the lists of free ones. */
+/* Inode records: what each says, and the lists of free ones. */
 #include "check.h"
 
-/* --- the inode file, and the other system inodes ------------------------------------------- */
-
-/* Makes room for the page with number @page in the list of the file's pages. */
-static bool ipage_room(struct sg_ck *c, u64 page)
-{
-	u64 room = c->ipages ? c->ipages : 64;
-	u64 *grown;
-
-	if (page < c->ipages)
-		return true;
-	while (room <= page)
-		room *= 2;
-	grown = sg_alloc(room * sizeof(*grown));
-	if (!grown) {
-		c->no_memory = true;
-		return false;
-	}
-	if (c->ipage)
-		memcpy(grown, c->ipage, c->ipages * sizeof(*grown));
-	sg_free(c->ipage);
-	c->ipage = grown;
-	c->ipages = room;
-	return true;
-}
-
-static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
-{
-	u64 i;
-
-	(void)ctx;
-	for (i = 0; i < pages && ipage_room(c, page + i); i++)
-		c->ipage[page + i] = off + i * SG_PAGE;
-	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
-}
-
-static void sys_file(struct sg_ck *c, unsigned int which, ck_leaf leaf)
-{
-	u64 off = sg_sys_ref(which).off;
-	struct ck_tree t;
-
-	ck_lock(c, 0, off + offsetof(struct sg_inode, lock));
-	ck_table(c, 0, off + offsetof(struct sg_inode, table), c->vol.size >> SG_PAGE_SHIFT, &t,
-		 leaf, NULL);
-	off += offsetof(struct sg_inode, blocks);
-	if (ck_get(c, off) != t.pages &&
-	    ck_found(c, CK_SAFE, 0, off, "system inode %u counts %llu pages, has %llu", which,
-		     CK_U(ck_get(c, off)), CK_U(t.pages)))
-		ck_set(c, off, t.pages);
-}
-
-static void count_records(struct sg_ck *c)
-{
-	u64 said = ck_get(c, SG_HOT(inodes));
-
-	if (said != c->inodes &&
-	    ck_found(c, CK_ASK, 0, SG_HOT(inodes), "%llu inode records are counted, there are %llu",
-		     CK_U(said), CK_U(c->inodes)))
-		ck_set(c, SG_HOT(inodes), c->inodes);
-}
-
-/* Inodes in it are lost; a page of free ones takes its place. */
-static void note_hole(struct sg_ck *c, u64 page)
-{
-	u64 ino = page * SG_INODES_PER_PAGE, i;
-
-	for (i = 0; i < SG_INODES_PER_PAGE; i++)
-		c->state[ino + i] = CK_MISSING;
-	if (ck_found(c, CK_ASK, ino, 0, "inodes %llu to %llu are lost", CK_U(ino),
-		     CK_U(ino + SG_INODES_PER_PAGE - 1)))
-		ck_note(c, &c->holes, page, 0);
-}
-
-int ck_inode_file(struct sg_ck *c)
-{
-	unsigned int i;
-	u64 page;
-
-	for (i = 0; i < SG_SYS_COUNT; i++)
-		sys_file(c, i, i == SG_SYS_INODES ? inode_leaf : NULL);
-	count_records(c);
-	c->state = sg_alloc((c->inodes + 1) * sizeof(*c->state));
-	c->links = sg_alloc((c->inodes + 1) * sizeof(*c->links));
-	c->parent = sg_alloc((c->inodes + 1) * sizeof(*c->parent));
-	if (!c->state || !c->links || !c->parent || c->no_memory)
-		return -ENOMEM;
-	for (page = 0; page < c->inodes / SG_INODES_PER_PAGE; page++)
-		if (!c->ipage[page])
-			note_hole(c, page);
-	return 0;
-}
-
-void ck_inode_free_arrays(struct sg_ck *c)
-{
-	sg_free(c->ipage);
-	sg_free(c->state);
-	sg_free(c->links);
-	sg_free(c->parent);
-	c->ipage = NULL;
-	c->state = NULL;
-	c->links = NULL;
-	c->parent = NULL;
-	c->inodes = 0;
-	c->ipages = 0;
-}
+/* --- finding them --------------------------------------------------------------------------- */
 
 u64 ck_inode_off(const struct sg_ck *c, u64 ino)
 {
@@ -347,7 +244,8 @@ static void used_counter(struct sg_ck *c, u64 want)
 		for (i = 0; i < c->vol.sb.areas; i++)
 			have += ck_get(c, sg_area_off(&c->vol, slot, i) +
 				       offsetof(struct sg_area, used_inodes));
-	if (have == want)
+	c->said_used = have;
+	if (have == want || !c->inodes)
 		return;
 	off = sg_area_off(&c->vol, 0, 0) + offsetof(struct sg_area, used_inodes);
 	if (ck_found(c, CK_SAFE, 0, off, "counters say %llu used inodes, there are %llu",
@@ -361,6 +259,10 @@ void ck_free_lists(struct sg_ck *c)
 	unsigned int slot, i;
 	bool relist = c->relist;
 
+	if (!c->inodes) {	/* they are somewhere: nothing that tells of them is touched */
+		used_counter(c, 0);
+		return;
+	}
 	for (slot = 0; slot < SG_SLOTS && !relist; slot++)
 		for (i = 0; i < c->vol.sb.areas; i++)
 			if (!follow(c, ck_get(c, list_off(c, slot, i))))
@@ -370,6 +272,7 @@ void ck_free_lists(struct sg_ck *c)
 		used += (c->state[ino] & (CK_USED | CK_TYPELESS)) != 0;
 		unlisted += !c->state[ino];
 	}
+	c->unlisted = unlisted;
 	if (unlisted && !relist)
 		relist = ck_found(c, CK_SAFE, 0, 0, "%llu free inodes are on no list",
 				  CK_U(unlisted));

@@ -55,16 +55,75 @@ int ck_space_begin(struct sg_ck *c)
 	return 0;
 }
 
+static u64 map_word(const struct sg_ck *c, u64 chunk, unsigned int i)
+{
+	return ck_get(c, sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i);
+}
+
+/* Pages in use that nobody has claimed, among the 64 from @page on. */
+static u64 lost_pages(const struct sg_ck *c, u64 page)
+{
+	u64 chunk = page / SG_CHUNK_PAGES;
+
+	return map_word(c, chunk, page % SG_CHUNK_PAGES / 64) & ~c->map[page / 64];
+}
+
+/* A name of the root that is worth to be had again. */
+static void worth(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
+{
+	u64 ino = SG_REF_INO(d->ref);
+
+	if (ino > SG_INO_ROOT && ino < c->inodes && c->state[ino] & (CK_USED | CK_TYPELESS))
+		*(bool *)ctx = true;
+	else
+		ck_loss_named(c, ino, SG_REF_TYPE(d->ref));
+}
+
+static bool names_of_root(struct sg_ck *c, u64 lost, u64 page, struct sg_bucket *b)
+{
+	bool found = false;
+
+	for (; lost; lost &= lost - 1) {
+		memcpy(b, ck_page(c, (page + sg_ctz64(lost)) << SG_PAGE_SHIFT), sizeof(*b));
+		if ((u32)b->head == SG_BUCKET_MAGIC && b->dir == SG_INO_ROOT)
+			ck_bucket_names(c, b, worth, &found);
+	}
+	return found;
+}
+
+/*
+ * A root directory that had to be made anew is empty; its names may still be there. An
+ * interruption between the two is no matter: nothing but what is on the volume decides.
+ */
+void ck_root_strays(struct sg_ck *c)
+{
+	u64 ino = SG_INO_ROOT, page;
+	struct sg_bucket *b;
+	bool found = false;
+
+	if (ino >= c->inodes || !(c->state[ino] & CK_DIR) || c->state[ino] & CK_REBUILD ||
+	    ck_get(c, ck_ifield(c, ino, table)))
+		return;
+	b = sg_alloc(sizeof(*b));
+	c->no_memory |= !b;
+	for (page = 0; b && page < total_pages(c); page += 64)
+		found |= names_of_root(c, lost_pages(c, page), page, b);
+	sg_free(b);
+	if (!found)
+		return;
+	c->hold_pages = true;
+	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table),
+		     "directory: is empty, and its names are still there")) {
+		c->state[ino] |= CK_REBUILD;
+		ck_note(c, &c->rebuild, ino, 0);
+	}
+}
+
 struct difference {
 	u64 missing, missing_at;	/* in use, marked free */
 	u64 lost, lost_at;		/* marked in use, nobody's */
 	u64 free;			/* nobody's */
 };
-
-static u64 map_word(const struct sg_ck *c, u64 chunk, unsigned int i)
-{
-	return ck_get(c, sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i);
-}
 
 static void count(u64 bits, u64 page, u64 *n, u64 *at)
 {

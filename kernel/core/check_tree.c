@@ -59,9 +59,11 @@ bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off)
 	if (ino < c->inodes && c->state[ino] & CK_TYPELESS && !type_restored(c, ino, type))
 		return true;
 	if (ino <= SG_INO_ROOT || ino >= c->inodes || !(c->state[ino] & CK_USED) ||
-	    ck_removed_dir(c, ino))
+	    ck_removed_dir(c, ino)) {
+		ck_loss_named(c, ino, type);
 		return !ck_found(c, CK_ASK, dir, ref_off,
 				 "a name for inode %llu, which is not in use", CK_U(ino));
+	}
 	if (c->state[ino] & CK_CUT)
 		return false;
 	known = type_of(ck_inode(c, ino)->mode);
@@ -89,8 +91,10 @@ static void check_root(struct sg_ck *c)
 {
 	u64 ino = SG_INO_ROOT, at;
 
-	if (ino >= c->inodes || c->state[ino] & CK_MISSING) {
-		ck_found(c, CK_NEVER, 0, SG_HOT(inodes), "there is no root directory");
+	if (!c->inodes)
+		ck_found(c, CK_NEVER, 0, SG_HOT(sys[SG_SYS_INODES].table),
+			 "the inode file is lost: neither its root word nor the copy leads to it");
+	if (!c->inodes || c->state[ino] & CK_MISSING) {
 		c->hold_pages = true;	/* they may be all that is left of the files */
 		return;
 	}

@@ -82,6 +82,7 @@ struct sg_probe {		/* what sg_probe() found */
 	bool stargate;		/* has our magic, primary or backup */
 	bool valid;		/* checksum and geometry hold */
 	bool from_backup;
+	u64 whole;		/* not valid because cut short: bytes that it had, or 0 */
 	struct sg_super sb;
 	unsigned int live;	/* slots that are not free */
 };
@@ -316,6 +317,11 @@ struct sg_check_opts {
 struct sg_check_result {
 	u64 files, directories, others, pages, pages_used;
 	u64 found, fixed;	/* fixed == found: a last pass has found nothing */
+	u64 beyond;		/* of what was found and is left: nothing can repair it */
+	bool no_space;		/* something is left because the volume is full */
+	/* inodes that could not be kept, as far as the volume tells; of these, of known type: */
+	u64 lost, lost_files, lost_dirs;
+	u64 adopted;		/* that have got a name in lost+found */
 	bool unclean;		/* a system had not left: recovery was, or will be, needed */
 	bool replayed;		/* it had committed something that was not in place yet */
 	char why[200];		/* reason of an error */

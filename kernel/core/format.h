@@ -17,7 +17,7 @@
  *   hint_off      two advisory bitmaps over the chunks
  *   chunk_off     chunk table: lock and page bitmap of each 2 MiB of the volume
  *   data_off      everything else, allocated by page: files, tables, directories, inodes, xattrs
- *   last page     backup superblock
+ *   last page     backup superblock, and what finds the system inodes' pages (struct sg_last)
  */
 #ifndef SG_FORMAT_H
 #define SG_FORMAT_H
@@ -211,6 +211,31 @@ struct sg_hot {
 };
 
 /**
+ * struct sg_sys_copy - what finds the pages of a system inode, a second time.
+ * @table: its root word. @records: inode file: sg_hot.inodes; others: sg_inode.size.
+ * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
+ *
+ * The words behind the root word are checked by what they hold; the root word by this alone. Changes
+ * in the transaction that changes the root word or the number of records, so that a valid copy
+ * that differs tells of damage, or of a writer that knew no copies.
+ */
+struct sg_sys_copy {
+	u64 table;
+	u64 records;
+	u64 check;
+};
+#define SG_SYS_CHECK(crc)	((u64)(crc) | 0x59504353ULL << 32)	/* "SCPY" */
+
+/**
+ * struct sg_last - the last page.
+ */
+struct sg_last {
+	struct sg_super sb;
+	u8 reserved[512];
+	struct sg_sys_copy sys[SG_SYS_COUNT];
+};
+
+/**
  * struct sg_slot - a system's entry in the mount table.
  */
 struct sg_slot {
@@ -388,6 +413,8 @@ SG_FORMAT_ASSERT(offsetof(struct sg_inode, mtime) == 64);
 SG_FORMAT_ASSERT(offsetof(struct sg_inode, tail) == 192);
 SG_FORMAT_ASSERT(offsetof(struct sg_hot, sys) == 1024);
 SG_FORMAT_ASSERT(sizeof(struct sg_hot) <= SG_PAGE);
+SG_FORMAT_ASSERT(offsetof(struct sg_last, sys) == 1024);
+SG_FORMAT_ASSERT(sizeof(struct sg_last) <= SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_slot) == 256);
 SG_FORMAT_ASSERT(sizeof(struct sg_area) == SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_bucket) == SG_PAGE);

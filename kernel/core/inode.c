@@ -286,6 +286,7 @@ static int grow_list(struct sg_tx *tx)
 	if (sg_table_add(tx, &sys, first / SG_INODES_PER_PAGE, off, got))
 		return tx->err;
 	sg_tx_set(tx, SG_HOT(inodes), first + n);
+	sg_sys_copy_inodes(tx);
 	sg_tx_set(tx, free_list(tx->area), first);
 	tx->fresh_ino = first;
 	tx->fresh_ino_off = off;

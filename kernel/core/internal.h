@@ -58,6 +58,13 @@ static inline bool sg_inside(const struct sg_vol *vol, u64 off, u64 len)
 	return len <= vol->size && off <= vol->size - len;
 }
 
+/* The copy of what finds a system inode's pages, behind the backup superblock (struct sg_last). */
+static inline u64 sg_sys_copy_off(const struct sg_vol *vol, unsigned int which)
+{
+	return vol->size - SG_PAGE + offsetof(struct sg_last, sys) +
+	       which * sizeof(struct sg_sys_copy);
+}
+
 /* A page that the allocator hands out: aligned, inside the data area. */
 static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
 {
@@ -365,6 +372,14 @@ static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 /* Readers without a lock: begin, read, retry while it says true (D9). Bounded: -EUCLEAN. */
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
+
+/* --- copies of the system inodes (syscopy.c) ----------------------------------------------- */
+
+u64 sg_sys_check(unsigned int which, u64 table, u64 records);	/* sg_sys_copy.check */
+/* All anew, from the system inodes: for who makes a volume, moves it or changes its size. */
+void sg_sys_copies_write(struct sg_vol *vol);
+/* The inode file has got another root word, or more records, in this transaction. */
+void sg_sys_copy_inodes(struct sg_tx *tx);
 
 /* --- directories (dir.c, bucket.c, dirhash.c, readdir.c) ------------------------------------ */
 

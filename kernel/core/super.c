@@ -81,8 +81,10 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	out->valid = ok_first || ok_last;
 	out->from_backup = !ok_first && ok_last;
 	out->sb = out->from_backup ? last : first;
-	if (!out->valid)
+	if (!out->valid) {
+		out->whole = super_valid(&first, SG_VOLUME_MAX) ? first.size : 0;
 		return 0;
+	}
 	for (i = 0; i < SG_SLOTS; i++) {
 		const struct sg_slot *slot = (const void *)((const u8 *)base + out->sb.slot_off);
 
@@ -136,10 +138,16 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 	if (size < SG_VOLUME_MIN)
 		return why(vol, -EINVAL, "smaller than the smallest volume, 16 MiB");
 	sg_probe(base, size, &probe);
+	if (probe.whole) {
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "cut short: the volume has %llu MiB, and only %llu are here",
+			    (unsigned long long)probe.whole >> 20, (unsigned long long)size >> 20);
+		return -EUCLEAN;
+	}
 	if (!probe.stargate)
 		return why(vol, -EINVAL, "no StargateFS here: make one with mkfs.stargatefs");
 	if (!probe.valid)
-		return why(vol, -EUCLEAN, "superblock and backup are damaged, or the volume has been cut short: run fsck.stargatefs");
+		return why(vol, -EUCLEAN, "superblock and backup are damaged: run fsck.stargatefs");
 	if (probe.from_backup)
 		sg_log(owner, SG_WARN, "superblock damaged, using the backup; run fsck.stargatefs");
 	vol->sb = probe.sb;
@@ -275,6 +283,7 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_
 	mark_used(&vol, vol.size / SG_PAGE - 1, 1);
 	vol.sb.free_base = vol.size / SG_PAGE - meta - 2;
 	make_inodes(&vol, opts);
+	sg_sys_copies_write(&vol);
 	sg_space_rebuild_hints(&vol);
 	sg_wb(vol.base + SG_PAGE, vol.sb.data_off);
 	sg_fence();

@@ -91,10 +91,12 @@ u64 sg_tx_get(struct sg_tx *tx, u64 off)
 	return i >= 0 ? sg_load64(&tx->a->word[i].val) : sg_get(tx->vol, off);
 }
 
-/* Words live between the superblock and its backup. */
+/* Words live between the superblock and its backup, and in the copies behind that. */
 static bool word_allowed(const struct sg_vol *vol, u64 off)
 {
-	return !(off & 7) && off >= SG_PAGE && off < vol->size - SG_PAGE;
+	return !(off & 7) && off >= SG_PAGE &&
+	       (off < vol->size - SG_PAGE ||
+		(off >= sg_sys_copy_off(vol, 0) && off < sg_sys_copy_off(vol, SG_SYS_COUNT)));
 }
 
 static void put(struct sg_tx *tx, u64 off, u64 val)

@@ -304,15 +304,72 @@ static void left_transaction(void) { *AREA(7, 0, head) = SG_AREA_HEAD(1, 2); }
 static void many_inodes(void) { *HOT(inodes) = 1ULL << 40; }
 static void few_inodes(void) { *HOT(inodes) = 3; }
 static void inode_blocks(void) { *HOT(sys[SG_SYS_INODES].blocks) += 5; }
+
+/* The word of the inode file's only table that names the page of inode @ino. */
+static u64 *inode_entry(u64 ino)
+{
+	u64 root = *HOT(sys[SG_SYS_INODES].table);
+
+	CHECK_EQ(SG_ROOT_HEIGHT(root), 1);
+	return word((root & SG_PTE_ADDR) - look.sb.phys + 8 * (ino / SG_INODES_PER_PAGE));
+}
 static void inode_hole(void)
 {
 	/* the page of inodes that lies in the middle of /wide's files */
-	u64 root = *HOT(sys[SG_SYS_INODES].table), ino = known[nknown - 100].ino;
-	u64 off = (root & SG_PTE_ADDR) - look.sb.phys;
-
-	CHECK_EQ(SG_ROOT_HEIGHT(root), 1);
-	*word(off + 8 * (ino / SG_INODES_PER_PAGE)) = 0xdead000;
+	*inode_entry(known[nknown - 100].ino) = 0xdead000;
 }
+static void inode_end(void) { *inode_entry(*HOT(inodes) - 1) = 0; }
+static void inode_start(void) { *inode_entry(SG_INO_ROOT) = 0xdead000; }
+
+/* The root word of the inode file, and its copy. */
+#define SYS_ROOT	(*HOT(sys[SG_SYS_INODES].table))
+static struct sg_sys_copy *sys_copy(unsigned int which)
+{
+	return &((struct sg_last *)word(SIZE - SG_PAGE))->sys[which];
+}
+static void seal(unsigned int which)
+{
+	struct sg_sys_copy *c = sys_copy(which);
+
+	c->check = sg_sys_check(which, c->table, c->records);
+}
+static u64 inode_page_root(u64 ino)
+{
+	return SG_ROOT(*inode_entry(ino) & ~SG_PTE_NX, 0);
+}
+static void sys_root_zero(void) { SYS_ROOT = 0; }
+static void sys_root_wild(void) { SYS_ROOT = 0x77; }
+static void sys_root_file(void) { SYS_ROOT = *FIELD("small", table); }
+static void sys_root_data(void) { SYS_ROOT = *FIELD("one", table); }
+static void sys_root_part(void) { SYS_ROOT = inode_page_root(500); }
+static void sys_root_first(void) { SYS_ROOT = inode_page_root(0); }
+static void sys_root_locks(void) { *HOT(sys[SG_SYS_LOCKS].table) = *FIELD("small", table); }
+static void sys_root_sems(void) { *HOT(sys[SG_SYS_SEMS].table) = 0x77; }
+static void sys_size(void) { *HOT(sys[SG_SYS_SEMS].size) = 12; }
+static void sys_mode(void) { *HOT(sys[SG_SYS_INODES].mode) = 0; }
+static void sys_cutting(void)
+{
+	*HOT(sys[SG_SYS_INODES].genflags) = (u64)SG_FL_CUTTING << 32;
+	inode_hole();		/* filling it must not cut the file to its size of 0 */
+}
+static void copy_zero(void) { memset(sys_copy(0), 0, SG_SYS_COUNT * sizeof(*sys_copy(0))); }
+static void copy_table(void) { sys_copy(SG_SYS_INODES)->table ^= SG_PAGE; }
+static void copy_records(void) { sys_copy(SG_SYS_INODES)->records += 64; }
+static void copy_check(void) { sys_copy(SG_SYS_LOCKS)->check ^= 1ULL << 40; }
+/* As somebody would leave it who lets the inode file grow and knows of no copy. */
+static void copy_old(void)
+{
+	sys_copy(SG_SYS_INODES)->table = inode_page_root(0);
+	sys_copy(SG_SYS_INODES)->records = SG_INODES_PER_PAGE;
+	seal(SG_SYS_INODES);
+}
+static void copy_astray(void)
+{
+	sys_copy(SG_SYS_INODES)->table = *FIELD("small", table);
+	seal(SG_SYS_INODES);
+}
+static void copy_and_count(void) { copy_zero(); *HOT(inodes) = 77; }
+static void sys_root_and_count(void) { sys_root_file(); *HOT(inodes) = 77; }
 
 static void file_type(void) { *FIELD("small", mode) &= ~(u64)S_IFMT; }
 static void dir_type(void) { *FIELD("deep", mode) |= 0170000; }
@@ -509,6 +566,9 @@ static void lost_typeless(void)
 static void parent(void) { *FIELD("deep/a", special) = number("wide"); }
 static void root_parent(void) { *ROOT(special) = number("wide"); }
 static void root_mode(void) { *ROOT(mode) = 0; }
+static void root_zero(void) { memset(word(root_record()), 0, SG_INODE_SIZE); }
+static void root_table(void) { *ROOT(table) = 0; }
+static void dir_table(void) { *FIELD("wide", table) = 0; }
 
 /* /deep/a/b/file's name becomes one for /deep, and /deep loses its own. */
 static void circle(void)
@@ -608,6 +668,27 @@ static const struct damage {
 	DAMAGE(few_inodes, false, "", 0),
 	DAMAGE(inode_blocks, true, "", 0),
 	DAMAGE(inode_hole, false, "@hole", 0),
+	DAMAGE(inode_end, false, "links linked", 0),
+	DAMAGE(inode_start, false, "one small other big sparse link longlink fifo deep wide", WIDE),
+	DAMAGE(sys_root_zero, true, "", 0),
+	DAMAGE(sys_root_wild, true, "", 0),
+	DAMAGE(sys_root_file, true, "", 0),
+	DAMAGE(sys_root_data, true, "", 0),
+	DAMAGE(sys_root_part, true, "", 0),
+	DAMAGE(sys_root_first, false, "", 0),
+	DAMAGE(sys_root_and_count, false, "", 0),
+	DAMAGE(sys_root_locks, false, "", 0),
+	DAMAGE(sys_root_sems, true, "", 0),
+	DAMAGE(sys_size, true, "", 0),
+	DAMAGE(sys_mode, true, "", 0),
+	DAMAGE(sys_cutting, false, "@hole", 0),
+	DAMAGE(copy_zero, true, "", 0),
+	DAMAGE(copy_table, true, "", 0),
+	DAMAGE(copy_records, true, "", 0),
+	DAMAGE(copy_check, true, "", 0),
+	DAMAGE(copy_old, true, "", 0),
+	DAMAGE(copy_astray, true, "", 0),
+	DAMAGE(copy_and_count, false, "", 0),
 	DAMAGE(file_type, false, "", 0),
 	DAMAGE(dir_type, false, "", 0),
 	DAMAGE(mode_bits, false, "", 0),
@@ -676,6 +757,9 @@ static const struct damage {
 	DAMAGE(parent, false, "", 0),
 	DAMAGE(root_parent, false, "", 0),
 	DAMAGE(root_mode, false, "", 0),
+	DAMAGE(root_zero, false, "", 0),
+	DAMAGE(root_table, false, "", 0),
+	DAMAGE(dir_table, false, "", 0),
 	DAMAGE(circle, false, "deep", 2),
 	DAMAGE(second_name, false, "deep/a", 1),
 	DAMAGE(xattr_crc, false, "", 0),
@@ -700,9 +784,14 @@ static const struct damage {
 
 static bool below(const char *path, const char *list)
 {
-	size_t n = strcspn(list, " ");
+	size_t n;
 
-	return n && !strncmp(path, list, n) && (!path[n] || path[n] == '/');
+	for (; *list; list += n + (list[n] == ' ')) {
+		n = strcspn(list, " ");
+		if (!strncmp(path, list, n) && (!path[n] || path[n] == '/'))
+			return true;
+	}
+	return false;
 }
 
 /* Each finds that which it has seen before the repair; @name: at most the damaged one. */

@@ -95,6 +95,22 @@ static void restore(const struct damage *d)
 		d->make();
 }
 
+/* Inodes that were there, and are no longer. */
+static u64 missing(void)
+{
+	struct sg_attr attr;
+	struct sg_iref ref;
+	struct sg_vol v;
+	unsigned int i;
+	u64 n = 0;
+
+	CHECK_OK(sg_open(&v, t.mem, SIZE, true, NULL));
+	for (i = 0; i < nknown; i++)
+		n += sg_iref(&v, known[i].ino, &ref) || sg_getattr(&v, &ref, &attr) ||
+		     attr.btime != 7;
+	return n;
+}
+
 static void test_damage(const struct damage *d)
 {
 	struct sg_check_result res;
@@ -108,6 +124,8 @@ static void test_damage(const struct damage *d)
 	res = check(SG_CHECK_REPAIR);
 	CHECK(res.found > 0);
 	CHECK_EQ(res.fixed, res.found);
+	CHECK_EQ(res.lost, d->make == lost_unlinked ? 0 : missing());
+	CHECK(res.lost_files + res.lost_dirs <= res.lost);
 	frozen(true);
 	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 	CHECK_EQ(check(SG_CHECK_REPAIR).found, 0);
@@ -381,16 +399,47 @@ static void test_no_superblock(void)
 	CHECK(res.why[0]);
 }
 
-/* The inode file is gone, and all files with it: that is said, and nothing worse happens. */
-static void test_no_inodes(void)
+/*
+ * Both words that find the inode file are gone, and all files with it: that is said, nothing worse
+ * happens, and who brings the word back has all files back.
+ */
+static void lost_inodes(u64 root)
 {
+	u64 was = SYS_ROOT;
 	struct sg_check_result res;
 
-	restore(NULL);
-	*HOT(sys[SG_SYS_INODES].table) = 0x77;
-	CHECK(check(SG_CHECK_ONLY).found > 0);
+	SYS_ROOT = root;
+	copy_zero();
+	res = check(SG_CHECK_ONLY);
+	CHECK(res.found > 0 && res.beyond > 0);
+	check(SG_CHECK_PREEN);
 	res = check(SG_CHECK_REPAIR);
-	CHECK(res.found > res.fixed);
+	CHECK(res.found > res.fixed && res.beyond > 0);
+	CHECK(res.lost >= nknown);
+	CHECK_EQ(SYS_ROOT, root);
+	res = check(SG_CHECK_REPAIR);
+	CHECK(res.found > res.fixed && res.lost >= nknown);
+	SYS_ROOT = was;
+	res = check(SG_CHECK_REPAIR);
+	CHECK_EQ(res.fixed, res.found);
+	CHECK_EQ(res.lost, 0);
+	survivors(&(struct damage){ .lost = "" });
+}
+
+static void test_no_inodes(void)
+{
+	u64 roots[5] = { 0, 0x77 };
+	unsigned int i;
+
+	restore(NULL);
+	roots[2] = *FIELD("small", table);
+	roots[3] = *FIELD("one", table);
+	roots[4] = inode_page_root(500);
+	for (i = 0; i < SG_ARRAY_SIZE(roots); i++) {
+		test_note("no inodes, root word 0x%" PRIx64, roots[i]);
+		restore(NULL);
+		lost_inodes(roots[i]);
+	}
 }
 
 int main(int argc, char **argv)

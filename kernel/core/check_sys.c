@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * System inodes: the file of inode records, and the areas beside it.
+ *
+ * The words that find their pages stand twice (struct sg_sys_copy), because nothing else names
+ * those pages. The copy is checked, and both change in one transaction: so where they differ, the
+ * copy is right, if it leads to what a system inode has. A table that is not believed yet is
+ * surveyed, which claims nothing and repairs nothing.
+ */
+#include "check.h"
+
+/* --- what a table leads to ------------------------------------------------------------------ */
+
+/**
+ * struct survey - what lies behind a root word, taken as the inode file's.
+ * @used, @free, @bad: records. @end: file page behind the last one. @left: pages still to look at.
+ * @rooted: the first page begins as that of an inode file does.
+ */
+struct survey {
+	u64 used, free, bad;
+	u64 end, left;
+	bool rooted;
+};
+
+static bool all_zero(const u64 *w, unsigned int n)
+{
+	while (n && !sg_load64(w))
+		w++, n--;
+	return !n;
+}
+
+/* All that can be said of a record without its neighbours. */
+static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
+{
+	u64 mode = sg_load64(&in->mode), table = sg_load64(&in->table), off;
+	u64 xattr = sg_load64(&in->xattr);
+
+	if (sg_load64(&in->project) || !all_zero(in->reserved, SG_ARRAY_SIZE(in->reserved)) ||
+	    (u32)(sg_load64(&in->genflags) >> 32) & ~SG_FL_KNOWN ||
+	    sg_load64(&in->next_free) > SG_INO_MAX)
+		return false;
+	if (!mode)
+		return true;
+	if (!ck_type_known(mode) || sg_load64(&in->size) > SG_FILE_MAX ||
+	    (xattr && !sg_data_page(&c->vol, xattr)))
+		return false;
+	return !sg_is_reg(mode) || sg_root_kind(&c->vol, table, &off) != SG_ENTRY_BAD;
+}
+
+static bool begins_inode_file(const struct sg_inode *in)
+{
+	return all_zero((const u64 *)in, SG_INODE_SIZE / 8) &&
+	       sg_is_dir(sg_load64(&in[SG_INO_ROOT].mode)) &&
+	       sg_load64(&in[SG_INO_ROOT].special) == SG_INO_ROOT;
+}
+
+static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
+{
+	const struct sg_inode *in = ck_page(c, off);
+	unsigned int i;
+
+	s->end = SG_MAX(s->end, page + 1);
+	if (!page)
+		s->rooted = begins_inode_file(in);
+	for (i = 0; i < SG_INODES_PER_PAGE; i++) {
+		if (!record_sane(c, &in[i]))
+			s->bad++;
+		else if (sg_load64(&in[i].mode))
+			s->used++;
+		else if (!all_zero((const u64 *)&in[i], SG_INODE_SIZE / 8))
+			s->free++;
+	}
+}
+
+/* Calls itself once per level. What has been seen may be seen again: @left ends it. */
+static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned int level, u64 page)
+{
+	const u64 *t = ck_page(c, table);
+	u64 off = 0, i, k;
+
+	for (i = 0; i < SG_TABLE_ENTRIES; i++) {
+		u64 at = page + i * sg_level_pages(level);
+		enum sg_entry kind = sg_entry_kind(&c->vol, sg_load64(&t[i]), level, &off);
+		u64 pages = kind == SG_ENTRY_LEAF ? sg_level_pages(level) : 1;
+
+		if (kind == SG_ENTRY_NONE)
+			continue;
+		if (kind == SG_ENTRY_BAD || pages > s->left) {
+			s->bad += SG_INODES_PER_PAGE;
+			continue;
+		}
+		s->left -= pages;
+		if (kind == SG_ENTRY_TABLE)
+			survey_table(c, s, off, level - 1, at);
+		else
+			for (k = 0; k < pages; k++)
+				survey_page(c, s, at + k, off + k * SG_PAGE);
+	}
+}
+
+static struct survey surveyed(struct sg_ck *c, u64 root)
+{
+	struct survey s = { .left = c->vol.size >> SG_PAGE_SHIFT };
+	u64 off = 0;
+
+	switch (sg_root_kind(&c->vol, root, &off)) {
+	case SG_ENTRY_TABLE:
+		survey_table(c, &s, off, SG_ROOT_HEIGHT(root), 0);
+		break;
+	case SG_ENTRY_LEAF:
+		survey_page(c, &s, 0, off);
+		break;
+	default:
+		break;
+	}
+	return s;
+}
+
+/* Inode records, most of them whole. */
+static bool mostly_records(const struct survey *s)
+{
+	return s->used && s->bad <= (s->used + s->free) / 2;
+}
+
+/* --- which root word to go by --------------------------------------------------------------- */
+
+static u64 records_off(unsigned int which)
+{
+	return which == SG_SYS_INODES ? SG_HOT(inodes) :
+	       sg_sys_ref(which).off + offsetof(struct sg_inode, size);
+}
+
+/* Without a copy that vouches for it: is this the root word of a system inode? */
+static bool stands_alone(struct sg_ck *c, unsigned int which, u64 root)
+{
+	struct survey s;
+	u64 off;
+
+	if (which != SG_SYS_INODES)
+		return sg_root_kind(&c->vol, root, &off) != SG_ENTRY_BAD;
+	s = surveyed(c, root);
+	return mostly_records(&s) &&
+	       (s.rooted || s.end * SG_INODES_PER_PAGE == ck_get(c, records_off(which)));
+}
+
+/* The copy's checksum holds: does it also lead to something? */
+static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root)
+{
+	struct survey s;
+	u64 off;
+
+	if (which != SG_SYS_INODES)
+		return sg_root_kind(&c->vol, root, &off) != SG_ENTRY_BAD;
+	s = surveyed(c, root);
+	return mostly_records(&s);
+}
+
+/* A table grows at its top: is @old the first part of what @root names? */
+static bool grew_from(const struct sg_ck *c, u64 root, u64 old)
+{
+	unsigned int level = SG_ROOT_HEIGHT(root), want = SG_ROOT_HEIGHT(old);
+	u64 off, old_off;
+
+	if (sg_root_kind(&c->vol, root, &off) != SG_ENTRY_TABLE ||
+	    sg_root_kind(&c->vol, old, &old_off) == SG_ENTRY_BAD || !old)
+		return false;
+	for (; level > want; level--) {
+		enum sg_entry kind = sg_entry_kind(&c->vol, ck_get(c, off), level, &off);
+
+		if (kind != (level > 1 ? SG_ENTRY_TABLE : SG_ENTRY_LEAF))
+			return false;
+	}
+	return level == want && off == old_off;
+}
+
+static bool copy_valid(const struct sg_ck *c, unsigned int which)
+{
+	u64 at = sg_sys_copy_off(&c->vol, which);
+
+	return ck_get(c, at + offsetof(struct sg_sys_copy, check)) ==
+	       sg_sys_check(which, ck_get(c, at + offsetof(struct sg_sys_copy, table)),
+			    ck_get(c, at + offsetof(struct sg_sys_copy, records)));
+}
+
+/*
+ * Offset of the root word to go by: the inode's own, which is restored when it can be, or that of
+ * its copy, until it is. 0: both are lost.
+ */
+static u64 root_word(struct sg_ck *c, unsigned int which)
+{
+	u64 own = sg_sys_ref(which).off + offsetof(struct sg_inode, table);
+	u64 copy = sg_sys_copy_off(&c->vol, which) + offsetof(struct sg_sys_copy, table);
+	u64 said = ck_get(c, own), was = ck_get(c, copy);
+	bool valid = copy_valid(c, which), alone;
+
+	if ((valid && said == was) || (valid && grew_from(c, said, was)))
+		return own;
+	alone = stands_alone(c, which, said);
+	if (valid && leads_somewhere(c, which, was)) {
+		if (!ck_found(c, alone ? CK_ASK : CK_SAFE, 0, own,
+			      "system inode %u: its root word is not what its copy says", which))
+			return copy;
+		ck_set(c, own, was);
+		sg_fence();
+		return own;
+	}
+	return alone ? own : 0;
+}
+
+/* --- the inode file's pages ----------------------------------------------------------------- */
+
+/* Makes room for the page with number @page in the list of the file's pages. */
+static bool ipage_room(struct sg_ck *c, u64 page)
+{
+	u64 room = c->ipages ? c->ipages : 64;
+	u64 *grown;
+
+	if (page < c->ipages)
+		return true;
+	while (room <= page)
+		room *= 2;
+	grown = sg_alloc(room * sizeof(*grown));
+	if (!grown) {
+		c->no_memory = true;
+		return false;
+	}
+	if (c->ipage)
+		memcpy(grown, c->ipage, c->ipages * sizeof(*grown));
+	sg_free(c->ipage);
+	c->ipage = grown;
+	c->ipages = room;
+	return true;
+}
+
+static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
+{
+	u64 i;
+
+	(void)ctx;
+	for (i = 0; i < pages && ipage_room(c, page + i); i++)
+		c->ipage[page + i] = off + i * SG_PAGE;
+	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
+}
+
+/* Records behind the last page that is still there: as many as the copy says there were. */
+static void lost_end(struct sg_ck *c, u64 root)
+{
+	u64 at = sg_sys_copy_off(&c->vol, SG_SYS_INODES);
+	u64 said = ck_get(c, at + offsetof(struct sg_sys_copy, records));
+	u64 pages = said / SG_INODES_PER_PAGE;
+
+	if (!c->inodes || said <= c->inodes || !copy_valid(c, SG_SYS_INODES) ||
+	    root != ck_get(c, at + offsetof(struct sg_sys_copy, table)) ||
+	    said % SG_INODES_PER_PAGE || pages > c->vol.size >> SG_PAGE_SHIFT ||
+	    pages > sg_level_pages(SG_ROOT_HEIGHT(root) + 1) || !ipage_room(c, pages - 1))
+		return;
+	c->inodes = said;
+}
+
+static void count_records(struct sg_ck *c)
+{
+	u64 said = ck_get(c, SG_HOT(inodes));
+
+	if (said != c->inodes &&
+	    ck_found(c, CK_ASK, 0, SG_HOT(inodes), "%llu inode records are counted, there are %llu",
+		     CK_U(said), CK_U(c->inodes)))
+		ck_set(c, SG_HOT(inodes), c->inodes);
+}
+
+/* Inodes in it are lost; a page of free ones takes its place. */
+static void note_hole(struct sg_ck *c, u64 page)
+{
+	u64 ino = page * SG_INODES_PER_PAGE, i;
+
+	for (i = 0; i < SG_INODES_PER_PAGE; i++)
+		c->state[ino + i] = CK_MISSING;
+	if (ck_found(c, CK_ASK, ino, 0, "inodes %llu to %llu are lost", CK_U(ino),
+		     CK_U(ino + SG_INODES_PER_PAGE - 1)))
+		ck_note(c, &c->holes, page, 0);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+/* What is the same in each of them; the engine looks at it when it fills a hole. */
+static void check_constants(struct sg_ck *c, unsigned int which)
+{
+	const struct sg_iref sys = sg_sys_ref(which);
+	u64 mode = 1ULL << 32 | SG_S_IFREG;
+
+	ck_lock(c, 0, SG_IOFF(&sys, lock));
+	if (ck_get(c, SG_IOFF(&sys, mode)) != mode &&
+	    ck_found(c, CK_SAFE, 0, SG_IOFF(&sys, mode), "system inode %u has mode 0%llo", which,
+		     CK_U(ck_get(c, SG_IOFF(&sys, mode)))))
+		ck_set(c, SG_IOFF(&sys, mode), mode);
+	if (ck_get(c, SG_IOFF(&sys, genflags)) &&
+	    ck_found(c, CK_SAFE, 0, SG_IOFF(&sys, genflags), "system inode %u has flags", which))
+		ck_set(c, SG_IOFF(&sys, genflags), 0);
+}
+
+/* Of all but the inode file, whose records can be counted. */
+static void check_size(struct sg_ck *c, unsigned int which)
+{
+	u64 at = sg_sys_copy_off(&c->vol, which) + offsetof(struct sg_sys_copy, records);
+
+	if (copy_valid(c, which) && ck_get(c, at) != ck_get(c, records_off(which)) &&
+	    ck_found(c, CK_SAFE, 0, records_off(which),
+		     "system inode %u: its size is not what its copy says", which))
+		ck_set(c, records_off(which), ck_get(c, at));
+}
+
+/* Three words, the last of which makes them valid. */
+static void check_copy(struct sg_ck *c, unsigned int which)
+{
+	u64 at = sg_sys_copy_off(&c->vol, which);
+	u64 records = which == SG_SYS_INODES ? c->inodes : ck_get(c, records_off(which));
+	u64 root = ck_get(c, sg_sys_ref(which).off + offsetof(struct sg_inode, table));
+	u64 want[] = { root, records, sg_sys_check(which, root, records) };
+	unsigned int i;
+
+	if (!memcmp(ck_at(c, at), want, sizeof(want)) ||
+	    !ck_found(c, CK_SAFE, 0, at, "the copy of system inode %u's root word is damaged or old",
+		      which))
+		return;
+	for (i = 0; i < SG_ARRAY_SIZE(want); i++)
+		ck_set(c, at + 8 * i, want[i]);
+	sg_fence();
+}
+
+static void sys_file(struct sg_ck *c, unsigned int which)
+{
+	u64 own = sg_sys_ref(which).off + offsetof(struct sg_inode, table);
+	u64 blocks = sg_sys_ref(which).off + offsetof(struct sg_inode, blocks);
+	u64 root = root_word(c, which);
+	struct ck_tree t;
+
+	check_constants(c, which);
+	if (!root && which == SG_SYS_INODES)
+		return;		/* check_root() says so */
+	ck_table(c, 0, root ? root : own, c->vol.size >> SG_PAGE_SHIFT, &t,
+		 which == SG_SYS_INODES ? inode_leaf : NULL, NULL);
+	if (which == SG_SYS_INODES) {
+		lost_end(c, ck_get(c, root));
+		count_records(c);
+	} else {
+		check_size(c, which);
+	}
+	if (ck_get(c, blocks) != t.pages &&
+	    ck_found(c, CK_SAFE, 0, blocks, "system inode %u counts %llu pages, has %llu", which,
+		     CK_U(ck_get(c, blocks)), CK_U(t.pages)))
+		ck_set(c, blocks, t.pages);
+	if (root == own || !root)	/* else: restored by the next pass, or not at all */
+		check_copy(c, which);
+}
+
+int ck_inode_file(struct sg_ck *c)
+{
+	unsigned int i;
+	u64 page;
+
+	for (i = 0; i < SG_SYS_COUNT; i++)
+		sys_file(c, i);
+	c->state = sg_alloc((c->inodes + 1) * sizeof(*c->state));
+	c->links = sg_alloc((c->inodes + 1) * sizeof(*c->links));
+	c->parent = sg_alloc((c->inodes + 1) * sizeof(*c->parent));
+	if (!c->state || !c->links || !c->parent || c->no_memory)
+		return -ENOMEM;
+	for (page = 0; page < c->inodes / SG_INODES_PER_PAGE; page++)
+		if (!c->ipage[page])
+			note_hole(c, page);
+	return 0;
+}
+
+void ck_inode_free_arrays(struct sg_ck *c)
+{
+	sg_free(c->ipage);
+	sg_free(c->state);
+	sg_free(c->links);
+	sg_free(c->parent);
+	c->ipage = NULL;
+	c->state = NULL;
+	c->links = NULL;
+	c->parent = NULL;
+	c->inodes = 0;
+	c->ipages = 0;
+}
