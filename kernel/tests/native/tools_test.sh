@@ -233,9 +233,9 @@ chmod 400 v.img # the right to change one, is needed to look
 expect 0 "$fsck" v.img
 chmod 600 v.img
 
-# record PATH: where its inode is.
+# record PATH [IMAGE]: where its inode is.
 record() {
-	"$ctl" --json dump v.img inode "$1" |
+	"$ctl" --json dump "${2:-v.img}" inode "$1" |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["record"])'
 }
 
@@ -285,11 +285,32 @@ expect 0 "$fsck" -n v.img
 [[ ! -s err ]] || fail "still going by the backup"
 truncate -s 32M v.img
 
-# Nothing to go by.
+# Nothing to go by: one line that says what is here, and nothing that cannot work or was tried.
+quietly_hopeless() {
+	complains "$1"
+	! grep -q 'mkfs\|run fsck' err || fail "useless advice"
+	[[ ! -s out ]] || fail "says more"
+}
+cp v.img cut.img
+truncate -s 20M cut.img
+cp cut.img cut.was
+for mode in -n -y; do
+	expect 8 "$fsck" "$mode" cut.img
+	quietly_hopeless 'cut short: the volume has 32 MiB, and only 20 are here; give it its full size'
+done
+same cut.img cut.was
+truncate -s 32M ext4.img
+poke ext4.img 0x438 '\x53\xef'
+expect 8 "$fsck" -y ext4.img
+quietly_hopeless 'holds ext2, ext3 or ext4, not a StargateFS'
+poke v.img 200 'gone'
+poke v.img $(((32 << 20) - 4096 + 200)) 'gone'
+expect 8 "$fsck" -y v.img
+quietly_hopeless 'superblock and backup are damaged.*restore the volume from a backup'
 poke v.img 0 "$(printf '\\0%.0s' $(seq 512))"
 poke v.img $(((32 << 20) - 4096)) "$(printf '\\0%.0s' $(seq 512))"
 expect 8 "$fsck" -y v.img
-complains 'no StargateFS here'
+quietly_hopeless 'holds no StargateFS, or neither'
 expect 8 "$fsck" -n none.img
 complains 'none.img: cannot be opened'
 expect 16 "$fsck" -n -y clean.img
@@ -327,21 +348,71 @@ says 'clean, recovered'
 expect 0 "$fsck" -y v.img
 expect 0 "$mkfs" -f --phys 16G v.img
 
-# --- the inode file out of sight: a repair keeps what nobody claims, and its return brings all back
+# --- the inode file out of sight ------------------------------------------------------------
+
 rm -rf many && mkdir many
 for i in $(seq 100); do echo "$i" >"many/$i"; done
 rm -f w.img
 expect 0 "$mkfs" --size 16M --phys 16G w.img
 expect 0 "$ctl" put -r w.img many /many
-dd if=w.img of=word bs=1 skip=$((0x1430)) count=8 status=none # its root word, in the hot page
-poke w.img 0x1430 '\0\0\0\0\0\0\0\0'
-expect 5 "$fsck" -y w.img
-says 'there is no root directory'
-! grep -q 'belong to nothing.*repaired' out || fail "pages of files out of sight were given back"
-dd if=word of=w.img bs=1 seek=$((0x1430)) conv=notrunc status=none
+cp w.img whole.img
+root=0x1430 copy=$(((16 << 20) - 4096 + 1024)) # its root word in the hot page; its copy
+zeros='\0\0\0\0\0\0\0\0'
+
+all_there() {
+	expect 0 "$fsck" -n w.img
+	rm -rf back
+	expect 0 "$ctl" get -r w.img /many back
+	for i in $(seq 100); do same "many/$i" "back/$i"; done
+}
+
+# One of the two is enough, also to preen; whatever the other one says.
+for at in $root $copy; do
+	for bytes in "$zeros" '\x77' '\x63\x0f\xff'; do
+		cp whole.img w.img
+		poke w.img "$at" "$bytes"
+		expect 4 "$fsck" -n w.img
+		says 'repair it with -y'
+		! grep -q lost out || fail "nothing is lost"
+		expect 1 "$fsck" -p w.img
+		! grep -q lost out || fail "nothing is lost"
+		all_there
+	done
+done
+
+# Without both a repair keeps what nobody claims, advises nothing that does not help, and who brings
+# the word back has all files back.
+cp whole.img w.img
+poke w.img $root "$zeros"
+poke w.img $copy "$zeros"
+expect 4 "$fsck" -n w.img
+for _ in 1 2; do
+	expect 4 "$fsck" -y w.img
+	says 'the inode file is lost'
+	says '^102 inodes cannot be reached'
+	says 'damaged beyond repair; restore it from a backup'
+	! grep -q 'with -y\|use -y' out || fail "advises what has just failed"
+	! grep -q 'belong to nothing.*repaired' out || fail "pages of files out of sight were given back"
+done
+expect 4 "$fsck" -n w.img
+says 'damaged beyond repair'
+! grep -q 'with -y' out || fail "advises what cannot help"
+dd if=whole.img of=w.img bs=1 skip=$((root)) seek=$((root)) count=8 conv=notrunc status=none
 expect 1 "$fsck" -y w.img
-rm -rf back
-expect 0 "$ctl" get -r w.img /many back
-for i in $(seq 100); do same "many/$i" "back/$i"; done
+all_there
+
+# --- the root directory, lost with other records: what is lost is said ----------------------
+
+cp whole.img w.img
+offset=$(record / w.img)
+poke w.img "$offset & ~4095" "$(printf '\\0%.0s' $(seq 4096))" # 15 inodes
+expect 4 "$fsck" -n w.img
+says '^14 inodes are lost: '
+expect 1 "$fsck" -y w.img
+says '^14 inodes are lost: 0 files, 1 directories, 13 of other or unknown kind$'
+says '^87 inodes had no name left and are in /lost\+found$'
+expect 0 "$fsck" -n w.img
+expect 0 "$ctl" --json ls w.img /lost+found
+json 'len(d["directories"][0]["entries"]) == 87'
 
 echo "$checks checks"

@@ -124,6 +124,11 @@ static void summary_json(struct job *job, const struct sg_check_result *res)
 	json_u64(j, "pages_used", res->pages_used);
 	json_u64(j, "found", res->found);
 	json_u64(j, "repaired", res->fixed);
+	json_u64(j, "beyond_repair", res->beyond);
+	json_u64(j, "lost", res->lost);
+	json_u64(j, "lost_files", res->lost_files);
+	json_u64(j, "lost_directories", res->lost_dirs);
+	json_u64(j, "in_lost_found", res->adopted);
 	json_bool(j, "unclean", res->unclean);
 	json_bool(j, "replayed", res->replayed);
 	json_u64(j, "status", (u64)status(job, res));
@@ -138,6 +143,10 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
 	};
 
+	if (res->beyond)	/* nothing that cannot work is advised */
+		return "damaged beyond repair; restore it from a backup, all its pages are kept";
+	if (res->no_space)
+		return "damage is left for want of free pages; remove something, then repair again";
 	if (res->found > res->fixed)
 		return damaged[job->mode];
 	if (res->fixed)
@@ -146,6 +155,21 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		return "clean";
 	return job->mode == SG_CHECK_ONLY ? "clean, once recovered (the next mount does it)" :
 	       "clean, recovered";
+}
+
+/* No repair ends well and has fewer files than there were without saying so. */
+static void show_losses(const struct sg_check_result *res)
+{
+	u64 rest = res->lost - res->lost_files - res->lost_dirs;
+
+	if (res->lost)
+		printf("%llu inodes %s: %llu files, %llu directories, %llu of other or unknown kind\n",
+		       (unsigned long long)res->lost, res->beyond ? "cannot be reached" : "are lost",
+		       (unsigned long long)res->lost_files, (unsigned long long)res->lost_dirs,
+		       (unsigned long long)rest);
+	if (res->adopted)
+		printf("%llu inodes had no name left and are in /lost+found\n",
+		       (unsigned long long)res->adopted);
 }
 
 static void summary(struct job *job, const struct sg_check_result *res)
@@ -161,6 +185,7 @@ static void summary(struct job *job, const struct sg_check_result *res)
 		printf("... and %llu more findings\n", (unsigned long long)job->shown - SHOWN_MAX);
 	if (job->quiet && !res->found && !res->unclean)
 		return;
+	show_losses(res);
 	printf("%s: %s; %llu inodes, %llu/%llu pages in use", job->path, verdict(job, res),
 	       (unsigned long long)all, (unsigned long long)res->pages_used,
 	       (unsigned long long)res->pages);
@@ -205,6 +230,28 @@ static u64 volume_size(struct job *job, const struct target *t)
 	return size;
 }
 
+/* There is nothing that a check could begin with: says what is here instead, and what to do. */
+static bool hopeless(const struct job *job, const struct target *t, const struct sg_probe *probe)
+{
+	const char *foreign = foreign_signature(t->base, t->size);
+
+	if (probe->valid)
+		return false;
+	if (probe->whole)
+		tool_error("%s: cut short: the volume has %llu MiB, and only %llu are here; give it its full size again",
+			   job->path, (unsigned long long)probe->whole >> 20,
+			   (unsigned long long)t->size >> 20);
+	else if (probe->stargate)
+		tool_error("%s: superblock and backup are damaged, nothing says where anything is; restore the volume from a backup",
+			   job->path);
+	else if (foreign)
+		tool_error("%s: holds %s, not a StargateFS; nothing was changed", job->path, foreign);
+	else
+		tool_error("%s: holds no StargateFS, or neither of its superblocks; is it the right one?",
+			   job->path);
+	return true;
+}
+
 static int check(struct job *job, struct target *t)
 {
 	struct sg_check_result res;
@@ -219,6 +266,8 @@ static int check(struct job *job, struct target *t)
 
 	member_identity(&id);
 	sg_probe(t->base, size, &probe);
+	if (hopeless(job, t, &probe))
+		return EXIT_TROUBLE;
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid && !job->force) {
 		err = member_watch(t, &probe.sb, MEMBER_WAIT_MS, res.why);
 		opts.force = true;	/* the mapping shows no heartbeats */
@@ -258,6 +307,7 @@ static int run(struct job *job)
 	struct target t;
 	int code;
 
+	tool_quiet = true;	/* what the engine would say is among the findings */
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
 	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHANGE))
