@@ -6,6 +6,7 @@
 ##  KERNELS="6.1 6.12 7.2"        kernels for `make modules`, `make test-vm`, `make test`
 ##  MAPS="walk splice shadow"     map modes for `make test-vm`, `make test`
 ##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
+##  KVER=                         another kernel than the running one for `make dkms-install`
 ##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
 ##  SECONDS=60                    time per target for `make fuzz-quick` (fuzz: 3600)
 
@@ -13,6 +14,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-vm test-debug test-mutants test-fresh
+.PHONY: dkms-install dkms-remove
 .PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
 
 demo: ## see a VM work on files in the shared range
@@ -59,6 +61,11 @@ modules: ## the module for every kernel of KERNELS
 	@$(run-tests) modules
 sparse: ## sparse over engine, tools and module
 	@mk/run-sparse
+
+dkms-install: ## the module for this machine's kernel, and for those installed later, by DKMS (KVER=)
+	@mk/dkms install
+dkms-remove: ## take that away again
+	@mk/dkms remove
 
 bench-quick: ## instruction counts beside tmpfs and ext4-dax
 	@$(call script,e2e/bench/quick)
