@@ -87,6 +87,8 @@ struct sg_probe {		/* what sg_probe() found */
 	unsigned int live;	/* slots that are not free */
 };
 
+/* What sg_format() would make: its superblock, without checksum. -EINVAL with why. */
+int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super *sb, char why[200]);
 /* Makes a new file system in @size bytes at @base. Overwrites without asking. */
 int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why[200]);
 /* Looks, changes nothing. 0 also when there is no file system. */

@@ -202,8 +202,35 @@ static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 	sg_store64(&area->used_inodes, 1);
 }
 
-static int fill_super(struct sg_super *sb, u64 size, const struct sg_format_opts *opts,
-		      char *why_text)
+/* Which of the values it is that makes no volume. */
+static int refuse_geometry(const struct sg_super *sb, char why_text[200])
+{
+	u64 room = sb->chunk_cap * SG_CHUNK;
+
+	if (sb->size < SG_VOLUME_MIN || sb->size > SG_VOLUME_MAX)
+		sg_snprintf(why_text, 200, "a volume has 16 MiB to 64 TiB, and not %llu bytes",
+			    (unsigned long long)sb->size);
+	else if (sb->phys % SG_VOLUME_ALIGN || sb->phys > SG_PTE_ADDR - sb->size)
+		sg_snprintf(why_text, 200,
+			    "no base: 0x%llx (allowed: multiples of 2 MiB up to 0x%llx)",
+			    (unsigned long long)sb->phys,
+			    (unsigned long long)((SG_PTE_ADDR - sb->size) &
+						 ~(SG_VOLUME_ALIGN - 1)));
+	else if (!sb->areas || sb->areas > SG_AREAS_MAX)
+		sg_snprintf(why_text, 200, "%u areas (allowed: 1 to %u)", sb->areas, SG_AREAS_MAX);
+	else if (room < sb->size || room > SG_VOLUME_MAX)
+		sg_snprintf(why_text, 200,
+			    "room to grow to %llu bytes (allowed: the volume's %llu, to 64 TiB)",
+			    (unsigned long long)room, (unsigned long long)sb->size);
+	else
+		sg_snprintf(why_text, 200,
+			    "%u areas and room to grow to %llu bytes take more metadata than a volume of %llu bytes has place for; less of one, or a larger volume",
+			    sb->areas, (unsigned long long)room, (unsigned long long)sb->size);
+	return -EINVAL;
+}
+
+int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super *sb,
+		   char why_text[200])
 {
 	memset(sb, 0, sizeof(*sb));
 	sb->magic = SG_MAGIC;
@@ -238,13 +265,9 @@ static int fill_super(struct sg_super *sb, u64 size, const struct sg_format_opts
 			    (unsigned long long)(opts->params & ~SG_PARAM_KNOWN));
 		return -EINVAL;
 	}
-	if (sg_geometry(sb)) {
-		sg_snprintf(why_text, 200,
-			    "no volume: size %llu (16 MiB to 64 TiB), base 0x%llx (2 MiB aligned), %u areas (1 to 16), room for %llu chunks",
-			    (unsigned long long)size, (unsigned long long)sb->phys, sb->areas,
-			    (unsigned long long)sb->chunk_cap);
-		return -EINVAL;
-	}
+	if (sg_geometry(sb))
+		return refuse_geometry(sb, why_text);
+	sb->free_base = sb->size / SG_PAGE - sb->data_off / SG_PAGE - 2;
 	return 0;
 }
 
@@ -265,7 +288,7 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_
 	memset(&vol, 0, sizeof(vol));
 	vol.base = base;
 	vol.slot = -1;
-	err = fill_super(&vol.sb, size, opts, why_text);
+	err = sg_format_plan(size, opts, &vol.sb, why_text);
 	if (err)
 		return err;
 	vol.size = vol.sb.size;
@@ -281,7 +304,6 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_
 	meta = vol.sb.data_off / SG_PAGE;
 	mark_used(&vol, 0, meta + 1);	/* and the first page of the inode file */
 	mark_used(&vol, vol.size / SG_PAGE - 1, 1);
-	vol.sb.free_base = vol.size / SG_PAGE - meta - 2;
 	make_inodes(&vol, opts);
 	sg_sys_copies_write(&vol);
 	sg_space_rebuild_hints(&vol);
