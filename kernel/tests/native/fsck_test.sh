@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# fsck.stargatefs against real damage: killed in the middle of repairs, again and again; and random
+# words of many volumes changed. A repair ends, is found good, and says what it could not keep.
+# SEED=N for another run, SG_TEST_SCALE for how much.
+set -euo pipefail
+
+tools=${SG_TOOLS:-$(dirname "$0")/../../../build/tools}
+tools=$(cd "$tools" && pwd)
+mkfs=$tools/mkfs.stargatefs fsck=$tools/fsck.stargatefs ctl=$tools/stargatectl
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sg-fsck.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+seed=${SEED:-1}
+RANDOM=$seed
+checks=0
+case ${SG_TEST_SCALE:-normal} in
+quick) rounds=5 images=25 ;;
+long) rounds=300 images=2000 ;;
+*) rounds=15 images=120 ;;
+esac
+
+fail() {
+	echo "failed: $* (SEED=$seed)" >&2
+	[[ ! -s out ]] || tail -n 30 out | sed 's/^/  /' >&2
+	exit 1
+}
+
+# expect STATUS COMMAND...: its output in out.
+expect() {
+	local want=$1 got=0
+	shift
+	timeout 120 "$@" >out 2>&1 </dev/null || got=$?
+	[[ $got -eq $want ]] || fail "status $got, not $want: $*"
+	checks=$((checks + 1))
+}
+
+# --- a volume, and its repair without a disturbance -----------------------------------------
+
+mkdir -p tree/sub/deeper
+for i in $(seq 400); do echo "$i" >"tree/file $i"; done
+for i in $(seq 100); do head -c $((i * 300)) /dev/zero | tr '\0' "$((i % 10))" >"tree/sub/deeper/$i"; done
+expect 0 "$mkfs" --size 16M --phys 16G good.img
+expect 0 "$ctl" put -r good.img tree /tree
+
+# Inode records, that of /tree among them; the root word of the inode file; a page of names.
+cp good.img bad.img
+"$ctl" --json dump good.img inode / >record
+"$ctl" --json dump good.img dir /tree/sub/deeper >index
+first=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') & ~4095))
+bucket=$(($(grep -o '"bucket": *"0x[0-9a-f]*' index | grep -o '0x.*' | tail -n 1)))
+dd if=/dev/zero of=bad.img bs=1 seek="$first" count=4096 conv=notrunc status=none
+dd if=/dev/zero of=bad.img bs=1 seek=$((0x1430)) count=8 conv=notrunc status=none
+dd if=/dev/zero of=bad.img bs=1 seek="$bucket" count=1200 conv=notrunc status=none
+
+# contents IMAGE FOLDER: all that can be read of it.
+contents() {
+	rm -rf "$2"
+	mkdir "$2"
+	expect 0 "$ctl" get -r "$1" / "$2/all"
+}
+
+cp bad.img v.img
+expect 1 "$fsck" -y v.img
+grep -qE '^14 inodes are lost: .* 1 directories' out || fail "does not say what is lost"
+expect 0 "$fsck" -n v.img
+contents v.img want
+[[ $(find want -type f | wc -l) -gt 480 ]] || fail "the repair keeps too little"
+
+# --- killed -----------------------------------------------------------------------------------
+
+duration() {
+	local start=$EPOCHREALTIME
+	cp bad.img v.img
+	"$fsck" -y -f v.img >/dev/null || true
+	echo $((${EPOCHREALTIME/./} - ${start/./})) # microseconds
+}
+most=$(duration)
+
+killed=0
+for _ in $(seq "$rounds"); do
+	cp bad.img v.img
+	for _ in $(seq 20); do
+		"$fsck" -y -f v.img >/dev/null 2>&1 &
+		pid=$!
+		sleep "$(printf '0.%06d' $((RANDOM * most / 65536)))"
+		kill -9 "$pid" 2>/dev/null || true
+		status=0
+		wait "$pid" 2>/dev/null || status=$?
+		[[ $status -eq 137 ]] || break
+		killed=$((killed + 1))
+	done
+	timeout 120 "$fsck" -y -f v.img >out 2>&1 || [[ $? -eq 1 ]] || fail "not repaired after a kill"
+	expect 0 "$fsck" -n v.img
+	contents v.img got
+	diff -r want got >out 2>&1 || fail "an interrupted repair ends differently"
+	checks=$((checks + 1))
+done
+[[ $killed -gt 0 ]] || fail "no repair was killed"
+echo "killed $killed times"
+
+# --- random words -----------------------------------------------------------------------------
+
+SG_IMAGES=$images SG_SEED=$seed python3 - "$fsck" "$ctl" <<'EOF' || exit 1
+import collections, json, os, random, re, struct, subprocess, sys
+
+fsck, ctl = sys.argv[1:3]
+good = open("good.img", "rb").read()
+rnd = random.Random(int(os.environ["SG_SEED"]))
+
+def run(*args):
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+def inodes(image):
+    """Those that have a name, by number; without lost+found, which a repair makes."""
+    status, out = run(ctl, "--json", "ls", "-r", image, "/")
+    assert not status, out
+    rows = [row for d in json.loads(out[:out.rindex("}") + 1])["directories"] for row in d["entries"]]
+    return {row["inode"] for row in rows if not row["name"].startswith("lost+found")}
+
+def record(ino):
+    return int(json.loads(run(ctl, "--json", "dump", "good.img", "inode", "<%d>" % ino)[1])["record"], 16)
+
+before = inodes("good.img")
+records = [record(1)] + [record(ino) for ino in sorted(before)]
+pages = sorted({off & ~4095 for off in records})
+places = [
+    lambda: 0x1000 + 8 * rnd.randrange(512),                      # hot page
+    lambda: 0x2000 + 8 * rnd.randrange(64 * 32),                  # mount table
+    lambda: rnd.choice(records) + 8 * rnd.randrange(32),          # an inode
+    lambda: rnd.choice(pages) + 8 * rnd.randrange(512),           # or a free one
+    lambda: rnd.choice([0x1430, 0x1078]),                         # what finds the inodes
+    lambda: len(good) - 4096 + 1024 + 8 * rnd.randrange(12),      # the copy of that
+    lambda: rnd.choice(records) + 48,                             # roots of tables and indexes
+    lambda: 8 * rnd.randrange(len(good) // 8),                    # anything
+]
+
+def damaged():
+    image = bytearray(good)
+    if rnd.random() < 0.1:
+        page = rnd.choice(pages)
+        image[page:page + 4096] = bytes(4096)
+    for _ in range(rnd.choice([1, 1, 2, 3, 5, 10, 30])):
+        off = rnd.choice(places)()
+        old, = struct.unpack_from("<Q", image, off)
+        other, = struct.unpack_from("<Q", good, rnd.choice(records) + 8 * rnd.randrange(32))
+        new = rnd.choice([0, rnd.getrandbits(64), old ^ 1 << rnd.randrange(64),
+                          (old + rnd.randrange(-8, 9)) % 2**64, other])
+        struct.pack_into("<Q", image, off, new)
+    return image
+
+ends = collections.Counter()
+for number in range(int(os.environ["SG_IMAGES"])):
+    open("x.img", "wb").write(damaged())
+    status, out = run(fsck, "-y", "-f", "x.img")
+    said = re.search(r"^(\d+) inodes are lost", out, re.M)
+    def check(good, what):
+        if not good:
+            print(out[-3000:])
+            sys.exit("image %d: %s" % (number, what))
+    if status & ~1:     # both words that find the inode file, or both superblocks: said, and kept
+        check(re.search("beyond repair|superblock and backup", out), "status %d" % status)
+        ends["beyond repair"] += 1
+        continue
+    check(not run(fsck, "-n", "x.img")[0], "repaired, but not clean")
+    missing = len(before - inodes("x.img"))
+    check(missing <= (int(said[1]) if said else 0), "%d inodes are lost, and that is not said" % missing)
+    ends["with losses" if missing else "whole"] += 1
+print("%d images: %s" % (sum(ends.values()), dict(ends)))
+if not (ends["whole"] and ends["with losses"]):
+    sys.exit("the damage is not what it should be")
+EOF
+checks=$((checks + images))
+
+echo "$checks checks"
