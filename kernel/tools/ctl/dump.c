@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include "ctl.h"
 
+static void begin(struct call *c)
+{
+	json_begin(&c->j, stdout, !c->json);
+}
+
 /* --- what all systems share ---------------------------------------------------------------- */
 
 static int dump_super(struct call *c)
@@ -237,9 +242,16 @@ static int dump_chunks(struct call *c)
 {
 	u64 chunks = call_vol(c)->sb.chunks, first = 0, n = chunks, i;
 
-	if ((c->argc > 1 && !parse_size(c->argv[1], &first)) ||
-	    (c->argc > 2 && !parse_size(c->argv[2], &n)) || first >= chunks)
-		return path_error("chunks", -EINVAL);
+	if (c->argc > 1 && (!parse_size(c->argv[1], &first) || first >= chunks)) {
+		tool_error("dump chunks: FIRST '%s': allowed is 0 to %llu", c->argv[1],
+			   (unsigned long long)chunks - 1);
+		return -EINVAL;
+	}
+	if (c->argc > 2 && (!parse_size(c->argv[2], &n) || !n)) {
+		tool_error("dump chunks: COUNT '%s': allowed is 1 and more", c->argv[2]);
+		return -EINVAL;
+	}
+	begin(c);
 	json_array(&c->j, "chunks");
 	for (i = first; i < chunks && i - first < n; i++)
 		dump_chunk(c, i);
@@ -261,67 +273,84 @@ static int dump_bucket_at(struct call *c)
 {
 	u64 off;
 
-	if (c->argc < 2 || !parse_size(c->argv[1], &off) || !sg_data_page(call_vol(c), off))
-		return path_error(c->argc < 2 ? "bucket" : c->argv[1], -EINVAL);
+	if (!parse_size(c->argv[1], &off) || !sg_data_page(call_vol(c), off)) {
+		tool_error("dump bucket: OFFSET '%s': allowed is a page of the volume, as dump dir "
+			   "shows them", c->argv[1]);
+		return -EINVAL;
+	}
+	begin(c);
 	return dump_bucket(c, off);
 }
 
-static const struct {
+/* With how many arguments, and what they are; one that begins by itself checks them itself. */
+static const struct structure {
 	const char *name;
 	int (*whole)(struct call *c);
 	int (*of)(struct call *c, const struct sg_iref *ref);
+	int min, max;
+	const char *arguments;
+	bool begins;
 } structures[] = {
-	{ "super", dump_super, NULL },
-	{ "hot", dump_hot, NULL },
-	{ "slots", dump_slots, NULL },
-	{ "journal", dump_journal, NULL },
-	{ "ledger", dump_ledger, NULL },
-	{ "chunks", dump_chunks, NULL },
-	{ "bucket", dump_bucket_at, NULL },
-	{ "inode", NULL, dump_inode },
-	{ "dir", NULL, dump_dir },
-	{ "table", NULL, dump_table },
-	{ "xattr", NULL, dump_xattr },
+	{ "super", dump_super, NULL, 0, 0, "", false },
+	{ "hot", dump_hot, NULL, 0, 0, "", false },
+	{ "slots", dump_slots, NULL, 0, 0, "", false },
+	{ "journal", dump_journal, NULL, 0, 0, "", false },
+	{ "ledger", dump_ledger, NULL, 0, 0, "", false },
+	{ "chunks", dump_chunks, NULL, 0, 2, " [FIRST [COUNT]]", true },
+	{ "bucket", dump_bucket_at, NULL, 1, 1, " OFFSET", true },
+	{ "inode", NULL, dump_inode, 1, 1, " PATH", false },
+	{ "dir", NULL, dump_dir, 1, 1, " PATH", false },
+	{ "table", NULL, dump_table, 1, 1, " PATH", false },
+	{ "xattr", NULL, dump_xattr, 1, 1, " PATH", false },
 };
 
-/* Not path_find(): a damaged inode must be shown, too, when it is named by number. */
+static const struct structure *find_structure(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(structures); i++)
+		if (!strcmp(structures[i].name, name))
+			return &structures[i];
+	return NULL;
+}
+
+/* Named by number a damaged or free record is shown, too: it need have no attributes. */
 static int inode_of(struct call *c, struct sg_iref *ref)
 {
 	const char *path = c->argv[1];
 	struct sg_attr attr;
-	char *end;
-	u64 ino;
 
-	if (*path != '<')
-		return path_find(call_vol(c), path, false, ref, &attr);
-	ino = strtoull(path + 1, &end, 0);
-	return path_error(path, strcmp(end, ">") ? -EINVAL : sg_iref(call_vol(c), ino, ref));
+	path_seek(call_vol(c), path, false, ref, &attr);
+	return *path == '<' && ref->off ? 0 : path_find(call_vol(c), path, false, ref, &attr);
+}
+
+int before_dump(struct call *c)
+{
+	const struct structure *s = find_structure(c->argv[0]);
+
+	if (!s)
+		return tool_usage_error("there is no structure '%s'", c->argv[0]);
+	if (c->argc - 1 < s->min || c->argc - 1 > s->max)
+		return tool_usage_error("dump %s: takes VOLUME %s%s", s->name, s->name,
+					s->arguments);
+	return 0;
 }
 
 int cmd_dump(struct call *c)
 {
-	struct sg_iref ref;
-	unsigned int i;
-	int err = 0;
+	const struct structure *s = find_structure(c->argv[0]);
+	struct sg_iref ref = { 0 };
+	int err;
 
-	for (i = 0; i < SG_ARRAY_SIZE(structures); i++)
-		if (!strcmp(structures[i].name, c->argv[0]))
-			break;
-	if (i == SG_ARRAY_SIZE(structures)) {
-		tool_error("there is no structure '%s'; see stargatectl --help", c->argv[0]);
-		return -EINVAL;
-	}
-	if (structures[i].of) {
-		if (c->argc != 2) {
-			tool_error("dump %s: of which file? give its path, or <N>", c->argv[0]);
-			return -EINVAL;
-		}
+	if (s->of) {
 		err = inode_of(c, &ref);
 		if (err)
 			return err;
 	}
-	json_begin(&c->j, stdout, !c->json);
-	err = structures[i].of ? structures[i].of(c, &ref) : structures[i].whole(c);
-	json_end(&c->j);
+	if (!s->begins)
+		begin(c);
+	err = s->of ? s->of(c, &ref) : s->whole(c);
+	if (c->j.out)
+		json_end(&c->j);
 	return err;
 }

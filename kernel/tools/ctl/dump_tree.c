@@ -122,8 +122,10 @@ int dump_table(struct call *c, const struct sg_iref *ref)
 	u64 root = sg_iget(vol, ref, table), off = 0;
 	enum sg_entry kind = sg_root_kind(vol, root, &off);
 
-	if (!sg_is_reg(sg_iget(vol, ref, mode)))
-		return path_error(c->argv[1], -EINVAL);
+	if (!sg_is_reg(sg_iget(vol, ref, mode))) {
+		tool_error("%s: is no file, so that it has no file table", c->argv[1]);
+		return -EINVAL;
+	}
 	json_hex(&c->j, "root", root);
 	json_u64(&c->j, "height", SG_ROOT_HEIGHT(root));
 	json_bool(&c->j, "valid", kind != SG_ENTRY_BAD);

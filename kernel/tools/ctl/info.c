@@ -120,19 +120,29 @@ int cmd_slots(struct call *c)
 
 /* --- label --------------------------------------------------------------------------------- */
 
+int before_label(struct call *c)
+{
+	if (!c->argc || label_valid(c->argv[0]))
+		return 0;
+	return tool_usage_error("label '%s': allowed is " LABEL_RULE, c->argv[0]);
+}
+
 int cmd_label(struct call *c)
 {
 	struct sg_super sb = c->m.vol.sb;
 
-	if (!c->argc) {
-		printf("%s\n", sb.label);
-		return 0;
+	if (c->argc) {
+		memset(sb.label, 0, sizeof(sb.label));
+		memcpy(sb.label, c->argv[0], strlen(c->argv[0]));
+		return path_error(c->m.target.path, sg_super_write(&c->m.vol, &sb));
 	}
-	if (strlen(c->argv[0]) >= sizeof(sb.label)) {
-		tool_error("the label is longer than %zu bytes", sizeof(sb.label) - 1);
-		return -EINVAL;
+	if (c->json) {
+		json_begin(&c->j, stdout, false);
+		json_str(&c->j, "label", sb.label);
+		json_end(&c->j);
+	} else {
+		put_text(stdout, sb.label, strlen(sb.label));
+		putchar('\n');
 	}
-	memset(sb.label, 0, sizeof(sb.label));
-	memcpy(sb.label, c->argv[0], strlen(c->argv[0]));
-	return path_error(c->m.target.path, sg_super_write(&c->m.vol, &sb));
+	return 0;
 }

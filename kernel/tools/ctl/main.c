@@ -2,6 +2,8 @@
 /* stargatectl: look into a StargateFS that is not mounted here, and move files in and out. */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include "ctl.h"
 
@@ -25,35 +27,60 @@ static const char usage[] =
 "  dump V super | hot | slots | journal | ledger | chunks [FIRST [COUNT]] |\n"
 "         inode PATH | dir PATH | bucket OFFSET | table PATH | xattr PATH\n"
 "\n"
-"  -j, --json             as JSON\n"
-"  -l  long listing       -r  with all below it     -p  with missing parents\n"
-"  -f, --force            (put, mkdir, rm, label) take other systems for dead\n"
-"      --help, --version\n"
+"  -j, --json             (info, df, slots, ls, stat, label, dump) as JSON\n"
+"  -l, --long             (ls) long listing\n"
+"  -r, --recursive        (ls, get, put, rm) with all below it\n"
+"  -p, --parents          (mkdir) with missing parents\n"
+"      --force            (put, mkdir, rm, label) take other systems for dead\n"
+"  -h, --help\n"
+"  -V, --version\n"
 "\n"
 "PATH is /a/b, or <N> for inode number N. Commands that only look work on a\n"
 "private copy, also of a volume in use; what they show may be changing.\n"
 "See stargatectl(8).\n";
 
+/*
+ * @options: that it takes. @arguments: what follows its name. @before: exit status of what can be
+ * said before the volume is touched. @min, @max: arguments behind the volume. @change: when it has
+ * any, it joins.
+ */
 static const struct command {
-	const char *name;
+	const char *name, *options, *arguments;
 	int (*run)(struct call *c);
-	int min, max;		/* arguments behind the volume */
+	int (*before)(struct call *c);
+	int min, max;
 	bool change;
 } commands[] = {
-	{ "info", cmd_info, 0, 0, false },
-	{ "df", cmd_df, 0, 0, false },
-	{ "slots", cmd_slots, 0, 0, false },
-	{ "systems", cmd_slots, 0, 0, false },
-	{ "ls", cmd_ls, 0, 1, false },
-	{ "stat", cmd_stat, 1, 1, false },
-	{ "cat", cmd_cat, 1, 1 << 20, false },
-	{ "get", cmd_get, 1, 2, false },
-	{ "put", cmd_put, 1, 2, true },
-	{ "mkdir", cmd_mkdir, 1, 1 << 20, true },
-	{ "rm", cmd_rm, 1, 1 << 20, true },
-	{ "label", cmd_label, 0, 1, true },
-	{ "dump", cmd_dump, 1, 3, false },
+	{ "info", "j", "VOLUME", cmd_info, NULL, 0, 0, false },
+	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, false },
+	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, false },
+	{ "systems", "j", "VOLUME", cmd_slots, NULL, 0, 0, false },
+	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, false },
+	{ "stat", "j", "VOLUME PATH", cmd_stat, NULL, 1, 1, false },
+	{ "cat", "", "VOLUME PATH...", cmd_cat, NULL, 1, INT_MAX, false },
+	{ "get", "r", "VOLUME PATH [TO]", cmd_get, NULL, 1, 2, false },
+	{ "put", "rF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, true },
+	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, true },
+	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, true },
+	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, true },
+	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, false },
 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' }, { "force", no_argument, NULL, 'F' },
+	{ "long", no_argument, NULL, 'l' }, { "recursive", no_argument, NULL, 'r' },
+	{ "parents", no_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' }, { 0 }
+};
+
+static const char *long_name(int opt)
+{
+	const struct option *o = options;
+
+	while (o->val != opt)
+		o++;
+	return o->name;
+}
 
 static const struct command *find_command(const char *name)
 {
@@ -65,71 +92,92 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static bool take_option(struct call *c, int opt)
+static void take_option(struct call *c, int opt)
 {
 	switch (opt) {
 	case 'j':
-		return c->json = true;
+		c->json = true;
+		break;
 	case 'l':
-		return c->longer = true;
+		c->longer = true;
+		break;
 	case 'r':
-		return c->recursive = true;
+		c->recursive = true;
+		break;
 	case 'p':
-		return c->parents = true;
-	case 'f':
-		return c->force = true;
+		c->parents = true;
+		break;
+	case 'F':
+		c->force = true;
+		break;
 	}
-	return false;
 }
 
 static int run(struct call *c, const struct command *cmd, const char *volume)
 {
-	bool change = cmd->change && !(cmd->run == cmd_label && !c->argc);
+	bool change = cmd->change && c->argc;
 	int err;
 
+	err = cmd->before ? cmd->before(c) : 0;
+	if (err)
+		return err;
+	if (change)	/* nobody who stops listening ends us in the middle */
+		signal(SIGPIPE, SIG_IGN);
 	if (member_open(&c->m, volume, change, c->force))
 		return 1;
 	err = cmd->run(c);
-	if (member_close(&c->m))
-		err = 1;
-	if (fflush(stdout) || ferror(stdout)) {
-		tool_error("cannot write the output: %s", strerror(errno));
-		err = 1;
+	err = tool_end(err ? 1 : 0);
+	return member_close(&c->m) ? 1 : err;
+}
+
+/* The command, its volume and arguments; or NULL, said. */
+static const struct command *read_words(struct call *c, int argc, char **argv, const char *given)
+{
+	const struct command *cmd;
+
+	if (optind == argc) {
+		tool_usage_error("which command?");
+		return NULL;
 	}
-	return err ? 1 : 0;
+	cmd = find_command(argv[optind]);
+	if (!cmd) {
+		tool_usage_error("there is no command '%s'", argv[optind]);
+		return NULL;
+	}
+	c->argc = argc - optind - 2;
+	c->argv = argv + optind + 2;
+	given += strspn(given, cmd->options);
+	if (*given)
+		tool_usage_error("%s: takes no --%s", cmd->name, long_name(*given));
+	else if (c->argc < cmd->min || c->argc > cmd->max)
+		tool_usage_error("%s: takes %s", cmd->name, cmd->arguments);
+	else
+		return cmd;
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' }, { "force", no_argument, NULL, 'f' },
-		{ "recursive", no_argument, NULL, 'r' }, { "parents", no_argument, NULL, 'p' },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 }
-	};
 	static struct call c;
 	const struct command *cmd;
+	char given[8] = "";
 	int opt;
 
 	tool_begin("stargatectl", argv);
-	while ((opt = getopt_long(argc, argv, "jlrpfhV", options, NULL)) != -1) {
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":jlrpfhV", options, NULL)) != -1) {
 		if (opt == 'h')
-			return fputs(usage, stdout) < 0;
+			return tool_help(usage);
 		if (opt == 'V')
 			return tool_version();
-		if (!take_option(&c, opt))
-			return tool_usage_hint();
+		if (opt == 'f')	/* rm -f is in the fingers, and means something else */
+			return tool_usage_error("-f: to take other systems for dead say --force");
+		if (opt == '?' || opt == ':')
+			return tool_option_error(opt, argv);
+		if (!strchr(given, opt))
+			given[strlen(given)] = (char)opt;
+		take_option(&c, opt);
 	}
-	if (optind == argc)
-		return tool_usage_error("which command?");
-	cmd = find_command(argv[optind]);
-	if (!cmd)
-		return tool_usage_error("there is no command '%s'", argv[optind]);
-	c.argc = argc - optind - 2;
-	c.argv = argv + optind + 2;
-	if (c.argc < 0)
-		return tool_usage_error("%s: which volume?", cmd->name);
-	if (c.argc < cmd->min || c.argc > cmd->max)
-		return tool_usage_error("%s: too %s arguments", cmd->name,
-					c.argc < cmd->min ? "few" : "many");
-	return run(&c, cmd, argv[optind + 1]);
+	cmd = read_words(&c, argc, argv, given);
+	return cmd ? run(&c, cmd, argv[optind + 1]) : 2;
 }

@@ -10,17 +10,56 @@ int path_error(const char *path, int err)
 {
 	if (err == -EUCLEAN)
 		tool_error("%s: damaged; run fsck.stargatefs", path);
+	else if (err == -ENOSPC)
+		tool_error("%s: No space left in the volume", path);
+	else if (err == -ESTALE)
+		tool_error("%s: there is no such inode", path);
 	else if (err)
 		tool_error("%s: %s", path, strerror(-err));
 	return err;
 }
 
+int outside_error(const char *path)
+{
+	int err = -errno;
+
+	tool_error("%s: %s", path, strerror(-err));
+	return err;
+}
+
+int needs_recursion(const char *path)
+{
+	tool_error("%s: Is a directory; give -r for it and all below", path);
+	return -EISDIR;
+}
+
+const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+char *without_slashes(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return strndup(path, n);
+}
+
+/* "<N>" */
 static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
 {
-	char *end;
-	u64 ino = strtoull(path + 1, &end, 0);
+	size_t n = strlen(path);
+	char digits[24] = "";
+	u64 ino;
 
-	return strcmp(end, ">") ? -EINVAL : sg_iref(vol, ino, out);
+	if (n < 3 || n - 2 >= sizeof(digits) || path[n - 1] != '>')
+		return -EINVAL;
+	memcpy(digits, path + 1, n - 2);
+	return parse_number(digits, 10, UINT64_MAX, &ino) ? sg_iref(vol, ino, out) : -EINVAL;
 }
 
 static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 len)
@@ -49,7 +88,7 @@ static char *target_and_rest(struct sg_vol *vol, const struct sg_iref *link, con
 	if (n <= 0)
 		return NULL;
 	target[SG_MIN(n, SG_SYMLINK_MAX)] = 0;
-	return asprintf(&path, "%s/%s", target, rest) < 0 ? NULL : path;
+	return asprintf(&path, "%s%s", target, rest) < 0 ? NULL : path;
 }
 
 static int walk(struct sg_vol *vol, struct sg_iref at, const char *path, bool follow,
@@ -66,8 +105,12 @@ static int walk(struct sg_vol *vol, struct sg_iref at, const char *path, bool fo
 
 		path += strspn(path, "/");
 		len = (u32)strcspn(path, "/");
-		if (!len)
+		if (!len) {	/* ends in a slash: then it is a directory */
+			err = sg_getattr(vol, &at, &attr);
+			if (!err && !S_ISDIR(attr.mode))
+				err = -ENOTDIR;
 			break;
+		}
 		err = step(vol, &at, path, len);
 		path += len;
 		if (!err)
@@ -97,14 +140,36 @@ static int find(struct sg_vol *vol, const char *path, bool follow, struct sg_ire
 	return err ? err : walk(vol, root, path, follow, LINKS_MAX, out);
 }
 
+int path_seek(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
+	      struct sg_attr *attr)
+{
+	int err = *path ? find(vol, path, follow, out) : -ENOENT;
+
+	return err ? err : sg_getattr(vol, out, attr);
+}
+
 int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr)
 {
-	int err = find(vol, path, follow, out);
+	int err = path_seek(vol, path, follow, out, attr);
 
-	if (!err)
-		err = sg_getattr(vol, out, attr);
-	return path_error(path, err);
+	if (err != -EINVAL || *path != '<')
+		return path_error(path, err);
+	tool_error("%s: is no number of an inode; a name that begins so is written as /%s", path,
+		   path);
+	return err;
+}
+
+/* What has no name of its own, so that nothing can be done to that name. */
+static const char *nameless(const char *path, const char *name, u32 len)
+{
+	if (*path == '<')
+		return "a number is no name; give a path";
+	if (!len)
+		return *path ? "is the root directory" : "the path is empty";
+	if (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')))
+		return "ends in a name that every directory has; name the directory itself";
+	return NULL;
 }
 
 int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const char **name,
@@ -112,6 +177,7 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 {
 	size_t end = strlen(path), start;
 	struct sg_attr attr;
+	const char *why;
 	char *parent;
 	int err;
 
@@ -121,8 +187,11 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 		;
 	*name = path + start;
 	*len = (u32)(end - start);
-	if (!*len)
-		return path_error(path, -EINVAL);
+	why = nameless(path, *name, *len);
+	if (why) {
+		tool_error("%s: %s", path, why);
+		return -EINVAL;
+	}
 	parent = strndup(path, start);
 	if (!parent)
 		return path_error(path, -ENOMEM);

@@ -40,7 +40,8 @@ static const char usage[] =
 "  -C, --progress    show how far it has come\n"
 "  -q, --quiet       no summary when there is nothing to say\n"
 "      --json        findings and summary as JSON\n"
-"      --help, --version\n"
+"      --help\n"
+"  -V, --version\n"
 "\n"
 "Exit status: 0 clean, 1 all repaired, 4 damage left, 8 could not check,\n"
 "16 usage, 32 interrupted. See fsck.stargatefs(8).\n";
@@ -347,7 +348,8 @@ int main(int argc, char **argv)
 	int opt;
 
 	tool_begin("fsck.stargatefs", argv);
-	while ((opt = getopt_long(argc, argv, "npayfCqV", options, NULL)) != -1) {
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":npayfCqV", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
 			ok &= take_mode(&job, SG_CHECK_ONLY);
@@ -371,11 +373,11 @@ int main(int argc, char **argv)
 			job.json = true;
 			break;
 		case OPT_HELP:
-			return fputs(usage, stdout) < 0;
+			return tool_help(usage);
 		case OPT_VERSION: case 'V':
 			return tool_version();
 		default:
-			tool_usage_hint();
+			tool_option_error(opt, argv);
 			return EXIT_USAGE;
 		}
 	}

@@ -177,53 +177,49 @@ void json_time(struct json *j, const char *key, s64 ns)
 		json_s64(j, key, ns);
 }
 
-/* Length of the UTF-8 character at @s, 0 when it is none. */
-static size_t utf8_len(const unsigned char *s, size_t left)
+/* False: some of it is no UTF-8, and has been replaced. */
+static bool put_string(struct json *j, const unsigned char *s, size_t len)
 {
-	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0, i;
-	unsigned int c;
+	bool whole = true;
+	size_t i, n;
 
-	if (!n || n > left)
-		return 0;
-	if (n == 1)
-		return 1;
-	c = *s & (0x7fu >> n);
-	for (i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
+	fputc('"', j->out);
+	for (i = 0; i < len; i += n ? n : 1) {
+		n = utf8_len(s + i, len - i);
+		whole &= n != 0;
+		if (!n)
+			fputs("\\ufffd", j->out);
+		else if (s[i] < 0x20 || s[i] == 0x7f)
+			fprintf(j->out, "\\u%04x", s[i]);
+		else if (s[i] == '"' || s[i] == '\\')
+			fprintf(j->out, "\\%c", s[i]);
+		else
+			fwrite(s + i, 1, n, j->out);
 	}
-	return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? n : 0;
-}
-
-static void put_char(struct json *j, const unsigned char *s, size_t n)
-{
-	if (!n)
-		fputs(j->plain ? "?" : "\\ufffd", j->out);
-	else if (*s < 0x20 || *s == 0x7f)
-		fprintf(j->out, j->plain ? "\\x%02x" : "\\u%04x", *s);
-	else if (!j->plain && (*s == '"' || *s == '\\'))
-		fprintf(j->out, "\\%c", *s);
-	else
-		fwrite(s, 1, n, j->out);
+	fputc('"', j->out);
+	return whole;
 }
 
 void json_bytes(struct json *j, const char *key, const char *value, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)value;
-	size_t i, n;
+	char other[32];
+	size_t i;
 
 	before(j, key);
-	if (!j->plain)
-		fputc('"', j->out);
-	for (i = 0; i < len; i += n ? n : 1) {
-		n = utf8_len(s + i, len - i);
-		put_char(j, s + i, n);
+	if (j->plain) {
+		put_text(j->out, value, len);
+		after(j);
+		return;
 	}
-	if (!j->plain)
-		fputc('"', j->out);
-	after(j);
+	if (put_string(j, s, len) || !key)
+		return;
+	snprintf(other, sizeof(other), "%s_hex", key);
+	before(j, other);
+	fputc('"', j->out);
+	for (i = 0; i < len; i++)
+		fprintf(j->out, "%02x", s[i]);
+	fputc('"', j->out);
 }
 
 void json_str(struct json *j, const char *key, const char *value)

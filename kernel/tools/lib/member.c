@@ -140,6 +140,20 @@ static int start(struct member *m, bool change, bool force)
 	return join(m, true, true);
 }
 
+/* Who wants to look into another file system is not told to make a StargateFS there. */
+static void refuse(const struct member *m, int err)
+{
+	const struct target *t = &m->target;
+	const char *other = foreign_signature(t->base, t->size);
+	struct sg_probe probe;
+
+	sg_probe(t->base, t->size, &probe);
+	if (!probe.stargate && other)
+		tool_error("%s: holds %s, and no StargateFS", t->path, other);
+	else
+		tool_error("%s: %s", t->path, m->vol.why[0] ? m->vol.why : strerror(-err));
+}
+
 int member_open(struct member *m, const char *path, bool change, bool force)
 {
 	struct target probe;
@@ -159,7 +173,7 @@ int member_open(struct member *m, const char *path, bool change, bool force)
 		return err;
 	err = start(m, change, force);
 	if (err) {
-		tool_error("%s: %s", path, m->vol.why[0] ? m->vol.why : strerror(-err));
+		refuse(m, err);
 		target_close(&m->target);
 	}
 	return err;

@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "tool.h"
@@ -92,6 +93,16 @@ static int map(struct target *t)
 	return t->base == MAP_FAILED ? -errno : 0;
 }
 
+/* What is no file and no device is not opened at all: a FIFO would wait for somebody. */
+static int refuse_kind(const char *path, mode_t mode)
+{
+	if (S_ISREG(mode) || S_ISBLK(mode) || S_ISCHR(mode))
+		return 0;
+	tool_error("%s: is a %s, and no file or device that can hold a volume", path,
+		   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket");
+	return -EINVAL;
+}
+
 int target_open(struct target *t, const char *path, enum target_use use)
 {
 	struct stat st;
@@ -100,14 +111,19 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	*t = (struct target){ .path = path, .fd = -1, .use = use };
 	if (stat(path, &st))
 		return failed(t, "cannot be opened", errno);
-	t->fd = open(path, open_flags(use, S_ISBLK(st.st_mode)));
+	err = refuse_kind(path, st.st_mode);
+	if (err)
+		return err;
+	t->fd = open(path, open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
 	if (t->fd < 0 && errno == EBUSY)
 		return failed(t, "is mounted or in use here; unmount it first", EBUSY);
 	if (t->fd < 0)
-		return failed(t, "cannot be opened", errno);
+		return failed(t, use == TARGET_CHANGE ? "cannot be opened for writing" :
+			      "cannot be opened", errno);
 	err = look_at(t);
 	if (err)
-		return failed(t, "holds no volume", -err);
+		return failed(t, t->kind == TARGET_DAX ? "is no device-dax node" :
+			      "holds no volume", -err);
 	if (t->size < SG_VOLUME_MIN) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
 			   (unsigned long long)t->size);
@@ -119,41 +135,82 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	return err ? failed(t, "cannot be mapped", -err) : 0;
 }
 
+/* --- making a file ------------------------------------------------------------------------- */
+
 /*
- * Makes the file, or grows a smaller one. Unless @sparse its blocks are there before anybody maps
- * it: a full file system would otherwise be a SIGBUS in whoever stores first. @dry: in memory only.
+ * Bytes that will be stored to are there before anybody maps them: a full file system would
+ * otherwise be a SIGBUS in whoever stores first. Those of a @sparse volume: its metadata.
  */
-int target_create(struct target *t, const char *path, u64 size, bool sparse, bool dry)
+static int reserve(const struct target *t, const struct sg_super *sb, bool sparse)
+{
+	u64 front = sparse ? sb->data_off + SG_PAGE : t->size;
+	u64 last = sb->size - SG_PAGE;
+
+	if (fallocate(t->fd, 0, 0, (off_t)front) ||
+	    (front < last && fallocate(t->fd, 0, (off_t)last, SG_PAGE)))
+		return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+	return 0;
+}
+
+/* Asking first spares a full tmpfs, and others on the machine, the attempt. */
+static int fits(const struct target *t, const struct sg_super *sb, bool sparse)
+{
+	u64 want = sparse ? sb->data_off : t->size, have, left;
+	struct statvfs fs;
+	struct stat st;
+	char a[32], b[32];
+
+	if (fstatvfs(t->fd, &fs) || fstat(t->fd, &st) || !fs.f_blocks)
+		return 0;
+	have = (u64)st.st_blocks * 512;
+	left = (u64)fs.f_bavail * fs.f_frsize;
+	if (want <= have || want - have <= left)
+		return 0;
+	tool_error("%s: does not fit there: %s %s, and %s are free", t->path, show_size(want, a),
+		   sparse ? "of metadata" : "are needed", show_size(left, b));
+	return -ENOSPC;
+}
+
+int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse)
 {
 	struct stat st;
-	int err = 0;
+	int err;
 
-	*t = (struct target){ .path = path, .fd = -1, .use = TARGET_CHANGE };
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		tool_error("%s: --size is for plain files; a device has its own", path);
-		return -EINVAL;
-	}
-	if (dry)
-		t->fd = memfd_create("volume", MFD_CLOEXEC);
-	else
-		t->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (t->fd < 0)
+	*t = (struct target){ .path = path, .use = TARGET_CHANGE, .grown = true };
+	t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	t->made = t->fd >= 0;
+	if (t->fd < 0 && errno == EEXIST)
+		t->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (t->fd < 0 || fstat(t->fd, &st))
 		return failed(t, "cannot be made", errno);
-	if (fstat(t->fd, &st))
-		return failed(t, "cannot be made", errno);
-	if ((u64)st.st_size > size) {
-		tool_error("%s: is larger than --size; leave --size out, or remove the file", path);
-		close(t->fd);
-		return -EFBIG;
-	}
-	if ((u64)st.st_size < size && ftruncate(t->fd, (off_t)size))
-		return failed(t, "cannot be made that large", errno);
-	if (!dry && !sparse && fallocate(t->fd, 0, 0, (off_t)size) && errno == ENOSPC)
-		return failed(t, "does not fit there", ENOSPC);
-	err = look_at(t);
+	t->was = (u64)st.st_size;
+	t->size = sb->size;
+	err = fits(t, sb, sparse);
+	if (err)
+		goto undo;
+	if (ftruncate(t->fd, (off_t)t->size))
+		err = -errno;
+	if (!err)
+		err = reserve(t, sb, sparse);
 	if (!err)
 		err = map(t);
-	return err ? failed(t, "cannot be mapped", -err) : 0;
+	if (!err)
+		return 0;
+	tool_error("%s: cannot be made that large: %s", path, strerror(-err));
+undo:
+	target_undo(t);
+	return err;
+}
+
+void target_undo(struct target *t)
+{
+	if (t->base && t->base != MAP_FAILED)
+		munmap(t->base, t->size);
+	if ((t->made && unlink(t->path)) ||
+	    (!t->made && t->grown && ftruncate(t->fd, (off_t)t->was)))
+		tool_warn("%s: what was begun cannot be undone: %s", t->path, strerror(errno));
+	close(t->fd);
+	t->fd = -1;
 }
 
 int target_close(struct target *t)
@@ -170,8 +227,11 @@ int target_close(struct target *t)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	close(t->fd);
 	t->fd = -1;
-	if (err)
+	if (err) {
 		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
+		if (t->made)
+			unlink(t->path);
+	}
 	return err;
 }
 

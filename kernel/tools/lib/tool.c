@@ -2,6 +2,7 @@
 /* Messages, numbers, and how they are shown. */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <time.h>
 #include "tool.h"
@@ -26,12 +27,20 @@ void tool_begin(const char *name, char **argv)
 	sg_log_hook = engine_says;
 }
 
-static void say(const char *kind, const char *fmt, va_list ap)
+/* Whatever is in the names that a message quotes, it is one line. */
+static void say(const char *kind, const char *hint, const char *fmt, va_list ap)
 {
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
 	fflush(stdout);
 	fprintf(stderr, "%s: %s", tool_name, kind);
-	vfprintf(stderr, fmt, ap);
+	put_text(stderr, text, strlen(text));
+	if (hint)
+		fprintf(stderr, "; try '%s %s'", tool_name, hint);
 	fputc('\n', stderr);
+	free(text);
 }
 
 void tool_error(const char *fmt, ...)
@@ -39,7 +48,7 @@ void tool_error(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say("", fmt, ap);
+	say("", NULL, fmt, ap);
 	va_end(ap);
 }
 
@@ -48,30 +57,69 @@ void tool_warn(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say("warning: ", fmt, ap);
+	say("warning: ", NULL, fmt, ap);
 	va_end(ap);
 }
 
-int tool_usage_hint(void)
-{
-	fprintf(stderr, "Try '%s --help'.\n", tool_name);
-	return 2;
-}
+/* --- the command line ---------------------------------------------------------------------- */
 
 int tool_usage_error(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	say("", fmt, ap);
+	say("", "--help", fmt, ap);
 	va_end(ap);
-	return tool_usage_hint();
+	return 2;
+}
+
+/* Of a short option among several in one word optopt tells, of a long one the word. */
+int tool_option_error(int found, char **argv)
+{
+	const char *word = argv[optind - 1];
+
+	if (found == ':')
+		return tool_usage_error("an argument is missing behind '%s'", word);
+	if (!optopt)
+		return tool_usage_error("there is no option '%s', or more than one", word);
+	if (!strncmp(word, "--", 2) && strchr(word, '='))
+		return tool_usage_error("no argument goes with '%.*s'",
+					(int)strcspn(word, "="), word);
+	return tool_usage_error("there is no option '-%c'", optopt);
+}
+
+/* Who reads no further has seen enough: that needs no words. */
+int tool_output_error(void)
+{
+	static bool said;
+	int err = errno;
+
+	if (!said && err != EPIPE)
+		tool_error("the output cannot be written%s%s", err ? ": " : "",
+			   err ? strerror(err) : "");
+	said = true;
+	return err ? -err : -EIO;
+}
+
+int tool_end(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	tool_output_error();
+	return status ? status : 1;
+}
+
+int tool_help(const char *usage)
+{
+	fputs(usage, stdout);
+	return tool_end(0);
 }
 
 int tool_version(void)
 {
 	printf("%s %s (format %d)\n", tool_name, TOOL_VERSION, SG_VERSION);
-	return 0;
+	return tool_end(0);
 }
 
 /* --- numbers ------------------------------------------------------------------------------- */
@@ -102,22 +150,42 @@ bool parse_size(const char *text, u64 *out)
 	return true;
 }
 
+bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;	/* strtoull() would take signs and blanks, too */
+	errno = 0;
+	*out = strtoull(text, &end, (int)radix);
+	return !*end && !errno && *out <= max;
+}
+
+/* 32 digits; dashes at all of their four places, or at none. */
 bool parse_uuid(const char *text, u8 uuid[16])
 {
-	unsigned int n = 0;
+	bool dashes = strlen(text) == 36;
+	unsigned int n;
 
-	for (; *text; text++) {
-		char pair[3] = { text[0], text[1], 0 };
+	for (n = 0; n < 16; n++) {
+		char pair[3] = { 0 };
 
-		if (*text == '-' && (n == 4 || n == 6 || n == 8 || n == 10))
-			continue;
-		if (n == 16 || !isxdigit((unsigned char)text[0]) ||
-		    !isxdigit((unsigned char)text[1]))
+		if (dashes && (n == 4 || n == 6 || n == 8 || n == 10) && *text++ != '-')
 			return false;
-		uuid[n++] = (u8)strtoul(pair, NULL, 16);
-		text++;
+		if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
+			return false;
+		memcpy(pair, text, 2);
+		uuid[n] = (u8)strtoul(pair, NULL, 16);
+		text += 2;
 	}
-	return n == 16;
+	return !*text;
+}
+
+bool label_valid(const char *label)
+{
+	size_t len = strlen(label);
+
+	return len < sizeof(((struct sg_super *)0)->label) && text_plain(label, len);
 }
 
 const char *show_size(u64 bytes, char buf[32])

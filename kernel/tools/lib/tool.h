@@ -21,17 +21,35 @@ void tool_begin(const char *name, char **argv);
 /* One line on stderr that says what is wrong and what to do about it. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Prints the usage; to stderr with a hint when something was wrong. Return the exit status. */
+/* The same, of the command line: with a hint. All that follow return the exit status. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int tool_usage_hint(void);	/* the hint alone, when getopt_long() has said what was wrong */
+/* getopt_long() has returned ':' or '?' (its own messages are off: opterr is 0). */
+int tool_option_error(int found, char **argv);
+int tool_help(const char *usage);
 int tool_version(void);
+/* Storing to standard output has failed (errno): says it, once. -errno. */
+int tool_output_error(void);
+/* What a program ends with: @status, or 1 when its output could not be written, which is said. */
+int tool_end(int status);
 
+/* Digits in @radix, and nothing else; false: it is none such, or above @max. */
+bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out);
 /* "64M", "0x240000000", "1G"; false: not a number, or too large. */
 bool parse_size(const char *text, u64 *out);
 bool parse_uuid(const char *text, u8 uuid[16]);
+bool label_valid(const char *label);
+#define LABEL_RULE	"up to 63 bytes of UTF-8 without control characters"
 const char *show_size(u64 bytes, char buf[32]);
 const char *show_uuid(const u8 uuid[16], char buf[37]);
 const char *show_time(s64 ns, char buf[48]);
+
+/* --- text.c -------------------------------------------------------------------------------- */
+
+/* For people: unambiguous, harmless to terminals, one line. */
+void put_text(FILE *out, const char *text, size_t len);
+bool text_plain(const char *text, size_t len);	/* put_text() would change nothing but '\\' */
+/* Length of the UTF-8 character at @s, 0 when it is none. */
+size_t utf8_len(const unsigned char *s, size_t left);
 
 /* --- json.c -------------------------------------------------------------------------------- */
 
@@ -56,7 +74,10 @@ void json_bool(struct json *j, const char *key, bool value);
 void json_hex(struct json *j, const char *key, u64 value);	/* in JSON a string: "0x..." */
 void json_size(struct json *j, const char *key, u64 bytes);
 void json_time(struct json *j, const char *key, s64 ns);	/* in JSON ns since the epoch */
-/* Bytes that are no UTF-8 become U+FFFD; the reader has inode numbers where it matters. */
+/*
+ * Bytes that are no UTF-8 become U+FFFD; then "KEY_hex" follows, with all bytes. For people as
+ * put_text() has it.
+ */
 void json_str(struct json *j, const char *key, const char *value);
 void json_bytes(struct json *j, const char *key, const char *value, size_t len);
 
@@ -72,6 +93,7 @@ enum target_use {
 /**
  * struct target - a mapped volume.
  * @fd: of the file or device; @base, @size: its mapping.
+ * @made, @grown, @was: what target_create() did: made the file, or grew one of that size.
  */
 struct target {
 	const char *path;
@@ -81,10 +103,14 @@ struct target {
 	dev_t rdev;
 	void *base;
 	u64 size;
+	bool made, grown;
+	u64 was;
 };
 /* Both say by themselves what is wrong. */
 int target_open(struct target *t, const char *path, enum target_use use);
-int target_create(struct target *t, const char *path, u64 size, bool sparse, bool dry);
+int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
+/* Instead of target_close(): the file becomes what it was before target_create(). */
+void target_undo(struct target *t);
 /* Makes durable what was stored. 0 or -errno, said. */
 int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */

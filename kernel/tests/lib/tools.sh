@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What tests of the tools share; sourced by native/*_test.sh. Leaves them in a directory of their
+# own, which goes when they end, as do their processes in $beater.
+set -euo pipefail
+
+tools=${SG_TOOLS:-$(dirname "${BASH_SOURCE[0]}")/../../../build/tools}
+tools=$(cd "$tools" && pwd)
+src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../tools" && pwd)
+# shellcheck disable=SC2034 # for those who source this
+mkfs=$tools/mkfs.stargatefs fsck=$tools/fsck.stargatefs ctl=$tools/stargatectl man=$src/man
+# shellcheck disable=SC2034
+completion=$src/completion
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sg-tools.XXXXXX")
+beater=
+trap '[[ -z $beater ]] || kill "$beater" 2>/dev/null; chmod -R u+rwx "$dir"; rm -rf "$dir"' EXIT
+cd "$dir"
+checks=0
+input=/dev/null
+
+fail() {
+	echo "failed: $*" >&2
+	[[ ! -s out ]] || sed 's/^/  out: /' out | head -50 >&2
+	[[ ! -s err ]] || sed 's/^/  err: /' err >&2
+	exit 1
+}
+
+# expect STATUS COMMAND...: runs it (from $input); output in out and err.
+expect() {
+	local want=$1 got=0
+	shift
+	timeout 120 "$@" >out 2>err <"$input" || got=$?
+	[[ $got -eq $want ]] || fail "status $got, not $want: $*"
+	checks=$((checks + 1))
+}
+
+# says PATTERN [FILE]: what the last command said.
+says() {
+	grep -qE -- "$1" "${2:-out}" || fail "${2:-out} does not say '$1'"
+	checks=$((checks + 1))
+}
+
+# One line, with the tool's name, and no more.
+complains() {
+	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
+	says "$1" err
+	says '^(mkfs|fsck)\.stargatefs: |^stargatectl: ' err
+}
+
+# refuses STATUS PATTERN COMMAND...: one line, nothing on standard output.
+refuses() {
+	local want=$1 pattern=$2
+	shift 2
+	expect "$want" "$@"
+	complains "$pattern"
+	[[ ! -s out ]] || fail "something on standard output"
+}
+
+same() {
+	cmp -s "$1" "$2" || fail "$1 and $2 differ"
+	checks=$((checks + 1))
+}
+
+# json EXPRESSION: of the last output, which must be JSON.
+json() {
+	python3 -c 'import json, sys
+d = json.load(open("out", encoding="utf-8", errors="strict"))
+sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "JSON: not $1"
+	checks=$((checks + 1))
+}
+
+# pick EXPRESSION: of the JSON d on standard input.
+pick() {
+	python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$1"
+}
+
+# poke FILE OFFSET BYTES: overwrites (bytes as for printf).
+poke() {
+	# shellcheck disable=SC2059
+	printf "$3" | dd of="$1" bs=1 seek="$(($2))" conv=notrunc status=none
+}
+
+# Before a command: a user whom permissions hold.
+unprivileged=()
+# shellcheck disable=SC2034
+[[ $(id -u) -ne 0 ]] || unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# mkfs.stargatefs in the hands of somebody who does not know it: every argument and every target that
+# cannot be, each refused in one line before anything is made or changed.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+# --- arguments: the line names the option, the value, and what is allowed -------------------
+
+newline=$'16M\n'
+long=$(printf 'x%.0s' $(seq 5000))
+for bad in '' 0 -1 abc 1Q 1.5G 16777217 17M 18446744073709551616 99999999999999999999 128T 15M \
+	' 16M' 16M16 '16 M' ++16M "$newline" "$long" ünf 0x; do
+	refuses 2 "--size '.*': allowed is 16M to 64T, a multiple of 2M" "$mkfs" --size "$bad" \
+		--phys 16G v.img
+	refuses 2 "--max-size '.*': allowed is the volume's size to 64T" "$mkfs" --max-size "$bad" \
+		--size 16M --phys 16G v.img
+done
+for bad in '' 0 -2M 4097 1M abc 4096T 18446744073709551615 0xfffffffffffff000; do
+	refuses 2 "--phys '.*': allowed is 2M to 4095T, a multiple of 2M" "$mkfs" --phys "$bad" \
+		--size 16M v.img
+	refuses 2 "--phys '.*': allowed" "$mkfs" --base "$bad" --size 16M v.img
+done
+for bad in '' 0 17 -1 1.5 two 1Q 18446744073709551617; do
+	refuses 2 "--areas '.*': allowed is 1 to 16" "$mkfs" --areas "$bad" --size 16M --phys 16G v.img
+done
+for bad in '' 1 : 1: :1 -1:0 0:-1 4294967295:0 0:4294967296 '1: 1' ' 1:1' root:root 1:1: 1:1x; do
+	refuses 2 "--root-owner '.*': allowed is UID:GID" "$mkfs" --root-owner "$bad" --size 16M \
+		--phys 16G v.img
+done
+for bad in '' 0 8 -1 10000 0x1ff rwx ' 755'; do
+	refuses 2 "--root-mode '.*': allowed is permissions in octal" "$mkfs" --root-mode "$bad" \
+		--size 16M --phys 16G v.img
+done
+for bad in '' 1234 12345678-9abc-def0-1234-56789abcdef 12345678-9abc-def0-1234-56789abcdef01 \
+	123456789abc--def0-1234-56789abcdef0 g2345678-9abc-def0-1234-56789abcdef0 "$long"; do
+	refuses 2 "--uuid '.*': allowed is 32 hexadecimal digits" "$mkfs" -U "$bad" --size 16M \
+		--phys 16G v.img
+done
+for bad in "$long" $'two\nlines' $'\xff\xfe' $'\e[31m' $'\xc2\x9b1m' "${long:0:64}"; do
+	refuses 2 "--label '.*': allowed is up to 63 bytes" "$mkfs" -L "$bad" --size 16M --phys 16G v.img
+done
+refuses 2 "--param 'nonsense': allowed is host-splice" "$mkfs" --param nonsense v.img
+refuses 2 "there is no option '--bogus'" "$mkfs" --bogus v.img
+refuses 2 "there is no option '-Z'" "$mkfs" -nZ v.img
+refuses 2 "an argument is missing behind '--size'" "$mkfs" v.img --size
+refuses 2 "an argument is missing behind '-L'" "$mkfs" v.img -L
+refuses 2 "no argument goes with '--force'" "$mkfs" --force=yes v.img
+refuses 2 'which device or file' "$mkfs"
+refuses 2 'one volume at a time' "$mkfs" --size 16M --phys 16G v.img w.img
+refuses 2 'name of the device or file is empty' "$mkfs" --size 16M --phys 16G ''
+refuses 2 '--sparse goes with --size' "$mkfs" --sparse --phys 16G v.img
+
+# Arguments that do not go together.
+refuses 1 'room to grow to 16777216 bytes \(allowed: the volume.s 33554432' "$mkfs" --size 32M \
+	--max-size 16M --phys 16G v.img
+refuses 1 'take more metadata than a volume of 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
+	--phys 16G v.img
+refuses 1 'no base: 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T --sparse v.img
+refuses 1 'give the address where VMs map it' "$mkfs" --size 16M v.img
+[[ ! -e v.img ]] || fail "one of them made the file"
+
+# What is allowed at the edges.
+expect 0 "$mkfs" -n --size 64T --phys 2M --sparse v.img
+expect 0 "$mkfs" -n --size 16M --phys 4095T --areas 16 --max-size 16M --root-mode 7777 v.img
+expect 0 "$mkfs" -n --size 0x1000000 --phys 020000000 --root-owner 4294967294:0 --json v.img
+json 'd["size"] == 16 << 20 and d["phys"] == 4 << 20 and not d["made"]'
+expect 0 "$mkfs" -n --size 16M --phys 16G -L "${long:0:63}" v.img
+expect 0 "$mkfs" -n --size 16M --phys 16G -U 123456789abcdef0123456789abcdef0 v.img
+says 12345678-9abc-def0-1234-56789abcdef0
+[[ ! -e v.img ]] || fail "a dry run made the file"
+expect 0 "$mkfs" --size 16M --phys 16G -L $'größe "\\' --json v.img
+json 'd["label"] == "größe \"\\"'
+expect 0 "$fsck" -n v.img
+rm v.img
+
+# --- targets --------------------------------------------------------------------------------
+
+at=(--size 16M --phys 16G)
+mkdir place
+refuses 1 'place: is a directory; name a device, or a file in it' "$mkfs" "${at[@]}" place
+refuses 1 'none/v.img: cannot be made: none: No such file or directory' "$mkfs" "${at[@]}" none/v.img
+echo text >text
+refuses 1 'Not a directory' "$mkfs" "${at[@]}" text/v.img
+refuses 1 'that names a directory' "$mkfs" "${at[@]}" place/v.img/
+refuses 1 'File name too long' "$mkfs" "${at[@]}" "$long"
+ln -s nowhere dangling
+refuses 1 'symbolic link to nothing' "$mkfs" "${at[@]}" dangling
+mkfifo pipe
+refuses 1 'pipe: is a FIFO' "$mkfs" --phys 16G pipe
+refuses 1 '--size is for plain files' "$mkfs" "${at[@]}" pipe
+refuses 1 '/dev/null: is no device-dax node' "$mkfs" --phys 16G /dev/null
+refuses 1 'cannot be made' "$mkfs" "${at[@]}" /proc/v.img
+refuses 1 'there is no such file or device; to make a file' "$mkfs" --phys 16G v.img
+chmod 755 .
+cp "$mkfs" "$dir/mkfs" # where everybody can run it
+mkdir -m 555 closed
+refuses 1 'cannot be made: closed: Permission denied' "${unprivileged[@]}" "$dir/mkfs" "${at[@]}" closed/v.img
+truncate -s 16M readonly
+chmod 444 readonly
+refuses 1 'readonly: cannot be written: Permission denied' "${unprivileged[@]}" "$dir/mkfs" "${at[@]}" readonly
+refuses 1 'does not fit there: 64 TiB are needed, and .* free' "$mkfs" --size 64T \
+	--phys 16G v.img
+[[ ! -e v.img && ! -e nowhere && -z $(find place closed -type f) ]] || fail "something was made"
+[[ $(cat text) == text ]] || fail "something was changed"
+
+# What was begun and cannot be ended leaves nothing: here the file may not become that large.
+refuses 1 'cannot be made that large: File too large' bash -c "ulimit -f 8192; trap '' XFSZ
+	exec '$mkfs' --size 16M --phys 16G v.img"
+[[ ! -e v.img ]] || fail "the file is still there"
+truncate -s 4M small
+refuses 1 'cannot be made that large' bash -c "ulimit -f 8192; trap '' XFSZ
+	exec '$mkfs' --size 16M --phys 16G small"
+[[ $(stat -c %s small) -eq $((4 << 20)) ]] || fail "the file has another size"
+refuses 1 'has 4194304 bytes; the smallest volume is 16 MiB: --size 16M' "$mkfs" --phys 16G small
+refuses 1 'has 4194304 bytes; the smallest' "$mkfs" -f --phys 16G small
+
+# --- what is there --------------------------------------------------------------------------
+
+# All zeroes, sparse or not, is a new file; one byte somewhere is somebody's.
+head -c 16M /dev/zero >zeroes
+expect 0 "$mkfs" --phys 16G zeroes
+expect 0 "$mkfs" --size 32M --phys 16G small
+for at_byte in 0 5000000 16777215; do
+	rm -f data
+	truncate -s 16M data
+	poke data "$at_byte" x
+	cp data before
+	refuses 1 "data: holds data of unknown kind, from byte $at_byte on; give -f" "$mkfs" \
+		--phys 16G data
+	refuses 1 'holds data of unknown kind' "$mkfs" --size 32M --phys 16G data
+	refuses 1 'holds data of unknown kind' "$mkfs" -n --size 32M --phys 16G data
+	same data before
+done
+refuses 1 'text: holds data of unknown kind, from byte 0 on' "$mkfs" "${at[@]}" text
+expect 0 "$mkfs" -f --size 32M --phys 16G data
+says 'data: StargateFS made'
+truncate -s 20M ext
+poke ext 0x438 '\x53\xef'
+refuses 1 'ext: holds ext2, ext3 or ext4; give -f' "$mkfs" --size 32M --phys 16G ext
+[[ $(stat -c %s ext) -eq $((20 << 20)) ]] || fail "the file has grown"
+refuses 1 'ext: has 20971520 bytes, more than --size says \(16777216\)' "$mkfs" -f "${at[@]}" ext
+expect 0 "$mkfs" -f --phys 16G ext
+refuses 1 'ext: holds a StargateFS \(' "$mkfs" --phys 16G ext
+refuses 1 'ext: holds a StargateFS \(' "$mkfs" --size 32M --phys 16G ext
+
+# --- a volume of a sparse file has its metadata, so that nothing of mkfs ends in a SIGBUS ----
+
+expect 0 "$mkfs" --size 1G --sparse --phys 16G sparse
+[[ $(stat -c %b sparse) -lt 100000 ]] || fail "a sparse volume takes all of its memory"
+expect 0 "$fsck" -n sparse
+
+# --- output ---------------------------------------------------------------------------------
+
+odd=$'odd\nname\xff.img'
+expect 0 "$mkfs" "${at[@]}" "$odd"
+says '^odd\\x0aname\\xff.img: StargateFS made'
+expect 0 "$mkfs" -f --json "${at[@]}" "$odd"
+json 'd["path"] == "odd\nname\ufffd.img" and bytes.fromhex(d["path_hex"]) == b"odd\nname\xff.img"'
+refuses 1 'odd\\x0aname\\xff.img: holds a StargateFS' "$mkfs" "${at[@]}" "$odd"
+expect 1 sh -c "'$mkfs' -f --json --phys 16G zeroes >/dev/full"
+complains 'the output cannot be written: No space left on device'
+expect 0 "$mkfs" -q -f --phys 16G zeroes
+[[ ! -s out && ! -s err ]] || fail "not quiet"
+
+echo "$checks checks"

@@ -1,0 +1,458 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl in the hands of somebody who does not know it, on volumes that are full, foreign,
+# broken or in use: one line, the right status, and nothing lost.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+# make_volume FILE SIZE
+make_volume() {
+	rm -f "$1"
+	expect 0 "$mkfs" -q --size "$2" --phys 16G "$1"
+}
+
+clean() {
+	expect 0 "$fsck" -n v.img
+	says ': clean'
+}
+
+# inside PATH FILE: the volume's file is that one.
+inside() {
+	expect 0 "$ctl" cat v.img "$1"
+	same out "$2"
+}
+
+number_of() {
+	"$ctl" -j stat v.img "$1" | pick 'd["inode"]'
+}
+
+names() {
+	"$ctl" ls v.img "$1"
+}
+
+make_volume v.img 32M
+echo old >old
+echo new >new
+
+# --- the command line -----------------------------------------------------------------------
+
+cp v.img before
+refuses 2 'which command' "$ctl"
+refuses 2 "there is no command 'nonsense'" "$ctl" nonsense v.img
+refuses 2 "there is no command 'v.img'" "$ctl" v.img
+refuses 2 "there is no command ''" "$ctl" ''
+for command in info df slots systems ls stat cat get put mkdir rm label dump; do
+	refuses 2 "$command: takes VOLUME" "$ctl" "$command"
+done
+for command in stat cat get put mkdir rm dump; do
+	refuses 2 "$command: takes VOLUME" "$ctl" "$command" v.img
+done
+refuses 2 'info: takes VOLUME;' "$ctl" info v.img more
+refuses 2 'stat: takes VOLUME PATH' "$ctl" stat v.img / /
+refuses 2 'put: takes VOLUME FROM' "$ctl" put v.img a b c
+for bad in 'cat -j' 'cat -r' 'info -l' 'ls -p' 'ls --force' 'rm -p' 'put -l' 'mkdir -r' 'label -r'; do
+	# shellcheck disable=SC2086
+	refuses 2 "${bad% *}: takes no --" "$ctl" $bad v.img /
+done
+refuses 2 '-f: .* say --force' "$ctl" rm -rf v.img /
+refuses 2 "there is no option '-x'" "$ctl" -lx ls v.img
+refuses 2 'no argument goes with' "$ctl" --json=1 ls v.img
+refuses 2 "there is no structure 'sup'" "$ctl" dump v.img sup
+refuses 2 'dump super: takes VOLUME super;' "$ctl" dump v.img super more
+refuses 2 'dump inode: takes VOLUME inode PATH' "$ctl" dump v.img inode
+refuses 2 'dump bucket: takes VOLUME bucket OFFSET' "$ctl" dump v.img bucket
+for bad in '' -1 16 abc 18446744073709551616; do
+	refuses 1 "FIRST '.*': allowed is 0 to 15" "$ctl" -- dump v.img chunks "$bad"
+	refuses 1 "OFFSET '.*': allowed is a page" "$ctl" -- dump v.img bucket "$bad"
+done
+refuses 1 "COUNT '0': allowed is 1 and more" "$ctl" dump v.img chunks 0 0
+expect 0 "$ctl" -j dump v.img chunks 15 99999
+json 'len(d["chunks"]) == 1'
+for bad in "$(printf 'x%.0s' $(seq 64))" $'two\nlines' $'\xff' $'\e[2J'; do
+	refuses 2 "label '.*': allowed is up to 63 bytes" "$ctl" label v.img "$bad"
+done
+
+# --- volumes that are none ------------------------------------------------------------------
+
+mkfifo pipe
+refuses 1 'pipe: is a FIFO, and no file or device' "$ctl" ls pipe
+refuses 1 '\.: is a directory, and no file or device' "$ctl" ls .
+refuses 1 'none: cannot be opened: No such file' "$ctl" ls none
+refuses 1 'cannot be opened: No such file' "$ctl" ls ''
+refuses 1 '/dev/null: is no device-dax node' "$ctl" ls /dev/null
+refuses 1 'old: has 4 bytes; the smallest volume is 16 MiB' "$ctl" put old new
+truncate -s 32M foreign
+refuses 1 'no StargateFS here: make one' "$ctl" info foreign
+poke foreign 0x438 '\x53\xef'
+cp foreign foreign.before
+refuses 1 'foreign: holds ext2, ext3 or ext4, and no StargateFS' "$ctl" info foreign
+refuses 1 'foreign: holds ext2, ext3 or ext4, and no StargateFS' "$ctl" put foreign old
+same foreign foreign.before
+cp v.img short
+truncate -s 20M short
+cp short short.before
+refuses 1 'short: cut short: the volume has 32 MiB, and only 20 are here' "$ctl" ls short
+refuses 1 'short: cut short: the volume has 32 MiB, and only 20 are here' "$ctl" put short old
+same short short.before
+rm foreign* short*
+
+# --- paths that are none --------------------------------------------------------------------
+
+expect 0 "$ctl" mkdir v.img /dir
+expect 0 "$ctl" put v.img old /file
+mkdir -p tree/links
+ln -s /file tree/links/file
+ln -s ../links tree/links/dir
+ln -s loop tree/links/loop
+mkfifo tree/pipe
+expect 0 "$ctl" put -r v.img tree /
+refuses 1 '<0>: there is no such inode' "$ctl" cat v.img '<0>'
+refuses 1 '<99>: there is no such inode' "$ctl" stat v.img '<99>'
+for bad in '<' '<>' '<-1>' '< 1>' '<1' '<1>/' '<0x1>' '<1>/file' '<18446744073709551616>' '<x>'; do
+	refuses 1 'is no number of an inode' "$ctl" stat v.img "$bad"
+done
+refuses 1 'No such file or directory' "$ctl" ls v.img ''
+refuses 1 '/none: No such file or directory' "$ctl" ls v.img /none
+refuses 1 '/none: No such file or directory' "$ctl" -j ls v.img /none
+refuses 1 '/file/: Not a directory' "$ctl" cat v.img /file/
+refuses 1 'Not a directory' "$ctl" cat v.img /file/more
+refuses 1 '/dir: Is a directory' "$ctl" cat v.img /dir
+refuses 1 '/tree/pipe: is a fifo: there is nothing in it' "$ctl" cat v.img /tree/pipe
+refuses 1 'Too many levels of symbolic links' "$ctl" cat v.img /tree/links/loop
+refuses 1 'File name too long' "$ctl" cat v.img "/$(printf 'x%.0s' $(seq 256))"
+inside /tree/links/file old
+inside /tree/links/dir/dir/file old
+expect 0 "$ctl" ls v.img '<1>'
+cp v.img before
+refuses 1 '/: is the root directory' "$ctl" rm -r v.img /
+refuses 1 '//: is the root directory' "$ctl" rm -r v.img //
+for bad in /.. /. /dir/.. /dir/. ..; do
+	refuses 1 'a name that every directory has' "$ctl" rm -r v.img "$bad"
+done
+refuses 1 'a number is no name' "$ctl" rm v.img '<2>'
+refuses 1 'the path is empty' "$ctl" rm v.img ''
+refuses 1 '/file/: Not a directory' "$ctl" rm v.img /file/
+refuses 1 '/dir: Is a directory; give -r' "$ctl" rm v.img /dir
+for bad in / /.. /dir /dir/ /file; do
+	refuses 1 'File exists' "$ctl" mkdir v.img "$bad"
+done
+expect 0 "$ctl" mkdir -p v.img / /.. /dir /dir/../dir
+refuses 1 '/file: File exists' "$ctl" mkdir -p v.img /file
+refuses 1 '/none/: No such file' "$ctl" mkdir v.img /none/dir
+refuses 1 'No such file|path is empty' "$ctl" mkdir v.img ''
+refuses 1 'a number is no name' "$ctl" mkdir v.img '<77>'
+refuses 1 '/none/: No such file' "$ctl" put v.img old /none/file
+refuses 1 'Not a directory' "$ctl" put v.img old /file/x
+refuses 1 '/none/: No such file' "$ctl" put v.img old /none/
+refuses 1 'none: No such file' "$ctl" put v.img none
+refuses 1 'tree: Is a directory; give -r' "$ctl" put v.img tree
+refuses 1 'standard input has no name' "$ctl" put v.img -
+refuses 1 'standard input has no name' "$ctl" put v.img - /dir
+refuses 1 'old: the volume has a symlink of that name' "$ctl" put v.img old /tree/links/file
+refuses 1 'v.img: is the volume itself' "$ctl" put v.img v.img
+refuses 1 'a number is no name' "$ctl" put v.img old '<99>'
+python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+refuses 1 'socket: is a socket' "$ctl" put v.img socket
+clean
+[[ $("$ctl" ls -r v.img | sort | md5sum) == $("$ctl" ls -r before | sort | md5sum) ]] ||
+	fail "something was changed"
+expect 0 "$ctl" put v.img old /..
+expect 0 "$ctl" put v.img old /dir/.
+expect 0 "$ctl" put v.img old '<1>'
+printf 'dir\nfile\nold\ntree\n' | cmp -s - <(names /) || fail "put to /.. goes to the root"
+[[ $(names /dir) == old ]] || fail "put to /dir/."
+refuses 1 'say where to' "$ctl" get -r v.img /
+refuses 1 'say where to' "$ctl" get -r v.img '<1>'
+refuses 1 'say where to' "$ctl" get -r v.img /dir/..
+refuses 1 'for standard output use cat' "$ctl" get v.img /old -
+refuses 1 '/none: No such file' "$ctl" get v.img /none
+[[ ! -e none ]] || fail "get made a file of nothing"
+clean
+
+# --- a file is replaced when the new one is whole -------------------------------------------
+
+make_volume v.img 32M
+expect 0 "$ctl" put v.img old /file
+head -c 20M /dev/urandom >big
+expect 0 "$ctl" put v.img big /big
+used=$("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]')
+head -c 20M /dev/zero | tr '\0' x >bigger
+refuses 1 'bigger: No space left in the volume' "$ctl" put v.img bigger /big
+inside /big big
+refuses 1 'No space left in the volume' "$ctl" put v.img bigger /none
+input=bigger refuses 1 '-: No space left in the volume' "$ctl" put v.img - /big
+inside /big big
+[[ $(names /) == $'big\nfile' ]] || fail "a put that failed leaves something"
+[[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
+	fail "a put that failed costs space"
+clean
+
+# A killed one, in the midst of the contents.
+mkfifo slow
+exec 9<>slow
+"$ctl" put v.img slow /big >/dev/null 2>&1 &
+beater=$!
+head -c 3M bigger >&9 # more than a pipe holds: most of it has arrived
+kill -9 "$beater"
+wait "$beater" 2>/dev/null || true
+beater=
+exec 9>&-
+"$ctl" cat v.img /big >out 2>/dev/null
+same out big
+expect 1 "$fsck" -y v.img
+says 'clean, recovered'
+inside /big big
+[[ $(names /) == $'big\nfile' ]] || fail "a put that was killed leaves something"
+[[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
+	fail "a put that was killed costs space"
+
+# What stays, and what comes with the new contents.
+chmod 604 old
+touch -d '2001-02-03 04:05:06.7 UTC' new
+expect 0 "$ctl" put v.img old /file
+before=$(number_of /file)
+expect 0 "$ctl" put v.img new /file
+inside /file new
+"$ctl" -j stat v.img /file >out
+json "d['inode'] != $before and d['links'] == 1 and d['modified'] == 981173106700000000"
+json "d['mode'] == '0644'" # the mode is the first file's: 604 came to a file that was there
+expect 0 "$ctl" put v.img old /other
+"$ctl" -j stat v.img /other >out
+json "d['mode'] == '0604' and d['uid'] == $(id -u)"
+clean
+
+# --- trees ----------------------------------------------------------------------------------
+
+# Names of one file stay names of one file, also when put again; other names of what is replaced
+# keep what they had.
+make_volume v.img 32M
+rm -rf tree && mkdir -p tree/sub
+echo one >tree/a
+ln tree/a tree/sub/b
+ln tree/a tree/c
+ln -s a tree/link
+ln tree/link tree/sub/link
+echo alone >tree/d
+for turn in 1 2 3; do
+	expect 0 "$ctl" put -r v.img tree /
+	"$ctl" -j stat v.img /tree/a >out
+	json 'd["links"] == 3'
+	[[ $(number_of /tree/a) == "$(number_of /tree/sub/b)" &&
+		$(number_of /tree/a) == "$(number_of /tree/c)" &&
+		$(number_of /tree/link) == "$(number_of /tree/sub/link)" &&
+		$(number_of /tree/a) != "$(number_of /tree/d)" ]] || fail "turn $turn: links"
+	"$ctl" -j df v.img >out
+	json 'd["inodes_used"] == 6' # / tree sub a link d
+	clean
+done
+expect 0 "$ctl" get -r v.img /tree back
+[[ $(stat -c %i back/a) == "$(stat -c %i back/sub/b)" && $(stat -c %h back/a) -eq 3 ]] ||
+	fail "links that come back"
+expect 0 "$ctl" get -r v.img /tree/. back # once more over it
+[[ $(stat -c %h back/a) -eq 3 ]] || fail "links that come back again"
+diff -r --no-dereference tree back >/dev/null || fail "what came back is not what went in"
+expect 0 "$ctl" put v.img new /tree/a
+inside /tree/c tree/a
+inside /tree/a new
+clean
+
+# Times that do not fit, with one warning; those that do, also of directories and links.
+rm -rf tree && mkdir -p tree/dir
+for i in 1 2 3; do touch -d '2500-01-01 UTC' "tree/late$i"; done
+touch -d '1600-01-01 UTC' tree/early
+touch -d '2200-01-01 UTC' tree/fits
+ln -s fits tree/link
+touch -h -d '1999-09-09 UTC' tree/link
+touch -d '1985-05-05 UTC' tree/dir
+expect 0 "$ctl" put -r v.img tree /times
+complains 'warning: tree/.*: its time lies beyond .*1677 to 2262'
+"$ctl" -j ls -r v.img /times >listing
+pick 'json.dumps({e["name"]: e["mtime"] // 10**9 for e in d["directories"][0]["entries"]})' \
+	<listing >out
+json 'd["late2"] == 9223372035' # 2262-04-11 23:47:15, the last that a mount shows
+if [[ $(stat -c %Y tree/early) -lt -9300000000 ]]; then # where the file system has such times
+	json '-9223372040 < d["early"] < -9223372030'
+fi
+json "d['fits'] == $(date -d '2200-01-01 UTC' +%s) and d['link'] == $(date -d '1999-09-09 UTC' +%s)"
+json "d['dir'] == $(date -d '1985-05-05 UTC' +%s)"
+expect 0 "$ctl" get -r v.img /times back2
+[[ $(stat -c %Y back2/link) == "$(stat -c %Y tree/link)" &&
+	$(stat -c %Y back2/dir) == "$(stat -c %Y tree/dir)" ]] || fail "times that come back"
+
+# Sparse files stay so; a huge hole is no data, and a file that does not know its size has some.
+rm -rf tree && mkdir tree
+truncate -s 1G tree/hole
+printf x | dd of=tree/hole bs=1 seek=700000000 conv=notrunc status=none
+expect 0 "$ctl" put -r v.img tree /sparse
+"$ctl" -j stat v.img /sparse/hole >out
+json 'd["size"] == 1 << 30 and d["pages"] < 10'
+expect 0 "$ctl" get v.img /sparse/hole hole
+same hole tree/hole
+[[ $(stat -c %b hole) -lt 100 ]] || fail "a hole was filled"
+expect 0 "$ctl" put v.img /proc/version /version
+cat /proc/version >version
+inside /version version
+expect 0 "$ctl" put v.img /dev/null /empty
+expect 0 "$ctl" rm -r v.img /sparse
+
+# Everything that is not a file: made anew within a tree, and again.
+rm -rf tree && mkdir tree
+mkfifo tree/fifo
+cp -a socket tree/socket
+ln -s nowhere tree/link
+[[ $(id -u) -ne 0 ]] || mknod tree/device c 10 200 2>/dev/null || true
+for turn in 1 2; do
+	expect 0 "$ctl" mkdir -p v.img /special
+	expect 0 "$ctl" put -r v.img tree/. /special
+	"$ctl" -j ls v.img /special >out
+	json '{x["name"]: x["type"] for x in d["directories"][0]["entries"] if x["name"] != "device"} ==
+		{"fifo": "fifo", "socket": "socket", "link": "symlink"}'
+done
+if [[ -e tree/device ]]; then
+	"$ctl" -j stat v.img /special/device >out
+	json 'd["type"] == "character device" and d["major"] == 10 and d["minor"] == 200'
+	rm -rf back3
+	refuses 1 'back3/device: is a character device; devices are not' "$ctl" get -r v.img /special back3
+	[[ ! -e back3/device && -p back3/fifo && -S back3/socket ]] || fail "special files"
+fi
+
+# What is in the way is said, and the rest is there.
+rm -rf tree && mkdir -p tree
+echo a >tree/a && mkdir tree/b && echo c >tree/c
+expect 0 "$ctl" mkdir -p v.img /way/tree/a
+expect 0 "$ctl" put v.img new /way/tree/b
+expect 1 "$ctl" put -r v.img tree /way
+[[ $(wc -l <err) -eq 2 ]] || fail "not two lines"
+says 'tree/a: the volume has a directory of that name' err
+says 'tree/b: the volume has a file of that name' err
+inside /way/tree/c tree/c
+inside /way/tree/b new
+
+# Set-ID bits do not leave a volume, and a link that is met outside is not followed.
+cp new suid && chmod 6755 suid
+expect 0 "$ctl" put v.img suid /suid
+expect 0 "$ctl" get v.img /suid suid.back
+[[ $(stat -c %a suid.back) == 755 ]] || fail "set-ID bits"
+mkdir -p trap victim
+ln -s ../victim trap/way
+expect 0 "$ctl" mkdir -p v.img /trap/way
+expect 0 "$ctl" put v.img new /trap/way/file
+refuses 1 'trap/way: Not a directory' "$ctl" get -r v.img /trap/. trap
+[[ -z $(ls victim) ]] || fail "a link was followed"
+clean
+
+# A full volume in the middle of a tree: what is there is whole.
+make_volume v.img 16M
+rm -rf tree && mkdir -p tree/sub
+for i in $(seq 60); do head -c 400000 /dev/urandom >"tree/sub/$i"; done
+refuses 1 'tree/sub/[0-9]+: No space left in the volume' "$ctl" put -r v.img tree /
+there=$("$ctl" ls v.img /tree/sub)
+[[ $(wc -l <<<"$there") -gt 20 && $(wc -l <<<"$there") -lt 60 ]] || fail "how many: $there"
+for name in $there; do inside "/tree/sub/$name" "tree/sub/$name"; done
+clean
+expect 0 "$ctl" rm -r v.img /tree
+"$ctl" -j df v.img >out
+json 'd["inodes_used"] == 1'
+
+# --- names, shown ---------------------------------------------------------------------------
+
+rm -rf tree && mkdir tree
+weird=($'new\nline' 'new\x0aline' $'\xff\xfe' 'a -> b' ' blank ' $'\e[31mred' 'ünï' '"quoted"' $'back\\' '-rf'
+	$'c1\xc2\x9b')
+for name in "${weird[@]}"; do echo x >"tree/$name"; done
+ln -s 'x -> y' 'tree/l -> m'
+expect 0 "$ctl" put -r v.img tree /
+[[ $(find tree -type f -printf x | wc -c) -eq ${#weird[@]} ]] || fail "the test's own names"
+expect 0 "$ctl" ls v.img /tree
+[[ $(wc -l <out) -eq $((${#weird[@]} + 1)) ]] || fail "a line for each name"
+! grep -q $'\e\|\xff\|\xc2\x9b' out || fail "bytes that command a terminal"
+while IFS= read -r line; do
+	printf -v name %b "$line"
+	[[ -e tree/$name || -L tree/$name ]] || fail "'$line' is none of the names"
+	checks=$((checks + 1))
+done <out
+expect 0 "$ctl" ls -lr v.img /
+says ' l\\x20-> m -> x\\x20-> y$'
+expect 0 "$ctl" -j ls v.img /tree
+json '{bytes.fromhex(e["name_hex"]) if "name_hex" in e else e["name"].encode()
+	for e in d["directories"][0]["entries"]} == set(__import__("os").listdir(b"tree"))'
+json '[e for e in d["directories"][0]["entries"] if "name_hex" in e][0]["name"] == "\ufffd\ufffd"'
+for command in 'stat /tree' 'stat /' info df slots label 'ls -r /' 'dump super' 'dump hot' \
+	'dump slots' 'dump journal' 'dump ledger' 'dump chunks' 'dump inode <1>' 'dump dir /tree' \
+	'dump table /tree/-rf' 'dump xattr /'; do
+	read -ra words <<<"$command"
+	expect 0 "$ctl" -j "${words[0]}" v.img "${words[@]:1}"
+	json 'isinstance(d, dict) and len(d) > 0'
+done
+expect 1 "$ctl" dump v.img table /
+complains '/: is no file, so that it has no file table'
+expect 1 "$ctl" dump v.img dir /tree/-rf
+complains '/tree/-rf: Not a directory'
+refuses 1 'tree/new\\x0aline/x: Not a directory' "$ctl" cat v.img $'tree/new\nline/x'
+
+# The completion gives them back as they are.
+if command -v compgen >/dev/null; then
+	expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'
+		compopt() { :; }
+		COMP_WORDS=(stargatectl cat v.img /tree/new) COMP_CWORD=3
+		_stargatectl
+		printf '%q\n' \"\${COMPREPLY[@]}\" | sort"
+	printf '%q\n' $'/tree/new\nline' '/tree/new\x0aline' | sort >want
+	same out want
+fi
+
+# --- output that goes nowhere ---------------------------------------------------------------
+
+make_volume v.img 32M
+head -c 5M /dev/urandom >big
+expect 0 "$ctl" put v.img big /
+expect 1 sh -c "'$ctl' cat v.img /big /none /big >/dev/full"
+complains 'the output cannot be written: No space left on device'
+for command in info 'ls /' '-j ls -r /' 'stat /big' 'dump chunks' 'label'; do
+	read -ra words <<<"$command"
+	[[ ${words[0]} == -j ]] && words=("${words[@]:1}")
+	expect 1 sh -c "'$ctl' ${words[0]} v.img ${words[*]:1} >/dev/full" sh
+	complains 'the output cannot be written: No space left on device'
+done
+# As every filter: ended by the signal and silent, or silent where that is ignored.
+expect 0 bash -c "'$ctl' cat v.img /big 2>noise | head -c 1 >/dev/null
+	[[ \${PIPESTATUS[0]} -eq 141 ]]"
+[[ ! -s noise ]] || fail "noise when nobody reads on"
+expect 0 bash -c "trap '' PIPE; '$ctl' cat v.img /big 2>noise | head -c 1 >/dev/null
+	[[ \${PIPESTATUS[0]} -eq 1 ]]"
+[[ ! -s noise ]] || fail "noise when nobody reads on"
+# One that changes goes on to its end, though nobody hears its complaints.
+rm -rf tree && mkdir -p tree/dir
+for i in $(seq 50); do echo "$i" >"tree/$i"; done
+expect 0 "$ctl" mkdir -p v.img /tree/1 /tree/2 /tree/3
+expect 0 bash -c "'$ctl' put -r v.img tree / 2>&1 | true; [[ \${PIPESTATUS[0]} -eq 1 ]]"
+[[ $(names /tree | wc -l) -eq 51 ]] || fail "what is put stops where nobody listens"
+clean
+
+# --- a volume that another system uses ------------------------------------------------------
+
+mkfifo hold
+"$ctl" put v.img hold /held >/dev/null 2>&1 &
+beater=$!
+for _ in $(seq 100); do
+	[[ $("$ctl" -j slots v.img 2>/dev/null | pick 'd["taken"]') -ne 1 ]] || break
+	sleep 0.05
+done
+for command in 'put v.img old' 'mkdir v.img /x' 'rm -r v.img /tree' 'label v.img x'; do
+	# shellcheck disable=SC2086
+	refuses 1 'in use by process [0-9]+ on' "$ctl" $command
+done
+expect 0 "$ctl" label v.img
+expect 0 "$ctl" cat v.img /big
+same out big
+kill -9 "$beater"
+wait "$beater" 2>/dev/null || true
+beater=
+expect 0 "$ctl" put --force v.img old /forced
+expect 0 "$ctl" cat v.img /forced
+[[ ! -s err ]] || fail "complaint after recovery"
+same out old
+clean
+
+echo "$checks checks"

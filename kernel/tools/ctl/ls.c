@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ls: names of a directory, or of a tree. One line each, whatever is in a name. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include "ctl.h"
+
+const char *type_name(u32 mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG: return "file";
+	case S_IFDIR: return "directory";
+	case S_IFLNK: return "symlink";
+	case S_IFCHR: return "character device";
+	case S_IFBLK: return "block device";
+	case S_IFIFO: return "fifo";
+	case S_IFSOCK: return "socket";
+	}
+	return "unknown";
+}
+
+/* "drwxr-x--T" */
+static const char *show_mode(u32 mode, char buf[11])
+{
+	static const char types[] = "?pc?d?b?-?l?s???", bits[] = "rwxrwxrwx";
+	unsigned int i;
+
+	buf[0] = types[mode >> 12 & 15];
+	for (i = 0; i < 9; i++)
+		buf[i + 1] = mode >> (8 - i) & 1 ? bits[i] : '-';
+	if (mode & 04000)
+		buf[3] = mode & 0100 ? 's' : 'S';
+	if (mode & 02000)
+		buf[6] = mode & 010 ? 's' : 'S';
+	if (mode & 01000)
+		buf[9] = mode & 01 ? 't' : 'T';
+	buf[10] = 0;
+	return buf;
+}
+
+static int link_target(struct sg_vol *vol, const struct sg_iref *ref, char buf[SG_SYMLINK_MAX + 1])
+{
+	int n = sg_readlink(vol, ref, buf, SG_SYMLINK_MAX);
+
+	buf[n > 0 ? SG_MIN(n, SG_SYMLINK_MAX) : 0] = 0;
+	return n < 0 ? n : 0;
+}
+
+/* In a line of several fields the arrow is the listing's: one in a name has its blank marked. */
+static void put_field(const char *text)
+{
+	const char *arrow;
+
+	for (; (arrow = strstr(text, " -> ")); text = arrow + 1) {
+		put_text(stdout, text, (size_t)(arrow - text));
+		fputs("\\x20", stdout);
+	}
+	put_text(stdout, text, strlen(text));
+}
+
+static void ls_json(struct call *c, const struct listed *e, const struct sg_attr *a,
+		    const char *target)
+{
+	struct json *j = &c->j;
+
+	json_row(j, NULL);
+	json_bytes(j, "name", e->name, e->len);
+	json_u64(j, "inode", e->ino);
+	json_str(j, "type", type_name(a->mode));
+	json_u64(j, "mode", a->mode & 07777);
+	json_u64(j, "links", a->nlink);
+	json_u64(j, "uid", a->uid);
+	json_u64(j, "gid", a->gid);
+	json_u64(j, "size", a->size);
+	json_s64(j, "mtime", a->mtime);
+	if (*target)
+		json_str(j, "target", target);
+	json_close(j, '}');
+}
+
+static void ls_long(const struct listed *e, const struct sg_attr *a, const char *target)
+{
+	char mode[11], when[48];
+
+	printf("%s %3u %5u %5u ", show_mode(a->mode, mode), a->nlink, a->uid, a->gid);
+	if (S_ISCHR(a->mode) || S_ISBLK(a->mode))
+		printf("%5u,%6u", major(a->special), minor(a->special));
+	else
+		printf("%12llu", (unsigned long long)a->size);
+	printf(" %.19s ", show_time(a->mtime, when));
+	put_field(e->name);
+	if (*target) {
+		printf(" -> ");
+		put_field(target);
+	}
+	putchar('\n');
+}
+
+static int ls_one(struct call *c, const struct listed *e)
+{
+	char target[SG_SYMLINK_MAX + 1] = "";
+	struct sg_attr attr;
+	struct sg_iref ref;
+	int err = 0;
+
+	if (c->json || c->longer) {
+		err = sg_iref(call_vol(c), e->ino, &ref);
+		if (!err)
+			err = sg_getattr(call_vol(c), &ref, &attr);
+		if (!err && S_ISLNK(attr.mode))
+			err = link_target(call_vol(c), &ref, target);
+	}
+	if (err)
+		return path_error(e->name, err);
+	if (c->json) {
+		ls_json(c, e, &attr, target);
+	} else if (c->longer) {
+		ls_long(e, &attr, target);
+	} else {
+		put_text(stdout, e->name, e->len);
+		putchar('\n');
+	}
+	return 0;
+}
+
+static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth);
+
+static int ls_below(struct call *c, const struct listing *l, const char *path, unsigned int depth)
+{
+	int err = 0, e;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		struct sg_iref ref;
+		char *sub;
+
+		if (l->item[i].type != S_IFDIR >> 12 || depth > DEPTH_MAX ||
+		    err == -ELOOP)
+			continue;
+		if (asprintf(&sub, "%s/%s", strcmp(path, "/") ? path : "", l->item[i].name) < 0)
+			return -ENOMEM;
+		e = sg_iref(call_vol(c), l->item[i].ino, &ref);
+		if (!e && !c->json) {
+			putchar('\n');
+			put_text(stdout, sub, strlen(sub));
+			fputs(":\n", stdout);
+		}
+		e = e ? path_error(sub, e) : ls_dir(c, &ref, sub, depth + 1);
+		err = err ? err : e;
+		free(sub);
+	}
+	return err;
+}
+
+static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth)
+{
+	struct listing l;
+	size_t i;
+	int err, e;
+
+	if (!call_may_go_on(c))
+		return -ELOOP;
+	err = list_dir(call_vol(c), dir, &l);
+	if (err)
+		return path_error(path, err);
+	if (c->json) {
+		json_object(&c->j, NULL);
+		json_str(&c->j, "path", path);
+		json_array(&c->j, "entries");
+	}
+	for (i = 0; i < l.n; i++) {
+		e = ls_one(c, &l.item[i]);
+		err = err ? err : e;
+	}
+	if (c->json) {
+		json_close(&c->j, ']');
+		json_close(&c->j, '}');
+	}
+	if (c->recursive) {
+		e = ls_below(c, &l, path, depth);
+		err = err ? err : e;
+	}
+	list_free(&l);
+	return err;
+}
+
+int cmd_ls(struct call *c)
+{
+	const char *path = c->argc ? c->argv[0] : "/";
+	struct listed single = { .len = 0 };
+	struct sg_attr attr;
+	struct sg_iref ref;
+	int err = path_find(call_vol(c), path, true, &ref, &attr);
+
+	if (err)
+		return err;
+	if (c->json) {
+		json_begin(&c->j, stdout, false);
+		json_array(&c->j, S_ISDIR(attr.mode) ? "directories" : "entries");
+	}
+	if (S_ISDIR(attr.mode)) {
+		err = ls_dir(c, &ref, path, 0);
+	} else {
+		single.ino = ref.ino;
+		single.len = (u32)snprintf(single.name, sizeof(single.name), "%s", path);
+		single.len = SG_MIN(single.len, SG_NAME_MAX);
+		err = ls_one(c, &single);
+	}
+	if (c->json) {
+		json_close(&c->j, ']');
+		json_end(&c->j);
+	}
+	return err;
+}

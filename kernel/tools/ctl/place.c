@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A name in the volume that is about to mean something new. What it will mean is made without a
+ * name and gets it when it is whole: whoever dies or runs out of space on the way leaves what was
+ * there, and nothing else (D8).
+ */
+#include "ctl.h"
+
+/* What the directory has there. Refused is what would lose something of another kind. */
+int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 mode,
+	       const char *from, struct place *p)
+{
+	unsigned int type;
+	int err;
+
+	*p = (struct place){ .dir = *dir, .name = name, .len = (u32)strlen(name) };
+	err = sg_lookup(call_vol(c), dir, name, p->len, &p->old, &type);
+	if (err == -ENOENT)
+		return 0;
+	if (!err)
+		err = sg_getattr(call_vol(c), &p->old, &p->attr);
+	if (err)
+		return path_error(from, err);
+	p->taken = true;
+	if ((p->attr.mode & S_IFMT) != (mode & S_IFMT)) {
+		tool_error("%s: the volume has a %s of that name", from, type_name(p->attr.mode));
+		return -EEXIST;
+	}
+	if (p->attr.flags & (SG_FL_IMMUTABLE | SG_FL_APPEND) && !S_ISDIR(mode)) {
+		tool_error("%s: the volume has a file of that name that is immutable or "
+			   "append-only", from);
+		return -EPERM;
+	}
+	return 0;
+}
+
+/*
+ * The engine gives a name to what has none, or moves a name over another: so what replaces is
+ * named twice, the first time beside it. A kill between the two leaves a whole file too many.
+ */
+static int replace(struct call *c, const struct place *p, const struct sg_iref *ref)
+{
+	struct sg_vol *vol = call_vol(c);
+	s64 now = (s64)sg_now();
+	char beside[40];
+	u64 number;
+	u32 len;
+	int err;
+
+	sg_random(&number, sizeof(number));
+	len = (u32)snprintf(beside, sizeof(beside), ".stargatectl.%016llx",
+			    (unsigned long long)number);
+	err = sg_link(vol, ref, &p->dir, beside, len, now);
+	if (err)
+		return err;
+	err = sg_rename(vol, &p->dir, beside, len, &p->dir, p->name, p->len, 0, NULL, now);
+	if (err)
+		sg_unlink(vol, &p->dir, beside, len, now);
+	return err ? err : sg_evict(vol, &p->old);
+}
+
+int place_give(struct call *c, const struct place *p, const struct sg_iref *ref)
+{
+	if (!p->taken)
+		return sg_link(call_vol(c), ref, &p->dir, p->name, p->len, (s64)sg_now());
+	return p->old.ino == ref->ino ? 0 : replace(c, p, ref);
+}
+
+/* --- what a file that replaces another inherits -------------------------------------------- */
+
+struct inheritance {
+	u8 *data;
+	u32 len;
+};
+
+/* Capabilities were given to the bytes that go: they fall, as when a file is written to. */
+static int inherit_one(void *ctx, unsigned int space, const char *name, u32 name_len,
+		       const void *value, u32 value_len)
+{
+	u32 size = (u32)SG_ALIGN_UP(sizeof(struct sg_xattr_entry) + name_len + value_len, 8);
+	struct inheritance *in = ctx;
+	struct sg_xattr_entry *e = (void *)(in->data + in->len);
+
+	if (space == SG_XATTR_SECURITY && name_len == 10 && !memcmp(name, "capability", 10))
+		return 0;
+	if (size > SG_XATTR_TOTAL_MAX - in->len)
+		return -EUCLEAN;
+	memset(e, 0, size);
+	e->value_len = value_len;
+	e->space = (u8)space;
+	e->name_len = (u8)name_len;
+	memcpy(e->name, name, name_len);
+	memcpy(e->name + name_len, value, value_len);
+	in->len += size;
+	return 0;
+}
+
+int place_inherit(struct call *c, const struct place *p, struct sg_new *new)
+{
+	static u64 payload[SG_XATTR_TOTAL_MAX / 8];
+	struct inheritance in = { .data = (u8 *)payload };
+	int err = sg_xattr_list(call_vol(c), &p->old, inherit_one, &in);
+
+	new->mode = p->attr.mode;
+	new->uid = p->attr.uid;
+	new->gid = p->attr.gid;
+	new->flags = p->attr.flags & ~SG_FL_CUTTING;
+	new->xattrs = in.data;
+	new->xattrs_len = in.len;
+	return err;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Text from strangers: names and labels of a volume, arguments of a script. What is shown to people
+ * must not command their terminal, is one line whatever it holds, and says which bytes it stands
+ * for: all that is no printable UTF-8 is shown as \xNN, and a backslash as two.
+ */
+#include "tool.h"
+
+size_t utf8_len(const unsigned char *s, size_t left)
+{
+	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0, i;
+	unsigned int c;
+
+	if (!n || n > left)
+		return 0;
+	if (n == 1)
+		return 1;
+	c = *s & (0x7fu >> n);
+	for (i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? n : 0;
+}
+
+/* Also those from U+0080 to U+009F: some terminals obey them. */
+static bool is_control(const unsigned char *s, size_t n)
+{
+	return n == 1 ? *s < 0x20 || *s == 0x7f : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+void put_text(FILE *out, const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t i, n, k;
+
+	for (i = 0; i < len; i += n) {
+		n = utf8_len(s + i, len - i);
+		if (!n || is_control(s + i, n)) {
+			n = n ? n : 1;
+			for (k = 0; k < n; k++)
+				fprintf(out, "\\x%02x", s[i + k]);
+		} else if (s[i] == '\\') {
+			fputs("\\\\", out);
+		} else {
+			fwrite(s + i, 1, n, out);
+		}
+	}
+}
+
+bool text_plain(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		n = utf8_len(s + i, len - i);
+		if (!n || is_control(s + i, n))
+			return false;
+	}
+	return true;
+}
