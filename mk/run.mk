@@ -70,9 +70,8 @@ dkms-remove: ## take that away again
 bench-quick: ## instruction counts beside tmpfs and ext4-dax
 	@$(call script,e2e/bench/quick)
 
-image: ## the native part in Docker: tested, then its tools alone as an image
-	docker build --build-arg DEBIAN_SUITE=$(NATIVE_SUITE) --target test .
-	docker build --build-arg DEBIAN_SUITE=$(NATIVE_SUITE) -t stargate-tools .
+image: ## the native part by Docker or buildah: tested, then its tools alone as an image
+	@mk/build-image
 
 clean: ## remove what was built here
 	rm -rf build
