@@ -45,7 +45,9 @@ func (r Root) Make(v versions.Set, dir string) error {
 		args = append(args, "--customize-hook="+hook)
 	}
 	args = append(append(args, base, dir), sources...)
-	return Run(exec.Command("mmdebstrap", args...))
+	// It mounts proc in there: in a namespace of its own, or one that is killed
+	// leaves a folder that nobody can remove.
+	return Run(exec.Command("unshare", append([]string{"--mount", "mmdebstrap"}, args...)...))
 }
 
 // sources are the lines of sources.list for a suite.
