@@ -34,6 +34,10 @@ struct sg_counters {		/* statistics; not exact across CPUs on purpose */
 	u64 lock_waits, replays;
 };
 
+struct sg_odd {			/* a change counter that was left odd */
+	u64 off, seq;
+};
+
 struct sg_ledger;		/* the slot's debts, mirrored in the system's own memory */
 struct sg_tx;
 
@@ -50,6 +54,7 @@ struct sg_vol {
 	int slot;
 	u32 incarnation;
 	bool read_only;
+	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
 	bool shut_down;		/* -EIO for every change: declared dead, or errors= says so */
 	void *owner;		/* for sg_log() */
 	/* called once per damage found; may set read_only (errors=). NULL: only logged */
@@ -64,6 +69,10 @@ struct sg_vol {
 	struct sg_counters stat;
 	u64 damage_seen[16];	/* offsets reported already */
 	unsigned int damage_next;
+	struct sg_spin spin;	/* guards @odd, and the look for strayed locks (lock.c) */
+	struct sg_odd odd[16];
+	u64 odd_judged;		/* so many were put there, in turn */
+	u64 *held;		/* locks that we hold, counted by hash; as long as we have a slot */
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };

@@ -118,6 +118,7 @@ struct sg_lock {
 #define SG_LOCK_SLOT(w)		((unsigned int)((w) & 0xff) - 1)	/* slot + 1 in bits 0-7 */
 #define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
 #define SG_LOCK_HANDED		(1ULL << 40)	/* given to that slot, not yet taken up */
+#define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot looks whether anybody there holds it */
 #define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
 
 /*

@@ -27,49 +27,7 @@ int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
 	return 0;
 }
 
-/* --- reading without a lock (D9) ------------------------------------------------------------ */
-
-#define ODD_SPINS	1000
-#define ODD_PATIENCE_NS	20000000000ULL	/* somebody holds the inode's lock */
-#define ODD_ALONE_NS	2000000000ULL	/* nobody does: it may be a new one, or a wild store */
-
-static int wait_even(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
-{
-	u64 patience = sg_iget(vol, ref, lock.word) ? ODD_PATIENCE_NS : ODD_ALONE_NS;
-	u64 start = sg_ticks();
-	unsigned int turn;
-
-	for (turn = 0; ; turn++) {
-		*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
-		if (!(*seq & 1))
-			return 0;
-		if (turn < ODD_SPINS)
-			sg_relax();
-		else if (sg_ticks() - start < patience)
-			sg_sleep_us(100);
-		else
-			return sg_damaged(vol, ref->ino, ref->off, "a change never ended");
-	}
-}
-
-int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
-{
-	*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
-	return *seq & 1 ? wait_even(vol, ref, seq) : 0;
-}
-
-bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
-{
-	sg_acquire_fence();
-	return sg_iget(vol, ref, seq) != seq;
-}
-
-u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref)
-{
-	u64 seq;
-
-	return sg_read_begin(vol, ref, &seq) ? 0 : seq;
-}
+/* --- attributes ----------------------------------------------------------------------------- */
 
 static void read_attr(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
 {
@@ -111,6 +69,7 @@ static bool mode_known(u32 mode)
 
 int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
 {
+	unsigned int turn = 0;
 	u64 seq;
 	int err;
 
@@ -118,6 +77,8 @@ int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *at
 		err = sg_read_begin(vol, ref, &seq);
 		if (err)
 			return err;
+		if (turn++ == SG_READ_TURNS)
+			return sg_damaged(vol, ref->ino, ref->off, "inode never comes to rest");
 		read_attr(vol, ref, attr);
 	} while (sg_read_retry(vol, ref, seq));
 	attr->seq = seq;
@@ -170,7 +131,9 @@ int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	u64 mode;
 	int err;
 
-	sg_ilock(vol, ref);
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
 	mode = sg_iget(vol, ref, mode);
 	if (!mode) {
 		sg_iunlock(vol, ref);
@@ -210,11 +173,10 @@ int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s6
 	     s64 ctime, s64 atime)
 {
 	struct sg_inode *rec = sg_at(vol, ref->off);
-	int err = sg_may_write(vol);
+	int err = sg_may_write(vol) ?: sg_ilock(vol, ref);
 
 	if (err)
 		return err;
-	sg_ilock(vol, ref);
 	if (set & SG_SET_MTIME)
 		sg_store64(&rec->mtime, (u64)mtime);
 	if (set & SG_SET_CTIME)
@@ -268,7 +230,9 @@ static int grow_list(struct sg_tx *tx)
 	struct sg_vol *vol = tx->vol;
 	u64 first, off, got, i, n;
 
-	sg_lock(vol, SG_HOT(inode_lock));
+	sg_tx_fail(tx, sg_lock(vol, SG_HOT(inode_lock)));
+	if (tx->err)
+		return tx->err;
 	sg_tx_keep_lock(tx, SG_HOT(inode_lock));
 	first = sg_get(vol, SG_HOT(inodes));
 	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {
@@ -405,18 +369,23 @@ static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref)
 	return sg_tx_commit(tx);
 }
 
-int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
+static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	int err;
+	int err = sg_ilock(vol, ref);
 
-	sg_ilock(vol, ref);
+	if (err)
+		return err;
 	err = evict_locked(vol, ref);
 	sg_iunlock(vol, ref);
-	if (err == -ENOSPC && sg_reclaim(vol, ~0u) >= 0) {	/* the ledger was full */
-		sg_ilock(vol, ref);
-		err = evict_locked(vol, ref);
-		sg_iunlock(vol, ref);
-	}
+	return err;
+}
+
+int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = evict_once(vol, ref);
+
+	if (err == -ENOSPC && sg_reclaim(vol, ~0u) >= 0)	/* the ledger was full */
+		err = evict_once(vol, ref);
 	return err;
 }
 

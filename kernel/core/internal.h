@@ -108,20 +108,26 @@ static inline void sg_count(u64 *counter, u64 n)
  * Order: rename_lock, inode locks by ascending inode number, a transaction area, inode_lock,
  * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock is
  * taken with nothing else held.
+ *
+ * -EINTR: not taken, since who waits is to die.
  */
-void sg_lock(struct sg_vol *vol, u64 off);
+#define SG_HELD	1024	/* of sg_vol.held */
+int sg_lock(struct sg_vol *vol, u64 off);
+int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for those who can come again */
+void sg_lock_sure(struct sg_vol *vol, u64 off);	/* however long it takes */
 bool sg_trylock(struct sg_vol *vol, u64 off);
 void sg_unlock(struct sg_vol *vol, u64 off);
+bool sg_is_locked(const struct sg_vol *vol, u64 off);	/* by one who lives, as far as is known */
 /* Two inodes at once, in order; b may be NULL or the same. */
-void sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
+int sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
 void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
 /* Up to four, duplicates and NULL allowed. */
-void sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4]);
+int sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4]);
 void sg_unlock_four(struct sg_vol *vol, const struct sg_iref *const v[4]);
 
-static inline void sg_ilock(struct sg_vol *vol, const struct sg_iref *ref)
+static inline int sg_ilock(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	sg_lock(vol, ref->off + offsetof(struct sg_inode, lock));
+	return sg_lock(vol, ref->off + offsetof(struct sg_inode, lock));
 }
 
 static inline void sg_iunlock(struct sg_vol *vol, const struct sg_iref *ref)
@@ -369,9 +375,13 @@ static inline bool sg_is_dir(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 static inline bool sg_is_reg(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == SG_S_IFREG; }
 static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == SG_S_IFLNK; }
 
-/* Readers without a lock: begin, read, retry while it says true (D9). Bounded: -EUCLEAN. */
+/* --- readers without a lock (reader.c) ------------------------------------------------------ */
+
+/* Begin, read, retry while it says true (D9). Bounded: -EUCLEAN; -EINTR: who waits is to die. */
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
+/* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
+#define SG_READ_TURNS	1000000u
 
 /* --- copies of the system inodes (syscopy.c) ----------------------------------------------- */
 
@@ -382,9 +392,6 @@ void sg_sys_copies_write(struct sg_vol *vol);
 void sg_sys_copy_inodes(struct sg_tx *tx);
 
 /* --- directories (dir.c, bucket.c, dirhash.c, readdir.c) ------------------------------------ */
-
-/* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
-#define SG_READ_TURNS	1000000u
 
 /**
  * struct sg_name - a name that is looked for, and where it was found.

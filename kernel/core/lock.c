@@ -6,6 +6,9 @@
  * sets its slot's bit; the holder hands the lock to the next slot in turn that still lives. What
  * has been handed but not taken up protects nothing yet, so that anybody may take it after a
  * while: a waiter that died in between holds up nobody.
+ *
+ * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken, and
+ * after it is given back. So we know of a word that names us whether it tells the truth.
  */
 #include "internal.h"
 
@@ -14,6 +17,8 @@
 #define SLEEP_US_MAX	1000
 #define PATIENCE_NS	10000000ULL	/* for a hand-over to be taken up */
 #define REPORT_NS	10000000000ULL	/* a holder worth a line in the log */
+#define SOON_NS		10000000000ULL	/* for those who can come again */
+#define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
 
 static u64 own_word(const struct sg_vol *vol)
 {
@@ -32,19 +37,93 @@ static bool holder_gone(const struct sg_vol *vol, u64 word)
 	return SG_SLOT_STATE(state) == SG_SLOT_FREE || SG_SLOT_INC(state) != SG_LOCK_INC(word);
 }
 
-static bool take_if(struct sg_lock *lk, u64 seen, u64 own)
+/* Where locks at @off that we hold, and others of the same hash, are counted. */
+static u64 *held(const struct sg_vol *vol, u64 off)
 {
-	return sg_cas64(&lk->word, seen, own) == seen;
+	return &vol->held[off >> 7 & (SG_HELD - 1)];
+}
+
+static bool take_if(struct sg_vol *vol, u64 off, u64 seen, u64 own)
+{
+	struct sg_lock *lk = sg_at(vol, off);
+
+	sg_add64(held(vol, off), 1);
+	if (sg_cas64(&lk->word, seen, own) == seen)
+		return true;
+	sg_add64(held(vol, off), -1ULL);
+	return false;
 }
 
 bool sg_trylock(struct sg_vol *vol, u64 off)
 {
-	struct sg_lock *lk = sg_at(vol, off);
-	u64 word = sg_load64(&lk->word);
+	const struct sg_lock *lk = sg_at(vol, off);
+	u64 word = sg_load64(&lk->word), own = own_word(vol);
 
-	if (word && word != (own_word(vol) | SG_LOCK_HANDED) && !holder_gone(vol, word))
+	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word))
 		return false;
-	return take_if(lk, word, own_word(vol));
+	return take_if(vol, off, word, own);
+}
+
+static bool names_us(const struct sg_vol *vol, u64 word)
+{
+	return SG_LOCK_SLOT(word) == (unsigned int)vol->slot && SG_LOCK_INC(word) == vol->incarnation;
+}
+
+bool sg_is_locked(const struct sg_vol *vol, u64 off)
+{
+	u64 word = sg_get(vol, off);
+
+	if (!word || holder_gone(vol, word))
+		return false;
+	return !vol->held || !names_us(vol, word) || sg_load64(held(vol, off));
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+/**
+ * struct wait - a lock being waited for.
+ * @word: as last seen; @since: when it was first seen so.
+ */
+struct wait {
+	u64 off, start, next_report;
+	u64 word, since;
+};
+
+/*
+ * Takes a lock whose word names us although nobody of ours holds it: a wild store. It is marked
+ * first. Whoever of ours had taken it by then was counted before, and is counted until he has given
+ * it back, which changes the word once more. One looks at a time, so that no mark is another's.
+ */
+static bool take_stray(struct sg_vol *vol, const struct wait *w)
+{
+	struct sg_lock *lk = sg_at(vol, w->off);
+	u64 own = own_word(vol), mark = own | SG_LOCK_DOUBT;
+	bool taken = false;
+
+	sg_spin_lock(&vol->spin);
+	if (w->word == mark || sg_cas64(&lk->word, w->word, mark) == w->word) {
+		if (!sg_load64(held(vol, w->off)))
+			taken = take_if(vol, w->off, mark, own);
+		if (!taken && w->word != mark)
+			sg_cas64(&lk->word, mark, w->word);
+	}
+	sg_spin_unlock(&vol->spin);
+	return taken;
+}
+
+/* What has not changed for a while: handed to somebody who is gone, or strayed. */
+static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
+{
+	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
+	    take_if(vol, w->off, w->word, own_word(vol)))
+		return true;
+	if (w->word & SG_LOCK_HANDED || !names_us(vol, w->word) || now - w->since < STRAY_NS)
+		return false;
+	w->since = now;
+	if (!take_stray(vol, w))
+		return false;
+	sg_damaged(vol, 0, w->off, "a lock names this system, but nobody here holds it");
+	return true;
 }
 
 static void report(const struct sg_vol *vol, u64 off, u64 word, u64 since)
@@ -68,19 +147,31 @@ static void wait_a_little(unsigned int turn)
 		sg_sleep_us(SG_MIN(10u << SG_MIN(turn - SPINS - YIELDS, 7u), SLEEP_US_MAX));
 }
 
-static void lock_slow(struct sg_vol *vol, u64 off)
+static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 {
-	struct sg_lock *lk = sg_at(vol, off);
-	u64 bit = 1ULL << vol->slot, own = own_word(vol);
-	u64 start = sg_ticks(), next_report = start + REPORT_NS, handed = 0, handed_at = 0;
-	unsigned int turn;
+	if (word != w->word) {
+		w->word = word;
+		w->since = now;
+	}
+	if (now > w->next_report && word) {
+		report(vol, w->off, word, w->start);
+		w->next_report = now + REPORT_NS;
+	}
+}
 
+static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
+{
+	struct wait w = { .off = off, .start = sg_ticks() };
+	struct sg_lock *lk = sg_at(vol, off);
+	u64 bit = 1ULL << vol->slot;
+	unsigned int turn;
+	int err = 0;
+
+	w.next_report = w.start + REPORT_NS;
 	sg_count(&vol->stat.lock_waits, 1);
-	for (turn = 0; ; turn++) {
+	for (turn = 0; !err && !sg_trylock(vol, off); turn++) {
 		u64 word, now;
 
-		if (sg_trylock(vol, off))
-			break;
 		if (!(sg_load64(&lk->waiters) & bit))
 			sg_or64(&lk->waiters, bit);
 		word = sg_load64(&lk->word);
@@ -88,26 +179,36 @@ static void lock_slow(struct sg_vol *vol, u64 off)
 		if (turn < SPINS)
 			continue;
 		now = sg_ticks();
-		if (!(word & SG_LOCK_HANDED) || word != handed) {
-			handed = word;
-			handed_at = now;
-		} else if (now - handed_at > PATIENCE_NS && take_if(lk, word, own)) {
+		look(vol, &w, word, now);
+		if (take_left_over(vol, &w, now))
 			break;
-		}
-		if (now > next_report && word) {
-			report(vol, off, word, start);
-			next_report = now + REPORT_NS;
-		}
+		if (killable && sg_interrupted())
+			err = -EINTR;
+		else if (now - w.start > limit)
+			err = -EBUSY;
 	}
 	sg_and64(&lk->waiters, ~bit);
+	return err;
 }
 
-void sg_lock(struct sg_vol *vol, u64 off)
+int sg_lock(struct sg_vol *vol, u64 off)
 {
 	SG_ASSERT(vol->slot >= 0);
-	if (!sg_trylock(vol, off))
-		lock_slow(vol, off);
+	return sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, ~0ULL);
 }
+
+int sg_lock_soon(struct sg_vol *vol, u64 off)
+{
+	return sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, SOON_NS);
+}
+
+void sg_lock_sure(struct sg_vol *vol, u64 off)
+{
+	if (!sg_trylock(vol, off))
+		lock_slow(vol, off, false, ~0ULL);
+}
+
+/* --- giving back ---------------------------------------------------------------------------- */
 
 /* The next waiting slot behind ours that lives, as the word that makes it the holder; or 0. */
 static u64 successor(struct sg_vol *vol, struct sg_lock *lk, u64 waiters)
@@ -133,15 +234,18 @@ void sg_unlock(struct sg_vol *vol, u64 off)
 	struct sg_lock *lk = sg_at(vol, off);
 	u64 waiters = sg_load64(&lk->waiters);
 
-	SG_ASSERT(sg_load64(&lk->word) == own_word(vol));
+	SG_ASSERT((sg_load64(&lk->word) & ~SG_LOCK_DOUBT) == own_word(vol));
 	sg_store64_release(&lk->word, waiters ? successor(vol, lk, waiters) : 0);
+	sg_add64(held(vol, off), -1ULL);
 }
 
-void sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b)
+/* --- several inodes ------------------------------------------------------------------------- */
+
+int sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b)
 {
 	const struct sg_iref *const v[4] = { a, b, NULL, NULL };
 
-	sg_lock_four(vol, v);
+	return sg_lock_four(vol, v);
 }
 
 void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b)
@@ -162,24 +266,34 @@ static int next_above(const struct sg_iref *const v[4], u64 above)
 	return best;
 }
 
-void sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4])
+static void unlock_upto(struct sg_vol *vol, const struct sg_iref *const v[4], u64 last)
 {
 	u64 above = 0;
 	int i;
 
-	while ((i = next_above(v, above)) >= 0) {
+	while ((i = next_above(v, above)) >= 0 && v[i]->ino <= last) {
 		above = v[i]->ino;
-		sg_ilock(vol, v[i]);
+		sg_iunlock(vol, v[i]);
 	}
+}
+
+int sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4])
+{
+	u64 above = 0;
+	int i, err;
+
+	while ((i = next_above(v, above)) >= 0) {
+		err = sg_ilock(vol, v[i]);
+		if (err) {
+			unlock_upto(vol, v, above);
+			return err;
+		}
+		above = v[i]->ino;
+	}
+	return 0;
 }
 
 void sg_unlock_four(struct sg_vol *vol, const struct sg_iref *const v[4])
 {
-	u64 above = 0;
-	int i;
-
-	while ((i = next_above(v, above)) >= 0) {
-		above = v[i]->ino;
-		sg_iunlock(vol, v[i]);
-	}
+	unlock_upto(vol, v, ~0ULL);
 }

@@ -241,7 +241,9 @@ int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	if (err)
 		return err;
 	sg_name_of(vol, name, len, &n);
-	sg_ilock(vol, dir);
+	err = sg_ilock(vol, dir);
+	if (err)
+		return err;
 	err = create_locked(vol, dir, &n, new, out);
 	sg_iunlock(vol, dir);
 	return err;
@@ -319,7 +321,9 @@ int sg_link(struct sg_vol *vol, const struct sg_iref *inode, const struct sg_ire
 	if (err)
 		return err;
 	sg_name_of(vol, name, len, &n);
-	sg_lock_inodes(vol, dir, inode);
+	err = sg_lock_inodes(vol, dir, inode);
+	if (err)
+		return err;
 	err = link_locked(vol, inode, dir, &n, now);
 	sg_unlock_inodes(vol, dir, inode);
 	return err;
@@ -374,9 +378,10 @@ static int remove_name(struct sg_vol *vol, const struct sg_iref *dir, const char
 		err = sg_dir_look(vol, dir, &n);
 		if (!err)
 			err = sg_name_inode(vol, dir, &n, &victim);
+		if (!err)
+			err = sg_lock_inodes(vol, dir, &victim);
 		if (err)
 			return err;
-		sg_lock_inodes(vol, dir, &victim);
 		stands = sg_name_stands(vol, dir, &n, 0);
 		if (stands)
 			err = remove_locked(vol, dir, &n, &victim, want_dir, now);

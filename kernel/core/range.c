@@ -318,9 +318,11 @@ static int exchange(struct job *j, u64 size, s64 now)
 	const struct sg_iref *ref = j->ref, *spare = &j->pool.spare;
 	struct sg_vol *vol = j->vol;
 	struct sg_tx *tx;
-	int err = -EAGAIN;
+	int err = sg_lock_inodes(vol, ref, spare);
 
-	sg_lock_inodes(vol, ref, spare);
+	if (err)
+		return err;
+	err = -EAGAIN;
 	if (sg_iget(vol, ref, seq) == j->seq) {
 		tx = sg_tx_begin(vol);
 		sg_tx_inode(tx, ref);

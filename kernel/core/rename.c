@@ -218,23 +218,34 @@ static int stands(struct move *m)
 }
 
 /* 1: done, with *@err; 0: the names changed before they were locked. */
-static int try_move(struct move *m, int *err)
+static int move_four(struct move *m, int *err)
 {
 	const struct sg_iref *const four[4] = { m->odir, m->ndir, &m->src,
 						m->has_dst ? &m->dst : NULL };
-	bool tree = cross(m) && (m->src_dir || m->dst_dir);
 	int ok;
 
-	if (tree)
-		sg_lock(m->vol, SG_HOT(rename_lock));
-	sg_lock_four(m->vol, four);
+	*err = sg_lock_four(m->vol, four);
+	if (*err)
+		return 1;
 	ok = stands(m);
 	*err = ok < 0 ? ok : 0;
 	if (ok > 0)
 		*err = move_locked(m);
 	sg_unlock_four(m->vol, four);
-	if (tree)
-		sg_unlock(m->vol, SG_HOT(rename_lock));
+	return ok;
+}
+
+static int try_move(struct move *m, int *err)
+{
+	int ok;
+
+	if (!cross(m) || (!m->src_dir && !m->dst_dir))
+		return move_four(m, err);
+	*err = sg_lock(m->vol, SG_HOT(rename_lock));
+	if (*err)
+		return 1;
+	ok = move_four(m, err);
+	sg_unlock(m->vol, SG_HOT(rename_lock));
 	return ok;
 }
 

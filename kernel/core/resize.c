@@ -108,7 +108,9 @@ int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 	int err;
 
 	do {
-		sg_ilock(vol, ref);
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
 		err = finish_some(vol, ref, tries > 0, &done);
 		sg_iunlock(vol, ref);
 		if (!err)
@@ -175,9 +177,10 @@ static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 
 static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
-	int err;
+	int err = sg_ilock(vol, ref);
 
-	sg_ilock(vol, ref);
+	if (err)
+		return err;
 	if (sg_is_cutting(vol, ref))
 		err = -EAGAIN;
 	else if (size < sg_iget(vol, ref, size))
@@ -242,7 +245,9 @@ static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, 
 	int err;
 
 	while (page < end) {
-		sg_ilock(vol, ref);
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
 		err = punch_some(vol, ref, &page, end, tries > 0);
 		sg_iunlock(vol, ref);
 		if (!err)
@@ -267,7 +272,9 @@ int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s6
 	end = pos + SG_MIN(len, SG_FILE_MAX - pos);
 	first = sg_pages_of(pos);
 	last = end >> SG_PAGE_SHIFT;
-	sg_ilock(vol, ref);
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
 	err = sg_zero_mapped(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
 	if (!err && last >= first)
 		err = sg_zero_mapped(vol, ref, last << SG_PAGE_SHIFT, end);

@@ -109,7 +109,24 @@ static int first_beating(const struct sg_vol *vol, u64 bits, const u64 beat[SG_S
 	return -1;
 }
 
-/* -EBUSY with a reason when some slot lives. All are watched at once, however many there are. */
+/* Whoever waits is told what for. */
+static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
+{
+	unsigned int first = sg_ctz64(bits), more = sg_popcount64(bits) - 1;
+	char others[32] = "";
+	struct sg_slot slot;
+
+	sg_slot_read(vol, first, &slot);
+	if (more)
+		sg_snprintf(others, sizeof(others), " and %u more", more);
+	sg_log(vol->owner, SG_INFO, "%.60s (slot %u)%s did not leave: watched for up to %u ms",
+	       slot.name, first, others, wait_ms);
+}
+
+/*
+ * -EBUSY with a reason when some slot lives, -EINTR when who waits is to die. All are watched at
+ * once, however many there are.
+ */
 int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
 {
 	u64 beat[SG_SLOTS], bits = suspects(vol, id, beat);
@@ -117,7 +134,13 @@ int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigne
 	unsigned int t;
 	int live = -1;
 
+	if (bits && wait_ms)
+		report_watch(vol, bits, wait_ms);
 	for (t = 0; bits && live < 0 && t < wait_ms; t += WATCH_STEP_MS) {
+		if (sg_interrupted()) {
+			sg_snprintf(vol->why, sizeof(vol->why), "interrupted");
+			return -EINTR;
+		}
 		sg_sleep_us(WATCH_STEP_MS * 1000);
 		live = first_beating(vol, bits, beat);
 	}
@@ -216,7 +239,8 @@ int sg_slot_enter(struct sg_vol *vol)
 	int err;
 
 	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
-	if (!vol->tx)
+	vol->held = sg_alloc(SG_HELD * sizeof(*vol->held));
+	if (!vol->tx || !vol->held)
 		return -ENOMEM;
 	err = sg_ledger_open(vol);
 	if (!err)
@@ -230,7 +254,9 @@ void sg_slot_exit(struct sg_vol *vol)
 {
 	sg_ledger_close(vol);
 	sg_free(vol->tx);
+	sg_free(vol->held);
 	vol->tx = NULL;
+	vol->held = NULL;
 }
 
 static void forget(struct sg_vol *vol)

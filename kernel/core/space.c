@@ -345,7 +345,10 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 	if (!chunk_enter(tx, chunk, &kept)) {
 		if (tx->holds_chunk)
 			return false;
-		sg_lock(tx->vol, chunk_lock(tx->vol, chunk));	/* the first may be waited for */
+		/* the first may be waited for */
+		sg_tx_fail(tx, sg_lock_soon(tx->vol, chunk_lock(tx->vol, chunk)));
+		if (tx->err)
+			return false;
 	}
 	chunk_keep(tx, chunk, kept);
 	chunk_load(tx, chunk, &m);

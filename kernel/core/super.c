@@ -131,6 +131,7 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 	struct sg_probe probe;
 
 	memset(vol, 0, sizeof(*vol));
+	sg_spin_init(&vol->spin);
 	vol->base = base;
 	vol->slot = -1;
 	vol->read_only = read_only;

@@ -59,7 +59,7 @@ struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
 			return area_taken(vol, k, off);
 	}
 	off = sg_area_off(vol, (unsigned int)vol->slot, first);
-	sg_lock(vol, off + offsetof(struct sg_area, lock));
+	sg_lock_sure(vol, off + offsetof(struct sg_area, lock));
 	return area_taken(vol, first, off);
 }
 

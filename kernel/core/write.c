@@ -176,7 +176,9 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	}
 	for (;;) {
 		w->size = keep ? NO_SIZE : 0;
-		sg_ilock(vol, ref);
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
 		w->locked = true;
 		err = begin_locked(vol, ref, len, w);
 		if (!err)
@@ -308,7 +310,9 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
 	for (end = first + pages; !err && first < end; ) {
-		sg_ilock(vol, ref);
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
 		err = allocate_some(vol, ref, first, end - first, &n);
 		sg_iunlock(vol, ref);
 		if (!err) {

@@ -508,9 +508,10 @@ static int change(struct sg_vol *vol, const struct sg_iref *ref, const struct ch
 
 	if (!err && c->value && c->len > SG_XATTR_VALUE_MAX)
 		err = -E2BIG;
+	if (!err)
+		err = sg_ilock(vol, ref);
 	if (err)
 		return err;
-	sg_ilock(vol, ref);
 	err = change_locked(vol, ref, &b, c);
 	sg_iunlock(vol, ref);
 	blob_free(&b);

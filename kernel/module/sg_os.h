@@ -12,6 +12,7 @@
 #include <linux/kernel.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -131,6 +132,12 @@ static inline void sg_relax(void)	/* one turn of a spin loop */
 static inline void sg_yield(void)
 {
 	cond_resched();
+}
+
+/* Who waits is to die: whatever it waits for is of no use any more. */
+static inline bool sg_interrupted(void)
+{
+	return fatal_signal_pending(current);
 }
 
 /*

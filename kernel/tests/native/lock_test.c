@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Locks between systems: two slots that are both live (which joining does not allow yet, so the
- * steps of it are taken one by one) and several threads of each at one lock.
+ * steps of it are taken one by one) and several threads of each at one lock; and words that nobody
+ * of ours has stored.
  */
 #include "internal.h"
 #include "test.h"
 
 #define LOCK	SG_HOT(rename_lock)
+#define SECOND	1000000000ULL
+
+extern bool (*sg_interrupt_hook)(void);
 
 static struct tvol t;
 static struct sg_vol second;
@@ -85,7 +89,7 @@ static void handed_to_nobody(void)
 	CHECK(word()->word & SG_LOCK_HANDED);
 	start = sg_ticks();
 	sg_lock(&t.v, LOCK);
-	CHECK(sg_ticks() - start < 5000000000ULL);
+	CHECK(sg_ticks() - start < 5 * SECOND);
 	word()->waiters = 1ULL << 40;
 	sg_unlock(&t.v, LOCK);
 	CHECK(!word()->word && !word()->waiters);
@@ -103,6 +107,90 @@ static void held_by_nobody(void)
 	word()->word = SG_LOCK_WORD(second.slot, second.incarnation - 1);
 	CHECK(sg_trylock(&t.v, LOCK));
 	sg_unlock(&t.v, LOCK);
+}
+
+/* --- words that a wild store left ----------------------------------------------------------- */
+
+static unsigned int strays;
+
+static void count_strays(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	if (level == SG_ERR && strstr(line, "nobody here holds it"))
+		strays++;
+}
+
+/* One that says we have it: found out, whatever other bits it has, and reported. */
+static void strayed(void)
+{
+	u64 own = SG_LOCK_WORD(t.v.slot, t.v.incarnation), start = sg_ticks();
+	u64 words[] = { own, own | SG_LOCK_DOUBT, own | 1ULL << 63 };
+	unsigned int i;
+
+	sg_log_hook = count_strays;
+	t.v.on_damage = NULL;
+	for (i = 0; i < SG_ARRAY_SIZE(words); i++) {
+		memset(t.v.damage_seen, 0, sizeof(t.v.damage_seen));
+		word()->word = words[i];
+		CHECK(!sg_trylock(&t.v, LOCK));
+		CHECK_OK(sg_lock(&t.v, LOCK));
+		CHECK_EQ(word()->word, own);
+		CHECK(!sg_trylock(&t.v, LOCK));
+		sg_unlock(&t.v, LOCK);
+		CHECK(!word()->word);
+	}
+	CHECK_EQ(strays, SG_ARRAY_SIZE(words));
+	CHECK(sg_ticks() - start < 20 * SECOND);
+	memset(t.mem + SG_HOT(errors), 0, 16);	/* fsck is not to mind */
+}
+
+/* It is not found out as long as one of ours has it: a lock that is held for long is held. */
+static void held_for_long(void)
+{
+	pthread_t id[4];
+	unsigned int i;
+
+	entered = 0;
+	rounds = 3;
+	CHECK_OK(sg_lock(&t.v, LOCK));
+	for (i = 0; i < 4; i++)
+		CHECK_OK(pthread_create(&id[i], NULL, fight, &t.v));
+	sg_sleep_us(3500000);
+	CHECK_EQ(entered, 0);
+	sg_unlock(&t.v, LOCK);
+	for (i = 0; i < 4; i++)
+		pthread_join(id[i], NULL);
+	CHECK_EQ(entered, 4 * rounds);
+	CHECK_EQ(word()->word, 0);
+}
+
+static bool dying(void)
+{
+	return true;
+}
+
+/* Held by another system that lives, for ever: who is to die does not wait, nor who can come again. */
+static void given_up(void)
+{
+	struct sg_iref a = test_create(&t.v, &t.root, "first", 0100600);
+	struct sg_iref b = test_create(&t.v, &t.root, "then", 0100600);
+	u64 lock = a.off + offsetof(struct sg_inode, lock), start;
+	const struct sg_iref *const v[4] = { &b, &a, NULL, NULL };
+
+	CHECK(a.ino < b.ino);
+	CHECK_OK(sg_ilock(&second, &b));
+	sg_interrupt_hook = dying;
+	CHECK_EQ(sg_lock_four(&t.v, v), -EINTR);
+	CHECK_EQ(sg_unlink(&t.v, &t.root, "then", 4, 1), -EINTR);
+	sg_interrupt_hook = NULL;
+	CHECK(sg_trylock(&t.v, lock));	/* what had been taken was given back */
+	sg_unlock(&t.v, lock);
+	start = sg_ticks();
+	CHECK_EQ(sg_lock_soon(&t.v, b.off + offsetof(struct sg_inode, lock)), -EBUSY);
+	CHECK(sg_ticks() - start < 30 * SECOND);
+	sg_iunlock(&second, &b);
+	CHECK_OK(sg_unlink(&t.v, &t.root, "then", 4, 1));
+	CHECK_OK(sg_unlink(&t.v, &t.root, "first", 5, 1));
 }
 
 /* The system dies with the lock in its hands: it is free once the slot has been recovered. */
@@ -144,6 +232,9 @@ int main(void)
 	handed_over_in_turn();
 	handed_to_nobody();
 	held_by_nobody();
+	strayed();
+	held_for_long();
+	given_up();
 	recovered();
 	several_inodes();
 	tvol_drop(&t);

@@ -126,7 +126,8 @@ static int start(struct member *m, bool change, bool force)
 {
 	int err = sg_open(&m->vol, m->target.base, m->target.size, !change, NULL);
 
-	if (err || (!change && !sg_needs_recovery(&m->vol)))
+	m->vol.alone = !change && !sg_needs_recovery(&m->vol);
+	if (err || m->vol.alone)
 		return err;
 	if (change)
 		return join(m, false, force);

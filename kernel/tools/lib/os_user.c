@@ -109,6 +109,13 @@ void sg_yield(void)
 	sched_yield();
 }
 
+bool (*sg_interrupt_hook)(void);	/* for tests of waiting */
+
+bool sg_interrupted(void)
+{
+	return sg_interrupt_hook && sg_interrupt_hook();
+}
+
 void sg_sleep_us(unsigned int us)
 {
 	usleep(us);

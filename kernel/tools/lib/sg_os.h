@@ -112,6 +112,7 @@ void sg_random(void *buf, size_t len);
 unsigned int sg_cpu(void);	/* a hint, for spreading */
 void sg_relax(void);		/* one turn of a spin loop */
 void sg_yield(void);
+bool sg_interrupted(void);	/* who waits is to die; in programs a signal sees to that itself */
 void sg_sleep_us(unsigned int us);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 

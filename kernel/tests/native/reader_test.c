@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Change counters that a wild store left odd: who reads waits once, within a bound, and can be
+ * killed meanwhile; who comes after that does not wait; one report; the next change mends it.
+ */
+#include "internal.h"
+#include "test.h"
+
+#define SECOND	1000000000ULL
+
+extern bool (*sg_interrupt_hook)(void);
+
+static struct tvol t;
+static unsigned int reports;
+
+static void count_reports(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	if (level == SG_ERR && strstr(line, "never ended"))
+		reports++;
+}
+
+static void make_odd(const struct sg_iref *f)
+{
+	*(u64 *)(t.mem + SG_IOFF(f, seq)) |= 1;
+}
+
+/* How long a look at the attributes takes that is to return @want. */
+static u64 look(const struct sg_iref *f, int want)
+{
+	struct sg_attr attr;
+	u64 start = sg_ticks();
+
+	CHECK_EQ(sg_getattr(&t.v, f, &attr), want);
+	return sg_ticks() - start;
+}
+
+static void waited_for_once(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "odd", 0100600);
+	u64 took;
+
+	make_odd(&f);
+	took = look(&f, -EUCLEAN);
+	CHECK(took > SECOND && took < 10 * SECOND);
+	CHECK(look(&f, -EUCLEAN) < SECOND / 2);
+	CHECK_EQ(sg_seq(&t.v, &f), 0);
+	CHECK_EQ(reports, 1);
+}
+
+/* Who changes the inode needs no counter, and leaves a good one. */
+static void mended_by_a_change(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "mended", 0100600);
+	struct sg_attr attr = { .mode = 0640 };
+
+	make_odd(&f);
+	look(&f, -EUCLEAN);
+	CHECK_OK(sg_setattr(&t.v, &f, SG_SET_MODE, &attr));
+	CHECK(look(&f, 0) < SECOND / 2);
+	make_odd(&f);	/* another change, by what the counter says: judged anew */
+	CHECK_EQ(reports, 2);
+	look(&f, -EUCLEAN);
+	CHECK(look(&f, -EUCLEAN) < SECOND / 2);
+}
+
+static void the_more_the_faster(void)
+{
+	struct sg_iref f;
+	u64 took = 0;
+	char name[8];
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		f = test_create(&t.v, &t.root, name, 0100600);
+		make_odd(&f);
+		took += look(&f, -EUCLEAN);
+	}
+	CHECK(took < 20 * SECOND);
+}
+
+/* A lock that names a system which is gone is nobody's, and no reason to wait for long. */
+static void lock_of_nobody(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "gone", 0100600);
+
+	*(u64 *)(t.mem + SG_IOFF(&f, lock.word)) = SG_LOCK_WORD(40, 1);
+	make_odd(&f);
+	CHECK(look(&f, -EUCLEAN) < 10 * SECOND);
+	f = test_create(&t.v, &t.root, "ours", 0100600);
+	*(u64 *)(t.mem + SG_IOFF(&f, lock.word)) = SG_LOCK_WORD(t.v.slot, t.v.incarnation);
+	make_odd(&f);
+	CHECK(look(&f, -EUCLEAN) < 10 * SECOND);
+}
+
+static bool dying(void)
+{
+	return true;
+}
+
+static void killed(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "killed", 0100600);
+	unsigned int before = reports;
+
+	make_odd(&f);
+	sg_interrupt_hook = dying;
+	CHECK(look(&f, -EINTR) < SECOND / 2);
+	sg_interrupt_hook = NULL;
+	CHECK_EQ(reports, before);
+	look(&f, -EUCLEAN);
+}
+
+/* Where nobody else is, there is nobody to wait for. */
+static void alone(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "alone", 0100600);
+
+	make_odd(&f);
+	t.v.odd_judged = 0;
+	t.v.alone = true;
+	CHECK(look(&f, -EUCLEAN) < SECOND / 2);
+	t.v.alone = false;
+}
+
+int main(void)
+{
+	sg_log_hook = count_reports;
+	tvol_make(&t, TEST_SMALL);
+	t.v.on_damage = NULL;
+	killed();
+	t.v.odd_judged = 0;
+	reports = 0;
+	waited_for_once();
+	mended_by_a_change();
+	lock_of_nobody();
+	the_more_the_faster();
+	alone();
+	return test_done();
+}
