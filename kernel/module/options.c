@@ -23,8 +23,8 @@ static const struct constant_table errors_names[] = {
 };
 
 const struct fs_parameter_spec sgfs_parameters[] = {
-	fsparam_enum("map", OPT_MAP, map_names),
-	fsparam_enum("errors", OPT_ERRORS, errors_names),
+	fsparam_string("map", OPT_MAP),
+	fsparam_string("errors", OPT_ERRORS),
 	fsparam_string("phys", OPT_PHYS),
 	fsparam_string("size", OPT_SIZE),
 	{}
@@ -41,19 +41,37 @@ static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, 
 	return 0;
 }
 
+/* Which of three names; one that is none of them is answered with all. Or -errno. */
+static int parse_name(struct fs_context *fc, const struct fs_parameter *param,
+		      const struct constant_table names[])
+{
+	int value = lookup_constant(names, param->string, -1);
+
+	if (value >= 0)
+		return value;
+	return invalfc(fc, "%s=%s: there are %s=%s, %s and %s", param->key, param->string,
+		       param->key, names[0].name, names[1].name, names[2].name);
+}
+
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 {
 	struct sgfs_options *opt = fc->fs_private;
 	struct fs_parse_result result;
-	int id = fs_parse(fc, sgfs_parameters, param, &result);
+	int id = fs_parse(fc, sgfs_parameters, param, &result), value;
 
 	switch (id) {
 	case OPT_MAP:
-		opt->map = result.uint_32;
+		value = parse_name(fc, param, map_names);
+		if (value < 0)
+			return value;
+		opt->map = value;
 		opt->set |= SGFS_SET_MAP;
 		return 0;
 	case OPT_ERRORS:
-		opt->errors = result.uint_32;
+		value = parse_name(fc, param, errors_names);
+		if (value < 0)
+			return value;
+		opt->errors = value;
 		opt->set |= SGFS_SET_ERRORS;
 		return 0;
 	case OPT_PHYS:

@@ -80,9 +80,8 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	case SGFS_ERRORS_REMOUNT_RO:
 		break;
 	}
-	if (READ_ONCE(vol->read_only))
+	if (xchg(&vol->read_only, true))	/* several may find damage at the same moment */
 		return;
-	WRITE_ONCE(vol->read_only, true);
 	fs->sb->s_flags |= SB_RDONLY;
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
@@ -412,6 +411,14 @@ static int make_writable(struct fs_context *fc, struct sgfs *fs)
 	return 0;
 }
 
+/* mount(8) says again what the mount has; a mount of a device has neither. */
+static bool elsewhere(const struct sgfs_options *asked, const struct sgfs_options *now)
+{
+	unsigned int place = asked->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
+
+	return place & ~now->set || asked->phys != now->phys || asked->size != now->size;
+}
+
 static int reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
@@ -421,7 +428,7 @@ static int reconfigure(struct fs_context *fc)
 	const char *why;
 	int err = 0;
 
-	if (opt->phys != fs->opt.phys || opt->size != fs->opt.size)
+	if (elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return invalfc(fc, "map=%s is not possible: %s", sgfs_map_name(opt->map), why);
