@@ -48,12 +48,12 @@ static void format_refusals(void)
 	const char *long_label = "a label that is quite a bit longer than the 63 bytes that it may have";
 
 	memset(mem, 0x5a, TEST_SMALL);
-	refuses(TEST_SMALL - 1, (struct sg_format_opts){ .phys = TEST_PHYS }, "no volume");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = TEST_PHYS + SG_PAGE }, "no volume");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = ~0ULL << 21 }, "no volume");
+	refuses(TEST_SMALL - 1, (struct sg_format_opts){ .phys = TEST_PHYS }, "16 MiB to");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = TEST_PHYS + SG_PAGE }, "no base");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = ~0ULL << 21 }, "no base");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .areas = 17 }, "17 areas");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = 3 }, "3 chunks");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = ~0ULL }, "chunks");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = 3 }, "room to grow to 6291456");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = ~0ULL }, "room to grow");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .params = 1ULL << 40 }, "unknown parameters");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .label = long_label }, "label is longer");
 	CHECK(mem[0] == 0x5a && !memcmp(mem, mem + 1, TEST_SMALL - 1));	/* nothing was stored */
