@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many inodes could not be kept. Before anything is repaired, it is noted which there are, which
- * others some name speaks of, and how many the counters know of; what is there at the end is held
- * against that. So a repair that ends well says what it ended without.
+ * How many inodes could not be kept. Before anything is repaired, it is noted which there are,
+ * which others some name speaks of, and how many the counters know of; what is there at the end is
+ * held against that. So a repair that ends well says what it ended without.
  */
 #include "check.h"
 

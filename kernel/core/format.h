@@ -216,9 +216,8 @@ struct sg_hot {
  * @table: its root word. @records: inode file: sg_hot.inodes; others: sg_inode.size.
  * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
  *
- * The words behind the root word are checked by what they hold; the root word by this alone. Changes
- * in the transaction that changes the root word or the number of records, so that a valid copy
- * that differs tells of damage, or of a writer that knew no copies.
+ * Changes in the transaction that changes the root word or the number of records, so that a valid
+ * copy that differs tells of damage, or of a writer that knew no copies.
  */
 struct sg_sys_copy {
 	u64 table;

@@ -9,6 +9,7 @@
 
 #define PAGES_MAX	64
 #define INODES		40	/* that changes are made to */
+#define COPIES		(FUZZ_SIZE - SG_PAGE + offsetof(struct sg_last, sys))
 
 /* Where structures of a kind are: pages that changes and references name by number. */
 struct places {
@@ -231,6 +232,8 @@ static u64 place_of(const struct image *img, const struct sg_super *sb, const st
 
 	switch (c->class) {
 	case FZ_SUPER:
+		if (i & 0x4000)		/* the copies behind the backup */
+			return COPIES + i % (SG_SYS_COUNT * sizeof(struct sg_sys_copy) / 8) * 8;
 		return i % 64 * 8 + (i & 0x8000 ? FUZZ_SIZE - SG_PAGE : 0);
 	case FZ_HOT:
 		return SG_PAGE + i % 512 * 8;
@@ -372,6 +375,13 @@ static void mend_super(u64 off)
 	sb->crc = sg_crc32c(~0u, sb, sizeof(*sb));
 }
 
+static void mend_copy(unsigned int which)
+{
+	struct sg_sys_copy *copy = (void *)(mem + COPIES + which * sizeof(*copy));
+
+	copy->check = sg_sys_check(which, copy->table, copy->records);
+}
+
 static void mend_record(u64 off)
 {
 	struct sg_area *a = (void *)(mem + off);
@@ -397,6 +407,8 @@ static void mend(const struct image *img, const struct sg_super *sb)
 
 	mend_super(0);
 	mend_super(FUZZ_SIZE - SG_PAGE);
+	for (i = 0; i < SG_SYS_COUNT; i++)
+		mend_copy(i);
 	for (i = 0; i < 8; i++)
 		mend_record(sb->journal_off + i * SG_PAGE);
 	for (i = 0; i < img->xattr.n; i++)

@@ -51,6 +51,22 @@ static void seeds_for(const char *target, unsigned int classes)
 	}
 }
 
+/* The copy of the inode file's root word, or both words: another root, a lie with a good checksum. */
+static void seeds_of_copies(const char *target)
+{
+	const struct fuzz_change word = { FZ_INODE, FZ_REFER, offsetof(struct sg_inode, table) / 8,
+					  0x10040 };
+	const struct fuzz_change copy = { FZ_SUPER, FZ_REFER, 0x4000, 0x10040 };
+	const struct fuzz_change records = { FZ_SUPER, FZ_SET, 0x4001, 1 << 20 };
+
+	seed(target, "root", 0, 0, &word, 1);
+	seed(target, "copy", 0, 1, &copy, 1);
+	seed(target, "copy-crashed", FUZZ_CRASHED, 2, &copy, 1);
+	seed(target, "copy-longer", 0, 3, &records, 1);
+	seed(target, "root-and-copy", 0, 4, (struct fuzz_change[]){ word, copy }, 2);
+	seed(target, "copy-damaged", FUZZ_FLAWED, 5, &copy, 1);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -61,6 +77,7 @@ int main(int argc, char **argv)
 	mkdir(root, 0777);
 	seeds_for("mount", FZ_ALL);
 	seeds_for("check", FZ_ALL);
+	seeds_of_copies("check");
 	seeds_for("race", FZ_ALL);
 	seeds_for("recover", FZ_RECOVER);
 	seeds_for("lookup", FZ_LOOKUP);
