@@ -68,6 +68,33 @@ expect 0 "$fsck" -n v.img
 contents v.img want
 [[ $(find want -type f | wc -l) -gt 480 ]] || fail "the repair keeps too little"
 
+# --- no page left for a directory that is to be built anew ------------------------------------
+
+cp good.img v.img
+# Whatever fits, in ever smaller pieces.
+number=0
+for size in 2000000 200000 20000 4096; do
+	head -c "$size" /dev/zero >piece
+	while "$ctl" put v.img piece "/piece$number" >/dev/null 2>&1; do
+		number=$((number + 1))
+	done
+	"$ctl" rm v.img "/piece$number" >/dev/null 2>&1 || true
+done
+"$ctl" --json dump v.img inode /tree/sub/deeper >record
+index=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + 48))
+dd if=/dev/zero of=v.img bs=1 seek="$index" count=8 conv=notrunc status=none
+expect 5 "$fsck" -y v.img
+grep -q 'for want of free pages; remove something' out || fail "does not say what is missing"
+expect 4 "$fsck" -n v.img
+grep -q 'full; remove something if you can' out || fail "advises what cannot work"
+expect 0 "$ctl" rm v.img /piece0
+expect 1 "$fsck" -y v.img
+! grep -q 'are lost' out || fail "something is lost"
+expect 0 "$fsck" -n v.img
+rm -rf got
+expect 0 "$ctl" get -r v.img /tree got
+diff -r tree got >out 2>&1 || fail "not all came back"
+
 # --- killed -----------------------------------------------------------------------------------
 
 duration() {

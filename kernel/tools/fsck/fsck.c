@@ -17,6 +17,7 @@ enum {
 	EXIT_CANCELED = 32,
 };
 
+#define FEW_PAGES	16	/* with less, names cannot be added nor directories built anew */
 #define SHOWN_MAX	1000	/* findings in full; more are counted */
 
 struct job {
@@ -148,6 +149,8 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		return "damaged beyond repair; restore it from a backup, all its pages are kept";
 	if (res->no_space)
 		return "damage is left for want of free pages; remove something, then repair again";
+	if (res->found && job->mode == SG_CHECK_ONLY && res->pages - res->pages_used < FEW_PAGES)
+		return "damaged, and full; remove something if you can, then repair it with -y";
 	if (res->found > res->fixed)
 		return damaged[job->mode];
 	if (res->fixed)
