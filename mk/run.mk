@@ -62,7 +62,7 @@ modules: ## the module for every kernel of KERNELS
 sparse: ## sparse over engine, tools and module
 	@mk/run-sparse
 
-dkms-install: ## the module for this machine's kernel, and for those installed later, by DKMS (KVER=)
+dkms-install: ## the module for this kernel, and for those installed later, by DKMS (KVER=)
 	@mk/dkms install
 dkms-remove: ## take that away again
 	@mk/dkms remove
