@@ -7,8 +7,8 @@
  * has been handed but not taken up protects nothing yet, so that anybody may take it after a
  * while: a waiter that died in between holds up nobody.
  *
- * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken, and
- * after it is given back. So we know of a word that names us whether it tells the truth.
+ * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken,
+ * and after it is given back. So we know of a word that names us whether it tells the truth.
  */
 #include "internal.h"
 
@@ -66,7 +66,8 @@ bool sg_trylock(struct sg_vol *vol, u64 off)
 
 static bool names_us(const struct sg_vol *vol, u64 word)
 {
-	return SG_LOCK_SLOT(word) == (unsigned int)vol->slot && SG_LOCK_INC(word) == vol->incarnation;
+	return SG_LOCK_SLOT(word) == (unsigned int)vol->slot &&
+	       SG_LOCK_INC(word) == vol->incarnation;
 }
 
 bool sg_is_locked(const struct sg_vol *vol, u64 off)
