@@ -208,6 +208,46 @@ static void one_at_a_time(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+extern bool (*sg_interrupt_hook)(void);
+
+static bool dying(void)
+{
+	return true;
+}
+
+static bool watch_was_said;
+
+static void watch(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	if (level == SG_INFO && strstr(line, "other (slot 0) did not leave: watched for"))
+		watch_was_said = true;
+}
+
+/* Whoever watches a silent system says so, and can be killed. */
+static void watching(void)
+{
+	void (*was)(void *owner, enum sg_level level, const char *line) = sg_log_hook;
+	struct sg_vol v;
+	u64 start;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &other, 0, false));
+	sg_abandon(&v);
+	sg_log_hook = watch;
+	sg_interrupt_hook = dying;
+	start = sg_ticks();
+	CHECK_EQ(sg_join(&v, &test_identity, 60000, false), -EINTR);
+	CHECK(sg_ticks() - start < 5000000000ULL);
+	CHECK(watch_was_said && strstr(v.why, "interrupted"));
+	sg_interrupt_hook = NULL;
+	sg_log_hook = was;
+	CHECK_OK(sg_join(&v, &test_identity, 100, false));
+	sg_leave(&v);
+	test_clean(mem, TEST_SMALL);
+}
+
 static void all_slots_taken(void)
 {
 	struct sg_vol v;
@@ -346,6 +386,7 @@ int main(void)
 	open_refusals();
 	damaged_superblocks();
 	one_at_a_time();
+	watching();
 	all_slots_taken();
 	read_only_and_shut_down();
 	superblock_rewritten();
