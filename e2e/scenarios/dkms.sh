@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The module as a user installs it: `make dkms-install` on a Debian of the kernel's own release with
+# that kernel's headers, a boot, and mount(8) finds it by itself; `make dkms-remove` leaves nothing.
+# DKMS builds in the root that the rig has for the kernel, at this machine's speed; what it
+# installs for the kernel is then laid into the guest, which boots that kernel.
+#
+# rig: --no-mount --size 64M
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the shells inside
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
+eval "$(e2e/rig kernel-build-dir "$SG_KERNEL")" # root=, dir=, release=
+: "${dir:?}"
+modules=/lib/modules/${release:?}
+machine=$work/root
+
+# inside WHAT COMMAND...: the command succeeds on that machine.
+inside() {
+	local what=$1
+	shift
+	mk/in-root "$machine" root "$@" >"$work/said" 2>&1 || fail "$what: $(<"$work/said")"
+	passed "$what"
+}
+
+# Every file of it, but those that come and go with the commands themselves.
+files() {
+	(cd "$machine" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \
+		-o -path ./root/stargate \) -prune -o -print | LC_ALL=C sort)
+}
+
+step "a machine with DKMS and the headers of $release"
+cp -a --reflink=auto "${root:?}" "$machine"
+mkdir -p "$machine/root/stargate"
+cp -r Makefile versions.env mk kernel "$machine/root/stargate/"
+files >"$work/before"
+
+step "make dkms-install"
+inside "builds and installs" make -C stargate dkms-install KVER="$release"
+inside "is installed" sh -c 'dkms status stargatefs | grep -q ": installed"'
+inside "its sources are there" sh -c '
+	[ "$(ls /usr/src/stargatefs-*/core/*.c | wc -l)" -gt 20 ] && ls /usr/src/stargatefs-*/dkms.conf'
+inside "a kernel that comes later gets it by itself" sh -c '
+	package=$(dkms status stargatefs | sed -n "s/[,:] .*//p" | head -n 1)
+	dkms uninstall "$package" -k "$1" && dkms autoinstall -k "$1" &&
+		dkms status stargatefs | grep -q ": installed"' sh "$release"
+
+step "the guest with what is installed"
+holds "the rig's own module is away" 'rmmod stargatefs'
+refused "the kernel does not know it" 'unknown filesystem type' \
+	'mount -t stargatefs /dev/pmem0 /mnt'
+holds "the kernel's modules can be changed" "mount -o remount,rw $modules"
+tar -C "$machine$modules" -c updates | on g1 "tar -x -C $modules && depmod" || fail "copying"
+holds "modprobe knows it" "modinfo -n stargatefs | grep -qx '$modules/updates/.*/stargatefs.ko.*'"
+holds "it is for this kernel" '[ "$(modinfo -F vermagic stargatefs | cut -d " " -f 1)" = "$(uname -r)" ]'
+holds "a volume" 'mkfs.stargatefs -q /dev/pmem0'
+holds "mount loads it" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg &&
+	grep -q "^stargatefs " /proc/modules'
+holds "a file" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
+holds "unmount and unload" 'umount /mnt/sg && modprobe -r stargatefs && [ ! -e /sys/module/stargatefs ]'
+holds "the volume is sound" 'fsck.stargatefs -n /dev/pmem0'
+
+step "make dkms-remove"
+inside "removes" make -C stargate dkms-remove
+files >"$work/after"
+same "nothing is left" "" "$(diff "$work/before" "$work/after")"
+finish
