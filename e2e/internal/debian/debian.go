@@ -89,7 +89,7 @@ func Need(programs map[string]string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	install := "apt-get install -y --no-install-recommends " + strings.Join(missing, " ")
+	install := "apt-get install -y " + strings.Join(missing, " ")
 	if os.Getuid() != 0 {
 		return fmt.Errorf("missing packages; as root: %s", install)
 	}
