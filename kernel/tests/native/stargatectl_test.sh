@@ -212,11 +212,12 @@ chmod 604 old
 touch -d '2001-02-03 04:05:06.7 UTC' new
 expect 0 "$ctl" put v.img old /file
 before=$(number_of /file)
+"$ctl" -j stat v.img /file >out
+json "d['mode'] == '0644'" # the mode is the first file's: 604 came to a file that was there
 expect 0 "$ctl" put v.img new /file
 inside /file new
 "$ctl" -j stat v.img /file >out
 json "d['inode'] != $before and d['links'] == 1 and d['modified'] == 981173106700000000"
-json "d['mode'] == '0644'" # the mode is the first file's: 604 came to a file that was there
 expect 0 "$ctl" put v.img old /other
 "$ctl" -j stat v.img /other >out
 json "d['mode'] == '0604' and d['uid'] == $(id -u)"
@@ -256,6 +257,15 @@ expect 0 "$ctl" put v.img new /tree/a
 inside /tree/c tree/a
 inside /tree/a new
 clean
+
+# A tree over itself needs room for one file more, not for all: each old one goes at once.
+make_volume v.img 32M
+rm -rf tree && mkdir tree
+for i in 1 2 3; do head -c 6M /dev/urandom >"tree/$i"; done
+for _ in 1 2 3; do expect 0 "$ctl" put -r v.img tree /; done
+inside /tree/2 tree/2
+clean
+expect 0 "$ctl" rm -r v.img /tree
 
 # Times that do not fit, with one warning; those that do, also of directories and links.
 rm -rf tree && mkdir -p tree/dir
