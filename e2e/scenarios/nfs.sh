@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The volume exported by the kernel's NFS server and mounted over the loopback, with versions 4.2
+# and 3. File handles are what is tried: they name a file after all caches are gone, after the server
+# and the volume's own mount were restarted, and never another file that got its inode.
+#
+# rig: --size 128M --mem 768M --pkgs "nfs-kernel-server nfs-common attr"
+# kernels: 6.12
+# maps: walk
+# limit: 400
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+names=$(scaled 1000 3000 30000)
+
+trap 'on g1 "umount -f /nfs; server down" >/dev/null 2>&1 </dev/null || true' EXIT
+
+# server up|down|restart, drop, lock FILE [COMMAND], in the VM.
+on g1 'cat >/usr/local/bin/server && chmod 755 /usr/local/bin/server' <<'EOT'
+#!/bin/sh
+set -e
+case $1 in
+up)
+	exportfs -o rw,async,insecure,no_root_squash,no_subtree_check 127.0.0.1:/mnt/sg
+	rpc.nfsd --grace-time 10 --lease-time 10 4
+	;;
+down)
+	rpc.nfsd 0
+	exportfs -ua
+	exportfs -f
+	;;
+restart) # with its mount all goes that the volume has in memory
+	$0 down
+	umount /mnt/sg
+	mount -t stargatefs /dev/pmem0 /mnt/sg
+	$0 up
+	;;
+esac
+EOT
+on g1 'cat >/usr/local/bin/drop && chmod 755 /usr/local/bin/drop' <<'EOT'
+#!/bin/sh
+sync && echo 3 >/proc/sys/vm/drop_caches
+EOT
+on g1 'cat >/usr/local/bin/lock && chmod 755 /usr/local/bin/lock' <<'EOT'
+#!/usr/bin/perl
+# lock FILE [COMMAND]: a POSIX lock (fcntl) on it while COMMAND runs; 1 if another one has it.
+use Fcntl;
+open(my $file, "+<", shift) or die $!;
+my $whole = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
+fcntl($file, F_SETLK, $whole) or exit 1;
+exit(@ARGV ? system(@ARGV) >> 8 : 0);
+EOT
+
+step "server"
+holds "daemons" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && mkdir -p /run/rpc_pipefs /nfs /var/lib/nfs/nfsdcltrack &&
+	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
+	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
+	rpcbind && nfsdcld && rpc.statd --no-notify && rpc.mountd && server up'
+
+# Whatever the version, through the mount at /nfs.
+through() {
+	local version=$1
+	holds "NFS $version: mount" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
+	holds "a tree comes and goes" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
+		diff -r --no-dereference /etc /mnt/sg/tree/etc && drop &&
+		diff -r --no-dereference /etc /nfs/tree/etc && rm -r /nfs/tree'
+	holds "links, names, owners, sizes" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&
+		ln -s d/g s && mkfifo p && mv f d/h && chmod 640 d/h && chown 7:8 d/h &&
+		truncate -s 5G d/h && cd /mnt/sg && [ "$(cat d/g | head -c 2)" = a ] &&
+		[ "$(stat -c %a:%u:%g:%h:%s d/h)" = 640:7:8:2:5368709120 ] && [ -p p ] &&
+		[ "$(readlink s)" = d/g ] && cd /nfs && rm -r d s p'
+	holds "a program runs from it" 'cp /bin/sleep /nfs/sleep && drop && /nfs/sleep 0 && rm /nfs/sleep'
+	holds "removed while open" 'cd /nfs && exec 3>open && echo x >&3 && rm open && echo y >&3 &&
+		exec 3>&- && [ -z "$(ls -A /mnt/sg)" ]'
+	holds "$names names" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq -f 'name-%.0f' $names | xargs touch"
+	holds "each is listed once" "drop && ls -f /nfs/many | grep -v '^\.' | sort >/tmp/listed &&
+		seq -f 'name-%.0f' $names | sort | cmp - /tmp/listed"
+	holds "and removed while others are listed" "drop && ls -f /nfs/many >/tmp/listed & 
+		cd /mnt/sg/many && seq -f 'name-%.0f' 2 2 $names | xargs rm && wait && drop &&
+		grep -c '^name-.*[13579]$' /tmp/listed | grep -qx $((names / 2)) &&
+		[ -z \"\$(sort /tmp/listed | uniq -d)\" ] &&
+		ls -f /nfs/many | grep -c '^name-' | grep -qx $((names / 2)) && rm -r /nfs/many"
+	holds "POSIX locks of both sides meet" '>/nfs/locked && lock /nfs/locked true && ! lock /nfs/locked lock /nfs/locked &&
+		! lock /nfs/locked lock /mnt/sg/locked && ! lock /mnt/sg/locked lock /nfs/locked &&
+		lock /mnt/sg/locked && rm /nfs/locked'
+	holds "so does flock over NFS" '>/nfs/locked && flock /nfs/locked true &&
+		! flock /nfs/locked lock /mnt/sg/locked && rm /nfs/locked'
+	handles
+	holds "unmount" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
+}
+
+# A process holds files and folders open by their handles alone while everything else is forgotten.
+handles() {
+	holds "handles survive the caches" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
+		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop && cat <&3 >/tmp/got &&
+		grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
+	holds "and server and volume being restarted" 'cd /nfs/z/b/c && exec 3<f && sync && (cd / && server restart) &&
+		cat <&3 >/tmp/got && grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
+		grep -qx again /mnt/sg/z/b/c/g'
+	refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone && exec 3<gone &&
+		rm /mnt/sg/z/gone && touch /mnt/sg/z/{1..64} && drop && sleep 4 &&
+		stat -L /proc/self/fd/3 && cat <&3'
+	refused "so is a folder" 'stale' 'mkdir /nfs/z/folder && cd /nfs/z/folder && rmdir /mnt/sg/z/folder &&
+		mkdir /mnt/sg/z/d{1..64} && drop && sleep 4 && touch name'
+	holds "all of it goes" 'rm -r /nfs/z'
+}
+
+step "version 4.2"
+through 4.2 vers=4.2,acregmax=3,acdirmax=3
+step "version 3"
+through 3 vers=3,acregmax=3,acdirmax=3
+
+step "what only 4.2 has"
+holds "mount" 'mount -t nfs -o vers=4.2 127.0.0.1:/mnt/sg /nfs'
+holds "space given and taken" 'fallocate -l 1M /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -ge 2048 ] &&
+	fallocate -p -o 4096 -l 524288 /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -lt 2048 ]'
+holds "copied by the server" 'head -c 3M /dev/urandom >/nfs/f && cp /nfs/f /nfs/g && cmp /mnt/sg/f /mnt/sg/g'
+holds "user attributes" 'setfattr -n user.colour -v red /nfs/f &&
+	getfattr --only-values -n user.colour /mnt/sg/f | grep -q red && rm /nfs/f /nfs/g'
+holds "the end" 'umount /nfs && server down && umount /proc/fs/nfsd'
+finish
