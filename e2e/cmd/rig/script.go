@@ -22,6 +22,7 @@ start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
 stop_guest() { "$RIG_PROGRAM" __client stop_guest "$@"; }
 pause_guest() { "$RIG_PROGRAM" __client pause_guest "$@"; }
 resume_guest() { "$RIG_PROGRAM" __client resume_guest "$@"; }
+await_panic() { "$RIG_PROGRAM" __client await_panic "$@"; }
 console() { "$RIG_PROGRAM" __client console "$@"; }
 `
 

@@ -18,6 +18,7 @@ const (
 	VerbStop    = "stop_guest"
 	VerbPause   = "pause_guest"
 	VerbResume  = "resume_guest"
+	VerbPanic   = "await_panic"
 	VerbConsole = "console"
 )
 
@@ -92,6 +93,8 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 		return l.Pause(r.Guest)
 	case VerbResume:
 		return l.Resume(r.Guest)
+	case VerbPanic:
+		return l.AwaitPanic(r.Guest, strings.Join(r.Args, " "))
 	case VerbConsole:
 		text, err := l.Console(r.Guest)
 		if err != nil {

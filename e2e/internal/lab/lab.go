@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"stargate/e2e/internal/klog"
 	"stargate/e2e/internal/say"
 	"stargate/e2e/internal/vm"
 )
@@ -58,7 +59,8 @@ type member struct {
 	guest    *vm.Guest  // the last life, or nil; changed under the lab's lock as well
 	expected bool       // its end, if it has ended, was asked for
 	paused   bool
-	consoles []string // one file for each life
+	consoles []string        // one file for each life
+	panics   map[string]bool // of these, those that end in a panic which the script wanted
 }
 
 // activity is something that a script waits for.
@@ -73,7 +75,7 @@ func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	for i := 1; i <= o.Guests; i++ {
 		name := fmt.Sprintf("g%d", i)
 		l.names = append(l.names, name)
-		l.guests[name] = &member{name: name}
+		l.guests[name] = &member{name: name, panics: map[string]bool{}}
 	}
 	return l
 }
@@ -225,6 +227,45 @@ func (l *Lab) Kill(name string) error {
 		}
 		return nil
 	})
+}
+
+// panicLimit is how long a wanted panic may take to come, and then to be printed.
+const panicLimit = time.Minute
+
+// AwaitPanic waits until a guest's kernel has ended by a panic with a text in its message, which is
+// what the script wanted. What it printed before must be as sound as ever.
+func (l *Lab) AwaitPanic(name, text string) error {
+	m, err := l.member(name)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.guest == nil {
+		return fmt.Errorf("%s has never run", name)
+	}
+	for deadline := time.Now().Add(panicLimit); m.guest.Alive(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s has not ended within %s", name, panicLimit)
+		}
+	}
+	log, err := os.ReadFile(m.guest.Console)
+	if err != nil {
+		return err
+	}
+	before, after, found := strings.Cut(string(log), "Kernel panic - ")
+	if !found || !strings.Contains(firstLine(after), text) {
+		return fmt.Errorf("%s ended without a panic that says %q:\n%s", name, text, tail(m.guest.Console, 30))
+	}
+	if reports := klog.Find(before); reports != nil {
+		return fmt.Errorf("%s: before its panic:\n%s", name, strings.Join(reports[0], "\n"))
+	}
+	m.expected = true
+	m.panics[m.guest.Console] = true
+	if l.Mount {
+		l.setUnclean(true)
+	}
+	return nil
 }
 
 // Stop unmounts and then ends a guest.

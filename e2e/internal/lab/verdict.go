@@ -118,6 +118,9 @@ func waitForText(path, text string) {
 func reports(m *member) []string {
 	var wrong []string
 	for _, console := range m.consoles {
+		if m.panics[console] {
+			continue // looked through by AwaitPanic
+		}
 		log, err := os.ReadFile(console)
 		if err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: its console: %v", m.name, err))
