@@ -3,7 +3,8 @@
 #
 # A structure that turns out to be damaged while the volume is mounted: whoever meets it gets
 # EUCLEAN, it is reported once, with inode and offset, and errors= says what happens then. Nothing
-# else suffers, and fsck sees to it afterwards.
+# else suffers, and fsck sees to it afterwards. What a wild store leaves of counters and locks costs
+# whoever meets it a bounded time, in which it can be killed.
 #
 # rig: --size 32M
 # maps: walk
@@ -17,10 +18,17 @@ saved=$(mktemp -d)
 trap 'rm -rf "$saved"' EXIT
 
 restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none; }
+said() { console g1 | grep -c -- "$1" || true; }
 reports() { console g1 | grep -c 'stargatefs (pmem0): damaged: .*(inode [0-9]*, offset' || true; }
 
 # word OFFSET: eight bytes of the volume, as a number.
 word() { od -An -t u8 -N 8 -j "$1" "$RIG_RANGE" | tr -d ' '; }
+
+# put_word OFFSET VALUE: stored from outside, as a wild store would be.
+put_word() {
+	python3 -c 'import sys; sys.stdout.buffer.write(int(sys.argv[1], 0).to_bytes(8, "little"))' \
+		"$2" | dd of="$RIG_RANGE" bs=8 seek=$(($1 / 8)) conv=notrunc status=none
+}
 
 # bucket INODE: where the page with the names of a small directory is, by its magic.
 bucket() {
@@ -34,7 +42,7 @@ bucket() {
 }
 
 holds "two directories" 'mkdir /mnt/sg/hurt /mnt/sg/well && touch /mnt/sg/hurt/{a,b,c} &&
-	echo x >/mnt/sg/well/f'
+	echo x >/mnt/sg/well/f && echo y >/mnt/sg/victim'
 ino=$(on g1 'stat -c %i /mnt/sg/hurt')
 holds "unmount" 'umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"
@@ -43,10 +51,13 @@ place=$(bucket "$ino")
 for errors in continue remount-ro; do
 	step "errors=$errors"
 	before=$(reports)
+	switched=$(said 'now read-only')
 	holds "mount" "mount -t stargatefs -o errors=$errors /dev/pmem0 /mnt/sg &&
 		grep -q errors=$errors /proc/mounts"
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
-	refused "listing" 'needs cleaning' 'ls /mnt/sg/hurt'
+	# at once, so that several find it at the same moment
+	refused "listing" 'needs cleaning' \
+		'for i in 1 2 3 4; do ls /mnt/sg/hurt & done; wait; ls /mnt/sg/hurt'
 	refused "looking up" 'needs cleaning' 'stat /mnt/sg/hurt/a'
 	refused "listing again" 'needs cleaning' 'ls /mnt/sg/hurt'
 	same "reported once" "$((before + 1))" "$(reports)"
@@ -58,6 +69,7 @@ for errors in continue remount-ro; do
 	else
 		refused "but not written" 'read-only' 'echo y >/mnt/sg/well/g'
 		holds "which /proc/mounts says" 'grep -q "stargatefs ro," /proc/mounts'
+		same "and the log, once" "$((switched + 1))" "$(said 'now read-only')"
 	fi
 	holds "unmount" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then
@@ -66,5 +78,71 @@ for errors in continue remount-ro; do
 	passed "fsck finds it: $(grep -m 1 -i 'director\|bucket' "$saved/fsck")"
 	restore
 done
+step "errors=panic"
+holds "mount" 'mount -t stargatefs -o errors=panic /dev/pmem0 /mnt/sg &&
+	grep -q errors=panic /proc/mounts && echo precious >/mnt/sg/well/kept'
+hurt=$(word "$place")
+put_word "$place" 0x5858585858585858
+on g1 'ls /mnt/sg/hurt' </dev/null >"$saved/said" 2>&1 && fail "listed all the same"
+await_panic g1 'damaged, and errors=panic'
+passed "the system panics"
+put_word "$place" "$hurt"
+start_guest g1
+holds "the next mount recovers" 'dmesg | grep -q "recovered what g1"'
+same "what had been written is there" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
+holds "and nothing hurt" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
+restore
+
+# wild FIELD VALUE: what a wild store leaves in the record of the victim, which is mounted.
+record=$("$tools/stargatectl" -j dump "$RIG_RANGE" inode /victim |
+	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["record"], 0))')
+wild() { put_word $((record + $1)) "$2"; }
+# takes AT_MOST WHAT PATTERN COMMAND: refused so, within a time.
+takes() {
+	local begin=$SECONDS most=$1
+	shift
+	refused "$@"
+	[[ $((SECONDS - begin)) -le $most ]] || fail "$1: took $((SECONDS - begin)) s"
+}
+# killed WHAT COMMAND: it waits, and ends when it is killed.
+killed() {
+	holds "$1" "$2"' & sleep 0.5; kill -9 $!; begin=$SECONDS; wait $!
+		[ $? = 137 ] && [ $((SECONDS - begin)) -le 1 ]'
+}
+
+step "a change counter left odd"
+holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
+wild 16 12345
+killed "who waits for it can be killed" 'stat /mnt/sg/victim'
+takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
+takes 5 "but not again" 'needs cleaning' \
+	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
+same "reported once" 1 "$(said 'a change never ended')"
+holds "unmount" 'umount /mnt/sg'
+restore
+
+step "a lock that says it is ours"
+holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg && cat /mnt/sg/victim'
+own=$("$tools/stargatectl" -j slots "$RIG_RANGE" 2>"$saved/said" | python3 -c 'if True:
+	import json, sys
+	for slot in json.load(sys.stdin)["slots"]:
+		if slot["state"] == "live":
+			print(slot["slot"] + 1 | slot["incarnation"] << 8)')
+wild 0 "$own"
+holds "a writer finds that out" 'timeout 20 touch /mnt/sg/victim'
+same "reported once" 1 "$(said 'nobody here holds it')"
+holds "and leaves it free" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
+
+step "a lock of a system that lives, and does not give it back"
+# slot 9, live, incarnation 77
+slots=$("$tools/stargatectl" -j dump "$RIG_RANGE" super 2>"$saved/said" |
+	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["slot_off"], 0))')
+put_word $((slots + 9 * 256)) $((1 | 77 << 32))
+wild 0 $((10 | 77 << 8))
+killed "who waits for it can be killed" 'touch /mnt/sg/victim'
+wild 0 0
+put_word $((slots + 9 * 256)) 0
+holds "free again, it is there for all" 'touch /mnt/sg/victim; umount /mnt/sg'
+restore
 holds "the volume as it was" 'mount -t stargatefs /dev/pmem0 /mnt/sg && ls /mnt/sg/hurt/c'
 finish
