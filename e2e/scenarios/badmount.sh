@@ -95,7 +95,9 @@ restore
 
 step "options"
 refuses "an unknown option" 'unknown parameter.*nonsense' 'nonsense'
-refuses "an unknown map mode" 'bad value.*map' 'map=teleport'
+refuses "an unknown map mode" 'map=teleport: there are map=walk, splice and shadow' 'map=teleport'
+refuses "an unknown answer to errors" \
+	'there are errors=continue, remount-ro and panic' 'errors=ignore'
 
 step "what must still work"
 damage 0
