@@ -39,6 +39,8 @@ step "a machine with DKMS and the headers of $release"
 cp -a --reflink=auto "${root:?}" "$machine"
 mkdir -p "$machine/root/stargate"
 cp -r Makefile versions.env mk kernel "$machine/root/stargate/"
+# As a machine has it whose kernel is installed, and not only its headers.
+inside "its modules are indexed" depmod "$release"
 files >"$work/before"
 
 step "make dkms-install"
