@@ -247,7 +247,8 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 
 /*
  * S_DAX lets large faults through up to 6.11. Since 6.15 it promises that there are struct pages
- * behind the large entries, which the kernel then looks at; and is not needed for them.
+ * behind the large entries, which the kernel then looks at. Without, special mappings have large
+ * faults as well, if the system's setting of transparent huge pages is not `never`.
  */
 #if SGFS_KERNEL_AT_LEAST(6, 15)
 #define SGFS_S_DAX		0
