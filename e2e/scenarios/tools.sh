@@ -4,7 +4,7 @@
 # The tools on block devices: the base found by themselves, also through device-mapper; what the
 # file system wrote is what they read, and the other way round; hands off what is mounted.
 #
-# rig: --size 128M --pages --pkgs "dmsetup"
+# rig: --size 128M --pages --pkgs "dmsetup attr"
 # kernels: 6.12
 # maps: walk
 # limit: 600
@@ -35,6 +35,27 @@ holds "the kernel changes it" 'rm -r /mnt/sg/etc/ssl; cp -r /etc/apt /mnt/sg/; u
 holds "fsck agrees" 'fsck.stargatefs -n /dev/pmem0'
 holds "the tools see the change" \
 	'stargatectl get -r /dev/pmem0 /apt /tmp/apt && diff -r /etc/apt /tmp/apt'
+
+step "a file is replaced when the new one is whole"
+on g1 'head -c 40M /dev/urandom >/tmp/first; head -c 40M /dev/urandom >/tmp/second
+	ln /tmp/first /tmp/apt/name; ln /tmp/apt/name /tmp/apt/other' \
+	</dev/null || fail "no files to put"
+holds "it is put" 'stargatectl rm -r /dev/pmem0 /etc && stargatectl put /dev/pmem0 /tmp/first /file'
+refused "no place for another" 'No space left in the volume' \
+	'head -c 130M /dev/zero | stargatectl put /dev/pmem0 - /file'
+holds "the old one is whole, nothing else is there" \
+	'stargatectl cat /dev/pmem0 /file | cmp - /tmp/first && fsck.stargatefs -n /dev/pmem0'
+holds "names of one file are put as such" 'stargatectl rm /dev/pmem0 /file &&
+	stargatectl put -r /dev/pmem0 /tmp/apt /'
+holds "the kernel sees one file, and replaces it" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
+	[ /mnt/sg/apt/name -ef /mnt/sg/apt/other ] && cmp /mnt/sg/apt/other /tmp/first &&
+	rm /mnt/sg/apt/other && chmod 604 /mnt/sg/apt/name &&
+	setfattr -n user.kept -v value /mnt/sg/apt/name && umount /mnt/sg'
+holds "another takes its place" 'stargatectl put /dev/pmem0 /tmp/second /apt/name &&
+	stargatectl cat /dev/pmem0 /apt/name | cmp - /tmp/second && fsck.stargatefs -n /dev/pmem0'
+holds "with mode and attributes of the first" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
+	[ "$(stat -c %a /mnt/sg/apt/name)" = 604 ] &&
+	[ "$(getfattr --only-values -n user.kept /mnt/sg/apt/name)" = value ] && umount /mnt/sg'
 
 step "repair"
 on g1 'head -c 4096 /dev/zero | dd of=/dev/pmem0 bs=4096 conv=notrunc,fsync status=none' </dev/null
