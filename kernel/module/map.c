@@ -46,7 +46,7 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 		return -EOPNOTSUPP;
 	if (map == SGFS_MAP_SPLICE && !splice_allowed(fs)) {
 		*why = "on a host, the volume must have been made for it "
-		       "(mkfs.stargatefs --host-splice)";
+		       "(mkfs.stargatefs --param host-splice)";
 		return -EPERM;
 	}
 	*why = "no window could be made";

@@ -204,7 +204,7 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 	}
 	if (vol->sb.phys != fs->mem.phys) {
 		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies "
-			"at 0x%llx (place it there, or see stargatectl relocate)",
+			"at 0x%llx (place it there: a volume cannot be moved yet)",
 			vol->sb.phys, (u64)fs->mem.phys);
 		return -EINVAL;
 	}
