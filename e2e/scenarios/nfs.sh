@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The volume exported by the kernel's NFS server and mounted over the loopback, with versions 4.2
-# and 3. File handles are what is tried: they name a file after all caches are gone, after the server
-# and the volume's own mount were restarted, and never another file that got its inode.
+# and 3. File handles are what is tried: they name a file after all caches are gone, after the
+# server and the volume's own mount were restarted, and never another file that got its inode.
 #
 # rig: --size 128M --mem 768M --pkgs "nfs-kernel-server nfs-common attr"
 # kernels: 6.12
@@ -77,12 +77,13 @@ through() {
 	holds "$names names" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq -f 'name-%.0f' $names | xargs touch"
 	holds "each is listed once" "drop && ls -f /nfs/many | grep -v '^\.' | sort >/tmp/listed &&
 		seq -f 'name-%.0f' $names | sort | cmp - /tmp/listed"
-	holds "and removed while others are listed" "drop && ls -f /nfs/many >/tmp/listed & 
+	holds "and removed while others are listed" "drop && ls -f /nfs/many >/tmp/listed &
 		cd /mnt/sg/many && seq -f 'name-%.0f' 2 2 $names | xargs rm && wait && drop &&
 		grep -c '^name-.*[13579]$' /tmp/listed | grep -qx $((names / 2)) &&
 		[ -z \"\$(sort /tmp/listed | uniq -d)\" ] &&
 		ls -f /nfs/many | grep -c '^name-' | grep -qx $((names / 2)) && rm -r /nfs/many"
-	holds "POSIX locks of both sides meet" '>/nfs/locked && lock /nfs/locked true && ! lock /nfs/locked lock /nfs/locked &&
+	holds "POSIX locks of both sides meet" '>/nfs/locked && lock /nfs/locked true &&
+		! lock /nfs/locked lock /nfs/locked &&
 		! lock /nfs/locked lock /mnt/sg/locked && ! lock /mnt/sg/locked lock /nfs/locked &&
 		lock /mnt/sg/locked && rm /nfs/locked'
 	holds "so does flock over NFS" '>/nfs/locked && flock /nfs/locked true &&
@@ -94,10 +95,10 @@ through() {
 # A process holds files and folders open by their handles alone while everything else is forgotten.
 handles() {
 	holds "handles survive the caches" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
-		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop && cat <&3 >/tmp/got &&
-		grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
-	holds "and server and volume being restarted" 'cd /nfs/z/b/c && exec 3<f && sync && (cd / && server restart) &&
-		cat <&3 >/tmp/got && grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
+		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop &&
+		cat <&3 >/tmp/got && grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
+	holds "and server and volume being restarted" 'cd /nfs/z/b/c && exec 3<f && sync &&
+		(cd / && server restart) && cat <&3 >/tmp/got && grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
 	refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone && exec 3<gone &&
 		rm /mnt/sg/z/gone && touch /mnt/sg/z/{1..64} && drop && sleep 4 &&

@@ -344,8 +344,8 @@ TEST("mmap", other_process_looks_in)
 	CHECK(read(go[0], buf, 1) == 1);
 	theirs = (struct iovec){ p, 4 };
 	/*
-	 * By get_user_pages(), which special entries refuse: a documented limitation. Kernels without
-	 * CONFIG_CROSS_MEMORY_ATTACH have no such call.
+	 * By get_user_pages(), which special entries refuse: a documented limitation. Kernels
+	 * without CONFIG_CROSS_MEMORY_ATTACH have no such call.
 	 */
 	if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) != -1 || errno != ENOSYS)
 		FAILS(process_vm_readv(pid, &mine, 1, &theirs, 1, 0), EFAULT);
