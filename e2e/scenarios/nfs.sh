@@ -96,9 +96,11 @@ through() {
 handles() {
 	holds "handles survive the caches" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
 		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop &&
-		cat <&3 >/tmp/got && grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
+		cat <&3 >/tmp/got &&
+		grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
 	holds "and server and volume being restarted" 'cd /nfs/z/b/c && exec 3<f && sync &&
-		(cd / && server restart) && cat <&3 >/tmp/got && grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
+		(cd / && server restart) && cat <&3 >/tmp/got &&
+		grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
 	refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone && exec 3<gone &&
 		rm /mnt/sg/z/gone && touch /mnt/sg/z/{1..64} && drop && sleep 4 &&
