@@ -29,18 +29,22 @@ inside() {
 	passed "$what"
 }
 
-# Every file of it, but those that come and go with the commands themselves.
+# Every file of it, but those that come and go with the commands themselves, and depmod's indexes:
+# newer versions of DKMS remove those of a kernel that has no other modules.
 files() {
 	(cd "$machine" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \
-		-o -path ./root/stargate \) -prune -o -print | LC_ALL=C sort)
+		-o -path ./root/stargate -o -path "./usr$modules/modules.*" \) -prune -o -print |
+		LC_ALL=C sort)
 }
 
 step "a machine with DKMS and the headers of $release"
-cp -a --reflink=auto "${root:?}" "$machine"
+# Others may be building in that root: what they have in /tmp comes and goes.
+mkdir -p "$machine"
+find "${root:?}" -mindepth 1 -maxdepth 1 ! -name tmp -exec cp -a --reflink=auto -t "$machine" {} +
+mkdir "$machine/tmp"
+chmod 1777 "$machine/tmp"
 mkdir -p "$machine/root/stargate"
 cp -r Makefile versions.env mk kernel "$machine/root/stargate/"
-# As a machine has it whose kernel is installed, and not only its headers.
-inside "its modules are indexed" depmod "$release"
 files >"$work/before"
 
 step "make dkms-install"
