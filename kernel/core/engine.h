@@ -53,6 +53,8 @@ struct sg_vol {
 	struct sg_super sb;
 	int slot;
 	u32 incarnation;
+	const u64 *state;	/* our slot's state word, and what stands there while we live */
+	u64 alive;
 	bool read_only;
 	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
 	bool shut_down;		/* -EIO for every change: declared dead, or errors= says so */

@@ -96,6 +96,12 @@ int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 
 /* 0, or -EROFS / -EIO: may this volume be changed now? */
 int sg_may_write(const struct sg_vol *vol);
+/* Our slot says what it said when we joined. */
+static inline bool sg_is_ours(const struct sg_vol *vol)
+{
+	return sg_load64(vol->state) == vol->alive;
+}
+int sg_taken_for_dead(const struct sg_vol *vol);	/* it does not: -EIO */
 
 /* Statistics: whole words, but not exact across CPUs on purpose. */
 static inline void sg_count(u64 *counter, u64 n)

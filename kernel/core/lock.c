@@ -235,8 +235,10 @@ void sg_unlock(struct sg_vol *vol, u64 off)
 	struct sg_lock *lk = sg_at(vol, off);
 	u64 waiters = sg_load64(&lk->waiters);
 
-	SG_ASSERT((sg_load64(&lk->word) & ~SG_LOCK_DOUBT) == own_word(vol));
-	sg_store64_release(&lk->word, waiters ? successor(vol, lk, waiters) : 0);
+	if (sg_is_ours(vol)) {	/* else: it is somebody else's by now, or may be at any moment */
+		SG_ASSERT((sg_load64(&lk->word) & ~SG_LOCK_DOUBT) == own_word(vol));
+		sg_store64_release(&lk->word, waiters ? successor(vol, lk, waiters) : 0);
+	}
 	sg_add64(held(vol, off), -1ULL);
 }
 

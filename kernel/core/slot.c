@@ -217,6 +217,8 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 		sg_fence();
 		vol->slot = (int)i;
 		vol->incarnation = inc;
+		vol->state = &slot->state;
+		vol->alive = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
 		return 0;
 	}
 	sg_snprintf(vol->why, sizeof(vol->why), "all %u slots are in use", SG_SLOTS);

@@ -269,6 +269,10 @@ int sg_tx_commit(struct sg_tx *tx)
 	}
 	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
 				  seq_off(tx->inode[tx->ninodes - 1]));
+	if (tx->n && !sg_is_ours(vol)) {	/* the last look before anything is stored */
+		sg_tx_abort(tx);
+		return sg_taken_for_dead(vol);
+	}
 	if (tx->n) {
 		make_valid(tx);
 		apply(tx);

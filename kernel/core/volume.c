@@ -6,7 +6,21 @@ int sg_may_write(const struct sg_vol *vol)
 {
 	if (vol->shut_down)
 		return -EIO;
-	return vol->read_only || vol->slot < 0 ? -EROFS : 0;
+	if (vol->read_only || vol->slot < 0)
+		return -EROFS;
+	return sg_is_ours(vol) ? 0 : sg_taken_for_dead(vol);
+}
+
+/* We were silent for too long: stopped, most likely. What was ours has been given to others. */
+int sg_taken_for_dead(const struct sg_vol *cvol)
+{
+	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its state, not its bytes */
+
+	if (!vol->shut_down)
+		sg_log(vol->owner, SG_ERR, "another system has taken this one for dead: "
+		       "nothing is stored any more; unmount, and mount again");
+	vol->shut_down = true;
+	return -EIO;
 }
 
 static bool seen_before(struct sg_vol *vol, u64 key)

@@ -270,6 +270,36 @@ static void all_slots_taken(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+/* It was only stopped, and goes on: what it had is somebody else's, so that it stores nothing. */
+static void taken_for_dead(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	u8 *before = test_map(TEST_SMALL);
+	struct sg_iref root, ref;
+	struct sg_vol a, b;
+
+	format();
+	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&a, &other, 0, false));
+	CHECK_OK(sg_iref(&a, SG_INO_ROOT, &root));
+	CHECK_OK(sg_create(&a, &root, "a", 1, &new, &ref));
+	CHECK_OK(sg_lock(&a, ref.off));
+	CHECK_OK(sg_open(&b, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&b, &test_identity, 100, false));
+	CHECK_OK(sg_lock(&b, ref.off));
+	memcpy(before, mem, TEST_SMALL);
+	sg_unlock(&a, ref.off);
+	CHECK_EQ(sg_create(&a, &root, "b", 1, &new, &ref), -EIO);
+	CHECK_EQ(sg_write(&a, &ref, 0, "x", 1, 1), -EIO);
+	CHECK_EQ(sg_touch(&a, &root, SG_SET_MTIME, 1, 1, 1), -EIO);
+	sg_leave(&a);
+	CHECK(!memcmp(before, mem, TEST_SMALL));
+	sg_unlock(&b, ref.off);
+	sg_leave(&b);
+	test_clean(mem, TEST_SMALL);
+	test_unmap(before, TEST_SMALL);
+}
+
 /* --- states in which nothing may be changed -------------------------------------------------- */
 
 static void no_changes(struct sg_vol *v, int err)
@@ -388,6 +418,7 @@ int main(void)
 	one_at_a_time();
 	watching();
 	all_slots_taken();
+	taken_for_dead();
 	read_only_and_shut_down();
 	superblock_rewritten();
 	strange_inodes();

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include "tool.h"
@@ -22,6 +23,7 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 
 void tool_begin(const char *name, char **argv)
 {
+	signal(SIGXFSZ, SIG_IGN);	/* a limit of file sizes is an error like others: EFBIG */
 	tool_name = name;
 	argv[0] = (char *)name;	/* for what getopt_long() says */
 	sg_log_hook = engine_says;
