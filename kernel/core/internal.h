@@ -115,7 +115,7 @@ static inline void sg_count(u64 *counter, u64 n)
  * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock is
  * taken with nothing else held.
  *
- * -EINTR: not taken, since who waits is to die.
+ * -EINTR: not taken, since who waits is to die. -EIO: nor by one who has been taken for dead.
  */
 #define SG_HELD	1024	/* of sg_vol.held */
 int sg_lock(struct sg_vol *vol, u64 off);

@@ -192,15 +192,26 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 	return err;
 }
 
+/* What one gets who has been taken for dead while he waited names nobody, and protects nothing. */
+static int lock_limited(struct sg_vol *vol, u64 off, u64 limit)
+{
+	int err = sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, limit);
+
+	if (err || sg_is_ours(vol))
+		return err;
+	sg_unlock(vol, off);
+	return sg_taken_for_dead(vol);
+}
+
 int sg_lock(struct sg_vol *vol, u64 off)
 {
 	SG_ASSERT(vol->slot >= 0);
-	return sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, ~0ULL);
+	return lock_limited(vol, off, ~0ULL);
 }
 
 int sg_lock_soon(struct sg_vol *vol, u64 off)
 {
-	return sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, SOON_NS);
+	return lock_limited(vol, off, SOON_NS);
 }
 
 void sg_lock_sure(struct sg_vol *vol, u64 off)

@@ -190,6 +190,17 @@ void sg_slots_recover(struct sg_vol *vol)
 
 /* --- joining -------------------------------------------------------------------------------- */
 
+/* What has been done in the slot, then the slot; unless it has been taken from us meanwhile. */
+static void set_free(struct sg_vol *vol)
+{
+	u64 *word = state_word(vol, (unsigned int)vol->slot);
+
+	sg_fence();
+	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
+	sg_wb(word, 8);
+	sg_fence();
+}
+
 int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 {
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
@@ -278,10 +289,7 @@ static int only_one(struct sg_vol *vol)
 	for (i = 0; i < SG_SLOTS; i++) {
 		if ((int)i == vol->slot || slot_free(vol, i))
 			continue;
-		sg_store64_release(state_word(vol, (unsigned int)vol->slot),
-				   SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
-		sg_wb(state_word(vol, (unsigned int)vol->slot), 8);
-		sg_fence();
+		set_free(vol);
 		vol->slot = -1;
 		sg_snprintf(vol->why, sizeof(vol->why),
 			    "another system joins at the same moment (slot %u); try again", i);
@@ -320,6 +328,10 @@ void sg_beat(struct sg_vol *vol)
 
 	if (vol->slot < 0)
 		return;
+	if (!sg_is_ours(vol)) {	/* whoever has it now must not seem to live by our beats */
+		sg_taken_for_dead(vol);
+		return;
+	}
 	beat = sg_at(vol, slot_field(vol, (unsigned int)vol->slot,
 				     offsetof(struct sg_slot, heartbeat)));
 	sg_store64(beat, sg_load64(beat) + 1);
@@ -329,21 +341,14 @@ void sg_beat(struct sg_vol *vol)
 
 void sg_leave(struct sg_vol *vol)
 {
-	u64 *word;
-
 	if (vol->slot < 0)
 		return;
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_ledger_settle_inodes(vol);
 		sg_reclaim(vol, ~0u);
 	}
-	word = state_word(vol, (unsigned int)vol->slot);
-	sg_fence();
-	if (!vol->shut_down) {
-		sg_store64_release(word, SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
-		sg_wb(word, 8);
-		sg_fence();
-	}
+	if (!vol->shut_down)
+		set_free(vol);
 	forget(vol);
 }
 

@@ -292,12 +292,72 @@ static void taken_for_dead(void)
 	CHECK_EQ(sg_create(&a, &root, "b", 1, &new, &ref), -EIO);
 	CHECK_EQ(sg_write(&a, &ref, 0, "x", 1, 1), -EIO);
 	CHECK_EQ(sg_touch(&a, &root, SG_SET_MTIME, 1, 1, 1), -EIO);
+	sg_beat(&a);	/* who looked at that would take the one who died there for alive */
+	CHECK(a.shut_down && !memcmp(before, mem, TEST_SMALL));
+	a.shut_down = false;	/* one that was read-only, and has not noticed, leaves as well */
+	a.read_only = true;
 	sg_leave(&a);
 	CHECK(!memcmp(before, mem, TEST_SMALL));
 	sg_unlock(&b, ref.off);
 	sg_leave(&b);
 	test_clean(mem, TEST_SMALL);
 	test_unmap(before, TEST_SMALL);
+}
+
+static void *touch_it(void *arg)
+{
+	struct sg_vol *v = arg;
+	struct sg_iref root;
+
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, &root));
+	CHECK_EQ(sg_touch(v, &root, SG_SET_MTIME, 7, 7, 7), -EIO);
+	return NULL;
+}
+
+/* It waited for a lock when it was stopped: what it gets is no lock any more. */
+static void taken_for_dead_while_waiting(void)
+{
+	u64 mtime, *word;
+	struct sg_iref root;
+	struct sg_vol v;
+	pthread_t id;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, false));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	mtime = sg_iget(&v, &root, mtime);
+	word = (u64 *)(mem + v.sb.slot_off);
+	CHECK_OK(sg_ilock(&v, &root));
+	CHECK_OK(pthread_create(&id, NULL, touch_it, &v));
+	while (!sg_load64(sg_at(&v, SG_IOFF(&root, lock.waiters))))
+		sg_sleep_us(100);
+	sg_store64(word, SG_SLOT_WORD(SG_SLOT_FREE, v.incarnation));
+	pthread_join(id, NULL);
+	CHECK_EQ(sg_iget(&v, &root, mtime), mtime);
+	sg_abandon(&v);
+}
+
+/* It was stopped between the first word of its change and the last: none of them counts. */
+static void taken_for_dead_while_changing(void)
+{
+	struct sg_iref root;
+	struct sg_vol v;
+	struct sg_tx *tx;
+	u64 mtime;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, false));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	mtime = sg_iget(&v, &root, mtime);
+	tx = sg_tx_begin(&v);
+	sg_tx_set(tx, SG_IOFF(&root, mtime), mtime + 1);
+	sg_store64((u64 *)(mem + v.sb.slot_off), SG_SLOT_WORD(SG_SLOT_FREE, v.incarnation));
+	CHECK_EQ(sg_tx_commit(tx), -EIO);
+	CHECK(v.shut_down && sg_iget(&v, &root, mtime) == mtime);
+	sg_abandon(&v);
+	test_clean(mem, TEST_SMALL);
 }
 
 /* --- states in which nothing may be changed -------------------------------------------------- */
@@ -419,6 +479,8 @@ int main(void)
 	watching();
 	all_slots_taken();
 	taken_for_dead();
+	taken_for_dead_while_waiting();
+	taken_for_dead_while_changing();
 	read_only_and_shut_down();
 	superblock_rewritten();
 	strange_inodes();
