@@ -130,8 +130,11 @@ static u64 records_off(unsigned int which)
 	       sg_sys_ref(which).off + offsetof(struct sg_inode, size);
 }
 
-/* Without a copy that vouches for it: is this the root word of a system inode? */
-static bool stands_alone(struct sg_ck *c, unsigned int which, u64 root)
+/*
+ * Does this word lead to what a system inode has? More is asked of one for which no checksum
+ * vouches: that it looks like the inode file's, and no other table of records.
+ */
+static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root, bool vouched)
 {
 	struct survey s;
 	u64 off;
@@ -140,19 +143,8 @@ static bool stands_alone(struct sg_ck *c, unsigned int which, u64 root)
 		return sg_root_kind(&c->vol, root, &off) != SG_ENTRY_BAD;
 	s = surveyed(c, root);
 	return mostly_records(&s) &&
-	       (s.rooted || s.end * SG_INODES_PER_PAGE == ck_get(c, records_off(which)));
-}
-
-/* The copy's checksum holds: does it also lead to something? */
-static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root)
-{
-	struct survey s;
-	u64 off;
-
-	if (which != SG_SYS_INODES)
-		return sg_root_kind(&c->vol, root, &off) != SG_ENTRY_BAD;
-	s = surveyed(c, root);
-	return mostly_records(&s);
+	       (vouched || s.rooted ||
+		s.end * SG_INODES_PER_PAGE == ck_get(c, records_off(which)));
 }
 
 /* A table grows at its top: is @old the first part of what @root names? */
@@ -195,8 +187,8 @@ static u64 root_word(struct sg_ck *c, unsigned int which)
 
 	if ((valid && said == was) || (valid && grew_from(c, said, was)))
 		return own;
-	alone = stands_alone(c, which, said);
-	if (valid && leads_somewhere(c, which, was)) {
+	alone = leads_somewhere(c, which, said, false);
+	if (valid && leads_somewhere(c, which, was, true)) {
 		if (!ck_found(c, alone ? CK_ASK : CK_SAFE, 0, own,
 			      "system inode %u: its root word is not what its copy says", which))
 			return copy;
