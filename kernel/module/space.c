@@ -87,25 +87,15 @@ static int change(struct inode *inode, int mode, loff_t pos, loff_t len)
 	return -EOPNOTSUPP;
 }
 
-static bool mode_known(int mode)
-{
-	switch (mode & ~FALLOC_FL_KEEP_SIZE) {
-	case 0:
-	case FALLOC_FL_PUNCH_HOLE:
-	case FALLOC_FL_ZERO_RANGE:
-	case FALLOC_FL_COLLAPSE_RANGE:
-	case FALLOC_FL_INSERT_RANGE:
-		return true;
-	}
-	return false;
-}
+#define MODES_KNOWN	(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | \
+			 FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)
 
 long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	int err;
 
-	if (!mode_known(mode))	/* before set-ID bits go, which a refusal keeps */
+	if (mode & ~MODES_KNOWN)	/* before set-ID bits go, which a refusal keeps */
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	err = sgfs_refresh(inode) ?: file_remove_privs(file);

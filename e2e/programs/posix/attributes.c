@@ -88,6 +88,22 @@ TEST("attributes", write_drops_setid)
 	CHECK((stat_of("f").st_mode & 07777) == 0777);
 }
 
+static void fallocate_refused(void)
+{
+	int fd = OK(open("f", O_WRONLY));
+
+	FAILS(fallocate(fd, 0x40 | FALLOC_FL_KEEP_SIZE, 0, 1), EOPNOTSUPP);	/* unshare */
+}
+
+TEST("attributes", what_is_refused_keeps_setid)
+{
+	close(make_file("f", "", 0));
+	OK(chown("f", 1000, 1000));
+	OK(chmod("f", 06777));
+	as_user(1001, 1001, fallocate_refused);
+	CHECK((stat_of("f").st_mode & 07777) == 06777);
+}
+
 TEST("attributes", setgid_directory_passes_group_on)
 {
 	OK(mkdir("d", 0777));
