@@ -130,6 +130,14 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	return t.pages;
 }
 
+/* Whoever reads a target refuses one with a NUL in it (symlink.c): then it is lost, too. */
+static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
+{
+	u64 at = page ? page : ck_ifield(c, ino, tail);
+
+	return !memchr(ck_at(c, at), 0, size);
+}
+
 /* A link that leads nowhere stays a link: its owner can see and remove it. */
 static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
@@ -137,9 +145,10 @@ static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	bool inlined = size < sizeof(in->tail), ok = size && size <= SG_SYMLINK_MAX;
 
 	if (ok && !inlined)
-		ok = sg_data_page(&c->vol, page) && ck_claim(c, page, 1);
+		ok = sg_data_page(&c->vol, page) && target_whole(c, ino, size, page) &&
+		     ck_claim(c, page, 1);
 	else if (ok)
-		ok = !page;
+		ok = !page && target_whole(c, ino, size, page);
 	if (ok)
 		return inlined ? 0 : 1;
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "the link's target is lost")) {

@@ -27,8 +27,9 @@ static int read_target(const struct sg_vol *vol, const struct sg_iref *ref, char
 		at = SG_IOFF(ref, tail);
 	else if (!sg_data_page(vol, at))
 		return -EUCLEAN;
-	copy_out(vol, at, buf, SG_MIN((u32)size, len));
-	return (int)size;
+	len = SG_MIN((u32)size, len);
+	copy_out(vol, at, buf, len);
+	return memchr(buf, 0, len) ? -EUCLEAN : (int)size;	/* a target is a string */
 }
 
 int sg_readlink(struct sg_vol *vol, const struct sg_iref *ref, char *buf, u32 len)

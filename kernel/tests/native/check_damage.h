@@ -378,6 +378,9 @@ static void flags(void) { *FIELD("small", genflags) |= 1ULL << 60; }
 static void large_size(void) { *FIELD("small", size) = SG_FILE_MAX + 1; }
 static void link_size(void) { *FIELD("link", size) = 5000; }
 static void link_page(void) { *FIELD("longlink", table) = 12345; }
+static void link_empty(void) { memset(t.mem + *FIELD("longlink", table), 0, SG_PAGE); }
+static void link_cut(void) { t.mem[*FIELD("longlink", table) + 398] = 0; }
+static void link_tail(void) { *FIELD("link", tail) = 'x'; }
 static void fifo_data(void) { *FIELD("fifo", table) = *FIELD("small", table); }
 static void file_links(void) { *FIELD("small", mode) += 3ULL << 32; }
 static void dir_links(void) { *FIELD("deep", mode) -= 1ULL << 32; }
@@ -696,6 +699,9 @@ static const struct damage {
 	DAMAGE(large_size, false, "small", 0),
 	DAMAGE(link_size, false, "link", 0),
 	DAMAGE(link_page, false, "longlink", 0),
+	DAMAGE(link_empty, false, "longlink", 0),
+	DAMAGE(link_cut, false, "longlink", 0),
+	DAMAGE(link_tail, false, "link", 0),
 	DAMAGE(fifo_data, false, "", 0),
 	DAMAGE(file_links, true, "", 0),
 	DAMAGE(dir_links, true, "", 0),

@@ -652,6 +652,11 @@ static void test_damage(void)
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
 	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
 
+	off = sg_get(&t.v, SG_IOFF(&link, table));	/* a target that ends before its end */
+	t.mem[off + sizeof(target) - 1] = 0;
+	CHECK_EQ(sg_readlink(&t.v, &link, target, sizeof(target)), -EUCLEAN);
+	t.mem[off + sizeof(target) - 1] = 't';
+	CHECK_EQ(sg_readlink(&t.v, &link, target, sizeof(target)), sizeof(target));
 	store(&t.v, SG_IOFF(&link, table), 3);		/* a target nowhere */
 	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -EUCLEAN);
 	store(&t.v, SG_IOFF(&link, size), SG_SYMLINK_MAX + 1);
