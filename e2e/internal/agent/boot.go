@@ -3,10 +3,8 @@
 package agent
 
 import (
-	"archive/tar"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +126,7 @@ func system() error {
 	if err := loopbackUp(); err != nil {
 		return err
 	}
-	if err := unpack(PayloadDisk); err != nil {
+	if err := Unpack(PayloadDisk, "/"); err != nil {
 		return err
 	}
 	// From here on every kernel message goes to the console: the rig reads it.
@@ -235,62 +233,6 @@ func loopbackUp() error {
 		return fmt.Errorf("starting lo: %w", errno)
 	}
 	return nil
-}
-
-// unpack lays the payload, a tar archive on a disk of its own, over the root.
-func unpack(disk string) error {
-	f, err := os.Open(disk)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	archive := tar.NewReader(f)
-	for {
-		header, err := archive.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("payload: %w", err)
-		}
-		if err := unpackOne(archive, header); err != nil {
-			return fmt.Errorf("payload: %s: %w", header.Name, err)
-		}
-	}
-}
-
-func unpackOne(archive io.Reader, header *tar.Header) error {
-	path := filepath.Join("/", header.Name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	mode := os.FileMode(header.Mode).Perm()
-	switch header.Typeflag {
-	case tar.TypeDir:
-		if err := os.MkdirAll(path, mode); err != nil {
-			return err
-		}
-		return os.Chmod(path, mode)
-	case tar.TypeSymlink:
-		return os.Symlink(header.Linkname, path)
-	case tar.TypeReg:
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(f, archive)
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err == nil {
-			err = os.Chtimes(path, header.ModTime, header.ModTime)
-		}
-		return err
-	}
-	return fmt.Errorf("unexpected type %q", header.Typeflag)
 }
 
 // Reap is the first process's remaining duty: keep the agent running, and

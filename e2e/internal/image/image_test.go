@@ -9,7 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"stargate/e2e/internal/agent"
 )
 
 // What the kernel's cpio reader needs is fixed: magic, sizes, padding, trailer.
@@ -82,5 +85,53 @@ func TestPayload(t *testing.T) {
 func TestMissingPayload(t *testing.T) {
 	if err := (Payload{"x": "/no/such/file"}).Write(t.TempDir() + "/tar"); err == nil {
 		t.Error("accepted")
+	}
+}
+
+// What is large in a sparse file are its holes: neither the archive nor the
+// guest's copy has them, and the bytes are the same.
+func TestSparsePayload(t *testing.T) {
+	const size = 1 << 30
+	dir := t.TempDir()
+	data := map[int64]string{0: "", 4096: "near", 700 << 20: "far", size - 4: "last"}
+	files := map[string]int64{"empty": 0, "hole": size, "data": size, "small-hole": smallHole / 2}
+	if err := os.Mkdir(dir+"/tree", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range files {
+		f, err := os.Create(dir + "/tree/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		for at, text := range data {
+			if name != "data" {
+				continue
+			}
+			if _, err := f.WriteAt([]byte(text), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := (Payload{"in": dir + "/tree"}).Write(dir + "/tar"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir + "/tar"); err != nil || info.Size() > 4<<20 {
+		t.Fatalf("an archive of %d bytes, %v", info.Size(), err)
+	}
+	if err := agent.Unpack(dir+"/tar", dir+"/root"); err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range files {
+		info, err := os.Stat(dir + "/root/in/" + name)
+		if err != nil || info.Size() != size || info.Sys().(*syscall.Stat_t).Blocks > 4<<20/512 {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+	if out, err := exec.Command("cmp", dir+"/tree/data", dir+"/root/in/data").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Values of lseek(2)'s whence for which package io has no names.
+const (
+	seekData = 3
+	seekHole = 4
+)
+
+// smallHole is the size from which on a hole is worth an entry of its own.
+const smallHole = 1 << 20
+
+// piece tells up to where a file of some size is to be copied from at on, and
+// where the data after the hole that follows begins: at size, if none does.
+func piece(f *os.File, at, size int64) (end, next int64, err error) {
+	for end = at; end < size; {
+		if next, err = seek(f, end, seekData, size); err != nil {
+			return 0, 0, err
+		}
+		if next-end >= smallHole {
+			return end, next, nil
+		}
+		if end, err = seek(f, next, seekHole, size); err != nil {
+			return 0, 0, err
+		}
+	}
+	return size, size, nil
+}
+
+// seek finds the next data, or the next hole, up to size, where both end. A
+// file system that knows no holes has none.
+func seek(f *os.File, at int64, what int, size int64) (int64, error) {
+	next, err := f.Seek(at, what)
+	switch {
+	case errors.Is(err, syscall.EINVAL) && what == seekData:
+		return at, nil
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENXIO), err == nil && next > size:
+		return size, nil
+	}
+	return next, err
+}
