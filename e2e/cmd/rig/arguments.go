@@ -49,6 +49,21 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 	return nil
 }
 
+// operands returns what follows the flags, without the first "--". Before that,
+// what looks like a flag is refused: it was meant for the rig, which reads none
+// after the first word that is no flag.
+func operands(name string, words []string) ([]string, error) {
+	for i, word := range words {
+		if word == "--" {
+			return append(words[:i:i], words[i+1:]...), nil
+		}
+		if i > 0 && len(word) > 1 && word[0] == '-' {
+			return nil, misused("%s: %s comes after %s: flags come before it, and arguments for it that begin with - after --", name, word, words[0])
+		}
+	}
+	return words, nil
+}
+
 // checkKernel tells whether there can be such a kernel.
 func (r rig) checkKernel(name string) error {
 	if name == kernel.DebugName {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"stargate/e2e/internal/kernel"
 	"stargate/e2e/internal/versions"
 )
 
@@ -37,13 +38,13 @@ type options struct {
 }
 
 func parseOptions(r rig, name, rest string, args []string) (*options, error) {
-	o := &options{size: 256 << 20, memory: 512 << 20}
+	o := &options{size: 256 << 20}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
 	flags.StringVar(&o.kernel, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), or the path of a self-built one (with a slash)")
 	flags.IntVar(&o.cpus, "cpus", 1, "CPUs of each guest")
-	flags.Var(&o.memory, "mem", "memory of each guest")
+	flags.Var(&o.memory, "mem", "memory of each guest (default 512M; debug kernel 1536M)")
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")
 	flags.Var(&o.packages, "pkgs", "Debian packages to have in the guests (may be repeated)")
 	flags.Var(&o.copyIn, "copy-in", "file or folder to have under /root/in in the guests (may be repeated)")
@@ -61,11 +62,35 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 		return nil, err
 	}
 	o.script = flags.Args()
+	if name == "run" {
+		var err error
+		if o.script, err = operands(name, o.script); err != nil {
+			return nil, err
+		}
+	}
 	o.noMount = o.noMount || o.noModule
+	if !given(flags, "mem") {
+		o.memory = defaultMemory(o.kernel)
+	}
 	if err := o.check(); err != nil {
 		return nil, misused("%s: %v", name, err)
 	}
 	return o, r.checkKernel(o.kernel)
+}
+
+// given tells whether the user has set a flag.
+func given(flags *flag.FlagSet, name string) bool {
+	found := false
+	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// defaultMemory is what guests have with a kernel if nobody says otherwise.
+func defaultMemory(kernelName string) size {
+	if kernelName == kernel.DebugName {
+		return 1536 << 20 // KASAN's shadow and quarantine
+	}
+	return 512 << 20
 }
 
 func (o *options) check() error {
@@ -104,8 +129,15 @@ func (o *options) copies() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(abs); err != nil {
+		if path == "" || abs == "/" {
+			return nil, fmt.Errorf("--copy-in %q: which file or folder?", path)
+		}
+		info, err := os.Stat(abs)
+		if err != nil {
 			return nil, fmt.Errorf("--copy-in: %w", err)
+		}
+		if !info.Mode().IsRegular() && !info.IsDir() {
+			return nil, fmt.Errorf("--copy-in: %s is neither a file nor a folder", path)
 		}
 		inside := filepath.Join("root/in", filepath.Base(abs))
 		if list[inside] != "" {

@@ -18,12 +18,12 @@ func parseAll(args ...string) (*options, error) {
 }
 
 func TestDefaults(t *testing.T) {
-	o, err := parseAll("script", "--not-a-flag")
+	o, err := parseAll("script", "plain", "-", "--", "--not-a-flag", "--")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.guests != 1 || o.size != 256<<20 || o.kernel != "debug" || o.noMount ||
-		!reflect.DeepEqual(o.script, []string{"script", "--not-a-flag"}) {
+	if o.guests != 1 || o.size != 256<<20 || o.memory != 1536<<20 || o.kernel != "debug" || o.noMount ||
+		!reflect.DeepEqual(o.script, []string{"script", "plain", "-", "--not-a-flag", "--"}) {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -51,13 +51,38 @@ func TestRefused(t *testing.T) {
 		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
-		{"--copy-in", "/no/such/file"}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
+		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
 	} {
 		_, err := parseAll(append(args, "script")...)
 		var m misuse
 		if !errors.As(err, &m) || strings.Contains(m.Error(), "\n") {
 			t.Errorf("%v: not refused in one line: %v", args, err)
 		}
+	}
+}
+
+// A flag after the script would be the script's, and the run another one than
+// was meant.
+func TestFlagsAfterTheScript(t *testing.T) {
+	for _, args := range [][]string{
+		{"script", "--kernel", "debug"}, {"script", "argument", "-h"}, {"-", "--pages"}, {"-c", "true", "argument", "--pages"},
+	} {
+		_, err := parseAll(args...)
+		var m misuse
+		if !errors.As(err, &m) || !strings.Contains(m.Error(), "flags come before") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	for kernelName, want := range map[string]size{"debug": 1536 << 20, "6.12": 512 << 20} {
+		if got := defaultMemory(kernelName); got != want {
+			t.Errorf("%s: %s", kernelName, got)
+		}
+	}
+	if o, err := parseAll("--mem", "1G", "script"); err != nil || o.memory != 1<<30 {
+		t.Errorf("got %+v, %v", o, err)
 	}
 }
 
