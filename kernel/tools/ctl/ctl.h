@@ -68,6 +68,7 @@ char *without_slashes(const char *path);	/* at its end; to be freed */
 
 /**
  * struct listing - names of a directory, sorted.
+ * @missing: -EUCLEAN when there are more, which are damaged. They have been told of.
  */
 struct listed {
 	char name[SG_NAME_MAX + 1];
@@ -78,8 +79,10 @@ struct listed {
 struct listing {
 	struct listed *item;
 	size_t n, room;
+	int missing;
 };
-int list_dir(struct sg_vol *vol, const struct sg_iref *dir, struct listing *out);
+/* Of the directory called @path. Says what is wrong. */
+int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out);
 void list_free(struct listing *l);
 
 /* --- links.c ------------------------------------------------------------------------------- */

@@ -116,9 +116,9 @@ static int remove_below(struct call *c, const struct sg_iref *dir, const char *p
 
 	if (!call_may_go_on(c))
 		return -ELOOP;
-	err = list_dir(call_vol(c), dir, &l);
+	err = list_dir(call_vol(c), dir, path, &l);
 	if (err)
-		return path_error(path, err);
+		return err;
 	for (i = 0; i < l.n && !err; i++) {
 		if (asprintf(&below, "%s/%s", path, l.item[i].name) < 0)
 			below = NULL;

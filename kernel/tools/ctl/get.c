@@ -154,10 +154,11 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 	made = outside_dir(to, depth);
 	if (made < 0)
 		return made;
-	err = list_dir(call_vol(c), ref, &l);
+	err = list_dir(call_vol(c), ref, to, &l);
 	if (err)
-		return path_error(to, err);
+		return err;
 	err = get_below(c, &l, to, depth);
+	err = err ? err : l.missing;
 	list_free(&l);
 	times_of(attr, times);
 	if (made && (chmod(to, attr->mode & 01777) || utimensat(AT_FDCWD, to, times, 0)))

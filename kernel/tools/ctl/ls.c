@@ -96,56 +96,83 @@ static void ls_long(const struct listed *e, const struct sg_attr *a, const char 
 	putchar('\n');
 }
 
-static int ls_one(struct call *c, const struct listed *e)
+/* "DIR/NAME", to be freed; a name of the root directory has one slash. */
+static char *path_of(const char *dir, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", strcmp(dir, "/") ? dir : "", name) < 0)
+		abort();
+	return path;
+}
+
+/* A line for a name. Its type is what the inode says, from here on; 0: that cannot be read. */
+static int ls_one(struct call *c, struct listed *e, const char *path)
 {
 	char target[SG_SYMLINK_MAX + 1] = "";
 	struct sg_attr attr;
 	struct sg_iref ref;
-	int err = 0;
+	int err = sg_iref(call_vol(c), e->ino, &ref);
 
-	if (c->json || c->longer) {
-		err = sg_iref(call_vol(c), e->ino, &ref);
-		if (!err)
-			err = sg_getattr(call_vol(c), &ref, &attr);
-		if (!err && S_ISLNK(attr.mode))
-			err = link_target(call_vol(c), &ref, target);
-	}
-	if (err)
-		return path_error(e->name, err);
-	if (c->json) {
-		ls_json(c, e, &attr, target);
-	} else if (c->longer) {
-		ls_long(e, &attr, target);
-	} else {
+	if (!err)
+		err = sg_getattr(call_vol(c), &ref, &attr);
+	e->type = err ? 0 : attr.mode >> 12;
+	if (!err && S_ISLNK(attr.mode))
+		err = link_target(call_vol(c), &ref, target);
+	if (!c->json && !c->longer) {
 		put_text(stdout, e->name, e->len);
 		putchar('\n');
+	} else if (!err && c->json) {
+		ls_json(c, e, &attr, target);
+	} else if (!err) {
+		ls_long(e, &attr, target);
 	}
-	return 0;
+	return path_error(path, err);
+}
+
+static int ls_names(struct call *c, struct listing *l, const char *path)
+{
+	int err = 0, e;
+	char *name;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		name = path_of(path, l->item[i].name);
+		e = ls_one(c, &l->item[i], name);
+		err = err ? err : e;
+		free(name);
+	}
+	return err;
 }
 
 static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth);
 
+static int ls_sub(struct call *c, u64 ino, const char *path, unsigned int depth)
+{
+	struct sg_iref ref;
+	int err = sg_iref(call_vol(c), ino, &ref);
+
+	if (err || depth > DEPTH_MAX)
+		return path_error(path, err ? err : -ENAMETOOLONG);
+	if (!c->json) {
+		putchar('\n');
+		put_text(stdout, path, strlen(path));
+		fputs(":\n", stdout);
+	}
+	return ls_dir(c, &ref, path, depth);
+}
+
 static int ls_below(struct call *c, const struct listing *l, const char *path, unsigned int depth)
 {
 	int err = 0, e;
+	char *sub;
 	size_t i;
 
-	for (i = 0; i < l->n; i++) {
-		struct sg_iref ref;
-		char *sub;
-
-		if (l->item[i].type != S_IFDIR >> 12 || depth > DEPTH_MAX ||
-		    err == -ELOOP)
+	for (i = 0; i < l->n && err != -ELOOP; i++) {
+		if (l->item[i].type != S_IFDIR >> 12)
 			continue;
-		if (asprintf(&sub, "%s/%s", strcmp(path, "/") ? path : "", l->item[i].name) < 0)
-			return -ENOMEM;
-		e = sg_iref(call_vol(c), l->item[i].ino, &ref);
-		if (!e && !c->json) {
-			putchar('\n');
-			put_text(stdout, sub, strlen(sub));
-			fputs(":\n", stdout);
-		}
-		e = e ? path_error(sub, e) : ls_dir(c, &ref, sub, depth + 1);
+		sub = path_of(path, l->item[i].name);
+		e = ls_sub(c, l->item[i].ino, sub, depth + 1);
 		err = err ? err : e;
 		free(sub);
 	}
@@ -155,23 +182,20 @@ static int ls_below(struct call *c, const struct listing *l, const char *path, u
 static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth)
 {
 	struct listing l;
-	size_t i;
 	int err, e;
 
 	if (!call_may_go_on(c))
 		return -ELOOP;
-	err = list_dir(call_vol(c), dir, &l);
+	err = list_dir(call_vol(c), dir, path, &l);
 	if (err)
-		return path_error(path, err);
+		return err;
 	if (c->json) {
 		json_object(&c->j, NULL);
 		json_str(&c->j, "path", path);
 		json_array(&c->j, "entries");
 	}
-	for (i = 0; i < l.n; i++) {
-		e = ls_one(c, &l.item[i]);
-		err = err ? err : e;
-	}
+	e = ls_names(c, &l, path);
+	err = l.missing ? l.missing : e;
 	if (c->json) {
 		json_close(&c->j, ']');
 		json_close(&c->j, '}');
@@ -204,7 +228,7 @@ int cmd_ls(struct call *c)
 		single.ino = ref.ino;
 		single.len = (u32)snprintf(single.name, sizeof(single.name), "%s", path);
 		single.len = SG_MIN(single.len, SG_NAME_MAX);
-		err = ls_one(c, &single);
+		err = ls_one(c, &single, path);
 	}
 	if (c->json) {
 		json_close(&c->j, ']');

@@ -239,23 +239,75 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (int)x->len - (int)y->len;
 }
 
-int list_dir(struct sg_vol *vol, const struct sg_iref *dir, struct listing *out)
+#define SAID_MAX	64	/* names left out of one directory, each with a line */
+
+static struct {
+	u64 off[SAID_MAX];
+	size_t n;
+} left_out;
+
+/* The engine leaves out a name that makes no sense, and tells where it is. */
+static void leave_out(struct sg_vol *vol, u64 ino, u64 off)
+{
+	(void)vol;
+	(void)ino;
+	if (left_out.n < SAID_MAX)
+		left_out.off[left_out.n] = off;
+	left_out.n++;
+}
+
+static int read_names(struct sg_vol *vol, const struct sg_iref *dir, struct listing *out)
 {
 	u64 cookie = 0, before;
 	int err;
 
-	memset(out, 0, sizeof(*out));
 	do {
 		before = cookie;
 		err = sg_readdir(vol, dir, &cookie, add_listed, out);
 	} while (!err && cookie != INT64_MAX && cookie != before);
-	if (!err && cookie != INT64_MAX)
-		err = -ENOMEM;
-	if (err)
+	return !err && cookie != INT64_MAX ? -ENOMEM : err;
+}
+
+/* What is not in the list, though it should be; -EUCLEAN, said, when there is any. */
+static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const char *path, size_t n)
+{
+	u64 entries = sg_iget(vol, dir, entries);
+	size_t i;
+
+	for (i = 0; i < left_out.n && i < SAID_MAX; i++)
+		tool_error("%s: a name in it is damaged and left out (at 0x%llx); run fsck.stargatefs",
+			   path, (unsigned long long)left_out.off[i]);
+	if (left_out.n > SAID_MAX)
+		tool_error("%s: ... and %zu names more", path, left_out.n - SAID_MAX);
+	if (left_out.n)
+		return -EUCLEAN;
+	if (!vol->alone || entries == n)	/* else it may have changed meanwhile */
+		return 0;
+	tool_error("%s: counts %llu names, and %zu are to be found; run fsck.stargatefs", path,
+		   (unsigned long long)entries, n);
+	return -EUCLEAN;
+}
+
+int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out)
+{
+	bool quiet = tool_quiet;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	left_out.n = 0;
+	vol->on_damage = leave_out;
+	tool_quiet = true;	/* it does not know the path: what is missing is said here */
+	err = read_names(vol, dir, out);
+	tool_quiet = quiet;
+	vol->on_damage = NULL;
+	if (err) {
 		list_free(out);
-	else if (out->n)
+		return path_error(path, err);
+	}
+	out->missing = missing(vol, dir, path, out->n);
+	if (out->n)
 		qsort(out->item, out->n, sizeof(*out->item), by_name);
-	return err;
+	return 0;
 }
 
 void list_free(struct listing *l)

@@ -142,6 +142,7 @@ int cmd_stat(struct call *c)
 	if (S_ISLNK(attr.mode)) {
 		n = sg_readlink(call_vol(c), &ref, target, SG_SYMLINK_MAX);
 		json_bytes(j, "target", target, n > 0 ? (size_t)SG_MIN(n, SG_SYMLINK_MAX) : 0);
+		err = path_error(c->argv[0], SG_MIN(n, 0));
 	}
 	if (S_ISREG(attr.mode))
 		err = show_table(c, &ref, c->argv[0]);
