@@ -128,6 +128,25 @@ static int adopt_page(struct sg_vol *vol, struct sg_ledger *l, u64 off)
 	return 0;
 }
 
+/* What follows this page in the chain: a page that has not been there yet, or 0. */
+static u64 next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
+{
+	unsigned int i;
+
+	off = sg_get(vol, off);
+	if (off && !sg_data_page(vol, off)) {
+		sg_damaged(vol, 0, off, "ledger chain leaves the volume");
+		return 0;
+	}
+	for (i = 0; off && i < l->pages; i++) {
+		if (l->page[i]->off == off) {
+			sg_damaged(vol, 0, off, "ledger chain comes back to a page of its own");
+			return 0;
+		}
+	}
+	return off;
+}
+
 int sg_ledger_open(struct sg_vol *vol)
 {
 	u64 off = sg_ledger_off(vol, (unsigned int)vol->slot);
@@ -146,11 +165,7 @@ int sg_ledger_open(struct sg_vol *vol)
 			sg_ledger_close(vol);
 			return err;
 		}
-		off = sg_get(vol, off);
-		if (off && !sg_data_page(vol, off)) {
-			sg_damaged(vol, 0, off, "ledger chain leaves the volume");
-			break;
-		}
+		off = next_page(vol, l, off);
 	}
 	return 0;
 }
@@ -558,29 +573,36 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 	return 0;
 }
 
-/* The inodes that our ledger owes: freed, or cut to size. Nobody has them open. */
-int sg_ledger_settle_inodes(struct sg_vol *vol)
+static int settle_entry(struct sg_vol *vol, unsigned int i)
 {
 	struct sg_ledger *l = vol->ledger;
-	unsigned int i;
+	u64 word = entry(l, i)->word;
+	struct sg_tx *tx;
 	int err;
 
-	for (i = 0; i < capacity(l); i++) {
-		u64 word = entry(l, i)->word;
-		struct sg_tx *tx;
+	if (entry(l, i)->state != OWED || !is_inode(word))
+		return 0;
+	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
+	if (err && err != -EUCLEAN && err != -ESTALE)
+		return err;
+	if (entry(l, i)->state != OWED || entry(l, i)->word != word)
+		return 0;
+	tx = sg_tx_begin(vol);	/* owed twice, or for nothing: the reason is gone */
+	pay_entry(tx, i);
+	return sg_tx_commit(tx);
+}
 
-		if (entry(l, i)->state != OWED || !is_inode(word))
-			continue;
-		err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
-		if (err && err != -EUCLEAN && err != -ESTALE)
-			return err;
-		if (entry(l, i)->state != OWED || entry(l, i)->word != word)
-			continue;
-		tx = sg_tx_begin(vol);	/* owed twice, or for nothing: the reason is gone */
-		pay_entry(tx, i);
-		err = sg_tx_commit(tx);
-		if (err)
-			return err;
-	}
-	return 0;
+/*
+ * The inodes that our ledger owes: freed, or cut to size. Nobody has them open. In the order of the
+ * buckets' lists, so that each is the first of its own, even when a hostile ledger fills only one.
+ */
+int sg_ledger_settle_inodes(struct sg_vol *vol)
+{
+	unsigned int page = (unsigned int)sg_load64(&vol->ledger->pages), i;
+	int err = 0;
+
+	while (!err && page--)
+		for (i = 0; !err && i < PER_PAGE; i++)
+			err = settle_entry(vol, page * PER_PAGE + i);
+	return err;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Making, finding, opening and joining volumes: what is refused, and with which reason. */
 #include <sys/stat.h>
+#include <time.h>
 #include "internal.h"
 #include "test.h"
 
@@ -360,6 +361,44 @@ static void taken_for_dead_while_changing(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+/* Pages full of one debt of an inode that is in use; the last one is followed by @last. */
+static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
+{
+	u64 page = sb->ledger_off, next = sb->data_off + TEST_SMALL / 2;
+	unsigned int i;
+
+	while (pages--) {
+		u64 *word = (u64 *)(mem + page);
+
+		word[0] = pages ? next : last;
+		for (i = 1; i < SG_LEDGER_WORDS; i++)
+			word[i] = SG_DEBT(SG_DEBT_INODE, SG_INO_ROOT, 0, 0);
+		page = next;
+		next += SG_PAGE;
+	}
+}
+
+/* However long and alike the debts of a hostile ledger are, they take no time to speak of. */
+static void hostile_ledger(void)
+{
+	const u64 pages[] = { 3, SG_LEDGER_PAGES, SG_LEDGER_PAGES }, loop[] = { 1, 1, 0 };
+	struct sg_vol v;
+	unsigned int i;
+	clock_t start;
+
+	for (i = 0; i < SG_ARRAY_SIZE(pages); i++) {
+		format();
+		CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+		fill_ledger(&v.sb, (unsigned int)pages[i],
+			    loop[i] ? v.sb.data_off + TEST_SMALL / 2 : 0);
+		start = clock();
+		CHECK_OK(sg_join(&v, &test_identity, 0, false));
+		CHECK(clock() - start < 2 * CLOCKS_PER_SEC);
+		CHECK_EQ(sg_get(&v, SG_HOT(errors)) != 0, loop[i]);
+		sg_abandon(&v);
+	}
+}
+
 /* --- states in which nothing may be changed -------------------------------------------------- */
 
 static void no_changes(struct sg_vol *v, int err)
@@ -481,6 +520,7 @@ int main(void)
 	taken_for_dead();
 	taken_for_dead_while_waiting();
 	taken_for_dead_while_changing();
+	hostile_ledger();
 	read_only_and_shut_down();
 	superblock_rewritten();
 	strange_inodes();
