@@ -89,8 +89,19 @@ ln -s nowhere dangling
 refuses 1 'symbolic link to nothing' "$mkfs" "${at[@]}" dangling
 mkfifo pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" --phys 16G pipe
-refuses 1 '--size is for plain files' "$mkfs" "${at[@]}" pipe
-refuses 1 '/dev/null: is no device-dax node' "$mkfs" --phys 16G /dev/null
+refuses 1 'pipe: is a FIFO' "$mkfs" "${at[@]}" pipe
+refuses 1 'pipe: is a FIFO' "$mkfs" -n -f "${at[@]}" pipe
+python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+refuses 1 'socket: is a socket, and no file or device' "$mkfs" "${at[@]}" socket
+refuses 1 'place: is a directory' "$mkfs" --phys 16G place
+refuses 1 'place: is a directory' "$mkfs" -n place
+for how in '' '--size 16M' '-n --size 16M -f'; do
+	# shellcheck disable=SC2086 # words
+	for device in null zero tty; do
+		refuses 1 "/dev/$device: is a character device, but no device-dax node" \
+			"$mkfs" $how --phys 16G "/dev/$device"
+	done
+done
 refuses 1 'cannot be made' "$mkfs" "${at[@]}" /proc/v.img
 refuses 1 'there is no such file or device; to make a file' "$mkfs" --phys 16G v.img
 chmod 755 .

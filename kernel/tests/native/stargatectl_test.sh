@@ -80,7 +80,7 @@ refuses 1 'pipe: is a FIFO, and no file or device' "$ctl" ls pipe
 refuses 1 '\.: is a directory, and no file or device' "$ctl" ls .
 refuses 1 'none: cannot be opened: No such file' "$ctl" ls none
 refuses 1 'cannot be opened: No such file' "$ctl" ls ''
-refuses 1 '/dev/null: is no device-dax node' "$ctl" ls /dev/null
+refuses 1 '/dev/null: is a character device, but no device-dax node' "$ctl" ls /dev/null
 refuses 1 'old: has 4 bytes; the smallest volume is 16 MiB' "$ctl" put old new
 truncate -s 32M foreign
 refuses 1 'no StargateFS here: make one' "$ctl" info foreign

@@ -93,13 +93,22 @@ static int map(struct target *t)
 	return t->base == MAP_FAILED ? -errno : 0;
 }
 
-/* What is no file and no device is not opened at all: a FIFO would wait for somebody. */
-static int refuse_kind(const char *path, mode_t mode)
+/*
+ * What can hold no volume is not opened at all: a FIFO would wait for somebody, and what the opening
+ * of some device does (a tape, a watchdog) nobody has asked for.
+ */
+static int refuse_kind(const char *path, const struct stat *st)
 {
-	if (S_ISREG(mode) || S_ISBLK(mode) || S_ISCHR(mode))
+	struct target dax = { .rdev = st->st_rdev };
+	mode_t mode = st->st_mode;
+
+	if (S_ISREG(mode) || S_ISBLK(mode) || (S_ISCHR(mode) && !dax_size(&dax)))
 		return 0;
-	tool_error("%s: is a %s, and no file or device that can hold a volume", path,
-		   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket");
+	if (S_ISCHR(mode))
+		tool_error("%s: is a character device, but no device-dax node (/dev/daxN.M)", path);
+	else
+		tool_error("%s: is a %s, and no file or device that can hold a volume", path,
+			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket");
 	return -EINVAL;
 }
 
@@ -111,7 +120,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	*t = (struct target){ .path = path, .fd = -1, .use = use };
 	if (stat(path, &st))
 		return failed(t, "cannot be opened", errno);
-	err = refuse_kind(path, st.st_mode);
+	err = refuse_kind(path, &st);
 	if (err)
 		return err;
 	t->fd = open(path, open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
@@ -122,8 +131,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 			      "cannot be opened", errno);
 	err = look_at(t);
 	if (err)
-		return failed(t, t->kind == TARGET_DAX ? "is no device-dax node" :
-			      "holds no volume", -err);
+		return failed(t, "its size cannot be found out", -err);
 	if (t->size < SG_VOLUME_MIN) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
 			   (unsigned long long)t->size);

@@ -97,14 +97,15 @@ static int make_on_device(struct request *r, struct sg_super *sb)
 	struct target t;
 	int err;
 
-	if (r->size) {
-		tool_error("%s: --size is for plain files; a device has its own", r->path);
-		return -EINVAL;
-	}
 	err = target_open(&t, r->path, r->dry ? TARGET_READ : TARGET_CHANGE);
 	if (err)
 		return err;
-	err = check_device(r, &t);
+	if (r->size) {
+		tool_error("%s: --size is for plain files; a device has its own", r->path);
+		err = -EINVAL;
+	} else {
+		err = check_device(r, &t);
+	}
 	if (!err)
 		err = plan(r, t.size, sb);
 	if (!err && !r->dry)
