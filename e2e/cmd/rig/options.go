@@ -31,14 +31,14 @@ type options struct {
 	noModule  bool
 	icount    bool
 	append    string
-	timeout   time.Duration
+	timeout   limit
 	keepLogs  bool
 	text      string   // of -c
 	script    []string // what follows the flags
 }
 
 func parseOptions(r rig, name, rest string, args []string) (*options, error) {
-	o := &options{size: 256 << 20}
+	o := &options{size: 256 << 20, timeout: limit(30 * time.Minute)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
@@ -53,7 +53,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")
 	flags.StringVar(&o.append, "append", "", "more words for the guests' kernel command line")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "limit of the whole run")
+	flags.Var(&o.timeout, "timeout", "limit of the whole run")
 	flags.BoolVar(&o.keepLogs, "keep-logs", false, "keep the logs of a run that succeeded, too")
 	if name == "run" {
 		flags.StringVar(&o.text, "c", "", "the script itself, instead of its path")
@@ -108,7 +108,9 @@ func (o *options) check() error {
 	case o.icount && (o.cpus > 1 || o.guests > 1):
 		return fmt.Errorf("--icount counts the instructions of one CPU: one guest with one CPU")
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout)
+		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout.String())
+	case len(o.append) > 1024:
+		return fmt.Errorf("--append: %d characters: at most 1024, as kernels read 2047 with the rig's own", len(o.append))
 	}
 	for _, name := range o.packages {
 		if !packageName.MatchString(name) {
@@ -204,6 +206,20 @@ func (s size) String() string {
 	}
 	return strconv.FormatInt(int64(s), 10)
 }
+
+// limit is a time, which always has a unit.
+type limit time.Duration
+
+func (l *limit) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is no time like 90s or 30m", text)
+	}
+	*l = limit(d)
+	return nil
+}
+
+func (l *limit) String() string { return time.Duration(*l).String() }
 
 // list is a flag that takes several items at once and may be repeated.
 type list []string

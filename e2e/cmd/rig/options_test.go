@@ -51,7 +51,8 @@ func TestRefused(t *testing.T) {
 		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
-		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
+		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"},
+		{"--append", strings.Repeat("word ", 300)}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
 	} {
 		_, err := parseAll(append(args, "script")...)
 		var m misuse

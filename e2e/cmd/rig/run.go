@@ -189,7 +189,7 @@ func (s *session) close(code int, err error) error {
 func (s *session) watch() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	timer := time.NewTimer(s.timeout)
+	timer := time.NewTimer(time.Duration(s.timeout))
 	done := make(chan struct{})
 	go func() {
 		select {
@@ -197,7 +197,7 @@ func (s *session) watch() (stop func()) {
 			say.Line("ended by %v", got)
 			s.abort(128+int(got.(syscall.Signal)), done)
 		case <-timer.C:
-			say.Line("no end after %s, the limit of --timeout; waiting:", s.timeout)
+			say.Line("no end after %s, the limit of --timeout; waiting:", s.timeout.String())
 			if l := s.currentLab(); l != nil {
 				fmt.Fprint(os.Stderr, l.Where())
 			}

@@ -86,6 +86,7 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 		return err
 	}
 	if err := fill(tmp); err != nil {
+		err = d.whyNoRoom(err)
 		if resume {
 			return fmt.Errorf("%w (to be resumed in %s)", err, tmp)
 		}
@@ -99,6 +100,26 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 		return err
 	}
 	return os.Rename(tmp, final)
+}
+
+// enough is the disk that all entries together want.
+const enough = 3 << 30
+
+// whyNoRoom adds how little disk is free, if it is: programs that fill an entry
+// do not always say that this is what they failed for.
+func (d Dir) whyNoRoom(failure error) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(string(d), &st); err != nil {
+		return failure
+	}
+	return addRoom(failure, string(d), int64(st.Bavail)*st.Bsize)
+}
+
+func addRoom(failure error, dir string, free int64) error {
+	if free >= enough {
+		return failure
+	}
+	return fmt.Errorf("%w (only %d MiB are free in %s: $STARGATE_CACHE may name another place)", failure, free>>20, dir)
 }
 
 // Path is where the entry of kind for these inputs is, or will be.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -188,5 +189,17 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(string(c), locks, filepath.Base(old)+"*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("locks: %v, %v", left, err)
+	}
+}
+
+// mmdebstrap, for one, does not say that the disk is full.
+func TestNoRoomIsTold(t *testing.T) {
+	failure := errors.New("exit status 25")
+	err := addRoom(failure, "/cache", 60<<20)
+	if !errors.Is(err, failure) || !strings.Contains(err.Error(), "60 MiB are free in /cache") {
+		t.Errorf("got %v", err)
+	}
+	if err := addRoom(failure, "/cache", enough); err != failure {
+		t.Errorf("got %v", err)
 	}
 }

@@ -101,7 +101,7 @@ func (s Spec) args(q QEMU, console string) []string {
 		"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu"),
 		"-machine", machine, "-m", memory, "-smp", fmt.Sprint(s.CPUs),
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", s.commandLine(),
-		"-chardev", "file,id=console,path=" + console, "-serial", "chardev:console",
+		"-chardev", "file,id=console,path=" + quoted(console), "-serial", "chardev:console",
 		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", fdMonitor), "-mon", "chardev=monitor,mode=control",
 		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", fdChannel),
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=channel,name=" + agent.Port,
@@ -110,12 +110,15 @@ func (s Spec) args(q QEMU, console string) []string {
 	for i, file := range []string{s.Disks.Root, s.Disks.Payload, s.Disks.Modules} {
 		if file != "" {
 			args = append(args,
-				"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, file),
+				"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, quoted(file)),
 				"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
 		}
 	}
 	return args
 }
+
+// quoted is a path as a value among others: QEMU takes a comma for its end.
+func quoted(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 
 // uuid is the machine's identity: the same after a restart, another in every
 // run. Guests know their slot in a volume's mount table by it.
