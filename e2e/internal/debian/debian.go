@@ -5,12 +5,16 @@
 package debian
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 
+	"stargate/e2e/internal/proc"
 	"stargate/e2e/internal/say"
 	"stargate/e2e/internal/versions"
 )
@@ -44,10 +48,32 @@ func (r Root) Make(v versions.Set, dir string) error {
 	for _, hook := range r.Hooks {
 		args = append(args, "--customize-hook="+hook)
 	}
-	args = append(append(args, base, dir), sources...)
-	// It mounts proc in there: in a namespace of its own, or one that is killed
-	// leaves a folder that nobody can remove.
-	return Run(exec.Command("unshare", append([]string{"--mount", "mmdebstrap"}, args...)...))
+	cmd := alone("mmdebstrap", append(append(args, base, dir), sources...)...)
+	tmp, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	return Run(cmd)
+}
+
+// scratch makes a folder for temporary files which, if this process is killed,
+// is known by its name and its file pid to be of nobody any more: rig clean.
+func scratch() (string, error) {
+	dir, err := os.MkdirTemp("", "stargate-rig-fetch-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "pid"), []byte(fmt.Sprint(os.Getpid())), 0o644)
+}
+
+// alone makes a program run in namespaces of its own: a folder in which one
+// that was killed has mounted something could not be removed, and a process
+// that it has started would go on filling it beside whoever begins anew.
+func alone(program string, args ...string) *exec.Cmd {
+	return exec.Command("unshare", append([]string{
+		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
 }
 
 // sources are the lines of sources.list for a suite.
@@ -72,9 +98,19 @@ func sources(v versions.Set, suite string) ([]string, error) {
 	return lines, nil
 }
 
-// Run runs a command and shows its output only if it fails.
+// Run runs a command, which ends with the rig, and shows its output only if it
+// fails.
 func Run(cmd *exec.Cmd) error {
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := proc.Start(cmd, syscall.SIGKILL)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return shown(cmd, out.Bytes(), err)
+}
+
+func shown(cmd *exec.Cmd, out []byte, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -95,7 +131,10 @@ func Need(programs map[string]string) error {
 	}
 	defer say.Step("%s", install)()
 	script := "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; exec " + install
-	return Run(exec.Command("sh", "-c", script))
+	// What dpkg has begun on this machine it shall end, with the rig or without.
+	cmd := exec.Command("sh", "-c", script)
+	out, err := cmd.CombinedOutput()
+	return shown(cmd, out, err)
 }
 
 // Missing returns the packages, sorted by name, whose programs are not there.
