@@ -93,6 +93,9 @@ func defaultMemory(kernelName string) size {
 	return 512 << 20
 }
 
+// leastVolume is what mkfs.stargatefs asks for.
+const leastVolume = 16 << 20
+
 func (o *options) check() error {
 	switch {
 	case o.guests < 1 || o.guests > 16:
@@ -103,8 +106,12 @@ func (o *options) check() error {
 		return fmt.Errorf("--size %s: a multiple of 2M, which is what large pages need", o.size)
 	case o.size > 960<<30:
 		return fmt.Errorf("--size %s: at most 960G, as QEMU's CPUs have 40 bits for addresses", o.size)
-	case o.memory < 64<<20 || o.memory > 2<<30:
-		return fmt.Errorf("--mem %s: 64M to 2G (the shared range lies above)", o.memory)
+	case o.size < leastVolume && !o.noMount:
+		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
+	case o.memory < 256<<20 || o.memory > 2<<30:
+		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to 2G, as the shared range lies above", o.memory)
+	case o.kernel == kernel.DebugName && o.memory < 1<<30:
+		return fmt.Errorf("--mem %s: the debug kernel wants 1G or more", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
 		return fmt.Errorf("--icount counts the instructions of one CPU: one guest with one CPU")
 	case o.timeout <= 0:

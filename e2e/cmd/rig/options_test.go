@@ -51,7 +51,8 @@ func TestRefused(t *testing.T) {
 		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
-		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"},
+		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--mem", "128M", "--kernel", "6.12"},
+		{"--mem", "512M", "--kernel", "debug"}, {"--size", "14M"},
 		{"--append", strings.Repeat("word ", 300)}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
 	} {
 		_, err := parseAll(append(args, "script")...)
@@ -82,7 +83,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %s", kernelName, got)
 		}
 	}
-	if o, err := parseAll("--mem", "1G", "script"); err != nil || o.memory != 1<<30 {
+	if o, err := parseAll("--mem", "1G", "--size", "2M", "--no-mount", "script"); err != nil || o.memory != 1<<30 {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
