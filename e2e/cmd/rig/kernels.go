@@ -18,6 +18,7 @@ var needForRoots = map[string]string{
 	"mmdebstrap": "mmdebstrap",
 	"mke2fs":     "e2fsprogs",
 	"xz":         "xz-utils",
+	"gpg":        "gpg", // else mmdebstrap does not find the key of an archive that apt does not know
 	"/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring", // Ubuntu has not
 }
 
