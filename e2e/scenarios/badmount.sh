@@ -112,6 +112,20 @@ restore
 holds "the volume itself mounts, twice in one system" "$mount && mkdir -p /mnt/again &&
 	mount -t stargatefs /dev/pmem0 /mnt/again && echo x >/mnt/sg/file &&
 	"'[ "$(cat /mnt/again/file)" = x ] && umount /mnt/again && rm /mnt/sg/file'
-refused "but not read-only beside writable" 'busy|mounted' \
+holds "sysfs has free space in one piece, and not more than there is" \
+	'awk "{ n[\$1] = \$2 } END { exit !(n[\"largest_free\"] > 0 &&
+		n[\"largest_free\"] <= n[\"free_pages\"] && n[\"free_pages\"] <= n[\"pages\"]) }" \
+		/sys/fs/stargatefs/pmem0/free'
+again='mount -t stargatefs /dev/pmem0 /mnt/again'
+holds "with the same options said again, too" "$again -o map=walk,errors=remount-ro &&
+	umount /mnt/again"
+refused "but not with another map=" 'mounted already, with map=walk; mount -o remount,map=splice' \
+	"$again -o map=splice"
+refused "nor with another errors=" 'mounted already, with errors=remount-ro; .*errors=continue' \
+	"$again -o errors=continue"
+holds "which a remount changes for all" "mount -o remount,errors=continue /mnt/sg &&
+	$again -o errors=continue && grep -c errors=continue /proc/mounts | grep -qx 2 &&
+	umount /mnt/again && mount -o remount,errors=remount-ro /mnt/sg"
+refused "nor read-only beside writable" 'busy|mounted' \
 	'mount -t stargatefs -o ro /dev/pmem0 /mnt/again'
 finish

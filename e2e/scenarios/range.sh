@@ -32,6 +32,7 @@ done
 holds "a second mount is the same one" "mkdir -p /mnt/twice &&
 	mount -t stargatefs -o phys=256M,size=32M none /mnt/twice && echo x >/mnt/twice/f &&"'
 	[ "$(cat /mnt/bare/f)" = x ] && umount /mnt/twice && cat /mnt/bare/f'
+refuses "the same one with another size" 'mounted already, with size=0x2000000' 'phys=256M,size=16M'
 refuses "a range within it, meanwhile" 'a driver uses|not all of this' 'phys=272M,size=16M'
 refused "no other place by a remount" 'cannot be changed' 'mount -o remount,size=16M /mnt/bare'
 refused "nor for a device's mount" 'cannot be changed' 'mount -o remount,size=0 /mnt/sg'

@@ -128,10 +128,12 @@ int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *ou
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb);
 
 struct sg_statfs {
-	u64 pages, free_pages, inodes, used_inodes, largest_free;
+	u64 pages, free_pages, inodes, used_inodes;
 };
 /* Exact. Pays debts first, so that freed space counts as free. */
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
+/* Pages of the longest free piece. Looks at every chunk: not for those who ask often. */
+u64 sg_largest_free(const struct sg_vol *vol);
 /* Pays up to @budget debts; returns how many remain, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
 

@@ -247,7 +247,6 @@ void sg_space_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then u
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);
 void sg_space_rebuild_hints(struct sg_vol *vol);
-u64 sg_largest_free(const struct sg_vol *vol);	/* pages, contiguous, in whole chunks or one run */
 
 /* --- ledger (ledger.c, D7) ----------------------------------------------------------------- */
 

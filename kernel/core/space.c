@@ -393,6 +393,8 @@ u64 sg_largest_free(const struct sg_vol *vol)
 		unsigned int i, at = 0;
 		struct map m;
 
+		if (!(c & 0xffff))
+			sg_yield();	/* others want to run, too */
 		for (i = 0; i < MAP_WORDS; i++)
 			m.w[i] = sg_get(vol, map_off(vol, c, i));
 		while (at < SG_CHUNK_PAGES) {

@@ -83,6 +83,5 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 	/* the records that there are (number 0 is none), and as many more as space allows */
 	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +
 		      out->free_pages * SG_INODES_PER_PAGE;
-	out->largest_free = 0;
 	return 0;
 }

@@ -85,6 +85,26 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 	}
 }
 
+static int differs(struct fs_context *fc, const char *key, const char *now, const char *asked)
+{
+	return invalfc(fc, "mounted already, with %s=%s; mount -o remount,%s=%s changes that", key,
+		       now, key, asked);
+}
+
+int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
+{
+	const struct sgfs_options *asked = fc->fs_private;
+
+	if (asked->set & SGFS_SET_MAP && asked->map != now->map)
+		return differs(fc, "map", map_names[now->map].name, map_names[asked->map].name);
+	if (asked->set & SGFS_SET_ERRORS && asked->errors != now->errors)
+		return differs(fc, "errors", errors_names[now->errors].name,
+			       errors_names[asked->errors].name);
+	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
+		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
+	return 0;
+}
+
 const char *sgfs_map_name(enum sgfs_map map)
 {
 	return map_names[map].name;

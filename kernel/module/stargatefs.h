@@ -201,6 +201,8 @@ void sgfs_reclaim_soon(struct sgfs *fs);
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param);
+/* The volume is mounted already, with options @now: were others asked for? Then it is refused. */
+int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now);
 int sgfs_show_options(struct seq_file *m, struct dentry *root);
 const char *sgfs_map_name(enum sgfs_map map);
 

@@ -382,17 +382,35 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	return fs;
 }
 
+/* Another mount of what is mounted here: they share their options, so it cannot have its own. */
+static int join_mount(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	int err = sgfs_options_agree(fc, &SGFS(sb)->opt);
+
+	if (!err)
+		return 0;
+	dput(fc->root);
+	fc->root = NULL;
+	deactivate_locked_super(sb);
+	return err;
+}
+
 static int get_tree(struct fs_context *fc)
 {
 	const struct sgfs_options *opt = fc->fs_private;
 	unsigned int range = opt->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
+	int err;
 
 	if (range && range != (SGFS_SET_PHYS | SGFS_SET_SIZE))
 		return invalfc(fc, "phys= and size= belong together");
 	fc->s_fs_info = alloc_fs(opt);
 	if (!fc->s_fs_info)
 		return -ENOMEM;
-	return range ? get_tree_range(fc) : get_tree_bdev(fc, fill_super);
+	err = range ? get_tree_range(fc) : get_tree_bdev(fc, fill_super);
+	if (err)
+		return err;
+	return fc->s_fs_info ? join_mount(fc) : 0;	/* a new super block has taken it */
 }
 
 /* --- remounting ------------------------------------------------------------------------------- */

@@ -73,7 +73,7 @@ static ssize_t free_show(struct sgfs *fs, char *buf)
 	if (err)
 		return err;
 	return sysfs_emit(buf, "pages %llu\nfree_pages %llu\nlargest_free %llu\nused_inodes %llu\n",
-			  s.pages, s.free_pages, s.largest_free, s.used_inodes);
+			  s.pages, s.free_pages, sg_largest_free(&fs->vol), s.used_inodes);
 }
 ATTRIBUTE(free);
 

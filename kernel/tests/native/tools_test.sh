@@ -42,6 +42,51 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 done
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus
 
+# What the module's source says it has stands in stargatefs(5): each mount option with its values,
+# each file in sysfs with its keys, each tracepoint.
+module=$src/../module
+page=$man/stargatefs.5
+tr -s ' (),{}|"=.' '\n' <"$page" | sed 's/\\-/-/g; s/^\\f.//' | sort -u >words
+
+# explained FILE: each line of it is a word of the page.
+explained() {
+	[[ $(wc -l <"$1") -ge $2 ]] || fail "not found in the source: $1"
+	! comm -23 <(sort -u "$1") words | grep . >err || fail "missing in stargatefs.5: $1"
+	: >err
+	checks=$((checks + $(wc -l <"$1")))
+}
+
+sed -nE 's/^\tfsparam_[a-z0-9]+\("([a-z]+)".*/\1/p' "$module/options.c" >options
+[[ $(wc -l <options) -eq $(grep -c 'fsparam_' "$module/options.c") ]] || fail "a parameter not read"
+explained options 4
+while read -r option; do
+	grep -qE "^\.B[RI]* $option= " "$page" || fail "stargatefs.5 has no paragraph on $option="
+done <options
+sed -nE 's/^\t\{ "([a-z-]+)", SGFS_.*/\1/p' "$module/options.c" >values
+explained values 6
+sed -nE 's/^ATTRIBUTE\(([a-z_]+)\);.*/\1/p' "$module/sysfs.c" >attributes
+[[ $(wc -l <attributes) -eq $(grep -o '[a-z]*_attribute\.attr' "$module/sysfs.c" | wc -l) ]] ||
+	fail "an attribute not read"
+explained attributes 13
+while read -r attribute; do
+	grep -qx "\.B $attribute" "$page" || fail "stargatefs.5 has no paragraph on $attribute"
+done <attributes
+{
+	grep -oE '"[^"]*%[^"]*"' "$module/sysfs.c" | sed 's/\\n/\n/g; s/"//g' |
+		sed -nE 's/^([a-z_]+) %llu$/\1/p'
+	sed -n '/names\[SGFS_COUNTS\]/,/};/p' "$module/sysfs.c" | grep -oE '"[a-z_]+"' | tr -d '"'
+} >keys
+explained keys 25
+grep -hoE '^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )[a-z_]+' "$module/trace.h" | grep -oE '[a-z_]+$' >tracepoints
+explained tracepoints 9
+# Where there is a formatter, it has nothing to say about the pages.
+if command -v groff >/dev/null; then
+	for page in "$man"/*.[1-8]; do
+		expect 0 groff -man -Tutf8 -ww -z "$page"
+		[[ ! -s err ]] || fail "$page"
+	done
+fi
+
 # --- mkfs -----------------------------------------------------------------------------------
 
 expect 1 "$mkfs" nothing.img
