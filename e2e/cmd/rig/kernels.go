@@ -15,11 +15,10 @@ import (
 
 // needForRoots are the programs that make Debian roots, by package.
 var needForRoots = map[string]string{
-	"mmdebstrap": "mmdebstrap",
-	"mke2fs":     "e2fsprogs",
-	"xz":         "xz-utils",
-	"gpg":        "gpg", // else mmdebstrap does not find the key of an archive that apt does not know
-	"/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring", // Ubuntu has not
+	"mmdebstrap":   "mmdebstrap",
+	"mke2fs":       "e2fsprogs",
+	"xz":           "xz-utils",
+	debian.Keyring: "debian-archive-keyring", // Ubuntu has not
 }
 
 // stock provides a stock kernel with all that building for it takes.

@@ -76,6 +76,9 @@ func alone(program string, args ...string) *exec.Cmd {
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
 }
 
+// Keyring has the keys of Debian's archive. Each source names it: apt on Ubuntu knows only Ubuntu's.
+const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
 // sources are the lines of sources.list for a suite.
 func sources(v versions.Set, suite string) ([]string, error) {
 	mirror, err := v.Get("DEBIAN_MIRROR")
@@ -87,13 +90,12 @@ func sources(v versions.Set, suite string) ([]string, error) {
 		return nil, err
 	}
 	base := strings.TrimSuffix(suite, "-backports")
-	lines := []string{
-		fmt.Sprintf("deb %s %s main", mirror, base),
-		fmt.Sprintf("deb %s %s-updates main", mirror, base),
-		fmt.Sprintf("deb %s %s-security main", security, base),
+	line := func(mirror, suite string) string {
+		return fmt.Sprintf("deb [signed-by=%s] %s %s main", Keyring, mirror, suite)
 	}
+	lines := []string{line(mirror, base), line(mirror, base+"-updates"), line(security, base+"-security")}
 	if base != suite {
-		lines = append(lines, fmt.Sprintf("deb %s %s main", mirror, suite))
+		lines = append(lines, line(mirror, suite))
 	}
 	return lines, nil
 }

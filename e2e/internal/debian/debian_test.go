@@ -31,6 +31,11 @@ func TestBackportsNeedTheirBase(t *testing.T) {
 			t.Errorf("no %q in %s", want, all)
 		}
 	}
+	for _, line := range lines { // apt on Ubuntu has other keys
+		if !strings.HasPrefix(line, "deb [signed-by="+Keyring+"] http://") {
+			t.Errorf("no keyring in %s", line)
+		}
+	}
 	if _, err := sources(versions.Set{}, "trixie"); err == nil {
 		t.Error("sources without a mirror")
 	}
