@@ -167,6 +167,7 @@ refuses 1 'say where to' "$ctl" get -r v.img '<1>'
 refuses 1 'say where to' "$ctl" get -r v.img /dir/..
 refuses 1 'for standard output use cat' "$ctl" get v.img /old -
 refuses 1 '/none: No such file' "$ctl" get v.img /none
+refuses 1 'stargatectl: /dir: Is a directory; give -r' "$ctl" get v.img /dir
 [[ ! -e none ]] || fail "get made a file of nothing"
 clean
 

@@ -9,6 +9,8 @@ source "$(dirname "$0")/../lib/tools.sh"
 # --- everywhere -----------------------------------------------------------------------------
 
 for tool in "$mkfs" "$fsck" "$ctl"; do
+	expect 0 "$tool" -h
+	says '^Usage: '
 	expect 0 "$tool" --help
 	says '^Usage: '
 	awk 'length > 80 { exit 1 }' out || fail "$tool --help is wider than 80 columns"

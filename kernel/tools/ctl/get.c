@@ -148,7 +148,7 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 	int err, made;
 
 	if (!c->recursive)
-		return needs_recursion(to);
+		return needs_recursion(c->argv[0]);
 	if (depth > DEPTH_MAX || !call_may_go_on(c))
 		return depth > DEPTH_MAX ? path_error(to, -ENAMETOOLONG) : -ELOOP;
 	made = outside_dir(to, depth);

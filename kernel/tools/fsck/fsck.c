@@ -41,7 +41,7 @@ static const char usage[] =
 "  -C, --progress    show how far it has come\n"
 "  -q, --quiet       no summary when there is nothing to say\n"
 "      --json        findings and summary as JSON\n"
-"      --help\n"
+"  -h, --help\n"
 "  -V, --version\n"
 "\n"
 "Exit status: 0 clean, 1 all repaired, 4 damage left, 8 could not check,\n"
@@ -324,13 +324,13 @@ static int run(struct job *job)
 
 /* --- command line -------------------------------------------------------------------------- */
 
-enum { OPT_JSON = 256, OPT_HELP, OPT_VERSION };
+enum { OPT_JSON = 256, OPT_VERSION };
 
 static const struct option options[] = {
 	{ "progress", no_argument, NULL, 'C' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
+	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ 0 }
 };
@@ -352,7 +352,7 @@ int main(int argc, char **argv)
 
 	tool_begin("fsck.stargatefs", argv);
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":npayfCqV", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":npayfCqhV", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
 			ok &= take_mode(&job, SG_CHECK_ONLY);
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
 		case OPT_JSON:
 			job.json = true;
 			break;
-		case OPT_HELP:
+		case 'h':
 			return tool_help(usage);
 		case OPT_VERSION: case 'V':
 			return tool_version();

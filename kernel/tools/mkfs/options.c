@@ -24,13 +24,13 @@ static const char usage[] =
 "  -n, --dry-run          show what would be made\n"
 "  -q, --quiet            say nothing but errors\n"
 "      --json             describe the volume as JSON\n"
-"      --help\n"
+"  -h, --help\n"
 "  -V, --version\n"
 "\n"
 "Sizes take K, M, G, T. See mkfs.stargatefs(8).\n";
 
 enum { OPT_PHYS = 256, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE, OPT_PARAM,
-	OPT_LIVE, OPT_JSON, OPT_HELP };
+	OPT_LIVE, OPT_JSON };
 
 static const struct option options[] = {
 	{ "label", required_argument, NULL, 'L' },
@@ -49,7 +49,7 @@ static const struct option options[] = {
 	{ "dry-run", no_argument, NULL, 'n' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
+	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ 0 }
 };
@@ -189,8 +189,8 @@ bool read_options(struct request *r, int argc, char **argv, int *status)
 
 	*status = 2;
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":L:U:fnqV", options, NULL)) != -1) {
-		if (opt == OPT_HELP || opt == 'V') {
+	while ((opt = getopt_long(argc, argv, ":L:U:fnqhV", options, NULL)) != -1) {
+		if (opt == 'h' || opt == 'V') {
 			*status = opt == 'V' ? tool_version() : tool_help(usage);
 			return false;
 		}
