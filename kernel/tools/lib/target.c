@@ -94,8 +94,8 @@ static int map(struct target *t)
 }
 
 /*
- * What can hold no volume is not opened at all: a FIFO would wait for somebody, and nobody has asked
- * for what the opening of some device does (a tape, a watchdog).
+ * What can hold no volume is not opened at all: a FIFO would wait for somebody, and what happens
+ * when some device is opened (a tape, a watchdog) nobody has asked for.
  */
 static int refuse_kind(const char *path, const struct stat *st)
 {
