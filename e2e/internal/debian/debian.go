@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"stargate/e2e/internal/cache"
 	"stargate/e2e/internal/proc"
 	"stargate/e2e/internal/say"
 	"stargate/e2e/internal/versions"
@@ -33,22 +34,37 @@ func (r Root) Inputs() []string {
 }
 
 // Make fills dir with the root.
-func (r Root) Make(v versions.Set, dir string) error {
-	sources, err := sources(v, r.Suite)
+func (r Root) Make(c cache.Dir, v versions.Set, dir string) error {
+	rings, err := newKeyrings(c, v)
 	if err != nil {
 		return err
 	}
-	base := strings.TrimSuffix(r.Suite, "-backports")
+	ring, err := rings.of(r.base())
+	if err != nil {
+		return err
+	}
+	sources, err := sources(v, ring, r.Suite)
+	if err != nil {
+		return err
+	}
+	return r.makeFrom(sources, dir)
+}
+
+// base is the release that a suite belongs to.
+func (r Root) base() string { return strings.TrimSuffix(r.Suite, "-backports") }
+
+// makeFrom fills dir with the root, from these sources.
+func (r Root) makeFrom(sources []string, dir string) error {
 	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ","),
 		`--aptopt=Acquire::Retries "3"`}
-	if base != r.Suite {
+	if r.base() != r.Suite {
 		// Backports are taken only when asked for; here they are.
 		args = append(args, fmt.Sprintf("--aptopt=APT::Default-Release %q", r.Suite))
 	}
 	for _, hook := range r.Hooks {
 		args = append(args, "--customize-hook="+hook)
 	}
-	cmd := alone("mmdebstrap", append(append(args, base, dir), sources...)...)
+	cmd := alone("mmdebstrap", append(append(args, r.base(), dir), sources...)...)
 	tmp, err := scratch()
 	if err != nil {
 		return err
@@ -76,11 +92,8 @@ func alone(program string, args ...string) *exec.Cmd {
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
 }
 
-// Keyring has the keys of Debian's archive. Each source names it: apt on Ubuntu knows only Ubuntu's.
-const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-
-// sources are the lines of sources.list for a suite.
-func sources(v versions.Set, suite string) ([]string, error) {
+// sources are the lines of sources.list for a suite, whose keys are in ring.
+func sources(v versions.Set, ring, suite string) ([]string, error) {
 	mirror, err := v.Get("DEBIAN_MIRROR")
 	if err != nil {
 		return nil, err
@@ -89,15 +102,18 @@ func sources(v versions.Set, suite string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := strings.TrimSuffix(suite, "-backports")
-	line := func(mirror, suite string) string {
-		return fmt.Sprintf("deb [signed-by=%s] %s %s main", Keyring, mirror, suite)
-	}
-	lines := []string{line(mirror, base), line(mirror, base+"-updates"), line(security, base+"-security")}
+	base := Root{Suite: suite}.base()
+	lines := []string{source(ring, mirror, base), source(ring, mirror, base+"-updates"), source(ring, security, base+"-security")}
 	if base != suite {
-		lines = append(lines, line(mirror, suite))
+		lines = append(lines, source(ring, mirror, suite))
 	}
 	return lines, nil
+}
+
+// source is one such line. It names the keyring: apt's own is, on Ubuntu,
+// Ubuntu's.
+func source(ring, mirror, suite string) string {
+	return fmt.Sprintf("deb [signed-by=%s] %s %s main", ring, mirror, suite)
 }
 
 // Run runs a command, which ends with the rig, and shows its output only if it

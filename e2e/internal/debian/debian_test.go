@@ -21,7 +21,7 @@ func TestMissing(t *testing.T) {
 
 func TestBackportsNeedTheirBase(t *testing.T) {
 	v := versions.Set{"DEBIAN_MIRROR": "http://m", "DEBIAN_SECURITY_MIRROR": "http://s"}
-	lines, err := sources(v, "trixie-backports")
+	lines, err := sources(v, "/the/keys.gpg", "trixie-backports")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,11 @@ func TestBackportsNeedTheirBase(t *testing.T) {
 		}
 	}
 	for _, line := range lines { // apt on Ubuntu has other keys
-		if !strings.HasPrefix(line, "deb [signed-by="+Keyring+"] http://") {
+		if !strings.HasPrefix(line, "deb [signed-by=/the/keys.gpg] http://") {
 			t.Errorf("no keyring in %s", line)
 		}
 	}
-	if _, err := sources(versions.Set{}, "trixie"); err == nil {
+	if _, err := sources(versions.Set{}, "", "trixie"); err == nil {
 		t.Error("sources without a mirror")
 	}
 }

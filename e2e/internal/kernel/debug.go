@@ -59,7 +59,7 @@ func debugRoot(c cache.Dir, v versions.Set) (root, source string, err error) {
 	description := debian.Root{Suite: suite, Variant: "essential", Packages: append(packages, source)}
 	root, err = c.Entry("kernel-source", description.Inputs(), func(tmp string) error {
 		defer say.Step("fetching the debug kernel's source and compiler")()
-		return description.Make(v, tmp)
+		return description.Make(c, v, tmp)
 	})
 	return root, "/usr/src/" + source + ".tar.xz", err
 }

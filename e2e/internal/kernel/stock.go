@@ -51,7 +51,7 @@ func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 	inputs := append(append([]string{recipe}, headers.Inputs()...), image.Inputs()...)
 	dir, err := c.Entry("kernel-"+series, inputs, func(tmp string) error {
 		defer say.Step("fetching kernel %s (%s: image, headers, compiler)", series, image.Suite)()
-		return fill(v, series, headers, image, tmp)
+		return fill(c, v, series, headers, image, tmp)
 	})
 	if err != nil {
 		return Kernel{}, err
@@ -99,9 +99,9 @@ func roots(v versions.Set, series string) (headers, image debian.Root, err error
 }
 
 // fill makes the cached folder: root/, vmlinuz, modules/, config, release.
-func fill(v versions.Set, series string, headers, image debian.Root, dir string) error {
+func fill(c cache.Dir, v versions.Set, series string, headers, image debian.Root, dir string) error {
 	unpacked := filepath.Join(dir, "image")
-	if err := image.Make(v, unpacked); err != nil {
+	if err := image.Make(c, v, unpacked); err != nil {
 		return err
 	}
 	release, err := onlyModules(unpacked)
@@ -112,7 +112,7 @@ func fill(v versions.Set, series string, headers, image debian.Root, dir string)
 		return fmt.Errorf("the archive gave kernel %s for series %s: correct versions.env", release, series)
 	}
 	root := filepath.Join(dir, "root")
-	if err := headers.Make(v, root); err != nil {
+	if err := headers.Make(c, v, root); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(root, "usr/src/linux-headers-"+release)); err != nil {

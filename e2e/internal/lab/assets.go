@@ -105,7 +105,7 @@ func makeRoot(c cache.Dir, v versions.Set, packages []string) (string, error) {
 	dir, err := c.Entry("guest", root.Inputs(), func(tmp string) error {
 		defer say.Step("making the guests' root (%s, %v)", suite, root.Packages)()
 		tree := filepath.Join(tmp, "tree")
-		if err := root.Make(v, tree); err != nil {
+		if err := root.Make(c, v, tree); err != nil {
 			return err
 		}
 		if err := image.Ext4(tree, filepath.Join(tmp, "root.ext4"), rootRoom); err != nil {

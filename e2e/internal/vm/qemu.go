@@ -37,7 +37,7 @@ func Provide(c cache.Dir, v versions.Set) (QEMU, error) {
 	root := debian.Root{Suite: suite, Variant: "extract", Packages: packages}
 	dir, err := c.Entry("qemu", root.Inputs(), func(tmp string) error {
 		defer say.Step("fetching QEMU (%s)", suite)()
-		return root.Make(v, tmp)
+		return root.Make(c, v, tmp)
 	})
 	return QEMU{dir}, err
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debian
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"stargate/e2e/internal/cache"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/versions"
+)
+
+// Keyring has the keys of Debian's archive that this machine came with, or had
+// installed: what the rig fetches is trusted because of these.
+const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+const (
+	keyringPackage = "debian-archive-keyring"
+	keyringFile    = keyringPackage + ".gpg"
+)
+
+// keyrings finds for each release of Debian a keyring with its keys. That which
+// is installed may be too old (on Ubuntu 22.04 it ends with Debian 11), but each
+// release signs a package with the keys of the next one. So the keyring of the
+// release before is fetched, verified in the same way, back to a release whose
+// keys are installed: none is taken unseen.
+type keyrings struct {
+	cache     cache.Dir
+	installed string
+	mirror    string
+	releases  []string // the oldest first
+	// fetch unpacks the keyring's package of a release into a folder, verified by ring.
+	fetch func(release, ring, dir string) error
+}
+
+func newKeyrings(c cache.Dir, v versions.Set) (keyrings, error) {
+	mirror, err := v.Get("DEBIAN_MIRROR")
+	if err != nil {
+		return keyrings{}, err
+	}
+	releases, err := v.List("DEBIAN_RELEASES")
+	if err != nil {
+		return keyrings{}, err
+	}
+	fetch := func(release, ring, dir string) error {
+		root := Root{Suite: release, Variant: "extract", Packages: []string{keyringPackage}}
+		return root.makeFrom([]string{source(ring, mirror, release)}, dir)
+	}
+	return keyrings{c, Keyring, mirror, releases, fetch}, nil
+}
+
+// of returns a keyring with the keys of a release. One that versions.env does
+// not list, or no other before it, has to do with what is installed.
+func (k keyrings) of(release string) (string, error) {
+	before := ""
+	for i, name := range k.releases {
+		if name == release && i > 0 {
+			before = k.releases[i-1]
+		}
+	}
+	installed, err := os.ReadFile(k.installed)
+	if err != nil {
+		return "", err
+	}
+	if before == "" || knows(installed, release) {
+		return k.installed, nil
+	}
+	trusted, err := k.of(before)
+	if err != nil {
+		return "", err
+	}
+	return k.from(before, trusted, release)
+}
+
+// from returns the keyring in the package of a release, verified by the keyring
+// trusted. It has to have the keys of the release wanted.
+func (k keyrings) from(release, trusted, wanted string) (string, error) {
+	if strings.ContainsAny(string(k.cache), " \t,[]\"%") {
+		return "", fmt.Errorf("apt takes no keyring from a folder named like %s: set STARGATE_CACHE to another", k.cache)
+	}
+	content, err := os.ReadFile(trusted)
+	if err != nil {
+		return "", err
+	}
+	inputs := []string{k.mirror, release, wanted, fmt.Sprintf("%x", sha256.Sum256(content))}
+	dir, err := k.cache.Entry("keyring", inputs, func(tmp string) error {
+		defer say.Step("fetching the keys of Debian %s (from %s, whose keys are known)", wanted, release)()
+		root := filepath.Join(tmp, "root")
+		if err := k.fetch(release, trusted, root); err != nil {
+			return err
+		}
+		ring, err := os.ReadFile(filepath.Join(root, Keyring))
+		if err != nil {
+			return err
+		}
+		if !knows(ring, wanted) {
+			return fmt.Errorf("the %s of Debian %s has no keys of %s", keyringPackage, release, wanted)
+		}
+		if err := os.WriteFile(filepath.Join(tmp, keyringFile), ring, 0o644); err != nil {
+			return err
+		}
+		return os.RemoveAll(root)
+	})
+	return filepath.Join(dir, keyringFile), err
+}
+
+// knows tells whether a keyring has keys of a release, whose owners are named
+// in plain text: "Debian Archive Automatic Signing Key (13/trixie) <...>". It
+// decides which keyring is used, not what is trusted: that is apt's part.
+func knows(ring []byte, release string) bool {
+	return bytes.Contains(ring, []byte("/"+release+") <"))
+}
