@@ -105,6 +105,11 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why[
 /* Looks, changes nothing. 0 also when there is no file system. */
 int sg_probe(const void *base, u64 size, struct sg_probe *out);
 /*
+ * The same, and where no superblock is where one should be it looks for the backup of a volume that
+ * is smaller than what it lies on. Returns the size that was probed.
+ */
+u64 sg_search(const void *base, u64 size, struct sg_probe *out);
+/*
  * Fills *vol for the volume at @base, @size: superblock checked (backup used when the primary is
  * damaged, with a warning), nothing changed. -EINVAL/-EUCLEAN/... with vol->why.
  */

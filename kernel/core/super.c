@@ -93,6 +93,34 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	return 0;
 }
 
+/* Sizes of volumes are multiples of 2 MiB, so few pages may hold a backup. The newest counts. */
+static u64 find_backup(const void *base, u64 size)
+{
+	u64 end, best = 0, created = 0;
+	struct sg_super sb;
+
+	for (end = SG_VOLUME_MIN; end <= size; end += SG_VOLUME_ALIGN) {
+		super_read(base, end - SG_PAGE, &sb);
+		if (sb.size != end || sb.created < created || !super_valid(&sb, end))
+			continue;
+		best = end;
+		created = sb.created;
+	}
+	return best;
+}
+
+u64 sg_search(const void *base, u64 size, struct sg_probe *out)
+{
+	u64 found;
+
+	sg_probe(base, size, out);
+	found = out->valid || out->whole ? 0 : find_backup(base, size);
+	if (!found)
+		return size;
+	sg_probe(base, found, out);
+	return found;
+}
+
 /* --- opening -------------------------------------------------------------------------------- */
 
 static int why(struct sg_vol *vol, int err, const char *text)
@@ -129,6 +157,7 @@ static int check_features(struct sg_vol *vol)
 int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
 {
 	struct sg_probe probe;
+	u64 found;
 
 	memset(vol, 0, sizeof(*vol));
 	sg_spin_init(&vol->spin);
@@ -138,7 +167,7 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 	vol->owner = owner;
 	if (size < SG_VOLUME_MIN)
 		return why(vol, -EINVAL, "smaller than the smallest volume, 16 MiB");
-	sg_probe(base, size, &probe);
+	found = sg_search(base, size, &probe);
 	if (probe.whole) {
 		sg_snprintf(vol->why, sizeof(vol->why),
 			    "cut short: the volume has %llu MiB, and only %llu are here",
@@ -146,7 +175,11 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 		return -EUCLEAN;
 	}
 	if (!probe.stargate)
-		return why(vol, -EINVAL, "no StargateFS here: make one with mkfs.stargatefs");
+		return why(vol, -EINVAL,
+			   "no StargateFS here: is it the right place? mkfs.stargatefs makes a new one");
+	if (found != size)	/* it may be of an older volume: that is for people to decide */
+		return why(vol, -EUCLEAN,
+			   "the first superblock is damaged: fsck.stargatefs -y can repair it");
 	if (!probe.valid)
 		return why(vol, -EUCLEAN, "superblock and backup are damaged: run fsck.stargatefs");
 	if (probe.from_backup)

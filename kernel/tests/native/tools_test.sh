@@ -296,7 +296,21 @@ expect 0 "$fsck" -n v.img
 poke v.img 8 'gone'
 expect 4 "$fsck" -n v.img
 says 'going by one of a volume of 32 MiB' err
+refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
+cp v.img damaged.img
+poke v.img 0 "$(printf '\\0%.0s' $(seq 4096))"
+for how in '' -n; do # nobody makes a new volume where fsck would find the old one
+	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
+		--phys 16G v.img
+	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
+		--phys 16G damaged.img
+done
+refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
+refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" put v.img tree
+expect 0 "$mkfs" -f -n --phys 16G v.img
 expect 1 "$fsck" -y v.img
+expect 0 "$ctl" cat v.img "/lost+found/$("$ctl" ls v.img /lost+found)/random"
+same out tree/sub/random
 expect 0 "$fsck" -n v.img
 [[ ! -s err ]] || fail "still going by the backup"
 truncate -s 32M v.img

@@ -149,6 +149,30 @@ static void damaged_superblocks(void)
 	cannot_open(-EUCLEAN, "damaged");
 }
 
+/* A volume that is smaller than what it lies on: the backup is found, and nobody goes on by it. */
+static void backup_in_the_middle(void)
+{
+	const u64 more = TEST_SMALL + SG_CHUNK;
+	struct sg_probe p;
+	struct sg_vol v;
+
+	format();
+	memset(mem + TEST_SMALL, 0, SG_CHUNK);
+	CHECK_EQ(sg_search(mem, more, &p), more);
+	CHECK(p.valid && !p.from_backup);
+	memset(mem, 0, SG_PAGE);
+	CHECK_EQ(sg_search(mem, more, &p), TEST_SMALL);
+	CHECK(p.valid && p.from_backup && p.sb.size == TEST_SMALL);
+	CHECK_EQ(sg_open(&v, mem, more, false, NULL), -EUCLEAN);
+	CHECK(strstr(v.why, "the first superblock is damaged: fsck.stargatefs -y can repair it"));
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	super(1)->label[0] ^= 1;
+	CHECK_EQ(sg_search(mem, more, &p), more);
+	CHECK(!p.stargate && !p.valid);
+	CHECK_EQ(sg_open(&v, mem, more, false, NULL), -EINVAL);
+	CHECK(strstr(v.why, "is it the right place?"));
+}
+
 /* --- join ----------------------------------------------------------------------------------- */
 
 static const struct sg_identity other = {
@@ -514,6 +538,7 @@ int main(void)
 	format_takes_what_it_is_given();
 	open_refusals();
 	damaged_superblocks();
+	backup_in_the_middle();
 	one_at_a_time();
 	watching();
 	all_slots_taken();

@@ -201,36 +201,14 @@ static void summary(struct job *job, const struct sg_check_result *res)
 
 /* --- the check ----------------------------------------------------------------------------- */
 
-/*
- * A volume that is smaller than what it lies on has its backup superblock somewhere in the middle;
- * when the first one is gone, too, it has to be looked for. The newest counts.
- */
-static u64 find_backup(const struct target *t)
+/* What there is to check; of a volume smaller than @t and without its first superblock, its size. */
+static u64 search(const struct job *job, const struct target *t, struct sg_probe *probe)
 {
-	u64 end, best = 0, created = 0;
-	struct sg_probe probe;
+	u64 size = sg_search(t->base, t->size, probe);
 
-	for (end = SG_VOLUME_MIN; end <= t->size; end += SG_VOLUME_ALIGN) {
-		sg_probe(t->base, end, &probe);
-		if (!probe.valid || probe.sb.size != end || probe.sb.created < created)
-			continue;
-		best = end;
-		created = probe.sb.created;
-	}
-	return best;
-}
-
-static u64 volume_size(struct job *job, const struct target *t)
-{
-	struct sg_probe probe;
-	u64 size;
-
-	sg_probe(t->base, t->size, &probe);
-	size = probe.valid ? 0 : find_backup(t);
-	if (!size)
-		return t->size;
-	tool_warn("%s: no superblock where one should be; going by one of a volume of %llu MiB",
-		  job->path, (unsigned long long)size >> 20);
+	if (size != t->size)
+		tool_warn("%s: no superblock where one should be; going by one of a volume of %llu MiB",
+			  job->path, (unsigned long long)size >> 20);
 	return size;
 }
 
@@ -265,11 +243,10 @@ static int check(struct job *job, struct target *t)
 		.holding = holding, .report = report, .progress = show_progress, .ctx = job,
 	};
 	struct sg_probe probe;
-	u64 size = volume_size(job, t);
+	u64 size = search(job, t, &probe);
 	int err;
 
 	member_identity(&id);
-	sg_probe(t->base, size, &probe);
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid && !job->force) {

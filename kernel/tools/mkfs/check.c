@@ -23,6 +23,13 @@ static int refuse_stargate(const struct request *r, const struct sg_probe *probe
 	}
 	if (r->force || r->force_live)
 		return 0;
+	if (probe->from_backup) {
+		tool_error("%s: holds a StargateFS (%.63s%s%s) whose first superblock is damaged; "
+			   "fsck.stargatefs -y can repair it, -f overwrites it", r->path,
+			   probe->sb.label, probe->sb.label[0] ? ", " : "",
+			   show_uuid(probe->sb.uuid, id));
+		return -EEXIST;
+	}
 	tool_error("%s: holds a StargateFS (%.63s%s%s); give -f to overwrite it", r->path,
 		   probe->sb.label, probe->sb.label[0] ? ", " : "",
 		   probe->valid ? show_uuid(probe->sb.uuid, id) : "damaged");
@@ -36,10 +43,12 @@ static int refuse_known(const struct request *r, const void *base, u64 size, boo
 	const char *other;
 
 	sg_probe(base, size, &probe);
+	other = probe.stargate ? NULL : foreign_signature(base, size);
+	if (!other)
+		sg_search(base, size, &probe);
 	*known = probe.stargate;
 	if (probe.stargate)
 		return refuse_stargate(r, &probe);
-	other = foreign_signature(base, size);
 	*known = other;
 	if (!other || r->force)
 		return 0;
