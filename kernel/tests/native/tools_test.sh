@@ -39,8 +39,10 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 			fail "$name: there is no $option"
 		checks=$((checks + 1))
 	done <in-help
-	expect 1 sh -c "'$tool' --help >/dev/full"
-	expect 1 sh -c "'$tool' --version >/dev/full"
+	failure=1
+	[[ $tool != "$fsck" ]] || failure=8
+	expect "$failure" sh -c "'$tool' --help >/dev/full"
+	expect "$failure" sh -c "'$tool' --version >/dev/full"
 done
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus
 
@@ -258,6 +260,21 @@ record() {
 # Something that needs a decision: a file of unknown type.
 poke v.img "$(record /new/random) + 25" '\0'
 cp v.img damaged.img
+# What it found out is worth nothing to who cannot read it, and never goes into the volume.
+for where in '>/dev/full' '>&-' '>&- 2>&-'; do
+	for how in -n '-n --json'; do
+		expect 12 sh -c "'$fsck' $how v.img $where"
+		[[ $where == *2* ]] || complains 'the output cannot be written: '
+		expect 8 sh -c "'$fsck' $how clean.img $where"
+	done
+	for how in -y '-y --json'; do
+		cp damaged.img closed.img
+		expect 9 sh -c "'$fsck' $how closed.img $where"
+		[[ $where == *2* ]] || complains 'the output cannot be written: '
+		expect 0 "$fsck" -n closed.img
+		[[ ! -s err ]] || fail "$how $where: what was printed is in the volume"
+	done
+done
 expect 4 "$fsck" -n v.img
 says 'inode [0-9]+: .*unknown, its name says'
 says 'damaged; repair it with -y'

@@ -272,6 +272,12 @@ static int check(struct job *job, struct target *t)
 	return EXIT_TROUBLE;
 }
 
+/* The status is about the volume only when all findings could be told. */
+static int end(int code)
+{
+	return tool_output_whole() ? code : code | EXIT_TROUBLE;
+}
+
 /* A repair can be interrupted anywhere: the next one goes on. */
 static void interrupted(int sig)
 {
@@ -353,9 +359,9 @@ int main(int argc, char **argv)
 			job.json = true;
 			break;
 		case 'h':
-			return tool_help(usage);
+			return tool_help(usage) ? EXIT_TROUBLE : 0;
 		case OPT_VERSION: case 'V':
-			return tool_version();
+			return tool_version() ? EXIT_TROUBLE : 0;
 		default:
 			tool_option_error(opt, argv);
 			return EXIT_USAGE;
@@ -367,5 +373,5 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	job.path = argv[optind];
-	return run(&job);
+	return end(run(&job));
 }

@@ -2,10 +2,12 @@
 /* Messages, numbers, and how they are shown. */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include "tool.h"
 
 const char *tool_name = "stargatefs";
@@ -21,8 +23,24 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 	fprintf(stderr, "%s: %s%s\n", tool_name, level == SG_WARN ? "warning: " : "", line);
 }
 
+/*
+ * Who closed our output (>&-) would have the next file that is opened take its number: what is
+ * printed would be stored in the volume. So the number is taken by what cannot be written.
+ */
+static void hold_closed_outputs(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 void tool_begin(const char *name, char **argv)
 {
+	hold_closed_outputs();
 	signal(SIGXFSZ, SIG_IGN);	/* a limit of file sizes is an error like others: EFBIG */
 	tool_name = name;
 	argv[0] = (char *)name;	/* for what getopt_long() says */
@@ -103,13 +121,18 @@ int tool_output_error(void)
 	return err ? -err : -EIO;
 }
 
-int tool_end(int status)
+bool tool_output_whole(void)
 {
 	errno = 0;
 	if (!fflush(stdout) && !ferror(stdout))
-		return status;
+		return true;
 	tool_output_error();
-	return status ? status : 1;
+	return false;
+}
+
+int tool_end(int status)
+{
+	return tool_output_whole() || status ? status : 1;
 }
 
 int tool_help(const char *usage)

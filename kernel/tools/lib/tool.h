@@ -29,6 +29,8 @@ int tool_help(const char *usage);
 int tool_version(void);
 /* Storing to standard output has failed (errno): says it, once. -errno. */
 int tool_output_error(void);
+/* All that was printed has been stored; if not, that is said. */
+bool tool_output_whole(void);
 /* What a program ends with: @status, or 1 when its output could not be written, which is said. */
 int tool_end(int status);
 
