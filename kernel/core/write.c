@@ -301,6 +301,26 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 	return sg_tx_commit(tx);
 }
 
+/* -ENOSPC when the holes of [first, end) alone are more than is free: then nothing is taken. */
+static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
+{
+	u64 left = SG_MIN(sg_free_pages(vol), vol->size >> SG_PAGE_SHIFT);
+	struct sg_run run;
+	int err;
+
+	for (; first < end; first += run.pages) {
+		err = sg_walk(vol, ref, first, end - first, &run);
+		if (err)
+			return err;
+		if (run.off)
+			continue;
+		if (run.pages > left)
+			return -ENOSPC;
+		left -= run.pages;
+	}
+	return 0;
+}
+
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
 	bool retried = false;
@@ -309,7 +329,14 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
-	for (end = first + pages; !err && first < end; ) {
+	end = first + pages;
+	if (!err)
+		err = has_room(vol, ref, first, end);
+	if (err == -ENOSPC) {
+		sg_reclaim(vol, ~0u);	/* as statfs: what is owed is free */
+		err = has_room(vol, ref, first, end);
+	}
+	while (!err && first < end) {
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;

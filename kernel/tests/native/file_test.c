@@ -642,6 +642,26 @@ static void test_move_large(void)
 	printf("ok move large\n");
 }
 
+/* What cannot fit is refused before it takes anything, and what is owed counts as free. */
+static void test_too_much(void)
+{
+	struct sg_vol *vol = vol_new(16 * MIB);
+	struct sg_iref f = file_new(vol);
+	u64 before = sg_free_pages(vol), n;
+
+	CHECK_EQ(sg_allocate(vol, &f, 0, 1ULL << 28), -ENOSPC);
+	CHECK_EQ(sg_allocate(vol, &f, 5, before + 1), -ENOSPC);
+	CHECK_EQ(sg_free_pages(vol), before);
+	CHECK_OK(sg_allocate(vol, &f, 0, before / 2));
+	n = sg_free_pages(vol);
+	CHECK_EQ(sg_allocate(vol, &f, 0, before + 100), -ENOSPC);
+	CHECK_EQ(sg_free_pages(vol), n);
+	CHECK_OK(sg_allocate(vol, &f, before / 2, n / 2));	/* pages that are there need none */
+	CHECK_OK(sg_allocate(vol, &f, 0, before / 2 + n / 2));
+	file_end(vol, &f);
+	vol_end(vol);
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -649,6 +669,7 @@ int main(void)
 	test_limits();
 	test_tail();
 	test_full();
+	test_too_much();
 	test_full_split();
 	test_cutting();
 	test_move();
