@@ -64,6 +64,11 @@ refuses "a range that is not aligned" 'multiple of 2 MiB' "phys=$((RIG_BASE + 40
 refuses "a range that is too small" 'at least 16 MiB' "phys=$RIG_BASE,size=1M" none
 refuses "phys= without size=" 'belong together' "phys=$RIG_BASE" none
 refuses "phys= that is no number" 'no number' 'phys=here,size=16M' none
+refuses "phys= without a digit" 'no number' 'phys=G,size=16M' none
+refuses "phys= with two units" 'no number' 'phys=16GG,size=16M' none
+refuses "phys= that would wrap to ours" 'out of range' \
+	"phys=$(python3 -c "print((1 << 64) + $RIG_BASE)"),size=$RIG_SIZE" none
+refuses "size= that would wrap by its unit" 'out of range' "phys=$RIG_BASE,size=16777217T" none
 
 step "no volume of ours"
 head -c "$RIG_SIZE" /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Mount options: what may be asked for, and how it is shown. */
+#include <linux/ctype.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
 #include <linux/seq_file.h>
@@ -30,12 +31,44 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	{}
 };
 
+/* memparse() would wrap in silence: what has no place in 64 bits is -ERANGE here. */
+static int to_bytes(const char *text, u64 *out)
+{
+	static const char units[] = "KMGTPE";
+	size_t len = strlen(text);
+	const char *unit;
+	char digits[32];
+	unsigned int shift;
+	int err;
+
+	if (!len || !isdigit(*text))
+		return -EINVAL;
+	unit = strchr(units, toupper(text[len - 1]));
+	if (unit && *unit == 'E' && strncasecmp(text, "0x", 2) == 0)
+		unit = NULL;	/* a digit there */
+	shift = unit ? 10 * (unit - units + 1) : 0;
+	len -= unit ? 1 : 0;
+	if (len >= sizeof(digits))
+		return -ERANGE;
+	memcpy(digits, text, len);
+	digits[len] = 0;
+	err = kstrtoull(digits, 0, out);
+	if (err)
+		return err;
+	if (*out << shift >> shift != *out)
+		return -ERANGE;
+	*out <<= shift;
+	return 0;
+}
+
 static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, u64 *out)
 {
-	char *end;
+	int err = to_bytes(param->string, out);
 
-	*out = memparse(param->string, &end);
-	if (end == param->string || *end)
+	if (err == -ERANGE)
+		return invalfc(fc, "%s=%s is out of range: there are 64 bits", param->key,
+			       param->string);
+	if (err)
 		return invalfc(fc, "%s=%s is no number of bytes (0x400000000, 256M)", param->key,
 			       param->string);
 	return 0;
