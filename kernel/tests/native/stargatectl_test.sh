@@ -493,6 +493,31 @@ for how in '' -l -j; do
 	says 'file'
 done
 
+# --- whose fault it is, and where it goes ---------------------------------------------------
+
+make_volume v.img 16M
+too_long=$(printf 'x%.0s' $(seq 256))
+expect 0 "$ctl" mkdir v.img /some
+for path in "/$too_long" "/some/$too_long"; do
+	refuses 1 "^stargatectl: $path: File name too long" "$ctl" put v.img old "$path"
+done
+expect 0 "$ctl" put v.img old "/${too_long:1}"
+expect 0 "$ctl" put v.img old /
+rm -rf place && mkdir -p place/old
+refuses 1 '^stargatectl: place/old: Is a directory' "$ctl" get v.img /old place/
+refuses 1 '^stargatectl: place/old: Is a directory' "$ctl" get -r v.img / place/
+
+# No memory behind a sparse volume: a line, and the next one finds a volume that is in order.
+if mkdir small-tmpfs && mount -t tmpfs -o size=4M none small-tmpfs 2>/dev/null; then
+	expect 0 "$mkfs" -q --sparse --size 32M --phys 16G small-tmpfs/v.img
+	head -c 8M /dev/urandom >big
+	refuses 1 'memory of the volume is missing or bad .*given up' "$ctl" put small-tmpfs/v.img big /
+	mv small-tmpfs/v.img full.img
+	umount small-tmpfs
+	expect 1 "$fsck" -p full.img
+	expect 0 "$fsck" -n full.img
+fi
+
 # --- output that goes nowhere ---------------------------------------------------------------
 
 make_volume v.img 32M

@@ -323,7 +323,7 @@ for how in '' -n; do # nobody makes a new volume where fsck would find the old o
 		--phys 16G damaged.img
 done
 refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
-refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" put v.img tree
+refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" put v.img tree/sub/random
 expect 0 "$mkfs" -f -n --phys 16G v.img
 expect 1 "$fsck" -y v.img
 expect 0 "$ctl" cat v.img "/lost+found/$("$ctl" ls v.img /lost+found)/random"

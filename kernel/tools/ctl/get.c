@@ -103,6 +103,14 @@ static int get_special(const struct sg_attr *attr, const char *to)
 	return -EPERM;
 }
 
+/* "TO/NAME", without a second slash where TO ends with some. */
+static int name_inside(const char *to, const char *name, char **out)
+{
+	const char *slash = to[strlen(to) - 1] == '/' ? "" : "/";
+
+	return asprintf(out, "%s%s%s", to, slash, name) < 0 ? path_error(to, -ENOMEM) : 0;
+}
+
 /* --- trees --------------------------------------------------------------------------------- */
 
 static int get_any(struct call *c, const struct sg_iref *ref, const char *to, unsigned int depth);
@@ -129,8 +137,9 @@ static int get_below(struct call *c, const struct listing *l, const char *to, un
 		struct sg_iref child;
 		char *path;
 
-		if (asprintf(&path, "%s/%s", to, l->item[i].name) < 0)
-			return path_error(to, -ENOMEM);
+		e = name_inside(to, l->item[i].name, &path);
+		if (e)
+			return e;
 		e = sg_iref(call_vol(c), l->item[i].ino, &child);
 		e = e ? path_error(path, e) : get_any(c, &child, path, depth + 1);
 		err = err ? err : e;
@@ -242,9 +251,8 @@ int cmd_get(struct call *c)
 	if (!err)
 		err = path_find(call_vol(c), c->argv[0], true, &ref, &attr);
 	/* as cp: into a directory that is there */
-	if (!err && name && !stat(to, &st) && S_ISDIR(st.st_mode) &&
-	    asprintf(&inside, "%s/%s", to, name) < 0)
-		err = path_error(to, -ENOMEM);
+	if (!err && name && !stat(to, &st) && S_ISDIR(st.st_mode))
+		err = name_inside(to, name, &inside);
 	if (!err)
 		err = get_any(c, &ref, inside ? inside : to, 0);
 	links_free(&c->links);

@@ -336,6 +336,8 @@ static int find_place(struct call *c, const char *from, const char *path, struct
 	} else {
 		err = path_parent(call_vol(c), path, dir, &last, &len);
 	}
+	if (!err && len > SG_NAME_MAX)
+		return path_error(path, -ENAMETOOLONG);	/* not a fault of the source */
 	*name = err ? NULL : strndup(last, len);
 	return err || *name ? err : path_error(path, -ENOMEM);
 }

@@ -334,6 +334,7 @@ int main(int argc, char **argv)
 	int opt;
 
 	tool_begin("fsck.stargatefs", argv);
+	tool_trouble = EXIT_TROUBLE;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":npayfCqhV", options, NULL)) != -1) {
 		switch (opt) {

@@ -12,6 +12,7 @@
 
 const char *tool_name = "stargatefs";
 bool tool_quiet;
+int tool_trouble = 1;
 
 extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 
@@ -38,8 +39,25 @@ static void hold_closed_outputs(void)
 		close(fd);
 }
 
+/*
+ * A store to the volume has found no memory: a sparse file in a full tmpfs, one that was cut short
+ * meanwhile, memory gone bad. As after any death the next one to come recovers.
+ */
+static void no_memory(int sig)
+{
+	static const char text[] = ": memory of the volume is missing or bad (a sparse file where "
+				   "nothing is free, or one cut short?); given up\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, tool_name, strlen(tool_name)) < 0 ||
+	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(tool_trouble);	/* nobody to tell */
+	_exit(tool_trouble);
+}
+
 void tool_begin(const char *name, char **argv)
 {
+	signal(SIGBUS, no_memory);
 	hold_closed_outputs();
 	signal(SIGXFSZ, SIG_IGN);	/* a limit of file sizes is an error like others: EFBIG */
 	tool_name = name;

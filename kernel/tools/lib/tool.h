@@ -16,6 +16,7 @@
 
 extern const char *tool_name;	/* prefix of all messages */
 extern bool tool_quiet;		/* the engine's warnings are not for the user */
+extern int tool_trouble;	/* exit status when memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
 /* One line on stderr that says what is wrong and what to do about it. */
