@@ -297,8 +297,9 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	     s64 now);
 
 /*
- * Allocates zeroed pages for holes of [first, first + pages), returns 0 or -ENOSPC: before anything
- * is taken when the holes alone are more than is free, else what was allocated stays. Does not change the size: that is sg_resize()'s or the caller's.
+ * Allocates zeroed pages for holes of [first, first + pages). 0 or -ENOSPC: before anything is
+ * taken when the holes alone are more than is free, else what was allocated stays. Does not change
+ * the size: that is sg_resize()'s or the caller's.
  */
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 /* Sets the size; cuts pages off behind it, zeroes the rest of the last page. */

@@ -201,7 +201,7 @@ static void summary(struct job *job, const struct sg_check_result *res)
 
 /* --- the check ----------------------------------------------------------------------------- */
 
-/* What there is to check; of a volume smaller than @t and without its first superblock, its size. */
+/* Size of what there is to check: @t, or a smaller volume in it whose first superblock is gone. */
 static u64 search(const struct job *job, const struct target *t, struct sg_probe *probe)
 {
 	u64 size = sg_search(t->base, t->size, probe);
