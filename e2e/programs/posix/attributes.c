@@ -72,6 +72,13 @@ TEST("attributes", owners)
 	CHECK(stat_of("f").st_uid == 4000000000u && stat_of("f").st_gid == 4000000001u);
 }
 
+static void make_setid(void)
+{
+	close(make_file("f", "", 0));
+	OK(chown("f", 1000, 1000));
+	OK(chmod("f", 06777));
+}
+
 static void write_setid(void)
 {
 	int fd = OK(open("f", O_WRONLY));
@@ -81,9 +88,7 @@ static void write_setid(void)
 
 TEST("attributes", write_drops_setid)
 {
-	close(make_file("f", "", 0));
-	OK(chown("f", 1000, 1000));
-	OK(chmod("f", 06777));
+	make_setid();
 	as_user(1001, 1001, write_setid);
 	CHECK((stat_of("f").st_mode & 07777) == 0777);
 }
@@ -97,9 +102,7 @@ static void fallocate_refused(void)
 
 TEST("attributes", what_is_refused_keeps_setid)
 {
-	close(make_file("f", "", 0));
-	OK(chown("f", 1000, 1000));
-	OK(chmod("f", 06777));
+	make_setid();
 	as_user(1001, 1001, fallocate_refused);
 	CHECK((stat_of("f").st_mode & 07777) == 06777);
 }
