@@ -151,13 +151,17 @@ static int repair(struct sg_ck *c)
 /* A first pass stores nothing: what is clean stays untouched, down to the last byte. */
 static int look(struct sg_ck *c, void *base, u64 size)
 {
-	int err = sg_open(&c->vol, base, size, c->opts->mode == SG_CHECK_ONLY, c->opts->owner);
+	int err = sg_open(&c->vol, base, size, c->opts->mode == SG_CHECK_ONLY, c->opts->owner) ?:
+		  sg_bad_refuse(&c->vol);
 
 	if (err)
 		return err;
+	c->vol.steady = true;
 	c->looking = true;
 	c->recovering = any_slot_taken(c);
 	err = ck_view_recovered(c);
+	if (!err)
+		err = sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
 	if (!err)
 		err = pass(c);
 	ck_view_free(c);
@@ -167,9 +171,19 @@ static int look(struct sg_ck *c, void *base, u64 size)
 	return err;
 }
 
-static int check(struct sg_ck *c, void *base, u64 size)
+/* Half moved to another base, it cannot be looked at: who may change it goes on with that first. */
+static int look_where_it_is(struct sg_ck *c, void *base, u64 size)
 {
 	int err = look(c, base, size);
+
+	if (!err || c->opts->mode == SG_CHECK_ONLY || !sg_is_moving(&c->vol))
+		return err;
+	return ck_end_move(c, base, size) ?: look(c, base, size);
+}
+
+static int check(struct sg_ck *c, void *base, u64 size)
+{
+	int err = look_where_it_is(c, base, size);
 
 	if (err || c->opts->mode == SG_CHECK_ONLY || (!c->found && !c->recovering))
 		return err;
@@ -184,6 +198,8 @@ static int check(struct sg_ck *c, void *base, u64 size)
 static void conclude(struct sg_ck *c)
 {
 	c->res->beyond = c->beyond;
+	c->res->found += c->was_moving;
+	c->res->fixed += c->was_moving;
 	c->res->no_space = c->no_space && c->res->found > c->res->fixed;
 	ck_loss_after(c);
 }

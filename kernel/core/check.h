@@ -18,6 +18,8 @@
  *   check_dir.c	directories: index and buckets
  *   check_xattr.c	extended attributes
  *   check_debt.c	ledgers
+ *   check_userlock.c	locks of users
+ *   check_sem.c		shared semaphores
  *   check_tree.c	names, links, parents
  *   check_space.c	who owns which page; space map and counters
  *   check_engine.c	repairs that need new pages: lost+found, directories built anew
@@ -75,12 +77,14 @@ struct sg_ck {
 	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
 	bool recovering;	/* some slot is not free, or some ledger not empty */
 	bool relist;		/* lists of free records are to be made anew */
+	bool was_moving;	/* half moved to another base, which has been ended */
 
 	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
 	struct ck_page **copies;
 	u64 ncopies;
 
 	u64 *map;		/* a bit per page: claimed */
+	u64 map_bytes;
 	u64 inodes;		/* records that the inode file has */
 	u64 *ipage;		/* offset of each page of the inode file, 0 for a hole */
 	u64 ipages;		/* room in there */
@@ -147,6 +151,7 @@ void ck_root_strays(struct sg_ck *c);
 
 /* --- check_super.c ------------------------------------------------------------------------- */
 
+int ck_end_move(struct sg_ck *c, void *base, u64 size);
 bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);	/* by another */
 void ck_super(struct sg_ck *c);
 void ck_hot(struct sg_ck *c);
@@ -214,6 +219,14 @@ bool ck_xattr_owed(struct sg_ck *c, u64 head);
 void ck_debts_of_inodes(struct sg_ck *c);	/* only marks them: CK_OWED */
 void ck_debts(struct sg_ck *c);
 
+/* --- check_userlock.c ---------------------------------------------------------------------- */
+
+void ck_userlocks(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages);	/* a ck_leaf */
+
+/* --- check_sem.c --------------------------------------------------------------------------- */
+
+void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages);	/* a ck_leaf */
+
 /* --- check_tree.c -------------------------------------------------------------------------- */
 
 /* A name in @dir refers to @ref. False: it must go. May be repaired to refer as *@fixed. */
@@ -225,6 +238,7 @@ void ck_tree(struct sg_ck *c);
 
 /* Takes a slot and replays what others had committed: from here on the volume is changed. */
 int ck_hold(struct sg_ck *c);
+const struct sg_identity *ck_identity(const struct sg_ck *c);	/* whom it is held by */
 void ck_release(struct sg_ck *c);
 
 bool ck_engine_needed(const struct sg_ck *c);

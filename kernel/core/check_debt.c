@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Ledgers: what slots still have to free. Such pages belong to nothing else any more and are not
- * lost; recovery gives them back. A debt that names what somebody owns is struck out: paying it
+ * lost; recovery gives them back. A debt for pages that somebody owns is struck out: paying it
  * would give away pages in use.
  */
 #include "check.h"
@@ -13,13 +13,18 @@ static bool run_owed(struct sg_ck *c, u64 word)
 	return sg_data_range(&c->vol, off, pages) && ck_claim(c, off, pages);
 }
 
+/*
+ * A hint that it may have to be freed: another system may have done so since (docs/protocol.md,
+ * section 5), and whoever settles strikes the debt out. Not so what never was an inode's number.
+ */
 static bool inode_owed(struct sg_ck *c, u64 word)
 {
 	u64 ino = SG_DEBT_VALUE(word);
 
-	if (ino >= c->inodes || !(c->state[ino] & (CK_USED | CK_TYPELESS)))
+	if (!ino || ino >= c->inodes)
 		return false;
-	c->state[ino] |= CK_OWED;
+	if (c->state[ino] & (CK_USED | CK_TYPELESS))
+		c->state[ino] |= CK_OWED;
 	return true;
 }
 

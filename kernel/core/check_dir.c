@@ -342,9 +342,12 @@ void ck_dirs(struct sg_ck *c)
 bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages)
 {
 	const u64 *t = ck_page(c, page);
-	u64 last = first ? sg_load64(&t[first - 1]) : 0;	/* has been paid */
 	unsigned int i;
+	u64 last;
 
+	if (first >= SG_TABLE_ENTRIES)
+		return false;
+	last = first ? sg_load64(&t[first - 1]) : 0;	/* has been paid */
 	for (i = first; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_load64(&t[i]), off = word & ~SG_DIR_ENTRY_KIND;
 
@@ -363,8 +366,11 @@ bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int lev
 
 bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino)
 {
-	const struct sg_bucket *b = ck_page(c, off);
+	const struct sg_bucket *b;
 
+	if (sg_is_lost(&c->vol, off))
+		return false;
+	b = ck_page(c, off);
 	*ino = b->dir;
 	return (u32)b->head == SG_BUCKET_MAGIC;
 }

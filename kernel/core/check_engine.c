@@ -12,28 +12,36 @@
 
 /* --- holding the volume -------------------------------------------------------------------- */
 
-int ck_hold(struct sg_ck *c)
+const struct sg_identity *ck_identity(const struct sg_ck *c)
 {
 	static const struct sg_identity nobody = { .name = "fsck", .pid = 1 };
-	const struct sg_identity *id = c->opts->id ? c->opts->id : &nobody;
-	unsigned int slot;
-	int err = 0;
 
-	if (!c->opts->force)
-		err = sg_slots_find_live(&c->vol, id, c->opts->wait_ms);
-	if (!err)
-		err = sg_slot_take(&c->vol, id);
+	return c->opts->id ? c->opts->id : &nobody;
+}
+
+int ck_hold(struct sg_ck *c)
+{
+	unsigned int slot;
+	int err;
+
+	err = sg_slot_take_alone(&c->vol, ck_identity(c), c->opts->wait_ms, c->opts->force);
 	if (err)
 		return err;
 	if (c->opts->holding)
 		c->opts->holding(c->opts->ctx, &c->vol);
-	for (slot = 0; slot < SG_SLOTS; slot++) {
+	err = sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
+	for (slot = 0; slot < SG_SLOTS && !err; slot++) {
 		if (!ck_slot_taken(c, slot))
 			continue;
-		sg_tx_replay(&c->vol, slot);
+		err = sg_tx_replay(&c->vol, slot, 0);
 		c->res->replayed |= c->vol.stat.replays != 0;
 	}
-	return 0;
+	err = err ? err : sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
+	if (err)
+		ck_release(c);
+	else
+		sg_grow_settle(&c->vol);
+	return err;
 }
 
 void ck_release(struct sg_ck *c)
@@ -187,7 +195,7 @@ static int begin_draft(struct sg_vol *vol, struct build *b)
 	if (!err)
 		sg_owe_inode(tx, &b->draft);
 	err = sg_tx_commit(tx);
-	b->as = (struct sg_iref){ b->dir.ino, b->draft.off };
+	b->as = (struct sg_iref){ .ino = b->dir.ino, .off = b->draft.off };
 	return err;
 }
 
@@ -313,7 +321,8 @@ int ck_engine(struct sg_ck *c)
 {
 	int err;
 
-	sg_slots_recover(&c->vol);
+	sg_recover_all(&c->vol);
+	sg_space_rebuild_hints(&c->vol);
 	err = sg_slot_enter(&c->vol);
 	if (!err)
 		err = work(c);

@@ -23,7 +23,7 @@ static bool dying(const struct sg_ck *c, u64 ino)
 /* As many records as the volume speaks of, if it has room for them. */
 static u64 records_said(const struct sg_ck *c)
 {
-	u64 most = (c->vol.size >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
+	u64 most = (sg_size(&c->vol) >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
 	u64 said = ck_get(c, SG_HOT(inodes));
 
 	return SG_MAX(c->inodes, said <= most ? said : 0);

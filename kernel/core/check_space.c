@@ -10,7 +10,7 @@
 
 static u64 total_pages(const struct sg_ck *c)
 {
-	return c->vol.size >> SG_PAGE_SHIFT;
+	return sg_size(&c->vol) >> SG_PAGE_SHIFT;
 }
 
 /* Bits of the word that holds page @page, up to @end. */
@@ -44,14 +44,16 @@ int ck_space_begin(struct sg_ck *c)
 {
 	u64 bytes = SG_ALIGN_UP(total_pages(c), SG_CHUNK_PAGES) / 8;
 
-	if (!c->map) {
+	if (c->map_bytes != bytes) {	/* the first time, or it has grown since then */
+		sg_free(c->map);
 		c->map = sg_alloc(bytes);
 		if (!c->map)
 			return -ENOMEM;
+		c->map_bytes = bytes;
 	}
 	memset(c->map, 0, bytes);
 	ck_claim(c, 0, c->vol.sb.data_off >> SG_PAGE_SHIFT);
-	ck_claim(c, c->vol.size - SG_PAGE, 1);
+	ck_claim(c, sg_size(&c->vol) - SG_PAGE, 1);
 	return 0;
 }
 
@@ -84,7 +86,11 @@ static bool names_of_root(struct sg_ck *c, u64 lost, u64 page, struct sg_bucket 
 	bool found = false;
 
 	for (; lost; lost &= lost - 1) {
-		memcpy(b, ck_page(c, (page + sg_ctz64(lost)) << SG_PAGE_SHIFT), sizeof(*b));
+		u64 off = (page + sg_ctz64(lost)) << SG_PAGE_SHIFT;
+
+		if (sg_is_lost(&c->vol, off))
+			continue;
+		memcpy(b, ck_page(c, off), sizeof(*b));
 		if ((u32)b->head == SG_BUCKET_MAGIC && b->dir == SG_INO_ROOT)
 			ck_bucket_names(c, b, worth, &found);
 	}
@@ -151,7 +157,7 @@ static void compare(struct sg_ck *c, struct difference *d)
 	u64 chunk;
 	unsigned int i;
 
-	for (chunk = 0; chunk < c->vol.sb.chunks; chunk++) {
+	for (chunk = 0; chunk < sg_chunks(&c->vol); chunk++) {
 		for (i = 0; i < 8; i++) {
 			u64 page = chunk * SG_CHUNK_PAGES + 64 * i;
 			u64 want = c->map[page / 64], have = map_word(c, chunk, i);
@@ -163,7 +169,7 @@ static void compare(struct sg_ck *c, struct difference *d)
 				salvage(c, have & ~want, page);
 		}
 		if (!(chunk & 1023))
-			ck_progress(c, "space map", chunk, c->vol.sb.chunks);
+			ck_progress(c, "space map", chunk, sg_chunks(&c->vol));
 	}
 }
 
@@ -173,7 +179,7 @@ static void correct(struct sg_ck *c, bool give)
 	u64 chunk, off;
 	unsigned int i;
 
-	for (chunk = 0; chunk < c->vol.sb.chunks; chunk++) {
+	for (chunk = 0; chunk < sg_chunks(&c->vol); chunk++) {
 		for (i = 0; i < 8; i++) {
 			u64 want = c->map[chunk * 8 + i], have = map_word(c, chunk, i);
 

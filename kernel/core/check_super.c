@@ -14,11 +14,39 @@ static void check_copy(struct sg_ck *c, u64 off, const char *which)
 	}
 }
 
-/* sg_open() has taken the better of the two; one at a time, so that one is good at any moment. */
+/*
+ * sg_open() has taken the better of the two; one at a time, so that one is good at any moment. Of a
+ * volume that has just grown the first may be behind: whoever joins next writes it.
+ */
 void ck_super(struct sg_ck *c)
 {
-	check_copy(c, 0, "superblock");
-	check_copy(c, c->vol.size - SG_PAGE, "backup superblock");
+	if (SG_SIZE_OF(ck_get(c, SG_HOT(grow))) != sg_size(&c->vol))
+		check_copy(c, 0, "superblock");
+	check_copy(c, sg_size(&c->vol) - SG_PAGE, "backup superblock");
+}
+
+/* --- a move to another base ---------------------------------------------------------------- */
+
+int ck_end_move(struct sg_ck *c, void *base, u64 size)
+{
+	const struct sg_check_opts *o = c->opts;
+	const struct sg_relocate_opts opts = {
+		.phys = SG_BASE_BEGUN, .id = ck_identity(c), .wait_ms = o->wait_ms,
+		.force = o->force, .owner = o->owner, .holding = o->holding,
+		.flush = o->flush, .progress = o->progress, .ctx = o->ctx,
+	};
+	struct sg_relocate_result moved;
+	int err = sg_relocate(base, size, &opts, &moved);
+
+	if (err) {
+		memcpy(c->vol.why, moved.why, sizeof(c->vol.why));
+		return err;
+	}
+	sg_snprintf(c->line, sizeof(c->line), "was half moved to base 0x%llx", CK_U(moved.to));
+	if (o->report)
+		o->report(o->ctx, c->line, 0, 0, true);
+	c->was_moving = true;
+	return 0;
 }
 
 /* --- hot page and mount table -------------------------------------------------------------- */
@@ -28,11 +56,57 @@ void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 word = ck_get(c, off);
 
-	if (!word || (SG_LOCK_SLOT(word) < SG_SLOTS && !(word >> 41) &&
+	if (!word || (SG_LOCK_SLOT(word) < SG_SLOTS && !(word & ~SG_LOCK_BITS) &&
 		      SG_LOCK_INC(word) <= ck_get(c, SG_HOT(incarnation))))
 		return;
 	if (ck_found(c, CK_SAFE, ino, off, "a lock held by nobody (0x%llx)", CK_U(word)))
 		ck_set(c, off, 0);
+}
+
+/* What is announced may be left of one who died, and hurts nobody. */
+static void check_growth(struct sg_ck *c)
+{
+	u64 size = ck_get(c, SG_HOT(size)), grow = ck_get(c, SG_HOT(grow));
+
+	if (size && size != sg_size(&c->vol) &&
+	    ck_found(c, CK_SAFE, 0, SG_HOT(size), "the volume is said to have grown to %llu bytes",
+		     CK_U(size)))
+		ck_set(c, SG_HOT(size), 0);
+	if (SG_SIZE_OF(grow) > c->vol.sb.chunk_cap << SG_CHUNK_SHIFT &&
+	    ck_found(c, CK_SAFE, 0, SG_HOT(grow), "the volume is said to grow to %llu bytes",
+		     CK_U(SG_SIZE_OF(grow))))
+		ck_set(c, SG_HOT(grow), 0);
+}
+
+/* Of somebody who died over it, or in a copy: nothing stands still for that. */
+static void check_freeze(struct sg_ck *c)
+{
+	u64 word = ck_get(c, SG_HOT(freeze));
+
+	if (SG_FREEZE_LIMIT(word) > SG_FREEZE_MAX_MS &&
+	    ck_found(c, CK_SAFE, 0, SG_HOT(freeze), "all are to stand still for %u ms",
+		     SG_FREEZE_LIMIT(word)))
+		ck_set(c, SG_HOT(freeze), SG_FREEZE(0, SG_FREEZE_NR(word)));
+}
+
+/* That there is bad memory is no damage. What lies outside the volume, nobody can have found. */
+static void check_bad(struct sg_ck *c)
+{
+	u64 bads = ck_get(c, SG_HOT(bads)), i;
+
+	if (SG_BADS_USED(bads) > SG_BAD_MAX &&
+	    ck_found(c, CK_SAFE, 0, SG_HOT(bads), "the list of bad memory has %u entries",
+		     SG_BADS_USED(bads)))
+		ck_set(c, SG_HOT(bads), SG_BADS(SG_BAD_MAX, SG_BADS_CHANGES(bads) + 1));
+	for (i = 0; i < SG_BAD_MAX; i++) {
+		u64 at = SG_HOT(bad) + i * 8, w = ck_get(c, at);
+
+		if (!w || (i < SG_BADS_USED(bads) && SG_BAD_VALID(w) &&
+			   SG_BAD_PAGE(w) + SG_BAD_COUNT(w) <= sg_size(&c->vol) / SG_PAGE))
+			continue;
+		if (ck_found(c, CK_SAFE, 0, at, "an entry of the list of bad memory makes no sense"))
+			ck_set(c, at, 0);
+	}
 }
 
 void ck_hot(struct sg_ck *c)
@@ -40,6 +114,11 @@ void ck_hot(struct sg_ck *c)
 	ck_lock(c, 0, SG_HOT(rename_lock));
 	ck_lock(c, 0, SG_HOT(inode_lock));
 	ck_lock(c, 0, SG_HOT(slot_lock));
+	ck_lock(c, 0, SG_HOT(grow_lock));
+	ck_lock(c, 0, SG_HOT(freeze_lock));
+	check_growth(c);
+	check_freeze(c);
+	check_bad(c);
 	if (ck_get(c, SG_HOT(errors)) &&
 	    ck_found(c, CK_SAFE, ck_get(c, SG_HOT(error_ino)), SG_HOT(errors),
 		     "damage was seen while in use, %llu times", CK_U(ck_get(c, SG_HOT(errors))))) {
@@ -98,6 +177,6 @@ void ck_chunk_locks(struct sg_ck *c)
 {
 	u64 chunk;
 
-	for (chunk = 0; chunk < c->vol.sb.chunks; chunk++)
+	for (chunk = 0; chunk < sg_chunks(&c->vol); chunk++)
 		ck_lock(c, 0, sg_chunk_off(&c->vol, chunk));
 }

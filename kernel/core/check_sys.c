@@ -56,10 +56,13 @@ static bool begins_inode_file(const struct sg_inode *in)
 
 static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 {
-	const struct sg_inode *in = ck_page(c, off);
+	const struct sg_inode *in;
 	unsigned int i;
 
 	s->end = SG_MAX(s->end, page + 1);
+	if (sg_is_lost(&c->vol, off))
+		return;
+	in = ck_page(c, off);
 	if (!page)
 		s->rooted = begins_inode_file(in);
 	for (i = 0; i < SG_INODES_PER_PAGE; i++) {
@@ -100,7 +103,7 @@ static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned 
 
 static struct survey surveyed(struct sg_ck *c, u64 root)
 {
-	struct survey s = { .left = c->vol.size >> SG_PAGE_SHIFT };
+	struct survey s = { .left = sg_size(&c->vol) >> SG_PAGE_SHIFT };
 	u64 off = 0;
 
 	switch (sg_root_kind(&c->vol, root, &off)) {
@@ -243,7 +246,7 @@ static void lost_end(struct sg_ck *c, u64 root)
 
 	if (!c->inodes || said <= c->inodes || !copy_valid(c, SG_SYS_INODES) ||
 	    root != ck_get(c, at + offsetof(struct sg_sys_copy, table)) ||
-	    said % SG_INODES_PER_PAGE || pages > c->vol.size >> SG_PAGE_SHIFT ||
+	    said % SG_INODES_PER_PAGE || pages > sg_size(&c->vol) >> SG_PAGE_SHIFT ||
 	    pages > sg_level_pages(SG_ROOT_HEIGHT(root) + 1) || !ipage_room(c, pages - 1))
 		return;
 	c->inodes = said;
@@ -318,6 +321,30 @@ static void check_copy(struct sg_ck *c, unsigned int which)
 	sg_fence();
 }
 
+/* Locks and semaphores are found by hash: most of these files is holes. */
+static u64 most_pages(const struct sg_ck *c, unsigned int which)
+{
+	switch (which) {
+	case SG_SYS_LOCKS:
+		return SG_USERLOCK_CHAINS * SG_USERLOCK_CHAIN_PAGES;
+	case SG_SYS_SEMS:
+		return SG_SEM_PAGES;
+	default:
+		return sg_size(&c->vol) >> SG_PAGE_SHIFT;
+	}
+}
+
+static ck_leaf leaf_of(unsigned int which)
+{
+	static const ck_leaf leaf[SG_SYS_COUNT] = {
+		[SG_SYS_INODES] = inode_leaf,
+		[SG_SYS_LOCKS] = ck_userlocks,
+		[SG_SYS_SEMS] = ck_sems,
+	};
+
+	return leaf[which];
+}
+
 static void sys_file(struct sg_ck *c, unsigned int which)
 {
 	u64 own = sg_sys_ref(which).off + offsetof(struct sg_inode, table);
@@ -328,8 +355,7 @@ static void sys_file(struct sg_ck *c, unsigned int which)
 	check_constants(c, which);
 	if (!root && which == SG_SYS_INODES)
 		return;		/* check_root() says so */
-	ck_table(c, 0, root ? root : own, c->vol.size >> SG_PAGE_SHIFT, &t,
-		 which == SG_SYS_INODES ? inode_leaf : NULL, NULL);
+	ck_table(c, 0, root ? root : own, most_pages(c, which), &t, leaf_of(which), NULL);
 	if (which == SG_SYS_INODES) {
 		lost_end(c, ck_get(c, root));
 		count_records(c);

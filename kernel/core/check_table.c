@@ -32,8 +32,16 @@ static void walk_entry(struct walk *w, u64 at, u64 e, unsigned int level, u64 pa
 
 	if (kind == SG_ENTRY_NONE)
 		return;
-	if (kind == SG_ENTRY_BAD || (kind == SG_ENTRY_LEAF && page > w->max_pages - n)) {
-		if (ck_found(c, CK_ASK, w->ino, at, "page %llu: the table entry makes no sense",
+	if (kind == SG_ENTRY_BAD ||
+	    (kind == SG_ENTRY_LEAF && (n > w->max_pages || page > w->max_pages - n))) {
+		if (ck_found(c, CK_ASK, w->ino, at, "page %llu: the table entry %s", CK_U(page),
+			     sg_table_lost(&c->vol, e) ? "leads to bad memory" : "makes no sense"))
+			drop_entry(w, at);
+		return;
+	}
+	/* of users' files what is there is lost, but they must not look as if it were zeroes */
+	if (!w->ino && kind == SG_ENTRY_LEAF && sg_is_bad(&c->vol, off, n)) {
+		if (ck_found(c, CK_ASK, 0, at, "page %llu of a system file is bad memory",
 			     CK_U(page)))
 			drop_entry(w, at);
 		return;
@@ -75,11 +83,15 @@ void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_t
 	u64 word = ck_get(c, root_off), off = 0;
 	enum sg_entry kind = sg_root_kind(&c->vol, word, &off);
 
+	bool lost;
+
 	memset(out, 0, sizeof(*out));
 	if (kind == SG_ENTRY_NONE)
 		return;
-	if (kind == SG_ENTRY_BAD || !ck_claim(c, off, 1)) {
+	lost = sg_table_lost(&c->vol, word) && (kind == SG_ENTRY_BAD || !ino);
+	if (lost || kind == SG_ENTRY_BAD || !ck_claim(c, off, 1)) {
 		if (ck_found(c, CK_ASK, ino, root_off, "the root of its table %s",
+			     lost ? "is bad memory" :
 			     kind == SG_ENTRY_BAD ? "makes no sense" : "belongs to something else"))
 			drop_entry(&w, root_off);
 		return;

@@ -8,7 +8,7 @@
  */
 #include "internal.h"
 
-#define CUT_ROOM	24	/* words to leave: what callers add, and a last run */
+#define CUT_ROOM	25	/* words to leave: what callers add, and a last run */
 #define CUT_LOOKS	(1u << 18)	/* entries looked at per transaction: bounds its time */
 #define PAY_WORDS	40	/* words to leave: a run's bitmap, what is left of children */
 
@@ -19,7 +19,7 @@ static u64 entry_at(u64 table, u64 i)
 
 static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
-	sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, page << SG_PAGE_SHIFT, "file table"));
+	sg_tx_fail(tx, sg_table_wrong(tx->vol, ref, page));
 }
 
 /* A table that names itself has no end; what the file may have at most has one. */
@@ -27,9 +27,15 @@ static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 {
 	u64 have = sg_tx_iget(tx, ref, blocks);
 
-	if (pages > have || have > tx->vol->size >> SG_PAGE_SHIFT)
+	if (pages > have || have > sg_bound(tx->vol) >> SG_PAGE_SHIFT)
 		sg_tx_fail(tx, sg_damaged(tx->vol, ref->ino, 0, "file with too many blocks"));
 	sg_tx_iset(tx, ref, blocks, have - pages);
+}
+
+/* What others keep of the table (windows, shadows, mappings) is to be looked at again (D9). */
+void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	sg_tx_iset(tx, ref, cuts, sg_tx_iget(tx, ref, cuts) + 1);
 }
 
 /* --- cutting --------------------------------------------------------------------------------- */
@@ -235,8 +241,10 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 		break;
 	}
 	owe_pending(&c);
-	if (c.pages)
+	if (c.pages) {
 		cut_blocks(tx, ref, c.pages);
+		sg_count_cut(tx, ref);
+	}
 	*next = c.full ? c.page : end;
 	return tx->err;
 }
@@ -266,10 +274,11 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 		break;
 	case SG_ENTRY_BAD:
 		/* the file can still go: fsck finds the pages that nothing names any more */
-		sg_damaged(tx->vol, ref->ino, 0, "file table");
+		sg_table_wrong(tx->vol, ref, 0);
 		break;
 	}
 	sg_tx_iset(tx, ref, table, 0);
+	sg_count_cut(tx, ref);
 	sg_tx_iset(tx, ref, blocks, SG_MIN(xattr_pages(tx, ref), sg_tx_iget(tx, ref, blocks)));
 }
 
@@ -359,7 +368,8 @@ static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsi
 			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
 		case SG_ENTRY_BAD:
 			/* what it named is lost until fsck finds it; the rest is not */
-			sg_damaged(tx->vol, 0, table, "file table being freed");
+			if (!sg_table_lost(tx->vol, e))
+				sg_damaged(tx->vol, 0, table, "file table being freed");
 			break;
 		}
 	}
@@ -372,10 +382,13 @@ int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *in
 {
 	unsigned int i = *index;
 
-	if (level < 1 || level > SG_TABLE_LEVELS || !sg_data_page(tx->vol, off) ||
+	if (level < 1 || level > SG_TABLE_LEVELS || !sg_data_place(tx->vol, off) ||
 	    i >= SG_TABLE_ENTRIES)
 		return sg_damaged(tx->vol, 0, off, "debt of a file table");
-	*index = pay_in(tx, off, level, i);
+	if (!sg_is_lost(tx->vol, off))
+		*index = pay_in(tx, off, level, i);
+	else if (sg_give_run(tx, off, 1))	/* bad memory: fsck finds what it named */
+		*index = SG_TABLE_ENTRIES;
 	/* no room in the ledger for what would be left of a child: flat debts must go first */
 	if (*index == i && !tx->n)
 		sg_tx_fail(tx, -ENOSPC);

@@ -80,13 +80,22 @@ int sg_dir_walk(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash, s
 	return walk(vol, NULL, dir, hash, p);
 }
 
+int sg_dir_there(const struct sg_vol *vol, const struct sg_iref *dir)
+{
+	u64 mode = sg_iget(vol, dir, mode);
+
+	if (!mode || !sg_is_same(vol, dir))
+		return -ESTALE;
+	return sg_is_dir(mode) ? 0 : -ENOTDIR;
+}
+
 static SG_INLINE int find(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
 {
 	struct sg_place p;
-	int err;
+	int err = sg_dir_there(vol, dir);
 
-	if (!sg_is_dir(sg_iget(vol, dir, mode)))
-		return -ENOTDIR;
+	if (err)
+		return err;
 	err = walk(vol, NULL, dir, n->hash, &p);
 	n->bucket = p.bucket;
 	if (err)

@@ -26,6 +26,7 @@ struct sg_identity {
 	char name[64];
 	u64 pid;
 	u64 beat_ns;
+	char version[16];	/* or empty */
 };
 
 struct sg_counters {		/* statistics; not exact across CPUs on purpose */
@@ -42,14 +43,40 @@ struct sg_ledger;		/* the slot's debts, mirrored in the system's own memory */
 struct sg_tx;
 
 /**
+ * struct sg_still - how a system stands still, while somebody copies the volume (freeze.c)
+ * @closed: no transaction begins.
+ * @word: sg_hot.freeze that we stand still for, or 0; @answered: the last one that we did.
+ * @since: when that began. @outside: sg_vol.stand has been told.
+ * @spent: time spent so lately (ns), @counted: as of then.
+ */
+struct sg_still {
+	u64 closed, word, answered, since, spent, counted;
+	bool outside;
+};
+
+/**
+ * struct sg_freezing - what we know of the others, while they stand still for us.
+ * @phase: 0: they do not; 1: somebody of ours sees to it; 2: they do.
+ * @word: sg_hot.freeze. @until: when that is over.
+ * @seen: state words of all slots.
+ */
+struct sg_freezing {
+	u64 phase, word, until;
+	u64 seen[SG_SLOTS];
+};
+
+/**
  * struct sg_vol - a volume that this system uses. In the system's own memory.
- * @base: linear, write-back mapping of the whole volume.
- * @sb: checked copy of the superblock; the volume's is not looked at again.
+ * @base: linear, write-back mapping of the whole volume, and of what it can grow into.
+ * @size: what nothing in it reaches beyond. While it grows that is more than @sb says.
+ * @room: bytes of memory at @base.
+ * @sb: checked copy of the superblock; the volume's is not looked at again. Its size follows.
  * @slot: our entry in the mount table, or -1 (read only, not joined).
  */
 struct sg_vol {
 	u8 *base;
 	u64 size;
+	u64 room;
 	struct sg_super sb;
 	int slot;
 	u32 incarnation;
@@ -57,15 +84,57 @@ struct sg_vol {
 	u64 alive;
 	bool read_only;
 	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
-	bool shut_down;		/* -EIO for every change: declared dead, or errors= says so */
+	bool steady;		/* its size is what it was: the checker's */
+	u64 shut_down;		/* -EIO for every change: declared dead, or errors= says so */
+	/*
+	 * Somebody else calls sg_tend() for us all the time. Otherwise whoever waits for an epoch
+	 * tends, too: programs with one thread.
+	 */
+	bool tended;
+	/* It is about to leave: no lock is waited for any longer than some seconds (-EBUSY). */
+	bool hurry;
+	unsigned int space_wait_ms;	/* for space that is owed (hunger.c); 0: SPACE_WAIT_MS */
 	void *owner;		/* for sg_log() */
 	/* called once per damage found; may set read_only (errors=). NULL: only logged */
 	void (*on_damage)(struct sg_vol *vol, u64 ino, u64 off);
 	/*
-	 * Before pages taken out of use may be used again: make sure that no translation, mapping
-	 * or walk of this system still reaches them (D7). NULL: there are none.
+	 * Before pages taken out of use may be used again: make sure that no translation or mapping
+	 * of this system still reaches them (D7); walks have been waited for. NULL: there are none.
 	 */
 	void (*quiesce)(struct sg_vol *vol);
+	/* Does this system use inode @ino, without links, still? Must not sleep. NULL: no. */
+	bool (*in_use)(struct sg_vol *vol, u64 ino, u32 generation);
+	/*
+	 * The volume is to grow beyond @room: how many bytes of memory are there now, at the same
+	 * address? From any thread; may sleep. NULL: as many as before.
+	 */
+	u64 (*reach)(struct sg_vol *vol);
+	/* The list of bad memory has changed: mappings and windows may show what is in it now. */
+	void (*on_bad)(struct sg_vol *vol);
+	u32 bads_seen;		/* changes of that list that we know of (bad.c) */
+	bool hot_lost;		/* the page with that list is bad itself */
+	/* what we have found ourselves, whatever the list says by now; 0: none. nown only grows */
+	u64 nown, own_bad[SG_BAD_MAX];
+	const u64 *bads;	/* 0 there: none is known of; the list's word, or nown (bad.c) */
+	u64 stopped;		/* for our slot's state word, which may not be looked at */
+	/* We have been declared dead: once, from anywhere; must not sleep. NULL: only logged. */
+	void (*on_death)(struct sg_vol *vol);
+	/*
+	 * @on: nobody here stores anything into the volume from now on, but the engine by itself;
+	 * who is in the midst of something has ended it. May sleep. Not @on: they may go on. NULL:
+	 * there is nobody.
+	 */
+	int (*stand)(struct sg_vol *vol, bool on);
+	bool stood;		/* somebody else calls sg_stand() for us all the time */
+	struct sg_still still;
+	struct sg_freezing freezing;
+	/* Another system is to look at its bell at once: an interrupt. NULL: it looks anyway. */
+	void (*ring)(struct sg_vol *vol, unsigned int slot);
+	struct sg_sems *sems;	/* who of ours has semaphores, or waits for them (sem_wait.c) */
+	struct sg_watch *watch;	/* what we have seen of the others (death.c) */
+	struct sg_ack *ack;	/* how far we are with the epoch (epoch.c) */
+#define SG_OPENING	16
+	struct sg_spin opening[SG_OPENING]; /* setting and taking back of openers' bits (opens.c) */
 	struct sg_ledger *ledger;
 	struct sg_tx *tx;	/* one per transaction area */
 	struct sg_counters stat;
@@ -74,6 +143,7 @@ struct sg_vol {
 	struct sg_spin spin;	/* guards @odd, and the look for strayed locks (lock.c) */
 	struct sg_odd odd[16];
 	u64 odd_judged;		/* so many were put there, in turn */
+	u64 stuck;		/* threads of ours that have waited for a lock for long (lock.c) */
 	u64 *held;		/* locks that we hold, counted by hash; as long as we have a slot */
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
@@ -83,6 +153,7 @@ struct sg_format_opts {
 	u64 phys;		/* base address, aligned to SG_VOLUME_ALIGN */
 	u64 params;
 	u64 chunk_cap;		/* 0: default */
+	u64 lease_ms;		/* see sg_set_lease() */
 	u32 areas;		/* 0: default by size */
 	const char *label;	/* or NULL */
 	const u8 *uuid;		/* or NULL: random */
@@ -115,13 +186,55 @@ u64 sg_search(const void *base, u64 size, struct sg_probe *out);
  */
 int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner);
 /*
- * Enters the mount table and recovers what dead systems left. -EBUSY with vol->why naming the
- * holder when another system is live (until systems may share, see docs/limitations.md).
- * @wait_ms: how long a silent slot is watched before it counts as dead. @force: take all others
- * for dead.
+ * Enters the mount table, beside all who are there, and recovers those who are known to be dead.
+ * -EBUSY with vol->why when no slot is free or somebody needs the volume for himself.
+ * @wait_ms: how long a slot of this machine's last boot, or of one in it, is watched before it
+ *	counts as dead.
+ * @force: take all others for dead.
  */
 int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms, bool force);
-void sg_beat(struct sg_vol *vol);	/* heartbeat; call every id->beat_ns */
+/*
+ * As sg_join(), but for who needs the volume for himself: all silent slots are watched for so
+ * long, and then count as dead; -EBUSY with vol->why naming one that lives. Others cannot join
+ * until we leave.
+ */
+int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
+		  bool force);
+/*
+ * What nobody waits for: beats, watches others, recovers the dead, acknowledges epochs. Takes no
+ * shared lock. Call it every SG_TEND_MS, or after the shorter time (ms) that it returns. -EIO: we
+ * have been declared dead.
+ */
+int sg_tend(struct sg_vol *vol);
+#define SG_TEND_MS	50
+/*
+ * The same in two halves, for two threads: the second waits until nobody here looks at pages that
+ * others have freed, and the heart must not stand still meanwhile.
+ */
+int sg_watch(struct sg_vol *vol);
+int sg_acknowledge(struct sg_vol *vol);
+/* What can wait longer, and for locks: pays, takes over what the dead owed. Every second. */
+void sg_settle(struct sg_vol *vol);
+void sg_beat(struct sg_vol *vol);	/* the heartbeat alone */
+/* Declares a system dead: the caller knows that it stores nothing more. -ESTALE: not that one. */
+int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation);
+/* machine.c: for who sees machines from outside. Is this number one's own? */
+bool sg_machine_known(const u8 machine[16]);
+/* A system of that machine, which lives and has said who it is. */
+bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16]);
+/* The machine is there: its systems may be paused, but are not dead. Every 500 ms. */
+void sg_stand_by(struct sg_vol *vol, const u8 machine[16]);
+/* Nothing of the machine stores any more: all its systems but ourselves are dead. How many. */
+unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16]);
+/*
+ * From now on a system counts as dead when it is silent for so long and nobody guards it; 0: never.
+ * One word, which everybody reads at each look: it may change at any time, whoever is there.
+ */
+void sg_set_lease(struct sg_vol *vol, u64 ms);
+u64 sg_lease(const struct sg_vol *vol);
+#define SG_SUSPECT_MS	2000	/* silence that is worth a word; no lease is shorter */
+/* Tries to end the current epoch and waits up to @wait_ms for its debts to become payable. */
+bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms);
 /* Pays all debts and frees the slot. The caller has closed everything. */
 void sg_leave(struct sg_vol *vol);
 /* Ends the use without a clean leave (the slot stays, as after a crash); frees own memory. */
@@ -129,8 +242,50 @@ void sg_abandon(struct sg_vol *vol);
 /* True when some slot needs recovery: a read-only open refuses or warns. */
 bool sg_needs_recovery(const struct sg_vol *vol);
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out);
+/**
+ * struct sg_holding - what is a slot's, as somebody sees it who only looks on.
+ * @open: inodes that it has open, or that a dead owner of the slot had.
+ * @owes: pages in its ledger, at least.
+ * @held_up: pages in all ledgers, at least, that it has yet to let go of: it lives, and has not
+ * acknowledged what the others wait for.
+ */
+struct sg_holding {
+	u64 open, owes, held_up;
+};
+/* Looks through all inodes. Of a volume in use: about right. */
+void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS]);
 /* Writes sb to both copies, crash-safe: label, params, uuid, phys. Nobody may be joined but us. */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb);
+
+/*
+ * Makes the volume larger, while whoever lives goes on using it: up to the memory that all of them
+ * have behind it. @size is rounded down to SG_VOLUME_ALIGN; 0: as large as possible. All who live
+ * have @wait_ms to answer (0: SG_GROW_WAIT_MS). Done, or nothing is changed and why says why, with
+ * the largest size that is possible: -EINVAL (smaller), -ENOSPC (no room), -EBUSY (one of the
+ * others cannot, or does not answer), -EROFS, -EIO. Interrupted anywhere, it is done or not begun.
+ */
+int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
+#define SG_GROW_WAIT_MS	5000
+u64 sg_grow_limit(struct sg_vol *vol);	/* the largest size that sg_grow() could make */
+
+/* --- standing still (freeze.c, docs/snapshots.md) -------------------------------------------- */
+
+/*
+ * All systems stand still, for @limit_ms at most: 0. From then on what is in memory is what a power
+ * cut would leave, with nothing under way. -EBUSY: one of them does not, or another copy is being
+ * made; -EROFS, -EIO; with why. All go on as before then.
+ */
+int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200]);
+/* They go on. 0: all have stood still since; -EAGAIN: somebody has not, so the copy is void. */
+int sg_thaw(struct sg_vol *vol);
+#define SG_FREEZE_MS	2000	/* as a rule */
+/*
+ * Does our part when others copy; waits until all that is under way here has ended. For a thread of
+ * its own, after the time (ms) that it returns; -EIO: we have been declared dead.
+ */
+int sg_stand(struct sg_vol *vol);
+/* That thread comes no more: we go on, and so do all who stand still for us. */
+void sg_stand_end(struct sg_vol *vol);
 
 struct sg_statfs {
 	u64 pages, free_pages, inodes, used_inodes;
@@ -141,12 +296,58 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Pays up to @budget debts; returns how many remain, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
+/* struct sg_hunger - since when somebody has found no space; 0 to begin with, and after progress */
+struct sg_hunger {
+	u64 since;
+};
+/*
+ * For who has got -ENOSPC: pays, and waits for others, for 2 s in all. True: try again. False: it
+ * is no use.
+ */
+bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger);
+
+/* --- bad memory (bad.c, docs/bad-memory.md) ------------------------------------------------ */
+
+/*
+ * The memory of these bytes cannot be read any more, or can again. All systems see that at once.
+ * Takes no lock, and needs no slot. 1: the list has changed; 0: it said so already. -ENOSPC: it is
+ * full. -EINVAL: outside the volume.
+ */
+int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes);
+int sg_bad_remove(struct sg_vol *vol, u64 off, u64 bytes);
+/* Entry @i of the list, from 0 on. False: there are no more. An entry of no pages is none. */
+bool sg_bad_entry(const struct sg_vol *vol, unsigned int i, u64 *page, u64 *pages);
+bool sg_is_bad(const struct sg_vol *vol, u64 off, u64 pages);	/* any of them */
+/* Of these, those before the first bad one. */
+u64 sg_good_pages(const struct sg_vol *vol, u64 off, u64 pages);
+/* Some are known of. Asked on all ways, so it is one word: of our own, as soon as that says so. */
+static inline bool sg_has_bad(const struct sg_vol *vol)
+{
+	return sg_load64(*(const u64 *const volatile *)&vol->bads);
+}
+/* The page with these bytes, which one would take for granted, is bad. */
+static inline bool sg_is_lost(const struct sg_vol *vol, u64 off)
+{
+	return sg_has_bad(vol) && sg_is_bad(vol, off & ~(SG_PAGE - 1), 1);
+}
+u64 sg_bad_pages(const struct sg_vol *vol);
+/* Some are bad without which nothing of the volume can be found. Where the first of them are. */
+bool sg_bad_vital(const struct sg_vol *vol, u64 *off);
+/* -EIO, with vol->why, if that is so: for who is about to use the volume. */
+int sg_bad_refuse(struct sg_vol *vol);
+/* What this page is to the volume: as text, for people. */
+const char *sg_page_role(const struct sg_vol *vol, u64 off);
 
 /* --- inodes -------------------------------------------------------------------------------- */
 
 struct sg_iref {
 	u64 ino;
 	u64 off;		/* of its struct sg_inode in the volume */
+	/*
+	 * When not 0: which of the files that have had this number. Changes to another one are
+	 * refused with -ESTALE.
+	 */
+	u64 generation;
 };
 
 struct sg_attr {
@@ -176,7 +377,30 @@ int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 /* Times only, without the journal: each is one word. For the hot paths. */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	     s64 mtime, s64 ctime, s64 atime);
-/* The last user of an inode with no links is gone: free it. No-op when it has links. */
+/*
+ * This system uses the inode from now on, by as many openers as it likes: without links it stays
+ * until sg_close(). -ESTALE: it is gone, or has no links (@again: it may have none, because we
+ * had it open before, or made it).
+ */
+int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again);
+/* The last of them is gone. True: it has no links, so that sg_evict() is due. */
+bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * Processes of this system have pages of the file mapped (@holes: have zeroes mapped where it has
+ * holes), or have not any more. Setting ends with a full fence: then look what is there, then map.
+ */
+void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bool on);
+/*
+ * Pages have been cut out of the file (@holes: holes of it filled): waits until no other system's
+ * processes see what was there before, at most 2 s. Nothing that quiesce waits for may be held.
+ */
+void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
+/* +1 whenever pages are taken out of the file's table. */
+u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * This system has no use for the inode any more. Frees it if it has no links and no other system
+ * has it open.
+ */
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
 
 /* --- names --------------------------------------------------------------------------------- */
@@ -197,7 +421,7 @@ struct sg_new {			/* what to create */
 #define SG_RENAME_EXCHANGE	2u
 #define SG_RENAME_WHITEOUT	4u
 
-/* @type (as S_IFMT >> 12) may be NULL. */
+/* @type (as S_IFMT >> 12) may be NULL. *out tells the generation, too. */
 int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 	      struct sg_iref *out, unsigned int *type);
 int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
@@ -206,12 +430,45 @@ int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 int sg_tmpfile(struct sg_vol *vol, const struct sg_new *new, struct sg_iref *out);
 int sg_link(struct sg_vol *vol, const struct sg_iref *inode, const struct sg_iref *dir,
 	    const char *name, u32 len, s64 now);
-/* Removes the name; the inode itself stays, owed, until sg_evict(). */
-int sg_unlink(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len, s64 now);
-int sg_rmdir(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len, s64 now);
-int sg_rename(struct sg_vol *vol, const struct sg_iref *odir, const char *oname, u32 olen,
-	      const struct sg_iref *ndir, const char *nname, u32 nlen, unsigned int flags,
-	      const struct sg_new *whiteout, s64 now);
+/*
+ * Removes the name; the inode itself stays, owed, until sg_evict(). @seen: what the caller takes to
+ * be under it; if another system has put something else there: -ESTALE. NULL: whatever is there.
+ * Unless @exact, another file that nothing protects will do.
+ */
+int sg_unlink_seen(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
+		   const struct sg_iref *seen, bool exact, s64 now);
+int sg_rmdir_seen(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
+		  const struct sg_iref *seen, s64 now);
+static inline int sg_unlink(struct sg_vol *vol, const struct sg_iref *dir, const char *name,
+			    u32 len, s64 now)
+{
+	return sg_unlink_seen(vol, dir, name, len, NULL, false, now);
+}
+static inline int sg_rmdir(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
+			   s64 now)
+{
+	return sg_rmdir_seen(vol, dir, name, len, NULL, now);
+}
+/**
+ * struct sg_renamed - what the caller takes to be under the two names; else -ESTALE
+ * @what: under the old one; @replaced: under the new one, NULL: nothing
+ * @exact: nor may another file be replaced than @replaced; else any that nothing protects may
+ */
+struct sg_renamed {
+	const struct sg_iref *what, *replaced;
+	bool exact;
+};
+/* @seen: NULL: whatever is there. */
+int sg_rename_seen(struct sg_vol *vol, const struct sg_iref *odir, const char *oname, u32 olen,
+		   const struct sg_iref *ndir, const char *nname, u32 nlen, unsigned int flags,
+		   const struct sg_new *whiteout, const struct sg_renamed *seen, s64 now);
+static inline int sg_rename(struct sg_vol *vol, const struct sg_iref *odir, const char *oname,
+			    u32 olen, const struct sg_iref *ndir, const char *nname, u32 nlen,
+			    unsigned int flags, const struct sg_new *whiteout, s64 now)
+{
+	return sg_rename_seen(vol, odir, oname, olen, ndir, nname, nlen, flags, whiteout, NULL,
+			      now);
+}
 /*
  * Calls @emit for each name with key >= *cookie in key order; *cookie follows. @emit returns false
  * to stop before that name. "." and ".." are the caller's. Cookies: 0 begins; each name's own is
@@ -255,9 +512,18 @@ struct sg_run {
 	unsigned int level;
 };
 
-/* The walk (D5): lock-free, checked. Wants page numbers; beyond the table: a hole. */
+/*
+ * The walk (D5): lock-free, checked. Wants page numbers; beyond the table: a hole. -ESTALE: no
+ * table, since the number is another file's by now.
+ */
 int sg_walk(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 	    struct sg_run *run);
+/*
+ * As sg_walk(), also of pages whose memory is bad, for who does not look into them. -EIO: where the
+ * page is stands in bad memory itself. Of sg_walk() that, or the page is bad.
+ */
+int sg_walk_bad(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
+		struct sg_run *run);
 /* The root word, for splicing: 0, or height (1..4) and physical address of the root table. */
 u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref);
 
@@ -273,10 +539,16 @@ struct sg_write {
 	struct sg_tx *tx;
 	u64 first, pages;
 	u64 size;
-	bool locked;
+	bool locked, append;
 };
 
 #define SG_WRITE_KEEP_SIZE	1u
+/* Only where no lock is needed: in place, inside the size. Does not sleep. -EAGAIN: not here. */
+#define SG_WRITE_IN_PLACE	2u
+/* Keeps the inode locked from begin to end, in place too: what is written to stays the file's. */
+#define SG_WRITE_LOCKED		4u
+/* Between sg_append_begin() and sg_append_end(): the inode is locked already. */
+#define SG_WRITE_APPEND		8u
 
 /*
  * Prepares to store bytes at @pos: in place, or into fresh pages (everything in them that is
@@ -290,6 +562,12 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		   unsigned int flags, struct sg_write *w);
 int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,
 		 s64 now);
+/*
+ * Between these two nobody else changes the file, so that what is written behind its size, in as
+ * many pieces as it takes, is one. *size is where it ends.
+ */
+int sg_append_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 *size);
+void sg_append_end(struct sg_vol *vol, const struct sg_iref *ref);
 
 /* Copies of any length, by walk; for tools and tests. Return bytes or -errno; holes read as 0. */
 s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len);
@@ -311,8 +589,219 @@ int sg_collapse(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len,
 int sg_insert(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now);
 /* SEEK_DATA / SEEK_HOLE: position >= pos, or -ENXIO. */
 s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole);
-/* Starts write-back of all lines of the file's pages in [first, first+pages), then fences. */
+/*
+ * Starts write-back of all lines of the file's pages in [first, first+pages), then fences. Nothing
+ * to do, if the file is gone.
+ */
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
+
+/* --- locks of users (flock, fcntl) ----------------------------------------------------------- */
+
+/**
+ * struct sg_userlock - a lock of a user: one that is wanted, or one that somebody holds.
+ * @kind: SG_USERLOCK_POSIX, _OFD, _FLOCK. The first two exclude each other; flock is by itself.
+ * @owner: who it is, within this system and kind: a process, an open file.
+ * @start, @last: bytes; SG_USERLOCK_MAX is the last there is. flock: all of them.
+ * @slot: of a holder: its system; -1: this one.
+ */
+struct sg_userlock {
+	unsigned int kind;
+	bool exclusive;
+	u32 pid;
+	u64 owner, start, last;
+	int slot;
+};
+#define SG_USERLOCK_MAX		0x7fffffffffffffffULL
+
+/* A request that waits; all zeroes at first. Private to the engine. */
+struct sg_userlock_wait {
+	u64 off, head, ticket;	/* its record */
+	u64 since;
+	u64 blocker, blocker_owner; /* no circle leads through that one */
+};
+
+/*
+ * Takes a lock, or what of it the owner does not have yet, and changes what it has otherwise. Does
+ * not wait: -EAGAIN, and *holder (may be NULL) is one of those who are in the way. With @wait the
+ * request has its place in the queue then: call again soon, with the same @wait, or give up.
+ * -EDEADLK: would wait for itself (POSIX). -ENOLCK: no room for more locks.
+ * A flock of the other type that the owner held is lost when this fails.
+ */
+int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
+		    struct sg_userlock_wait *wait, struct sg_userlock *holder);
+/* Whatever set() has answered last: the request is over, and has no place in the queue. */
+void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
+			 struct sg_userlock_wait *wait);
+/* Gives up the range, of either type. -ENOLCK: it splits a lock, and there is no room for two. */
+int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
+		      const struct sg_userlock *range);
+/* 0: could be had now; -EAGAIN: *holder is in the way. */
+int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
+		     struct sg_userlock *holder);
+
+/* --- relocation ----------------------------------------------------------------------------- */
+
+/**
+ * struct sg_relocate_opts - how a volume comes to another base (docs/relocation.md).
+ * @phys: the new base; SG_BASE_BEGUN: whereto it is on its way already, else where it is.
+ * @id, @wait_ms, @force, @holding: as struct sg_check_opts has them.
+ * @flush: for who stores through a cache of pages, which writes them in an order of its own: makes
+ * durable all that has been stored. NULL: fences do.
+ */
+struct sg_relocate_opts {
+	u64 phys;
+	const struct sg_identity *id;
+	unsigned int wait_ms;
+	bool force;
+	void *owner;		/* for sg_log() */
+	void (*holding)(void *ctx, struct sg_vol *vol);
+	int (*flush)(void *ctx);
+	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
+	void *ctx;
+};
+#define SG_BASE_BEGUN	(~0ULL)
+struct sg_relocate_result {
+	u64 from, to;		/* bases; when @resumed, @from is that of who went before us */
+	u64 tables, entries;	/* that have been rewritten; 0: there was nothing to do */
+	bool resumed;		/* another one had begun, and did not come to the end */
+	char why[200];		/* reason of an error */
+};
+/*
+ * Rewrites all physical addresses in a volume that nobody uses. Interrupted anywhere, it leaves
+ * one that can only be relocated; whoever does that next goes on. -EBUSY, with res->why: somebody
+ * lives. -EUCLEAN: there is damage to repair first, and nothing was changed.
+ */
+int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
+		struct sg_relocate_result *res);
+/* --- shared semaphores (docs/semaphores.md) -------------------------------------------------- */
+
+/**
+ * struct sg_sem_new - what to create
+ * @type: SG_SEM_MUTEX...; @life: SG_SEM_PERSISTENT, ...; @flags: SG_SEM_RECURSIVE, ...
+ * @initial: semaphore: its value; barrier: for how many it is, at least 1.
+ */
+struct sg_sem_new {
+	unsigned int type, life, flags;
+	u32 uid, gid, mode;
+	u64 initial;
+	s64 now;
+};
+
+/**
+ * struct sg_sem - an object that somebody of this system has open. In the system's own memory.
+ * @words: offset in the volume of its words; a page of its own, if flags say SG_SEM_MAPPED.
+ * @cell: of a reader-writer lock: where readers of this opener are counted. One that the opener may
+ * change itself, if >= SG_SEM_CELL_FIRST; else only through here.
+ */
+struct sg_sem {
+	u64 rec, words, side;
+	u64 head;
+	unsigned int type, flags, cell;
+	u64 reads;		/* that this opener has of the system's cell */
+};
+
+/**
+ * struct sg_sem_caller - a thread that uses objects: it can own locks, and wait.
+ * @me: what stands in the words of what it owns.
+ * @urgent: a hint: it does not wait behind others of its system, nor for long to be asked for.
+ */
+struct sg_sem_caller {
+	u64 me;
+	bool urgent;
+	/* private to the engine */
+	u64 cancelled, record;
+	struct sg_bell bell;
+	struct sg_sem_caller *before, *after;
+	u64 waits_for;
+	bool herd;
+};
+
+#define SG_SEM_NEVER	(~0ULL)
+
+struct sg_sem_stat {
+	unsigned int type, life, flags;
+	u32 uid, gid, mode, serial;
+	u64 created, users, waiters, initial;
+	u64 value;		/* semaphore, counters; barrier: arrived; others: readers */
+	bool died, lost;	/* an owner died and nobody has made it consistent; never was */
+	int slot;		/* of the owner, or -1 */
+	u32 pid, tid;
+	u64 since;		/* ns since the epoch: when the owner began to use objects */
+	char comm[16];
+};
+
+/*
+ * Creates and opens. -EEXIST with @exclusive; else what is there is opened. -EINVAL,
+ * -ENAMETOOLONG: a name is 1 to SG_SEM_NAME_MAX bytes without / and zeroes. @user: for a process
+ * that maps the words, if the object's flags allow it.
+ */
+int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
+		  bool exclusive, bool user, struct sg_sem *out);
+/* -ENOENT; -EINVAL: it is of another @type (0: of any). */
+int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type, bool user,
+		struct sg_sem *out);
+/* The opener has nothing locked. What it still reads is given back. */
+void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
+/* Who has it open keeps it, without a name. */
+int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len);
+int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_stat *out);
+void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out);
+/* By name, whatever anybody has: as it was made, and all who sleep look again. */
+int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len);
+/* *cookie: 0 begins. @emit must not sleep, nor call the engine; false: stop before that one. */
+typedef bool (*sg_sem_emit)(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st);
+int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx);
+
+/* A thread begins to use objects; its end gives back all that it owns, as left by the dead. */
+int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
+		 struct sg_sem_caller *caller);
+void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller);
+/* Its wait ends with -EINTR, now or whenever it begins; from another thread. */
+void sg_sem_cancel(struct sg_sem_caller *caller);
+
+/*
+ * All that waits does so until @until, by sg_ticks(): 0: not at all (-EAGAIN), SG_SEM_NEVER: for
+ * ever. -ETIMEDOUT; -EINTR: by a signal; -EIO: we have been declared dead; -EINVAL: another type.
+ * -EOWNERDEAD: it is ours, as with 0, but somebody died who had it.
+ */
+int sg_sem_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
+int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_caller *c);
+int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_caller *c);
+int sg_sem_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
+int sg_sem_post(struct sg_vol *vol, const struct sg_sem *sem);	/* -EOVERFLOW */
+int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
+int sg_sem_read_unlock(struct sg_vol *vol, struct sg_sem *sem);
+int sg_sem_write_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
+		      u64 until);
+int sg_sem_write_unlock(struct sg_vol *vol, const struct sg_sem *sem,
+			const struct sg_sem_caller *c);
+/* For who has taken the word of a reader-writer lock itself: until readers are gone. */
+int sg_sem_drain(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
+/* For who has given back itself, and been told that somebody waits. */
+void sg_sem_ring(struct sg_vol *vol, const struct sg_sem *sem);
+/*
+ * Condition: what prepare says is what wait compares with, so that nothing is missed between
+ * giving back a mutex and waiting. Signal wakes one at least.
+ */
+int sg_sem_cond_prepare(struct sg_vol *vol, const struct sg_sem *sem, u64 *seen);
+int sg_sem_cond_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
+		     u64 seen, u64 until);
+int sg_sem_cond_signal(struct sg_vol *vol, const struct sg_sem *sem, bool all);
+/* 1 for one of those who have met, 0 for the others. */
+int sg_sem_meet(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
+int sg_sem_advance(struct sg_vol *vol, const struct sg_sem *sem, u64 by); /* -EOVERFLOW */
+int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
+		 u64 count, u64 until);
+
+/*
+ * Sleeps until it may be that somebody of ours is to be woken, and wakes him; a second at most. For
+ * a thread that does nothing else: others ring by a store, which somebody has to see. Without it
+ * each who waits looks himself.
+ */
+void sg_sem_poll(struct sg_vol *vol);
+void sg_sem_poll_begin(struct sg_vol *vol, bool on);	/* there is such a thread */
+/* A doorbell of this system has rung, wherever there are doorbells (sg_vol.ring). */
+void sg_sem_rung(struct sg_vol *vol);
 
 /* --- check and repair ---------------------------------------------------------------------- */
 
@@ -330,6 +819,7 @@ struct sg_check_opts {
 	 * longer than others wait calls sg_beat() meanwhile; so does sg_check(), now and then.
 	 */
 	void (*holding)(void *ctx, struct sg_vol *vol);
+	int (*flush)(void *ctx);	/* as struct sg_relocate_opts has it, for what it says */
 	/* a finding, in one line; @fixed: has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);

@@ -10,7 +10,7 @@ static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct
 	       u64 *sum)
 {
 	*sum += run->off ? run->pages : 1;
-	if (*sum <= 2 * (vol->size >> SG_PAGE_SHIFT))
+	if (*sum <= 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
 		return 0;
 	return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
 }
@@ -27,14 +27,18 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 	while (pos < end) {
 		u64 in = pos & (SG_PAGE - 1), n;
 
+		sg_look_begin();
 		err = sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + end - pos), &run);
-		if (err)
+		if (err) {
+			sg_look_end();
 			return done ? (s64)done : err;
+		}
 		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, end - pos);
 		if (run.off)
 			memcpy((u8 *)buf + done, vol->base + run.off + in, n);
 		else
 			memset((u8 *)buf + done, 0, n);
+		sg_look_end();
 		pos += n;
 		done += n;
 	}
@@ -50,7 +54,7 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 	if (pos >= size)
 		return -ENXIO;
 	while (page < sg_pages_of(size)) {
-		err = sg_walk(vol, ref, page, sg_pages_of(size) - page, &run) ?:
+		err = sg_walk_bad(vol, ref, page, sg_pages_of(size) - page, &run) ?:
 		      met(vol, ref, &run, &sum);
 		if (err)
 			return err;
@@ -68,12 +72,16 @@ int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages
 	int err;
 
 	while (first < end) {
-		err = sg_walk(vol, ref, first, end - first, &run) ?: met(vol, ref, &run, &sum);
-		if (err)
-			return err;
-		if (run.off)
-			sg_wb(sg_at(vol, run.off), run.pages << SG_PAGE_SHIFT);
-		first += run.pages;
+		err = sg_walk_bad(vol, ref, first, end - first, &run) ?:
+		      met(vol, ref, &run, &sum);
+		if (err)	/* what is to be written back may have gone, with its file */
+			return err == -ESTALE ? 0 : err;
+		pages = run.pages;
+		if (run.off) {
+			pages = sg_good_pages(vol, run.off, pages);
+			sg_wb(sg_at(vol, run.off), pages << SG_PAGE_SHIFT);
+		}
+		first += pages ?: 1;	/* what was in bad memory is lost */
 	}
 	sg_fence();
 	return 0;
@@ -85,13 +93,15 @@ int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 e
 	int err;
 
 	while (pos < end) {
-		u64 in = pos & (SG_PAGE - 1), n;
+		u64 in = pos & (SG_PAGE - 1), n, pages;
 
-		err = sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + end - pos), &run);
+		err = sg_walk_bad(vol, ref, pos >> SG_PAGE_SHIFT,
+				  sg_pages_of(in + end - pos), &run);
 		if (err)
 			return err;
-		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, end - pos);
-		if (run.off) {
+		pages = run.off ? sg_good_pages(vol, run.off, run.pages) : run.pages;
+		n = SG_MIN(((pages ?: 1) << SG_PAGE_SHIFT) - in, end - pos);
+		if (run.off && pages) {		/* nobody sees what bad memory holds */
 			sg_os_zero(sg_at(vol, run.off + in), n);
 			sg_wb(sg_at(vol, run.off + in), n);
 		}

@@ -37,6 +37,8 @@ typedef int32_t s32;
 typedef int64_t s64;
 #endif
 
+#include "semtype.h"
+
 #define SG_MAGIC		0x4554414752415453ULL	/* "STARGATE" */
 #define SG_VERSION		1
 #define SG_FS_MAGIC		0x53544152		/* statfs f_type, "STAR" */
@@ -61,7 +63,26 @@ typedef int64_t s64;
 /* Feature bits: an unknown compat bit is ignored, ro_compat allows ro mounts, incompat refuses. */
 #define SG_COMPAT_KNOWN		0ULL
 #define SG_RO_COMPAT_KNOWN	0ULL
-#define SG_INCOMPAT_KNOWN	0ULL
+#define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
+#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING)
+
+/*
+ * A size, in chunks, and whom or what it is about. Volumes grow in place while they are used:
+ * docs/protocol.md, section 7.
+ */
+#define SG_SIZE_WORD(size, n)	((u64)(size) >> SG_CHUNK_SHIFT | (u64)(n) << 32)
+#define SG_SIZE_OF(w)		((u64)(u32)(w) << SG_CHUNK_SHIFT)
+#define SG_SIZE_NR(w)		((u32)((w) >> 32))
+
+/*
+ * For how long all are to stand still (ms), and which attempt it is; and who stands still for that
+ * one: docs/snapshots.md.
+ */
+#define SG_FREEZE(ms, n)	((u64)(u32)(ms) | (u64)(n) << 32)
+#define SG_FREEZE_LIMIT(w)	((u32)(w))
+#define SG_FREEZE_NR(w)		((u32)((w) >> 32))
+#define SG_FREEZE_MAX_MS	10000u
+#define SG_FROZEN(n, inc)	((u64)(u32)(n) | (u64)(inc) << 32)
 
 /* sg_super.params */
 #define SG_PARAM_DATA_ATOMIC	(1ULL << 0)	/* data=atomic (P3); in place otherwise */
@@ -100,11 +121,12 @@ struct sg_super {
 	u64 chunk_off;
 	u64 data_off;
 	u64 free_base;		/* free pages when the volume was made; see sg_area.free_pages */
-	u64 reserved[32];
+	u64 move_to;		/* SG_INCOMPAT_MOVING: base that it moves to; see SG_PTE_MOVED */
+	u64 reserved[31];
 };
 
 /**
- * struct sg_lock - a lock between systems (D6): owned, and handed over in turn.
+ * struct sg_lock - a lock between systems (D6): owned, and handed over in turn to who has asked.
  * @word: 0, or SG_LOCK_*: who holds it.
  * @waiters: bit per slot that waits.
  *
@@ -119,6 +141,8 @@ struct sg_lock {
 #define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
 #define SG_LOCK_HANDED		(1ULL << 40)	/* given to that slot, not yet taken up */
 #define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot looks whether anybody there holds it */
+#define SG_LOCK_ASKED	(1ULL << 42)	/* somebody has waited for long: to be handed over */
+#define SG_LOCK_BITS		((1ULL << 43) - 1)	/* all that a word may have */
 #define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
 
 /*
@@ -131,6 +155,11 @@ struct sg_lock {
 #define SG_PTE_ACCESSED		(1ULL << 5)
 #define SG_PTE_DIRTY		(1ULL << 6)
 #define SG_PTE_HUGE		(1ULL << 7)	/* leaf above level 1 */
+/*
+ * Only while the volume moves (SG_INCOMPAT_MOVING), in entries and root words: the address counts
+ * from sg_super.move_to; without it from sg_super.phys. docs/relocation.md
+ */
+#define SG_PTE_MOVED		(1ULL << 9)
 #define SG_PTE_NX		(1ULL << 63)
 #define SG_PTE_ADDR		0x000ffffffffff000ULL
 #define SG_PTE_TABLE		(SG_PTE_PRESENT | SG_PTE_WRITE | SG_PTE_ACCESSED | SG_PTE_DIRTY)
@@ -173,7 +202,10 @@ struct sg_inode {
 	u64 next_free;		/* free record: number of the next one, or 0 */
 	u64 openers;		/* bit per slot that has it open (keeps unlinked files) */
 	u64 project;		/* reserved for quotas */
-	u64 reserved[5];
+	u64 cuts;		/* +1 whenever pages are taken out of the file table */
+	u64 mappers;		/* bit per slot that has pages of it mapped into processes */
+	u64 holers;		/* ... that has zeroes mapped where there is a hole */
+	u64 reserved[2];
 	u8 tail[64];		/* a symlink's target when it is shorter than this */
 };
 #define SG_INODE_SIZE		256
@@ -194,6 +226,8 @@ struct sg_inode {
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };
 
+#define SG_BAD_MAX		102u	/* pieces of bad memory that a volume can note */
+
 /**
  * struct sg_hot - page 1: words that all systems share.
  */
@@ -206,10 +240,30 @@ struct sg_hot {
 	u64 errors;			/* damage seen at run time: fsck is due */
 	u64 error_ino;
 	u64 inodes;			/* records in the inode file */
-	u64 reserved[5];		/* to 128 */
-	u8 reserved2[1024 - 128];
+	struct sg_lock alone_lock;	/* whoever needs the volume for itself: fsck, tools */
+	u64 lease_ms;			/* silence after which a system counts as dead; 0: never */
+	u64 size;			/* of the volume, once it has grown; or 0 */
+	u64 grow;			/* SG_SIZE_WORD(size, attempt): under way; size 0: none */
+	struct sg_lock grow_lock;	/* growth of the volume */
+	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: none */
+	struct sg_lock freeze_lock;	/* whoever wants them to */
+	u8 reserved[192 - 168];
+	u64 bads;			/* SG_BADS_*: how much of the list is in use */
+	u64 bad[SG_BAD_MAX];		/* SG_BAD(), or 0; docs/bad-memory.md */
+	u64 reserved2;
 	struct sg_inode sys[SG_SYS_COUNT];
 };
+
+/* Pages whose memory is bad: the first one's number, and how many. */
+#define SG_BAD(page, n)		((u64)(page) | (u64)((n) - 1) << 40 | 1ULL << 63)
+#define SG_BAD_PAGE(w)		((w) & ((1ULL << 40) - 1))
+#define SG_BAD_COUNT(w)		(((w) >> 40 & 0x3fffff) + 1)
+#define SG_BAD_COUNT_MAX	0x400000u
+#define SG_BAD_VALID(w)		((w) >> 62 == 2)
+/* sg_hot.bads: entries from this one on have never been used; and how often the list has changed */
+#define SG_BADS_USED(w)		((u32)(w))
+#define SG_BADS_CHANGES(w)	((u32)((w) >> 32))
+#define SG_BADS(used, changes)	((u64)(used) | (u64)(changes) << 32)
 
 /**
  * struct sg_sys_copy - what finds the pages of a system inode, a second time.
@@ -239,7 +293,7 @@ struct sg_last {
  * struct sg_slot - a system's entry in the mount table.
  */
 struct sg_slot {
-	u64 state;		/* low 32: SG_SLOT_*; high 32: incarnation */
+	u64 state;		/* SG_SLOT_WORD(), SG_SLOT_BY_WORD() */
 	u64 heartbeat;		/* changes while the system lives */
 	u64 epoch;		/* D7: last epoch acknowledged */
 	u64 joined;		/* ns since the epoch, by the system's own clock */
@@ -248,11 +302,27 @@ struct sg_slot {
 	char name[64];		/* host name */
 	u64 pid;		/* user-space member: its process id; 0 for a kernel */
 	u64 beat_ns;		/* promised interval between heartbeats */
-	u64 reserved[14];
+	u64 guard;		/* changes while a guard sees the machine, even if it is paused */
+	u64 named;		/* incarnation that machine, boot, name, pid, ... speak of */
+	/* growth: SG_SIZE_WORD(size, incarnation) */
+	u64 reach;		/* what lies below is believed to be the volume's */
+	u64 memory;		/* that it has from the volume's first byte on */
+	u64 cannot;		/* sg_hot.grow, if that is more than it has memory for */
+	char version[16];	/* of its software, for people; as named as the others */
+	u64 hosted;		/* incarnation that the next two speak of */
+	u8 host[16];		/* the machine that it runs in, and ends with: its host's number, */
+	u8 host_boot[16];	/* and boot id */
+	u64 frozen;		/* SG_FROZEN(attempt, incarnation): it stores nothing; or 0 */
+	u64 reserved[1];
 };
-#define SG_SLOT_STATE(w)	((u32)(w))
-#define SG_SLOT_INC(w)		((u32)((w) >> 32))
+#define SG_SLOT_STATE(w)	((u32)((w) & 0xff))
+#define SG_SLOT_INC(w)		((u32)((w) >> 32))	/* incarnation in bits 32-63 */
 #define SG_SLOT_WORD(st, inc)	((u64)(st) | (u64)(inc) << 32)
+/* SG_SLOT_RECOVERING: by whom; slot + 1 in bits 8-15, low half of its incarnation in 16-31 */
+#define SG_SLOT_BY(w)		((unsigned int)((w) >> 8 & 0xff) - 1)
+#define SG_SLOT_BY_INC(w)	((u16)((w) >> 16))
+#define SG_SLOT_BY_WORD(slot, inc) ((u64)((slot) + 1) << 8 | (u64)(u16)(inc) << 16)
+/* Anything else counts as SG_SLOT_DEAD. docs/protocol.md says who moves it from where to where. */
 enum { SG_SLOT_FREE, SG_SLOT_LIVE, SG_SLOT_DEAD, SG_SLOT_RECOVERING };
 
 /**
@@ -279,6 +349,9 @@ struct sg_area {
 };
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
 #define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
+/* So many words at the end are change counters of inodes: odd while the others are stored. */
+#define SG_AREA_SEQS(n)		((u64)(n) << 48)
+#define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
 
 /*
  * The ledger: what a slot still owes. A page of words; word 0 is the offset of a further page of
@@ -400,6 +473,151 @@ struct sg_xattr_entry {		/* 8-byte aligned; the next one follows the padded valu
 enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCESS,
 	SG_XATTR_ACL_DEFAULT };
 
+/*
+ * Locks of users (docs/protocol.md, section 6): the file SG_SYS_LOCKS. A file's locks are in the
+ * chain that its inode number hashes to; chain c is pages c, c + SG_USERLOCK_CHAINS, ... up to the
+ * first that does not exist. All of it is volatile: what a system that is gone has left means
+ * nothing.
+ */
+#define SG_USERLOCK_CHAINS	128u
+#define SG_USERLOCK_CHAIN_PAGES	256u	/* at most */
+#define SG_USERLOCK_RECORDS	63u	/* per page */
+
+/**
+ * struct sg_userlock_record - a lock, or a request that waits for one.
+ * @head: 0: unused; else SG_USERLOCK_HEAD(): what it is, and whose.
+ * @owner: of all that this system knows, the one that holds or waits.
+ * @who: low 32: generation of the inode; high 32: process id, for those who ask.
+ * @start: first byte. @last: last byte.
+ * @ticket: of a request: its turn, in order of arrival.
+ */
+struct sg_userlock_record {
+	u64 head;
+	u64 owner;
+	u64 ino;
+	u64 who;
+	u64 start;
+	u64 last;
+	u64 ticket;
+	u64 reserved;
+};
+#define SG_USERLOCK_HEAD(what, slot, inc) ((u64)(what) | (u64)(slot) << 8 | (u64)(inc) << 32)
+#define SG_USERLOCK_WHAT(h)	((unsigned int)((h) & 0xff))
+#define SG_USERLOCK_SLOT(h)	((unsigned int)((h) >> 8) & 0xff)
+#define SG_USERLOCK_INC(h)	((u32)((h) >> 32))
+/* what: one of the kinds, ... */
+enum { SG_USERLOCK_POSIX = 1, SG_USERLOCK_OFD = 2, SG_USERLOCK_FLOCK = 3 };
+#define SG_USERLOCK_KIND(h)	((unsigned int)((h) & 3))
+#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* ... shared otherwise, ... */
+#define SG_USERLOCK_WAITING	(1u << 3)	/* ... held otherwise */
+#define SG_USERLOCK_KNOWN	0xfu
+
+struct sg_userlock_page {
+	struct sg_lock lock;	/* of the chain; in its first page */
+	struct sg_lock circle;	/* of those who look for deadlocks; in page 0 */
+	u64 ticket;		/* last one given out; in the chain's first page */
+	u64 waiting;		/* POSIX requests in the chain that wait; likewise, and a hint */
+	u64 reserved[2];
+	struct sg_userlock_record record[SG_USERLOCK_RECORDS];
+};
+
+/*
+ * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. Pages of it, most of them holes:
+ *
+ *   records   chain c is pages c, c + SG_SEM_CHAINS, ...: objects whose name hashes to c
+ *   words     two pages per record: what processes map, and what belongs to it and they must not
+ *   members   of each slot: who can own a lock
+ *   bells     a line per slot
+ *
+ * Records change in transactions, with the lock of the system inode; sg_inode.special of that is
+ * the number that was given last. All behind the first line of a record, and all other pages, are
+ * volatile.
+ */
+#define SG_SEM_CHAINS		16384u
+#define SG_SEM_CHAIN_PAGES	16u
+#define SG_SEM_RECORDS		7u	/* per page, behind its head */
+#define SG_SEM_WORDS_PAGE	(1ULL << 22)
+#define SG_SEM_MEMBERS_PAGE	(1ULL << 23)
+#define SG_SEM_MEMBERS		65536u	/* per slot */
+#define SG_SEM_PER_PAGE		64u	/* members */
+#define SG_SEM_BELLS_PAGE	(SG_SEM_MEMBERS_PAGE + SG_SLOTS * SG_SEM_MEMBERS / SG_SEM_PER_PAGE)
+#define SG_SEM_PAGES		(SG_SEM_BELLS_PAGE + 1)
+#define SG_SEM_NAME_MAX		255u
+
+/**
+ * struct sg_sem_record - an object.
+ * @head: 0: none; else SG_SEM_HEAD().
+ * @hash: of the name. @owner: low 32: uid; high 32: gid.
+ * @mode: low 32: permissions; high 32: length of the name.
+ * @initial: semaphore: its first value; barrier: for how many it is.
+ * @users: bit per slot that has it open. @unclean: one of them died.
+ * @lock: of barriers.
+ * @waiters: bit per slot with somebody who sleeps. @last: slot that had its turn last.
+ * @words: when they have no page of their own.
+ */
+struct sg_sem_record {
+	u64 head;
+	u64 hash;
+	u64 owner;
+	u64 mode;
+	u64 created;		/* ns since the epoch */
+	u64 initial;
+	u64 users;
+	u64 unclean;
+	struct sg_lock lock;
+	u64 waiters;
+	u64 last;
+	u64 reserved[4];
+	struct sg_semwords words;
+	u64 reserved2[8];
+	u8 name[256];
+};
+#define SG_SEM_HEAD(type, life, flags, serial) ((u64)(type) | (u64)(life) << 8 | \
+	(u64)(flags) << 16 | (u64)(serial) << 32)
+#define SG_SEM_TYPE(h)		((unsigned int)((h) & 0xff))
+#define SG_SEM_LIFE(h)		((unsigned int)((h) >> 8 & 0xff))
+#define SG_SEM_FLAGS(h)		((unsigned int)((h) >> 16 & 0xffff))
+#define SG_SEM_SERIAL(h)	((u32)((h) >> 32))	/* which of the objects in this place */
+#define SG_SEM_REMOVED		(1u << 15)	/* flag: has no name any more, and users still */
+/* Lifetime: until it is removed, by name; or until nobody has it open any more. */
+enum { SG_SEM_PERSISTENT, SG_SEM_LAST_USER, SG_SEM_LIVES };
+
+struct sg_sem_page {
+	u64 reserved[64];
+	struct sg_sem_record record[SG_SEM_RECORDS];
+};
+
+/**
+ * struct sg_sem_side - of reader-writer locks and barriers, beside the page of words.
+ * @own: who has cell i of the page of words: SG_LOCK_WORD(), 0: nobody.
+ *
+ * A barrier has no other cells than systems', and counts here: who has arrived, and in which phase.
+ */
+struct sg_sem_side {
+	u64 own[SG_SEM_CELLS];
+};
+#define SG_SEM_PHASE_AT		128u	/* + slot */
+#define SG_SEM_COUNT_AT		192u
+
+/**
+ * struct sg_sem_member - a thread that can own locks.
+ * @id: low 32: generation; high 32: incarnation of the system; 0: nobody.
+ * @given: the generation that was given last. @who: low 32: process; high 32: thread.
+ */
+struct sg_sem_member {
+	u64 id;
+	u64 given;
+	u64 who;
+	u64 since;		/* ns since the epoch */
+	u8 comm[16];
+	u64 reserved[2];
+};
+
+struct sg_sem_bell {
+	u64 rung;		/* +1: somebody there may have something to do */
+	u64 reserved[7];
+};
+
 #ifdef __KERNEL__
 #define SG_FORMAT_ASSERT(x)	static_assert(x)
 #else
@@ -411,6 +629,7 @@ SG_FORMAT_ASSERT(offsetof(struct sg_super, phys) == 120);
 SG_FORMAT_ASSERT(sizeof(struct sg_inode) == SG_INODE_SIZE);
 SG_FORMAT_ASSERT(offsetof(struct sg_inode, mtime) == 64);
 SG_FORMAT_ASSERT(offsetof(struct sg_inode, tail) == 192);
+SG_FORMAT_ASSERT(offsetof(struct sg_hot, bads) == 192);
 SG_FORMAT_ASSERT(offsetof(struct sg_hot, sys) == 1024);
 SG_FORMAT_ASSERT(sizeof(struct sg_hot) <= SG_PAGE);
 SG_FORMAT_ASSERT(offsetof(struct sg_last, sys) == 1024);
@@ -423,5 +642,14 @@ SG_FORMAT_ASSERT(sizeof(struct sg_xattr_head) == SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_xattr_entry) == 8);
 SG_FORMAT_ASSERT(sizeof(struct sg_chunk) == 128);
 SG_FORMAT_ASSERT(offsetof(struct sg_chunk, map) == 64);
+SG_FORMAT_ASSERT(sizeof(struct sg_userlock_record) == 64);
+SG_FORMAT_ASSERT(sizeof(struct sg_userlock_page) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_semwords) == 64);
+SG_FORMAT_ASSERT(offsetof(struct sg_sem_record, words) == 128);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_record) == 512);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_page) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_side) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_member) * SG_SEM_PER_PAGE == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_bell) * SG_SLOTS == SG_PAGE);
 
 #endif

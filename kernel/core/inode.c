@@ -24,6 +24,7 @@ int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
 		return sg_damaged(vol, ino, sys.off, "inode file has a hole");
 	ref->ino = ino;
 	ref->off = run.off + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+	ref->generation = 0;
 	return 0;
 }
 
@@ -160,6 +161,16 @@ int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	return err;
 }
 
+int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	/* inodes of the system have no number, and some no mode */
+	return sg_is_same(vol, ref) && (!ref->ino || sg_iget(vol, ref, mode)) ? 0 : -ESTALE;
+}
+
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 *seq = sg_at(vol, SG_IOFF(ref, seq));
@@ -177,6 +188,11 @@ int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s6
 
 	if (err)
 		return err;
+	err = sg_may_change(vol, ref);
+	if (err) {
+		sg_iunlock(vol, ref);
+		return err;
+	}
 	if (set & SG_SET_MTIME)
 		sg_store64(&rec->mtime, (u64)mtime);
 	if (set & SG_SET_CTIME)
@@ -230,10 +246,8 @@ static int grow_list(struct sg_tx *tx)
 	struct sg_vol *vol = tx->vol;
 	u64 first, off, got, i, n;
 
-	sg_tx_fail(tx, sg_lock(vol, SG_HOT(inode_lock)));
-	if (tx->err)
+	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), false))
 		return tx->err;
-	sg_tx_keep_lock(tx, SG_HOT(inode_lock));
 	first = sg_get(vol, SG_HOT(inodes));
 	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {
 		sg_tx_fail(tx, -ENOSPC);
@@ -250,7 +264,7 @@ static int grow_list(struct sg_tx *tx)
 	if (sg_table_add(tx, &sys, first / SG_INODES_PER_PAGE, off, got))
 		return tx->err;
 	sg_tx_set(tx, SG_HOT(inodes), first + n);
-	sg_sys_copy_inodes(tx);
+	sg_sys_copy(tx, SG_SYS_INODES);
 	sg_tx_set(tx, free_list(tx->area), first);
 	tx->fresh_ino = first;
 	tx->fresh_ino_off = off;
@@ -265,6 +279,7 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 	if (tx->fresh_ino && ino == tx->fresh_ino) {
 		ref->ino = ino;
 		ref->off = tx->fresh_ino_off;
+		ref->generation = 0;
 		return 0;
 	}
 	err = sg_iref(tx->vol, ino, ref);
@@ -298,6 +313,8 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 	sg_store64(&rec->entries, 0);
 	sg_store64(&rec->openers, 0);
 	sg_store64(&rec->project, 0);
+	sg_store64(&rec->mappers, 0);
+	sg_store64(&rec->holers, 0);
 	sg_wb(rec, offsetof(struct sg_inode, tail));
 }
 
@@ -320,10 +337,16 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 		if (err == -EUCLEAN)
 			sg_store64(sg_at(tx->vol, free_list(tx->area)), 0);
 		sg_tx_fail(tx, err);
-		return err;
+		return tx->err;
+	}
+	/* the list is somebody else's, once we are dead, and he may have given the record away */
+	if (!sg_is_ours(tx->vol)) {
+		sg_tx_fail(tx, -EIO);
+		return tx->err;
 	}
 	sg_tx_set(tx, free_list(tx->area), sg_iget(tx->vol, out, next_free));
 	fill_record(tx->vol, out, new, special);
+	out->generation = (u32)sg_iget(tx->vol, out, genflags);
 	sg_tx_inode(tx, out);
 	sg_tx_iset(tx, out, mode, (u64)new->mode | (u64)nlink << 32);
 	tx->used_inodes++;
@@ -360,7 +383,7 @@ static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref)
 	u64 mode = sg_iget(vol, ref, mode);
 	struct sg_tx *tx;
 
-	if (!mode || sg_nlink(mode))
+	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_open_elsewhere(vol, ref))
 		return 0;
 	tx = sg_tx_begin(vol);
 	drop_contents(tx, ref, mode);
@@ -382,27 +405,48 @@ static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
 
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	int err = evict_once(vol, ref);
+	struct sg_hunger hunger = {};
+	int err;
 
-	if (err == -ENOSPC && sg_reclaim(vol, ~0u) >= 0)	/* the ledger was full */
+	if (vol->ledger)
+		sg_ledger_let_go(vol, ref);
+	err = evict_once(vol, ref);
+	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* the ledger was full */
 		err = evict_once(vol, ref);
 	return err;
 }
 
 int sg_inode_settle(struct sg_vol *vol, u64 ino)
 {
-	struct sg_iref ref;
+	struct sg_iref ref = {};
 	u64 mode;
 	int err = sg_iref(vol, ino, &ref);
 
 	if (err)
 		return err;
+	ref.generation = (u32)sg_iget(vol, &ref, genflags);
 	mode = sg_iget(vol, &ref, mode);
 	if (!mode)
 		return 0;
 	if (!sg_nlink(mode))
-		return sg_evict(vol, &ref);
+		return sg_open_here(vol, &ref) ? 0 : sg_evict(vol, &ref);
 	if ((u32)(sg_iget(vol, &ref, genflags) >> 32) & SG_FL_CUTTING)
 		return sg_finish_cut(vol, &ref);
 	return 0;
+}
+
+bool sg_inode_settle_left(struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref = {};
+
+	if (sg_iref(vol, ino, &ref))
+		return true;
+	ref.generation = (u32)sg_iget(vol, &ref, genflags);
+	if (sg_open_here(vol, &ref))
+		return true;
+	if (!sg_trylock(vol, SG_IOFF(&ref, lock)))
+		return false;
+	evict_locked(vol, &ref);
+	sg_iunlock(vol, &ref);
+	return true;
 }

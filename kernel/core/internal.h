@@ -6,8 +6,14 @@
 #include "engine.h"
 
 #define SG_ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define SG_MIN(a, b)		((a) < (b) ? (a) : (b))
-#define SG_MAX(a, b)		((a) > (b) ? (a) : (b))
+/* Each side is had once (D10): a word of the volume may say something else the second time. */
+#define SG_PICK(a, op, b) ({				\
+	__typeof__(a) a_ = (a);				\
+	__typeof__(b) b_ = (b);				\
+	a_ op b_ ? a_ : b_;				\
+})
+#define SG_MIN(a, b)		SG_PICK(a, <, b)
+#define SG_MAX(a, b)		SG_PICK(a, >, b)
 /* Hot paths: what belongs to them, and what must not be mixed into them. */
 #define SG_INLINE	inline __attribute__((always_inline))
 #define SG_NOINLINE	__attribute__((__noinline__))
@@ -20,6 +26,49 @@
 
 /* Fills the offsets of @sb from size, areas and chunk_cap; -EINVAL when they make no volume. */
 int sg_geometry(struct sg_super *sb);
+/* May a volume of @size bytes begin there? If not, says so: -EINVAL. */
+bool sg_base_fits(u64 size, u64 phys);
+int sg_refuse_base(u64 size, u64 phys, char why[200]);
+/* As sg_open(), and also what is half moved to another base, for who goes on with that. */
+int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner);
+static inline bool sg_is_moving(const struct sg_vol *vol)
+{
+	return vol->sb.incompat & SG_INCOMPAT_MOVING;
+}
+/*
+ * For who has just got a slot: somebody may have had the volume to himself since sg_open(), and
+ * moved it. -EAGAIN: what we know of it is old.
+ */
+int sg_super_recheck(struct sg_vol *vol);
+/* At @off is a whole superblock of this volume, and it has @size in it. */
+bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super *out);
+void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb);	/* durable on return */
+
+/* --- growth (grow.c) ----------------------------------------------------------------------- */
+
+/*
+ * For who is about to join or to replay: the volume may have grown since it was opened. With a
+ * slot: it is said how far we reach, from now on. -EUCLEAN, -EBUSY: not here, not now (vol->why).
+ */
+int sg_size_join(struct sg_vol *vol);
+/*
+ * For who is joined: the volume's size as it is by now, and an answer to who wants it to grow. Any
+ * lock may be held, but it may sleep if the system's memory has to be looked at.
+ */
+void sg_follow(struct sg_vol *vol);
+/* It is said to have @size, and we use it alone so far. -EUCLEAN: more than is here (vol->why). */
+int sg_size_take(struct sg_vol *vol, u64 size);
+void sg_grow_settle(struct sg_vol *vol);	/* what a dead grower left */
+
+/* --- standing still (freeze.c) ------------------------------------------------------------- */
+
+static inline bool sg_is_still(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->still.closed);
+}
+/* Until we do not any more. -EINTR: who waits is to die. */
+int sg_still_wait(struct sg_vol *vol);
+void sg_freeze_settle(struct sg_vol *vol);	/* what a dead one has announced */
 
 static inline u64 sg_slot_off(const struct sg_vol *vol, unsigned int slot)
 {
@@ -52,28 +101,50 @@ static inline u64 sg_chunk_off(const struct sg_vol *vol, u64 chunk)
 
 /* --- checked access to volume bytes (D10) -------------------------------------------------- */
 
+/*
+ * The volume's size, as far as we have heard: what we take pages from. And the bound that nothing
+ * reaches beyond: the same, or more while it grows (grow.c). Both only grow, at any time.
+ */
+static inline u64 sg_size(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->sb.size);
+}
+static inline u64 sg_chunks(const struct sg_vol *vol)
+{
+	return sg_size(vol) >> SG_CHUNK_SHIFT;
+}
+static inline u64 sg_bound(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->size);
+}
+
 /* [off, off + len) lies inside the volume. */
 static inline bool sg_inside(const struct sg_vol *vol, u64 off, u64 len)
 {
-	return len <= vol->size && off <= vol->size - len;
+	u64 bound = sg_bound(vol);
+
+	return len <= bound && off <= bound - len;
 }
 
 /* The copy of what finds a system inode's pages, behind the backup superblock (struct sg_last). */
+static inline u64 sg_sys_copy_at(u64 size, unsigned int which)
+{
+	return size - SG_PAGE + offsetof(struct sg_last, sys) + which * sizeof(struct sg_sys_copy);
+}
 static inline u64 sg_sys_copy_off(const struct sg_vol *vol, unsigned int which)
 {
-	return vol->size - SG_PAGE + offsetof(struct sg_last, sys) +
-	       which * sizeof(struct sg_sys_copy);
+	return sg_sys_copy_at(sg_size(vol), which);
 }
 
 /* A page that the allocator hands out: aligned, inside the data area. */
-static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
+static inline bool sg_data_place(const struct sg_vol *vol, u64 off)
 {
-	return !(off & (SG_PAGE - 1)) && off >= vol->sb.data_off && off < vol->size - SG_PAGE;
+	return !(off & (SG_PAGE - 1)) && off >= vol->sb.data_off && off < sg_bound(vol) - SG_PAGE;
 }
 
 static inline bool sg_data_range(const struct sg_vol *vol, u64 off, u64 pages)
 {
-	return sg_data_page(vol, off) && pages <= (vol->size - SG_PAGE - off) >> SG_PAGE_SHIFT;
+	return sg_data_place(vol, off) && pages <= (sg_bound(vol) - SG_PAGE - off) >> SG_PAGE_SHIFT;
 }
 
 /* Callers have checked the offset. */
@@ -88,6 +159,24 @@ static inline u64 sg_get(const struct sg_vol *vol, u64 off)
 	return sg_load64(sg_at(vol, off));
 }
 
+/* Such a page, to be looked into: bad memory is as good as no page. */
+static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
+{
+	return sg_data_place(vol, off) && (!sg_has_bad(vol) || !sg_is_bad(vol, off, 1));
+}
+
+/* --- bad memory (bad.c) -------------------------------------------------------------------- */
+
+/* Bits of the chunk's bad pages are set, none is cleared. */
+void sg_bad_mask(const struct sg_vol *vol, u64 chunk, u64 map[SG_CHUNK_PAGES / 64]);
+u64 sg_bad_free(const struct sg_vol *vol);	/* of them, those that nobody has */
+/* For who knows nothing of the volume yet: its list, if it is one, has that page. */
+bool sg_bad_listed(const void *base, u64 off);
+/* For who has set vol->base: where sg_has_bad() looks. */
+void sg_bad_watch(struct sg_vol *vol);
+/* Has the list changed? Then what follows from it is done. Any lock may be held. */
+void sg_bad_look(struct sg_vol *vol);
+
 /*
  * Damage was found: logs once with inode and offset, sets hot.errors when we may write, calls
  * vol->on_damage. Returns -EUCLEAN, so that callers write `return sg_damaged(...)`.
@@ -101,7 +190,13 @@ static inline bool sg_is_ours(const struct sg_vol *vol)
 {
 	return sg_load64(vol->state) == vol->alive;
 }
-int sg_taken_for_dead(const struct sg_vol *vol);	/* it does not: -EIO */
+/* It does not: -EIO. From now on nothing is stored. */
+int sg_declared_dead(const struct sg_vol *vol);
+/* The slot's bits, in inodes and elsewhere, may be its next owner's by now. */
+static inline bool sg_is_silenced(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->shut_down) || (!sg_is_ours(vol) && sg_declared_dead(vol));
+}
 
 /* Statistics: whole words, but not exact across CPUs on purpose. */
 static inline void sg_count(u64 *counter, u64 n)
@@ -112,15 +207,20 @@ static inline void sg_count(u64 *counter, u64 n)
 /* --- locks (lock.c) ------------------------------------------------------------------------ */
 /*
  * Order: rename_lock, inode locks by ascending inode number, a transaction area, inode_lock,
- * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock is
- * taken with nothing else held.
+ * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock,
+ * freeze_lock and then grow_lock are waited for with nothing else held; system inodes (number 0)
+ * come before others.
+ * That of semaphores is locked with nothing else held; a barrier's lock with nothing before or
+ * behind it.
  *
  * -EINTR: not taken, since who waits is to die. -EIO: nor by one who has been taken for dead.
+ * -EBUSY: nor by one in a hurry (sg_vol.hurry).
  */
 #define SG_HELD	1024	/* of sg_vol.held */
 int sg_lock(struct sg_vol *vol, u64 off);
 int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for those who can come again */
-void sg_lock_sure(struct sg_vol *vol, u64 off);	/* however long it takes */
+/* For who is to die, too: never -EINTR; -EBUSY after minutes. */
+int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);
 void sg_unlock(struct sg_vol *vol, u64 off);
 bool sg_is_locked(const struct sg_vol *vol, u64 off);	/* by one who lives, as far as is known */
@@ -141,6 +241,9 @@ static inline void sg_iunlock(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_unlock(vol, ref->off + offsetof(struct sg_inode, lock));
 }
 
+/* The holder of the lock that this word names is dead: recovered here and now. */
+void sg_help(struct sg_vol *vol, u64 lock_word);
+
 /* --- transactions (tx.c, D8) --------------------------------------------------------------- */
 
 #define SG_TX_LOCKS	16
@@ -154,8 +257,10 @@ static inline void sg_iunlock(struct sg_vol *vol, const struct sg_iref *ref)
  */
 struct sg_tx {
 	struct sg_vol *vol;
+	u64 turn;		/* odd while under way: sg_ack waits for it */
 	u64 area;
 	struct sg_area *a;
+	bool locked;		/* we have the area's lock; else nothing comes of it */
 	int err;
 	unsigned int n;
 	u64 seen;
@@ -171,8 +276,8 @@ struct sg_tx {
 };
 
 /*
- * Takes an area; waits when all are busy. Never NULL: when the volume may not be changed, tx->err
- * says so at once. Pays debts first when the ledger is tight.
+ * Takes an area; waits when all are busy. Never NULL: when the volume may not be changed, or who
+ * waits is to die, tx->err says so at once. Pays debts first when the ledger is tight.
  */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
 struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for those who pay */
@@ -188,16 +293,25 @@ unsigned int sg_tx_room(const struct sg_tx *tx);
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /* Held until commit or abort. */
 void sg_tx_keep_lock(struct sg_tx *tx, u64 off);
+/* Waits for it first. -EIO, in tx->err, too: declared dead meanwhile, and the area not ours. */
+int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon);
+/*
+ * Nothing stands still for one who has been declared dead, locked or not, and he gets no lock:
+ * whatever he finds to be full, or damaged, or another, this is why.
+ */
 static inline void sg_tx_fail(struct sg_tx *tx, int err)
 {
 	if (!tx->err)
-		tx->err = err;
+		tx->err = sg_is_ours(tx->vol) ? err : sg_declared_dead(tx->vol);
 }
 /* Both end the transaction and free the object. */
 int sg_tx_commit(struct sg_tx *tx);
 void sg_tx_abort(struct sg_tx *tx);
-/* Replays what a slot had committed. Trusts nothing in there. */
-int sg_tx_replay(struct sg_vol *vol, unsigned int slot);
+/*
+ * Replays what a slot had committed. Trusts nothing in there. -EIO: not all, for we have been
+ * declared dead, or the slot's state is not @held any more (0: whatever it is, we are alone).
+ */
+int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held);
 /* What replay would store, for those who only look: words of a valid record, and which count. */
 unsigned int sg_tx_words(const struct sg_area *a);
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
@@ -217,13 +331,62 @@ void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len);
 void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len);
 void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val); /* no write-back: sg_wb() the page after */
 
-/* --- slots (slot.c): the steps of sg_join(), for fsck, which takes them one by one ---------- */
+/* --- slots (slot.c): the steps of joining, for fsck, which takes them one by one ------------ */
 
-int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms);
-void sg_slots_recover(struct sg_vol *vol);	/* all but our own, if we have one */
+u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot);
+bool sg_owner_live(const struct sg_vol *vol, unsigned int slot, u32 inc);
+u64 sg_slots_taken(const struct sg_vol *vol);	/* a bit per slot that is not free */
 int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id);
-int sg_slot_enter(struct sg_vol *vol);	/* transactions and ledger; settles what others owed */
+int sg_slot_take_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
+		       bool force);
+int sg_slot_enter(struct sg_vol *vol);	/* transactions and ledger; settles what the dead owed */
 void sg_slot_exit(struct sg_vol *vol);	/* their end; the slot stays ours */
+
+/* --- death (death.c, D6) ------------------------------------------------------------------- */
+
+struct sg_watch *sg_watch_make(void);
+u64 sg_slots_of_tools(const struct sg_vol *vol);
+u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id);
+void sg_fence_slots(struct sg_vol *vol, u64 bits);	/* all of them, but ours */
+/*
+ * Fences those of @bits whose heart stands still for @wait_ms. With @live: only if all do; else
+ * -EBUSY, and who is alive. Without, guards do not count: it is our own machine that has booted.
+ */
+int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live);
+bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);	/* true: it was us who did it */
+void sg_recover_all(struct sg_vol *vol);
+void sg_recover_none_yet(struct sg_vol *vol);	/* we have just got our slot */
+/* Takes over the debts of slots that are free; without @wait, if nobody else is just doing so. */
+int sg_settle_free(struct sg_vol *vol, bool wait);
+
+/* --- epochs (epoch.c, D7) ------------------------------------------------------------------- */
+
+struct sg_ack *sg_ack_make(void);
+bool sg_alone(const struct sg_vol *vol);	/* nobody else has a slot */
+void sg_quiesce(struct sg_vol *vol);		/* our own looks, windows and mappings */
+u64 sg_epoch_horizon(const struct sg_vol *vol);	/* what all who live have acknowledged */
+/* A debt of that epoch, as it stands in a debt's word, may be paid. */
+bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch);
+void sg_epoch_push(struct sg_vol *vol);
+void sg_epoch_heed(struct sg_vol *vol);		/* acknowledges, if nobody else does for us */
+void sg_epoch_urge(struct sg_vol *vol);		/* that, and pushes */
+bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms);
+
+/* --- opens (opens.c) ------------------------------------------------------------------------ */
+
+bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_is_left(const struct sg_vol *vol, u64 ino);	/* without a name, and open nowhere */
+/* @ref: with its generation. */
+bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref);
+void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref);	/* a new one, by us */
+/* @all: whatever we may seem to have open, we have just joined and have not. */
+void sg_withdraw_opens(struct sg_vol *vol, bool all);
+/* The file that @ref means has its number still. */
+static inline bool sg_is_same(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return !ref->generation || (!sg_is_lost(vol, ref->off) &&
+	       (u32)sg_iget(vol, ref, genflags) == (u32)ref->generation);
+}
 
 /* --- space (space.c) ----------------------------------------------------------------------- */
 
@@ -247,6 +410,7 @@ void sg_space_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then u
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);
 void sg_space_rebuild_hints(struct sg_vol *vol);
+void sg_space_found(struct sg_vol *vol, u64 from);	/* hints of the chunks from there on */
 
 /* --- ledger (ledger.c, D7) ----------------------------------------------------------------- */
 
@@ -267,12 +431,30 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that 
  */
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
+/*
+ * The debt of an inode that we have just made, and use: it is not settled, nor is it given up for
+ * want of an opener's bit, until sg_evict(). A link ends it, too.
+ */
+void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref);
+bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
+void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref);	/* we do */
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* pay before owing more */
+bool sg_ledger_waits(const struct sg_vol *vol);	/* there are debts that others hold up */
 int sg_ledger_grow(struct sg_vol *vol);
+/* Does this slot's ledger hold any debt? Its chain may be long; damage is looked at closely. */
+bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot);
 /* Moves the debts of a recovered slot into our own books. */
 int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
-/* Frees, or cuts to size, the inodes that we owe; nobody has them open. */
+/* Frees, or cuts to size, the inodes that we owe; those that nobody has open, or locked. */
 int sg_ledger_settle_inodes(struct sg_vol *vol);
+/*
+ * Of these, what can be done at once for somebody who is waiting for space, locks held. False: some
+ * is locked just now.
+ */
+bool sg_ledger_settle_left(struct sg_vol *vol);
+u64 sg_ledger_payable(const struct sg_vol *vol);	/* debts of pages */
+bool sg_ledger_is_stuck(const struct sg_vol *vol);	/* others keep us from paying any */
 
 /* --- file tables (table.c) ----------------------------------------------------------------- */
 
@@ -281,6 +463,9 @@ enum sg_entry { SG_ENTRY_NONE, SG_ENTRY_LEAF, SG_ENTRY_TABLE, SG_ENTRY_BAD };
 enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level, u64 *off);
 /* The same for a root word: LEAF is the only page of a file, TABLE a table of the root's height. */
 enum sg_entry sg_root_kind(const struct sg_vol *vol, u64 root, u64 *off);
+bool sg_table_lost(const struct sg_vol *vol, u64 e);	/* names a table, in bad memory */
+/* What says where @page is makes no sense: -EUCLEAN, and it is logged; or bad memory: -EIO. */
+int sg_table_wrong(const struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 static inline u64 sg_leaf(const struct sg_vol *vol, u64 off, unsigned int level)
 {
 	return (vol->sb.phys + off) | (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF);
@@ -313,6 +498,8 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page);
  * that lie half in the range have been split: -EAGAIN when one has not.
  */
 int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end, u64 *next);
+/* For who takes pages out in another way: sg_inode.cuts. */
+void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref);
 /* Cuts everything with one word: the root becomes a debt (or a run for a single page). */
 void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref);
 /*
@@ -346,6 +533,8 @@ static inline u64 sg_stale_end(u64 size)
 /* Pages behind the size may remain of a truncation: finish it before anything is put there. */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);
+/* The same for who comes back for it: *turns counts, 0 at first. -EUCLEAN: it is never over. */
+int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns);
 #define SG_RECLAIM_SOME	1024	/* debts to pay before giving up for want of space */
 
 /* --- inodes (inode.c) ---------------------------------------------------------------------- */
@@ -357,10 +546,24 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 /* Finishes what the ledger says of an inode: evicts, or cuts behind size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
+/*
+ * Tries to free what has been left: once, as it is want of space that asks for it. False: it is
+ * locked, and whoever wants space may hold what its holder waits for.
+ */
+bool sg_inode_settle_left(struct sg_vol *vol, u64 ino);
 static inline struct sg_iref sg_sys_ref(unsigned int which)
 {
-	return (struct sg_iref){ 0, SG_HOT(sys) + which * sizeof(struct sg_inode) };
+	return (struct sg_iref){ .off = SG_HOT(sys) + which * sizeof(struct sg_inode) };
 }
+static inline unsigned int sg_sys_which(const struct sg_iref *sys)
+{
+	return (unsigned int)((sys->off - SG_HOT(sys)) / sizeof(struct sg_inode));
+}
+/*
+ * The inode is locked, and is about to be changed in place: 0, if we live (a lock that was waited
+ * for may not be ours), and it is the file that is meant still (D9).
+ */
+int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref);
 /* Words of an inode were stored in place, its lock held: readers notice, write-back starts. */
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
@@ -391,10 +594,10 @@ bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 /* --- copies of the system inodes (syscopy.c) ----------------------------------------------- */
 
 u64 sg_sys_check(unsigned int which, u64 table, u64 records);	/* sg_sys_copy.check */
-/* All anew, from the system inodes: for who makes a volume, moves it or changes its size. */
-void sg_sys_copies_write(struct sg_vol *vol);
+/* All anew, from the system inodes, for a volume of @size: for who makes, moves or grows it. */
+void sg_sys_copies_write(struct sg_vol *vol, u64 size);
 /* The inode file has got another root word, or more records, in this transaction. */
-void sg_sys_copy_inodes(struct sg_tx *tx);
+void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 
 /* --- directories (dir.c, bucket.c, dirhash.c, readdir.c) ------------------------------------ */
 
@@ -417,6 +620,8 @@ struct sg_name {
 
 u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len); /* 55 bits, never all ones */
 void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_name *n);
+/* 0: @dir is one, named or not; -ESTALE: its number is nobody's by now, or another file's. */
+int sg_dir_there(const struct sg_vol *vol, const struct sg_iref *dir);
 /* Looks without a lock, and sees no transaction that is under way. -ENOENT, -ENOTDIR. */
 int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n);
 /*
@@ -445,5 +650,65 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);	/* blob becomes
 int sg_xattr_pay(struct sg_tx *tx, u64 head);	/* frees the pages of a blob */
 /* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
 int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);
+
+/* --- locks of users (userlock.c; userlock_circle.c: deadlocks) ------------------------------- */
+
+#define SG_USERLOCK_SPARES	3	/* records that one change may need: two locks, a request */
+
+/**
+ * struct sg_userlock_chain - a chain of the lock file, locked
+ * @first: its first page
+ * @nr: which; @pages: that it has
+ * @spare: unused records, as many as were found
+ */
+struct sg_userlock_chain {
+	struct sg_vol *vol;
+	struct sg_userlock_page *first;
+	unsigned int nr, pages, spares;
+	struct sg_userlock_record *spare[SG_USERLOCK_SPARES];
+};
+struct sg_userlock_at {			/* where a search through a chain is; zeroes at first */
+	struct sg_userlock_page *in;
+	unsigned int page, i;
+};
+
+/* The page @k of a chain; NULL with *err 0: there is none. */
+struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, unsigned int k,
+					  int *err);
+int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
+/*
+ * -ENOENT: there is no such chain yet. After 0, what the dead have left in it is gone. @sure: to
+ * give something back, which who is killed must do all the same.
+ */
+int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c, bool sure);
+void sg_userlock_leave(struct sg_userlock_chain *c);
+/* The next record in use, and a copy of it; NULL at the end. */
+struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
+					    struct sg_userlock_at *at,
+					    struct sg_userlock_record *copy);
+/* Somebody else holds what @want cannot be had beside: who. */
+bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
+		      struct sg_userlock_record *by);
+/* One of the same kind, by the same owner. */
+static inline bool sg_userlock_same_owner(const struct sg_userlock_record *a,
+					  const struct sg_userlock_record *b)
+{
+	return a->owner == b->owner && !((a->head ^ b->head) >> 8) &&
+	       SG_USERLOCK_KIND(a->head) == SG_USERLOCK_KIND(b->head);
+}
+/*
+ * @want waits for @by: -EDEADLK when @by waits, over others maybe, for the owner of @want. Then
+ * the request has been given up. No chain is locked.
+ */
+int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
+		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait,
+		       const struct sg_userlock_record *by);
+
+/* --- shared semaphores (sem.h has what their files share) ------------------------------------ */
+
+struct sg_sems *sg_sems_make(void);
+void sg_sems_free(struct sg_vol *vol);
+/* We have just joined: what the slot's last owner had open, and waited for, we have not. */
+int sg_sem_withdraw(struct sg_vol *vol);
 
 #endif

@@ -19,7 +19,8 @@ enum state { FREE, PENDING, OWED, PAYING };
 
 struct entry {
 	u64 word;
-	u32 state;
+	u16 state;
+	bool kept;	/* owing an inode: we use it, whatever openers and users say */
 	u32 next;	/* free: in the list of free ones; owing an inode: in its bucket */
 };
 
@@ -32,6 +33,7 @@ struct ledger_page {
 struct sg_ledger {
 	struct sg_spin spin;
 	u64 pages, nfree, payable, paying;
+	u64 stuck;	/* horizon + 1 at which nothing could be paid; 0: something may be */
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for something to pay ended */
 	u32 bucket[BUCKETS];	/* entries that owe inodes, by number */
@@ -71,12 +73,13 @@ static u32 *bucket(struct sg_ledger *l, u64 word)
 	return &l->bucket[SG_DEBT_VALUE(word) % BUCKETS];
 }
 
-static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state)
+static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, bool kept)
 {
 	struct entry *e = entry(l, i);
 
 	e->word = word;
-	e->state = state;
+	e->state = (u16)state;
+	e->kept = kept;
 	if (is_inode(word)) {
 		e->next = *bucket(l, word);
 		*bucket(l, word) = i;
@@ -101,14 +104,16 @@ static void entry_free(struct sg_ledger *l, u32 i)
 	adjust(&l->nfree, 1);
 }
 
-/* Adds a page of the chain with what it holds. */
-static int adopt_page(struct sg_vol *vol, struct sg_ledger *l, u64 off)
+static u64 of_epoch(u64 word, u64 epoch)
 {
-	struct ledger_page *page = sg_alloc(sizeof(*page));
+	return SG_DEBT(SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), epoch);
+}
+
+/* Adds a page of the chain with what it holds, to be kept in @page. */
+static void adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page, u64 off)
+{
 	unsigned int first = capacity(l), i;
 
-	if (!page)
-		return -ENOMEM;
 	page->off = off;
 	sg_spin_lock(&l->spin);
 	l->page[first / PER_PAGE] = page;
@@ -119,13 +124,13 @@ static int adopt_page(struct sg_vol *vol, struct sg_ledger *l, u64 off)
 			entry_free(l, i);
 			continue;
 		}
-		entry_fill(l, i, word, OWED);
+		/* replay may just have made it true: it is of today (epoch.c) */
+		entry_fill(l, i, of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, false);
 		if (!is_inode(word))
 			adjust(&l->payable, 1);
 	}
 	adjust(&l->pages, 1);
 	sg_spin_unlock(&l->spin);
-	return 0;
 }
 
 /* What follows this page in the chain: a page that has not been there yet, or 0. */
@@ -159,12 +164,13 @@ int sg_ledger_open(struct sg_vol *vol)
 	memset(l->bucket, 0xff, sizeof(l->bucket));
 	vol->ledger = l;
 	while (off && l->pages < SG_LEDGER_PAGES) {
-		int err = adopt_page(vol, l, off);
+		struct ledger_page *page = sg_alloc(sizeof(*page));
 
-		if (err) {
+		if (!page) {
 			sg_ledger_close(vol);
-			return err;
+			return -ENOMEM;
 		}
+		adopt_page(vol, l, page, off);
 		off = next_page(vol, l, off);
 	}
 	return 0;
@@ -187,12 +193,32 @@ unsigned int sg_ledger_room(const struct sg_vol *vol)
 	return (unsigned int)sg_load64(&vol->ledger->nfree);
 }
 
+u64 sg_ledger_payable(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->payable);
+}
+
+bool sg_ledger_is_stuck(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->stuck);
+}
+
 bool sg_ledger_is_tight(const struct sg_vol *vol)
 {
 	const struct sg_ledger *l = vol->ledger;
 
-	return sg_load64(&l->payable) >= TIGHT + sg_load64(&l->paying) ||
-	       sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+	return (sg_load64(&l->payable) >= TIGHT + sg_load64(&l->paying) &&
+		!sg_load64(&l->stuck)) || sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+}
+
+bool sg_ledger_waits(const struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	u64 stuck = sg_load64(&l->stuck);
+
+	if (stuck && (stuck != sg_epoch_horizon(vol) + 1 || sg_alone(vol)))
+		sg_store64(&l->stuck, 0);
+	return sg_load64(&l->payable) != 0;
 }
 
 static bool begin_growing(struct sg_ledger *l)
@@ -207,24 +233,39 @@ static bool begin_growing(struct sg_ledger *l)
 	return ok;
 }
 
-/* A further page for the chain: empty and durable first, then named, then used. */
-int sg_ledger_grow(struct sg_vol *vol)
+/* Empty and durable first, then named, then used. */
+static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
-	struct sg_ledger *l = vol->ledger;
-	struct sg_tx *tx;
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
 	u64 off;
 	int err;
 
-	if (!begin_growing(l))
-		return -ENOSPC;
-	tx = sg_tx_begin_payer(vol);
 	if (!sg_take_page(tx, SG_USE_META, &off)) {
 		sg_fresh_zero(vol, off, SG_PAGE);
 		sg_tx_set(tx, l->page[l->pages - 1]->off, off);
 	}
 	err = sg_tx_commit(tx);
 	if (!err)
-		err = adopt_page(vol, l, off);
+		adopt_page(vol, l, page, off);
+	return err;
+}
+
+/*
+ * A further page for the chain. Memory for its mirror comes first: a page that is named and not
+ * known to us would be lost with the next one, which is named in its place.
+ */
+int sg_ledger_grow(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	struct ledger_page *page;
+	int err;
+
+	if (!begin_growing(l))
+		return -ENOSPC;
+	page = sg_alloc(sizeof(*page));
+	err = page ? add_page(vol, l, page) : -ENOMEM;
+	if (err)
+		sg_free(page);
 	sg_spin_lock(&l->spin);
 	l->growing = false;
 	sg_spin_unlock(&l->spin);
@@ -233,7 +274,7 @@ int sg_ledger_grow(struct sg_vol *vol)
 
 /* --- owing ---------------------------------------------------------------------------------- */
 
-static u32 entry_take(struct sg_ledger *l, u64 word)
+static u32 entry_take(struct sg_ledger *l, u64 word, bool kept)
 {
 	u32 i;
 
@@ -242,13 +283,13 @@ static u32 entry_take(struct sg_ledger *l, u64 word)
 	if (i != NONE) {
 		l->first_free = entry(l, i)->next;
 		adjust(&l->nfree, -1);
-		entry_fill(l, i, word, PENDING);
+		entry_fill(l, i, word, PENDING, kept);
 	}
 	sg_spin_unlock(&l->spin);
 	return i;
 }
 
-void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
+static void owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, bool kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
 	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
@@ -256,13 +297,18 @@ void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
 
 	if (tx->err)
 		return;
-	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ? entry_take(l, word) : NONE;
+	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ? entry_take(l, word, kept) : NONE;
 	if (i == NONE) {
 		sg_tx_fail(tx, -ENOSPC);
 		return;
 	}
 	tx->owed[tx->nowed++] = i;
 	sg_tx_set(tx, entry_off(l, i), word);
+}
+
+void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
+{
+	owe(tx, kind, value, count, false);
 }
 
 void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
@@ -277,17 +323,25 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
 	}
 }
 
-/* The entry that owes inode @ino, or NONE. */
+/*
+ * The entry that owes inode @ino, or NONE. Not one whose transaction is under way: who takes debts
+ * over has no inode locked.
+ */
 static u32 find_inode(struct sg_ledger *l, u64 ino)
 {
 	u32 i;
 
 	sg_spin_lock(&l->spin);
 	i = l->bucket[ino % BUCKETS];
-	while (i != NONE && SG_DEBT_VALUE(entry(l, i)->word) != ino)
+	while (i != NONE && (entry(l, i)->state != OWED || SG_DEBT_VALUE(entry(l, i)->word) != ino))
 		i = entry(l, i)->next;
 	sg_spin_unlock(&l->spin);
 	return i;
+}
+
+bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return find_inode(vol->ledger, ref->ino) != NONE;
 }
 
 static bool has_reason(u64 mode, u64 genflags)
@@ -302,6 +356,36 @@ void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 	    find_inode(tx->vol->ledger, ref->ino) != NONE)
 		return;
 	sg_owe(tx, SG_DEBT_INODE, ref->ino, 0);
+}
+
+void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	owe(tx, SG_DEBT_INODE, ref->ino, 0, true);
+}
+
+bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_ledger *l = vol->ledger;
+	bool kept = false;
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE && !kept; i = entry(l, i)->next)
+		kept = SG_DEBT_VALUE(entry(l, i)->word) == ref->ino && entry(l, i)->kept;
+	sg_spin_unlock(&l->spin);
+	return kept;
+}
+
+void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_ledger *l = vol->ledger;
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE; i = entry(l, i)->next)
+		if (SG_DEBT_VALUE(entry(l, i)->word) == ref->ino)
+			entry(l, i)->kept = false;
+	sg_spin_unlock(&l->spin);
 }
 
 static void pay_entry(struct sg_tx *tx, unsigned int i)
@@ -373,8 +457,10 @@ struct pick {
  * Picks debts and marks them as being paid. Deep tables wait while there is anything flatter: so
  * a payment that needs entries for child tables finds that the others have been cleared.
  */
-static void pick_some(struct sg_ledger *l, struct pick *p, unsigned int max)
+static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
 {
+	struct sg_ledger *l = vol->ledger;
+	u64 horizon = sg_epoch_horizon(vol);
 	unsigned int n = capacity(l), k, deep;
 
 	p->n = 0;
@@ -386,7 +472,8 @@ static void pick_some(struct sg_ledger *l, struct pick *p, unsigned int max)
 			unsigned int kind = SG_DEBT_KIND(e->word);
 			bool flat = kind <= 1 || kind == SG_DEBT_XATTR;
 
-			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat))
+			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat) ||
+			    (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(e->word))))
 				continue;
 			e->state = PAYING;
 			adjust(&l->paying, 1);
@@ -407,6 +494,14 @@ static void put_back(struct sg_ledger *l, u32 i)
 		adjust(&l->paying, -1);
 	}
 	sg_spin_unlock(&l->spin);
+}
+
+static void put_back_all(struct sg_ledger *l, const struct pick *p)
+{
+	unsigned int k;
+
+	for (k = 0; k < p->n; k++)
+		put_back(l, p->index[k]);
 }
 
 /* Damage stands in the way: let the pages go, fsck will find them. */
@@ -518,20 +613,36 @@ static int pay_picked(struct sg_vol *vol, const struct pick *p)
 	return err;
 }
 
+/*
+ * Alone, a system has only itself to wait for. With others it pays what all of them have let go
+ * (epoch.c); when that is nothing, it asks again when they have come further.
+ */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;
 	int err = sg_may_write(vol);
 
 	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying)) {
+		u64 stuck = sg_epoch_horizon(vol) + 1;
+		bool alone = sg_alone(vol);
 		struct pick p;
 
-		pick_some(l, &p, SG_MIN(budget, (unsigned int)BATCH));
-		if (!p.n)
+		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), alone);
+		if (!p.n) {
+			if (!alone) {
+				sg_store64(&l->stuck, stuck);
+				sg_epoch_push(vol);
+			}
 			break;
+		}
+		if (alone)
+			sg_quiesce(vol);
+		/* alone still, now that what is paid is known? who joins later sees none of it */
+		if (alone && !sg_alone(vol)) {
+			put_back_all(l, &p);
+			continue;
+		}
 		budget -= p.n;
-		if (vol->quiesce)
-			vol->quiesce(vol);
 		err = pay_picked(vol, &p);
 	}
 	return err ?: (int)sg_load64(&l->payable);
@@ -539,12 +650,31 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 
 /* --- recovery ------------------------------------------------------------------------------- */
 
+bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
+{
+	u64 page = sg_ledger_off(vol, slot);
+	unsigned int pages, i;
+
+	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++)
+			if (sg_get(vol, page + i * 8))
+				return false;
+		page = sg_get(vol, page);	/* stays when all is paid */
+		if (page && !sg_data_page(vol, page))
+			return false;
+	}
+	return true;
+}
+
 /* Moves a debt of another slot's ledger into ours. */
 static int take_over(struct sg_vol *vol, u64 at)
 {
 	u64 word = sg_get(vol, at);
-	struct sg_tx *tx = sg_tx_begin(vol);
+	struct sg_tx *tx;
 
+	if (!word)	/* somebody has taken it away since it was looked at */
+		return 0;
+	tx = sg_tx_begin(vol);
 	sg_owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word));
 	sg_tx_set(tx, at, 0);
 	return sg_tx_commit(tx);
@@ -563,7 +693,11 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			err = take_over(vol, page + i * 8);
 			if (err)
 				return err;
+			sg_epoch_heed(vol);
+			if (vol->hurry)		/* a hostile one may go on for long */
+				return -EBUSY;
 		}
+		sg_yield();
 		page = sg_get(vol, page);
 		if (page && !sg_data_page(vol, page)) {
 			sg_damaged(vol, 0, page, "ledger chain leaves the volume");
@@ -573,36 +707,96 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 	return 0;
 }
 
+static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
+}
+
+/* The debt of an inode in entry @i, or 0. */
+static u64 owed(struct sg_ledger *l, unsigned int i)
+{
+	u64 word = 0;
+
+	sg_spin_lock(&l->spin);
+	if (entry(l, i)->state == OWED && is_inode(entry(l, i)->word) && !entry(l, i)->kept)
+		word = entry(l, i)->word;
+	sg_spin_unlock(&l->spin);
+	return word;
+}
+
+/* Owed twice, or for nothing: the reason is gone, or cannot be found out. */
+static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
+{
+	struct sg_iref ref;
+	bool there = !sg_iref(vol, SG_DEBT_VALUE(word), &ref);
+	struct sg_tx *tx;
+	int err = 0;
+
+	if (there)
+		err = sg_ilock(vol, &ref);
+	if (err)
+		return err;
+	/* who else would end this debt needs the same lock */
+	if (owed(vol->ledger, i) == word &&
+	    (whatever || !there || !still_has_reason(vol, &ref))) {
+		tx = sg_tx_begin(vol);
+		pay_entry(tx, i);
+		err = sg_tx_commit(tx);
+	}
+	if (there)
+		sg_iunlock(vol, &ref);
+	return err;
+}
+
+/* Somebody has it locked: he may be stopped, or wait for the very space that we are to pay. */
+static bool is_busy(const struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref;
+
+	return !sg_iref(vol, ino, &ref) && sg_is_locked(vol, SG_IOFF(&ref, lock));
+}
+
 static int settle_entry(struct sg_vol *vol, unsigned int i)
 {
-	struct sg_ledger *l = vol->ledger;
-	u64 word = entry(l, i)->word;
-	struct sg_tx *tx;
+	u64 word = owed(vol->ledger, i);
 	int err;
 
-	if (entry(l, i)->state != OWED || !is_inode(word))
+	if (!word || is_busy(vol, SG_DEBT_VALUE(word)))
 		return 0;
 	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
 	if (err && err != -EUCLEAN && err != -ESTALE)
 		return err;
-	if (entry(l, i)->state != OWED || entry(l, i)->word != word)
-		return 0;
-	tx = sg_tx_begin(vol);	/* owed twice, or for nothing: the reason is gone */
-	pay_entry(tx, i);
-	return sg_tx_commit(tx);
+	return strike(vol, i, word, err);
 }
 
 /*
- * The inodes that our ledger owes: freed, or cut to size. Nobody has them open. In the order of the
- * buckets' lists, so that each is the first of its own, even when a hostile ledger fills only one.
+ * The inodes that our ledger owes: freed, or cut to size, unless somebody has them open, or locked;
+ * then it is done the next time. In the order of the buckets' lists, so that each is the first of
+ * its own, even when a hostile ledger fills only one.
  */
 int sg_ledger_settle_inodes(struct sg_vol *vol)
 {
 	unsigned int page = (unsigned int)sg_load64(&vol->ledger->pages), i;
 	int err = 0;
 
-	while (!err && page--)
+	while (!err && page--) {
 		for (i = 0; !err && i < PER_PAGE; i++)
 			err = settle_entry(vol, page * PER_PAGE + i);
+		sg_epoch_heed(vol);
+	}
 	return err;
+}
+
+bool sg_ledger_settle_left(struct sg_vol *vol)
+{
+	unsigned int i = capacity(vol->ledger);
+	bool all = true;
+
+	while (i--) {
+		u64 word = owed(vol->ledger, i);
+
+		if (word && sg_is_left(vol, SG_DEBT_VALUE(word)))
+			all &= sg_inode_settle_left(vol, SG_DEBT_VALUE(word));
+	}
+	return all;
 }

@@ -2,10 +2,12 @@
 /*
  * Locks between systems (D6): owned, handed over in turn, never left with the dead.
  *
- * Taking a free lock is one locked instruction, giving it back without waiters one store. A waiter
- * sets its slot's bit; the holder hands the lock to the next slot in turn that still lives. What
- * has been handed but not taken up protects nothing yet, so that anybody may take it after a
- * while: a waiter that died in between holds up nobody.
+ * Taking a free lock is one locked instruction, giving it back one store. A waiter sets its slot's
+ * bit and takes what becomes free when it looks: who runs now gets more done than who sleeps, and
+ * handing each release to a sleeper would make all go at the pace of waking up. Who has waited for
+ * long asks for it, in the word itself: then the holder hands it to the next slot in turn that
+ * still lives. What has been handed but not taken up protects nothing yet, so that anybody may take
+ * it after a while: a waiter that died in between holds up nobody.
  *
  * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken,
  * and after it is given back. So we know of a word that names us whether it tells the truth.
@@ -14,10 +16,14 @@
 
 #define SPINS		200	/* then yield */
 #define YIELDS		20	/* then sleep */
-#define SLEEP_US_MAX	1000
+#define SLEEP_US_MAX	1000u
+#define ASK_NS		5000000ULL	/* then ask for it */
 #define PATIENCE_NS	10000000ULL	/* for a hand-over to be taken up */
 #define REPORT_NS	10000000000ULL	/* a holder worth a line in the log */
 #define SOON_NS		10000000000ULL	/* for those who can come again */
+#define STUCK_NS	50000000ULL	/* worth being known: freeze.c */
+#define SURE_NS		100000000000ULL	/* for those who can neither come again nor be killed */
+#define HURRY_NS	REPORT_NS	/* for those who are about to leave */
 #define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
 
 static u64 own_word(const struct sg_vol *vol)
@@ -54,12 +60,30 @@ static bool take_if(struct sg_vol *vol, u64 off, u64 seen, u64 own)
 	return false;
 }
 
+void sg_help(struct sg_vol *vol, u64 word)
+{
+	unsigned int slot = SG_LOCK_SLOT(word);
+
+	/* who has no slot only reads */
+	if (word && slot < SG_SLOTS && vol->slot >= 0 && (int)slot != vol->slot)
+		sg_recover_slot(vol, slot);
+}
+
+/* Handed to one who had just given up: he does not come, nor does anybody who only tries wait. */
+static bool handed_in_vain(const struct sg_lock *lk, u64 word)
+{
+	return word & SG_LOCK_HANDED && !(sg_load64(&lk->waiters) >> SG_LOCK_SLOT(word) & 1);
+}
+
 bool sg_trylock(struct sg_vol *vol, u64 off)
 {
 	const struct sg_lock *lk = sg_at(vol, off);
 	u64 word = sg_load64(&lk->word), own = own_word(vol);
 
-	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word))
+	if (!sg_is_ours(vol))
+		return false;
+	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word) &&
+	    !handed_in_vain(lk, word))
 		return false;
 	return take_if(vol, off, word, own);
 }
@@ -84,10 +108,12 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 /**
  * struct wait - a lock being waited for.
  * @word: as last seen; @since: when it was first seen so.
+ * @stuck: it has taken long, and is counted.
  */
 struct wait {
 	u64 off, start, next_report;
 	u64 word, since;
+	bool stuck;
 };
 
 /*
@@ -115,9 +141,14 @@ static bool take_stray(struct sg_vol *vol, const struct wait *w)
 /* What has not changed for a while: handed to somebody who is gone, or strayed. */
 static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 {
+	struct sg_lock *lk = sg_at(vol, w->off);
+
 	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
-	    take_if(vol, w->off, w->word, own_word(vol)))
+	    take_if(vol, w->off, w->word, own_word(vol))) {
+		/* who did not come waits no more; if it does, it says so again */
+		sg_and64(&lk->waiters, ~(1ULL << (SG_LOCK_SLOT(w->word) & (SG_SLOTS - 1))));
 		return true;
+	}
 	if (w->word & SG_LOCK_HANDED || !names_us(vol, w->word) || now - w->since < STRAY_NS)
 		return false;
 	w->since = now;
@@ -148,11 +179,24 @@ static void wait_a_little(unsigned int turn)
 		sg_sleep_us(SG_MIN(10u << SG_MIN(turn - SPINS - YIELDS, 7u), SLEEP_US_MAX));
 }
 
+/* So that whoever gives it back next hands it over. Lost if he does so just now: asked again. */
+static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
+{
+	struct sg_lock *lk = sg_at(vol, w->off);
+
+	if (word && !(word & (SG_LOCK_HANDED | SG_LOCK_DOUBT | SG_LOCK_ASKED)) &&
+	    now - w->start > ASK_NS && sg_is_ours(vol))
+		sg_cas64(&lk->word, word, word | SG_LOCK_ASKED);
+}
+
 static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 {
-	if (word != w->word) {
-		w->word = word;
+	if ((word ^ w->word) & ~SG_LOCK_ASKED)
 		w->since = now;
+	w->word = word;
+	if (!w->stuck && now - w->start > STUCK_NS) {
+		sg_add64(&vol->stuck, 1);
+		w->stuck = true;
 	}
 	if (now > w->next_report && word) {
 		report(vol, w->off, word, w->start);
@@ -173,58 +217,71 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 	for (turn = 0; !err && !sg_trylock(vol, off); turn++) {
 		u64 word, now;
 
+		if (!sg_is_ours(vol)) {
+			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			return sg_declared_dead(vol);
+		}
 		if (!(sg_load64(&lk->waiters) & bit))
 			sg_or64(&lk->waiters, bit);
 		word = sg_load64(&lk->word);
 		wait_a_little(turn);
 		if (turn < SPINS)
 			continue;
+		sg_help(vol, word);
+		sg_epoch_heed(vol);	/* the holder may wait for that */
 		now = sg_ticks();
 		look(vol, &w, word, now);
+		ask(vol, &w, word, now);
 		if (take_left_over(vol, &w, now))
 			break;
 		if (killable && sg_interrupted())
 			err = -EINTR;
-		else if (now - w.start > limit)
+		else if (now - w.start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit))
 			err = -EBUSY;
 	}
 	sg_and64(&lk->waiters, ~bit);
+	if (w.stuck)
+		sg_add64(&vol->stuck, -1ULL);
 	return err;
 }
 
 /* What one gets who has been taken for dead while he waited names nobody, and protects nothing. */
-static int lock_limited(struct sg_vol *vol, u64 off, u64 limit)
+static int lock_limited(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 {
-	int err = sg_trylock(vol, off) ? 0 : lock_slow(vol, off, true, limit);
+	int err;
+
+	if (sg_is_lost(vol, off))
+		return -EIO;
+	err = sg_trylock(vol, off) ? 0 : lock_slow(vol, off, killable, limit);
 
 	if (err || sg_is_ours(vol))
 		return err;
 	sg_unlock(vol, off);
-	return sg_taken_for_dead(vol);
+	return sg_declared_dead(vol);
 }
 
 int sg_lock(struct sg_vol *vol, u64 off)
 {
 	SG_ASSERT(vol->slot >= 0);
-	return lock_limited(vol, off, ~0ULL);
+	return lock_limited(vol, off, true, ~0ULL);
 }
 
 int sg_lock_soon(struct sg_vol *vol, u64 off)
 {
-	return lock_limited(vol, off, SOON_NS);
+	return lock_limited(vol, off, true, SOON_NS);
 }
 
-void sg_lock_sure(struct sg_vol *vol, u64 off)
+int sg_lock_sure(struct sg_vol *vol, u64 off)
 {
-	if (!sg_trylock(vol, off))
-		lock_slow(vol, off, false, ~0ULL);
+	return lock_limited(vol, off, false, SURE_NS);
 }
 
 /* --- giving back ---------------------------------------------------------------------------- */
 
 /* The next waiting slot behind ours that lives, as the word that makes it the holder; or 0. */
-static u64 successor(struct sg_vol *vol, struct sg_lock *lk, u64 waiters)
+static u64 successor(struct sg_vol *vol, struct sg_lock *lk)
 {
+	u64 waiters = sg_load64(&lk->waiters);
 	unsigned int i;
 
 	for (i = 1; i <= SG_SLOTS; i++) {
@@ -244,11 +301,11 @@ static u64 successor(struct sg_vol *vol, struct sg_lock *lk, u64 waiters)
 void sg_unlock(struct sg_vol *vol, u64 off)
 {
 	struct sg_lock *lk = sg_at(vol, off);
-	u64 waiters = sg_load64(&lk->waiters);
+	u64 word = sg_load64(&lk->word);
 
 	if (sg_is_ours(vol)) {	/* else: it is somebody else's by now, or may be at any moment */
-		SG_ASSERT((sg_load64(&lk->word) & ~SG_LOCK_DOUBT) == own_word(vol));
-		sg_store64_release(&lk->word, waiters ? successor(vol, lk, waiters) : 0);
+		SG_ASSERT((word & ~(SG_LOCK_DOUBT | SG_LOCK_ASKED)) == own_word(vol));
+		sg_store64_release(&lk->word, word & SG_LOCK_ASKED ? successor(vol, lk) : 0);
 	}
 	sg_add64(held(vol, off), -1ULL);
 }

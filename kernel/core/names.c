@@ -30,13 +30,7 @@ int sg_name_check(const char *name, u32 len, int dots)
 
 int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir)
 {
-	u64 mode = sg_iget(vol, dir, mode);
-
-	if (!mode)
-		return -ESTALE;
-	if (!sg_is_dir(mode))
-		return -ENOTDIR;
-	return sg_nlink(mode) ? 0 : -ENOENT;
+	return sg_dir_there(vol, dir) ?: sg_nlink(sg_iget(vol, dir, mode)) ? 0 : -ENOENT;
 }
 
 /* Nothing names the root, and numbers that have been records stay records. */
@@ -53,6 +47,8 @@ int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const str
 int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 	      struct sg_iref *out, unsigned int *type)
 {
+	struct sg_iref found = {};
+	unsigned int turn;
 	struct sg_name n;
 	int err;
 
@@ -61,12 +57,24 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	if (len > SG_NAME_MAX)
 		return -ENAMETOOLONG;
 	sg_name_of(vol, name, len, &n);
-	err = sg_dir_look(vol, dir, &n);
-	if (err)
-		return err;
-	if (type)
-		*type = SG_REF_TYPE(n.ref);
-	return sg_name_inode(vol, dir, &n, out);
+	for (turn = 0; turn < SG_READ_TURNS; turn++) {
+		err = sg_dir_look(vol, dir, &n);
+		if (!err)
+			err = sg_name_inode(vol, dir, &n, &found);
+		if (!sg_is_same(vol, dir))
+			return -ESTALE;
+		if (err)
+			return err;
+		found.generation = (u32)sg_iget(vol, &found, genflags);
+		if (sg_read_retry(vol, dir, n.seq))
+			continue;
+		/* the name is still that file's, so the generation is, too */
+		if (type)
+			*type = SG_REF_TYPE(n.ref);
+		*out = found;	/* @dir and @out may be the same */
+		return 0;
+	}
+	return sg_damaged(vol, dir->ino, dir->off, "directory never comes to rest");
 }
 
 /* 0: the locked directory can be given that name. */
@@ -94,15 +102,14 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 }
 
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
-		   int *err, unsigned int *turn)
+		   int *err, struct sg_again *again)
 {
 	if (*err == -EAGAIN && n) {
-		*err = *turn < AGAIN_TURNS ? sg_dir_make_room(vol, dir, n) : -ENOSPC;
+		*err = again->turn < AGAIN_TURNS ? sg_dir_make_room(vol, dir, n) : -ENOSPC;
 		if (!*err)
-			return ++*turn;
+			return ++again->turn;
 	}
-	return *err == -ENOSPC && (*turn)++ < AGAIN_TURNS &&
-	       sg_reclaim(vol, SG_RECLAIM_SOME) >= 0;
+	return *err == -ENOSPC && sg_more_space(vol, &again->hunger);
 }
 
 void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
@@ -219,7 +226,7 @@ static int create_tx(struct sg_vol *vol, const struct sg_iref *dir, struct sg_na
 static int create_locked(struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n,
 			 const struct sg_new *new, struct sg_iref *out)
 {
-	unsigned int turn = 0;
+	struct sg_again again = {};
 	int err = name_free(vol, dir, n);
 
 	if (err)
@@ -228,7 +235,7 @@ static int create_locked(struct sg_vol *vol, const struct sg_iref *dir, struct s
 		return -EMLINK;
 	do {
 		err = create_tx(vol, dir, n, new, out);
-	} while (sg_name_again(vol, dir, n, &err, &turn));
+	} while (sg_name_again(vol, dir, n, &err, &again));
 	return err;
 }
 
@@ -253,14 +260,16 @@ static int tmpfile_tx(struct sg_vol *vol, const struct sg_new *new, struct sg_ir
 {
 	struct sg_tx *tx = sg_tx_begin(vol);
 
-	if (!sg_new_inode(tx, new, 0, 0, out))
-		sg_owe_inode(tx, out);
+	if (!sg_new_inode(tx, new, 0, 0, out)) {
+		sg_tmpfile_open(vol, out);
+		sg_owe_kept(tx, out);
+	}
 	return sg_tx_commit(tx);
 }
 
 int sg_tmpfile(struct sg_vol *vol, const struct sg_new *new, struct sg_iref *out)
 {
-	unsigned int turn = 0;
+	struct sg_again again = {};
 	int err = new_check(new) ?: sg_may_write(vol);
 
 	if (err)
@@ -269,7 +278,7 @@ int sg_tmpfile(struct sg_vol *vol, const struct sg_new *new, struct sg_iref *out
 		return -EISDIR;
 	do {
 		err = tmpfile_tx(vol, new, out);
-	} while (sg_name_again(vol, NULL, NULL, &err, &turn));
+	} while (sg_name_again(vol, NULL, NULL, &err, &again));
 	return err;
 }
 
@@ -295,7 +304,7 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 		       struct sg_name *n, s64 now)
 {
 	u64 mode = sg_iget(vol, inode, mode);
-	unsigned int turn = 0;
+	struct sg_again again = {};
 	int err = name_free(vol, dir, n);
 
 	if (err)
@@ -304,11 +313,14 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 		return -ESTALE;
 	if (sg_is_dir(mode))
 		return -EPERM;
+	/* the last name may be gone since, on another system; what we made without one is ours */
+	if (!sg_nlink(mode) && !sg_ledger_owes(vol, inode))
+		return -ENOENT;
 	if (sg_nlink(mode) >= SG_LINK_MAX)
 		return -EMLINK;
 	do {
 		err = link_tx(vol, inode, dir, n, now);
-	} while (sg_name_again(vol, dir, n, &err, &turn));
+	} while (sg_name_again(vol, dir, n, &err, &again));
 	return err;
 }
 
@@ -348,7 +360,7 @@ static int remove_locked(struct sg_vol *vol, const struct sg_iref *dir, const st
 			 const struct sg_iref *victim, bool want_dir, s64 now)
 {
 	bool is_dir = sg_is_dir(sg_iget(vol, victim, mode));
-	unsigned int turn = 0;
+	struct sg_again again = {};
 	int err;
 
 	if (is_dir != want_dir)
@@ -357,12 +369,12 @@ static int remove_locked(struct sg_vol *vol, const struct sg_iref *dir, const st
 		return -ENOTEMPTY;
 	do {
 		err = remove_tx(vol, dir, n, victim, now);
-	} while (sg_name_again(vol, dir, NULL, &err, &turn));
+	} while (sg_name_again(vol, dir, NULL, &err, &again));
 	return err;
 }
 
 static int remove_name(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
-		       bool want_dir, s64 now)
+		       bool want_dir, const struct sg_iref *seen, bool exact, s64 now)
 {
 	struct sg_iref victim;
 	struct sg_name n;
@@ -384,7 +396,9 @@ static int remove_name(struct sg_vol *vol, const struct sg_iref *dir, const char
 			return err;
 		stands = sg_name_stands(vol, dir, &n, 0);
 		if (stands)
-			err = remove_locked(vol, dir, &n, &victim, want_dir, now);
+			err = !seen || sg_is_seen(vol, &victim, seen) ||
+			      (!exact && sg_is_unprotected(vol, &victim)) ?
+				remove_locked(vol, dir, &n, &victim, want_dir, now) : -ESTALE;
 		sg_unlock_inodes(vol, dir, &victim);
 		if (stands)
 			return err;
@@ -392,13 +406,16 @@ static int remove_name(struct sg_vol *vol, const struct sg_iref *dir, const char
 	return -EBUSY;
 }
 
-int sg_unlink(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len, s64 now)
+int sg_unlink_seen(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
+		   const struct sg_iref *seen, bool exact, s64 now)
 {
-	return sg_name_check(name, len, -EISDIR) ?: remove_name(vol, dir, name, len, false, now);
+	return sg_name_check(name, len, -EISDIR) ?:
+		remove_name(vol, dir, name, len, false, seen, exact, now);
 }
 
-int sg_rmdir(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len, s64 now)
+int sg_rmdir_seen(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
+		  const struct sg_iref *seen, s64 now)
 {
 	return sg_name_check(name, len, len == 1 ? -EINVAL : -ENOTEMPTY) ?:
-		remove_name(vol, dir, name, len, true, now);
+		remove_name(vol, dir, name, len, true, seen, true, now);
 }

@@ -26,10 +26,28 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 
 /*
  * After a transaction that adds @n (or none: NULL) to @dir: whether to try it again, because what
- * failed it has been seen to. Locks are held. *@turn begins with 0.
+ * failed it has been seen to. Locks are held. @again begins with { 0 }.
  */
+struct sg_again {
+	unsigned int turn;
+	struct sg_hunger hunger;
+};
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
-		   int *err, unsigned int *turn);
+		   int *err, struct sg_again *again);
+
+/* The inode, locked, is the one that @seen means. */
+static inline bool sg_is_seen(const struct sg_vol *vol, const struct sg_iref *now,
+			      const struct sg_iref *seen)
+{
+	return now->ino == seen->ino && sg_is_same(vol, seen);
+}
+
+/* A file that whoever may remove names from its directory may remove: no one else is asked. */
+static inline bool sg_is_unprotected(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return !sg_is_dir(sg_iget(vol, ref, mode)) &&
+	       !((u32)(sg_iget(vol, ref, genflags) >> 32) & (SG_FL_IMMUTABLE | SG_FL_APPEND));
+}
 
 /* A new inode within the transaction, complete but for its name. */
 int sg_new_inode(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 parent,

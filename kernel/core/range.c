@@ -119,7 +119,7 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	int err;
 
 	b->leaves += sg_level_pages(level);
-	if (b->leaves > b->vol->size >> SG_PAGE_SHIFT)	/* pages that are mapped many times */
+	if (b->leaves > sg_bound(b->vol) >> SG_PAGE_SHIFT)	/* pages mapped many times */
 		return sg_damaged(b->vol, 0, off, "file table larger than the volume");
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
@@ -186,9 +186,9 @@ static int move(struct sg_vol *vol, const struct sg_iref *ref, const struct plan
 	int err;
 
 	while (page < plan->end) {
-		if (walks++ > vol->size >> SG_PAGE_SHIFT)
+		if (walks++ > sg_bound(vol) >> SG_PAGE_SHIFT)
 			return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
-		err = sg_walk(vol, ref, page, plan->end - page, &run);
+		err = sg_walk_bad(vol, ref, page, plan->end - page, &run);
 		if (!err && run.off)
 			err = b ? put_run(b, plan->to + (page - plan->from), run.off, run.pages) :
 				  list_run(l, run.off, run.pages);
@@ -322,12 +322,15 @@ static int exchange(struct job *j, u64 size, s64 now)
 
 	if (err)
 		return err;
-	err = -EAGAIN;
-	if (sg_iget(vol, ref, seq) == j->seq) {
+	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
+	if (!err && sg_iget(vol, ref, seq) != j->seq)
+		err = -EAGAIN;
+	if (!err) {
 		tx = sg_tx_begin(vol);
 		sg_tx_inode(tx, ref);
 		sg_tx_inode(tx, spare);
 		sg_tx_iset(tx, ref, table, j->file.root);
+		sg_count_cut(tx, ref);
 		sg_tx_iset(tx, ref, size, size);
 		sg_tx_iset(tx, ref, blocks, sg_tx_iget(tx, ref, blocks) - j->left +
 			   tables_upto(&j->file, SG_TABLE_LEVELS));
@@ -347,8 +350,11 @@ static int make_spare(struct sg_vol *vol, s64 now, struct sg_iref *spare)
 	const struct sg_new new = { .mode = SG_S_IFREG | 0600, .now = now };
 	struct sg_tx *tx = sg_tx_begin(vol);
 
-	if (!sg_inode_take(tx, &new, 0, 0, spare))
-		sg_owe_inode(tx, spare);
+	if (!sg_inode_take(tx, &new, 0, 0, spare)) {
+		/* no other system's business, nor our own sg_settle()'s */
+		sg_fresh_set(vol, SG_IOFF(spare, openers), 1ULL << vol->slot);
+		sg_owe_kept(tx, spare);
+	}
 	return sg_tx_commit(tx);
 }
 
@@ -390,6 +396,8 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 		return err;
 	j->root = sg_iget(vol, j->ref, table);
 	j->size = sg_iget(vol, j->ref, size);
+	if (j->size > SG_FILE_MAX)
+		return sg_damaged(vol, j->ref->ino, j->ref->off, "inode larger than a file can be");
 	size = plan_move(j, insert, pos, len);
 	if (size < 0)
 		return (int)size;
@@ -401,6 +409,7 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 	if (!err)
 		err = exchange(j, (u64)size, now);
 	/* what it owns now, either way; if that fails it stays owed */
+	sg_close_inode(vol, &j->pool.spare);
 	sg_evict(vol, &j->pool.spare);
 	return err;
 }
@@ -409,7 +418,8 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 		      s64 now)
 {
 	struct job j = { .vol = vol, .ref = ref };
-	unsigned int tries, full = 0;
+	struct sg_hunger hunger = {};
+	unsigned int tries;
 	int err = sg_may_write(vol);
 
 	if (err)
@@ -418,9 +428,7 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 		return -EINVAL;
 	for (tries = 0; tries < ATTEMPTS; tries++) {
 		err = attempt(&j, insert, pos, len, now);
-		if (err == -ENOSPC && !full++)
-			sg_reclaim(vol, SG_RECLAIM_SOME);
-		else if (err != -EAGAIN)
+		if (err != -EAGAIN && (err != -ENOSPC || !sg_more_space(vol, &hunger)))
 			break;
 	}
 	return err;

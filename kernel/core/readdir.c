@@ -32,10 +32,10 @@ static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	u64 *to = (u64 *)&l->b, bytes;
 	struct sg_place p;
 	unsigned int i;
-	int err;
+	int err = sg_dir_there(vol, dir);
 
-	if (!sg_is_dir(sg_iget(vol, dir, mode)))
-		return -ENOTDIR;
+	if (err)
+		return err;
 	err = sg_dir_walk(vol, dir, key >> SG_DIR_TIE_BITS, &p);
 	*at = p.bucket;
 	if (err || !p.bucket)
@@ -160,7 +160,7 @@ static int list(struct sg_vol *vol, const struct sg_iref *dir, struct listing *l
 	u64 key = SG_MAX(*cookie, (u64)COOKIE_FIRST) - COOKIE_FIRST, at = 0, turn;
 
 	/* a bucket says which keys are its own: so there are no more turns than pages */
-	for (turn = 0; turn <= vol->size >> SG_PAGE_SHIFT; turn++) {
+	for (turn = 0; turn <= sg_bound(vol) >> SG_PAGE_SHIFT; turn++) {
 		int err;
 
 		if (key >> SG_DIR_TIE_BITS >= SG_DIR_HASH_MAX)

@@ -53,6 +53,8 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 			return 0;
 		if (!turn && is_judged(vol, ref->off, *seq))
 			return -EUCLEAN;
+		if (turn == SPINS)	/* who died in the middle of it */
+			sg_help(vol, sg_iget(vol, ref, lock.word));
 		if (turn < SPINS && limit)
 			sg_relax();
 		else if (sg_interrupted())
@@ -66,6 +68,8 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
 {
+	if (sg_is_lost(vol, ref->off))
+		return -EIO;
 	*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
 	return *seq & 1 ? wait_even(vol, ref, seq) : 0;
 }
@@ -81,4 +85,9 @@ u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref)
 	u64 seq;
 
 	return sg_read_begin(vol, ref, &seq) ? 0 : seq;
+}
+
+u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_is_lost(vol, ref->off) ? 0 : sg_load64_acquire(sg_at(vol, SG_IOFF(ref, cuts)));
 }

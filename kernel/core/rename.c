@@ -17,6 +17,7 @@ struct move {
 	bool src_dir, dst_dir;
 	unsigned int flags;
 	const struct sg_new *whiteout;
+	const struct sg_renamed *seen;	/* NULL: whatever is there */
 	s64 now;
 };
 
@@ -170,7 +171,7 @@ static int move_tx(struct move *m)
 
 static int move_locked(struct move *m)
 {
-	unsigned int turn = 0;
+	struct sg_again again = {};
 	int err = check(m);
 
 	if (err)
@@ -179,7 +180,7 @@ static int move_locked(struct move *m)
 		if (!sg_name_stands(m->vol, m->odir, &m->on, 0))
 			return -EUCLEAN;
 		err = move_tx(m);
-	} while (sg_name_again(m->vol, m->ndir, m->has_dst ? NULL : &m->nn, &err, &turn));
+	} while (sg_name_again(m->vol, m->ndir, m->has_dst ? NULL : &m->nn, &err, &again));
 	return err;
 }
 
@@ -217,6 +218,26 @@ static int stands(struct move *m)
 	return 1;
 }
 
+/*
+ * What the caller has looked up, checked and will tell others about. Another system may have put
+ * something else under a name since: that has been checked by nobody. But systems that all replace
+ * one file, over and over, must not keep each other from it.
+ */
+static bool as_seen(const struct move *m)
+{
+	if (!m->seen)
+		return true;
+	if (!sg_is_seen(m->vol, &m->src, m->seen->what))
+		return false;
+	if (m->flags & SG_RENAME_NOREPLACE)
+		return true;	/* -EEXIST is an answer */
+	if (!m->has_dst)
+		return !m->seen->replaced || !m->seen->exact;
+	if (m->seen->replaced && sg_is_seen(m->vol, &m->dst, m->seen->replaced))
+		return true;
+	return !m->seen->exact && sg_is_unprotected(m->vol, &m->dst);
+}
+
 /* 1: done, with *@err; 0: the names changed before they were locked. */
 static int move_four(struct move *m, int *err)
 {
@@ -230,7 +251,7 @@ static int move_four(struct move *m, int *err)
 	ok = stands(m);
 	*err = ok < 0 ? ok : 0;
 	if (ok > 0)
-		*err = move_locked(m);
+		*err = as_seen(m) ? move_locked(m) : -ESTALE;
 	sg_unlock_four(m->vol, four);
 	return ok;
 }
@@ -262,12 +283,12 @@ static int check_args(const struct sg_vol *vol, const char *oname, u32 olen, con
 		sg_may_write(vol);
 }
 
-int sg_rename(struct sg_vol *vol, const struct sg_iref *odir, const char *oname, u32 olen,
-	      const struct sg_iref *ndir, const char *nname, u32 nlen, unsigned int flags,
-	      const struct sg_new *whiteout, s64 now)
+int sg_rename_seen(struct sg_vol *vol, const struct sg_iref *odir, const char *oname, u32 olen,
+		   const struct sg_iref *ndir, const char *nname, u32 nlen, unsigned int flags,
+		   const struct sg_new *whiteout, const struct sg_renamed *seen, s64 now)
 {
 	struct move m = { .vol = vol, .odir = odir, .ndir = ndir, .flags = flags,
-			  .whiteout = whiteout, .now = now };
+			  .whiteout = whiteout, .seen = seen, .now = now };
 	int err = check_args(vol, oname, olen, nname, nlen, flags, whiteout);
 	unsigned int turn;
 

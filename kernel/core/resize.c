@@ -8,7 +8,6 @@
  */
 #include "internal.h"
 
-#define TRIES	3	/* without any progress, paying debts between them */
 
 /* --- large leaves over the ends -------------------------------------------------------------- */
 
@@ -18,7 +17,7 @@ static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, str
 	struct sg_tx *tx;
 	int err;
 
-	err = sg_walk(vol, ref, page, 1, run);
+	err = sg_walk_bad(vol, ref, page, 1, run);
 	if (err || run->level == 1 || !(page & (sg_level_pages(run->level) - 1)))
 		return err;
 	tx = sg_tx_begin(vol);
@@ -85,7 +84,7 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 	*done = !sg_is_cutting(vol, ref);
 	if (*done)
 		return 0;
-	err = trim_ends(vol, ref, &page, &end, zero);
+	err = sg_may_change(vol, ref) ?: trim_ends(vol, ref, &page, &end, zero);
 	if (err)
 		return err;
 	tx = sg_tx_begin(vol);
@@ -101,26 +100,45 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 	return sg_tx_commit(tx);
 }
 
+/* A piece has been done, or could not be for want of space: 0 when there is any use in going on. */
+static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
+{
+	if (err == -ENOSPC && sg_more_space(vol, hunger))
+		return 0;
+	if (err)
+		return err;
+	hunger->since = 0;
+	if (sg_ledger_is_tight(vol))
+		sg_reclaim(vol, SG_RECLAIM_SOME);
+	return 0;
+}
+
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	unsigned int tries = 0;
+	struct sg_hunger hunger = {};
 	bool done = false;
-	int err;
+	int err = 0;
 
-	do {
+	while (!err && !done) {
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = finish_some(vol, ref, tries > 0, &done);
+		err = finish_some(vol, ref, hunger.since, &done);
 		sg_iunlock(vol, ref);
-		if (!err)
-			tries = 0;
-		else if (err != -ENOSPC || ++tries == TRIES)
-			return err;
-		if (err || sg_ledger_is_tight(vol))
-			sg_reclaim(vol, SG_RECLAIM_SOME);
-	} while (err || !done);
-	return 0;
+		err = after_piece(vol, err, &hunger);
+	}
+	return err;
+}
+
+#define CUT_TURNS	1000	/* others truncate, too; so often only who means harm */
+
+int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns)
+{
+	if (sg_interrupted())
+		return -EINTR;
+	if (++*turns > CUT_TURNS)
+		return sg_damaged(vol, ref->ino, ref->off, "a truncation that is never over");
+	return sg_finish_cut(vol, ref);
 }
 
 /* --- size ------------------------------------------------------------------------------------ */
@@ -181,34 +199,39 @@ static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, 
 
 	if (err)
 		return err;
+	err = sg_may_change(vol, ref);
+	if (err)
+		goto out;
 	if (sg_is_cutting(vol, ref))
 		err = -EAGAIN;
 	else if (size < sg_iget(vol, ref, size))
 		err = shrink(vol, ref, size, now, zero);
 	else
 		err = grow(vol, ref, size, now);
+out:
 	sg_iunlock(vol, ref);
 	return err;
 }
 
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 {
+	struct sg_hunger hunger = {};
 	int err = sg_may_write(vol);
-	unsigned int tries = 0;
+	unsigned int turns = 0;
+	bool again;
 
 	if (err)
 		return err;
 	if (size > SG_FILE_MAX)
 		return -EFBIG;
 	do {
-		err = resize_once(vol, ref, size, now, tries > 0);
-		if (err == -EAGAIN && !sg_finish_cut(vol, ref))
-			continue;
-		if (err == -ENOSPC && ++tries < TRIES)
-			sg_reclaim(vol, SG_RECLAIM_SOME);
-		else
-			break;
-	} while (err);
+		err = resize_once(vol, ref, size, now, hunger.since);
+		again = err == -ENOSPC && sg_more_space(vol, &hunger);
+		if (err == -EAGAIN) {
+			err = sg_finish_cut_again(vol, ref, &turns);
+			again = !err;
+		}
+	} while (again);
 	return err || !sg_is_cutting(vol, ref) ? err : sg_finish_cut(vol, ref);
 }
 
@@ -221,7 +244,7 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 	struct sg_tx *tx;
 	int err;
 
-	err = trim_ends(vol, ref, &from, &to, zero);
+	err = sg_may_change(vol, ref) ?: trim_ends(vol, ref, &from, &to, zero);
 	if (err)
 		return err;
 	if (from < to) {
@@ -241,23 +264,18 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 
 static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
 {
-	unsigned int tries = 0;
-	int err;
+	struct sg_hunger hunger = {};
+	int err = 0;
 
-	while (page < end) {
+	while (!err && page < end) {
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = punch_some(vol, ref, &page, end, tries > 0);
+		err = punch_some(vol, ref, &page, end, hunger.since);
 		sg_iunlock(vol, ref);
-		if (!err)
-			tries = 0;
-		else if (err != -ENOSPC || ++tries == TRIES)
-			return err;
-		if (err || sg_ledger_is_tight(vol))
-			sg_reclaim(vol, SG_RECLAIM_SOME);
+		err = after_piece(vol, err, &hunger);
 	}
-	return 0;
+	return err;
 }
 
 int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now)
@@ -275,7 +293,8 @@ int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s6
 	err = sg_ilock(vol, ref);
 	if (err)
 		return err;
-	err = sg_zero_mapped(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
+	err = sg_may_change(vol, ref) ?:
+		sg_zero_mapped(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
 	if (!err && last >= first)
 		err = sg_zero_mapped(vol, ref, last << SG_PAGE_SHIFT, end);
 	sg_fence();

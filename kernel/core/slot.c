@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slots: entering and leaving the mount table, and what a dead system left (D6, D8).
- *
- * Recovery of a slot: LIVE -> RECOVERING by compare-and-swap (one recoverer), replay of its areas,
- * then FREE: from that store on its incarnation is not live, so that all its locks can be taken.
- * Its debts stay in its ledger until they are settled into ours. A crash in between leaves a slot
- * that is not free, or a ledger that is not empty: the next one to join begins again.
+ * Slots: entering and leaving the mount table. docs/protocol.md, section 1; death.c has what
+ * becomes of a slot whose system has died.
  */
 #include "internal.h"
-
-#define WATCH_STEP_MS	10
 
 static u64 slot_field(const struct sg_vol *vol, unsigned int slot, u64 field)
 {
 	return sg_slot_off(vol, slot) + field;
 }
 
-static u64 *state_word(const struct sg_vol *vol, unsigned int slot)
+u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot)
 {
 	return sg_at(vol, slot_field(vol, slot, offsetof(struct sg_slot, state)));
+}
+
+/* Whoever reads a log or a list must not be shown lines that somebody has put into a name (D10). */
+static void make_legible(char *name, size_t len)
+{
+	size_t i;
+
+	name[len - 1] = 0;
+	for (i = 0; name[i]; i++)
+		if (name[i] < ' ' || name[i] > '~')
+			name[i] = '?';
 }
 
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out)
@@ -26,179 +31,93 @@ int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *ou
 	if (slot >= SG_SLOTS)
 		return -EINVAL;
 	memcpy(out, sg_at(vol, sg_slot_off(vol, slot)), sizeof(*out));
-	out->name[sizeof(out->name) - 1] = 0;
+	make_legible(out->name, sizeof(out->name));
 	return 0;
 }
 
-static bool slot_free(const struct sg_vol *vol, unsigned int slot)
+bool sg_owner_live(const struct sg_vol *vol, unsigned int slot, u32 inc)
 {
-	return SG_SLOT_STATE(sg_load64_acquire(state_word(vol, slot))) == SG_SLOT_FREE;
+	return slot < SG_SLOTS && sg_load64_acquire(sg_state_word(vol, slot)) ==
+				  SG_SLOT_WORD(SG_SLOT_LIVE, inc);
 }
 
-static bool ledger_empty(const struct sg_vol *vol, unsigned int slot)
+u64 sg_slots_taken(const struct sg_vol *vol)
 {
-	const u64 *word = sg_at(vol, sg_ledger_off(vol, slot));
 	unsigned int i;
+	u64 bits = 0;
 
-	for (i = 0; i < SG_LEDGER_WORDS; i++)
-		if (sg_load64(&word[i]) && i)
-			return false;
-	return !sg_load64(&word[0]);
+	for (i = 0; i < SG_SLOTS; i++)
+		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) != SG_SLOT_FREE)
+			bits |= 1ULL << i;
+	return bits;
 }
 
 bool sg_needs_recovery(const struct sg_vol *vol)
 {
-	unsigned int i;
-
-	for (i = 0; i < SG_SLOTS; i++)
-		if (!slot_free(vol, i))
-			return true;
-	return false;
+	return sg_slots_taken(vol) != 0;
 }
 
-/* --- dead or alive -------------------------------------------------------------------------- */
+/* --- our own ---------------------------------------------------------------------------------- */
 
-/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
-static bool machine_known(const u8 machine[16])
+int sg_declared_dead(const struct sg_vol *cvol)
 {
-	unsigned int i;
+	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its state, not its bytes */
 
-	for (i = 1; i < 16; i++)
-		if (machine[i] != machine[0])
-			return true;
-	return machine[0] != 0 && machine[0] != 0xff;
+	if (sg_cas64(&vol->shut_down, false, true))	/* one of many who find out says so */
+		return -EIO;
+	sg_log(vol->owner, SG_ERR,
+	       "declared dead by another system: everything fails until unmounted");
+	if (vol->on_death)
+		vol->on_death(vol);
+	return -EIO;
 }
 
-/* The same machine, booted since, cannot be what the slot speaks of. */
-static bool surely_dead(const struct sg_slot *slot, const struct sg_identity *id)
+void sg_beat(struct sg_vol *vol)
 {
-	return machine_known(id->machine) && !memcmp(slot->machine, id->machine, 16) &&
-	       memcmp(slot->boot, id->boot, 16);
-}
-
-static u64 beat_of(const struct sg_vol *vol, unsigned int slot)
-{
-	return sg_get(vol, slot_field(vol, slot, offsetof(struct sg_slot, heartbeat)));
-}
-
-/* Slots that may be alive: taken, in a state that there is, and not of this machine's last boot. */
-static u64 suspects(const struct sg_vol *vol, const struct sg_identity *id, u64 beat[SG_SLOTS])
-{
-	struct sg_slot slot;
-	unsigned int i;
-	u64 bits = 0;
-
-	for (i = 0; i < SG_SLOTS; i++) {
-		sg_slot_read(vol, i, &slot);
-		beat[i] = beat_of(vol, i);
-		if (SG_SLOT_STATE(slot.state) != SG_SLOT_FREE &&
-		    SG_SLOT_STATE(slot.state) <= SG_SLOT_RECOVERING && !surely_dead(&slot, id))
-			bits |= 1ULL << i;
-	}
-	return bits;
-}
-
-/* The first of the suspects whose heart has beaten since, or -1. */
-static int first_beating(const struct sg_vol *vol, u64 bits, const u64 beat[SG_SLOTS])
-{
-	unsigned int i;
-
-	for (i = 0; i < SG_SLOTS; i++)
-		if (bits >> i & 1 && beat_of(vol, i) != beat[i] && !slot_free(vol, i))
-			return (int)i;
-	return -1;
-}
-
-/* Whoever waits is told what for. */
-static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
-{
-	unsigned int first = sg_ctz64(bits), more = sg_popcount64(bits) - 1;
-	char others[32] = "";
-	struct sg_slot slot;
-
-	sg_slot_read(vol, first, &slot);
-	if (more)
-		sg_snprintf(others, sizeof(others), " and %u more", more);
-	sg_log(vol->owner, SG_INFO, "%.60s (slot %u)%s did not leave: watched for up to %u ms",
-	       slot.name, first, others, wait_ms);
-}
-
-/*
- * -EBUSY with a reason when some slot lives, -EINTR when who waits is to die. All are watched at
- * once, however many there are.
- */
-int sg_slots_find_live(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms)
-{
-	u64 beat[SG_SLOTS], bits = suspects(vol, id, beat);
-	struct sg_slot slot;
-	unsigned int t;
-	int live = -1;
-
-	if (bits && wait_ms)
-		report_watch(vol, bits, wait_ms);
-	for (t = 0; bits && live < 0 && t < wait_ms; t += WATCH_STEP_MS) {
-		if (sg_interrupted()) {
-			sg_snprintf(vol->why, sizeof(vol->why), "interrupted");
-			return -EINTR;
-		}
-		sg_sleep_us(WATCH_STEP_MS * 1000);
-		live = first_beating(vol, bits, beat);
-	}
-	if (live < 0)
-		return 0;
-	sg_slot_read(vol, (unsigned int)live, &slot);
-	if (slot.pid)
-		sg_snprintf(vol->why, sizeof(vol->why),
-			    "in use by process %llu on %.60s (slot %d); wait for it to end",
-			    (unsigned long long)slot.pid, slot.name, live);
-	else
-		sg_snprintf(vol->why, sizeof(vol->why),
-			    "mounted by %.60s (slot %d); unmount it there first", slot.name, live);
-	return -EBUSY;
-}
-
-/* --- recovery ------------------------------------------------------------------------------- */
-
-static void recover_slot(struct sg_vol *vol, unsigned int slot)
-{
-	u64 *word = state_word(vol, slot), seen = sg_load64(word);
-	u64 inc = SG_SLOT_INC(seen);
-	struct sg_slot info;
-
-	if (SG_SLOT_STATE(seen) == SG_SLOT_FREE ||
-	    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_RECOVERING, inc)) != seen)
+	if (vol->slot < 0 || sg_load64(&vol->shut_down))
 		return;
-	sg_slot_read(vol, slot, &info);
-	sg_tx_replay(vol, slot);
-	sg_store64_release(word, SG_SLOT_WORD(SG_SLOT_FREE, inc));
-	sg_wb(word, 8);
-	sg_fence();
-	sg_log(vol->owner, SG_INFO, "recovered what %.60s (slot %u) left", info.name, slot);
+	if (!sg_is_ours(vol)) {	/* whoever has it now must not seem to live by our beats */
+		sg_declared_dead(vol);
+		return;
+	}
+	/* any of our threads that waits may beat; the sum never goes back */
+	sg_add64(sg_at(vol, slot_field(vol, (unsigned int)vol->slot,
+				       offsetof(struct sg_slot, heartbeat))), 1);
 }
 
-void sg_slots_recover(struct sg_vol *vol)
+/* From here on we own what our incarnation names. */
+static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct sg_identity *id)
 {
-	bool dirty = sg_needs_recovery(vol);
-	unsigned int i;
+	struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
 
-	for (i = 0; i < SG_SLOTS; i++)
-		if ((int)i != vol->slot)
-			recover_slot(vol, i);
-	if (dirty)
-		sg_space_rebuild_hints(vol);
+	/* first: until then others wait for what our predecessor acknowledged */
+	sg_store64_release(&slot->epoch, sg_get(vol, SG_HOT(epoch)));
+	sg_os_write(slot->machine, id->machine, 16);
+	sg_os_write(slot->boot, id->boot, 16);
+	sg_os_write(slot->name, id->name, sizeof(slot->name));
+	sg_os_write(slot->version, id->version, sizeof(slot->version));
+	sg_store64(&slot->pid, id->pid);
+	sg_store64(&slot->beat_ns, id->beat_ns);
+	sg_store64(&slot->joined, sg_now());
+	sg_store64(&slot->cannot, 0);
+	sg_store64(&slot->memory, SG_SIZE_WORD(sg_load64(&vol->room), inc));
+	sg_store64(&slot->reach, SG_SIZE_WORD(sg_bound(vol), inc));
+	sg_store64_release(&slot->named, inc);
+	sg_add64(&slot->heartbeat, 1);
+	sg_wb(slot, sizeof(*slot));
+	sg_fence();
+	vol->slot = (int)i;
+	vol->incarnation = inc;
+	vol->state = &slot->state;
+	vol->alive = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
 }
 
-/* --- joining -------------------------------------------------------------------------------- */
-
-/* What has been done in the slot, then the slot; unless it has been taken from us meanwhile. */
-static void set_free(struct sg_vol *vol)
+/* Locks need it (lock.c), from the moment when we have a slot. */
+static bool can_hold(struct sg_vol *vol)
 {
-	u64 *word = state_word(vol, (unsigned int)vol->slot);
-
-	sg_fence();
-	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
-	sg_wb(word, 8);
-	sg_fence();
+	if (!vol->held)
+		vol->held = sg_alloc(SG_HELD * sizeof(*vol->held));
+	return vol->held;
 }
 
 int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
@@ -206,148 +125,345 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
+	if (!can_hold(vol))
+		return -ENOMEM;
 	/* durable before anybody bears it: twice given, it would own what the dead locked */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {
-		struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
-		u64 seen = sg_load64(&slot->state);
+		u64 *word = sg_state_word(vol, i), seen = sg_load64(word);
 
 		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE ||
-		    sg_cas64(&slot->state, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
+		    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
 			continue;
-		sg_os_write(slot->machine, id->machine, 16);
-		sg_os_write(slot->boot, id->boot, 16);
-		sg_os_write(slot->name, id->name, sizeof(slot->name));
-		sg_store64(&slot->pid, id->pid);
-		sg_store64(&slot->beat_ns, id->beat_ns);
-		sg_store64(&slot->joined, sg_now());
-		sg_store64(&slot->epoch, sg_get(vol, SG_HOT(epoch)));
-		sg_add64(&slot->heartbeat, 1);
-		sg_wb(slot, sizeof(*slot));
-		sg_fence();
-		vol->slot = (int)i;
-		vol->incarnation = inc;
-		vol->state = &slot->state;
-		vol->alive = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
+		introduce(vol, i, inc, id);
+		sg_recover_none_yet(vol);
 		return 0;
 	}
+	sg_free(vol->held);
+	vol->held = NULL;
 	sg_snprintf(vol->why, sizeof(vol->why), "all %u slots are in use", SG_SLOTS);
 	return -EBUSY;
 }
 
-static int settle_others(struct sg_vol *vol)
+/*
+ * What has been done in the slot, then the slot. Not if we have been declared dead: then somebody
+ * may be replaying what we left.
+ */
+static void set_free(struct sg_vol *vol)
 {
-	unsigned int i;
-	int err = 0;
+	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
 
-	for (i = 0; i < SG_SLOTS && !err; i++)
-		if ((int)i != vol->slot && !ledger_empty(vol, i))
-			err = sg_ledger_settle(vol, i);
-	return err;
+	sg_fence();
+	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
+	sg_wb(word, 8);
+	sg_fence();
+}
+
+static void forget(struct sg_vol *vol)
+{
+	sg_slot_exit(vol);
+	vol->still = (struct sg_still){ 0 };
+	vol->freezing.phase = 0;
+	vol->slot = -1;
+	vol->state = NULL;
+}
+
+/*
+ * Nothing is under way: either nothing has been changed yet, or it was whole transactions, and what
+ * the ledger holds is taken over by whoever lives. Left LIVE, the slot would hold up every epoch.
+ */
+static void step_back(struct sg_vol *vol)
+{
+	set_free(vol);
+	forget(vol);
 }
 
 int sg_slot_enter(struct sg_vol *vol)
 {
 	int err;
 
+	vol->hurry = false;
 	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
-	vol->held = sg_alloc(SG_HELD * sizeof(*vol->held));
-	if (!vol->tx || !vol->held)
+	vol->watch = sg_watch_make();
+	vol->ack = sg_ack_make();
+	vol->sems = sg_sems_make();
+	if (!vol->tx || !vol->watch || !vol->ack || !vol->sems || !can_hold(vol))
 		return -ENOMEM;
+	/* whoever takes over what free slots owe may just be busy with ours */
+	err = sg_lock(vol, SG_HOT(slot_lock));
+	if (err)
+		return err;
 	err = sg_ledger_open(vol);
-	if (!err)
-		err = settle_others(vol);
-	if (!err)
-		err = sg_ledger_settle_inodes(vol);
-	return err;
+	sg_unlock(vol, SG_HOT(slot_lock));
+	if (err)
+		return err;
+	sg_withdraw_opens(vol, true);
+	err = sg_sem_withdraw(vol);
+	if (err)
+		return err;
+	err = sg_settle_free(vol, true) ?: sg_ledger_settle_inodes(vol);
+	/* no room: who cannot mount cannot delete either; sg_settle() comes back to it */
+	return err == -ENOSPC ? 0 : err;
 }
 
 void sg_slot_exit(struct sg_vol *vol)
 {
 	sg_ledger_close(vol);
 	sg_free(vol->tx);
+	sg_free(vol->watch);
+	sg_free(vol->ack);
 	sg_free(vol->held);
+	sg_sems_free(vol);
 	vol->tx = NULL;
+	vol->watch = NULL;
+	vol->ack = NULL;
 	vol->held = NULL;
 }
 
-static void forget(struct sg_vol *vol)
+/* --- joining ---------------------------------------------------------------------------------- */
+
+static bool holds_alone(const struct sg_vol *vol)
 {
-	sg_slot_exit(vol);
-	vol->slot = -1;
+	return sg_get(vol, SG_HOT(alone_lock.word)) == SG_LOCK_WORD(vol->slot, vol->incarnation);
 }
 
-/*
- * Two that join at the same moment see nobody alive, both. Each has its slot before it looks, so
- * that one of them at least sees the other, and goes.
- */
-static int only_one(struct sg_vol *vol)
+/* Of one who joins and one who wants to be alone, each with its slot, one sees the other. */
+static int anybody_alone(struct sg_vol *vol)
 {
+	u64 word = sg_get(vol, SG_HOT(alone_lock.word));
+	unsigned int slot = SG_LOCK_SLOT(word);
+	struct sg_slot info;
+
+	if (!word || holds_alone(vol) || !sg_owner_live(vol, slot, SG_LOCK_INC(word)))
+		return 0;
+	sg_slot_read(vol, slot, &info);
+	if (info.pid)
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "process %llu on %.60s (slot %u) has the volume to itself; wait for it to end",
+			    (unsigned long long)info.pid, info.name, slot);
+	else
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "%.60s (slot %u) is just moving the volume to another base; wait for it to end",
+			    info.name, slot);
+	return -EBUSY;
+}
+
+/* Who has them: some by name, all in the log. */
+static void say_all_taken(struct sg_vol *vol)
+{
+	char names[100] = "";
+	struct sg_slot slot;
 	unsigned int i;
 
 	for (i = 0; i < SG_SLOTS; i++) {
-		if ((int)i == vol->slot || slot_free(vol, i))
-			continue;
-		set_free(vol);
-		vol->slot = -1;
-		sg_snprintf(vol->why, sizeof(vol->why),
-			    "another system joins at the same moment (slot %u); try again", i);
-		return -EBUSY;
+		size_t len = strlen(names);
+
+		sg_slot_read(vol, i, &slot);
+		sg_log(vol->owner, SG_INFO, "slot %u: %.60s", i, slot.name);
+		if (len + strlen(slot.name) + 3 < sizeof(names))
+			sg_snprintf(names + len, sizeof(names) - len, "%s, ", slot.name);
+	}
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "all %u slots are in use: %s... (stargatectl systems lists them)", SG_SLOTS, names);
+}
+
+/* All slots belong to somebody: one of the dead gives his. Silence alone is not death here. */
+static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
+{
+	int err = sg_slot_take(vol, id);
+
+	if (err != -EBUSY)
+		return err;
+	sg_recover_all(vol);
+	err = sg_slot_take(vol, id);
+	if (err == -EBUSY)
+		say_all_taken(vol);
+	return err;
+}
+
+#define TOOL_MS		5000	/* of silence, after which a tool is dead */
+
+/* A tool that was killed had the volume to itself, maybe, or one slot of the 64. */
+static int fence_dead_tools(struct sg_vol *vol)
+{
+	u64 bits = sg_slots_of_tools(vol);
+	unsigned int live;
+	int err = 0;
+
+	while (bits) {
+		err = sg_fence_silent(vol, bits, TOOL_MS, &live);
+		if (err != -EBUSY)
+			return err;
+		bits &= ~(1ULL << live);
 	}
 	return 0;
 }
 
+/* Recovery may bring to light that the volume has grown, and the volume's size what to recover. */
+static int recover_and_follow(struct sg_vol *vol)
+{
+	int err = sg_size_join(vol);
+
+	if (err)
+		return err;
+	sg_recover_all(vol);
+	return sg_size_join(vol);
+}
+
 int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms, bool force)
 {
-	int err = 0;
+	u64 others;
+	int err;
 
 	SG_ASSERT(!vol->read_only && vol->slot < 0);
-	if (!force)
-		err = sg_slots_find_live(vol, id, wait_ms);
+	err = sg_bad_refuse(vol);
 	if (err)
 		return err;
-	sg_slots_recover(vol);
-	err = sg_slot_take(vol, id);
+	if (force)
+		sg_fence_slots(vol, sg_slots_taken(vol));
+	else
+		err = sg_fence_silent(vol, sg_slots_of_machine(vol, id), wait_ms, NULL);
+	if (!err && wait_ms && !force)
+		err = fence_dead_tools(vol);
 	if (!err)
-		err = only_one(vol);
+		err = take_some_slot(vol, id);
 	if (err)
 		return err;
+	err = recover_and_follow(vol);
+	others = sg_slots_taken(vol) & ~(1ULL << vol->slot);
+	if (!err && others)
+		err = anybody_alone(vol);
+	err = err ?: sg_super_recheck(vol);
+	if (err) {
+		step_back(vol);
+		return err;
+	}
+	if (!others)
+		sg_space_rebuild_hints(vol);
 	err = sg_slot_enter(vol);
 	if (err) {
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "what a dead system owed cannot be settled: run fsck.stargatefs");
-		sg_abandon(vol);
+			    sg_load64(&vol->shut_down) || !sg_is_ours(vol) ?
+			    "declared dead by another system meanwhile: try again" :
+			    "what a dead system owed cannot be settled (error %d): run fsck.stargatefs",
+			    -err);
+		step_back(vol);
+		return err;
 	}
+	sg_grow_settle(vol);
+	sg_freeze_settle(vol);
+	return 0;
+}
+
+static void say_who_lives(struct sg_vol *vol, unsigned int live)
+{
+	struct sg_slot slot;
+
+	sg_slot_read(vol, live, &slot);
+	if (slot.pid)
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "in use by process %llu on %.60s (slot %u); wait for it to end",
+			    (unsigned long long)slot.pid, slot.name, live);
+	else
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "mounted by %.60s (slot %u); unmount it there first", slot.name, live);
+}
+
+/* All but ourselves. -EBUSY, with vol->why: one of them lives. */
+static int fence_all(struct sg_vol *vol, unsigned int wait_ms, bool force)
+{
+	u64 others = sg_slots_taken(vol);
+	unsigned int live;
+	int err = 0;
+
+	if (vol->slot >= 0)
+		others &= ~(1ULL << vol->slot);
+	if (force)
+		sg_fence_slots(vol, others);
+	else
+		err = sg_fence_silent(vol, others, wait_ms, &live);
+	if (err == -EBUSY)
+		say_who_lives(vol, live);
 	return err;
 }
 
-void sg_beat(struct sg_vol *vol)
+/*
+ * Taken also from one who is dead and not recovered: all that it keeps away is joiners, and what
+ * there is to replay is looked at by whoever is alone, before it is believed (fsck).
+ */
+static int claim_alone(struct sg_vol *vol)
 {
-	u64 *beat;
+	u64 *word = sg_at(vol, SG_HOT(alone_lock.word)), seen = sg_load64(word);
+	int err = anybody_alone(vol);
 
-	if (vol->slot < 0)
-		return;
-	if (!sg_is_ours(vol)) {	/* whoever has it now must not seem to live by our beats */
-		sg_taken_for_dead(vol);
-		return;
-	}
-	beat = sg_at(vol, slot_field(vol, (unsigned int)vol->slot,
-				     offsetof(struct sg_slot, heartbeat)));
-	sg_store64(beat, sg_load64(beat) + 1);
+	if (err)
+		return err;
+	if (sg_cas64(word, seen, SG_LOCK_WORD(vol->slot, vol->incarnation)) == seen)
+		return 0;
+	return anybody_alone(vol) ?: -EBUSY;
 }
 
-/* --- leaving -------------------------------------------------------------------------------- */
+/*
+ * The volume for ourselves: from the moment when we hold alone_lock nobody gets further than
+ * anybody_alone(), and who was there before us is seen by us.
+ */
+int sg_slot_take_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
+		       bool force)
+{
+	int err = sg_bad_refuse(vol) ?: take_some_slot(vol, id);
+
+	if (err == -EBUSY)	/* all 64 may be the silent ones */
+		err = fence_all(vol, wait_ms, force) ?: take_some_slot(vol, id);
+	if (err)
+		return err;
+	err = fence_all(vol, wait_ms, force) ?: claim_alone(vol);
+	if (!err)	/* who has come meanwhile */
+		err = fence_all(vol, wait_ms, force) ?: sg_super_recheck(vol);
+	if (err)
+		step_back(vol);
+	return err;
+}
+
+int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
+		  bool force)
+{
+	int err;
+
+	SG_ASSERT(!vol->read_only && vol->slot < 0);
+	err = sg_slot_take_alone(vol, id, wait_ms, force);
+	if (err)
+		return err;
+	err = recover_and_follow(vol);
+	if (!err) {
+		sg_space_rebuild_hints(vol);
+		err = sg_slot_enter(vol);
+	}
+	if (err) {
+		step_back(vol);
+		return err;
+	}
+	sg_grow_settle(vol);
+	sg_freeze_settle(vol);
+	return 0;
+}
+
+/* --- leaving ---------------------------------------------------------------------------------- */
+
+#define LAST_PUSH_MS	200	/* for debts that others hold up; who lives takes over the rest */
 
 void sg_leave(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
 		return;
+	sg_stand_end(vol);
+	vol->hurry = true;
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_ledger_settle_inodes(vol);
-		sg_reclaim(vol, ~0u);
+		if (sg_reclaim(vol, ~0u) > 0 && sg_epoch_wait(vol, LAST_PUSH_MS))
+			sg_reclaim(vol, ~0u);
 	}
-	if (!vol->shut_down)
+	if (!sg_load64(&vol->shut_down))
 		set_free(vol);
 	forget(vol);
 }

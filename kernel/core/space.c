@@ -65,12 +65,17 @@ static void hints_follow(struct sg_vol *vol, u64 chunk)
 	hint_set(vol, HINT_EMPTY, chunk, !any);
 }
 
-void sg_space_rebuild_hints(struct sg_vol *vol)
+void sg_space_found(struct sg_vol *vol, u64 from)
 {
 	u64 c;
 
-	for (c = 0; c < vol->sb.chunks; c++)
+	for (c = from; c < sg_chunks(vol); c++)
 		hints_follow(vol, c);
+}
+
+void sg_space_rebuild_hints(struct sg_vol *vol)
+{
+	sg_space_found(vol, 0);
 }
 
 void sg_space_release(struct sg_tx *tx, u64 lock)
@@ -82,7 +87,7 @@ void sg_space_release(struct sg_tx *tx, u64 lock)
 /* The first chunk >= @from that is hinted, or chunks when there is none. */
 static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
 {
-	u64 chunks = vol->sb.chunks, c = from & ~63ULL;
+	u64 chunks = sg_chunks(vol), c = from & ~63ULL;
 	u64 mask = ~0ULL << (from & 63);
 
 	for (; c < chunks; c += 64, mask = ~0ULL) {
@@ -132,6 +137,13 @@ static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
 
 	for (i = 0; i < MAP_WORDS; i++)
 		m->w[i] = sg_tx_get(tx, map_off(tx->vol, chunk, i));
+}
+
+/* Bad memory is not handed out, whatever its bits say: so nobody has to keep them set. */
+static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
+{
+	chunk_load(tx, chunk, m);
+	sg_bad_mask(tx->vol, chunk, m->w);
 }
 
 /* First bit >= from with the wanted value, or 512. */
@@ -192,7 +204,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 
 	if (!chunk_enter(tx, chunk, &kept))
 		return false;
-	chunk_load(tx, chunk, &m);
+	chunk_load_good(tx, chunk, &m);
 	n = find_run(&m, from, need, want, &start);
 	if (!n) {
 		if (!kept)
@@ -222,13 +234,13 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 {
 	u64 key = (u64)vol->slot * 16 + (sg_cpu() & 7) * 2 + use;
 
-	return key * 0x9e3779b97f4a7c15ULL % vol->sb.chunks;
+	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
 
 static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 			unsigned int want, u64 *off, u64 *got)
 {
-	u64 chunks = tx->vol->sb.chunks, c = from, limit = chunks;
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks;
 	unsigned int pass;
 
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
@@ -243,43 +255,67 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	return false;
 }
 
-/* The hints promise nothing: look for ourselves, and mend them. */
-static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, bool *busy)
+/* A chunk without its lock, for who only wants to know: what could be taken there now. */
+static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		m->w[i] = sg_get(vol, map_off(vol, chunk, i));
+	sg_bad_mask(vol, chunk, m->w);
+}
+
+/* The hints promise nothing: look for ourselves, and mend them. *busy: a lock in the way, or 0. */
+static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, u64 *busy)
 {
 	u64 c;
 
-	*busy = false;
-	for (c = 0; c < tx->vol->sb.chunks; c++) {
+	*busy = 0;
+	for (c = 0; c < sg_chunks(tx->vol); c++) {
 		u64 all = ~0ULL;
 		unsigned int i;
+		struct map m;
 
+		map_look(tx->vol, c, &m);
 		for (i = 0; i < MAP_WORDS; i++)
-			all &= sg_get(tx->vol, map_off(tx->vol, c, i));
+			all &= m.w[i];
 		if (all == ~0ULL)
 			continue;
 		hint_set(tx->vol, HINT_ROOM, c, true);
 		if (take_in(tx, c, 0, 1, want, off, got))
 			return true;
-		*busy |= !holds(tx, chunk_lock(tx->vol, c));
+		if (!holds(tx, chunk_lock(tx->vol, c)))
+			*busy = chunk_lock(tx->vol, c);
 	}
 	return false;
+}
+
+/*
+ * All that is free has been locked for long, by one who is stopped or dead: that is no want of
+ * space. The first chunk may be waited for.
+ */
+static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
+{
+	if (tx->holds_chunk || sg_tx_wait_lock(tx, lock, false))
+		return false;
+	tx->holds_chunk = true;
+	return take_anywhere(tx, want, off, got, &lock);
 }
 
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
 {
 	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES), turn;
 	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
-	u64 from = sg_load64(cursor(tx, use));
-	bool busy;
+	u64 from = sg_load64(cursor(tx, use)), busy = 0;
 
 	if (tx->err)
 		return tx->err;
-	if (goal && goal >> SG_CHUNK_SHIFT < tx->vol->sb.chunks &&
+	if (goal && goal >> SG_CHUNK_SHIFT < sg_chunks(tx->vol) &&
 	    take_in(tx, goal >> SG_CHUNK_SHIFT,
 		    (unsigned int)(goal >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1), near, want, off,
 		    got))
 		return 0;
-	from = from ? (from - 1) % tx->vol->sb.chunks : first_cursor(tx->vol, use);
+	from = from ? (from - 1) % sg_chunks(tx->vol) : first_cursor(tx->vol, use);
 	for (turn = 0; turn < BUSY_TURNS; turn++) {
 		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
 		    take_hinted(tx, use, from, 1, want, off, got) ||
@@ -289,8 +325,10 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off
 			break;
 		sg_yield();
 	}
+	if (busy && take_busy(tx, busy, want, off, got))
+		return 0;
 	sg_tx_fail(tx, -ENOSPC);
-	return -ENOSPC;
+	return tx->err;
 }
 
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
@@ -302,7 +340,7 @@ int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
 
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 {
-	u64 chunks = tx->vol->sb.chunks, from = goal >> SG_CHUNK_SHIFT, c, limit = chunks, got;
+	u64 chunks = sg_chunks(tx->vol), from = goal >> SG_CHUNK_SHIFT, c, limit = chunks, got;
 	unsigned int pass;
 
 	if (tx->err)
@@ -346,9 +384,9 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 		if (tx->holds_chunk)
 			return false;
 		/* the first may be waited for */
-		sg_tx_fail(tx, sg_lock_soon(tx->vol, chunk_lock(tx->vol, chunk)));
-		if (tx->err)
+		if (sg_tx_wait_lock(tx, chunk_lock(tx->vol, chunk), true))
 			return false;
+		kept = true;
 	}
 	chunk_keep(tx, chunk, kept);
 	chunk_load(tx, chunk, &m);
@@ -389,14 +427,13 @@ u64 sg_largest_free(const struct sg_vol *vol)
 {
 	u64 c, run = 0, best = 0;
 
-	for (c = 0; c < vol->sb.chunks; c++) {
-		unsigned int i, at = 0;
+	for (c = 0; c < sg_chunks(vol); c++) {
+		unsigned int at = 0;
 		struct map m;
 
 		if (!(c & 0xffff))
 			sg_yield();	/* others want to run, too */
-		for (i = 0; i < MAP_WORDS; i++)
-			m.w[i] = sg_get(vol, map_off(vol, c, i));
+		map_look(vol, c, &m);
 		while (at < SG_CHUNK_PAGES) {
 			unsigned int end = next_bit(&m, at, true);
 

@@ -6,12 +6,17 @@
 
 /* --- geometry ------------------------------------------------------------------------------- */
 
+bool sg_base_fits(u64 size, u64 phys)
+{
+	return !(phys % SG_VOLUME_ALIGN) && phys <= SG_PTE_ADDR - size;
+}
+
 int sg_geometry(struct sg_super *sb)
 {
 	u64 at = 2 * SG_PAGE;
 
 	if (sb->size < SG_VOLUME_MIN || sb->size > SG_VOLUME_MAX || sb->size % SG_VOLUME_ALIGN ||
-	    sb->phys % SG_VOLUME_ALIGN || sb->phys > SG_PTE_ADDR - sb->size ||
+	    !sg_base_fits(sb->size, sb->phys) || !sg_base_fits(sb->size, sb->move_to) ||
 	    !sb->areas || sb->areas > SG_AREAS_MAX || sb->slots != SG_SLOTS)
 		return -EINVAL;
 	sb->chunks = sb->size / SG_CHUNK;
@@ -61,33 +66,83 @@ static bool super_valid(const struct sg_super *sb, u64 size)
 
 static void super_read(const void *base, u64 off, struct sg_super *sb)
 {
-	memcpy(sb, (const u8 *)base + off, sizeof(*sb));
+	if (sg_bad_listed(base, off))
+		memset(sb, 0, sizeof(*sb));
+	else
+		memcpy(sb, (const u8 *)base + off, sizeof(*sb));
+}
+
+/* What the hot page says that the volume has grown to; 0: it has not, or it makes no sense. */
+static u64 said_size(const void *base)
+{
+	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
+	u64 size = sg_load64(&hot->size);
+
+	return size % SG_VOLUME_ALIGN || size < SG_VOLUME_MIN || size > SG_VOLUME_MAX ? 0 : size;
+}
+
+/* Its first superblock is behind, or just being written (grow.c): nothing is wrong with that. */
+static bool being_written(const void *base, u64 size)
+{
+	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
+
+	return size && SG_SIZE_OF(sg_load64(&hot->grow)) == size;
+}
+
+static bool same_volume(const struct sg_super *a, const struct sg_super *b)
+{
+	return a->chunk_cap == b->chunk_cap && a->areas == b->areas &&
+	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid));
+}
+
+bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super *out)
+{
+	super_read(vol->base, off, out);
+	return super_valid(out, size) && out->size == size && same_volume(out, &vol->sb);
+}
+
+/* More than there is here was said to be its size: bytes that it has, or 0. */
+static u64 cut_short(const struct sg_super *sb, u64 said, u64 size)
+{
+	if (!super_valid(sb, SG_VOLUME_MAX))
+		return 0;
+	if (said > size && said > sb->size && said <= sb->chunk_cap * SG_CHUNK)
+		return said;
+	return sb->size > size ? sb->size : 0;
 }
 
 int sg_probe(const void *base, u64 size, struct sg_probe *out)
 {
 	struct sg_super first, last;
-	bool ok_first, ok_last;
+	bool ok_first, ok_last, grown;
 	unsigned int i;
+	u64 said, end;
 
 	memset(out, 0, sizeof(*out));
 	if (size < SG_VOLUME_MIN)
 		return 0;
 	super_read(base, 0, &first);
-	super_read(base, (size & ~(SG_VOLUME_ALIGN - 1)) - SG_PAGE, &last);
-	ok_first = super_valid(&first, size);
-	ok_last = super_valid(&last, size);
-	out->stargate = first.magic == SG_MAGIC || ok_last;
+	said = said_size(base);
+	end = said && said <= size ? said : size & ~(SG_VOLUME_ALIGN - 1);
+	super_read(base, end - SG_PAGE, &last);
+	if (!super_valid(&first, SG_VOLUME_MAX))	/* who was at it may have ended */
+		super_read(base, 0, &first);
+	out->stargate = first.magic == SG_MAGIC;
+	out->whole = cut_short(&first, said, size);
+	ok_first = super_valid(&first, size) && !out->whole;
+	ok_last = super_valid(&last, end) && (end != said || last.size == said) && !out->whole;
+	out->stargate |= ok_last;
 	out->valid = ok_first || ok_last;
-	out->from_backup = !ok_first && ok_last;
-	out->sb = out->from_backup ? last : first;
-	if (!out->valid) {
-		out->whole = super_valid(&first, SG_VOLUME_MAX) ? first.size : 0;
+	out->from_backup = !ok_first && ok_last && !being_written(base, said);
+	grown = ok_last && end == said && last.size > first.size && same_volume(&first, &last);
+	out->sb = ok_last && (!ok_first || grown) ? last : first;
+	if (!out->valid)
 		return 0;
-	}
 	for (i = 0; i < SG_SLOTS; i++) {
 		const struct sg_slot *slot = (const void *)((const u8 *)base + out->sb.slot_off);
 
+		if (sg_bad_listed(base, out->sb.slot_off + i * sizeof(*slot)))
+			continue;	/* nobody gets as far as to ask */
 		out->live += SG_SLOT_STATE(sg_load64(&slot[i].state)) != SG_SLOT_FREE;
 	}
 	return 0;
@@ -154,14 +209,19 @@ static int check_features(struct sg_vol *vol)
 	return 0;
 }
 
-int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
 {
 	struct sg_probe probe;
+	unsigned int i;
 	u64 found;
 
 	memset(vol, 0, sizeof(*vol));
+	for (i = 0; i < SG_OPENING; i++)
+		sg_spin_init(&vol->opening[i]);
 	sg_spin_init(&vol->spin);
 	vol->base = base;
+	sg_bad_watch(vol);
+	vol->room = size & ~(SG_VOLUME_ALIGN - 1);
 	vol->slot = -1;
 	vol->read_only = read_only;
 	vol->owner = owner;
@@ -187,6 +247,34 @@ int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owne
 	vol->sb = probe.sb;
 	vol->size = probe.sb.size;
 	return check_features(vol);
+}
+
+int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+{
+	int err = sg_open_moving(vol, base, size, read_only, owner);
+
+	if (err || !sg_is_moving(vol))
+		return err;
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "half moved to base 0x%llx: no use before stargatectl relocate has finished that",
+		    (unsigned long long)vol->sb.move_to);
+	return -EUCLEAN;
+}
+
+/* Read again: does the volume lie where sg_open() has found it? It may have grown since. */
+static bool super_stands(const struct sg_vol *vol)
+{
+	struct sg_probe probe;
+
+	sg_probe(vol->base, vol->room, &probe);
+	return probe.valid && same_volume(&probe.sb, &vol->sb) && probe.sb.phys == vol->sb.phys &&
+	       probe.sb.incompat == vol->sb.incompat && probe.sb.move_to == vol->sb.move_to;
+}
+
+int sg_super_recheck(struct sg_vol *vol)
+{
+	return super_stands(vol) ? 0 :
+	       why(vol, -EAGAIN, "its superblock has changed in this moment: try again");
 }
 
 /* --- making --------------------------------------------------------------------------------- */
@@ -232,8 +320,17 @@ static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 	sg_store64(&file->table, SG_ROOT(sg_leaf(vol, vol->sb.data_off, 1), 0));
 	sg_store64(&file->blocks, 1);
 	sg_store64(&hot->inodes, SG_INODES_PER_PAGE);
+	sg_store64(&hot->lease_ms, opts->lease_ms);
 	sg_store64(&area->free_ino, SG_INO_ROOT + 1);
 	sg_store64(&area->used_inodes, 1);
+}
+
+int sg_refuse_base(u64 size, u64 phys, char why_text[200])
+{
+	sg_snprintf(why_text, 200, "no base: 0x%llx (allowed: multiples of 2 MiB up to 0x%llx)",
+		    (unsigned long long)phys,
+		    (unsigned long long)((SG_PTE_ADDR - size) & ~(SG_VOLUME_ALIGN - 1)));
+	return -EINVAL;
 }
 
 /* Which of the values it is that makes no volume. */
@@ -244,12 +341,8 @@ static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 	if (sb->size < SG_VOLUME_MIN || sb->size > SG_VOLUME_MAX)
 		sg_snprintf(why_text, 200, "a volume has 16 MiB to 64 TiB, and not %llu bytes",
 			    (unsigned long long)sb->size);
-	else if (sb->phys % SG_VOLUME_ALIGN || sb->phys > SG_PTE_ADDR - sb->size)
-		sg_snprintf(why_text, 200,
-			    "no base: 0x%llx (allowed: multiples of 2 MiB up to 0x%llx)",
-			    (unsigned long long)sb->phys,
-			    (unsigned long long)((SG_PTE_ADDR - sb->size) &
-						 ~(SG_VOLUME_ALIGN - 1)));
+	else if (!sg_base_fits(sb->size, sb->phys))
+		sg_refuse_base(sb->size, sb->phys, why_text);
 	else if (!sb->areas || sb->areas > SG_AREAS_MAX)
 		sg_snprintf(why_text, 200, "%u areas (allowed: 1 to %u)", sb->areas, SG_AREAS_MAX);
 	else if (room < sb->size || room > SG_VOLUME_MAX)
@@ -305,7 +398,7 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 	return 0;
 }
 
-static void super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)
+void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)
 {
 	sb->crc = super_crc(sb);
 	sg_os_write(vol->base + off, sb, sizeof(*sb));
@@ -313,52 +406,81 @@ static void super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)
 	sg_fence();
 }
 
-int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_text[200])
+/* No old superblock may outlive a half-made volume, and the new ones come last. */
+static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 {
-	struct sg_vol vol;
-	u64 meta;
-	int err;
+	u64 meta = vol->sb.data_off / SG_PAGE;
 
-	memset(&vol, 0, sizeof(vol));
-	vol.base = base;
-	vol.slot = -1;
-	err = sg_format_plan(size, opts, &vol.sb, why_text);
-	if (err)
-		return err;
-	vol.size = vol.sb.size;
-	/* no old superblock may outlive a half-made volume */
-	sg_os_zero(vol.base, SG_PAGE);
-	sg_os_zero(vol.base + vol.size - SG_PAGE, SG_PAGE);
-	sg_wb(vol.base, SG_PAGE);
-	sg_wb(vol.base + vol.size - SG_PAGE, SG_PAGE);
+	sg_os_zero(vol->base + SG_HOT_OFF, SG_PAGE);	/* it may lead to one */
+	sg_wb(vol->base + SG_HOT_OFF, SG_PAGE);
 	sg_fence();
-	sg_os_zero(vol.base + SG_PAGE, vol.sb.chunk_off - SG_PAGE);
-	sg_os_zero(vol.base + vol.sb.chunk_off, vol.sb.chunks * sizeof(struct sg_chunk));
+	sg_os_zero(vol->base, SG_PAGE);
+	sg_os_zero(vol->base + vol->size - SG_PAGE, SG_PAGE);
+	sg_wb(vol->base, SG_PAGE);
+	sg_wb(vol->base + vol->size - SG_PAGE, SG_PAGE);
+	sg_fence();
+	sg_os_zero(vol->base + SG_PAGE, vol->sb.chunk_off - SG_PAGE);
+	sg_os_zero(vol->base + vol->sb.chunk_off, vol->sb.chunks * sizeof(struct sg_chunk));
 
-	meta = vol.sb.data_off / SG_PAGE;
-	mark_used(&vol, 0, meta + 1);	/* and the first page of the inode file */
-	mark_used(&vol, vol.size / SG_PAGE - 1, 1);
-	make_inodes(&vol, opts);
-	sg_sys_copies_write(&vol);
-	sg_space_rebuild_hints(&vol);
-	sg_wb(vol.base + SG_PAGE, vol.sb.data_off);
+	mark_used(vol, 0, meta + 1);	/* and the first page of the inode file */
+	mark_used(vol, vol->size / SG_PAGE - 1, 1);
+	make_inodes(vol, opts);
+	sg_sys_copies_write(vol, vol->size);
+	sg_space_rebuild_hints(vol);
+	sg_wb(vol->base + SG_PAGE, vol->sb.data_off);
 	sg_fence();
-	super_store(&vol, vol.size - SG_PAGE, &vol.sb);
-	super_store(&vol, 0, &vol.sb);
-	return 0;
+	sg_super_store(vol, vol->size - SG_PAGE, &vol->sb);
+	sg_super_store(vol, 0, &vol->sb);
 }
 
-/* The backup first: at any time one of the two is whole. */
+int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_text[200])
+{
+	struct sg_vol *vol = sg_alloc(sizeof(*vol));	/* too large for a kernel's stack */
+	int err;
+
+	if (!vol) {
+		sg_snprintf(why_text, 200, "no memory");
+		return -ENOMEM;
+	}
+	vol->base = base;
+	sg_bad_watch(vol);
+	vol->slot = -1;
+	err = sg_format_plan(size, opts, &vol->sb, why_text);
+	if (!err) {
+		vol->size = vol->sb.size;
+		make_volume(vol, opts);
+	}
+	sg_free(vol);
+	return err;
+}
+
+static SG_NOINLINE bool first_valid(const struct sg_vol *vol)
+{
+	struct sg_super sb;
+
+	super_read(vol->base, 0, &sb);
+	return super_valid(&sb, sg_size(vol));
+}
+
+/*
+ * First the copy by which nobody goes: at any time one of the two is whole. That is the backup,
+ * unless a crash in here, or damage, has left nothing else.
+ */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 {
+	u64 first = sg_size(vol) - SG_PAGE, second = 0;
 	struct sg_super new = *sb;
 	int err = sg_may_write(vol);
 
 	if (err)
 		return err;
+	if (!first_valid(vol)) {
+		second = first;
+		first = 0;
+	}
 	new.generation = vol->sb.generation + 1;
-	super_store(vol, vol->size - SG_PAGE, &new);
-	super_store(vol, 0, &new);
+	sg_super_store(vol, first, &new);
+	sg_super_store(vol, second, &new);
 	vol->sb = new;
 	return 0;
 }

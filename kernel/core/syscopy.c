@@ -13,7 +13,7 @@ u64 sg_sys_check(unsigned int which, u64 table, u64 records)
 	return SG_SYS_CHECK(sg_crc32c(~0u, words, sizeof(words)));
 }
 
-void sg_sys_copies_write(struct sg_vol *vol)
+void sg_sys_copies_write(struct sg_vol *vol, u64 size)
 {
 	const struct sg_hot *hot = sg_at(vol, SG_HOT_OFF);
 	unsigned int i;
@@ -21,7 +21,7 @@ void sg_sys_copies_write(struct sg_vol *vol)
 	for (i = 0; i < SG_SYS_COUNT; i++) {
 		u64 table = sg_load64(&hot->sys[i].table);
 		u64 records = sg_load64(i == SG_SYS_INODES ? &hot->inodes : &hot->sys[i].size);
-		struct sg_sys_copy *copy = sg_at(vol, sg_sys_copy_off(vol, i));
+		struct sg_sys_copy *copy = sg_at(vol, sg_sys_copy_at(size, i));
 
 		sg_store64(&copy->table, table);
 		sg_store64(&copy->records, records);
@@ -32,14 +32,17 @@ void sg_sys_copies_write(struct sg_vol *vol)
 }
 
 /* To be called when the transaction has set both words. */
-void sg_sys_copy_inodes(struct sg_tx *tx)
+void sg_sys_copy(struct sg_tx *tx, unsigned int which)
 {
-	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
-	u64 table = sg_tx_iget(tx, &sys, table), records = sg_tx_get(tx, SG_HOT(inodes));
-	u64 copy = sg_sys_copy_off(tx->vol, SG_SYS_INODES);
+	const struct sg_iref sys = sg_sys_ref(which);
+	u64 records = which == SG_SYS_INODES ? sg_tx_get(tx, SG_HOT(inodes)) :
+		      sg_tx_iget(tx, &sys, size);
+	u64 table = sg_tx_iget(tx, &sys, table), copy;
 
+	sg_follow(tx->vol);	/* the volume does not grow while we hold the lock for this */
+	copy = sg_sys_copy_off(tx->vol, which);
 	sg_tx_set(tx, copy + offsetof(struct sg_sys_copy, table), table);
 	sg_tx_set(tx, copy + offsetof(struct sg_sys_copy, records), records);
 	sg_tx_set(tx, copy + offsetof(struct sg_sys_copy, check),
-		  sg_sys_check(SG_SYS_INODES, table, records));
+		  sg_sys_check(which, table, records));
 }

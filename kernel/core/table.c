@@ -16,15 +16,18 @@
 /**
  * struct bounds - where the pages are that entries may name.
  * @low: physical address of the first one. @room: bytes from there to the end.
+ * @bad: the volume, if some of them are bad memory.
  */
 struct bounds {
 	u64 low, room;
+	const struct sg_vol *bad;
 };
 
 static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
 {
 	return (struct bounds){ vol->sb.phys + vol->sb.data_off,
-				vol->size - SG_PAGE - vol->sb.data_off };
+				sg_bound(vol) - SG_PAGE - vol->sb.data_off,
+				sg_has_bad(vol) ? vol : NULL };
 }
 
 /*
@@ -36,9 +39,17 @@ static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 	return !(x & (bytes - 1)) && x - b.low <= b.room - bytes;
 }
 
+/* A table, and its memory is bad: nobody may look into it. */
+static SG_NOINLINE bool is_lost(struct bounds b, u64 e)
+{
+	u64 x = e ^ SG_PTE_TABLE;
+
+	return b.bad && names(b, x, SG_PAGE) && sg_is_bad(b.bad, x - b.bad->sb.phys, 1);
+}
+
 static SG_INLINE bool is_table(struct bounds b, u64 e)
 {
-	return names(b, e ^ SG_PTE_TABLE, SG_PAGE);
+	return names(b, e ^ SG_PTE_TABLE, SG_PAGE) && !(b.bad && is_lost(b, e));
 }
 
 static SG_INLINE bool is_leaf(struct bounds b, u64 e, unsigned int level)
@@ -66,13 +77,22 @@ enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level,
 
 enum sg_entry sg_root_kind(const struct sg_vol *vol, u64 root, u64 *off)
 {
+	struct bounds b = bounds_of(vol);
+
 	if (!root)
 		return SG_ENTRY_NONE;
 	*off = (root & SG_PTE_ADDR) - vol->sb.phys;
 	if (SG_ROOT_HEIGHT(root) > SG_TABLE_LEVELS ||
-	    !is_table(bounds_of(vol), root & ~HEIGHT_BITS))
+	    !names(b, (root & ~HEIGHT_BITS) ^ SG_PTE_TABLE, SG_PAGE))
 		return SG_ENTRY_BAD;
-	return root & HEIGHT_BITS ? SG_ENTRY_TABLE : SG_ENTRY_LEAF;
+	if (!(root & HEIGHT_BITS))
+		return SG_ENTRY_LEAF;
+	return is_table(b, root & ~HEIGHT_BITS) ? SG_ENTRY_TABLE : SG_ENTRY_BAD;
+}
+
+bool sg_table_lost(const struct sg_vol *vol, u64 e)
+{
+	return is_lost(bounds_of(vol), e & ~HEIGHT_BITS);
 }
 
 u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -95,18 +115,20 @@ struct spot {
 	unsigned int shift, after;
 };
 
-/* Goes down to the entry of @page, which the table reaches. False: damaged. */
-static bool find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
+/* Goes down to the entry of @page, which the table reaches. -EUCLEAN: damaged; -EIO: bad memory. */
+static int find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
 {
 	unsigned int height = SG_ROOT_HEIGHT(root), shift = 9 * height, i;
 	u64 e = root & ~HEIGHT_BITS;
 
-	if (!is_table(b, e) || height > SG_TABLE_LEVELS)
-		return false;
+	if (!names(b, e ^ SG_PTE_TABLE, SG_PAGE) || height > SG_TABLE_LEVELS)
+		return -EUCLEAN;
 	if (!height) {
 		*s = (struct spot){ .e = e | SG_PTE_NX };
-		return true;
+		return 0;
 	}
+	if (is_lost(b, e))
+		return -EIO;
 	do {
 		shift -= 9;
 		i = (unsigned int)(page >> shift) & (SG_TABLE_ENTRIES - 1);
@@ -116,7 +138,9 @@ static bool find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, 
 	s->e = e;
 	s->shift = shift;
 	s->after = SG_TABLE_ENTRIES - 1 - i;
-	return !e || is_leaf(b, e, shift / 9 + 1);
+	if (!e || is_leaf(b, e, shift / 9 + 1))
+		return 0;
+	return shift && is_lost(b, e) ? -EIO : -EUCLEAN;
 }
 
 /* The page itself, from its leaf; 0 for a hole. */
@@ -147,7 +171,7 @@ static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 pag
 	if (n >= want)
 		n = want;
 	if (step && n > span)	/* the entries behind the first are right if they lie inside */
-		n = SG_MIN(n, (vol->size - SG_PAGE - page_off(vol, s, page)) >> SG_PAGE_SHIFT);
+		n = SG_MIN(n, (sg_bound(vol) - SG_PAGE - page_off(vol, s, page)) >> SG_PAGE_SHIFT);
 	return n;
 }
 
@@ -163,7 +187,7 @@ static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page
 	for (round = 0; more && round < WALK_ROUNDS; round++) {
 		if (page + n >= top)
 			return run->off ? n : want;
-		if (!find(vol, b, root, page + n, &s) || page_off(vol, &s, page + n) !=
+		if (find(vol, b, root, page + n, &s) || page_off(vol, &s, page + n) !=
 		    (run->off ? run->off + (n << SG_PAGE_SHIFT) : 0))
 			break;
 		n += extent(vol, &s, page + n, want - n, &more);
@@ -202,12 +226,12 @@ static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 
 	return names(b, x, SG_PAGE) ? x - vol->sb.phys : 0;
 }
 
-static SG_NOINLINE int walk_any(const struct sg_vol *vol, u64 root, u64 page, u64 want,
-				struct sg_run *run)
+static SG_NOINLINE int walk_any(const struct sg_vol *vol, struct bounds b, u64 root, u64 page,
+				u64 want, struct sg_run *run)
 {
-	struct bounds b = bounds_of(vol);
 	struct spot s;
 	bool more;
+	int err;
 
 	run->level = 1;
 	if (!root || page >> (9 * SG_ROOT_HEIGHT(root))) {
@@ -215,8 +239,9 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, u64 root, u64 page, u6
 		run->pages = want;
 		return 0;
 	}
-	if (!find(vol, b, root, page, &s))
-		return -EUCLEAN;
+	err = find(vol, b, root, page, &s);
+	if (err)
+		return err;
 	run->off = page_off(vol, &s, page);
 	run->pages = extent(vol, &s, page, want, &more);
 	if (more)
@@ -226,23 +251,67 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, u64 root, u64 page, u6
 	return 0;
 }
 
+/*
+ * What is no file table is no damage when the number is another file's by now (D9): its root word
+ * has come behind its generation. Callers may look without a lock, at what they keep of a file.
+ */
+static int no_table(const struct sg_vol *vol, const struct sg_iref *ref, u64 page)
+{
+	sg_acquire_fence();
+	if (!sg_is_same(vol, ref))
+		return -ESTALE;
+	return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
+}
+
+/* No further than what can be read. */
+static SG_NOINLINE int before_bad(const struct sg_vol *vol, struct sg_run *run)
+{
+	if (run->off)
+		run->pages = sg_good_pages(vol, run->off, run->pages);
+	return run->pages ? 0 : -EIO;
+}
+
+int sg_walk_bad(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
+		struct sg_run *run)
+{
+	int err = -EIO;
+
+	sg_look_begin();
+	if (!sg_is_lost(vol, ref->off))
+		err = walk_any(vol, bounds_of(vol), sg_iget(vol, ref, table), page, want, run);
+	sg_look_end();
+	return err == -EUCLEAN ? no_table(vol, ref, page) : err;
+}
+
 int sg_walk(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 	    struct sg_run *run)
 {
+	struct bounds b = bounds_of(vol);
 	unsigned int level;
 	u64 root, off = 0;
 	int err = 0;
 
+	if (b.bad)
+		return sg_walk_bad(vol, ref, page, want, run) ?: before_bad(vol, run);
 	sg_look_begin();
 	root = sg_iget(vol, ref, table);
 	if (want == 1)
-		off = single_page(vol, bounds_of(vol), root, page, &level);
+		off = single_page(vol, b, root, page, &level);
 	if (off)
 		*run = (struct sg_run){ off, 1, level };
 	else
-		err = walk_any(vol, root, page, want, run);
+		err = walk_any(vol, b, root, page, want, run);
 	sg_look_end();
-	return err ? sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table") : 0;
+	return err ? no_table(vol, ref, page) : 0;
+}
+
+int sg_table_wrong(const struct sg_vol *vol, const struct sg_iref *ref, u64 page)
+{
+	struct sg_run run;
+
+	if (sg_has_bad(vol) && sg_walk_bad(vol, ref, page, 1, &run) == -EIO)
+		return -EIO;
+	return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
 }
 
 /* --- growth ---------------------------------------------------------------------------------- */
@@ -286,7 +355,7 @@ static int take_table(struct sg_tx *tx, const struct sg_iref *ref, u64 *off)
 
 static int bad_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
-	int err = sg_damaged(tx->vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
+	int err = sg_table_wrong(tx->vol, ref, page);
 
 	sg_tx_fail(tx, err);
 	return err;
@@ -416,7 +485,7 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	if (!root || page >> (9 * SG_ROOT_HEIGHT(root)))
 		return true;
 	if (!tx->n)	/* it sees what is there */
-		return find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
+		return !find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
 	return sg_root_kind(tx->vol, root, &off) == SG_ENTRY_TABLE &&
 	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
 }
@@ -444,11 +513,11 @@ static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 
 	/* the inode file is walked by everybody at any time, without a thought of quiesce */
 	if (!ref->ino || sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) ||
-	    p.level != 2)
+	    p.level != 2 || !is_table(bounds_of(vol), p.e))
 		return;
 	table = (p.e & SG_PTE_ADDR) - vol->sb.phys;
 	first = sg_tx_get(tx, table);
-	if (!is_table(bounds_of(vol), p.e) || first & SG_PTE_ADDR & (SG_CHUNK - 1) ||
+	if (first & SG_PTE_ADDR & (SG_CHUNK - 1) ||
 	    !is_leaf(bounds_of(vol), first ^ SG_PTE_HUGE, 2))
 		return;
 	for (i = 1; i < SG_TABLE_ENTRIES; i++)

@@ -4,7 +4,7 @@
  *
  * Commit is four steps, each durable before the next begins:
  *   1. the words, then head and crc, in the area; fresh pages were written back before
- *   2. the words in their places; inodes that change have an odd seq meanwhile
+ *   2. the words in their places; inodes that change have an odd seq meanwhile, in replay, too
  *   3. head = 0
  *   4. locks are given back
  * A crash before the end of 1 leaves nothing (crc), later ones are finished by replay, which may
@@ -25,14 +25,32 @@ static u64 area_field(const struct sg_tx *tx, u64 field)
 	return tx->area + field;
 }
 
-static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off)
+/*
+ * The area's lock has made it ours, unless we have been declared dead: then locks let everybody
+ * through, and there must still be only one. A full barrier: whoever sees no turn under way
+ * (epoch.c) is not told of a debt of an earlier epoch any more.
+ */
+static void begin_turn(struct sg_tx *tx)
+{
+	u64 turn = sg_load64(&tx->turn);
+
+	while (turn & 1 || sg_cas64(&tx->turn, turn, turn + 1) != turn) {
+		sg_sleep_us(10);
+		turn = sg_load64(&tx->turn);
+	}
+}
+
+/* @err: its lock is not ours: who was to wait for it is to die, or in a hurry. */
+static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
 {
 	struct sg_tx *tx = &vol->tx[i];
 
+	begin_turn(tx);
 	tx->vol = vol;
 	tx->area = off;
 	tx->a = sg_at(vol, off);
-	tx->err = sg_may_write(vol);
+	tx->locked = !err;
+	tx->err = sg_may_write(vol) ?: err;
 	tx->n = 0;
 	tx->seen = 0;
 	tx->free_pages = 0;
@@ -47,7 +65,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off)
 	return tx;
 }
 
-struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+static struct sg_tx *take_area(struct sg_vol *vol)
 {
 	unsigned int first = sg_cpu() % vol->sb.areas, i;
 	u64 off;
@@ -57,11 +75,29 @@ struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
 
 		off = sg_area_off(vol, (unsigned int)vol->slot, k);
 		if (sg_trylock(vol, off + offsetof(struct sg_area, lock)))
-			return area_taken(vol, k, off);
+			return area_taken(vol, k, off, 0);
 	}
 	off = sg_area_off(vol, (unsigned int)vol->slot, first);
-	sg_lock_sure(vol, off + offsetof(struct sg_area, lock));
-	return area_taken(vol, first, off);
+	return area_taken(vol, first, off, sg_lock(vol, off + offsetof(struct sg_area, lock)));
+}
+
+/*
+ * Not while we stand still (freeze.c). Either we see that here, behind the barrier of begin_turn(),
+ * or whoever makes us stand still sees that we have begun.
+ */
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+{
+	int err = sg_still_wait(vol);
+	struct sg_tx *tx = take_area(vol);
+
+	while (!err && !tx->err && sg_is_still(vol)) {
+		sg_tx_abort(tx);
+		err = sg_still_wait(vol);
+		tx = take_area(vol);
+	}
+	if (err)
+		sg_tx_fail(tx, err);
+	return tx;
 }
 
 struct sg_tx *sg_tx_begin(struct sg_vol *vol)
@@ -96,7 +132,7 @@ u64 sg_tx_get(struct sg_tx *tx, u64 off)
 static bool word_allowed(const struct sg_vol *vol, u64 off)
 {
 	return !(off & 7) && off >= SG_PAGE &&
-	       (off < vol->size - SG_PAGE ||
+	       (off < sg_bound(vol) - SG_PAGE ||
 		(off >= sg_sys_copy_off(vol, 0) && off < sg_sys_copy_off(vol, SG_SYS_COUNT)));
 }
 
@@ -137,6 +173,8 @@ void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	unsigned int i;
 
+	if (!sg_is_same(tx->vol, ref))
+		sg_tx_fail(tx, -ESTALE);
 	for (i = 0; i < tx->ninodes; i++)
 		if (tx->inode[i] == ref->off)
 			return;
@@ -145,6 +183,17 @@ void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
 		sg_tx_fail(tx, -EUCLEAN);
 	else
 		tx->inode[tx->ninodes++] = ref->off;
+}
+
+int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon)
+{
+	int err = soon ? sg_lock_soon(tx->vol, off) : sg_lock(tx->vol, off);
+
+	if (err)
+		sg_tx_fail(tx, err);
+	else
+		sg_tx_keep_lock(tx, off);
+	return err;
 }
 
 void sg_tx_keep_lock(struct sg_tx *tx, u64 off)
@@ -156,7 +205,9 @@ void sg_tx_keep_lock(struct sg_tx *tx, u64 off)
 static void release(struct sg_tx *tx)
 {
 	struct sg_vol *vol = tx->vol;
-	u64 chunks = vol->sb.chunk_off, end = sg_chunk_off(vol, vol->sb.chunks);
+	u64 lock = area_field(tx, offsetof(struct sg_area, lock));
+	u64 chunks = vol->sb.chunk_off, end = sg_chunk_off(vol, sg_bound(vol) >> SG_CHUNK_SHIFT);
+	bool locked;
 
 	while (tx->nlocks) {
 		u64 off = tx->lock[--tx->nlocks];
@@ -166,7 +217,10 @@ static void release(struct sg_tx *tx)
 		else
 			sg_unlock(vol, off);
 	}
-	sg_unlock(vol, area_field(tx, offsetof(struct sg_area, lock)));
+	locked = tx->locked;	/* behind the next store it may be another's */
+	sg_store64_release(&tx->turn, sg_load64(&tx->turn) + 1);
+	if (locked)
+		sg_unlock(vol, lock);
 }
 
 void sg_tx_abort(struct sg_tx *tx)
@@ -211,7 +265,7 @@ static u32 area_crc(u64 head, const struct sg_word *words, unsigned int n)
 static void make_valid(struct sg_tx *tx)
 {
 	struct sg_area *a = tx->a;
-	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n);
+	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n) | SG_AREA_SEQS(tx->ninodes);
 
 	sg_fence();
 	sg_store64(&a->crc, area_crc(head, a->word, tx->n));
@@ -271,8 +325,9 @@ int sg_tx_commit(struct sg_tx *tx)
 	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
 				  seq_off(tx->inode[tx->ninodes - 1]));
 	if (tx->n && !sg_is_ours(vol)) {	/* the last look before anything is stored */
+		err = sg_declared_dead(vol);
 		sg_tx_abort(tx);
-		return sg_taken_for_dead(vol);
+		return err;
 	}
 	if (tx->n) {
 		make_valid(tx);
@@ -287,9 +342,8 @@ int sg_tx_commit(struct sg_tx *tx)
 }
 
 /* 0: nothing to do. Trusts no byte: a record counts when its checksum does. */
-unsigned int sg_tx_words(const struct sg_area *a)
+static unsigned int words_of(const struct sg_area *a, u64 head)
 {
-	u64 head = sg_load64(&a->head);
 	unsigned int n = SG_AREA_COUNT(head);
 
 	if (!head || n > SG_AREA_WORDS)
@@ -297,33 +351,87 @@ unsigned int sg_tx_words(const struct sg_area *a)
 	return sg_load64(&a->crc) == area_crc(head, a->word, n) ? n : 0;
 }
 
-/* Never into another record, which may still have to be replayed. */
-bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
+unsigned int sg_tx_words(const struct sg_area *a)
 {
-	return word_allowed(vol, off) && !sg_area_record(vol, off);
+	return words_of(a, sg_load64(&a->head));
 }
 
-int sg_tx_replay(struct sg_vol *vol, unsigned int slot)
+/*
+ * Never into another record, which may still have to be replayed; nor into the mount table, which
+ * no transaction changes, and whose words say who may replay.
+ */
+bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
 {
-	unsigned int i, k;
+	return word_allowed(vol, off) && !sg_area_record(vol, off) && !sg_is_lost(vol, off) &&
+	       !(off >= sg_slot_off(vol, 0) && off < sg_slot_off(vol, SG_SLOTS));
+}
 
-	for (i = 0; i < vol->sb.areas; i++) {
-		u64 area = sg_area_off(vol, slot, i);
-		struct sg_area *a = sg_at(vol, area);
-		unsigned int n = sg_tx_words(a);
+/*
+ * Looked at before each store. Who has been declared dead stores nothing; and when the slot is
+ * another's to recover, all of it may have been released, and what we store be somebody's by now.
+ */
+static bool may_replay(const struct sg_vol *vol, unsigned int slot, u64 held)
+{
+	return (vol->slot < 0 || sg_is_ours(vol)) &&
+	       (!held || sg_load64(sg_state_word(vol, slot)) == held);
+}
 
-		for (k = 0; k < n; k++) {
-			u64 off = sg_load64(&a->word[k].off);
+/**
+ * struct replay - of a slot, by one who holds its state word.
+ */
+struct replay {
+	struct sg_vol *vol;
+	unsigned int slot;
+	u64 held;
+};
 
-			if (!sg_tx_word_replays(vol, off))
-				continue;
-			sg_store64(sg_at(vol, off), sg_load64(&a->word[k].val));
-			sg_wb(vol->base + off, 8);
-		}
-		sg_fence();
-		if (sg_load64(&a->head))
-			make_invalid(a);
-		sg_count(&vol->stat.replays, n != 0);
+/* @odd: change counters, before what they count. */
+static int replay_words(const struct replay *r, const struct sg_word *w, unsigned int n, bool odd)
+{
+	for (; n; n--, w++) {
+		u64 off = sg_load64(&w->off);
+
+		if (!sg_tx_word_replays(r->vol, off))
+			continue;
+		if (!may_replay(r->vol, r->slot, r->held))
+			return -EIO;
+		if (odd)
+			sg_or64(sg_at(r->vol, off), 1);
+		else
+			sg_store64(sg_at(r->vol, off), sg_load64(&w->val));
+		sg_wb(r->vol->base + off, 8);
 	}
+	sg_release_fence();
 	return 0;
+}
+
+/* As apply(), for whoever died before it or in it: readers go on meanwhile. */
+static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
+{
+	const struct replay r = { vol, slot, held };
+	u64 head = sg_load64(&a->head);		/* once: what it counts bounds all that follows */
+	unsigned int n = words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
+	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
+		  replay_words(&r, a->word, n - seqs, false) ?:
+		  replay_words(&r, a->word + n - seqs, seqs, false);
+
+	if (err)
+		return err;
+	sg_fence();
+	if (!may_replay(vol, slot, held))
+		return -EIO;
+	if (sg_load64(&a->head))
+		make_invalid(a);
+	sg_count(&vol->stat.replays, n != 0);
+	return 0;
+}
+
+int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < vol->sb.areas && !err; i++)
+		err = replay_area(vol, slot, held, sg_at(vol, sg_area_off(vol, slot, i)));
+	return err;
 }

@@ -2,25 +2,15 @@
 /* What all parts of the engine ask of a volume: may I write, is it damaged, fresh pages, totals. */
 #include "internal.h"
 
+#define STATFS_WAIT_MS	200	/* for others, so that what was freed counts as free */
+
 int sg_may_write(const struct sg_vol *vol)
 {
-	if (vol->shut_down)
+	if (sg_load64(&vol->shut_down))
 		return -EIO;
 	if (vol->read_only || vol->slot < 0)
 		return -EROFS;
-	return sg_is_ours(vol) ? 0 : sg_taken_for_dead(vol);
-}
-
-/* We were silent for too long: stopped, most likely. What was ours has been given to others. */
-int sg_taken_for_dead(const struct sg_vol *cvol)
-{
-	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its state, not its bytes */
-
-	if (!vol->shut_down)
-		sg_log(vol->owner, SG_ERR, "another system has taken this one for dead: "
-		       "nothing is stored any more; unmount, and mount again");
-	vol->shut_down = true;
-	return -EIO;
+	return sg_is_ours(vol) ? 0 : sg_declared_dead(vol);
 }
 
 static bool seen_before(struct sg_vol *vol, u64 key)
@@ -38,6 +28,10 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 {
 	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its report list, not its bytes */
 
+	/* what we saw was loaded before: when we were alive behind it, it stood still (D6) */
+	sg_acquire_fence();
+	if (vol->slot >= 0 && !sg_is_ours(vol))
+		return sg_declared_dead(vol);
 	if (seen_before(vol, off | ino << 48 | 1))
 		return -EUCLEAN;
 	sg_log(vol->owner, SG_ERR, "damaged: %s (inode %llu, offset 0x%llx); run fsck.stargatefs",
@@ -75,10 +69,12 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 {
 	u64 meta = vol->sb.data_off / SG_PAGE + 1;
 
-	if (!sg_may_write(vol))
+	sg_follow(vol);
+	if (!sg_may_write(vol) && sg_reclaim(vol, ~0u) > 0 && sg_epoch_wait(vol, STATFS_WAIT_MS))
 		sg_reclaim(vol, ~0u);
-	out->pages = vol->size / SG_PAGE - meta;
+	out->pages = sg_size(vol) / SG_PAGE - meta;
 	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
+	out->free_pages -= SG_MIN(sg_bad_free(vol), out->free_pages);
 	out->used_inodes = sg_used_inodes(vol);
 	/* the records that there are (number 0 is none), and as many more as space allows */
 	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +

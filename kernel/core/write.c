@@ -5,7 +5,6 @@
  */
 #include "internal.h"
 
-#define WRITE_LOCKED	(1u << 31)	/* flag: keep the inode locked for writes in place, too */
 #define NO_SIZE		(~0ULL)	/* sg_write.size: this write does not extend the file */
 
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -34,7 +33,7 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 {
 	struct sg_run run;
 
-	if (!page || sg_walk(vol, ref, page - 1, 1, &run) || !run.off)
+	if (!page || sg_walk_bad(vol, ref, page - 1, 1, &run) || !run.off)
 		return 0;
 	return run.off + SG_PAGE;
 }
@@ -128,9 +127,11 @@ static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struc
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	u64 size = sg_iget(vol, ref, size);
+	int err = sg_may_change(vol, ref);
 	struct sg_run run;
-	int err;
 
+	if (err)
+		return err;
 	if (sg_is_cutting(vol, ref))
 		return -EAGAIN;
 	if (w->size != NO_SIZE)
@@ -151,10 +152,56 @@ static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, 
 	return 0;
 }
 
+/* No space is made here: that takes locks of other inodes. */
+static int append_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
+{
+	int err;
+
+	w->size = 0;
+	err = begin_locked(vol, ref, len, w);
+	w->locked = w->append = !err;
+	return err;
+}
+
+int sg_append_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 *size)
+{
+	unsigned int turns = 0;
+	int err;
+
+	for (;;) {
+		err = sg_may_write(vol);
+		if (err)
+			return err;
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
+		if (!sg_is_same(vol, ref))
+			err = -ESTALE;
+		else if (!sg_is_cutting(vol, ref))
+			break;
+		sg_iunlock(vol, ref);
+		err = err ?: sg_finish_cut_again(vol, ref, &turns);
+		if (err)
+			return err;
+	}
+	*size = sg_iget(vol, ref, size);
+	if (*size <= SG_FILE_MAX)
+		return 0;
+	sg_iunlock(vol, ref);
+	return sg_damaged(vol, ref->ino, ref->off, "inode larger than a file can be");
+}
+
+void sg_append_end(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_iunlock(vol, ref);
+}
+
 int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len,
 		   unsigned int flags, struct sg_write *w)
 {
-	bool keep = flags & SG_WRITE_KEEP_SIZE, retried = false;
+	bool keep = flags & SG_WRITE_KEEP_SIZE;
+	struct sg_hunger hunger = {};
+	unsigned int turns = 0;
 	struct sg_run run;
 	int err = sg_may_write(vol);
 
@@ -166,7 +213,9 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	if (pos >= SG_FILE_MAX)
 		return -EFBIG;
 	len = SG_MIN(len, SG_FILE_MAX - pos);
-	if (!(flags & WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size))) {
+	if (flags & SG_WRITE_APPEND)
+		return append_piece(vol, ref, len, w);
+	if (!(flags & SG_WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size))) {
 		err = walk_piece(vol, ref, w, len, &run);
 		if (err)
 			return err;
@@ -174,6 +223,8 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		if (run.off && (keep || pos + w->len <= sg_iget(vol, ref, size)))
 			return 0;
 	}
+	if (flags & SG_WRITE_IN_PLACE)
+		return -EAGAIN;
 	for (;;) {
 		w->size = keep ? NO_SIZE : 0;
 		err = sg_ilock(vol, ref);
@@ -186,10 +237,8 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		sg_iunlock(vol, ref);
 		w->locked = false;
 		if (err == -EAGAIN) {
-			err = sg_finish_cut(vol, ref);
-		} else if (err == -ENOSPC && !retried) {
-			retried = true;
-			sg_reclaim(vol, SG_RECLAIM_SOME);
+			err = sg_finish_cut_again(vol, ref, &turns);
+		} else if (err == -ENOSPC && sg_more_space(vol, &hunger)) {
 			err = 0;
 		}
 		if (err)
@@ -232,19 +281,23 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 	done = SG_MIN(done, w->len);
 	if (!w->locked) {
 		sg_fence();
-		if (!done || !times_differ(vol, ref, now))
-			return 0;
+		err = sg_may_write(vol);	/* dead: what we wrote to may be another file's */
+		if (err || !done || !times_differ(vol, ref, now))
+			return err;
 		return sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
 	}
 	if (w->fresh) {
 		err = end_fresh(vol, ref, w, done, now);
 	} else if (done) {
+		err = sg_may_write(vol);
 		size = sg_iget(vol, ref, size);
 		if (w->size != NO_SIZE)
 			size = SG_MAX(size, w->pos + done);
-		sg_publish(vol, ref, size, now);
+		if (!err)
+			sg_publish(vol, ref, size, now);
 	}
-	sg_iunlock(vol, ref);
+	if (!w->append)
+		sg_iunlock(vol, ref);
 	w->locked = false;
 	w->tx = NULL;
 	return err;
@@ -259,7 +312,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 
 	while (done < len && !err) {
 		/* callers of this one need no lock of their own against those who cut the file */
-		err = sg_write_begin(vol, ref, pos + done, len - done, WRITE_LOCKED, &w);
+		err = sg_write_begin(vol, ref, pos + done, len - done, SG_WRITE_LOCKED, &w);
 		if (err)
 			break;
 		sg_os_write(sg_at(vol, w.off), (const u8 *)buf + done, w.len);
@@ -276,14 +329,16 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 /* Inode locked. Passes what is mapped, or fills some of a hole. *n: pages done. */
 static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
 {
+	int err = sg_may_change(vol, ref);
 	struct sg_run run;
 	struct sg_tx *tx;
 	u64 off;
-	int err;
 
+	if (err)
+		return err;
 	if (sg_is_cutting(vol, ref))
 		return -EAGAIN;
-	err = sg_walk(vol, ref, page, want, &run);
+	err = sg_walk_bad(vol, ref, page, want, &run);
 	if (err)
 		return err;
 	*n = run.pages;
@@ -297,6 +352,8 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 		return err;
 	}
 	sg_fresh_zero(vol, off, *n << SG_PAGE_SHIFT);
+	if (!ref->ino)
+		sg_sys_copy(tx, sg_sys_which(ref));
 	sg_tx_inode(tx, ref);
 	return sg_tx_commit(tx);
 }
@@ -304,12 +361,12 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 /* -ENOSPC when the holes of [first, end) alone are more than is free: then nothing is taken. */
 static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
 {
-	u64 left = SG_MIN(sg_free_pages(vol), vol->size >> SG_PAGE_SHIFT);
+	u64 left = SG_MIN(sg_free_pages(vol), sg_bound(vol) >> SG_PAGE_SHIFT);
 	struct sg_run run;
 	int err;
 
 	for (; first < end; first += run.pages) {
-		err = sg_walk(vol, ref, first, end - first, &run);
+		err = sg_walk_bad(vol, ref, first, end - first, &run);
 		if (err)
 			return err;
 		if (run.off)
@@ -323,8 +380,9 @@ static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 fir
 
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
-	bool retried = false;
+	struct sg_hunger hunger = {};
 	int err = sg_may_write(vol);
+	unsigned int turns = 0;
 	u64 end, n;
 
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
@@ -336,6 +394,8 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		sg_reclaim(vol, ~0u);	/* as statfs: what is owed is free */
 		err = has_room(vol, ref, first, end);
 	}
+	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* owed by others, too */
+		err = has_room(vol, ref, first, end);
 	while (!err && first < end) {
 		err = sg_ilock(vol, ref);
 		if (err)
@@ -344,12 +404,10 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		sg_iunlock(vol, ref);
 		if (!err) {
 			first += n;
-			retried = false;
+			hunger.since = 0;
 		} else if (err == -EAGAIN) {
-			err = sg_finish_cut(vol, ref);
-		} else if (err == -ENOSPC && !retried) {
-			retried = true;
-			sg_reclaim(vol, SG_RECLAIM_SOME);
+			err = sg_finish_cut_again(vol, ref, &turns);
+		} else if (err == -ENOSPC && sg_more_space(vol, &hunger)) {
 			err = 0;
 		}
 	}

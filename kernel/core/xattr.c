@@ -465,17 +465,11 @@ static int mode_tx(struct sg_vol *vol, const struct sg_iref *ref, const struct c
 	return sg_tx_commit(tx);
 }
 
-/* Space may be waiting to be paid for. */
-static bool again(struct sg_vol *vol, int err, unsigned int *turn)
-{
-	return err == -ENOSPC && !(*turn)++ && sg_reclaim(vol, SG_RECLAIM_SOME) >= 0;
-}
-
 static int change_locked(struct sg_vol *vol, const struct sg_iref *ref, struct blob *b,
 			 const struct change *c)
 {
 	const struct sg_xattr_entry *old;
-	unsigned int turn = 0;
+	struct sg_hunger hunger = {};
 	u8 *payload;
 	u32 len;
 	int err;
@@ -496,7 +490,7 @@ static int change_locked(struct sg_vol *vol, const struct sg_iref *ref, struct b
 		return err;
 	do {
 		err = change_tx(vol, ref, b, payload, len, c);
-	} while (again(vol, err, &turn));
+	} while (err == -ENOSPC && sg_more_space(vol, &hunger));
 	sg_free(payload);
 	return err;
 }

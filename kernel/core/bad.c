@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bad memory: pages that cannot be read any more, listed in the hot page, where all systems see
+ * them at once (docs/bad-memory.md). Who finds one adds it; everything that follows a reference, or
+ * takes pages, asks here first. While there are none, that is one load and one comparison.
+ *
+ * What this system has found itself it also knows by itself: the list can be changed by any member,
+ * and a kernel may have unmapped the page meanwhile.
+ *
+ * An entry is one word and changes by compare-and-swap, so there is no lock: whoever finds bad
+ * memory may hold any. An entry counts from the moment when it stands there; sg_hot.bads says how
+ * many to look at, and that there is something new.
+ */
+#include "internal.h"
+
+static u64 used(const struct sg_vol *vol)
+{
+	if (vol->hot_lost)
+		return 0;
+	return SG_MIN(SG_BADS_USED(sg_get(vol, SG_HOT(bads))), SG_BAD_MAX);
+}
+
+static u64 *entry(const struct sg_vol *vol, u64 i)
+{
+	return sg_at(vol, SG_HOT(bad) + i * 8);
+}
+
+/* What an entry says, cut to pages that there are: anybody may have stored it (D10). */
+static struct sg_run piece_of(const struct sg_vol *vol, u64 w)
+{
+	u64 page = SG_BAD_PAGE(w), end = sg_bound(vol) / SG_PAGE;
+
+	if (!SG_BAD_VALID(w) || page >= end)
+		return (struct sg_run){};
+	return (struct sg_run){ .off = page, .pages = SG_MIN(SG_BAD_COUNT(w), end - page) };
+}
+
+static struct sg_run piece(const struct sg_vol *vol, u64 i)
+{
+	return piece_of(vol, sg_load64(entry(vol, i)));
+}
+
+/* All that is known: entries of the list, then our own. False: no more. */
+static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
+{
+	u64 n = used(vol), own = sg_load64(&vol->nown);
+
+	if (i < n)
+		*p = piece(vol, i);
+	else if (i - n < own)
+		*p = piece_of(vol, sg_load64(&vol->own_bad[i - n]));
+	else
+		return false;
+	return true;
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* So many of @pages from @first on lie before the bad ones. */
+static u64 before(struct sg_run bad, u64 first, u64 pages)
+{
+	if (!bad.pages || first >= bad.off + bad.pages || bad.off >= first + pages)
+		return pages;
+	return bad.off > first ? bad.off - first : 0;
+}
+
+u64 sg_good_pages(const struct sg_vol *vol, u64 off, u64 pages)
+{
+	u64 first = off / SG_PAGE, i;
+	struct sg_run p;
+
+	for (i = 0; pages && known(vol, i, &p); i++)
+		pages = before(p, first, pages);
+	return pages;
+}
+
+bool sg_is_bad(const struct sg_vol *vol, u64 off, u64 pages)
+{
+	return sg_good_pages(vol, off, pages) != pages;
+}
+
+bool sg_bad_entry(const struct sg_vol *vol, unsigned int i, u64 *page, u64 *pages)
+{
+	struct sg_run p;
+
+	if (i >= used(vol))
+		return false;
+	p = piece(vol, i);
+	*page = p.off;
+	*pages = p.pages;
+	return true;
+}
+
+u64 sg_bad_pages(const struct sg_vol *vol)
+{
+	u64 i, n = used(vol), sum = 0;
+
+	for (i = 0; i < n; i++)
+		sum += piece(vol, i).pages;
+	return SG_MIN(sum, sg_bound(vol) / SG_PAGE);
+}
+
+static bool page_used(const struct sg_vol *vol, u64 page)
+{
+	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
+
+	return sg_get(vol, off + page % SG_CHUNK_PAGES / 64 * 8) >> (page & 63) & 1;
+}
+
+void sg_bad_mask(const struct sg_vol *vol, u64 chunk, u64 map[SG_CHUNK_PAGES / 64])
+{
+	u64 first = chunk * SG_CHUNK_PAGES, i, page;
+	struct sg_run p;
+
+	for (i = 0; known(vol, i, &p); i++) {
+		u64 end = SG_MIN(p.off + p.pages, first + SG_CHUNK_PAGES);
+
+		for (page = SG_MAX(p.off, first); page < end; page++)
+			map[(page - first) / 64] |= 1ULL << (page & 63);
+	}
+}
+
+bool sg_bad_listed(const void *base, u64 off)
+{
+	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
+	u64 i, page = off / SG_PAGE, n = SG_MIN(SG_BADS_USED(sg_load64(&hot->bads)), SG_BAD_MAX);
+
+	for (i = 0; i < n; i++) {
+		u64 w = sg_load64(&hot->bad[i]);
+
+		if (SG_BAD_VALID(w) && page - SG_BAD_PAGE(w) < SG_BAD_COUNT(w))
+			return true;
+	}
+	return false;
+}
+
+u64 sg_bad_free(const struct sg_vol *vol)
+{
+	u64 i, page, n = used(vol), sum = 0;
+
+	for (i = 0; i < n; i++) {
+		struct sg_run p = piece(vol, i);
+
+		for (page = p.off; page < p.off + p.pages; page++)
+			sum += page < sg_size(vol) / SG_PAGE && !page_used(vol, page);
+	}
+	return sum;
+}
+
+/* The areas at fixed places, and the last page. */
+static bool is_vital(const struct sg_vol *vol, struct sg_run p)
+{
+	u64 last = sg_size(vol) / SG_PAGE - 1;
+
+	return p.pages && (p.off < vol->sb.data_off / SG_PAGE ||
+			   (p.off <= last && p.off + p.pages > last));
+}
+
+bool sg_bad_vital(const struct sg_vol *vol, u64 *off)
+{
+	u64 i, last = sg_size(vol) - SG_PAGE;
+	struct sg_run p;
+
+	for (i = 0; known(vol, i, &p); i++) {
+		if (is_vital(vol, p)) {
+			*off = p.off < vol->sb.data_off / SG_PAGE ? p.off * SG_PAGE : last;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *sg_page_role(const struct sg_vol *vol, u64 off)
+{
+	const struct sg_super *sb = &vol->sb;
+
+	if (off / SG_PAGE == sg_size(vol) / SG_PAGE - 1)
+		return "backup superblock";
+	if (off >= sb->data_off)
+		return page_used(vol, off / SG_PAGE) ? "in use" : "free";
+	return off >= sb->chunk_off ? "chunk table" : off >= sb->hint_off ? "hints" :
+	       off >= sb->ledger_off ? "ledgers" : off >= sb->journal_off ? "journal" :
+	       off >= sb->slot_off ? "mount table" : off >= SG_HOT_OFF ? "hot page" : "superblock";
+}
+
+/* --- what follows ----------------------------------------------------------------------------- */
+
+int sg_bad_refuse(struct sg_vol *vol)
+{
+	u64 off;
+
+	if (!sg_bad_vital(vol, &off))
+		return 0;
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "bad memory at offset 0x%llx (%s): the volume has to come from a backup; or, if that memory is good again, stargatectl bad VOLUME remove",
+		    (unsigned long long)off, sg_page_role(vol, off));
+	return -EIO;
+}
+
+/*
+ * Nothing can be found any more, nor may our own slot be safe to look at. So we are as one who has
+ * been declared dead: nothing is stored, everything is EIO.
+ */
+static void stop(struct sg_vol *vol, u64 off)
+{
+	if (vol->slot < 0 || sg_cas64(&vol->shut_down, 0, 1))
+		return;
+	sg_log(vol->owner, SG_ERR,
+	       "bad memory at offset 0x%llx (%s): nothing of this volume can be used any more",
+	       (unsigned long long)off, sg_page_role(vol, off));
+	sg_store64((u64 *)&vol->stopped, 0);
+	*(const u64 *volatile *)&vol->state = &vol->stopped;
+	if (vol->on_death)
+		vol->on_death(vol);
+}
+
+void sg_bad_look(struct sg_vol *vol)
+{
+	u32 changes;
+	u64 off;
+
+	if (vol->hot_lost) {
+		stop(vol, SG_HOT_OFF);
+		return;
+	}
+	changes = SG_BADS_CHANGES(sg_get(vol, SG_HOT(bads)));
+	if (changes == vol->bads_seen)
+		return;
+	vol->bads_seen = changes;
+	if (sg_bad_vital(vol, &off))
+		stop(vol, off);
+	if (vol->on_bad)
+		vol->on_bad(vol);
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+/* Entries up to @n are to be looked at; and, @news, there is something new. Durable. */
+static void count(struct sg_vol *vol, u64 n, bool news)
+{
+	u64 *word = sg_at(vol, SG_HOT(bads)), seen = sg_load64(word), want, old;
+
+	for (;; seen = old) {
+		want = SG_BADS(SG_MAX(SG_MIN(SG_BADS_USED(seen), SG_BAD_MAX), n),
+			       SG_BADS_CHANGES(seen) + news);
+		old = sg_cas64(word, seen, want);
+		if (old == seen)
+			break;
+	}
+	sg_wb(word, 8);
+	sg_fence();
+}
+
+static bool change(struct sg_vol *vol, u64 i, u64 is, u64 to)
+{
+	u64 *word = entry(vol, i);
+
+	if (sg_cas64(word, is, to) != is)
+		return false;
+	sg_wb(word, 8);
+	sg_fence();
+	return true;
+}
+
+/* Pages that follow what an entry says, as they do when a whole line of chips dies page by page. */
+static bool extend(struct sg_vol *vol, u64 page, u64 pages)
+{
+	u64 i, n = used(vol);
+
+	for (i = 0; i < n; i++) {
+		u64 w = sg_load64(entry(vol, i)), has = SG_BAD_COUNT(w);
+
+		if (SG_BAD_VALID(w) && SG_BAD_PAGE(w) + has == page &&
+		    has + pages <= SG_BAD_COUNT_MAX &&
+		    change(vol, i, w, SG_BAD(SG_BAD_PAGE(w), has + pages)))
+			return true;
+	}
+	return false;
+}
+
+static int note(struct sg_vol *vol, u64 page, u64 pages)
+{
+	u64 i;
+
+	if (extend(vol, page, pages))
+		return 0;
+	for (i = 0; i < SG_BAD_MAX; i++) {
+		u64 w = sg_load64(entry(vol, i));
+
+		if (SG_BAD_VALID(w))
+			continue;
+		count(vol, i + 1, false);	/* before it: so it counts once stored */
+		if (change(vol, i, w, SG_BAD(page, pages)))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/* Where sg_has_bad() looks. The list's page may be bad itself, and its word anybody's (D10). */
+static void look_at(struct sg_vol *vol, bool own)
+{
+	const u64 *word = own ? &vol->nown : sg_at(vol, SG_HOT(bads));
+
+	*(const u64 *volatile *)&vol->bads = word;
+}
+
+void sg_bad_watch(struct sg_vol *vol)
+{
+	bool own = false;
+	u64 i;
+
+	for (i = 0; i < vol->nown; i++)
+		own |= vol->own_bad[i] != 0;
+	look_at(vol, own);
+}
+
+/* One more of our own. nown does not come down again: see forget_own(). */
+static void add_own(struct sg_vol *vol, u64 w)
+{
+	u64 i = 0;
+
+	while (i < vol->nown && vol->own_bad[i])
+		i++;
+	if (i == SG_BAD_MAX)
+		return;
+	sg_store64(&vol->own_bad[i], w);
+	sg_release_fence();
+	if (i == vol->nown)
+		sg_store64(&vol->nown, i + 1);
+}
+
+/* From now on we know it, whatever becomes of the list. True: we did not. */
+static bool remember(struct sg_vol *vol, u64 page, u64 pages)
+{
+	struct sg_run p;
+	bool found = false;
+	u64 i;
+
+	sg_spin_lock(&vol->spin);
+	for (i = 0; i < vol->nown && !found; i++) {
+		p = piece_of(vol, vol->own_bad[i]);
+		found = page >= p.off && page + pages <= p.off + p.pages;
+	}
+	if (!found)
+		add_own(vol, SG_BAD(page, SG_MIN(pages, (u64)SG_BAD_COUNT_MAX)));
+	vol->hot_lost |= page <= 1 && page + pages > 1;
+	sg_bad_watch(vol);
+	sg_spin_unlock(&vol->spin);
+	return !found;
+}
+
+/*
+ * All of ours that touch these pages: the list says what else is bad. Whoever has just loaded that
+ * our own word is the one to look at must not find none there, while the list has some: so that
+ * word stays as it is, and what has been struck out makes room for what is found next.
+ */
+static void forget_own(struct sg_vol *vol, u64 first, u64 end)
+{
+	u64 i;
+
+	sg_spin_lock(&vol->spin);
+	for (i = 0; i < vol->nown; i++) {
+		struct sg_run p = piece_of(vol, vol->own_bad[i]);
+
+		if (p.off < end && first < p.off + p.pages)
+			sg_store64(&vol->own_bad[i], 0);
+	}
+	vol->hot_lost &= !(first <= 1 && end > 1);
+	sg_bad_watch(vol);
+	sg_spin_unlock(&vol->spin);
+}
+
+static int pages_of(const struct sg_vol *vol, u64 off, u64 bytes, u64 *first, u64 *end)
+{
+	*first = off / SG_PAGE;
+	*end = (off + bytes + SG_PAGE - 1) / SG_PAGE;
+	if (!bytes || !sg_inside(vol, off, bytes))
+		return -EINVAL;
+	if (vol->read_only && vol->slot < 0)
+		return -EROFS;
+	/* it may be our slot's page that is bad: whether we live is not looked up */
+	return sg_load64(&vol->shut_down) ? -EIO : 0;
+}
+
+/* Pages from @page on that the list does not have. */
+static u64 unlisted(const struct sg_vol *vol, u64 page, u64 pages)
+{
+	u64 i, n = used(vol);
+
+	for (i = 0; i < n && pages; i++)
+		pages = before(piece(vol, i), page, pages);
+	return SG_MIN(pages, (u64)SG_BAD_COUNT_MAX);
+}
+
+int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
+{
+	u64 page, end, n;
+	int err = pages_of(vol, off, bytes, &page, &end), added = 0;
+	bool news = err != -EINVAL && remember(vol, page, end - page);
+
+	if (!err && vol->hot_lost) {	/* the others find out by themselves */
+		sg_bad_look(vol);
+		return news;
+	}
+	while (!err && page < end) {
+		n = unlisted(vol, page, end - page);
+		if (n) {
+			err = note(vol, page, n);
+			added += !err;
+		}
+		page += n ? n : 1;
+	}
+	if (added || news)
+		sg_log(vol->owner, SG_WARN, "bad memory at offset 0x%llx, %llu bytes (%s)",
+		       (unsigned long long)off, (unsigned long long)bytes, sg_page_role(vol, off));
+	if (added) {
+		count(vol, 0, true);
+		sg_bad_look(vol);
+	} else if (news && vol->on_bad) {
+		vol->on_bad(vol);
+	}
+	if (err == -ENOSPC)
+		sg_log(vol->owner, SG_ERR,
+		       "bad memory at offset 0x%llx cannot be noted: %u pieces are all that the list holds",
+		       (unsigned long long)off, SG_BAD_MAX);
+	return err ?: added > 0;
+}
+
+/* Of an entry: what lies before the pages that are good again stays, and what lies behind them. */
+static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
+{
+	for (;;) {
+		u64 w = sg_load64(entry(vol, i)), page = SG_BAD_PAGE(w);
+		u64 stop = page + SG_BAD_COUNT(w);
+		u64 left = page < first ? SG_BAD(page, first - page) : 0;
+		int err;
+
+		if (!SG_BAD_VALID(w) || page >= end || stop <= first)
+			return 0;
+		if (stop > end) {
+			err = note(vol, end, stop - end);
+			if (err)
+				return err;
+		}
+		if (change(vol, i, w, left))
+			return 1;
+	}
+}
+
+int sg_bad_remove(struct sg_vol *vol, u64 off, u64 bytes)
+{
+	u64 first, end, i, n = used(vol);
+	int err = pages_of(vol, off, bytes, &first, &end), removed = 0;
+
+	if (!err)
+		forget_own(vol, first, end);
+	for (i = 0; i < n && !err; i++) {
+		int ret = forget_in(vol, i, first, end);
+
+		removed |= ret > 0;
+		err = SG_MIN(ret, 0);
+	}
+	if (removed) {
+		count(vol, 0, true);
+		sg_bad_look(vol);
+	}
+	return err ?: removed;
+}

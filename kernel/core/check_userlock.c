@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The file of users' locks. All of it is volatile: what nobody could have stored is reset, a page
+ * at a time. What systems that are gone have left is none of our business, it counts for nobody.
+ */
+#include "check.h"
+
+/* A lock of an incarnation to come would be one that its holder never took. */
+static bool could_be(const struct sg_ck *c, u64 head)
+{
+	return !head || (SG_USERLOCK_KIND(head) && SG_USERLOCK_SLOT(head) < SG_SLOTS &&
+			 !(SG_USERLOCK_WHAT(head) & ~SG_USERLOCK_KNOWN) && !(head >> 16 & 0xffff) &&
+			 SG_USERLOCK_INC(head) <= ck_get(c, SG_HOT(incarnation)));
+}
+
+static void check_page(struct sg_ck *c, u64 off)
+{
+	const struct sg_userlock_page *page = ck_page(c, off);
+	unsigned int i;
+
+	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, lock));
+	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, circle));
+	for (i = 0; i < SG_USERLOCK_RECORDS; i++) {
+		if (could_be(c, sg_load64(&page->record[i].head)))
+			continue;
+		if (ck_found(c, CK_SAFE, 0, off, "locks of users that make no sense"))
+			ck_zero(c, off, SG_PAGE);
+		return;
+	}
+}
+
+void ck_userlocks(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages)
+{
+	u64 i;
+
+	(void)ctx;
+	(void)first;
+	for (i = 0; i < pages; i++)
+		check_page(c, off + i * SG_PAGE);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Machines, by the number that their systems write into their slots: what those do for a machine
+ * who see it from outside, as a host sees a virtual one (D6; docs/protocol.md, section 3). A slot's
+ * word for whose it is, is a word like all others of the volume: who names a machine that is not
+ * his gets what that machine gets (D10).
+ */
+#include "internal.h"
+
+/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
+bool sg_machine_known(const u8 machine[16])
+{
+	unsigned int i;
+
+	for (i = 1; i < 16; i++)
+		if (machine[i] != machine[0])
+			return true;
+	return machine[0] != 0 && machine[0] != 0xff;
+}
+
+bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16])
+{
+	return SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&
+	       slot->named == SG_SLOT_INC(slot->state) && !memcmp(slot->machine, machine, 16);
+}
+
+/* It has been in a machine that this is another boot of. */
+static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
+{
+	return SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&
+	       slot->hosted == SG_SLOT_INC(slot->state) && !memcmp(slot->host, id->machine, 16) &&
+	       memcmp(slot->host_boot, id->boot, 16);
+}
+
+/*
+ * Of this machine, or of one in it, but not of this boot: they cannot live, if the machine's number
+ * is its own.
+ */
+u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
+{
+	struct sg_slot slot;
+	unsigned int i;
+	u64 bits = 0;
+
+	for (i = 0; i < SG_SLOTS && sg_machine_known(id->machine); i++) {
+		sg_slot_read(vol, i, &slot);
+		if ((sg_slot_of_machine(&slot, id->machine) && memcmp(slot.boot, id->boot, 16)) ||
+		    was_hosted(&slot, id))
+			bits |= 1ULL << i;
+	}
+	return bits;
+}
+
+/* Our slot is not ours any more when we have been declared dead. */
+static bool is_ourselves(const struct sg_vol *vol, unsigned int i, const struct sg_slot *slot)
+{
+	return (int)i == vol->slot && slot->state == vol->alive;
+}
+
+/*
+ * A machine that we stand by ends with ours. Our next boot is to know that, which has no other word
+ * of it: so it is noted in the machine's slot, once for each of its lives there.
+ */
+static void note_host(struct sg_vol *vol, struct sg_slot *shared, u32 inc)
+{
+	struct sg_slot self;
+
+	sg_slot_read(vol, (unsigned int)vol->slot, &self);
+	if (self.state != vol->alive || !sg_machine_known(self.machine))
+		return;
+	sg_os_write(shared->host, self.machine, 16);
+	sg_os_write(shared->host_boot, self.boot, 16);
+	sg_store64_release(&shared->hosted, inc);
+	sg_wb(shared, sizeof(*shared));
+	sg_fence();
+}
+
+void sg_stand_by(struct sg_vol *vol, const u8 machine[16])
+{
+	struct sg_slot slot, *shared;
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		sg_slot_read(vol, i, &slot);
+		if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine))
+			continue;
+		shared = sg_at(vol, sg_slot_off(vol, i));
+		sg_store64(&shared->guard, slot.guard + 1);
+		if (vol->slot >= 0 && slot.hosted != SG_SLOT_INC(slot.state))
+			note_host(vol, shared, SG_SLOT_INC(slot.state));
+	}
+}
+
+unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16])
+{
+	struct sg_slot slot;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		sg_slot_read(vol, i, &slot);
+		if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine) ||
+		    sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
+			continue;
+		sg_log(vol->owner, SG_WARN, "%.60s (slot %u): its machine has gone: declared dead",
+		       slot.name, i);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who has a file open: a bit per slot in the inode, which keeps it when its links are gone. A bit
+ * counts while its slot lives. docs/protocol.md, section 5.
+ *
+ * An opener sets its bit, then looks at the links; who evicts has seen the links go, then looks at
+ * the bits; each with a full fence in between, so that one at least sees the other.
+ */
+#include "internal.h"
+
+static u64 own_bit(const struct sg_vol *vol)
+{
+	return 1ULL << vol->slot;
+}
+
+static u64 *openers(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_at(vol, SG_IOFF(ref, openers));
+}
+
+/*
+ * The bit is a system's for all that have had this number: who sets it and finds that the file is
+ * another one by now takes it back, and must not take back what the other one's opener has set.
+ */
+static struct sg_spin *spin_of(struct sg_vol *vol, u64 ino)
+{
+	return &vol->opening[ino % SG_OPENING];
+}
+
+static void take_back(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	if (sg_load64(openers(vol, ref)) & own_bit(vol))
+		sg_and64(openers(vol, ref), ~own_bit(vol));
+}
+
+static int say_open(const struct sg_vol *vol, const struct sg_iref *ref, bool again)
+{
+	u64 mode;
+
+	/* another file has the number, and the bit may be its opener's */
+	if (!sg_is_same(vol, ref))
+		return -ESTALE;
+	if (!(sg_load64(openers(vol, ref)) & own_bit(vol)))
+		sg_or64(openers(vol, ref), own_bit(vol));	/* a full fence */
+	else
+		sg_full_fence();
+	mode = sg_iget(vol, ref, mode);
+	if (mode && sg_is_same(vol, ref) && (again || sg_nlink(mode)))
+		return 0;
+	if (!again)
+		take_back(vol, ref);
+	return -ESTALE;
+}
+
+int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again)
+{
+	int err;
+
+	if (vol->slot < 0)
+		return 0;	/* read-only, and alone */
+	if (sg_is_silenced(vol))
+		return -EIO;
+	sg_spin_lock(spin_of(vol, ref->ino));
+	err = say_open(vol, ref, again);
+	sg_spin_unlock(spin_of(vol, ref->ino));
+	return err;
+}
+
+/* Ends with a full fence, so that the caller's look at the links sees what an evicter has seen. */
+bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 mode;
+
+	if (vol->slot < 0 || sg_is_silenced(vol) || sg_is_lost(vol, ref->off))
+		return false;
+	sg_spin_lock(spin_of(vol, ref->ino));
+	if (sg_is_same(vol, ref))
+		take_back(vol, ref);
+	sg_spin_unlock(spin_of(vol, ref->ino));
+	sg_full_fence();
+	mode = sg_iget(vol, ref, mode);
+	return mode && !sg_nlink(mode) && sg_is_same(vol, ref);
+}
+
+void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_spin_lock(spin_of(vol, ref->ino));
+	sg_store64(openers(vol, ref), own_bit(vol));
+	sg_spin_unlock(spin_of(vol, ref->ino));
+}
+
+static bool anybody_lives(const struct sg_vol *vol, u64 bits)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (bits >> i & 1 &&
+		    SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
+			return true;
+	return false;
+}
+
+/* Does another system that lives have it open? The inode is locked, and without links. */
+bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 bits;
+
+	sg_full_fence();
+	bits = sg_load64(openers(vol, ref)) & ~own_bit(vol);
+	return bits && anybody_lives(vol, bits);
+}
+
+bool sg_is_left(const struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref;
+	u64 mode;
+
+	if (sg_iref(vol, ino, &ref))
+		return false;
+	mode = sg_iget(vol, &ref, mode);
+	return mode && !sg_nlink(mode) && !anybody_lives(vol, sg_load64(openers(vol, &ref)));
+}
+
+/* Do we use it? */
+bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	if (sg_ledger_keeps(vol, ref))
+		return true;
+	if (vol->in_use)
+		return vol->in_use(vol, ref->ino, (u32)ref->generation);
+	return sg_load64(openers(vol, ref)) & own_bit(vol);
+}
+
+/* --- bits that nobody stands for ----------------------------------------------------------------
+ *
+ * A slot's last owner may have died with files open. Such a bit matters when the file loses its
+ * last link; then some ledger owes the inode, and whoever has the slot now finds it there.
+ */
+
+static void withdraw(struct sg_vol *vol, u64 debt, bool all)
+{
+	struct sg_iref ref;
+
+	if (sg_iref(vol, SG_DEBT_VALUE(debt), &ref) ||
+	    !(sg_load64(openers(vol, &ref)) & own_bit(vol)))
+		return;
+	sg_spin_lock(spin_of(vol, ref.ino));
+	ref.generation = (u32)sg_iget(vol, &ref, genflags);
+	if (!sg_nlink(sg_iget(vol, &ref, mode)) && (all || !sg_open_here(vol, &ref)) &&
+	    !sg_is_silenced(vol))
+		take_back(vol, &ref);
+	sg_spin_unlock(spin_of(vol, ref.ino));
+}
+
+static void withdraw_from(struct sg_vol *vol, unsigned int slot, bool all)
+{
+	u64 page = sg_ledger_off(vol, slot);
+	unsigned int pages, i;
+
+	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++) {
+			u64 debt = sg_get(vol, page + i * 8);
+
+			if (debt && SG_DEBT_KIND(debt) == SG_DEBT_INODE)
+				withdraw(vol, debt, all);
+		}
+		page = sg_get(vol, page);
+		if (page && !sg_data_page(vol, page))
+			return;
+	}
+}
+
+void sg_withdraw_opens(struct sg_vol *vol, bool all)
+{
+	unsigned int i;
+
+	if (!all && sg_alone(vol))
+		return;
+	for (i = 0; i < SG_SLOTS; i++)
+		withdraw_from(vol, i, all);
+}

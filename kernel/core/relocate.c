@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Relocation: a volume comes to another base, and every physical address in it is rewritten.
+ * docs/relocation.md says where there are any, and what a crash at each store leaves.
+ *
+ * The superblock says that the volume moves, and whereto; each entry says by a mark from which of
+ * the two bases it counts. So it does not matter which of the stores a crash has let through, nor
+ * whether the two ranges overlap: who goes on does what is not done yet. There are no transactions.
+ */
+#include "internal.h"
+
+enum step {
+	LOOK,	/* nothing is stored: is there anything that could not be moved? */
+	MOVE,	/* each entry gets its new address, and the mark */
+	SETTLE,	/* all count from the new base: the marks go */
+};
+
+static const char *const phase[] = { "looking", "moving", "settling" };
+
+/**
+ * struct move - a volume being moved.
+ * @to: where it is to be, when it is looked at.
+ * @seen: a bit per page: a table or a page of records that this step has met; so circles end.
+ * @damage: that this step has met. One line of log is enough.
+ * @err: ends the step.
+ */
+struct move {
+	struct sg_vol *vol;
+	const struct sg_relocate_opts *opts;
+	struct sg_relocate_result *res;
+	enum step step;
+	u64 to;
+	u64 *seen;
+	u64 damage;
+	int err;
+};
+
+/**
+ * struct tree - whose table it is that is walked.
+ * @records: the inode file's: its pages have further root words in them.
+ */
+struct tree {
+	u64 ino;
+	bool records;
+};
+
+/* --- one entry -------------------------------------------------------------------------------- */
+
+/*
+ * Ends it before anything is stored. Who has begun saw none: what is there now came later; it stays
+ * for fsck, which cannot work before the move has come to its end.
+ */
+static void damaged(struct move *m, u64 ino, u64 off, const char *what)
+{
+	int err = m->damage++ ? -EUCLEAN : sg_damaged(m->vol, ino, off, what);
+
+	if (m->step == LOOK || err != -EUCLEAN)
+		m->err = err;
+}
+
+static bool met_before(struct move *m, u64 off)
+{
+	u64 *word = &m->seen[off >> SG_PAGE_SHIFT >> 6], bit = 1ULL << (off >> SG_PAGE_SHIFT & 63);
+	bool was = *word & bit;
+
+	*word |= bit;
+	return was;
+}
+
+/* As if it counted from sb.phys: so the checks of all other days do for it. */
+static u64 plain(const struct move *m, u64 e)
+{
+	const struct sg_super *sb = &m->vol->sb;
+
+	if (m->step == LOOK || !(e & SG_PTE_MOVED))
+		return e;
+	return (e & ~SG_PTE_MOVED) - sb->move_to + sb->phys;
+}
+
+/*
+ * One who has been taken for dead, and goes on, finds what others have made of the entry since:
+ * when we were alive behind the loading of it, it was as the superblock that we know says. And it
+ * is compared and swapped: so nothing of yesterday is stored, whenever we were stopped.
+ */
+static void rewrite(struct move *m, u64 at, u64 e, u64 is)
+{
+	const struct sg_super *sb = &m->vol->sb;
+
+	m->res->entries++;
+	if (m->step == MOVE)
+		is = (is - sb->phys + sb->move_to) | SG_PTE_MOVED;
+	if (is == e)
+		return;
+	sg_acquire_fence();
+	if (!sg_is_ours(m->vol) || sg_cas64(sg_at(m->vol, at), e, is) != e)
+		m->err = sg_is_ours(m->vol) ? -EIO : sg_declared_dead(m->vol);
+}
+
+/* A leaf of 1 GiB stays one only if its address remains a multiple of that. */
+static void look_at_leaf(struct move *m, unsigned int level)
+{
+	u64 bytes = sg_level_pages(level) << SG_PAGE_SHIFT, by = m->to - m->vol->sb.phys;
+
+	if (m->step != LOOK || !(by & (bytes - 1)))
+		return;
+	sg_snprintf(m->vol->why, sizeof(m->vol->why),
+		    "has pages of %llu MiB: only a base that is a multiple of that away will do",
+		    (unsigned long long)bytes >> 20);
+	m->err = -EINVAL;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static void walk_records(struct move *m, u64 page, u64 off, u64 pages);
+static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
+		       unsigned int first, u64 page);
+
+static void walk_entry(struct move *m, const struct tree *t, u64 at, unsigned int level, u64 page)
+{
+	u64 e = sg_get(m->vol, at), is = plain(m, e), off = 0;
+
+	switch (sg_entry_kind(m->vol, is, level, &off)) {
+	case SG_ENTRY_NONE:
+		break;
+	case SG_ENTRY_BAD:
+		damaged(m, t->ino, at, "file table");
+		break;
+	case SG_ENTRY_TABLE:
+		rewrite(m, at, e, is);
+		walk_table(m, t, off, level - 1, 0, page);
+		break;
+	case SG_ENTRY_LEAF:
+		look_at_leaf(m, level);
+		rewrite(m, at, e, is);
+		if (t->records)
+			walk_records(m, page, off, sg_level_pages(level));
+	}
+}
+
+/* Calls itself once per level. */
+static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
+		       unsigned int first, u64 page)
+{
+	unsigned int i;
+
+	if (met_before(m, table)) {
+		damaged(m, t->ino, table, "file table met twice");
+		return;
+	}
+	for (i = first; i < SG_TABLE_ENTRIES && !m->err; i++)
+		walk_entry(m, t, table + 8 * i, level, page + i * sg_level_pages(level));
+	if (m->step != LOOK)
+		sg_wb(sg_at(m->vol, table), SG_PAGE);
+	m->res->tables++;
+	sg_beat(m->vol);
+	sg_yield();
+}
+
+static void walk_root(struct move *m, const struct tree *t, u64 at)
+{
+	u64 root = sg_get(m->vol, at), is = plain(m, root), off = 0;
+
+	switch (sg_root_kind(m->vol, is, &off)) {
+	case SG_ENTRY_NONE:
+		break;
+	case SG_ENTRY_BAD:
+		damaged(m, t->ino, at, "root of a file table");
+		break;
+	case SG_ENTRY_TABLE:
+		rewrite(m, at, root, is);
+		walk_table(m, t, off, SG_ROOT_HEIGHT(is), 0, 0);
+		break;
+	case SG_ENTRY_LEAF:
+		rewrite(m, at, root, is);
+		if (t->records)
+			walk_records(m, 0, off, 1);
+	}
+}
+
+/* --- where they begin ------------------------------------------------------------------------- */
+
+/* A record of no known type may be a file that has lost it: fsck finds that in its name. */
+static bool has_table(struct move *m, u64 ino, u64 off)
+{
+	u64 mode = sg_get(m->vol, off + offsetof(struct sg_inode, mode));
+
+	switch (sg_mode(mode) & SG_S_IFMT) {
+	case SG_S_IFREG:
+		return true;
+	case SG_S_IFDIR:
+	case SG_S_IFLNK:
+	case SG_S_IFCHR:
+	case SG_S_IFBLK:
+	case SG_S_IFIFO:
+	case SG_S_IFSOCK:
+		return false;
+	}
+	if (mode)
+		damaged(m, ino, off, "inode of unknown type");
+	return false;
+}
+
+static void walk_record_page(struct move *m, u64 ino, u64 off)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_INODES_PER_PAGE && !m->err; i++) {
+		u64 at = off + i * SG_INODE_SIZE;
+		const struct tree t = { .ino = ino + i };
+
+		if (has_table(m, t.ino, at))
+			walk_root(m, &t, at + offsetof(struct sg_inode, table));
+	}
+	if (m->step != LOOK)
+		sg_wb(sg_at(m->vol, off), SG_PAGE);
+}
+
+static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
+{
+	const struct sg_relocate_opts *o = m->opts;
+	u64 end = page + pages, ino;
+
+	for (; page < end && !m->err; page++, off += SG_PAGE) {
+		ino = page * SG_INODES_PER_PAGE;
+		if (met_before(m, off)) {
+			damaged(m, ino, off, "page of inodes met twice");
+			return;
+		}
+		walk_record_page(m, ino, off);
+		if (page & 63)
+			continue;
+		sg_beat(m->vol);
+		sg_yield();
+		if (o->progress)
+			o->progress(o->ctx, phase[m->step], ino, sg_get(m->vol, SG_HOT(inodes)));
+	}
+}
+
+/* What is before the first entry of a debt has been paid: it is somebody else's by now. */
+static void walk_ledger_page(struct move *m, u64 ledger)
+{
+	const struct tree nobody = {};
+	unsigned int i;
+
+	for (i = 1; i < SG_LEDGER_WORDS && !m->err; i++) {
+		u64 word = sg_get(m->vol, ledger + 8 * i);
+		u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
+		unsigned int kind = SG_DEBT_KIND(word);
+
+		if (kind < SG_DEBT_TABLE || kind >= SG_DEBT_TABLE + SG_TABLE_LEVELS)
+			continue;
+		if (sg_data_page(m->vol, off))
+			walk_table(m, &nobody, off, kind, SG_DEBT_COUNT(word), 0);
+		else
+			damaged(m, 0, ledger + 8 * i, "debt of a file table");
+	}
+}
+
+static void walk_ledger(struct move *m, u64 page)
+{
+	while (page && !m->err) {
+		u64 next = sg_get(m->vol, page);
+
+		walk_ledger_page(m, page);
+		if (next && (!sg_data_page(m->vol, next) || met_before(m, next))) {
+			damaged(m, 0, page, "chain of a ledger");
+			next = 0;
+		}
+		page = next;
+	}
+}
+
+/*
+ * A copy that is whole and speaks of another table is for fsck to judge. Here all copies are made
+ * anew, from words that must be right for that.
+ */
+static void look_at_copy(struct move *m, unsigned int which)
+{
+	const struct sg_sys_copy *copy = sg_at(m->vol, sg_sys_copy_off(m->vol, which));
+	const struct sg_iref sys = sg_sys_ref(which);
+	u64 table = sg_load64(&copy->table), own = sg_iget(m->vol, &sys, table);
+
+	if ((table != own && sg_load64(&copy->check) ==
+			     sg_sys_check(which, table, sg_load64(&copy->records))) ||
+	    (which == SG_SYS_INODES && !own))
+		damaged(m, 0, SG_IOFF(&sys, table), "root of a system inode");
+}
+
+/* All that a step has stored is durable before the next one begins. */
+static int flush(const struct move *m)
+{
+	sg_fence();
+	return m->opts->flush ? m->opts->flush(m->opts->ctx) : 0;
+}
+
+/* One time through all that has physical addresses in it. */
+static int walk_all(struct move *m, enum step step)
+{
+	unsigned int i;
+
+	m->step = step;
+	m->damage = 0;
+	m->res->tables = 0;
+	m->res->entries = 0;
+	memset(m->seen, 0, sg_size(m->vol) >> SG_PAGE_SHIFT >> 3);
+	for (i = 0; i < SG_SYS_COUNT && !m->err; i++) {
+		const struct tree t = { .records = i == SG_SYS_INODES };
+		const struct sg_iref sys = sg_sys_ref(i);
+
+		if (step == LOOK)
+			look_at_copy(m, i);
+		if (!m->err)
+			walk_root(m, &t, SG_IOFF(&sys, table));
+	}
+	if (step != LOOK)
+		sg_wb(sg_at(m->vol, SG_HOT_OFF), SG_PAGE);
+	for (i = 0; i < SG_SLOTS && !m->err; i++)
+		walk_ledger(m, sg_ledger_off(m->vol, i));
+	return m->err ?: step == LOOK ? 0 : flush(m);
+}
+
+/* --- the steps -------------------------------------------------------------------------------- */
+
+static int say(struct move *m, bool moving, u64 phys, u64 to)
+{
+	struct sg_super sb = m->vol->sb;
+
+	sb.incompat = moving ? sb.incompat | SG_INCOMPAT_MOVING : sb.incompat & ~SG_INCOMPAT_MOVING;
+	sb.phys = phys;
+	sb.move_to = to;
+	return sg_super_write(m->vol, &sb) ?: flush(m);
+}
+
+/* The superblock says that it moves. All that follows may have been done before, in part. */
+static int finish(struct move *m)
+{
+	const struct sg_super *sb = &m->vol->sb;
+	int err = 0;
+
+	if (sb->phys != sb->move_to)
+		err = walk_all(m, MOVE) ?: say(m, true, sb->move_to, sb->move_to);
+	err = err ?: walk_all(m, SETTLE) ?: sg_may_write(m->vol);
+	if (err)
+		return err;
+	sg_sys_copies_write(m->vol, sg_size(m->vol));
+	return flush(m) ?: say(m, false, sb->phys, 0);
+}
+
+static int move(struct move *m, u64 to)
+{
+	const struct sg_super *sb = &m->vol->sb;
+	int err = 0;
+
+	m->res->resumed = sg_is_moving(m->vol);
+	if (m->res->resumed)
+		err = finish(m);
+	if (err || to == SG_BASE_BEGUN || to == sb->phys)
+		return err;
+	m->to = to;
+	err = walk_all(m, LOOK);
+	if (err == -EUCLEAN)
+		sg_snprintf(m->vol->why, sizeof(m->vol->why),
+			    "damaged: repair it with fsck.stargatefs -y first");
+	return err ?: say(m, true, sb->phys, to) ?: finish(m);
+}
+
+/* --- having the volume ------------------------------------------------------------------------ */
+
+/*
+ * A slot, but neither transactions nor ledger: nothing is paid or settled meanwhile. What the dead
+ * have committed is put in place before any address changes: it counts from the old base.
+ */
+static int hold(struct move *m)
+{
+	const struct sg_relocate_opts *o = m->opts;
+	int err = sg_slot_take_alone(m->vol, o->id, o->wait_ms, o->force);
+
+	if (err)
+		return err;
+	sg_recover_all(m->vol);
+	if (sg_slots_taken(m->vol) & ~(1ULL << m->vol->slot)) {
+		sg_snprintf(m->vol->why, sizeof(m->vol->why),
+			    "what a dead system left cannot be recovered: run fsck.stargatefs -y");
+		sg_leave(m->vol);
+		return -EUCLEAN;
+	}
+	if (o->holding)
+		o->holding(o->ctx, m->vol);
+	return 0;
+}
+
+static int relocate(struct move *m, void *base, u64 size)
+{
+	const struct sg_relocate_opts *o = m->opts;
+	struct sg_vol *vol = m->vol;
+	int err = sg_open_moving(vol, base, size, false, o->owner);
+
+	if (err)
+		return err;
+	m->res->from = m->res->to = vol->sb.phys;
+	if (o->phys != SG_BASE_BEGUN && !sg_base_fits(sg_size(vol), o->phys))
+		return sg_refuse_base(sg_size(vol), o->phys, vol->why);
+	if (!sg_is_moving(vol) && (o->phys == SG_BASE_BEGUN || o->phys == vol->sb.phys))
+		return 0;
+	m->seen = sg_alloc(sg_size(vol) >> SG_PAGE_SHIFT >> 3);
+	if (!m->seen)
+		return -ENOMEM;
+	err = hold(m);
+	if (err)
+		return err;
+	err = move(m, o->phys);
+	if (!err)
+		sg_log(o->owner, SG_INFO, "moved to base 0x%llx",
+		       (unsigned long long)vol->sb.phys);
+	m->res->to = vol->sb.phys;
+	if (o->holding)
+		o->holding(o->ctx, NULL);
+	sg_leave(vol);
+	return err;
+}
+
+int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
+		struct sg_relocate_result *res)
+{
+	struct move *m = sg_alloc(sizeof(*m));
+	struct sg_vol *vol = sg_alloc(sizeof(*vol));
+	int err = -ENOMEM;
+
+	memset(res, 0, sizeof(*res));
+	if (m && vol) {
+		*m = (struct move){ .vol = vol, .opts = opts, .res = res };
+		err = relocate(m, base, size);
+		memcpy(res->why, vol->why, sizeof(res->why));
+		sg_free(m->seen);
+	}
+	if (err == -ENOMEM)
+		sg_snprintf(res->why, sizeof(res->why), "no memory");
+	sg_free(vol);
+	sg_free(m);
+	return err;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
+/*
+ * What is done with the words of shared semaphores without asking anybody: the fast paths, the same
+ * for kernels and for processes that have mapped an object (docs/semaphores.md). Each is one locked
+ * instruction when nobody is in the way; false means: ask the kernel, which does the same and can
+ * wait, too. Nothing here waits, and nothing depends on what else the page says.
+ */
+#ifndef SG_SEMWORD_H
+#define SG_SEMWORD_H
+
+#include "semtype.h"
+
+#ifdef SG_OS_H		/* the engine: through its seam, so that tests see each store */
+#define sg_semw_load(p)		sg_load64_acquire(p)
+#define sg_semw_cas(p, old, new) sg_cas64(p, old, new)
+#define sg_semw_add(p, n)	sg_add64(p, n)
+#else
+#ifndef __cplusplus
+#include <stdbool.h>
+#endif
+static inline u64 sg_semw_load(const u64 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline u64 sg_semw_cas(u64 *p, u64 old, u64 now)
+{
+	__atomic_compare_exchange_n(p, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return old;
+}
+
+static inline u64 sg_semw_add(u64 *p, u64 n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_SEQ_CST);
+}
+#endif
+
+/* --- mutex, and the writer of a reader-writer lock ------------------------------------------ */
+
+static inline bool sg_semw_take(u64 *word, u64 me)
+{
+	return sg_semw_cas(word, 0, me) == 0;
+}
+
+static inline bool sg_semw_give(u64 *word, u64 me)
+{
+	return sg_semw_cas(word, me, 0) == me;
+}
+
+/* --- semaphore ------------------------------------------------------------------------------ */
+
+static inline bool sg_semw_down(u64 *word)
+{
+	u64 seen = sg_semw_load(word), old;
+
+	for (; seen & SG_SEMW_VALUE && !(seen & SG_SEMW_ASKED); seen = old) {
+		old = sg_semw_cas(word, seen, seen - 1);
+		if (old == seen)
+			return true;
+	}
+	return false;
+}
+
+static inline bool sg_semw_up(u64 *word)
+{
+	u64 seen = sg_semw_load(word), old;
+
+	for (; !(seen & SG_SEMW_WAITERS) && (seen & SG_SEMW_VALUE) < SG_SEMW_VALUE; seen = old) {
+		old = sg_semw_cas(word, seen, seen + 1);
+		if (old == seen)
+			return true;
+	}
+	return false;
+}
+
+/* --- readers -------------------------------------------------------------------------------- */
+
+/*
+ * A reader counts itself, then looks at the word; a writer takes the word, then looks at the
+ * counts; both with a locked instruction between: so one at least sees the other.
+ */
+static inline bool sg_semw_read(const u64 *word, u64 *cell)
+{
+	if (sg_semw_load(word))
+		return false;
+	sg_semw_add(cell, 1);
+	if (!sg_semw_load(word))
+		return true;
+	sg_semw_add(cell, ~0ULL);
+	return false;
+}
+
+/* It is given back in any case. False: somebody may wait for that: the kernel rings. */
+static inline bool sg_semw_unread(const u64 *word, u64 *cell)
+{
+	sg_semw_add(cell, ~0ULL);
+	return !sg_semw_load(word);
+}
+
+/*
+ * For who has taken the word of a reader-writer lock: nobody reads. @page: of the object. False:
+ * some do, or have died doing so, which the kernel knows (and waits for, if need be).
+ */
+static inline bool sg_semw_no_readers(const u64 *page)
+{
+	unsigned int i;
+
+	for (i = SG_SEM_CELL_KERNEL; i < SG_SEM_CELLS; i++)
+		if (sg_semw_load(page + i))
+			return false;
+	return true;
+}
+
+/* --- event counter -------------------------------------------------------------------------- */
+
+/* False: nothing is done. */
+static inline bool sg_semw_advance(u64 *word)
+{
+	u64 seen = sg_semw_load(word), old;
+
+	for (; seen < SG_SEMW_COUNT; seen = old) {
+		old = sg_semw_cas(word, seen, seen + 1);
+		if (old == seen)
+			return true;
+	}
+	return false;
+}
+
+static inline u64 sg_semw_count(const u64 *word)
+{
+	return sg_semw_load(word) & SG_SEMW_COUNT;
+}
+
+#endif

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks of users: flock, fcntl and open-file locks between systems. docs/protocol.md, section 6.
+ *
+ * A record is its system's until it is unused again. Others look at it, and clear it once that
+ * system is gone; all of them with the chain's lock. So nothing has to be durable, and of what a
+ * kill leaves half done only this matters: who dies inside a change has still all that he held
+ * before, until he has been recovered. New records are stored before old ones are cut.
+ */
+#include "internal.h"
+
+#define COURTESY_NS	1000000000ULL	/* how long a request steps back behind earlier ones */
+
+/* --- chains ----------------------------------------------------------------------------------- */
+
+static unsigned int chain_of(u64 ino)
+{
+	return (unsigned int)(ino * 0x9e3779b97f4a7c15ULL >> 32) % SG_USERLOCK_CHAINS;
+}
+
+struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, unsigned int k,
+					  int *err)
+{
+	const struct sg_iref file = sg_sys_ref(SG_SYS_LOCKS);
+	struct sg_run run;
+
+	*err = sg_walk(vol, &file, nr + (u64)k * SG_USERLOCK_CHAINS, 1, &run);
+	return *err || !run.off ? NULL : sg_at(vol, run.off);
+}
+
+int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k)
+{
+	const struct sg_iref file = sg_sys_ref(SG_SYS_LOCKS);
+	int err;
+
+	if (k >= SG_USERLOCK_CHAIN_PAGES)
+		return -ENOLCK;
+	err = sg_allocate(vol, &file, nr + (u64)k * SG_USERLOCK_CHAINS, 1);
+	return err == -ENOSPC || err == -EROFS ? -ENOLCK : err;
+}
+
+/* Requests count while their system lives; locks until it has been recovered (D6). */
+static bool counts(const struct sg_vol *vol, u64 head)
+{
+	unsigned int slot = SG_USERLOCK_SLOT(head);
+	u64 state;
+
+	if (!SG_USERLOCK_KIND(head) || slot >= SG_SLOTS ||
+	    SG_USERLOCK_HEAD(SG_USERLOCK_WHAT(head) & SG_USERLOCK_KNOWN, slot,
+			     SG_USERLOCK_INC(head)) != head)
+		return false;
+	state = sg_load64_acquire(sg_state_word(vol, slot));
+	if (SG_SLOT_INC(state) != SG_USERLOCK_INC(head))
+		return false;
+	if (head & SG_USERLOCK_WAITING)
+		return SG_SLOT_STATE(state) == SG_SLOT_LIVE;
+	return SG_SLOT_STATE(state) != SG_SLOT_FREE;
+}
+
+/* Clears what means nothing any more; finds room; counts who waits. */
+static void survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page, u64 *waiting)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_USERLOCK_RECORDS; i++) {
+		struct sg_userlock_record *rec = &page->record[i];
+		u64 head = sg_load64(&rec->head);
+
+		if (head && !counts(c->vol, head)) {
+			sg_store64(&rec->head, 0);
+			head = 0;
+		}
+		if (!head && c->spares < SG_USERLOCK_SPARES)
+			c->spare[c->spares++] = rec;
+		*waiting += head & SG_USERLOCK_WAITING &&
+			    SG_USERLOCK_KIND(head) == SG_USERLOCK_POSIX;
+	}
+}
+
+static int survey(struct sg_userlock_chain *c)
+{
+	struct sg_userlock_page *page = c->first;
+	u64 waiting = 0;
+	int err = 0;
+
+	c->spares = 0;
+	for (c->pages = 0; page; ) {
+		survey_page(c, page, &waiting);
+		if (++c->pages == SG_USERLOCK_CHAIN_PAGES)
+			break;
+		page = sg_userlock_page(c->vol, c->nr, c->pages, &err);
+	}
+	if (sg_load64(&c->first->waiting) != waiting)
+		sg_store64(&c->first->waiting, waiting);
+	return err;
+}
+
+int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c, bool sure)
+{
+	u64 lock;
+	int err;
+
+	if (vol->slot < 0)
+		return -EROFS;
+	c->vol = vol;
+	c->nr = nr;
+	c->first = sg_userlock_page(vol, nr, 0, &err);
+	if (!c->first)
+		return err ? err : -ENOENT;
+	lock = (u64)((u8 *)&c->first->lock - vol->base);
+	err = sure ? sg_lock_sure(vol, lock) : sg_lock(vol, lock);
+	if (err)
+		return err;
+	err = survey(c);
+	if (err)
+		sg_userlock_leave(c);
+	return err;
+}
+
+void sg_userlock_leave(struct sg_userlock_chain *c)
+{
+	sg_unlock(c->vol, (u64)((u8 *)&c->first->lock - c->vol->base));
+}
+
+static void load(const struct sg_userlock_record *rec, struct sg_userlock_record *copy)
+{
+	copy->head = sg_load64(&rec->head);
+	copy->owner = sg_load64(&rec->owner);
+	copy->ino = sg_load64(&rec->ino);
+	copy->who = sg_load64(&rec->who);
+	copy->start = sg_load64(&rec->start);
+	copy->last = sg_load64(&rec->last);
+	copy->ticket = sg_load64(&rec->ticket);
+}
+
+static void put(struct sg_userlock_record *rec, const struct sg_userlock_record *r)
+{
+	sg_store64(&rec->owner, r->owner);
+	sg_store64(&rec->ino, r->ino);
+	sg_store64(&rec->who, r->who);
+	sg_store64(&rec->start, r->start);
+	sg_store64(&rec->last, r->last);
+	sg_store64(&rec->ticket, r->ticket);
+	sg_store64_release(&rec->head, r->head);	/* from here on it counts */
+}
+
+struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
+					    struct sg_userlock_at *at,
+					    struct sg_userlock_record *copy)
+{
+	int err;
+
+	for (; at->page < c->pages; at->page++, at->in = NULL, at->i = 0) {
+		if (!at->in)
+			at->in = sg_userlock_page(c->vol, c->nr, at->page, &err);
+		while (at->in && at->i < SG_USERLOCK_RECORDS) {
+			struct sg_userlock_record *rec = &at->in->record[at->i++];
+
+			if (!sg_load64(&rec->head))
+				continue;
+			load(rec, copy);
+			return rec;
+		}
+	}
+	return NULL;
+}
+
+/* --- what excludes what ----------------------------------------------------------------------- */
+
+static bool same_file(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
+{
+	bool flock = SG_USERLOCK_KIND(a->head) == SG_USERLOCK_FLOCK;
+
+	return a->ino == b->ino && (u32)a->who == (u32)b->who &&
+	       flock == (SG_USERLOCK_KIND(b->head) == SG_USERLOCK_FLOCK);
+}
+
+static bool overlap(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
+{
+	return a->start <= b->last && b->start <= a->last;
+}
+
+static bool excludes(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
+{
+	return (a->head | b->head) & SG_USERLOCK_EXCLUSIVE && same_file(a, b) && overlap(a, b) &&
+	       !sg_userlock_same_owner(a, b);
+}
+
+bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
+		      struct sg_userlock_record *by)
+{
+	struct sg_userlock_at at = {};
+
+	while (sg_userlock_next(c, &at, by))
+		if (!(by->head & SG_USERLOCK_WAITING) && excludes(by, want))
+			return true;
+	return false;
+}
+
+/* The owner's own locks of the file; requests are none. */
+static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
+					   struct sg_userlock_at *at,
+					   const struct sg_userlock_record *want,
+					   struct sg_userlock_record *copy)
+{
+	struct sg_userlock_record *rec;
+
+	while ((rec = sg_userlock_next(c, at, copy)))
+		if (!(copy->head & SG_USERLOCK_WAITING) && same_file(copy, want) &&
+		    sg_userlock_same_owner(copy, want))
+			return rec;
+	return NULL;
+}
+
+/* Does anybody wait for what the owner of @want holds? */
+static bool queue_waits_for(const struct sg_userlock_chain *c,
+			    const struct sg_userlock_record *want)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record own, r;
+
+	while (next_own(c, &at, want, &own)) {
+		struct sg_userlock_at in = {};
+
+		while (sg_userlock_next(c, &in, &r))
+			if (r.head & SG_USERLOCK_WAITING && excludes(&own, &r))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * An earlier request that this one would overtake: so readers that come and go do not keep a writer
+ * out for ever. Not if the queue waits for us: then to step back would help nobody. And only for a
+ * while: who is made to wait may hold other locks, or be waited for in ways that nobody here knows.
+ */
+static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
+		       const struct sg_userlock_wait *wait, struct sg_userlock_record *behind)
+{
+	struct sg_userlock_at at = {};
+
+	if (wait->since && sg_ticks() - wait->since > COURTESY_NS)
+		return false;
+	while (sg_userlock_next(c, &at, behind))
+		if (behind->head & SG_USERLOCK_WAITING && excludes(behind, want) &&
+		    (!wait->ticket || behind->ticket < wait->ticket))
+			return !queue_waits_for(c, want);
+	return false;
+}
+
+/* --- changing --------------------------------------------------------------------------------- */
+
+static bool same_type(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
+{
+	return !((a->head ^ b->head) & SG_USERLOCK_EXCLUSIVE);
+}
+
+/* The lock that @want becomes with those of its type that it touches. Does it split another? */
+static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
+			bool clear, struct sg_userlock_record *all)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record r;
+	bool splits = false;
+
+	*all = *want;
+	while (next_own(c, &at, want, &r)) {
+		if (clear || !same_type(&r, want)) {
+			splits |= r.start < want->start && r.last > want->last;
+		} else if (r.start <= want->last + 1 && want->start <= r.last + 1) {
+			all->start = SG_MIN(all->start, r.start);
+			all->last = SG_MAX(all->last, r.last);
+		}
+	}
+	return splits;
+}
+
+/* Takes [want->start, want->last] out of a lock. Of one that reaches beyond both, the end is put
+ * into @spare first. */
+static void cut(struct sg_userlock_record *rec, const struct sg_userlock_record *r,
+		const struct sg_userlock_record *want, struct sg_userlock_record *spare)
+{
+	bool left = r->start < want->start, right = r->last > want->last;
+	struct sg_userlock_record end = *r;
+
+	if (left && right) {
+		end.start = want->last + 1;
+		put(spare, &end);
+	}
+	if (left)
+		sg_store64(&rec->last, want->start - 1);
+	else if (right)
+		sg_store64(&rec->start, want->last + 1);
+	else
+		sg_store64(&rec->head, 0);
+}
+
+/* The owner's locks become what they are to be. -ENOBUFS: the chain has to grow first. */
+static int change(struct sg_userlock_chain *c, const struct sg_userlock_record *want, bool clear)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record all, r, *rec, *made = NULL;
+	unsigned int need = grow_by_own(c, want, clear, &all) + !clear;
+
+	if (need > c->spares)
+		return -ENOBUFS;
+	if (!clear) {
+		made = c->spare[--c->spares];
+		put(made, &all);
+	}
+	while ((rec = next_own(c, &at, want, &r))) {
+		if (rec == made)
+			continue;
+		if (!clear && same_type(&r, want)) {
+			if (overlap(&r, &all))	/* it lies in there, all of it */
+				sg_store64(&rec->head, 0);
+		} else if (overlap(&r, want)) {
+			cut(rec, &r, want, c->spares ? c->spare[c->spares - 1] : NULL);
+		}
+	}
+	return 0;
+}
+
+/* flock knows no two locks of one owner: the other type goes first. True: it has this one. */
+static bool convert(struct sg_userlock_chain *c, const struct sg_userlock_record *want)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record r, *rec;
+
+	while ((rec = next_own(c, &at, want, &r))) {
+		if (same_type(&r, want))
+			return true;
+		sg_store64(&rec->head, 0);
+	}
+	return false;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* The request's record, if it is one still. It never moves, and nobody clears it while we live. */
+static struct sg_userlock_record *place(const struct sg_vol *vol,
+					const struct sg_userlock_wait *wait)
+{
+	struct sg_userlock_record *rec;
+
+	if (!wait->off)
+		return NULL;
+	rec = sg_at(vol, wait->off);
+	return sg_load64(&rec->head) == wait->head && sg_load64(&rec->ticket) == wait->ticket ?
+	       rec : NULL;
+}
+
+static int stand_in_line(struct sg_userlock_chain *c, const struct sg_userlock_record *want,
+			 struct sg_userlock_wait *wait)
+{
+	struct sg_userlock_record r = *want, *rec;
+
+	if (!wait->since)
+		wait->since = sg_ticks();
+	if (place(c->vol, wait))
+		return 0;
+	if (!c->spares)
+		return -ENOBUFS;
+	rec = c->spare[--c->spares];
+	r.head |= SG_USERLOCK_WAITING;
+	r.ticket = sg_load64(&c->first->ticket) + 1;
+	sg_store64(&c->first->ticket, r.ticket);
+	if (SG_USERLOCK_KIND(r.head) == SG_USERLOCK_POSIX)
+		sg_store64(&c->first->waiting, sg_load64(&c->first->waiting) + 1);
+	put(rec, &r);
+	wait->off = (u64)((u8 *)rec - c->vol->base);
+	wait->head = r.head;
+	wait->ticket = r.ticket;
+	return 0;
+}
+
+static void leave_line(struct sg_vol *vol, struct sg_userlock_wait *wait)
+{
+	struct sg_userlock_record *rec = place(vol, wait);
+
+	if (rec)
+		sg_store64(&rec->head, 0);
+	wait->off = 0;
+}
+
+void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
+			 struct sg_userlock_wait *wait)
+{
+	struct sg_userlock_chain c;
+
+	if (!wait->off || sg_userlock_enter(vol, chain_of(ref->ino), &c, true))
+		return;
+	leave_line(vol, wait);
+	sg_userlock_leave(&c);
+}
+
+/* --- what users ask for ----------------------------------------------------------------------- */
+
+static struct sg_userlock_record record_of(const struct sg_vol *vol, const struct sg_iref *ref,
+					   const struct sg_userlock *lock)
+{
+	return (struct sg_userlock_record){
+		.head = SG_USERLOCK_HEAD(lock->kind | (lock->exclusive ? SG_USERLOCK_EXCLUSIVE : 0),
+					 vol->slot, vol->incarnation),
+		.owner = lock->owner,
+		.ino = ref->ino,
+		.who = (u32)sg_iget(vol, ref, genflags) | (u64)lock->pid << 32,
+		.start = lock->start,
+		.last = lock->last,
+	};
+}
+
+static void tell(const struct sg_vol *vol, const struct sg_userlock_record *r,
+		 struct sg_userlock *out)
+{
+	unsigned int slot = SG_USERLOCK_SLOT(r->head);
+
+	out->kind = SG_USERLOCK_KIND(r->head);
+	out->exclusive = r->head & SG_USERLOCK_EXCLUSIVE;
+	out->pid = (u32)(r->who >> 32);
+	out->owner = r->owner;
+	out->start = r->start;
+	out->last = r->last;
+	out->slot = (int)slot == vol->slot ? -1 : (int)slot;
+}
+
+static bool makes_sense(const struct sg_userlock *lock)
+{
+	return lock->kind >= SG_USERLOCK_POSIX && lock->kind <= SG_USERLOCK_FLOCK &&
+	       lock->start <= lock->last && lock->last <= SG_USERLOCK_MAX;
+}
+
+struct request {
+	struct sg_userlock_record want, by;
+	struct sg_userlock_wait *wait;
+	bool clear;
+	bool held;		/* -EAGAIN: because somebody has it; else somebody was first */
+};
+
+static int attempt(struct sg_userlock_chain *c, struct request *q)
+{
+	bool flock = SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_FLOCK;
+	int err;
+
+	if (flock && !q->clear && convert(c, &q->want))
+		return 0;
+	q->held = !q->clear && sg_userlock_held(c, &q->want, &q->by);
+	if (q->held || (q->wait && steps_back(c, &q->want, q->wait, &q->by))) {
+		err = q->wait ? stand_in_line(c, &q->want, q->wait) : 0;
+		return err ? err : -EAGAIN;
+	}
+	err = change(c, &q->want, q->clear);
+	if (!err && q->wait)
+		leave_line(c->vol, q->wait);
+	return err;
+}
+
+/* Tries, and makes room and tries again, as often as a chain can grow. */
+static int try_request(struct sg_vol *vol, struct request *q)
+{
+	unsigned int nr = chain_of(q->want.ino), turn, pages;
+	struct sg_userlock_chain c;
+	int err = 0;
+
+	for (turn = 0; !err && turn <= SG_USERLOCK_CHAIN_PAGES; turn++) {
+		pages = 0;
+		err = sg_userlock_enter(vol, nr, &c, q->clear);
+		if (!err) {
+			err = attempt(&c, q);
+			pages = c.pages;
+			sg_userlock_leave(&c);
+			if (err != -ENOBUFS)
+				return err;
+		} else if (err != -ENOENT || q->clear) {
+			return err == -ENOENT ? 0 : err;
+		}
+		err = sg_userlock_grow(vol, nr, pages);
+	}
+	return err ? err : -ENOLCK;
+}
+
+int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
+		    struct sg_userlock_wait *wait, struct sg_userlock *holder)
+{
+	struct request q = { .wait = wait };
+	int err;
+
+	if (!makes_sense(want))
+		return -EINVAL;
+	q.want = record_of(vol, ref, want);
+	err = try_request(vol, &q);
+	if (err == -EAGAIN && q.held && wait && want->kind == SG_USERLOCK_POSIX)
+		err = sg_userlock_circle(vol, ref, &q.want, wait, &q.by);
+	else if (wait)
+		wait->blocker = 0;
+	if (err == -EAGAIN && holder)
+		tell(vol, &q.by, holder);
+	return err;
+}
+
+int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
+		      const struct sg_userlock *range)
+{
+	struct request q = { .clear = true };
+
+	if (!makes_sense(range))
+		return -EINVAL;
+	q.want = record_of(vol, ref, range);
+	return try_request(vol, &q);
+}
+
+int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
+		     struct sg_userlock *holder)
+{
+	struct sg_userlock_record w, by;
+	struct sg_userlock_chain c;
+	int err;
+
+	if (!makes_sense(want))
+		return -EINVAL;
+	w = record_of(vol, ref, want);
+	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, false);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (sg_userlock_held(&c, &w, &by)) {
+		tell(vol, &by, holder);
+		err = -EAGAIN;
+	}
+	sg_userlock_leave(&c);
+	return err;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Deadlocks of POSIX locks: a request whose owner is waited for, over others maybe, by the one that
+ * it would wait for. docs/protocol.md, section 6.
+ *
+ * Who waits for whom is not written down anywhere: it follows from the requests and locks
+ * themselves, looked up chain by chain. So a step may be past when the next is taken. But an owner
+ * that waits does nothing else, and a request keeps its ticket: when the same requests are found
+ * twice in the same order, all of them waited at the moment between, and held what they hold.
+ */
+#include "internal.h"
+
+#define STEPS	64	/* Linux goes 10 */
+
+/*
+ * Looks into one chain: what does @who wait for there? A ticket names one of its requests, which
+ * matters to processes with threads. @mark: the request.
+ */
+static bool waits_in(struct sg_userlock_chain *c, const struct sg_userlock_record *who,
+		     struct sg_userlock_record *by, u64 *mark)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record r;
+
+	while (sg_userlock_next(c, &at, &r)) {
+		if (!(r.head & SG_USERLOCK_WAITING) || !sg_userlock_same_owner(&r, who) ||
+		    (who->ticket && (r.ticket != who->ticket || r.ino != who->ino)))
+			continue;
+		*mark = r.ticket * SG_USERLOCK_CHAINS + c->nr;
+		return sg_userlock_held(c, &r, by);
+	}
+	return false;
+}
+
+static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
+		      struct sg_userlock_record *by, u64 *mark)
+{
+	struct sg_userlock_chain c;
+	unsigned int nr;
+	bool found;
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(vol, nr, 0, &err);
+
+		if (!page || !sg_load64(&page->waiting) || sg_userlock_enter(vol, nr, &c, false))
+			continue;
+		found = waits_in(&c, who, by, mark);
+		sg_userlock_leave(&c);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* Steps from @want back to its owner: the requests on the way, and how many. 0: there is no way. */
+static unsigned int follow(struct sg_vol *vol, const struct sg_userlock_record *want,
+			   u64 mark[STEPS])
+{
+	struct sg_userlock_record at = *want, next;
+	unsigned int n;
+
+	for (n = 0; n < STEPS && SG_USERLOCK_KIND(at.head) == SG_USERLOCK_POSIX; n++) {
+		if (!waits_for(vol, &at, &next, &mark[n]))
+			return 0;
+		at = next;
+		if (sg_userlock_same_owner(&at, want))
+			return n + 1;
+	}
+	return 0;
+}
+
+/* -EDEADLK; or -EAGAIN, and *sure: somebody on the way does not wait, and looks when he does. */
+static int look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
+{
+	u64 first[STEPS], second[STEPS];
+	unsigned int n = follow(vol, want, first);
+
+	*sure = !n;
+	if (n && follow(vol, want, second) == n && !memcmp(first, second, n * sizeof(first[0])))
+		return -EDEADLK;
+	return -EAGAIN;
+}
+
+/*
+ * One looks at a time, and gives up before the next one looks: of those who close a circle
+ * together, one is told. Who has looked looks again when another is in his way.
+ */
+int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
+		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait,
+		       const struct sg_userlock_record *by)
+{
+	struct sg_userlock_record ours = *want;
+	struct sg_userlock_page *page;
+	bool sure = false;
+	u64 lock;
+	int err;
+
+	ours.ticket = wait->ticket;
+	if (SG_USERLOCK_KIND(by->head) != SG_USERLOCK_POSIX ||
+	    (wait->blocker == by->head && wait->blocker_owner == by->owner))
+		return -EAGAIN;
+	page = sg_userlock_page(vol, 0, 0, &err);
+	if (!page) {
+		err = err ? err : sg_userlock_grow(vol, 0, 0);
+		return err ? err : -EAGAIN;	/* next time */
+	}
+	lock = (u64)((u8 *)&page->circle - vol->base);
+	err = sg_lock(vol, lock);
+	if (err)
+		return err;
+	err = look(vol, &ours, &sure);
+	if (err == -EDEADLK)
+		sg_userlock_give_up(vol, ref, wait);
+	sg_unlock(vol, lock);
+	if (sure) {
+		wait->blocker = by->head;
+		wait->blocker_owner = by->owner;
+	}
+	return err;
+}
