@@ -17,9 +17,20 @@
  * @links: files with several names that have been copied, see links.c.
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash.
+ * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
+ * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one.
+ * @size: grow, volume create, resize: wanted, or 0. @align: volume create.
+ * @base_given: relocate: to @base. @dry: only tries it.
+ * @pid, @machine, @pause_limit: guard. @stall: snapshot: ms, or 0.
+ * @memory, @phys_bits, @read_only: of a machine that has a volume.
  */
 struct call {
 	struct member m;
+	const char *volume;
+	int tail;
+	u64 stall, watch, lease_ms, pid, pause_limit, size, base, align, memory, phys_bits;
+	bool lease, machine, base_given, dry, read_only;
+	u8 machine_id[16];
 	u64 spent;
 	struct json j;
 	void *links;
@@ -120,12 +131,78 @@ int place_give(struct call *c, const struct place *p, const struct sg_iref *ref)
 /* What a file keeps when its contents are replaced: owner, mode, flags, extended attributes. */
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new);
 
+/* --- guarded.c ----------------------------------------------------------------------------- */
+
+/**
+ * struct guarded - a volume of a machine that is guarded.
+ * @lost: it has been cut short under our eyes, which has been said.
+ * @beat: heartbeats last seen.
+ * @seen: incarnations of the machine's systems at the last look; @known: at a look after which the
+ * machine was still there.
+ */
+struct guarded {
+	struct target target;
+	struct sg_vol vol;
+	bool lost;
+	u64 beat[SG_SLOTS];
+	u32 seen[SG_SLOTS], known[SG_SLOTS];
+};
+/* Says what is wrong, and when there is no volume yet, which is no error. */
+int guarded_open(struct guarded *v, const char *path);
+/* Says to all others that the machine is there. *any: it uses the volume; *moved: and beats. */
+void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *moved);
+void guarded_confirm(struct guarded *v);	/* it was still there when we had looked */
+/* The machine is no more. */
+void guarded_fence(struct guarded *v, const u8 machine[16]);
+
+/* --- relocate.c ---------------------------------------------------------------------------- */
+
+/**
+ * struct relocation - a volume that is to be moved to where it lies.
+ * @base: where that is, if @base_given; else found out.
+ * @dry: in a private copy. @force: take all others for dead.
+ */
+struct relocation {
+	const char *path;
+	u64 base;
+	bool base_given, dry, force;
+};
+/* Says what is wrong; nothing, when all went well. */
+int relocate_volume(const struct relocation *r, struct sg_relocate_result *out);
+
+/* --- holders.c ----------------------------------------------------------------------------- */
+
+/**
+ * struct holder - a process that maps .stargate/region of a volume that is mounted here.
+ * @mode: "rw", "ro", or "revoked". @machine: that it maps it for, if that is @known.
+ */
+struct holder {
+	u64 pid;
+	char mode[8], command[32];
+	bool known;
+	u8 machine[16];
+};
+#define HOLDERS	128
+/* How many, ourselves left out; 0 if it is not mounted here. */
+unsigned int read_holders(const u8 uuid[16], struct holder *to, unsigned int room);
+/* @dir: where the module shows it. */
+bool mounted_here(const u8 uuid[16], char *dir, size_t room);
+/* -ENXIO: nobody here can stop it; -EINVAL: that is ourselves; -ESTALE: it has gone. */
+int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld);
+
+/* --- fence.c ------------------------------------------------------------------------------- */
+
+int fence_system(struct call *c);	/* exit status */
+
 /* --- commands: 0, or what has been said ---------------------------------------------------- */
 
 /* Their exit status: of what is found before the volume is touched. */
 int before_put(struct call *c);
 int before_label(struct call *c);
 int before_dump(struct call *c);
+int before_guard(struct call *c);
+int before_systems(struct call *c);
+int before_bad(struct call *c);
 
 int cmd_info(struct call *c);
 int cmd_df(struct call *c);
@@ -140,8 +217,46 @@ int cmd_mkdir(struct call *c);
 int cmd_rm(struct call *c);
 int cmd_dump(struct call *c);
 
+#define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME]"
+#define BAD_TAKES	"VOLUME [add|remove ADDRESS [SIZE]]"
+#define GUARD_TAKES	"VOLUME... and either -- COMMAND... or --pid=PID"
+/* They open the volume in ways of their own, and return the exit status. */
+int cmd_systems(struct call *c);
+int cmd_top(struct call *c);
+int cmd_tune(struct call *c);
+int cmd_bad(struct call *c);
+int cmd_guard(struct call *c);
+int cmd_grow(struct call *c);
+int cmd_snapshot(struct call *c);
+int cmd_relocate(struct call *c);
+
+/* Of a node's zone; @volume is the zone's name, or the volume's. See volume.h. */
+#define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"
+#define RESIZE_TAKES	"VOLUME --size=SIZE"
+#define CHECK_TAKES	"VOLUME [-- OPTION OF fsck.stargatefs...]"
+int before_zone(struct call *c);
+int before_volume(struct call *c);
+int before_create(struct call *c);
+int before_resize(struct call *c);
+int before_check(struct call *c);
+int before_vm_args(struct call *c);
+int cmd_zone_create(struct call *c);
+int cmd_zone_show(struct call *c);
+int cmd_zone_destroy(struct call *c);
+int cmd_volume_create(struct call *c);
+int cmd_volume_list(struct call *c);
+int cmd_volume_show(struct call *c);
+int cmd_volume_resize(struct call *c);
+int cmd_volume_delete(struct call *c);
+int cmd_volume_check(struct call *c);
+int cmd_volume_relocate(struct call *c);
+int cmd_volume_activate(struct call *c);
+int cmd_volume_qemu_args(struct call *c);
+int cmd_volume_libvirt_xml(struct call *c);
+
 /* --- shared by them ------------------------------------------------------------------------ */
 
+void show_lease(struct json *j, u64 ms);
 void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot);
 void dump_inode_raw(struct call *c, const struct sg_inode *in);
 int dump_dir(struct call *c, const struct sg_iref *ref);

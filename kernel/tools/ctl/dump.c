@@ -54,6 +54,7 @@ static void dump_lock(struct call *c, const char *key, const struct sg_lock *loc
 		json_u64(j, "slot", SG_LOCK_SLOT(lock->word));
 		json_u64(j, "incarnation", SG_LOCK_INC(lock->word));
 		json_bool(j, "handed", lock->word & SG_LOCK_HANDED);
+		json_bool(j, "asked", lock->word & SG_LOCK_ASKED);
 	}
 	json_hex(j, "waiters", lock->waiters);
 	json_close(j, '}');
@@ -102,6 +103,9 @@ static int dump_hot(struct call *c)
 	json_u64(j, "errors", hot->errors);
 	json_u64(j, "error_ino", hot->error_ino);
 	json_u64(j, "inodes", hot->inodes);
+	json_size(j, "size", hot->size);
+	json_size(j, "growing_to", SG_SIZE_OF(hot->grow));
+	dump_lock(c, "grow_lock", &hot->grow_lock);
 	json_object(j, "system_files");
 	for (i = 0; i < SG_SYS_COUNT; i++) {
 		json_object(j, names[i]);

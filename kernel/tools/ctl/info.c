@@ -40,6 +40,7 @@ int cmd_info(struct call *c)
 	json_u64(j, "areas", sb->areas);
 	json_str(j, "data", sb->params & SG_PARAM_DATA_ATOMIC ? "atomic" : "inplace");
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
+	show_lease(j, sg_lease(&c->m.vol));
 	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));
 	json_end(j);
 	return 0;
@@ -86,10 +87,12 @@ void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot)
 	json_u64(j, "pid", slot->pid);
 	json_str(j, "machine", show_uuid(slot->machine, id));
 	json_str(j, "boot", show_uuid(slot->boot, id));
+	json_bytes(j, "version", slot->version, strnlen(slot->version, sizeof(slot->version)));
 	json_time(j, "joined", (s64)slot->joined);
 	json_u64(j, "heartbeat", slot->heartbeat);
 	json_u64(j, "beat_ms", slot->beat_ns / 1000000);
 	json_u64(j, "epoch", slot->epoch);
+	json_size(j, "memory", SG_SIZE_OF(slot->memory));
 	json_close(j, '}');
 }
 

@@ -227,7 +227,7 @@ int cmd_ls(struct call *c)
 	} else {
 		single.ino = ref.ino;
 		single.len = (u32)snprintf(single.name, sizeof(single.name), "%s", path);
-		single.len = SG_MIN(single.len, SG_NAME_MAX);
+		single.len = SG_MIN(single.len, (u32)SG_NAME_MAX);
 		err = ls_one(c, &single, path);
 	}
 	if (c->json) {

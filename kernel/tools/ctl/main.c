@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stargatectl: look into a StargateFS that is not mounted here, and move files in and out. */
+/*
+ * stargatectl: look into a StargateFS that is not mounted here, and move files in and out; zones
+ * and the volumes in them.
+ */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <limits.h>
@@ -10,11 +13,15 @@
 static const char usage[] =
 "Usage: stargatectl [OPTION]... COMMAND VOLUME [ARGUMENT]...\n"
 "Look into a StargateFS on a device or in a file; move files in and out of one\n"
-"that nobody uses.\n"
+"that nobody uses. Make a zone of a node's reserved memory, and volumes in it.\n"
 "\n"
 "  info V                 what kind of volume this is\n"
 "  df V                   space and inodes\n"
-"  slots V                the mount table: who uses it, or died with it\n"
+"  systems V              who uses it: alive or silent, and what they hold up\n"
+"  systems V fence NAME   declare one of them (or a slot's number) dead\n"
+"  slots V                the mount table itself\n"
+"  top V                  semaphores that somebody has locked or waits for; V is\n"
+"                         mounted here, or any path of the mount\n"
 "  ls [-l] [-r] V [PATH]  names in a directory\n"
 "  stat V PATH            attributes, and where the bytes are\n"
 "  cat V PATH...          contents of files\n"
@@ -24,53 +31,133 @@ static const char usage[] =
 "  mkdir [-p] V PATH...   make directories\n"
 "  rm [-r] V PATH...      remove files or trees\n"
 "  label V [LABEL]        show or set the label\n"
+"  grow V                 make it larger, up to the end of its device or to\n"
+"                         SIZE; V may be mounted, or a directory of the mount\n"
+"  snapshot V FILE        a copy of it as it is at one moment, whoever uses it;\n"
+"                         V may be mounted, or a directory of the mount\n"
+"  tune V                 show or set what can change while it is used\n"
+"  bad V                  show the memory of it that is bad, and whose it is\n"
+"  bad V add ADDRESS [SIZE], bad V remove ADDRESS [SIZE]\n"
+"                         it is bad; it is good again\n"
+"  relocate V             make its addresses right where it lies now\n"
+"  guard V... -- COMMAND  run a virtual machine; when it ends it has died: others\n"
+"                         know, and go on\n"
 "  dump V super | hot | slots | journal | ledger | chunks [FIRST [COUNT]] |\n"
 "         inode PATH | dir PATH | bucket OFFSET | table PATH | xattr PATH\n"
 "\n"
-"  -j, --json             (info, df, slots, ls, stat, label, dump) as JSON\n"
+"  zone create Z DEVICE...  a zone of DAX block devices, like /dev/pmem0\n"
+"  zone show [Z]            what it has, and the largest volume there can be\n"
+"  zone destroy Z           without volumes\n"
+"  volume create V --size N [--align N] [-- OPTION OF MKFS...]\n"
+"                           V is NAME, or ZONE/NAME where there are several zones\n"
+"  volume list [Z]          those of all zones\n"
+"  volume show V            one, with what is in it\n"
+"  volume resize V --size N make it larger, in place\n"
+"  volume delete V          wipe it; refused while any system uses it\n"
+"  volume check V [-- OPTION OF FSCK...]\n"
+"  volume relocate V        to the address that it has now\n"
+"  volume activate V        have LVM make its device, after a boot without udev\n"
+"  volume qemu-args V --memory N [--phys-bits N]\n"
+"  volume libvirt-xml V --memory N [--phys-bits N]\n"
+"                           for a machine that has it at its own address\n"
+"\n"
+"  -j, --json             (info, df, systems, slots, top, ls, stat, label, grow,\n"
+"                         snapshot, tune, bad, relocate, dump) as JSON;\n"
+"                         (zone, volume) too, also the reason why something was\n"
+"                         not done\n"
 "  -l, --long             (ls) long listing\n"
 "  -r, --recursive        (ls, get, put, rm) with all below it\n"
 "  -p, --parents          (mkdir) with missing parents\n"
-"      --force            (put, mkdir, rm, label) take other systems for dead\n"
+"      --force            (put, mkdir, rm, label, relocate) take other systems\n"
+"                         for dead; (systems fence) also one that nobody here\n"
+"                         can stop; (zone create) overwrite what is there;\n"
+"                         (volume delete) one that is damaged, if nobody uses it\n"
+"      --watch SECONDS    (systems, top) again and again\n"
+"      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
+"      --stall MS         (snapshot) for how long all may stand still (2000)\n"
+"      --base ADDRESS     (relocate) where that is; found out for devices\n"
+"      --dry-run          (relocate) only try it, in a private copy\n"
+"      --pid PID          (guard) a machine that runs already, instead of COMMAND\n"
+"      --machine UUID     (guard) if its command line does not tell;\n"
+"                         (qemu-args, libvirt-xml) the host is to stand by it\n"
+"      --pause-limit N    (guard) kill it when it is silent for N seconds\n"
+"      --size SIZE        (grow, volume create, resize) e.g. 4G\n"
+"      --align SIZE       (volume create) its address is a multiple of: 2M to 1G\n"
+"      --memory SIZE      (qemu-args, libvirt-xml) of the machine itself\n"
+"      --phys-bits N      (...) of its processor, if not those of this one\n"
+"      --read-only        (...) the machine can only read\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
-"PATH is /a/b, or <N> for inode number N. Commands that only look work on a\n"
-"private copy, also of a volume in use; what they show may be changing.\n"
+"SIZE takes K, M, G, T. PATH is /a/b, or <N> for inode number N. Commands that\n"
+"only look work on a private copy, also of a volume in use; what they show may\n"
+"be changing.\n"
 "See stargatectl(8).\n";
 
 /*
- * @options: that it takes. @arguments: what follows its name. @before: exit status of what can be
- * said before the volume is touched. @min, @max: arguments behind the volume. @change: when it has
- * any, it joins.
+ * @name: one word or two. @options: that it takes. @arguments: what follows its name. @before: exit
+ * status of what can be said before the volume is touched. @min, @max: arguments behind the volume;
+ * -1: not even that need be. CHANGE: when it has any, it joins. ALONE: opens the volume by itself.
  */
+enum use { LOOK, CHANGE, ALONE };
+
 static const struct command {
 	const char *name, *options, *arguments;
 	int (*run)(struct call *c);
 	int (*before)(struct call *c);
 	int min, max;
-	bool change;
+	enum use use;
 } commands[] = {
-	{ "info", "j", "VOLUME", cmd_info, NULL, 0, 0, false },
-	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, false },
-	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, false },
-	{ "systems", "j", "VOLUME", cmd_slots, NULL, 0, 0, false },
-	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, false },
-	{ "stat", "j", "VOLUME PATH", cmd_stat, NULL, 1, 1, false },
-	{ "cat", "", "VOLUME PATH...", cmd_cat, NULL, 1, INT_MAX, false },
-	{ "get", "r", "VOLUME PATH [TO]", cmd_get, NULL, 1, 2, false },
-	{ "put", "rF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, true },
-	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, true },
-	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, true },
-	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, true },
-	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, false },
+	{ "info", "j", "VOLUME", cmd_info, NULL, 0, 0, LOOK },
+	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, LOOK },
+	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, LOOK },
+	{ "systems", "jwF", SYSTEMS_TAKES, cmd_systems, before_systems, 0, 2, ALONE },
+	{ "top", "jw", "VOLUME", cmd_top, NULL, 0, 0, ALONE },
+	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, LOOK },
+	{ "stat", "j", "VOLUME PATH", cmd_stat, NULL, 1, 1, LOOK },
+	{ "cat", "", "VOLUME PATH...", cmd_cat, NULL, 1, INT_MAX, LOOK },
+	{ "get", "r", "VOLUME PATH [TO]", cmd_get, NULL, 1, 2, LOOK },
+	{ "put", "rF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, CHANGE },
+	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, CHANGE },
+	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, CHANGE },
+	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
+	{ "tune", "jL", "VOLUME", cmd_tune, NULL, 0, 0, ALONE },
+	{ "bad", "j", BAD_TAKES, cmd_bad, before_bad, 0, 3, ALONE },
+	{ "grow", "jZ", "VOLUME", cmd_grow, NULL, 0, 0, ALONE },
+	{ "snapshot", "js", "VOLUME FILE", cmd_snapshot, NULL, 1, 1, ALONE },
+	{ "relocate", "jBNF", "VOLUME", cmd_relocate, NULL, 0, 0, ALONE },
+	{ "guard", "PMS", GUARD_TAKES, cmd_guard, before_guard, 0, INT_MAX, ALONE },
+	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, LOOK },
+	{ "zone create", "jF", "ZONE DEVICE...", cmd_zone_create, before_zone, 1, INT_MAX, ALONE },
+	{ "zone show", "j", "[ZONE]", cmd_zone_show, before_zone, -1, 0, ALONE },
+	{ "zone destroy", "j", "ZONE", cmd_zone_destroy, before_zone, 0, 0, ALONE },
+	{ "volume create", "jZA", CREATE_TAKES, cmd_volume_create, before_create, 0, INT_MAX,
+	  ALONE },
+	{ "volume list", "j", "[ZONE]", cmd_volume_list, before_zone, -1, 0, ALONE },
+	{ "volume show", "j", "VOLUME", cmd_volume_show, before_volume, 0, 0, ALONE },
+	{ "volume resize", "jZ", RESIZE_TAKES, cmd_volume_resize, before_resize, 0, 0, ALONE },
+	{ "volume delete", "jF", "VOLUME", cmd_volume_delete, before_volume, 0, 0, ALONE },
+	{ "volume check", "", CHECK_TAKES, cmd_volume_check, before_check, 0, INT_MAX, ALONE },
+	{ "volume relocate", "j", "VOLUME", cmd_volume_relocate, before_volume, 0, 0, ALONE },
+	{ "volume activate", "j", "VOLUME", cmd_volume_activate, before_volume, 0, 0, ALONE },
+	{ "volume qemu-args", "jmbRM", "VOLUME --memory=SIZE", cmd_volume_qemu_args, before_vm_args,
+	  0, 0, ALONE },
+	{ "volume libvirt-xml", "mbRM", "VOLUME --memory=SIZE", cmd_volume_libvirt_xml,
+	  before_vm_args, 0, 0, ALONE },
 };
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' }, { "force", no_argument, NULL, 'F' },
 	{ "long", no_argument, NULL, 'l' }, { "recursive", no_argument, NULL, 'r' },
 	{ "parents", no_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' }, { 0 }
+	{ "version", no_argument, NULL, 'V' }, { "watch", required_argument, NULL, 'w' },
+	{ "lease", required_argument, NULL, 'L' }, { "pid", required_argument, NULL, 'P' },
+	{ "machine", required_argument, NULL, 'M' },
+	{ "base", required_argument, NULL, 'B' }, { "dry-run", no_argument, NULL, 'N' },
+	{ "pause-limit", required_argument, NULL, 'S' },
+	{ "size", required_argument, NULL, 'Z' }, { "align", required_argument, NULL, 'A' },
+	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
+	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -82,17 +169,97 @@ static const char *long_name(int opt)
 	return o->name;
 }
 
-static const struct command *find_command(const char *name)
+/* By its first word, or two. *@words: how many. */
+static const struct command *find_command(char **argv, int argc, int *words)
 {
+	size_t first = strlen(argv[0]);
+	const struct command *cmd;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		cmd = &commands[i];
+		*words = strchr(cmd->name, ' ') ? 2 : 1;
+		if (*words == 1 ? !strcmp(cmd->name, argv[0]) :
+		    argc > 1 && !strncmp(cmd->name, argv[0], first) &&
+		    cmd->name[first] == ' ' && !strcmp(cmd->name + first + 1, argv[1]))
+			return cmd;
+	}
 	return NULL;
 }
 
-static void take_option(struct call *c, int opt)
+/* Of those with two words the first alone is none. */
+static void no_command(char **argv, int argc)
+{
+	bool two = !strcmp(argv[0], "zone") || !strcmp(argv[0], "volume");
+
+	if (two && argc > 1)
+		tool_usage_error("there is no command '%s %s'", argv[0], argv[1]);
+	else if (two)
+		tool_usage_error("%s: what is to be done with it?", argv[0]);
+	else
+		tool_usage_error("there is no command '%s'", argv[0]);
+}
+
+/* What may stand behind an option, in the words of a message. */
+static const char *allowed(int opt)
+{
+	switch (opt) {
+	case 'L': return LEASE_RULE;
+	case 'P': return "the number of a process";
+	case 's': return "1 to 10000 (milliseconds)";
+	case 'Z': return "1 to 64T";
+	case 'B': return BASE_RULE;
+	case 'M': return "32 hexadecimal digits, not all the same";
+	case 'A': return "2M to 1G, a power of two";
+	case 'm': return "1M to 64T, a multiple of 1M";
+	case 'b': return "32 to 52 (bits)";
+	}
+	return "1 to 86400 (seconds)";
+}
+
+/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
+static bool parse_machine(const char *text, u8 id[16])
+{
+	return parse_uuid(text, id) && memcmp(id, id + 1, 15);
+}
+
+static bool take_range(const char *arg, u64 least, u64 unit, u64 *out)
+{
+	return parse_size(arg, out) && *out >= least && *out <= SG_VOLUME_MAX && !(*out % unit);
+}
+
+static bool take_argument(struct call *c, int opt, const char *arg)
+{
+	switch (opt) {
+	case 'L':
+		c->lease = true;
+		return parse_lease(arg, &c->lease_ms);
+	case 'P':
+		return parse_number(arg, 10, INT_MAX, &c->pid) && c->pid;
+	case 's':
+		return parse_number(arg, 10, SG_FREEZE_MAX_MS, &c->stall) && c->stall;
+	case 'B':
+		c->base_given = true;
+		return parse_base(arg, &c->base);
+	case 'M':
+		c->machine = true;
+		return parse_machine(arg, c->machine_id);
+	case 'S':
+		return parse_number(arg, 10, 86400, &c->pause_limit) && c->pause_limit;
+	case 'Z':
+		return parse_size(arg, &c->size) && c->size && c->size <= SG_VOLUME_MAX;
+	case 'A':
+		return take_range(arg, SG_VOLUME_ALIGN, SG_VOLUME_ALIGN, &c->align) &&
+		       c->align <= 1ULL << 30 && !(c->align & (c->align - 1));
+	case 'm':
+		return take_range(arg, 1 << 20, 1 << 20, &c->memory);
+	case 'b':
+		return parse_number(arg, 10, 52, &c->phys_bits) && c->phys_bits >= 32;
+	}
+	return parse_number(arg, 10, 86400, &c->watch) && c->watch;
+}
+
+static void take_flag(struct call *c, int opt)
 {
 	switch (opt) {
 	case 'j':
@@ -110,20 +277,28 @@ static void take_option(struct call *c, int opt)
 	case 'F':
 		c->force = true;
 		break;
+	case 'N':
+		c->dry = true;
+		break;
+	case 'R':
+		c->read_only = true;
+		break;
 	}
 }
 
-static int run(struct call *c, const struct command *cmd, const char *volume)
+static int run(struct call *c, const struct command *cmd)
 {
-	bool change = cmd->change && c->argc;
+	bool change = cmd->use == CHANGE && c->argc;
 	int err;
 
 	err = cmd->before ? cmd->before(c) : 0;
 	if (err)
 		return err;
+	if (cmd->use == ALONE)
+		return tool_end(cmd->run(c));
 	if (change)	/* nobody who stops listening ends us in the middle */
 		signal(SIGPIPE, SIG_IGN);
-	if (member_open(&c->m, volume, change, c->force))
+	if (member_open(&c->m, c->volume, change, c->force))
 		return 1;
 	err = cmd->run(c);
 	err = tool_end(err ? 1 : 0);
@@ -134,18 +309,20 @@ static int run(struct call *c, const struct command *cmd, const char *volume)
 static const struct command *read_words(struct call *c, int argc, char **argv, const char *given)
 {
 	const struct command *cmd;
+	int words;
 
 	if (optind == argc) {
 		tool_usage_error("which command?");
 		return NULL;
 	}
-	cmd = find_command(argv[optind]);
+	cmd = find_command(argv + optind, argc - optind, &words);
 	if (!cmd) {
-		tool_usage_error("there is no command '%s'", argv[optind]);
+		no_command(argv + optind, argc - optind);
 		return NULL;
 	}
-	c->argc = argc - optind - 2;
-	c->argv = argv + optind + 2;
+	c->volume = argv[optind + words];
+	c->argc = argc - optind - words - 1;
+	c->argv = argv + optind + words + 1;
 	given += strspn(given, cmd->options);
 	if (*given)
 		tool_usage_error("%s: takes no --%s", cmd->name, long_name(*given));
@@ -156,14 +333,25 @@ static const struct command *read_words(struct call *c, int argc, char **argv, c
 	return NULL;
 }
 
+/* getopt_long() puts them last and takes the "--" away. */
+static int behind_dashes(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--"))
+		i++;
+	return i < argc ? argc - i - 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct call c;
 	const struct command *cmd;
-	char given[8] = "";
+	char given[24] = "";
 	int opt;
 
 	tool_begin("stargatectl", argv);
+	c.tail = behind_dashes(argc, argv);
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":jlrpfhV", options, NULL)) != -1) {
 		if (opt == 'h')
@@ -176,8 +364,12 @@ int main(int argc, char **argv)
 			return tool_option_error(opt, argv);
 		if (!strchr(given, opt))
 			given[strlen(given)] = (char)opt;
-		take_option(&c, opt);
+		if (!optarg)
+			take_flag(&c, opt);
+		else if (!take_argument(&c, opt, optarg))
+			return tool_usage_error("--%s '%s': allowed is %s", long_name(opt), optarg,
+						allowed(opt));
 	}
 	cmd = read_words(&c, argc, argv, given);
-	return cmd ? run(&c, cmd, argv[optind + 1]) : 2;
+	return cmd ? run(&c, cmd) : 2;
 }

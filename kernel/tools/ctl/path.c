@@ -223,7 +223,7 @@ static bool add_listed(void *ctx, const char *name, u32 len, u64 ino, unsigned i
 		l->room = room;
 	}
 	item = &l->item[l->n++];
-	item->len = SG_MIN(len, SG_NAME_MAX);
+	item->len = SG_MIN(len, (u32)SG_NAME_MAX);
 	memcpy(item->name, name, item->len);
 	item->name[item->len] = 0;
 	item->ino = ino;

@@ -80,7 +80,7 @@ static int show_runs(struct call *c, const struct sg_iref *ref, u64 root)
 			err = -ELOOP;
 			break;
 		}
-		err = sg_walk(call_vol(c), ref, page, end - page, &run);
+		err = sg_walk_bad(call_vol(c), ref, page, end - page, &run);
 		if (err || !run.pages)
 			break;
 		if (run.off)

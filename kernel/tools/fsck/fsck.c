@@ -26,6 +26,7 @@ struct job {
 	bool mode_given, force, json, progress, quiet;
 	u64 shown;
 	const char *phase;
+	const struct target *target;
 	struct beater beater;
 	struct json j;
 };
@@ -103,6 +104,11 @@ static void holding(void *ctx, struct sg_vol *vol)
 		beater_start(&job->beater, vol);
 	else
 		beater_stop(&job->beater);
+}
+
+static int flush(void *ctx)
+{
+	return target_flush(((struct job *)ctx)->target);
 }
 
 /* --- summary ------------------------------------------------------------------------------- */
@@ -217,6 +223,11 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 {
 	const char *foreign = foreign_signature(t->base, t->size);
 
+	if (probe->from_backup && foreign && job->mode != SG_CHECK_ONLY && !job->force) {
+		tool_error("%s: holds %s, and what an older StargateFS has left behind it; only with -f is the latter repaired over the former",
+			   job->path, foreign);
+		return true;
+	}
 	if (probe->valid)
 		return false;
 	if (probe->whole)
@@ -240,12 +251,14 @@ static int check(struct job *job, struct target *t)
 	struct sg_identity id;
 	struct sg_check_opts opts = {
 		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force,
-		.holding = holding, .report = report, .progress = show_progress, .ctx = job,
+		.holding = holding, .flush = flush, .report = report, .progress = show_progress,
+		.ctx = job,
 	};
 	struct sg_probe probe;
 	u64 size = search(job, t, &probe);
 	int err;
 
+	job->target = t;
 	member_identity(&id);
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;

@@ -30,6 +30,7 @@ void member_identity(struct sg_identity *id)
 		uuid_from("/etc/machine-id", id->machine);
 	uuid_from("/proc/sys/kernel/random/boot_id", id->boot);
 	gethostname(id->name, sizeof(id->name) - 1);
+	snprintf(id->version, sizeof(id->version), "%s", TOOL_VERSION);
 	id->pid = (u64)getpid();
 	id->beat_ns = BEAT_MS * 1000000ULL;
 }
@@ -44,7 +45,7 @@ static int read_slots(const struct target *t, const struct sg_super *sb, struct 
 static bool changed(const struct sg_slot *a, const struct sg_slot *b)
 {
 	return SG_SLOT_STATE(b->state) != SG_SLOT_FREE &&
-	       (a->heartbeat != b->heartbeat || a->state != b->state);
+	       (a->heartbeat != b->heartbeat || a->guard != b->guard || a->state != b->state);
 }
 
 int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,
@@ -114,7 +115,7 @@ static int join(struct member *m, bool look, bool force)
 		force = true;	/* the mapping shows no heartbeats */
 	}
 	if (!err)
-		err = sg_join(&m->vol, &id, MEMBER_WAIT_MS, look || force);
+		err = sg_join_alone(&m->vol, &id, MEMBER_WAIT_MS, look || force);
 	m->joined = !err;
 	if (!err && !look)
 		beater_start(&m->beater, &m->vol);
@@ -142,9 +143,8 @@ static int start(struct member *m, bool change, bool force)
 }
 
 /* Who wants to look into another file system is not told to make a StargateFS there. */
-static void refuse(const struct member *m, int err)
+static void refuse(const struct target *t, const struct sg_vol *vol, int err)
 {
-	const struct target *t = &m->target;
 	const char *other = foreign_signature(t->base, t->size);
 	struct sg_probe probe;
 
@@ -152,7 +152,21 @@ static void refuse(const struct member *m, int err)
 	if (!probe.stargate && other)
 		tool_error("%s: holds %s, and no StargateFS", t->path, other);
 	else
-		tool_error("%s: %s", t->path, m->vol.why[0] ? m->vol.why : strerror(-err));
+		tool_error("%s: %s", t->path, vol->why[0] ? vol->why : strerror(-err));
+}
+
+int member_look_on(struct target *t, struct sg_vol *vol, const char *path)
+{
+	int err = target_open(t, path, TARGET_READ);
+
+	if (err)
+		return err;
+	err = sg_open(vol, t->base, t->size, true, NULL);
+	if (err) {
+		refuse(t, vol, err);
+		target_close(t);
+	}
+	return err;
 }
 
 int member_open(struct member *m, const char *path, bool change, bool force)
@@ -174,7 +188,30 @@ int member_open(struct member *m, const char *path, bool change, bool force)
 		return err;
 	err = start(m, change, force);
 	if (err) {
-		refuse(m, err);
+		refuse(&m->target, &m->vol, err);
+		target_close(&m->target);
+	}
+	return err;
+}
+
+int member_join(struct member *m, const char *path)
+{
+	struct sg_identity id;
+	int err;
+
+	memset(m, 0, sizeof(*m));
+	err = target_open(&m->target, path, TARGET_CHANGE);
+	if (err)
+		return err;
+	member_identity(&id);
+	err = sg_open(&m->vol, m->target.base, m->target.size, false, NULL);
+	if (!err)
+		err = sg_join(&m->vol, &id, MEMBER_WAIT_MS, false);
+	m->joined = !err;
+	if (m->joined) {
+		beater_start(&m->beater, &m->vol);
+	} else {
+		refuse(&m->target, &m->vol, err);
 		target_close(&m->target);
 	}
 	return err;

@@ -39,12 +39,14 @@ void sg_os_write(void *dst, const void *src, size_t len)
 {
 	fill(dst, src, len);
 	sg_rec_store(dst, len);
+	sg_hostile_store(dst);
 }
 
 void sg_os_zero(void *dst, size_t len)
 {
 	fill(dst, NULL, len);
 	sg_rec_store(dst, len);
+	sg_hostile_store(dst);
 }
 
 /* clflush is in every x86-64; that it also evicts costs time, not correctness. */
@@ -65,6 +67,9 @@ void sg_fence(void)
 	sg_rec_fence();
 }
 
+u64 (*sg_ticks_hook)(void);	/* for tests of patience: a clock of their own */
+void (*sg_sleep_hook)(u64 ns);	/* with such a clock nobody has to sleep */
+
 static u64 clock_ns(clockid_t id)
 {
 	struct timespec t;
@@ -75,12 +80,16 @@ static u64 clock_ns(clockid_t id)
 
 u64 sg_now(void)
 {
+	if (sg_sleep_hook)
+		return sg_ticks();
 	return clock_ns(CLOCK_REALTIME);
 }
 
 u64 sg_ticks(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	u64 (*hook)(void) = __atomic_load_n(&sg_ticks_hook, __ATOMIC_ACQUIRE);
+
+	return hook ? hook() : clock_ns(CLOCK_MONOTONIC);
 }
 
 void sg_random(void *buf, size_t len)
@@ -118,12 +127,93 @@ bool sg_interrupted(void)
 
 void sg_sleep_us(unsigned int us)
 {
-	usleep(us);
+	if (sg_sleep_hook)
+		sg_sleep_hook(us * 1000ULL);
+	else
+		usleep(us);
 }
+
+void sg_bell_init(struct sg_bell *b)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&b->m, NULL);
+	pthread_cond_init(&b->c, &attr);
+	pthread_condattr_destroy(&attr);
+	b->rung = false;
+}
+
+void sg_bell_end(struct sg_bell *b)
+{
+	pthread_cond_destroy(&b->c);
+	pthread_mutex_destroy(&b->m);
+}
+
+void sg_bell_ring(struct sg_bell *b)
+{
+	pthread_mutex_lock(&b->m);
+	b->rung = true;
+	pthread_cond_signal(&b->c);
+	pthread_mutex_unlock(&b->m);
+}
+
+int sg_bell_wait(struct sg_bell *b, u64 ns)
+{
+	u64 until = clock_ns(CLOCK_MONOTONIC) + (sg_sleep_hook ? 0 : ns);
+	struct timespec t = { (time_t)(until / 1000000000ULL), (long)(until % 1000000000ULL) };
+
+	if (sg_sleep_hook)
+		sg_sleep_hook(ns);
+	pthread_mutex_lock(&b->m);
+	while (!b->rung && !pthread_cond_timedwait(&b->c, &b->m, &t))
+		;
+	b->rung = false;
+	pthread_mutex_unlock(&b->m);
+	return 0;
+}
+
+/* Two counters in turn, so that who waits is not kept waiting by those who begin later. */
+static struct {
+	pthread_mutex_t waiting;
+	u64 turn, inside[2];
+} looks = { .waiting = PTHREAD_MUTEX_INITIALIZER };
+static __thread unsigned int look_depth, look_turn;
+
+void sg_look_begin(void)
+{
+	if (look_depth++)
+		return;
+	look_turn = __atomic_load_n(&looks.turn, __ATOMIC_RELAXED) & 1;
+	__atomic_fetch_add(&looks.inside[look_turn], 1, __ATOMIC_SEQ_CST);
+}
+
+void sg_look_end(void)
+{
+	if (!--look_depth)
+		__atomic_fetch_sub(&looks.inside[look_turn], 1, __ATOMIC_SEQ_CST);
+}
+
+/* Twice: a look may have read the turn before the first change, and counted itself after it. */
+void sg_look_wait(void)
+{
+	unsigned int i, old;
+
+	pthread_mutex_lock(&looks.waiting);
+	for (i = 0; i < 2; i++) {
+		old = __atomic_fetch_add(&looks.turn, 1, __ATOMIC_SEQ_CST) & 1;
+		while (__atomic_load_n(&looks.inside[old], __ATOMIC_SEQ_CST))
+			sched_yield();
+	}
+	pthread_mutex_unlock(&looks.waiting);
+}
+
+bool (*sg_no_memory_hook)(size_t len);
 
 void *sg_alloc(size_t len)
 {
-	return calloc(1, len);
+	return sg_no_memory_hook && sg_no_memory_hook(len) ? NULL : calloc(1, len);
 }
 
 void sg_free(void *p)

@@ -119,12 +119,29 @@ static int base_of(dev_t dev, u64 *phys, unsigned int depth)
 	return read_number(dir, "device/resource", phys) ? -ENODATA : 0;
 }
 
+int device_phys(dev_t dev, u64 *phys)
+{
+	return base_of(dev, phys, 0);
+}
+
+/* Of a partition its disk has the queue. Without it the kernel copies blocks, and maps nothing. */
+bool device_is_dax(dev_t dev)
+{
+	char path[80];
+	u64 dax = 0;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	if (read_number(path, "queue/dax", &dax))
+		read_number(path, "../queue/dax", &dax);
+	return dax;
+}
+
 int target_phys(const struct target *t, u64 *phys)
 {
 	char dir[64];
 
 	if (t->kind == TARGET_BLOCK)
-		return base_of(t->rdev, phys, 0);
+		return device_phys(t->rdev, phys);
 	if (t->kind == TARGET_FILE)
 		return -ENODATA;
 	snprintf(dir, sizeof(dir), "/sys/dev/char/%u:%u", major(t->rdev), minor(t->rdev));

@@ -29,15 +29,26 @@ static inline void sg_rec_wb(const void *p, size_t len) { (void)p; (void)len; }
 static inline void sg_rec_fence(void) { }
 #endif
 
+/* Hooks of kernel/tests/hostile: before each load and after each store, somebody else may store. */
+#ifdef SG_HOSTILE
+void sg_hostile_load(const u64 *p);
+void sg_hostile_store(const void *p);
+#else
+static inline void sg_hostile_load(const u64 *p) { (void)p; }
+static inline void sg_hostile_store(const void *p) { (void)p; }
+#endif
+
 /* --- volume memory ------------------------------------------------------------------------ */
 
 static inline u64 sg_load64(const u64 *p)
 {
+	sg_hostile_load(p);
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
 static inline u64 sg_load64_acquire(const u64 *p)
 {
+	sg_hostile_load(p);
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
@@ -45,12 +56,14 @@ static inline void sg_store64(u64 *p, u64 v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 }
 
 static inline void sg_store64_release(u64 *p, u64 v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 }
 
 /* Returns what was there; stored if that equals @old. Full barrier. */
@@ -58,6 +71,7 @@ static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
 {
 	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 	return old;
 }
 
@@ -67,6 +81,7 @@ static inline u64 sg_add64(u64 *p, u64 v)
 	u64 old = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
 
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 	return old;
 }
 
@@ -75,6 +90,7 @@ static inline u64 sg_or64(u64 *p, u64 v)
 	u64 old = __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);
 
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 	return old;
 }
 
@@ -83,7 +99,14 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	u64 old = __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST);
 
 	sg_rec_store(p, 8);
+	sg_hostile_store(p);
 	return old;
+}
+
+/* Stores before it are visible to all before loads behind it are made. */
+static inline void sg_full_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void sg_acquire_fence(void)
@@ -117,11 +140,12 @@ void sg_sleep_us(unsigned int us);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 
 /*
- * A look at tables that may be taken out of use meanwhile. Programs with one thread need nothing
- * here; those with more wait for each other in sg_vol.quiesce as they see fit.
+ * A look at what may be taken out of use meanwhile; may be nested. sg_look_wait() waits for all
+ * that are under way in this process (D7).
  */
-static inline void sg_look_begin(void) { }
-static inline void sg_look_end(void) { }
+void sg_look_begin(void);
+void sg_look_end(void);
+void sg_look_wait(void);
 
 void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */
 void sg_free(void *p);
@@ -143,6 +167,20 @@ struct sg_spin {
 static inline void sg_spin_init(struct sg_spin *s) { pthread_mutex_init(&s->m, NULL); }
 static inline void sg_spin_lock(struct sg_spin *s) { pthread_mutex_lock(&s->m); }
 static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->m); }
+
+/*
+ * One sleeps until somebody rings, or for @ns at most; a ring that comes before is not lost.
+ * -EINTR: by a signal (never in programs).
+ */
+struct sg_bell {
+	pthread_mutex_t m;
+	pthread_cond_t c;
+	bool rung;
+};
+void sg_bell_init(struct sg_bell *b);
+void sg_bell_end(struct sg_bell *b);
+void sg_bell_ring(struct sg_bell *b);
+int sg_bell_wait(struct sg_bell *b, u64 ns);
 
 enum sg_level { SG_ERR, SG_WARN, SG_INFO };
 /* @owner is sg_vol.owner: the seam's own object, so that a line names its volume. */

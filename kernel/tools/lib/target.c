@@ -8,7 +8,8 @@
  * memory itself, neither sees our stores nor shows us its own. So of a block device
  *  - the cache is dropped before it is mapped, and dropped again behind what we wrote back;
  *  - to change it, it is opened exclusively: no mount, no LVM, no other tool has it meanwhile;
- *  - whether another system is alive is read past the cache (target_read_now(), member.c).
+ *  - whether another system is alive is read past the cache (target_read_now(), member.c);
+ *  - nobody can store a word into it that others see at once: TARGET_SHARE is refused.
  * Order within a write-back is the kernel's: a power cut in the middle of it may leave more than
  * the journal expects, which fsck.stargatefs then repairs. Files and device-dax have no such gap.
  */
@@ -75,7 +76,7 @@ static int look_at(struct target *t)
 
 static int open_flags(enum target_use use, bool block)
 {
-	if (use != TARGET_CHANGE)
+	if (use == TARGET_LOOK || use == TARGET_READ)
 		return O_RDONLY | O_CLOEXEC;
 	return O_RDWR | O_CLOEXEC | (block ? O_EXCL : 0);
 }
@@ -91,6 +92,21 @@ static int map(struct target *t)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	t->base = mmap(NULL, t->size, prot, share | MAP_NORESERVE, t->fd, 0);
 	return t->base == MAP_FAILED ? -errno : 0;
+}
+
+bool target_follow(struct target *t)
+{
+	u64 had = t->base ? t->size : 0;
+	int err = look_at(t);
+
+	if (!err && had && t->size == had)
+		return true;
+	if (t->base)
+		munmap(t->base, had);
+	t->base = NULL;
+	if (!err && t->size >= SG_VOLUME_MIN && map(t))
+		t->base = NULL;
+	return t->base;
 }
 
 /*
@@ -123,21 +139,31 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	err = refuse_kind(path, &st);
 	if (err)
 		return err;
+	if (use == TARGET_SHARE && S_ISBLK(st.st_mode)) {
+		tool_error("%s: is a block device, where stores are not seen by others at once; "
+			   "name the file or device-dax node that they map", path);
+		return -EOPNOTSUPP;
+	}
 	t->fd = open(path, open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
 	if (t->fd < 0 && errno == EBUSY)
 		return failed(t, "is mounted or in use here; unmount it first", EBUSY);
 	if (t->fd < 0)
-		return failed(t, use == TARGET_CHANGE ? "cannot be opened for writing" :
-			      "cannot be opened", errno);
+		return failed(t, use == TARGET_CHANGE || use == TARGET_SHARE ?
+			      "cannot be opened for writing" : "cannot be opened", errno);
 	err = look_at(t);
 	if (err)
 		return failed(t, "its size cannot be found out", -err);
-	if (t->size < SG_VOLUME_MIN) {
+	/* an empty file is one that who makes a volume there, or a machine's memory, lets grow */
+	if (t->size < SG_VOLUME_MIN && (use != TARGET_SHARE || t->size)) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
 			   (unsigned long long)t->size);
 		close(t->fd);
 		t->fd = -1;
 		return -EINVAL;
+	}
+	if (use == TARGET_SHARE) {
+		target_follow(t);
+		return 0;
 	}
 	err = map(t);
 	return err ? failed(t, "cannot be mapped", -err) : 0;
@@ -210,6 +236,35 @@ undo:
 	return err;
 }
 
+/*
+ * Bytes that are stored to at once by whoever finds the volume larger: there has to be memory for
+ * them, or he gets SIGBUS.
+ */
+int target_lengthen(const char *path, u64 had, u64 size)
+{
+	struct target t = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC) };
+	int err = 0;
+
+	if (t.fd < 0)
+		return failed(&t, "cannot be opened for writing", errno);
+	if (fallocate(t.fd, 0, (off_t)had, (off_t)(size - had)))
+		err = errno;
+	if ((err == EOPNOTSUPP || err == ENOSYS) && !ftruncate(t.fd, (off_t)size))
+		err = 0;
+	if (err) {
+		target_shorten(path, had);
+		return failed(&t, "cannot be made that large", err);
+	}
+	close(t.fd);
+	return 0;
+}
+
+void target_shorten(const char *path, u64 had)
+{
+	if (truncate(path, (off_t)had))
+		tool_warn("%s: stays longer than its volume: %s", path, strerror(errno));
+}
+
 void target_undo(struct target *t)
 {
 	if (t->base && t->base != MAP_FAILED)
@@ -221,16 +276,23 @@ void target_undo(struct target *t)
 	t->fd = -1;
 }
 
+int target_flush(const struct target *t)
+{
+	if (t->use == TARGET_CHANGE && t->kind != TARGET_DAX &&
+	    (msync(t->base, t->size, MS_SYNC) || fsync(t->fd)))
+		return -errno;
+	return 0;
+}
+
 int target_close(struct target *t)
 {
-	int err = 0;
+	int err;
 
 	if (t->fd < 0)
 		return 0;
-	if (t->use == TARGET_CHANGE && t->kind != TARGET_DAX &&
-	    (msync(t->base, t->size, MS_SYNC) || fsync(t->fd)))
-		err = -errno;
-	munmap(t->base, t->size);
+	err = target_flush(t);
+	if (t->base)
+		munmap(t->base, t->size);
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	close(t->fd);

@@ -205,6 +205,12 @@ bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out)
 }
 
 /* 32 digits; dashes at all of their four places, or at none. */
+bool parse_base(const char *text, u64 *out)
+{
+	return parse_size(text, out) && *out >= SG_VOLUME_ALIGN && *out <= 4095ULL << 40 &&
+	       !(*out % SG_VOLUME_ALIGN);
+}
+
 bool parse_uuid(const char *text, u8 uuid[16])
 {
 	bool dashes = strlen(text) == 36;
@@ -222,6 +228,17 @@ bool parse_uuid(const char *text, u8 uuid[16])
 		text += 2;
 	}
 	return !*text;
+}
+
+bool parse_lease(const char *text, u64 *ms)
+{
+	*ms = 0;
+	if (!strcmp(text, "never") || !strcmp(text, "0"))
+		return true;
+	if (!parse_number(text, 10, 86400, ms) || *ms * 1000 < SG_SUSPECT_MS)
+		return false;
+	*ms *= 1000;
+	return true;
 }
 
 bool label_valid(const char *label)

@@ -5,11 +5,13 @@
 #ifndef SG_TOOL_H
 #define SG_TOOL_H
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include "engine.h"
+#include "version.h"
 
-#define TOOL_VERSION	"0.1.0"
+#define TOOL_VERSION	SG_RELEASE
 #define SG_ALIGN_PAGE(x)	(((x) + SG_PAGE - 1) & ~(SG_PAGE - 1))
 
 /* --- tool.c -------------------------------------------------------------------------------- */
@@ -39,7 +41,13 @@ int tool_end(int status);
 bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out);
 /* "64M", "0x240000000", "1G"; false: not a number, or too large. */
 bool parse_size(const char *text, u64 *out);
+/* An address at which a volume may begin. */
+bool parse_base(const char *text, u64 *out);
+#define BASE_RULE	"2M to 4095T, a multiple of 2M"
 bool parse_uuid(const char *text, u8 uuid[16]);
+/* "never" or "0", or seconds; in ms, and 0 is never. */
+bool parse_lease(const char *text, u64 *ms);
+#define LEASE_RULE	"never (0), or 2 to 86400 (seconds)"
 bool label_valid(const char *label);
 #define LABEL_RULE	"up to 63 bytes of UTF-8 without control characters"
 const char *show_size(u64 bytes, char buf[32]);
@@ -91,6 +99,7 @@ enum target_use {
 	TARGET_LOOK,		/* private copy: what is stored in it stays in this process */
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
+	TARGET_SHARE,		/* shared with who uses it now; it need not be a volume yet */
 };
 
 /**
@@ -112,17 +121,35 @@ struct target {
 /* Both say by themselves what is wrong. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
+/*
+ * To be called before each look at a target of TARGET_SHARE, which may grow, shrink, or become a
+ * volume meanwhile: its mapping follows. False: now it is too small for one, and base is NULL.
+ */
+bool target_follow(struct target *t);
 /* Instead of target_close(): the file becomes what it was before target_create(). */
 void target_undo(struct target *t);
+/* A file of @had bytes gets @size, which are there; and loses them again. Say what is wrong. */
+int target_lengthen(const char *path, u64 had, u64 size);
+void target_shorten(const char *path, u64 had);
 /* Makes durable what was stored. 0 or -errno, said. */
+/* Makes durable what was stored, also through a cache of pages. 0 or -errno. */
+int target_flush(const struct target *t);
+/* The same, said, and the end of it. */
 int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
 int target_phys(const struct target *t, u64 *phys);
+int device_phys(dev_t dev, u64 *phys);	/* the same of a block device */
+bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
 /* Bytes as the device has them now, past any cache. */
 int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
 
 /* Name of another file system or container that lies here, or NULL. */
 const char *foreign_signature(const void *base, u64 size);
+
+/* --- mounts.c ------------------------------------------------------------------------------- */
+
+/* Where the StargateFS on that device is mounted here; one place of several. */
+bool mounted_at(dev_t dev, char where[PATH_MAX]);
 
 /* --- member.c: a tool in the mount table --------------------------------------------------- */
 
@@ -155,6 +182,13 @@ struct member {
  * in the private copy. To change: joins, with a heartbeat. Says what is wrong.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
+/* The same to change, beside all who use it, on a file or device-dax node. */
+int member_join(struct member *m, const char *path);
 int member_close(struct member *m);
+/*
+ * The volume as it is at this moment, whoever uses it: nothing is changed, recovered or joined. To
+ * be ended by target_close(). Says what is wrong.
+ */
+int member_look_on(struct target *t, struct sg_vol *vol, const char *path);
 
 #endif

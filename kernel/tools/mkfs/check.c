@@ -94,6 +94,15 @@ static int refuse_data(const struct request *r, int fd)
 	return -EEXIST;
 }
 
+/* Of a file: asked for when nobody who uses it, and nothing that is in it, forbids it anyway. */
+static int refuse_unplaced(const struct request *r)
+{
+	if (r->phys_given)
+		return 0;
+	tool_error("%s: give the address where VMs map it, e.g. --phys 16G", r->path);
+	return -EINVAL;
+}
+
 static int refuse_contents(const struct request *r, u64 size)
 {
 	int fd = open(r->path, O_RDONLY | O_CLOEXEC), err = 0;
@@ -113,6 +122,8 @@ static int refuse_contents(const struct request *r, u64 size)
 		err = refuse_known(r, base, size, &known);
 		munmap(base, size);
 	}
+	if (!err)
+		err = refuse_unplaced(r);	/* before all of it is read */
 	if (!err && !known && !r->force)
 		err = refuse_data(r, fd);
 	close(fd);
@@ -175,20 +186,16 @@ int check_file(const struct request *r, const struct stat *st, u64 *size)
 {
 	int err = check_size(r, st, size);
 
-	if (!err && !r->phys_given) {
-		tool_error("%s: give the address where VMs map it, e.g. --phys 16G", r->path);
-		err = -EINVAL;
-	}
-	if (err)
+	if (!err && !st)
+		err = refuse_unplaced(r) ?: check_new(r->path);
+	if (err || !st)
 		return err;
-	if (!st)
-		return check_new(r->path);
 	if (!r->dry && access(r->path, W_OK)) {
 		err = -errno;
 		tool_error("%s: cannot be written: %s", r->path, strerror(-err));
 		return err;
 	}
-	return st->st_size ? refuse_contents(r, (u64)st->st_size) : 0;
+	return st->st_size ? refuse_contents(r, (u64)st->st_size) : refuse_unplaced(r);
 }
 
 /* --- devices ------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ static void describe(const struct request *r, const struct sg_super *sb, struct 
 	json_u64(j, "areas", sb->areas);
 	json_u64(j, "metadata", sb->data_off);
 	json_u64(j, "free", sb->free_base * SG_PAGE);
+	json_u64(j, "lease_ms", r->opts.lease_ms);
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
 	json_bool(j, "made", !r->dry);
 }
@@ -68,8 +69,14 @@ static int plan(struct request *r, u64 size, struct sg_super *sb)
 static int make(const struct request *r, struct target *t)
 {
 	char why[200] = "";
-	int err = sg_format(t->base, t->size, &r->opts, why);
+	u64 end = t->size & ~(SG_VOLUME_ALIGN - 1);
+	int err = 0;
 
+	if (r->size && r->size < end) {	/* a superblock that a larger volume has left there */
+		sg_os_zero((u8 *)t->base + end - SG_PAGE, SG_PAGE);
+		sg_wb((u8 *)t->base + end - SG_PAGE, SG_PAGE);
+	}
+	err = sg_format(t->base, r->size ? r->size : t->size, &r->opts, why);
 	if (!err)
 		return target_close(t);
 	tool_error("%s: %s", r->path, why);
@@ -100,14 +107,15 @@ static int make_on_device(struct request *r, struct sg_super *sb)
 	err = target_open(&t, r->path, r->dry ? TARGET_READ : TARGET_CHANGE);
 	if (err)
 		return err;
-	if (r->size) {
-		tool_error("%s: --size is for plain files; a device has its own", r->path);
+	if (r->size > t.size) {
+		tool_error("%s: has %llu MiB, and not %llu", r->path,
+			   (unsigned long long)t.size >> 20, (unsigned long long)r->size >> 20);
 		err = -EINVAL;
 	} else {
 		err = check_device(r, &t);
 	}
 	if (!err)
-		err = plan(r, t.size, sb);
+		err = plan(r, r->size ? r->size : t.size, sb);
 	if (!err && !r->dry)
 		return make(r, &t);
 	target_undo(&t);

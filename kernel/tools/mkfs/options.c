@@ -12,12 +12,15 @@ static const char usage[] =
 "  -U, --uuid UUID        its UUID (default: random)\n"
 "      --phys ADDRESS     physical address of its first byte; found out for\n"
 "                         devices, needed for files (--base is the same)\n"
-"      --size SIZE        make FILE this large, e.g. 256M\n"
+"      --size SIZE        make FILE this large, e.g. 256M; of a device\n"
+"                         use so much\n"
 "      --sparse           ... without taking its memory at once\n"
 "      --areas N          transactions that one system can have under way (1-16)\n"
 "      --max-size SIZE    how far the volume can grow in place\n"
 "      --root-owner U:G   owner of the root directory (default 0:0)\n"
 "      --root-mode MODE   its permissions (default 0755)\n"
+"      --lease SECONDS    silence after which a system without a guard is dead;\n"
+"                         never by default\n"
 "      --param NAME       host-splice: the host may use map=splice\n"
 "  -f, --force            overwrite what is there\n"
 "      --force-live       ... even a StargateFS that some system has not left\n"
@@ -30,7 +33,7 @@ static const char usage[] =
 "Sizes take K, M, G, T. See mkfs.stargatefs(8).\n";
 
 enum { OPT_PHYS = 256, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE, OPT_PARAM,
-	OPT_LIVE, OPT_JSON };
+	OPT_LEASE, OPT_LIVE, OPT_JSON };
 
 static const struct option options[] = {
 	{ "label", required_argument, NULL, 'L' },
@@ -43,6 +46,7 @@ static const struct option options[] = {
 	{ "max-size", required_argument, NULL, OPT_MAX },
 	{ "root-owner", required_argument, NULL, OPT_OWNER },
 	{ "root-mode", required_argument, NULL, OPT_MODE },
+	{ "lease", required_argument, NULL, OPT_LEASE },
 	{ "param", required_argument, NULL, OPT_PARAM },
 	{ "force", no_argument, NULL, 'f' },
 	{ "force-live", no_argument, NULL, OPT_LIVE },
@@ -60,12 +64,13 @@ static const char *allowed(int opt)
 	switch (opt) {
 	case 'L': return LABEL_RULE;
 	case 'U': return "32 hexadecimal digits, as uuidgen prints them";
-	case OPT_PHYS: return "2M to 4095T, a multiple of 2M";
+	case OPT_PHYS: return BASE_RULE;
 	case OPT_SIZE: return "16M to 64T, a multiple of 2M";
 	case OPT_AREAS: return "1 to 16";
 	case OPT_MAX: return "the volume's size to 64T, a multiple of 2M";
 	case OPT_OWNER: return "UID:GID, each from 0 to 4294967294";
 	case OPT_MODE: return "permissions in octal, 1 to 7777";
+	case OPT_LEASE: return LEASE_RULE;
 	}
 	return "host-splice";
 }
@@ -107,7 +112,7 @@ static bool take_argument(struct request *r, int opt, const char *arg)
 		return parse_uuid(arg, r->uuid);
 	case OPT_PHYS:
 		r->phys_given = true;
-		return take_range(arg, SG_VOLUME_ALIGN, 4095ULL << 40, &r->opts.phys);
+		return parse_base(arg, &r->opts.phys);
 	case OPT_SIZE:
 		return take_range(arg, SG_VOLUME_MIN, SG_VOLUME_MAX, &r->size);
 	case OPT_AREAS:
@@ -127,6 +132,8 @@ static bool take_argument(struct request *r, int opt, const char *arg)
 			return false;
 		r->opts.root_mode = (u32)n;
 		return true;
+	case OPT_LEASE:
+		return parse_lease(arg, &r->opts.lease_ms);
 	}
 	if (strcmp(arg, "host-splice"))
 		return false;

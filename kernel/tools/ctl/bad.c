@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * bad: the list of bad memory that a volume has (docs/bad-memory.md), and whose bytes were there.
+ * Mounted here, its module changes the list, as it may have unmapped the page; else it is a word
+ * that is stored, whoever uses the volume meanwhile.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include "ctl.h"
+
+/* --- showing ------------------------------------------------------------------------------- */
+
+/* The file has pages in there. */
+static bool reaches(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+{
+	u64 page = 0, end, steps = 0;
+	struct sg_attr attr;
+	struct sg_run run;
+
+	if (sg_getattr(vol, ref, &attr) || !sg_is_reg(attr.mode))
+		return false;
+	end = sg_pages_of(attr.size);
+	for (; page < end && steps++ <= vol->size / SG_PAGE; page += run.pages) {
+		if (sg_walk_bad(vol, ref, page, end - page, &run))
+			return false;
+		if (run.off && run.off / SG_PAGE < first + pages &&
+		    first < run.off / SG_PAGE + run.pages)
+			return true;
+	}
+	return false;
+}
+
+/* Numbers of inodes with data in these pages. */
+static void show_files(struct call *c, struct sg_vol *vol, u64 first, u64 pages)
+{
+	u64 ino, most = sg_get(vol, SG_HOT(inodes));
+	struct sg_iref ref;
+
+	if (c->json)
+		json_array(&c->j, "files");
+	for (ino = SG_INO_ROOT; ino < most; ino++) {
+		if (sg_iref(vol, ino, &ref) || !reaches(vol, &ref, first, pages))
+			continue;
+		if (c->json)
+			json_u64(&c->j, NULL, ino);
+		else
+			printf(" <%llu>", (unsigned long long)ino);
+	}
+	if (c->json)
+		json_close(&c->j, ']');
+}
+
+static void show_piece(struct call *c, struct sg_vol *vol, u64 page, u64 pages)
+{
+	const char *role = sg_page_role(vol, page * SG_PAGE);
+	u64 phys = vol->sb.phys + page * SG_PAGE;
+	char size[32];
+
+	if (c->json) {
+		json_object(&c->j, NULL);
+		json_hex(&c->j, "phys", phys);
+		json_u64(&c->j, "offset", page * SG_PAGE);
+		json_u64(&c->j, "bytes", pages * SG_PAGE);
+		json_str(&c->j, "what", role);
+		show_files(c, vol, page, pages);
+		json_close(&c->j, '}');
+		return;
+	}
+	printf("0x%llx  %s  %s", (unsigned long long)phys, show_size(pages * SG_PAGE, size), role);
+	show_files(c, vol, page, pages);
+	putchar('\n');
+}
+
+static int show(struct call *c)
+{
+	struct sg_vol vol;
+	struct target t;
+	u64 page, pages;
+	unsigned int i;
+
+	if (member_look_on(&t, &vol, c->volume))
+		return 1;
+	tool_quiet = true;
+	if (c->json) {
+		json_begin(&c->j, stdout, false);
+		json_array(&c->j, "bad");
+	}
+	for (i = 0; sg_bad_entry(&vol, i, &page, &pages); i++)
+		if (pages)
+			show_piece(c, &vol, page, pages);
+	if (c->json) {
+		json_close(&c->j, ']');
+		json_end(&c->j);
+	} else if (!sg_bad_pages(&vol)) {
+		printf("none\n");
+	}
+	return target_close(&t) ? 1 : 0;
+}
+
+/* --- changing ------------------------------------------------------------------------------ */
+
+/**
+ * struct change - what is to be done with which bytes.
+ * @off, @bytes: in the volume.
+ */
+struct change {
+	bool add;
+	u64 off, bytes;
+};
+
+static int refused(const struct call *c, int err)
+{
+	switch (-err) {
+	case 0:
+		return 0;
+	case EBUSY:
+		tool_error("%s: this system's kernel has found that memory to be bad, and uses it "
+			   "no more before it boots anew", c->volume);
+		break;
+	case ENOSPC:
+		tool_error("%s: the list is full (%u pieces)", c->volume, SG_BAD_MAX);
+		break;
+	case EINVAL:
+		tool_error("%s: those are no addresses of this volume", c->volume);
+		break;
+	default:
+		path_error(c->volume, err);
+	}
+	return 1;
+}
+
+static int ask_module(const char *dir, const struct change *ch)
+{
+	char path[PATH_MAX + 8];
+	int err = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/bad", dir);
+	f = fopen(path, "we");
+	if (!f)
+		return -errno;
+	fprintf(f, "%s %llu %llu\n", ch->add ? "add" : "remove",
+		(unsigned long long)(ch->off / SG_PAGE),
+		(unsigned long long)sg_pages_of(ch->off % SG_PAGE + ch->bytes));
+	if (fflush(f))
+		err = -errno;
+	fclose(f);
+	return err;
+}
+
+static int store(struct call *c, const struct change *ch)
+{
+	struct target t;
+	struct sg_vol vol;
+	struct stat st;
+	int err;
+
+	if (target_open(&t, c->volume, !stat(c->volume, &st) && S_ISBLK(st.st_mode) ?
+			TARGET_CHANGE : TARGET_SHARE))
+		return 1;
+	err = t.base ? sg_open(&vol, t.base, t.size, false, NULL) : -EINVAL;
+	if (!err)
+		err = ch->add ? sg_bad_add(&vol, ch->off, ch->bytes) :
+				sg_bad_remove(&vol, ch->off, ch->bytes);
+	if (refused(c, SG_MIN(err, 0))) {
+		target_close(&t);
+		return 1;
+	}
+	return target_close(&t) ? 1 : 0;
+}
+
+static int read_change(struct call *c, const struct sg_vol *vol, struct change *ch)
+{
+	u64 phys;
+
+	ch->add = !strcmp(c->argv[0], "add");
+	ch->bytes = SG_PAGE;
+	if (!parse_number(c->argv[1], 0, ~0ULL, &phys))
+		return tool_usage_error("bad: '%s' is no physical address", c->argv[1]);
+	if (c->argc == 3 && (!parse_size(c->argv[2], &ch->bytes) || !ch->bytes))
+		return tool_usage_error("bad: '%s' is no size", c->argv[2]);
+	ch->off = phys - vol->sb.phys;
+	if (phys >= vol->sb.phys && ch->off < vol->sb.size && ch->bytes <= vol->sb.size - ch->off)
+		return 0;
+	tool_error("%s: lies at 0x%llx to 0x%llx", c->volume, (unsigned long long)vol->sb.phys,
+		   (unsigned long long)(vol->sb.phys + vol->sb.size - 1));
+	return 1;
+}
+
+static int change(struct call *c)
+{
+	struct change ch = { 0 };
+	struct sg_vol vol;
+	struct target t;
+	char dir[PATH_MAX];
+	u8 uuid[16];
+	int err;
+
+	if (member_look_on(&t, &vol, c->volume))
+		return 1;
+	err = read_change(c, &vol, &ch);
+	memcpy(uuid, vol.sb.uuid, sizeof(uuid));
+	target_close(&t);
+	if (err)
+		return err;
+	return mounted_here(uuid, dir, sizeof(dir)) ? refused(c, ask_module(dir, &ch)) :
+						       store(c, &ch);
+}
+
+int before_bad(struct call *c)
+{
+	if (!c->argc || (c->argc > 1 && !c->json &&
+			 (!strcmp(c->argv[0], "add") || !strcmp(c->argv[0], "remove"))))
+		return 0;
+	return tool_usage_error("bad: takes " BAD_TAKES);
+}
+
+int cmd_bad(struct call *c)
+{
+	return c->argc ? change(c) : show(c);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The file system in a volume of a zone: by the programs that make, check and change one on any
+ * device. So options, checks and messages are theirs.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <unistd.h>
+#include "run.h"
+#include "volume.h"
+
+#define WORDS_MAX	64
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+bool engine_look(const char *path, struct sg_probe *out, bool say)
+{
+	bool quiet = tool_quiet;
+	struct target t;
+
+	if (!say && access(path, R_OK))
+		return false;
+	if (target_open(&t, path, TARGET_READ))
+		return false;
+	tool_quiet = true;
+	sg_probe(t.base, t.size, out);
+	tool_quiet = quiet;
+	target_close(&t);
+	return true;
+}
+
+/* Of a volume whose superblock is lost nobody knows who uses it. */
+static int unused(const struct target *t, struct volume *v, bool force)
+{
+	struct sg_probe probe;
+	char why[200] = "";
+	int err;
+
+	sg_probe(t->base, t->size, &probe);
+	if (!probe.stargate)
+		return 0;
+	if (!probe.valid && !force) {
+		tool_error("%s: is damaged, so that nobody knows who uses it; if nobody does, say "
+			   "--force", v->path);
+		return -EUCLEAN;
+	}
+	err = probe.valid ? member_watch(t, &probe.sb, MEMBER_WAIT_MS, why) : 0;
+	if (err)
+		tool_error("%s: is %s", v->path, why[0] ? why : "not to be read");
+	if (err == -EBUSY)
+		refusal_systems(&v->why, t, &probe.sb);
+	return err;
+}
+
+int engine_unused(struct volume *v, bool force)
+{
+	struct target t;
+	int err = target_open(&t, v->path, TARGET_READ);
+
+	if (err)
+		return err;
+	err = unused(&t, v, force);
+	target_close(&t);
+	return err;
+}
+
+bool engine_mounted(const char *path, char where[PATH_MAX])
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISBLK(st.st_mode) && mounted_at(st.st_rdev, where);
+}
+
+/* --- doing --------------------------------------------------------------------------------- */
+
+/*
+ * PROGRAM FIRST... OPTIONS... PATH. The exit status. stargatectl itself is called quietly: what it
+ * was called for shows the volume then.
+ */
+static int call(const char *program, const char *const *first, char *const *options, int n,
+		const char *path)
+{
+	const char *words[WORDS_MAX + 1] = { program };
+	char file[PATH_MAX];
+	int i = 1;
+
+	if (!program_beside(program, file)) {
+		tool_error("%s is missing: install it beside stargatectl", program);
+		return 1;
+	}
+	while (*first && i < WORDS_MAX)
+		words[i++] = *first++;
+	if (n > WORDS_MAX - i - 1) {
+		tool_error("%d options are too many for %s", n, program);
+		return 1;
+	}
+	while (n-- > 0)
+		words[i++] = *options++;
+	words[i++] = path;
+	words[i] = NULL;
+	return program_show(file, words, !strcmp(program, "stargatectl"));
+}
+
+int engine_make(const struct volume *v, char *const *options, int n, bool dry)
+{
+	/* whatever was there before: it is LVM that says that it is free */
+	const char *const first[] = { "-q", "-L", v->name, "-f", "--force-live",
+				      dry ? "-n" : NULL, NULL };
+	struct sg_probe made;
+	int status = call("mkfs.stargatefs", first, options, n, v->path);
+
+	if (status)
+		return dry || status == 2 ? -EINVAL : -EIO;
+	if (dry)
+		return 0;
+	if (engine_look(v->path, &made, true) && made.valid && made.sb.phys == v->piece->base)
+		return 0;
+	tool_error("%s: mkfs.stargatefs has made nothing with these options; leave out those that "
+		   "only show something", v->lv);
+	return -EINVAL;
+}
+
+int engine_check(const struct volume *v, char *const *options, int n)
+{
+	const char *const first[] = { n ? NULL : "-n", NULL };
+
+	return call("fsck.stargatefs", first, options, n, v->path);
+}
+
+int engine_grow(const struct volume *v)
+{
+	const char *const first[] = { "grow", NULL };
+
+	return call("stargatectl", first, NULL, 0, v->path) ? -EIO : 0;
+}
+
+int engine_relocate(const struct volume *v)
+{
+	const char *const first[] = { "relocate", NULL };
+
+	return call("stargatectl", first, NULL, 0, v->path) ? -EIO : 0;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * systems VOLUME fence: a system that lives is declared dead, because somebody says so. On the node
+ * that has mounted the volume its machine's memory is taken away first, so that it is true (D6).
+ * Where nobody can do that it is a word that is not known to be true: --force.
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdlib.h>
+#include "ctl.h"
+
+struct fencing {
+	struct call *c;
+	struct target target;
+	struct sg_vol vol;
+	struct sg_slot slot;
+	unsigned int number;
+};
+
+/* --- whom? --------------------------------------------------------------------------------- */
+
+static bool is_meant(const struct sg_slot *s, unsigned int number, const char *text)
+{
+	u64 value;
+
+	if (SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
+		return false;
+	if (parse_number(text, 10, SG_SLOTS - 1, &value))
+		return value == number;
+	return s->named == SG_SLOT_INC(s->state) && !strcmp(s->name, text);
+}
+
+static int find_system(struct fencing *f, const char *text)
+{
+	struct sg_slot slot[SG_SLOTS];
+	unsigned int i, n = 0;
+
+	if (target_read_now(&f->target, f->vol.sb.slot_off, slot, sizeof(slot)))
+		return path_error(f->c->volume, -EIO);
+	for (i = 0; i < SG_SLOTS; i++) {
+		slot[i].name[sizeof(slot[i].name) - 1] = 0;
+		if (!is_meant(&slot[i], i, text))
+			continue;
+		f->slot = slot[i];
+		f->number = i;
+		n++;
+	}
+	if (n == 1)
+		return 0;
+	if (n)
+		tool_error("%u systems are called '%s': say the number of the slot", n, text);
+	else
+		tool_error("there is no system '%s' that lives", text);
+	return -ENOENT;
+}
+
+/* --- how? ---------------------------------------------------------------------------------- */
+
+static int refused(const struct fencing *f, const char *why)
+{
+	tool_error("%s (slot %u): %s", f->slot.name, f->number, why);
+	return -EINVAL;
+}
+
+static void say_whose(const struct fencing *f)
+{
+	struct holder holder[HOLDERS];
+	unsigned int i, n = read_holders(f->vol.sb.uuid, holder, HOLDERS);
+
+	for (i = 0; i < n; i++)
+		if (holder[i].known && !memcmp(holder[i].machine, f->slot.machine, 16))
+			printf("process %llu (%s), %s\n", (unsigned long long)holder[i].pid,
+			       holder[i].command, holder[i].mode);
+}
+
+static int fence_here(struct fencing *f, const char *dir)
+{
+	int err = ask_to_fence(dir, f->number, SG_SLOT_INC(f->slot.state), f->c->force);
+
+	switch (-err) {
+	case 0:
+		printf("%s (slot %u): declared dead\n", f->slot.name, f->number);
+		say_whose(f);
+		return 0;
+	case ENXIO:
+		return refused(f, "no process here is known to hold .stargate/region for its "
+			       "machine, so nothing stops it: --force declares it dead all the same");
+	case EINVAL:
+		return refused(f, "is this system itself: unmount it");
+	case ESTALE:
+		return refused(f, "has left meanwhile");
+	case EROFS:
+		return refused(f, "the volume cannot be written to here");
+	}
+	return refused(f, strerror(-err));
+}
+
+/* Nothing stops it but what it sees itself. */
+static int declare(struct fencing *f)
+{
+	struct target shared;
+	struct sg_vol vol;
+	int err;
+
+	if (!f->c->force)
+		return refused(f, "the volume is not mounted on this machine, which can stop nobody: "
+			       "--force declares it dead all the same");
+	err = target_open(&shared, f->c->volume, TARGET_SHARE);
+	if (err)
+		return err;
+	err = sg_open(&vol, shared.base, shared.size, false, NULL);
+	if (!err)
+		err = sg_fence_slot(&vol, f->number, SG_SLOT_INC(f->slot.state));
+	target_close(&shared);
+	if (err)
+		return refused(f, err == -ESTALE ? "has left meanwhile" : strerror(-err));
+	printf("%s (slot %u): declared dead\n", f->slot.name, f->number);
+	return 0;
+}
+
+int before_systems(struct call *c)
+{
+	if (!c->argc && !c->force)
+		return 0;
+	if (c->argc == 2 && !strcmp(c->argv[0], "fence") && !c->json && !c->watch)
+		return 0;
+	return tool_usage_error("systems: takes " SYSTEMS_TAKES);
+}
+
+int fence_system(struct call *c)
+{
+	struct fencing f = { .c = c };
+	char dir[PATH_MAX];
+	int err = member_look_on(&f.target, &f.vol, c->volume);
+
+	if (err)
+		return 1;
+	err = find_system(&f, c->argv[1]);
+	if (!err)
+		err = mounted_here(f.vol.sb.uuid, dir, sizeof(dir)) ? fence_here(&f, dir) :
+								      declare(&f);
+	target_close(&f.target);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * grow: a volume takes the memory behind it. Mounted here, its module does it; on a file or a
+ * device-dax node this tool is one of the systems that use it; a device that nobody has mounted is
+ * had by the tool alone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "ctl.h"
+#include "ioctl.h"
+
+static int show(struct call *c, u64 size, u64 was)
+{
+	char a[32], b[32];
+
+	if (c->json) {
+		json_begin(&c->j, stdout, false);
+		json_size(&c->j, "size", size);
+		json_size(&c->j, "was", was);
+		json_end(&c->j);
+	} else if (size == was) {
+		printf("%s: has %s already\n", c->volume, show_size(size, a));
+	} else {
+		printf("%s: has grown from %s to %s\n", c->volume, show_size(was, a),
+		       show_size(size, b));
+	}
+	return 0;
+}
+
+/* --- mounted here --------------------------------------------------------------------------- */
+
+static int grow_mounted(struct call *c, const char *dir)
+{
+	struct sg_ioc_grow g = { .size = c->size };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+
+	if (fd < 0) {
+		tool_error("%s: cannot be opened: %s", dir, strerror(errno));
+		return 1;
+	}
+	err = ioctl(fd, SG_IOC_GROW, &g) ? errno : 0;
+	close(fd);
+	if (!err)
+		return show(c, g.size, g.was);
+	g.why[sizeof(g.why) - 1] = 0;
+	if (g.why[0])
+		tool_error("%s: %s", c->volume, g.why);
+	else if (err == ENOTTY)
+		tool_error("%s: is no directory of a mounted StargateFS", c->volume);
+	else
+		tool_error("%s: cannot grow: %s", c->volume, strerror(err));
+	return 1;
+}
+
+/* --- not mounted here ------------------------------------------------------------------------- */
+
+static int grow_joined(struct call *c, struct sg_vol *vol)
+{
+	u64 was = vol->sb.size;
+	char why[200];
+
+	if (!sg_grow(vol, c->size, 0, why))
+		return show(c, vol->sb.size, was);
+	tool_error("%s: %s", c->volume, why);
+	return 1;
+}
+
+static int grow_alone(struct call *c)
+{
+	int status;
+
+	if (member_open(&c->m, c->volume, true, false))
+		return 1;
+	status = grow_joined(c, &c->m.vol);
+	return member_close(&c->m) ? 1 : status;
+}
+
+/* Beside all who map the same file, whom the engine asks. */
+static int grow_beside(struct call *c)
+{
+	int status = 1;
+
+	if (member_join(&c->m, c->volume))
+		return 1;
+	status = grow_joined(c, &c->m.vol);
+	return member_close(&c->m) ? 1 : status;
+}
+
+/* Its size; 0: it could not be looked at, which has been said. */
+static u64 size_now(const char *path, struct target *t, u64 *most)
+{
+	struct sg_vol vol;
+
+	if (member_look_on(t, &vol, path))
+		return 0;
+	*most = vol.sb.chunk_cap << SG_CHUNK_SHIFT;
+	target_close(t);
+	return vol.sb.size;
+}
+
+/*
+ * A file first has to have the bytes. If nothing comes of it they are taken back: nobody reaches
+ * them but a tool like this one, which would hold the same lock.
+ */
+static int grow_longer(struct call *c, u64 had)
+{
+	struct target t;
+	int status;
+	u64 most;
+
+	if (target_lengthen(c->volume, had, c->size))
+		return 1;
+	status = grow_beside(c);
+	if (status && size_now(c->volume, &t, &most) - 1 < had)
+		target_shorten(c->volume, had);
+	return status;
+}
+
+static int grow_file(struct call *c)
+{
+	struct target t;
+	char a[32];
+	int status, fd = open(c->volume, O_RDONLY | O_CLOEXEC);
+	u64 most;
+
+	if (fd < 0 || flock(fd, LOCK_EX)) {
+		tool_error("%s: cannot be opened: %s", c->volume, strerror(errno));
+		return 1;
+	}
+	if (!size_now(c->volume, &t, &most)) {
+		status = 1;
+	} else if (c->size <= t.size) {
+		status = grow_beside(c);
+	} else if (c->size > most) {
+		tool_error("%s: no more than %s: the volume's metadata has no room for more "
+			   "(mkfs.stargatefs --max-size)", c->volume, show_size(most, a));
+		status = 1;
+	} else {
+		status = grow_longer(c, t.size);
+	}
+	close(fd);
+	return status;
+}
+
+int cmd_grow(struct call *c)
+{
+	char where[PATH_MAX];
+	struct stat st;
+
+	if (stat(c->volume, &st)) {
+		tool_error("%s: cannot be opened: %s", c->volume, strerror(errno));
+		return 1;
+	}
+	if (S_ISDIR(st.st_mode))
+		return grow_mounted(c, c->volume);
+	if (S_ISREG(st.st_mode))
+		return grow_file(c);
+	if (!S_ISBLK(st.st_mode))
+		return grow_beside(c);
+	return mounted_at(st.st_rdev, where) ? grow_mounted(c, where) : grow_alone(c);
+}

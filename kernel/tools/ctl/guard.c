@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * guard: stands beside a virtual machine, and says when it is dead (D6; docs/protocol.md, 3).
+ *
+ * When the machine's process has ended, nothing of it stores any more: its systems are fenced, and
+ * the others recover them at once. As long as the process is there, the guard's word in their slots
+ * moves, so that nobody takes a machine that is only paused for a dead one.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "ctl.h"
+
+#define TICK_MS		500
+#define OWN_FAILURE	125	/* as env(1) and timeout(1) have it */
+#define CANNOT_RUN	126
+#define NOT_FOUND	127
+
+/**
+ * struct guard - one machine being watched.
+ * @pid, @pidfd: its process. @child: we have started it.
+ * @machine: its number, as its systems write it into their slots.
+ * @silent_ms: how long none of its systems has beaten. @looked: when we looked last (ticks).
+ */
+struct guard {
+	struct call *c;
+	pid_t pid;
+	int pidfd;
+	bool child, killed;
+	u8 machine[16];
+	u64 silent_ms, looked;
+	struct guarded *volume;
+	unsigned int volumes;
+};
+
+/* --- which machine? ------------------------------------------------------------------------ */
+
+/* QEMU's "-uuid U", or "-smbios type=1,...,uuid=U". */
+static bool uuid_in(const char *arg, const char *next, u8 uuid[16])
+{
+	char text[37];
+	const char *at;
+
+	if (!next)
+		return false;
+	if (!strcmp(arg, "-uuid") || !strcmp(arg, "--uuid"))
+		return parse_uuid(next, uuid);
+	if (strcmp(arg, "-smbios") && strcmp(arg, "--smbios"))
+		return false;
+	at = strstr(next, "uuid=");
+	if (strncmp(next, "type=1,", 7) || !at)
+		return false;
+	snprintf(text, sizeof(text), "%s", at + 5);
+	text[strcspn(text, ",")] = 0;
+	return parse_uuid(text, uuid);
+}
+
+static bool uuid_of_words(char *const *argv, u8 uuid[16])
+{
+	bool found = false;
+
+	for (; *argv; argv++)
+		found |= uuid_in(argv[0], argv[1], uuid);
+	return found;
+}
+
+static bool uuid_of_process(pid_t pid, u8 uuid[16])
+{
+	char path[64], *line = NULL, *word, *next;
+	size_t room = 0;
+	ssize_t len;
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	len = getdelim(&line, &room, EOF, f);
+	fclose(f);
+	for (word = line; len > 0 && word < line + len; word = next) {
+		next = word + strlen(word) + 1;
+		found |= uuid_in(word, next < line + len ? next : NULL, uuid);
+	}
+	free(line);
+	return found;
+}
+
+static int find_machine(struct guard *g)
+{
+	struct call *c = g->c;
+
+	if (c->machine) {
+		memcpy(g->machine, c->machine_id, sizeof(g->machine));
+		return 0;
+	}
+	if (g->child ? uuid_of_words(c->argv + c->argc - c->tail, g->machine) :
+	    uuid_of_process(g->pid, g->machine))
+		return 0;
+	tool_error("the machine's command line does not tell its UUID: give it one (-uuid), or "
+		   "say --machine=UUID");
+	return -EINVAL;
+}
+
+/* --- its process --------------------------------------------------------------------------- */
+
+static pid_t passing_to;
+
+static void pass_on(int sig)
+{
+	int err = errno;
+
+	if (passing_to > 0)
+		kill(passing_to, sig);
+	errno = err;
+}
+
+/* Whoever ends the guard means the machine: which may end in order, and which we see end. */
+static void pass_signals_to(pid_t pid)
+{
+	static const int passed[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	struct sigaction act = { .sa_handler = pass_on };
+	unsigned int i;
+
+	passing_to = pid;
+	for (i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		sigaction(passed[i], &act, NULL);
+}
+
+static void become(char **argv)
+{
+	int err;
+
+	signal(SIGXFSZ, SIG_DFL);	/* tool_begin() has changed it */
+	execvp(argv[0], argv);
+	err = errno;
+	tool_error("%s: cannot be run: %s", argv[0], strerror(err));
+	_exit(err == ENOENT ? NOT_FOUND : CANNOT_RUN);
+}
+
+static int start(struct guard *g)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);	/* none may come before we know whom it is for */
+	sigprocmask(SIG_SETMASK, &all, &before);
+	fflush(NULL);
+	g->pid = fork();
+	if (!g->pid) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		become(g->c->argv + g->c->argc - g->c->tail);
+	}
+	if (g->pid > 0)
+		pass_signals_to(g->pid);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (g->pid > 0)
+		return 0;
+	tool_error("no process for the machine: %s", strerror(errno));
+	return -EAGAIN;
+}
+
+static int watch_process(struct guard *g)
+{
+	g->pidfd = (int)syscall(SYS_pidfd_open, g->pid, 0);
+	if (g->pidfd >= 0)
+		return 0;
+	tool_error("process %d cannot be watched: %s", (int)g->pid, strerror(errno));
+	return -errno;
+}
+
+/* Within @ms. */
+static bool ended(const struct guard *g, int ms)
+{
+	struct pollfd p = { .fd = g->pidfd, .events = POLLIN };
+
+	return poll(&p, 1, ms) > 0;
+}
+
+/* --- while it runs ------------------------------------------------------------------------- */
+
+/*
+ * Silent for longer than the operator wants others to wait. Time in which we ourselves were stopped
+ * is no silence that we have seen.
+ */
+static void end_when_stuck(struct guard *g, bool silent)
+{
+	u64 now = sg_ticks(), passed = (now - g->looked) / 1000000;
+
+	g->looked = now;
+	g->silent_ms = silent ? g->silent_ms + SG_MIN(passed, 2ULL * TICK_MS) : 0;
+	if (!g->c->pause_limit || g->killed || g->silent_ms < g->c->pause_limit * 1000)
+		return;
+	tool_warn("no heartbeat for %llu s: process %d is killed",
+		  (unsigned long long)g->silent_ms / 1000, (int)g->pid);
+	g->killed = !syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
+	if (!g->killed)
+		tool_error("process %d cannot be killed: %s", (int)g->pid, strerror(errno));
+}
+
+static void look(struct guard *g)
+{
+	bool any = false, moved = false;
+	unsigned int i;
+
+	for (i = 0; i < g->volumes; i++)
+		guarded_look(&g->volume[i], g->machine, &any, &moved);
+	if (ended(g, 0))
+		return;
+	for (i = 0; i < g->volumes; i++)
+		guarded_confirm(&g->volume[i]);
+	end_when_stuck(g, any && !moved);
+}
+
+/* Ends with the machine's own status, as if it had been started without a guard. */
+static int watch(struct guard *g)
+{
+	unsigned int i;
+	int status = 0;
+
+	g->looked = sg_ticks();
+	do
+		look(g);
+	while (!ended(g, TICK_MS));
+	for (i = 0; i < g->volumes; i++)
+		guarded_fence(&g->volume[i], g->machine);
+	if (!g->child)
+		return 0;
+	while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+int before_guard(struct call *c)
+{
+	if (c->tail > c->argc || !c->tail == !c->pid)
+		return tool_usage_error("guard: takes " GUARD_TAKES);
+	return 0;
+}
+
+static int open_volumes(struct guard *g)
+{
+	unsigned int i;
+	int err = 0;
+
+	g->volumes = 1 + (unsigned int)(g->c->argc - g->c->tail);
+	g->volume = calloc(g->volumes, sizeof(*g->volume));
+	if (!g->volume)
+		return tool_error("no memory"), -ENOMEM;
+	for (i = 0; i < g->volumes && !err; i++)
+		err = guarded_open(&g->volume[i], i ? g->c->argv[i - 1] : g->c->volume);
+	return err;
+}
+
+/* Of a machine that runs the process is held first, so that its number is not another's by then. */
+int cmd_guard(struct call *c)
+{
+	struct guard g = { .c = c, .pid = (pid_t)c->pid, .child = !c->pid, .pidfd = -1 };
+	int err, status;
+
+	tool_quiet = true;	/* what is wrong with a volume, those say who mount it */
+	err = open_volumes(&g);
+	if (!err && !g.child)
+		err = watch_process(&g);
+	if (!err)
+		err = find_machine(&g);
+	if (!err && g.child)
+		err = start(&g) ?: watch_process(&g);
+	status = err ? OWN_FAILURE : watch(&g);
+	free(g.volume);
+	return status;
+}

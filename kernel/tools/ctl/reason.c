@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Why a command about zones and volumes was not done, for programs: the exit status, and with
+ * --json an object on standard output. The sentence on standard error is for people.
+ *
+ * What is in these two tables stands in stargatectl(8), and the CSI driver goes by it: a kind of
+ * reason is added, but never gets another meaning.
+ */
+#define _GNU_SOURCE
+#include "volume.h"
+
+static const struct {
+	int err, status;
+	const char *word;
+} kinds[] = {
+	{ EINVAL, 2, "bad-argument" },
+	{ ENOENT, 3, "not-found" },
+	{ EEXIST, 4, "exists" },
+	{ ENOSPC, 5, "no-room" },
+	{ EBUSY, 6, "in-use" },
+	{ EAGAIN, 7, "busy" },
+	/* 8 is what volume check ends with when it cannot */
+	{ ENODEV, 9, "no-zone" },
+	{ EUCLEAN, 10, "unusable" },
+};
+
+static void tell(struct json *j, const char *word, const struct refusal *why)
+{
+	unsigned int i;
+
+	json_begin(j, stdout, false);
+	json_str(j, "reason", word);
+	if (why->sized)
+		json_u64(j, "largest", why->largest);
+	if (why->systems) {
+		json_array(j, "systems");
+		for (i = 0; i < why->systems; i++) {
+			json_row(j, NULL);
+			json_u64(j, "slot", why->system[i].slot);
+			json_str(j, "name", why->system[i].name);
+			json_close(j, '}');
+		}
+		json_close(j, ']');
+	}
+	json_end(j);
+}
+
+int refused(struct call *c, int err, const struct refusal *why)
+{
+	static const struct refusal nothing;
+	const char *word = "failed";
+	unsigned int i, status = 1;
+
+	if (!err)
+		return 0;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].err == -err) {
+			status = (unsigned int)kinds[i].status;
+			word = kinds[i].word;
+		}
+	if (c->json)
+		tell(&c->j, word, why ? why : &nothing);
+	return (int)status;
+}
+
+void refusal_systems(struct refusal *why, const struct target *t, const struct sg_super *sb)
+{
+	static struct sg_slot slots[SG_SLOTS];
+	unsigned int i;
+
+	why->systems = 0;
+	if (target_read_now(t, sb->slot_off, slots, sizeof(slots)))
+		return;
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (SG_SLOT_STATE(slots[i].state) == SG_SLOT_FREE)
+			continue;
+		why->system[why->systems].slot = i;
+		snprintf(why->system[why->systems].name, sizeof(why->system[0].name), "%.*s",
+			 (int)sizeof(slots[i].name), slots[i].name);
+		why->systems++;
+	}
+}

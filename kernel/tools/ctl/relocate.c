@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* relocate: a volume that lies at another base than it was made for gets its addresses right. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+#include "ctl.h"
+
+/**
+ * struct job - a volume being moved.
+ * @beater: while we have it to ourselves.
+ */
+struct job {
+	const struct relocation *r;
+	struct target target;
+	struct beater beater;
+	u64 base;
+};
+
+static void holding(void *ctx, struct sg_vol *vol)
+{
+	struct job *job = ctx;
+
+	if (vol && !job->r->dry)
+		beater_start(&job->beater, vol);
+	else
+		beater_stop(&job->beater);
+}
+
+static int flush(void *ctx)
+{
+	return target_flush(&((struct job *)ctx)->target);
+}
+
+/* Of a device the kernel knows where it is. A half-moved volume knows where it was to go. */
+static int find_base(struct job *job, const struct sg_probe *probe)
+{
+	const struct relocation *r = job->r;
+	u64 phys;
+	int err = target_phys(&job->target, &phys);
+
+	if (!err && r->base_given && phys != r->base) {
+		tool_error("%s: lies at 0x%llx, and not at 0x%llx; leave --base out", r->path,
+			   (unsigned long long)phys, (unsigned long long)r->base);
+		return -EINVAL;
+	}
+	if (err && !r->base_given && !(probe->valid && probe->sb.incompat & SG_INCOMPAT_MOVING)) {
+		tool_error("%s: nothing tells where it lies; give the address where VMs map it, e.g. --base 16G",
+			   r->path);
+		return -EINVAL;
+	}
+	job->base = !err ? phys : r->base_given ? r->base : SG_BASE_BEGUN;
+	return 0;
+}
+
+/* Past the cache of a block device, which shows no heartbeats. */
+static int watch(struct job *job, const struct sg_probe *probe, bool *force)
+{
+	char why[200];
+	int err;
+
+	if (job->r->dry || *force || job->target.kind != TARGET_BLOCK || !probe->valid)
+		return 0;
+	err = member_watch(&job->target, &probe->sb, MEMBER_WAIT_MS, why);
+	*force = true;
+	if (err)
+		tool_error("%s: %s", job->r->path, why);
+	return err;
+}
+
+static int move(struct job *job, struct sg_relocate_result *out)
+{
+	bool force = job->r->force || job->r->dry;
+	struct target *t = &job->target;
+	struct sg_identity id;
+	struct sg_probe probe;
+	int err;
+
+	sg_probe(t->base, t->size, &probe);
+	err = find_base(job, &probe) ?: watch(job, &probe, &force);
+	if (err)
+		return err;
+	member_identity(&id);
+	err = sg_relocate(t->base, t->size, &(struct sg_relocate_opts){
+		.phys = job->base, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = force,
+		.holding = holding, .flush = flush, .ctx = job }, out);
+	if (err)
+		tool_error("%s: %s", job->r->path, out->why[0] ? out->why : strerror(-err));
+	return err;
+}
+
+int relocate_volume(const struct relocation *r, struct sg_relocate_result *out)
+{
+	struct job job = { .r = r };
+	int err = target_open(&job.target, r->path, r->dry ? TARGET_LOOK : TARGET_CHANGE);
+
+	if (err)
+		return err;
+	err = move(&job, out);
+	return target_close(&job.target) ?: err;
+}
+
+static void show(struct call *c, const struct sg_relocate_result *res)
+{
+	struct json *j = &c->j;
+
+	if (c->json) {
+		json_begin(j, stdout, false);
+		json_str(j, "path", c->volume);
+		json_hex(j, "from", res->from);
+		json_hex(j, "to", res->to);
+		json_bool(j, "resumed", res->resumed);
+		json_bool(j, "dry_run", c->dry);
+		json_u64(j, "tables", res->tables);
+		json_u64(j, "entries", res->entries);
+		json_end(j);
+		return;
+	}
+	put_text(stdout, c->volume, strlen(c->volume));
+	if (!res->entries)
+		printf(": lies at 0x%llx, as it says: nothing to do\n",
+		       (unsigned long long)res->to);
+	else
+		printf(": %s from 0x%llx to 0x%llx%s; %llu addresses in %llu tables\n",
+		       c->dry ? "would be moved" : "moved", (unsigned long long)res->from,
+		       (unsigned long long)res->to,
+		       res->resumed ? " (this had begun before)" : "",
+		       (unsigned long long)res->entries, (unsigned long long)res->tables);
+}
+
+/* It can end anywhere: the next one goes on. */
+static void interrupted(int sig)
+{
+	static const char text[] = "\nstargatectl: interrupted; run it again, it goes on from there\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+int cmd_relocate(struct call *c)
+{
+	const struct relocation r = {
+		.path = c->volume, .base = c->base, .base_given = c->base_given, .dry = c->dry,
+		.force = c->force,
+	};
+	struct sg_relocate_result res;
+
+	tool_quiet = true;	/* damage is said in one line, with what to do */
+	if (!c->dry) {
+		signal(SIGINT, interrupted);
+		signal(SIGTERM, interrupted);
+	}
+	if (relocate_volume(&r, &res))
+		return 1;
+	show(c, &res);
+	return 0;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * systems: who uses the volume, who is silent, and what each keeps from the others. Looks on: joins
+ * nothing, stores nothing, and compares no clocks; a heartbeat's age is how long we have watched it
+ * stand still.
+ */
+#define _GNU_SOURCE
+#include <unistd.h>
+#include "ctl.h"
+
+#define STEP_MS		50
+#define STEP_MOST_MS	200	/* more was our own waiting, and nobody's silence */
+#define LEAST_MS	1100	/* a guard's word moves twice in it */
+#define MOST_MS		(SG_SUSPECT_MS + 100)
+#define SILENT_MS	1000	/* on a busy machine a beat of 50 ms may be that late */
+
+/**
+ * struct sight - what we have seen of a slot.
+ * @inc: whose. @beat, @guard: its words; @still, @alone: for so many ms they have been seen not to
+ * change. @beats, @guards: they have been seen to.
+ */
+struct sight {
+	u32 inc;
+	u64 beat, guard, still, alone;
+	bool beats, guards;
+};
+
+struct watching {
+	struct call *c;
+	u64 looked;
+	struct target target;
+	struct sg_vol vol;
+	struct sg_slot slot[SG_SLOTS];
+	struct sight sight[SG_SLOTS];
+	struct sg_holding holding[SG_SLOTS];
+	struct holder holder[HOLDERS];
+	unsigned int holders;
+};
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+static bool taken(const struct sg_slot *s)
+{
+	return SG_SLOT_STATE(s->state) != SG_SLOT_FREE;
+}
+
+static void note_word(u64 *seen, u64 *still, bool *moves, u64 word, u64 passed)
+{
+	*still = word == *seen ? *still + passed : 0;
+	*moves |= word != *seen;
+	*seen = word;
+}
+
+/* @passed: ms since the look before. */
+static void note(struct sight *seen, const struct sg_slot *s, u64 passed)
+{
+	if (seen->inc != SG_SLOT_INC(s->state))
+		*seen = (struct sight){ .inc = SG_SLOT_INC(s->state), .beat = s->heartbeat,
+					.guard = s->guard };
+	note_word(&seen->beat, &seen->still, &seen->beats, s->heartbeat, passed);
+	note_word(&seen->guard, &seen->alone, &seen->guards, s->guard, passed);
+}
+
+static int look(struct watching *w)
+{
+	u64 now = sg_ticks(), passed = SG_MIN((now - w->looked) / 1000000, (u64)STEP_MOST_MS);
+	unsigned int i;
+
+	if (target_read_now(&w->target, w->vol.sb.slot_off, w->slot, sizeof(w->slot)))
+		return path_error(w->c->volume, -EIO);
+	for (i = 0; i < SG_SLOTS; i++) {
+		w->slot[i].name[sizeof(w->slot[i].name) - 1] = 0;
+		note(&w->sight[i], &w->slot[i], w->looked ? passed : 0);
+	}
+	w->looked = now;
+	return 0;
+}
+
+static bool all_beat(const struct watching *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (SG_SLOT_STATE(w->slot[i].state) == SG_SLOT_LIVE && !w->sight[i].beats)
+			return false;
+	return true;
+}
+
+/* For @ms; 0: until it is clear who lives. */
+static int watch(struct watching *w, u64 ms)
+{
+	u64 seen = 0;
+	int err = look(w);
+
+	while (!err && seen < (ms ? ms : all_beat(w) ? LEAST_MS : MOST_MS)) {
+		usleep(STEP_MS * 1000);
+		seen += SG_MIN((sg_ticks() - w->looked) / 1000000, (u64)STEP_MOST_MS);
+		err = look(w);
+	}
+	return err;
+}
+
+/* --- showing ------------------------------------------------------------------------------- */
+
+static const char *state_of(const struct watching *w, unsigned int i)
+{
+	u64 age = w->sight[i].still;
+
+	switch (SG_SLOT_STATE(w->slot[i].state)) {
+	case SG_SLOT_LIVE:
+		return age < SILENT_MS ? "alive" : age < SG_SUSPECT_MS ? "silent" : "suspected";
+	case SG_SLOT_RECOVERING:
+		return "recovering";
+	}
+	return "dead";
+}
+
+static bool guarded(const struct watching *w, unsigned int i)
+{
+	return w->sight[i].guards && w->sight[i].alone < SG_SUSPECT_MS;
+}
+
+static u64 behind(const struct watching *w, unsigned int i)
+{
+	s64 lag = (s64)(sg_get(&w->vol, SG_HOT(epoch)) - w->slot[i].epoch);
+
+	return SG_SLOT_STATE(w->slot[i].state) == SG_SLOT_LIVE && lag > 0 ? (u64)lag : 0;
+}
+
+/* The process that runs the system's machine, as far as this machine's module knows. */
+static const struct holder *holder_of(const struct watching *w, unsigned int i)
+{
+	const struct sg_slot *s = &w->slot[i];
+	unsigned int k;
+
+	for (k = 0; k < w->holders && s->named == SG_SLOT_INC(s->state); k++)
+		if (w->holder[k].known && !memcmp(w->holder[k].machine, s->machine, 16))
+			return &w->holder[k];
+	return NULL;
+}
+
+static void show_json(struct watching *w, unsigned int i)
+{
+	const struct holder *held = holder_of(w, i);
+	const struct sg_slot *s = &w->slot[i];
+	struct json *j = &w->c->j;
+	char id[37];
+
+	json_object(j, NULL);
+	json_u64(j, "slot", i);
+	json_str(j, "name", s->name);
+	json_str(j, "kind", s->pid ? "tool" : "kernel");
+	json_u64(j, "pid", s->pid);
+	json_str(j, "machine", show_uuid(s->machine, id));
+	json_str(j, "boot", show_uuid(s->boot, id));
+	json_bytes(j, "version", s->version, strnlen(s->version, sizeof(s->version)));
+	json_u64(j, "incarnation", SG_SLOT_INC(s->state));
+	json_str(j, "state", state_of(w, i));
+	if (SG_SLOT_STATE(s->state) == SG_SLOT_RECOVERING)
+		json_u64(j, "recoverer", SG_SLOT_BY(s->state));
+	json_bool(j, "beats", w->sight[i].beats);
+	json_u64(j, "beat_age_ms", w->sight[i].still);
+	json_bool(j, "guarded", guarded(w, i));
+	json_u64(j, "epoch", s->epoch);
+	json_u64(j, "behind", behind(w, i));
+	json_u64(j, "held_up", w->holding[i].held_up * SG_PAGE);
+	json_u64(j, "owed", w->holding[i].owes * SG_PAGE);
+	json_u64(j, "open", w->holding[i].open);
+	if (held)
+		json_u64(j, "held_by", held->pid);
+	json_close(j, '}');
+}
+
+static void json_holders(struct watching *w)
+{
+	struct json *j = &w->c->j;
+	unsigned int k;
+	char id[37];
+
+	json_array(j, "holders");
+	for (k = 0; k < w->holders; k++) {
+		json_object(j, NULL);
+		json_u64(j, "pid", w->holder[k].pid);
+		json_str(j, "command", w->holder[k].command);
+		json_str(j, "mode", w->holder[k].mode);
+		if (w->holder[k].known)
+			json_str(j, "machine", show_uuid(w->holder[k].machine, id));
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void json_table(struct watching *w)
+{
+	struct json *j = &w->c->j;
+	unsigned int i, n = 0;
+
+	json_begin(j, stdout, false);
+	json_u64(j, "epoch", sg_get(&w->vol, SG_HOT(epoch)));
+	json_u64(j, "lease_ms", sg_lease(&w->vol));
+	json_array(j, "systems");
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (!taken(&w->slot[i]))
+			continue;
+		show_json(w, i);
+		n++;
+	}
+	json_close(j, ']');
+	json_u64(j, "taken", n);
+	json_holders(w);
+	json_end(j);
+}
+
+/* What another system says of itself, in a column. */
+static void put_cell(const char *text, size_t room, int width)
+{
+	size_t len = strnlen(text, room);
+
+	if (!len || !text_plain(text, len))
+		printf("%-*s  ", width, "-");
+	else
+		printf("%-*.*s  ", width, (int)len, text);
+}
+
+static void show_line(struct watching *w, unsigned int i)
+{
+	const struct sg_slot *s = &w->slot[i];
+	char machine[37], boot[37], beat[24], epoch[48], held[32], owed[32];
+
+	snprintf(beat, sizeof(beat), "%s%.1f s", w->sight[i].beats ? "" : ">",
+		 (double)w->sight[i].still / 1000);
+	snprintf(epoch, sizeof(epoch), "%llu%s", (unsigned long long)s->epoch,
+		 behind(w, i) ? " late" : "");
+	printf("%4u  %-10s  %-8s  %-5s  %-9s  %-9s  %-9s  %5llu  %6u  %.8s  %.8s  ", i,
+	       state_of(w, i), beat, guarded(w, i) ? "yes" : "no", epoch,
+	       show_size(w->holding[i].held_up * SG_PAGE, held),
+	       show_size(w->holding[i].owes * SG_PAGE, owed),
+	       (unsigned long long)w->holding[i].open, SG_SLOT_INC(s->state),
+	       show_uuid(s->machine, machine), show_uuid(s->boot, boot));
+	put_cell(s->version, sizeof(s->version), 8);
+	put_text(stdout, s->name, strlen(s->name));
+	if (s->pid)
+		printf(" (process %llu)", (unsigned long long)s->pid);
+	putchar('\n');
+}
+
+static void show_holders(const struct watching *w)
+{
+	unsigned int k;
+	char id[37];
+
+	if (w->holders)
+		printf("held by:\n");
+	for (k = 0; k < w->holders; k++) {
+		printf("%10llu  %-7s  %-36s  ", (unsigned long long)w->holder[k].pid,
+		       w->holder[k].mode, w->holder[k].known ?
+		       show_uuid(w->holder[k].machine, id) : "for a machine that nobody has named");
+		put_text(stdout, w->holder[k].command, strlen(w->holder[k].command));
+		putchar('\n');
+	}
+}
+
+static void plain_table(struct watching *w)
+{
+	u64 lease = sg_lease(&w->vol);
+	unsigned int i, n = 0;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		n += taken(&w->slot[i]);
+	printf("%u of %u slots in use; epoch %llu; ", n, SG_SLOTS,
+	       (unsigned long long)sg_get(&w->vol, SG_HOT(epoch)));
+	if (lease)
+		printf("lease %g s\n", (double)lease / 1000);
+	else
+		printf("no lease\n");
+	if (n)
+		printf("SLOT  STATE       BEAT      GUARD  EPOCH      HOLDS UP   OWES        OPEN  "
+		       "INCARN  MACHINE   BOOT      VERSION   NAME\n");
+	for (i = 0; i < SG_SLOTS; i++)
+		if (taken(&w->slot[i]))
+			show_line(w, i);
+	show_holders(w);
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+/* Between two tables. */
+static void turn_page(const struct call *c)
+{
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	else if (!c->json)
+		putchar('\n');
+}
+
+/* Opened for each table: a block device shows its mapping only once. */
+static int table(struct watching *w, u64 ms)
+{
+	int err = member_look_on(&w->target, &w->vol, w->c->volume);
+
+	if (err)
+		return err;
+	err = watch(w, ms);
+	if (!err) {
+		sg_holdings(&w->vol, w->holding);
+		w->holders = read_holders(w->vol.sb.uuid, w->holder, HOLDERS);
+		if (ms)
+			turn_page(w->c);
+		if (w->c->json)
+			json_table(w);
+		else
+			plain_table(w);
+	}
+	target_close(&w->target);
+	return err;
+}
+
+int cmd_systems(struct call *c)
+{
+	static struct watching w = { 0 };
+	int err;
+
+	tool_quiet = true;
+	if (c->argc)
+		return fence_system(c);
+	w.c = c;
+	err = table(&w, 0);
+	while (!err && c->watch && !fflush(stdout))
+		err = table(&w, c->watch * 1000);
+	return err ? 1 : 0;
+}

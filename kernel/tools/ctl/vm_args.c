@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * volume qemu-args, libvirt-xml: what a virtual machine needs to have a volume at the volume's own
+ * address (D3). QEMU finds out late, and in its own words, that an address does not fit; so the
+ * room that it will have is worked out here as it does (hw/i386/pc.c) and refused beforehand.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <unistd.h>
+#include "volume.h"
+
+#define GIB		(1ULL << 30)
+#define LOW_MOST	(11 * GIB / 4)	/* so much memory, or less, is all below 4 GiB; ... */
+#define LOW		(2 * GIB)	/* ... of more, this (q35) */
+#define SLOTS		2ULL		/* each adds 1 GiB of addresses, for alignment */
+#define PCI_WINDOW	(32 * GIB)	/* behind all memory */
+#define AMD_HOLE	(1012 * GIB)	/* what would reach it is moved to 1 TiB, RAM and all */
+
+/**
+ * struct recipe - of a machine with a volume.
+ * @base, @size: of the volume. @memory: of the machine. @most: what it could have, in QEMU's sense.
+ * @uuid: of the machine that the host stands by, for it opens region by that name; or empty.
+ */
+struct recipe {
+	struct call *c;
+	const struct volume *v;
+	u64 base, size, memory, most;
+	char region[PATH_MAX], uuid[37];
+};
+
+int before_vm_args(struct call *c)
+{
+	if (!c->memory)
+		return tool_usage_error("--memory is missing: how much the machine has of its own");
+	return before_volume(c);
+}
+
+/* --- does it fit? -------------------------------------------------------------------------- */
+
+/* Where addresses for memory devices begin, behind the machine's own memory. */
+static u64 devices_start(u64 memory)
+{
+	u64 above = memory >= LOW_MOST ? memory - LOW : 0;
+
+	return (4 * GIB + above + GIB - 1) & ~(GIB - 1);
+}
+
+/* "address sizes : 46 bits physical, ..."; the vendor's line comes first. */
+static u64 host_bits(bool *amd)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	unsigned int bits = 0;
+	char line[512];
+
+	*amd = false;
+	while (f && !bits && fgets(line, sizeof(line), f)) {
+		*amd |= !strncmp(line, "vendor_id", 9) && strstr(line, "AuthenticAMD");
+		sscanf(line, "address sizes : %u bits", &bits);
+	}
+	if (f)
+		fclose(f);
+	return bits;
+}
+
+static int refuse_memory(const struct recipe *r)
+{
+	char a[32], b[32], c[32];
+	u64 room = r->base >= 4 * GIB ? (r->base & ~(GIB - 1)) - 4 * GIB : 0;
+
+	if (r->base < 4 * GIB)
+		tool_error("%s: lies at 0x%llx, where machines have memory or devices of their "
+			   "own: reserve memory from 4 GiB on for the zone", r->v->lv,
+			   (unsigned long long)r->base);
+	else
+		tool_error("%s: lies at %s, and a machine with %s has memory there: give it at "
+			   "most %s (--memory)", r->v->lv, show_size(r->base, a),
+			   show_size(r->memory, b),
+			   show_size(room ? room + LOW : LOW_MOST - (2ULL << 20), c));
+	return -EINVAL;
+}
+
+static int refuse_bits(const struct recipe *r, u64 end)
+{
+	u64 given = r->c->phys_bits, bits;
+	char a[32], b[32];
+	bool amd;
+
+	bits = host_bits(&amd);
+	bits = given ? given : bits;
+	if (bits && end > 1ULL << bits) {
+		tool_error("%s: a machine with it has addresses up to %s, and %llu bits for them "
+			   "(%s) reach to %s: take a processor with more, or reserve memory "
+			   "further down for the zone", r->v->lv, show_size(end, a),
+			   (unsigned long long)bits, given ? "--phys-bits" : "as this processor has",
+			   show_size(1ULL << bits, b));
+		return -EINVAL;
+	}
+	if (amd && end > AMD_HOLE) {
+		tool_error("%s: a machine with it has addresses up to %s, and on this processor "
+			   "all of its memory moves to 1 TiB when they reach 1012 GiB: reserve "
+			   "memory further down for the zone", r->v->lv, show_size(end, a));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int fit(struct recipe *r)
+{
+	u64 start = devices_start(r->memory), end = r->base + r->size;
+
+	if (start > r->base)
+		return refuse_memory(r);
+	r->most = r->memory + (end - start);
+	end = (end + SLOTS * GIB + GIB - 1) & ~(GIB - 1);
+	return refuse_bits(r, end + PCI_WINDOW);
+}
+
+/* --- what it gets -------------------------------------------------------------------------- */
+
+static int find_region(struct recipe *r)
+{
+	char where[PATH_MAX];
+	struct stat st;
+
+	if (!engine_mounted(r->v->path, where)) {
+		tool_error("%s: is not mounted here, as a machine that gets it needs: mount -t "
+			   "stargatefs %s DIRECTORY", r->v->lv, r->v->path);
+		return -ENOENT;
+	}
+	if (r->c->machine)
+		show_uuid(r->c->machine_id, r->uuid);
+	if (snprintf(r->region, sizeof(r->region), "%s/.stargate/region%s%s", where,
+		     *r->uuid ? "@" : "", r->uuid) >= (int)sizeof(r->region) ||
+	    stat(r->region, &st)) {
+		tool_error("%s: its mount at %s has no .stargate/region", r->v->lv, where);
+		return -ENOENT;
+	}
+	r->base = r->v->piece->base;
+	r->size = (u64)st.st_size;
+	return 0;
+}
+
+/* QEMU takes a comma for the end of a value. */
+static void put_value(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fprintf(out, *text == ',' ? ",,"  : "%c", *text);
+}
+
+static void option(struct recipe *r, const char *name, const char *value)
+{
+	if (!r->c->json) {
+		printf("%s %s\n", name, value);
+		return;
+	}
+	json_str(&r->c->j, NULL, name);
+	json_str(&r->c->j, NULL, value);
+}
+
+static char *backend(const struct recipe *r)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "memory-backend-file,id=stargate-%s,mem-path=", r->v->name);
+	put_value(f, r->region);
+	fprintf(f, ",size=%llu,align=2M,share=on,prealloc=off%s", (unsigned long long)r->size,
+		r->c->read_only ? ",readonly=on" : "");
+	fclose(f);
+	return text;
+}
+
+/* Sizes in MiB, as QEMU rounds those of memory up to its pages. */
+static int qemu_args(struct recipe *r)
+{
+	char memory[96], device[SHOW_MAX + 64], *object = backend(r);
+
+	if (!object)
+		return -ENOMEM;
+	snprintf(memory, sizeof(memory), "size=%lluM,slots=%llu,maxmem=%lluM",
+		 (unsigned long long)(r->memory >> 20), SLOTS,
+		 (unsigned long long)(r->most >> 20));
+	snprintf(device, sizeof(device), "nvdimm,id=stargate-nv-%s,memdev=stargate-%s,addr=0x%llx%s",
+		 r->v->name, r->v->name, (unsigned long long)r->base,
+		 r->c->read_only ? ",unarmed=on" : "");
+	if (r->c->json) {
+		json_begin(&r->c->j, stdout, false);
+		json_array(&r->c->j, "args");
+	}
+	if (*r->uuid)
+		option(r, "-uuid", r->uuid);
+	option(r, "-machine", "nvdimm=on");
+	option(r, "-m", memory);
+	option(r, "-object", object);
+	option(r, "-device", device);
+	if (r->c->json) {
+		json_close(&r->c->j, ']');
+		json_end(&r->c->j);
+	}
+	free(object);
+	return 0;
+}
+
+static void put_xml(const char *text)
+{
+	for (; *text; text++)
+		switch (*text) {
+		case '&':
+			fputs("&amp;", stdout);
+			break;
+		case '<':
+			fputs("&lt;", stdout);
+			break;
+		default:
+			putchar(*text);
+		}
+}
+
+/* libvirt has memory devices only in machines with a NUMA cell, which then holds all memory. */
+static int libvirt_xml(struct recipe *r)
+{
+	printf("<!-- in <domain>, in place of <memory> and <currentMemory>; let the cell have all "
+	       "processors -->\n");
+	if (*r->uuid)
+		printf("<uuid>%s</uuid>\n", r->uuid);
+	printf("<maxMemory slots='%llu' unit='KiB'>%llu</maxMemory>\n"
+	       "<cpu mode='host-passthrough'>\n"
+	       "  <numa>\n"
+	       "    <cell id='0' memory='%llu' unit='KiB'/>\n"
+	       "  </numa>\n"
+	       "</cpu>\n", SLOTS, (unsigned long long)(r->most >> 10),
+	       (unsigned long long)(r->memory >> 10));
+	printf("<!-- in <devices> -->\n"
+	       "<memory model='nvdimm' access='shared'>\n"
+	       "  <source>\n"
+	       "    <path>");
+	put_xml(r->region);
+	printf("</path>\n"
+	       "    <alignsize unit='KiB'>2048</alignsize>\n"
+	       "  </source>\n"
+	       "  <target>\n"
+	       "    <size unit='KiB'>%llu</size>\n"
+	       "    <node>0</node>\n"
+	       "%s"
+	       "  </target>\n"
+	       "  <address type='dimm' slot='0' base='0x%llx'/>\n"
+	       "</memory>\n", (unsigned long long)(r->size >> 10),
+	       r->c->read_only ? "    <readonly/>\n" : "", (unsigned long long)r->base);
+	return 0;
+}
+
+static int tell(struct call *c, int (*how)(struct recipe *r))
+{
+	static struct recipe r;
+	struct volume v;
+	int err;
+
+	if (volume_open(&v, c->volume))
+		return 1;
+	r = (struct recipe){ .c = c, .v = &v, .memory = c->memory };
+	err = v.piece ? find_region(&r) : volume_need(&v);
+	if (!err)
+		err = fit(&r) ?: how(&r);
+	volume_close(&v);
+	return err ? 1 : 0;
+}
+
+int cmd_volume_qemu_args(struct call *c)
+{
+	return tell(c, qemu_args);
+}
+
+int cmd_volume_libvirt_xml(struct call *c)
+{
+	return tell(c, libvirt_xml);
+}

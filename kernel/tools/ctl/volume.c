@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * volume create, resize, delete, check, relocate, activate. Where a volume goes is chosen here and
+ * told LVM extent by extent, since LVM knows nothing of physical addresses (D2, D3).
+ *
+ * A crash at any point leaves what was there, or something with WIPING_TAG, which whoever changes
+ * the zone next wipes and removes: no step needs a record of its own.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "volume.h"
+
+#define CANNOT_CHECK	8	/* as fsck.stargatefs has it */
+
+/* --- pieces of LVM's command lines --------------------------------------------------------- */
+
+static const char *extents(u64 n, char buf[32])
+{
+	snprintf(buf, 32, "%llu", (unsigned long long)n);
+	return buf;
+}
+
+/* "/dev/pmem0:3-9", both ends included. */
+static const char *range(const struct zone *z, const struct zone_place *p, char buf[PATH_MAX])
+{
+	snprintf(buf, PATH_MAX, "%s:%llu-%llu", z->device[p->device].path,
+		 (unsigned long long)p->first, (unsigned long long)(p->first + p->extents - 1));
+	return buf;
+}
+
+/* A logical volume just there, for now to be wiped. */
+static int cut(const struct zone *z, const char *name, const struct zone_place *p)
+{
+	char at[PATH_MAX], n[32];
+
+	return LVM("lvcreate", "-y", "-q", "-W", "n", "-Z", "n", "-a", "y", "--type", "linear",
+		   "--alloc", "contiguous", "--addtag", WIPING_TAG, "-l", extents(p->extents, n),
+		   "-n", name, z->name, range(z, p, at));
+}
+
+static int wipe_device(const char *path, const char *name)
+{
+	int fd = volume_claim(path), err;
+
+	if (fd < 0)
+		return fd;
+	err = wipe(fd, path, name);
+	close(fd);
+	return err;
+}
+
+/* --- create -------------------------------------------------------------------------------- */
+
+static int no_place(const struct zone *z, u64 size, u64 align, struct refusal *why)
+{
+	u64 most = zone_largest(z, align);
+	char a[32], b[32];
+
+	why->sized = true;
+	why->largest = most;
+	if (!most)
+		tool_error("zone %s: there is no free address that is a multiple of %s; see "
+			   "stargatectl zone show", z->name, show_size(align, a));
+	else
+		tool_error("zone %s: no contiguous %s are free%s; the largest possible volume has "
+			   "%s (%llu bytes)", z->name, show_size(size, a),
+			   align > SG_VOLUME_ALIGN ? " at such an address" : "",
+			   show_size(most, b), (unsigned long long)most);
+	return -ENOSPC;
+}
+
+/* The kernel has the last word on what LVM has made. */
+static int verify(const struct volume *v, u64 base)
+{
+	struct stat st;
+	u64 phys;
+
+	if (!v->piece || v->piece->base != base || !zone_contiguous(v->zone, v->piece))
+		tool_error("%s: LVM has not cut it where it was told to", v->lv);
+	else if (stat(v->path, &st) || device_phys(st.st_rdev, &phys) || phys != base)
+		tool_error("%s: its device is not the memory from 0x%llx on", v->lv,
+			   (unsigned long long)base);
+	else if (!device_is_dax(st.st_rdev))
+		tool_error("%s: its device is not DAX capable, though the zone's is; the kernel's "
+			   "dm_mod is too old, or built without DAX", v->lv);
+	else
+		return 0;
+	return -EIO;
+}
+
+/* Chosen and taken while nobody else chooses. */
+static int take_place(struct volume *v, u64 size, u64 align)
+{
+	struct zone_place place;
+	int lock = zone_lock(v->zone->name);
+	int err = lock < 0 ? -EIO : volume_reload(v);
+
+	if (!err && !zone_fit(v->zone, size, align, &place))
+		err = no_place(v->zone, size, align, &v->why);
+	if (!err)
+		err = cut(v->zone, v->name, &place);
+	if (lock >= 0)
+		close(lock);
+	if (err)
+		return err;
+	err = volume_reload(v) ?: verify(v, place.base);
+	if (err)
+		LVM("lvremove", "-y", "-q", v->lv);
+	return err;
+}
+
+/* Options that make no sense are found out before hours are spent on wiping. */
+static int fill(struct call *c, const struct volume *v)
+{
+	char *const *options = c->argv + c->argc - c->tail;
+
+	return engine_make(v, options, c->tail, true) ?: wipe_device(v->path, v->name) ?:
+		engine_make(v, options, c->tail, false) ?:
+		LVM("lvchange", "-q", "--deltag", WIPING_TAG, "--addtag", ZONE_TAG, v->lv);
+}
+
+static int create(struct call *c, struct volume *v)
+{
+	int err;
+
+	if (v->piece) {
+		tool_error("%s: there is one already; see stargatectl volume show", v->lv);
+		return -EEXIST;
+	}
+	err = take_place(v, c->size, c->align ? c->align : SG_VOLUME_ALIGN);
+	if (err)
+		return err;
+	err = fill(c, v);
+	if (err)
+		LVM("lvremove", "-y", "-q", v->lv);
+	return err;
+}
+
+static int show(struct call *c, struct volume *v)
+{
+	if (volume_reload(v))
+		return -EIO;
+	json_begin(&c->j, stdout, !c->json);
+	show_volume(c, v->zone, v->piece);
+	json_end(&c->j);
+	return 0;
+}
+
+static int before_size(struct call *c)
+{
+	if (c->size >= SG_VOLUME_MIN && !(c->size % SG_VOLUME_ALIGN))
+		return before_volume(c);
+	return tool_usage_error("--size %llu: a volume has 16M to 64T, a multiple of 2M",
+				(unsigned long long)c->size);
+}
+
+int before_create(struct call *c)
+{
+	if (c->argc != c->tail || !c->size)
+		return tool_usage_error("volume create: takes " CREATE_TAKES);
+	return before_size(c);
+}
+
+/* Who stops listening, or closes the terminal, ends nothing half way (SIGINT does, on purpose). */
+static int change(struct call *c, int (*how)(struct call *c, struct volume *v), bool shows)
+{
+	struct volume v;
+	int err;
+
+	signal(SIGPIPE, SIG_IGN);
+	err = volume_hold(&v, c->volume);
+	if (err)
+		return refused(c, err, NULL);
+	err = how(c, &v);
+	if (!err && shows)
+		err = show(c, &v);
+	volume_close(&v);
+	return refused(c, err, &v.why);
+}
+
+int cmd_volume_create(struct call *c)
+{
+	return change(c, create, true);
+}
+
+/* --- delete -------------------------------------------------------------------------------- */
+
+/*
+ * The claim keeps mounts here away until the bytes are gone. Those of other systems hold none: they
+ * are in the mount table.
+ */
+static int delete(struct call *c, struct volume *v)
+{
+	int err, fd;
+
+	if (v->finished)
+		return 0;
+	err = volume_need(v);
+	if (err)
+		return err;
+	fd = volume_claim(v->path);
+	if (fd < 0)
+		return fd;
+	err = engine_unused(v, c->force);
+	if (!err)
+		err = LVM("lvchange", "-q", "--deltag", ZONE_TAG, "--addtag", WIPING_TAG, v->lv);
+	if (!err)
+		err = wipe(fd, v->path, v->name);
+	close(fd);
+	return err ?: LVM("lvremove", "-y", "-q", v->lv);
+}
+
+int cmd_volume_delete(struct call *c)
+{
+	return change(c, delete, false);
+}
+
+/* --- resize -------------------------------------------------------------------------------- */
+
+/**
+ * struct growth - a volume, and how it can become larger.
+ * @now: the file system's size. @most: it could have, where it is.
+ * @name, @lv, @path: of the logical volume with what it grows by.
+ */
+struct growth {
+	struct volume *v;
+	u64 now, most;
+	char name[ZONE_NAME_MAX + 16], lv[SHOW_MAX], path[SHOW_MAX + 8];
+};
+
+static int refuse_size(const struct growth *g, u64 size, u64 format_most)
+{
+	char a[32], b[32];
+
+	if (size < g->now) {
+		tool_error("%s: has %s; a volume cannot shrink: copy what is in it to a smaller "
+			   "one", g->v->lv, show_size(g->now, a));
+		return -EINVAL;
+	}
+	g->v->why.sized = true;
+	g->v->why.largest = SG_MIN(format_most, g->most);
+	if (size > format_most && format_most <= g->most)
+		tool_error("%s: was made to grow to %s at most (--max-size of mkfs.stargatefs); "
+			   "that is the largest possible size (%llu bytes)", g->v->lv,
+			   show_size(format_most, a), (unsigned long long)format_most);
+	else if (size > g->most)
+		tool_error("%s: cannot grow to %s, as not so much is free behind it; the largest "
+			   "possible size is %s (%llu bytes)", g->v->lv, show_size(size, a),
+			   show_size(g->most, b), (unsigned long long)g->most);
+	else
+		return 0;
+	return -ENOSPC;
+}
+
+static int plan_growth(struct growth *g, u64 size)
+{
+	const struct zone_piece *p = g->v->piece;
+	struct sg_probe probe;
+
+	if (!engine_look(g->v->path, &probe, true))
+		return -EIO;
+	if (!probe.valid) {
+		tool_error("%s: holds no StargateFS that is whole; run stargatectl volume check",
+			   g->v->lv);
+		return -EUCLEAN;
+	}
+	if (probe.sb.phys != p->base) {
+		tool_error("%s: was made for address 0x%llx and is at 0x%llx; run stargatectl "
+			   "volume relocate first", g->v->lv, (unsigned long long)probe.sb.phys,
+			   (unsigned long long)p->base);
+		return -EUCLEAN;
+	}
+	g->now = probe.sb.size;
+	g->most = p->size + zone_behind(g->v->zone, p);
+	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK);
+}
+
+/* Space is chosen under the zone's lock, and the volume looked at anew. */
+static int reserve(struct growth *g, u64 size, struct zone_place *behind)
+{
+	struct volume *v = g->v;
+	int lock = zone_lock(v->zone->name);
+	int err = lock < 0 ? -EIO : volume_reload(v) ?: volume_need(v) ?: plan_growth(g, size);
+	const struct zone_piece *p = v->piece;
+
+	if (!err && size > p->size) {
+		*behind = (struct zone_place){ p->device, p->first + p->extents,
+					       (size - p->size) / ZONE_EXTENT, p->base + p->size };
+		err = cut(v->zone, g->name, behind);
+	}
+	if (lock >= 0)
+		close(lock);
+	return err;
+}
+
+/*
+ * What is behind becomes part of the volume when it is clean, as its guests see it then. Until that
+ * it belongs to a logical volume of its own, so that it is nobody else's.
+ */
+static int extend(struct growth *g, const struct zone_place *behind)
+{
+	struct volume *v = g->v;
+	char at[PATH_MAX], n[32];
+	int err = wipe_device(g->path, v->name), lock = zone_lock(v->zone->name);
+
+	if (lock < 0)
+		return -EIO;
+	err = LVM("lvremove", "-y", "-q", g->lv) ?: err;
+	if (!err)
+		err = LVM("lvextend", "-q", "--alloc", "contiguous", "-l",
+			  extents(v->piece->extents + behind->extents, n), v->lv,
+			  range(v->zone, behind, at));
+	close(lock);
+	return err;
+}
+
+/* To what it had (@v is as before), unless the file system has followed in spite of the error. */
+static void undo_extend(const struct volume *v)
+{
+	struct sg_probe probe;
+	char n[32];
+
+	if (!engine_look(v->path, &probe, true) || !probe.valid || probe.sb.size > v->piece->size)
+		return;
+	LVM("lvreduce", "-y", "-q", "-f", "-l", extents(v->piece->extents, n), v->lv);
+}
+
+/*
+ * The file system follows its device, also when that has grown before and somebody was killed in
+ * between.
+ */
+static int resize(struct call *c, struct volume *v)
+{
+	struct growth g = { .v = v };
+	struct zone_place behind = { 0 };
+	int err;
+
+	snprintf(g.name, sizeof(g.name), GROWTH_PREFIX "%s", v->name);
+	snprintf(g.lv, sizeof(g.lv), "%s/%s", v->zone->name, g.name);
+	snprintf(g.path, sizeof(g.path), "/dev/%s", g.lv);
+	err = reserve(&g, c->size, &behind);
+	if (err || c->size == g.now)
+		return err;
+	if (behind.extents)
+		err = extend(&g, &behind);
+	if (err)
+		return err;
+	err = engine_grow(v);
+	if (err && behind.extents)
+		undo_extend(v);
+	return err;
+}
+
+int before_resize(struct call *c)
+{
+	return c->size ? before_size(c) :
+		tool_usage_error("volume resize: takes " RESIZE_TAKES);
+}
+
+int cmd_volume_resize(struct call *c)
+{
+	return change(c, resize, true);
+}
+
+/* --- check, relocate ----------------------------------------------------------------------- */
+
+int before_check(struct call *c)
+{
+	return c->argc == c->tail ? before_volume(c) :
+		tool_usage_error("volume check: takes " CHECK_TAKES);
+}
+
+int cmd_volume_check(struct call *c)
+{
+	struct volume v;
+	int status;
+
+	if (volume_hold(&v, c->volume))
+		return CANNOT_CHECK;
+	status = volume_need(&v) ? CANNOT_CHECK :
+		engine_check(&v, c->argv + c->argc - c->tail, c->tail);
+	volume_close(&v);
+	return status;
+}
+
+static int relocate(struct call *c, struct volume *v)
+{
+	(void)c;
+	return volume_need(v) ?: engine_relocate(v);
+}
+
+int cmd_volume_relocate(struct call *c)
+{
+	return change(c, relocate, true);
+}
+
+/* --- activate ------------------------------------------------------------------------------ */
+
+/* Nothing is changed but that its device is there: nobody has to be waited for. */
+int cmd_volume_activate(struct call *c)
+{
+	struct volume v;
+	int err = volume_open(&v, c->volume);
+
+	if (err)
+		return refused(c, err, NULL);
+	err = volume_need(&v) ?: show(c, &v);
+	volume_close(&v);
+	return refused(c, err, NULL);
+}

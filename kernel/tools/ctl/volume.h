@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands about zones and the volumes in them share. */
+#ifndef SG_CTL_VOLUME_H
+#define SG_CTL_VOLUME_H
+
+#include <limits.h>
+#include "ctl.h"
+#include "lvm.h"
+#include "zone.h"
+
+#define SHOW_MAX	320
+/* Of a logical volume that holds what a volume is about to grow by; volumes' names have no '_'. */
+#define GROWTH_PREFIX	"grow_"
+
+/**
+ * struct refusal - what there is to know about why a command was not done, beside its errno.
+ * @largest: if @sized, the size that could have been had. @system: those in a volume's mount table.
+ */
+struct refusal {
+	bool sized;
+	u64 largest;
+	unsigned int systems;
+	struct {
+		unsigned int slot;
+		char name[65];
+	} system[SG_SLOTS];
+};
+
+/**
+ * struct volume - one that a command is about, as LVM had it at the last look.
+ * @zone: that it is in, or is to be in. @piece: where, or NULL: there is none of that name.
+ * @lv: its name for LVM. @path: of its device. @lock: -1, or nobody else changes it meanwhile.
+ * @finished: one of that name was half deleted, or half made, and is gone now.
+ * @why: a change of it was refused.
+ */
+struct volume {
+	struct zones zones;
+	struct zone *zone;
+	struct zone_piece *piece;
+	char name[ZONE_NAME_MAX + 1], lv[SHOW_MAX], path[SHOW_MAX + 8];
+	int lock;
+	bool finished;
+	struct refusal why;
+};
+
+/* --- found.c: which one is meant; who else is at it. All say what is wrong ------------------ */
+
+/* "ZONE/NAME", or "NAME" where there is one zone. The exit status; nothing has been looked for. */
+int before_volume(struct call *c);
+int zone_pick(const struct zones *z, const char *name, size_t len, struct zone **out);
+/* To look at it. There need be none of that name. */
+int volume_open(struct volume *v, const char *name);
+/* To change it: what others have left half done in the zone is finished first. */
+int volume_hold(struct volume *v, const char *name);
+int volume_reload(struct volume *v);
+void volume_close(struct volume *v);
+/* There is one, which is whole; its device is there then. */
+int volume_need(struct volume *v);
+int volume_activate(const char *lv, const char *path);
+/* Of a zone: for as long as space in it is chosen. -1: it cannot be had (said). */
+int zone_lock(const char *zone);
+/* Of a logical volume. -1 with EBUSY: somebody else has it; else said. */
+int volume_lock(const char *zone, const char *name);
+
+/* --- wipe.c -------------------------------------------------------------------------------- */
+
+/* Nobody has the device open for use now, and none can until it is closed. -errno: said. */
+int volume_claim(const char *path);
+/* All of a claimed device's bytes become zeroes. */
+int wipe(int fd, const char *path, const char *name);
+/* A logical volume with WIPING_TAG: its bytes, then itself. */
+int wipe_and_remove(const char *zone, const char *name);
+/* What is left of commands that did not end. True: there was something, and the map is old. */
+bool zone_finish(const struct zone *z);
+
+/* --- engine.c: the file system in a volume --------------------------------------------------- */
+
+/* What is there; false: the device cannot be looked into (said, if @say). */
+bool engine_look(const char *path, struct sg_probe *out, bool say);
+/* -EBUSY, said, if some system that lives has it mounted; @v->why names those in its table. */
+int engine_unused(struct volume *v, bool force);
+/* mkfs.stargatefs with these options, on top of what a volume has anyway. */
+int engine_make(const struct volume *v, char *const *options, int n, bool dry);
+int engine_check(const struct volume *v, char *const *options, int n);	/* the exit status */
+int engine_grow(const struct volume *v);	/* to the size of its device */
+int engine_relocate(const struct volume *v);	/* to where its device is */
+/* Where this system has it mounted; false: nowhere. */
+bool engine_mounted(const char *path, char where[PATH_MAX]);
+
+/* --- reason.c: for programs ----------------------------------------------------------------- */
+
+/*
+ * The exit status for an error that has been said: -EINVAL is a bad argument, -ENOENT no such
+ * volume, -EEXIST one of that name, -ENOSPC no room, -EBUSY in use, -EAGAIN being changed by
+ * somebody else, -ENODEV no zone, -EUCLEAN not as it should be; all else has failed. @why may be
+ * NULL.
+ */
+int refused(struct call *c, int err, const struct refusal *why);
+void refusal_systems(struct refusal *why, const struct target *t, const struct sg_super *sb);
+
+/* --- volume_show.c ------------------------------------------------------------------------- */
+
+void show_volume(struct call *c, const struct zone *z, const struct zone_piece *p);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Nobody finds in a new volume what was in an old one: a guest sees all of a volume's memory, also
+ * what its file system does not use (D10). So bytes are wiped when a volume is deleted, and looked
+ * through again before they become part of a new one, however they have got free.
+ *
+ * By reads and writes past the page cache, which is what others would see.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "volume.h"
+
+#define PIECE	(4u << 20)
+
+int volume_claim(const char *path)
+{
+	int fd = open(path, O_RDWR | O_DIRECT | O_EXCL | O_CLOEXEC);
+	int err = fd < 0 ? -errno : 0;
+
+	if (fd < 0 && err == -EBUSY)
+		tool_error("%s: is mounted or in use here; unmount it first", path);
+	else if (fd < 0)
+		tool_error("%s: cannot be opened: %s", path, strerror(-err));
+	return err ?: fd;
+}
+
+/* --- wiping -------------------------------------------------------------------------------- */
+
+/* Bad memory cannot be read; what is written there makes it good, or says that it cannot be. */
+static bool is_clean(int fd, u8 *bytes, size_t len, u64 at)
+{
+	return pread(fd, bytes, len, (off_t)at) == (ssize_t)len && !bytes[0] &&
+	       !memcmp(bytes, bytes + 1, len - 1);
+}
+
+static void progress(const char *name, u64 at, u64 size)
+{
+	static u64 last;
+	u64 now = sg_ticks();
+
+	if (!isatty(STDERR_FILENO) || (at && at < size && now - last < 200000000))
+		return;
+	last = now;
+	fprintf(stderr, "\rwiping %s: %3llu %%%s", name, (unsigned long long)(at * 100 / size),
+		at < size ? "" : "\r\033[K");
+	fflush(stderr);
+}
+
+static int wipe_all(int fd, u8 *bytes, const u8 *zeroes, u64 size, const char *name)
+{
+	size_t len;
+	u64 at;
+
+	for (at = 0; at < size; at += len) {
+		progress(name, at, size);
+		len = size - at < PIECE ? (size_t)(size - at) : PIECE;
+		if (!is_clean(fd, bytes, len, at) &&
+		    pwrite(fd, zeroes, len, (off_t)at) != (ssize_t)len)
+			return errno ? -errno : -EIO;
+	}
+	progress(name, size, size);
+	return fsync(fd) ? -errno : 0;
+}
+
+int wipe(int fd, const char *path, const char *name)
+{
+	void *bytes = NULL, *zeroes = NULL;
+	int err = -ENOMEM;
+	u64 size;
+
+	errno = 0;
+	if (ioctl(fd, BLKGETSIZE64, &size)) {
+		err = -errno;
+	} else if (!posix_memalign(&bytes, SG_PAGE, PIECE) &&
+		   !posix_memalign(&zeroes, SG_PAGE, PIECE)) {
+		memset(zeroes, 0, PIECE);
+		err = wipe_all(fd, bytes, zeroes, size, name);
+	}
+	free(bytes);
+	free(zeroes);
+	if (err)
+		tool_error("%s: cannot be wiped: %s", path, strerror(-err));
+	return err;
+}
+
+/* --- what has that tag --------------------------------------------------------------------- */
+
+int wipe_and_remove(const char *zone, const char *name)
+{
+	char lv[SHOW_MAX], path[SHOW_MAX + 8];
+	int err, fd;
+
+	snprintf(lv, sizeof(lv), "%s/%s", zone, name);
+	snprintf(path, sizeof(path), "/dev/%s/%s", zone, name);
+	err = volume_activate(lv, path);
+	if (err)
+		return err;
+	fd = volume_claim(path);
+	if (fd < 0)
+		return fd;
+	err = wipe(fd, path, name);
+	close(fd);
+	return err ?: LVM("lvremove", "-y", lv);
+}
+
+bool zone_finish(const struct zone *z)
+{
+	const struct zone_piece *p;
+	bool any = false;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < z->pieces; i++) {
+		p = &z->piece[i];
+		if (!p->volume || !zone_tagged(p->tags, WIPING_TAG) || zone_find(z, p->volume) != p)
+			continue;
+		fd = volume_lock(z->name, p->volume);
+		if (fd < 0)
+			continue;	/* somebody is at it */
+		tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
+			  z->name, p->volume);
+		wipe_and_remove(z->name, p->volume);
+		close(fd);
+		any = true;
+	}
+	return any;
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * zone: a node's reserved memory (ZONE_SM, D1), made into a volume group. LVM's data area begins
+ * where a volume may: at a multiple of 2 MiB in physical memory, whatever the device's own start.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include "volume.h"
+
+#define DEVICES_MAX	16
+#define LEAST		(SG_VOLUME_MIN + 4 * SG_VOLUME_ALIGN)	/* for LVM's own bytes, too */
+
+/**
+ * struct making - a zone being made.
+ * @phys: of the devices; @done: so many belong to LVM already.
+ */
+struct making {
+	struct call *c;
+	const char *name;
+	char **device;
+	int devices, done;
+	u64 phys[DEVICES_MAX];
+};
+
+int before_zone(struct call *c)
+{
+	if (!c->volume || zone_name_valid(c->volume, strlen(c->volume)))
+		return 0;
+	return tool_usage_error("'%s': the name of a zone is " ZONE_NAME_RULE, c->volume);
+}
+
+/* --- may it be one? ------------------------------------------------------------------------ */
+
+static int refuse_memory(const struct target *t, const char *path, u64 *phys)
+{
+	if (t->kind != TARGET_BLOCK)
+		tool_error("%s: is no block device; a zone is made of one whose memory the kernel "
+			   "maps, like /dev/pmem0", path);
+	else if (!device_is_dax(t->rdev))
+		tool_error("%s: is not DAX capable (queue/dax is 0); reserve memory by memmap=, or "
+			   "set the namespace up by ndctl create-namespace --mode fsdax", path);
+	else if (device_phys(t->rdev, phys))
+		tool_error("%s: the kernel does not tell where in physical memory it is; give the "
+			   "whole pmem device, or a partition of it", path);
+	else if (t->size < LEAST)
+		tool_error("%s: has %llu bytes; the smallest zone has %llu", path,
+			   (unsigned long long)t->size, LEAST);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int refuse_contents(const struct target *t, const char *path, bool force)
+{
+	const char *other = foreign_signature(t->base, t->size);
+	struct sg_probe probe;
+	char why[200] = "";
+
+	sg_probe(t->base, t->size, &probe);
+	if (probe.valid && member_watch(t, &probe.sb, MEMBER_WAIT_MS, why)) {
+		tool_error("%s: is a StargateFS %s", path, why);
+		return -EBUSY;
+	}
+	if (force || (!probe.stargate && !other))
+		return 0;
+	/* a backup at the end outlives what was put over the rest */
+	tool_error("%s: holds %s; give --force to overwrite it", path,
+		   probe.stargate && !(other && probe.from_backup) ? "a StargateFS" : other);
+	return -EEXIST;
+}
+
+/* Opened as who changes it: mounted ones, and those that LVM uses, are busy. */
+static int check_device(struct making *m, int i)
+{
+	const char *path = m->device[i];
+	struct target t;
+	struct stat st;
+	int err;
+
+	if (!stat(path, &st) && !S_ISBLK(st.st_mode)) {
+		t = (struct target){ .kind = TARGET_FILE };
+		return refuse_memory(&t, path, &m->phys[i]);
+	}
+	err = target_open(&t, path, TARGET_CHANGE);
+	if (err)
+		return err;
+	err = refuse_memory(&t, path, &m->phys[i]);
+	if (!err)
+		err = refuse_contents(&t, path, m->c->force);
+	target_undo(&t);
+	return err;
+}
+
+static int check_devices(struct making *m)
+{
+	struct zones z;
+	int i, err;
+
+	if (m->devices > DEVICES_MAX) {
+		tool_error("%d devices are too many for a zone", m->devices);
+		return -EINVAL;
+	}
+	for (i = 0, err = 0; i < m->devices && !err; i++)
+		err = check_device(m, i);
+	if (!err)
+		err = zones_load(&z);
+	if (err)
+		return err;
+	if (zones_find(&z, m->name, strlen(m->name))) {
+		tool_error("zone %s: there is one already; see stargatectl zone show", m->name);
+		err = -EEXIST;
+	}
+	zones_free(&z);
+	return err;
+}
+
+/* --- making it ----------------------------------------------------------------------------- */
+
+static int add_device(struct making *m, int i)
+{
+	u64 skew = -m->phys[i] & (SG_VOLUME_ALIGN - 1);
+	char offset[32];
+
+	snprintf(offset, sizeof(offset), "%llub", (unsigned long long)skew);
+	return LVM("pvcreate", "-y", "-q", "--dataalignment", "2m", "--dataalignmentoffset", offset,
+		   m->device[i]);
+}
+
+static int add_group(const struct making *m)
+{
+	const char *words[DEVICES_MAX + 16] = { "vgcreate", "-q", "-s", "2m", "--alloc",
+		"contiguous", "--addtag", ZONE_TAG, m->name };
+	int i, n = 9;
+
+	for (i = 0; i < m->devices; i++)
+		words[n++] = m->device[i];
+	return lvm_run(words);
+}
+
+/* What LVM has made of it: every extent where a volume may begin. */
+static int verify(const struct making *m)
+{
+	const struct zone *zone;
+	struct zones z;
+	unsigned int i;
+	int err = zones_load(&z);
+
+	if (err)
+		return err;
+	zone = zones_find(&z, m->name, strlen(m->name));
+	for (i = 0; zone && i < zone->devices && !err; i++)
+		if (!zone->device[i].known || zone->device[i].start % SG_VOLUME_ALIGN)
+			err = -EINVAL;
+	if (!zone || err) {
+		tool_error("zone %s: LVM has not begun its data at a multiple of 2 MiB; see the "
+			   "settings of data_alignment in /etc/lvm/lvm.conf", m->name);
+		err = -EIO;
+	}
+	zones_free(&z);
+	return err;
+}
+
+static void undo_devices(struct making *m)
+{
+	while (m->done--)
+		LVM("pvremove", "-y", "-q", m->device[m->done]);
+}
+
+static int make(struct making *m)
+{
+	int err = 0;
+
+	while (!err && m->done < m->devices) {
+		err = add_device(m, m->done);
+		m->done += !err;
+	}
+	if (!err)
+		err = add_group(m);
+	if (err)
+		goto undo;
+	err = verify(m);
+	if (!err)
+		return 0;
+	LVM("vgremove", "-y", "-q", m->name);
+undo:
+	undo_devices(m);
+	return err;
+}
+
+/* --- showing ------------------------------------------------------------------------------- */
+
+static void show_devices(struct json *j, const struct zone *z)
+{
+	unsigned int i;
+
+	json_array(j, "devices");
+	for (i = 0; i < z->devices; i++) {
+		json_row(j, NULL);
+		json_str(j, "path", z->device[i].path);
+		if (z->device[i].known) {
+			json_hex(j, "base", z->device[i].start);
+			json_u64(j, "size", z->device[i].size);
+		}
+		json_bool(j, "present", z->device[i].known);
+		json_bool(j, "dax", z->device[i].dax);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void show_zone(struct json *j, const struct zone *z)
+{
+	u64 volumes = 0, other = 0;
+	unsigned int i;
+
+	for (i = 0; i < z->pieces; i++) {
+		if (!z->piece[i].volume || zone_find(z, z->piece[i].volume) != &z->piece[i])
+			continue;
+		volumes += zone_tagged(z->piece[i].tags, ZONE_TAG);
+		other += !zone_tagged(z->piece[i].tags, ZONE_TAG);
+	}
+	json_object(j, NULL);
+	json_str(j, "zone", z->name);
+	json_size(j, "size", zone_size(z));
+	json_size(j, "free", zone_free(z));
+	json_size(j, "largest_volume", zone_largest(z, SG_VOLUME_ALIGN));
+	json_size(j, "largest_volume_1g", zone_largest(z, ZONE_ALIGN_MAX));
+	json_u64(j, "volumes", volumes);
+	json_u64(j, "others", other);
+	show_devices(j, z);
+	json_close(j, '}');
+}
+
+static int show(struct call *c, const struct zones *z, const char *name)
+{
+	struct zone *zone = NULL;
+	unsigned int i;
+
+	if (name) {
+		int err = zone_pick(z, name, strlen(name), &zone);
+
+		if (err)
+			return err;
+	}
+	json_begin(&c->j, stdout, !c->json);
+	json_array(&c->j, c->json ? "zones" : NULL);
+	for (i = 0; i < z->zones; i++)
+		if (!zone || zone == &z->zone[i])
+			show_zone(&c->j, &z->zone[i]);
+	json_close(&c->j, ']');
+	json_end(&c->j);
+	return 0;
+}
+
+/* --- the commands -------------------------------------------------------------------------- */
+
+int cmd_zone_show(struct call *c)
+{
+	struct zones z;
+	int err = lvm_ready() ?: zones_load(&z);
+
+	if (err)
+		return refused(c, err, NULL);
+	err = show(c, &z, c->volume);
+	zones_free(&z);
+	return refused(c, err, NULL);
+}
+
+int cmd_zone_create(struct call *c)
+{
+	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
+
+	int err = lvm_ready() ?: check_devices(&m) ?: make(&m);
+
+	return err ? refused(c, err, NULL) : cmd_zone_show(c);
+}
+
+static int refuse_volumes(const struct zone *z)
+{
+	unsigned int i;
+
+	for (i = 0; i < z->pieces; i++)
+		if (z->piece[i].volume) {
+			tool_error("zone %s: has volumes, %s among them; delete them first",
+				   z->name, z->piece[i].volume);
+			return -EBUSY;
+		}
+	return 0;
+}
+
+/* Who destroys one by mistake has lost no bytes of a volume: there is none. */
+static int destroy(struct zone *z)
+{
+	unsigned int i;
+	int err = refuse_volumes(z);
+
+	if (!err)
+		err = LVM("vgremove", "-q", z->name);
+	for (i = 0; i < z->devices && !err; i++)
+		err = LVM("pvremove", "-q", z->device[i].path);
+	return err;
+}
+
+int cmd_zone_destroy(struct call *c)
+{
+	struct zone *zone;
+	struct zones z;
+	int err = lvm_ready() ?: zones_load(&z);
+
+	if (err)
+		return refused(c, err, NULL);
+	err = zone_pick(&z, c->volume, strlen(c->volume), &zone);
+	if (!err && zone_finish(zone)) {
+		zones_free(&z);
+		err = zones_load(&z) ?: zone_pick(&z, c->volume, strlen(c->volume), &zone);
+	}
+	if (!err)
+		err = destroy(zone);
+	zones_free(&z);
+	return refused(c, err, NULL);
+}

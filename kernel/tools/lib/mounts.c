@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where devices are mounted: /proc/self/mountinfo. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include "tool.h"
+
+/* "\040" for a blank, and so on. */
+static void unescape(const char *from, size_t len, char *to, size_t room)
+{
+	size_t i;
+
+	for (i = 0; i < len && room > 1; i++, room--) {
+		if (from[i] == '\\' && i + 3 < len) {
+			*to++ = (char)((from[i + 1] - '0') << 6 | (from[i + 2] - '0') << 3 |
+				       (from[i + 3] - '0'));
+			i += 3;
+		} else {
+			*to++ = from[i];
+		}
+	}
+	*to = 0;
+}
+
+/* "ID PARENT MAJOR:MINOR ROOT WHERE ..."; a bind mount of something in it has another root. */
+static bool mount_line(char *line, dev_t dev, char where[PATH_MAX])
+{
+	unsigned int maj, min;
+	int root, at;
+
+	if (sscanf(line, "%*u %*u %u:%u %n%*s %n", &maj, &min, &root, &at) != 2 ||
+	    makedev(maj, min) != dev || strncmp(line + root, "/ ", 2) ||
+	    !strstr(line, " - stargatefs "))
+		return false;
+	unescape(line + at, strcspn(line + at, " "), where, PATH_MAX);
+	return true;
+}
+
+bool mounted_at(dev_t dev, char where[PATH_MAX])
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	bool found = false;
+	struct stat st;
+	char *line = NULL;
+	size_t room = 0;
+
+	/* something else may have been mounted over it */
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = mount_line(line, dev, where) && !stat(where, &st) && st.st_dev == dev;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other programs, called without a shell. */
+#ifndef SG_RUN_H
+#define SG_RUN_H
+
+#include <limits.h>
+#include "tool.h"
+
+/**
+ * struct said - what a program has printed; each ends in a zero byte, or is NULL.
+ */
+struct text {
+	char *bytes;
+	size_t len, room;
+};
+struct said {
+	struct text out, err;
+};
+void said_free(struct said *said);
+
+/* Where the system has a program; and one that was installed together with this one. */
+bool program_find(const char *name, char path[PATH_MAX]);
+bool program_beside(const char *name, char path[PATH_MAX]);
+
+/* The exit status; 127: it could not be started. It writes where we do; @quiet: only to stderr. */
+int program_show(const char *path, const char *const *words, bool quiet);
+/* The same with the output in @said, which is to be freed, and @env as all its environment. */
+int program_hear(const char *path, const char *const *words, const char *const *env,
+		 struct said *said);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Zones as LVM knows them: a volume group with the tag "stargate" on DAX devices, a volume a linear
+ * logical volume with that tag. There is no other record of them (D2).
+ */
+#ifndef SG_ZONE_H
+#define SG_ZONE_H
+
+#include "report.h"
+
+#define ZONE_TAG	"stargate"
+/*
+ * Of a volume that is to be wiped and removed: it is being made, or deleted, or is what another one
+ * is about to grow by. So a crash needs no other repair than to do that.
+ */
+#define WIPING_TAG	"stargate.wiping"
+#define ZONE_EXTENT	(2ULL << 20)	/* of LVM: what volumes are cut in */
+#define ZONE_NAME_MAX	63
+#define ZONE_NAME_RULE	"1 to 63 letters, digits, '.' and '-', the first a letter or digit, but " \
+			"not 'snapshot...' and 'pvmove...', which are LVM's"
+#define ZONE_ALIGN_MAX	(1ULL << 30)
+
+/**
+ * struct zone_device - one of the ranges of memory that a zone is made of.
+ * @known: the kernel tells where it is: @phys is its first byte, @start its first extent's.
+ */
+struct zone_device {
+	const char *path;
+	bool known, dax;
+	u64 phys, start, size;
+};
+
+/**
+ * struct zone_piece - a run of extents of one device: a volume, part of one, or free.
+ * @volume: its name, or NULL. @tags: as LVM lists them.
+ * @first, @extents: within the device; @base, @size: in physical memory.
+ */
+struct zone_piece {
+	unsigned int device;
+	const char *volume, *tags, *type;
+	u64 first, extents;
+	u64 base, size;
+};
+
+struct zone {
+	const char *name;
+	u64 extent;
+	struct zone_device *device;
+	struct zone_piece *piece;
+	unsigned int devices, pieces;
+};
+
+/**
+ * struct zones - all of this machine, from one report of LVM.
+ */
+struct zones {
+	struct report report;
+	struct zone *zone;
+	unsigned int zones;
+};
+
+/* Of the device that LVM calls @path. */
+typedef void (*zone_look)(const char *path, struct zone_device *dev);
+/* What the words of a report are that zones_read() wants. */
+extern const char *const zone_report[];
+int zones_read(struct zones *z, zone_look look);	/* of z->report; -ENOMEM, -EUCLEAN */
+int zones_load(struct zones *z);			/* of this machine; said */
+void zones_free(struct zones *z);
+struct zone *zones_find(const struct zones *z, const char *name, size_t len);
+
+bool zone_name_valid(const char *name, size_t len);
+bool zone_tagged(const char *tags, const char *tag);
+/* The piece that a volume begins with. */
+struct zone_piece *zone_find(const struct zone *z, const char *volume);
+bool zone_contiguous(const struct zone *z, const struct zone_piece *first);
+
+/**
+ * struct zone_place - free extents of a device.
+ */
+struct zone_place {
+	unsigned int device;
+	u64 first, extents, base;
+};
+/* The tightest there is for a volume of that size, so that large pieces stay. */
+bool zone_fit(const struct zone *z, u64 size, u64 align, struct zone_place *out);
+u64 zone_largest(const struct zone *z, u64 align);	/* for which zone_fit() finds a place */
+/* Behind a volume; 0: nothing is free there. */
+u64 zone_behind(const struct zone *z, const struct zone_piece *p);
+u64 zone_free(const struct zone *z);
+u64 zone_size(const struct zone *z);
+u64 zone_alignment(u64 base);	/* of that address: 4 KiB to 1 GiB */
+
+#endif

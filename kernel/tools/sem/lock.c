@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lock: a command runs with the lock. It is ours, not the command's: so it is free when we die, and
+ * then the command is ended, which would go on without it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tool.h"
+#include "sem.h"
+
+static int take(struct call *c, stargate_sem *s, enum stargate_type type)
+{
+	int err;
+
+	if (type == STARGATE_MUTEX)
+		err = c->read ? EPROTOTYPE : stargate_mutex_lock(s, c->until);
+	else if (type == STARGATE_RWLOCK)
+		err = c->read ? stargate_read_lock(s, c->until) : stargate_write_lock(s, c->until);
+	else
+		err = EPROTOTYPE;
+	if (err != EOWNERDEAD)
+		return err;
+	/* it is the command's to look at what it finds: a shell has nothing to be told later */
+	tool_warn("%s: %s", c->name, stargate_why(err));
+	setenv("STARGATE_OWNER_DIED", "1", 1);
+	return c->read ? 0 : stargate_consistent(s);
+}
+
+static int give(struct call *c, stargate_sem *s, enum stargate_type type)
+{
+	if (type == STARGATE_MUTEX)
+		return stargate_mutex_unlock(s);
+	return c->read ? stargate_read_unlock(s) : stargate_write_unlock(s);
+}
+
+static void run_child(struct call *c, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(STATUS_TROUBLE);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	execvp(c->command[0], c->command);
+	tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* What the terminal sends goes to the command, which decides. */
+static int run(struct call *c)
+{
+	pid_t parent = getpid(), pid;
+	int status;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	pid = fork();
+	if (pid < 0) {
+		tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
+		return STATUS_TROUBLE;
+	}
+	if (!pid)
+		run_child(c, parent);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int cmd_lock(struct call *c)
+{
+	struct stargate_stat st;
+	stargate_sem *s;
+	int err = stargate_open(&s, c->volume, c->name, STARGATE_ANY, STARGATE_BY_KERNEL), status;
+
+	if (err)
+		return trouble(c, err, STATUS_TROUBLE);
+	err = stargate_fstat(s, &st);
+	if (!err)
+		err = take(c, s, st.type);
+	if (err) {
+		stargate_close(s);
+		return trouble(c, err, STATUS_TROUBLE);
+	}
+	status = run(c);
+	err = give(c, s, st.type);
+	stargate_close(s);
+	return err ? trouble(c, err, STATUS_TROUBLE) : status;
+}

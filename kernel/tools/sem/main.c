@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stargate-sem: shared semaphores for shells. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include "tool.h"
+#include "sem.h"
+
+static const char usage[] =
+"Usage: stargate-sem [OPTION]... COMMAND [NAME]\n"
+"Semaphores and locks that all systems share which use a StargateFS volume.\n"
+"\n"
+"  list                   what there is\n"
+"  create NAME            make one, unless it is there\n"
+"  rm NAME                remove it; who has it open keeps it\n"
+"  show NAME              what it is, who has it\n"
+"  stat NAME              the same as JSON\n"
+"  reset NAME             as it was made, whoever has it\n"
+"  wait NAME              semaphore: take one; event: until its count is N;\n"
+"                         condition: a signal; barrier: until all are there\n"
+"  post NAME              semaphore: give one; event: count; condition: signal\n"
+"  lock NAME -- COMMAND   run COMMAND with the lock, and exit as it does\n"
+"\n"
+"  -v, --volume PATH      any path on the volume; else the first one mounted\n"
+"  -t, --timeout SECONDS  wait no longer; 0: not at all\n"
+"      --type TYPE        (create) semaphore, mutex, rwlock, condition, barrier,\n"
+"                         event; else a semaphore\n"
+"      --value N          (create) first value; of a barrier: for how many\n"
+"      --mode MODE        (create) permissions, octal; else 600\n"
+"      --recursive        (create) a mutex that its owner may lock again\n"
+"      --guarded          (create) each step is checked by the kernel\n"
+"      --last-user        (create) it goes with the last one who has it open\n"
+"      --exclusive        (create) it must not be there\n"
+"      --by N             (post) so many\n"
+"      --all              (post) a condition: wake all\n"
+"      --count N          (wait) the count of an event to wait for\n"
+"      --read             (lock) a reader-writer lock beside other readers\n"
+"  -j, --json             (list, show) as JSON\n"
+"  -h, --help\n"
+"  -V, --version\n"
+"\n"
+"Exit status: 0; 1 trouble; 2 wrong usage; 124 nobody gave it in time. That of\n"
+"lock is COMMAND's, 128 + N if signal N ended it, or 124, or 125 if there is\n"
+"trouble, 126 and 127 if COMMAND cannot be run.\n"
+"See stargate-sem(1).\n";
+
+static const struct command {
+	const char *name, *options;
+	int (*run)(struct call *c);
+	bool named;
+} commands[] = {
+	{ "list", "j", cmd_list, false },
+	{ "create", "TnmRGLX", cmd_create, true },
+	{ "rm", "", cmd_rm, true },
+	{ "show", "j", cmd_show, true },
+	{ "stat", "", cmd_show, true },
+	{ "reset", "", cmd_reset, true },
+	{ "wait", "tN", cmd_wait, true },
+	{ "post", "ba", cmd_post, true },
+	{ "lock", "tr", cmd_lock, true },
+};
+
+static const struct option options[] = {
+	{ "volume", required_argument, NULL, 'v' }, { "timeout", required_argument, NULL, 't' },
+	{ "type", required_argument, NULL, 'T' }, { "value", required_argument, NULL, 'n' },
+	{ "mode", required_argument, NULL, 'm' }, { "recursive", no_argument, NULL, 'R' },
+	{ "guarded", no_argument, NULL, 'G' }, { "last-user", no_argument, NULL, 'L' },
+	{ "exclusive", no_argument, NULL, 'X' }, { "by", required_argument, NULL, 'b' },
+	{ "all", no_argument, NULL, 'a' }, { "count", required_argument, NULL, 'N' },
+	{ "read", no_argument, NULL, 'r' }, { "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 }
+};
+
+static const char *const types[] = {
+	[STARGATE_MUTEX] = "mutex", [STARGATE_SEMAPHORE] = "semaphore", [STARGATE_RWLOCK] = "rwlock",
+	[STARGATE_CONDITION] = "condition", [STARGATE_BARRIER] = "barrier", [STARGATE_EVENT] = "event",
+};
+
+const char *type_name(enum stargate_type type)
+{
+	return type > STARGATE_ANY && type <= STARGATE_EVENT ? types[type] : "unknown";
+}
+
+int trouble(const struct call *c, int err, int status)
+{
+	bool of_volume = !c->name || err == ENODEV || err == EXDEV || err == EROFS;
+
+	if (of_volume && !c->volume)
+		tool_error("%s", err == ENODEV ? "no StargateFS volume is mounted" : stargate_why(err));
+	else
+		tool_error("%s: %s", of_volume ? c->volume : c->name, stargate_why(err));
+	return err == EAGAIN || err == ETIMEDOUT ? STATUS_TIMEOUT : status;
+}
+
+static bool parse_type(const char *text, enum stargate_type *out)
+{
+	unsigned int i;
+
+	for (i = STARGATE_MUTEX; i <= STARGATE_EVENT; i++)
+		if (!strcmp(text, types[i])) {
+			*out = (enum stargate_type)i;
+			return true;
+		}
+	return false;
+}
+
+/* Seconds with up to nine places. */
+static bool parse_seconds(const char *text, uint64_t *until)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (end == text || *end || !(s >= 0) || s > 1e9)
+		return false;
+	*until = s > 0 ? stargate_in((uint64_t)(s * 1e9)) : STARGATE_TRY;
+	return true;
+}
+
+static bool take_value(struct call *c, int opt, const char *text)
+{
+	u64 n;
+
+	switch (opt) {
+	case 't':
+		return parse_seconds(text, &c->until);
+	case 'T':
+		return parse_type(text, &c->type);
+	case 'm':
+		if (!parse_number(text, 8, 0777, &n))
+			return false;
+		c->mode = (unsigned int)n;
+		return true;
+	case 'n':
+		return parse_number(text, 10, 0x7fffffff, &c->value);
+	case 'b':
+		return parse_number(text, 10, ~0ULL >> 2, &c->by);
+	default:
+		c->has_count = true;
+		return parse_number(text, 10, ~0ULL >> 2, &c->at);
+	}
+}
+
+static void take_flag(struct call *c, int opt)
+{
+	switch (opt) {
+	case 'R': c->flags |= STARGATE_RECURSIVE; break;
+	case 'G': c->flags |= STARGATE_GUARDED; break;
+	case 'L': c->flags |= STARGATE_LAST_USER; break;
+	case 'X': c->how |= STARGATE_EXCLUSIVE; break;
+	case 'a': c->all = true; break;
+	case 'r': c->read = true; break;
+	case 'j': c->json = true; break;
+	}
+}
+
+static const struct command *find(const char *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(commands[i].name, word))
+			return &commands[i];
+	return NULL;
+}
+
+/* 0, an exit status, or -1: that was all, and well. @given: letters of the options that were. */
+static int parse_options(struct call *c, int argc, char **argv, char *given)
+{
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "+:v:t:jhV", options, NULL)) != -1) {
+		if (opt == 'h')
+			return tool_help(usage) ?: -1;
+		if (opt == 'V')
+			return tool_version() ?: -1;
+		if (opt == ':' || opt == '?')
+			return tool_option_error(opt, argv);
+		if (opt == 'v') {
+			c->volume = optarg;
+			continue;
+		}
+		if (strchr("tTmnbN", opt) && !take_value(c, opt, optarg))
+			return tool_usage_error("'%s' does not go with '%s'", optarg,
+						argv[optind - 2] == optarg ? "?" : argv[optind - 2]);
+		take_flag(c, opt);
+		if (!strchr(given, opt))
+			given[strlen(given)] = (char)opt;
+	}
+	return 0;
+}
+
+/* What stands behind the command's name: options once more, and NAME. */
+static int parse_rest(struct call *c, const struct command *cmd, int argc, char **argv, char *given)
+{
+	int err;
+
+	while (optind < argc && strcmp(argv[optind - 1], "--")) {
+		if (argv[optind][0] != '-') {
+			if (c->name || !cmd->named)
+				return tool_usage_error("%s: too many arguments: '%s'", cmd->name,
+							argv[optind]);
+			c->name = argv[optind++];
+			continue;
+		}
+		err = parse_options(c, argc, argv, given);
+		if (err)
+			return err;
+	}
+	c->command = argv + optind;
+	if (cmd->named && !c->name)
+		return tool_usage_error("%s: NAME is missing", cmd->name);
+	for (; *given; given++)
+		if (!strchr(cmd->options, *given))
+			return tool_usage_error("%s: an option that does not go with it", cmd->name);
+	if (cmd->run == cmd_lock && !*c->command)
+		return tool_usage_error("lock: there is no COMMAND: lock NAME -- COMMAND");
+	if (cmd->run != cmd_lock && *c->command)
+		return tool_usage_error("%s: too many arguments: '%s'", cmd->name, *c->command);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct call c = { .type = STARGATE_SEMAPHORE, .mode = 0600, .by = 1,
+			  .until = STARGATE_FOREVER };
+	const struct command *cmd;
+	char given[32] = "";
+	int err;
+
+	tool_begin("stargate-sem", argv);
+	opterr = 0;
+	err = parse_options(&c, argc, argv, given);
+	if (err)
+		return err < 0 ? 0 : err;
+	if (optind == argc)
+		return tool_usage_error("there is no command");
+	cmd = find(argv[optind++]);
+	if (!cmd)
+		return tool_usage_error("there is no command '%s'", argv[optind - 1]);
+	err = parse_rest(&c, cmd, argc, argv, given);
+	if (err)
+		return err < 0 ? 0 : err;
+	c.json |= !strcmp(cmd->name, "stat");
+	return tool_end(cmd->run(&c));
+}

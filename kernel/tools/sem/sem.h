@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stargate-sem: what its files share. */
+#ifndef STARGATE_SEM_TOOL_H
+#define STARGATE_SEM_TOOL_H
+
+#include <sys/types.h>
+#include "stargate.h"
+
+/* Of `lock`, whose status is its command's. */
+#define STATUS_TIMEOUT	124
+#define STATUS_TROUBLE	125
+
+/**
+ * struct call - what the command line says
+ * @name: of the object; @command: what `lock` runs, ended by NULL.
+ * @until: all waiting.
+ * @at: --count: what is waited for; @by: --by.
+ */
+struct call {
+	const char *volume, *name;
+	char **command;
+	enum stargate_type type;
+	unsigned int flags, mode, how;
+	uint64_t value, by, at, until;
+	bool json, read, all, has_count;
+};
+
+/* They return an exit status, and say what is wrong. */
+int cmd_list(struct call *c);
+int cmd_show(struct call *c);
+int cmd_create(struct call *c);
+int cmd_rm(struct call *c);
+int cmd_reset(struct call *c);
+int cmd_wait(struct call *c);
+int cmd_post(struct call *c);
+int cmd_lock(struct call *c);
+
+const char *type_name(enum stargate_type type);
+/* 1, or @status, said. */
+int trouble(const struct call *c, int err, int status);
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What there is, and what one of them is. */
+#include <errno.h>
+#include <stdlib.h>
+#include "tool.h"
+#include "sem.h"
+
+static bool is_lock(const struct stargate_stat *st)
+{
+	return st->type == STARGATE_MUTEX || st->type == STARGATE_RWLOCK;
+}
+
+/* In a few words. */
+static void put_state(const struct stargate_stat *st, char *buf, size_t room)
+{
+	if (!is_lock(st))
+		snprintf(buf, room, "%llu", (unsigned long long)st->value);
+	else if (st->lost)
+		snprintf(buf, room, "lost");
+	else if (st->slot >= 0)
+		snprintf(buf, room, "locked%s", st->died ? ", inconsistent" : "");
+	else if (st->type == STARGATE_RWLOCK && st->value)
+		snprintf(buf, room, "%llu readers", (unsigned long long)st->value);
+	else
+		snprintf(buf, room, "%s", st->died ? "free, its owner died" : "free");
+}
+
+static void put_json(struct json *j, const struct stargate_stat *st)
+{
+	json_str(j, "name", st->name);
+	json_str(j, "type", type_name(st->type));
+	json_u64(j, "value", st->value);
+	json_bool(j, "recursive", st->flags & STARGATE_RECURSIVE);
+	json_bool(j, "guarded", st->flags & STARGATE_GUARDED);
+	json_bool(j, "last_user", st->flags & STARGATE_LAST_USER);
+	json_u64(j, "mode", st->mode);
+	json_u64(j, "uid", st->uid);
+	json_u64(j, "gid", st->gid);
+	json_time(j, "created", (s64)st->created);
+	json_u64(j, "initial", st->initial);
+	json_u64(j, "systems_using", (u64)__builtin_popcountll(st->users));
+	json_u64(j, "systems_waiting", (u64)__builtin_popcountll(st->waiters));
+	json_bool(j, "died", st->died);
+	json_bool(j, "lost", st->lost);
+	if (st->slot < 0)
+		return;
+	json_s64(j, "owner_slot", st->slot);
+	json_str(j, "owner_system", st->system);
+	json_u64(j, "owner_pid", (u64)st->pid);
+	json_u64(j, "owner_tid", (u64)st->tid);
+	json_str(j, "owner_command", st->comm);
+	json_time(j, "owner_since", (s64)st->since);
+}
+
+int cmd_show(struct call *c)
+{
+	struct stargate_stat st;
+	struct json j;
+	int err = stargate_stat(c->volume, c->name, &st);
+
+	if (err)
+		return trouble(c, err, 1);
+	json_begin(&j, stdout, !c->json);
+	put_json(&j, &st);
+	json_end(&j);
+	return 0;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+struct listing {
+	struct stargate_stat *all;
+	size_t n, room;
+};
+
+static int keep(void *ctx, const struct stargate_stat *st)
+{
+	struct listing *l = ctx;
+
+	if (l->n == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+		void *all = realloc(l->all, room * sizeof(*l->all));
+
+		if (!all)
+			return ENOMEM;
+		l->all = all;
+		l->room = room;
+	}
+	l->all[l->n++] = *st;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct stargate_stat *)a)->name,
+		      ((const struct stargate_stat *)b)->name);
+}
+
+static void put_line(const struct stargate_stat *st)
+{
+	char state[64];
+
+	put_state(st, state, sizeof(state));
+	printf("%-10s %03o %-22s ", type_name(st->type), st->mode, state);
+	put_text(stdout, st->name, strlen(st->name));
+	if (st->slot >= 0) {
+		fputs("  (", stdout);
+		put_text(stdout, st->comm, strlen(st->comm));
+		printf(" %d on ", (int)st->pid);
+		put_text(stdout, st->system, strlen(st->system));
+		putchar(')');
+	}
+	putchar('\n');
+}
+
+static void put_all(const struct listing *l)
+{
+	struct json j;
+	size_t i;
+
+	json_begin(&j, stdout, false);
+	json_array(&j, "objects");
+	for (i = 0; i < l->n; i++) {
+		json_row(&j, NULL);
+		put_json(&j, &l->all[i]);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_end(&j);
+}
+
+int cmd_list(struct call *c)
+{
+	struct listing l = { 0 };
+	int err = stargate_list(c->volume, keep, &l);
+	size_t i;
+
+	if (err) {
+		free(l.all);
+		return trouble(c, err, 1);
+	}
+	if (l.n)
+		qsort(l.all, l.n, sizeof(*l.all), by_name);
+	if (c->json)
+		put_all(&l);
+	for (i = 0; i < l.n && !c->json; i++)
+		put_line(&l.all[i]);
+	free(l.all);
+	return 0;
+}
