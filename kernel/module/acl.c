@@ -60,11 +60,14 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 			int type)
 {
 	struct sg_vol *vol = sgfs_vol(inode);
-	umode_t mode = inode->i_mode;
+	umode_t mode;
 	void *value = NULL;
 	size_t size = 0;
-	int err;
+	int err = sgfs_refresh(inode);
 
+	if (err)
+		return err;
+	mode = inode->i_mode;
 	if (type == ACL_TYPE_DEFAULT && !S_ISDIR(mode))
 		return acl ? -EACCES : 0;
 	if (type == ACL_TYPE_ACCESS && acl) {
@@ -87,8 +90,7 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 	kfree(value);
 	if (err == -ENODATA && !acl)
 		err = 0;	/* there was none to remove */
-	if (!err)
-		set_cached_acl(inode, type, acl);
+	/* not cached from here: another system may have set one since */
 	sgfs_refresh(inode);
 	return err;
 }

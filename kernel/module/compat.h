@@ -13,11 +13,14 @@
 #include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/namei.h>
+#include <linux/pagemap.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/splice.h>
+#include <linux/uio.h>
 #include <linux/version.h>
 #include <linux/xattr.h>
 
@@ -136,6 +139,49 @@ static inline struct dentry *sgfs_mkdir(struct mnt_idmap *idmap, struct inode *d
 #define sgfs_mkdir		sgfs_mkdir_common
 #endif
 
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Is what the dentry says still true? 1: yes. 0: no. -ECHILD: not to be told without sleeping. */
+int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry);
+int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
+			   unsigned int flags);
+
+#if SGFS_KERNEL_AT_LEAST(6, 14)
+static inline int sgfs_revalidate(struct inode *dir, const struct qstr *name,
+				  struct dentry *dentry, unsigned int flags)
+{
+	if (flags & LOOKUP_RCU)
+		return sgfs_revalidate_rcu(dir, dentry);
+	return sgfs_revalidate_common(dir, name, dentry, flags);
+}
+#else
+static inline int sgfs_revalidate(struct dentry *dentry, unsigned int flags)
+{
+	struct name_snapshot name;
+	struct dentry *parent;
+	int ret;
+
+	if (flags & LOOKUP_RCU) {
+		struct inode *dir = d_inode_rcu(READ_ONCE(dentry->d_parent));
+
+		return dir ? sgfs_revalidate_rcu(dir, dentry) : -ECHILD;
+	}
+	parent = dget_parent(dentry);
+	take_dentry_name_snapshot(&name, dentry);
+	ret = sgfs_revalidate_common(d_inode(parent), &name.name, dentry, flags);
+	release_dentry_name_snapshot(&name);
+	dput(parent);
+	return ret;
+}
+#endif
+
+#if !SGFS_KERNEL_AT_LEAST(6, 17)
+static inline void set_default_d_op(struct super_block *sb, const struct dentry_operations *ops)
+{
+	sb->s_d_op = ops;
+}
+#endif
+
 /* --- access control lists --------------------------------------------------------------------- */
 
 struct posix_acl *sgfs_get_acl(struct inode *inode, int type, bool rcu);
@@ -200,6 +246,59 @@ static inline void sgfs_super_set_uuid(struct super_block *sb, const u8 *uuid)
 #endif
 }
 
+/*
+ * Freezing: by whom is asked since 6.6, for which owner since 7.0. What the VFS is asked to do by
+ * users comes to us first, made one by sgfs_user_freeze(sb, thaw, who, owner).
+ */
+int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner);
+
+static inline int sgfs_vfs_freeze(struct super_block *sb, bool thaw, unsigned int who,
+				  const void *owner)
+{
+#if SGFS_KERNEL_AT_LEAST(7, 0)
+	return thaw ? thaw_super(sb, who, owner) : freeze_super(sb, who, owner);
+#elif SGFS_KERNEL_AT_LEAST(6, 6)
+	return thaw ? thaw_super(sb, who) : freeze_super(sb, who);
+#else
+	return thaw ? thaw_super(sb) : freeze_super(sb);
+#endif
+}
+
+#if SGFS_KERNEL_AT_LEAST(7, 0)
+static inline int sgfs_freeze_super(struct super_block *sb, enum freeze_holder who,
+				    const void *owner)
+{
+	return sgfs_user_freeze(sb, false, who, owner);
+}
+
+static inline int sgfs_thaw_super(struct super_block *sb, enum freeze_holder who,
+				  const void *owner)
+{
+	return sgfs_user_freeze(sb, true, who, owner);
+}
+#elif SGFS_KERNEL_AT_LEAST(6, 6)
+static inline int sgfs_freeze_super(struct super_block *sb, enum freeze_holder who)
+{
+	return sgfs_user_freeze(sb, false, who, NULL);
+}
+
+static inline int sgfs_thaw_super(struct super_block *sb, enum freeze_holder who)
+{
+	return sgfs_user_freeze(sb, true, who, NULL);
+}
+#else
+#define FREEZE_HOLDER_KERNEL	0
+static inline int sgfs_freeze_super(struct super_block *sb)
+{
+	return sgfs_user_freeze(sb, false, 0, NULL);
+}
+
+static inline int sgfs_thaw_super(struct super_block *sb)
+{
+	return sgfs_user_freeze(sb, true, 0, NULL);
+}
+#endif
+
 /* Pages that can be accessed from @page on, at most @pages; or -errno. */
 static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pages, void **kaddr,
 				 phys_addr_t *phys)
@@ -218,6 +317,21 @@ static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pa
 	return n;
 }
 
+/* --- locks of users --------------------------------------------------------------------------- */
+
+#if SGFS_KERNEL_AT_LEAST(6, 9)
+#define sgfs_fl(lock, field)	((lock)->c.flc_##field)
+#else
+#define sgfs_fl(lock, field)	((lock)->fl_##field)
+#endif
+
+/* Refused (EINVAL): another system could not break one. Where nothing is said, since 7.0. */
+#if SGFS_KERNEL_AT_LEAST(7, 0)
+#define SGFS_NO_LEASES_OP	.setlease = NULL
+#else
+#define SGFS_NO_LEASES_OP	.setlease = simple_nosetlease
+#endif
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 #if SGFS_KERNEL_AT_LEAST(6, 5)
@@ -235,6 +349,16 @@ static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pa
 #define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT | FMODE_BUF_RASYNC | \
 				 FMODE_BUF_WASYNC)
 #endif
+
+/* Up to 6.4 splicing from a file fills an iterator that allocates its pages as it goes. */
+static inline bool sgfs_iter_allocates(const struct iov_iter *to)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 5)
+	return false;
+#else
+	return iov_iter_is_pipe(to);
+#endif
+}
 
 /* --- mmap ------------------------------------------------------------------------------------- */
 
@@ -282,6 +406,38 @@ static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pf
 	if (pfn_valid(pfn))
 		return VM_FAULT_FALLBACK;
 	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV | PFN_MAP), write);
+#endif
+}
+
+/* How large a fault is meant to be, and the smallest. */
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+typedef unsigned int sgfs_fault_order;
+#define SGFS_FAULT_PTE		0
+#else
+typedef enum page_entry_size sgfs_fault_order;
+#define SGFS_FAULT_PTE		PE_SIZE_PTE
+#endif
+
+/*
+ * What the kernel's DAX code has noted of an inode's pages goes, and with it how large they were
+ * mapped. Nobody maps them; who uses one all the same (a pin) keeps all.
+ */
+static inline void sgfs_dax_forget(struct inode *inode)
+{
+	if (dax_layout_busy_page(inode->i_mapping))
+		return;
+#if SGFS_KERNEL_AT_LEAST(6, 15)
+	dax_delete_mapping_range(inode->i_mapping, 0, LLONG_MAX);
+#else
+	truncate_inode_pages(inode->i_mapping, 0);
+#endif
+}
+
+/* The same before the inode goes: a pin is waited for. Up to 6.14 truncation does it by itself. */
+static inline void sgfs_dax_evict(struct inode *inode)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 15)
+	dax_break_layout_final(inode);
 #endif
 }
 

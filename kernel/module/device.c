@@ -35,16 +35,16 @@ static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 }
 
 /* All of the device must be one run of physical addresses, mapped by one run of ours. */
-static int map_device(struct fs_context *fc, struct super_block *sb, u64 start,
-		      struct sgfs_memory *mem)
+static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
 {
 	long want = mem->size >> PAGE_SHIFT, got;
 	int id = dax_read_lock();
 
-	got = sgfs_dax_access(mem->dax, start >> PAGE_SHIFT, want, &mem->base, &mem->phys);
+	got = sgfs_dax_access(mem->dax, mem->start >> PAGE_SHIFT, want, &mem->base, &mem->phys);
 	dax_read_unlock(id);
 	if (got < 0) {
-		errorfc(fc, "%s: its memory cannot be accessed (error %ld)", sb->s_id, -got);
+		errorfc(fc, "%s: its memory cannot be accessed (error %ld%s)", sb->s_id, -got,
+			got == -EHWPOISON || got == -EIO ? ": bad blocks; see ndctl list -M" : "");
 		return got;
 	}
 	if (got < want) {
@@ -92,12 +92,13 @@ static int map_namespace(struct fs_context *fc, struct super_block *sb,
 int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
 {
 	const struct resource *res;
-	u64 start;
 	int err;
 
 	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
 	mem->read_only = bdev_read_only(sb->s_bdev);
-	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &start, NULL, NULL);
+	/* memory_failure() tells the holder; two partitions have one between them (poison.c) */
+	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &mem->start, mem, &sgfs_dax_holder) ?:
+		   fs_dax_get_by_bdev(sb->s_bdev, &mem->start, NULL, NULL);
 	if (!mem->dax) {
 		res = raw_namespace(sb->s_bdev);
 		if (res)
@@ -105,7 +106,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 		return refuse(fc, sb->s_id,
 			      "is no DAX device: its bytes cannot be addressed as memory");
 	}
-	err = map_device(fc, sb, start, mem);
+	err = map_device(fc, sb, mem);
 	if (err)
 		sgfs_memory_release(mem);
 	return err;
@@ -164,7 +165,7 @@ int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_on
 void sgfs_memory_release(struct sgfs_memory *mem)
 {
 	if (mem->dax) {
-		fs_put_dax(mem->dax, NULL);
+		fs_put_dax(mem->dax, mem);
 		mem->dax = NULL;
 		mem->base = NULL;
 	}

@@ -16,12 +16,26 @@ static int iterate(struct file *file, struct dir_context *ctx)
 	u64 cookie;
 	int err;
 
+	err = sgfs_refresh(dir);
+	if (err)
+		return err;
 	if (!dir_emit_dots(file, ctx))
 		return 0;
 	cookie = ctx->pos;
 	err = sg_readdir(sgfs_vol(dir), sgfs_ref(dir), &cookie, emit, ctx);
 	ctx->pos = cookie;
 	return err;
+}
+
+static int open(struct inode *dir, struct file *file)
+{
+	return sgfs_open(dir);
+}
+
+static int release(struct inode *dir, struct file *file)
+{
+	sgfs_close(dir);
+	return 0;
 }
 
 static loff_t llseek(struct file *file, loff_t offset, int whence)
@@ -36,8 +50,14 @@ static int fsync(struct file *file, loff_t start, loff_t end, int datasync)
 }
 
 const struct file_operations sgfs_dir_operations = {
+	.open		= open,
+	.release	= release,
 	.iterate_shared	= iterate,
 	.read		= generic_read_dir,
 	.llseek		= llseek,
 	.fsync		= fsync,
+	.lock		= sgfs_lock,
+	.flock		= sgfs_flock,
+	SGFS_NO_LEASES_OP,
+	SGFS_IOCTL_OPS,
 };

@@ -38,17 +38,9 @@ static int encode(struct inode *inode, u32 *words, int *len, struct inode *paren
 	return parent ? TYPE_PARENT : TYPE_INODE;
 }
 
-static struct inode *find(struct super_block *sb, u64 ino)
-{
-	struct sg_iref ref;
-	int err = sg_iref(&SGFS(sb)->vol, ino, &ref);
-
-	return err ? ERR_PTR(err) : sgfs_iget(sb, &ref);
-}
-
 static struct dentry *decode(struct super_block *sb, const struct handle *h)
 {
-	struct inode *inode = find(sb, le64_to_cpu(h->ino));
+	struct inode *inode = sgfs_iget_number(sb, le64_to_cpu(h->ino));
 
 	if (!IS_ERR(inode) && (inode->i_generation != le32_to_cpu(h->generation) ||
 			       !inode->i_nlink)) {
@@ -78,7 +70,7 @@ static struct dentry *get_parent(struct dentry *child)
 	struct sg_attr attr;
 	int err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
 
-	return err ? ERR_PTR(err) : d_obtain_alias(find(inode->i_sb, attr.special));
+	return err ? ERR_PTR(err) : d_obtain_alias(sgfs_iget_number(inode->i_sb, attr.special));
 }
 
 const struct export_operations sgfs_export_operations = {

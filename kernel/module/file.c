@@ -7,6 +7,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uio.h>
 
+#include "copy_wide.h"
 #include "stargatefs.h"
 #include "trace.h"
 
@@ -17,35 +18,96 @@ static u64 pages_spanned(u64 pos, size_t len)
 
 /* --- read ------------------------------------------------------------------------------------- */
 
-static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to)
+#define TRIES	16	/* to copy, where nothing gets copied */
+#define CUT_TRIES	4	/* to read what others cut at */
+
+static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
+		       struct iov_iter *to)
+{
+	if (run->off)
+		return _copy_mc_to_iter(vol->base + run->off + offset_in_page(pos), n, to);
+	return iov_iter_zero(n, to);
+}
+
+/*
+ * Walk and copy in one look. Whoever waits for looks to be over (D7) must not wait for the
+ * user's memory: a page that is not there ends the copy early (*@want: what it should have been;
+ * *@stop: where in the volume).
+ */
+static ssize_t read_piece(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
+			  u64 *stop)
 {
 	struct sg_vol *vol = sgfs_vol(inode);
-	size_t done = 0, n, copied;
 	struct sg_run run;
-	int err;
+	ssize_t n;
+
+	sg_look_begin();
+	n = sg_walk(vol, sgfs_ref(inode), pos >> PAGE_SHIFT, pages_spanned(pos, *want), &run);
+	if (!n) {
+		*want = min3(*want, (size_t)((run.pages << PAGE_SHIFT) - offset_in_page(pos)),
+			     (size_t)SGFS_PIECE);
+		pagefault_disable();
+		n = copy_run(vol, &run, pos, *want, to);
+		pagefault_enable();
+		*stop = run.off ? run.off + offset_in_page(pos) + n : 0;
+	}
+	sg_look_end();
+	return n;
+}
+
+/* The same for an iterator that allocates while it is filled: by way of a page of our own. */
+static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
+			    u64 *stop)
+{
+	void *page = (void *)__get_free_page(GFP_KERNEL);
+	struct kvec vec = { .iov_base = page };
+	struct iov_iter bounce;
+	ssize_t n = -ENOMEM;
+
+	*want = min_t(size_t, *want, PAGE_SIZE);
+	if (page) {
+		vec.iov_len = *want;
+		iov_iter_kvec(&bounce, ITER_DEST, &vec, 1, *want);
+		n = read_piece(inode, pos, want, &bounce, stop);
+		if (n > 0)
+			n = _copy_to_iter(page, n, to);
+	}
+	free_page((unsigned long)page);
+	return n;
+}
+
+static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to)
+{
+	bool bounce = sgfs_iter_allocates(to);
+	unsigned int tries = 0;
+	size_t done = 0, want;
+	u64 stop = 0;
+	ssize_t n;
 
 	while (done < len) {
-		err = sg_walk(vol, sgfs_ref(inode), pos >> PAGE_SHIFT,
-			      pages_spanned(pos, len - done), &run);
-		if (err)
-			return done ?: err;
-		n = min3(len - done, (size_t)((run.pages << PAGE_SHIFT) - offset_in_page(pos)),
-			 (size_t)SGFS_PIECE);
-		if (run.off)
-			copied = _copy_mc_to_iter(vol->base + run.off + offset_in_page(pos), n, to);
-		else
-			copied = iov_iter_zero(n, to);
-		done += copied;
-		pos += copied;
-		if (copied < n)
+		want = len - done;
+		n = bounce ? read_bounced(inode, pos + done, &want, to, &stop) :
+			     read_piece(inode, pos + done, &want, to, &stop);
+		if (n < 0)
+			return done ?: n;
+		done += n;
+		if (n == want) {
+			tries = 0;
+			if (done < len)
+				cond_resched();
+			continue;
+		}
+		/* it was the user's memory, which comes, or ours, which does not (poison.c) */
+		if (stop && sgfs_poison_met(SGFS(inode->i_sb), stop, want - n))
+			return done ?: -EIO;
+		tries = n ? 0 : tries + 1;
+		if (tries == TRIES || fault_in_iov_iter_writeable(to, want - n) == want - n)
 			return done ?: -EFAULT;
-		if (done < len)
-			cond_resched();
 	}
 	return done;
 }
 
-static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
+static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to)
 {
 	loff_t size = i_size_read(inode);
 	size_t len, done;
@@ -55,12 +117,42 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
 		return 0;
 	len = min_t(u64, iov_iter_count(to), size - pos);
 	done = sgfs_map_read(inode, pos, len, to);
-	if (done == len)
-		return done;
-	walked = read_walking(inode, pos + done, len - done, to);
-	if (walked > 0)
-		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, walked);
-	return walked < 0 ? (ssize_t)done ?: walked : done + walked;
+	if (done < len) {
+		walked = read_walking(inode, pos + done, len - done, to);
+		if (walked > 0)
+			sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, walked);
+		if (walked < 0 && !done)
+			return walked;
+		done += max_t(ssize_t, walked, 0);
+	}
+	return done;
+}
+
+/*
+ * Another system may cut the file meanwhile. Zeroes are read then where there have never been any:
+ * behind the new end. So it is read once more, up to where it ends now.
+ */
+static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
+{
+	const struct sg_inode *record = sgfs_record(inode);
+	unsigned int turn = 0;
+	ssize_t n;
+	u64 cuts;
+	int err;
+
+	for (;;) {
+		cuts = READ_ONCE(record->cuts);
+		n = read_once(inode, pos, to);
+		/* Declared dead: others have waited for us no longer, it may be another file's. */
+		err = sgfs_refresh(inode);
+		if (err || n <= 0)
+			return err ?: n;
+		if (likely(cuts == READ_ONCE(record->cuts) && pos + n <= i_size_read(inode)))
+			return n;
+		if (++turn == CUT_TRIES)
+			return n;
+		iov_iter_revert(to, n);
+	}
 }
 
 static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -95,48 +187,88 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 static void show_filled(struct inode *inode, u64 pos, size_t len)
 {
 	smp_mb();
-	if (!mapping_mapped(inode->i_mapping))
-		return;
-	filemap_invalidate_lock(inode->i_mapping);
-	sgfs_unmap(inode, pos, len, false);
-	filemap_invalidate_unlock(inode->i_mapping);
+	if (mapping_mapped(inode->i_mapping)) {
+		filemap_invalidate_lock(inode->i_mapping);
+		sgfs_unmap(inode, pos, len, false);
+		filemap_invalidate_unlock(inode->i_mapping);
+	}
+	sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
+}
+
+static size_t copy_in(struct inode *inode, const struct sg_write *w, size_t want,
+		      struct iov_iter *from)
+{
+	void *to = sgfs_vol(inode)->base + w->off;
+	size_t copied;
+
+	want = min_t(u64, want, w->len);
+	pagefault_disable();
+	copied = sg_copy_wide(to, want, from);
+	if (copied < want)
+		copied += _copy_from_iter_flushcache(to + copied, want - copied, from);
+	pagefault_enable();
+	return copied;
+}
+
+/*
+ * In place without a lock, as one look; else with the inode locked, so that the pages stay its own.
+ * Either way nothing may be faulted in meanwhile.
+ */
+static int begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_iter *from,
+		       struct sg_write *w, size_t *copied)
+{
+	struct sg_vol *vol = sgfs_vol(inode);
+	int err;
+
+	sg_look_begin();
+	err = sg_write_begin(vol, sgfs_ref(inode), pos, want, SG_WRITE_IN_PLACE, w);
+	if (!err)
+		*copied = copy_in(inode, w, want, from);
+	sg_look_end();
+	if (err != -EAGAIN)
+		return err;
+	err = sg_write_begin(vol, sgfs_ref(inode), pos, want, SG_WRITE_LOCKED, w);
+	if (!err)
+		*copied = copy_in(inode, w, want, from);
+	return err;
 }
 
 /* Returns bytes written; 0: the source has to be faulted in again. */
-static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
+			   bool *filled)
 {
 	size_t want = min_t(u64, iov_iter_count(from), SGFS_PIECE), copied;
-	struct sg_vol *vol = sgfs_vol(inode);
 	struct sg_write w;
 	bool fresh;
 	int err;
 
-	/* While the engine's locks are held, nothing may be faulted in. */
 	if (fault_in_iov_iter_readable(from, want) == want)
 		return -EFAULT;
-	err = sg_write_begin(vol, sgfs_ref(inode), pos, want, 0, &w);
+	err = begin_piece(inode, pos, want, from, &w, &copied);
 	if (err)
 		return err;
 	fresh = w.fresh;
-	pagefault_disable();
-	copied = _copy_from_iter_flushcache(vol->base + w.off, min_t(u64, want, w.len), from);
-	pagefault_enable();
-	err = sg_write_end(vol, sgfs_ref(inode), &w, copied, now);
+	err = sg_write_end(sgfs_vol(inode), sgfs_ref(inode), &w, copied, now);
 	if (err) {
 		iov_iter_revert(from, copied);
 		return err;
 	}
-	if (fresh && copied)
-		show_filled(inode, pos, copied);
+	*filled |= fresh && copied;
 	return copied;
 }
 
 static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
 	ssize_t done = 0, n = 0;
+	unsigned int tries = 0;
+	bool filled = false;
 
 	while (iov_iter_count(from)) {
-		n = write_piece(inode, pos + done, from, now);
+		n = write_piece(inode, pos + done, from, now, &filled);
+		/* the kernel's copy may give up some bytes before the page that is not there */
+		tries = n ? 0 : tries + 1;
+		if (tries == TRIES)
+			n = -EFAULT;
 		if (n < 0)
 			break;
 		done += n;
@@ -148,6 +280,8 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 			break;
 		}
 	}
+	if (filled)
+		show_filled(inode, pos, done);
 	if (done)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, done);
 	return done ?: n;
@@ -167,7 +301,7 @@ static ssize_t write_windowed(struct inode *inode, u64 pos, struct iov_iter *fro
 		return err;
 	done = sgfs_map_write(inode, pos, min_t(u64, iov_iter_count(from), size - pos), from);
 	sg_fence();
-	return done;
+	return sgfs_alive(inode->i_sb) ? done : -EIO;
 }
 
 static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
@@ -191,6 +325,89 @@ static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
 	return n < 0 ? done ?: n : done + n;
 }
 
+/* --- appending: nobody else's bytes in between, however long it is ---------------------------- */
+
+/* The first piece is written as a whole or not at all: 0, and the source is faulted in again. */
+static ssize_t append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
+			    bool first)
+{
+	size_t want = min_t(u64, iov_iter_count(from), SGFS_PIECE), copied;
+	struct sg_write w;
+	int err = sg_write_begin(sgfs_vol(inode), sgfs_ref(inode), pos, want, SG_WRITE_APPEND, &w);
+
+	if (err)
+		return err;
+	copied = copy_in(inode, &w, want, from);
+	if (first && copied < min_t(u64, want, w.len)) {
+		iov_iter_revert(from, copied);
+		copied = 0;
+	}
+	err = sg_write_end(sgfs_vol(inode), sgfs_ref(inode), &w, copied, now);
+	if (err)
+		iov_iter_revert(from, copied);
+	return err ?: (ssize_t)copied;
+}
+
+static ssize_t append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+{
+	ssize_t done = 0, n = 0;
+
+	while (iov_iter_count(from)) {
+		n = append_piece(inode, pos + done, from, now, !done);
+		if (n <= 0)
+			break;
+		done += n;
+		cond_resched();
+		if (fatal_signal_pending(current))
+			break;
+	}
+	return done ?: n;
+}
+
+/* With the file locked between systems; 0: the source has to be faulted in again. */
+static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	u64 size;
+	ssize_t n;
+
+	if (fault_in_iov_iter_readable(from, iov_iter_count(from)) == iov_iter_count(from))
+		return -EFAULT;
+	n = sg_append_begin(sgfs_vol(inode), sgfs_ref(inode), &size);
+	if (n)
+		return n;
+	n = sgfs_refresh(inode);
+	if (!n)
+		n = generic_write_checks(iocb, from);	/* where the end is now */
+	if (n > 0)
+		n = append_pieces(inode, iocb->ki_pos, from, now);
+	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
+	if (n > 0)
+		show_filled(inode, iocb->ki_pos, n);
+	return n;
+}
+
+static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	struct sg_hunger hunger = {};
+	s64 now = sgfs_now(inode);
+	unsigned int tries = 0;
+	ssize_t n;
+
+	do {
+		n = append_once(iocb, from, now);
+	} while (!fatal_signal_pending(current) &&
+		 ((!n && ++tries < TRIES) ||
+		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &hunger))));
+	sgfs_refresh(inode);
+	if (n > 0) {
+		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
+		sgfs_map_grown(inode);
+	}
+	return n ?: -EFAULT;
+}
+
 static ssize_t write_checked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -200,8 +417,12 @@ static ssize_t write_checked(struct kiocb *iocb, struct iov_iter *from)
 		n = generic_write_checks(iocb, from);
 	if (n <= 0)
 		return n;
-	n = file_remove_privs(iocb->ki_filp);
-	return n ?: write_locked(inode, iocb->ki_pos, from);
+	n = sgfs_remove_privs(iocb->ki_filp);
+	if (n)
+		return n;
+	if (iocb->ki_flags & IOCB_APPEND)
+		return append_locked(iocb, from);
+	return write_locked(inode, iocb->ki_pos, from);
 }
 
 static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
@@ -263,7 +484,7 @@ loff_t sgfs_llseek(struct file *file, loff_t offset, int whence)
 
 static int open(struct inode *inode, struct file *file)
 {
-	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_map_open(inode);
+	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_open(inode);
 
 	file->f_mode |= SGFS_FILE_MODE;
 	return err;
@@ -271,7 +492,7 @@ static int open(struct inode *inode, struct file *file)
 
 static int release(struct inode *inode, struct file *file)
 {
-	sgfs_map_close(inode);
+	sgfs_close(inode);
 	return 0;
 }
 
@@ -287,7 +508,9 @@ const struct file_operations sgfs_file_operations = {
 	.get_unmapped_area	= thp_get_unmapped_area,
 	.splice_read		= SGFS_SPLICE_READ,
 	.splice_write		= iter_file_splice_write,
-	.setlease		= generic_setlease,
+	.lock			= sgfs_lock,
+	.flock			= sgfs_flock,
+	SGFS_NO_LEASES_OP,
 	SGFS_FILE_FLAGS_OP,
 };
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* VFS inodes: made from the volume's, kept up to date with them, and their attributes. */
 #include <linux/blk_types.h>
+#include <linux/delay.h>
 #include <linux/iversion.h>
+#include <linux/security.h>
 
 #include "stargatefs.h"
+
+#define MAKING_TURNS	50	/* of an inode that is being made here */
+#define MAKING_US	1000
 
 static struct kmem_cache *inode_cache;
 
@@ -15,7 +20,9 @@ static void init_once(void *p)
 
 	inode_init_once(&si->vfs);
 	mutex_init(&si->window_lock);
+	INIT_LIST_HEAD(&si->kept_at);
 	INIT_LIST_HEAD(&si->mapped);
+	INIT_LIST_HEAD(&si->mappers);
 	xa_init(&si->written);
 }
 
@@ -27,7 +34,14 @@ struct inode *sgfs_alloc_inode(struct super_block *sb)
 		return NULL;
 	si->ref = (struct sg_iref){};
 	si->seq = 0;
+	si->known = 0;
+	si->base = 0;
+	si->changing = false;
+	si->kept = false;
+	si->vmas = 0;
+	si->holer = false;
 	si->flags = 0;
+	si->has_xattr = false;
 	si->opens = 0;
 	si->map = SGFS_MAP_WALK;
 	si->window = NULL;
@@ -55,30 +69,104 @@ void sgfs_inode_cache_exit(void)
 	kmem_cache_destroy(inode_cache);
 }
 
+/* What has changed meanwhile is not kept for the next user. i_lock is held. */
+int sgfs_drop_inode(struct inode *inode)
+{
+	return !inode->i_nlink || inode_unhashed(inode) || sgfs_is_lost(inode) ||
+	       READ_ONCE(sgfs_record(inode)->seq) != SGFS_I(inode)->seq;
+}
+
+/* The file is without links, and nobody else has it by now. What nlink says here may be old. */
+static bool is_removed(struct inode *inode)
+{
+	const struct sg_inode *record = sgfs_record(inode);
+	u64 mode;
+
+	if (!sgfs_ref(inode)->ino || !sgfs_alive(inode->i_sb) || sgfs_is_lost(inode))
+		return false;
+	mode = READ_ONCE(record->mode);
+	return mode && !(mode >> 32) &&
+	       (u32)READ_ONCE(record->genflags) == (u32)sgfs_ref(inode)->generation;
+}
+
 /* The last user is gone. Without links, so is the file. */
 void sgfs_evict_inode(struct inode *inode)
 {
-	const struct sg_iref *ref = sgfs_ref(inode);
 	struct super_block *sb = inode->i_sb;
+	bool removed;
 
+	sgfs_kept_evict(inode);
+	removed = is_removed(inode);
+	if (sgfs_is_virtual(inode))
+		sgfs_dax_evict(inode);
 	truncate_inode_pages_final(&inode->i_data);
-	if (inode->i_nlink)
+	if (!removed && sgfs_ref(inode)->ino)
 		sgfs_written_flush(inode, 0, U64_MAX);
 	sgfs_written_forget(inode);
 	sgfs_map_evict(inode);
 	clear_inode(inode);
-	if (!ref->ino || inode->i_nlink)
+	if (!removed)
 		return;
 	/*
 	 * Not while frozen. Waiting for the thaw here could hold up the freeze itself, so what is
-	 * closed then stays owed until the volume is left.
+	 * closed then stays owed until somebody settles it.
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;
 	if (!READ_ONCE(sgfs_vol(inode)->read_only))
-		sg_evict(sgfs_vol(inode), ref);
+		sg_evict(sgfs_vol(inode), sgfs_ref(inode));
 	sb_end_intwrite(sb);
-	sgfs_reclaim_soon(SGFS(sb));
+}
+
+/* --- open and closed -------------------------------------------------------------------------- */
+
+/*
+ * While it is open here the file keeps its number and its contents, whoever removes its last name.
+ * -ESTALE: it was removed before; the VFS looks its name up again.
+ */
+int sgfs_open(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err = 0;
+
+	mutex_lock(&si->window_lock);
+	if (!si->opens)
+		err = sg_open_inode(sgfs_vol(inode), sgfs_ref(inode), si->kept);
+	if (!err && !si->opens++) {
+		si->kept = false;
+		if (S_ISREG(inode->i_mode))
+			sgfs_map_attach(inode);
+	}
+	mutex_unlock(&si->window_lock);
+	return err;
+}
+
+/* Its names here are nobody's any more: they would keep it until memory gets short. */
+void sgfs_forget_names(struct inode *inode)
+{
+	struct dentry *alias;
+	bool known = true;
+
+	while (known && (alias = d_find_alias(inode))) {
+		known = !d_unhashed(alias);	/* of a directory it is found all the same */
+		d_invalidate(alias);	/* with what is known below, or mounted there */
+		dput(alias);
+	}
+}
+
+void sgfs_close(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	bool removed = false;
+
+	mutex_lock(&si->window_lock);
+	if (!--si->opens) {
+		sgfs_map_detach(inode);
+		removed = sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
+	}
+	mutex_unlock(&si->window_lock);
+	if (removed)
+		sgfs_forget_names(inode);
 }
 
 /* --- from the volume to the VFS --------------------------------------------------------------- */
@@ -105,6 +193,19 @@ static u32 to_ioctl_flags(u32 flags)
 	return out;
 }
 
+/*
+ * What was derived from attributes that may have changed: ACLs, security labels, and that a write
+ * need not look for privileges to take away (S_NOSEC).
+ */
+static void forget_derived(struct inode *inode, const struct sg_attr *attr)
+{
+	if (!SGFS_I(inode)->has_xattr && !attr->has_xattr && inode->i_mode == attr->mode)
+		return;
+	forget_all_cached_acls(inode);
+	security_inode_invalidate_secctx(inode);
+	inode_set_flags(inode, 0, S_NOSEC);
+}
+
 static void show_flags(struct inode *inode, u32 flags)
 {
 	unsigned int mask = 0, set = 0, i;
@@ -122,6 +223,7 @@ static void show(struct inode *inode, const struct sg_attr *attr)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
+	forget_derived(inode, attr);
 	inode->i_mode = attr->mode;
 	i_uid_write(inode, attr->uid);
 	i_gid_write(inode, attr->gid);
@@ -136,19 +238,24 @@ static void show(struct inode *inode, const struct sg_attr *attr)
 	show_flags(inode, attr->flags);
 	si->btime = attr->btime;
 	si->has_xattr = attr->has_xattr;
-	si->seq = attr->seq;
+	smp_store_release(&si->seq, attr->seq);
 }
 
 /* Snapshots may be shown out of order when several tasks refresh: the newest one stays. */
 int sgfs_refresh_slow(struct inode *inode)
 {
 	struct sg_attr attr;
-	int err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
+	int err;
 
+	if (!sgfs_alive(inode->i_sb))
+		return -EIO;
+	err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
+	if (err == -ESTALE || (!err && attr.generation != (u32)sgfs_ref(inode)->generation))
+		return -ESTALE;		/* the number is another file's by now, or nobody's */
 	if (err)
 		return err;
 	if ((attr.mode ^ inode->i_mode) & S_IFMT)
-		return -ESTALE;		/* the number has got a new owner */
+		return -EUCLEAN;
 	spin_lock(&inode->i_lock);
 	if (attr.seq >= SGFS_I(inode)->seq)
 		show(inode, &attr);
@@ -193,6 +300,18 @@ static bool known_type(u32 mode)
 	return false;
 }
 
+/* Of this link, not of what has got its number since it was looked at. */
+static int read_target(struct inode *inode)
+{
+	const struct sg_inode *record = sgfs_record(inode);
+	int err = sgfs_readlink_cache(inode);
+
+	if (!READ_ONCE(record->mode) ||
+	    (u32)READ_ONCE(record->genflags) != (u32)sgfs_ref(inode)->generation)
+		return -ESTALE;
+	return err;
+}
+
 static int fill(struct inode *inode, const struct sg_iref *ref)
 {
 	struct sg_attr attr;
@@ -200,23 +319,65 @@ static int fill(struct inode *inode, const struct sg_iref *ref)
 
 	if (err)
 		return err;
+	if (attr.generation != (u32)ref->generation)
+		return -ESTALE;
 	if (!known_type(attr.mode))
 		return -EUCLEAN;
-	SGFS_I(inode)->ref = *ref;
 	show(inode, &attr);
 	sgfs_set_operations(inode, new_decode_dev(attr.special));
-	return S_ISLNK(inode->i_mode) ? sgfs_readlink_cache(inode) : 0;
+	return S_ISLNK(inode->i_mode) ? read_target(inode) : 0;
+}
+
+int sgfs_is_inode(struct inode *inode, void *p)
+{
+	const struct sg_iref *ref = p;
+
+	return sgfs_ref(inode)->ino == ref->ino &&
+	       (u32)sgfs_ref(inode)->generation == (u32)ref->generation;
+}
+
+static int become(struct inode *inode, void *p)
+{
+	const struct sg_iref *ref = p;
+
+	SGFS_I(inode)->ref = *ref;
+	inode->i_ino = ref->ino;
+	return 0;
+}
+
+/*
+ * The VFS gives none while this system is still making it (another one has given it the name that
+ * led here already), as when memory is short: which it is will show soon.
+ */
+static struct inode *find_or_new(struct super_block *sb, const struct sg_iref *ref)
+{
+	struct inode *inode;
+	unsigned int turn;
+
+	for (turn = 0; turn < MAKING_TURNS; turn++) {
+		inode = iget5_locked(sb, ref->ino, sgfs_is_inode, become, (void *)ref);
+		if (inode)
+			break;
+		usleep_range(MAKING_US, 2 * MAKING_US);
+	}
+	return inode;
 }
 
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 {
-	struct inode *inode = iget_locked(sb, ref->ino);
+	struct inode *inode = find_or_new(sb, ref);
 	int err;
 
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
-	if (!(inode_state_read_once(inode) & I_NEW))
-		return inode;
+	if (!(inode_state_read_once(inode) & I_NEW)) {
+		/* known by another name, or from before: the VFS goes by its mode and flags next */
+		err = sgfs_refresh(inode);
+		if (!err)
+			return inode;
+		iput(inode);
+		return ERR_PTR(err);
+	}
 	err = fill(inode, ref);
 	if (err) {
 		SGFS_I(inode)->ref.ino = 0;	/* not ours to free */
@@ -227,22 +388,51 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	return inode;
 }
 
+/* Whatever file has the number now. */
+struct inode *sgfs_iget_number(struct super_block *sb, u64 ino)
+{
+	struct sg_vol *vol = &SGFS(sb)->vol;
+	struct sg_attr attr;
+	struct sg_iref ref;
+	int err = sg_iref(vol, ino, &ref) ?: sg_getattr(vol, &ref, &attr);
+
+	if (err)
+		return ERR_PTR(err);
+	ref.generation = attr.generation;
+	return sgfs_iget(sb, &ref);
+}
+
 /* --- attributes ------------------------------------------------------------------------------- */
 
+/* Of directories: a path may begin at one, and then nobody has asked whether it is up to date. */
+int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
+{
+	int err;
+
+	if (!sgfs_is_fresh(inode)) {
+		if (mask & MAY_NOT_BLOCK)
+			return -ECHILD;
+		err = sgfs_refresh_slow(inode);
+		if (err)
+			return err;
+	}
+	return generic_permission(idmap, inode, mask);
+}
+
+/* What the file has behind the new size goes, even if it has come by another system just now. */
 static int set_size(struct inode *inode, loff_t size)
 {
-	loff_t old = i_size_read(inode);
 	int err = inode_newsize_ok(inode, size);
 
 	if (err)
 		return err;
 	filemap_invalidate_lock(inode->i_mapping);
-	if (size < old)
-		sgfs_unmap(inode, round_up(size, PAGE_SIZE), LLONG_MAX, true);
+	sgfs_unmap(inode, round_up(size, PAGE_SIZE), LLONG_MAX, true);
 	err = sg_resize(sgfs_vol(inode), sgfs_ref(inode), size, sgfs_now(inode));
 	sgfs_refresh_slow(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	sgfs_map_cut(inode, size, U64_MAX);
+	sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);
 	return err;
 }
 
@@ -277,8 +467,10 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 	unsigned int set;
 	int err;
 
+	spin_lock(&inode->i_lock);	/* nobody shows what was before what is to be is gathered */
 	setattr_copy(idmap, inode, iattr);
 	set = gather(inode, iattr->ia_valid, &attr);
+	spin_unlock(&inode->i_lock);
 	if (set & ~times)
 		err = sg_setattr(sgfs_vol(inode), sgfs_ref(inode), set, &attr);
 	else
@@ -290,10 +482,26 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 	return err;
 }
 
+/*
+ * By a descriptor the VFS comes without having looked: it has asked whether the flags allow it, but
+ * those of then. What it takes away by itself (ATTR_FORCE) it does not ask about.
+ */
+static int still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int valid)
+{
+	int err;
+
+	if (sgfs_is_fresh(inode))
+		return 0;
+	err = sgfs_refresh_slow(inode);
+	if (err || valid & ATTR_FORCE)
+		return err;
+	return may_setattr(idmap, inode, valid);
+}
+
 int sgfs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
-	int err = sgfs_refresh(inode) ?: setattr_prepare(idmap, dentry, attr);
+	int err = still_may(idmap, inode, attr->ia_valid) ?: setattr_prepare(idmap, dentry, attr);
 
 	if (!err && attr->ia_valid & ATTR_SIZE && attr->ia_size != i_size_read(inode))
 		err = set_size(inode, attr->ia_size);
@@ -326,8 +534,7 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	sgfs_generic_fillattr(idmap, mask, inode, stat);
 	stat->btime = sgfs_ts(si->btime);
 	stat->result_mask |= STATX_BTIME;
-	/* Writes in place move the times and not the counter; together they tell every change. */
-	sgfs_stat_change(stat, mask, si->seq + sgfs_ns(inode_get_ctime(inode)));
+	sgfs_stat_change(stat, mask, si->seq);
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
 		stat->result_mask |= STATX_DIOALIGN;
 		stat->dio_mem_align = 1;	/* every access is direct: no alignment is asked */
@@ -351,6 +558,27 @@ int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct
 		inode_set_ctime_to_ts(inode, now);
 	}
 	return 0;
+}
+
+/*
+ * The VFS notes that there is nothing to remove from now on, and does so in one store to the flags
+ * that others change, too. Has another system given privileges, or flags, that somebody here was
+ * told of meanwhile, then they are to be told again.
+ */
+int sgfs_remove_privs(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	struct sgfs_inode *si = SGFS_I(inode);
+	u64 seq = READ_ONCE(si->seq);
+	int err = file_remove_privs(file);
+
+	if (likely(READ_ONCE(si->seq) == seq))
+		return err;
+	spin_lock(&inode->i_lock);
+	si->seq = 0;
+	inode_set_flags(inode, 0, S_NOSEC);
+	spin_unlock(&inode->i_lock);
+	return err;
 }
 
 /* --- flags (chattr) --------------------------------------------------------------------------- */
@@ -386,7 +614,7 @@ int sgfs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fil
 
 	if (fileattr_has_fsx(fa) && (fa->fsx_extsize || fa->fsx_cowextsize || fa->fsx_projid))
 		return -EOPNOTSUPP;
-	err = from_ioctl_flags(fa->flags, &attr.flags);
+	err = sgfs_refresh(inode) ?: from_ioctl_flags(fa->flags, &attr.flags);
 	if (err)
 		return err;
 	attr.flags |= SGFS_I(inode)->flags & SG_FL_CUTTING;	/* the engine's own */

@@ -5,7 +5,9 @@
  * high. What a window cannot give (a hole, the part behind its end, a fault) is walked.
  *
  * Reads and writes run with i_rwsem held, so whoever holds it exclusively may exchange a window.
- * Opening and closing does not hold it: but nobody reads a file that nobody has open.
+ * Opening and closing does not hold it: but nobody reads a file that nobody has open. When another
+ * system has cut pages off (or put another root there), whoever uses the window next exchanges it,
+ * having waited for copies under way: each is a look, as walks are (D7).
  */
 #include <linux/pagemap.h>
 #include <linux/uio.h>
@@ -22,7 +24,8 @@ static int make_pool(struct sgfs *fs)
 
 	mutex_lock(&fs->windows_lock);
 	if (!fs->windows) {
-		ws = sg_windows_create(fs->mem.phys, fs->vol.size, fs->mem.base, 0);
+		/* all that the volume may grow into: the engine's bound is below that */
+		ws = sg_windows_create(fs->mem.phys, fs->mem.size, fs->mem.base, 0);
 		err = PTR_ERR_OR_ZERO(ws);
 		if (!err)
 			smp_store_release(&fs->windows, ws);
@@ -54,14 +57,15 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 }
 
 /* Pages are about to be used again: no translation of ours leads there any more (D7). */
-void sgfs_map_quiesce(struct sg_vol *vol)
+void sgfs_map_quiesce(struct sgfs *fs)
 {
-	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
 
-	synchronize_rcu_expedited();	/* walks: sg_look_begin() */
-	if (ws)
-		sg_windows_flush(ws);
+	if (!ws)
+		return;
+	WRITE_ONCE(fs->windows_age, fs->windows_age + 1);
+	synchronize_rcu_expedited();	/* copies that have not seen it */
+	sg_windows_flush(ws);
 }
 
 /* --- a file's window -------------------------------------------------------------------------- */
@@ -114,13 +118,17 @@ static void attach_splice(struct inode *inode, struct sg_windows *ws)
 	WRITE_ONCE(SGFS_I(inode)->window, w);
 }
 
-static void attach(struct inode *inode)
+void sgfs_map_attach(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
 	struct sgfs_inode *si = SGFS_I(inode);
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
-	unsigned int height = height_of(inode);
+	unsigned int height;
 
+	si->map_age = READ_ONCE(fs->windows_age);
+	si->map_cuts = sg_cuts(&fs->vol, &si->ref);
+	si->map_root = READ_ONCE(*root_word(inode));
+	height = height_of(inode);
 	si->map = READ_ONCE(fs->opt.map);
 	if (si->map == SGFS_MAP_WALK || !ws)
 		return;
@@ -131,25 +139,9 @@ static void attach(struct inode *inode)
 	trace_sgfs_window(inode, si->map, height, si->window || si->shadow);
 }
 
-int sgfs_map_open(struct inode *inode)
+void sgfs_map_detach(struct inode *inode)
 {
-	struct sgfs_inode *si = SGFS_I(inode);
-
-	mutex_lock(&si->window_lock);
-	if (!si->opens++)
-		attach(inode);
-	mutex_unlock(&si->window_lock);
-	return 0;
-}
-
-void sgfs_map_close(struct inode *inode)
-{
-	struct sgfs_inode *si = SGFS_I(inode);
-
-	mutex_lock(&si->window_lock);
-	if (!--si->opens)
-		detach(si);
-	mutex_unlock(&si->window_lock);
+	detach(SGFS_I(inode));
 }
 
 static u64 window_size(const struct sgfs_inode *si)
@@ -173,7 +165,7 @@ void sgfs_map_grown(struct inode *inode)
 			  (si->window && sg_window_lost(si->window)) ||
 			  (height && window_size(si) != SG_WINDOW_SIZE(height)))) {
 		detach(si);
-		attach(inode);
+		sgfs_map_attach(inode);
 	}
 	mutex_unlock(&si->window_lock);
 }
@@ -191,7 +183,7 @@ void sgfs_map_cut(struct inode *inode, u64 pos, u64 len)
 	if (si->window) {
 		detach(si);
 		sg_windows_flush(SGFS(inode->i_sb)->windows);
-		attach(inode);
+		sgfs_map_attach(inode);
 	}
 	mutex_unlock(&si->window_lock);
 	sgfs_map_grown(inode);
@@ -204,61 +196,146 @@ void sgfs_map_evict(struct inode *inode)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
+/*
+ * What a window follows is what it was. Asked in every read: the words are only compared, so they
+ * are taken as they are, with no look at what they say.
+ */
+static bool is_same(const struct inode *inode)
+{
+	const struct sgfs_inode *si = SGFS_I(inode);
+	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + si->ref.off);
+
+	return si->map_cuts == smp_load_acquire(&record->cuts) &&
+	       si->map_root == READ_ONCE(record->table);
+}
+
+static bool is_current(const struct inode *inode)
+{
+	return READ_ONCE(SGFS_I(inode)->map_age) == READ_ONCE(SGFS(inode->i_sb)->windows_age) &&
+	       is_same(inode);
+}
+
+/* i_rwsem is held shared: others may be copying. The old window goes when they have ended. */
+static void exchange(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	struct sg_window *window = si->window;
+	struct sg_shadow *shadow = si->shadow;
+
+	WRITE_ONCE(si->window, NULL);
+	WRITE_ONCE(si->shadow, NULL);
+	synchronize_rcu_expedited();
+	sg_window_put(window);
+	sg_shadow_close(shadow);
+	sg_windows_flush(SGFS(inode->i_sb)->windows);
+	sgfs_map_attach(inode);
+}
+
+/* False: there was nothing to catch up with. */
+static bool catch_up(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	u64 age;
+
+	if (is_current(inode))
+		return false;
+	mutex_lock(&si->window_lock);
+	age = READ_ONCE(SGFS(inode->i_sb)->windows_age);
+	smp_rmb();	/* a cut from now on makes it older again */
+	if (!is_same(inode))
+		exchange(inode);
+	else
+		WRITE_ONCE(si->map_age, age);
+	mutex_unlock(&si->window_lock);
+	return true;
+}
+
 /* The file's window if the mount still wants it: a remount with another map= counts at once. */
 static struct sg_window *window_of(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
+	struct sg_window *window = READ_ONCE(si->window);
+	struct sg_shadow *shadow = READ_ONCE(si->shadow);
 
-	if (likely(si->map == SGFS_MAP_WALK) ||
-	    unlikely(si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map)))
+	if (unlikely(si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map)) || !is_current(inode))
 		return NULL;
-	if (si->window)
-		return si->window;
-	return si->shadow ? sg_shadow_window(si->shadow) : NULL;
+	if (window)
+		return window;
+	return shadow ? sg_shadow_window(shadow) : NULL;
 }
 
 /*
  * The copy ended early. A shadow is filled where it is first used: fill the 2 MiB in which it
- * ended, and say whether to try again. In a splice there is nothing that we could do.
+ * ended. In a splice there is nothing that we could do.
  */
-static bool fill_shadow(struct inode *inode, u64 pos)
+static void fill_shadow(struct inode *inode, u64 pos)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	u64 first = round_down(pos, PMD_SIZE) >> PAGE_SHIFT;
 	struct sg_run run;
-	bool again = false;
 
-	if (!si->shadow || pos >= window_size(si))
-		return false;
+	if (!READ_ONCE(si->shadow))
+		return;
 	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), pos >> PAGE_SHIFT, 1, &run) || !run.off)
-		return false;
+		return;
 	mutex_lock(&si->window_lock);
-	if (si->shadow)
-		again = !sg_shadow_fill(si->shadow, first, PMD_SIZE >> PAGE_SHIFT);
+	if (si->shadow && pos < window_size(si))
+		sg_shadow_fill(si->shadow, first, PMD_SIZE >> PAGE_SHIFT);
 	mutex_unlock(&si->window_lock);
-	return again;
 }
 
-typedef size_t copy_fn(struct sg_window *w, u64 pos, size_t len, struct iov_iter *iter);
+struct direction {
+	size_t (*copy)(struct sg_window *w, u64 pos, size_t len, struct iov_iter *iter);
+	size_t (*fault_in)(const struct iov_iter *iter, size_t len);
+};
 
-static size_t copy(struct inode *inode, u64 pos, size_t len, struct iov_iter *iter, copy_fn *fn)
+/* One look, which the user's memory cannot hold up: what is not there ends it early. */
+static __always_inline size_t copy_piece(struct inode *inode, u64 pos, size_t len,
+					 struct iov_iter *iter, const struct direction *way,
+					 bool *any)
 {
-	struct sg_window *w = window_of(inode);
-	size_t done = 0, piece, n;
-	bool filled = false;
+	struct sg_window *w;
+	size_t n = 0;
 
-	if (likely(!w))
+	sg_look_begin();
+	w = window_of(inode);
+	*any = w;
+	if (w) {
+		pagefault_disable();
+		n = way->copy(w, pos, len, iter);
+		pagefault_enable();
+	}
+	sg_look_end();
+	return n;
+}
+
+static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
+				   struct iov_iter *iter, const struct direction *way)
+{
+	bool again = false, late = false, any;
+	size_t done = 0, piece, n;
+
+	if (likely(SGFS_I(inode)->map == SGFS_MAP_WALK) || sgfs_iter_allocates(iter))
 		return 0;
+	if (sg_has_bad(sgfs_vol(inode)))
+		return 0;	/* a window leads there all the same: what is walked is checked */
 	while (done < len) {
 		piece = min_t(size_t, len - done, SGFS_PIECE);
-		n = fn(w, pos + done, piece, iter);
+		n = copy_piece(inode, pos + done, piece, iter, way, &any);
+		if (unlikely(!any)) {
+			if (late || !catch_up(inode))
+				break;
+			late = true;	/* who is late again had better walk */
+			continue;
+		}
 		done += n;
 		if (n)
-			filled = false;
+			again = false;
 		if (n < piece) {
-			if (filled || !fill_shadow(inode, pos + done))
+			if (again || way->fault_in(iter, piece - n) == piece - n)
 				break;
-			filled = true;	/* a second time at the same place is no use */
+			fill_shadow(inode, pos + done);
+			again = true;	/* a second time at the same place is no use */
 		}
 		if (done < len)
 			cond_resched();
@@ -270,10 +347,14 @@ static size_t copy(struct inode *inode, u64 pos, size_t len, struct iov_iter *it
 
 size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to)
 {
-	return copy(inode, pos, len, to, sg_window_copy_to_iter);
+	static const struct direction out = { sg_window_copy_to_iter, fault_in_iov_iter_writeable };
+
+	return copy(inode, pos, len, to, &out);
 }
 
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from)
 {
-	return copy(inode, pos, len, from, sg_window_copy_from_iter);
+	static const struct direction in = { sg_window_copy_from_iter, fault_in_iov_iter_readable };
+
+	return copy(inode, pos, len, from, &in);
 }

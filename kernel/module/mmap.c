@@ -10,6 +10,7 @@
  * of ours would not keep a page of the volume from being freed by another system.
  */
 #include <linux/pagemap.h>
+#include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
 #include "stargatefs.h"
@@ -39,9 +40,10 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 				    cows);
 }
 
+/* As the volume says now: what the VFS inode shows may be old. */
 static bool beyond_end(struct inode *inode, pgoff_t page)
 {
-	return page >= DIV_ROUND_UP_ULL(i_size_read(inode), PAGE_SIZE);
+	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
 /* A write fault in a hole. Nobody keeps the page of zeroes. */
@@ -56,30 +58,88 @@ static int fill_hole(struct inode *inode, pgoff_t page)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
 	sgfs_refresh(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
+	if (!err)
+		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
 	return err;
 }
 
 /*
- * Finds the page, filling a hole if it is to be written. Returns with invalidate_lock held shared,
- * whatever it says.
+ * Between these two, what has been found may be entered. Against our own changes invalidate_lock is
+ * held, against those of others we are a fault that quiesce waits for; so nothing here may sleep on
+ * the volume, nor seek memory by evicting our own inodes.
  */
-static int find_page(struct inode *inode, pgoff_t page, bool write, struct sg_run *run)
+struct entering {
+	int srcu;
+	unsigned int nofs;
+};
+
+static struct entering begin_entering(struct inode *inode)
+	__acquires(&SGFS(inode->i_sb)->faults)
 {
-	struct address_space *mapping = inode->i_mapping;
+	struct entering e;
+
+	filemap_invalidate_lock_shared(inode->i_mapping);
+	e.nofs = memalloc_nofs_save();
+	e.srcu = srcu_read_lock(&SGFS(inode->i_sb)->faults);
+	return e;
+}
+
+static void end_entering(struct inode *inode, struct entering e)
+	__releases(&SGFS(inode->i_sb)->faults)
+{
+	srcu_read_unlock(&SGFS(inode->i_sb)->faults, e.srcu);
+	memalloc_nofs_restore(e.nofs);
+	filemap_invalidate_unlock_shared(inode->i_mapping);
+}
+
+/* Who fills a hole from now on waits until we show it. True: that was so before. */
+static bool show_hole(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	bool shown;
+
+	spin_lock(&inode->i_lock);
+	shown = si->holer;
+	if (!shown) {
+		si->hole_seq = READ_ONCE(sgfs_record(inode)->seq);
+		sg_set_mapper(sgfs_vol(inode), sgfs_ref(inode), true, true);
+		si->holer = true;
+	}
+	spin_unlock(&inode->i_lock);
+	return shown;
+}
+
+static int look(struct inode *inode, pgoff_t page, struct sg_run *run)
+{
+	int err;
+
+	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode))
+		return -EIO;
+	if (beyond_end(inode, page))
+		return -EFAULT;
+	smp_mb();	/* pairs with the one in show_filled() */
+	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, 1, run);
+	if (!err && !run->off && !show_hole(inode))
+		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, 1, run);
+	return err;
+}
+
+/* Finds the page, filling a hole if it is to be written. The caller calls end_entering(). */
+static int find_page(struct inode *inode, pgoff_t page, bool write, struct sg_run *run,
+		     struct entering *e)
+	__acquires(&SGFS(inode->i_sb)->faults)
+{
 	int err;
 
 	for (;;) {
-		filemap_invalidate_lock_shared(mapping);
-		if (beyond_end(inode, page))
-			return -EFAULT;
-		smp_mb();	/* pairs with the one in show_filled() */
-		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, 1, run);
+		*e = begin_entering(inode);
+		err = look(inode, page, run);
 		if (err || run->off || !write)
 			return err;
-		filemap_invalidate_unlock_shared(mapping);
+		end_entering(inode, *e);
 		err = fill_hole(inode, page);
 		if (err) {
-			filemap_invalidate_lock_shared(mapping);
+			*e = begin_entering(inode);
 			return err;
 		}
 	}
@@ -90,21 +150,28 @@ static unsigned long pfn_of(const struct inode *inode, u64 off)
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
+/* Of a system that lives, EIO is bad memory: the process is told so. */
+static vm_fault_t fault_error(struct inode *inode, int err)
+{
+	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
+}
+
 /*
  * Entries come in read-only first, for whatever access: a shared one is made writable by
  * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault.
  */
 static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write)
 {
+	struct entering e;
 	struct sg_run run;
 	vm_fault_t ret;
-	int err = find_page(inode, vmf->pgoff, write, &run);
+	int err = find_page(inode, vmf->pgoff, write, &run, &e);
 
 	if (err)
-		ret = vmf_error(err);
+		ret = fault_error(inode, err);
 	else
 		ret = sgfs_insert_page(vmf, run.off ? pfn_of(inode, run.off) : page_to_pfn(zeroes));
-	filemap_invalidate_unlock_shared(inode->i_mapping);
+	end_entering(inode, e);
 	return ret;
 }
 
@@ -129,22 +196,30 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/* A shared, readable entry is about to become writable: not while it shows a page of zeroes. */
+/*
+ * A shared, readable entry is about to become writable: not while it shows a page of zeroes, or one
+ * that is the file's no longer. Then it is taken away, and the kernel comes back.
+ */
 static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
+	vm_fault_t ret = 0;
+	struct entering e;
 	struct sg_run run;
 	int err;
 
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	/* If this fills a hole, the entry is gone, and the kernel notices and comes back. */
-	err = find_page(inode, vmf->pgoff, true, &run);
+	err = find_page(inode, vmf->pgoff, true, &run, &e);
 	if (!err)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
-	filemap_invalidate_unlock_shared(inode->i_mapping);
+	if (!err && pte_pfn(vmf->orig_pte) != pfn_of(inode, run.off)) {
+		sgfs_unmap(inode, (loff_t)vmf->pgoff << PAGE_SHIFT, PAGE_SIZE, false);
+		ret = VM_FAULT_NOPAGE;
+	}
+	end_entering(inode, e);
 	sb_end_pagefault(inode->i_sb);
-	return err ? vmf_error(err) : 0;
+	return err ? fault_error(inode, err) : ret;
 }
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */
@@ -167,9 +242,10 @@ static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t 
 	struct sg_run run;
 	unsigned long pfn;
 
-	if (beyond_end(inode, page + HUGE_PAGES - 1))
+	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
+	    beyond_end(inode, page + HUGE_PAGES - 1))
 		return VM_FAULT_FALLBACK;
-	smp_mb();	/* as in find_page() */
+	smp_mb();	/* as in look() */
 	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, HUGE_PAGES, &run))
 		return VM_FAULT_FALLBACK;
 	pfn = pfn_of(inode, run.off);
@@ -177,6 +253,11 @@ static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t 
 		return VM_FAULT_FALLBACK;
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
 		return 0;	/* small pages have been entered meanwhile: look again */
+	if (!pmd_none(pmd) && pmd_pfn(pmd) != pfn) {
+		/* another system has put other pages there: this one goes, then look again */
+		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PMD_SIZE, false);
+		return 0;
+	}
 	if (write && sgfs_written_mark(inode, page, HUGE_PAGES))
 		return VM_FAULT_OOM;
 	return sgfs_insert_huge(vmf, pfn, write);
@@ -186,6 +267,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	bool write = vmf->flags & FAULT_FLAG_WRITE;
+	struct entering e;
 	vm_fault_t ret;
 	pgoff_t page;
 
@@ -197,9 +279,9 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 		sb_start_pagefault(inode->i_sb);
 		file_update_time(vmf->vma->vm_file);
 	}
-	filemap_invalidate_lock_shared(inode->i_mapping);
+	e = begin_entering(inode);
 	ret = enter_huge(inode, vmf, page, write);
-	filemap_invalidate_unlock_shared(inode->i_mapping);
+	end_entering(inode, e);
 	if (write)
 		sb_end_pagefault(inode->i_sb);
 	if (ret != VM_FAULT_FALLBACK) {
@@ -213,8 +295,9 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 
 static int access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
-	struct sg_run run;
-	int err = find_page(inode, pos >> PAGE_SHIFT, write, &run);
+	struct entering e;
+	struct sg_run run = {};
+	int err = find_page(inode, pos >> PAGE_SHIFT, write, &run, &e);
 	void *p;
 
 	if (!err && write)
@@ -226,9 +309,11 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 		else if (!run.off)
 			memset(buf, 0, len);
 		else if (copy_mc_to_kernel(buf, p, len))
-			err = -EFAULT;
+			err = -EIO;
 	}
-	filemap_invalidate_unlock_shared(inode->i_mapping);
+	end_entering(inode, e);
+	if (err == -EIO && !write && run.off)	/* it waits for those who are entering */
+		sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), len);
 	return err;
 }
 
@@ -253,7 +338,113 @@ static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int
 	return done ?: -EFAULT;
 }
 
+/* --- who maps --------------------------------------------------------------------------------- */
+
+/* The volume names us as one who maps the file, from the first mapping to the last. */
+static void count_mapping(struct inode *inode, int by)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	struct sgfs *fs = SGFS(inode->i_sb);
+	bool was;
+
+	mutex_lock(&fs->mappers_lock);
+	was = si->vmas;
+	si->vmas += by;
+	if (!was) {
+		sg_set_mapper(&fs->vol, &si->ref, false, true);
+		si->cuts = sg_cuts(&fs->vol, &si->ref);
+		list_add(&si->mappers, &fs->mappers);
+	} else if (!si->vmas) {
+		list_del_init(&si->mappers);
+		sg_set_mapper(&fs->vol, &si->ref, false, false);
+		if (si->holer)
+			sg_set_mapper(&fs->vol, &si->ref, true, false);
+		si->holer = false;
+	}
+	mutex_unlock(&fs->mappers_lock);
+}
+
+static void open_mapping(struct vm_area_struct *vma)
+{
+	count_mapping(file_inode(vma->vm_file), 1);
+}
+
+static void close_mapping(struct vm_area_struct *vma)
+{
+	count_mapping(file_inode(vma->vm_file), -1);
+}
+
+/* --- what others have taken away -------------------------------------------------------------- */
+
+/*
+ * Pages have been cut off, or a hole filled that we show as zeroes. A fault from now on notes its
+ * hole anew; those under way are waited for before anything is taken away.
+ */
+static bool must_go(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	u64 cuts = sg_cuts(sgfs_vol(inode), sgfs_ref(inode));
+	bool go = cuts != si->cuts;
+
+	if (sgfs_is_lost(inode))
+		return true;
+	si->cuts = cuts;
+	spin_lock(&inode->i_lock);
+	if (si->holer && (go || si->hole_seq != READ_ONCE(sgfs_record(inode)->seq))) {
+		si->holer = false;
+		sg_set_mapper(sgfs_vol(inode), sgfs_ref(inode), true, false);
+		go = true;
+	}
+	spin_unlock(&inode->i_lock);
+	return go;
+}
+
+/* Private copies are nobody's business but the process's; behind the end there are none, either. */
+static void take_away(struct inode *inode)
+{
+	u64 end;
+
+	unmap_mapping_range(inode->i_mapping, 0, 0, 0);
+	if (sgfs_is_lost(inode))
+		return;
+	end = round_up(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
+	if (end <= LLONG_MAX)
+		unmap_mapping_range(inode->i_mapping, end, 0, 1);
+}
+
+/* An inode in the list is mapped, and its mappings end under the lock that we hold: it stays. */
+static void take_away_from(struct sgfs *fs, bool all)
+{
+	struct sgfs_inode *si;
+	bool any = false;
+
+	mutex_lock(&fs->mappers_lock);
+	list_for_each_entry(si, &fs->mappers, mappers) {
+		si->zap = all || must_go(&si->vfs);
+		any |= si->zap;
+	}
+	if (any) {
+		synchronize_srcu_expedited(&fs->faults);
+		list_for_each_entry(si, &fs->mappers, mappers)
+			if (si->zap)
+				take_away(&si->vfs);
+	}
+	mutex_unlock(&fs->mappers_lock);
+}
+
+void sgfs_mmap_quiesce(struct sgfs *fs)
+{
+	take_away_from(fs, false);
+}
+
+void sgfs_mmap_revoke(struct sgfs *fs)
+{
+	take_away_from(fs, true);
+}
+
 static const struct vm_operations_struct vm_operations = {
+	.open		= open_mapping,
+	.close		= close_mapping,
 	.fault		= fault,
 	.huge_fault	= sgfs_huge_fault,
 	.pfn_mkwrite	= pfn_mkwrite,
@@ -263,6 +454,7 @@ static const struct vm_operations_struct vm_operations = {
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	file_accessed(file);
+	count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
 	vm_flags_set(vma, VM_MIXEDMAP | VM_HUGEPAGE);
 	return 0;

@@ -1,31 +1,122 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Names: look up, make, link, remove, rename. The engine does it; here the VFS is told. */
+#include <linux/delay.h>
 #include <linux/namei.h>
 
 #include "stargatefs.h"
 #include "trace.h"
 
+#define TURNS	1000	/* of names that get another file each time we look */
+#define MOVE_TURNS	50	/* of a directory that the VFS cannot move just now */
+#define MOVE_US		1000
+
+/* The inode that a name means, or NULL; *@seq: of the directory when it did. */
+static struct inode *find(struct inode *dir, const struct qstr *name, unsigned int flags,
+			  u64 *seq)
+{
+	struct inode *inode = ERR_PTR(-ESTALE);
+	struct sg_iref ref;
+	unsigned int turn;
+	int err;
+
+	for (turn = 0; turn < TURNS && inode == ERR_PTR(-ESTALE); turn++) {
+		*seq = sgfs_dir_look(dir);
+		err = sg_lookup(sgfs_vol(dir), sgfs_ref(dir), name->name, name->len, &ref, NULL);
+		if (err)
+			return err == -ENOENT ? NULL : ERR_PTR(err);
+		inode = sgfs_iget(dir->i_sb, &ref);
+		if (!IS_ERR(inode) && flags & LOOKUP_REVAL) {
+			err = sgfs_keep(inode);
+			if (err) {
+				iput(inode);
+				inode = ERR_PTR(err);
+			}
+		}
+		if (inode != ERR_PTR(-ESTALE) ||
+		    sg_seq(sgfs_vol(dir), sgfs_ref(dir)) != *seq)
+			continue;
+		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %.*s",
+		       (u64)dir->i_ino, (int)name->len, name->name);
+		return ERR_PTR(-EUCLEAN);
+	}
+	return inode;
+}
+
+/*
+ * A directory has one place only. If the VFS knows it in another one, another system has moved it:
+ * what is not in use there is forgotten, so that it need not be moved here, which a rename of our
+ * own that is under way would prevent (place()).
+ */
+static void forget_old_place(struct inode *inode)
+{
+	struct dentry *alias = d_find_any_alias(inode);
+
+	if (!alias)
+		return;
+	if (!IS_ROOT(alias))
+		d_invalidate(alias);
+	dput(alias);
+	d_prune_aliases(inode);
+}
+
+/*
+ * What the VFS knows says that the directory lies above the place where it has been found: it knows
+ * of a time before another system has moved them. It would complain of a loop; looking up the way
+ * anew mends it.
+ */
+static bool seems_above(struct inode *inode, struct dentry *dentry)
+{
+	struct dentry *alias = d_find_any_alias(inode);
+	bool above = alias && is_subdir(dentry, alias);
+
+	dput(alias);
+	return above;
+}
+
+/*
+ * In use there, it is moved here by the VFS, unless somebody of this system renames between
+ * directories, or changes the old place, just now: -ESTALE. That takes as long as he waits for the
+ * volume. It is waited for, but not for long: he may wait for a lock that our caller has. Once we
+ * have failed, he goes on, and the VFS asks a second time.
+ */
+static struct dentry *place(struct inode *inode, struct dentry *dentry)
+{
+	struct dentry *alias = ERR_PTR(-ESTALE);
+	unsigned int turn;
+
+	if (IS_ERR_OR_NULL(inode) || !S_ISDIR(inode->i_mode))
+		return d_splice_alias(inode, dentry);
+	for (turn = 0; turn < MOVE_TURNS && alias == ERR_PTR(-ESTALE); turn++) {
+		if (turn)
+			usleep_range(MOVE_US, 2 * MOVE_US);
+		forget_old_place(inode);
+		if (seems_above(inode, dentry))
+			break;
+		ihold(inode);		/* which is not ours any more after it */
+		alias = d_splice_alias(inode, dentry);
+	}
+	iput(inode);
+	return alias;
+}
+
 static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {
-	struct inode *inode = NULL;
-	struct sg_iref ref;
-	int err;
+	struct dentry *alias;
+	struct inode *inode;
+	u64 seq;
 
 	sgfs_add(dir->i_sb, SGFS_LOOKUPS, 1);
 	if (dentry->d_name.len > SG_NAME_MAX)
 		return ERR_PTR(-ENAMETOOLONG);
-	err = sg_lookup(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name, dentry->d_name.len,
-			&ref, NULL);
-	if (!err)
-		inode = sgfs_iget(dir->i_sb, &ref);
-	else if (err != -ENOENT)
-		inode = ERR_PTR(err);
-	if (inode == ERR_PTR(-ESTALE)) {
-		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %pd",
-		       (u64)dir->i_ino, dentry);
-		inode = ERR_PTR(-EUCLEAN);
-	}
-	return d_splice_alias(inode, dentry);
+	alias = sgfs_virtual_lookup(dir, dentry);
+	if (alias)
+		return alias == dentry ? NULL : alias;
+	inode = find(dir, &dentry->d_name, flags, &seq);
+	dentry->d_time = seq;
+	alias = place(inode, dentry);
+	if (!IS_ERR_OR_NULL(alias))	/* a directory that has been moved here */
+		WRITE_ONCE(alias->d_time, seq);
+	return alias;
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -35,6 +126,7 @@ static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentr
 {
 	struct sgfs_creation c;
 	struct sg_iref ref;
+	u64 seq;
 	int err = sgfs_creation_begin(idmap, dir, &dentry->d_name, mode, rdev, &c);
 
 	if (err)
@@ -48,8 +140,10 @@ static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentr
 			return -ENOMEM;
 		}
 	}
+	sgfs_dir_begin(dir);
 	err = sg_create(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name, dentry->d_name.len,
 			&c.new, &ref);
+	seq = sgfs_dir_end(dir, !err);
 	if (err) {
 		sgfs_creation_abort(&c);
 		return err;
@@ -58,6 +152,7 @@ static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentr
 	trace_sgfs_create(dir, ref.ino, c.new.mode);
 	err = sgfs_creation_end(&c, &ref);
 	sgfs_refresh(dir);
+	sgfs_name_known(dentry, err ? 0 : seq);
 	if (!err)
 		d_instantiate_new(dentry, c.inode);
 	return err;
@@ -66,7 +161,10 @@ static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentr
 static int create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
 		  bool excl)
 {
-	return make(idmap, dir, dentry, mode, 0, NULL);
+	int err = make(idmap, dir, dentry, mode, 0, NULL);
+
+	/* Another system was faster: that file is to be opened, and the VFS to look for it. */
+	return err == -EEXIST && !excl ? -ESTALE : err;
 }
 
 static int mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
@@ -98,14 +196,20 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file
 
 	if (err)
 		return finish_open_simple(file, err);
+	atomic_inc(&SGFS(dir->i_sb)->creations);	/* until the VFS knows it (tend.c) */
+	smp_mb__after_atomic();
 	err = sg_tmpfile(sgfs_vol(dir), &c.new, &ref);
 	if (err) {
+		atomic_dec(&SGFS(dir->i_sb)->creations);
 		sgfs_creation_abort(&c);
 		return finish_open_simple(file, err);
 	}
 	sgfs_add(dir->i_sb, SGFS_CREATES, 1);
 	err = sgfs_creation_end(&c, &ref);
+	smp_mb__before_atomic();
+	atomic_dec(&SGFS(dir->i_sb)->creations);
 	if (!err) {
+		SGFS_I(c.inode)->kept = true;
 		set_nlink(c.inode, 1);		/* d_tmpfile() takes one link off */
 		d_tmpfile(file, c.inode);
 		unlock_new_inode(c.inode);
@@ -116,13 +220,20 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file
 static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(old);
-	int err = sg_link(sgfs_vol(dir), sgfs_ref(inode), sgfs_ref(dir), dentry->d_name.name,
-			  dentry->d_name.len, sgfs_now(inode));
+	u64 seq;
+	int err;
 
+	if (sgfs_is_virtual(inode))
+		return -EPERM;
+	sgfs_dir_begin(dir);
+	err = sg_link(sgfs_vol(dir), sgfs_ref(inode), sgfs_ref(dir), dentry->d_name.name,
+		      dentry->d_name.len, sgfs_now(inode));
+	seq = sgfs_dir_end(dir, !err);
 	if (err)
 		return err;
 	sgfs_refresh(dir);
 	sgfs_refresh(inode);
+	sgfs_name_known(dentry, seq);
 	ihold(inode);
 	d_instantiate(dentry, inode);
 	return 0;
@@ -130,15 +241,19 @@ static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-typedef int remove_fn(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
-		      s64 now);
-
-static int remove(struct inode *dir, struct dentry *dentry, remove_fn *fn)
+/*
+ * The engine is told what the VFS has looked up. Something else may be there by now. Was it a
+ * directory, the VFS takes that for dead afterwards; does its owner matter, it is that one's which
+ * has been checked. Then it is -ESTALE, and the VFS looks again.
+ */
+static bool must_be_that(const struct inode *dir, const struct inode *seen)
 {
-	struct inode *inode = d_inode(dentry);
-	int err = fn(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name, dentry->d_name.len,
-		     sgfs_now(dir));
+	return dir->i_mode & S_ISVTX || (seen && S_ISDIR(seen->i_mode));
+}
 
+static int removed(struct inode *dir, struct inode *inode, int err)
+{
+	sgfs_dir_end(dir, !err);
 	if (err)
 		return err;
 	sgfs_add(dir->i_sb, SGFS_REMOVES, 1);
@@ -150,15 +265,42 @@ static int remove(struct inode *dir, struct dentry *dentry, remove_fn *fn)
 
 static int unlink(struct inode *dir, struct dentry *dentry)
 {
-	return remove(dir, dentry, sg_unlink);
+	struct inode *inode = d_inode(dentry);
+
+	sgfs_dir_begin(dir);
+	return removed(dir, inode,
+		       sg_unlink_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
+				      dentry->d_name.len, sgfs_ref(inode),
+				      must_be_that(dir, inode), sgfs_now(dir)));
 }
 
 static int rmdir(struct inode *dir, struct dentry *dentry)
 {
-	return remove(dir, dentry, sg_rmdir);
+	struct inode *inode = d_inode(dentry);
+
+	sgfs_dir_begin(dir);
+	return removed(dir, inode,
+		       sg_rmdir_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
+				     dentry->d_name.len, sgfs_ref(inode), sgfs_now(dir)));
 }
 
 /* --- renaming --------------------------------------------------------------------------------- */
+
+static int rename_seen(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
+		       struct dentry *new, unsigned int flags, const struct sg_new *whiteout,
+		       s64 now)
+{
+	struct sg_renamed seen = {
+		.what = sgfs_ref(d_inode(old)),
+		.exact = flags & RENAME_EXCHANGE || must_be_that(new_dir, d_inode(new)),
+	};
+
+	if (d_inode(new))
+		seen.replaced = sgfs_ref(d_inode(new));
+	return sg_rename_seen(sgfs_vol(old_dir), sgfs_ref(old_dir), old->d_name.name,
+			      old->d_name.len, sgfs_ref(new_dir), new->d_name.name,
+			      new->d_name.len, flags, whiteout, &seen, now);
+}
 
 /* RENAME_WHITEOUT leaves a character device 0/0 behind, which overlayfs takes for "deleted". */
 static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_dir,
@@ -171,9 +313,7 @@ static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_di
 
 	if (err)
 		return err;
-	err = sg_rename(sgfs_vol(old_dir), sgfs_ref(old_dir), old->d_name.name, old->d_name.len,
-			sgfs_ref(new_dir), new->d_name.name, new->d_name.len, flags, &c.new,
-			c.new.now);
+	err = rename_seen(old_dir, old, new_dir, new, flags, &c.new, c.new.now);
 	sgfs_creation_abort(&c);	/* its VFS inode is made when somebody looks it up */
 	return err;
 }
@@ -182,6 +322,7 @@ static int rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry 
 		  struct inode *new_dir, struct dentry *new, unsigned int flags)
 {
 	struct inode *replaced = d_inode(new);
+	u64 old_seq, new_seq;
 	int err;
 
 	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
@@ -189,14 +330,20 @@ static int rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry 
 	BUILD_BUG_ON(RENAME_NOREPLACE != SG_RENAME_NOREPLACE ||
 		     RENAME_EXCHANGE != SG_RENAME_EXCHANGE ||
 		     RENAME_WHITEOUT != SG_RENAME_WHITEOUT);
+	sgfs_dir_begin(old_dir);
+	if (new_dir != old_dir)
+		sgfs_dir_begin(new_dir);
 	if (flags & RENAME_WHITEOUT)
 		err = rename_leaving_whiteout(idmap, old_dir, old, new_dir, new, flags);
 	else
-		err = sg_rename(sgfs_vol(old_dir), sgfs_ref(old_dir), old->d_name.name,
-				old->d_name.len, sgfs_ref(new_dir), new->d_name.name,
-				new->d_name.len, flags, NULL, sgfs_now(old_dir));
+		err = rename_seen(old_dir, old, new_dir, new, flags, NULL, sgfs_now(old_dir));
+	old_seq = sgfs_dir_end(old_dir, !err);
+	new_seq = new_dir == old_dir ? old_seq : sgfs_dir_end(new_dir, !err);
 	if (err)
 		return err;
+	sgfs_name_known(old, new_seq);
+	if (flags & RENAME_EXCHANGE)
+		sgfs_name_known(new, old_seq);
 	sgfs_add(old_dir->i_sb, SGFS_RENAMES, 1);
 	trace_sgfs_rename(old_dir, new_dir, d_inode(old)->i_ino, flags);
 	sgfs_refresh(old_dir);
@@ -218,6 +365,7 @@ const struct inode_operations sgfs_dir_inode_operations = {
 	.rmdir		= rmdir,
 	.rename		= rename,
 	.tmpfile	= tmpfile,
+	.permission	= sgfs_permission,
 	.setattr	= sgfs_setattr,
 	.getattr	= sgfs_getattr,
 	.listxattr	= sgfs_listxattr,

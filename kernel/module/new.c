@@ -110,9 +110,9 @@ int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 	SGFS_I(inode)->ref = *ref;
 	inode->i_ino = ref->ino;
 	err = sgfs_refresh_slow(inode);
-	/* Busy: somebody still holds an inode with that number; what made it free was damaged. */
-	if (!err && insert_inode_locked(inode))
-		err = -EUCLEAN;
+	/* Busy: another system has given it a second name, under which it has been found here. */
+	if (!err && insert_inode_locked4(inode, ref->ino, sgfs_is_inode, (void *)ref))
+		err = -ESTALE;
 	if (err) {
 		SGFS_I(inode)->ref.ino = 0;
 		iput(inode);

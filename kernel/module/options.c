@@ -7,7 +7,7 @@
 
 #include "stargatefs.h"
 
-enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE };
+enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_UID, OPT_GID, OPT_MODE };
 
 static const struct constant_table map_names[] = {
 	{ "walk", SGFS_MAP_WALK },
@@ -28,6 +28,10 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("errors", OPT_ERRORS),
 	fsparam_string("phys", OPT_PHYS),
 	fsparam_string("size", OPT_SIZE),
+	fsparam_flag("relocate", OPT_RELOCATE),
+	fsparam_string("region_uid", OPT_UID),
+	fsparam_string("region_gid", OPT_GID),
+	fsparam_string("region_mode", OPT_MODE),
 	{}
 };
 
@@ -74,6 +78,35 @@ static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, 
 	return 0;
 }
 
+/* Who may have .stargate/region and volume.json. */
+static int parse_region(struct fs_context *fc, const struct fs_parameter *param, int id)
+{
+	struct sgfs_options *opt = fc->fs_private;
+	unsigned int value;
+
+	if (!isdigit(*param->string) || kstrtouint(param->string, id == OPT_MODE ? 8 : 10, &value))
+		return invalfc(fc, "%s=%s is no %s", param->key, param->string,
+			       id == OPT_MODE ? "octal number (0660)" : "number of an owner (107)");
+	switch (id) {
+	case OPT_UID:
+		opt->region_uid = make_kuid(fc->user_ns, value);
+		opt->set |= SGFS_SET_UID;
+		return uid_valid(opt->region_uid) ? 0 :
+		       invalfc(fc, "region_uid=%u: there is no such user", value);
+	case OPT_GID:
+		opt->region_gid = make_kgid(fc->user_ns, value);
+		opt->set |= SGFS_SET_GID;
+		return gid_valid(opt->region_gid) ? 0 :
+		       invalfc(fc, "region_gid=%u: there is no such group", value);
+	}
+	if (value & ~0666)
+		return invalfc(fc, "region_mode=%s: it can be read and written, so up to 0666",
+			       param->string);
+	opt->region_mode = value;
+	opt->set |= SGFS_SET_MODE;
+	return 0;
+}
+
 /* Which of three names; one that is none of them is answered with all. Or -errno. */
 static int parse_name(struct fs_context *fc, const struct fs_parameter *param,
 		      const struct constant_table names[])
@@ -113,6 +146,13 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_SIZE:
 		opt->set |= SGFS_SET_SIZE;
 		return parse_bytes(fc, param, &opt->size);
+	case OPT_RELOCATE:
+		opt->relocate = true;
+		return 0;
+	case OPT_UID:
+	case OPT_GID:
+	case OPT_MODE:
+		return parse_region(fc, param, id);
 	default:
 		return id;
 	}
@@ -122,6 +162,13 @@ static int differs(struct fs_context *fc, const char *key, const char *now, cons
 {
 	return invalfc(fc, "mounted already, with %s=%s; mount -o remount,%s=%s changes that", key,
 		       now, key, asked);
+}
+
+bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_options *now)
+{
+	return (asked->set & SGFS_SET_UID && !uid_eq(asked->region_uid, now->region_uid)) ||
+	       (asked->set & SGFS_SET_GID && !gid_eq(asked->region_gid, now->region_gid)) ||
+	       (asked->set & SGFS_SET_MODE && asked->region_mode != now->region_mode);
 }
 
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
@@ -135,12 +182,28 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 			       errors_names[asked->errors].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
+	if (sgfs_region_differs(asked, now))
+		return invalfc(fc, "mounted already, with region_uid=%u,region_gid=%u,"
+			       "region_mode=0%o; mount -o remount,... changes that",
+			       from_kuid_munged(fc->user_ns, now->region_uid),
+			       from_kgid_munged(fc->user_ns, now->region_gid), now->region_mode);
 	return 0;
 }
 
 const char *sgfs_map_name(enum sgfs_map map)
 {
 	return map_names[map].name;
+}
+
+/* What is as it is by itself is left out. */
+static void show_region(struct seq_file *m, const struct sgfs_options *opt)
+{
+	if (!uid_eq(opt->region_uid, GLOBAL_ROOT_UID))
+		seq_printf(m, ",region_uid=%u", from_kuid_munged(&init_user_ns, opt->region_uid));
+	if (!gid_eq(opt->region_gid, GLOBAL_ROOT_GID))
+		seq_printf(m, ",region_gid=%u", from_kgid_munged(&init_user_ns, opt->region_gid));
+	if (opt->region_mode != SGFS_REGION_MODE)
+		seq_printf(m, ",region_mode=%#o", opt->region_mode);
 }
 
 int sgfs_show_options(struct seq_file *m, struct dentry *root)
@@ -151,5 +214,6 @@ int sgfs_show_options(struct seq_file *m, struct dentry *root)
 		   errors_names[fs->opt.errors].name);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		seq_printf(m, ",phys=0x%llx,size=0x%llx", fs->opt.phys, fs->opt.size);
+	show_region(m, &fs->opt);
 	return 0;
 }

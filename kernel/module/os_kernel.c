@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/random.h>
+#include <linux/ratelimit.h>
 #include <linux/timekeeping.h>
 #include <asm/cpufeature.h>
 #include <asm/special_insns.h>
@@ -40,6 +41,13 @@ void sg_random(void *buf, size_t len)
 void sg_sleep_us(unsigned int us)
 {
 	usleep_range(us, us + us / 2 + 1);
+}
+
+int sg_bell_wait(struct sg_bell *b, u64 ns)
+{
+	int err = wait_event_interruptible_hrtimeout(b->q, xchg(&b->rung, 0), ns_to_ktime(ns));
+
+	return err && err != -ETIME ? -EINTR : 0;
 }
 
 /* Below SSE 4.2 there is no instruction; such machines have no memory that this is for. */
@@ -84,10 +92,14 @@ void sg_free(void *p)
 void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
 {
 	static const char *const prefix[] = { KERN_ERR, KERN_WARNING, KERN_INFO };
+	/* much of what is said others bring about, at will: not so that nothing else is heard */
+	static DEFINE_RATELIMIT_STATE(limit, 10 * HZ, 200);
 	const struct super_block *sb = owner;
 	struct va_format vaf;
 	va_list ap;
 
+	if (!__ratelimit(&limit))
+		return;
 	va_start(ap, fmt);
 	vaf.fmt = fmt;
 	vaf.va = &ap;

@@ -17,6 +17,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 #include <asm/barrier.h>
 #include "format.h"
 
@@ -82,6 +83,12 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	return old;
 }
 
+/* Stores before it are visible to all systems before loads behind it are made. */
+static inline void sg_full_fence(void)
+{
+	mb();		/* mfence, on a single CPU too */
+}
+
 static inline void sg_acquire_fence(void)
 {
 	barrier();	/* x86 reorders loads with neither loads nor later stores */
@@ -141,8 +148,8 @@ static inline bool sg_interrupted(void)
 }
 
 /*
- * A look at tables that may be taken out of use meanwhile; short, and never sleeps. sg_vol.quiesce
- * waits for all that are under way (D7).
+ * A look at what may be taken out of use meanwhile; short, and never sleeps. sg_look_wait() waits
+ * for all that are under way (D7).
  */
 static inline void sg_look_begin(void)
 {
@@ -152,6 +159,11 @@ static inline void sg_look_begin(void)
 static inline void sg_look_end(void)
 {
 	rcu_read_unlock();
+}
+
+static inline void sg_look_wait(void)
+{
+	synchronize_rcu_expedited();
 }
 
 void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */
@@ -182,6 +194,28 @@ static inline void sg_spin_unlock(struct sg_spin *x)
 {
 	spin_unlock(&x->s);
 }
+
+/*
+ * One sleeps until somebody rings, or for @ns at most; a ring that comes before is not lost.
+ * -EINTR: by a signal.
+ */
+struct sg_bell {
+	wait_queue_head_t q;
+	int rung;
+};
+#define sg_bell_init(b)	do { init_waitqueue_head(&(b)->q); (b)->rung = 0; } while (0)
+
+static inline void sg_bell_end(struct sg_bell *b)
+{
+}
+
+static inline void sg_bell_ring(struct sg_bell *b)
+{
+	smp_store_release(&b->rung, 1);
+	wake_up(&b->q);
+}
+
+int sg_bell_wait(struct sg_bell *b, u64 ns);
 
 enum sg_level { SG_ERR, SG_WARN, SG_INFO };
 /* @owner is sg_vol.owner, our struct super_block, so that a line names its volume; or NULL. */

@@ -98,13 +98,15 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	if (mode & ~MODES_KNOWN)	/* before set-ID bits go, which a refusal keeps */
 		return -EOPNOTSUPP;
 	inode_lock(inode);
-	err = sgfs_refresh(inode) ?: file_remove_privs(file);
+	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
 	if (!err) {
 		filemap_invalidate_lock(inode->i_mapping);
 		err = change(inode, mode, pos, len);
 		sgfs_refresh_slow(inode);
 		filemap_invalidate_unlock(inode->i_mapping);
 		sgfs_map_cut(inode, pos, U64_MAX);
+		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);
+		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
 	}
 	inode_unlock(inode);
 	trace_sgfs_fallocate(inode, mode, pos, len, err);
@@ -138,7 +140,7 @@ static int map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 p
 	int err;
 
 	for (; page < limit && (page < end || x.pages); page += run.pages) {
-		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, limit - page, &run);
+		err = sg_walk_bad(sgfs_vol(inode), sgfs_ref(inode), page, limit - page, &run);
 		if (err)
 			return err;
 		if (fatal_signal_pending(current))

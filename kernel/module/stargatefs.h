@@ -21,6 +21,7 @@
 #include <linux/percpu.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
@@ -42,18 +43,28 @@ enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PAN
  * @errors: errors=
  * @phys: phys=, when there is no block device
  * @size: size=, likewise
+ * @relocate: relocate: this time, whatever the next one asks for
+ * @region_uid, @region_gid, @region_mode: region_uid= and so on: who may have what is in .stargate
  * @set: which of them were given (a remount keeps the others)
  */
 struct sgfs_options {
 	enum sgfs_map map;
 	enum sgfs_errors errors;
 	u64 phys, size;
+	bool relocate;
+	kuid_t region_uid;
+	kgid_t region_gid;
+	umode_t region_mode;
 	unsigned int set;
 };
 #define SGFS_SET_MAP	1u
 #define SGFS_SET_ERRORS	2u
 #define SGFS_SET_PHYS	4u
 #define SGFS_SET_SIZE	8u
+#define SGFS_SET_UID	16u
+#define SGFS_SET_GID	32u
+#define SGFS_SET_MODE	64u
+#define SGFS_REGION_MODE	0600	/* if none was asked for, and root's */
 
 /* Counted per CPU: summed up when somebody looks (sysfs.c). */
 enum sgfs_count {
@@ -71,6 +82,7 @@ struct sgfs_counts {
  * @resource: a bare range, claimed
  * @base: linear mapping
  * @phys: physical address of the first byte
+ * @start: where that is in @dax, in bytes
  * @size: bytes
  * @read_only: may not be written to
  */
@@ -79,8 +91,24 @@ struct sgfs_memory {
 	struct resource *resource;
 	void *base;
 	phys_addr_t phys;
-	u64 size;
+	u64 start, size;
 	bool read_only;
+};
+
+/**
+ * struct sgfs_sems - this system's users of shared semaphores
+ * @start: starts @listener, once
+ * @lock: guards @threads
+ * @threads: those that can own locks, by hash
+ * @listener: for whom others ring; @stop: it is to end
+ */
+#define SGFS_SEM_THREAD_BITS	6
+struct sgfs_sems {
+	struct mutex start;
+	spinlock_t lock;
+	struct hlist_head threads[1 << SGFS_SEM_THREAD_BITS];
+	struct task_struct *listener;
+	bool stop;
 };
 
 /**
@@ -91,16 +119,38 @@ struct sgfs_memory {
  * @mem: where the volume is
  * @joined: has a place in the mount table
  * @damaged: something was found that makes no sense
- * @beat: heartbeat
- * @reclaim: frees what was deleted
+ * @watcher, @acknowledger: each for the one work of that name, which nothing else holds up
+ * @watch, @acknowledge: our part in the life of the volume (tend.c)
+ * @settle: what may wait for locks: frees what was deleted
+ * @death: after we have been declared dead
+ * @stand: stands still for those who copy the volume (stand.c); @standing: we do
+ * @freeze_lock: of those who freeze for that and those whom users have asked to
+ * @pinned: for that we keep the mount; @unpin: lets it go
+ * @creations: inodes without a name that the VFS does not know yet
+ * @faults: page faults between looking at a file's table and entering the page
+ * @mappers_lock: guards @mappers, and sgfs_inode.vmas
+ * @mappers: inodes that somebody here maps
  * @windows: pool of windows, or NULL (no map= that needs them yet)
  * @windows_lock: makes @windows once
+ * @windows_age: +1 when windows may show what is no longer so: each is looked at before it is used
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (written.c)
  * @flush_lock: one at a time goes through @mapped
+ * @kept_lock: guards the two lists
+ * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
+ * @virtual_dir: .stargate (region.c)
+ * @region: the file of that name in it, or NULL
+ * @about: volume.json
+ * @semaphores: the file of that name; @sems: who uses them here (sem_thread.c)
+ * @identity: VMs that the volume is open to, or NULL (identity.c)
+ * @holders_lock: guards @holders
+ * @holders: who maps @region (holders.c)
+ * @stood_by: when we last stood by their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
  * @kobj_gone: nobody looks into it any more
  * @counts: statistics
+ * @volumes: in the list of those who hear of bad memory (poison.c)
+ * @bad: takes away what shows some
  */
 struct sgfs {
 	struct sg_vol vol;
@@ -109,16 +159,34 @@ struct sgfs {
 	struct sgfs_memory mem;
 	bool joined;
 	bool damaged;
-	struct delayed_work beat;
-	struct delayed_work reclaim;
+	struct workqueue_struct *watcher, *acknowledger;
+	struct delayed_work watch, acknowledge, settle, stand;
+	struct work_struct death, unpin;
+	struct mutex freeze_lock;
+	bool standing, pinned;
+	atomic_t creations;
+	struct srcu_struct faults;
+	struct mutex mappers_lock;
+	struct list_head mappers;
 	struct sg_windows *windows;
 	struct mutex windows_lock;
+	u64 windows_age;
 	spinlock_t mapped_lock;
 	struct list_head mapped;
 	struct mutex flush_lock;
+	spinlock_t kept_lock;
+	struct list_head kept_young, kept_old;
+	struct inode *virtual_dir, *region, *about, *semaphores;
+	struct sgfs_sems sems;
+	struct sgfs_identity *identity;
+	spinlock_t holders_lock;
+	struct list_head holders;
+	unsigned long stood_by;
 	struct kobject kobj;
 	struct completion kobj_gone;
 	struct sgfs_counts __percpu *counts;
+	struct list_head volumes;
+	struct work_struct bad;
 };
 
 /**
@@ -128,11 +196,24 @@ struct sgfs {
  * @btime: birth, ns
  * @flags: SG_FL_*
  * @has_xattr: there are extended attributes
+ * @known: directory: its change counter when we last looked (names.c)
+ * @base: directory: names that were looked up from then on are as they were
+ * @changing: directory: we are changing it ourselves
+ * @kept: not open, but the volume says so: it was made without links, or is about to be opened
+ * @kept_at: in one of sgfs.kept_*, if sgfs_keep() did that
+ * @vmas: mappings, and how they stand in @mappers (mmap.c, region.c)
+ * @mappers: in sgfs.mappers
+ * @cuts: of the file, when its mappings were last taken away
+ * @holer: pages of zeroes are mapped where it has holes
+ * @hole_seq: change counter before the first of them was
+ * @zap: mappings are about to be taken away
  * @written: pages that mappings may write to (written.c)
  * @mapped: in sgfs.mapped
  * @window_lock: opens and closes, growth of the window (map.c)
- * @opens: open files that may read or write
+ * @opens: open files
  * @map: how @window was made
+ * @map_age, @map_cuts, @map_root: sgfs.windows_age, cuts and root of the table when it was, or when
+ *	it was last found to be right
  * @window: a spliced window, or NULL
  * @shadow: a private table and its window, or NULL
  * @vfs: the VFS inode
@@ -143,11 +224,20 @@ struct sgfs_inode {
 	s64 btime;
 	u32 flags;
 	bool has_xattr;
+	u64 known, base;
+	bool changing;
+	bool kept;
+	struct list_head kept_at;
+	unsigned int vmas;
+	struct list_head mappers;
+	u64 cuts, hole_seq;
+	bool holer, zap;
 	struct xarray written;
 	struct list_head mapped;
 	struct mutex window_lock;
 	unsigned int opens;
 	enum sgfs_map map;
+	u64 map_age, map_cuts, map_root;
 	struct sg_window *window;
 	struct sg_shadow *shadow;
 	struct inode vfs;
@@ -173,6 +263,32 @@ static inline const struct sg_iref *sgfs_ref(const struct inode *inode)
 	return &SGFS_I(inode)->ref;
 }
 
+/* Of this mount only, and not of the volume (region.c): there is no record. */
+static inline bool sgfs_is_virtual(const struct inode *inode)
+{
+	return !sgfs_ref(inode)->ino;
+}
+
+/* The inode's record in the volume: words that others change at any time. */
+static inline struct sg_inode *sgfs_record(const struct inode *inode)
+{
+	return (struct sg_inode *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
+}
+
+/* The record is bad memory: the inode can only be let go. */
+static inline bool sgfs_is_lost(const struct inode *inode)
+{
+	return sg_is_lost(sgfs_vol(inode), sgfs_ref(inode)->off);
+}
+
+/* False: another system has declared us dead, and nothing that we have seen since counts. */
+static inline bool sgfs_alive(const struct super_block *sb)
+{
+	const struct sg_vol *vol = &SGFS(sb)->vol;
+
+	return !vol->state || likely(READ_ONCE(*vol->state) == vol->alive);
+}
+
 static inline void sgfs_add(const struct super_block *sb, enum sgfs_count what, u64 n)
 {
 	this_cpu_add(SGFS(sb)->counts->n[what], n);
@@ -196,13 +312,40 @@ static inline s64 sgfs_now(struct inode *inode)
 
 /* super.c */
 extern struct workqueue_struct *sgfs_wq;
-void sgfs_reclaim_soon(struct sgfs *fs);
+void sgfs_identify(struct sg_identity *id);
+
+/* tend.c */
+int sgfs_tend_init(struct sgfs *fs);
+void sgfs_tend_exit(struct sgfs *fs);
+void sgfs_tend_prepare(struct sgfs *fs);
+void sgfs_tend_start(struct sgfs *fs);
+void sgfs_tend_stop(struct sgfs *fs);
+void sgfs_tend_end(struct sgfs *fs);
+/* Somebody has just died: we look at once. Does not sleep. */
+void sgfs_watch_now(struct sgfs *fs);
+/* While the volume is frozen nothing is settled. */
+void sgfs_settle_pause(struct sgfs *fs);
+void sgfs_settle_resume(struct sgfs *fs);
+
+/* kept.c: as if it were open, until it is, or for a second or two. Settling may sleep. */
+void sgfs_kept_init(struct sgfs *fs);
+int sgfs_keep(struct inode *inode);
+void sgfs_kept_evict(struct inode *inode);
+void sgfs_kept_settle(struct sgfs *fs);
+
+/* stand.c */
+void sgfs_stand_init(struct sgfs *fs);
+void sgfs_stand_start(struct sgfs *fs);
+void sgfs_stand_stop(struct sgfs *fs);
+long sgfs_stand_ioctl(struct file *file, unsigned int cmd, void __user *user);
 
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param);
 /* The volume is mounted already, with options @now: were others asked for? Then it is refused. */
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now);
+/* Somebody else is to have region, or in another way. */
+bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_options *now);
 int sgfs_show_options(struct seq_file *m, struct dentry *root);
 const char *sgfs_map_name(enum sgfs_map map);
 
@@ -212,20 +355,41 @@ int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_on
 			 struct sgfs_memory *mem);
 void sgfs_memory_release(struct sgfs_memory *mem);
 
+/* grow.c */
+u64 sgfs_memory_follow(struct sgfs *fs);	/* bytes: the device may have become larger */
+long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+/* Of directories: what is asked of the volume as a whole. */
+#define SGFS_IOCTL_OPS	.unlocked_ioctl = sgfs_ioctl, .compat_ioctl = compat_ptr_ioctl
+
 /* inode.c */
 int sgfs_refresh_slow(struct inode *inode);
 /* Makes the VFS inode show what the volume says now. */
+static inline bool sgfs_is_fresh(const struct inode *inode)
+{
+	return likely(!sgfs_is_lost(inode)) &&
+	       likely(smp_load_acquire(&sgfs_record(inode)->seq) == SGFS_I(inode)->seq) &&
+	       sgfs_alive(inode->i_sb);
+}
 static inline int sgfs_refresh(struct inode *inode)
 {
-	if (likely(sg_seq(sgfs_vol(inode), sgfs_ref(inode)) == SGFS_I(inode)->seq))
-		return 0;
-	return sgfs_refresh_slow(inode);
+	return sgfs_is_fresh(inode) ? 0 : sgfs_refresh_slow(inode);
 }
+/* Which inode a VFS inode is: number and generation. */
+int sgfs_is_inode(struct inode *inode, void *ref);
+/* -ESTALE: there is no such inode, or it is another one by now. */
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref);
+struct inode *sgfs_iget_number(struct super_block *sb, u64 ino);
+int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
+/* Its first opener, its last closer. */
+int sgfs_open(struct inode *inode);
+void sgfs_close(struct inode *inode);
+void sgfs_forget_names(struct inode *inode);
+int sgfs_drop_inode(struct inode *inode);
 void sgfs_set_operations(struct inode *inode, dev_t rdev);
 int sgfs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		 unsigned int flags);
+int sgfs_remove_privs(struct file *file);
 int sgfs_fileattr_get(struct dentry *dentry, struct file_kattr *fa);
 int sgfs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_kattr *fa);
 struct inode *sgfs_alloc_inode(struct super_block *sb);
@@ -243,6 +407,20 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 			umode_t mode, dev_t rdev, struct sgfs_creation *c);
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref);
 void sgfs_creation_abort(struct sgfs_creation *c);
+
+/* names.c: what is known of names, and whether it still stands (D9) */
+extern const struct dentry_operations sgfs_dentry_operations;
+/* The directory's change counter; what has been looked up before it moved has to be again. */
+u64 sgfs_dir_look(struct inode *dir);
+/*
+ * Between these two we change a directory ourselves, i_rwsem held exclusively; @commits: how often.
+ * Returns its change counter, or 0 if somebody else has changed it too, so that the VFS does not
+ * know all that has changed.
+ */
+void sgfs_dir_begin(struct inode *dir);
+u64 sgfs_dir_end(struct inode *dir, unsigned int commits);
+/* The name was made when the directory had this counter, which may have moved on; 0: look again. */
+void sgfs_name_known(struct dentry *dentry, u64 seq);
 
 /* namei.c, dir.c, file.c, mmap.c, symlink.c, xattr.c, export.c */
 extern const struct inode_operations sgfs_dir_inode_operations;
@@ -263,6 +441,59 @@ int sgfs_fiemap(struct inode *inode, struct fiemap_extent_info *fi, u64 start, u
 ssize_t sgfs_listxattr(struct dentry *dentry, char *list, size_t size);
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma);
 
+/* region.c: inodes that are not the volume's */
+int sgfs_virtual_make(struct sgfs *fs);
+void sgfs_virtual_release(struct sgfs *fs);
+void sgfs_virtual_resize(struct sgfs *fs);	/* windows_lock is held */
+void sgfs_virtual_give(struct sgfs *fs);
+/* NULL: the name in @dir is the volume's business. Else what is there: as a rule @dentry. */
+struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
+
+/* describe.c */
+extern const struct file_operations sgfs_about_operations;
+loff_t sgfs_about_size(const struct super_block *sb);
+
+/*
+ * holders.c: who maps region, for which machine (zeroes: nobody knows). Whoever holds it in another
+ * way than by a mapping is counted in the same way, and sees to it that @mm stays.
+ */
+struct sgfs_holder;
+void sgfs_holders_init(struct sgfs *fs);
+/* One more mapping by @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
+struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
+			      bool writable);
+/* Another one of what @h maps, by @mm: as a rule its own. */
+struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
+				    bool writable);
+/* One less. With the last writable one of a machine its systems are dead. */
+void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable);
+/* To be asked with invalidate_lock of region held. */
+bool sgfs_is_revoked(const struct sgfs_holder *h);
+/*
+ * Declares a live system dead. Its machine's memory is taken away first; -ENXIO: nobody here holds
+ * region for it; @unheld: then it is declared dead all the same. -ESTALE: it is not there any more.
+ */
+int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld);
+/* Says in the volume that their machines are there; does something twice a second. */
+void sgfs_holders_stand_by(struct sgfs *fs);
+ssize_t sgfs_holders_show(struct sgfs *fs, char *buf);
+void sgfs_holders_report(struct sgfs *fs);
+
+/* identity.c: the region's ioctls */
+long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+void sgfs_identity_release(struct sgfs *fs);
+
+/* sem_file.c, sem_thread.c: shared semaphores */
+extern const struct file_operations sgfs_sem_operations;
+void sgfs_sems_init(struct sgfs *fs);
+void sgfs_sems_stop(struct sgfs *fs);
+/* No mapping of words shows anything any longer. */
+void sgfs_sems_revoke(struct sgfs *fs);
+
+/* userlock.c */
+int sgfs_lock(struct file *file, int cmd, struct file_lock *fl);
+int sgfs_flock(struct file *file, int cmd, struct file_lock *fl);
+
 /* xattr.c: a payload of struct sg_xattr_entry under construction */
 struct sgfs_payload {
 	void *data;
@@ -276,6 +507,10 @@ int sgfs_mmap_init(void);
 void sgfs_mmap_exit(void);
 /* Pages of [pos, pos + len) are about to go, or holes of it were filled: no mapping keeps them. */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
+/* No mapping of ours shows any longer what has been cut off by now (D7). */
+void sgfs_mmap_quiesce(struct sgfs *fs);
+/* No mapping of ours shows anything any longer. */
+void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* written.c */
 /* Where a mapping may write from now on. */
@@ -288,16 +523,29 @@ void sgfs_written_forget(struct inode *inode);
 
 /* map.c: the data paths (D5) */
 int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why);
-int sgfs_map_open(struct inode *inode);
-void sgfs_map_close(struct inode *inode);
+/* window_lock is held. */
+void sgfs_map_attach(struct inode *inode);
+void sgfs_map_detach(struct inode *inode);
 /* i_rwsem is held exclusively: the file got longer, or pages of it were cut off. */
 void sgfs_map_grown(struct inode *inode);
 void sgfs_map_cut(struct inode *inode, u64 pos, u64 len);
 void sgfs_map_evict(struct inode *inode);
-void sgfs_map_quiesce(struct sg_vol *vol);
+void sgfs_map_quiesce(struct sgfs *fs);
 /* Bytes that went through a window: the caller walks the rest. */
 size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to);
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from);
+
+/* poison.c: bad memory, and how this system hears of it */
+extern const struct dax_holder_operations sgfs_dax_holder;
+void sgfs_poison_init(void);
+void sgfs_poison_exit(void);
+void sgfs_poison_prepare(struct sgfs *fs);
+void sgfs_poison_start(struct sgfs *fs);
+void sgfs_poison_stop(struct sgfs *fs);
+void sgfs_poison_end(struct sgfs *fs);
+bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len);
+ssize_t sgfs_poison_show(struct sgfs *fs, char *buf);
+int sgfs_poison_store(struct sgfs *fs, const char *text);
 
 /* sysfs.c */
 int sgfs_sysfs_init(void);

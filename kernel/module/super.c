@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mounting, remounting, unmounting; the heartbeat; what is done about damage. */
+/* Mounting, remounting, unmounting; who we are; what is done about damage. */
 #include <linux/blkdev.h>
 #include <linux/cc_platform.h>
 #include <linux/dmi.h>
@@ -11,30 +11,22 @@
 #include <asm/cpufeature.h>
 
 #include "stargatefs.h"
+#include "version.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-#define BEAT_MS		500
-#define RECLAIM_MS	1000
-#define PATIENCE_MS	5000	/* a system that is silent for so long is dead */
+#define PATIENCE_MS	1000	/* to see whether who has our machine's number lives */
+#define RELOCATE_MS	5000	/* ... whether anybody does, before it is moved beneath him */
 
 struct workqueue_struct *sgfs_wq;
 
 /* This boot of ours. The kernel's own boot id is not to be had by modules. */
 static u8 boot_id[16];
 
-/* --- heartbeat -------------------------------------------------------------------------------- */
+/* --- who we are ------------------------------------------------------------------------------- */
 
-static void beat(struct work_struct *work)
-{
-	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, beat);
-
-	sg_beat(&fs->vol);
-	queue_delayed_work(sgfs_wq, &fs->beat, msecs_to_jiffies(BEAT_MS));
-}
-
-static void identify(struct sg_identity *id)
+void sgfs_identify(struct sg_identity *id)
 {
 	const char *machine = dmi_get_system_info(DMI_PRODUCT_UUID);
 	uuid_t uuid;
@@ -44,23 +36,8 @@ static void identify(struct sg_identity *id)
 		export_uuid(id->machine, &uuid);
 	memcpy(id->boot, boot_id, sizeof(id->boot));
 	strscpy(id->name, init_uts_ns.name.nodename, sizeof(id->name));
-	id->beat_ns = BEAT_MS * NSEC_PER_MSEC;
-}
-
-/* --- reclaim ---------------------------------------------------------------------------------- */
-
-/* What was deleted is freed when somebody needs it, or when there has been time for it. */
-static void reclaim(struct work_struct *work)
-{
-	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, reclaim);
-
-	sg_reclaim(&fs->vol, ~0u);
-}
-
-void sgfs_reclaim_soon(struct sgfs *fs)
-{
-	if (fs->joined)
-		queue_delayed_work(sgfs_wq, &fs->reclaim, msecs_to_jiffies(RECLAIM_MS));
+	strscpy(id->version, SG_RELEASE, sizeof(id->version));
+	id->beat_ns = SG_TEND_MS * NSEC_PER_MSEC;
 }
 
 /* --- damage ----------------------------------------------------------------------------------- */
@@ -94,7 +71,7 @@ static int sgfs_statfs(struct dentry *dentry, struct kstatfs *st)
 	struct sgfs *fs = SGFS(sb);
 	struct sg_statfs s;
 	u64 *id = (u64 *)fs->vol.sb.uuid;
-	int err = sg_statfs(&fs->vol, &s);
+	int err = sgfs_alive(sb) ? sg_statfs(&fs->vol, &s) : -EIO;
 
 	if (err)
 		return err;
@@ -118,41 +95,49 @@ static int sgfs_sync_fs(struct super_block *sb, int wait)
 
 /*
  * Writers by system call are kept out by the VFS; those through mappings have to come back. What
- * the engine would do by itself (paying debts when asked for free space) waits as well.
+ * the engine would do by itself (paying debts when asked for free space) waits as well: at a gate
+ * of its own, if that is for a moment only (stand.c).
  */
 static int sgfs_freeze_fs(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 	int err = sgfs_written_flush_all(fs, true);
 
-	if (err)
+	if (err || fs->standing)
 		return err;
-	cancel_delayed_work_sync(&fs->reclaim);
+	sgfs_settle_pause(fs);
 	WRITE_ONCE(fs->vol.read_only, true);
 	return 0;
 }
 
 static int sgfs_unfreeze_fs(struct super_block *sb)
 {
+	if (SGFS(sb)->standing)
+		return 0;
 	WRITE_ONCE(SGFS(sb)->vol.read_only, sb_rdonly(sb));
-	sgfs_reclaim_soon(SGFS(sb));
+	sgfs_settle_resume(SGFS(sb));
 	return 0;
 }
 
 static void unmount(struct sgfs *fs)
 {
-	cancel_delayed_work_sync(&fs->reclaim);
-	cancel_delayed_work_sync(&fs->beat);
+	sgfs_poison_stop(fs);
+	sgfs_virtual_release(fs);
+	sgfs_sems_stop(fs);
 	/* Debts are paid also by a mount that was read-only; not on damaged ground. */
 	if (!fs->damaged)
 		WRITE_ONCE(fs->vol.read_only, fs->mem.read_only);
+	sgfs_tend_stop(fs);
 	if (fs->joined && fs->vol.shut_down)
 		sg_abandon(&fs->vol);
 	else if (fs->joined)
 		sg_leave(&fs->vol);
 	fs->joined = false;
+	sgfs_tend_end(fs);
+	sgfs_poison_end(fs);
 	sg_windows_destroy(fs->windows);
 	fs->windows = NULL;
+	synchronize_rcu();	/* path walks without a reference may still compare counters */
 	sgfs_memory_release(&fs->mem);
 }
 
@@ -162,12 +147,22 @@ static void sgfs_put_super(struct super_block *sb)
 	unmount(SGFS(sb));
 }
 
+/* umount -f: who is in the way is said, as the error cannot. */
+static void sgfs_umount_begin(struct super_block *sb)
+{
+	sgfs_holders_report(SGFS(sb));
+}
+
 static const struct super_operations super_operations = {
 	.alloc_inode	= sgfs_alloc_inode,
 	.free_inode	= sgfs_free_inode,
+	.drop_inode	= sgfs_drop_inode,
 	.evict_inode	= sgfs_evict_inode,
 	.put_super	= sgfs_put_super,
+	.umount_begin	= sgfs_umount_begin,
 	.sync_fs	= sgfs_sync_fs,
+	.freeze_super	= sgfs_freeze_super,
+	.thaw_super	= sgfs_thaw_super,
 	.freeze_fs	= sgfs_freeze_fs,
 	.unfreeze_fs	= sgfs_unfreeze_fs,
 	.statfs		= sgfs_statfs,
@@ -187,15 +182,58 @@ static int check_platform(struct fs_context *fc)
 	return 0;
 }
 
-static int open_volume(struct fs_context *fc, struct sgfs *fs)
+static int open_here(struct sgfs *fs)
 {
 	struct sg_vol *vol = &fs->vol;
 	int err = sg_open(vol, fs->mem.base, fs->mem.size, fs->mem.read_only, fs->sb);
 
-	if (err && sb_rdonly(fs->sb) && !fs->mem.read_only) {
-		/* It may have features that only those who write have to know. */
-		fs->mem.read_only = true;
-		err = sg_open(vol, fs->mem.base, fs->mem.size, true, fs->sb);
+	if (err != -EROFS || !sb_rdonly(fs->sb) || fs->mem.read_only)
+		return err;
+	/* It has features that only those who write have to know. */
+	fs->mem.read_only = true;
+	return sg_open(vol, fs->mem.base, fs->mem.size, true, fs->sb);
+}
+
+/* It was made for another place, or somebody has begun to move it. */
+static bool is_displaced(const struct sgfs *fs, int err)
+{
+	const struct sg_super *vol = &fs->vol.sb;
+
+	return err ? err == -EUCLEAN && vol->incompat & SG_INCOMPAT_MOVING :
+		     vol->phys != fs->mem.phys;
+}
+
+/* For the user has asked for it: all who have the volume must have left, or be dead. */
+static int relocate(struct fs_context *fc, struct sgfs *fs)
+{
+	struct sg_relocate_result res;
+	struct sg_identity id;
+	const struct sg_relocate_opts opts = {
+		.phys = fs->mem.phys, .id = &id, .wait_ms = RELOCATE_MS, .owner = fs->sb,
+	};
+	int err;
+
+	if (fs->mem.read_only) {
+		errorfc(fc, "relocate: the volume belongs elsewhere, and the device is read-only");
+		return -EINVAL;	/* on EROFS mount(8) would try the same again, read-only */
+	}
+	sgfs_identify(&id);
+	err = sg_relocate(fs->mem.base, fs->mem.size, &opts, &res);
+	if (err)
+		errorfc(fc, "relocate: %s", res.why);
+	return err;
+}
+
+static int open_volume(struct fs_context *fc, struct sgfs *fs)
+{
+	struct sg_vol *vol = &fs->vol;
+	int err = open_here(fs);
+
+	if (fs->opt.relocate && is_displaced(fs, err)) {
+		err = relocate(fc, fs);
+		if (err)
+			return err;
+		err = open_here(fs);
 	}
 	if (err) {
 		errorfc(fc, "%s", vol->why);
@@ -204,18 +242,23 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 	}
 	if (vol->sb.phys != fs->mem.phys) {
 		errorfc(fc, "wrong base: the volume was made for physical address 0x%llx, but lies "
-			"at 0x%llx (place it there: a volume cannot be moved yet)",
+			"at 0x%llx (place it there, or move it here: -o relocate)",
 			vol->sb.phys, (u64)fs->mem.phys);
 		return -EINVAL;
 	}
 	vol->on_damage = on_damage;
-	vol->quiesce = sgfs_map_quiesce;
-	return 0;
+	sgfs_tend_prepare(fs);
+	sgfs_poison_start(fs);
+	err = sg_bad_refuse(vol);
+	if (err)
+		errorfc(fc, "%s", vol->why);
+	return err;
 }
 
 /*
  * A read-only mount takes its place in the mount table too, as long as the device can be written:
- * so it recovers what is to be recovered, and nobody else changes what it has cached.
+ * so it recovers what is to be recovered, and nobody reuses a page that it may be reading. With a
+ * device that cannot be written it would see others' changes without being seen.
  */
 static int join(struct fs_context *fc, struct sgfs *fs)
 {
@@ -225,10 +268,11 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	if (fs->mem.read_only) {
 		if (!sg_needs_recovery(&fs->vol))
 			return 0;
-		errorfc(fc, "the volume needs recovery, but the device is read-only");
+		errorfc(fc, "the volume is in use or needs recovery, and the device is read-only: "
+			"nobody would wait for what is read here");
 		return -EROFS;
 	}
-	identify(&id);
+	sgfs_identify(&id);
 	err = sg_join(&fs->vol, &id, PATIENCE_MS, false);
 	if (err) {
 		errorfc(fc, "%s", fs->vol.why);
@@ -236,7 +280,7 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	}
 	fs->joined = true;
 	WRITE_ONCE(fs->vol.read_only, fs->sb->s_flags & SB_RDONLY);
-	queue_delayed_work(sgfs_wq, &fs->beat, msecs_to_jiffies(BEAT_MS));
+	sgfs_tend_start(fs);
 	return 0;
 }
 
@@ -253,18 +297,14 @@ static void describe(struct super_block *sb, const struct sg_super *vol)
 	sb->s_op = &super_operations;
 	sb->s_xattr = sgfs_xattr_handlers;
 	sb->s_export_op = &sgfs_export_operations;
+	set_default_d_op(sb, &sgfs_dentry_operations);
 	sgfs_super_set_uuid(sb, vol->uuid);
 }
 
 static int make_root(struct super_block *sb)
 {
-	struct sg_iref ref;
-	struct inode *inode;
-	int err = sg_iref(&SGFS(sb)->vol, SG_INO_ROOT, &ref);
+	struct inode *inode = sgfs_iget_number(sb, SG_INO_ROOT);
 
-	if (err)
-		return err;
-	inode = sgfs_iget(sb, &ref);
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	if (!S_ISDIR(inode->i_mode)) {
@@ -309,6 +349,9 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		errorfc(fc, "map=%s is not possible: %s", sgfs_map_name(fs->opt.map), why);
 		goto out;
 	}
+	err = sgfs_virtual_make(fs);
+	if (err)
+		goto out;
 	err = make_root(sb);
 	if (err) {
 		errorfc(fc, "the root directory cannot be read: run fsck.stargatefs");
@@ -357,6 +400,8 @@ static void free_fs(struct sgfs *fs)
 {
 	if (!fs)
 		return;
+	sgfs_tend_exit(fs);
+	cleanup_srcu_struct(&fs->faults);
 	free_percpu(fs->counts);
 	kfree(fs);
 }
@@ -367,18 +412,26 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 
 	if (!fs)
 		return NULL;
-	fs->opt = *opt;
-	fs->counts = alloc_percpu(struct sgfs_counts);
-	if (!fs->counts) {
+	if (init_srcu_struct(&fs->faults)) {
 		kfree(fs);
 		return NULL;
 	}
-	INIT_DELAYED_WORK(&fs->beat, beat);
-	INIT_DELAYED_WORK(&fs->reclaim, reclaim);
+	fs->opt = *opt;
+	fs->counts = alloc_percpu(struct sgfs_counts);
+	if (!fs->counts || sgfs_tend_init(fs)) {
+		free_fs(fs);
+		return NULL;
+	}
+	mutex_init(&fs->mappers_lock);
+	INIT_LIST_HEAD(&fs->mappers);
 	mutex_init(&fs->windows_lock);
 	mutex_init(&fs->flush_lock);
 	spin_lock_init(&fs->mapped_lock);
 	INIT_LIST_HEAD(&fs->mapped);
+	sgfs_poison_prepare(fs);
+	sgfs_kept_init(fs);
+	sgfs_holders_init(fs);
+	sgfs_sems_init(fs);
 	return fs;
 }
 
@@ -404,6 +457,8 @@ static int get_tree(struct fs_context *fc)
 
 	if (range && range != (SGFS_SET_PHYS | SGFS_SET_SIZE))
 		return invalfc(fc, "phys= and size= belong together");
+	if (fc->sb_flags & SB_MANDLOCK)
+		return invalfc(fc, "mandatory locks do not exist");
 	fc->s_fs_info = alloc_fs(opt);
 	if (!fc->s_fs_info)
 		return -ENOMEM;
@@ -461,6 +516,12 @@ static int reconfigure(struct fs_context *fc)
 		WRITE_ONCE(fs->opt.map, opt->map);
 	if (opt->set & SGFS_SET_ERRORS)
 		fs->opt.errors = opt->errors;
+	if (sgfs_region_differs(opt, &fs->opt)) {
+		fs->opt.region_uid = opt->region_uid;
+		fs->opt.region_gid = opt->region_gid;
+		fs->opt.region_mode = opt->region_mode;
+		sgfs_virtual_give(fs);
+	}
 	return 0;
 }
 
@@ -484,6 +545,9 @@ static int init_fs_context(struct fs_context *fc)
 	if (!opt)
 		return -ENOMEM;
 	opt->errors = SGFS_ERRORS_REMOUNT_RO;
+	opt->region_uid = GLOBAL_ROOT_UID;
+	opt->region_gid = GLOBAL_ROOT_GID;
+	opt->region_mode = SGFS_REGION_MODE;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
 		*opt = SGFS(fc->root->d_sb)->opt;
 		opt->set = 0;
@@ -497,6 +561,7 @@ static void kill_sb(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
+	sgfs_settle_pause(fs);	/* it holds inodes, which have to go now */
 	if (fs->opt.set & SGFS_SET_PHYS)
 		kill_anon_super(sb);
 	else
@@ -533,9 +598,11 @@ static int __init sgfs_init(void)
 	err = sgfs_sysfs_init();
 	if (err)
 		goto no_sysfs;
+	sgfs_poison_init();
 	err = register_filesystem(&fs_type);
 	if (!err)
 		return 0;
+	sgfs_poison_exit();
 	sgfs_sysfs_exit();
 no_sysfs:
 	sgfs_mmap_exit();
@@ -549,6 +616,7 @@ no_cache:
 static void __exit sgfs_exit(void)
 {
 	unregister_filesystem(&fs_type);
+	sgfs_poison_exit();
 	sgfs_sysfs_exit();
 	sgfs_mmap_exit();
 	sgfs_inode_cache_exit();
@@ -558,4 +626,5 @@ static void __exit sgfs_exit(void)
 module_init(sgfs_init);
 module_exit(sgfs_exit);
 MODULE_DESCRIPTION("StargateFS: a file system in memory that several systems share");
+MODULE_VERSION(SG_RELEASE);
 MODULE_LICENSE("GPL");

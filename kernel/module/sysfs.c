@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /sys/fs/stargatefs/<id>/: what a mounted volume is, how it fares, what it has done so far. */
+/*
+ * /sys/fs/stargatefs/<id>/: what a mounted volume is, how it fares, what it has done so far; who
+ * holds its memory, and is to be fenced.
+ */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 #include <linux/uuid.h>
@@ -11,10 +14,15 @@ static struct kset *volumes;
 struct attribute_of {
 	struct attribute attr;
 	ssize_t (*show)(struct sgfs *fs, char *buf);
+	int (*store)(struct sgfs *fs, const char *text);
 };
 
 #define ATTRIBUTE(name) \
 	static struct attribute_of name##_attribute = { { #name, 0444 }, name##_show }
+#define SETTING(name) \
+	static struct attribute_of name##_attribute = { { #name, 0644 }, name##_show, name##_store }
+#define COMMAND(name) \
+	static struct attribute_of name##_attribute = { { #name, 0200 }, NULL, name##_store }
 
 /* --- what it is ------------------------------------------------------------------------------- */
 
@@ -38,9 +46,16 @@ ATTRIBUTE(phys);
 
 static ssize_t size_show(struct sgfs *fs, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", fs->vol.size);
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(fs->vol.sb.size));
 }
 ATTRIBUTE(size);
+
+/* What `stargatectl grow` could make of it. */
+static ssize_t max_size_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", sg_grow_limit(&fs->vol));
+}
+ATTRIBUTE(max_size);
 
 static ssize_t slot_show(struct sgfs *fs, char *buf)
 {
@@ -155,11 +170,49 @@ static ssize_t windows_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(windows);
 
+/* --- who holds its memory --------------------------------------------------------------------- */
+
+static ssize_t holders_show(struct sgfs *fs, char *buf)
+{
+	return sgfs_holders_show(fs, buf);
+}
+ATTRIBUTE(holders);
+
+/* "SLOT INCARNATION", and "unheld" if nobody here may be known to hold region for that system. */
+static int fence_store(struct sgfs *fs, const char *text)
+{
+	unsigned int slot, incarnation;
+	int end = 0;
+
+	if (sscanf(text, "%u %u%n", &slot, &incarnation, &end) != 2)
+		return -EINVAL;
+	if (sysfs_streq(text + end, ""))
+		return sgfs_fence(fs, slot, incarnation, false);
+	return sysfs_streq(text + end, " unheld") ? sgfs_fence(fs, slot, incarnation, true) :
+	       -EINVAL;
+}
+COMMAND(fence);
+
+/* --- bad memory ------------------------------------------------------------------------------- */
+
+static ssize_t bad_show(struct sgfs *fs, char *buf)
+{
+	return sgfs_poison_show(fs, buf);
+}
+
+static int bad_store(struct sgfs *fs, const char *text)
+{
+	return sgfs_poison_store(fs, text);
+}
+SETTING(bad);
+
 static struct attribute *volume_attrs[] = {
 	&uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr, &size_attribute.attr,
+	&max_size_attribute.attr,
 	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
 	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,
-	&journal_attribute.attr, &windows_attribute.attr,
+	&journal_attribute.attr, &windows_attribute.attr, &holders_attribute.attr,
+	&fence_attribute.attr, &bad_attribute.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(volume);
@@ -173,12 +226,19 @@ static ssize_t show(struct kobject *kobj, struct attribute *attr, char *buf)
 	return container_of(attr, struct attribute_of, attr)->show(fs, buf);
 }
 
+static ssize_t store(struct kobject *kobj, struct attribute *attr, const char *buf, size_t len)
+{
+	struct sgfs *fs = container_of(kobj, struct sgfs, kobj);
+
+	return container_of(attr, struct attribute_of, attr)->store(fs, buf) ?: len;
+}
+
 static void release(struct kobject *kobj)
 {
 	complete(&container_of(kobj, struct sgfs, kobj)->kobj_gone);
 }
 
-static const struct sysfs_ops ops = { .show = show };
+static const struct sysfs_ops ops = { .show = show, .store = store };
 
 static const struct kobj_type volume_type = {
 	.default_groups = volume_groups,

@@ -145,6 +145,11 @@ bool sg_window_refresh(struct sg_window *w)
 
 /* --- the pool ------------------------------------------------------------------------------- */
 
+void sg_windows_extend(struct sg_windows *ws, u64 size)
+{
+	WRITE_ONCE(ws->size, size);
+}
+
 struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, unsigned int max)
 {
 	struct sg_windows *ws;

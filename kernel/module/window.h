@@ -57,6 +57,9 @@ bool sg_windows_supported(const char **why);
  */
 struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, unsigned int max);
 
+/** sg_windows_extend() - the volume has become larger: @size bytes, at the same place */
+void sg_windows_extend(struct sg_windows *ws, u64 size);
+
 /**
  * sg_windows_destroy() - give all addresses back to the kernel
  * @ws: pool whose windows and shadows have all been put; NULL is fine

@@ -15,6 +15,7 @@
 #include <asm/asm.h>
 #include <asm/cpufeature.h>
 
+#include "copy_wide.h"
 #include "window_priv.h"
 
 /* The part of [pos, pos + len) that the window can show. */
@@ -51,7 +52,7 @@ fault:
 
 static size_t bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
 {
-	void *page = (void *)__get_free_page(GFP_NOFS);
+	void *page = (void *)__get_free_page(GFP_NOWAIT);	/* in a look */
 	size_t done = 0;
 
 	while (page && done < len) {
@@ -71,7 +72,7 @@ static size_t bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
 
 static size_t bounce_from_iter(void *dst, size_t len, struct iov_iter *from)
 {
-	void *page = (void *)__get_free_page(GFP_NOFS);
+	void *page = (void *)__get_free_page(GFP_NOWAIT);
 	size_t done = 0;
 
 	while (page && done < len) {
@@ -116,7 +117,7 @@ size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct i
 size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *from)
 {
 	size_t want = window_clip(w, pos, min(len, iov_iter_count(from)));
-	size_t done;
+	size_t done, wide;
 
 	/*
 	 * Not left to the MMU: on a write to a read-only entry the kernel's fault handler looks for
@@ -124,12 +125,15 @@ size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct
 	 */
 	if (!w->write)
 		return 0;
-	done = copy_in(w->addr + pos, want, from);
+	wide = sg_copy_wide(w->addr + pos, want, from);
+	done = wide;
+	if (done < want)
+		done += copy_in(w->addr + pos + done, want - done, from);
 	if (done < want && sg_window_refresh(w))
 		done += copy_in(w->addr + pos + done, want - done, from);
 	if (done < want)
 		atomic64_inc(&w->ws->shorts);
-	sg_window_wb(w, pos, done);
+	sg_window_wb(w, pos + wide, done - wide);
 	return done;
 }
 

@@ -95,7 +95,9 @@ struct sg_window {
 /* Is [phys, phys + len) inside the volume? */
 static inline bool sg_windows_hold(const struct sg_windows *ws, phys_addr_t phys, u64 len)
 {
-	return phys >= ws->base && len <= ws->size && phys - ws->base <= ws->size - len;
+	u64 size = READ_ONCE(ws->size);
+
+	return phys >= ws->base && len <= size && phys - ws->base <= size - len;
 }
 
 /* window_arena.c: the borrowed physical addresses, and slots made of them (under @ws->grow). */

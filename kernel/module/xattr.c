@@ -101,7 +101,8 @@ ssize_t sgfs_listxattr(struct dentry *dentry, char *list, size_t size)
 		.size = size,
 		.trusted = capable(CAP_SYS_ADMIN),
 	};
-	int err = sg_xattr_list(sgfs_vol(inode), sgfs_ref(inode), list_one, &l);
+	int err = sgfs_refresh(inode) ?:
+		  sg_xattr_list(sgfs_vol(inode), sgfs_ref(inode), list_one, &l);
 
 	return err ?: (ssize_t)l.used;
 }

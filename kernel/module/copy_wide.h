@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Copies into the volume that pass the caches by, 32 bytes at a time (copy_wide.c). */
+#ifndef SG_COPY_WIDE_H
+#define SG_COPY_WIDE_H
+
+#include <linux/types.h>
+
+struct iov_iter;
+
+/**
+ * sg_copy_wide() - copy from user memory into the volume with wide, non-temporal stores
+ * @to: in the volume's linear mapping, or in a window
+ * @len: how much at most
+ * @from: advanced by what has been copied
+ *
+ * Never sleeps, and needs nothing of what it copies from or to to be there: page faults are to be
+ * disabled by the caller. What it has copied needs no write-back, only a fence.
+ *
+ * Return: bytes copied. Fewer than @len, or none, when a page is not there, when the rest is not
+ * worth it, or when processor, iterator or alignment do not allow it: the rest is the caller's, by
+ * other means.
+ */
+size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from);
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * .stargate/volume.json: what those need to know who give a volume to a virtual machine (D11). Its
+ * keys stay; stargatefs(5) has them.
+ */
+#include <linux/uaccess.h>
+
+#include "stargatefs.h"
+
+#define ROOM	320
+
+/* How large the pages can be that map it: up to 1 GiB. */
+static u64 alignment(const struct sgfs_memory *mem)
+{
+	u64 lowest = mem->phys & -mem->phys;
+
+	return lowest ? min_t(u64, lowest, SZ_1G) : SZ_1G;
+}
+
+/* Numbers above 2^53 are not safe in JSON: an address is a string. */
+static int describe(const struct super_block *sb, char text[ROOM])
+{
+	const struct sgfs *fs = SGFS(sb);
+
+	return scnprintf(text, ROOM,
+			 "{\n"
+			 "  \"version\": 1,\n"
+			 "  \"uuid\": \"%pUb\",\n"
+			 "  \"base\": \"0x%llx\",\n"
+			 "  \"size\": %llu,\n"
+			 "  \"alignment\": %llu,\n"
+			 "  \"mode\": \"%s\"\n"
+			 "}\n",
+			 fs->vol.sb.uuid, (u64)fs->mem.phys, fs->mem.size, alignment(&fs->mem),
+			 sb_rdonly(sb) ? "ro" : "rw");
+}
+
+loff_t sgfs_about_size(const struct super_block *sb)
+{
+	char text[ROOM];
+
+	return describe(sb, text);
+}
+
+static ssize_t read_about(struct file *file, char __user *to, size_t len, loff_t *pos)
+{
+	char text[ROOM];
+
+	return simple_read_from_buffer(to, len, pos, text,
+				       describe(file_inode(file)->i_sb, text));
+}
+
+const struct file_operations sgfs_about_operations = {
+	.open		= generic_file_open,
+	.llseek		= default_llseek,
+	.read		= read_about,
+};

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Growth of a mounted volume: for who wants it (an ioctl of any of its directories), and for who is
+ * asked to follow: a device that has become larger, as LVM makes it, and shows it at the same
+ * addresses, is used up to its new end. What was mapped of it stays mapped.
+ */
+#include <linux/blkdev.h>
+#include <linux/dax.h>
+#include <linux/mount.h>
+#include <linux/uaccess.h>
+
+#include "ioctl.h"
+#include "stargatefs.h"
+
+/* Bytes that the device has now as one run of memory, which begins where the mount's does. */
+static u64 device_size(const struct sgfs *fs)
+{
+	long want = bdev_nr_bytes(fs->sb->s_bdev) >> PAGE_SHIFT, got;
+	const struct sgfs_memory *mem = &fs->mem;
+	phys_addr_t phys;
+	void *base;
+	int id;
+
+	if (want <= mem->size >> PAGE_SHIFT)
+		return mem->size;
+	id = dax_read_lock();
+	got = sgfs_dax_access(mem->dax, mem->start >> PAGE_SHIFT, want, &base, &phys);
+	dax_read_unlock(id);
+	return got > 0 && base == mem->base && phys == mem->phys ? (u64)got << PAGE_SHIFT : 0;
+}
+
+/* Windows first: from our answer on, tables may lead to the new part. */
+u64 sgfs_memory_follow(struct sgfs *fs)
+{
+	struct sgfs_memory *mem = &fs->mem;
+	u64 size;
+
+	if (!mem->dax)
+		return mem->size;
+	mutex_lock(&fs->windows_lock);
+	size = device_size(fs);
+	if (size > mem->size) {
+		if (fs->windows)
+			sg_windows_extend(fs->windows, size);
+		WRITE_ONCE(mem->size, size);
+		sgfs_virtual_resize(fs);
+	}
+	mutex_unlock(&fs->windows_lock);
+	return mem->size;
+}
+
+static int grow(struct file *file, struct sg_ioc_grow *g)
+{
+	struct sg_vol *vol = sgfs_vol(file_inode(file));
+	int err = mnt_want_write_file(file);
+
+	g->was = vol->sb.size;
+	if (err) {
+		snprintf(g->why, sizeof(g->why), "mounted read-only");
+		return err;
+	}
+	err = sg_grow(vol, g->size, g->wait_ms, g->why);
+	mnt_drop_write_file(file);
+	g->size = err ? sg_grow_limit(vol) : READ_ONCE(vol->sb.size);
+	return err;
+}
+
+long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+	struct sg_ioc_grow *g;
+	int err;
+
+	if (cmd == SG_IOC_FREEZE || cmd == SG_IOC_THAW)
+		return sgfs_stand_ioctl(file, cmd, user);
+	if (cmd != SG_IOC_GROW)
+		return -ENOTTY;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	g = memdup_user(user, sizeof(*g));
+	if (IS_ERR(g))
+		return PTR_ERR(g);
+	memset(g->why, 0, sizeof(g->why));
+	err = g->reserved ? -EINVAL : grow(file, g);
+	if (copy_to_user(user, g, sizeof(*g)))
+		err = -EFAULT;
+	kfree(g);
+	return err;
+}

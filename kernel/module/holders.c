@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who holds .stargate/region: the processes that map it, each for a machine or for none that is
+ * known. So the host is the fence of its machines (D6; docs/protocol.md, section 3): as long as a
+ * machine's process maps region it stands by the machine's systems, and when the last mapping
+ * through which the machine could store has gone, it declares them dead.
+ *
+ * A mapping ends when nothing stores through it any more: the kernel has taken its entries out of
+ * the page tables, and KVM's with them, before vm_ops->close() is called.
+ */
+#include <linux/ctype.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sysfs.h>
+
+#include "stargatefs.h"
+
+#define STAND_BY_MS	500
+
+/**
+ * struct sgfs_holder - an address space that maps region, for one machine
+ * @list: in sgfs.holders
+ * @mm: which; not held: its mappings end before it does
+ * @machine: that it runs; zeroes: nobody has said
+ * @pid, @comm: its process when it began
+ * @maps: its mappings
+ * @writable: those of them through which may be stored, now or after mprotect()
+ * @revoked: it gets no page any more
+ */
+struct sgfs_holder {
+	struct list_head list;
+	struct mm_struct *mm;
+	u8 machine[16];
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
+	unsigned int maps, writable;
+	bool revoked;
+};
+
+void sgfs_holders_init(struct sgfs *fs)
+{
+	spin_lock_init(&fs->holders_lock);
+	INIT_LIST_HEAD(&fs->holders);
+}
+
+bool sgfs_is_revoked(const struct sgfs_holder *h)
+{
+	return READ_ONCE(h->revoked);
+}
+
+/* --- beginning -------------------------------------------------------------------------------- */
+
+static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_t gfp)
+{
+	struct sgfs_holder *h = kzalloc(sizeof(*h), gfp);
+	unsigned int i;
+
+	if (!h)
+		return NULL;
+	h->mm = mm;
+	memcpy(h->machine, machine, sizeof(h->machine));
+	h->pid = get_pid(task_tgid(current));
+	strscpy(h->comm, current->group_leader->comm, sizeof(h->comm));
+	for (i = 0; h->comm[i]; i++)	/* it is shown as one line */
+		if (!isprint(h->comm[i]))
+			h->comm[i] = '?';
+	return h;
+}
+
+static void unmake(struct sgfs_holder *h)
+{
+	put_pid(h->pid);
+	kfree(h);
+}
+
+static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, const u8 machine[16])
+{
+	struct sgfs_holder *h;
+
+	list_for_each_entry(h, &fs->holders, list)
+		if (h->mm == mm && !memcmp(h->machine, machine, sizeof(h->machine)))
+			return h;
+	return NULL;
+}
+
+/* One more mapping: of a holder who is there already, or of @fresh. */
+static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool writable)
+{
+	struct sgfs_holder *h;
+
+	spin_lock(&fs->holders_lock);
+	h = find(fs, fresh->mm, fresh->machine);
+	if (!h) {
+		h = fresh;
+		list_add_tail(&h->list, &fs->holders);
+	}
+	h->maps++;
+	h->writable += writable;
+	spin_unlock(&fs->holders_lock);
+	if (h != fresh)
+		unmake(fresh);
+	return h;
+}
+
+struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
+			      bool writable)
+{
+	struct sgfs_holder *h = make(mm, machine, GFP_KERNEL);
+
+	if (!h)
+		return ERR_PTR(-ENOMEM);
+	h = hold(fs, h, writable);
+	if (!sgfs_is_revoked(h))
+		return h;
+	sgfs_let_go(fs, h, writable);
+	return ERR_PTR(-EPERM);
+}
+
+/* One who has forked is still there when only his child is: it maps for the same machine. */
+struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
+				    bool writable)
+{
+	struct sgfs_holder *fresh;
+
+	if (h->mm != mm) {
+		fresh = make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
+		fresh->revoked = sgfs_is_revoked(h);
+		return hold(fs, fresh, writable);
+	}
+	spin_lock(&fs->holders_lock);
+	h->maps++;
+	h->writable += writable;
+	spin_unlock(&fs->holders_lock);
+	return h;
+}
+
+/* --- end -------------------------------------------------------------------------------------- */
+
+/* Somebody maps region for the machine, and may store. */
+static bool is_held(struct sgfs *fs, const u8 machine[16])
+{
+	struct sgfs_holder *h;
+
+	list_for_each_entry(h, &fs->holders, list)
+		if (h->writable && !h->revoked && !memcmp(h->machine, machine, sizeof(h->machine)))
+			return true;
+	return false;
+}
+
+/* Nothing of the machine stores any more. The lock is held, so that no next life of it begins. */
+static void machine_gone(struct sgfs *fs, const u8 machine[16])
+{
+	if (!sg_machine_known(machine) || fs->mem.read_only || is_held(fs, machine))
+		return;
+	if (sg_fence_machine(&fs->vol, machine))
+		sgfs_watch_now(fs);
+}
+
+void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
+{
+	bool last;
+
+	spin_lock(&fs->holders_lock);
+	h->writable -= writable;
+	if (writable && !h->writable && !h->revoked)
+		machine_gone(fs, h->machine);
+	last = !--h->maps;
+	if (last)
+		list_del(&h->list);
+	spin_unlock(&fs->holders_lock);
+	if (last)
+		unmake(h);
+}
+
+/* True: there was somebody to revoke. The caller keeps faults away, and takes the pages. */
+static bool revoke_holders(struct sgfs *fs, const u8 machine[16])
+{
+	struct sgfs_holder *h;
+	bool any = false;
+
+	spin_lock(&fs->holders_lock);
+	list_for_each_entry(h, &fs->holders, list) {
+		if (!h->writable || memcmp(h->machine, machine, sizeof(h->machine)))
+			continue;
+		WRITE_ONCE(h->revoked, true);
+		any = true;
+	}
+	spin_unlock(&fs->holders_lock);
+	return any;
+}
+
+/*
+ * The machine lives, but may store no more: its process keeps its mappings, and gets SIGBUS for
+ * each access to them; the machine's next access ends in its VMM, as an error. All who map region
+ * lose their entries; those who may have them come again by faults.
+ */
+static bool revoke(struct sgfs *fs, const u8 machine[16])
+{
+	struct address_space *mapping = fs->region->i_mapping;
+	bool any;
+
+	filemap_invalidate_lock(mapping);
+	any = revoke_holders(fs, machine);
+	if (any)
+		unmap_mapping_range(mapping, 0, 0, 0);
+	filemap_invalidate_unlock(mapping);
+	return any;
+}
+
+int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
+{
+	struct sg_slot s;
+	bool revoked;
+	int err;
+
+	if (fs->mem.read_only)
+		return -EROFS;
+	if (sg_slot_read(&fs->vol, slot, &s) ||
+	    ((int)slot == fs->vol.slot && s.state == fs->vol.alive))
+		return -EINVAL;
+	if (SG_SLOT_STATE(s.state) != SG_SLOT_LIVE || SG_SLOT_INC(s.state) != incarnation)
+		return -ESTALE;
+	revoked = fs->region && sg_machine_known(s.machine) &&
+		  s.named == incarnation && revoke(fs, s.machine);
+	if (!revoked && !unheld)
+		return -ENXIO;
+	err = sg_fence_slot(&fs->vol, slot, incarnation);
+	if (!err)
+		sg_log(fs->sb, SG_WARN, "%.60s (slot %u): declared dead as was asked for%s", s.name,
+		       slot, revoked ? ", its machine's memory taken away" : "");
+	if (revoked)
+		sg_fence_machine(&fs->vol, s.machine);
+	sgfs_watch_now(fs);
+	return err;
+}
+
+/* --- meanwhile -------------------------------------------------------------------------------- */
+
+void sgfs_holders_stand_by(struct sgfs *fs)
+{
+	struct sgfs_holder *h;
+
+	if (time_before(jiffies, fs->stood_by + msecs_to_jiffies(STAND_BY_MS)))
+		return;
+	fs->stood_by = jiffies;
+	spin_lock(&fs->holders_lock);
+	list_for_each_entry(h, &fs->holders, list)
+		if (h->writable && !h->revoked && sg_machine_known(h->machine))
+			sg_stand_by(&fs->vol, h->machine);
+	spin_unlock(&fs->holders_lock);
+}
+
+static const char *mode_of(const struct sgfs_holder *h)
+{
+	return h->revoked ? "revoked" : h->writable ? "rw" : "ro";
+}
+
+/* What does not fit into one page is counted in the last line. */
+ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
+{
+	struct sgfs_holder *h;
+	unsigned int more = 0;
+	char machine[37];
+	ssize_t len = 0;
+
+	spin_lock(&fs->holders_lock);
+	list_for_each_entry(h, &fs->holders, list) {
+		if (len > PAGE_SIZE - 128) {
+			more++;
+			continue;
+		}
+		snprintf(machine, sizeof(machine), "%pUb", h->machine);
+		len += sysfs_emit_at(buf, len, "%d %s %s %s\n", pid_vnr(h->pid), mode_of(h),
+				     sg_machine_known(h->machine) ? machine : "-", h->comm);
+	}
+	spin_unlock(&fs->holders_lock);
+	if (more)
+		len += sysfs_emit_at(buf, len, "0 and %u more\n", more);
+	return len;
+}
+
+void sgfs_holders_report(struct sgfs *fs)
+{
+	struct sgfs_holder *h;
+
+	spin_lock(&fs->holders_lock);
+	list_for_each_entry(h, &fs->holders, list)
+		sg_log(fs->sb, SG_WARN, "stays mounted: process %d (%s) maps .stargate/region",
+		       pid_nr(h->pid), h->comm);
+	spin_unlock(&fs->holders_lock);
+}

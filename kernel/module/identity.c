@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The volume as identity memory of VMs (D3): where KVM has the project's patches, a VMM can have
+ * the volume opened to its VM by way of .stargate/region, without mapping it; and the volume can be
+ * taken away from a VM that lives, at once, which fences it (D6). With a stock KVM there is nothing
+ * of this, and VMMs map the file.
+ *
+ * A VM that the volume is open to holds the file that it was asked for with: as long as it does,
+ * the volume stays mounted, as if the VMM had mapped it.
+ */
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/module.h>
+#include <linux/pid.h>
+#include <linux/refcount.h>
+
+#include "ioctl.h"
+#include "kvm_identity.h"
+#include "stargatefs.h"
+
+/* KVM's functions: all of them or none. */
+struct kvm_functions {
+	typeof(&kvm_identity_register) reg;
+	typeof(&kvm_identity_unregister) unregister;
+	typeof(&kvm_identity_open) open;
+	typeof(&kvm_identity_revoke) revoke;
+};
+
+struct sgfs_identity {
+	struct kvm_functions kvm;
+	struct kvm_identity_range *range;
+	spinlock_t lock;		/* guards @grants */
+	struct list_head grants;
+};
+
+/* A VM that the volume is open to. */
+struct grant {
+	struct list_head node;
+	refcount_t refs;		/* of KVM, and of who is revoking it */
+	struct sgfs_identity *identity;
+	struct file *file;
+	struct pid *pid;		/* of its VMM */
+	bool revoked;
+};
+
+/*
+ * Held while something is opened or revoked, so that the one finds what the other has begun: for
+ * all mounts, as both are rare. Not by grant_ended(), which may be called at any time.
+ */
+static DEFINE_MUTEX(identity_lock);
+
+static void put_functions(struct kvm_functions *kvm)
+{
+	if (kvm->reg)
+		symbol_put(kvm_identity_register);
+	if (kvm->unregister)
+		symbol_put(kvm_identity_unregister);
+	if (kvm->open)
+		symbol_put(kvm_identity_open);
+	if (kvm->revoke)
+		symbol_put(kvm_identity_revoke);
+}
+
+static int get_functions(struct kvm_functions *kvm)
+{
+	kvm->reg = symbol_get(kvm_identity_register);
+	kvm->unregister = symbol_get(kvm_identity_unregister);
+	kvm->open = symbol_get(kvm_identity_open);
+	kvm->revoke = symbol_get(kvm_identity_revoke);
+	if (kvm->reg && kvm->unregister && kvm->open && kvm->revoke)
+		return 0;
+	put_functions(kvm);
+	return -EOPNOTSUPP;
+}
+
+static void put_grant(struct grant *grant)
+{
+	if (!refcount_dec_and_test(&grant->refs))
+		return;
+	put_pid(grant->pid);
+	kfree(grant);
+}
+
+/* The last that KVM has to do with it. With the file the mount may go, but only after this. */
+static void grant_ended(void *data)
+{
+	struct grant *grant = data;
+
+	spin_lock(&grant->identity->lock);
+	list_del_init(&grant->node);
+	spin_unlock(&grant->identity->lock);
+	fput(grant->file);
+	put_grant(grant);
+}
+
+static const struct kvm_identity_owner owner = {
+	.version	= KVM_IDENTITY_VERSION,
+	.ended		= grant_ended,
+};
+
+static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
+{
+	struct sgfs_identity *id = kzalloc(sizeof(*id), GFP_KERNEL);
+	int err;
+
+	if (!id)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&id->lock);
+	INIT_LIST_HEAD(&id->grants);
+	err = get_functions(&id->kvm);
+	if (err)
+		goto no_functions;
+	id->range = id->kvm.reg(mem->phys, mem->size, mem->base, &owner);
+	if (!IS_ERR(id->range))
+		return id;
+	err = PTR_ERR(id->range);
+	put_functions(&id->kvm);
+no_functions:
+	kfree(id);
+	return ERR_PTR(err);
+}
+
+/* The mount's, made by the first who asks. It holds kvm.ko until the volume is unmounted. */
+static struct sgfs_identity *get_identity(struct sgfs *fs)
+{
+	struct sgfs_identity *id = fs->identity;
+
+	if (!id) {
+		id = make_identity(&fs->mem);
+		if (!IS_ERR(id))
+			fs->identity = id;
+	}
+	return id;
+}
+
+static struct grant *make_grant(struct sgfs_identity *id, struct file *file)
+{
+	struct grant *grant = kzalloc(sizeof(*grant), GFP_KERNEL);
+
+	if (!grant)
+		return NULL;
+	refcount_set(&grant->refs, 1);
+	grant->identity = id;
+	grant->file = get_file(file);
+	grant->pid = get_pid(task_tgid(current));
+	spin_lock(&id->lock);
+	list_add_tail(&grant->node, &id->grants);
+	spin_unlock(&id->lock);
+	return grant;
+}
+
+/* From when KVM has the grant on it may end at any time: it is listed before. */
+static int open_to_vm(struct file *file, struct file *vm, unsigned long flags)
+{
+	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
+	struct sgfs_identity *id = get_identity(fs);
+	struct grant *grant;
+	int err;
+
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	grant = make_grant(id, file);
+	if (!grant)
+		return -ENOMEM;
+	err = id->kvm.open(id->range, vm, fs->mem.phys, fs->mem.size, flags, grant);
+	if (err)
+		grant_ended(grant);
+	return err;
+}
+
+static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
+{
+	bool read_only = args->read_only || !(file->f_mode & FMODE_WRITE);
+	struct file *vm = fget(args->vm_fd);
+	int err;
+
+	if (!vm)
+		return -EBADF;
+	mutex_lock(&identity_lock);
+	err = open_to_vm(file, vm, read_only ? KVM_IDENTITY_READONLY : 0);
+	mutex_unlock(&identity_lock);
+	fput(vm);
+	return err;
+}
+
+/* One that has not been looked at yet, with a reference. */
+static struct grant *next_to_revoke(struct sgfs_identity *id, pid_t pid)
+{
+	struct grant *grant, *found = NULL;
+
+	spin_lock(&id->lock);
+	list_for_each_entry(grant, &id->grants, node) {
+		if (grant->revoked || (pid && pid_vnr(grant->pid) != pid))
+			continue;
+		grant->revoked = true;
+		refcount_inc(&grant->refs);
+		found = grant;
+		break;
+	}
+	spin_unlock(&id->lock);
+	return found;
+}
+
+/* One that has ended meanwhile is as good as revoked, but not counted. */
+static long revoke(struct sgfs *fs, pid_t pid)
+{
+	struct sgfs_identity *id;
+	struct grant *grant;
+	long n = 0;
+
+	mutex_lock(&identity_lock);
+	id = fs->identity;
+	while (id && (grant = next_to_revoke(id, pid))) {
+		n += !id->kvm.revoke(id->range, grant);
+		put_grant(grant);
+	}
+	mutex_unlock(&identity_lock);
+	return n;
+}
+
+long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct sg_ioc_kvm_open open;
+
+	switch (cmd) {
+	case SG_IOC_KVM_OPEN:
+		if (!(file->f_mode & FMODE_READ))
+			return -EBADF;
+		if (copy_from_user(&open, (void __user *)arg, sizeof(open)))
+			return -EFAULT;
+		return open_to(file, &open);
+	case SG_IOC_KVM_REVOKE:
+		if (!capable(CAP_SYS_ADMIN))
+			return -EPERM;
+		return revoke(SGFS(file_inode(file)->i_sb), arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Nobody has the file open any more, so nothing is open to any VM; one may just be ending. */
+void sgfs_identity_release(struct sgfs *fs)
+{
+	struct sgfs_identity *id = fs->identity;
+
+	if (!id)
+		return;
+	id->kvm.unregister(id->range);
+	put_functions(&id->kvm);
+	kfree(id);
+	fs->identity = NULL;
+}

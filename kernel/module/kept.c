@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inodes that are as if they were open, for a moment: one whose file has been replaced just when it
+ * was looked at by name, and may be again, while the VFS asks twice at most. If nobody opens it
+ * within a second or two it is closed: else a file that has been removed elsewhere meanwhile would
+ * keep its space until memory gets short here.
+ */
+#include "stargatefs.h"
+
+void sgfs_kept_init(struct sgfs *fs)
+{
+	spin_lock_init(&fs->kept_lock);
+	INIT_LIST_HEAD(&fs->kept_young);
+	INIT_LIST_HEAD(&fs->kept_old);
+}
+
+int sgfs_keep(struct inode *inode)
+{
+	struct sgfs *fs = SGFS(inode->i_sb);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err = 0;
+
+	mutex_lock(&si->window_lock);
+	if (!si->opens && !si->kept) {
+		err = sg_open_inode(&fs->vol, sgfs_ref(inode), false);
+		si->kept = !err;
+	}
+	if (si->kept) {
+		spin_lock(&fs->kept_lock);
+		list_move_tail(&si->kept_at, &fs->kept_young);
+		spin_unlock(&fs->kept_lock);
+	}
+	mutex_unlock(&si->window_lock);
+	return err;
+}
+
+/* The inode is on its way out. */
+void sgfs_kept_evict(struct inode *inode)
+{
+	struct sgfs *fs = SGFS(inode->i_sb);
+	struct sgfs_inode *si = SGFS_I(inode);
+
+	spin_lock(&fs->kept_lock);
+	list_del_init(&si->kept_at);
+	spin_unlock(&fs->kept_lock);
+	if (si->kept)
+		sg_close_inode(&fs->vol, sgfs_ref(inode));
+}
+
+static struct inode *next_old(struct sgfs *fs)
+{
+	struct inode *inode = NULL;
+	struct sgfs_inode *si;
+
+	spin_lock(&fs->kept_lock);
+	while (!inode && !list_empty(&fs->kept_old)) {
+		si = list_first_entry(&fs->kept_old, struct sgfs_inode, kept_at);
+		list_del_init(&si->kept_at);
+		inode = igrab(&si->vfs);	/* NULL: it is on its way out */
+	}
+	spin_unlock(&fs->kept_lock);
+	return inode;
+}
+
+static void let_go(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	bool removed = false;
+
+	mutex_lock(&si->window_lock);
+	if (si->kept && !si->opens) {
+		si->kept = false;
+		removed = sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
+	}
+	mutex_unlock(&si->window_lock);
+	if (removed)
+		sgfs_forget_names(inode);
+}
+
+/* Once a second: what has been kept since the time before last. */
+void sgfs_kept_settle(struct sgfs *fs)
+{
+	struct inode *inode;
+
+	while ((inode = next_old(fs))) {
+		let_go(inode);
+		iput(inode);
+	}
+	spin_lock(&fs->kept_lock);
+	list_splice_init(&fs->kept_young, &fs->kept_old);
+	spin_unlock(&fs->kept_lock);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a KVM with kvm-patches offers to who has memory for VMs: its <linux/kvm_identity.h>, said
+ * anew because stock headers have none. Not linked with: identity.c looks whether it is there.
+ */
+#ifndef SGFS_KVM_IDENTITY_H
+#define SGFS_KVM_IDENTITY_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+struct file;
+struct kvm_identity_range;
+
+#define KVM_IDENTITY_VERSION	1
+#define KVM_IDENTITY_READONLY	BIT(0)
+
+struct kvm_identity_owner {
+	unsigned int version;
+	void (*ended)(void *data);
+};
+
+struct kvm_identity_range *kvm_identity_register(phys_addr_t start, size_t size, void *addr,
+						 const struct kvm_identity_owner *owner);
+void kvm_identity_unregister(struct kvm_identity_range *range);
+int kvm_identity_open(struct kvm_identity_range *range, struct file *vm, phys_addr_t start,
+		      size_t size, unsigned long flags, void *data);
+int kvm_identity_revoke(struct kvm_identity_range *range, void *data);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Names that the VFS keeps, absent ones too, against what other systems do to them (D9).
+ *
+ * A dentry carries the change counter that its directory had when the name was looked up (d_time).
+ * The directory remembers the counter as last seen, @known, and the oldest, @base, since which all
+ * changes have been our own: those the VFS has brought into its dentries by itself. So a name
+ * stands while the counter is @known and the name not older than @base. Else it is looked up again,
+ * which costs no more than that if it is what it was.
+ */
+#include <linux/namei.h>
+#include <linux/wait_bit.h>
+
+#include "stargatefs.h"
+
+/* i_lock is held. Who sees @known sees the @base that belongs to it. */
+static void move_on(struct sgfs_inode *si, u64 seq, bool own)
+{
+	if (seq <= si->known)
+		return;
+	if (!own)
+		WRITE_ONCE(si->base, seq);
+	smp_store_release(&si->known, seq);
+}
+
+u64 sgfs_dir_look(struct inode *dir)
+{
+	u64 seq = sg_seq(sgfs_vol(dir), sgfs_ref(dir));
+	struct sgfs_inode *si = SGFS_I(dir);
+
+	if (likely(seq == READ_ONCE(si->known)))
+		return seq;
+	spin_lock(&dir->i_lock);
+	if (!si->changing)	/* who changes it will find out what else has changed */
+		move_on(si, seq, false);
+	spin_unlock(&dir->i_lock);
+	return seq;
+}
+
+void sgfs_dir_begin(struct inode *dir)
+{
+	spin_lock(&dir->i_lock);
+	SGFS_I(dir)->changing = true;
+	spin_unlock(&dir->i_lock);
+}
+
+u64 sgfs_dir_end(struct inode *dir, unsigned int commits)
+{
+	u64 seq = sg_seq(sgfs_vol(dir), sgfs_ref(dir));
+	struct sgfs_inode *si = SGFS_I(dir);
+	bool own;
+
+	spin_lock(&dir->i_lock);
+	own = seq == si->known + 2 * commits;
+	move_on(si, seq, own);
+	WRITE_ONCE(si->changing, false);
+	spin_unlock(&dir->i_lock);
+	smp_mb();	/* who does not see it yet is seen to wait */
+	wake_up_var(&si->changing);
+	return own ? seq : 0;
+}
+
+void sgfs_name_known(struct dentry *dentry, u64 seq)
+{
+	WRITE_ONCE(dentry->d_time, seq);
+}
+
+static bool stands(const struct inode *dir, const struct dentry *dentry)
+{
+	const struct sgfs_inode *si = SGFS_I(dir);
+
+	return smp_load_acquire(&sgfs_record(dir)->seq) == smp_load_acquire(&si->known) &&
+	       READ_ONCE(dentry->d_time) >= READ_ONCE(si->base);
+}
+
+/* What the name means now is what the dentry says. */
+static int is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
+{
+	struct inode *inode = d_inode(dentry);
+	struct sg_iref ref;
+	int err = sg_lookup(sgfs_vol(dir), sgfs_ref(dir), name->name, name->len, &ref, NULL);
+
+	if (err)
+		return err == -ENOENT ? !inode : err;
+	return inode && sgfs_is_inode(inode, &ref);
+}
+
+static int look_again(struct inode *dir, const struct qstr *name, struct dentry *dentry)
+{
+	struct sgfs_inode *si = SGFS_I(dir);
+
+	for (;;) {
+		bool changing = READ_ONCE(si->changing);
+		u64 seq = sgfs_dir_look(dir);
+		int same = is_same(dir, name, dentry);
+
+		if (same > 0)
+			WRITE_ONCE(dentry->d_time, seq);
+		if (same || !changing)
+			return same;
+		/* one of us changes the directory, and the VFS does not know how yet */
+		if (wait_var_event_killable(&si->changing, !READ_ONCE(si->changing)))
+			return -EINTR;
+	}
+}
+
+/* Names of what is not in the volume always stand. */
+static bool is_virtual(const struct inode *dir, const struct inode *inode)
+{
+	return sgfs_is_virtual(dir) || (inode && sgfs_is_virtual(inode));
+}
+
+/*
+ * The inode is brought up to date here as well: the VFS looks at its flags (immutable, append-only)
+ * before it asks for permission.
+ */
+int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry)
+{
+	struct inode *inode = d_inode_rcu(dentry);
+
+	if (is_virtual(dir, inode))
+		return 1;
+	return stands(dir, dentry) && (!inode || sgfs_is_fresh(inode)) ? 1 : -ECHILD;
+}
+
+int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
+			   unsigned int flags)
+{
+	struct inode *inode = d_inode(dentry);
+	int ret, err = 0;
+
+	if (is_virtual(dir, inode))
+		return 1;
+	ret = stands(dir, dentry) ? 1 : look_again(dir, name, dentry);
+	if (ret > 0 && inode && flags & LOOKUP_REVAL)
+		err = sgfs_keep(inode);
+	if (ret > 0 && inode && !err)
+		err = sgfs_refresh(inode);
+	if (err == -ESTALE)
+		return 0;
+	return err ?: ret;
+}
+
+/* The end of a path that no name led to: a descriptor's link, the working directory. */
+static int weak_revalidate(struct dentry *dentry, unsigned int flags)
+{
+	struct inode *inode = d_inode(dentry);
+	int err = sgfs_is_virtual(inode) ? 0 : sgfs_refresh(inode);
+
+	if (err == -ESTALE)
+		return 0;
+	return err ?: 1;
+}
+
+const struct dentry_operations sgfs_dentry_operations = {
+	.d_revalidate		= sgfs_revalidate,
+	.d_weak_revalidate	= weak_revalidate,
+};

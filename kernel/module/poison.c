@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bad memory: how this system hears of it (docs/bad-memory.md).
+ *
+ *	memory_failure() calls the holder of a DAX device, which we are where nobody is between;
+ *	the chain of machine checks tells of every memory error with an address, so also of memory
+ *	without struct pages, and below LVM;
+ *	a copy out of the volume that ends early (file.c);
+ *	another system, by the list in the volume.
+ *
+ * The first three note it in the volume, so that all hear of it. Then what shows the page is taken
+ * away: a process that comes back for it gets SIGBUS.
+ */
+#include <linux/dax.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+#ifdef CONFIG_X86_MCE
+#include <asm/mce.h>
+#endif
+
+#include "stargatefs.h"
+
+/* Volumes that are mounted: held while one of them is told, so that it stays meanwhile. */
+static DEFINE_MUTEX(volumes_lock);
+static LIST_HEAD(volumes);
+
+/*
+ * What was found while the module has been here. The kernel may have unmapped it for good, and
+ * the list of a volume is what its members want it to be: a mount begins with what is known here.
+ */
+struct found {
+	struct list_head list;
+	phys_addr_t phys;
+	u64 bytes;
+};
+static LIST_HEAD(found);
+
+static void remember(phys_addr_t phys, u64 bytes)
+{
+	struct found *f;
+
+	list_for_each_entry(f, &found, list)
+		if (phys >= f->phys && phys + bytes <= f->phys + f->bytes)
+			return;
+	f = kmalloc(sizeof(*f), GFP_KERNEL);
+	if (!f)
+		return;		/* the volume knows it, until it is unmounted */
+	f->phys = phys;
+	f->bytes = bytes;
+	list_add(&f->list, &found);
+}
+
+/* The part of [phys, phys + bytes) that is the volume's: as an offset in it. */
+static bool in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *off, u64 *len)
+{
+	u64 low = max(phys, fs->mem.phys);
+	u64 high = min(phys + bytes, fs->mem.phys + READ_ONCE(fs->vol.size));
+
+	*off = low - fs->mem.phys;
+	*len = high - low;
+	return low < high;
+}
+
+/* --- what follows ----------------------------------------------------------------------------- */
+
+static void take_away(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(work, struct sgfs, bad);
+
+	sgfs_mmap_revoke(fs);
+	sgfs_map_quiesce(fs);
+}
+
+/* Heard of it, from anywhere. */
+static void on_bad(struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+
+	queue_work(sgfs_wq, &fs->bad);
+}
+
+/* Who maps region maps the page itself; all of them are told, as of any memory. */
+static void tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
+{
+#if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_FS_DAX)
+	if (fs->region)
+		mf_dax_kill_procs(fs->region->i_mapping, off >> PAGE_SHIFT,
+				  DIV_ROUND_UP(offset_in_page(off) + len, PAGE_SIZE), flags);
+#endif
+}
+
+/* @phys: found here. volumes_lock is held. True: it is a volume's. */
+static bool note(phys_addr_t phys, u64 bytes, int flags)
+{
+	bool ours = false;
+	struct sgfs *fs;
+	u64 off, len;
+
+	list_for_each_entry(fs, &volumes, volumes) {
+		if (!in_volume(fs, phys, bytes, &off, &len))
+			continue;
+		sg_bad_add(&fs->vol, off, len);
+		flush_work(&fs->bad);
+		if (flags >= 0)
+			tell_holders(fs, off, len, flags);
+		ours = true;
+	}
+	if (ours)
+		remember(phys, bytes);
+	return ours;
+}
+
+/* --- from the device -------------------------------------------------------------------------- */
+
+/* Where @dax is in memory, a volume on it knows: one piece, from its start to its end. */
+static bool place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
+{
+	struct sgfs *fs;
+
+	list_for_each_entry(fs, &volumes, volumes) {
+		if (fs->mem.dax != dax || offset < fs->mem.start ||
+		    offset - fs->mem.start >= fs->mem.size)
+			continue;
+		*phys = fs->mem.phys + (offset - fs->mem.start);
+		return true;
+	}
+	return false;
+}
+
+/* -EOPNOTSUPP: the kernel does what it does with memory of nobody. */
+static int notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags)
+{
+	int err = -EOPNOTSUPP;
+	phys_addr_t phys;
+
+	if (len == U64_MAX)	/* the device is being removed, and its memory is good */
+		return err;
+	mutex_lock(&volumes_lock);
+	if (place_of(dax, offset, &phys) && note(phys, len, flags))
+		err = 0;
+	mutex_unlock(&volumes_lock);
+	return err;
+}
+
+const struct dax_holder_operations sgfs_dax_holder = { .notify_failure = notify_failure };
+
+/* --- from the processor ----------------------------------------------------------------------- */
+
+#ifdef CONFIG_X86_MCE
+/* How much is bad, Intel's processors say; others mean a line. */
+static u64 extent_of(const struct mce *m)
+{
+	unsigned int lsb = MCI_MISC_ADDR_LSB(m->misc);
+
+	if (m->cpuvendor != X86_VENDOR_INTEL || !(m->status & MCI_STATUS_MISCV) ||
+	    lsb < PAGE_SHIFT || lsb > PUD_SHIFT)
+		return PAGE_SIZE;
+	return 1ULL << lsb;
+}
+
+static int machine_check(struct notifier_block *nb, unsigned long val, void *data)
+{
+	struct mce *m = data;
+	u64 addr, bytes;
+
+	if (!m || !mce_is_memory_error(m) || mce_is_correctable(m) || !mce_usable_address(m))
+		return NOTIFY_DONE;
+	bytes = extent_of(m);
+	addr = m->addr & GENMASK_ULL(boot_cpu_data.x86_phys_bits - 1, 0) & ~(bytes - 1);
+	mutex_lock(&volumes_lock);
+	note(addr, bytes, -1);	/* who maps it the kernel has told already, if it can */
+	mutex_unlock(&volumes_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block checks = {
+	.notifier_call	= machine_check,
+	.priority	= MCE_PRIO_NFIT,	/* behind the kernel's own */
+};
+#endif
+
+void sgfs_poison_init(void)
+{
+#ifdef CONFIG_X86_MCE
+	mce_register_decode_chain(&checks);
+#endif
+}
+
+void sgfs_poison_exit(void)
+{
+	struct found *f, *next;
+
+#ifdef CONFIG_X86_MCE
+	mce_unregister_decode_chain(&checks);
+#endif
+	list_for_each_entry_safe(f, next, &found, list)
+		kfree(f);
+}
+
+/* --- from a copy ------------------------------------------------------------------------------ */
+
+#define LINE	64
+
+/* A copy from there ended early. True: because of the memory, which has been noted. */
+bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len)
+{
+	u64 at = off, end = off + min_t(size_t, len, PAGE_SIZE - offset_in_page(off));
+	char line[LINE];
+	size_t n;
+
+	if (sg_is_bad(&fs->vol, off & PAGE_MASK, 1))
+		return true;
+	for (; at < end; at += n) {
+		n = min_t(u64, LINE - at % LINE, end - at);
+		if (copy_mc_to_kernel(line, fs->vol.base + at, n))
+			break;
+	}
+	if (at >= end)
+		return false;
+	mutex_lock(&volumes_lock);
+	note(fs->mem.phys + round_down(at, PAGE_SIZE), PAGE_SIZE, -1);
+	mutex_unlock(&volumes_lock);
+	return true;
+}
+
+/* --- by an operator --------------------------------------------------------------------------- */
+
+ssize_t sgfs_poison_show(struct sgfs *fs, char *buf)
+{
+	u64 page, pages;
+	ssize_t len = 0;
+	unsigned int i;
+
+	for (i = 0; sg_bad_entry(&fs->vol, i, &page, &pages); i++)
+		if (pages)
+			len += sysfs_emit_at(buf, len, "%llu %llu %s\n", page, pages,
+					     sg_page_role(&fs->vol, page << PAGE_SHIFT));
+	return len;
+}
+
+/* The kernel itself does not touch it again before the machine boots, nor may we. */
+static bool is_poisoned(const struct sgfs *fs, u64 page)
+{
+	unsigned long pfn = PHYS_PFN(fs->mem.phys) + page;
+	struct found *f;
+
+	list_for_each_entry(f, &found, list)
+		if (PFN_PHYS(pfn) >= f->phys && PFN_PHYS(pfn) < f->phys + f->bytes)
+			return true;
+	return false;
+}
+
+static int forget(struct sgfs *fs, u64 page, u64 pages)
+{
+	u64 i;
+
+	for (i = page; i < page + pages; i++)
+		if (is_poisoned(fs, i))
+			return -EBUSY;
+	return min(sg_bad_remove(&fs->vol, page << PAGE_SHIFT, pages << PAGE_SHIFT), 0);
+}
+
+/* "add PAGE PAGES" or "remove PAGE PAGES" */
+int sgfs_poison_store(struct sgfs *fs, const char *text)
+{
+	const u64 most = SG_VOLUME_MAX >> PAGE_SHIFT;
+	u64 page, pages;
+	char verb[8];
+	int err, end = 0;
+
+	if (sscanf(text, "%7s %llu %llu%n", verb, &page, &pages, &end) != 3 ||
+	    !sysfs_streq(text + end, "") || page > most || !pages || pages > most)
+		return -EINVAL;
+	if (!strcmp(verb, "add"))
+		return min(sg_bad_add(&fs->vol, page << PAGE_SHIFT, pages << PAGE_SHIFT), 0);
+	if (strcmp(verb, "remove"))
+		return -EINVAL;
+	mutex_lock(&volumes_lock);
+	err = pages <= READ_ONCE(fs->vol.size) >> PAGE_SHIFT ? forget(fs, page, pages) : -EINVAL;
+	mutex_unlock(&volumes_lock);
+	return err;
+}
+
+/* --- with the mount --------------------------------------------------------------------------- */
+
+void sgfs_poison_prepare(struct sgfs *fs)
+{
+	INIT_WORK(&fs->bad, take_away);
+	INIT_LIST_HEAD(&fs->volumes);
+}
+
+/* The volume is open, and nobody uses it yet: what is known here is bad from the beginning. */
+void sgfs_poison_start(struct sgfs *fs)
+{
+	struct found *f;
+	u64 off, len;
+
+	fs->vol.on_bad = on_bad;
+	mutex_lock(&volumes_lock);
+	list_for_each_entry(f, &found, list)
+		if (in_volume(fs, f->phys, f->bytes, &off, &len))
+			sg_bad_add(&fs->vol, off, len);
+	list_add(&fs->volumes, &volumes);
+	mutex_unlock(&volumes_lock);
+}
+
+void sgfs_poison_stop(struct sgfs *fs)
+{
+	mutex_lock(&volumes_lock);
+	list_del_init(&fs->volumes);
+	mutex_unlock(&volumes_lock);
+}
+
+/* After leaving: nothing tells us any more. */
+void sgfs_poison_end(struct sgfs *fs)
+{
+	cancel_work_sync(&fs->bad);
+}

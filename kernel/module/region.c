@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a mount shows beside the volume's own files: the directory .stargate in its root, which
+ * listings leave out, and in it, where there are struct pages,
+ *
+ *	region	the volume's memory from its first byte to its last, for a VMM to map as memory of a
+ *		virtual machine (D3, D11): a regular file, since containers may not open devices.
+ *	region@UUID	the same file by a name that listings leave out: who opens it so says which
+ *		machine he maps it for, and the host is that machine's fence (holders.c).
+ *
+ * and, always,
+ *
+ *	volume.json	what to tell the VMM: where it has to be, and how large it is (describe.c).
+ *	semaphores	shared semaphores (sem_file.c).
+ *
+ * To the kernel region is a file of one extent on a DAX device. Its faults are the kernel's own:
+ * 2 MiB at once, with pages that KVM can get, and MADV_POPULATE_WRITE stores nothing into them. So
+ * a VMM that allocates its memory in advance does not rewrite bytes that others use.
+ *
+ * These inodes are no inodes of the volume: sgfs_is_virtual() keeps the engine away from them. They
+ * are in no hash, so nothing writes them back: what a machine stores there is its own to flush.
+ */
+#include <linux/dax.h>
+#include <linux/iomap.h>
+#include <linux/uuid.h>
+
+#include "stargatefs.h"
+
+#define DIR_NAME	".stargate"
+#define REGION_NAME	"region"
+#define REGION_OF	"region@"
+#define ABOUT_NAME	"volume.json"
+#define SEMAPHORES_NAME	"semaphores"
+#define DIR_INO		(SG_INO_MAX + 1)
+#define REGION_INO	(SG_INO_MAX + 2)
+#define ABOUT_INO	(SG_INO_MAX + 3)
+#define SEMAPHORES_INO	(SG_INO_MAX + 4)
+
+static bool is_named(const struct qstr *name, const char *text)
+{
+	return name->len == strlen(text) && !memcmp(name->name, text, name->len);
+}
+
+/* The name of region: for the machine that it says; zeroes: for none. */
+static bool is_region(const struct qstr *name, u8 machine[16])
+{
+	const size_t lead = strlen(REGION_OF);
+	uuid_t uuid;
+
+	memset(machine, 0, 16);
+	if (is_named(name, REGION_NAME))
+		return true;
+	if (name->len != lead + UUID_STRING_LEN || memcmp(name->name, REGION_OF, lead) ||
+	    uuid_parse(name->name + lead, &uuid))
+		return false;
+	export_uuid(machine, &uuid);
+	return true;
+}
+
+/* --- region ----------------------------------------------------------------------------------- */
+
+static int find_extent(struct inode *inode, loff_t pos, loff_t len, unsigned int flags,
+		       struct iomap *map, struct iomap *source)
+{
+	const struct sgfs_memory *mem = &SGFS(inode->i_sb)->mem;
+
+	map->type = IOMAP_MAPPED;
+	map->offset = 0;
+	map->length = mem->size;
+	map->addr = mem->start;
+	map->bdev = inode->i_sb->s_bdev;
+	map->dax_dev = mem->dax;
+	return 0;
+}
+
+static const struct iomap_ops extents = {
+	.iomap_begin	= find_extent,
+};
+
+/* Of what a fault would map; a large page with a bad one in it is mapped by small ones. */
+static bool has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
+{
+	const struct sg_vol *vol = &SGFS(file_inode(vmf->vma->vm_file)->i_sb)->vol;
+	u64 pages = order == SGFS_FAULT_PTE ? 1 : PMD_SIZE / PAGE_SIZE;
+
+	return sg_has_bad(vol) &&
+	       sg_is_bad(vol, (u64)round_down(vmf->pgoff, pages) << PAGE_SHIFT, pages);
+}
+
+/* Whoever revokes a holder takes the pages of all, and keeps faults away meanwhile. */
+static vm_fault_t huge_fault(struct vm_fault *vmf, sgfs_fault_order order)
+{
+	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+
+	filemap_invalidate_lock_shared(mapping);
+	if (has_bad(vmf, order))
+		ret = order == SGFS_FAULT_PTE ? VM_FAULT_HWPOISON : VM_FAULT_FALLBACK;
+	else if (!sgfs_is_revoked(vmf->vma->vm_private_data))
+		ret = dax_iomap_fault(vmf, order, NULL, NULL, &extents);
+	filemap_invalidate_unlock_shared(mapping);
+	return ret;
+}
+
+static vm_fault_t fault(struct vm_fault *vmf)
+{
+	return huge_fault(vmf, SGFS_FAULT_PTE);
+}
+
+/*
+ * A piece that was once mapped by small pages would have no large one any more: so the first
+ * mapping begins without what those before it have left.
+ */
+static void count_mapping(struct inode *inode, int by)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+
+	filemap_invalidate_lock(inode->i_mapping);
+	if (!si->vmas)
+		sgfs_dax_forget(inode);
+	si->vmas += by;
+	filemap_invalidate_unlock(inode->i_mapping);
+}
+
+static bool may_store(const struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_MAYWRITE;
+}
+
+static void open_mapping(struct vm_area_struct *vma)
+{
+	struct inode *inode = file_inode(vma->vm_file);
+
+	count_mapping(inode, 1);
+	vma->vm_private_data = sgfs_hold_again(SGFS(inode->i_sb), vma->vm_private_data, vma->vm_mm,
+					       may_store(vma));
+}
+
+static void close_mapping(struct vm_area_struct *vma)
+{
+	struct inode *inode = file_inode(vma->vm_file);
+
+	sgfs_let_go(SGFS(inode->i_sb), vma->vm_private_data, may_store(vma));
+	count_mapping(inode, -1);
+}
+
+static const struct vm_operations_struct vm_operations = {
+	.open		= open_mapping,
+	.close		= close_mapping,
+	.fault		= fault,
+	.huge_fault	= huge_fault,
+	.page_mkwrite	= fault,
+	.pfn_mkwrite	= fault,
+};
+
+/*
+ * A private mapping would give a machine copies of its own, which nobody else ever sees. Of a file
+ * that is open for reading the kernel makes a mapping that can never become writable.
+ */
+static int map_region(struct file *file, struct vm_area_struct *vma)
+{
+	struct inode *inode = file_inode(file);
+	struct sgfs_holder *holder;
+	u8 machine[16];
+
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+	is_region(&file->f_path.dentry->d_name, machine);
+	holder = sgfs_hold(SGFS(inode->i_sb), vma->vm_mm, machine, may_store(vma));
+	if (IS_ERR(holder))
+		return PTR_ERR(holder);
+	count_mapping(inode, 1);
+	vma->vm_private_data = holder;
+	vma->vm_ops = &vm_operations;
+	vm_flags_set(vma, VM_HUGEPAGE);
+	return 0;
+}
+
+static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t done;
+
+	inode_lock_shared(inode);
+	done = dax_iomap_rw(iocb, to, &extents);
+	inode_unlock_shared(inode);
+	return done;
+}
+
+static int sync_region(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	const struct sgfs_memory *mem = &SGFS(file_inode(file)->i_sb)->mem;
+	u64 pos = start, stop = min_t(u64, (u64)end + 1, mem->size), n;
+
+	for (; pos < stop; pos += n) {
+		n = min_t(u64, stop - pos, SGFS_PIECE);
+		sg_wb(mem->base + pos, n);
+		cond_resched();
+	}
+	sg_fence();
+	return 0;
+}
+
+/* This machine is in its own mount table: whoever said that it has gone would be believed. */
+static int open_region(struct inode *inode, struct file *file)
+{
+	struct sg_identity self;
+	u8 machine[16];
+
+	sgfs_identify(&self);
+	is_region(&file->f_path.dentry->d_name, machine);
+	if (sg_machine_known(machine) && !memcmp(machine, self.machine, sizeof(machine))) {
+		sg_log(inode->i_sb, SG_WARN, "region@%pUb: that is this machine's own number",
+		       machine);
+		return -EINVAL;
+	}
+	return generic_file_open(inode, file);
+}
+
+static const struct file_operations region_operations = {
+	.open		= open_region,
+	.llseek		= generic_file_llseek,
+	.read_iter	= read_region,
+	.mmap		= map_region,
+	.get_unmapped_area = thp_get_unmapped_area,
+	.fsync		= sync_region,
+	.unlocked_ioctl	= sgfs_identity_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	SGFS_FILE_FLAGS_OP,
+};
+
+/* Who may map it is the administrator's to say, until it is unmounted; its size is nobody's. */
+static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	int err;
+
+	if (attr->ia_valid & ATTR_SIZE)
+		return -EPERM;
+	err = setattr_prepare(idmap, dentry, attr);
+	if (!err)
+		setattr_copy(idmap, d_inode(dentry), attr);
+	return err;
+}
+
+/* How long the description is, changes with what it says. */
+static int get_attributes(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat,
+			  u32 mask, unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+
+	sgfs_generic_fillattr(idmap, mask, inode, stat);
+	if (inode->i_ino == ABOUT_INO)
+		stat->size = sgfs_about_size(inode->i_sb);
+	return 0;
+}
+
+static const struct inode_operations file_inode_operations = {
+	.setattr	= set_attributes,
+	.getattr	= get_attributes,
+};
+
+static const struct address_space_operations region_address_operations = {
+	.dirty_folio	= noop_dirty_folio,
+};
+
+/* --- .stargate -------------------------------------------------------------------------------- */
+
+static struct dentry *find(struct inode *dir, struct dentry *dentry, unsigned int flags)
+{
+	struct sgfs *fs = SGFS(dir->i_sb);
+	struct inode *inode = NULL;
+	u8 machine[16];
+
+	if (is_region(&dentry->d_name, machine))
+		inode = fs->region;
+	else if (is_named(&dentry->d_name, ABOUT_NAME))
+		inode = fs->about;
+	else if (is_named(&dentry->d_name, SEMAPHORES_NAME))
+		inode = fs->semaphores;
+	if (inode)
+		ihold(inode);
+	return d_splice_alias(inode, dentry);
+}
+
+static bool emit(struct dir_context *ctx, const char *name, u64 ino)
+{
+	if (!dir_emit(ctx, name, strlen(name), ino, DT_REG))
+		return false;
+	ctx->pos++;
+	return true;
+}
+
+static int iterate(struct file *file, struct dir_context *ctx)
+{
+	bool region = SGFS(file_inode(file)->i_sb)->region;
+
+	if (!dir_emit_dots(file, ctx))
+		return 0;
+	if (ctx->pos == 2 && !emit(ctx, ABOUT_NAME, ABOUT_INO))
+		return 0;
+	if (ctx->pos == 3 && !emit(ctx, SEMAPHORES_NAME, SEMAPHORES_INO))
+		return 0;
+	if (ctx->pos == 4 && region)
+		emit(ctx, REGION_NAME, REGION_INO);
+	return 0;
+}
+
+static const struct inode_operations dir_inode_operations = {
+	.lookup		= find,
+};
+
+static const struct file_operations dir_operations = {
+	.llseek		= generic_file_llseek,
+	.read		= generic_read_dir,
+	.iterate_shared	= iterate,
+};
+
+struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry)
+{
+	struct inode *inode = SGFS(dir->i_sb)->virtual_dir;
+
+	if (dir->i_ino != SG_INO_ROOT || !is_named(&dentry->d_name, DIR_NAME))
+		return NULL;
+	ihold(inode);
+	return d_splice_alias(inode, dentry) ?: dentry;
+}
+
+/* --- with the mount --------------------------------------------------------------------------- */
+
+static struct inode *make(struct super_block *sb, u64 ino, umode_t mode)
+{
+	struct inode *inode = new_inode(sb);
+	struct timespec64 now;
+
+	if (!inode)
+		return NULL;
+	inode->i_ino = ino;
+	inode->i_mode = mode;
+	inode->i_uid = GLOBAL_ROOT_UID;
+	inode->i_gid = GLOBAL_ROOT_GID;
+	inode->i_opflags &= ~IOP_XATTR;
+	inode->i_flags |= S_NOATIME | S_NOCMTIME;
+	now = current_time(inode);
+	inode_set_atime_to_ts(inode, now);
+	inode_set_mtime_to_ts(inode, now);
+	inode_set_ctime_to_ts(inode, now);
+	return inode;
+}
+
+/* Nothing can be made, renamed or removed in it, nor it itself. */
+static struct inode *make_dir(struct super_block *sb)
+{
+	struct inode *inode = make(sb, DIR_INO, S_IFDIR | 0755);
+
+	if (!inode)
+		return NULL;
+	set_nlink(inode, 2);
+	inode->i_flags |= S_IMMUTABLE;
+	inode->i_op = &dir_inode_operations;
+	inode->i_fop = &dir_operations;
+	return inode;
+}
+
+static struct inode *make_region(struct super_block *sb, const struct sgfs_memory *mem)
+{
+	struct inode *inode = make(sb, REGION_INO, S_IFREG);
+
+	if (!inode)
+		return NULL;
+	i_size_write(inode, mem->size);
+	inode->i_blocks = mem->size >> SECTOR_SHIFT;
+	inode->i_flags |= S_DAX;
+	inode->i_op = &file_inode_operations;
+	inode->i_fop = &region_operations;
+	inode->i_mapping->a_ops = &region_address_operations;
+	return inode;
+}
+
+static struct inode *make_about(struct super_block *sb)
+{
+	struct inode *inode = make(sb, ABOUT_INO, S_IFREG);
+
+	if (!inode)
+		return NULL;
+	inode->i_op = &file_inode_operations;
+	inode->i_fop = &sgfs_about_operations;
+	return inode;
+}
+
+/* Anybody's: who may have which object is said by the objects. */
+static struct inode *make_semaphores(struct super_block *sb)
+{
+	struct inode *inode = make(sb, SEMAPHORES_INO, S_IFREG | 0666);
+
+	if (!inode)
+		return NULL;
+	inode->i_op = &file_inode_operations;
+	inode->i_fop = &sgfs_sem_operations;
+	return inode;
+}
+
+static void give(struct inode *inode, const struct sgfs_options *opt, umode_t mask)
+{
+	inode->i_uid = opt->region_uid;
+	inode->i_gid = opt->region_gid;
+	inode->i_mode = S_IFREG | (opt->region_mode & mask);
+}
+
+/* As the mount options say. */
+void sgfs_virtual_give(struct sgfs *fs)
+{
+	give(fs->about, &fs->opt, 0444);
+	if (fs->region)
+		give(fs->region, &fs->opt, fs->mem.read_only ? 0444 : 0666);
+}
+
+static bool has_pages(const struct sgfs_memory *mem)
+{
+	return IS_ENABLED(CONFIG_FS_DAX) && mem->dax && pfn_valid(PHYS_PFN(mem->phys));
+}
+
+int sgfs_virtual_make(struct sgfs *fs)
+{
+	fs->virtual_dir = make_dir(fs->sb);
+	fs->about = make_about(fs->sb);
+	fs->semaphores = make_semaphores(fs->sb);
+	if (!fs->virtual_dir || !fs->about || !fs->semaphores)
+		return -ENOMEM;
+	if (has_pages(&fs->mem)) {
+		mutex_lock(&fs->windows_lock);	/* the device may become larger just now */
+		fs->region = make_region(fs->sb, &fs->mem);
+		mutex_unlock(&fs->windows_lock);
+		if (!fs->region)
+			return -ENOMEM;
+	}
+	sgfs_virtual_give(fs);
+	return 0;
+}
+
+/* Who has mapped it has what he has mapped; who maps it from now on can have all. */
+void sgfs_virtual_resize(struct sgfs *fs)
+{
+	if (!fs->region)
+		return;
+	i_size_write(fs->region, fs->mem.size);
+	fs->region->i_blocks = fs->mem.size >> SECTOR_SHIFT;
+}
+
+void sgfs_virtual_release(struct sgfs *fs)
+{
+	struct inode *region, *semaphores;
+
+	sgfs_identity_release(fs);
+	mutex_lock(&fs->windows_lock);
+	region = fs->region;
+	fs->region = NULL;
+	semaphores = fs->semaphores;
+	fs->semaphores = NULL;
+	mutex_unlock(&fs->windows_lock);
+	iput(region);
+	iput(semaphores);
+	iput(fs->about);
+	iput(fs->virtual_dir);
+	fs->about = NULL;
+	fs->virtual_dir = NULL;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is done with an object: the kernel face, for processes (ioctls, sem_file.c) and for other
+ * modules (stargate_sem.h).
+ */
+#include <linux/export.h>
+#include <linux/file.h>
+
+#include "sem_priv.h"
+#include "stargate_sem.h"
+
+/* Who opened an object to look only may do what changes nothing for others, but to read. */
+static bool is_for_looking(u32 op)
+{
+	switch (op) {
+	case SG_SEM_OP_READ:
+	case SG_SEM_OP_READ_END:
+	case SG_SEM_OP_COND_LOOK:
+	case SG_SEM_OP_COND_WAIT:
+	case SG_SEM_OP_AWAIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Those that do not wait, and own nothing. */
+static int do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+{
+	struct sg_vol *vol = &s->fs->vol;
+
+	switch (op->op) {
+	case SG_SEM_OP_POST:
+		return sg_sem_post(vol, &s->sem);
+	case SG_SEM_OP_READ_END:
+		return sg_sem_read_unlock(vol, &s->sem);
+	case SG_SEM_OP_RING:
+		sg_sem_ring(vol, &s->sem);
+		return 0;
+	case SG_SEM_OP_COND_LOOK:
+		return sg_sem_cond_prepare(vol, &s->sem, &op->value);
+	case SG_SEM_OP_SIGNAL:
+		return sg_sem_cond_signal(vol, &s->sem, false);
+	case SG_SEM_OP_BROADCAST:
+		return sg_sem_cond_signal(vol, &s->sem, true);
+	case SG_SEM_OP_ADVANCE:
+		return sg_sem_advance(vol, &s->sem, op->value);
+	default:
+		return 1;
+	}
+}
+
+static int do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_caller *c)
+{
+	struct sg_vol *vol = &s->fs->vol;
+	int ret;
+
+	switch (op->op) {
+	case SG_SEM_OP_LOCK:
+		return sg_sem_lock(vol, &s->sem, c, op->until);
+	case SG_SEM_OP_UNLOCK:
+		return sg_sem_unlock(vol, &s->sem, c);
+	case SG_SEM_OP_CONSISTENT:
+		return sg_sem_consistent(vol, &s->sem, c);
+	case SG_SEM_OP_WAIT:
+		return sg_sem_wait(vol, &s->sem, c, op->until);
+	case SG_SEM_OP_READ:
+		return sg_sem_read_lock(vol, &s->sem, c, op->until);
+	case SG_SEM_OP_WRITE:
+		return sg_sem_write_lock(vol, &s->sem, c, op->until);
+	case SG_SEM_OP_WRITE_END:
+		return sg_sem_write_unlock(vol, &s->sem, c);
+	case SG_SEM_OP_DRAIN:
+		return sg_sem_drain(vol, &s->sem, c, op->until);
+	case SG_SEM_OP_COND_WAIT:
+		return sg_sem_cond_wait(vol, &s->sem, c, op->value, op->until);
+	case SG_SEM_OP_MEET:
+		ret = sg_sem_meet(vol, &s->sem, c, op->until);
+		op->value = ret == 1;
+		return min(ret, 0);
+	case SG_SEM_OP_AWAIT:
+		return sg_sem_await(vol, &s->sem, c, op->value, op->until);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What makes an owner, or asks for one. */
+static bool is_owners(u32 op)
+{
+	switch (op) {
+	case SG_SEM_OP_LOCK:
+	case SG_SEM_OP_UNLOCK:
+	case SG_SEM_OP_CONSISTENT:
+	case SG_SEM_OP_WRITE:
+	case SG_SEM_OP_WRITE_END:
+	case SG_SEM_OP_DRAIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* As the descriptor. It waits in one place at a time; to give back is no waiting. */
+static int do_as_itself(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+{
+	bool waits = op->op == SG_SEM_OP_LOCK || op->op == SG_SEM_OP_WRITE ||
+		     op->op == SG_SEM_OP_DRAIN;
+	int ret;
+
+	if (!waits)
+		return do_as(s, op, &s->self);
+	if (test_and_set_bit_lock(0, &s->busy))
+		return -EBUSY;
+	s->self.urgent = op->flags & SG_SEM_URGENT;
+	ret = do_as(s, op, &s->self);
+	clear_bit_unlock(0, &s->busy);
+	return ret;
+}
+
+int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+{
+	struct sg_sem_caller *c;
+	int ret;
+
+	if (op->flags & ~SG_SEM_URGENT || op->reserved)
+		return -EINVAL;
+	if (!smp_load_acquire(&s->bound))
+		return -ENOTCONN;
+	if (s->look && !is_for_looking(op->op))
+		return -EBADF;
+	ret = do_at_once(s, op);
+	if (ret <= 0)
+		return ret;
+	if (s->owns && is_owners(op->op))
+		return do_as_itself(s, op);
+	c = sgfs_sem_me(s->fs);
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	c->urgent = op->flags & SG_SEM_URGENT;
+	return do_as(s, op, c);
+}
+
+/* --- other modules ---------------------------------------------------------------------------- */
+
+struct stargate_sem {
+	struct file *file;
+};
+
+struct stargate_sem *stargate_sem_open(const char *volume, struct sg_ioc_sem_open *how)
+{
+	char *path = kasprintf(GFP_KERNEL, "%s/" SG_SEM_FILE, volume);
+	struct stargate_sem *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	int err = -ENOMEM;
+
+	if (!path || !s)
+		goto out;
+	s->file = filp_open(path, O_RDWR, 0);
+	err = PTR_ERR_OR_ZERO(s->file);
+	if (err)
+		goto out;
+	err = s->file->f_op == &sgfs_sem_operations ? sgfs_sem_bind(s->file, how) : -ENODEV;
+	if (err)
+		fput(s->file);
+out:
+	kfree(path);
+	if (!err)
+		return s;
+	kfree(s);
+	return ERR_PTR(err);
+}
+EXPORT_SYMBOL_GPL(stargate_sem_open);
+
+int stargate_sem_op(struct stargate_sem *s, struct sg_ioc_sem_op *op)
+{
+	return sgfs_sem_do(s->file->private_data, op);
+}
+EXPORT_SYMBOL_GPL(stargate_sem_op);
+
+void stargate_sem_close(struct stargate_sem *s)
+{
+	fput(s->file);
+	kfree(s);
+}
+EXPORT_SYMBOL_GPL(stargate_sem_close);

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The file .stargate/semaphores: each descriptor of it can be given one object of the volume
+ * (core/semctl.h), which it has open as long as it is open itself, or mapped. So the kernel says
+ * when nobody here uses an object any more, however its processes ended, and the mount stays
+ * meanwhile.
+ *
+ * Objects are to permissions what files in the volume's root are: who may make and remove those may
+ * make and remove objects; who may open one is said by its owner and mode.
+ */
+#include <linux/fs_struct.h>
+#include <linux/mount.h>
+#include <linux/uaccess.h>
+
+#include "sem_priv.h"
+
+#define LIST_MAX	64	/* at once */
+
+/* --- who may ---------------------------------------------------------------------------------- */
+
+static bool is_owner(struct file *file, u32 uid)
+{
+	vfsuid_t owner = make_vfsuid(file_mnt_idmap(file), &init_user_ns, KUIDT_INIT(uid));
+
+	return vfsuid_eq_kuid(owner, current_fsuid());
+}
+
+static bool is_in_group(struct file *file, u32 gid)
+{
+	return vfsgid_in_group_p(make_vfsgid(file_mnt_idmap(file), &init_user_ns, KGIDT_INIT(gid)));
+}
+
+static int may_open(struct file *file, const struct sg_sem_stat *st, bool look)
+{
+	u32 want = look ? 4 : 6, mode = st->mode;
+
+	if (is_owner(file, st->uid))
+		mode >>= 6;
+	else if (is_in_group(file, st->gid))
+		mode >>= 3;
+	return (mode & want) == want || capable(CAP_DAC_OVERRIDE) ? 0 : -EACCES;
+}
+
+static struct inode *root_of(struct file *file)
+{
+	return d_inode(file_inode(file)->i_sb->s_root);
+}
+
+static int may_make(struct file *file)
+{
+	return inode_permission(file_mnt_idmap(file), root_of(file), MAY_WRITE | MAY_EXEC);
+}
+
+static int may_remove(struct file *file, const struct sg_sem_stat *st)
+{
+	struct inode *root = root_of(file);
+
+	if (root->i_mode & S_ISVTX && !is_owner(file, st->uid) && !capable(CAP_FOWNER) &&
+	    !is_owner(file, from_kuid(&init_user_ns, root->i_uid)))
+		return -EPERM;
+	return may_make(file);
+}
+
+/* --- one object ------------------------------------------------------------------------------- */
+
+/* Length of a name that came from user space; or an error. What the engine knows, it says. */
+static int length_of(const char name[SG_SEM_NAME_ROOM])
+{
+	size_t len = strnlen(name, SG_SEM_NAME_ROOM);
+
+	return len < SG_SEM_NAME_ROOM ? (int)len : -ENAMETOOLONG;
+}
+
+static struct sg_sem_new new_of(struct file *file, const struct sg_ioc_sem_open *o)
+{
+	struct mnt_idmap *idmap = file_mnt_idmap(file);
+
+	return (struct sg_sem_new){
+		.type = o->type, .life = o->life, .flags = o->flags, .initial = o->initial,
+		.mode = o->mode & 0777 & ~current_umask(), .now = ktime_get_real_ns(),
+		.uid = from_kuid(&init_user_ns, mapped_fsuid(idmap, &init_user_ns)),
+		.gid = from_kgid(&init_user_ns, mapped_fsgid(idmap, &init_user_ns)),
+	};
+}
+
+static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+		       int len)
+{
+	struct sg_sem_new new = new_of(file, o);
+
+	return may_make(file) ?:
+	       sg_sem_create(&s->fs->vol, o->name, len, &new, true, s->mapped, &s->sem);
+}
+
+/* There before it is asked who may have it: what its name stands for may change at any time. */
+static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+		       int len)
+{
+	struct sg_sem_stat st;
+	int err = sg_sem_open(&s->fs->vol, o->name, len, 0, s->mapped, &s->sem);
+
+	if (err)
+		return err;
+	sg_sem_fstat(&s->fs->vol, &s->sem, &st);
+	err = may_open(file, &st, s->look);
+	if (!err && o->type && o->type != s->sem.type)
+		err = -EPROTOTYPE;
+	if (err)
+		sg_sem_close(&s->fs->vol, &s->sem);
+	return err;
+}
+
+static int find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+		       int len)
+{
+	int err;
+
+	if (o->how & SG_SEM_EXCL)
+		return make_object(file, s, o, len);
+	do {
+		err = open_object(file, s, o, len);
+		if (err != -ENOENT || !(o->how & SG_SEM_CREATE))
+			return err;
+		err = make_object(file, s, o, len);
+	} while (err == -EEXIST);
+	return err;
+}
+
+static bool makes_sense(const struct sg_ioc_sem_open *o)
+{
+	if (o->how & ~SG_SEM_HOW_KNOWN || o->reserved[0] || o->reserved[1] || o->cell)
+		return false;
+	if (o->how & SG_SEM_CREATE)
+		return o->type;
+	return !(o->how & SG_SEM_EXCL) && !o->flags && !o->life && !o->mode && !o->initial;
+}
+
+/* It will own what is locked by it. Nobody sees it yet; the mount is writable. */
+static int be_owner(struct sgfs_sem *s)
+{
+	char comm[TASK_COMM_LEN];
+	int err;
+
+	get_task_comm(comm, current);
+	err = sg_sem_enter(&s->fs->vol, task_tgid_nr(current), task_pid_nr(current), comm,
+			   &s->self);
+	s->owns = !err;
+	if (err)
+		sg_sem_close(&s->fs->vol, &s->sem);
+	return err;
+}
+
+int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
+{
+	struct sgfs_sem *s = file->private_data;
+	int len = length_of(o->name), err;
+
+	if (len < 0)
+		return len;
+	if (!makes_sense(o))
+		return -EINVAL;
+	err = sgfs_sem_listen(s->fs) ?: mnt_want_write_file(file);
+	if (err)
+		return err;
+	mutex_lock(&s->lock);
+	err = s->bound ? -EBUSY : 0;
+	if (!err) {
+		s->look = o->how & SG_SEM_LOOK;
+		s->mapped = !(o->how & (SG_SEM_LOOK | SG_SEM_BY_KERNEL));
+		err = find_object(file, s, o, len);
+		if (!err && o->how & SG_SEM_BY_HANDLE)
+			err = be_owner(s);
+	}
+	if (!err) {
+		o->type = s->sem.type;
+		o->flags = s->sem.flags;
+		if (s->sem.cell >= SG_SEM_CELL_FIRST)
+			o->cell = s->sem.cell;
+		smp_store_release(&s->bound, true);
+	}
+	mutex_unlock(&s->lock);
+	mnt_drop_write_file(file);
+	return err;
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static void say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
+{
+	out->type = st->type;
+	out->life = st->life;
+	out->flags = st->flags;
+	out->serial = st->serial;
+	out->uid = st->uid;
+	out->gid = st->gid;
+	out->mode = st->mode;
+	out->died = st->died;
+	out->lost = st->lost;
+	out->slot = st->slot;
+	out->pid = st->pid;
+	out->tid = st->tid;
+	out->created = st->created;
+	out->users = st->users;
+	out->waiters = st->waiters;
+	out->initial = st->initial;
+	out->value = st->value;
+	out->since = st->since;
+	memcpy(out->comm, st->comm, sizeof(out->comm));
+}
+
+static void say_system(struct sgfs *fs, struct sg_ioc_sem_stat *out)
+{
+	struct sg_slot slot;
+
+	if (out->slot >= 0 && !sg_slot_read(&fs->vol, out->slot, &slot))
+		strscpy(out->system, slot.name, sizeof(out->system));
+}
+
+static int stat_object(struct sgfs_sem *s, struct sg_ioc_sem_stat *io)
+{
+	struct sg_sem_stat st;
+	char name[SG_SEM_NAME_ROOM];
+	int len = length_of(io->name), err = 0;
+
+	if (len < 0)
+		return len;
+	if (len)
+		err = sg_sem_stat(&s->fs->vol, io->name, len, &st);
+	else if (smp_load_acquire(&s->bound))
+		sg_sem_fstat(&s->fs->vol, &s->sem, &st);
+	else
+		err = -ENOTCONN;
+	if (err)
+		return err;
+	memcpy(name, io->name, sizeof(name));
+	memset(io, 0, sizeof(*io));
+	memcpy(io->name, name, len);
+	say(io, &st);
+	say_system(s->fs, io);
+	return 0;
+}
+
+struct listing {
+	struct sg_ioc_sem_stat *to;
+	unsigned int n, room;
+};
+
+static bool list_one(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st)
+{
+	struct listing *l = ctx;
+
+	if (l->n == l->room || len >= SG_SEM_NAME_ROOM)
+		return l->n != l->room;
+	memcpy(l->to[l->n].name, name, len);
+	say(&l->to[l->n++], st);
+	return true;
+}
+
+static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
+{
+	struct listing l = { .room = min_t(u32, io->room, LIST_MAX) };
+	unsigned int i;
+	int err;
+
+	if (!l.room)
+		return -EINVAL;
+	l.to = kvcalloc(l.room, sizeof(*l.to), GFP_KERNEL);
+	if (!l.to)
+		return -ENOMEM;
+	err = sg_sem_list(&s->fs->vol, &io->cookie, list_one, &l);
+	for (i = 0; i < l.n; i++)
+		say_system(s->fs, &l.to[i]);
+	io->count = l.n;
+	if (!err && copy_to_user(u64_to_user_ptr(io->buffer), l.to, l.n * sizeof(*l.to)))
+		err = -EFAULT;
+	kvfree(l.to);
+	return err;
+}
+
+/* --- by name ---------------------------------------------------------------------------------- */
+
+static int remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
+{
+	struct sg_sem_stat st;
+
+	return sg_sem_stat(vol, name, len, &st) ?: may_remove(file, &st) ?:
+	       sg_sem_unlink(vol, name, len);
+}
+
+static int reset_object(struct file *file, struct sg_vol *vol, const char *name, int len)
+{
+	struct sg_sem_stat st;
+	int err = sg_sem_stat(vol, name, len, &st);
+
+	if (err)
+		return err;
+	if (!is_owner(file, st.uid) && !capable(CAP_FOWNER))
+		return -EPERM;
+	return sg_sem_reset(vol, name, len);
+}
+
+static int change(struct file *file, unsigned int cmd, const char *name)
+{
+	struct sgfs_sem *s = file->private_data;
+	int len = length_of(name), err = len < 0 ? len : mnt_want_write_file(file);
+
+	if (err)
+		return err;
+	err = cmd == SG_IOC_SEM_REMOVE ? remove_object(file, &s->fs->vol, name, len) :
+					 reset_object(file, &s->fs->vol, name, len);
+	mnt_drop_write_file(file);
+	return err;
+}
+
+/* --- ioctls ----------------------------------------------------------------------------------- */
+
+static int operate(struct sgfs_sem *s, void __user *user)
+{
+	struct sg_ioc_sem_op op;
+	u64 value;
+	int err;
+
+	if (copy_from_user(&op, user, sizeof(op)))
+		return -EFAULT;
+	value = op.value;
+	err = sgfs_sem_do(s, &op);
+	if (op.value != value &&
+	    put_user(op.value, (u64 __user *)(user + offsetof(struct sg_ioc_sem_op, value))))
+		return -EFAULT;
+	/*
+	 * All time-outs are absolute, so what was interrupted can be done again; but who could not
+	 * wait for readers has given the word back.
+	 */
+	return err == -EINTR && op.op != SG_SEM_OP_DRAIN ? -ERESTARTSYS : err;
+}
+
+static int who_am_i(struct sgfs_sem *s, u64 __user *user)
+{
+	const struct sg_sem_caller *c;
+
+	if (smp_load_acquire(&s->bound) && s->owns)
+		return put_user(s->self.me, user);
+	c = sgfs_sem_me(s->fs);
+	return IS_ERR(c) ? PTR_ERR(c) : put_user(c->me, user);
+}
+
+/* The others: something in, and the same, changed, out. */
+static int exchange(struct file *file, unsigned int cmd, void __user *user)
+{
+	struct sgfs_sem *s = file->private_data;
+	void *io = memdup_user(user, _IOC_SIZE(cmd));
+	int err;
+
+	if (IS_ERR(io))
+		return PTR_ERR(io);
+	switch (cmd) {
+	case SG_IOC_SEM_OPEN:
+		err = sgfs_sem_bind(file, io);
+		break;
+	case SG_IOC_SEM_STAT:
+		err = stat_object(s, io);
+		break;
+	case SG_IOC_SEM_LIST:
+		err = list_objects(s, io);
+		break;
+	default:
+		err = change(file, cmd, io);
+	}
+	if (!err && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(user, io, _IOC_SIZE(cmd)))
+		err = -EFAULT;
+	kfree(io);
+	return err;
+}
+
+static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case SG_IOC_SEM_OP:
+		return operate(file->private_data, user);
+	case SG_IOC_SEM_ME:
+		return who_am_i(file->private_data, user);
+	case SG_IOC_SEM_STAT:
+	case SG_IOC_SEM_LIST:
+		return exchange(file, cmd, user);
+	case SG_IOC_SEM_OPEN:
+	case SG_IOC_SEM_REMOVE:
+	case SG_IOC_SEM_RESET:
+		/* and while such a descriptor is open, the mount stays writable */
+		return file->f_mode & FMODE_WRITE ? exchange(file, cmd, user) : -EBADF;
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* --- mapping ---------------------------------------------------------------------------------- */
+
+/* A system that has been declared dead sees nothing any more (sgfs_sems_revoke()). */
+static vm_fault_t fault(struct vm_fault *vmf)
+{
+	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	int srcu = srcu_read_lock(&s->fs->faults);
+
+	if (!vmf->pgoff && sgfs_alive(s->fs->sb))
+		ret = vmf_insert_pfn(vmf->vma, vmf->address,
+				     PHYS_PFN(s->fs->mem.phys + s->sem.words));
+	srcu_read_unlock(&s->fs->faults, srcu);
+	return ret;
+}
+
+static const struct vm_operations_struct vm_operations = {
+	.fault	= fault,
+};
+
+/*
+ * Words of their own page only. A child does not inherit it: it would count readers in its parent's
+ * cell, and be taken for one of its parent's threads.
+ */
+static int map_words(struct file *file, struct vm_area_struct *vma)
+{
+	const struct sgfs_sem *s = file->private_data;
+
+	if (!smp_load_acquire(&s->bound))
+		return -ENOTCONN;
+	if (!s->mapped || !(s->sem.flags & SG_SEM_MAPPED))
+		return -EACCES;
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != 1)
+		return -EINVAL;
+	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND | VM_DONTCOPY | VM_DONTDUMP);
+	vma->vm_ops = &vm_operations;
+	return 0;
+}
+
+void sgfs_sems_revoke(struct sgfs *fs)
+{
+	synchronize_srcu_expedited(&fs->faults);
+	mutex_lock(&fs->windows_lock);
+	if (fs->semaphores)
+		unmap_mapping_range(fs->semaphores->i_mapping, 0, 0, 1);
+	mutex_unlock(&fs->windows_lock);
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static int open_file(struct inode *inode, struct file *file)
+{
+	struct sgfs_sem *s;
+
+	if (!SGFS(inode->i_sb)->joined)
+		return -EROFS;	/* of a device that cannot be written: nobody would see us */
+	s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	if (!s)
+		return -ENOMEM;
+	s->fs = SGFS(inode->i_sb);
+	mutex_init(&s->lock);
+	file->private_data = s;
+	return 0;
+}
+
+/* Threads that have ended give up their locks first: as left by the dead, not as in order. */
+static int close_file(struct inode *inode, struct file *file)
+{
+	struct sgfs_sem *s = file->private_data;
+
+	sgfs_sem_reap(s->fs);
+	if (s->owns)
+		sg_sem_exit(&s->fs->vol, &s->self);
+	if (s->bound) {
+		sb_start_write(inode->i_sb);
+		sg_sem_close(&s->fs->vol, &s->sem);
+		sb_end_write(inode->i_sb);
+	}
+	kfree(s);
+	return 0;
+}
+
+const struct file_operations sgfs_sem_operations = {
+	.owner		= THIS_MODULE,
+	.open		= open_file,
+	.release	= close_file,
+	.llseek		= noop_llseek,
+	.mmap		= map_words,
+	.unlocked_ioctl	= ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+};

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads that own locks of the volume: each is one of the engine's callers, made known when it
+ * first asks for something. A thread ends in many ways, few of which tell a module: so whoever has
+ * ended, or has become another program, is looked for whenever a descriptor is closed, as all of
+ * them are when a process ends, and now and then by the thread that listens for rings.
+ */
+#include <linux/kthread.h>
+#include <linux/sched.h>
+
+#include "sem_priv.h"
+
+#define REAP_MS		250	/* while rings come in; a second when nobody waits */
+
+/**
+ * struct sgfs_sem_thread - a thread that can own locks
+ * @pid: which; @exec: running which of its programs.
+ */
+struct sgfs_sem_thread {
+	struct hlist_node node;
+	struct pid *pid;
+	u64 exec;
+	struct sg_sem_caller caller;
+};
+
+static struct hlist_head *bucket(struct sgfs_sems *s, const struct pid *pid)
+{
+	return &s->threads[hash_ptr(pid, SGFS_SEM_THREAD_BITS)];
+}
+
+static bool is_gone(const struct sgfs_sem_thread *t)
+{
+	const struct task_struct *task;
+	bool gone;
+
+	rcu_read_lock();
+	task = pid_task(t->pid, PIDTYPE_PID);
+	gone = !task || READ_ONCE(task->flags) & PF_EXITING ||
+	       READ_ONCE(task->self_exec_id) != t->exec;
+	rcu_read_unlock();
+	return gone;
+}
+
+/* It is in no list any more. What it had is given up by one store. */
+static void forget(struct sgfs *fs, struct sgfs_sem_thread *t)
+{
+	sg_sem_exit(&fs->vol, &t->caller);
+	put_pid(t->pid);
+	kfree(t);
+}
+
+static void forget_some(struct sgfs *fs, bool all)
+{
+	struct sgfs_sems *s = &fs->sems;
+	struct sgfs_sem_thread *t;
+	struct hlist_node *next;
+	HLIST_HEAD(gone);
+	unsigned int i;
+
+	spin_lock(&s->lock);
+	for (i = 0; i < ARRAY_SIZE(s->threads); i++)
+		hlist_for_each_entry_safe(t, next, &s->threads[i], node)
+			if (all || is_gone(t)) {
+				hlist_del(&t->node);
+				hlist_add_head(&t->node, &gone);
+			}
+	spin_unlock(&s->lock);
+	hlist_for_each_entry_safe(t, next, &gone, node)
+		forget(fs, t);
+}
+
+void sgfs_sem_reap(struct sgfs *fs)
+{
+	forget_some(fs, false);
+}
+
+/* Running this program: what the thread was before is gone, and may be forgotten at any time. */
+static struct sgfs_sem_thread *find(struct sgfs_sems *s)
+{
+	struct pid *pid = task_pid(current);
+	struct sgfs_sem_thread *t;
+
+	spin_lock(&s->lock);
+	hlist_for_each_entry(t, bucket(s, pid), node)
+		if (t->pid == pid && t->exec == current->self_exec_id)
+			break;
+	spin_unlock(&s->lock);
+	return t;	/* ours: nobody takes it away while we run */
+}
+
+static struct sgfs_sem_thread *introduce(struct sgfs *fs)
+{
+	struct sgfs_sem_thread *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	char comm[TASK_COMM_LEN];
+	int err;
+
+	if (!t)
+		return ERR_PTR(-ENOMEM);
+	get_task_comm(comm, current);
+	sb_start_write(fs->sb);		/* it may need a page */
+	err = sg_sem_enter(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm, &t->caller);
+	sb_end_write(fs->sb);
+	if (err) {
+		kfree(t);
+		return ERR_PTR(err);
+	}
+	t->pid = get_pid(task_pid(current));
+	t->exec = current->self_exec_id;
+	spin_lock(&fs->sems.lock);
+	hlist_add_head(&t->node, bucket(&fs->sems, t->pid));
+	spin_unlock(&fs->sems.lock);
+	return t;
+}
+
+struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs)
+{
+	struct sgfs_sem_thread *t = find(&fs->sems);
+
+	if (!t)
+		t = introduce(fs);
+	return IS_ERR(t) ? ERR_CAST(t) : &t->caller;
+}
+
+/* --- listening -------------------------------------------------------------------------------- */
+
+/* Sleeps as long as nobody of ours waits; then rings are looked for (docs/semaphores.md, 4). */
+static int listen(void *data)
+{
+	struct sgfs *fs = data;
+	unsigned long due = jiffies;
+
+	while (!READ_ONCE(fs->sems.stop)) {
+		sg_sem_poll(&fs->vol);
+		if (time_before(jiffies, due))
+			continue;
+		sgfs_sem_reap(fs);
+		due = jiffies + msecs_to_jiffies(REAP_MS);
+	}
+	set_current_state(TASK_INTERRUPTIBLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_INTERRUPTIBLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+int sgfs_sem_listen(struct sgfs *fs)
+{
+	struct sgfs_sems *s = &fs->sems;
+	struct task_struct *task;
+	int err = 0;
+
+	if (smp_load_acquire(&s->listener))
+		return 0;
+	mutex_lock(&s->start);
+	if (!s->listener) {
+		task = kthread_run(listen, fs, "%s-sem", SGFS_NAME);
+		err = PTR_ERR_OR_ZERO(task);
+		if (!err) {
+			sg_sem_poll_begin(&fs->vol, true);
+			smp_store_release(&s->listener, task);
+		}
+	}
+	mutex_unlock(&s->start);
+	return err;
+}
+
+/* --- with the mount --------------------------------------------------------------------------- */
+
+void sgfs_sems_init(struct sgfs *fs)
+{
+	mutex_init(&fs->sems.start);
+	spin_lock_init(&fs->sems.lock);
+}
+
+/* Nobody has the file open any more. */
+void sgfs_sems_stop(struct sgfs *fs)
+{
+	struct sgfs_sems *s = &fs->sems;
+
+	if (s->listener) {
+		WRITE_ONCE(s->stop, true);
+		sg_sem_poll_begin(&fs->vol, false);
+		kthread_stop(s->listener);
+		s->listener = NULL;
+	}
+	forget_some(fs, true);
+}

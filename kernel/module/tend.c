@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Our part in the life of a volume that many systems use (docs/protocol.md). Three threads: one
+ * watches, and waits for nothing, as others count its beats; one acknowledges epochs, and waits
+ * for those here who look at the volume, but takes no lock of it; what waits for locks is settled
+ * by the third.
+ */
+#include <linux/workqueue.h>
+
+#include "stargatefs.h"
+
+#define SETTLE_MS	1000
+
+static void watch(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, watch);
+	int ms = sg_watch(&fs->vol);
+
+	if (ms < 0)
+		return;
+	sgfs_holders_stand_by(fs);
+	queue_delayed_work(fs->watcher, &fs->watch, msecs_to_jiffies(ms));
+}
+
+static void acknowledge(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, acknowledge);
+	int ms = sg_acknowledge(&fs->vol);
+
+	if (ms >= 0)
+		queue_delayed_work(fs->acknowledger, &fs->acknowledge, msecs_to_jiffies(ms));
+}
+
+static void settle(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, settle);
+
+	sgfs_kept_settle(fs);
+	sg_settle(&fs->vol);
+	if (!fs->vol.shut_down)
+		queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+}
+
+/* --- what the engine asks --------------------------------------------------------------------- */
+
+static void quiesce(struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+
+	sgfs_mmap_quiesce(fs);
+	sgfs_map_quiesce(fs);
+}
+
+/*
+ * An inode is in use from the moment when the VFS knows it. One that is being made without a name
+ * is not known yet, though it is there: whoever has seen it there sees it counted, or known.
+ */
+static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+	struct sg_iref ref = { .ino = ino, .generation = generation };
+	bool known;
+
+	if (atomic_read(&fs->creations))
+		return true;
+	smp_rmb();
+	rcu_read_lock();
+	known = find_inode_rcu(fs->sb, ino, sgfs_is_inode, &ref);
+	rcu_read_unlock();
+	return known;
+}
+
+static u64 reach(struct sg_vol *vol)
+{
+	return sgfs_memory_follow(container_of(vol, struct sgfs, vol));
+}
+
+/* Found out anywhere, with any lock held. */
+static void on_death(struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+
+	queue_work(sgfs_wq, &fs->death);
+}
+
+/* System calls fail from now on; stores through mappings have to be made to. */
+static void death(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(work, struct sgfs, death);
+
+	sgfs_mmap_revoke(fs);
+	sgfs_sems_revoke(fs);
+	sgfs_map_quiesce(fs);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+int sgfs_tend_init(struct sgfs *fs)
+{
+	INIT_DELAYED_WORK(&fs->watch, watch);
+	INIT_DELAYED_WORK(&fs->acknowledge, acknowledge);
+	INIT_DELAYED_WORK(&fs->settle, settle);
+	INIT_WORK(&fs->death, death);
+	sgfs_stand_init(fs);
+	fs->watcher = alloc_ordered_workqueue("%s-watch", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
+	if (!fs->watcher)
+		return -ENOMEM;
+	fs->acknowledger = alloc_ordered_workqueue("%s-ack", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
+	return fs->acknowledger ? 0 : -ENOMEM;
+}
+
+void sgfs_tend_exit(struct sgfs *fs)
+{
+	if (fs->acknowledger)
+		destroy_workqueue(fs->acknowledger);
+	if (fs->watcher)
+		destroy_workqueue(fs->watcher);
+}
+
+/* Before joining: from then on the engine may ask. */
+void sgfs_tend_prepare(struct sgfs *fs)
+{
+	fs->vol.quiesce = quiesce;
+	fs->vol.in_use = in_use;
+	fs->vol.reach = reach;
+	fs->vol.on_death = on_death;
+}
+
+void sgfs_tend_start(struct sgfs *fs)
+{
+	fs->vol.tended = true;
+	fs->vol.hurry = false;
+	queue_delayed_work(fs->watcher, &fs->watch, 0);
+	queue_delayed_work(fs->acknowledger, &fs->acknowledge, 0);
+	queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+	sgfs_stand_start(fs);
+}
+
+/* What takes its time is done while we still tend. Who waits here for locks cannot be killed. */
+void sgfs_tend_stop(struct sgfs *fs)
+{
+	sgfs_stand_stop(fs);
+	WRITE_ONCE(fs->vol.hurry, true);
+	cancel_delayed_work_sync(&fs->settle);
+	if (fs->joined)
+		sg_settle(&fs->vol);
+	cancel_delayed_work_sync(&fs->acknowledge);
+	cancel_delayed_work_sync(&fs->watch);
+	fs->vol.tended = false;
+}
+
+/* After leaving, in which we may still find out that we have been declared dead. */
+void sgfs_tend_end(struct sgfs *fs)
+{
+	cancel_work_sync(&fs->death);
+}
+
+void sgfs_watch_now(struct sgfs *fs)
+{
+	if (fs->vol.tended)
+		mod_delayed_work(fs->watcher, &fs->watch, 0);
+}
+
+void sgfs_settle_pause(struct sgfs *fs)
+{
+	cancel_delayed_work_sync(&fs->settle);
+}
+
+void sgfs_settle_resume(struct sgfs *fs)
+{
+	if (fs->joined)
+		mod_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * flock, fcntl and open-file locks. The volume's table decides (kernel/core/userlock.c), also
+ * between processes of this system; the VFS's own lists follow it, so that /proc/locks shows them,
+ * and so that the VFS unlocks what a process still has when it closes the file or ends.
+ *
+ * A mount that is no member of the volume (read-only, of a device that cannot be written) has the
+ * VFS's lists alone: its locks hold in this system.
+ */
+#include <linux/hash.h>
+#include <linux/once.h>
+#include <linux/random.h>
+#include <linux/sched/signal.h>
+#include <linux/siphash.h>
+#include <linux/wait_bit.h>
+
+#include "stargatefs.h"
+
+#define NAP_MS_MIN	1
+#define NAP_MS_MAX	20	/* what another system releases is noticed so late */
+
+/*
+ * By inode, hashed: a bit that is held while both tables change, so that nobody finds them
+ * different; and a count of changes, for those who wait for one by this system.
+ */
+static unsigned long busy;
+static atomic_t changes[BITS_PER_LONG];
+
+static unsigned int bucket_of(const struct inode *inode)
+{
+	return hash_ptr(inode, ilog2(BITS_PER_LONG));
+}
+
+static int tables_lock(unsigned int bucket, unsigned int mode)
+{
+	return wait_on_bit_lock(&busy, bucket, mode);
+}
+
+static void tables_unlock(unsigned int bucket)
+{
+	clear_bit_unlock(bucket, &busy);
+	smp_mb__after_atomic();
+	wake_up_bit(&busy, bucket);
+}
+
+static void changed(unsigned int bucket)
+{
+	atomic_inc(&changes[bucket]);
+	smp_mb__after_atomic();
+	wake_up_var(&changes[bucket]);
+}
+
+/* Other systems compare owners; they need not learn where our kernel keeps things. */
+static u64 scrambled(const void *owner)
+{
+	static siphash_key_t key;
+
+	get_random_once(&key, sizeof(key));
+	return siphash_1u64((u64)(uintptr_t)owner, &key);
+}
+
+/* When the VFS drops an open file's locks, it does not say that they are such: the owner does. */
+static unsigned int kind_of(const struct file *file, const struct file_lock *fl)
+{
+	if (sgfs_fl(fl, flags) & FL_FLOCK)
+		return SG_USERLOCK_FLOCK;
+	return sgfs_fl(fl, owner) == (fl_owner_t)file ? SG_USERLOCK_OFD : SG_USERLOCK_POSIX;
+}
+
+static struct sg_userlock lock_of(const struct file *file, const struct file_lock *fl)
+{
+	return (struct sg_userlock){
+		.kind = kind_of(file, fl),
+		.exclusive = sgfs_fl(fl, type) == F_WRLCK,
+		.pid = sgfs_fl(fl, pid),
+		.owner = scrambled(sgfs_fl(fl, owner)),
+		.start = fl->fl_start,
+		.last = fl->fl_end,
+	};
+}
+
+/* --- changing both tables --------------------------------------------------------------------- */
+
+/* The VFS's lists; never waits: what the volume has granted is free there, too. */
+static int change_local(struct file *file, struct file_lock *fl, unsigned char type)
+{
+	unsigned char was_type = sgfs_fl(fl, type);
+	unsigned int was_flags = sgfs_fl(fl, flags);
+	int err;
+
+	sgfs_fl(fl, type) = type;
+	sgfs_fl(fl, flags) &= ~FL_SLEEP;
+	err = locks_lock_file_wait(file, fl);
+	sgfs_fl(fl, type) = was_type;
+	sgfs_fl(fl, flags) = was_flags;
+	return err;
+}
+
+static int unlock(struct file *file, struct file_lock *fl)
+{
+	struct sg_userlock range = lock_of(file, fl);
+	struct inode *inode = file_inode(file);
+	unsigned int bucket = bucket_of(inode);
+	int shared, err;
+
+	tables_lock(bucket, TASK_UNINTERRUPTIBLE);
+	shared = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), &range);
+	/* no room to split a lock, nothing has changed; other errors: we have none left */
+	err = shared == -ENOLCK || shared == -EINTR ? shared : change_local(file, fl, F_UNLCK);
+	tables_unlock(bucket);
+	changed(bucket);
+	return err;
+}
+
+static int try_lock(struct file *file, struct file_lock *fl, const struct sg_userlock *want,
+		    struct sg_userlock_wait *wait)
+{
+	struct inode *inode = file_inode(file);
+	unsigned int bucket = bucket_of(inode);
+	int err = tables_lock(bucket, TASK_KILLABLE);
+
+	if (err)
+		return err;
+	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
+	if (!err) {
+		err = change_local(file, fl, sgfs_fl(fl, type));
+		if (err)	/* no memory; what the VFS does not know would never be unlocked */
+			sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), want);
+	} else if (want->kind == SG_USERLOCK_FLOCK) {
+		/* a conversion: the lock that there was is lost (flock(2)) */
+		sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), want);
+		change_local(file, fl, F_UNLCK);
+	}
+	tables_unlock(bucket);
+	return err;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* Until something has changed in this system, or for a while. */
+static int nap(unsigned int bucket, int seen, unsigned int ms)
+{
+	long left = ___wait_var_event(&changes[bucket],
+				      ___wait_cond_timeout(atomic_read(&changes[bucket]) != seen),
+				      TASK_INTERRUPTIBLE, 0, msecs_to_jiffies(ms),
+				      __ret = schedule_timeout(__ret));
+
+	return left < 0 ? left : 0;
+}
+
+static int wait_and_lock(struct file *file, struct file_lock *fl, const struct sg_userlock *want)
+{
+	struct inode *inode = file_inode(file);
+	struct sg_userlock_wait wait = { 0 };
+	unsigned int bucket = bucket_of(inode), ms = NAP_MS_MIN;
+	int err, seen;
+
+	for (;;) {
+		seen = atomic_read(&changes[bucket]);
+		err = try_lock(file, fl, want, &wait);
+		if (err != -EAGAIN)
+			break;
+		err = nap(bucket, seen, ms);
+		if (err)
+			break;
+		ms = min(2 * ms, NAP_MS_MAX);
+	}
+	sg_userlock_give_up(sgfs_vol(inode), sgfs_ref(inode), &wait);
+	return err;
+}
+
+static int lock(struct file *file, struct file_lock *fl, bool may_wait)
+{
+	struct sg_userlock want = lock_of(file, fl);
+	int err = may_wait ? wait_and_lock(file, fl, &want) : try_lock(file, fl, &want, NULL);
+
+	/* a lock may have become a weaker one, or a place in the queue free */
+	changed(bucket_of(file_inode(file)));
+	return err;
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+/*
+ * Who is in the way. The process of another system is told as a negative number, as other file
+ * systems do whose locks hold between machines.
+ */
+static int test(struct file *file, struct file_lock *fl)
+{
+	struct sg_userlock want = lock_of(file, fl), by;
+	struct inode *inode = file_inode(file);
+	int err = sg_userlock_test(sgfs_vol(inode), sgfs_ref(inode), &want, &by);
+
+	if (err != -EAGAIN) {
+		sgfs_fl(fl, type) = F_UNLCK;
+		return err;
+	}
+	sgfs_fl(fl, type) = by.exclusive ? F_WRLCK : F_RDLCK;
+	sgfs_fl(fl, flags) &= ~FL_OFDLCK;
+	fl->fl_start = by.start;
+	fl->fl_end = by.last;
+	if (by.kind == SG_USERLOCK_OFD)
+		sgfs_fl(fl, pid) = -1;
+	else
+		sgfs_fl(fl, pid) = by.slot < 0 ? (pid_t)by.pid : -(pid_t)by.pid;
+	return 0;
+}
+
+static bool member(const struct file *file)
+{
+	return sgfs_vol(file_inode(file))->slot >= 0;
+}
+
+int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
+{
+	if (cmd == F_CANCELLK)
+		return 0;	/* of a lock manager: we have never told it to wait */
+	if (!member(file) && cmd == F_GETLK) {
+		posix_test_lock(file, fl);
+		return 0;
+	}
+	if (!member(file))
+		return locks_lock_file_wait(file, fl);
+	if (cmd == F_GETLK)
+		return test(file, fl);
+	if (sgfs_fl(fl, type) == F_UNLCK)
+		return unlock(file, fl);
+	return lock(file, fl, cmd == F_SETLKW);
+}
+
+int sgfs_flock(struct file *file, int cmd, struct file_lock *fl)
+{
+	if (!member(file))
+		return locks_lock_file_wait(file, fl);
+	if (sgfs_fl(fl, type) == F_UNLCK)
+		return unlock(file, fl);
+	return lock(file, fl, cmd == F_SETLKW);
+}
