@@ -20,13 +20,15 @@
 /* What a change is made to; bits of a mask of those that a target wants. */
 enum fuzz_class {
 	FZ_SUPER, FZ_HOT, FZ_SLOT, FZ_AREA, FZ_RECORD, FZ_LEDGER, FZ_HINT, FZ_CHUNK, FZ_INODE,
-	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_CLASSES
+	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_SEM, FZ_CLASSES
 };
 #define FZ_ALL		((1u << FZ_CLASSES) - 1)
 #define FZ_LOOKUP	(1u << FZ_DIR | 1u << FZ_INODE | 1u << FZ_XATTR)
 #define FZ_WALK		(1u << FZ_TABLE | 1u << FZ_INODE | 1u << FZ_CHUNK)
 #define FZ_RECOVER	(1u << FZ_AREA | 1u << FZ_RECORD | 1u << FZ_LEDGER | 1u << FZ_SLOT | \
 			 1u << FZ_HOT | 1u << FZ_INODE)
+
+#define FZ_SEMS		(1u << FZ_SEM | 1u << FZ_RECORD | 1u << FZ_INODE)
 
 struct fuzz_change {
 	u8 class, how;
@@ -59,6 +61,9 @@ bool fuzz_join(struct sg_vol *v, u8 *mem, bool read_only);
 void fuzz_read_all(struct sg_vol *v);		/* every inode, by every reading call */
 void fuzz_names(struct sg_vol *v, u8 script);	/* changes to directories */
 void fuzz_data(struct sg_vol *v, u8 script);	/* changes to files */
+
+/* Objects that the volumes have, one of each type and more; name i is i itself, in decimal. */
+#define FUZZ_OBJECTS	14
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 

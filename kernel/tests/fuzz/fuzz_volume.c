@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "fuzz.h"
-#include "internal.h"
+#include "sem.h"
 
 #define PAGES_MAX	64
 #define INODES		40	/* that changes are made to */
@@ -20,7 +20,7 @@ struct places {
 static struct image {
 	int fd;
 	u64 incarnation;
-	struct places table, dir, xattr;
+	struct places table, dir, xattr, sem;
 } images[2];	/* clean, crashed */
 
 static u8 *mem;
@@ -41,29 +41,11 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 
 /* --- what is in them ------------------------------------------------------------------------ */
 
-static void fill(struct sg_vol *v, const struct sg_iref *f, u64 pos, u64 len)
-{
-	static u8 buf[3 << 20];
-
-	memset(buf, 'f', sizeof(buf));
-	CHECK_EQ(sg_write(v, f, pos, buf, len, 1), len);
-}
-
 static void xattr(struct sg_vol *v, const struct sg_iref *f, const char *name, u32 len)
 {
 	static u8 value[SG_XATTR_VALUE_MAX];
 
 	CHECK_OK(sg_xattr_set(v, f, SG_XATTR_USER, name, (u32)strlen(name), value, len, 0, 1));
-}
-
-static void symlink_to(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len)
-{
-	static char target[SG_SYMLINK_MAX];
-	struct sg_new new = { .mode = S_IFLNK | 0777, .target = target, .target_len = len, .now = 1 };
-	struct sg_iref ref;
-
-	memset(target, 't', sizeof(target));
-	CHECK_OK(sg_create(v, dir, name, (u32)strlen(name), &new, &ref));
 }
 
 /* Inode numbers from 2 on, in this order; fuzz_use.c knows the names. */
@@ -77,18 +59,18 @@ static void populate(struct sg_vol *v, const struct sg_iref *root)
 	many = test_create(v, root, "many", S_IFDIR | 0755);
 	test_create(v, &dir, "sub", S_IFDIR | 0700);
 	f = test_create(v, root, "one", S_IFREG | 0644);		/* a single page */
-	fill(v, &f, 0, 3000);
+	test_fill(v, &f, 0, 3000);
 	f = test_create(v, root, "table", S_IFREG | 0644);
-	fill(v, &f, 0, 50000);
+	test_fill(v, &f, 0, 50000);
 	xattr(v, &f, "small", 30);
 	f = test_create(v, &dir, "large", S_IFREG | 0644);		/* a large leaf and some more */
-	fill(v, &f, 0, SG_CHUNK + 9000);
+	test_fill(v, &f, 0, SG_CHUNK + 9000);
 	f = test_create(v, &dir, "sparse", S_IFREG | 0644);		/* tables of all levels */
-	fill(v, &f, 8192, 5000);
-	fill(v, &f, 1ULL << 40, 5000);
+	test_fill(v, &f, 8192, 5000);
+	test_fill(v, &f, 1ULL << 40, 5000);
 	xattr(v, &f, "big", 20000);
-	symlink_to(v, root, "short", 30);
-	symlink_to(v, root, "long", 2000);
+	test_symlink(v, root, "short", 30);
+	test_symlink(v, root, "long", 2000);
 	CHECK_OK(sg_link(v, &f, root, "link", 4, 1));
 	test_create(v, root, "fifo", S_IFIFO | 0600);
 	for (i = 0; i < 150; i++) {
@@ -105,8 +87,8 @@ static void leave_debts(struct sg_vol *v, const struct sg_iref *root)
 	char name[40];
 
 	f = test_create(v, root, "gone", S_IFREG | 0600);
-	fill(v, &f, 0, 3 << 20);
-	fill(v, &f, 1ULL << 32, 10000);
+	test_fill(v, &f, 0, 3 << 20);
+	test_fill(v, &f, 1ULL << 32, 10000);
 	xattr(v, &f, "x", 9000);
 	CHECK_OK(sg_unlink(v, root, "gone", 4, 1));
 	CHECK_OK(sg_evict(v, &f));
@@ -120,8 +102,39 @@ static void leave_debts(struct sg_vol *v, const struct sg_iref *root)
 	CHECK_OK(sg_rmdir(v, &dir, "gone", 4, 1));
 	CHECK_OK(sg_evict(v, &d));
 	f = test_create(v, root, "open", S_IFREG | 0600);
-	fill(v, &f, 0, 100000);
+	test_fill(v, &f, 0, 100000);
 	CHECK_OK(sg_unlink(v, root, "open", 4, 1));
+}
+
+/*
+ * Shared semaphores; who dies has them open, and locks taken; who does not has closed what he had
+ * open, and has some without a name and some that he looked at last.
+ */
+static void make_objects(struct sg_vol *v, bool crashed)
+{
+	static struct sg_sem_caller c;
+	unsigned int i;
+	char name[12];
+
+	CHECK_OK(sg_sem_enter(v, 1, 2, "fuzz", &c));
+	for (i = 0; i < FUZZ_OBJECTS; i++) {
+		struct sg_sem_new new = { .type = 1 + i % (SG_SEM_TYPES - 1), .life = i % 5 == 4,
+			.flags = i & 1 ? SG_SEM_MAPPED : 0, .initial = 1 + i, .mode = 0600 };
+		struct sg_sem sem;
+
+		sprintf(name, "%u", i);
+		CHECK_OK(sg_sem_create(v, name, (u32)strlen(name), &new, true, i & 2, &sem));
+		if (new.type == SG_SEM_MUTEX)
+			CHECK_OK(sg_sem_lock(v, &sem, &c, 0));
+		else if (new.type == SG_SEM_RWLOCK)
+			CHECK_OK(sg_sem_read_lock(v, &sem, &c, 0));
+		if (i % 7 == 6)
+			CHECK_OK(sg_sem_unlink(v, name, (u32)strlen(name)));
+		if (!crashed || i % 3 == 2)
+			sg_sem_close(v, &sem);
+	}
+	if (!crashed)
+		sg_sem_exit(v, &c);
 }
 
 /* --- where their structures are ------------------------------------------------------------- */
@@ -178,6 +191,21 @@ static void find_places(struct image *img, const struct sg_vol *v)
 	CHECK(img->table.n && img->dir.n > 3 && img->xattr.n > 1);
 }
 
+/* All pages of the file of semaphores. */
+static void find_objects(struct image *img, const struct sg_vol *v)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct sg_run run;
+	u64 page;
+
+	for (page = 0; page < SG_SEM_PAGES; page += run.off ? 1 : run.pages) {
+		CHECK_OK(sg_walk(v, &file, page, SG_SEM_PAGES - page, &run));
+		if (run.off)
+			place(&img->sem, run.off);
+	}
+	CHECK(img->sem.n > 10);
+}
+
 static void make_image(struct image *img, bool crashed)
 {
 	struct tvol t;
@@ -186,7 +214,9 @@ static void make_image(struct image *img, bool crashed)
 	populate(&t.v, &t.root);
 	if (crashed)
 		leave_debts(&t.v, &t.root);
+	make_objects(&t.v, crashed);
 	find_places(img, &t.v);
+	find_objects(img, &t.v);
 	img->incarnation = sg_get(&t.v, SG_HOT(incarnation));
 	if (crashed)
 		tvol_crash(&t);
@@ -220,6 +250,7 @@ static u64 inode_word(u16 index)
 	struct sg_vol v = { .base = mem, .size = FUZZ_SIZE, .sb = honest, .slot = -1 };
 	struct sg_iref ref;
 
+	sg_bad_watch(&v);
 	if (ino && !sg_iref(&v, ino, &ref))
 		off = ref.off;
 	return off + (index & 31) * 8;
@@ -255,6 +286,8 @@ static u64 place_of(const struct image *img, const struct sg_super *sb, const st
 		return in_places(&img->dir, c->index);
 	case FZ_XATTR:
 		return in_places(&img->xattr, c->index);
+	case FZ_SEM:
+		return in_places(&img->sem, c->index);
 	default:
 		return i * 8 + (c->value >> 56) % 32 * (SG_CHUNK / 4);
 	}
@@ -308,7 +341,7 @@ static void add_to_record(const struct image *img, const struct sg_super *sb,
 			  const struct fuzz_change *c)
 {
 	static const u8 targets[] = { FZ_HOT, FZ_SLOT, FZ_AREA, FZ_LEDGER, FZ_CHUNK, FZ_INODE, FZ_TABLE,
-				      FZ_DIR, FZ_XATTR, FZ_RAW, FZ_SUPER };
+				      FZ_DIR, FZ_XATTR, FZ_RAW, FZ_SUPER, FZ_SEM };
 	struct sg_area *a = (void *)(mem + sb->journal_off + (c->value & 1) * SG_PAGE);
 	struct fuzz_change at = *c;
 	unsigned int n = SG_AREA_COUNT(a->head);

@@ -67,6 +67,47 @@ static void seeds_of_copies(const char *target)
 	seed(target, "copy-damaged", FUZZ_FLAWED, 5, &copy, 1);
 }
 
+/* Entries and root words with the mark of a move, where they are counted from either base. */
+static void seeds_of_moves(const char *target)
+{
+	const struct fuzz_change entry = { FZ_TABLE, FZ_XOR, 5, SG_PTE_MOVED };
+	const struct fuzz_change root = { FZ_INODE, FZ_XOR, 64 + offsetof(struct sg_inode, table) / 8,
+					  SG_PTE_MOVED };
+	unsigned int script;
+	char name[40];
+
+	for (script = 0; script < 64; script += 3) {
+		sprintf(name, "script-%u", script);
+		seed(target, name, script & 2 ? FUZZ_CRASHED : 0, (u8)script,
+		     (struct fuzz_change[]){ entry, root }, script % 2 + 1);
+	}
+}
+
+/* A word of each page of the semaphores: who owns, who has it open, a type, a length, a generation. */
+static void seeds_of_objects(const char *target)
+{
+	static const struct {
+		u16 at;
+		u64 value;
+	} word[] = {
+		{ 64, 0x7f03 }, { 67, 0x3ff00000180ULL }, { 70, ~0ULL }, { 72, ~0ULL }, { 74, ~0ULL },
+		{ 80, 0xf000000000000001ULL }, { 0, 0xf000000000000001ULL }, { 64 + 3, ~0ULL },
+		{ 128, ~0ULL }, { 1, ~0ULL },
+	};
+	unsigned int i, page;
+	char name[40];
+
+	for (i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		struct fuzz_change c[32];
+
+		for (page = 0; page < 32; page++)
+			c[page] = (struct fuzz_change){ FZ_SEM, FZ_SET,
+				(u16)(page << 9 | word[i].at), word[i].value };
+		sprintf(name, "word-%u", i);
+		seed(target, name, i & 1 ? FUZZ_CRASHED : 0, (u8)i, c, 32);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -79,9 +120,13 @@ int main(int argc, char **argv)
 	seeds_for("check", FZ_ALL);
 	seeds_of_copies("check");
 	seeds_for("race", FZ_ALL);
+	seeds_for("relocate", FZ_ALL);
+	seeds_of_moves("relocate");
 	seeds_for("recover", FZ_RECOVER);
 	seeds_for("lookup", FZ_LOOKUP);
 	seeds_for("walk", FZ_WALK);
+	seeds_for("sem", FZ_SEMS);
+	seeds_of_objects("sem");
 	printf("%u seeds\n", made);
 	return 0;
 }

@@ -251,7 +251,8 @@ void crash_run(struct crash *c, const struct rec_event *ev, u64 n)
 			line_wb(c, ev[i].off);
 			break;
 		case REC_FENCE:
-			cuts(c);
+			if (!c->killed_only)
+				cuts(c);
 			lines_fenced(c);
 			break;
 		}
@@ -262,6 +263,7 @@ void crash_end(struct crash *c)
 {
 	c->done = true;
 	judge(c, &c->killed);
-	cuts(c);
+	if (!c->killed_only)
+		cuts(c);
 	c->done = false;
 }

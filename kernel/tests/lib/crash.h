@@ -29,6 +29,7 @@ struct crash_image {
  * struct crash - the images of a run, as of an event in its log.
  * @every: judge every so manieth point after a store; 1: all.
  * @samples: random power cuts per fence, beside the systematic ones.
+ * @killed_only: the power does not fail: others go on.
  * @done: the operation has returned: from now on only its result is right.
  */
 struct crash {
@@ -39,7 +40,7 @@ struct crash {
 	u32 *at;		/* per line of the volume: its place in @line + 1, or 0 */
 	u64 every, samples;
 	struct rng rng;
-	bool done;
+	bool done, killed_only;
 	u64 images;
 	void (*judge)(struct crash *c, struct crash_image *img);
 	void *ctx;

@@ -2,6 +2,7 @@
 /* Operations under the recorder; crash_work.h says what is expected of them. */
 #include <sys/stat.h>
 #include "crash_work.h"
+#include "internal.h"
 #include "tree.h"
 
 #define BYTES	(8u << 20)	/* largest file whose data is compared byte by byte */
@@ -80,6 +81,76 @@ static void judge_mount(struct cw *w, struct crash_image *img)
 	checked(img, w->t.size, "after recovery");
 }
 
+/* --- the one who goes on -------------------------------------------------------------------- */
+
+/* As it was when the image was made: between two operations, with nothing in its hands. */
+static void survive(const struct cw *w, struct crash_image *img, struct sg_vol *v)
+{
+	CHECK_OK(sg_open(v, img->mem, w->t.size, false, NULL));
+	v->slot = w->beside.slot;
+	v->incarnation = w->beside.incarnation;
+	v->state = sg_state_word(v, (unsigned int)v->slot);
+	v->alive = w->beside.alive;
+	v->on_damage = w->beside.on_damage;
+	v->tx = sg_alloc(v->sb.areas * sizeof(*v->tx));
+	v->watch = sg_watch_make();
+	v->ack = sg_ack_make();
+	v->held = sg_alloc(SG_HELD * sizeof(*v->held));
+	CHECK(v->tx && v->watch && v->ack && v->held);
+	CHECK_OK(sg_ledger_open(v));
+}
+
+/* Makes a file with a page in it, and removes it. */
+static void work_in(struct sg_vol *v, const struct sg_iref *dir)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref f;
+
+	CHECK_OK(sg_create(v, dir, "survivor", 8, &new, &f));
+	CHECK_EQ(sg_write(v, &f, 0, "alive", 5, 1), 5);
+	CHECK_OK(sg_unlink(v, dir, "survivor", 8, 1));
+	CHECK_OK(sg_evict(v, &f));
+}
+
+/* Its own file and names: nothing of that takes an inode, which could be a dead one's. */
+static void work_on_own(const struct cw *w, struct sg_vol *v)
+{
+	const struct sg_iref *dir = &w->beside_dir, *f = &w->beside_file;
+
+	CHECK_EQ(sg_write(v, f, 0, "alive", 5, 1), 5);
+	CHECK_OK(sg_link(v, f, dir, "second", 6, 1));
+	CHECK_OK(sg_unlink(v, dir, "first", 5, 1));
+	CHECK_OK(sg_rename(v, dir, "second", 6, dir, "first", 5, 0, NULL, 1));
+	CHECK_OK(sg_resize(v, f, 0, 1));
+}
+
+/* Goes on beside one that is silent; then knows that it is dead, and needs what it holds. */
+static void go_on(const struct cw *w, struct sg_vol *v)
+{
+	struct sg_iref root;
+
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, &root));
+	work_on_own(w, v);
+	sg_fence_slots(v, sg_slots_taken(v));
+	work_in(v, &root);
+}
+
+static void judge_survivor(struct cw *w, struct crash_image *img)
+{
+	struct sg_vol v;
+
+	survive(w, img, &v);
+	go_on(w, &v);
+	judge_tree(w, &v);
+	sg_recover_all(&v);
+	judge_tree(w, &v);
+	sg_settle(&v);
+	judge_tree(w, &v);
+	sg_leave(&v);
+	CHECK(!sg_slots_taken(&v));
+	checked(img, w->t.size, "after the survivor has left");
+}
+
 /* --- crashes of the recovery ---------------------------------------------------------------- */
 
 static void judge_nested(struct crash *c, struct crash_image *img)
@@ -96,8 +167,16 @@ static void crash_recovery(struct cw *w, struct crash_image *img)
 	crash_reset(&w->nested, img->mem);
 	rec_init(&log, img->mem, w->t.size, true);
 	rec_to(&log);
-	tvol_join(&t);
-	tvol_leave(&t);
+	if (w->beside.slot >= 0) {	/* all of it in itself, so that the tree is old or new */
+		survive(w, img, &t.v);
+		sg_fence_slots(&t.v, sg_slots_taken(&t.v));
+		sg_recover_all(&t.v);
+		sg_settle(&t.v);
+		sg_leave(&t.v);
+	} else {
+		tvol_join(&t);
+		tvol_leave(&t);
+	}
 	rec_to(NULL);
 	crash_run(&w->nested, log.ev, log.n);
 	while (log.pages)
@@ -115,6 +194,8 @@ static void judge_image(struct crash *c, struct crash_image *img)
 		checked(img, w->t.size, "before recovery");
 	if (w->nest && rng_below(&w->rng, w->nest) == 0)
 		crash_recovery(w, img);
+	else if (w->beside.slot >= 0)
+		judge_survivor(w, img);
 	else
 		judge_mount(w, img);
 }
@@ -270,8 +351,13 @@ static s64 perform(struct cw *w, const struct cw_op *op)
 		left = sg_reclaim(&w->t.v, op->len ? (unsigned int)op->len : ~0u);
 		return left < 0 ? left : 0;
 	case CW_REMOUNT:
-		tvol_leave(&w->t);
-		tvol_join(&w->t);
+		if (w->beside.slot >= 0) {
+			sg_leave(&w->t.v);
+			CHECK_OK(sg_join(&w->t.v, &test_identity, 0, false));
+		} else {
+			tvol_leave(&w->t);
+			tvol_join(&w->t);
+		}
 		w->open.ino = 0;
 		return 0;
 	case CW_CREATE ... CW_RENAME:
@@ -309,6 +395,7 @@ void cw_make(struct cw *w, u64 size, u64 seed)
 	rec_init(&w->rec, w->t.mem, size, true);
 	crash_init(&w->c, w->t.mem, size);
 	crash_init(&w->nested, w->t.mem, size);
+	w->beside.slot = -1;
 	w->c.judge = judge_image;
 	w->nested.judge = judge_nested;
 	w->c.ctx = w->nested.ctx = w;
@@ -332,6 +419,33 @@ void cw_fill(struct cw *w, u64 leave)
 	crash_reset(&w->c, w->t.mem);
 }
 
+void cw_beside(struct cw *w)
+{
+	struct sg_identity id = { .machine = "another machine", .boot = "b", .name = "survivor" };
+	struct sg_iref root;
+
+	CHECK_OK(sg_open(&w->beside, w->t.mem, w->t.size, false, NULL));
+	w->beside.on_damage = w->t.v.on_damage;
+	CHECK_OK(sg_join(&w->beside, &id, 0, false));
+	CHECK_OK(sg_iref(&w->beside, SG_INO_ROOT, &root));
+	w->beside_dir = test_create(&w->beside, &root, "beside", S_IFDIR | 0700);
+	w->beside_file = test_create(&w->beside, &w->beside_dir, "first", S_IFREG | 0600);
+	w->c.killed_only = w->nested.killed_only = true;
+	crash_reset(&w->c, w->t.mem);
+}
+
+/* Between operations, so that what is owed can be paid. */
+static void tend_both(struct cw *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		CHECK(sg_tend(&w->beside) >= 0);
+		CHECK(sg_tend(&w->t.v) >= 0);
+	}
+	crash_reset(&w->c, w->t.mem);
+}
+
 s64 cw_do(struct cw *w, const struct cw_op *op)
 {
 	struct sg_iref ref;
@@ -345,6 +459,8 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 	w->before_text = tree_text(&w->t.v);
 	if (w->ino)
 		read_file(w, w->old, &w->old_size);
+	if (w->beside.slot >= 0)
+		tend_both(w);
 	w->rec.n = 0;
 	rec_forget_pages(&w->rec);
 	rec_to(&w->rec);
@@ -361,6 +477,8 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 
 void cw_drop(struct cw *w)
 {
+	if (w->beside.slot >= 0)
+		sg_leave(&w->beside);
 	tvol_drop(&w->t);
 	crash_free(&w->c);
 	crash_free(&w->nested);

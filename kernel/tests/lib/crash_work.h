@@ -27,9 +27,12 @@ struct cw_op {
  * struct cw - the volume that is worked on, and what is known of the operation under way.
  * @nest: one image in so many is also crashed during its own recovery; 0: none.
  * @check: one image in so many is checked before anybody recovers it, too.
+ * @beside: a system that is there all the time, and goes on in each image; or slot -1.
  */
 struct cw {
 	struct tvol t;
+	struct sg_vol beside;
+	struct sg_iref beside_dir, beside_file;
 	struct rec rec;
 	struct crash c, nested;
 	u64 nest, check;
@@ -51,6 +54,11 @@ void cw_make(struct cw *w, u64 size, u64 seed);
 void cw_fill(struct cw *w, u64 leave);
 /* Returns what the operation returned; judges if it succeeded. */
 s64 cw_do(struct cw *w, const struct cw_op *op);
+/*
+ * From now on there is another system, and it is only one of the two that dies: the other one goes
+ * on, says that it is dead, needs its locks, recovers it, and finds old or new.
+ */
+void cw_beside(struct cw *w);
 void cw_drop(struct cw *w);
 /* The inode behind a path; false: there is none. */
 bool cw_find(struct cw *w, const char *path, struct sg_iref *ref);

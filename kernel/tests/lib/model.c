@@ -25,7 +25,8 @@ static bool full(struct model *m, u64 need)
 
 	CHECK_OK(sg_statfs(&m->t.v, &st));
 	m->full++;
-	return st.free_pages <= need;
+	/* what others have just given back they may have been using just before */
+	return st.free_pages <= need + (m->shared ? st.pages / 4 : 0);
 }
 
 bool m_check(struct model *m, const struct m_expect *e, s64 ret)
@@ -48,6 +49,24 @@ bool m_check(struct model *m, const struct m_expect *e, s64 ret)
 
 /* --- inodes --------------------------------------------------------------------------------- */
 
+static void use(struct model *m, const struct m_inode *in, bool on)
+{
+	u64 *word = &m->using[in->ref.ino % M_NUMBERS / 64], bit = 1ULL << in->ref.ino % 64;
+
+	if (on)
+		__atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
+}
+
+bool model_in_use(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	struct model *m = (void *)((u8 *)vol - offsetof(struct model, t.v));
+
+	(void)generation;
+	return __atomic_load_n(&m->using[ino % M_NUMBERS / 64], __ATOMIC_SEQ_CST) >> ino % 64 & 1;
+}
+
 struct m_inode *m_add(struct model *m, const struct sg_iref *ref, u32 mode)
 {
 	struct m_inode *in = must(calloc(1, sizeof(*in)));
@@ -56,6 +75,9 @@ struct m_inode *m_add(struct model *m, const struct sg_iref *ref, u32 mode)
 	in->mode = mode;
 	in->nlink = 1;
 	in->at = m->inodes;
+	use(m, in, true);
+	if (m->shared)
+		CHECK_OK(sg_open_inode(&m->t.v, ref, true));
 	if (m->inodes == m->room) {
 		m->room = m->room ? 2 * m->room : 64;
 		m->inode = must(realloc(m->inode, m->room * sizeof(*m->inode)));
@@ -66,6 +88,7 @@ struct m_inode *m_add(struct model *m, const struct sg_iref *ref, u32 mode)
 
 void m_forget(struct model *m, struct m_inode *in)
 {
+	use(m, in, false);
 	m->inode[in->at] = m->inode[--m->inodes];
 	m->inode[in->at]->at = in->at;
 	while (in->xattrs)
@@ -131,8 +154,11 @@ void m_evict(struct model *m, struct m_inode *in)
 {
 	struct sg_attr attr;
 
+	if (m->shared)
+		sg_close_inode(&m->t.v, &in->ref);
 	CHECK_OK(sg_evict(&m->t.v, &in->ref));
-	CHECK_EQ(sg_getattr(&m->t.v, &in->ref, &attr), -ESTALE);
+	if (!m->shared)		/* others may have the number by now */
+		CHECK_EQ(sg_getattr(&m->t.v, &in->ref, &attr), -ESTALE);
 	m->unnamed--;
 	m_forget(m, in);
 }
@@ -196,10 +222,11 @@ u32 m_new_name(struct model *m, char name[SG_NAME_MAX + 2])
 
 /* --- a run ---------------------------------------------------------------------------------- */
 
-void model_make(struct model *m, u64 size, u64 seed)
+void model_make(struct model *m, u64 size, u64 memory, u64 seed)
 {
 	memset(m, 0, sizeof(*m));
-	tvol_make(&m->t, size);
+	tvol_make_in(&m->t, size, memory);
+	m->t.v.in_use = model_in_use;
 	/*
 	 * Nothing that the model does may store there: caught where it happens. Nor into the other
 	 * superblock, whose page holds more; the checker compares the two.
@@ -207,6 +234,16 @@ void model_make(struct model *m, u64 size, u64 seed)
 	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ));
 	m->rng.state = seed;
 	m->root = m_add(m, &m->t.root, S_IFDIR | 0755);
+	m->root->nlink = 2;
+	m->buf = must(malloc(M_IO));
+	m->got = must(malloc(M_IO));
+}
+
+void model_share(struct model *m, const struct sg_iref *dir, u64 seed)
+{
+	m->shared = true;
+	m->rng.state = seed;
+	m->root = m_add(m, dir, S_IFDIR | 0755);
 	m->root->nlink = 2;
 	m->buf = must(malloc(M_IO));
 	m->got = must(malloc(M_IO));
@@ -220,7 +257,8 @@ static void set_aim(struct model *m)
 	CHECK_OK(sg_statfs(&m->t.v, &st));
 	if (m->aim == M_SHRINK && st.free_pages > st.pages / 8 * 7)
 		m->aim = M_GROW;
-	else if (m->aim == M_GROW && (st.free_pages < st.pages / 64 || rng_chance(&m->rng, 2)))
+	else if (m->aim == M_GROW && (st.free_pages < st.pages / (m->shared ? 8 : 64) ||
+				      rng_chance(&m->rng, 2)))
 		m->aim = rng_chance(&m->rng, 30) ? M_SHRINK : M_GROW;
 	else if (m->inodes > 20000)
 		m->aim = M_SHRINK;
@@ -239,7 +277,7 @@ void model_step(struct model *m)
 		m_step_attr(m);
 	else
 		m_step_volume(m);
-	if (m->ops % 256 == 0)
+	if (m->ops % (m->shared ? 1024 : 256) == 0)
 		set_aim(m);
 }
 
@@ -263,7 +301,20 @@ void model_remount(struct model *m, bool crash)
 		tvol_leave(&m->t);
 	test_clean(m->t.mem, m->t.size);
 	tvol_join(&m->t);
+	m->t.v.in_use = model_in_use;
 	m->recoveries += crash;
+}
+
+void model_again(struct model *m)
+{
+	u32 i;
+
+	forget_unnamed(m);
+	for (i = 0; i < m->inodes; i++) {
+		use(m, m->inode[i], true);
+		CHECK_OK(sg_open_inode(&m->t.v, &m->inode[i]->ref, false));
+	}
+	m->recoveries++;
 }
 
 static void clear_dir(struct model *m, struct m_inode *dir)
@@ -302,7 +353,8 @@ void model_drop(struct model *m)
 {
 	model_clear(m);
 	m_forget(m, m->root);
-	tvol_drop(&m->t);
+	if (!m->shared)
+		tvol_drop(&m->t);
 	free(m->inode);
 	free(m->buf);
 	free(m->got);

@@ -39,18 +39,25 @@ struct m_inode {
 	u32 at;			/* index in model.inode */
 };
 
+#define M_NUMBERS	(1u << 20)	/* of inodes */
+
 enum m_aim { M_GROW, M_SHRINK };
 
 /**
  * struct model - a tree, the volume that should hold the same, and how they get along.
  * @inode: all inodes that exist, @unnamed of them without a name.
  * @done: operations that succeeded. @full: those that met a full volume.
+ * @shared: others use the volume, too: what the model knows is below a directory of its own. It has
+ * each of its inodes open, so that nobody settles those that it keeps without a name.
+ * @using: a bit per number, for model_in_use().
  */
 struct model {
 	struct tvol t;
 	struct rng rng;
 	struct m_inode **inode;
 	u32 inodes, room, unnamed;
+	bool shared;
+	u64 using[M_NUMBERS / 64];
 	struct m_inode *root;
 	enum m_aim aim;
 	u64 ops, done, full, recoveries;
@@ -59,7 +66,12 @@ struct model {
 #define M_IO		(3u << 20)
 #define M_UNNAMED_MAX	24
 
-void model_make(struct model *m, u64 size, u64 seed);
+void model_make(struct model *m, u64 size, u64 memory, u64 seed);
+/* @m->t has been joined by the caller; @dir is an empty directory. */
+void model_share(struct model *m, const struct sg_iref *dir, u64 seed);
+bool model_in_use(struct sg_vol *vol, u64 ino, u32 generation);	/* for sg_vol.in_use */
+/* Joined again after it had died, or left: what had no name is gone. */
+void model_again(struct model *m);
 void model_step(struct model *m);	/* one random operation */
 void model_compare(struct model *m);	/* everything */
 /* Leaves or crashes, checks, joins again: what has no name is gone then. */

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Checks, amounts, random numbers. */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 #include "test.h"
 
@@ -31,6 +34,36 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	fprintf(stderr, "\n  while: %s\n  SEED=%" PRIu64 "\n", note[0] ? note : "-", seed);
 	fflush(stderr);
 	abort();
+}
+
+static const char *within;
+
+static void too_late(int sig)
+{
+	(void)sig;
+	test_fail(__FILE__, __LINE__, "no end in time: %s", within);
+}
+
+void test_within(unsigned int seconds, const char *what)
+{
+	within = what;
+	signal(SIGALRM, seconds ? too_late : SIG_DFL);
+	alarm(seconds);
+}
+
+pid_t test_fork(void)
+{
+	pid_t maker = getpid(), pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != maker)
+		_exit(1);	/* it has ended already */
+	return 0;
 }
 
 int test_done(void)
@@ -117,6 +150,23 @@ void rng_fill(struct rng *r, void *buf, size_t len)
 	memcpy(p, &w, len);
 }
 
+/* --- time ----------------------------------------------------------------------------------- */
+
+extern u64 (*sg_ticks_hook)(void);
+
+static u64 fast_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return 10 * ((u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec);
+}
+
+void test_hasten(bool on)
+{
+	__atomic_store_n(&sg_ticks_hook, on ? fast_clock : NULL, __ATOMIC_RELEASE);
+}
+
 /* --- sanitizers ----------------------------------------------------------------------------- */
 
 /*
@@ -127,11 +177,14 @@ void rng_fill(struct rng *r, void *buf, size_t len)
  * - Bytes in bulk. A read of a file beside a write to it gets old or new bytes, as in any file
  *   system; names and xattrs are copied first, and judged by the change counter after.
  * - Fences: it does not know them, and so not what they order.
+ *
+ * And one for misuse: whoever has a mount's calls stand still need not be who lets them go on.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
 	return "race:^sg_os_write$\n"
 	       "race:^sg_os_zero$\n"
-	       "race:^sg_read$\n";
+	       "race:^sg_read$\n"
+	       "mutex:^stand_calls$\n";
 }

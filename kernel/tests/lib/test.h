@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 #include "engine.h"
 
 /* --- checks -------------------------------------------------------------------------------- */
@@ -20,6 +21,8 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 /* What this thread is doing, for the line that test_fail() prints. */
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Fails unless test_within(0, NULL) comes in so many seconds: for what must not wait for ever. */
+void test_within(unsigned int seconds, const char *what);
 /* Prints "N checks"; the exit status of main. */
 int test_done(void);
 
@@ -48,6 +51,12 @@ static inline void test_counted(void)
 /* Takes the engine's lines of log, where a test expects damage. */
 extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 
+/* Patience is for many seconds: from now on by a clock that goes ten times as fast, or again not. */
+void test_hasten(bool on);
+
+/* fork(2), of a process that does not outlive the one (the thread) that has made it. */
+pid_t test_fork(void);
+
 /* --- amounts and random numbers ------------------------------------------------------------ */
 
 /* How much to do, by SG_TEST_SCALE; SG_OPS=N overrides. */
@@ -72,7 +81,7 @@ void rng_fill(struct rng *r, void *buf, size_t len);
 
 /**
  * struct tvol - a volume in shared anonymous memory, with unmapped pages around it.
- * Its pages are full of garbage before it is formatted: so none is zero by luck.
+ * Its pages are full of garbage before it is formatted: so none is zero by luck. @size: of the memory.
  */
 struct tvol {
 	u8 *mem;
@@ -86,6 +95,7 @@ extern const struct sg_identity test_identity;
 u8 *test_map(u64 size);				/* shared; with guard pages */
 void test_unmap(u8 *mem, u64 size);
 void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
+void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with more memory behind it */
 void tvol_join(struct tvol *t);			/* opened and joined, by force */
 void tvol_leave(struct tvol *t);
 void tvol_crash(struct tvol *t);		/* the slot stays, as after a kill */
@@ -100,5 +110,9 @@ bool test_is_clean(void *base, u64 size, struct sg_check_result *res);
 /* Creates in one line; names are C strings. */
 struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode);
 struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name);
+/* A symbolic link whose target is so long. */
+void test_symlink(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len);
+/* So many bytes of a file, 3 MiB at most. */
+void test_fill(struct sg_vol *v, const struct sg_iref *f, u64 pos, u64 len);
 
 #endif

@@ -2,6 +2,7 @@
 /* Volumes for tests. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include "test.h"
 
 #define GUARD	SG_CHUNK
@@ -35,12 +36,12 @@ void test_unmap(u8 *mem, u64 size)
 }
 
 /* A volume made twice is the same twice: names hash alike. */
-static void same_hashes(struct tvol *t)
+static void same_hashes(struct tvol *t, u64 size)
 {
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		struct sg_super *sb = (void *)(t->mem + i * (t->size - SG_PAGE));
+		struct sg_super *sb = (void *)(t->mem + i * (size - SG_PAGE));
 
 		sb->hash_seed[0] = 0x0123456789abcdefULL;
 		sb->hash_seed[1] = 0xfedcba9876543210ULL;
@@ -51,16 +52,21 @@ static void same_hashes(struct tvol *t)
 
 void tvol_make(struct tvol *t, u64 size)
 {
+	tvol_make_in(t, size, size);
+}
+
+void tvol_make_in(struct tvol *t, u64 size, u64 memory)
+{
 	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "test" };
 	char why[200] = "";
 
 	memset(t, 0, sizeof(*t));
-	t->mem = test_map(size);
-	t->size = size;
-	memset(t->mem, 0xa5, size);
+	t->mem = test_map(memory);
+	t->size = memory;
+	memset(t->mem, 0xa5, memory);
 	if (sg_format(t->mem, size, &opts, why))
 		test_fail(__FILE__, __LINE__, "sg_format: %s", why);
-	same_hashes(t);
+	same_hashes(t, size);
 	tvol_join(t);
 }
 
@@ -137,6 +143,24 @@ struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const ch
 
 	CHECK_OK(sg_create(v, dir, name, (u32)strlen(name), &new, &ref));
 	return ref;
+}
+
+void test_fill(struct sg_vol *v, const struct sg_iref *f, u64 pos, u64 len)
+{
+	static u8 buf[3 << 20];
+
+	memset(buf, 'f', sizeof(buf));
+	CHECK_EQ(sg_write(v, f, pos, buf, len, 1), len);
+}
+
+void test_symlink(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len)
+{
+	static char target[SG_SYMLINK_MAX];
+	struct sg_new new = { .mode = S_IFLNK | 0777, .target = target, .target_len = len, .now = 1 };
+	struct sg_iref ref;
+
+	memset(target, 't', sizeof(target));
+	CHECK_OK(sg_create(v, dir, name, (u32)strlen(name), &new, &ref));
 }
 
 struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name)

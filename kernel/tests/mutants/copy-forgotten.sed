@@ -3,4 +3,4 @@
 # The inode file grows, and the copy of its root word does not follow.
 # file: kernel/core/inode.c
 # test: check_test
-/^	sg_sys_copy_inodes(tx);$/d
+/^	sg_sys_copy(tx, SG_SYS_INODES);$/d

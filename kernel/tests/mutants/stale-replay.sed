@@ -3,4 +3,4 @@
 # A record stays valid after replay: it is replayed again, over newer words.
 # file: kernel/core/tx.c
 # test: crash_test
-/^int sg_tx_replay/,/^}/{/if (sg_load64(&a->head))/{N;d}}
+/^static int replay_area/,/^}/{/if (sg_load64(&a->head))/{N;d}}

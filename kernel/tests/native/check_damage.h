@@ -615,7 +615,8 @@ static void debt_of_table(void)
 	*debt() = SG_DEBT(SG_ROOT_HEIGHT(root),
 			  ((root & SG_PTE_ADDR) - look.sb.phys) >> SG_PAGE_SHIFT, 0, 0);
 }
-static void debt_of_nobody(void) { *debt() = SG_DEBT(SG_DEBT_INODE, free_head(), 0, 0); }
+static void debt_of_nobody(void) { *debt() = SG_DEBT(SG_DEBT_INODE, *HOT(inodes), 0, 0); }
+static void debt_of_none(void) { *debt() = SG_DEBT(SG_DEBT_INODE, 0, 7, 0); }
 static void debt_of_dir(void)
 {
 	*debt() = SG_DEBT(SG_DEBT_DIR, index_of("wide") >> SG_PAGE_SHIFT, 0, 0);
@@ -777,6 +778,7 @@ static const struct damage {
 	DAMAGE(debt_wild, false, "", 0),
 	DAMAGE(debt_of_table, false, "", 0),
 	DAMAGE(debt_of_nobody, false, "", 0),
+	DAMAGE(debt_of_none, false, "", 0),
 	DAMAGE(debt_of_dir, false, "", 0),
 	DAMAGE(debt_of_xattr, false, "", 0),
 	DAMAGE(debt_of_below, false, "", 0),

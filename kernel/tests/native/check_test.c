@@ -157,9 +157,8 @@ static void test_interrupted(const struct damage *d, struct rng *rng)
 
 	restore(d);
 	for (turn = 0; turn < 3; turn++) {
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 
-		CHECK(pid >= 0);
 		if (!pid) {
 			check(SG_CHECK_REPAIR);
 			_exit(0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Locks between systems: two slots that are both live (which joining does not allow yet, so the
- * steps of it are taken one by one) and several threads of each at one lock; and words that nobody
+ * Locks between systems: two of them, and several threads of each at one lock; and words that nobody
  * of ours has stored.
  */
 #include "internal.h"
@@ -60,7 +59,7 @@ static void until(u64 waiters)
 		sg_sleep_us(100);
 }
 
-/* Who waits gets it next, even from one who would like it back at once. */
+/* Who has waited for long gets it next, even from one who would like it back at once. */
 static void handed_over_in_turn(void)
 {
 	pthread_t id;
@@ -71,11 +70,64 @@ static void handed_over_in_turn(void)
 	CHECK(!sg_trylock(&t.v, LOCK));
 	CHECK_OK(pthread_create(&id, NULL, wait_for_it, &second));
 	until(1ULL << second.slot);
+	while (!(sg_load64(&word()->word) & SG_LOCK_ASKED))
+		sg_sleep_us(100);
 	sg_unlock(&t.v, LOCK);
 	CHECK(!sg_trylock(&t.v, LOCK));
 	pthread_join(id, NULL);
 	CHECK_EQ(word()->word, SG_LOCK_WORD(second.slot, second.incarnation));
 	sg_unlock(&second, LOCK);
+}
+
+/*
+ * It is not handed to who has not asked: whoever has work to do with it goes on with that, instead
+ * of waiting until somebody has woken up.
+ */
+static void kept_from_sleepers(void)
+{
+	word()->waiters = 1ULL << second.slot;
+	sg_lock(&t.v, LOCK);
+	sg_unlock(&t.v, LOCK);
+	CHECK_EQ(word()->word, 0);
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+	word()->waiters = 0;
+}
+
+static void *take_and_give(void *arg)
+{
+	while (!sg_load64(&inside)) {
+		sg_lock(arg, LOCK);
+		sg_add64(&entered, 1);
+		sg_unlock(arg, LOCK);
+	}
+	return NULL;
+}
+
+/* One that does nothing but take it does not keep it from others. */
+static void kept_from_nobody(void)
+{
+	u64 start = sg_ticks(), before;
+	pthread_t id;
+	int i;
+
+	entered = 0;
+	CHECK_OK(pthread_create(&id, NULL, take_and_give, &t.v));
+	while (!sg_load64(&entered))
+		sg_sleep_us(100);
+	for (i = 0; i < 20; i++) {
+		before = sg_load64(&entered);
+		CHECK_OK(sg_lock(&second, LOCK));
+		sg_unlock(&second, LOCK);
+		while (sg_load64(&entered) == before)
+			sg_sleep_us(100);
+	}
+	sg_store64(&inside, 1);
+	CHECK_OK(pthread_join(id, NULL));
+	sg_store64(&inside, 0);
+	CHECK(sg_ticks() - start < 20 * SECOND);
+	CHECK(!word()->word);
+	word()->waiters = 0;
 }
 
 /* A waiter that is gone when its turn comes holds nobody up for long; nor does a slot that is free. */
@@ -85,14 +137,32 @@ static void handed_to_nobody(void)
 
 	word()->waiters = 1ULL << second.slot;
 	sg_lock(&t.v, LOCK);
+	word()->word |= SG_LOCK_ASKED;
 	sg_unlock(&t.v, LOCK);
 	CHECK(word()->word & SG_LOCK_HANDED);
 	start = sg_ticks();
 	sg_lock(&t.v, LOCK);
 	CHECK(sg_ticks() - start < 5 * SECOND);
 	word()->waiters = 1ULL << 40;
+	word()->word |= SG_LOCK_ASKED;
 	sg_unlock(&t.v, LOCK);
 	CHECK(!word()->word && !word()->waiters);
+}
+
+/*
+ * One that gave up just when it was handed the lock says so: then even those may take it who do not
+ * wait, and would find it taken for ever.
+ */
+static void handed_to_one_who_left(void)
+{
+	word()->word = SG_LOCK_WORD(second.slot, second.incarnation) | SG_LOCK_HANDED;
+	word()->waiters = 1ULL << second.slot;
+	CHECK(!sg_trylock(&t.v, LOCK));
+	word()->waiters = 1ULL << 40;
+	CHECK(sg_trylock(&t.v, LOCK));
+	sg_unlock(&t.v, LOCK);
+	CHECK(!word()->word);
+	word()->waiters = 0;
 }
 
 /* What names no live slot is free for the taking. */
@@ -155,7 +225,7 @@ static void held_for_long(void)
 	CHECK_OK(sg_lock(&t.v, LOCK));
 	for (i = 0; i < 4; i++)
 		CHECK_OK(pthread_create(&id[i], NULL, fight, &t.v));
-	sg_sleep_us(3500000);
+	sg_sleep_us(350000);	/* three times as long as a stray word takes to be found out */
 	CHECK_EQ(entered, 0);
 	sg_unlock(&t.v, LOCK);
 	for (i = 0; i < 4; i++)
@@ -199,7 +269,9 @@ static void recovered(void)
 	sg_lock(&second, LOCK);
 	sg_abandon(&second);
 	CHECK(!sg_trylock(&t.v, LOCK));
-	sg_slots_recover(&t.v);
+	CHECK_OK(sg_fence_slot(&t.v, 1, second.incarnation));
+	CHECK(!sg_trylock(&t.v, LOCK));		/* dead is not enough: not before the replay */
+	sg_recover_all(&t.v);
 	CHECK(sg_trylock(&t.v, LOCK));
 	sg_unlock(&t.v, LOCK);
 }
@@ -225,16 +297,20 @@ int main(void)
 	rounds = test_amount(2000, 100000, 3000000);
 	tvol_make(&t, TEST_SMALL);
 	CHECK_OK(sg_open(&second, t.mem, t.size, false, NULL));
-	CHECK_OK(sg_slot_take(&second, &test_identity));
-	CHECK_OK(sg_slot_enter(&second));
-	CHECK(second.slot != t.v.slot);
+	CHECK_OK(sg_join(&second, &test_identity, 0, false));
+	CHECK_EQ(second.slot, 1);
 	only_one_holds_it();
 	handed_over_in_turn();
+	kept_from_sleepers();
+	kept_from_nobody();
 	handed_to_nobody();
+	handed_to_one_who_left();
 	held_by_nobody();
+	test_hasten(true);
 	strayed();
 	held_for_long();
 	given_up();
+	test_hasten(false);
 	recovered();
 	several_inodes();
 	tvol_drop(&t);

@@ -4,16 +4,44 @@
  * every now and then the whole tree, the counters, and what sg_check() says. The small volume is
  * full most of the time, the others seldom.
  */
+#include <sys/mman.h>
+#include "internal.h"
 #include "model.h"
 
-static void run(u64 size, u64 ops, u64 every, u64 seed)
+static u64 free_pages(struct model *m)
+{
+	struct sg_statfs st;
+
+	CHECK_OK(sg_statfs(&m->t.v, &st));
+	CHECK_EQ(st.pages, sg_size(&m->t.v) / SG_PAGE - m->t.v.sb.data_off / SG_PAGE - 1);
+	return st.free_pages;
+}
+
+/* It grows by a chunk, and so does what is free; the superblock is the one thing that it stores to. */
+static void grow(struct model *m)
+{
+	u64 size = sg_size(&m->t.v), had = free_pages(m);
+	char why[200];
+
+	if (size == m->t.size)
+		return;
+	test_note("op %" PRIu64 ": grow from %" PRIu64, m->ops, size);
+	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ | PROT_WRITE));
+	CHECK_OK(sg_grow(&m->t.v, size + SG_CHUNK, 0, why));
+	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ));
+	CHECK_EQ(free_pages(m), had + SG_CHUNK_PAGES);
+}
+
+static void run_in(u64 size, u64 memory, u64 ops, u64 every, u64 seed)
 {
 	struct model m;
 	u64 i;
 
-	model_make(&m, size, seed);
+	model_make(&m, size, memory, seed);
 	for (i = 1; i <= ops; i++) {
 		model_step(&m);
+		if (size < memory && i % (ops / 20 + 1) == 0)
+			grow(&m);
 		if (i % every)
 			continue;
 		model_compare(&m);
@@ -22,10 +50,15 @@ static void run(u64 size, u64 ops, u64 every, u64 seed)
 	}
 	model_compare(&m);
 	printf("%3" PRIu64 " MiB: %" PRIu64 " operations, %" PRIu64 " changes, %" PRIu64
-	       " on a full volume, %" PRIu64 " recoveries, %u inodes at the end\n", size >> 20, m.ops,
+	       " on a full volume, %" PRIu64 " recoveries, %u inodes at the end\n", memory >> 20, m.ops,
 	       m.done, m.full, m.recoveries, m.inodes);
 	fflush(stdout);
 	model_drop(&m);
+}
+
+static void run(u64 size, u64 ops, u64 every, u64 seed)
+{
+	run_in(size, size, ops, every, seed);
 }
 
 int main(void)
@@ -35,7 +68,8 @@ int main(void)
 	for (i = 0; i < 4; i++)		/* short runs find what needs an empty volume */
 		run(16 << 20, ops / 100, 500, seed + i);
 	run(16 << 20, ops * 45 / 100, 2000, seed + 10);
-	run(64 << 20, ops * 20 / 100, 4000, seed + 20);
+	run_in(16 << 20, 48 << 20, ops * 10 / 100, 1000, seed + 15);
+	run(64 << 20, ops * 10 / 100, 4000, seed + 20);
 	run(256 << 20, ops * 31 / 100, 10000, seed + 30);
 	return test_done();
 }

@@ -213,7 +213,7 @@ static void one_at_a_time(void)
 	CHECK_OK(sg_probe(mem, TEST_SMALL, &p));
 	CHECK_EQ(p.live, 1);
 	CHECK_OK(sg_open(&b, mem, TEST_SMALL, false, NULL));
-	CHECK_EQ(sg_join(&b, &test_identity, 1000, false), -EBUSY);
+	CHECK_EQ(sg_join_alone(&b, &test_identity, 1000, false), -EBUSY);
 	CHECK(strstr(b.why, "process 77 on other (slot 0)"));
 	stop(&a, id);
 	sg_leave(&a);
@@ -221,11 +221,13 @@ static void one_at_a_time(void)
 	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
 	CHECK_OK(sg_join(&a, &other, 0, false));
 	pthread_create(&id, NULL, beat, &a);
-	CHECK_EQ(sg_join(&b, &test_identity, 1000, false), -EBUSY);
+	CHECK_EQ(sg_join_alone(&b, &test_identity, 1000, false), -EBUSY);
 	CHECK(strstr(b.why, "mounted by other (slot 0)"));
 	stop(&a, id);
-	CHECK_OK(sg_join(&b, &rebooted, 60000, false));
+	CHECK_OK(sg_join(&b, &rebooted, 50, false));
 	CHECK_OK(sg_slot_read(&b, 0, &slot));
+	CHECK_EQ(SG_SLOT_STATE(slot.state), SG_SLOT_FREE);
+	CHECK_OK(sg_slot_read(&b, 1, &slot));
 	CHECK(!strcmp(slot.name, "other") && !memcmp(slot.boot, "boot 2", 6));
 	CHECK_EQ(sg_slot_read(&b, SG_SLOTS, &slot), -EINVAL);
 	sg_abandon(&a);
@@ -263,7 +265,7 @@ static void watching(void)
 	sg_log_hook = watch;
 	sg_interrupt_hook = dying;
 	start = sg_ticks();
-	CHECK_EQ(sg_join(&v, &test_identity, 60000, false), -EINTR);
+	CHECK_EQ(sg_join_alone(&v, &test_identity, 60000, false), -EINTR);
 	CHECK(sg_ticks() - start < 5000000000ULL);
 	CHECK(watch_was_said && strstr(v.why, "interrupted"));
 	sg_interrupt_hook = NULL;
@@ -287,8 +289,9 @@ static void all_slots_taken(void)
 	*(u64 *)(mem + SG_HOT(incarnation)) = SG_SLOTS;
 	CHECK_EQ(sg_slot_take(&v, &test_identity), -EBUSY);
 	CHECK(strstr(v.why, "all 64 slots"));
+	CHECK_EQ(sg_join(&v, &test_identity, 500, false), -EBUSY);	/* silence is not death */
 	start = sg_ticks();
-	CHECK_OK(sg_join(&v, &test_identity, 500, false));	/* none of them beats */
+	CHECK_OK(sg_join_alone(&v, &test_identity, 500, false));	/* here it is */
 	CHECK(sg_ticks() - start < 8 * 500000000ULL);	/* watched together, not one by one */
 	sg_leave(&v);
 	sg_leave(&v);	/* no longer a member: nothing happens */
@@ -310,7 +313,7 @@ static void taken_for_dead(void)
 	CHECK_OK(sg_create(&a, &root, "a", 1, &new, &ref));
 	CHECK_OK(sg_lock(&a, ref.off));
 	CHECK_OK(sg_open(&b, mem, TEST_SMALL, false, NULL));
-	CHECK_OK(sg_join(&b, &test_identity, 100, false));
+	CHECK_OK(sg_join_alone(&b, &test_identity, 100, false));
 	CHECK_OK(sg_lock(&b, ref.off));
 	memcpy(before, mem, TEST_SMALL);
 	sg_unlock(&a, ref.off);
@@ -339,6 +342,14 @@ static void *touch_it(void *arg)
 	return NULL;
 }
 
+static void join_new(struct sg_vol *v, struct sg_iref *root)
+{
+	format();
+	CHECK_OK(sg_open(v, mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(v, &test_identity, 0, false));
+	CHECK_OK(sg_iref(v, SG_INO_ROOT, root));
+}
+
 /* It waited for a lock when it was stopped: what it gets is no lock any more. */
 static void taken_for_dead_while_waiting(void)
 {
@@ -347,10 +358,7 @@ static void taken_for_dead_while_waiting(void)
 	struct sg_vol v;
 	pthread_t id;
 
-	format();
-	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
-	CHECK_OK(sg_join(&v, &test_identity, 0, false));
-	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	join_new(&v, &root);
 	mtime = sg_iget(&v, &root, mtime);
 	word = (u64 *)(mem + v.sb.slot_off);
 	CHECK_OK(sg_ilock(&v, &root));
@@ -371,10 +379,7 @@ static void taken_for_dead_while_changing(void)
 	struct sg_tx *tx;
 	u64 mtime;
 
-	format();
-	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
-	CHECK_OK(sg_join(&v, &test_identity, 0, false));
-	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	join_new(&v, &root);
 	mtime = sg_iget(&v, &root, mtime);
 	tx = sg_tx_begin(&v);
 	sg_tx_set(tx, SG_IOFF(&root, mtime), mtime + 1);

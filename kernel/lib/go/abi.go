@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargate
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// The kernel's interface: kernel/core/semctl.h and semtype.h have the same by the same names.
+
+const nameRoom = 256
+
+const (
+	howCreate   = 1 << 0
+	howExcl     = 1 << 1
+	howByKernel = 1 << 3
+	howByHandle = 1 << 4
+
+	flagRecursive = 1 << 0
+	flagMapped    = 1 << 1
+)
+
+const (
+	opLock = 1 + iota
+	opUnlock
+	opConsistent
+	opWait
+	opPost
+	opRead
+	opReadEnd
+	opWrite
+	opWriteEnd
+	opDrain
+	opRing
+	opCondLook
+	opCondWait
+	opSignal
+	opBroadcast
+	opMeet
+	opAdvance
+	opAwait
+)
+
+const (
+	wordCount   = 1<<62 - 1
+	wordValue   = 0x7fffffff
+	wordAsked   = 1 << 62
+	wordWaiters = 1 << 63
+	cellKernel  = 64
+	cells       = 512
+)
+
+type openRequest struct {
+	name                               [nameRoom]byte
+	kind, how, flags, life, mode, cell uint32
+	initial                            uint64
+	reserved                           [2]uint64
+}
+
+type opRequest struct {
+	op, flags    uint32
+	until, value uint64
+	reserved     uint64
+}
+
+type statReply struct {
+	name                                    [nameRoom]byte
+	kind, life, flags, serial               uint32
+	uid, gid, mode, died, lost              uint32
+	slot                                    int32
+	pid, tid                                uint32
+	created, users, waiters, initial, value uint64
+	since                                   uint64
+	comm                                    [16]byte
+	system                                  [64]byte
+	reserved                                [4]uint64
+}
+
+const (
+	dirWrite = 1
+	dirRead  = 2
+)
+
+// request is what _IOC() makes of its parts.
+func request(dir, number, size uintptr) uintptr {
+	return dir<<30 | size<<16 | 0xd7<<8 | number
+}
+
+var (
+	iocOpen   = request(dirRead|dirWrite, 16, unsafe.Sizeof(openRequest{}))
+	iocMe     = request(dirRead, 17, 8)
+	iocOp     = request(dirRead|dirWrite, 18, unsafe.Sizeof(opRequest{}))
+	iocStat   = request(dirRead|dirWrite, 19, unsafe.Sizeof(statReply{}))
+	iocRemove = request(dirWrite, 21, nameRoom)
+)
+
+// ioctl does it again when a signal of the Go runtime was in between: times are absolute.
+func ioctl(fd int, what uintptr, arg unsafe.Pointer) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), what, uintptr(arg))
+	runtime.KeepAlive(arg)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// putName: what is too long is left for the kernel to refuse.
+func putName(to *[nameRoom]byte, name string) error {
+	for i := 0; i < len(name); i++ {
+		if name[i] == 0 {
+			return syscall.EINVAL
+		}
+	}
+	copy(to[:], name)
+	return nil
+}
+
+var sentences = map[syscall.Errno]string{
+	syscall.EAGAIN:          "somebody else has it at this moment",
+	syscall.ETIMEDOUT:       "nobody gave it in time",
+	syscall.EDEADLK:         "the caller has locked it already",
+	syscall.EBUSY:           "somebody waits by this handle already",
+	syscall.EPERM:           "not for the caller: another one has it locked, or owns it",
+	syscall.EOWNERDEAD:      "locked, but its last owner died with it: what it protects may be half done",
+	syscall.ENOTRECOVERABLE: "an owner died, and nobody repaired what it protects: reset or remove it",
+	syscall.EOVERFLOW:       "the count would be too large",
+	syscall.ENOENT:          "there is no object of that name",
+	syscall.EEXIST:          "there is an object of that name already",
+	syscall.EINVAL:          "an object has a name of 1 to 255 bytes without a slash, and can do what its kind can do",
+	syscall.ENAMETOOLONG:    "a name has at most 255 bytes",
+	syscall.EPROTOTYPE:      "the object is of another kind",
+	syscall.EACCES:          "owner and mode of the object, or of the volume's root to make one, do not allow it",
+	syscall.EUCLEAN:         "damaged: see the kernel's log, and run fsck.stargatefs",
+	syscall.EROFS:           "the volume is mounted read-only",
+	syscall.ENODEV:          "that is not on a mounted StargateFS volume",
+	syscall.EXDEV:           "only a part of the volume is mounted there, without its semaphores",
+	syscall.ENOSPC:          "the volume is full",
+	syscall.EIO:             "this system has been declared dead by the others: unmount and mount the volume again",
+}
+
+// Error is what went wrong with an object. It is the errno that it has: errors.Is(err, syscall.ENOENT).
+type Error struct {
+	Name  string
+	Errno syscall.Errno
+}
+
+func (e *Error) Error() string {
+	why, known := sentences[e.Errno]
+	if !known {
+		why = e.Errno.Error()
+	}
+	return e.Name + ": " + why
+}
+
+// Unwrap gives the errno.
+func (e *Error) Unwrap() error { return e.Errno }
+
+// Errors that a program has to tell apart.
+var (
+	// ErrOwnerDied: the caller has the lock, but somebody died with it. Repair what it protects, then
+	// make it Consistent.
+	ErrOwnerDied error = syscall.EOWNERDEAD
+	// ErrLost: somebody died with the mutex, and it was unlocked without being made consistent.
+	ErrLost error = syscall.ENOTRECOVERABLE
+	// ErrTimeout: not in time.
+	ErrTimeout error = syscall.ETIMEDOUT
+	// ErrBusy: not without waiting.
+	ErrBusy error = syscall.EAGAIN
+)
+
+func wrap(name string, err error) error {
+	var errno syscall.Errno
+	if err == nil || !errors.As(err, &errno) {
+		return err
+	}
+	return &Error{Name: name, Errno: errno}
+}
+
+// owned: the caller has it, whatever else the error says.
+func owned(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargate
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Semaphore counts what is there to be taken.
+type Semaphore struct{ *object }
+
+// CreateSemaphore makes one with a first value, or opens the one that is there.
+func CreateSemaphore(volume, name string, value uint32, o Options) (*Semaphore, error) {
+	obj, err := open(volume, name, makeRequest(KindSemaphore, uint64(value), o), o.ByKernel)
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{obj}, nil
+}
+
+// OpenSemaphore opens one that is there.
+func OpenSemaphore(volume, name string) (*Semaphore, error) {
+	obj, err := open(volume, name, openRequest{kind: uint32(KindSemaphore)}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{obj}, nil
+}
+
+// Wait takes one.
+func (s *Semaphore) Wait(timeout time.Duration) error {
+	for s.page != nil {
+		seen := atomic.LoadUint64(&s.page[0])
+		if seen&wordValue == 0 || seen&wordAsked != 0 {
+			break
+		}
+		if atomic.CompareAndSwapUint64(&s.page[0], seen, seen-1) {
+			return nil
+		}
+	}
+	return wrap(s.name, s.do(opWait, until(timeout)))
+}
+
+// Post gives one.
+func (s *Semaphore) Post() error {
+	for s.page != nil {
+		seen := atomic.LoadUint64(&s.page[0])
+		if seen&wordWaiters != 0 || seen&wordValue == wordValue {
+			break
+		}
+		if atomic.CompareAndSwapUint64(&s.page[0], seen, seen+1) {
+			return nil
+		}
+	}
+	return wrap(s.name, s.do(opPost, 0))
+}
+
+// Event is a count that only grows.
+type Event struct{ *object }
+
+// CreateEvent makes one, or opens the one that is there.
+func CreateEvent(volume, name string, o Options) (*Event, error) {
+	obj, err := open(volume, name, makeRequest(KindEvent, 0, o), o.ByKernel)
+	if err != nil {
+		return nil, err
+	}
+	return &Event{obj}, nil
+}
+
+// OpenEvent opens one that is there.
+func OpenEvent(volume, name string) (*Event, error) {
+	obj, err := open(volume, name, openRequest{kind: uint32(KindEvent)}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Event{obj}, nil
+}
+
+// Advance counts on.
+func (e *Event) Advance(by uint64) error {
+	if e.page != nil && countUp(&e.page[0], by) {
+		return nil
+	}
+	_, err := e.ask(opAdvance, by, 0)
+	return wrap(e.name, err)
+}
+
+// Await waits until it is count, or more.
+func (e *Event) Await(count uint64, timeout time.Duration) error {
+	if e.page != nil && atomic.LoadUint64(&e.page[0])&wordCount >= count {
+		return nil
+	}
+	_, err := e.ask(opAwait, count, until(timeout))
+	return wrap(e.name, err)
+}
+
+// Barrier is where some meet.
+type Barrier struct{ *object }
+
+// CreateBarrier makes one for so many, or opens the one that is there.
+func CreateBarrier(volume, name string, parties uint32, o Options) (*Barrier, error) {
+	obj, err := open(volume, name, makeRequest(KindBarrier, uint64(parties), o), true)
+	if err != nil {
+		return nil, err
+	}
+	return &Barrier{obj}, nil
+}
+
+// OpenBarrier opens one that is there.
+func OpenBarrier(volume, name string) (*Barrier, error) {
+	obj, err := open(volume, name, openRequest{kind: uint32(KindBarrier)}, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Barrier{obj}, nil
+}
+
+// Wait waits for the others; last is true for one of those who have met.
+func (b *Barrier) Wait(timeout time.Duration) (last bool, err error) {
+	value, err := b.ask(opMeet, 0, until(timeout))
+	return err == nil && value == 1, wrap(b.name, err)
+}
+
+// Cond is signalled when something has changed that a mutex protects.
+type Cond struct{ *object }
+
+// CreateCond makes one, or opens the one that is there.
+func CreateCond(volume, name string, o Options) (*Cond, error) {
+	obj, err := open(volume, name, makeRequest(KindCond, 0, o), o.ByKernel)
+	if err != nil {
+		return nil, err
+	}
+	return &Cond{obj}, nil
+}
+
+// OpenCond opens one that is there.
+func OpenCond(volume, name string) (*Cond, error) {
+	obj, err := open(volume, name, openRequest{kind: uint32(KindCond)}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Cond{obj}, nil
+}
+
+// Wait unlocks the mutex, waits for a signal, and locks it again whatever is returned.
+func (c *Cond) Wait(m *Mutex, timeout time.Duration) error {
+	seen, err := c.ask(opCondLook, 0, 0)
+	if err != nil {
+		return wrap(c.name, err)
+	}
+	if err := m.Unlock(); err != nil {
+		return err
+	}
+	_, err = c.ask(opCondWait, seen, until(timeout))
+	if again := m.Lock(Forever); again != nil {
+		return again
+	}
+	return wrap(c.name, err)
+}
+
+// Signal wakes one, at least.
+func (c *Cond) Signal() error { return c.signal(opSignal) }
+
+// Broadcast wakes all.
+func (c *Cond) Broadcast() error { return c.signal(opBroadcast) }
+
+func (c *Cond) signal(op uint32) error {
+	if c.page != nil && countUp(&c.page[0], 1) {
+		return nil
+	}
+	return wrap(c.name, c.do(op, 0))
+}

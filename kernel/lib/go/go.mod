@@ -1,0 +1,3 @@
+module stargate/lib
+
+go 1.19

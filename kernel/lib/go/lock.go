@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargate
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// thread is what the calling thread is called in words; 0: the kernel has to say why it is nobody. Of a
+// program without cgo nothing is known that stays with a thread, so it is asked each time.
+func (o *object) thread() uint64 {
+	var me uint64
+	if ioctl(o.fd, iocMe, unsafe.Pointer(&me)) != nil {
+		return 0
+	}
+	return me
+}
+
+// Mutex is a robust mutex.
+type Mutex struct {
+	*object
+	gate gate
+	held uint64 // a recursive one: as which thread, by the goroutine that has it
+}
+
+// CreateMutex makes one, or opens the one that is there.
+func CreateMutex(volume, name string, o Options) (*Mutex, error) {
+	obj, err := openOwning(volume, name, makeRequest(KindMutex, 0, o), o.ByKernel)
+	if err != nil {
+		return nil, err
+	}
+	return &Mutex{object: obj, gate: newGate()}, nil
+}
+
+// OpenMutex opens one that is there.
+func OpenMutex(volume, name string) (*Mutex, error) {
+	obj, err := openOwning(volume, name, openRequest{kind: uint32(KindMutex)}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Mutex{object: obj, gate: newGate()}, nil
+}
+
+// Lock locks it. With ErrOwnerDied it is locked, too.
+func (m *Mutex) Lock(timeout time.Duration) error {
+	if m.me == 0 {
+		return m.lockThread(timeout)
+	}
+	if m.take() {
+		return nil
+	}
+	return wrap(m.name, m.gate.pass(timeout, m.take, func(until uint64) error {
+		return m.do(opLock, until)
+	}))
+}
+
+// take: by itself, if nobody is in the way.
+func (m *Mutex) take() bool {
+	return m.page != nil && atomic.CompareAndSwapUint64(&m.page[0], 0, m.me)
+}
+
+// Unlock gives it back.
+func (m *Mutex) Unlock() error {
+	if m.me == 0 {
+		return m.unlockThread()
+	}
+	if m.page == nil || !atomic.CompareAndSwapUint64(&m.page[0], m.me, 0) {
+		if err := m.do(opUnlock, 0); err != nil {
+			return wrap(m.name, err)
+		}
+	}
+	m.gate.given()
+	return nil
+}
+
+// lockThread keeps the goroutine on its thread until unlockThread.
+func (m *Mutex) lockThread(timeout time.Duration) error {
+	runtime.LockOSThread()
+	err := m.lockAs(m.thread(), timeout)
+	if !owned(err) {
+		runtime.UnlockOSThread()
+	}
+	return wrap(m.name, err)
+}
+
+func (m *Mutex) lockAs(me uint64, timeout time.Duration) error {
+	if m.page != nil && me != 0 && atomic.CompareAndSwapUint64(&m.page[0], 0, me) {
+		m.held = me
+		return nil
+	}
+	err := m.do(opLock, until(timeout))
+	if owned(err) {
+		m.held = me
+	}
+	return err
+}
+
+func (m *Mutex) unlockThread() error {
+	var err error
+	// how often it is had the kernel counts
+	if m.page == nil || m.page[1] != 0 || m.held == 0 ||
+		!atomic.CompareAndSwapUint64(&m.page[0], m.held, 0) {
+		err = m.do(opUnlock, 0)
+	}
+	if err == nil {
+		runtime.UnlockOSThread()
+	}
+	return wrap(m.name, err)
+}
+
+// Consistent: what it protects has been repaired.
+func (m *Mutex) Consistent() error { return wrap(m.name, m.do(opConsistent, 0)) }
+
+// RWMutex is a lock for many readers, or one writer.
+type RWMutex struct {
+	*object
+	gate gate // of those who write
+}
+
+// CreateRWMutex makes one, or opens the one that is there.
+func CreateRWMutex(volume, name string, o Options) (*RWMutex, error) {
+	obj, err := openOwning(volume, name, makeRequest(KindRWMutex, 0, o), o.ByKernel)
+	if err != nil {
+		return nil, err
+	}
+	return &RWMutex{obj, newGate()}, nil
+}
+
+// OpenRWMutex opens one that is there.
+func OpenRWMutex(volume, name string) (*RWMutex, error) {
+	obj, err := openOwning(volume, name, openRequest{kind: uint32(KindRWMutex)}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &RWMutex{obj, newGate()}, nil
+}
+
+// RLock locks it for reading. A reader counts itself, then looks at the word; a writer takes the
+// word, then looks at the counts: one of them sees the other.
+func (rw *RWMutex) RLock(timeout time.Duration) error {
+	if rw.cell != nil && atomic.LoadUint64(&rw.page[0]) == 0 {
+		atomic.AddUint64(rw.cell, 1)
+		if atomic.LoadUint64(&rw.page[0]) == 0 {
+			return nil
+		}
+		atomic.AddUint64(rw.cell, ^uint64(0))
+	}
+	return wrap(rw.name, rw.do(opRead, until(timeout)))
+}
+
+// RUnlock gives it back.
+func (rw *RWMutex) RUnlock() error {
+	if rw.cell == nil {
+		return wrap(rw.name, rw.do(opReadEnd, 0))
+	}
+	if atomic.LoadUint64(rw.cell) == 0 {
+		return wrap(rw.name, syscall.EPERM)
+	}
+	atomic.AddUint64(rw.cell, ^uint64(0))
+	if atomic.LoadUint64(&rw.page[0]) != 0 {
+		return wrap(rw.name, rw.do(opRing, 0))
+	}
+	return nil
+}
+
+// Lock locks it for writing, as Mutex.Lock does. The writer's way is the kernel's: he looks at all
+// readers' cells in any case.
+func (rw *RWMutex) Lock(timeout time.Duration) error {
+	return wrap(rw.name, rw.gate.pass(timeout, func() bool { return false }, func(until uint64) error {
+		return rw.do(opWrite, until)
+	}))
+}
+
+// Unlock gives it back.
+func (rw *RWMutex) Unlock() error {
+	err := rw.do(opWriteEnd, 0)
+	if err == nil {
+		rw.gate.given()
+	}
+	return wrap(rw.name, err)
+}
+
+// Consistent: what a writer has left has been repaired; for who has it for writing.
+func (rw *RWMutex) Consistent() error { return wrap(rw.name, rw.do(opConsistent, 0)) }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargate
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What the kernel's header says, as the compiler sees it.
+const program = `
+#include <stdio.h>
+#include "semctl.h"
+int main(void)
+{
+	printf("%lu %lu %lu %lu %lu ", (unsigned long)SG_IOC_SEM_OPEN, (unsigned long)SG_IOC_SEM_ME,
+	       (unsigned long)SG_IOC_SEM_OP, (unsigned long)SG_IOC_SEM_STAT, (unsigned long)SG_IOC_SEM_REMOVE);
+	printf("%d %d %d ", SG_SEM_OP_LOCK, SG_SEM_OP_DRAIN, SG_SEM_OP_AWAIT);
+	printf("%llu %llu %llu %llu ", (unsigned long long)SG_SEMW_COUNT, (unsigned long long)SG_SEMW_VALUE,
+	       (unsigned long long)SG_SEMW_ASKED, (unsigned long long)SG_SEMW_WAITERS);
+	printf("%u %u %u %u ", SG_SEM_CREATE, SG_SEM_EXCL, SG_SEM_BY_KERNEL, SG_SEM_BY_HANDLE);
+	printf("%u %u", SG_SEM_RECURSIVE, SG_SEM_MAPPED);
+	return 0;
+}
+`
+
+func TestSameAsHeader(t *testing.T) {
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "abi.c"), filepath.Join(dir, "abi")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-I../../core", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.Command(binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := []uint64{
+		uint64(iocOpen), uint64(iocMe), uint64(iocOp), uint64(iocStat), uint64(iocRemove),
+		opLock, opDrain, opAwait, wordCount, wordValue, wordAsked, wordWaiters,
+		howCreate, howExcl, howByKernel, howByHandle, flagRecursive, flagMapped,
+	}
+	for i, word := range strings.Fields(string(out)) {
+		if got := decimal(word); got != ours[i] {
+			t.Errorf("number %d: %d here, %d in the header", i, ours[i], got)
+		}
+	}
+	if n := len(strings.Fields(string(out))); n != len(ours) {
+		t.Errorf("%d numbers compared, not %d", n, len(ours))
+	}
+}
+
+func decimal(text string) (n uint64) {
+	for _, c := range text {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+func TestNotOnAVolume(t *testing.T) {
+	for _, path := range []string{t.TempDir(), "/nowhere", "/"} {
+		if _, err := OpenMutex(path, "a"); !errors.Is(err, syscall.ENODEV) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := OpenMutex("/", strings.Repeat("x", 256)); !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Error(err)
+	}
+	if _, err := OpenMutex("/", "a\x00b"); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
+	err := Remove("/", "a")
+	if want := "a: that is not on a mounted StargateFS volume"; err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	if until(Try) != 0 || until(Forever) != ^uint64(0) {
+		t.Error("Try and Forever")
+	}
+	a, b := until(time.Second), until(2*time.Second)
+	if b-a < uint64(time.Second) || b-a > uint64(2*time.Second) {
+		t.Errorf("a second later: %d", b-a)
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	if got := unescape(`/mnt/a\040b\134c`); got != `/mnt/a b\c` {
+		t.Error(got)
+	}
+}
+
+func TestCountUp(t *testing.T) {
+	word := uint64(5)
+	if !countUp(&word, 3) || word != 8 {
+		t.Error(word)
+	}
+	word |= wordWaiters
+	if countUp(&word, 1) {
+		t.Error("somebody sleeps")
+	}
+	word = wordCount - 1
+	if countUp(&word, 2) || !countUp(&word, 1) {
+		t.Error("as far as it goes")
+	}
+}

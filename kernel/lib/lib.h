@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libstargate inside. Words are taken and given as core/semword.h says; all that waits, or finds
+ * out who is dead, is the kernel's (core/semctl.h): there is no protocol here.
+ *
+ *   volume.c	which volume a path is on; who the calling thread is there
+ *   object.c	objects by name
+ *   lock.c	mutexes, reader-writer locks
+ *   count.c	semaphores, conditions, barriers, event counters
+ *   file.c	shared files
+ *   why.c	errors in words
+ */
+#ifndef STARGATE_LIB_H
+#define STARGATE_LIB_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include "semctl.h"
+#include "semword.h"
+#include "stargate.h"
+
+#define API	__attribute__((visibility("default")))
+
+/**
+ * struct stargate_sem - a handle
+ * @page: the object's words, NULL: they are not mapped. @cell: readers of this process, or NULL.
+ * @volume: of its volume, in this process's life; never given twice.
+ */
+struct stargate_sem {
+	u64 *page, *cell;
+	u64 volume;
+	unsigned int type, flags;
+	int fd;
+	struct stargate_sem *before, *after;
+};
+
+/* The descriptor of the volume's semaphores. EROFS, unless @look. */
+int sgl_open_volume(const char *path, bool look, int *fd);
+/* A handle comes and goes: as long as there is one, threads keep their names in its volume. */
+int sgl_add(struct stargate_sem *s);
+void sgl_remove(struct stargate_sem *s);
+u64 sgl_me_slow(const struct stargate_sem *s);
+
+struct sgl_mine {
+	u64 volume, me;
+};
+extern __thread struct sgl_mine sgl_mine __attribute__((tls_model("initial-exec")));
+
+/* Who the calling thread is; 0: the kernel has to say why it is nobody. */
+static inline u64 sgl_me(const struct stargate_sem *s)
+{
+	return sgl_mine.volume == s->volume ? sgl_mine.me : sgl_me_slow(s);
+}
+
+/* The kernel face. */
+int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until);
+static inline int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
+{
+	u64 value = 0;
+
+	return sgl_ask(s, op, &value, until);
+}
+
+static inline bool sgl_is_mapped(const struct stargate_sem *s, unsigned int type)
+{
+	return s->page && s->type == type;
+}
+
+#endif

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Semaphores and locks that all systems share which use a StargateFS volume.
+
+Objects are in the volume, by name; programs in C, Go, Python or a shell use the same ones
+(libstargate(3), stargate-sem(1)). Locks are owned by threads. A time-out is in seconds; None waits
+for ever, 0 not at all: Busy is raised then, and TimedOut when it was not to be had in time.
+
+    with stargate.Mutex("/mnt/sg", "backup", repair=check_files):
+        ...
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from types import TracebackType
+from typing import Callable, Iterator, NamedTuple, Optional, Type, TypeVar
+
+__all__ = [
+    "Barrier", "Busy", "Condition", "Cursor", "Error", "Event", "Lost", "Mutex", "OwnerDied", "RWLock",
+    "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
+]
+
+_lib = ctypes.CDLL(os.environ.get("STARGATE_LIBRARY", "libstargate.so.1"))
+_lib.stargate_why.restype = ctypes.c_char_p
+_lib.stargate_in.restype = ctypes.c_uint64
+_lib.stargate_close.restype = None
+_lib.stargate_cursor_close.restype = None
+_lib.stargate_in.argtypes = [ctypes.c_uint64]
+
+_FOREVER = 2**64 - 1
+_TYPES = ("any", "mutex", "semaphore", "rwlock", "condition", "barrier", "event")
+_RECURSIVE, _GUARDED, _LAST_USER = 1, 2, 4
+_EXCLUSIVE, _LOOK, _BY_KERNEL = 1, 2, 4
+
+
+class Error(OSError):
+    """What went wrong with an object: errno, and a sentence."""
+
+
+class Busy(Error):
+    """Not without waiting."""
+
+
+class TimedOut(Error):
+    """Not in time."""
+
+
+class OwnerDied(Error):
+    """The caller has the lock, but somebody died with it. Repair what it protects, call
+    consistent(), then release()."""
+
+
+class Lost(Error):
+    """Somebody died with the mutex, and it was released without being made consistent."""
+
+
+_kinds = {
+    errno.EAGAIN: Busy,
+    errno.ETIMEDOUT: TimedOut,
+    errno.EOWNERDEAD: OwnerDied,
+    errno.ENOTRECOVERABLE: Lost,
+}
+
+
+def _check(err: int, name: str) -> None:
+    if err:
+        why = _lib.stargate_why(err).decode()
+        raise _kinds.get(err, Error)(err, why, name)
+
+
+def _until(timeout: Optional[float]) -> ctypes.c_uint64:
+    if timeout is None:
+        return ctypes.c_uint64(_FOREVER)
+    if timeout < 0:
+        raise ValueError("a time-out is not negative")
+    return ctypes.c_uint64(_lib.stargate_in(int(timeout * 1e9)) if timeout else 0)
+
+
+class _New(ctypes.Structure):
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("mode", ctypes.c_uint),
+        ("initial", ctypes.c_uint64),
+    ]
+
+
+class _Stat(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char * 256),
+        ("type", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("mode", ctypes.c_uint),
+        ("uid", ctypes.c_uint32),
+        ("gid", ctypes.c_uint32),
+        ("slot", ctypes.c_int),
+        ("died", ctypes.c_int),
+        ("lost", ctypes.c_int),
+        ("created", ctypes.c_uint64),
+        ("users", ctypes.c_uint64),
+        ("waiters", ctypes.c_uint64),
+        ("initial", ctypes.c_uint64),
+        ("value", ctypes.c_uint64),
+        ("since", ctypes.c_uint64),
+        ("pid", ctypes.c_int),
+        ("tid", ctypes.c_int),
+        ("comm", ctypes.c_char * 16),
+        ("system", ctypes.c_char * 64),
+    ]
+
+
+class Stat(NamedTuple):
+    """What an object is at this moment. owner_pid is None if nobody has it locked."""
+
+    name: str
+    type: str
+    mode: int
+    value: int
+    died: bool
+    lost: bool
+    owner_pid: Optional[int]
+    owner_command: Optional[str]
+    owner_system: Optional[str]
+
+
+def _stat(st: _Stat) -> Stat:
+    owned = st.slot >= 0
+    return Stat(
+        os.fsdecode(st.name), _TYPES[st.type], st.mode, st.value, bool(st.died), bool(st.lost),
+        st.pid if owned else None,
+        os.fsdecode(st.comm) if owned else None,
+        os.fsdecode(st.system) if owned else None,
+    )
+
+
+def _path(volume: Optional[str]) -> Optional[bytes]:
+    return None if volume is None else os.fsencode(volume)
+
+
+_T = TypeVar("_T", bound="_Object")
+
+
+class _Object:
+    _type = 0
+
+    def __init__(self, volume: Optional[str], name: str, *, create: bool = True,
+                 exclusive: bool = False, mode: int = 0o600, guarded: bool = False,
+                 last_user: bool = False, by_kernel: bool = False, _flags: int = 0,
+                 _initial: int = 0) -> None:
+        self.name = name
+        self._handle = ctypes.c_void_p()
+        how = (_EXCLUSIVE if exclusive else 0) | (_BY_KERNEL if by_kernel else 0)
+        if create:
+            new = _New(self._type, _flags | (_GUARDED if guarded else 0) |
+                       (_LAST_USER if last_user else 0), mode, _initial)
+            err = _lib.stargate_create(ctypes.byref(self._handle), _path(volume),
+                                       os.fsencode(name), ctypes.byref(new), how)
+        else:
+            err = _lib.stargate_open(ctypes.byref(self._handle), _path(volume),
+                                     os.fsencode(name), self._type, how)
+        _check(err, name)
+
+    def close(self) -> None:
+        """Ends the use of it."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        _lib.stargate_close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def stat(self) -> Stat:
+        st = _Stat()
+        _check(_lib.stargate_fstat(self._open(), ctypes.byref(st)), self.name)
+        return _stat(st)
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError(f"{self.name}: it has been closed")
+        return self._handle
+
+    def _wait(self, what: str, timeout: Optional[float]) -> None:
+        _check(getattr(_lib, what)(self._open(), _until(timeout)), self.name)
+
+    def _do(self, what: str) -> None:
+        _check(getattr(_lib, what)(self._open()), self.name)
+
+
+class _Lock(_Object):
+    """What is acquired and released; for `with`."""
+
+    repair: Optional[Callable[[], None]] = None
+
+    def acquire(self, timeout: Optional[float] = None) -> None:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        raise NotImplementedError
+
+    def consistent(self) -> None:
+        """What it protects has been repaired."""
+        self._do("stargate_consistent")
+
+    def _acquire(self, what: str, timeout: Optional[float]) -> None:
+        try:
+            self._wait(what, timeout)
+        except OwnerDied:
+            if self.repair is None:
+                raise
+            self.repair()
+            self.consistent()
+
+    def __enter__(self: _T) -> _T:
+        self.acquire()  # type: ignore[attr-defined]
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.release()
+
+
+class Mutex(_Lock):
+    """A robust mutex. If somebody died with it, repair is called by who acquires it next; without
+    one OwnerDied is raised, and the caller has it."""
+
+    _type = 1
+
+    def __init__(self, volume: Optional[str], name: str, *, recursive: bool = False,
+                 repair: Optional[Callable[[], None]] = None, **options: object) -> None:
+        self.repair = repair
+        super().__init__(volume, name, _flags=_RECURSIVE if recursive else 0,
+                         **options)  # type: ignore[arg-type]
+
+    def acquire(self, timeout: Optional[float] = None) -> None:
+        self._acquire("stargate_mutex_lock", timeout)
+
+    def release(self) -> None:
+        self._do("stargate_mutex_unlock")
+
+
+class Semaphore(_Object):
+    _type = 2
+
+    def __init__(self, volume: Optional[str], name: str, value: int = 0, **options: object) -> None:
+        super().__init__(volume, name, _initial=value, **options)  # type: ignore[arg-type]
+
+    def acquire(self, timeout: Optional[float] = None) -> None:
+        self._wait("stargate_sem_wait", timeout)
+
+    def release(self) -> None:
+        self._do("stargate_sem_post")
+
+    def __enter__(self) -> "Semaphore":
+        self.acquire()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+
+class _Side(_Lock):
+    """A reader-writer lock's reading or writing side."""
+
+    def __init__(self, lock: "RWLock", what: str) -> None:
+        self.name, self._lock, self._what = lock.name, lock, what
+        self.repair = lock.repair if what == "write" else lambda: None
+
+    def __del__(self) -> None:
+        pass
+
+    def _open(self) -> ctypes.c_void_p:
+        return self._lock._open()
+
+    def acquire(self, timeout: Optional[float] = None) -> None:
+        if self._what == "write":
+            self._acquire("stargate_write_lock", timeout)
+            return
+        try:
+            self._wait("stargate_read_lock", timeout)
+        except OwnerDied:
+            self._lock.writer_died = True
+
+    def release(self) -> None:
+        self._do(f"stargate_{self._what}_unlock")
+
+
+class RWLock(_Object):
+    """Many readers, or one writer: `with lock.read:`, `with lock.write:`. writer_died says that a
+    reader has met what a writer left who died; a writer repairs it, as with a mutex."""
+
+    _type = 3
+
+    def __init__(self, volume: Optional[str], name: str, *,
+                 repair: Optional[Callable[[], None]] = None, **options: object) -> None:
+        self.repair = repair
+        self.writer_died = False
+        super().__init__(volume, name, **options)  # type: ignore[arg-type]
+
+    @property
+    def read(self) -> _Lock:
+        return _Side(self, "read")
+
+    @property
+    def write(self) -> _Lock:
+        return _Side(self, "write")
+
+
+class Condition(_Object):
+    _type = 4
+
+    def wait(self, mutex: Mutex, timeout: Optional[float] = None) -> None:
+        """Releases the mutex, waits for a signal, and acquires it again whatever happens."""
+        _check(_lib.stargate_cond_wait(self._open(), mutex._open(), _until(timeout)), self.name)
+
+    def signal(self) -> None:
+        self._do("stargate_cond_signal")
+
+    def broadcast(self) -> None:
+        self._do("stargate_cond_broadcast")
+
+
+class Barrier(_Object):
+    _type = 5
+
+    def __init__(self, volume: Optional[str], name: str, parties: int = 0,
+                 **options: object) -> None:
+        super().__init__(volume, name, _initial=parties, **options)  # type: ignore[arg-type]
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """True for one of those who have met."""
+        last = ctypes.c_int()
+        _check(_lib.stargate_barrier_wait(self._open(), _until(timeout), ctypes.byref(last)),
+               self.name)
+        return bool(last)
+
+
+class Event(_Object):
+    """A count that only grows."""
+
+    _type = 6
+
+    def advance(self, by: int = 1) -> None:
+        _check(_lib.stargate_event_advance(self._open(), ctypes.c_uint64(by)), self.name)
+
+    def read(self) -> int:
+        count = ctypes.c_uint64()
+        _check(_lib.stargate_event_read(self._open(), ctypes.byref(count)), self.name)
+        return count.value
+
+    def wait(self, count: int, timeout: Optional[float] = None) -> None:
+        """Until it is count, or more."""
+        _check(_lib.stargate_event_await(self._open(), ctypes.c_uint64(count), _until(timeout)),
+               self.name)
+
+
+class Cursor:
+    """One producer and one consumer, in whichever systems, of a ring of so many bytes that both have
+    mapped: (at, how many) says where the next bytes go, or are, in one piece."""
+
+    def __init__(self, volume: Optional[str], name: str, room: int) -> None:
+        self.name = name
+        self._handle = ctypes.c_void_p()
+        _check(_lib.stargate_cursor_open(ctypes.byref(self._handle), _path(volume),
+                                         os.fsencode(name), ctypes.c_uint64(room)), name)
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        _lib.stargate_cursor_close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _at(self, what: str, timeout: Optional[float]) -> tuple[int, int]:
+        at, count = ctypes.c_uint64(), ctypes.c_uint64()
+        _check(getattr(_lib, what)(self._handle, ctypes.byref(at), ctypes.byref(count),
+                                   _until(timeout)), self.name)
+        return at.value, count.value
+
+    def publish_at(self, timeout: Optional[float] = None) -> tuple[int, int]:
+        return self._at("stargate_publish_at", timeout)
+
+    def consume_at(self, timeout: Optional[float] = None) -> tuple[int, int]:
+        return self._at("stargate_consume_at", timeout)
+
+    def publish(self, count: int) -> None:
+        _check(_lib.stargate_publish(self._handle, ctypes.c_uint64(count)), self.name)
+
+    def consume(self, count: int) -> None:
+        _check(_lib.stargate_consume(self._handle, ctypes.c_uint64(count)), self.name)
+
+
+def remove(volume: Optional[str], name: str) -> None:
+    """The name goes; who has the object open keeps it."""
+    _check(_lib.stargate_remove(_path(volume), os.fsencode(name)), name)
+
+
+def reset(volume: Optional[str], name: str) -> None:
+    """As it was made, whoever has it."""
+    _check(_lib.stargate_reset(_path(volume), os.fsencode(name)), name)
+
+
+_EACH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Stat))
+
+
+def list_objects(volume: Optional[str] = None) -> Iterator[Stat]:
+    """All objects, in no order."""
+    found: list[Stat] = []
+
+    def keep(_ctx: object, st: "ctypes._Pointer[_Stat]") -> int:
+        found.append(_stat(st.contents))
+        return 0
+
+    _check(_lib.stargate_list(_path(volume), _EACH(keep), None), volume or "volume")
+    return iter(found)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Errors in words. */
+#include <string.h>
+#include "lib.h"
+
+static const struct {
+	int err;
+	const char *why;
+} sentences[] = {
+	{ EAGAIN, "somebody else has it at this moment" },
+	{ ETIMEDOUT, "nobody gave it in time" },
+	{ EINTR, "interrupted by a signal" },
+	{ EDEADLK, "the caller has locked it already" },
+	{ EPERM, "not for the caller: another one has it locked, or owns it" },
+	{ EOWNERDEAD, "locked, but its last owner died with it: what it protects may be half done" },
+	{ ENOTRECOVERABLE, "an owner died, and nobody repaired what it protects: reset or remove it" },
+	{ EOVERFLOW, "the count would be too large" },
+	{ ENOENT, "there is no object of that name" },
+	{ EEXIST, "there is an object of that name already" },
+	{ EINVAL, "an object has a name of 1 to 255 bytes without a slash, and can do what its kind "
+		  "can do" },
+	{ ENAMETOOLONG, "a name has at most 255 bytes" },
+	{ EPROTOTYPE, "the object is of another kind" },
+	{ EACCES, "owner and mode of the object, or of the volume's root to make one, do not allow it" },
+	{ EUCLEAN, "damaged: see the kernel's log, and run fsck.stargatefs" },
+	{ EROFS, "the volume is mounted read-only" },
+	{ ENODEV, "that is not on a mounted StargateFS volume" },
+	{ EXDEV, "only a part of the volume is mounted there, without its semaphores" },
+	{ EBADF, "the object was opened only to look" },
+	{ ENOSPC, "the volume is full" },
+	{ EIO, "this system has been declared dead by the others: unmount and mount the volume again" },
+};
+
+API const char *stargate_why(int err)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+		if (sentences[i].err == err)
+			return sentences[i].why;
+	return strerror(err);
+}

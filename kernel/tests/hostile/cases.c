@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What has been found: each with the store that did it, at the load where it was done. */
+#include <sys/stat.h>
+#include "hostile.h"
+
+#define S	1000000000ULL
+
+static struct sg_vol v;
+
+static struct sg_iref inode(const char *name)
+{
+	struct sg_iref root;
+
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	return test_lookup(&v, &root, name);
+}
+
+static void set(u64 off, u64 val)
+{
+	__atomic_store_n((u64 *)(volume + off), val, __ATOMIC_RELAXED);
+}
+
+static u64 slot_off(unsigned int slot, u64 field)
+{
+	return honest.sb.slot_off + slot * sizeof(struct sg_slot) + field;
+}
+
+/* --- a word that says one thing, and later another ---------------------------------------------- */
+
+static struct {
+	u64 off, val, loads, from;
+} fickle;
+
+/* From the load @from on (the first is 1) it says @val. */
+static void change_later(u64 off)
+{
+	if (off == fickle.off && ++fickle.loads >= fickle.from)
+		set(off, fickle.val);
+}
+
+static void at_load(u64 off, u64 from, u64 val)
+{
+	fickle.off = off;
+	fickle.from = from;
+	fickle.val = val;
+	fickle.loads = 0;
+	hook_load = change_later;
+}
+
+/* A record's head, had more than once: that many words are change counters, of fewer words. */
+static void replay_head(u64 from)
+{
+	struct sg_area *a = (void *)(volume + honest.sb.journal_off);
+
+	a->head = SG_AREA_HEAD(1, 1);
+	a->word[0] = (struct sg_word){ SG_HOT(error_ino), 7 };
+	attack_mend(honest.sb.journal_off);
+	at_load(honest.sb.journal_off, from, SG_AREA_HEAD(1, 1) | SG_AREA_SEQS(255));
+	CHECK_OK(host_join(&v, true));
+	CHECK(fickle.loads);
+	hook_load = NULL;
+	CHECK_EQ(sg_get(&v, SG_HOT(error_ino)), from > 1 ? 7 : 0);
+	sg_leave(&v);
+}
+
+static void case_replay_head(void)
+{
+	u64 from;
+
+	for (from = 1; from < 5; from++) {
+		volume_reset();
+		replay_head(from);
+	}
+}
+
+/* So many inodes, and then more than there can be: who looks at all of them comes to an end. */
+static void case_holdings(void)
+{
+	static struct sg_holding all[SG_SLOTS];
+
+	CHECK_OK(host_join(&v, true));
+	at_load(SG_HOT(inodes), 2, 1ULL << 40);
+	sg_holdings(&v, all);
+	CHECK(fickle.loads);
+	hook_load = NULL;
+	sg_leave(&v);
+}
+
+/* --- names and owners of semaphores ------------------------------------------------------------- */
+
+static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st)
+{
+	unsigned int *n = ctx;
+
+	CHECK(len && ((const u8 *)name < volume || (const u8 *)name >= volume + H_ROOM));
+	CHECK(st->slot >= -1 && st->slot < (int)SG_SLOTS && st->type < SG_SEM_TYPES);
+	++*n;
+	return true;
+}
+
+/* What is shown of an object has been copied, and been looked at after that. */
+static void case_sem_list(void)
+{
+	unsigned int n = 0;
+	struct sg_sem sem;
+	u64 cookie = 0;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_sem_open(&v, "0", 1, SG_SEM_MUTEX, false, &sem));
+	set(sem.words, SG_SEMW_ID(125, 1, 1));
+	CHECK_OK(sg_sem_list(&v, &cookie, emit, &n));
+	CHECK(n);
+	set(sem.rec, 0x7f);		/* of no type */
+	sg_sem_fstat(&v, &sem, &(struct sg_sem_stat){ 0 });
+	sg_sem_close(&v, &sem);
+	sg_leave(&v);
+}
+
+/* Lines of a log are ours, whatever a system says its name is. */
+static void case_name(void)
+{
+	struct sg_slot slot;
+
+	CHECK_OK(host_join(&v, true));
+	memset(volume + slot_off(9, offsetof(struct sg_slot, name)), 'x', sizeof(slot.name));
+	memcpy(volume + slot_off(9, offsetof(struct sg_slot, name)), "\nBUG: \x1b[2J\x9b", 11);
+	CHECK_OK(sg_slot_read(&v, 9, &slot));
+	CHECK_EQ(strlen(slot.name), sizeof(slot.name) - 1);
+	CHECK(!memcmp(slot.name, "?BUG: ?[2J?x", 12));
+	sg_leave(&v);
+}
+
+static bool is_used(u64 page)
+{
+	const struct sg_chunk *c = (void *)(volume + honest.sb.chunk_off);
+	u64 in = page >> SG_PAGE_SHIFT & (SG_CHUNK_PAGES - 1);
+
+	return c[page >> SG_CHUNK_SHIFT].map[in / 64] >> in % 64 & 1;
+}
+
+/*
+ * A debt of a directory of which more has been paid than there is. In a page that the checker has
+ * a copy of, as a record changes it.
+ */
+static void case_dir_debt(void)
+{
+	const struct sg_check_opts opts = { .mode = SG_CHECK_ONLY };
+	struct sg_area *a = (void *)(volume + honest.sb.journal_off);
+	struct sg_check_result res;
+	u64 page = H_SIZE - 2 * SG_PAGE;
+
+	while (is_used(page))
+		page -= SG_PAGE;
+	a->head = SG_AREA_HEAD(1, 1);
+	a->word[0] = (struct sg_word){ page + 8, 7 };
+	attack_mend(honest.sb.journal_off);
+	set(honest.sb.ledger_off + 40 * SG_PAGE + 8, SG_DEBT(SG_DEBT_DIR, page >> SG_PAGE_SHIFT, 1023, 0));
+	CHECK_OK(sg_check(volume, H_ROOM, &opts, &res));
+	CHECK(res.found);
+}
+
+/* A table that has just been filled is gone when it is looked at, for whether it makes a large leaf. */
+static void case_merge(void)
+{
+	static const u64 later[] = { 0, SG_PTE_TABLE, ~0ULL };
+	static u8 buf[SG_PAGE];
+	struct sg_iref dir, f;
+	unsigned int i, from;
+	u64 root;
+
+	for (i = 0; i < 3; i++) {
+		for (from = 1; from < 12; from++) {
+			volume_reset();
+			CHECK_OK(host_join(&v, true));
+			dir = inode("dir");
+			f = test_lookup(&v, &dir, "large");
+			CHECK_EQ(sg_root_kind(&v, sg_iget(&v, &f, table), &root), SG_ENTRY_TABLE);
+			at_load(root + 8, from, later[i]);
+			sg_write(&v, &f, 2 * SG_CHUNK - SG_PAGE, buf, SG_PAGE, 1);
+			hook_load = NULL;
+			sg_leave(&v);
+		}
+	}
+}
+
+/* --- numbers ------------------------------------------------------------------------------------ */
+
+/* A size that no file has, and a sum with it that is an error of no name, or none. */
+static void case_sizes(void)
+{
+	struct sg_iref f;
+	u64 size = 0;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("table");
+	set(SG_IOFF(&f, size), 1ULL << 63);
+	CHECK_EQ(sg_insert(&v, &f, 0, SG_PAGE, 1), -EUCLEAN);
+	CHECK_EQ(sg_append_begin(&v, &f, &size), -EUCLEAN);
+	CHECK(!sg_is_locked(&v, SG_IOFF(&f, lock)));
+	sg_leave(&v);
+}
+
+/* Epochs as far from each other as they can be. */
+static void case_epochs(void)
+{
+	CHECK_OK(host_join(&v, true));
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	set(slot_off(9, offsetof(struct sg_slot, epoch)), 1ULL << 63);
+	set(SG_HOT(epoch), 5);
+	CHECK(sg_tend(&v) > 0);
+	set(SG_HOT(epoch), ~0ULL);
+	CHECK(sg_tend(&v) > 0);
+	sg_leave(&v);
+}
+
+/* --- what never ends ---------------------------------------------------------------------------- */
+
+/* From now on the word has these bits whenever it is loaded. */
+static void keep_bits(u64 off)
+{
+	if (off == fickle.off) {
+		set(off, *(u64 *)(volume + off) | fickle.val);
+		fickle.loads++;
+	}
+}
+
+/* A truncation that somebody else begins anew as soon as it is over. */
+static void case_cut(void)
+{
+	struct sg_write w;
+	struct sg_iref f;
+	u64 size;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("table");
+	fickle.off = SG_IOFF(&f, genflags);
+	fickle.val = (u64)SG_FL_CUTTING << 32;
+	hook_load = keep_bits;
+	CHECK_EQ(sg_resize(&v, &f, 5000, 1), -EUCLEAN);
+	CHECK_EQ(sg_append_begin(&v, &f, &size), -EUCLEAN);
+	CHECK_EQ(sg_write_begin(&v, &f, 1 << 20, 5000, 0, &w), -EUCLEAN);
+	CHECK_EQ(sg_allocate(&v, &f, 1000, 5), -EUCLEAN);
+	hook_load = NULL;
+	CHECK(fickle.loads && !sg_is_locked(&v, SG_IOFF(&f, lock)));
+	sg_leave(&v);
+}
+
+#define JUNK_PAGES	48
+
+static u64 loads;
+
+static void count_load(u64 off)
+{
+	(void)off;
+	loads++;
+}
+
+/* A ledger of a free slot, of so many pages, in which every word is a debt of nothing. */
+static void junk_ledger(unsigned int slot)
+{
+	u64 page = sg_ledger_off(&v, slot), next = H_SIZE - 2 * SG_PAGE, i, n;
+
+	for (n = 0; n < JUNK_PAGES; n++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++)
+			set(page + 8 * i, SG_DEBT(SG_DEBT_RUN, i, 0, 0));
+		while (is_used(next))
+			next -= SG_PAGE;
+		set(page, next);
+		page = next;
+		next -= SG_PAGE;
+	}
+	set(page, 0);
+}
+
+/* Taking over what somebody seems to have owed takes its time, but ends when we are to leave. */
+static void case_ledger(void)
+{
+	CHECK_OK(host_join(&v, true));
+	junk_ledger(20);
+	loads = 0;
+	hook_load = count_load;
+	v.hurry = true;
+	sg_settle(&v);
+	CHECK(loads < 200000);
+	v.hurry = false;
+	sg_settle(&v);
+	hook_load = NULL;
+	CHECK(loads > 200000);
+	sg_leave(&v);
+}
+
+/* --- locks of one who seems to live ------------------------------------------------------------- */
+
+static void hold_all(u64 word)
+{
+	u64 i;
+
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	for (i = 0; i < honest.sb.areas; i++)
+		set(sg_area_off(&v, (unsigned int)v.slot, (unsigned int)i) +
+		    offsetof(struct sg_area, lock), word);
+	for (i = 0; i < sg_chunks(&v); i++)
+		set(sg_chunk_off(&v, i), word);
+	for (i = 0; i < 18; i++)
+		if (i < 6 || i == 11 || i == 16)
+			set(SG_HOT_OFF + i * 8, i & 1 ? 0 : word);
+}
+
+/* Who leaves does not wait for him for ever, whatever is said to be his. */
+static void case_leave(void)
+{
+	struct sg_iref root;
+	u64 start;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));	/* nobody has it open: to be freed */
+	hold_all(SG_LOCK_WORD(9, 77));
+	start = sg_ticks();
+	sg_leave(&v);
+	CHECK(sg_ticks() - start < 60 * S);
+}
+
+static u64 killed_at;
+
+static bool killed(void)
+{
+	return sg_ticks() > killed_at;
+}
+
+/* Who waits for a transaction's area can be killed, as for any other lock. */
+static void case_killed(void)
+{
+	extern bool (*sg_interrupt_hook)(void);
+	struct sg_iref f;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	hold_all(SG_LOCK_WORD(9, 77));
+	killed_at = sg_ticks() + 30 * S;
+	sg_interrupt_hook = killed;
+	CHECK_EQ(sg_resize(&v, &f, 0, 1), -EINTR);
+	CHECK(sg_ticks() - killed_at < 5 * S);
+	sg_leave(&v);
+}
+
+/* A lock that a dying process gives back to the table of locks: it comes to its end. */
+static void case_give_back(void)
+{
+	struct sg_userlock lock = { SG_USERLOCK_POSIX, true, 5, 1, 0, 9, -1 };
+	struct sg_iref f;
+	u64 start, i;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	for (i = 0; i < honest.lock.n; i++)
+		set(honest.lock.page[i], SG_LOCK_WORD(9, 77));
+	for (i = 0; i < SG_USERLOCK_CHAINS; i++) {
+		int err = 0;
+		struct sg_userlock_page *p = sg_userlock_page(&v, (unsigned int)i, 0, &err);
+
+		if (p)
+			set((u64)((u8 *)p - volume), SG_LOCK_WORD(9, 77));
+	}
+	start = sg_ticks();
+	CHECK_EQ(sg_userlock_clear(&v, &f, &lock), -EBUSY);
+	CHECK(sg_ticks() - start < 200 * S);
+	sg_leave(&v);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} cases[] = {
+	{ "head of a record", case_replay_head }, { "holdings", case_holdings }, { "list of semaphores", case_sem_list },
+	{ "a table that is full", case_merge }, { "name", case_name }, { "debt of a directory", case_dir_debt }, { "sizes", case_sizes }, { "epochs", case_epochs }, { "leaving", case_leave }, { "killed", case_killed },
+	{ "giving back", case_give_back }, { "a cut", case_cut },
+	{ "a ledger", case_ledger },
+};
+
+void cases_run(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		test_note("case: %s", cases[i].name);
+		step_clock(true);
+		volume_reset();
+		cases[i].fn();
+		hook_load = NULL;
+		volume_check_canaries();
+		volume_afterwards();
+		step_clock(false);
+	}
+}

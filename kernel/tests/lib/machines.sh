@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Processes that use a volume as systems (machine.c), beside the tools that tools.sh brings;
+# sourced by tests of what a tool does to a volume in use.
+set -euo pipefail
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
+
+machine=$tools/../tests/machine
+[[ -x $machine ]] || fail "no $machine: make test-programs"
+# shellcheck disable=SC2034 # for those who source this
+m1=11111111-2222-3333-4444-555555555501
+# shellcheck disable=SC2034
+m2=11111111-2222-3333-4444-555555555502
+
+# start N: a process that uses volumes; say N LINE...: and what it does. ok: each answer is that.
+declare -A to from pid
+start() {
+	local in out
+	mkfifo "in$1" "out$1"
+	"$machine" <"in$1" >"out$1" &
+	# shellcheck disable=SC2034
+	pid[$1]=$!
+	exec {in}>"in$1" {out}<"out$1"
+	to[$1]=$in from[$1]=$out
+	rm "in$1" "out$1"
+}
+say() {
+	local n=$1 answer
+	shift
+	echo "$*" >&"${to[$n]}"
+	read -r -t 60 -u "${from[$n]}" answer || fail "no answer to '$*'"
+	[[ $answer == ok ]] || fail "$*: $answer"
+	checks=$((checks + 1))
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Epochs: nothing is reused while someone may still see it (docs/protocol.md, section 4).
+ *
+ * One file of one page, and three systems, each with a slot. At any time a system looks (loads the
+ * file's entry, uses the page for as long as it likes, lets go), retires the page in a transaction
+ * (which leaves a debt), acknowledges, pushes the epoch, pays what it owes, takes over what a free
+ * slot owes, joins, leaves, or dies; to be paused is to take no step. What is paid is reused at
+ * once: the page is the file's again, and the same begins anew.
+ *
+ * Checked: when a page is reused, nobody who lives has it in use from before; no debt is paid twice.
+ *
+ * What counts about epochs is how far they are apart. So nothing here is an epoch, but an age: how
+ * often hot.epoch has grown since, FAR standing for all that is more. So there is no end, and no
+ * bound on what happens: neither on epochs nor on deaths. What is loaded first and used later has
+ * an age of its own. Loops over slots are one step, in which a system that is still joining may or
+ * may not be seen: it may have joined behind the loop's back. It is the same for one that has
+ * joined altogether since: what it has for epoch is not older than what the loop looked for.
+ *
+ * System 0 retires, systems 0 and 1 look; all three do everything else. A wrong reuse needs one
+ * that looks, which is the one that retires, or is not.
+ *
+ * Memory is sequentially consistent here, and that is enough: a look and the quiesce that waits for
+ * it are told apart by sg_look_wait(), which is a full fence; joining, pushing and taking over are
+ * locked instructions; everything else is a store of one word, released, that others acquire.
+ *
+ * check: BFS
+ * mutant: PLUS_ONE BFS
+ * mutant: NO_TX_WAIT BFS
+ * mutant: NO_LOOK_WAIT BFS
+ * mutant: SKIP_SILENT BFS
+ * mutant: ALONE_FIRST BFS
+ * mutant: OLD_STAMP BFS
+ * mutant: NO_SLOT_LOCK BFS
+ */
+#define FAR 4
+
+mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; RECOVERING is death.pml's */
+mtype = { NONE, YOUNG, OLD };		/* a look or transaction; OLD: begun before the quiesce */
+mtype = { OUT, SWAPPED, LOADED, IN };	/* a system, as it joins */
+
+/* Shared */
+mtype state[3] = FREE;
+byte epoch[3];			/* age of sg_slot.epoch */
+bool hooked = true;		/* the page is in the file */
+byte debt_in, debt_age;		/* slot + 1: in whose ledger it is owed */
+byte slot_lock;			/* slot + 1: of who takes over ... */
+byte take_from, take_age;	/* ... from this slot */
+
+/* Of a system */
+mtype phase[3] = OUT;
+mtype look[3] = NONE;
+bool uses[3];
+bool acks[3];			/* between seeing an epoch and acknowledging it */
+byte age[3];			/* of the epoch that it has loaded, to join or to acknowledge */
+bool payable[3];		/* it knows of a debt in its ledger */
+byte alone[3];			/* others that were seen to be free; 3: and has quiesced */
+
+/* The transaction that holds the inode's lock: of system 0 */
+mtype tx = NONE;
+byte tx_age;
+
+#define RUNS(p)		(phase[p] == IN && state[p] == LIVE)
+#define LATER(age)	age = (age < FAR -> age + 1 : FAR)
+#define LATER_IF(yes, age)	age = ((yes) && age < FAR -> age + 1 : age)
+
+/* Where the rules stand, and what becomes of each. */
+#ifdef MUTANT_PLUS_ONE
+#define AHEAD		1
+#else
+#define AHEAD		2
+#endif
+#ifdef MUTANT_SKIP_SILENT		/* who does not seem to care is not waited for */
+#define COUNTS(s)	(state[s] == LIVE && phase[s] == IN && acks[s])
+#else
+#define COUNTS(s)	(state[s] == LIVE && phase[s] != SWAPPED && phase[s] != LOADED)
+#endif
+#ifdef MUTANT_NO_TX_WAIT
+#define TX_OVER(p)	true
+#else
+#define TX_OVER(p)	(p != 0 || tx != OLD)
+#endif
+#ifdef MUTANT_NO_LOOK_WAIT
+#define LOOKS_OVER(p)	true
+#else
+#define LOOKS_OVER(p)	(look[p] != OLD)
+#endif
+#ifdef MUTANT_ALONE_FIRST		/* looks whether it is alone, then at what it owes */
+#define CHOSEN(p)	true
+#else
+#define CHOSEN(p)	payable[p]
+#endif
+#ifdef MUTANT_OLD_STAMP			/* debts of the dead keep their epochs */
+#define ADOPTED_AGE	debt_age
+#define TAKEN_AGE	debt_age
+#else
+#define ADOPTED_AGE	0
+#define TAKEN_AGE	take_age
+#endif
+#ifdef MUTANT_NO_SLOT_LOCK
+#define MAY_ADOPT	true
+#else
+#define MAY_ADOPT	(!slot_lock)
+#endif
+
+inline forget(p) {
+	phase[p] = OUT; look[p] = NONE; uses[p] = false; acks[p] = false; age[p] = 0;
+	payable[p] = false; alone[p] = 0
+}
+
+/* sg_join(): the slot's epoch is what its last owner left, until ours is there. sg_leave() */
+inline comes_and_goes(p) {
+	if
+	:: d_step { phase[p] == OUT && state[p] == FREE -> state[p] = LIVE; phase[p] = SWAPPED }
+	:: d_step { phase[p] == SWAPPED -> phase[p] = LOADED; age[p] = 0 }
+	:: d_step {
+		phase[p] == LOADED && MAY_ADOPT ->
+		phase[p] = IN; epoch[p] = age[p]; age[p] = 0;
+		if
+		:: debt_in == p + 1 -> payable[p] = true; debt_age = ADOPTED_AGE
+		:: else
+		fi
+	}
+	:: d_step {
+		RUNS(p) && look[p] == NONE && (p != 0 || tx == NONE) && slot_lock != p + 1 ->
+		state[p] = FREE; epoch[p] = 0; forget(p)
+	}
+	fi
+}
+
+inline looks(p) {
+	if
+	:: d_step { RUNS(p) && look[p] == NONE -> look[p] = YOUNG }
+	:: d_step { look[p] != NONE && !uses[p] && hooked -> uses[p] = true }
+	:: d_step { look[p] != NONE -> look[p] = NONE; uses[p] = false }
+	fi
+}
+
+/*
+ * sg_owe() at the beginning of the transaction, which is the worst time for it: later the debt is
+ * younger. Whether its record is valid by now is seen when it dies.
+ */
+inline retires() {
+	if
+	:: d_step { RUNS(0) && tx == NONE && hooked -> tx = YOUNG; tx_age = 0 }
+	:: d_step { RUNS(0) && tx != NONE -> apply(); payable[0] = true; tx = NONE; tx_age = 0 }
+	fi
+}
+inline apply() { hooked = false; debt_in = 1; debt_age = tx_age }
+
+/* try_ack() */
+inline acknowledges(p) {
+	if
+	:: d_step {
+		RUNS(p) && !acks[p] && epoch[p] ->
+		acks[p] = true; age[p] = 0;
+		look[p] = (look[p] == YOUNG -> OLD : look[p]);
+		tx = (p == 0 && tx == YOUNG -> OLD : tx)
+	}
+	:: d_step {
+		RUNS(p) && acks[p] && TX_OVER(p) && LOOKS_OVER(p) ->
+		acks[p] = false; epoch[p] = age[p]; age[p] = 0
+	}
+	fi
+}
+
+/* sg_epoch_push() */
+#define SEEN_BY(s)	(!COUNTS(s) || !epoch[s])
+inline pushes() {
+	d_step {
+		SEEN_BY(0) && SEEN_BY(1) && SEEN_BY(2) ->
+		LATER_IF(state[0] == LIVE && phase[0] != SWAPPED, epoch[0]);
+		LATER_IF(state[1] == LIVE && phase[1] != SWAPPED, epoch[1]);
+		LATER_IF(state[2] == LIVE && phase[2] != SWAPPED, epoch[2]);
+		LATER_IF(phase[0] == LOADED || acks[0], age[0]);
+		LATER_IF(phase[1] == LOADED || acks[1], age[1]);
+		LATER_IF(phase[2] == LOADED || acks[2], age[2]);
+		LATER_IF(debt_in, debt_age);
+		LATER_IF(slot_lock, take_age);
+		LATER_IF(tx != NONE, tx_age)
+	}
+}
+
+/* sg_reclaim(): over for all, or alone */
+#define OVER_FOR(s)	(!COUNTS(s) || debt_age >= epoch[s] + AHEAD)
+#define OTHER(p, n)	((p + 1 + n) % 3)
+inline pays(p) {
+	if
+	:: d_step { RUNS(p) && payable[p] && OVER_FOR(0) && OVER_FOR(1) && OVER_FOR(2) -> pay(p) }
+	:: d_step {
+		RUNS(p) && CHOSEN(p) && alone[p] < 2 && state[OTHER(p, alone[p])] == FREE -> alone[p]++
+	}
+	:: d_step {
+		RUNS(p) && payable[p] && alone[p] == 2 ->
+		alone[p] = 3; look[p] = (look[p] == YOUNG -> OLD : look[p])
+	}
+	:: d_step { RUNS(p) && payable[p] && alone[p] == 3 && LOOKS_OVER(p) -> pay(p) }
+	fi
+}
+inline pay(p) {
+	assert(debt_in == p + 1 && !hooked);
+	assert(!uses[0] && !uses[1]);
+	debt_in = 0; debt_age = 0; payable[p] = false; alone[p] = 0; hooked = true
+}
+
+/* sg_settle_free() */
+inline takes_over(p, s) {
+	if
+	:: d_step {
+		RUNS(p) && !slot_lock && state[s] == FREE && debt_in == s + 1 ->
+		slot_lock = p + 1; take_from = s; take_age = 0
+	}
+	:: d_step {
+		RUNS(p) && slot_lock == p + 1 && take_from == s ->
+		debt_in = p + 1; debt_age = TAKEN_AGE; payable[p] = true;
+		slot_lock = 0; take_from = 0; take_age = 0
+	}
+	fi
+}
+
+/* Its memory stays as it is; somebody declares it dead, replays, and makes the slot free. */
+inline dies(p) {
+	if
+	:: d_step { phase[p] != OUT -> forget(p) }
+	:: d_step { phase[p] == OUT && state[p] == LIVE -> state[p] = DEAD; epoch[p] = 0 }
+	:: d_step { p == 0 && state[0] == DEAD && tx != NONE -> apply(); tx = NONE; tx_age = 0 }
+	:: d_step { p == 0 && state[0] == DEAD && tx != NONE -> tx = NONE; tx_age = 0 }
+	:: d_step {
+		state[p] == DEAD && (p != 0 || tx == NONE) ->
+		state[p] = FREE;
+		if
+		:: slot_lock == p + 1 -> slot_lock = 0; take_from = 0; take_age = 0
+		:: else
+		fi
+	}
+	fi
+}
+
+active proctype Systems() {
+	do
+	:: comes_and_goes(0) :: comes_and_goes(1) :: comes_and_goes(2)
+	:: looks(0) :: looks(1)
+	:: retires()
+	:: acknowledges(0) :: acknowledges(1) :: acknowledges(2)
+	:: pushes()
+	:: pays(0) :: pays(1) :: pays(2)
+	:: takes_over(0, 1) :: takes_over(0, 2)
+	:: takes_over(1, 0) :: takes_over(1, 2)
+	:: takes_over(2, 0) :: takes_over(2, 1)
+	:: dies(0) :: dies(1) :: dies(2)
+	od
+}

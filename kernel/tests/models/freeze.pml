@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standing still while somebody copies the volume (docs/snapshots.md).
+ *
+ * Three systems; two of them want to copy. All work, join, leave, die, are recovered and follow what
+ * is announced. Each goes on by himself at any moment, as if his clock had run out just then; so
+ * clocks need no more than that, and so does whatever may have become of the one who copies.
+ *
+ * Checked: while a copy that counts is being made nobody stores, neither in an operation that he
+ * began before or meanwhile, nor in recovering another one.
+ *
+ * Memory is sequentially consistent: x86 has loads in order and stores in order, and the places where
+ * a load must not come before a store (who stands and looks who works, who joins) have a full fence.
+ *
+ * check: BFS
+ * check: JOINS=4 DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: NOT_ENDED DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: STORES_FIRST DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: NOT_LOOKED DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: JOINER_UNSEEN DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: ANY_INCARNATION DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: ANSWERS_AGAIN DEATHS=1 ATTEMPTS=1 BFS
+ * mutant: RECOVERER_UNSEEN DEATHS=1 ATTEMPTS=1 BFS
+ */
+#ifndef DEATHS
+#define DEATHS 2
+#endif
+#ifndef JOINS
+#define JOINS 3		/* the first of each system among them */
+#endif
+#ifndef ATTEMPTS
+#define ATTEMPTS 2
+#endif
+
+#define FREE		0
+#define LIVE		1
+#define DEAD		2
+#define RECOVERING	3
+
+mtype = { WORKS, CLOSED, STANDS };			/* a system that follows */
+mtype = { IDLE, HOLDS, ANNOUNCED, COPIES, LOOKS };	/* one who copies */
+
+/* Shared: the slots' state words, what is announced, its lock, who says that he stands */
+byte state[3], inc[3], by[3];
+byte lock;
+bool on;
+byte attempt, frozen[3], frozen_inc[3];
+bool record[3];			/* of a dead one, who was in the midst of something */
+
+/* Of a system: what it does, for which attempt it stands, the last one that it has answered */
+mtype at[3] = WORKS, holder[3] = IDLE;
+bool op[3];
+byte mine[3], answered[3];
+
+/* Of one who copies: which slot comes next, what it has seen in each, whether somebody has stored */
+byte i[2], tries[2], saw_state[6], saw_inc[6];
+bool overlapped[2];
+
+byte deaths, joins;
+
+#define RUNS(p)		(state[p] == LIVE)
+#define HELD		(lock != 0 && state[lock - 1] != FREE)
+#define HOLDER_LIVES	(lock != 0 && state[lock - 1] == LIVE)
+#define STORED		{ overlapped[0] = overlapped[0] || holder[0] == COPIES; \
+			  overlapped[1] = overlapped[1] || holder[1] == COPIES }
+
+#ifdef MUTANT_NOT_ENDED			/* says that he stands while he is in the midst of something */
+#define ENDED(p)	true
+#else
+#define ENDED(p)	(!op[p])
+#endif
+#ifdef MUTANT_STORES_FIRST		/* goes on, then takes back that he stands */
+#define MAY_STORE(p)	(at[p] == WORKS || (at[p] == STANDS && !mine[p]))
+#else
+#define MAY_STORE(p)	(at[p] == WORKS)
+#endif
+#ifdef MUTANT_NOT_LOOKED		/* who stood at the beginning will have stood to the end */
+#define STILL(h, q)	true
+#else
+#define STILL(h, q)	(frozen[q] == tries[h] && frozen_inc[q] == inc[q])
+#endif
+#ifdef MUTANT_JOINER_UNSEEN		/* only those who were there are looked at again */
+#define COMPARED(h, q)	(saw_state[3 * h + q] == LIVE)
+#else
+#define COMPARED(h, q)	true
+#endif
+#ifdef MUTANT_ANY_INCARNATION
+#define OF_NOW(q)	true
+#else
+#define OF_NOW(q)	(frozen_inc[q] == inc[q])
+#endif
+#ifdef MUTANT_ANSWERS_AGAIN		/* the same attempt, having gone on meanwhile */
+#define NEW(p)		true
+#else
+#define NEW(p)		(answered[p] != attempt)
+#endif
+#ifdef MUTANT_RECOVERER_UNSEEN		/* the dead do not store: others do it for them */
+#define SETTLED(q)	(state[q] != LIVE)
+#else
+#define SETTLED(q)	(state[q] == FREE)
+#endif
+#define READY(h, q)	(SETTLED(q) || (state[q] == LIVE && frozen[q] == tries[h] && OF_NOW(q)))
+#define SAME(h, q)	(state[q] == saw_state[3 * h + q] && inc[q] == saw_inc[3 * h + q] && \
+			 (state[q] != LIVE || STILL(h, q)))
+
+/* All that is a system's own goes with it. */
+inline forget(p) {
+	at[p] = WORKS; op[p] = false; mine[p] = 0; answered[p] = 0; holder[p] = IDLE;
+	if
+	:: p < 2 -> i[p] = 0; tries[p] = 0; overlapped[p] = false
+	:: else
+	fi
+}
+
+inline lives(p) {
+	if
+	:: d_step { state[p] == FREE && joins < JOINS ->
+		joins++; inc[p]++; state[p] = LIVE }
+	:: d_step { RUNS(p) && !op[p] && at[p] == WORKS && holder[p] == IDLE ->
+		state[p] = FREE; forget(p) }
+	:: d_step { RUNS(p) && MAY_STORE(p) && !op[p] -> op[p] = true }
+	:: d_step { RUNS(p) && op[p] -> STORED }
+	:: d_step { RUNS(p) && op[p] -> op[p] = false }
+	fi
+}
+
+/* His own thread: closes, waits for what is under way, says so; at any moment goes on. */
+inline follows(p) {
+	if
+	:: d_step { RUNS(p) && at[p] == WORKS && on && HOLDER_LIVES && NEW(p) ->
+		mine[p] = attempt; at[p] = CLOSED; answered[p] = attempt }
+	:: d_step { RUNS(p) && at[p] == CLOSED && ENDED(p) ->
+		frozen[p] = mine[p]; frozen_inc[p] = inc[p]; at[p] = STANDS }
+	:: d_step { RUNS(p) && at[p] == CLOSED -> at[p] = WORKS; mine[p] = 0 }
+#ifdef MUTANT_STORES_FIRST
+	:: d_step { RUNS(p) && at[p] == STANDS && mine[p] -> mine[p] = 0 }
+	:: d_step { RUNS(p) && at[p] == STANDS && !mine[p] -> frozen[p] = 0; at[p] = WORKS }
+#else
+	:: d_step { RUNS(p) && at[p] == STANDS -> frozen[p] = 0; at[p] = CLOSED }
+#endif
+	fi
+}
+
+inline looks(h, next) {
+	i[h]++;
+	if
+	:: i[h] == 3 -> i[h] = 0; holder[h] = next
+	:: else
+	fi
+}
+
+inline ends(h) {
+	on = false; lock = 0; i[h] = 0; tries[h] = 0; overlapped[h] = false; holder[h] = IDLE;
+	saw_state[3 * h] = 0; saw_state[3 * h + 1] = 0; saw_state[3 * h + 2] = 0;
+	saw_inc[3 * h] = 0; saw_inc[3 * h + 1] = 0; saw_inc[3 * h + 2] = 0
+}
+
+/* When he gives up does not matter; that he does, ends all the same. */
+inline copies(h) {
+	if
+	:: d_step { RUNS(h) && holder[h] == IDLE && !HELD && attempt < ATTEMPTS ->
+		lock = h + 1; holder[h] = HOLDS }
+	:: d_step { RUNS(h) && holder[h] == HOLDS ->
+		attempt++; tries[h] = attempt; on = true; holder[h] = ANNOUNCED }
+	:: d_step { RUNS(h) && holder[h] == ANNOUNCED && READY(h, i[h]) ->
+		saw_state[3 * h + i[h]] = state[i[h]]; saw_inc[3 * h + i[h]] = inc[i[h]];
+		looks(h, COPIES) }
+	:: d_step { RUNS(h) && holder[h] == COPIES -> holder[h] = LOOKS }
+	:: d_step { RUNS(h) && holder[h] == LOOKS && (!COMPARED(h, i[h]) || SAME(h, i[h])) ->
+		looks(h, IDLE);
+		if
+		:: holder[h] == IDLE -> assert(!overlapped[h]); ends(h)
+		:: else
+		fi }
+	:: d_step { RUNS(h) && (holder[h] == ANNOUNCED ||
+		    (holder[h] == LOOKS && COMPARED(h, i[h]) && !SAME(h, i[h]))) -> ends(h) }
+	fi
+}
+
+/* Anywhere. What he held is free when he has been recovered. */
+inline dies(p) {
+	if
+	:: d_step { deaths < DEATHS && RUNS(p) ->
+		deaths++; state[p] = DEAD; record[p] = op[p]; forget(p) }
+	:: d_step { state[p] == DEAD && (RUNS(0) || RUNS(1) || RUNS(2)) ->
+		if
+		:: RUNS(0) -> by[p] = 0
+		:: RUNS(1) -> by[p] = 1
+		:: RUNS(2) -> by[p] = 2
+		fi;
+		state[p] = RECOVERING }
+	:: d_step { state[p] == RECOVERING && RUNS(by[p]) && record[p] -> STORED }
+	:: d_step { state[p] == RECOVERING && RUNS(by[p]) ->
+		record[p] = false; by[p] = 0; state[p] = FREE; lock = (lock == p + 1 -> 0 : lock) }
+	:: d_step { state[p] == RECOVERING && !RUNS(by[p]) -> state[p] = DEAD }
+	fi
+}
+
+active proctype Systems() {
+end:	do
+	:: lives(0) :: lives(1) :: lives(2)
+	:: follows(0) :: follows(1) :: follows(2)
+	:: copies(0) :: copies(1)
+	:: dies(0) :: dies(1) :: dies(2)
+	od
+}

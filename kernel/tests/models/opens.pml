@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files that are unlinked elsewhere (docs/protocol.md, section 5, "Opens").
+ *
+ * One inode record and three systems. Two threads of system 0 and one of system 1 look the file up,
+ * open it, close it; every system unlinks it, evicts it, makes another file of the record, withdraws
+ * bits of its past incarnations, and is killed, recovered and joined again.
+ *
+ * Checked: a file is never freed while a system that lives has it open; and when all have done what
+ * they wanted and a system lives, a file without links is freed (or there is a deadlock).
+ *
+ * Here the memory model matters. Locked instructions (setting and clearing a bit, taking a lock) take
+ * effect at once, after all earlier stores of the same CPU. The link count, however, is a plain store:
+ * it waits in the store buffer of its CPU while that goes on to load other words; other stores of
+ * that CPU, that of unlocking too, come after it. One entry is enough to hold back the only store
+ * that is followed by a load of something else.
+ *
+ * check: BFS
+ * mutant: NO_FENCE BFS
+ * mutant: LOOK_FIRST BFS
+ * mutant: GENERATION_FIRST BFS
+ * mutant: NO_COUNT BFS
+ * mutant: BITS_OF_THE_DEAD BFS
+ * mutant: BLIND BFS
+ */
+#ifndef DEATHS
+#define DEATHS 1
+#endif
+#define REUSES 1
+#define OPENS 2			/* of each thread */
+
+mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; RECOVERING is death.pml's */
+mtype = { IDLE, FOUND, SET, LINKED, SAME, OPEN };	/* a thread that opens */
+mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* one that changes the inode */
+
+/* Shared: the slots, the record, its lock */
+mtype state[3] = LIVE;
+bool used = true, linked = true;
+byte generation, openers;
+byte lock, owed_by;		/* slot + 1: who holds it; in whose ledger the inode is owed */
+
+/* Of a system */
+bool running[3] = true;
+byte count[3];			/* openers of the record, of whatever generation */
+mtype change[3] = IDLE;
+byte seen[3];			/* openers, as loaded */
+bool withdraws[3];
+
+/* The unlink that waits in a store buffer: slot + 1 of whose */
+byte buffer;
+
+/* Of a thread */
+#define SYSTEM(t)	((t) / 2)	/* threads 0 and 1 are system 0's, thread 2 is system 1's */
+mtype thread[3] = IDLE;
+byte wants[3], opens[3];	/* generation; how often it has tried */
+
+bool gone[3];			/* it never comes back */
+byte deaths, reuses;
+
+#define RUNS(p)		(running[p] && state[p] == LIVE)
+#define BIT(p)		(1 << (p))
+#define COUNTS(q)	(seen[p] & BIT(q) && q != p && state[q] == LIVE)
+#define LINKS(p)	(linked && buffer != p + 1)	/* as p sees them */
+#define OPENED(t)	(thread[t] == OPEN && wants[t] == generation && running[SYSTEM(t)])
+
+/* Where the rules stand, and what becomes of each. */
+#ifdef MUTANT_NO_FENCE
+#define STORED(p)	true
+#else
+#define STORED(p)	(buffer != p + 1)
+#endif
+#ifdef MUTANT_LOOK_FIRST		/* at the links, then the bit is set */
+#define FIRST_SET	false
+#else
+#define FIRST_SET	true
+#endif
+#ifdef MUTANT_GENERATION_FIRST
+#define FIRST_LINKS	false
+#else
+#define FIRST_LINKS	true
+#endif
+#ifdef MUTANT_NO_COUNT			/* whoever closes clears the bit */
+#define LAST_OUT(p)	true
+#else
+#define LAST_OUT(p)	(count[p] == 0)
+#endif
+#ifdef MUTANT_BITS_OF_THE_DEAD		/* never withdrawn */
+#define WITHDRAWN	false
+#else
+#define WITHDRAWN	true
+#endif
+
+#ifdef MUTANT_BLIND			/* looks at who has it open, then withdraws */
+#define BLIND		true
+#else
+#define BLIND		false
+#endif
+
+#define HELD_BY(q)	(openers & BIT(q) && q != p && state[q] == LIVE)
+#define MAY_EVICT(p)	(!count[p] && !HELD_BY(0) && !HELD_BY(1) && !HELD_BY(2))
+#define STALE(p)	(RUNS(p) && WITHDRAWN && openers & BIT(p) && !count[p] && change[p] != SCANS && \
+			 used && !linked && !withdraws[p])
+
+inline leave(t) {
+	count[SYSTEM(t)]--;
+	openers = (LAST_OUT(SYSTEM(t)) -> openers & ~BIT(SYSTEM(t)) : openers);
+	thread[t] = IDLE; wants[t] = 0
+}
+inline enter(t) { count[SYSTEM(t)]++; openers = openers | BIT(SYSTEM(t)) }
+
+/* What it has found by name may be gone before it is opened. One that is being evicted is waited for. */
+inline opens_and_closes(t) {
+	if
+	:: d_step {
+		RUNS(SYSTEM(t)) && thread[t] == IDLE && opens[t] < OPENS && used && linked ->
+		thread[t] = FOUND; wants[t] = generation; opens[t]++
+	}
+	:: d_step {
+		FIRST_SET && RUNS(SYSTEM(t)) && thread[t] == FOUND && change[SYSTEM(t)] != SCANS ->
+		enter(t); thread[t] = SET
+	}
+	:: d_step {
+		RUNS(SYSTEM(t)) && FIRST_LINKS && thread[t] == (FIRST_SET -> SET : FOUND) ->
+		if
+		:: used && linked -> thread[t] = LINKED
+		:: else -> if :: FIRST_SET -> leave(t) :: else -> thread[t] = IDLE; wants[t] = 0 fi
+		fi
+	}
+	:: d_step {
+		RUNS(SYSTEM(t)) && thread[t] == (FIRST_LINKS -> LINKED : SET) ->
+		if
+		:: generation != wants[t] ->
+			if :: FIRST_SET -> leave(t) :: else -> thread[t] = IDLE; wants[t] = 0 fi
+		:: else -> thread[t] = (FIRST_SET && FIRST_LINKS -> OPEN : SAME)
+		fi
+	}
+	:: d_step {	/* the last step of who did it in another order */
+		RUNS(SYSTEM(t)) && thread[t] == SAME && change[SYSTEM(t)] != SCANS ->
+		if
+		:: !FIRST_SET -> enter(t); thread[t] = OPEN
+		:: FIRST_SET && used && linked -> thread[t] = OPEN; assert(generation == wants[t])
+		:: else -> leave(t)
+		fi
+	}
+	:: d_step { RUNS(SYSTEM(t)) && thread[t] == OPEN -> leave(t) }
+	fi
+}
+
+inline unlock(p) { lock = 0; change[p] = IDLE; seen[p] = 0 }
+
+/* Unlinking, and evicting at once if we do not have it open; or evicting later. */
+inline unlinks_and_evicts(p) {
+	if
+	:: d_step { RUNS(p) && change[p] == IDLE && !lock && LINKS(p) && used -> lock = p + 1; change[p] = LOCKED }
+	:: d_step {
+		RUNS(p) && change[p] == IDLE && !lock && !linked && used && owed_by == p + 1 && MAY_EVICT(p) ->
+		lock = p + 1; change[p] = FENCED
+	}
+	:: d_step { RUNS(p) && change[p] == LOCKED -> buffer = p + 1; owed_by = p + 1; change[p] = UNLINKED }
+	:: d_step { RUNS(p) && change[p] == UNLINKED && STORED(p) -> change[p] = FENCED }
+	:: d_step {
+		RUNS(p) && change[p] == FENCED && !count[p] -> seen[p] = openers; change[p] = SCANS
+	}
+	:: d_step { RUNS(p) && change[p] == FENCED && count[p] && buffer != p + 1 -> unlock(p) }
+	:: d_step {
+		RUNS(p) && change[p] == SCANS && (COUNTS(0) || COUNTS(1) || COUNTS(2)) && buffer != p + 1 ->
+		unlock(p)
+	}
+	:: d_step {
+		RUNS(p) && change[p] == SCANS && !COUNTS(0) && !COUNTS(1) && !COUNTS(2) ->
+		assert(!OPENED(0) && !OPENED(1) && !OPENED(2));
+		used = false; linked = false; buffer = 0; owed_by = 0; unlock(p)
+	}
+	:: d_step {	/* sg_settle_free() */
+		RUNS(p) && owed_by && owed_by != p + 1 && state[(owed_by -> owed_by - 1 : 0)] == FREE ->
+		owed_by = p + 1
+	}
+	fi
+}
+
+/* Another file in the record: its generation first, then links. Names of it can be found from then on. */
+inline makes(p) {
+	if
+	:: d_step {
+		RUNS(p) && change[p] == IDLE && !lock && !used && reuses < REUSES ->
+		lock = p + 1; change[p] = FILLED; generation++; openers = 0; reuses++
+	}
+	:: d_step { RUNS(p) && change[p] == FILLED -> used = true; linked = true; unlock(p) }
+	fi
+}
+
+/* sg_tend(): under a lock that opening and closing take too */
+inline withdraws_bits(p) {
+	if
+	:: d_step { STALE(p) && !BLIND -> openers = openers & ~BIT(p) }
+	:: d_step { STALE(p) && BLIND -> withdraws[p] = true }
+	:: d_step { RUNS(p) && withdraws[p] -> withdraws[p] = false; openers = openers & ~BIT(p) }
+	fi
+}
+
+/* A store buffer drains; a system dies, with its store buffer or before it is drained; and so on. */
+inline happens(p) {
+	if
+	:: d_step { buffer == p + 1 -> linked = false; buffer = 0 }
+	:: d_step {
+		deaths < DEATHS && running[p] ->
+		deaths++; running[p] = false;
+		count[p] = 0; change[p] = IDLE; seen[p] = 0; withdraws[p] = false;
+		if :: SYSTEM(0) == p -> dies(0) :: else fi;
+		if :: SYSTEM(1) == p -> dies(1) :: else fi;
+		if :: SYSTEM(2) == p -> dies(2) :: else fi
+	}
+	:: d_step { state[p] == LIVE && !running[p] -> state[p] = DEAD }
+	:: d_step {	/* replayed, and its locks are free with this */
+		state[p] == DEAD && buffer != p + 1 ->
+		state[p] = FREE; lock = (lock == p + 1 -> 0 : lock)
+	}
+	:: d_step { state[p] == FREE && !gone[p] -> state[p] = LIVE; running[p] = true }
+	:: d_step { state[p] == FREE && !gone[p] -> gone[p] = true }
+	fi
+}
+inline dies(t) { thread[t] = IDLE; wants[t] = 0 }
+
+#define FINISHED	(!used || linked || (!running[0] && !running[1] && !running[2]))
+
+active proctype Systems() {
+	do
+	:: opens_and_closes(0) :: opens_and_closes(1) :: opens_and_closes(2)
+	:: unlinks_and_evicts(0) :: unlinks_and_evicts(1) :: unlinks_and_evicts(2)
+	:: makes(0) :: makes(1) :: makes(2)
+	:: withdraws_bits(0) :: withdraws_bits(1) :: withdraws_bits(2)
+	:: happens(0) :: happens(1) :: happens(2)
+	:: FINISHED -> break
+	od
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Readers who count themselves in cells, and a writer who takes the word (docs/semaphores.md, 5).
+ *
+ * Two readers, each with a cell of its own, and two writers, ROUNDS times each. How they wait, and for
+ * whose turn, is sem.pml's: here whoever cannot go on is blocked until he can. A reader may find that
+ * he cannot only after he has counted himself; then he takes it back.
+ *
+ * Checked: a writer is alone; nobody is told of a death that was none, nor is one kept from who comes
+ * next; nothing is held for ever by the dead: that would be a deadlock.
+ *
+ *   DEATHS  so many of them die, anywhere, and are recovered, sooner or later
+ *
+ * Memory is sequentially consistent here: a reader counts himself, and a writer takes the word, by
+ * a locked instruction, before either looks at what the other has done.
+ *
+ * check: ROUNDS=2
+ * check: ROUNDS=2 DEATHS=2
+ * mutant: READER_LOOKS_FIRST ROUNDS=1
+ * mutant: WRITER_LOOKS_FIRST ROUNDS=1
+ * mutant: CELLS_OF_THE_DEAD ROUNDS=1 DEATHS=1
+ * mutant: CELLS_LET_GO ROUNDS=1 DEATHS=1
+ * mutant: NOT_TOLD ROUNDS=1 DEATHS=1
+ */
+#ifndef DEATHS
+#define DEATHS 0
+#endif
+#define N	4		/* 0 and 1 read, 2 and 3 write; each in a system of its own */
+
+mtype = { LIVE, DEAD, FREE };
+mtype state[N] = LIVE;
+bool running[N] = true;
+
+byte word;			/* writer + 1, and */
+#define OWNER(w)	((w) & 7)
+#define DIED		8
+byte cell[2];
+
+/* What is only there to be checked */
+bool inside[N];
+bool dirty;			/* a writer died inside */
+byte deaths;
+
+#define RUNS		(running[p] && state[p] == LIVE)
+#define LEFT(w)		(OWNER(w) && state[OWNER(w) - 1] == FREE)
+
+#ifdef MUTANT_CELLS_OF_THE_DEAD		/* count for ever */
+#define COUNTS(q)	(cell[q] != 0)
+#elif defined(MUTANT_CELLS_LET_GO)	/* do not count any more before they have been recovered */
+#define COUNTS(q)	(cell[q] && running[q])
+#else
+#define COUNTS(q)	(cell[q] && state[q] != FREE)
+#endif
+#define READERS		(COUNTS(0) || COUNTS(1))
+#define STORES(q)	(inside[q] && state[q] != FREE)	/* one who is dead may do so until he is fenced */
+
+proctype Reader(byte p) {
+	byte round;
+
+	do
+	:: round == ROUNDS -> goto done
+	:: round < ROUNDS ->
+look:		if
+		:: RUNS && !OWNER(word)
+		:: d_step { RUNS && LEFT(word) -> word = DIED }
+			goto look
+		:: !RUNS -> goto done
+		fi;
+		if
+		:: d_step { RUNS -> cell[p]++ }
+		:: !RUNS -> goto done
+		fi;
+#ifndef MUTANT_READER_LOOKS_FIRST
+		if
+		:: RUNS && !OWNER(word)
+		:: d_step { RUNS && OWNER(word) -> cell[p]-- }
+			goto look
+		:: !RUNS -> goto done
+		fi;
+#endif
+		if
+		:: d_step {
+			RUNS ->
+			assert(!STORES(2) && !STORES(3));
+			assert(!dirty || word & DIED);
+			inside[p] = true
+		   }
+		:: !RUNS -> goto done
+		fi;
+		if
+		:: d_step { RUNS -> inside[p] = false; cell[p]-- }
+		:: !RUNS -> goto done
+		fi;
+		round++
+	od;
+done:	skip
+}
+
+proctype Writer(byte p) {
+	byte round, seen;
+
+	do
+	:: round == ROUNDS -> goto done
+	:: round < ROUNDS ->
+#ifdef MUTANT_WRITER_LOOKS_FIRST
+		if
+		:: RUNS && !READERS
+		:: !RUNS -> goto done
+		fi;
+#endif
+take:		if
+		:: d_step { RUNS && !OWNER(word) -> word = (p + 1) | (word & DIED) }
+#ifdef MUTANT_NOT_TOLD
+		:: d_step { RUNS && LEFT(word) -> word = 0 }
+#else
+		:: d_step { RUNS && LEFT(word) -> word = DIED }
+#endif
+			goto take
+		:: !RUNS -> goto done
+		fi;
+#ifndef MUTANT_WRITER_LOOKS_FIRST
+		if
+		:: RUNS && !READERS
+		:: !RUNS -> goto done
+		fi;
+#endif
+		if
+		:: d_step {
+			RUNS ->
+			assert(!STORES(0) && !STORES(1) && !STORES(5 - p));
+			assert(!dirty || word & DIED);
+			inside[p] = true
+		   }
+		:: !RUNS -> goto done
+		fi;
+		/* what it finds it makes consistent, or leaves for the next one */
+		if
+		:: d_step { RUNS && word & DIED -> word = word & ~DIED; dirty = false }
+		:: RUNS
+		:: !RUNS -> goto done
+		fi;
+		if
+		:: d_step { RUNS -> inside[p] = false; word = word & DIED }
+		:: !RUNS -> goto done
+		fi;
+		round++
+	od;
+done:	skip
+}
+
+active proctype Fate() {
+	byte p;
+
+	atomic { run Reader(0); run Reader(1); run Writer(2); run Writer(3) }
+	do
+	:: deaths < DEATHS ->
+		atomic {	/* any of them: no d_step, which would choose always the same */
+			if
+			:: running[0] -> p = 0
+			:: running[1] -> p = 1
+			:: running[2] -> p = 2
+			:: running[3] -> p = 3
+			fi;
+			running[p] = false;
+			deaths++
+		}
+		state[p] = DEAD;
+		d_step { state[p] = FREE; dirty = (dirty || (p >= 2 && inside[p])) }
+	:: true -> break
+	od
+}

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A system that was alone when it began to pay does not look again.
+# file: kernel/core/ledger.c
+# test: systems_epoch_test
+s/if (alone \&\& !sg_alone(vol))/if (0)/

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Who joins does not look whether somebody has the volume to himself.
+# file: kernel/core/slot.c
+# test: systems_test
+/^int sg_join(/,/^}/s/(!err && others)/(!err \&\& others \&\& false)/

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A recursive mutex is given back by its first unlock.
+# file: kernel/lib/lock.c
+# test: libstargate_test
+s/me \&\& is_again(s, me) \&\& \*more_of(s)/0/

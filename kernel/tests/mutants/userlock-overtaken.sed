@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Nobody steps back behind an earlier request: readers starve a writer.
+# file: kernel/core/userlock.c
+# test: userlock_test
+s/return !queue_waits_for(c, want);/return !want \&\& queue_waits_for(c, want);/

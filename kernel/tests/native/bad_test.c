@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Bad memory (docs/bad-memory.md). A page that is said to be bad is made so: whoever looks at it,
+ * or stores there, dies of a signal. So every line below also says that nobody does.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include "data_util.h"
+
+static unsigned int damages;
+
+static void quiet(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+static void damaged(struct sg_vol *vol, u64 ino, u64 off)
+{
+	(void)vol;
+	(void)ino;
+	(void)off;
+	damages++;
+}
+
+static void break_page(struct sg_vol *vol, u64 off)
+{
+	CHECK_OK(mprotect(vol->base + off, SG_PAGE, PROT_NONE));
+	CHECK_EQ(sg_bad_add(vol, off + 100, 1), 1);
+}
+
+static void mend_page(struct sg_vol *vol, u64 off)
+{
+	CHECK_OK(mprotect(vol->base + off, SG_PAGE, PROT_READ | PROT_WRITE));
+	CHECK_EQ(sg_bad_remove(vol, off, SG_PAGE), 1);
+}
+
+static struct sg_iref file_named(struct tvol *t, const char *name, u64 pages)
+{
+	struct sg_iref f = test_create(&t->v, &t->root, name, SG_S_IFREG | 0644);
+	u8 buf[SG_PAGE];
+	u64 i;
+
+	for (i = 0; i < pages; i++) {
+		memset(buf, (int)(i + 1), sizeof(buf));
+		CHECK_EQ(sg_write(&t->v, &f, i * SG_PAGE, buf, SG_PAGE, 1), SG_PAGE);
+	}
+	return f;
+}
+
+static u64 place_of(struct tvol *t, const struct sg_iref *f, u64 page)
+{
+	struct sg_run run;
+
+	CHECK_OK(sg_walk(&t->v, f, page, 1, &run));
+	CHECK(run.off);
+	return run.off;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static void test_list(void)
+{
+	struct tvol t;
+	u64 page, pages, i;
+
+	tvol_make(&t, TEST_SMALL);
+	CHECK(!sg_has_bad(&t.v));
+	CHECK_EQ(sg_bad_add(&t.v, t.size, 1), -EINVAL);
+	CHECK_EQ(sg_bad_add(&t.v, t.size - 1, 2), -EINVAL);
+	CHECK_EQ(sg_bad_add(&t.v, 0, 0), -EINVAL);
+	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 2 * SG_PAGE), 1);
+	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, 1), 0);
+	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, SG_PAGE), 1);	/* one more, behind */
+	CHECK(sg_bad_entry(&t.v, 0, &page, &pages));
+	CHECK_EQ(page, 3000);
+	CHECK_EQ(pages, 3);
+	CHECK(!sg_bad_entry(&t.v, 1, &page, &pages));
+	CHECK_EQ(sg_good_pages(&t.v, 2990 * SG_PAGE, 100), 10);
+	CHECK_EQ(sg_good_pages(&t.v, 3001 * SG_PAGE, 100), 0);
+	CHECK_EQ(sg_good_pages(&t.v, 3003 * SG_PAGE, 100), 100);
+
+	CHECK_EQ(sg_bad_remove(&t.v, 3001 * SG_PAGE, 1), 1);	/* in the middle: two are left */
+	CHECK_EQ(sg_bad_pages(&t.v), 2);
+	CHECK(!sg_is_bad(&t.v, 3001 * SG_PAGE, 1));
+	CHECK(sg_is_bad(&t.v, 3000 * SG_PAGE, 1) && sg_is_bad(&t.v, 3002 * SG_PAGE, 1));
+	CHECK_EQ(sg_bad_remove(&t.v, 3001 * SG_PAGE, 1), 0);
+	CHECK_EQ(sg_bad_remove(&t.v, 0, t.size), 1);
+	CHECK_EQ(sg_bad_pages(&t.v), 0);
+
+	for (i = 0; i < SG_BAD_MAX; i++)
+		CHECK_EQ(sg_bad_add(&t.v, (2000 + 2 * i) * SG_PAGE, 1), 1);
+	CHECK_EQ(sg_bad_add(&t.v, 3500 * SG_PAGE, 1), -ENOSPC);
+	CHECK_EQ(sg_bad_add(&t.v, 2001 * SG_PAGE, 1), 1);	/* beside one that is known */
+	CHECK_EQ(sg_bad_pages(&t.v), SG_BAD_MAX + 1);
+	test_clean(t.mem, t.size);
+	CHECK_EQ(sg_bad_remove(&t.v, 0, t.size), 1);
+	tvol_drop(&t);
+	printf("ok the list\n");
+}
+
+/* Anybody may have stored anything there (D10). */
+static void test_hostile_list(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_result res;
+	struct sg_iref f;
+	struct tvol t;
+	u8 buf[SG_PAGE];
+	u64 i, n;
+
+	tvol_make(&t, TEST_SMALL);
+	f = file_named(&t, "f", 4);
+	for (n = 0; n < test_amount(200, 2000, 20000); n++) {
+		u64 *hot = (u64 *)(t.mem + SG_HOT(bads));
+
+		for (i = 0; i <= SG_BAD_MAX; i++)
+			hot[i] = rng_next(&rng) >> rnd(64);
+		sg_read(&t.v, &f, 0, buf, SG_PAGE);
+		sg_write(&t.v, &f, rnd(100) * SG_PAGE, buf, 1, 1);
+		CHECK(sg_bad_pages(&t.v) <= t.size / SG_PAGE);
+	}
+	sg_abandon(&t.v);
+	for (i = 0; i <= SG_BAD_MAX; i++)
+		((u64 *)(t.mem + SG_HOT(bads)))[i] = i < 2 ? ~0ULL : i * 0x1111111111ULL;
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
+	CHECK(res.found >= SG_BAD_MAX && res.found == res.fixed);
+	test_clean(t.mem, t.size);
+	test_unmap(t.mem, t.size);
+	printf("ok a hostile list\n");
+}
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static void test_data(void)
+{
+	struct sg_statfs before, after;
+	u8 buf[6 * SG_PAGE];
+	struct sg_iref f, g;
+	struct tvol t;
+	u64 off, i;
+
+	tvol_make(&t, TEST_SMALL);
+	f = file_named(&t, "f", 6);
+	off = place_of(&t, &f, 3);
+	break_page(&t.v, off);
+
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);	/* up to there */
+	CHECK_EQ(buf[2 * SG_PAGE], 3);
+	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, 1), -EIO);
+	CHECK_EQ(sg_read(&t.v, &f, 4 * SG_PAGE, buf, sizeof(buf)), 2 * SG_PAGE);
+	CHECK_EQ(buf[0], 5);
+	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 2), -EIO);
+	CHECK_EQ(sg_write(&t.v, &f, 2 * SG_PAGE, buf, 3 * SG_PAGE, 2), SG_PAGE);
+	CHECK_EQ(sg_write(&t.v, &f, 4 * SG_PAGE, buf, SG_PAGE, 2), SG_PAGE);
+	CHECK_EQ(sg_seek(&t.v, &f, 0, true), 6 * SG_PAGE);	/* it is no hole */
+	CHECK_OK(sg_allocate(&t.v, &f, 0, 6));
+	CHECK_OK(sg_flush(&t.v, &f, 0, 6));
+	CHECK_OK(sg_resize(&t.v, &f, 3 * SG_PAGE + 10, 2));	/* nothing to make zero there */
+	CHECK_OK(sg_resize(&t.v, &f, 6 * SG_PAGE, 2));
+	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
+	tvol_recheck(&t);		/* the file keeps the page: fsck has nothing to say */
+	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
+
+	CHECK_OK(sg_punch(&t.v, &f, 3 * SG_PAGE, SG_PAGE, 3));	/* the way to write there anew */
+	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 3), SG_PAGE);
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), sizeof(buf));
+	CHECK(place_of(&t, &f, 3) != off);
+
+	/* it goes to nobody else, down to the last page of the volume */
+	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 4));
+	sg_evict(&t.v, &f);
+	g = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);
+	CHECK_OK(sg_statfs(&t.v, &before));
+	for (i = 0; sg_write(&t.v, &g, i * SG_PAGE, buf, SG_PAGE, 4) == SG_PAGE; i++)
+		CHECK(place_of(&t, &g, i) != off);
+	CHECK_OK(sg_statfs(&t.v, &after));
+	CHECK_EQ(after.free_pages, 0);
+	CHECK(i > before.free_pages - 10);
+	CHECK_EQ(sg_largest_free(&t.v), 0);
+
+	mend_page(&t.v, off);	/* good again: the last one is to be had */
+	CHECK_EQ(sg_write(&t.v, &g, i * SG_PAGE, buf, SG_PAGE, 4), SG_PAGE);
+	CHECK_EQ(place_of(&t, &g, i), off);
+	tvol_drop(&t);
+	printf("ok data\n");
+}
+
+/* Somebody strikes out of the list what we have found: we know better, until we are told so. */
+static void test_own(void)
+{
+	struct sg_iref f;
+	struct tvol t;
+	u8 buf[1];
+	u64 off;
+
+	tvol_make(&t, TEST_SMALL);
+	f = file_named(&t, "f", 2);
+	off = place_of(&t, &f, 1);
+	break_page(&t.v, off);
+	sg_store64(sg_at(&t.v, SG_HOT(bad)), 0);
+	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
+	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), -EIO);
+	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);		/* found once more: on the list again */
+	mend_page(&t.v, off);
+	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), 1);
+	tvol_drop(&t);
+	printf("ok what we know ourselves\n");
+}
+
+/* Who has just been told where to look finds something there, as long as anything is bad. */
+static void test_between(void)
+{
+	struct sg_vol other;
+	struct tvol t;
+	const u64 *where;
+	unsigned int i;
+
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_open(&other, t.mem, t.size, false, NULL));
+	CHECK_EQ(sg_bad_add(&other, 2000 * SG_PAGE, 1), 1);
+	for (i = 0; i < 3 * SG_BAD_MAX; i++) {
+		CHECK_EQ(sg_bad_add(&t.v, (3000 + 2 * i % 7) * SG_PAGE, 1), 1);
+		where = t.v.bads;
+		CHECK_EQ(sg_bad_remove(&t.v, (3000 + 2 * i % 7) * SG_PAGE, 1), 1);
+		CHECK(*where && sg_has_bad(&t.v));
+		CHECK(!sg_is_bad(&t.v, (3000 + 2 * i % 7) * SG_PAGE, 1));
+		CHECK(sg_is_bad(&t.v, 2000 * SG_PAGE, 1));
+	}
+	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 1), 1);	/* there is room left */
+	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
+	CHECK(sg_is_bad(&t.v, 3000 * SG_PAGE, 1));
+	sg_abandon(&t.v);
+	test_unmap(t.mem, t.size);
+	printf("ok between two looks\n");
+}
+
+/* Of 2 MiB in one piece, a page. */
+static void test_large(void)
+{
+	struct sg_iref f;
+	struct sg_run run;
+	struct tvol t;
+	u64 off;
+
+	tvol_make(&t, 64 << 20);
+	f = test_create(&t.v, &t.root, "f", SG_S_IFREG | 0644);
+	CHECK_OK(sg_allocate(&t.v, &f, 0, 4 * SG_CHUNK_PAGES));
+	CHECK_OK(sg_walk(&t.v, &f, SG_CHUNK_PAGES, SG_CHUNK_PAGES, &run));
+	CHECK_EQ(run.level, 2);
+	off = run.off + 100 * SG_PAGE;
+	break_page(&t.v, off);
+	CHECK_OK(sg_walk(&t.v, &f, SG_CHUNK_PAGES, SG_CHUNK_PAGES, &run));
+	CHECK_EQ(run.pages, 100);
+	CHECK_EQ(sg_walk(&t.v, &f, SG_CHUNK_PAGES + 100, 1, &run), -EIO);
+	CHECK_OK(sg_walk_bad(&t.v, &f, SG_CHUNK_PAGES, SG_CHUNK_PAGES, &run));
+	CHECK_EQ(run.pages, SG_CHUNK_PAGES);
+	CHECK_OK(sg_punch(&t.v, &f, (SG_CHUNK_PAGES + 100) * SG_PAGE, SG_PAGE, 1));
+	tvol_recheck(&t);
+	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));
+	sg_evict(&t.v, &f);
+	f = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);	/* no 2 MiB with it in */
+	while (!sg_allocate(&t.v, &f, sg_pages_of(sg_iget(&t.v, &f, blocks)) + rnd(1u << 20), 512))
+		;
+	mend_page(&t.v, off);
+	tvol_drop(&t);
+	printf("ok large pages\n");
+}
+
+/* --- what leads to data ----------------------------------------------------------------------- */
+
+/* The table of a file: what is below it is out of reach, the rest of the volume is not. */
+static void test_table(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_result res;
+	struct sg_iref f, g;
+	struct tvol t;
+	u8 buf[SG_PAGE] = {};
+	u64 table;
+
+	tvol_make(&t, 64 << 20);
+	t.v.on_damage = damaged;
+	f = file_named(&t, "f", 3);
+	g = file_named(&t, "g", 3);
+	CHECK_EQ(sg_write(&t.v, &f, 5 * SG_CHUNK, buf, 1, 1), 1);	/* two tables of the lowest level */
+	table = (sg_get(&t.v, (sg_root(&t.v, &f) & SG_PTE_ADDR) - TEST_PHYS) & SG_PTE_ADDR) -
+		TEST_PHYS;
+	break_page(&t.v, table);
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 1), -EIO);
+	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
+	CHECK_EQ(sg_write(&t.v, &f, 100 * SG_PAGE, buf, 1, 1), -EIO);
+	CHECK_EQ(sg_punch(&t.v, &f, SG_PAGE, SG_PAGE, 1), -EIO);
+	CHECK_EQ(sg_read(&t.v, &f, 5 * SG_CHUNK, buf, 1), 1);
+	CHECK_EQ(sg_read(&t.v, &g, 0, buf, 1), 1);
+	CHECK_EQ(damages, 0);		/* the mount stays as it is */
+
+	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));	/* it can go */
+	CHECK_OK(sg_evict(&t.v, &f));
+	sg_reclaim(&t.v, ~0u);
+	CHECK_EQ(damages, 0);
+	tvol_leave(&t);
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* pages that it named */
+	CHECK(res.found && res.found == res.fixed);
+	tvol_join(&t);
+	mend_page(&t.v, table);
+	tvol_drop(&t);
+	printf("ok file tables\n");
+}
+
+static void test_fsck(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_iref f, d, other = {};
+	struct sg_check_result res;
+	struct tvol t;
+	char name[8];
+	u64 bucket, records, i;
+	u8 buf[4];
+
+	tvol_make(&t, 64 << 20);
+	t.v.on_damage = damaged;
+	d = test_create(&t.v, &t.root, "dir", SG_S_IFDIR | 0755);
+	for (i = 0; i < 100; i++) {
+		sg_snprintf(name, sizeof(name), "f%u", (unsigned int)i);
+		other = test_create(&t.v, &t.root, name, SG_S_IFREG | 0644);
+	}
+	other = test_lookup(&t.v, &t.root, "f50");
+	f = test_create(&t.v, &d, "lost", SG_S_IFREG | 0644);
+	CHECK_EQ(sg_write(&t.v, &f, 0, "abcd", 4, 1), 4);
+	bucket = sg_iget(&t.v, &d, table) & ~SG_DIR_ENTRY_KIND;
+	records = other.off & ~(SG_PAGE - 1);
+	CHECK(records != (f.off & ~(SG_PAGE - 1)) && records != (d.off & ~(SG_PAGE - 1)));
+	break_page(&t.v, bucket);
+	break_page(&t.v, records);
+
+	CHECK(sg_lookup(&t.v, &d, "lost", 4, &other, NULL));
+	CHECK_EQ(sg_iref(&t.v, other.ino, &other), -EIO);
+	CHECK_EQ(sg_lock(&t.v, records), -EIO);
+	tvol_leave(&t);
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
+	CHECK(res.found && res.found == res.fixed);
+	test_clean(t.mem, t.size);
+	CHECK_OK(mprotect(t.mem + bucket, SG_PAGE, PROT_READ | PROT_WRITE));
+	CHECK_OK(mprotect(t.mem + records, SG_PAGE, PROT_READ | PROT_WRITE));
+	tvol_join(&t);
+	d = test_lookup(&t.v, &t.root, "dir");
+	CHECK_EQ(sg_lookup(&t.v, &d, "lost", 4, &f, NULL), -ENOENT);
+	d = test_lookup(&t.v, &t.root, "lost+found");	/* by its number, with its contents */
+	sg_snprintf(name, sizeof(name), "#%u", (unsigned int)f.ino);
+	f = test_lookup(&t.v, &d, name);
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 4), 4);
+	CHECK(!memcmp(buf, "abcd", 4));
+	tvol_drop(&t);
+	printf("ok fsck\n");
+}
+
+/* --- what all stand on ------------------------------------------------------------------------ */
+
+static unsigned int deaths, told;
+
+static void on_death(struct sg_vol *vol)
+{
+	(void)vol;
+	deaths++;
+}
+
+static void on_bad(struct sg_vol *vol)
+{
+	(void)vol;
+	told++;
+}
+
+/* One system finds it, the other one hears of it; both stop, and nobody touches it any more. */
+static void test_vital(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_vol *b = calloc(1, sizeof(*b));
+	struct sg_check_result res;
+	struct sg_iref f;
+	struct tvol t;
+	u8 buf[8];
+	u64 off;
+
+	tvol_make(&t, TEST_SMALL);
+	f = file_named(&t, "f", 1);
+	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
+	CHECK_OK(sg_join(b, &test_identity, 0, false));
+	t.v.on_death = b->on_death = on_death;
+	t.v.on_bad = b->on_bad = on_bad;
+
+	off = place_of(&t, &f, 0);	/* first a page of data: that stops nobody */
+	break_page(&t.v, off);
+	CHECK(sg_tend(b) > 0 && sg_tend(&t.v) > 0);
+	CHECK_EQ(told, 2);
+	CHECK_EQ(deaths, 0);
+	mend_page(&t.v, off);
+	CHECK(sg_tend(b) > 0);
+	CHECK_EQ(told, 4);
+
+	off = sg_slot_off(&t.v, 0) & ~(SG_PAGE - 1);	/* the mount table: where both stand */
+	break_page(&t.v, off);
+	CHECK_EQ(deaths, 1);
+	CHECK_EQ(sg_tend(&t.v), -EIO);
+	CHECK_EQ(sg_tend(b), -EIO);
+	CHECK_EQ(deaths, 2);
+	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
+	CHECK_EQ(sg_write(b, &f, 0, buf, 1, 1), -EIO);
+	sg_leave(&t.v);
+	sg_leave(b);
+	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
+	CHECK_EQ(sg_join(b, &test_identity, 0, false), -EIO);
+	CHECK(strstr(b->why, "mount table"));
+	CHECK_EQ(sg_join_alone(b, &test_identity, 0, false), -EIO);
+	CHECK_EQ(sg_check(t.mem, t.size, &opts, &res), -EIO);
+	CHECK(strstr(res.why, "bad memory"));
+	mend_page(b, off);		/* other memory, with the same bytes in it: all is well */
+	break_page(b, 0);		/* a superblock: the other one says whose list it is */
+	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
+	CHECK_EQ(sg_join(b, &test_identity, 0, false), -EIO);
+	CHECK(strstr(b->why, "superblock"));
+	mend_page(b, 0);
+	tvol_join(&t);
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 1), 1);
+	tvol_drop(&t);
+	free(b);
+	printf("ok what all stand on\n");
+}
+
+/* The page that has the list: who finds it out knows it alone, and touches it no more. */
+static void test_hot(void)
+{
+	struct sg_iref f;
+	struct tvol t;
+	u8 buf[8];
+
+	tvol_make(&t, TEST_SMALL);
+	f = file_named(&t, "f", 1);
+	deaths = 0;
+	t.v.on_death = on_death;
+	break_page(&t.v, SG_HOT_OFF);
+	CHECK_EQ(deaths, 1);
+	CHECK_EQ(sg_bad_add(&t.v, t.size - 30 * SG_PAGE, 1), -EIO);
+	CHECK_EQ(sg_tend(&t.v), -EIO);
+	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
+	sg_read(&t.v, &f, 0, buf, 1);
+	sg_leave(&t.v);
+	CHECK_OK(mprotect(t.mem + SG_HOT_OFF, SG_PAGE, PROT_READ | PROT_WRITE));
+	tvol_join(&t);
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 1), 1);
+	tvol_drop(&t);
+	printf("ok the hot page\n");
+}
+
+/* Committed, and not stored yet where it belongs, which is bad by now: the rest is replayed. */
+static void test_replay(void)
+{
+	struct sg_area *a;
+	struct tvol t;
+	u64 off, good;
+
+	tvol_make(&t, TEST_SMALL);
+	off = t.size - 40 * SG_PAGE;
+	good = t.size - 42 * SG_PAGE;
+	a = (struct sg_area *)(t.mem + sg_area_off(&t.v, (unsigned int)t.v.slot, 0));
+	a->word[0] = (struct sg_word){ off + 8, 1 };
+	a->word[1] = (struct sg_word){ good + 8, 2 };
+	a->head = SG_AREA_HEAD(7, 2);
+	a->crc = sg_crc32c(sg_crc32c(~0u, &a->head, 8), a->word, 32);
+	break_page(&t.v, off);
+	CHECK_EQ(sg_tx_words(a), 2);
+	sg_abandon(&t.v);
+	tvol_join(&t);
+	CHECK_EQ(sg_get(&t.v, good + 8), 2);
+	mend_page(&t.v, off);
+	tvol_drop(&t);
+	printf("ok replay\n");
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	rng.state = test_seed();
+	sg_log_hook = quiet;
+	test_list();
+	test_hostile_list();
+	test_data();
+	test_own();
+	test_between();
+	test_large();
+	test_table();
+	test_fsck();
+	test_vital();
+	test_hot();
+	test_replay();
+	return test_done();
+}

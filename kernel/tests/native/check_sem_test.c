@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The checker, and the file of shared semaphores: an object that makes no sense is found, and goes;
+ * the others stay; what is volatile may say anything; and the volume is clean then.
+ */
+#include "sem_util.h"
+
+#define OBJECTS	12
+
+static struct tvol t;
+static struct sg_sem_record *rec[OBJECTS];
+static u64 *words_entry;		/* of the file table: names the words of object 3 */
+
+static const char *name_of(unsigned int i)
+{
+	static char name[12];
+
+	sprintf(name, "n%u", i);
+	return name;
+}
+
+static struct sg_sem_new kind(unsigned int i)
+{
+	struct sg_sem_new new = new_of(1 + i % (SG_SEM_TYPES - 1), i & 1 ? SG_SEM_MAPPED : 0, 3);
+
+	return new;
+}
+
+/* The entry of a page of a system file in its table. */
+static u64 *entry_of(const struct sg_vol *v, u64 page)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 root = sg_iget(v, &file, table), off;
+	unsigned int level = SG_ROOT_HEIGHT(root);
+	u64 *e = NULL;
+
+	CHECK_EQ(sg_root_kind(v, root, &off), SG_ENTRY_TABLE);
+	for (; level; level--) {
+		e = (u64 *)sg_at(v, off) + page / sg_level_pages(level) % SG_TABLE_ENTRIES;
+		sg_entry_kind(v, *e, level, &off);
+	}
+	return e;
+}
+
+static void make(void)
+{
+	unsigned int i;
+
+	tvol_make(&t, 32ULL << 20);
+	for (i = 0; i < OBJECTS; i++) {
+		struct sg_sem sem;
+
+		CHECK_OK(try_create(&t.v, name_of(i), kind(i), true, &sem));
+		rec[i] = sg_sem_record(&t.v, &sem);
+		if (i == 3) {
+			u64 page = sg_sem_chain(rec[i]->hash), in = sem.rec & (SG_PAGE - 1);
+
+			words_entry = entry_of(&t.v, sg_sem_words_page(page, (unsigned int)
+						(in / sizeof(struct sg_sem_record)) - 1));
+		}
+		sg_sem_close(&t.v, &sem);
+	}
+	tvol_leave(&t);
+}
+
+static void note(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	(void)ino;
+	(void)off;
+	(void)fixed;
+	if (strstr(what, "semaphore"))
+		++*(unsigned int *)ctx;
+}
+
+static struct sg_check_result check(enum sg_check_mode mode, unsigned int *said)
+{
+	struct sg_check_opts opts = { .mode = mode, .id = &test_identity, .force = true,
+		.report = note, .ctx = said };
+	struct sg_check_result res;
+
+	*said = 0;
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
+	return res;
+}
+
+/* All but @lost (or none) are what they were. */
+static void others_stay(int lost)
+{
+	struct sg_sem_stat st;
+	unsigned int i;
+	int err;
+
+	tvol_join(&t);
+	for (i = 0; i < OBJECTS; i++) {
+		err = sg_sem_stat(&t.v, name_of(i), (u32)strlen(name_of(i)), &st);
+		CHECK_EQ(err, (int)i == lost ? -ENOENT : 0);
+		CHECK(err || (st.type == kind(i).type && st.flags == kind(i).flags));
+	}
+	if (lost >= 0) {	/* its place can be had again */
+		struct sg_sem sem = sem_make(&t.v, name_of((unsigned int)lost), SG_SEM_RWLOCK,
+					     SG_SEM_MAPPED, 0);
+
+		sg_sem_close(&t.v, &sem);
+		CHECK_OK(sem_rm(&t.v, name_of((unsigned int)lost)));
+	}
+	tvol_leave(&t);
+	test_clean(t.mem, t.size);
+	test_unmap(t.mem, t.size);
+}
+
+static void type(void) { rec[3]->head |= 0x70; }
+static void life(void) { rec[3]->head |= 0xff00; }
+static void flag(void) { rec[3]->head |= 1ULL << 24; }
+static void name(void) { rec[3]->name[1] ^= 8; }
+static void no_name(void) { rec[3]->mode = 0600; }
+static void long_name(void) { rec[3]->mode |= 0x7ffULL << 32; }
+static void hash(void) { rec[3]->hash ^= 1ULL << 50; }
+/* With the hash of its name, and in another chain. */
+static void place(void)
+{
+	rec[3]->name[1] = 'x';
+	rec[3]->hash = sg_sem_hash(&t.v, rec[3]->name, (u32)(rec[3]->mode >> 32));
+}
+static void words(void) { *words_entry = 0; }
+
+static void is_found(void (*damage)(void), const char *what)
+{
+	struct sg_check_result res;
+	unsigned int said;
+
+	test_note("damage: %s", what);
+	make();
+	damage();
+	res = check(SG_CHECK_ONLY, &said);
+	CHECK_EQ(said, 1);
+	CHECK(res.found && !res.fixed);
+	res = check(SG_CHECK_PREEN, &said);	/* somebody should look first */
+	CHECK(res.found > res.fixed);
+	res = check(SG_CHECK_REPAIR, &said);
+	CHECK_EQ(said, 1);
+	CHECK_EQ(res.found, res.fixed);
+	others_stay(3);
+}
+
+/* What may say anything at any time is no finding. */
+static void is_no_finding(void)
+{
+	struct sg_check_result res;
+	unsigned int said;
+
+	make();
+	rec[3]->users = ~0ULL;
+	rec[3]->waiters = 0x123456;
+	rec[3]->last = 999;
+	rec[3]->unclean = 7;
+	rec[4]->words.word = ~0ULL;
+	rec[5]->owner = ~0ULL;
+	res = check(SG_CHECK_ONLY, &said);
+	CHECK_EQ(res.found, 0);
+	others_stay(-1);
+}
+
+/* A lock of a barrier that nobody can hold is one that nobody could wait for. */
+static void lock(void)
+{
+	struct sg_check_result res;
+	unsigned int said;
+
+	make();
+	rec[4]->lock.word = SG_LOCK_WORD(5, 0xffffff);
+	res = check(SG_CHECK_PREEN, &said);
+	CHECK_EQ(res.found, 1);
+	CHECK_EQ(res.fixed, 1);
+	others_stay(-1);
+}
+
+#define FOUND(damage)	is_found(damage, #damage)
+
+int main(void)
+{
+	FOUND(type);
+	FOUND(life);
+	FOUND(flag);
+	FOUND(name);
+	FOUND(no_name);
+	FOUND(long_name);
+	FOUND(hash);
+	FOUND(place);
+	FOUND(words);
+	is_no_finding();
+	lock();
+	return test_done();
+}

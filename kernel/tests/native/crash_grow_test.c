@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Growth, cut off after each store of it. Alone, by death and by power cut: whoever mounts next
+ * finds the volume as large as it was, or as it was to be, and whole; once growth had returned, as
+ * it was to be. Beside a system that lives: that goes on, takes over, and finds the same. Some
+ * images are cut off again while they are recovered.
+ */
+#include <sys/stat.h>
+#include "crash.h"
+#include "internal.h"
+#include "systems.h"
+
+#define MIB	(1ULL << 20)
+#define ROOM	(24 * MIB)
+#define FROM	(16 * MIB)
+#define TO	(20 * MIB)
+#define LEN	(3 * MIB)
+
+static u8 *mem;
+static struct tsys grower, other;
+static struct crash nested;
+static struct rng rng;
+static u64 judged[2], recoveries, checked;	/* by size: it stayed, it grew */
+
+static void make(void)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS };
+	char why[200];
+
+	memset(mem, 0xa5, ROOM);
+	CHECK_OK(sg_format(mem, FROM, &opts, why));
+}
+
+/* Nothing is free when it begins: what fits afterwards is in the new part. */
+static void fill(struct tsys *s)
+{
+	struct sg_iref f = test_create(&s->v, &s->root, "full", S_IFREG | 0600);
+	static u8 buf[1 << 16];
+	u64 at = 0;
+	s64 n;
+
+	s->v.space_wait_ms = 1;
+	memset(buf, 'x', sizeof(buf));
+	while ((n = sg_write(&s->v, &f, at, buf, sizeof(buf), 1)) > 0)
+		at += (u64)n;
+	CHECK_EQ(n, -ENOSPC);
+	CHECK(at > 14 * MIB);
+}
+
+static void look_at_old(struct sg_vol *v, const struct sg_iref *root)
+{
+	struct sg_iref f = test_lookup(v, root, "full");
+	u8 buf[8];
+	u64 at;
+
+	for (at = 0; at < 14 * MIB; at += MIB / 4) {
+		CHECK_EQ(sg_read(v, &f, at, buf, 8), 8);
+		CHECK(!memcmp(buf, "xxxxxxxx", 8));
+	}
+}
+
+/* A file that has no place but in the new part. */
+static void use_new(struct sg_vol *v, const struct sg_iref *root)
+{
+	bool grown = sg_size(v) == TO;
+	struct sg_iref f = test_create(v, root, "new", S_IFREG | 0600);
+	static u8 buf[LEN], got[LEN];
+
+	CHECK(grown || sg_size(v) == FROM);
+	memset(buf, 'n', LEN);
+	if (sg_write(v, &f, 0, buf, LEN, 1) == (s64)LEN) {
+		CHECK(grown);
+		CHECK_EQ(sg_read(v, &f, 0, got, LEN), LEN);
+		CHECK(!memcmp(buf, got, LEN));
+	} else {
+		CHECK(!grown);
+	}
+	judged[grown]++;
+}
+
+/* Nothing of it is left to do. */
+static void is_finished(struct sg_vol *v)
+{
+	struct sg_super sb;
+
+	CHECK_EQ(SG_SIZE_OF(sg_get(v, SG_HOT(grow))), 0);
+	CHECK(sg_super_read(v, 0, sg_size(v), &sb));
+	CHECK(sg_super_read(v, sg_size(v) - SG_PAGE, sg_size(v), &sb));
+}
+
+static void left(struct sg_vol *v, struct crash_image *img)
+{
+	sg_leave(v);
+	test_clean(img->mem, ROOM);
+	CHECK_OK(sg_open(v, img->mem, ROOM, true, NULL));
+}
+
+/* --- alone ------------------------------------------------------------------------------------ */
+
+static void next_mount(struct crash *c, struct crash_image *img)
+{
+	struct sg_check_result res;
+	struct tsys s;
+
+	if (rng_below(&rng, 4) == 0) {
+		CHECK(test_is_clean(img->mem, ROOM, &res));
+		checked++;
+	}
+	memset(&s, 0, sizeof(s));
+	CHECK_OK(sg_open(&s.v, img->mem, ROOM, false, NULL));
+	CHECK_OK(sg_join(&s.v, &test_identity, 0, true));
+	CHECK_OK(sg_iref(&s.v, SG_INO_ROOT, &s.root));
+	CHECK(!c->done || sg_size(&s.v) == TO);
+	is_finished(&s.v);
+	look_at_old(&s.v, &s.root);
+	use_new(&s.v, &s.root);
+	left(&s.v, img);
+}
+
+/* --- beside one who lives ----------------------------------------------------------------------- */
+
+/* The other system, in an image: with the bound that it has told of. */
+static void survive(struct sg_vol *v, struct crash_image *img)
+{
+	const struct sg_slot *slot;
+
+	CHECK_OK(sg_open(v, img->mem, ROOM, false, NULL));
+	v->slot = other.v.slot;
+	v->incarnation = other.v.incarnation;
+	v->state = sg_state_word(v, (unsigned int)v->slot);
+	v->alive = other.v.alive;
+	v->on_damage = other.v.on_damage;
+	v->tx = sg_alloc(v->sb.areas * sizeof(*v->tx));
+	v->watch = sg_watch_make();
+	v->ack = sg_ack_make();
+	v->held = sg_alloc(SG_HELD * sizeof(*v->held));
+	CHECK(v->tx && v->watch && v->ack && v->held);
+	CHECK_OK(sg_ledger_open(v));
+	slot = sg_at(v, sg_slot_off(v, (unsigned int)v->slot));
+	v->size = SG_MAX(v->size, SG_SIZE_OF(slot->reach));
+}
+
+static void go_on(struct crash *c, struct crash_image *img)
+{
+	struct sg_iref root;
+	struct sg_vol v;
+	char why[200];
+
+	survive(&v, img);
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	look_at_old(&v, &root);		/* while the other one is only silent */
+	sg_follow(&v);
+	sg_fence_slots(&v, sg_slots_taken(&v));
+	if (rng_chance(&rng, 50)) {
+		sg_recover_all(&v);
+		sg_settle(&v);
+		is_finished(&v);
+	} else {			/* or wants it to grow itself */
+		CHECK_OK(sg_grow(&v, TO, 0, why));
+		is_finished(&v);
+	}
+	CHECK(!c->done || sg_size(&v) == TO);
+	look_at_old(&v, &root);
+	use_new(&v, &root);
+	left(&v, img);
+}
+
+/* --- and once more ------------------------------------------------------------------------------ */
+
+static void again(struct crash_image *img, bool done)
+{
+	struct sg_vol v;
+	struct rec log;
+
+	crash_reset(&nested, img->mem);
+	nested.done = done;
+	rec_init(&log, img->mem, ROOM, true);
+	rec_to(&log);
+	CHECK_OK(sg_open(&v, img->mem, ROOM, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	sg_leave(&v);
+	rec_to(NULL);
+	crash_run(&nested, log.ev, log.n);
+	while (log.pages)
+		rec_mark(&img->rec, log.page[--log.pages] * SG_PAGE);
+	rec_free(&log);
+	recoveries++;
+}
+
+static u64 nest;
+
+static void judge(struct crash *c, struct crash_image *img)
+{
+	if (rng_below(&rng, nest) == 0)
+		again(img, c->done);
+	else if (c->killed_only)
+		go_on(c, img);
+	else
+		next_mount(c, img);
+}
+
+/* --- the growth that is judged -------------------------------------------------------------------- */
+
+/* What the other one does of itself, whenever the grower waits. */
+static void let_other(struct sg_vol *vol)
+{
+	(void)vol;
+	CHECK(sg_tend(&other.v) >= 0);
+}
+
+static void grown(struct crash *c, u8 *to)
+{
+	struct rec rec;
+	char why[200];
+
+	rec_init(&rec, to, ROOM, true);
+	rec_to(&rec);
+	if (sg_grow(&grower.v, TO, 0, why))
+		test_fail(__FILE__, __LINE__, "cannot grow: %s", why);
+	rec_to(NULL);
+	crash_run(c, rec.ev, rec.n);
+	crash_end(c);
+	CHECK(!memcmp(c->killed.ref, mem, ROOM));	/* nothing was stored unseen */
+	rec_free(&rec);
+}
+
+static void run(bool beside)
+{
+	struct crash c;
+	unsigned int i;
+
+	make();
+	tsys_join(&grower, mem, ROOM, 1);
+	if (beside)
+		tsys_join(&other, mem, ROOM, 2);
+	fill(&grower);
+	memset(judged, 0, sizeof(judged));
+	for (i = 0; beside && i < 3; i++) {	/* from here on they keep step */
+		CHECK(sg_tend(&other.v) >= 0);
+		CHECK(sg_tend(&grower.v) >= 0);
+	}
+	if (beside)
+		grower.v.quiesce = let_other;
+	crash_init(&c, mem, ROOM);
+	crash_init(&nested, mem, ROOM);
+	c.judge = judge;
+	nested.judge = next_mount;
+	nested.every = 8;
+	c.killed_only = beside;
+	c.samples = nested.samples = test_amount(20, 40, 200);
+	nest = test_amount(60, 100, 20);
+	grown(&c, mem);
+	printf("%s: %" PRIu64 " images, %" PRIu64 " as it was, %" PRIu64 " grown; %" PRIu64
+	       " recoveries cut off\n", beside ? "beside another" : "alone", c.images, judged[0],
+	       judged[1], recoveries);
+	CHECK(judged[0] > (beside ? 0 : 10) && judged[1] > 10);
+	crash_free(&c);
+	crash_free(&nested);
+	tsys_leave(&grower);
+	if (beside)
+		tsys_leave(&other);
+	test_clean(mem, ROOM);
+}
+
+int main(void)
+{
+	tlog_catch();
+	rng.state = test_seed();
+	mem = test_map(ROOM);
+	run(false);
+	run(true);
+	CHECK(checked && recoveries);
+	return test_done();
+}

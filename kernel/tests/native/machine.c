@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a guard takes for a virtual machine: a process in which systems use volumes. Not a test by
+ * itself; guard_test.sh starts it and tells it what to do, a line at a time:
+ *
+ *   join VOLUME MACHINE BOOT   a system more (0, 1, ...), of that machine's UUID
+ *   mkdir N NAME               what an operation needs: locks, a transaction
+ *   fill N NAME, remove N NAME a file of 1 MiB
+ *   take N, give N             the lock for renaming, which a transaction would need
+ *   record N OFFSET VALUE      a change is committed, and not yet in place
+ *   word N OFFSET              what stands there
+ *   still N, go N              its heart
+ *   leave N, reset N           in order, and not; the process stays
+ *   exit STATUS
+ *
+ * Each is answered by a line: "ok", or "error" and which.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "internal.h"
+#include "systems.h"
+#include "tool.h"
+
+#define MOST	8
+
+static struct tsys system_of[MOST];
+static unsigned int systems;
+
+static void answer(const char *what, int err)
+{
+	if (err)
+		printf("error %s: %s\n", what, strerror(-err));
+	else
+		printf("ok\n");
+	fflush(stdout);
+}
+
+static u8 *map_volume(const char *path, u64 *size)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+	u8 *mem;
+
+	if (fd < 0 || fstat(fd, &st))
+		return NULL;
+	*size = (u64)st.st_size;
+	mem = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static int join(const char *path, const char *machine, unsigned int boot)
+{
+	struct sg_identity id = tsys_identity(0, boot);
+	u8 *mem;
+	u64 size;
+	int err;
+
+	if (systems == MOST || !parse_uuid(machine, id.machine))
+		return -EINVAL;
+	mem = map_volume(path, &size);
+	if (!mem)
+		return -errno;
+	snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
+	err = tsys_try(&system_of[systems], mem, size, &id, 300, false);
+	if (!err)
+		tsys_tend(&system_of[systems++]);
+	return err;
+}
+
+static int make_dir(struct tsys *s, const char *name)
+{
+	struct sg_new new = { .mode = S_IFDIR | 0755, .now = (s64)sg_now() };
+	struct sg_iref ref;
+
+	return sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &ref);
+}
+
+static int fill(struct tsys *s, const char *name)
+{
+	static const char bytes[1 << 20] = "full";
+	struct sg_new new = { .mode = S_IFREG | 0644, .now = (s64)sg_now() };
+	struct sg_iref ref;
+	int err = sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &ref);
+	s64 n = err ? err : sg_write(&s->v, &ref, 0, bytes, sizeof(bytes), new.now);
+
+	return n == sizeof(bytes) ? 0 : n < 0 ? (int)n : -EIO;
+}
+
+static int remove_file(struct tsys *s, const char *name)
+{
+	struct sg_iref ref;
+	int err = sg_lookup(&s->v, &s->root, name, (u32)strlen(name), &ref, NULL);
+
+	if (!err)
+		err = sg_unlink(&s->v, &s->root, name, (u32)strlen(name), (s64)sg_now());
+	return err ? err : sg_evict(&s->v, &ref);
+}
+
+static void look_at_word(struct tsys *s, u64 off)
+{
+	printf("ok %llu\n", (unsigned long long)sg_get(&s->v, off));
+	fflush(stdout);
+}
+
+/* @a, @b: what follows the system's number. */
+static int obey(const char *verb, struct tsys *s, const char *a, u64 b)
+{
+	if (!strcmp(verb, "mkdir"))
+		return make_dir(s, a);
+	if (!strcmp(verb, "fill"))
+		return fill(s, a);
+	if (!strcmp(verb, "remove"))
+		return remove_file(s, a);
+	if (!strcmp(verb, "take"))
+		return sg_lock(&s->v, SG_HOT(rename_lock));
+	if (!strcmp(verb, "give"))
+		sg_unlock(&s->v, SG_HOT(rename_lock));
+	else if (!strcmp(verb, "record"))
+		tsys_record(&s->v, (unsigned int)s->v.slot, 0, strtoull(a, NULL, 0), b);
+	else if (!strcmp(verb, "still") || !strcmp(verb, "go"))
+		tsys_pause(s, *verb == 's');
+	else if (!strcmp(verb, "leave"))
+		tsys_leave(s);
+	else if (!strcmp(verb, "reset"))
+		tsys_die(s);
+	else
+		return -ENOSYS;
+	return 0;
+}
+
+static void do_line(const char *line)
+{
+	char verb[16], a[256] = "", b[64] = "", c[64] = "";
+	u64 n;
+
+	if (sscanf(line, "%15s %255s %63s %63s", verb, a, b, c) < 2)
+		return answer("line", -EINVAL);
+	if (!strcmp(verb, "join"))
+		return answer(verb, join(a, b, (unsigned int)atoi(c)));
+	n = strtoull(a, NULL, 0);
+	if (!strcmp(verb, "exit"))
+		_exit((int)n);
+	if (n >= systems)
+		return answer(verb, -ENOENT);
+	if (!strcmp(verb, "word"))
+		return look_at_word(&system_of[n], strtoull(b, NULL, 0));
+	answer(verb, obey(verb, &system_of[n], b, strtoull(c, NULL, 0)));
+}
+
+static void asked_to_end(int sig)
+{
+	_exit(sig == SIGTERM ? 42 : 43);
+}
+
+int main(void)
+{
+	char line[512];
+
+	signal(SIGTERM, asked_to_end);
+	signal(SIGUSR1, asked_to_end);
+	tlog_catch();
+	while (fgets(line, sizeof(line), stdin))
+		do_line(line);
+	return 0;
+}

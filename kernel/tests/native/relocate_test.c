@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Volumes that move to another base: every byte of every file as before, and nothing else changed
+ * but addresses; over ranges that overlap; out of a crash; half moved. Who may not use them then,
+ * and who goes on. Crashes at each store: crash_relocate_test.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include "relocate_util.h"
+
+#define SIZE	(32 * MIB)
+
+static struct tvol t;
+static u8 *good;	/* a copy, as populate() and a clean leave have left it */
+static u64 sum;
+
+static void quiet(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+static void make_good(void)
+{
+	tvol_make(&t, SIZE);
+	populate(&t, 1500);
+	tvol_leave(&t);
+	good = test_map(SIZE);
+	sum = digest(t.mem, SIZE);
+	memcpy(good, t.mem, SIZE);
+}
+
+static void again(void)
+{
+	memcpy(t.mem, good, SIZE);
+}
+
+static u64 base_now(void)
+{
+	struct sg_probe probe;
+
+	CHECK_OK(sg_probe(t.mem, SIZE, &probe));
+	CHECK(probe.valid);
+	return probe.sb.phys;
+}
+
+static int refused(u64 phys, bool force, const char *why)
+{
+	const struct sg_relocate_opts opts = { .phys = phys, .id = &test_identity, .force = force };
+	struct sg_relocate_result res;
+	int err = sg_relocate(t.mem, SIZE, &opts, &res);
+
+	if (!err || !strstr(res.why, why))
+		test_fail(__FILE__, __LINE__, "not so: refused for '%s' (%d, %s)", why, err, res.why);
+	return err;
+}
+
+/* --- what changes --------------------------------------------------------------------------- */
+
+/* In the superblocks, hot page and slots: incarnation, generation, heartbeats. */
+static bool is_of_the_move(const struct sg_super *sb, u64 off)
+{
+	return off < sb->journal_off || off >= sb->size - SG_PAGE;
+}
+
+/* All words that differ are addresses, and differ by as much as the base does. */
+static void only_addresses(u64 by, u64 entries)
+{
+	const u64 *was = (void *)good, *is = (void *)t.mem;
+	const struct sg_super *sb = (void *)good;
+	u64 i, n = 0;
+
+	for (i = 0; i < SIZE / 8; i++) {
+		if (was[i] == is[i] || is_of_the_move(sb, 8 * i))
+			continue;
+		n++;
+		CHECK_EQ(is[i] - was[i], by);
+	}
+	/* the rest are root words of system inodes */
+	CHECK(n <= entries && n + SG_SYS_COUNT >= entries);
+}
+
+static void case_there_and_back(void)
+{
+	static const u64 bases[] = {
+		TEST_PHYS + 64 * GIB, TEST_PHYS + SG_CHUNK, TEST_PHYS - SG_CHUNK, 0,
+		SIZE, SIZE - SG_CHUNK, 0xffffffe00000ULL, TEST_PHYS + 10 * MIB,
+		(SG_PTE_ADDR - SIZE) & ~(SG_CHUNK - 1), TEST_PHYS + 30 * MIB,
+	};
+	struct sg_relocate_result r;
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(bases); i++) {
+		test_note("base 0x%" PRIx64, bases[i]);
+		again();
+		r = moved_to(t.mem, SIZE, bases[i]);
+		CHECK_EQ(r.from, TEST_PHYS);
+		CHECK_EQ(r.to, bases[i]);
+		CHECK(!r.resumed && r.tables > 10 && r.entries > 1500);
+		only_addresses(bases[i] - TEST_PHYS, r.entries);
+		CHECK_EQ(base_now(), bases[i]);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+		/* it can be worked with there, and moved on */
+		r = moved_to(t.mem, SIZE, bases[i] + SG_CHUNK <= SG_PTE_ADDR - SIZE ?
+			     bases[i] + SG_CHUNK : bases[i] - SG_CHUNK);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+		r = moved_to(t.mem, SIZE, TEST_PHYS);
+		only_addresses(0, 0 + SG_SYS_COUNT);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+	}
+	r = moved_to(t.mem, SIZE, TEST_PHYS);	/* nothing to do, nothing done */
+	CHECK(!r.tables && !r.entries && !r.resumed);
+	memcpy(good, t.mem, SIZE);
+	r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
+	CHECK(!memcmp(good, t.mem, SIZE));
+}
+
+/* A large piece of the volume in which nothing has been put; taken. */
+static u64 take_giant(struct sg_vol *v)
+{
+	u64 at, i, used;
+
+	for (at = GIB; at + GIB < v->size; at += GIB) {
+		struct sg_chunk *c = sg_at(v, sg_chunk_off(v, at / SG_CHUNK));
+
+		for (i = 0, used = 0; i < GIB / SG_CHUNK; i++)
+			used |= c[i].map[0] | c[i].map[7];
+		if (used)
+			continue;
+		for (i = 0; i < GIB / SG_CHUNK; i++)
+			memset(c[i].map, 0xff, sizeof(c[i].map));
+		*(u64 *)sg_at(v, v->sb.journal_off + offsetof(struct sg_area, free_pages)) -=
+			GIB / SG_PAGE;
+		return at;
+	}
+	test_fail(__FILE__, __LINE__, "no free GiB");
+}
+
+/* Leaves of 1 GiB, which nobody makes today, may move by multiples of that only. */
+static void case_giant_leaf(void)
+{
+	const struct sg_relocate_opts o = { .phys = TEST_PHYS + SG_CHUNK, .id = &test_identity };
+	struct tvol g = { .mem = test_map(4 * GIB), .size = 4 * GIB };
+	const struct sg_format_opts fmt = { .phys = TEST_PHYS };
+	struct sg_relocate_result r;
+	char text[20] = "";
+	struct sg_iref f;
+	u64 *level3, at;
+
+	CHECK_OK(sg_format(g.mem, g.size, &fmt, r.why));
+	tvol_join(&g);
+	f = make_file(&g, "giant", 2 * GIB, 4096);
+	CHECK_EQ(SG_ROOT_HEIGHT(sg_iget(&g.v, &f, table)), 3);
+	level3 = sg_at(&g.v, (sg_iget(&g.v, &f, table) & SG_PTE_ADDR) - TEST_PHYS);
+	CHECK(!level3[1]);
+	at = take_giant(&g.v);
+	level3[1] = (TEST_PHYS + at) | SG_PTE_LEAF_HUGE;
+	*(u64 *)sg_at(&g.v, SG_IOFF(&f, blocks)) += GIB / SG_PAGE;
+	strcpy((char *)g.mem + at + 77, "in the giant leaf");
+	tvol_leave(&g);
+	test_clean(g.mem, g.size);
+	CHECK_EQ(sg_relocate(g.mem, g.size, &o, &r), -EINVAL);
+	CHECK(strstr(r.why, "pages of 1024 MiB"));
+	moved_to(g.mem, g.size, TEST_PHYS - GIB);
+	tvol_join(&g);
+	CHECK_EQ(sg_read(&g.v, &f, GIB + 77, text, 17), 17);
+	CHECK(!strcmp(text, "in the giant leaf"));
+	tvol_drop(&g);
+}
+
+/* --- out of a crash ------------------------------------------------------------------------- */
+
+/* The next ledger word of a table's debt, in all ledgers. */
+static u64 *next_debt(unsigned int *at)
+{
+	struct sg_probe probe;
+
+	CHECK_OK(sg_probe(t.mem, SIZE, &probe));
+	for (; *at < SG_SLOTS * SG_LEDGER_WORDS; ++*at) {
+		u64 *w = (u64 *)(t.mem + probe.sb.ledger_off) + *at;
+
+		if (*at % SG_LEDGER_WORDS && *w && SG_DEBT_KIND(*w) >= SG_DEBT_TABLE &&
+		    SG_DEBT_KIND(*w) < SG_DEBT_INODE) {
+			++*at;
+			return w;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * One of them has been paid in part: what is before its first entry is another one's by now, and
+ * may lead anywhere; here, to a table in use.
+ */
+static void pay_in_part(u64 elsewhere)
+{
+	unsigned int at = 0;
+	u64 *w, *table;
+
+	while ((w = next_debt(&at))) {
+		table = (u64 *)(t.mem + (SG_DEBT_VALUE(*w) << SG_PAGE_SHIFT));
+		if (SG_DEBT_KIND(*w) != 2 || table[0] || SG_DEBT_COUNT(*w))
+			continue;
+		table[0] = elsewhere;
+		*w = SG_DEBT(2, SG_DEBT_VALUE(*w), 1, SG_DEBT_EPOCH(*w));
+		return;
+	}
+	test_fail(__FILE__, __LINE__, "no debt of a table without a first entry");
+}
+
+static u64 free_pages(u8 *mem)
+{
+	struct tvol g = { .mem = mem, .size = SIZE };
+	u64 n;
+
+	tvol_join(&g);
+	n = sg_free_pages(&g.v);
+	tvol_leave(&g);
+	return n;
+}
+
+static void case_debts(void)
+{
+	unsigned int at = 0, n = 0;
+	struct sg_iref f;
+	u64 table;
+
+	again();
+	tvol_join(&t);
+	f = test_lookup(&t.v, &t.root, "table");
+	table = sg_iget(&t.v, &f, table) & ~(7ULL << SG_ROOT_HEIGHT_SHIFT);
+	owe_and_die(&t);
+	pay_in_part(table);
+	/* what recovery alone makes of it */
+	memcpy(good, t.mem, SIZE);
+	sum = digest(good, SIZE);
+	moved_to(t.mem, SIZE, TEST_PHYS + 2 * SG_CHUNK);
+	while (next_debt(&at))
+		n++;
+	CHECK(n > 3);	/* moved, not paid */
+	test_clean(t.mem, SIZE);
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+	at = 0;
+	CHECK(!next_debt(&at));
+	CHECK_EQ(free_pages(t.mem), free_pages(good));
+}
+
+/* A record that had been committed, and no word of it was in its place yet. */
+static void case_journal(void)
+{
+	u8 *before = test_map(SIZE);
+	struct sg_area *a = NULL;
+	struct sg_iref f;
+	unsigned int i, n = 0;
+	u64 want;
+
+	again();
+	tvol_join(&t);
+	f = test_lookup(&t.v, &t.root, "gigabytes");
+	put_bytes(&t.v, &f, 2 * GIB, 5000);
+	memcpy(before, t.mem, SIZE);
+	put_bytes(&t.v, &f, GIB, 5000);	/* tables, and entries above them */
+	for (i = 0; i < t.v.sb.areas; i++) {
+		struct sg_area *b = (void *)(t.mem + sg_area_off(&t.v, (unsigned int)t.v.slot, i));
+
+		if (memcmp(b->word, before + ((u8 *)b->word - t.mem), sizeof(b->word)))
+			a = b;
+	}
+	want = tree_of(&t.v, 0);
+	CHECK(a);
+	/* which are the words that it had: those that are in their places */
+	while (n < SG_AREA_WORDS && a->word[n].off && a->word[n].off < SIZE &&
+	       *(u64 *)(t.mem + a->word[n].off) == a->word[n].val &&
+	       a->word[n].off >= SG_PAGE)
+		n++;
+	CHECK(n > 3);
+	for (i = 0; i < n; i++)
+		memcpy(t.mem + a->word[i].off, before + a->word[i].off, 8);
+	a->head = SG_AREA_HEAD((u64)t.v.incarnation, n);
+	a->crc = sg_crc32c(sg_crc32c(~0u, &a->head, 8), a->word, n * sizeof(a->word[0]));
+	tvol_crash(&t);
+	moved_to(t.mem, SIZE, TEST_PHYS + 5 * SG_CHUNK);
+	CHECK_EQ(digest(t.mem, SIZE), want);
+	test_unmap(before, SIZE);
+}
+
+/* --- half moved ----------------------------------------------------------------------------- */
+
+/* Nobody but who moves it can do anything, and each says what to do. */
+static void nobody_uses_it(u64 to)
+{
+	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY };
+	struct sg_check_result res;
+	struct sg_probe probe;
+	struct sg_vol v;
+	char base[30];
+
+	snprintf(base, sizeof(base), "base 0x%" PRIx64, to);
+	CHECK_EQ(sg_open(&v, t.mem, SIZE, true, NULL), -EUCLEAN);
+	CHECK(strstr(v.why, base) && strstr(v.why, "stargatectl relocate"));
+	CHECK_EQ(sg_open(&v, t.mem, SIZE, false, NULL), -EUCLEAN);
+	CHECK_EQ(sg_check(t.mem, SIZE, &only, &res), -EUCLEAN);
+	CHECK(strstr(res.why, base));
+	CHECK_OK(sg_probe(t.mem, SIZE, &probe));
+	CHECK(probe.stargate && probe.valid);
+}
+
+static void case_half_moved(void)
+{
+	static const char *const phases[] = { "moving", "settling" };
+	const u64 to = TEST_PHYS + SG_CHUNK;
+	const struct sg_check_opts preen = { .mode = SG_CHECK_PREEN, .force = true };
+	struct sg_check_result res;
+	struct sg_relocate_result r;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		again();
+		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
+		nobody_uses_it(to);
+		r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
+		CHECK(r.resumed && r.to == to);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+		/* to somewhere else: first there, then on */
+		again();
+		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
+		r = moved_to(t.mem, SIZE, TEST_PHYS - 3 * SG_CHUNK);
+		CHECK(r.resumed);
+		CHECK_EQ(base_now(), TEST_PHYS - 3 * SG_CHUNK);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+		/* back to where it was */
+		again();
+		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
+		moved_to(t.mem, SIZE, TEST_PHYS);
+		only_addresses(0, SG_SYS_COUNT);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+		/* fsck goes on with it as well */
+		again();
+		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
+		CHECK_OK(sg_check(t.mem, SIZE, &preen, &res));
+		CHECK_EQ(res.found, 1);
+		CHECK_EQ(res.fixed, 1);
+		CHECK_EQ(base_now(), to);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+	}
+}
+
+static void pause_there(void *ctx, const char *phase, u64 done, u64 total)
+{
+	struct stop *s = ctx;
+
+	(void)done;
+	(void)total;
+	if (!strcmp(phase, s->phase) && !s->after--)
+		raise(SIGSTOP);
+}
+
+/* Who was stopped in the midst is taken for dead, and another goes on: what is done stays done. */
+static void case_stopped(void)
+{
+	static const char *const phases[] = { "looking", "moving", "settling" };
+	unsigned int i;
+	u8 *done = test_map(SIZE);
+
+	for (i = 0; i < 6; i++) {
+		struct stop stop = { phases[i / 2], i % 2 };
+		const struct sg_relocate_opts opts = { .phys = TEST_PHYS + SG_CHUNK, .force = true,
+						       .id = &test_identity, .progress = pause_there,
+						       .ctx = &stop };
+		struct sg_relocate_result res;
+		int status;
+		pid_t pid;
+
+		again();
+		pid = test_fork();
+		if (!pid) {
+			sg_log_hook = quiet;
+			_exit(sg_relocate(t.mem, SIZE, &opts, &res) == -EIO ? 0 : 1);
+		}
+		CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+		CHECK(WIFSTOPPED(status));
+		moved_to(t.mem, SIZE, TEST_PHYS + SG_CHUNK);
+		moved_to(t.mem, SIZE, TEST_PHYS - SG_CHUNK);
+		memcpy(done, t.mem, SIZE);
+		kill(pid, SIGCONT);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+		CHECK(!memcmp(done, t.mem, SIZE));
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+	}
+	test_unmap(done, SIZE);
+}
+
+/* --- through a cache of pages ---------------------------------------------------------------- */
+
+/* What is surely in the device; what is not may be there or not, sector by sector. */
+struct cache {
+	u8 *durable, *image;
+	u64 from, to, images;
+	struct rng rng;
+};
+
+static void power_cut(struct cache *c, unsigned int percent)
+{
+	const struct sg_check_opts preen = { .mode = SG_CHECK_PREEN, .force = true };
+	struct sg_check_result res;
+	struct sg_probe probe;
+	u64 off;
+
+	memcpy(c->image, c->durable, SIZE);
+	for (off = 0; off < SIZE; off += 512)
+		if (memcmp(c->durable + off, t.mem + off, 512) && rng_chance(&c->rng, percent))
+			memcpy(c->image + off, t.mem + off, 512);
+	moved_to(c->image, SIZE, SG_BASE_BEGUN);
+	CHECK_OK(sg_check(c->image, SIZE, &preen, &res));	/* superblocks may differ */
+	CHECK(res.found <= 1 && res.fixed == res.found);
+	CHECK_OK(sg_probe(c->image, SIZE, &probe));
+	CHECK(probe.sb.phys == c->from || probe.sb.phys == c->to);
+	CHECK_EQ(digest(c->image, SIZE), sum);
+	c->images++;
+}
+
+static int flushed(void *ctx)
+{
+	static const unsigned int percent[] = { 5, 50, 95 };
+	struct cache *c = ctx;
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(percent); i++)
+		power_cut(c, percent[i]);
+	memcpy(c->durable, t.mem, SIZE);
+	return 0;
+}
+
+/* A block device's stores are written back in any order, but for what is flushed before. */
+static void case_page_cache(void)
+{
+	struct cache c = { test_map(SIZE), test_map(SIZE), TEST_PHYS, TEST_PHYS + SG_CHUNK, 0,
+			   { test_seed() } };
+	const struct sg_relocate_opts opts = { .phys = c.to, .id = &test_identity, .force = true,
+					       .flush = flushed, .ctx = &c };
+	struct sg_relocate_result res;
+
+	again();
+	memcpy(c.durable, t.mem, SIZE);
+	CHECK_OK(sg_relocate(t.mem, SIZE, &opts, &res));
+	CHECK(c.images >= 15);
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+	test_unmap(c.durable, SIZE);
+	test_unmap(c.image, SIZE);
+}
+
+/* --- refusals ------------------------------------------------------------------------------- */
+
+static void case_in_use(void)
+{
+	again();
+	tvol_join(&t);
+	CHECK_EQ(refused(TEST_PHYS + SG_CHUNK + 1, true, "no base"), -EINVAL);
+	CHECK_EQ(refused(SG_PTE_ADDR & ~(SG_CHUNK - 1), true, "no base"), -EINVAL);
+	{
+		/* it beats: by a thread of its own */
+		pid_t pid = test_fork();
+		const struct sg_relocate_opts opts = { .phys = SIZE, .id = &test_identity,
+						       .wait_ms = 500 };
+		struct sg_relocate_result res;
+		int status;
+
+		if (!pid) {
+			for (;;) {
+				sg_beat(&t.v);
+				usleep(5000);
+			}
+		}
+		CHECK_EQ(sg_relocate(t.mem, SIZE, &opts, &res), -EBUSY);
+		CHECK(strstr(res.why, "in use by process"));
+		kill(pid, SIGKILL);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+	}
+	CHECK_EQ(base_now(), TEST_PHYS);
+	tvol_leave(&t);
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+}
+
+/* Whoever has opened it before it was moved knows addresses of yesterday. */
+static void case_late_joiner(void)
+{
+	struct sg_vol v, w;
+
+	again();
+	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
+	CHECK_OK(sg_open(&w, t.mem, SIZE, false, NULL));
+	moved_to(t.mem, SIZE, TEST_PHYS + SG_CHUNK);
+	CHECK_EQ(sg_join(&v, &test_identity, 0, false), -EAGAIN);
+	CHECK_EQ(sg_join_alone(&w, &test_identity, 0, false), -EAGAIN);
+	CHECK(!sg_needs_recovery(&v));
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+}
+
+/* What is damaged stays where it is, to the last word of it. */
+static void case_damaged(void)
+{
+	u64 i, at[4], n = 0;
+	struct sg_iref f;
+
+	again();
+	tvol_join(&t);
+	f = test_lookup(&t.v, &t.root, "table");
+	at[n++] = f.off + offsetof(struct sg_inode, table);
+	at[n++] = f.off + offsetof(struct sg_inode, mode);
+	at[n++] = (sg_iget(&t.v, &f, table) & SG_PTE_ADDR) - TEST_PHYS + 3 * 8;
+	at[n++] = SG_HOT(sys[SG_SYS_INODES].table);
+	tvol_leave(&t);
+	memcpy(good, t.mem, SIZE);
+	for (i = 0; i < n; i++) {
+		const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .force = true };
+		struct sg_check_result res;
+		u64 *w = (u64 *)(t.mem + at[i]);
+
+		again();
+		*w ^= i == 1 ? 0170000 : 1ULL << 40;
+		test_note("damage %" PRIu64, i);
+		CHECK_EQ(refused(TEST_PHYS + SG_CHUNK, true, "fsck.stargatefs"), -EUCLEAN);
+		CHECK_EQ(base_now(), TEST_PHYS);
+		*w ^= i == 1 ? 0170000 : 1ULL << 40;
+		only_addresses(0, SG_SYS_COUNT);
+		*w ^= i == 1 ? 0170000 : 1ULL << 40;
+		CHECK_OK(sg_check(t.mem, SIZE, &repair, &res));
+		CHECK_EQ(res.found, res.fixed);
+		moved_to(t.mem, SIZE, TEST_PHYS + SG_CHUNK);
+		test_clean(t.mem, SIZE);
+	}
+	again();
+}
+
+/* --- killed over and over ------------------------------------------------------------------- */
+
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	CHECK_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT));
+	return info.si_pid;
+}
+
+/* At any time, or while it is at it: on a busy machine the former hardly ever is the latter. */
+static void strike(pid_t pid, struct rng *rng, u64 i)
+{
+	const u64 *incompat = &((const struct sg_super *)t.mem)->incompat;
+
+	if (i % 2) {
+		usleep((unsigned int)rng_size(rng, 8000 + 100 * i));
+	} else {
+		while (!(sg_load64(incompat) & SG_INCOMPAT_MOVING) && !has_ended(pid))
+			sched_yield();
+		usleep((unsigned int)rng_size(rng, 1000));
+	}
+	kill(pid, SIGKILL);
+}
+
+static void case_killed(void)
+{
+	u64 want = test_amount(15, 150, 3000), most = 40 * want, i, halves = 0, goal = SG_BASE_BEGUN;
+	struct rng rng = { test_seed() };
+	struct sg_probe probe;
+	int status;
+
+	again();
+	sum = digest(t.mem, SIZE);
+	for (i = 0; i < most && halves < want; i++) {
+		pid_t pid;
+
+		if (rng_chance(&rng, 40))
+			goal = TEST_PHYS + rng_below(&rng, 40) * SG_CHUNK;
+		pid = test_fork();
+		if (!pid) {
+			moved_to(t.mem, SIZE, goal);
+			_exit(0);
+		}
+		strike(pid, &rng, i);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFSIGNALED(status) || !WEXITSTATUS(status));
+		CHECK_OK(sg_probe(t.mem, SIZE, &probe));
+		CHECK(probe.valid);
+		halves += !!(probe.sb.incompat & SG_INCOMPAT_MOVING);
+		if (i % 10)
+			continue;
+		moved_to(t.mem, SIZE, SG_BASE_BEGUN);
+		CHECK_EQ(digest(t.mem, SIZE), sum);
+	}
+	printf("%" PRIu64 " moves begun, %" PRIu64 " left half done\n", i, halves);
+	CHECK_EQ(halves, want);
+}
+
+/* --- hostile bytes -------------------------------------------------------------------------- */
+
+/* Words of a half-moved volume changed at random: it ends, and fsck makes a volume of it. */
+static void case_hostile(void)
+{
+	u64 rounds = test_amount(20, 200, 5000), i, k;
+	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .force = true };
+	struct rng rng = { test_seed() };
+	u8 *stopped = test_map(SIZE);
+
+	sg_log_hook = quiet;
+	for (i = 0; i < rounds; i++) {
+		struct sg_check_result res;
+		int err;
+
+		if (i % 10 == 0) {
+			again();
+			half_move(t.mem, SIZE, TEST_PHYS + rng_below(&rng, 20) * SG_CHUNK + SG_CHUNK,
+			     i % 20 ? "moving" : "settling", (unsigned int)rng_below(&rng, 2));
+			memcpy(stopped, t.mem, SIZE);
+		}
+		memcpy(t.mem, stopped, SIZE);
+		for (k = rng_range(&rng, 1, 40); k; k--) {
+			u64 *w = (u64 *)(t.mem + SG_PAGE + rng_below(&rng, (SIZE - 2 * SG_PAGE) / 8) * 8);
+			const struct sg_super *sb = (void *)t.mem;
+
+			switch (rng_below(&rng, 4)) {
+			case 0:
+				*w = rng_next(&rng);
+				break;
+			case 1:
+				*w ^= SG_PTE_MOVED;
+				break;
+			case 2:
+				*w = (sb->phys + rng_below(&rng, SIZE / SG_PAGE) * SG_PAGE) | SG_PTE_TABLE |
+				     (rng_next(&rng) & SG_PTE_MOVED);
+				break;
+			case 3:
+				w = (u64 *)(t.mem + sb->data_off + rng_below(&rng, 200000) * 8);
+				*w = (sb->move_to + rng_below(&rng, SIZE / SG_CHUNK) * SG_CHUNK) |
+				     SG_PTE_LEAF_HUGE | (rng_next(&rng) & SG_PTE_MOVED);
+				break;
+			}
+		}
+		test_note("hostile round %" PRIu64, i);
+		err = sg_check(t.mem, SIZE, &repair, &res);
+		CHECK(!err);
+		CHECK(res.found == res.fixed || res.beyond || res.no_space);
+		if (res.found == res.fixed)
+			test_clean(t.mem, SIZE);
+	}
+	test_unmap(stopped, SIZE);
+	sg_log_hook = NULL;
+}
+
+int main(void)
+{
+	make_good();
+	case_there_and_back();
+	again();
+	case_giant_leaf();
+	case_half_moved();
+	case_stopped();
+	case_page_cache();
+	case_in_use();
+	case_late_joiner();
+	case_journal();
+	case_hostile();
+	case_killed();
+	sg_log_hook = quiet;
+	case_damaged();
+	sg_log_hook = NULL;
+	case_debts();
+	test_unmap(good, SIZE);
+	test_unmap(t.mem, SIZE);
+	return test_done();
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl relocate as a user calls it: there and back, only tried, refused, killed in the middle
+# over and over; and what everybody else says of a volume that is half moved.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+clean() {
+	expect 0 "$fsck" -n v.img
+	says ': clean'
+}
+
+# at ADDRESS: the volume is made for it, is clean, and all files are there.
+at() {
+	expect 0 "$ctl" -j info v.img
+	json "int(d['base'], 16) == $1"
+	clean
+	rm -rf back
+	expect 0 "$ctl" get -r v.img / back
+	diff -r --no-dereference tree back >/dev/null || fail "not the files that there were"
+}
+
+# A sparse file of many small pieces: tables with holes, which take their time.
+mkdir -p tree/dir
+head -c 3M /dev/urandom >tree/large
+head -c 100 /dev/urandom >tree/dir/small
+ln -s "$(printf 'x%.0s' $(seq 200))" tree/link
+for i in $(seq 0 2 400); do
+	printf 'piece %s' "$i" | dd of=tree/dir/pieces bs=4096 seek=$((i * 97)) conv=notrunc status=none
+done
+expect 0 "$mkfs" -q --size 64M --phys 16G v.img
+expect 0 "$ctl" put -r v.img tree/. /
+at $((16 << 30))
+
+# --- there and back -------------------------------------------------------------------------
+
+cp v.img before
+expect 0 "$ctl" relocate --dry-run --base 20G v.img
+says '^v.img: would be moved from 0x400000000 to 0x500000000; [0-9]+ addresses in [0-9]+ tables$'
+cmp v.img before || fail 'a dry run has changed the volume'
+expect 0 "$ctl" relocate --base 20G v.img
+says '^v.img: moved from 0x400000000 to 0x500000000; [0-9]+ addresses in [0-9]+ tables$'
+at $((20 << 30))
+expect 0 "$ctl" relocate --base 20G v.img
+says ': lies at 0x500000000, as it says: nothing to do$'
+expect 0 "$ctl" -j relocate --base 0x500200000 v.img # the ranges overlap
+json 'd["from"] == "0x500000000" and d["to"] == "0x500200000" and not d["resumed"]'
+json 'd["entries"] > 200 and d["tables"] > 10 and not d["dry_run"]'
+at $((0x500200000))
+expect 0 "$ctl" relocate --base 20478M v.img
+at $((20478 << 20))
+expect 0 "$ctl" relocate --base 16G v.img
+at $((16 << 30))
+
+# --- refusals -------------------------------------------------------------------------------
+
+refuses 1 'nothing tells where it lies; give the address .*--base 16G' "$ctl" relocate v.img
+for bad in 1 4097 -1 5000T nonsense ''; do
+	refuses 2 "--base '.*': allowed is 2M to 4095T, a multiple of 2M" \
+		"$ctl" relocate --base "$bad" v.img
+done
+refuses 2 'relocate: takes VOLUME' "$ctl" relocate --base 20G v.img more
+refuses 2 'ls: takes no --base' "$ctl" ls --base 20G v.img
+refuses 2 'ls: takes no --dry-run' "$ctl" ls --dry-run v.img
+refuses 1 'No such file' "$ctl" relocate --base 20G none.img
+truncate -s 32M empty.img
+refuses 1 'no StargateFS here' "$ctl" relocate --base 20G empty.img
+at $((16 << 30))
+
+# Damage is not carried elsewhere.
+cp v.img damaged.img
+off=$("$ctl" -j dump v.img inode /large | pick 'int(d["record"], 16)')
+printf '\1' | dd of=damaged.img bs=1 seek=$((off + 48 + 5)) conv=notrunc status=none
+refuses 1 'damaged: repair it with fsck.stargatefs -y first' "$ctl" relocate --base 20G damaged.img
+expect 0 "$ctl" -j info damaged.img
+json 'd["base"] == "0x400000000"'
+
+# --- half moved -----------------------------------------------------------------------------
+
+moving() { # the incompatible feature in its superblock
+	[[ $(od -An -tu1 -j32 -N1 "$1" | tr -d ' ') == 1 ]]
+}
+
+# kill_after TRY: the process just started, after a while, longer with each try: machines differ.
+kill_after() {
+	sleep "0.$(printf %03d $(($1 * 7 % (10 + $1))))"
+	kill -9 $! 2>/dev/null || true
+	wait $! 2>/dev/null || true
+}
+
+# half FILE BASE: a copy of the volume, moved there and killed in the middle.
+half() {
+	local try
+	for try in $(seq 400); do
+		cp v.img "$1"
+		"$ctl" relocate --base "$2" "$1" >/dev/null 2>&1 &
+		kill_after "$try"
+		! moving "$1" || return 0
+	done
+	fail 'never caught in the middle'
+}
+
+half h.img 20G
+refuses 1 'half moved to base 0x500000000: no use before stargatectl relocate has' "$ctl" ls h.img
+refuses 1 'half moved to base 0x500000000' "$ctl" put h.img tree/large /new
+refuses 1 'half moved to base' "$ctl" label h.img new
+refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.img
+refuses 1 'use this StargateFS or died with it' "$mkfs" --phys 16G h.img
+cp h.img other.img
+expect 0 "$ctl" relocate h.img # whereto, it knows
+says 'moved from 0x[45]00000000 to 0x500000000 \(this had begun before\)'
+mv v.img whole.img
+mv h.img v.img
+at $((20 << 30))
+mv other.img v.img
+cp v.img h.img
+expect 0 "$ctl" relocate --base 16G v.img
+at $((16 << 30))
+mv h.img v.img
+expect 1 "$fsck" -p v.img
+says 'was half moved to base 0x500000000.*: repaired'
+at $((20 << 30))
+
+# Killed over and over, each goes on from where the last one was.
+mv whole.img v.img
+caught=0
+for ((i = 0; i < 400 && caught < 5; i++)); do
+	"$ctl" relocate --force --base $((16384 + 2 * (i + 1)))M v.img >/dev/null 2>&1 &
+	kill_after "$i"
+	! moving v.img || caught=$((caught + 1))
+done
+[[ $caught -ge 5 ]] || fail "only $caught were killed in the middle"
+expect 0 "$ctl" relocate --force --base 16G v.img
+at $((16 << 30))
+
+# --- documented -----------------------------------------------------------------------------
+
+sed 's/\\//g' "$man/stargatectl.8" >page
+expect 0 "$ctl" --help
+for word in relocate --base --dry-run; do
+	says "$word"
+	says "$word" "$completion/stargatectl"
+	says "$word" page
+done
+
+echo "$checks checks"

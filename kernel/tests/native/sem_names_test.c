@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Shared semaphores by name: what is a name, what can be created, who keeps what for how long,
+ * whatever dies; many of them, and none on a full volume.
+ */
+#include "sem_pair.h"
+
+#define NO_OBJECTS	6	/* pages of the file: members of two systems, and the tables over them */
+
+static u64 pages_of_file(void)
+{
+	const struct sg_iref file = sg_sem_file();
+
+	return sg_iget(&t.v, &file, blocks);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+static void names(void)
+{
+	static const struct {
+		const char *name;
+		u32 len;
+		int err;
+	} bad[] = {
+		{ "", 0, -EINVAL }, { "a/b", 3, -EINVAL }, { "a\0b", 3, -EINVAL }, { "/", 1, -EINVAL },
+	};
+	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 1);
+	char longest[SG_SEM_NAME_MAX + 2];
+	struct sg_sem sem, again;
+	unsigned int i;
+
+	begin();
+	for (i = 0; i < SG_ARRAY_SIZE(bad); i++) {
+		CHECK_EQ(sg_sem_create(&t.v, bad[i].name, bad[i].len, &new, false, false, &sem),
+			 bad[i].err);
+		CHECK_EQ(sg_sem_open(&t.v, bad[i].name, bad[i].len, 0, false, &sem), bad[i].err);
+		CHECK_EQ(sg_sem_unlink(&t.v, bad[i].name, bad[i].len), bad[i].err);
+	}
+	memset(longest, 'x', sizeof(longest));
+	CHECK_EQ(sg_sem_create(&t.v, longest, SG_SEM_NAME_MAX + 1, &new, true, false, &sem),
+		 -ENAMETOOLONG);
+	CHECK_OK(sg_sem_create(&t.v, longest, SG_SEM_NAME_MAX, &new, true, false, &sem));
+	CHECK_EQ(sg_sem_create(&t.v, longest, SG_SEM_NAME_MAX, &new, true, false, &again), -EEXIST);
+	CHECK_OK(sg_sem_open(&other, longest, SG_SEM_NAME_MAX, SG_SEM_COUNT, false, &again));
+	CHECK_EQ(again.rec, sem.rec);
+	CHECK_EQ(again.words, sem.words);
+	sg_sem_close(&other, &again);
+	CHECK_EQ(sg_sem_open(&other, longest, SG_SEM_NAME_MAX, SG_SEM_MUTEX, false, &again),
+		 -EINVAL);
+	CHECK_EQ(try_open(&other, "x", 0, false, &again), -ENOENT);
+	CHECK_EQ(sem_rm(&other, "x"), -ENOENT);
+	sg_sem_close(&t.v, &sem);
+	CHECK_OK(sg_sem_unlink(&other, longest, SG_SEM_NAME_MAX));
+	CHECK_EQ(pages_of_file(), NO_OBJECTS);
+	end();
+}
+
+static void refused(void)
+{
+	static const struct {
+		unsigned int type, life, flags;
+		u64 initial;
+	} bad[] = {
+		{ 0, 0, 0, 0 }, { SG_SEM_TYPES, 0, 0, 0 }, { SG_SEM_COUNT, SG_SEM_LIVES, 0, 0 },
+		{ SG_SEM_COUNT, 0, 4, 0 }, { SG_SEM_COUNT, 0, SG_SEM_RECURSIVE, 0 },
+		{ SG_SEM_COUNT, 0, 0, SG_SEMW_VALUE + 1 }, { SG_SEM_BARRIER, 0, 0, 0 },
+	};
+	struct sg_sem sem;
+	unsigned int i;
+
+	begin();
+	for (i = 0; i < SG_ARRAY_SIZE(bad); i++) {
+		struct sg_sem_new new = { .type = bad[i].type, .life = bad[i].life,
+			.flags = bad[i].flags, .initial = bad[i].initial };
+
+		CHECK_EQ(try_create(&t.v, "bad", new, true, &sem), -EINVAL);
+	}
+	/* one object, and what is for others */
+	sem = sem_make(&t.v, "event", SG_SEM_EVENT, 0, 0);
+	CHECK_EQ(sg_sem_lock(&t.v, &sem, me, 0), -EINVAL);
+	CHECK_EQ(sg_sem_unlock(&t.v, &sem, me), -EINVAL);
+	CHECK_EQ(sg_sem_consistent(&t.v, &sem, me), -EINVAL);
+	CHECK_EQ(sg_sem_wait(&t.v, &sem, me, 0), -EINVAL);
+	CHECK_EQ(sg_sem_post(&t.v, &sem), -EINVAL);
+	CHECK_EQ(sg_sem_read_lock(&t.v, &sem, me, 0), -EINVAL);
+	CHECK_EQ(sg_sem_read_unlock(&t.v, &sem), -EINVAL);
+	CHECK_EQ(sg_sem_write_lock(&t.v, &sem, me, 0), -EINVAL);
+	CHECK_EQ(sg_sem_write_unlock(&t.v, &sem, me), -EINVAL);
+	CHECK_EQ(sg_sem_drain(&t.v, &sem, me, 0), -EINVAL);
+	CHECK_EQ(sg_sem_cond_wait(&t.v, &sem, me, 0, 0), -EINVAL);
+	CHECK_EQ(sg_sem_cond_signal(&t.v, &sem, true), -EINVAL);
+	CHECK_EQ(sg_sem_meet(&t.v, &sem, me, 0), -EINVAL);
+	sg_sem_close(&t.v, &sem);
+	sem = sem_make(&t.v, "count", SG_SEM_COUNT, 0, 0);
+	CHECK_EQ(sg_sem_advance(&t.v, &sem, 1), -EINVAL);
+	CHECK_EQ(sg_sem_await(&t.v, &sem, me, 0, 0), -EINVAL);
+	sg_sem_close(&t.v, &sem);
+	end();
+}
+
+/* Who has it open keeps it; a name given up may be another's at once. */
+static void lifetimes(void)
+{
+	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
+	struct sg_sem a, b, c;
+	u64 pages;
+
+	begin();
+	a = sem_make(&t.v, "kept", SG_SEM_COUNT, SG_SEM_MAPPED, 3);
+	b = sem_of(&other, "kept");
+	pages = pages_of_file();
+	CHECK_OK(sem_rm(&other, "kept"));
+	CHECK(!sem_there(&t.v, "kept"));
+	CHECK_EQ(sem_rm(&t.v, "kept"), -ENOENT);
+	CHECK_EQ(pages_of_file(), pages);
+	CHECK_OK(sg_sem_wait(&t.v, &a, me, 0));
+	CHECK_OK(sg_sem_wait(&other, &b, they, 0));
+	c = sem_make(&t.v, "kept", SG_SEM_COUNT, 0, 0);
+	CHECK(c.rec != a.rec && c.words != a.words);
+	CHECK_EQ(sg_sem_wait(&t.v, &c, me, 0), -EAGAIN);
+	CHECK_OK(sg_sem_wait(&t.v, &a, me, 0));
+	CHECK_EQ(sg_sem_wait(&other, &b, they, 0), -EAGAIN);
+	sg_sem_close(&t.v, &a);
+	CHECK_OK(sg_sem_post(&other, &b));
+	CHECK_OK(sg_sem_wait(&other, &b, they, 0));
+	sg_sem_close(&other, &b);
+	CHECK(pages_of_file() < pages);	/* the page of its words, and the table over it */
+	sg_sem_close(&t.v, &c);
+	CHECK(sem_there(&other, "kept"));
+
+	/* until its last user, here and there, has gone */
+	new.life = SG_SEM_LAST_USER;
+	CHECK_OK(try_create(&t.v, "brief", new, true, &a));
+	CHECK_OK(try_create(&t.v, "brief", new, false, &b));
+	c = sem_of(&other, "brief");
+	sg_sem_close(&t.v, &a);
+	sg_sem_close(&t.v, &b);
+	CHECK(sem_there(&t.v, "brief"));
+	sg_sem_close(&other, &c);
+	CHECK(!sem_there(&t.v, "brief"));
+	CHECK_EQ(try_open(&t.v, "brief", 0, false, &a), -ENOENT);
+	end();
+}
+
+/* What the dead had open does not last longer for it. */
+static void lifetimes_of_the_dead(void)
+{
+	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
+	struct sg_sem a, b;
+	unsigned int turn;
+
+	for (turn = 0; turn < 3; turn++) {
+		begin();
+		new.life = SG_SEM_LAST_USER;
+		CHECK_OK(try_create(&other, "brief", new, true, &a));
+		CHECK_OK(try_create(&other, "removed", new_of(SG_SEM_RWLOCK, 0, 0), true, &b));
+		CHECK_OK(sem_rm(&t.v, "removed"));
+		kill_other(false);
+		CHECK(sem_there(&t.v, "brief"));	/* held until it has been recovered */
+		CHECK(sg_recover_slot(&t.v, (unsigned int)(t.v.slot + 1)));
+		CHECK(!sem_there(&t.v, "brief"));
+		if (turn == 0) {		/* found by who wants the name */
+			CHECK_OK(try_create(&t.v, "brief", new, true, &a));
+			CHECK_EQ(stat_of(&t.v, "brief").value, 3);
+			sg_sem_close(&t.v, &a);
+		} else if (turn == 1) {		/* ... by who opens it */
+			CHECK_EQ(try_open(&t.v, "brief", 0, false, &a), -ENOENT);
+		}
+		join_other();			/* ... by who has the slot next */
+		CHECK_EQ(pages_of_file(), NO_OBJECTS);
+		end();
+	}
+}
+
+struct seen {
+	unsigned int n, stop;
+	char last[SG_SEM_NAME_MAX + 1];
+};
+
+static bool see(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st)
+{
+	struct seen *s = ctx;
+
+	if (s->stop && s->n == s->stop)
+		return false;
+	CHECK(st->type == SG_SEM_COUNT && st->uid == 7 && st->gid == 8 && st->mode == 0600);
+	CHECK_EQ(st->created, 1234);
+	memcpy(s->last, name, len);
+	s->last[len] = 0;
+	CHECK_EQ(st->value, (u64)atoi(s->last));
+	s->n++;
+	return true;
+}
+
+static void many(void)
+{
+	u64 n = test_amount(600, 5000, 66000), i, cookie, start, first, last;
+	u64 size = SG_ALIGN_UP(SIZE + n * 6000, SG_CHUNK);
+	struct seen s = { 0 };
+	struct sg_sem sem;
+	char name[24];
+
+	tvol_make(&t, size);
+	me = caller_of(&t.v, 1);
+	first = last = 0;
+	for (i = 0; i < n; i++) {
+		sprintf(name, "%" PRIu64, i);
+		start = sg_ticks();
+		sem = sem_make(&t.v, name, SG_SEM_COUNT, 0, i);
+		sg_sem_close(&t.v, &sem);
+		*(i < n / 4 ? &first : &last) += i < n / 4 || i >= n - n / 4 ? sg_ticks() - start : 0;
+	}
+	printf("%" PRIu64 " objects: made, the first quarter in %" PRIu64 " us each, the last one in %"
+	       PRIu64 " us\n", n, first / (n / 4) / 1000, last / (n / 4) / 1000);
+	CHECK(last < 4 * first + 100 * MS);
+	cookie = 0;
+	CHECK_OK(sg_sem_list(&t.v, &cookie, see, &s));
+	CHECK_EQ(s.n, n);
+	for (i = 0; i < n; i += 7) {
+		sprintf(name, "%" PRIu64, i);
+		CHECK_EQ(stat_of(&t.v, name).value, i);
+		CHECK_OK(sem_rm(&t.v, name));
+		CHECK(!sem_there(&t.v, name));
+	}
+	s = (struct seen){ 0 };
+	cookie = 0;
+	CHECK_OK(sg_sem_list(&t.v, &cookie, see, &s));
+	CHECK_EQ(s.n, n - (n + 6) / 7);
+	caller_end(&t.v, me);
+	tvol_recheck(&t);
+	for (i = 0; i < n; i++) {
+		sprintf(name, "%" PRIu64, i);
+		CHECK_EQ(sem_rm(&t.v, name), i % 7 ? 0 : -ENOENT);
+	}
+	CHECK(pages_of_file() < 8);
+	tvol_drop(&t);
+}
+
+/* A listing that stops goes on where it was. */
+static void list_in_pieces(void)
+{
+	u64 cookie = 0, chain = ~0ULL;
+	struct seen s = { .stop = 1 };
+	unsigned int i, have = 0, sum = 0;
+	struct sg_sem sem;
+	char name[24];
+
+	begin();
+	for (i = 0; have < 20; i++) {	/* some of them in one page, and more than it holds */
+		u64 in;
+
+		sprintf(name, "%u", i);
+		in = sg_sem_chain(sg_sem_hash(&t.v, name, (u32)strlen(name)));
+		chain = have ? chain : in;
+		if (have >= 10 && in != chain)
+			continue;
+		sem = sem_make(&t.v, name, SG_SEM_COUNT, 0, i);
+		sg_sem_close(&t.v, &sem);
+		sum += i;
+		have++;
+	}
+	for (i = 0; i < 20; i++) {
+		s.n = 0;
+		CHECK_OK(sg_sem_list(&t.v, &cookie, see, &s));
+		CHECK_EQ(s.n, 1);
+		sum -= (unsigned int)atoi(s.last);
+	}
+	CHECK_EQ(sum, 0);
+	s.n = 0;
+	CHECK_OK(sg_sem_list(&t.v, &cookie, see, &s));
+	CHECK_EQ(s.n, 0);
+	end();
+}
+
+/* On a full volume nothing is made, and everything can be removed. */
+static void full(void)
+{
+	struct sg_iref file;
+	struct sg_statfs st;
+	struct sg_sem sem;
+	char name[24];
+	u64 i, n;
+	int err = 0;
+
+	begin();
+	t.v.space_wait_ms = 1;
+	file = test_create(&t.v, &t.root, "big", 0100600);
+	CHECK_OK(sg_statfs(&t.v, &st));
+	CHECK_OK(sg_allocate(&t.v, &file, 0, st.free_pages - 60));
+	for (n = 0; !err && n < 1000; n++) {
+		sprintf(name, "%" PRIu64, n);
+		err = try_create(&t.v, name, new_of(SG_SEM_RWLOCK, 0, 0), true, &sem);
+		if (!err)
+			sg_sem_close(&t.v, &sem);
+	}
+	CHECK_EQ(err, -ENOSPC);
+	CHECK(n > 3);
+	for (i = 0; i < n - 1; i++) {
+		sprintf(name, "%" PRIu64, i);
+		CHECK_OK(sem_rm(&t.v, name));
+	}
+	CHECK(!sem_there(&t.v, name) || n == 1);
+	CHECK_EQ(pages_of_file(), NO_OBJECTS);
+	end();
+}
+
+int main(void)
+{
+	names();
+	refused();
+	lifetimes();
+	lifetimes_of_the_dead();
+	many();
+	list_in_pieces();
+	full();
+	return test_done();
+}

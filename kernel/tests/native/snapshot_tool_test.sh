@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl snapshot, as a user calls it: of a file that nobody uses, and beside processes that use
+# it as systems (machine.c), of which one does not stand still.
+set -euo pipefail
+# shellcheck source=kernel/tests/lib/machines.sh
+source "$(dirname "$0")/../lib/machines.sh"
+
+nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
+
+# --- nobody uses it ---
+"$mkfs" -q --phys 16G --size 64M v.img
+head -c 3M /dev/urandom >bytes
+expect 0 "$ctl" put v.img bytes /bytes
+expect 0 "$ctl" snapshot --stall 10000 v.img c1
+says '^v.img: copied to c1, 64 MiB; all stood still for [0-9.]+ ms$'
+expect 0 "$fsck" -n c1
+expect 0 "$ctl" get c1 /bytes got
+cmp bytes got || fail "the copy has other bytes"
+[[ $(stat -c %s c1) -eq $((64 << 20)) ]] || fail "the copy is not as large as the volume"
+(($(stat -c %b c1) * 512 < 8 << 20)) || fail "what is zero takes space: $(stat -c %b c1) blocks"
+[[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
+expect 0 "$ctl" -j snapshot --stall 10000 v.img c2
+says '"file": "c2"'
+says '"size": 67108864'
+says '"tries": 1$'
+cp v.img longer.img
+truncate -s 80M longer.img
+expect 0 "$ctl" snapshot --stall 10000 longer.img c3
+[[ $(stat -c %s c3) -eq $((64 << 20)) ]] || fail "what lies behind the volume was copied"
+expect 0 "$fsck" -n v.img
+
+# --- refused ---
+refuses 1 'c1: is there already' "$ctl" snapshot --stall 10000 v.img c1
+refuses 1 'none: cannot be opened: No such file' "$ctl" snapshot none c4
+refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" snapshot v.img no/c4
+refuses 2 "'0': allowed is 1 to 10000 \(milliseconds\)" "$ctl" snapshot --stall 0 v.img c4
+refuses 2 "'10001': allowed is" "$ctl" snapshot --stall 10001 v.img c4
+refuses 2 'snapshot: takes VOLUME FILE' "$ctl" snapshot v.img
+refuses 2 'takes no --size' "$ctl" snapshot --size 1G v.img c4
+head -c 32M /dev/zero >empty
+refuses 1 'empty: no StargateFS' "$ctl" snapshot empty c4
+(ulimit -f 1024; trap '' XFSZ; refuses 1 'c4.part: cannot be' "$ctl" snapshot v.img c4)
+nothing_left c4
+echo old >c4.part
+expect 0 "$ctl" snapshot --stall 10000 v.img c4
+expect 0 "$fsck" -n c4
+[[ ! -e c4.part ]] || fail "c4.part is there"
+
+# --- beside others ---
+start 1
+start 2
+say 1 join v.img $m1 1
+say 2 join v.img $m2 1
+say 1 mkdir 0 before
+expect 0 "$ctl" snapshot --stall 4000 v.img c5
+say 1 mkdir 0 after
+expect 0 "$ctl" ls c5
+says '^before$'
+grep -q '^after$' out && fail "the copy has what came later"
+expect 0 "$fsck" -n c5
+say 2 still 0
+refuses 1 'v.img: machine-11111111 \(slot 1\) does not stand still' "$ctl" snapshot --stall 4000 v.img c6
+nothing_left c6
+say 1 mkdir 0 goes-on
+say 2 go 0
+expect 0 "$ctl" snapshot --stall 4000 v.img c6
+expect 0 "$ctl" ls c6
+says '^goes-on$'
+
+# One who is killed over it: all go on, and the next one begins anew.
+"$ctl" snapshot --stall 4000 v.img c7 >/dev/null 2>&1 &
+sleep 0.05
+kill -9 $! 2>/dev/null || true
+wait $! 2>/dev/null || true
+rm -f c7
+say 1 mkdir 0 after-the-kill
+say 2 mkdir 0 there-too
+for try in 1 2 3 4 5 6; do
+	"$ctl" snapshot --stall 4000 v.img c7 >out 2>said && break
+	[[ $try != 6 ]] || fail "cannot be copied any more: $(cat said)"
+	# a tool that was killed is silent, and known to be dead after five seconds by who joins
+	sleep 2
+done
+expect 0 "$ctl" ls c7
+says '^there-too$'
+say 1 leave 0
+say 2 leave 0
+echo "exit 0" >&"${to[1]}"
+echo "exit 0" >&"${to[2]}"
+wait "${pid[1]}" "${pid[2]}" || true
+expect 0 "$fsck" -n v.img
+echo "$checks checks"

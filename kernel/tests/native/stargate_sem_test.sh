@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargate-sem where no volume is mounted: its help, its manual page, what is refused. And what
+# programs get of libstargate: a header for C and C++, symbols with a version, a .pc file, a manual
+# page. With mounts: e2e/scenarios/sem.sh; what the library does: libstargate_test.c.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+sem=$tools/stargate-sem
+lib=$(cd "$tools/../lib" && pwd)
+top=$src/../lib
+
+# --- the tool ---------------------------------------------------------------------------------
+
+expect 0 "$sem" --help
+says '^Usage: '
+awk 'length > 80 { exit 1 }' out || fail "--help is wider than 80 columns"
+options_in() { grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u; }
+sed -n 's/^ \{2,6\}\(-.*\)/\1/p' out >help
+sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/stargate-sem.1" | sed 's/\\-/-/g; s/\\f.//g' >page
+options_in help >in-help
+options_in page >in-page
+diff in-help in-page >err || fail "options in --help (<) and in the manual page (>)"
+grep -x -- '--.*' in-help >long
+options_in "$completion/stargate-sem" | grep -x -- '--.*' >in-completion
+diff long in-completion >err || fail "long options in --help (<) and completion (>)"
+expect 0 "$sem" --version
+says '^stargate-sem [0-9.]+ '
+
+refuses_sem() {
+	local want=$1 pattern=$2
+	shift 2
+	expect "$want" "$sem" "$@"
+	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "not one line of complaint"
+	says "^stargate-sem: .*$pattern" err
+}
+refuses_sem 2 'there is no command'
+refuses_sem 2 "there is no command 'lst'" lst
+refuses_sem 2 'NAME is missing' create
+refuses_sem 2 'too many arguments' create a b
+refuses_sem 2 'too many arguments' list a
+refuses_sem 2 'no COMMAND' lock a
+refuses_sem 2 "there is no option '-x'" -x list
+refuses_sem 2 'does not go with it' list --value 3
+refuses_sem 2 'does not go with it' create a -t 3
+for bad in '--type lock' '--value -1' '--value x' '--mode 8' '--mode 1777'; do
+	# shellcheck disable=SC2086 # two words
+	refuses_sem 2 'does not go with' create a $bad
+done
+refuses_sem 2 'does not go with' wait a --timeout -1
+refuses_sem 2 'does not go with' wait a --timeout soon
+for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'wait a' 'post a'; do
+	# shellcheck disable=SC2086
+	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" $command
+done
+refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock a -- true
+refuses_sem 1 'not on a mounted StargateFS volume' --volume /nowhere list
+
+# --- the library ------------------------------------------------------------------------------
+
+printf '#include <stargate.h>\nint main(void) { return stargate_why(0) == NULL; }\n' >user.c
+expect 0 gcc -Wall -Wextra -Wpedantic -Werror -std=c99 -I"$top" -o user user.c "$lib/libstargate.a" -pthread
+expect 0 ./user
+expect 0 gcc -I"$top" -o user user.c -L"$lib" -lstargate
+expect 0 env LD_LIBRARY_PATH="$lib" ./user
+readelf -d "$lib/libstargate.so" >out
+says 'SONAME.*\[libstargate\.so\.1\]'
+if command -v g++ >/dev/null; then
+	cp user.c user.cc
+	expect 0 g++ -Wall -Wextra -Wpedantic -Werror -I"$top" -o user user.cc "$lib/libstargate.a" -pthread
+fi
+# What the header offers is what the library has, and nothing else; each of them in the manual page.
+grep -oE '\bstargate_[a-z_]+\(' "$top/stargate.h" | tr -d '(' | sort -u >offered
+nm -D --defined-only "$lib/libstargate.so" | grep -oE 'stargate_[a-z_]+@@STARGATE_1$' | sed 's/@.*//' | sort >has
+diff offered has >err || fail "in the header (<) and in the library (>)"
+[[ $(nm -D --defined-only "$lib/libstargate.so" | wc -l) -eq $(($(wc -l <has) + 1)) ]] || fail "it has other symbols"
+while read -r name; do
+	grep -q "$name(" "$top/man/libstargate.3" || fail "libstargate.3 says nothing of $name"
+	checks=$((checks + 1))
+done <has
+# shellcheck disable=SC2016 # it is pkg-config's
+grep -qx 'Libs: -L${libdir} -lstargate' "$lib/stargate.pc" || fail "stargate.pc"
+
+echo "$checks checks"

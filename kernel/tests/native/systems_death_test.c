@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Death (docs/protocol.md, sections 2 and 3): who counts as dead, and what happens to what he held.
+ * What those do who are declared dead and are not: systems_declared_test.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define LOCK	SG_HOT(rename_lock)
+#define SIZE	TEST_SMALL
+
+static u8 *mem;
+
+/* A word that replay may store, and nobody else uses: the last page of data, free. */
+static u64 spare_word(const struct sg_vol *v, unsigned int i)
+{
+	return v->size - 2 * SG_PAGE + i * 8;
+}
+
+static u64 spare_value(const struct sg_vol *v, unsigned int i)
+{
+	return sg_get(v, spare_word(v, i));
+}
+
+static u64 state_of(const struct sg_vol *v, unsigned int slot)
+{
+	return sg_load64(sg_state_word(v, slot));
+}
+
+/* --- whoever needs what the dead hold ------------------------------------------------------- */
+
+static void *wait_for_lock(void *arg)
+{
+	struct tsys *s = arg;
+
+	sg_lock(&s->v, LOCK);
+	return NULL;
+}
+
+/* In place, by itself, with a lock of its own, and not before it is known to be dead. */
+static void waiter_recovers(void)
+{
+	struct tsys a, b;
+	struct sg_iref f;
+	pthread_t id;
+	u64 start;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	f = test_create(&b.v, &b.root, "mine", S_IFREG | 0600);
+	sg_lock(&a.v, LOCK);
+	tsys_record(&a.v, 0, 1, spare_word(&a.v, 0), 42);
+	sg_ilock(&b.v, &f);
+	CHECK_OK(pthread_create(&id, NULL, wait_for_lock, &b));
+	sg_sleep_us(30000);
+	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_LIVE);
+	CHECK_EQ(sg_get(&b.v, LOCK) & ~SG_LOCK_ASKED, SG_LOCK_WORD(0, a.v.incarnation));
+	start = sg_ticks();
+	tsys_fence(&b, &a);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK(sg_ticks() - start < 2000000000);
+	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_FREE);
+	CHECK_EQ(spare_value(&b.v, 0), 42);	/* replayed before it was released */
+	CHECK_EQ(sg_get(&b.v, LOCK), SG_LOCK_WORD(1, b.v.incarnation));
+	sg_iunlock(&b.v, &f);
+	sg_unlock(&b.v, LOCK);
+	tsys_die(&a);
+	tsys_leave(&b);
+	test_clean(mem, SIZE);
+}
+
+static void *recover_it(void *arg)
+{
+	struct tsys *s = arg;
+
+	sg_recover_all(&s->v);
+	return NULL;
+}
+
+/* Whoever has got a lock of the dead sees all that he had committed under it. */
+static void no_lock_before_replay(u64 rounds)
+{
+	struct tsys a, b, c;
+	pthread_t id;
+	unsigned int i;
+	u64 r;
+
+	tsys_join(&b, mem, SIZE, 2);
+	tsys_join(&c, mem, SIZE, 3);
+	for (r = 1; r <= rounds; r++) {
+		tsys_join(&a, mem, SIZE, 1);
+		sg_lock(&a.v, LOCK);
+		i = (unsigned int)a.v.slot;
+		tsys_record_full(&a.v, i, 0, spare_word(&a.v, 0), r);
+		tsys_record_full(&a.v, i, 1, spare_word(&a.v, SG_AREA_WORDS), r);
+		tsys_fence(&b, &a);
+		CHECK_OK(pthread_create(&id, NULL, recover_it, &b));
+		while (!sg_trylock(&c.v, LOCK))
+			sg_relax();
+		for (i = 2 * SG_AREA_WORDS; i-- > 0;)
+			CHECK_EQ(spare_value(&c.v, i), r);
+		sg_unlock(&c.v, LOCK);
+		CHECK_OK(pthread_join(id, NULL));
+		tsys_die(&a);
+	}
+	tsys_leave(&b);
+	tsys_leave(&c);
+	test_clean(mem, SIZE);
+}
+
+/* A reader that finds a change that never ends recovers the one who began it. */
+static void reader_recovers(void)
+{
+	struct tsys a, b;
+	struct sg_inode *rec;
+	struct sg_iref f;
+	struct sg_attr attr;
+	u64 start = sg_ticks();
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	f = test_create(&b.v, &b.root, "changing", S_IFREG | 0600);
+	rec = sg_at(&b.v, f.off);
+	sg_ilock(&a.v, &f);
+	tsys_record(&a.v, 0, 0, f.off + offsetof(struct sg_inode, seq), (rec->seq | 1) + 1);
+	rec->seq |= 1;
+	tsys_fence(&b, &a);
+	CHECK_OK(sg_getattr(&b.v, &f, &attr));
+	CHECK(sg_ticks() - start < 2000000000);
+	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_FREE);
+	tsys_die(&a);
+	tsys_leave(&b);
+	test_clean(mem, SIZE);
+}
+
+/* --- those who recover, and die ------------------------------------------------------------- */
+
+static void recovering(struct sg_vol *v, unsigned int slot, u32 inc, const struct tsys *by)
+{
+	*sg_state_word(v, slot) = SG_SLOT_WORD(SG_SLOT_RECOVERING, inc) |
+				  SG_SLOT_BY_WORD(by->v.slot, by->v.incarnation);
+}
+
+/* While its recoverer is not gone nobody else touches it; then everybody may. */
+static void recoverer_dies(void)
+{
+	struct tsys a, b, c;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	tsys_join(&c, mem, SIZE, 3);
+	sg_lock(&a.v, LOCK);
+	tsys_record(&a.v, 0, 0, spare_word(&a.v, 1), 1);
+	tsys_record(&b.v, 1, 0, spare_word(&b.v, 2), 2);
+	recovering(&c.v, 0, a.v.incarnation, &b);
+	CHECK(!sg_recover_slot(&c.v, 0));
+	CHECK(!sg_trylock(&c.v, LOCK));
+	tsys_fence(&c, &b);
+	CHECK(!sg_trylock(&c.v, LOCK));		/* not before somebody has done it */
+	CHECK(sg_tend(&c.v) >= 0);
+	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
+	CHECK_EQ(spare_value(&c.v, 1), 1);
+	CHECK_EQ(spare_value(&c.v, 2), 2);
+	CHECK(sg_trylock(&c.v, LOCK));
+	sg_unlock(&c.v, LOCK);
+	tsys_die(&a);
+	tsys_die(&b);
+	/* it may live again, as another: its word is not the one that holds the slot */
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	recovering(&c.v, 0, a.v.incarnation, &b);
+	sg_leave(&b.v);
+	*sg_state_word(&c.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, a.v.incarnation);
+	CHECK(sg_recover_slot(&c.v, 0));
+	*sg_state_word(&c.v, 1) = SG_SLOT_WORD(SG_SLOT_FREE, a.v.incarnation);
+	tsys_die(&a);
+	tsys_leave(&c);
+	test_clean(mem, SIZE);
+}
+
+/* After 65,536 joins the low half of an incarnation comes back: to the same slot, here. */
+static void recoverer_comes_back(void)
+{
+	struct tsys a, b, c, next;
+	u32 inc;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	tsys_join(&c, mem, SIZE, 3);
+	sg_lock(&a.v, LOCK);
+	tsys_record(&a.v, 0, 0, spare_word(&a.v, 1), 7);
+	recovering(&c.v, 0, a.v.incarnation, &b);
+	inc = b.v.incarnation;
+	tsys_fence(&c, &b);
+	CHECK(sg_recover_slot(&c.v, 1));	/* it died in the midst of that */
+	tsys_die(&a);
+	tsys_die(&b);
+	sg_store64(sg_at(&c.v, SG_HOT(incarnation)), inc + 0xffff);
+	tsys_join(&next, mem, SIZE, 4);
+	CHECK_EQ(next.v.slot, 1);
+	CHECK_EQ(next.v.incarnation, inc + 0x10000);
+	CHECK_EQ(tsys_state(&c, 0), SG_SLOT_FREE);
+	CHECK_EQ(spare_value(&c.v, 1), 7);
+	CHECK(sg_trylock(&c.v, LOCK));
+	sg_unlock(&c.v, LOCK);
+	/* what is recovered by another one, or by an earlier half, is left to him */
+	*sg_state_word(&c.v, 0) = SG_SLOT_WORD(SG_SLOT_RECOVERING, a.v.incarnation) |
+				  SG_SLOT_BY_WORD(c.v.slot, c.v.incarnation);
+	sg_recover_none_yet(&next.v);
+	CHECK_EQ(tsys_state(&c, 0), SG_SLOT_RECOVERING);
+	*sg_state_word(&c.v, 0) = SG_SLOT_WORD(SG_SLOT_FREE, a.v.incarnation);
+	tsys_leave(&next);
+	tsys_leave(&c);
+	test_clean(mem, SIZE);
+}
+
+/* Whatever recovers whatever, who waits for a lock of one of them gets it, with nobody who tends. */
+static void circle_of_recoverers(void)
+{
+	struct tsys s[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		tsys_join(&s[i], mem, SIZE, i + 1);
+	sg_lock(&s[0].v, LOCK);
+	for (i = 0; i < 3; i++)
+		recovering(&s[3].v, i, s[i].v.incarnation, &s[(i + 1) % 3]);
+	sg_lock(&s[3].v, LOCK);
+	sg_recover_all(&s[3].v);
+	CHECK_EQ(sg_slots_taken(&s[3].v), 1ULL << 3);
+	sg_unlock(&s[3].v, LOCK);
+	for (i = 0; i < 3; i++)
+		tsys_die(&s[i]);
+	tsys_leave(&s[3]);
+	test_clean(mem, SIZE);
+}
+
+/* Replay stops as soon as the slot is another's to recover, or who does it is dead itself. */
+static void replay_given_up(void)
+{
+	struct tsys a, b, c;
+	u64 held, was;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	tsys_join(&c, mem, SIZE, 3);
+	was = spare_value(&a.v, 3);
+	tsys_record(&a.v, 0, 0, spare_word(&a.v, 3), ~was);
+	recovering(&c.v, 0, a.v.incarnation, &b);
+	held = state_of(&c.v, 0);
+	recovering(&c.v, 0, a.v.incarnation, &c);
+	CHECK_EQ(sg_tx_replay(&b.v, 0, held), -EIO);
+	CHECK_EQ(spare_value(&a.v, 3), was);
+	*sg_state_word(&c.v, 0) = held;
+	tsys_fence(&c, &b);
+	CHECK_EQ(sg_tx_replay(&b.v, 0, held), -EIO);
+	CHECK_EQ(spare_value(&a.v, 3), was);
+	CHECK(sg_tend(&c.v) >= 0);	/* the record is still there */
+	CHECK_EQ(spare_value(&a.v, 3), ~was);
+	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
+	tsys_die(&a);
+	tsys_die(&b);
+	/* nor does a record say who lives */
+	tsys_join(&a, mem, SIZE, 1);
+	held = state_of(&c.v, 2);
+	tsys_record(&a.v, 0, 0, sg_slot_off(&c.v, 2) + offsetof(struct sg_slot, state), 0);
+	tsys_fence(&c, &a);
+	CHECK(sg_recover_slot(&c.v, 0));
+	CHECK_EQ(state_of(&c.v, 2), held);
+	tsys_die(&a);
+	tsys_leave(&c);
+	test_clean(mem, SIZE);
+}
+
+/* --- slots that nobody needs to look at ------------------------------------------------------- */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static bool dying(void)
+{
+	return true;
+}
+
+/* Who does not get to the end of its join leaves nothing that others would have to wait for. */
+static void join_given_up(void)
+{
+	struct sg_identity id = tsys_identity(2, 1);
+	struct tsys a, b;
+
+	tsys_join(&a, mem, SIZE, 1);
+	sg_lock(&a.v, SG_HOT(slot_lock));
+	sg_interrupt_hook = dying;
+	CHECK_EQ(tsys_try(&b, mem, SIZE, &id, 0, false), -EINTR);
+	sg_interrupt_hook = NULL;
+	CHECK_EQ(sg_slots_taken(&a.v), 1);
+	sg_unlock(&a.v, SG_HOT(slot_lock));
+	tsys_join(&b, mem, SIZE, 2);
+	CHECK_EQ(b.v.slot, 1);
+	tsys_leave(&b);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* A free slot whose ledger has a chain, and no debts, is passed by. */
+static void long_ledger(void)
+{
+	struct tsys a, b, c;
+	u64 page;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&c, mem, SIZE, 2);
+	tsys_join(&b, mem, SIZE, 3);
+	CHECK_OK(sg_ledger_grow(&b.v));
+	tsys_leave(&b);
+	page = sg_get(&a.v, sg_ledger_off(&a.v, 2));
+	CHECK(page);
+	sg_lock(&c.v, SG_HOT(slot_lock));
+	sg_interrupt_hook = dying;
+	CHECK_OK(sg_settle_free(&a.v, true));
+	*(u64 *)(mem + page + 8) = SG_DEBT(SG_DEBT_INODE, SG_INO_ROOT, 0, 0);
+	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);	/* waits for its turn with that one */
+	sg_interrupt_hook = NULL;
+	sg_unlock(&c.v, SG_HOT(slot_lock));
+	CHECK_OK(sg_settle_free(&a.v, true));
+	CHECK(sg_ledger_empty(&a.v, 2));
+	CHECK_EQ(*(u64 *)(mem + page + 8), 0);
+	tsys_leave(&c);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+extern bool (*sg_no_memory_hook)(size_t len);
+
+static bool no_memory(size_t len)
+{
+	return len;
+}
+
+/* Without memory for its mirror no page of the volume is named, which the next one would replace. */
+static void ledger_without_memory(void)
+{
+	struct tsys a;
+
+	tsys_join(&a, mem, SIZE, 1);
+	sg_no_memory_hook = no_memory;
+	CHECK_EQ(sg_ledger_grow(&a.v), -ENOMEM);
+	sg_no_memory_hook = NULL;
+	CHECK_EQ(sg_get(&a.v, sg_ledger_off(&a.v, 0)), 0);
+	CHECK_OK(sg_ledger_grow(&a.v));
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* All at once: the next to join replays for all of them, with no slot free, too. */
+static void all_die(unsigned int n)
+{
+	static struct tsys s[SG_SLOTS], next;
+	struct sg_identity id = tsys_identity(99, 1);
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		tsys_record(&s[i].v, i, i & 1, spare_word(&s[i].v, i), 1000 + i);
+	}
+	for (i = 0; i < n; i++)
+		tsys_die(&s[i]);
+	CHECK_OK(tsys_try(&next, mem, SIZE, &id, 0, true));
+	for (i = 0; i < n; i++)
+		CHECK_EQ(spare_value(&next.v, i), 1000 + i);
+	CHECK_EQ(sg_slots_taken(&next.v), 1ULL << next.v.slot);
+	tsys_leave(&next);
+	test_clean(mem, SIZE);
+}
+
+/* A state that does not exist counts as dead; a wild recoverer as gone. */
+static void wild_states(void)
+{
+	struct tsys a;
+
+	tsys_join(&a, mem, SIZE, 1);
+	*sg_state_word(&a.v, 5) = SG_SLOT_WORD(77, 12);
+	*sg_state_word(&a.v, 6) = SG_SLOT_WORD(SG_SLOT_RECOVERING, 13) | SG_SLOT_BY_WORD(200, 1);
+	*sg_state_word(&a.v, 7) = SG_SLOT_WORD(SG_SLOT_RECOVERING, 14);
+	CHECK(sg_tend(&a.v) >= 0);
+	CHECK_EQ(sg_slots_taken(&a.v), 1);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* --- the lease ------------------------------------------------------------------------------ */
+
+extern u64 (*sg_ticks_hook)(void);
+static u64 clock_now;
+
+static u64 own_clock(void)
+{
+	return clock_now;
+}
+
+/* By a clock that stands still unless it is moved: nobody waits, and nothing is late. */
+static void tend_for(struct tsys *s, unsigned int ms, u64 *beats, unsigned int n)
+{
+	unsigned int i;
+
+	for (; ms; ms -= 5) {
+		CHECK(sg_tend(&s->v) >= 0);
+		for (i = 0; i < n; i++)
+			sg_add64((u64 *)(mem + beats[i]), 1);
+		clock_now += 5000000;
+	}
+}
+
+static void lease(void)
+{
+	struct tsys a, silent, guarded, beating, joiner;
+	u64 beats[3];
+
+	clock_now = sg_ticks();
+	sg_ticks_hook = own_clock;
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&silent, mem, SIZE, 2);
+	tsys_join(&guarded, mem, SIZE, 3);
+	tsys_join(&beating, mem, SIZE, 4);
+	tsys_join(&joiner, mem, SIZE, 5);
+	beats[0] = sg_slot_off(&a.v, 2) + offsetof(struct sg_slot, guard);
+	beats[1] = sg_slot_off(&a.v, 3) + offsetof(struct sg_slot, heartbeat);
+	/* one that recovers the slot that it wants to have beats in it, too */
+	*sg_state_word(&a.v, 4) = SG_SLOT_WORD(SG_SLOT_RECOVERING, joiner.v.incarnation) |
+				  SG_SLOT_BY_WORD(4, joiner.v.incarnation);
+	beats[2] = sg_slot_off(&a.v, 4) + offsetof(struct sg_slot, heartbeat);
+	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
+	tend_for(&a, 400, beats, 0);
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
+	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
+	tlog_clear();
+	tend_for(&a, 500, beats, 3);
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);	/* unmoved for less than that */
+	clock_now += 60000000000;	/* all of us were stopped */
+	CHECK(sg_tend(&a.v) >= 0);
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
+	tend_for(&a, 1800, beats, 3);
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1d);
+	CHECK(tlog_has("system-2 (slot 1) has been silent"));
+	CHECK(!tlog_has("system-3") && !tlog_has("system-4") && !tlog_has("system-5"));
+	tend_for(&a, 1700, beats, 2);
+	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner is silent now */
+	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
+	/* without a lease, too: nobody can know whose it is who died before he said who he was */
+	*sg_state_word(&a.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
+	tend_for(&a, 4900, beats, 2);
+	CHECK_EQ(sg_slots_taken(&a.v), 0xf);
+	tend_for(&a, 200, beats, 2);
+	CHECK_EQ(sg_slots_taken(&a.v), 0xd);
+	sg_ticks_hook = NULL;
+	tsys_die(&silent);
+	tsys_die(&joiner);
+	tsys_leave(&guarded);
+	tsys_leave(&beating);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* Who only reads, and has no slot, recovers nobody: its mapping may not even be writable. */
+static void reader_without_slot(void)
+{
+	struct sg_vol reader;
+	struct tsys a;
+
+	tsys_join(&a, mem, SIZE, 1);
+	*sg_state_word(&a.v, 9) = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
+	CHECK_OK(sg_open(&reader, mem, SIZE, true, NULL));
+	sg_help(&reader, SG_LOCK_WORD(9, 1));
+	CHECK_EQ(state_of(&a.v, 9), SG_SLOT_WORD(SG_SLOT_DEAD, 1));
+	sg_help(&a.v, SG_LOCK_WORD(9, 1));
+	CHECK_EQ(tsys_state(&a, 9), SG_SLOT_FREE);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* --- machines, seen from outside ------------------------------------------------------------ */
+
+static u64 guard_of(const struct sg_vol *v, unsigned int slot)
+{
+	return sg_get(v, sg_slot_off(v, slot) + offsetof(struct sg_slot, guard));
+}
+
+/* All systems of that machine, whatever boot they say; nobody else's, and never our own. */
+static void machine_goes(void)
+{
+	struct sg_identity gone = tsys_identity(7, 1), next = tsys_identity(7, 2), nobody = { 0 };
+	struct tsys host, one, two, other, unnamed;
+	struct sg_slot *slot;
+	unsigned int i;
+	u64 before[4];
+
+	tsys_join(&host, mem, SIZE, 7);
+	CHECK_OK(tsys_try(&one, mem, SIZE, &gone, 0, false));
+	slot = sg_at(&one.v, sg_slot_off(&one.v, 1));
+	tsys_join(&other, mem, SIZE, 8);
+	tsys_join(&unnamed, mem, SIZE, 7);
+	sg_store64(&((struct sg_slot *)sg_at(&host.v, sg_slot_off(&host.v, 3)))->named, 0);
+	for (i = 0; i < 4; i++)
+		before[i] = guard_of(&host.v, i);
+	sg_stand_by(&host.v, gone.machine);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(guard_of(&host.v, i), before[i] + (i == 1));
+	tlog_clear();
+	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 1);
+	CHECK(tlog_has("system-7 (slot 1): its machine has gone: declared dead"));
+	CHECK_EQ(tsys_state(&host, 0), SG_SLOT_LIVE);
+	CHECK_EQ(tsys_state(&host, 1), SG_SLOT_DEAD);
+	CHECK_EQ(tsys_state(&host, 2), SG_SLOT_LIVE);
+	CHECK_EQ(tsys_state(&host, 3), SG_SLOT_LIVE);
+	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 0);	/* no slot that is dead already */
+	sg_recover_all(&host.v);
+	CHECK_OK(tsys_try(&two, mem, SIZE, &next, 0, false));
+	CHECK_EQ(sg_slot_of_machine(slot, next.machine), true);
+	CHECK_EQ(sg_slot_of_machine(slot, nobody.machine), false);
+	CHECK_EQ(sg_machine_known(next.machine), true);
+	CHECK_EQ(sg_machine_known(nobody.machine), false);
+	tsys_die(&one);
+	tsys_leave(&unnamed);
+	tsys_leave(&other);
+	tsys_leave(&two);
+	tsys_leave(&host);
+	test_clean(mem, SIZE);
+}
+
+int main(void)
+{
+	tlog_catch();
+	mem = tsys_volume(SIZE);
+	waiter_recovers();
+	no_lock_before_replay(test_amount(200, 2000, 20000));
+	reader_recovers();
+	recoverer_dies();
+	recoverer_comes_back();
+	circle_of_recoverers();
+	replay_given_up();
+	join_given_up();
+	long_ledger();
+	ledger_without_memory();
+	all_die(4);
+	all_die(SG_SLOTS);
+	wild_states();
+	reader_without_slot();
+	lease();
+	machine_goes();
+	return test_done();
+}

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Epochs (docs/protocol.md, section 4): what has been freed is used again when all who live have
+ * acknowledged two epochs since, and not before.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+#define PAGES	50	/* of the files that are freed */
+
+static u8 *mem;
+
+static u64 epoch_now(void)
+{
+	return sg_load64((u64 *)(mem + SG_HOT(epoch)));
+}
+
+static struct sg_iref make_file(struct tsys *s, const char *name, u64 pages, int byte)
+{
+	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
+	static u8 buf[SG_PAGE];
+	u64 i;
+
+	memset(buf, byte, sizeof(buf));
+	for (i = 0; i < pages; i++)
+		CHECK_EQ(sg_write(&s->v, &f, i * SG_PAGE, buf, SG_PAGE, 1), SG_PAGE);
+	return f;
+}
+
+static void free_file(struct tsys *s, const char *name)
+{
+	struct sg_iref f = test_lookup(&s->v, &s->root, name);
+
+	CHECK_OK(sg_unlink(&s->v, &s->root, name, (u32)strlen(name), 1));
+	CHECK_OK(sg_evict(&s->v, &f));
+}
+
+static void *write_some(void *arg)
+{
+	struct tsys *s = arg;
+
+	make_file(s, "f", PAGES, 1);
+	return NULL;
+}
+
+/* Does paying get anything? */
+static bool pays(struct tsys *s)
+{
+	u64 before = sg_free_pages(&s->v);
+
+	CHECK(sg_reclaim(&s->v, ~0u) >= 0);
+	return sg_free_pages(&s->v) != before;
+}
+
+static void acknowledge(struct tsys *s)
+{
+	CHECK(sg_tend(&s->v) >= 0);
+}
+
+static void join(struct tsys *s, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		s[i].v.tended = true;	/* nobody acknowledges but by sg_tend() */
+	}
+}
+
+static void leave(struct tsys *s, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		s[i].v.tended = false;
+	for (i = 0; i < n; i++)
+		sg_leave(&s[i].v);
+	test_clean(mem, SIZE);
+}
+
+/* Each step by hand. Not after one epoch, and not while anybody is one behind. */
+static void two_epochs_of_all(void)
+{
+	struct tsys s[3];
+	u64 e;
+
+	join(s, 3);
+	make_file(&s[0], "f", PAGES, 1);
+	e = epoch_now();
+	free_file(&s[0], "f");
+	CHECK(!pays(&s[0]));
+	CHECK_EQ(epoch_now(), e + 1);	/* all had acknowledged that one */
+	acknowledge(&s[0]);
+	acknowledge(&s[1]);
+	CHECK(!pays(&s[0]));
+	CHECK_EQ(epoch_now(), e + 1);
+	acknowledge(&s[2]);
+	CHECK(!pays(&s[0]));
+	CHECK_EQ(epoch_now(), e + 2);
+	CHECK(!pays(&s[0]));
+	acknowledge(&s[0]);
+	acknowledge(&s[2]);
+	CHECK(!pays(&s[0]));
+	acknowledge(&s[1]);
+	CHECK(pays(&s[0]));
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	leave(s, 3);
+}
+
+/* Over and over, so that epochs in debts wrap. */
+static void around(void)
+{
+	struct tsys s[2];
+	unsigned int i;
+	u64 e;
+
+	join(s, 2);
+	for (i = 0; i < 6; i++) {
+		*(u64 *)(mem + SG_HOT(epoch)) = 2040 + 2 * i;
+		acknowledge(&s[0]);
+		acknowledge(&s[1]);
+		make_file(&s[0], "f", 3, 1);
+		e = epoch_now();
+		free_file(&s[0], "f");
+		CHECK(!pays(&s[0]));
+		while (epoch_now() < e + 2) {
+			acknowledge(&s[0]);
+			CHECK(!pays(&s[0]));
+			acknowledge(&s[1]);
+			CHECK(!pays(&s[0]) || epoch_now() == e + 2);
+		}
+		acknowledge(&s[0]);
+		acknowledge(&s[1]);
+		CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	}
+	leave(s, 2);
+}
+
+/* Who is dead looks at nothing; who joins later has seen nothing. */
+static void not_the_dead(void)
+{
+	struct tsys s[4];
+	u64 e;
+
+	join(s, 3);
+	make_file(&s[0], "f", PAGES, 1);
+	e = epoch_now();
+	free_file(&s[0], "f");
+	CHECK(!pays(&s[0]));
+	acknowledge(&s[0]);
+	acknowledge(&s[1]);
+	tsys_fence(&s[0], &s[2]);
+	sg_abandon(&s[2].v);
+	CHECK(!pays(&s[0]));		/* pushes */
+	CHECK_EQ(epoch_now(), e + 2);
+	acknowledge(&s[0]);
+	tsys_join(&s[2], mem, SIZE, 4);
+	s[2].v.tended = true;
+	CHECK(!pays(&s[0]));
+	acknowledge(&s[1]);
+	CHECK(pays(&s[0]));
+	leave(s, 3);
+}
+
+/* What a dead system owed counts from the day on which it is taken over. */
+static void debts_of_the_dead(void)
+{
+	struct tsys s[3];
+	u64 e;
+
+	join(s, 3);
+	make_file(&s[0], "f", PAGES, 1);
+	free_file(&s[0], "f");
+	tsys_fence(&s[1], &s[0]);
+	sg_abandon(&s[0].v);
+	sg_recover_all(&s[1].v);
+	for (e = epoch_now(); epoch_now() < e + 5; ) {
+		sg_epoch_push(&s[1].v);
+		acknowledge(&s[1]);
+		acknowledge(&s[2]);
+	}
+	CHECK_OK(sg_settle_free(&s[1].v, true));
+	CHECK(!pays(&s[1]));
+	tsys_fence(&s[2], &s[1]);
+	sg_abandon(&s[1].v);
+	sg_recover_all(&s[2].v);
+	for (e = epoch_now(); epoch_now() < e + 5; ) {
+		sg_epoch_push(&s[2].v);
+		acknowledge(&s[2]);
+	}
+	/* ... also by whoever has its slot next */
+	CHECK_EQ(tsys_state(&s[2], 0), SG_SLOT_FREE);
+	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);	/* not that slot */
+	*(u64 *)sg_at(&s[2].v, sg_slot_off(&s[2].v, 0) + offsetof(struct sg_slot, epoch)) =
+		epoch_now();
+	tsys_join(&s[1], mem, SIZE, 7);
+	CHECK_EQ(s[1].v.slot, 1);
+	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_FREE, 1);
+	s[1].v.tended = true;
+	CHECK(!pays(&s[1]));
+	for (e = epoch_now(); epoch_now() < e + 2; ) {
+		acknowledge(&s[1]);
+		acknowledge(&s[2]);
+	}
+	acknowledge(&s[1]);
+	acknowledge(&s[2]);
+	CHECK(pays(&s[1]));
+	leave(&s[1], 2);
+}
+
+/* A system does not acknowledge while a transaction of before is under way. */
+static void transactions_are_waited_for(void)
+{
+	struct tsys s[2];
+	struct sg_write w;
+	struct sg_iref f;
+	u64 e;
+
+	join(s, 2);
+	make_file(&s[1], "g", PAGES, 1);
+	f = make_file(&s[0], "f", 1, 1);
+	CHECK_OK(sg_write_begin(&s[0].v, &f, SG_PAGE, 100, 0, &w));
+	free_file(&s[1], "g");
+	e = epoch_now();
+	CHECK(!pays(&s[1]));
+	CHECK_EQ(epoch_now(), e + 1);
+	acknowledge(&s[1]);
+	acknowledge(&s[0]);
+	acknowledge(&s[0]);
+	CHECK(!pays(&s[1]));
+	CHECK_EQ(epoch_now(), e + 1);
+	memset(mem + w.off, 1, 100);
+	CHECK_OK(sg_write_end(&s[0].v, &f, &w, 100, 1));
+	acknowledge(&s[0]);
+	CHECK(!pays(&s[1]));
+	CHECK_EQ(epoch_now(), e + 2);
+	/* ... while one that began later is not */
+	CHECK_OK(sg_write_begin(&s[0].v, &f, 2 * SG_PAGE, 100, 0, &w));
+	acknowledge(&s[1]);
+	acknowledge(&s[0]);
+	CHECK(!pays(&s[1]));
+	memset(mem + w.off, 1, 100);
+	CHECK_OK(sg_write_end(&s[0].v, &f, &w, 100, 1));
+	acknowledge(&s[0]);
+	CHECK(pays(&s[1]));
+	free_file(&s[0], "f");
+	leave(s, 2);
+}
+
+/* --- alone -------------------------------------------------------------------------------------- */
+
+static struct tsys guest;
+static unsigned int guests, quiesced;
+
+static void quiesce(struct sg_vol *v)
+{
+	(void)v;
+	quiesced++;
+	if (guests) {
+		guests--;
+		tsys_join(&guest, mem, SIZE, 2);
+		guest.v.tended = true;
+	}
+}
+
+/* Alone a system pays at once, after its own looks; unless somebody joins just then. */
+static void alone(void)
+{
+	struct tsys s;
+
+	join(&s, 1);
+	s.v.quiesce = quiesce;
+	make_file(&s, "f", PAGES, 1);
+	free_file(&s, "f");
+	quiesced = 0;
+	CHECK(pays(&s));
+	CHECK(quiesced > 0);
+	make_file(&s, "f", PAGES, 1);
+	free_file(&s, "f");
+	guests = 1;
+	CHECK(!pays(&s));
+	CHECK_EQ(guests, 0);
+	sg_leave(&guest.v);
+	CHECK(pays(&s));
+	/* a dead one may have committed what nobody has replayed yet */
+	tsys_join(&guest, mem, SIZE, 2);
+	tsys_fence(&s, &guest);
+	sg_abandon(&guest.v);
+	make_file(&s, "f", PAGES, 1);
+	free_file(&s, "f");
+	CHECK(!pays(&s));
+	sg_recover_all(&s.v);
+	CHECK(pays(&s));
+	leave(&s, 1);
+}
+
+/* --- a look that takes its time ------------------------------------------------------------------ */
+
+static struct {
+	u64 step, off;
+} *stage;
+
+enum { LOOKS = 1, RELEASE, LEAVE, LEFT };
+
+/* Looks at a page that another system frees meanwhile: it stays what it is. */
+static void looker(void *arg)
+{
+	struct tsys s;
+	struct sg_run run;
+	struct sg_iref f;
+	unsigned int i;
+
+	(void)arg;
+	tsys_join(&s, mem, SIZE, 2);
+	tsys_tend(&s);
+	f = test_lookup(&s.v, &s.root, "watched");
+	sg_look_begin();
+	CHECK_OK(sg_walk(&s.v, &f, PAGES / 2, 1, &run));
+	stage->off = run.off;
+	tadvance(&stage->step, LOOKS);
+	while (__atomic_load_n(&stage->step, __ATOMIC_SEQ_CST) < RELEASE) {
+		for (i = 0; i < SG_PAGE; i++)
+			if (mem[run.off + i] != 0x42)
+				test_fail(__FILE__, __LINE__, "byte %u of a page that is looked at is %x", i,
+					  mem[run.off + i]);
+		sg_sleep_us(100);
+	}
+	sg_look_end();
+	tawait(&stage->step, LEAVE);
+	tsys_leave(&s);
+	tadvance(&stage->step, LEFT);
+}
+
+/* Until it is full. Pages written. */
+static u64 fill(struct tsys *s, const char *name, int byte)
+{
+	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
+	static u8 buf[16 * SG_PAGE];
+	u64 pos = 0;
+	s64 n;
+
+	memset(buf, byte, sizeof(buf));
+	while ((n = sg_write(&s->v, &f, pos, buf, sizeof(buf), 1)) > 0)
+		pos += (u64)n;
+	CHECK_EQ(n, -ENOSPC);
+	return pos / SG_PAGE;
+}
+
+static u64 heart(const struct tsys *by, unsigned int slot)
+{
+	const struct sg_slot *s = sg_at(&by->v, sg_slot_off(&by->v, slot));
+
+	return sg_load64(&s->heartbeat);
+}
+
+static void nothing_is_reused(void)
+{
+	struct sg_statfs st;
+	struct tsys s;
+	u64 pages, beats;
+	pid_t pid;
+
+	stage = tshare(sizeof(*stage));
+	tsys_join(&s, mem, SIZE, 1);
+	make_file(&s, "watched", PAGES, 0x42);
+	pid = tproc(looker, NULL);
+	tsys_tend(&s);
+	tawait(&stage->step, LOOKS);
+	free_file(&s, "watched");
+	tlog_clear();
+	pages = fill(&s, "filler", 0x66);
+	CHECK(tlog_has("system-2 (slot 1) does not acknowledge epoch"));
+	CHECK_EQ(mem[stage->off], 0x42);
+	beats = heart(&s, 1);
+	sg_sleep_us(300000);
+	CHECK(heart(&s, 1) != beats);	/* who acknowledges late lives all the same */
+	CHECK_EQ(fill(&s, "more", 0x66), 0);
+	CHECK_EQ(mem[stage->off], 0x42);
+	tadvance(&stage->step, RELEASE);
+	pages = fill(&s, "at last", 0x66);
+	CHECK(pages >= PAGES);
+	CHECK_EQ(mem[stage->off], 0x66);
+	tadvance(&stage->step, LEAVE);
+	tproc_end(pid);
+	free_file(&s, "filler");
+	free_file(&s, "more");
+	free_file(&s, "at last");
+	CHECK_OK(sg_statfs(&s.v, &st));
+	CHECK(st.free_pages > st.pages / 2);
+	tsys_leave(&s);
+	test_clean(mem, SIZE);
+}
+
+/* --- space that others owe ----------------------------------------------------------------------- */
+
+/* Full, but for what another one has freed and not paid yet: it is worth waiting for. */
+static void what_others_owe(void)
+{
+	struct tsys s[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		tsys_tend(&s[i]);
+	}
+	make_file(&s[1], "theirs", 4 * PAGES, 1);
+	fill(&s[0], "filler", 2);
+	for (i = 0; i < 10; i++) {
+		free_file(&s[1], "theirs");
+		make_file(&s[0], "ours", 4 * PAGES, 3);
+		free_file(&s[0], "ours");
+		make_file(&s[1], "theirs", 4 * PAGES, 1);
+	}
+	free_file(&s[1], "theirs");
+	free_file(&s[0], "filler");
+	for (i = 0; i < 2; i++)
+		tsys_leave(&s[i]);
+	test_clean(mem, SIZE);
+}
+
+/* Asked for at once, before anything is written. */
+static void what_is_allocated(void)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		tsys_tend(&s[i]);
+	}
+	f = make_file(&s[0], "ours", 1, 1);
+	make_file(&s[0], "owed here", 4 * PAGES, 1);
+	make_file(&s[1], "owed there", 4 * PAGES, 1);
+	fill(&s[0], "filler", 2);
+	free_file(&s[0], "owed here");
+	CHECK_OK(sg_allocate(&s[0].v, &f, 0, 3 * PAGES));
+	free_file(&s[1], "owed there");
+	CHECK_OK(sg_allocate(&s[0].v, &f, 0, 6 * PAGES));
+	CHECK_EQ(sg_allocate(&s[0].v, &f, 0, 12 * PAGES), -ENOSPC);
+	free_file(&s[0], "ours");
+	free_file(&s[0], "filler");
+	for (i = 0; i < 2; i++)
+		tsys_leave(&s[i]);
+	test_clean(mem, SIZE);
+}
+
+/* Inode locked. As the first transaction of a cut leaves a file: the rest is still to go. */
+static void begin_cut(struct tsys *s, const struct sg_iref *f)
+{
+	struct sg_tx *tx = sg_tx_begin(&s->v);
+
+	sg_tx_inode(tx, f);
+	sg_tx_iset(tx, f, size, SG_PAGE);
+	sg_tx_iset(tx, f, genflags, sg_iget(&s->v, f, genflags) | (u64)SG_FL_CUTTING << 32);
+	sg_owe_inode(tx, f);
+	CHECK_OK(sg_tx_commit(tx));
+}
+
+static bool owes(const struct tsys *s)
+{
+	unsigned int i;
+
+	for (i = 1; i < SG_LEDGER_WORDS; i++)
+		if (sg_get(&s->v, sg_ledger_off(&s->v, (unsigned int)s->v.slot) + i * 8))
+			return true;
+	return false;
+}
+
+/* Full, but for what another one is cutting just now: that too is worth waiting for. */
+static void what_is_being_cut(void)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	pthread_t id;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		s[i].v.space_wait_ms = 20000;
+		tsys_tend(&s[i]);
+	}
+	f = make_file(&s[1], "cut", 4 * PAGES, 1);
+	fill(&s[1], "filler", 2);
+	CHECK_OK(sg_ilock(&s[1].v, &f));
+	while (owes(&s[1]))
+		sg_sleep_us(1000);
+	begin_cut(&s[1], &f);
+	CHECK_OK(pthread_create(&id, NULL, write_some, &s[0]));
+	sg_sleep_us(300000);	/* it finds no page, and waits */
+	sg_iunlock(&s[1].v, &f);
+	CHECK_OK(sg_finish_cut(&s[1].v, &f));
+	CHECK_OK(pthread_join(id, NULL));
+	free_file(&s[0], "f");
+	free_file(&s[0], "cut");
+	free_file(&s[0], "filler");
+	for (i = 0; i < 2; i++)
+		tsys_leave(&s[i]);
+	test_clean(mem, SIZE);
+}
+
+/* Full, but for what a dead one owed: who needs it takes it over, and does not wait for others to. */
+static void what_the_dead_owe(void)
+{
+	struct tsys s[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		tsys_join(&s[i], mem, SIZE, i + 1);
+	make_file(&s[1], "theirs", 4 * PAGES, 1);
+	fill(&s[0], "filler", 2);
+	free_file(&s[1], "theirs");
+	tsys_fence(&s[0], &s[1]);
+	sg_abandon(&s[1].v);
+	sg_recover_all(&s[0].v);
+	make_file(&s[0], "ours", 3 * PAGES, 3);
+	free_file(&s[0], "ours");
+	free_file(&s[0], "filler");
+	tsys_leave(&s[0]);
+	test_clean(mem, SIZE);
+}
+
+/* Full, but for a removed file that its last user has just closed: whoever owes it looks after it. */
+static void what_is_left(void)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		tsys_tend(&s[i]);
+	}
+	for (i = 0; i < 2; i++) {	/* who needs the space owes it himself; then another one does */
+		f = make_file(&s[0], "left", 4 * PAGES, 1);
+		CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+		free_file(&s[0], "left");
+		fill(&s[i], "filler", 2);
+		CHECK(sg_close_inode(&s[1].v, &f));
+		make_file(&s[i], "found", 3 * PAGES, 3);
+		free_file(&s[i], "found");
+		free_file(&s[i], "filler");
+	}
+	for (i = 0; i < 2; i++)
+		tsys_leave(&s[i]);
+	test_clean(mem, SIZE);
+}
+
+/* --- space that somebody has locked -------------------------------------------------------------- */
+
+/* A system is stopped, or dies, with all that is free locked. That is not the same as none. */
+static void what_is_locked(bool dies)
+{
+	struct tsys s[2];
+	pthread_t id;
+	u64 c;
+
+	tsys_join(&s[0], mem, SIZE, 1);
+	tsys_join(&s[1], mem, SIZE, 2);
+	make_file(&s[0], "other", 1, 1);
+	for (c = 0; c < s[1].v.sb.chunks; c++)
+		CHECK(sg_trylock(&s[1].v, sg_chunk_off(&s[1].v, c) +
+				 offsetof(struct sg_chunk, lock)));
+	CHECK_OK(pthread_create(&id, NULL, write_some, &s[0]));
+	sg_sleep_us(500000);
+	if (dies)
+		tsys_fence(&s[0], &s[1]);
+	for (c = 0; c < s[1].v.sb.chunks && !dies; c++)
+		sg_unlock(&s[1].v, sg_chunk_off(&s[1].v, c) + offsetof(struct sg_chunk, lock));
+	CHECK_OK(pthread_join(id, NULL));
+	if (dies)
+		tsys_die(&s[1]);
+	else
+		tsys_leave(&s[1]);
+	free_file(&s[0], "f");
+	free_file(&s[0], "other");
+	tsys_leave(&s[0]);
+	test_clean(mem, SIZE);
+}
+
+struct maker {
+	struct tsys *s;
+	struct sg_iref dir;
+	int err;
+};
+
+static void *make_in(void *arg)
+{
+	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct maker *m = arg;
+	struct sg_iref f;
+
+	m->err = sg_create(&m->s->v, &m->dir, "f", 1, &new, &f);
+	return NULL;
+}
+
+/*
+ * Whoever wants the space has a directory locked. Another system has locked what is left, and wants
+ * that directory: neither waits for the other for ever.
+ */
+static void what_is_left_is_locked(void)
+{
+	struct maker m;
+	struct tsys s[2];
+	struct sg_iref f;
+	pthread_t id;
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);	/* numbers go up */
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		tsys_tend(&s[i]);
+	}
+	f = make_file(&s[0], "left", 4 * PAGES, 1);
+	m = (struct maker){ &s[0], test_create(&s[0].v, &s[0].root, "d", S_IFDIR | 0700), 0 };
+	CHECK(f.ino < m.dir.ino);
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	free_file(&s[0], "left");
+	fill(&s[0], "filler", 2);
+	CHECK_OK(sg_ilock(&s[1].v, &f));
+	CHECK(sg_close_inode(&s[1].v, &f));
+	CHECK_OK(pthread_create(&id, NULL, make_in, &m));
+	while (!sg_is_locked(&s[1].v, SG_IOFF(&m.dir, lock)))
+		sg_sleep_us(10);
+	CHECK_OK(sg_lock_soon(&s[1].v, SG_IOFF(&m.dir, lock)));
+	sg_iunlock(&s[1].v, &m.dir);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(m.err, -ENOSPC);
+	/* in his way for a moment only: worth trying again */
+	CHECK_OK(pthread_create(&id, NULL, make_in, &m));
+	while (!sg_is_locked(&s[1].v, SG_IOFF(&m.dir, lock)))
+		sg_sleep_us(10);
+	sg_sleep_us(100000);
+	sg_iunlock(&s[1].v, &f);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_OK(m.err);
+	free_file(&s[0], "filler");
+	for (i = 0; i < 2; i++)
+		tsys_leave(&s[i]);
+	test_clean(mem, SIZE);
+}
+
+/* --- who joins ---------------------------------------------------------------------------------- */
+
+static void *join_second(void *joined)
+{
+	struct tsys s;
+
+	tsys_join(&s, mem, SIZE, 2);
+	tadvance(joined, 1);
+	tsys_leave(&s);
+	return NULL;
+}
+
+/* It waits for a lock, and the holder of that for an epoch: nobody else speaks for the joiner. */
+static void who_joins_acknowledges(void)
+{
+	u64 joined = 0, beats;
+	pthread_t joiner;
+	struct tsys s;
+
+	tsys_join(&s, mem, SIZE, 1);
+	CHECK_OK(sg_lock(&s.v, SG_HOT(slot_lock)));
+	CHECK_OK(pthread_create(&joiner, NULL, join_second, &joined));
+	while (!(sg_load64((u64 *)(mem + SG_HOT(slot_lock.waiters))) & 2))
+		sg_sleep_us(100);
+	beats = heart(&s, 1);
+	CHECK(sg_epoch_wait(&s.v, 20000));
+	CHECK(heart(&s, 1) != beats);
+	CHECK_EQ(sg_load64(&joined), 0);
+	sg_unlock(&s.v, SG_HOT(slot_lock));
+	CHECK_OK(pthread_join(joiner, NULL));
+	CHECK_EQ(joined, 1);
+	tsys_leave(&s);
+	test_clean(mem, SIZE);
+}
+
+int main(void)
+{
+	tlog_catch();
+	mem = tsys_volume(SIZE);
+	two_epochs_of_all();
+	around();
+	not_the_dead();
+	debts_of_the_dead();
+	transactions_are_waited_for();
+	alone();
+	nothing_is_reused();
+	who_joins_acknowledges();
+	what_others_owe();
+	what_is_allocated();
+	what_is_being_cut();
+	what_the_dead_owe();
+	what_is_left();
+	what_is_locked(false);
+	what_is_locked(true);
+	what_is_left_is_locked();
+	return test_done();
+}

@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who has a file open, on which system, and which file a number is (docs/protocol.md, section 5).
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+
+static u8 *mem;
+
+static int unlink_by(struct tsys *s, const char *name)
+{
+	return sg_unlink(&s->v, &s->root, name, (u32)strlen(name), 1);
+}
+
+static bool gone(struct tsys *s, const struct sg_iref *ref)
+{
+	struct sg_attr a;
+	int err = sg_getattr(&s->v, ref, &a);
+
+	CHECK(!err || err == -ESTALE);
+	return err;
+}
+
+static void write_all(struct tsys *s, const struct sg_iref *f, int byte)
+{
+	u8 buf[5000];
+
+	memset(buf, byte, sizeof(buf));
+	CHECK_EQ(sg_write(&s->v, f, 0, buf, sizeof(buf), 1), sizeof(buf));
+}
+
+static void holds(struct tsys *s, const struct sg_iref *f, int byte)
+{
+	u8 buf[5000], want[5000];
+
+	memset(want, byte, sizeof(want));
+	CHECK_EQ(sg_read(&s->v, f, 0, buf, sizeof(buf)), sizeof(buf));
+	CHECK(!memcmp(buf, want, sizeof(want)));
+}
+
+static void join(struct tsys *s, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		tsys_join(&s[i], mem, SIZE, i + 1);
+}
+
+static void leave(struct tsys *s, unsigned int n)
+{
+	struct sg_statfs st;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (i + 1 == n) {
+			sg_settle(&s[i].v);
+			CHECK_OK(sg_statfs(&s[i].v, &st));
+			CHECK_EQ(st.used_inodes, 1);	/* nothing is left of what was without a name */
+		}
+		tsys_leave(&s[i]);
+	}
+	test_clean(mem, SIZE);
+}
+
+/* A file with a generation, as who looks it up has it. */
+static struct sg_iref make(struct tsys *s, const char *name)
+{
+	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
+
+	f.generation = (u32)sg_iget(&s->v, &f, genflags);
+	return f;
+}
+
+/* Unlinked elsewhere it stays for those who have it open, bytes and all; the last close frees it. */
+static void last_close_frees(void)
+{
+	struct tsys s[3];
+	struct sg_iref f;
+	u64 before;
+
+	join(s, 3);
+	before = sg_used_inodes(&s[0].v);
+	f = make(&s[0], "f");
+	write_all(&s[0], &f, 7);
+	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(unlink_by(&s[2], "f"));
+	CHECK_OK(sg_evict(&s[2].v, &f));	/* who unlinks has no use for it, but others have */
+	sg_settle(&s[2].v);
+	holds(&s[0], &f, 7);
+	write_all(&s[1], &f, 8);		/* still a file like any other */
+	holds(&s[0], &f, 8);
+	CHECK_EQ(sg_open_inode(&s[2].v, &f, false), -ESTALE);	/* but nobody else can have it now */
+	CHECK_OK(sg_open_inode(&s[1].v, &f, true));		/* who has it may have it twice */
+	sg_close_inode(&s[1].v, &f);
+	CHECK_OK(sg_evict(&s[1].v, &f));
+	sg_settle(&s[0].v);
+	sg_settle(&s[1].v);
+	sg_settle(&s[2].v);
+	holds(&s[0], &f, 8);
+	sg_close_inode(&s[0].v, &f);
+	CHECK(!gone(&s[0], &f));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	CHECK(gone(&s[1], &f));
+	CHECK_EQ(sg_used_inodes(&s[0].v), before);
+	leave(s, 3);
+}
+
+/* Death counts as close, and as unlink: what the dead owed is owed by those who live. */
+static void death_closes(void)
+{
+	struct tsys s[3];
+	struct sg_iref f, g;
+
+	join(s, 3);
+	f = make(&s[0], "f");
+	g = make(&s[0], "g");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	CHECK_OK(unlink_by(&s[1], "g"));	/* owed by the one who dies, open here */
+	sg_settle(&s[0].v);
+	CHECK(!gone(&s[0], &f));
+	tsys_fence(&s[0], &s[1]);
+	tsys_die(&s[1]);
+	sg_recover_all(&s[2].v);
+	sg_settle(&s[0].v);
+	sg_settle(&s[2].v);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &f));
+	CHECK(!gone(&s[0], &g));
+	sg_close_inode(&s[0].v, &g);
+	CHECK_OK(sg_evict(&s[0].v, &g));
+	CHECK(gone(&s[0], &g));
+	/* who dies with it unlinked and open frees it, too */
+	f = make(&s[0], "f");
+	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	tsys_fence(&s[2], &s[0]);
+	tsys_die(&s[0]);
+	sg_recover_all(&s[2].v);
+	sg_settle(&s[2].v);
+	CHECK(gone(&s[2], &f));
+	s[0] = s[2];
+	leave(s, 1);
+}
+
+/* Who was dead for a while and goes on closes, opens and unmaps nothing of his slot's next owner. */
+static void the_dead_close_nothing(void)
+{
+	struct tsys s[2], next;
+	struct sg_iref f, g;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	g = make(&s[0], "g");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	tsys_fence(&s[0], &s[1]);
+	sg_recover_all(&s[0].v);
+	tsys_join(&next, mem, SIZE, 9);
+	CHECK_EQ(next.v.slot, s[1].v.slot);
+	CHECK_OK(sg_open_inode(&next.v, &f, false));
+	sg_set_mapper(&next.v, &f, false, true);
+	sg_set_mapper(&s[1].v, &f, false, false);
+	CHECK_EQ(sg_iget(&s[0].v, &f, mappers), 1ULL << next.v.slot);
+	s[1].v.shut_down = false;	/* each is the first to find out */
+	sg_set_mapper(&s[1].v, &g, false, true);
+	CHECK_EQ(sg_iget(&s[0].v, &g, mappers), 0);
+	s[1].v.shut_down = false;
+	CHECK(!sg_close_inode(&s[1].v, &f));
+	CHECK(sg_open_elsewhere(&s[0].v, &f));
+	s[1].v.shut_down = false;
+	CHECK_EQ(sg_open_inode(&s[1].v, &g, false), -EIO);
+	CHECK(!sg_open_elsewhere(&s[0].v, &g));
+	tsys_die(&s[1]);
+	sg_set_mapper(&next.v, &f, false, false);
+	sg_close_inode(&next.v, &f);
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(unlink_by(&s[0], "g"));
+	sg_settle(&s[0].v);
+	s[1] = next;
+	leave(s, 2);
+}
+
+/* Where a slot's ledger says that it owes an inode. */
+static u64 debt_of(struct sg_vol *v, unsigned int slot, u64 ino)
+{
+	u64 at = sg_ledger_off(v, slot), end = at + SG_PAGE;
+
+	for (at += 8; at < end; at += 8)
+		if (SG_DEBT_KIND(sg_get(v, at)) == SG_DEBT_INODE &&
+		    SG_DEBT_VALUE(sg_get(v, at)) == ino)
+			return at;
+	test_fail(__FILE__, __LINE__, "slot %u does not owe inode %" PRIu64, slot, ino);
+}
+
+/*
+ * One thread takes over what the dead owed, another one closes that file and frees it meanwhile:
+ * the debt that is only about to be ours is left alone, whatever becomes of it.
+ */
+static void closed_while_taken_over(bool comes)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	struct sg_tx *tx;
+	u64 at;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
+	CHECK_OK(unlink_by(&s[1], "f"));
+	tsys_fence(&s[0], &s[1]);
+	tsys_die(&s[1]);
+	sg_recover_all(&s[0].v);
+	at = debt_of(&s[0].v, 1, f.ino);
+	tx = sg_tx_begin(&s[0].v);
+	sg_owe(tx, SG_DEBT_INODE, f.ino, 0);
+	sg_tx_set(tx, at, 0);
+	CHECK(sg_close_inode(&s[0].v, &f));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	CHECK(gone(&s[0], &f));
+	if (comes)
+		CHECK_OK(sg_tx_commit(tx));
+	else
+		sg_tx_abort(tx);
+	sg_settle(&s[0].v);
+	CHECK_EQ(sg_ledger_payable(&s[0].v), 0);
+	CHECK(sg_ledger_empty(&s[0].v, 0));
+	make(&s[0], "f");	/* debts can still be taken on, each in a place of its own */
+	make(&s[0], "g");
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(unlink_by(&s[0], "g"));
+	sg_settle(&s[0].v);
+	leave(s, 1);
+}
+
+static u64 used_ino;
+
+static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	(void)vol;
+	(void)generation;
+	return ino == used_ino;
+}
+
+/*
+ * What is owed may be locked by one who stands still, or waits for space that we owe: neither who
+ * settles nor who joins into the slot waits for him.
+ */
+static void locked_is_left_for_later(void)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(sg_ilock(&s[1].v, &f));
+	test_within(20, "settling, while another one stands still");
+	sg_settle(&s[0].v);
+	CHECK(!gone(&s[1], &f));
+	tsys_fence(&s[1], &s[0]);
+	tsys_die(&s[0]);
+	sg_recover_all(&s[1].v);
+	tsys_join(&s[0], mem, SIZE, 9);
+	test_within(0, NULL);
+	CHECK(!gone(&s[1], &f));
+	sg_iunlock(&s[1].v, &f);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[1], &f));
+	leave(s, 2);
+}
+
+/* A bit of the slot's last owner: whoever has the slot now finds it when the file loses its name. */
+static void stale_bits(void)
+{
+	struct tsys s[2];
+	struct sg_iref f, g;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	g = make(&s[0], "g");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(sg_open_inode(&s[1].v, &g, false));
+	tsys_fence(&s[0], &s[1]);
+	tsys_die(&s[1]);
+	sg_recover_all(&s[0].v);
+	tsys_join(&s[1], mem, SIZE, 9);
+	CHECK_EQ(s[1].v.slot, 1);
+	s[1].v.in_use = in_use;
+	used_ino = g.ino;
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(unlink_by(&s[0], "g"));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	CHECK_OK(sg_evict(&s[0].v, &g));
+	CHECK(!gone(&s[0], &f));	/* it could be open */
+	sg_settle(&s[1].v);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &f));
+	CHECK(!gone(&s[0], &g));
+	used_ino = 0;
+	sg_settle(&s[1].v);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &g));
+	/* one that was owed when the slot changed hands is withdrawn by whoever joins */
+	f = make(&s[0], "f");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	tsys_fence(&s[0], &s[1]);
+	tsys_die(&s[1]);
+	sg_recover_all(&s[0].v);
+	tsys_join(&s[1], mem, SIZE, 9);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &f));
+	leave(s, 2);
+}
+
+/* --- which file a number is --------------------------------------------------------------------- */
+
+/* @n files more, so that the number of one that is gone comes back. */
+static struct sg_iref reuse(struct tsys *s, const struct sg_iref *old, unsigned int *n)
+{
+	struct sg_iref f;
+	char name[30];
+
+	for (*n = 0; *n < 1000; ) {
+		sprintf(name, "again-%u", (*n)++);
+		f = make(s, name);
+		if (f.ino == old->ino)
+			return f;
+	}
+	test_fail(__FILE__, __LINE__, "inode %" PRIu64 " does not come back", old->ino);
+}
+
+static void remove_all(struct tsys *s, unsigned int n)
+{
+	struct sg_iref f;
+	char name[30];
+
+	while (n--) {
+		sprintf(name, "again-%u", n);
+		f = test_lookup(&s->v, &s->root, name);
+		CHECK_OK(unlink_by(s, name));
+		CHECK_OK(sg_evict(&s->v, &f));
+	}
+}
+
+/* Whatever comes too late, with the number that another file has by now, changes nothing. */
+static void late_changes(struct tsys *s, const struct sg_iref *old)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_attr a = { .mode = 0777, .uid = 99 };
+	struct sg_vol *v = &s->v;
+	struct sg_iref out;
+	u8 buf[100] = { 1 };
+
+	CHECK_EQ(sg_write(v, old, 10, buf, sizeof(buf), 5), -ESTALE);
+	CHECK_EQ(sg_write(v, old, 90000, buf, sizeof(buf), 5), -ESTALE);
+	CHECK_EQ(sg_resize(v, old, 100, 5), -ESTALE);
+	CHECK_EQ(sg_resize(v, old, 9000, 5), -ESTALE);
+	CHECK_EQ(sg_punch(v, old, 10, 20, 5), -ESTALE);
+	CHECK_EQ(sg_punch(v, old, 0, 4096, 5), -ESTALE);
+	CHECK_EQ(sg_allocate(v, old, 5, 5), -ESTALE);
+	CHECK_EQ(sg_collapse(v, old, 0, 4096, 5), -ESTALE);
+	CHECK_EQ(sg_insert(v, old, 0, 4096, 5), -ESTALE);
+	CHECK_EQ(sg_setattr(v, old, SG_SET_MODE | SG_SET_UID, &a), -ESTALE);
+	CHECK_EQ(sg_touch(v, old, SG_SET_MTIME, 5, 5, 5), -ESTALE);
+	CHECK_EQ(sg_xattr_set(v, old, SG_XATTR_USER, "x", 1, buf, 10, 0, 5), -ESTALE);
+	CHECK_EQ(sg_link(v, old, &s->root, "late", 4, 5), -ESTALE);
+	CHECK_EQ(sg_open_inode(v, old, false), -ESTALE);
+	CHECK(sg_create(v, old, "late", 4, &new, &out) < 0);
+	CHECK_OK(sg_evict(v, old));		/* nothing to do */
+}
+
+static void numbers_come_back(void)
+{
+	struct sg_attr was = {}, is = {};
+	struct tsys s[2];
+	struct sg_iref f, g;
+	unsigned int n;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	write_all(&s[0], &f, 1);
+	CHECK_OK(unlink_by(&s[1], "f"));
+	CHECK_OK(sg_evict(&s[1].v, &f));
+	late_changes(&s[0], &f);		/* the record is free */
+	g = reuse(&s[1], &f, &n);
+	CHECK(g.generation != f.generation);
+	write_all(&s[1], &g, 2);
+	CHECK_OK(sg_getattr(&s[1].v, &g, &was));
+	late_changes(&s[0], &f);		/* ... and another file's */
+	CHECK_OK(sg_getattr(&s[1].v, &g, &is));
+	CHECK(!memcmp(&was, &is, sizeof(is)));
+	holds(&s[0], &g, 2);
+	/* an opener who comes too late does not close the file that has the number now */
+	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
+	CHECK_EQ(sg_open_inode(&s[0].v, &f, false), -ESTALE);
+	sg_close_inode(&s[0].v, &f);
+	CHECK(sg_open_elsewhere(&s[1].v, &g));
+	sg_close_inode(&s[0].v, &g);
+	CHECK(!sg_open_elsewhere(&s[1].v, &g));
+	remove_all(&s[1], n);
+	leave(s, 2);
+}
+
+/* The old number as that of something else: @mode, and to the target, if there is one. */
+static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const char *target)
+{
+	struct sg_new new = { .mode = mode, .now = 1, .target = target,
+			      .target_len = target ? (u32)strlen(target) : 0 };
+	struct sg_iref f = { .ino = 0 };
+	unsigned int n;
+	char name[30];
+
+	for (n = 0; f.ino != old->ino; n++) {
+		CHECK(n < 1000);
+		sprintf(name, "again-%u", n);
+		CHECK_OK(sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &f));
+	}
+	/* a directory has an index by then */
+	if (sg_is_dir(mode))
+		test_create(&s->v, &f, "inside", S_IFREG | 0600);
+}
+
+/*
+ * Who goes by an old number to what was a file's bytes meets the words of something else. That is
+ * no damage; and what was stored through a mapping has gone with the file.
+ */
+static void late_looks(u32 mode, const char *target)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	struct sg_run run;
+
+	mem = tsys_volume(SIZE);
+	join(s, 2);
+	f = make(&s[0], "f");
+	write_all(&s[0], &f, 1);
+	CHECK_OK(unlink_by(&s[1], "f"));
+	CHECK_OK(sg_evict(&s[1].v, &f));
+	CHECK_OK(sg_flush(&s[0].v, &f, 0, 2));		/* the record is free */
+	becomes(&s[1], &f, mode, target);
+	CHECK_EQ(sg_walk(&s[0].v, &f, 0, 1, &run), -ESTALE);
+	CHECK_EQ(sg_walk(&s[0].v, &f, 0, 9, &run), -ESTALE);
+	CHECK_OK(sg_flush(&s[0].v, &f, 0, 2));
+	tsys_leave(&s[1]);
+	tsys_leave(&s[0]);
+	test_clean(mem, SIZE);
+}
+
+/* --- files without a name ------------------------------------------------------------------------ */
+
+static void temporary_files(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct tsys s[2];
+	struct sg_iref f;
+
+	join(s, 2);
+	s[0].v.in_use = in_use;
+	used_ino = 0;
+	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
+	write_all(&s[0], &f, 3);
+	sg_settle(&s[0].v);	/* before anybody around the engine knows of it */
+	sg_settle(&s[1].v);
+	CHECK(!gone(&s[1], &f));
+	used_ino = f.ino;
+	/* given a name, and unlinked elsewhere: no second one */
+	CHECK_OK(sg_link(&s[0].v, &f, &s[0].root, "named", 5, 1));
+	holds(&s[1], &f, 3);
+	CHECK_OK(unlink_by(&s[1], "named"));
+	CHECK_EQ(sg_link(&s[0].v, &f, &s[0].root, "again", 5, 1), -ENOENT);
+	sg_settle(&s[1].v);
+	holds(&s[0], &f, 3);
+	sg_close_inode(&s[0].v, &f);
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	CHECK(gone(&s[1], &f));
+	/* one that dies with it */
+	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
+	tsys_fence(&s[1], &s[0]);
+	tsys_die(&s[0]);
+	sg_recover_all(&s[1].v);
+	sg_settle(&s[1].v);
+	CHECK(gone(&s[1], &f));
+	s[0] = s[1];
+	leave(s, 1);
+}
+
+/*
+ * Files that the engine makes for itself while it works are nobody's to settle: not this system's
+ * own, whatever the kernel around it says is in use, and not another's that owed the number before.
+ */
+static bool enough;
+
+static void *settle_all_the_time(void *arg)
+{
+	struct tsys *s = arg;
+
+	while (!__atomic_load_n(&enough, __ATOMIC_RELAXED))
+		sg_settle(&s->v);
+	return NULL;
+}
+
+static void spare_files(u64 rounds)
+{
+	u8 buf[4 * SG_PAGE], got[4 * SG_PAGE];
+	struct tsys s[2];
+	struct sg_iref f;
+	pthread_t id[2];
+	unsigned int i;
+
+	join(s, 2);
+	used_ino = 0;
+	s[0].v.in_use = s[1].v.in_use = in_use;
+	f = make(&s[0], "f");
+	for (i = 0; i < 4; i++)
+		memset(buf + i * SG_PAGE, (int)i + 1, SG_PAGE);
+	CHECK_EQ(sg_write(&s[0].v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
+	for (i = 0; i < 2; i++) {
+		tsys_tend(&s[i]);
+		CHECK_OK(pthread_create(&id[i], NULL, settle_all_the_time, &s[i]));
+	}
+	while (rounds--) {
+		CHECK_OK(sg_collapse(&s[0].v, &f, SG_PAGE, SG_PAGE, 1));
+		CHECK_OK(sg_insert(&s[0].v, &f, SG_PAGE, SG_PAGE, 1));
+		CHECK_EQ(sg_read(&s[0].v, &f, 0, got, sizeof(got)), sizeof(got));
+		CHECK(!memcmp(got + 2 * SG_PAGE, buf + 2 * SG_PAGE, 2 * SG_PAGE));
+		CHECK(!memcmp(got, buf, SG_PAGE));
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++) {
+		CHECK_OK(pthread_join(id[i], NULL));
+		tsys_rest(&s[i]);
+	}
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	leave(s, 2);
+}
+
+/* --- debts for nothing --------------------------------------------------------------------------- */
+
+static struct sg_check_result check(enum sg_check_mode mode)
+{
+	struct sg_identity id = tsys_identity(9, 1);
+	struct sg_check_opts opts = { .mode = mode, .id = &id, .force = true };
+	struct sg_check_result res;
+
+	CHECK_OK(sg_check(mem, SIZE, &opts, &res));
+	return res;
+}
+
+/*
+ * Who unlinks owes the inode, who closes last frees it, and the debt stays until the one who owes
+ * looks at it. Who is checked before that, dead or gone, is not damaged.
+ */
+static void owed_for_nothing(bool leaves, enum sg_check_mode mode)
+{
+	struct sg_check_result res;
+	struct tsys s[2];
+	struct sg_iref f;
+
+	join(s, 2);
+	f = make(&s[0], "f");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK_OK(sg_evict(&s[0].v, &f));
+	if (leaves)
+		tsys_leave(&s[0]);
+	sg_close_inode(&s[1].v, &f);
+	CHECK_OK(sg_evict(&s[1].v, &f));
+	CHECK(gone(&s[1], &f));
+	CHECK(!sg_ledger_empty(&s[1].v, 0));
+	if (!leaves)
+		tsys_die(&s[0]);
+	tsys_die(&s[1]);
+	res = check(SG_CHECK_ONLY);
+	CHECK_EQ(res.found, 0);
+	CHECK(res.unclean);
+	res = check(mode);
+	CHECK_EQ(res.found, 0);
+	CHECK(res.unclean);
+	res = check(SG_CHECK_ONLY);
+	CHECK_EQ(res.found, 0);
+	CHECK(!res.unclean);	/* it has been struck out */
+}
+
+int main(void)
+{
+	tlog_catch();
+	mem = tsys_volume(SIZE);
+	last_close_frees();
+	death_closes();
+	the_dead_close_nothing();
+	closed_while_taken_over(true);
+	closed_while_taken_over(false);
+	locked_is_left_for_later();
+	stale_bits();
+	numbers_come_back();
+	temporary_files();
+	owed_for_nothing(false, SG_CHECK_PREEN);
+	owed_for_nothing(false, SG_CHECK_REPAIR);
+	owed_for_nothing(true, SG_CHECK_PREEN);
+	owed_for_nothing(true, SG_CHECK_REPAIR);
+	spare_files(test_amount(300, 3000, 100000));
+	late_looks(S_IFDIR | 0700, NULL);
+	late_looks(S_IFLNK | 0777, "a/target/that/is/too/long/for/the/record/"
+		   "and/so/has/a/page/of/its/own/to/be/in");
+	return test_done();
+}

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Locks of users (flock, fcntl, open-file locks) between systems on one mapping.
+ *
+ * Against a model of 64 bytes with an owner and a type each: what may be had, who is named as
+ * being in the way, and, byte for byte, what stands in the lock file. Then what waiting owes to
+ * users: turns and circles. Then systems that may not, room, and damage.
+ */
+#include "userlock_util.h"
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+#define CELLS	64	/* bytes; the last one stands for all behind it */
+#define OWNERS	9	/* three of each system */
+#define FILES	3	/* two of them in one chain, if need be by force */
+
+enum { NONE, SHARED, EXCLUSIVE };
+static u8 model[FILES][OWNERS][CELLS];
+
+static struct sg_vol *vol_of(unsigned int o)
+{
+	return &sys[o % SYSTEMS];
+}
+
+static unsigned int kind_of(unsigned int o)
+{
+	return o < 6 ? SG_USERLOCK_POSIX : SG_USERLOCK_OFD;
+}
+
+/* Owners of different systems, or kinds, may have the same number. */
+static u64 number_of(unsigned int o)
+{
+	return 7 + (o / SYSTEMS) % 2;
+}
+
+static u64 last_byte(unsigned int cell)
+{
+	return cell == CELLS - 1 ? SG_USERLOCK_MAX : cell;
+}
+
+static bool model_allows(unsigned int f, unsigned int o, bool exclusive, unsigned int a,
+			 unsigned int b)
+{
+	unsigned int other, i;
+
+	for (other = 0; other < OWNERS; other++)
+		for (i = a; i <= b && other != o; i++)
+			if (model[f][other][i] == EXCLUSIVE || (model[f][other][i] && exclusive))
+				return false;
+	return true;
+}
+
+/* The one that is named as holder does hold something in the way, all of what is said. */
+static void check_holder(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
+			 unsigned int b, const struct sg_userlock *h)
+{
+	unsigned int o, from = (unsigned int)h->start, i;
+	unsigned int to = h->last == SG_USERLOCK_MAX ? CELLS - 1 : (unsigned int)h->last;
+	int slot = h->slot < 0 ? vol_of(asker)->slot : h->slot;
+
+	for (o = 0; o < OWNERS; o++)
+		if (vol_of(o)->slot == slot && kind_of(o) == h->kind && number_of(o) == h->owner)
+			break;
+	CHECK(o < OWNERS && o != asker);
+	CHECK(h->slot < 0 ? vol_of(o) == vol_of(asker) : vol_of(o) != vol_of(asker));
+	CHECK_EQ(h->pid, number_of(o) + 1000);
+	CHECK(from <= b && a <= to && to < CELLS);
+	CHECK(exclusive || h->exclusive);
+	for (i = from; i <= to; i++)
+		CHECK_EQ(model[f][o][i], h->exclusive ? EXCLUSIVE : SHARED);
+	CHECK(!from || model[f][o][from - 1] != model[f][o][from]);
+	CHECK(to == CELLS - 1 || model[f][o][to + 1] != model[f][o][to]);
+}
+
+struct sums {
+	u64 records, bytes;
+};
+
+/* A record is a whole stretch of one owner and type. */
+static void check_record(void *ctx, struct sg_userlock_record *r)
+{
+	unsigned int o, f, type = r->head & SG_USERLOCK_EXCLUSIVE ? EXCLUSIVE : SHARED, i;
+	unsigned int from = (unsigned int)r->start, to;
+	struct sums *sums = ctx;
+
+	to = r->last == SG_USERLOCK_MAX ? CELLS - 1 : (unsigned int)r->last;
+	for (o = 0; o < OWNERS; o++)
+		if (vol_of(o)->slot == (int)SG_USERLOCK_SLOT(r->head) &&
+		    kind_of(o) == SG_USERLOCK_KIND(r->head) && number_of(o) == r->owner)
+			break;
+	for (f = 0; f < FILES && file[f].ino != r->ino; f++)
+		;
+	CHECK(o < OWNERS && f < FILES && from <= to && to < CELLS);
+	CHECK(!(r->head & SG_USERLOCK_WAITING));
+	for (i = from; i <= to; i++)
+		CHECK_EQ(model[f][o][i], type);
+	CHECK(!from || model[f][o][from - 1] != type);
+	CHECK(to == CELLS - 1 || model[f][o][to + 1] != type);
+	sums->records++;
+	sums->bytes += to - from + 1;
+}
+
+static void compare(void)
+{
+	struct sums sums = { 0 };
+	unsigned int f, o, i;
+	u64 bytes = 0;
+
+	each_record(check_record, &sums);
+	for (f = 0; f < FILES; f++)
+		for (o = 0; o < OWNERS; o++)
+			for (i = 0; i < CELLS; i++)
+				bytes += model[f][o][i] != NONE;
+	CHECK_EQ(sums.bytes, bytes);	/* each once: stretches of one type do not overlap */
+}
+
+static void model_step(struct rng *rng)
+{
+	unsigned int f = (unsigned int)rng_below(rng, FILES);
+	unsigned int o = (unsigned int)rng_below(rng, OWNERS);
+	unsigned int a = (unsigned int)rng_below(rng, CELLS);
+	unsigned int dice = (unsigned int)rng_below(rng, 10);
+	u64 far = a + rng_size(rng, CELLS);
+	unsigned int b = (unsigned int)SG_MIN(far, (u64)CELLS - 1);
+	bool exclusive = rng_chance(rng, 30), may = model_allows(f, o, exclusive, a, b);
+	struct sg_userlock h, l = lock_of(kind_of(o), number_of(o), exclusive, a, last_byte(b));
+
+	test_note("file %u, owner %u, cells %u to %u, %s, dice %u", f, o, a, b,
+		  exclusive ? "exclusive" : "shared", dice);
+	if (dice < 5) {
+		CHECK_EQ(sg_userlock_set(vol_of(o), &file[f], &l, NULL, &h), may ? 0 : -EAGAIN);
+		if (may)
+			memset(&model[f][o][a], exclusive ? EXCLUSIVE : SHARED, b - a + 1);
+	} else if (dice < 9) {
+		CHECK_OK(sg_userlock_clear(vol_of(o), &file[f], &l));
+		memset(&model[f][o][a], NONE, b - a + 1);
+		return;
+	} else {
+		CHECK_EQ(sg_userlock_test(vol_of(o), &file[f], &l, &h), may ? 0 : -EAGAIN);
+	}
+	if (!may)
+		check_holder(f, o, exclusive, a, b, &h);
+}
+
+static void against_the_model(u64 ops)
+{
+	struct rng rng = { seed };
+	unsigned int f, o;
+	u64 i;
+
+	for (i = 0; i < ops; i++) {
+		model_step(&rng);
+		if (i < 1000 || i % 50 == 0)
+			compare();
+	}
+	for (f = 0; f < FILES; f++) {
+		for (o = 0; o < OWNERS; o++) {
+			struct sg_userlock l = whole(kind_of(o), number_of(o), false);
+
+			CHECK_OK(sg_userlock_clear(vol_of(o), &file[f], &l));
+		}
+	}
+	memset(model, 0, sizeof(model));
+	compare();
+}
+
+static void refused(void)
+{
+	struct sg_userlock l = lock_of(SG_USERLOCK_POSIX, 1, true, 5, 4), h;
+
+	CHECK_EQ(sg_userlock_set(&sys[0], &file[0], &l, NULL, NULL), -EINVAL);
+	l = lock_of(SG_USERLOCK_POSIX, 1, true, 0, SG_USERLOCK_MAX + 1);
+	CHECK_EQ(sg_userlock_clear(&sys[0], &file[0], &l), -EINVAL);
+	l = lock_of(4, 1, true, 0, 1);
+	CHECK_EQ(sg_userlock_test(&sys[0], &file[0], &l, &h), -EINVAL);
+}
+
+/* --- flock ------------------------------------------------------------------------------------ */
+
+static void flocks(void)
+{
+	struct sg_userlock_wait w = { 0 };
+
+	CHECK_OK(try(0, 0, FLOCK(1, false)));
+	CHECK_OK(try(1, 0, FLOCK(1, false)));
+	CHECK_OK(try(1, 0, FLOCK(1, false)));
+	CHECK_EQ(each_record(NULL, NULL), 2);
+	CHECK_OK(try(2, 0, POSIX(1, true)));	/* by itself */
+	drop(2, 0, POSIX(1, true));
+	/* a conversion that fails has lost what there was, as on Linux */
+	CHECK_EQ(try(0, 0, FLOCK(1, true)), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), 1);
+	CHECK_OK(try(1, 0, FLOCK(1, true)));
+	CHECK_EQ(try(0, 0, FLOCK(1, false)), -EAGAIN);
+	CHECK_EQ(try(1, 0, FLOCK(2, false)), -EAGAIN);
+	CHECK_EQ(ask(0, 0, FLOCK(1, false), &w), -EAGAIN);
+	CHECK_OK(try(1, 0, FLOCK(1, false)));
+	CHECK_OK(ask(0, 0, FLOCK(1, false), &w));
+	drop(0, 0, FLOCK(1, false));
+	drop(1, 0, FLOCK(1, false));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+/* Who comes later does not overtake, except one who only tries, and one who has waited too long. */
+static void turns(void)
+{
+	struct sg_userlock_wait writer = { 0 }, reader = { 0 }, other = { 0 }, none = { 0 };
+	u64 start;
+
+	CHECK_OK(try(0, 0, POSIX(1, false)));
+	CHECK_EQ(ask(1, 0, POSIX(1, true), &writer), -EAGAIN);
+	CHECK_EQ(ask(2, 0, POSIX(1, false), &reader), -EAGAIN);
+	CHECK_EQ(ask(2, 0, OFD(2, false), &other), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), 4);
+	CHECK_OK(try(2, 0, POSIX(3, false)));
+	drop(2, 0, POSIX(3, false));
+	/* not in the way of each other */
+	CHECK_OK(ask(0, 1, POSIX(1, true), &none));
+	/* the one that the writer waits for: to step back would help nobody */
+	CHECK_OK(ask(0, 0, POSIX(1, true), &none));
+	CHECK_OK(ask(0, 0, POSIX(1, false), &none));
+	drop(0, 0, POSIX(1, false));
+	CHECK_EQ(ask(2, 0, POSIX(1, false), &reader), -EAGAIN);
+	CHECK_OK(ask(1, 0, POSIX(1, true), &writer));
+	CHECK_EQ(ask(2, 0, POSIX(1, false), &reader), -EAGAIN);
+	drop(1, 0, POSIX(1, true));
+	CHECK_OK(ask(2, 0, POSIX(1, false), &reader));
+	CHECK_OK(ask(2, 0, OFD(2, false), &other));
+	CHECK_EQ(each_record(NULL, NULL), 3);
+	drop(2, 0, OFD(2, false));
+	/* a queue that does not move is overtaken after a second */
+	memset(&writer, 0, sizeof(writer));
+	memset(&reader, 0, sizeof(reader));
+	CHECK_EQ(ask(1, 0, FLOCK(1, true), &writer), 0);
+	drop(1, 0, FLOCK(1, true));
+	CHECK_EQ(ask(1, 0, POSIX(1, true), &writer), -EAGAIN);
+	start = sg_ticks();
+	while (ask(0, 0, POSIX(2, false), &reader))
+		sg_sleep_us(5000);
+	CHECK(sg_ticks() - start >= 900 * MS);
+	/* who gives up holds up nobody */
+	sg_userlock_give_up(&sys[1], &file[0], &writer);
+	memset(&reader, 0, sizeof(reader));
+	CHECK_OK(ask(1, 0, POSIX(9, false), &reader));
+	drop(1, 0, POSIX(9, false));
+	drop(0, 0, POSIX(2, false));
+	drop(2, 0, POSIX(1, false));
+	drop(0, 1, POSIX(1, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* --- circles ---------------------------------------------------------------------------------- */
+
+/* Owner i holds byte i and wants byte i + 1, on different files and systems. The last is told. */
+static void ring(unsigned int n, unsigned int kind, int expect)
+{
+	struct sg_userlock_wait *w = calloc(n, sizeof(*w));
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		CHECK_OK(try(i % SYSTEMS, i % 5, lock_of(kind, i, true, i, i)));
+	for (i = 0; i < n; i++) {
+		unsigned int next = (i + 1) % n;
+
+		test_note("ring of %u, owner %u", n, i);
+		CHECK_EQ(ask(i % SYSTEMS, next % 5, lock_of(kind, i, true, next, next), &w[i]),
+			 i < n - 1 ? -EAGAIN : expect);
+	}
+	for (i = 0; i < n; i++) {	/* nobody else is told; that one is out of it */
+		unsigned int next = (i + 1) % n;
+
+		if (i < n - 1 || expect == -EAGAIN)
+			CHECK_EQ(ask(i % SYSTEMS, next % 5, lock_of(kind, i, true, next, next),
+				     &w[i]), -EAGAIN);
+	}
+	CHECK_EQ(each_record(NULL, NULL), expect == -EDEADLK ? 2 * n - 1 : 2 * n);
+	/* it lets go, and all are served, one after the other */
+	drop((n - 1) % SYSTEMS, (n - 1) % 5, lock_of(kind, n - 1, true, n - 1, n - 1));
+	for (i = n - 1; i-- > 0; ) {
+		CHECK_OK(ask(i % SYSTEMS, (i + 1) % 5, lock_of(kind, i, true, i + 1, i + 1),
+			     &w[i]));
+		drop(i % SYSTEMS, i % 5, lock_of(kind, i, true, i, i));
+		drop(i % SYSTEMS, (i + 1) % 5, lock_of(kind, i, true, i + 1, i + 1));
+	}
+	sg_userlock_give_up(&sys[(n - 1) % SYSTEMS], &file[0], &w[n - 1]);
+	free(w);
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* Two who hold it shared and both want it alone. */
+static void upgrades(void)
+{
+	struct sg_userlock_wait a = { 0 }, b = { 0 };
+
+	CHECK_OK(try(0, 0, POSIX(1, false)));
+	CHECK_OK(try(1, 0, POSIX(1, false)));
+	CHECK_EQ(ask(0, 0, POSIX(1, true), &a), -EAGAIN);
+	CHECK_EQ(ask(1, 0, POSIX(1, true), &b), -EDEADLK);
+	drop(1, 0, POSIX(1, false));
+	CHECK_OK(ask(0, 0, POSIX(1, true), &a));
+	drop(0, 0, POSIX(1, true));
+}
+
+/*
+ * The one in the way changes while a request waits: the circle is closed by nobody's asking, and
+ * noticed by whoever waits in it.
+ */
+static void closed_by_release(void)
+{
+	struct sg_userlock_wait a = { 0 }, b = { 0 };
+
+	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0)));	/* in the way first */
+	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_POSIX, 2, true, 1, 1)));
+	CHECK_OK(try(2, 1, POSIX(3, true)));
+	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_POSIX, 3, true, 0, 1), &a), -EAGAIN);
+	CHECK_EQ(ask(1, 1, POSIX(2, true), &b), -EAGAIN);
+	drop(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0));
+	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_POSIX, 3, true, 0, 1), &a), -EDEADLK);
+	drop(2, 1, POSIX(3, true));
+	CHECK_OK(ask(1, 1, POSIX(2, true), &b));
+	drop(1, 1, POSIX(2, true));
+	drop(1, 0, POSIX(2, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+static void circles(void)
+{
+	ring(2, SG_USERLOCK_POSIX, -EDEADLK);
+	ring(5, SG_USERLOCK_POSIX, -EDEADLK);
+	ring(64, SG_USERLOCK_POSIX, -EDEADLK);
+	ring(70, SG_USERLOCK_POSIX, -EAGAIN);	/* longer than anybody looks */
+	ring(3, SG_USERLOCK_OFD, -EAGAIN);	/* files wait for nobody: not known who would */
+	upgrades();
+	closed_by_release();
+}
+
+/* --- room ------------------------------------------------------------------------------------- */
+
+/* The chain of a number, as the engine has it. */
+static unsigned int chain_with(u64 ino)
+{
+	unsigned int nr, k;
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(&t.v, nr, 0, &err);
+
+		for (k = 0; page && k < SG_USERLOCK_RECORDS; k++)
+			if (page->record[k].head && page->record[k].ino == ino)
+				return nr;
+	}
+	return SG_USERLOCK_CHAINS;
+}
+
+/*
+ * One owner with as many locks as a chain takes: the first hundred as users take them, the rest,
+ * which would take long, as they would stand there.
+ */
+static void fill_chain(unsigned int nr)
+{
+	unsigned int k, i;
+	int err;
+
+	for (k = 0; k < SG_USERLOCK_CHAIN_PAGES; k++) {
+		struct sg_userlock_page *page;
+
+		CHECK_OK(sg_userlock_grow(&sys[0], nr, k));
+		page = sg_userlock_page(&t.v, nr, k, &err);
+		CHECK(page);
+		for (i = 0; i < SG_USERLOCK_RECORDS; i++) {
+			u64 byte = 2 * ((u64)k * SG_USERLOCK_RECORDS + i);
+
+			if (page->record[i].head)
+				continue;
+			page->record[i] = sg_userlock_page(&t.v, nr, 0, &err)->record[0];
+			page->record[i].start = page->record[i].last = byte;
+		}
+	}
+	CHECK_EQ(sg_userlock_grow(&sys[0], nr, k), -ENOLCK);
+}
+
+static void full_chain(void)
+{
+	u64 most = (u64)SG_USERLOCK_CHAIN_PAGES * SG_USERLOCK_RECORDS, i;
+	struct sg_userlock_wait w = { 0 };
+
+	for (i = 0; i < 100; i++)
+		CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)));
+	CHECK_EQ(each_record(NULL, NULL), 100);
+	fill_chain(chain_with(file[0].ino));
+	CHECK_EQ(each_record(NULL, NULL), most);
+	CHECK_EQ(try(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * most, 2 * most)), -ENOLCK);
+	CHECK_EQ(ask(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0), &w), -ENOLCK);
+	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0)), -EAGAIN);
+	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * most - 2, 2 * most)), -EAGAIN);
+	/* what needs no more records still works */
+	drop(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10));
+	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10)));
+	drop(0, 0, OFD(1, true));
+	drop(1, 0, OFD(1, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* What was freed can be used again. */
+static void all_acknowledge(void)
+{
+	unsigned int turn, i;
+
+	for (turn = 0; turn < 20; turn++) {
+		CHECK(sg_tend(&t.v) > 0);
+		for (i = 0; i < SYSTEMS; i++)
+			CHECK(sg_tend(&sys[i]) > 0);
+		sg_settle(&t.v);
+	}
+}
+
+static void full_volume(void)
+{
+	struct sg_iref big, small;
+	u64 pos = 0;
+	s64 n;
+	static u8 buf[1 << 20];
+
+	test_hasten(true);	/* what is full is waited for, by each who finds it so */
+	begin(TEST_SMALL);
+	CHECK_OK(try(0, 0, POSIX(1, true)));
+	CHECK(chain_with(file[0].ino) < SG_USERLOCK_CHAINS);
+	big = test_create(&t.v, &t.root, "big", S_IFREG | 0600);
+	small = test_create(&t.v, &t.root, "small", S_IFREG | 0600);
+	while ((n = sg_write(&t.v, &big, pos, buf, sizeof(buf), 1)) > 0)
+		pos += (u64)n;
+	CHECK_EQ(n, -ENOSPC);
+	for (pos = 0; (n = sg_write(&t.v, &small, pos, buf, SG_PAGE, 1)) > 0; pos += SG_PAGE)
+		;
+	CHECK_EQ(n, -ENOSPC);
+	CHECK_EQ(try(0, 1, POSIX(1, true)), -ENOLCK);
+	CHECK_OK(try(1, 0, FLOCK(1, true)));
+	CHECK_EQ(try(1, 0, POSIX(1, true)), -EAGAIN);
+	drop(0, 0, POSIX(1, true));
+	CHECK_OK(try(1, 0, POSIX(1, true)));
+	drop(0, 1, POSIX(1, true));
+	CHECK_OK(sg_resize(&t.v, &big, 0, 1));
+	all_acknowledge();
+	CHECK_OK(try(0, 1, POSIX(1, true)));
+	end();
+	test_hasten(false);
+}
+
+/* --- who is killed ---------------------------------------------------------------------------- */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static bool dying(void)
+{
+	return true;
+}
+
+static void chains(bool locked)
+{
+	unsigned int nr;
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(&sys[1], nr, 0, &err);
+		u64 off = page ? (u64)((u8 *)&page->lock - sys[1].base) : 0;
+
+		if (page && locked)
+			CHECK_OK(sg_lock_sure(&sys[1], off));
+		else if (page)
+			sg_unlock(&sys[1], off);
+	}
+}
+
+static void *unlock_soon(void *arg)
+{
+	sg_sleep_us(50000);
+	chains(false);
+	return arg;
+}
+
+/* All that he has is in use elsewhere for a moment. */
+static pthread_t busy(void)
+{
+	pthread_t id;
+
+	chains(true);
+	CHECK_OK(pthread_create(&id, NULL, unlock_soon, NULL));
+	return id;
+}
+
+/* He gets nothing more, but gives back what he has: a lock, a place in the queue. */
+static void killed(void)
+{
+	struct sg_userlock a = whole(SG_USERLOCK_POSIX, 1, true), b = whole(SG_USERLOCK_POSIX, 2, true);
+	struct sg_userlock_wait wait = { 0 };
+	pthread_t id;
+
+	CHECK_OK(sg_userlock_set(&sys[0], &file[0], &a, NULL, NULL));
+	CHECK_EQ(sg_userlock_set(&sys[0], &file[0], &b, &wait, NULL), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), 2);
+	sg_interrupt_hook = dying;
+	id = busy();
+	CHECK_EQ(sg_userlock_set(&sys[0], &file[0], &b, &wait, NULL), -EINTR);
+	sg_userlock_give_up(&sys[0], &file[0], &wait);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(each_record(NULL, NULL), 1);
+	id = busy();
+	CHECK_OK(sg_userlock_clear(&sys[0], &file[0], &a));
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+	sg_interrupt_hook = NULL;
+}
+
+/* --- a system that may not -------------------------------------------------------------------- */
+
+static void not_a_member(void)
+{
+	struct sg_userlock l = POSIX(1, true), h;
+	struct sg_vol v;
+
+	CHECK_OK(sg_open(&v, t.mem, t.size, true, NULL));
+	CHECK_EQ(sg_userlock_set(&v, &file[0], &l, NULL, NULL), -EROFS);
+	CHECK_EQ(sg_userlock_clear(&v, &file[0], &l), -EROFS);
+	CHECK_EQ(sg_userlock_test(&v, &file[0], &l, &h), -EROFS);
+}
+
+static void quiet(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+/* Declared dead: it may not store, and what it held is others' once it has been recovered. */
+static void declared_dead(void)
+{
+	struct sg_userlock l = POSIX(1, true);
+	struct sg_userlock_wait w = { 0 };
+	struct sg_vol v;
+
+	join(&v);
+	CHECK_OK(sg_userlock_set(&v, &file[0], &l, NULL, NULL));
+	CHECK_EQ(ask(0, 0, POSIX(1, true), &w), -EAGAIN);
+	sg_log_hook = quiet;
+	CHECK_OK(sg_fence_slot(&t.v, (unsigned int)v.slot, v.incarnation));
+	CHECK_EQ(ask(0, 0, POSIX(1, true), &w), -EAGAIN);
+	CHECK_EQ(sg_userlock_clear(&v, &file[0], &l), -EIO);
+	CHECK(sg_recover_slot(&t.v, (unsigned int)v.slot));
+	CHECK_OK(ask(0, 0, POSIX(1, true), &w));
+	CHECK_EQ(sg_userlock_set(&v, &file[0], &l, NULL, NULL), -EIO);
+	sg_abandon(&v);
+	drop(0, 0, POSIX(1, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+	sg_log_hook = NULL;
+}
+
+/* --- damage ----------------------------------------------------------------------------------- */
+
+/* A word that nobody who lives is called by: what is waited for must come to an end. */
+static u64 hostile(struct rng *rng)
+{
+	u64 head = SG_USERLOCK_HEAD(rng_below(rng, 16), rng_below(rng, 4),
+				    rng_below(rng, sys[2].incarnation + 2));
+
+	if (rng_chance(rng, 50))
+		return rng_next(rng);
+	return rng_chance(rng, 50) ? rng_below(rng, 130) : head;
+}
+
+static void damage(struct rng *rng)
+{
+	unsigned int nr, k, n = (unsigned int)rng_size(rng, 300);
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(&t.v, nr, 0, &err);
+		u64 *word = (u64 *)page;
+
+		for (k = 0; page && k < n; k++)
+			word[4 + rng_below(rng, SG_PAGE / 8 - 4)] = hostile(rng);
+	}
+}
+
+static unsigned int damaged_chain;
+
+static void hostile_bytes(void)
+{
+	u64 rounds = test_amount(100, 2000, 50000), i, k;
+	struct rng rng = { seed };
+	struct sg_userlock h;
+	int err;
+
+	CHECK_OK(try(0, 0, POSIX(1, true)));
+	CHECK_OK(try(0, 1, POSIX(1, true)));
+	damaged_chain = chain_with(file[0].ino);
+	for (i = 0; i < rounds; i++) {
+		damage(&rng);
+		for (k = 0; k < 20; k++) {
+			unsigned int s = (unsigned int)rng_below(&rng, SYSTEMS);
+			unsigned int f = (unsigned int)rng_below(&rng, 2);
+			u64 a = rng_size(&rng, 100);
+			struct sg_userlock l = lock_of(1 + (unsigned int)rng_below(&rng, 3),
+						       rng_below(&rng, 130), rng_chance(&rng, 50),
+						       a, a + rng_size(&rng, 100));
+			struct sg_userlock_wait w = { 0 };
+
+			err = rng_chance(&rng, 50) ?
+			      sg_userlock_set(&sys[s], &file[f], &l, &w, &h) :
+			      sg_userlock_clear(&sys[s], &file[f], &l);
+			CHECK(!err || err == -EAGAIN || err == -EDEADLK || err == -ENOLCK);
+			sg_userlock_give_up(&sys[s], &file[f], &w);
+			CHECK(!sg_userlock_test(&sys[s], &file[f], &l, &h) || h.slot < SG_SLOTS);
+		}
+	}
+}
+
+/* The check resets what makes no sense, also when it only preens; what the dead left is none. */
+static void checked(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };
+	struct sg_userlock_page *page;
+	struct sg_check_result res;
+	unsigned int i;
+	int err;
+
+	page = sg_userlock_page(&t.v, damaged_chain, 0, &err);
+	CHECK(page);
+	for (i = 0; i < SYSTEMS; i++)
+		sg_leave(&sys[i]);
+	tvol_leave(&t);
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
+	CHECK_EQ(res.found, res.fixed);
+	test_clean(t.mem, t.size);
+	page->record[4].head = SG_USERLOCK_HEAD(SG_USERLOCK_POSIX, 1, 1);
+	test_clean(t.mem, t.size);
+	page->record[5].head = SG_USERLOCK_HEAD(SG_USERLOCK_POSIX, 1, 1000000);
+	CHECK(!test_is_clean(t.mem, t.size, &res));
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
+	CHECK_EQ(res.found, 1);
+	CHECK_EQ(res.fixed, 1);
+	CHECK(!page->record[5].head && !page->record[4].head);
+	test_clean(t.mem, t.size);
+	test_unmap(t.mem, t.size);
+}
+
+int main(void)
+{
+	seed = test_seed();
+	begin(64 << 20);
+	refused();
+	against_the_model(test_amount(3000, 100000, 5000000));
+	flocks();
+	killed();
+	turns();
+	circles();
+	not_a_member();
+	declared_dead();
+	full_chain();
+	hostile_bytes();
+	checked();
+	full_volume();
+	return test_done();
+}
+

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl zone and volume: what is refused before anything is looked at. With LVM, and memory to
+# cut: e2e/scenarios/zone.sh; what is read from LVM's reports: zone_test.c.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+# --- commands of two words ------------------------------------------------------------------
+
+refuses 2 'zone: what is to be done' "$ctl" zone
+refuses 2 'volume: what is to be done' "$ctl" volume
+refuses 2 "no command 'zone list'" "$ctl" zone list
+refuses 2 "no command 'volume creat'" "$ctl" volume creat x
+refuses 2 "no command 'volum'" "$ctl" volum create x
+refuses 2 'zone create: takes ZONE DEVICE' "$ctl" zone create z
+refuses 2 'zone show: takes \[ZONE\]' "$ctl" zone show a b
+refuses 2 'zone destroy: takes ZONE' "$ctl" zone destroy
+for command in show delete relocate activate; do
+	refuses 2 "volume $command: takes VOLUME" "$ctl" volume "$command"
+	refuses 2 "volume $command: takes VOLUME" "$ctl" volume "$command" a b
+done
+
+# --- names ------------------------------------------------------------------------------------
+
+long=$(printf 'n%.0s' {1..64})
+for name in '' . .. .a _a a_b 'a b' 'a;b' "\$(id)" snapshot snapshot1 pvmove0 "$long" $'a\nb' $'\303\244' $'\377'; do
+	refuses 2 'the name of a zone is' "$ctl" zone create "$name" /dev/null
+	refuses 2 'the name of a zone is' "$ctl" zone destroy "$name"
+	refuses 2 'the name of a volume is' "$ctl" volume create "$name" --size 16M
+	refuses 2 'the name of a volume is' "$ctl" volume delete "z/$name"
+	refuses 2 'the name of a zone is' "$ctl" volume delete "$name/v"
+done
+refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
+
+# --- numbers ----------------------------------------------------------------------------------
+
+refuses 2 'volume create: takes' "$ctl" volume create a
+refuses 2 'volume create: takes' "$ctl" volume create a b --size 16M
+refuses 2 'volume create: takes' "$ctl" volume create --size 16M -- a
+refuses 2 'volume resize: takes' "$ctl" volume resize a
+for size in '' 0 65T -16M 16Q 16M1; do
+	refuses 2 "--size '$size': allowed is" "$ctl" volume create a --size="$size"
+done
+for size in 1 0x1000 15M 17M; do
+	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume create a --size=$size
+	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume resize a --size=$size
+done
+for align in 0 1M 3M 6M 2G; do
+	refuses 2 "--align '$align': allowed is" "$ctl" volume create a --size 16M --align="$align"
+done
+refuses 2 '--memory is missing' "$ctl" volume qemu-args a
+refuses 2 '--memory is missing' "$ctl" volume libvirt-xml a
+refuses 2 "--memory '1': allowed is" "$ctl" volume qemu-args a --memory 1
+for bits in 31 53 x; do
+	refuses 2 "--phys-bits '$bits': allowed is" \
+		"$ctl" volume qemu-args a --memory 1G --phys-bits "$bits"
+done
+refuses 2 "--machine '1': allowed is" "$ctl" volume qemu-args a --memory 1G --machine 1
+refuses 2 'volume create: takes no --memory' "$ctl" volume create a --size 16M --memory 1G
+refuses 2 'volume libvirt-xml: takes no --json' "$ctl" volume libvirt-xml a --memory 1G --json
+refuses 2 'info: takes no --size' "$ctl" info x --size 16M
+
+# --- who may -----------------------------------------------------------------------------------
+
+if [[ ${#unprivileged[@]} -gt 0 ]]; then
+	chmod 755 .
+	cp "$ctl" ctl && chmod 755 ctl
+	for command in 'zone show' 'zone destroy z' 'volume list' 'volume delete a' \
+		'volume create a --size 16M' 'volume resize a --size 16M'; do
+		# shellcheck disable=SC2086 # words
+		refuses 1 'run it as root' "${unprivileged[@]}" ./ctl $command
+	done
+	expect 8 "${unprivileged[@]}" ./ctl volume check a
+	complains 'run it as root'
+	expect 1 "${unprivileged[@]}" ./ctl -j volume delete a
+	complains 'run it as root'
+	json 'd == {"reason": "failed"}'
+fi
+
+# --- reasons for programs ----------------------------------------------------------------------
+
+# there is no zone of that name, nor need there be LVM
+if [[ $(id -u) -eq 0 ]]; then
+	for command in 'zone show no-such' 'zone destroy no-such' 'volume list no-such' \
+		'volume show no-such/a' 'volume activate no-such/a' 'volume delete no-such/a' \
+		'volume create no-such/a --size 16M' 'volume resize no-such/a --size 16M'; do
+		# shellcheck disable=SC2086 # words
+		expect 9 "$ctl" -j $command
+		json 'd == {"reason": "no-zone"}'
+		# shellcheck disable=SC2086 # words
+		refuses 9 'zone|LVM|device mapper' "$ctl" $command
+	done
+fi
+echo "$checks checks"
