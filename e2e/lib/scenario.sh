@@ -7,8 +7,21 @@
 # check ends it with the reason.
 set -euo pipefail
 
+SG_TOOLS=${SG_TOOLS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tools}
 checks=0
 case_start=$EPOCHREALTIME
+
+# Who is there: g1 ... gN, and in a node `host` before them, whose power is not cut without all the
+# others'. So a scenario that is run in both ways has the first of `systems` live on, and calls
+# others by their place.
+read -ra systems <<<"${RIG_SYSTEMS:-}"
+in_a_node() { [[ ${systems[0]} == host ]]; }
+
+# ring: pairs of neighbours, so that each system is once the first and once the second.
+ring() {
+	local i n=${#systems[@]}
+	for ((i = 0; i < n; i++)); do echo "${systems[i]} ${systems[(i + 1) % n]}"; done
+}
 
 step() { printf '== %s (%s)\n' "$*" "$(elapsed)"; }
 
@@ -47,6 +60,16 @@ refused() {
 	passed "$what: $(grep -iE -m 1 -- "$pattern" <<<"$said")"
 }
 
+# refuses WHAT PATTERN SYSTEM COMMAND: the command fails there, in one line that says something like
+# PATTERN.
+refuses() {
+	local said
+	said=$(on "$3" "$4" 2>&1 </dev/null) && fail "$1: not refused: $said"
+	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
+	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
+	passed "$1: $said"
+}
+
 # same WHAT EXPECTED GOT
 same() {
 	[[ $2 == "$3" ]] || fail "$1: expected '$2', got '$3'"
@@ -56,28 +79,60 @@ same() {
 # program NAME...: compile e2e/programs/NAME.c statically and put it into g1 as /root/NAME. Compiled
 # here, because guests have no compiler; once per state of the source.
 program() {
+	local name
+	compile "$@"
+	for name in "$@"; do put "$compiled/$name" "/root/$name"; done
+}
+
+# program_everywhere NAME...: the same for all systems.
+program_everywhere() {
+	local name system
+	compile "$@"
+	for name in "$@"; do
+		for system in "${systems[@]}"; do put "$compiled/$name" "/root/$name" "$system"; done
+	done
+}
+
+# compile NAME...: into $compiled.
+compile() {
 	local here out name source
 	here=$(dirname "${BASH_SOURCE[0]}")/..
 	out=$here/../build/e2e
 	mkdir -p "$out"
 	for name in "$@"; do
 		source=$here/programs/$name.c
-		if [[ ! $out/$name -nt $source ]]; then
+		if [[ ! $out/$name -nt $source || $here/programs/count.h -nt $out/$name ]]; then
 			gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread \
 				-o "$out/$name.$$" "$source" || fail "$source does not compile"
 			mv "$out/$name.$$" "$out/$name"
 		fi
-		put "$out/$name" "/root/$name"
 	done
+	compiled=$out
 }
 
-# put FILE PATH: copy a program into g1.
+# put FILE PATH [GUEST]: copy a program into g1, or that guest.
 put() {
-	on g1 "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 does not get into g1"
+	on "${3:-g1}" "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 does not get into ${3:-g1}"
 }
 
 # The map modes that this run is to see: of `# maps: inside`, or the one it was mounted with.
 map_modes() { echo "${SG_MAPS:-${SG_MAP:-walk splice shadow}}"; }
+
+# each_its_map: the map modes in turn, one for each system. maps_from N: the first has the Nth.
+each_its_map() { maps_from 0; }
+maps_from() {
+	local maps i
+	read -ra maps <<<"$(map_modes)"
+	for ((i = 0; i < ${#systems[@]}; i++)); do
+		its_map "${systems[i]}" "${maps[(i + $1) % ${#maps[@]}]}"
+	done
+}
+
+# its_map SYSTEM MAP
+its_map() {
+	on "$1" "mount -o remount,map=$2 /mnt/sg" </dev/null || fail "$1: map=$2"
+	echo "   $1: $(on "$1" 'uname -r' </dev/null), map=$2"
+}
 
 # mount_with OPTIONS: unmount, and mount the volume anew so.
 mount_with() {

@@ -5,9 +5,14 @@
  * show them, and what was never written must be zero.
  *
  *   fsx [-s SEED] [-n OPERATIONS] [-l BYTES] [-t SECONDS] [-x OP,...] FILE
+ *   fsx -i [-s SEED] [-l BYTES] [-x OP,...] FILE
  *
  * Everything follows from SEED. An operation that the file system refuses as unsupported
  * (EOPNOTSUPP) ends the run with an error, unless it was excluded with -x.
+ *
+ * With -i it takes turns with others that have the same SEED on other systems: a line "do N" on
+ * standard input has it do the next N operations, "skip N" only note what another one has done with
+ * them. It answers "ok". File and a mapping of all of it stay open over all turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,6 +36,7 @@ static int fd = -1;
 static unsigned char *good, *buffer;	/* what the file must hold; scratch */
 static size_t size, limit = 6ul << 20;
 static int stored_beyond;	/* a mapping has stored something behind the end in the last page */
+static int skipping;		/* another one has done it: only the copy follows */
 static uint64_t state, seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
@@ -154,6 +160,8 @@ static void op_read(void)
 
 	any_range(size + PAGE, &pos, &len);
 	note("read [%#zx, +%#zx)", pos, len);
+	if (skipping)
+		return;
 	ssize_t n = pread(fd, buffer, len, pos);
 	size_t want = pos >= size ? 0 : len < size - pos ? len : size - pos;
 
@@ -175,7 +183,7 @@ static void op_write(void)
 	}
 	note("write [%#zx, +%#zx)", pos, len);
 	fill(good + pos, len);
-	ssize_t n = pwrite(fd, good + pos, len, pos);
+	ssize_t n = skipping ? (ssize_t)len : pwrite(fd, good + pos, len, pos);
 
 	if (n != (ssize_t)len)
 		die("write of %#zx bytes at %#zx gave %zd", len, pos, n);
@@ -189,14 +197,16 @@ static void op_write(void)
 static void op_mapread(void)
 {
 	size_t pos, len;
+	int flags = below(2) ? MAP_SHARED : MAP_PRIVATE;
 
 	if (!size)
 		return;
 	any_range(size, &pos, &len);
 	note("mapread [%#zx, +%#zx)", pos, len);
 	size_t start = pos & ~(PAGE - 1), end = (pos + len + PAGE - 1) & ~(PAGE - 1);
-	unsigned char *map = mmap(NULL, end - start, PROT_READ, below(2) ? MAP_SHARED : MAP_PRIVATE,
-				  fd, start);
+	if (skipping)
+		return;
+	unsigned char *map = mmap(NULL, end - start, PROT_READ, flags, fd, start);
 
 	if (map == MAP_FAILED)
 		die("mmap for reading");
@@ -212,20 +222,24 @@ static void op_mapread(void)
 static void op_mapwrite(void)
 {
 	size_t pos, len;
+	int sync = below(3) == 0;
 
 	if (!size)
 		return;
 	any_range(size, &pos, &len);
 	note("mapwrite [%#zx, +%#zx)", pos, len);
 	size_t start = pos & ~(PAGE - 1);
+
+	fill(good + pos, len);
+	if (skipping)
+		return;
 	unsigned char *map = mmap(NULL, pos + len - start, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 				  start);
 
 	if (map == MAP_FAILED)
 		die("mmap for writing");
-	fill(good + pos, len);
 	memcpy(map + (pos - start), good + pos, len);
-	if (below(3) == 0 && msync(map, pos + len - start, MS_SYNC))
+	if (sync && msync(map, pos + len - start, MS_SYNC))
 		die("msync");
 	munmap(map, pos + len - start);
 }
@@ -235,7 +249,7 @@ static void op_truncate(void)
 	size_t to = below(3) ? below(limit + 1) : below(limit / PAGE + 1) * PAGE;
 
 	note("truncate %#zx -> %#zx", size, to);
-	if (ftruncate(fd, to))
+	if (!skipping && ftruncate(fd, to))
 		die("truncate to %#zx", to);
 	if (to < size) {
 		memset(good + to, 0, size - to);
@@ -244,11 +258,10 @@ static void op_truncate(void)
 	size = to;
 }
 
-static int changed_space(int mode, size_t pos, size_t len)
+static void change_space(int mode, size_t pos, size_t len)
 {
-	if (fallocate(fd, mode, pos, len))
+	if (!skipping && fallocate(fd, mode, pos, len))
 		die("fallocate(%#x, %#zx, %#zx)", mode, pos, len);
-	return 0;
 }
 
 static void op_punch(void)
@@ -257,7 +270,7 @@ static void op_punch(void)
 
 	any_range(limit, &pos, &len);
 	note("punch [%#zx, +%#zx)", pos, len);
-	changed_space(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, pos, len);
+	change_space(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, pos, len);
 	memset(good + pos, 0, len);
 }
 
@@ -268,7 +281,7 @@ static void op_zero(void)
 
 	any_range(limit, &pos, &len);
 	note("zero%s [%#zx, +%#zx)", keep ? " keep" : "", pos, len);
-	changed_space(FALLOC_FL_ZERO_RANGE | keep, pos, len);
+	change_space(FALLOC_FL_ZERO_RANGE | keep, pos, len);
 	memset(good + pos, 0, len);
 	if (!keep)
 		grown_to(pos + len);
@@ -281,7 +294,7 @@ static void op_allocate(void)
 
 	any_range(limit, &pos, &len);
 	note("allocate%s [%#zx, +%#zx)", keep ? " keep" : "", pos, len);
-	changed_space(keep, pos, len);
+	change_space(keep, pos, len);
 	if (!keep)
 		grown_to(pos + len);
 }
@@ -297,7 +310,7 @@ static void op_collapse(void)
 	if (pos + len >= size)
 		return;
 	note("collapse [%#zx, +%#zx)", pos, len);
-	changed_space(FALLOC_FL_COLLAPSE_RANGE, pos, len);
+	change_space(FALLOC_FL_COLLAPSE_RANGE, pos, len);
 	memmove(good + pos, good + pos + len, size - pos - len);
 	memset(good + size - len, 0, len);
 	size -= len;
@@ -312,7 +325,7 @@ static void op_insert(void)
 	size_t pos = below(size / PAGE) * PAGE, len = (1 + below(room < 600 ? room : 600)) * PAGE;
 
 	note("insert [%#zx, +%#zx)", pos, len);
-	changed_space(FALLOC_FL_INSERT_RANGE, pos, len);
+	change_space(FALLOC_FL_INSERT_RANGE, pos, len);
 	memmove(good + pos + len, good + pos, size - pos);
 	memset(good + pos, 0, len);
 	size += len;
@@ -329,7 +342,7 @@ static void op_copy(void)
 	if (from < to + len && to < from + len)
 		return;		/* the same file must not overlap itself */
 	note("copy [%#zx, +%#zx) -> %#zx", from, len, to);
-	for (size_t done = 0; done < len;) {
+	for (size_t done = 0; !skipping && done < len;) {
 		off_t in = from + done, out = to + done;
 		ssize_t n = copy_file_range(fd, &in, fd, &out, len - done, 0);
 
@@ -349,12 +362,16 @@ static void op_beyond(void)
 	if (start == size || to > limit)
 		return;
 	note("beyond: store behind %#zx, then truncate to %#zx", size, to);
+	stored_beyond = 1;
+	if (skipping) {
+		size = to;
+		return;
+	}
 	unsigned char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, start);
 
 	if (map == MAP_FAILED)
 		die("mmap of the last page");
 	memset(map + (size - start), 0xee, PAGE - (size - start));
-	stored_beyond = 1;
 	munmap(map, PAGE);
 	if (ftruncate(fd, to))
 		die("truncate to %#zx", to);
@@ -363,14 +380,18 @@ static void op_beyond(void)
 
 static void op_sync(void)
 {
+	int data = below(2);
+
 	note("fsync");
-	if (below(2) ? fsync(fd) : fdatasync(fd))
+	if (!skipping && (data ? fdatasync(fd) : fsync(fd)))
 		die("fsync");
 }
 
 static void op_reopen(void)
 {
 	note("reopen");
+	if (skipping)
+		return;
 	if (close(fd))
 		die("close");
 	fd = open(path, O_RDWR);
@@ -382,9 +403,12 @@ static void op_reopen(void)
 static void op_seek(void)
 {
 	size_t pos = below(size + 1);
-	off_t data = lseek(fd, pos, SEEK_DATA);
 
 	note("seek %#zx", pos);
+	if (skipping)
+		return;
+	off_t data = lseek(fd, pos, SEEK_DATA);
+
 	if (data < 0 && errno != ENXIO)
 		die("SEEK_DATA");
 	size_t end = data < 0 ? size : (size_t)data;
@@ -406,6 +430,8 @@ static void op_seek(void)
 static void op_whole(void)
 {
 	note("whole file");
+	if (skipping)
+		return;
 	ssize_t n = pread(fd, buffer, limit, 0);
 
 	if (n < 0 || (size_t)n != size)
@@ -456,18 +482,45 @@ static void one(void)
 	op_number++;
 	note("%s: nothing to do", ops[i].name);
 	ops[i].run();
-	check_size();
+	if (!skipping)
+		check_size();
+}
+
+/* Turns with others. What they have done must show: by calls, and in what we had mapped before. */
+static int in_turns(void)
+{
+	unsigned char *map = mmap(NULL, limit, PROT_READ, MAP_SHARED, fd, 0);
+	unsigned long n;
+	char what[8];
+
+	if (map == MAP_FAILED)
+		die("mmap of all");
+	while (scanf("%7s %lu", what, &n) == 2) {
+		skipping = !strcmp(what, "skip");
+		if (!skipping) {
+			check_size();
+			op_whole();
+			expect("a mapping of before", map, 0, size);
+		}
+		while (n--)
+			one();
+		if (!skipping)
+			expect("a mapping of before", map, 0, size);
+		printf("ok\n");
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	unsigned long operations = 1000;
 	time_t end = 0;
-	int c;
+	int c, turns = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((c = getopt(argc, argv, "s:n:l:t:x:")) != -1) {
+	while ((c = getopt(argc, argv, "is:n:l:t:x:")) != -1) {
 		switch (c) {
+		case 'i': turns = 1; break;
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'n': operations = strtoul(optarg, NULL, 0); break;
 		case 'l': limit = strtoul(optarg, NULL, 0); break;
@@ -484,9 +537,11 @@ int main(int argc, char **argv)
 	state = seed;
 	good = calloc(1, limit);
 	buffer = malloc(limit);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	fd = open(path, O_RDWR | O_CREAT | (turns ? 0 : O_TRUNC), 0600);
 	if (!good || !buffer || fd < 0)
 		die("opening %s", path);
+	if (turns)
+		return in_turns();
 	while (op_number < operations && !(end && time(NULL) >= end))
 		one();
 	op_whole();

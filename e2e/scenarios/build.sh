@@ -32,7 +32,7 @@ compile() {
 
 sums() { on g1 'cd /src/build && find . -type f | sort | xargs sha256sum' </dev/null; }
 
-tar -C "$(dirname "$0")/../.." -c Makefile versions.env mk kernel/core kernel/tools |
+tar -C "$(dirname "$0")/../.." -c Makefile versions.env mk kernel/core kernel/lib kernel/tools |
 	on g1 'mkdir /root/sources && tar -C /root/sources -x'
 if [[ ${SG_TEST_SCALE:-normal} == long ]]; then
 	step "a build on tmpfs, to compare with"

@@ -130,6 +130,27 @@ alone"
 is "killed and paused guests fail nobody" "$status" 0
 leaves_nothing "lives"
 
+cat >"$work/shares" <<'S'
+set -eu
+for kind in 9p virtiofs virtiofs-auto; do
+	echo "by the script" >"$RIG_SHARES/$kind/file"
+	on g1 "cat /mnt/$kind/file; echo by g1 >/mnt/$kind/file"
+	on g2 "cat /mnt/$kind/file"
+	cat "$RIG_SHARES/$kind/file"
+done
+kill_guest g2
+start_guest g2 2>/dev/null
+on g2 'cat /mnt/virtiofs/file'
+S
+rig_run --guests 2 --share 9p,virtiofs --share virtiofs-auto "$work/shares"
+is "shares" "$out" "$(for _ in 9p virtiofs virtiofs-auto; do
+	printf '%s\n' "by the script" "by g1" "by g1"
+done)
+by g1"
+is "shares fail nobody" "$status" 0
+leaves_nothing "shares"
+is "a good run with shares keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
+
 rig_run -c 'on g1 "echo \"WARNING: CPU: 0 PID: 1 at the self-test\" >/dev/kmsg"; echo last'
 is "a kernel warning fails the run" "$status" 123
 is "the script's last line is the last" "$out" last

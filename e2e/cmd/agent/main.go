@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command agent is the first program of a guest: as process 1 it brings the
-// system up, then it starts itself once more to serve the rig.
+// system up, then it starts itself once more to serve the rig. In a node it
+// joins the rig with the machines within, too.
 package main
 
 import (
@@ -13,6 +14,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == agent.JoinCommand {
+		if err := agent.Join(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "rig-agent: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getpid() != 1 {
 		fail(serve())
 	}

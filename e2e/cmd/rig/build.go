@@ -17,7 +17,7 @@ import (
 )
 
 // toolNames are the programs that every guest has.
-var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl"}
+var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem"}
 
 // project is the folder of the whole project.
 func (r rig) project() string { return filepath.Dir(r.home) }
@@ -26,18 +26,13 @@ func (r rig) tool(name string) string { return filepath.Join(r.project(), "build
 
 // build brings module and tools up to date and puts them into the payload.
 func (s *session) build(payload image.Payload) error {
-	name := s.options.kernel
-	if s.kernel.Tree != "" {
-		name = "own-" + s.kernel.Release
+	for _, k := range s.kernels {
+		module, err := s.buildModule(k)
+		if err != nil {
+			return err
+		}
+		payload[strings.TrimPrefix(lab.ModuleFor(k.Release), "/")] = module
 	}
-	output := filepath.Join(s.project(), "build/module", name)
-	var messages bytes.Buffer
-	build := kernel.Build{Kernel: s.kernel, Source: filepath.Join(s.project(), "kernel/module"), Output: output}
-	if err := build.Run(&messages); err != nil {
-		os.Stderr.Write(messages.Bytes())
-		return fmt.Errorf("building the module for %s: %w", s.kernel.Release, err)
-	}
-	payload[strings.TrimPrefix(lab.ModulePath, "/")] = filepath.Join(output, "stargatefs.ko")
 	if err := s.buildTools(); err != nil {
 		return err
 	}
@@ -45,6 +40,22 @@ func (s *session) build(payload image.Payload) error {
 		payload["usr/local/sbin/"+tool] = s.tool(tool)
 	}
 	return nil
+}
+
+// buildModule compiles the module for a kernel, and says where it is.
+func (s *session) buildModule(k kernel.Kernel) (string, error) {
+	name := k.Name
+	if k.Tree != "" {
+		name = "own-" + k.Release
+	}
+	output := filepath.Join(s.project(), "build/module", name)
+	var messages bytes.Buffer
+	build := kernel.Build{Kernel: k, Source: filepath.Join(s.project(), "kernel/module"), Output: output}
+	if err := build.Run(&messages); err != nil {
+		os.Stderr.Write(messages.Bytes())
+		return "", fmt.Errorf("building the module for %s: %w", k.Release, err)
+	}
+	return filepath.Join(output, "stargatefs.ko"), nil
 }
 
 // buildTools lets make bring the tools up to date; whichever make called the

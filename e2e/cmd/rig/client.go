@@ -38,7 +38,7 @@ func client(args []string) int {
 
 func clientCall(args []string) (int, error) {
 	if len(args) < 2 {
-		return 0, errors.New("usage: on GUEST COMMAND...; kill_guest, start_guest, stop_guest, pause_guest, resume_guest, await_panic, console GUEST")
+		return 0, errors.New("usage: on GUEST COMMAND...; kill_guest, start_guest, stop_guest, pause_guest, resume_guest, unguard_guest, machine_check, await_panic, console GUEST; kill_node, start_node, await_reboot")
 	}
 	verb, guest, rest := args[0], args[1], args[2:]
 	dir := os.Getenv("RIG_DIR")
@@ -115,8 +115,8 @@ func shell(r rig, args []string) error {
 		return err
 	}
 	return r.withLab(o, func(s *session) (int, error) {
-		say.Line("from elsewhere: e2e/rig attach %s %s", s.dir, strings.Join(s.lab.Names(), "|"))
-		return enter(s.dir, s.lab.Names()[0], o.script)
+		say.Line("from elsewhere: e2e/rig attach %s %s", s.dir, strings.Join(s.lab.Systems(), "|"))
+		return enter(s.dir, s.lab.Systems()[0], o.script)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"stargate/e2e/internal/debian"
+	"stargate/e2e/internal/kernel"
 	"stargate/e2e/internal/lab"
 )
 
@@ -56,7 +57,7 @@ func doctor(r rig, args []string) error {
 	if err != nil {
 		return err
 	}
-	assets, err := lab.Prepare(r.cache, r.versions, k)
+	assets, err := lab.Prepare(r.cache, r.versions, []kernel.Kernel{k})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,12 @@ func doctor(r rig, args []string) error {
 		return err
 	}
 	fmt.Printf("emulator:    QEMU %s\n", version)
+	if version, err = assets.QEMU.ServerVersion(); err != nil {
+		return err
+	}
+	fmt.Printf("shares by:   QEMU (9p), virtiofsd %s\n", version)
 	fmt.Printf("guests with: %s\n", assets.Accel)
+	fmt.Printf("nodes with:  %s\n", assets.Accel.ForNode())
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"stargate/e2e/internal/debian"
 	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/vm"
 )
 
 // needForRoots are the programs that make Debian roots, by package.
@@ -68,6 +69,19 @@ func fetch(r rig, args []string) error {
 		}
 		fmt.Printf("kernel %s: %s, headers and compiler in %s\n", name, k.Release, k.Root)
 	}
+	qemu, err := vm.Provide(r.cache, r.versions)
+	if err != nil {
+		return err
+	}
+	version, err := qemu.Version()
+	if err != nil {
+		return err
+	}
+	server, err := qemu.ServerVersion()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("QEMU %s, virtiofsd %s\n", version, server)
 	return nil
 }
 

@@ -14,21 +14,28 @@ import (
 
 	"stargate/e2e/internal/kernel"
 	"stargate/e2e/internal/versions"
+	"stargate/e2e/internal/vm"
 )
 
 // options are the flags of run and shell.
 type options struct {
 	guests    int
+	node      bool
+	nodeOn    string // the node's kernel
+	zone      string // of what kind the node's memory is
 	size      size
-	kernel    string
+	kernels   []string // guests have them in turn
 	cpus      int
 	memory    size
 	mountOpts list
 	packages  list
 	copyIn    paths
+	shares    list
+	net       bool
 	pages     bool
 	noMount   bool
 	noModule  bool
+	noGuard   bool
 	icount    bool
 	append    string
 	timeout   limit
@@ -38,19 +45,26 @@ type options struct {
 }
 
 func parseOptions(r rig, name, rest string, args []string) (*options, error) {
+	var list string
 	o := &options{size: 256 << 20, timeout: limit(30 * time.Minute)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
+	flags.BoolVar(&o.node, "node", false, "the guests run under the KVM of a node, host, which mounts the volume, too")
+	flags.StringVar(&o.nodeOn, "node-kernel", r.versions["KERNEL_DEFAULT"], "kernel of the node")
+	flags.StringVar(&o.zone, "zone", zoneNVM, "what a power cut does to the node's range: "+zoneNVM+" keeps the bytes, "+zoneDRAM+" loses them")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
-	flags.StringVar(&o.kernel, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), or the path of a self-built one (with a slash)")
+	flags.StringVar(&list, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), several of these with commas for guests that have them in turn, or the path of a self-built one (with a slash)")
 	flags.IntVar(&o.cpus, "cpus", 1, "CPUs of each guest")
-	flags.Var(&o.memory, "mem", "memory of each guest (default 512M; debug kernel 1536M)")
+	flags.Var(&o.memory, "mem", "memory of each guest (default 512M; in a node 384M; debug kernel 1536M)")
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")
 	flags.Var(&o.packages, "pkgs", "Debian packages to have in the guests (may be repeated)")
 	flags.Var(&o.copyIn, "copy-in", "file or folder to have under /root/in in the guests (may be repeated)")
+	flags.Var(&o.shares, "share", "a folder outside, in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
+	flags.BoolVar(&o.net, "net", false, "an Ethernet that all guests are on: g1 is 10.115.103.1")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
+	flags.BoolVar(&o.noGuard, "no-guard", false, "no guard beside the guests: nobody outside knows when one is dead")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")
 	flags.StringVar(&o.append, "append", "", "more words for the guests' kernel command line")
 	flags.Var(&o.timeout, "timeout", "limit of the whole run")
@@ -69,13 +83,36 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 		}
 	}
 	o.noMount = o.noMount || o.noModule
+	o.kernels = kernelNames(list)
 	if !given(flags, "mem") {
-		o.memory = defaultMemory(o.kernel)
+		o.memory = defaultMemory(o.kernels, o.node)
+	}
+	for _, name := range []string{"node-kernel", "zone"} {
+		if given(flags, name) && !o.node {
+			return nil, misused("--%s: there is no node without --node", name)
+		}
 	}
 	if err := o.check(); err != nil {
-		return nil, misused("%s: %v", name, err)
+		return nil, misused("%s: %v", flags.Name(), err)
 	}
-	return o, r.checkKernel(o.kernel)
+	kernels := o.kernels
+	if o.node {
+		kernels = append([]string{o.nodeOn}, kernels...)
+	}
+	for _, name := range kernels {
+		if err := r.checkKernel(name); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// kernelNames are what --kernel names: one path, or names.
+func kernelNames(text string) []string {
+	if strings.ContainsRune(text, '/') || text == "" {
+		return []string{text}
+	}
+	return strings.Split(text, ",")
 }
 
 // given tells whether the user has set a flag.
@@ -85,21 +122,40 @@ func given(flags *flag.FlagSet, name string) bool {
 	return found
 }
 
-// defaultMemory is what guests have with a kernel if nobody says otherwise.
-func defaultMemory(kernelName string) size {
-	if kernelName == kernel.DebugName {
+func debug(kernels []string) bool {
+	for _, name := range kernels {
+		if name == kernel.DebugName {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultMemory is what guests have with these kernels if nobody says otherwise.
+func defaultMemory(kernels []string, node bool) size {
+	switch {
+	case debug(kernels):
 		return 1536 << 20 // KASAN's shadow and quarantine
+	case node:
+		return 384 << 20
 	}
 	return 512 << 20
 }
+
+// What --zone names: memory of the node that keeps its bytes without power, and
+// memory that does not.
+const (
+	zoneNVM  = "nvm"
+	zoneDRAM = "dram"
+)
 
 // leastVolume is what mkfs.stargatefs asks for.
 const leastVolume = 16 << 20
 
 func (o *options) check() error {
 	switch {
-	case o.guests < 1 || o.guests > 16:
-		return fmt.Errorf("--guests %d: 1 to 16", o.guests)
+	case o.guests < 1 && !(o.node && o.guests == 0) || o.guests > 16:
+		return fmt.Errorf("--guests %d: 1 to 16, or a node without", o.guests)
 	case o.cpus < 1 || o.cpus > 255:
 		return fmt.Errorf("--cpus %d: 1 to 255", o.cpus)
 	case o.size <= 0 || o.size%(2<<20) != 0:
@@ -110,10 +166,14 @@ func (o *options) check() error {
 		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
 	case o.memory < 256<<20 || o.memory > 2<<30:
 		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to 2G, as the shared range lies above", o.memory)
-	case o.kernel == kernel.DebugName && o.memory < 1<<30:
+	case debug(o.kernels) && o.memory < 1<<30:
 		return fmt.Errorf("--mem %s: the debug kernel wants 1G or more", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
 		return fmt.Errorf("--icount counts the instructions of one CPU: one guest with one CPU")
+	case o.icount && len(o.shares) > 0:
+		return fmt.Errorf("--icount counts a guest's instructions: what serves a share works outside of it")
+	case o.icount && o.net:
+		return fmt.Errorf("--icount counts a guest's instructions: there is nobody on its network")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout.String())
 	case len(o.append) > 1024:
@@ -124,8 +184,54 @@ func (o *options) check() error {
 			return fmt.Errorf("--pkgs: %q is no name of a Debian package", name)
 		}
 	}
+	if err := o.checkShares(); err != nil {
+		return err
+	}
+	if err := o.checkNode(); err != nil {
+		return err
+	}
 	_, err := o.copies()
 	return err
+}
+
+// mostNodeMemory is what a node and its guests may have: the range lies above.
+const mostNodeMemory = 12 << 30
+
+func (o *options) checkNode() error {
+	switch {
+	case !o.node:
+		return nil
+	case o.zone != zoneNVM && o.zone != zoneDRAM:
+		return fmt.Errorf("--zone %q: %s or %s", o.zone, zoneNVM, zoneDRAM)
+	case o.noModule:
+		return fmt.Errorf("--node: the guests' range is a file that the node's module shows: not with --no-module")
+	case o.icount:
+		return fmt.Errorf("--node: instructions are counted of one machine: not with --icount")
+	case len(o.shares) > 0:
+		return fmt.Errorf("--node: guests in a node have no --share")
+	case o.net:
+		return fmt.Errorf("--node: guests in a node have no --net")
+	case int64(o.guests)*int64(o.memory) > mostNodeMemory:
+		return fmt.Errorf("--node: %d guests with %s each: at most %s for all, as the shared range lies above the node's memory", o.guests, o.memory, size(mostNodeMemory))
+	}
+	return nil
+}
+
+func (o *options) checkShares() error {
+	known, seen := map[string]bool{}, map[string]bool{}
+	for _, kind := range vm.ShareKinds {
+		known[kind] = true
+	}
+	for _, kind := range o.shares {
+		if !known[kind] {
+			return fmt.Errorf("--share %q: %s", kind, strings.Join(vm.ShareKinds, ", "))
+		}
+		if seen[kind] {
+			return fmt.Errorf("--share: %s twice", kind)
+		}
+		seen[kind] = true
+	}
+	return nil
 }
 
 var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)

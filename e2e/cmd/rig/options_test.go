@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.guests != 1 || o.size != 256<<20 || o.memory != 1536<<20 || o.kernel != "debug" || o.noMount ||
+	if o.guests != 1 || o.size != 256<<20 || o.memory != 1536<<20 || len(o.kernels) != 1 || o.kernels[0] != "debug" || o.noMount ||
 		!reflect.DeepEqual(o.script, []string{"script", "plain", "-", "--not-a-flag", "--"}) {
 		t.Errorf("got %+v", o)
 	}
@@ -48,9 +48,9 @@ func TestFlags(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "4G"},
-		{"--cpus", "0"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
+		{"--cpus", "0"}, {"--share", "nfs"}, {"--share", "9p", "--share", "9p"}, {"--icount", "--share", "9p"}, {"--icount", "--net"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
-		{"--kernel", "2.4"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
+		{"--kernel", "2.4"}, {"--kernel", "debug,2.4"}, {"--kernel", "debug,"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
 		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--mem", "128M", "--kernel", "6.12"},
 		{"--mem", "512M", "--kernel", "debug"}, {"--size", "14M"},
 		{"--append", strings.Repeat("word ", 300)}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
@@ -79,12 +79,40 @@ func TestFlagsAfterTheScript(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	for kernelName, want := range map[string]size{"debug": 1536 << 20, "6.12": 512 << 20} {
-		if got := defaultMemory(kernelName); got != want {
+		if got := defaultMemory([]string{"6.1", kernelName}, false); got != want {
 			t.Errorf("%s: %s", kernelName, got)
 		}
 	}
 	if o, err := parseAll("--mem", "1G", "--size", "2M", "--no-mount", "script"); err != nil || o.memory != 1<<30 {
 		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+func TestNode(t *testing.T) {
+	set := versions.Set{"KERNEL_DEFAULT": "6.12", "KERNELS": "6.12", "KERNEL_BUILD_PACKAGES": "make",
+		"KERNEL_6_12_SUITE": "trixie", "KERNEL_6_12_IMAGE": "image", "KERNEL_6_12_HEADERS": "headers"}
+	parseNode := func(args ...string) (*options, error) {
+		return parseOptions(rig{versions: set}, "run", "SCRIPT", append(args, "script"))
+	}
+	o, err := parseNode("--node", "--guests", "2", "--zone", "dram")
+	if err != nil || !o.node || o.nodeOn != "6.12" || o.zone != zoneDRAM || o.memory != 384<<20 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if _, err := parseNode("--node", "--guests", "0"); err != nil {
+		t.Errorf("a node alone: %v", err)
+	}
+	if _, err := parseNode("--node", "--no-mount", "--size", "2M"); err != nil {
+		t.Errorf("a node where the script mounts: %v", err)
+	}
+	for _, args := range [][]string{
+		{"--zone", "dram"}, {"--node-kernel", "6.12"}, {"--node", "--zone", "disk"}, {"--node", "--no-module"},
+		{"--node", "--icount"}, {"--node", "--share", "9p"}, {"--node", "--net"}, {"--node", "--guests", "16", "--mem", "1G"}, {"--node", "--node-kernel", "2.4"},
+	} {
+		_, err := parseNode(args...)
+		var m misuse
+		if !errors.As(err, &m) || strings.Contains(m.Error(), "\n") {
+			t.Errorf("%v: not refused in one line: %v", args, err)
+		}
 	}
 }
 

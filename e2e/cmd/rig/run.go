@@ -40,11 +40,11 @@ func run(r rig, args []string) error {
 type session struct {
 	rig
 	*options
-	dir    string
-	kernel kernel.Kernel
-	lab    *lab.Lab
-	shared *vm.Range
-	fsck   string // path of the checker, if there is a volume
+	dir     string
+	kernels []kernel.Kernel // guests have them in turn; the node's is the last one
+	lab     *lab.Lab
+	shared  *vm.Range
+	fsck    string // path of the checker, if there is a volume
 
 	mu      sync.Mutex
 	aborted int // the status to end with, once something has cut the run short
@@ -79,11 +79,16 @@ func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 
 // prepare fills caches and builds; it says which machine this run has.
 func (s *session) prepare() (*lab.Assets, error) {
-	var err error
-	if s.kernel, err = s.rig.kernel(s.options.kernel); err != nil {
-		return nil, err
+	var releases []string
+	for _, name := range s.options.kernels {
+		k, err := s.rig.kernel(name)
+		if err != nil {
+			return nil, err
+		}
+		s.kernels = append(s.kernels, k)
+		releases = append(releases, k.Release)
 	}
-	assets, err := lab.Prepare(s.cache, s.versions, s.kernel)
+	assets, err := lab.Prepare(s.cache, s.versions, s.kernels)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +98,28 @@ func (s *session) prepare() (*lab.Assets, error) {
 	if s.icount {
 		assets.Accel = vm.Accel{Name: "tcg", ICount: true}
 	}
+	if s.node {
+		if err := s.prepareNode(assets); err != nil {
+			return nil, err
+		}
+		releases = append([]string{s.kernels[len(s.kernels)-1].Release + " (node)"}, releases...)
+	}
 	version, err := assets.QEMU.Version()
 	if err != nil {
 		return nil, err
 	}
-	say.Line("kernel %s, %s, QEMU %s", s.kernel.Release, assets.Accel, version)
+	say.Line("kernel %s, %s, QEMU %s", strings.Join(releases, ", "), assets.Accel, version)
 	return assets, nil
+}
+
+// prepareNode fills the node's caches; its kernel is one more to build for.
+func (s *session) prepareNode(assets *lab.Assets) error {
+	k, err := s.rig.kernel(s.nodeOn)
+	if err != nil {
+		return err
+	}
+	s.kernels = append(s.kernels, k)
+	return assets.PrepareNode(k)
 }
 
 // inLab makes range, volume, payload and guests, and does the work.
@@ -118,9 +139,19 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 			return 0, err
 		}
 	}
+	shares, err := s.makeShares()
+	if err != nil {
+		return 0, err
+	}
+	guard := ""
+	if !s.noModule && !s.noGuard && !(s.node && s.noMount) {
+		guard = s.tool("stargatectl")
+	}
 	s.setLab(lab.New(assets, lab.Options{
 		Guests: s.guests, CPUs: s.cpus, MemoryMiB: int(s.memory >> 20), Append: s.append, Payload: payload,
-		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(),
+		Node: s.node, Forgets: s.zone == zoneDRAM, Format: s.format,
+		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(), Guard: guard,
+		Shares: shares, Net: s.network(),
 	}, s.shared, s.dir))
 	listener, err := net.Listen("unix", socketPath(s.dir))
 	if err != nil {
@@ -136,6 +167,40 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		return code, err
 	}
 	return code, s.judge(code)
+}
+
+// network is that of --net, this run's own.
+func (s *session) network() *vm.Net {
+	if !s.net {
+		return nil
+	}
+	return &vm.Net{Run: s.dir}
+}
+
+// sharesDir has the shares; it is empty for all who are not of this run.
+func (s *session) sharesDir() string { return filepath.Join(s.dir, "shares") }
+
+// makeShares makes the folders of --share.
+func (s *session) makeShares() ([]vm.Share, error) {
+	if len(s.options.shares) == 0 {
+		return nil, nil
+	}
+	if err := os.Mkdir(s.sharesDir(), 0o755); err != nil {
+		return nil, err
+	}
+	if err := vm.ShareMemory(s.sharesDir()); err != nil {
+		return nil, err
+	}
+	var shares []vm.Share
+	for _, kind := range s.options.shares {
+		share := vm.Share{Kind: kind, Dir: filepath.Join(s.sharesDir(), kind)}
+		if err := share.MakeFolder(); err != nil {
+			return nil, err
+		}
+		say.Line("share %s: %s", kind, share.Settings())
+		shares = append(shares, share)
+	}
+	return shares, nil
 }
 
 // unsound is what was wrong with a run besides its script.
@@ -173,7 +238,7 @@ func (s *session) close(code int, err error) error {
 		return os.RemoveAll(s.dir)
 	}
 	// Logs are all that stays.
-	for _, name := range []string{"pid", "socket", "payload.tar"} {
+	for _, name := range []string{"pid", "socket", "payload.tar", "shares"} {
 		if e := os.Remove(filepath.Join(s.dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 			say.Line("%v", e)
 		}

@@ -22,7 +22,12 @@ start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
 stop_guest() { "$RIG_PROGRAM" __client stop_guest "$@"; }
 pause_guest() { "$RIG_PROGRAM" __client pause_guest "$@"; }
 resume_guest() { "$RIG_PROGRAM" __client resume_guest "$@"; }
+unguard_guest() { "$RIG_PROGRAM" __client unguard_guest "$@"; }
+machine_check() { "$RIG_PROGRAM" __client machine_check "$@"; }
 await_panic() { "$RIG_PROGRAM" __client await_panic "$@"; }
+kill_node() { "$RIG_PROGRAM" __client kill_node host "$@"; }
+start_node() { "$RIG_PROGRAM" __client start_node host "$@"; }
+await_reboot() { "$RIG_PROGRAM" __client await_reboot host "$@"; }
 console() { "$RIG_PROGRAM" __client console "$@"; }
 `
 
@@ -74,12 +79,14 @@ func (s *session) environment(prelude string) ([]string, error) {
 		"BASH_ENV="+prelude,
 		"RIG_PROGRAM="+self,
 		"RIG_DIR="+s.dir,
-		"RIG_GUESTS="+strings.Join(s.lab.Names(), " "),
-		"RIG_KERNEL="+s.kernel.Release,
+		"RIG_GUESTS="+strings.Join(s.lab.Guests(), " "),
+		"RIG_SYSTEMS="+strings.Join(s.lab.Systems(), " "),
+		"RIG_KERNEL="+s.kernels[0].Release,
 		"RIG_ACCEL="+s.lab.Accel.Name,
 		"RIG_MOUNT="+lab.MountPoint,
 		"RIG_RANGE="+s.shared.Path(),
 		"RIG_BASE="+fmt.Sprintf("%#x", vm.Base),
+		"RIG_SHARES="+s.sharesDir(),
 		"RIG_SIZE="+fmt.Sprint(int64(s.size)),
 	), nil
 }

@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,4 +175,58 @@ func TestChannelEnds(t *testing.T) {
 	if _, err := link.Run([]string{"true"}, nil, &out, &out); err != wire.ErrGone {
 		t.Errorf("got %v", err)
 	}
+}
+
+// What is said by either side before the other is there, or after it has said
+// its last word, is not lost.
+func TestJoin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	in, ours := io.Pipe()
+	var out bytes.Buffer
+	done := make(chan error)
+	go func() { done <- Join(path, in, &out) }()
+	go func() {
+		_, _ = ours.Write([]byte("early"))
+		ours.Close()
+	}()
+	time.Sleep(20 * time.Millisecond)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(conn)
+	if err != nil || string(said) != "early" {
+		t.Errorf("got %q, %v", said, err)
+	}
+	if _, err := conn.Write([]byte("late")); err != nil {
+		t.Error(err)
+	}
+	conn.Close()
+	if err := <-done; err != nil || out.String() != "late" {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
+
+func TestStartedCommand(t *testing.T) {
+	link := newLink(t)
+	var out bytes.Buffer
+	c, err := link.Start([]string{"bash", "-c", "sleep 100 & echo there; wait"}, nil, &out, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-c.Ended():
+		t.Error("it has ended by itself")
+	case <-time.After(100 * time.Millisecond):
+	}
+	c.Signal(syscall.SIGTERM)
+	if status, err := c.Wait(); err != nil || status != 143 || out.String() != "there\n" {
+		t.Errorf("status %d, %v, %q", status, err, out.String())
+	}
+	c.Signal(syscall.SIGKILL) // nobody is there to get it
 }

@@ -25,12 +25,18 @@ import (
 type Assets struct {
 	Cache    cache.Dir
 	Versions versions.Set
-	Kernel   kernel.Kernel
 	QEMU     vm.QEMU
 	Accel    vm.Accel
 
+	systems []system // guests have them in turn
+	root    string
+	node    nodeAssets
+}
+
+// system is a kernel with what comes with it.
+type system struct {
+	kernel.Kernel
 	initramfs string
-	root      string
 	modules   string
 }
 
@@ -38,14 +44,18 @@ type Assets struct {
 const rootRoom = 4 << 30
 
 // Prepare fills the caches: emulator, initramfs, and the accelerator's probe.
-func Prepare(c cache.Dir, v versions.Set, k kernel.Kernel) (*Assets, error) {
-	a := &Assets{Cache: c, Versions: v, Kernel: k}
+func Prepare(c cache.Dir, v versions.Set, kernels []kernel.Kernel) (*Assets, error) {
+	a := &Assets{Cache: c, Versions: v}
 	var err error
 	if a.QEMU, err = vm.Provide(c, v); err != nil {
 		return nil, err
 	}
-	if a.initramfs, err = makeInitramfs(c, k); err != nil {
-		return nil, err
+	for _, k := range kernels {
+		initramfs, err := makeInitramfs(c, k)
+		if err != nil {
+			return nil, err
+		}
+		a.systems = append(a.systems, system{Kernel: k, initramfs: initramfs})
 	}
 	a.Accel, err = a.probe()
 	return a, err
@@ -57,8 +67,13 @@ func (a *Assets) PrepareDisks(packages []string) error {
 	if a.root, err = makeRoot(a.Cache, a.Versions, packages); err != nil {
 		return err
 	}
-	a.modules, err = makeModules(a.Cache, a.Kernel)
-	return err
+	for i := range a.systems {
+		s := &a.systems[i]
+		if s.modules, err = makeModules(a.Cache, s.Kernel); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func makeInitramfs(c cache.Dir, k kernel.Kernel) (string, error) {
@@ -167,8 +182,8 @@ func (a *Assets) probe() (vm.Accel, error) {
 // boots fails unless a guest says that it is there.
 func (a *Assets) boots(accel vm.Accel, dir string) error {
 	console := filepath.Join(dir, "console")
-	g, err := a.QEMU.Start(vm.Spec{
-		Name: "probe", Accel: accel, Kernel: a.Kernel.Image, Initramfs: a.initramfs,
+	g, err := vm.Start(a.QEMU, vm.Spec{
+		Name: "probe", Accel: accel, Kernel: a.systems[0].Image, Initramfs: a.systems[0].initramfs,
 		Append: "rig.probe=1", CPUs: 1, MemoryMiB: 512,
 	}, console)
 	if err != nil {

@@ -19,11 +19,34 @@ const (
 	VerbPause   = "pause_guest"
 	VerbResume  = "resume_guest"
 	VerbPanic   = "await_panic"
+	VerbUnguard = "unguard_guest"
+	VerbCheck   = "machine_check"
 	VerbConsole = "console"
+
+	VerbKillNode  = "kill_node"
+	VerbStartNode = "start_node"
+	VerbReboot    = "await_reboot"
 )
 
-// NoMount as an argument of VerbStart only boots.
+// NoMount as an argument of VerbStart only boots. What follows -- are words for
+// the QEMU of a guest in a node: how it has the range, or another one.
 const NoMount = "--no-mount"
+
+// startArguments are those of VerbStart.
+func startArguments(args []string) (mount bool, words []string, err error) {
+	mount = true
+	for i, arg := range args {
+		switch {
+		case arg == NoMount:
+			mount = false
+		case arg == "--" && i+1 < len(args):
+			return mount, args[i+1:], nil
+		default:
+			return false, nil, fmt.Errorf("%s: %q: [%s] [-- WORDS FOR QEMU]", VerbStart, arg, NoMount)
+		}
+	}
+	return mount, nil, nil
+}
 
 // Serve answers the script's functions until the listener is closed.
 func (l *Lab) Serve(listener net.Listener) {
@@ -88,11 +111,25 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 	case VerbStop:
 		return l.Stop(r.Guest)
 	case VerbStart:
-		return l.Start(r.Guest, !(len(r.Args) == 1 && r.Args[0] == NoMount))
+		mount, words, err := startArguments(r.Args)
+		if err != nil {
+			return err
+		}
+		return l.Start(r.Guest, mount, words)
 	case VerbPause:
 		return l.Pause(r.Guest)
 	case VerbResume:
 		return l.Resume(r.Guest)
+	case VerbCheck:
+		return l.MachineCheck(r.Guest, r.Args)
+	case VerbUnguard:
+		return l.Unguard(r.Guest)
+	case VerbKillNode:
+		return l.KillNode()
+	case VerbStartNode:
+		return l.StartNode()
+	case VerbReboot:
+		return l.AwaitReboot()
 	case VerbPanic:
 		return l.AwaitPanic(r.Guest, strings.Join(r.Args, " "))
 	case VerbConsole:

@@ -23,6 +23,9 @@ const MountPoint = "/mnt/sg"
 // Options are what the user may choose for a run.
 type Options struct {
 	Guests       int
+	Node         bool         // they run in a node, which is a system of its own
+	Forgets      bool         // a power cut of the node takes the bytes of the range
+	Format       func() error // makes the volume
 	CPUs         int
 	MemoryMiB    int
 	Append       string // more words for the guests' kernel command line
@@ -30,10 +33,16 @@ type Options struct {
 	Module       bool   // load the module that is in the payload
 	Mount        bool   // mount the volume
 	MountOptions string
+	Guard        string     // stargatectl, to guard guests with; empty: nobody does
+	Shares       []vm.Share // each is at /mnt/KIND in the guests
+	Net          *vm.Net    // that they are on, or nil
 }
 
-// ModulePath is where the payload has the module.
+// ModulePath is where a guest has the module; the payload has one for each kernel.
 const ModulePath = "/root/stargatefs.ko"
+
+// ModuleFor is where the payload has the module for a kernel.
+func ModuleFor(release string) string { return ModulePath + "-" + release }
 
 // Lab is a run's guests and their shared range.
 type Lab struct {
@@ -42,25 +51,32 @@ type Lab struct {
 	Dir   string // logs
 	Range *vm.Range
 
-	names  []string
-	guests map[string]*member
+	names   []string // of guests
+	host    *member  // the node, or nil
+	members map[string]*member
+	lost    bool // the range's bytes went with the node's power; guarded by the node's lock
 
 	mu       sync.Mutex
-	unclean  bool // a system with the volume mounted was cut off, and none has mounted it since
+	cutOff   map[string]bool // systems that had the volume mounted when they ended, and have not mounted it since
 	doing    map[int]activity
 	activity int
 }
 
-// member is a guest through all its lives.
+// member is a system through all its lives.
 type member struct {
-	name string
+	name   string
+	system system
+	kernel int // which of the guests' systems that is
 
-	mu       sync.Mutex // one change of its state at a time
-	guest    *vm.Guest  // the last life, or nil; changed under the lab's lock as well
-	expected bool       // its end, if it has ended, was asked for
-	paused   bool
-	consoles []string        // one file for each life
-	panics   map[string]bool // of these, those that end in a panic which the script wanted
+	mu        sync.Mutex // one change of its state at a time
+	guest     *vm.Guest  // the last life, or nil; changed under the lab's lock as well
+	guard     *guard     // beside it, or nil
+	nodeGuard *guard     // likewise, for the end of the node that it runs in
+	words     []string   // for QEMU, how this life of it has the range; nil: as the rig has it
+	expected  bool       // its end, if it has ended, was asked for
+	paused    bool
+	consoles  []string        // one file for each life
+	panics    map[string]bool // of these, those that end in a panic which the script wanted
 }
 
 // activity is something that a script waits for.
@@ -71,35 +87,56 @@ type activity struct {
 
 // New makes a lab; its guests are started by Start.
 func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
-	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, guests: map[string]*member{}, doing: map[int]activity{}}
+	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, members: map[string]*member{},
+		cutOff: map[string]bool{}, doing: map[int]activity{}}
+	if o.Node {
+		l.host = &member{name: Host, system: a.node.system, panics: map[string]bool{}}
+		l.members[Host] = l.host
+	}
 	for i := 1; i <= o.Guests; i++ {
 		name := fmt.Sprintf("g%d", i)
+		kernel := (i - 1) % len(a.systems)
 		l.names = append(l.names, name)
-		l.guests[name] = &member{name: name, panics: map[string]bool{}}
+		l.members[name] = &member{name: name, system: a.systems[kernel], kernel: kernel, panics: map[string]bool{}}
 	}
 	return l
 }
 
-// Names are the guests' names.
-func (l *Lab) Names() []string { return l.names }
+// Guests are the guests' names.
+func (l *Lab) Guests() []string { return l.names }
+
+// Systems are the names of all who mount the volume: the node comes first.
+func (l *Lab) Systems() []string {
+	if l.host == nil {
+		return l.names
+	}
+	return append([]string{Host}, l.names...)
+}
 
 func (l *Lab) member(name string) (*member, error) {
-	m := l.guests[name]
+	m := l.members[name]
 	if m == nil {
-		return nil, fmt.Errorf("there is no guest %q: there are %s", name, strings.Join(l.names, ", "))
+		return nil, fmt.Errorf("there is no %q: there are %s", name, strings.Join(l.Systems(), ", "))
 	}
 	return m, nil
 }
 
-// StartAll boots all guests at once, and then mounts in one after the other.
+// StartAll boots the node, if there is one, then all guests at once, and then
+// mounts in one after the other. In a node that mounts nothing there is no
+// memory yet that guests could be given: the script starts them.
 func (l *Lab) StartAll() error {
+	if l.host != nil {
+		if err := l.StartNode(); err != nil || !l.Mount {
+			return err
+		}
+	}
 	results := make(chan error)
 	for _, name := range l.names {
 		go func(m *member) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			results <- l.boot(m)
-		}(l.guests[name])
+		}(l.members[name])
 	}
 	var failures []string
 	for range l.names {
@@ -111,7 +148,7 @@ func (l *Lab) StartAll() error {
 		return errors.New(strings.Join(failures, "; "))
 	}
 	for _, name := range l.names {
-		if err := l.mount(l.guests[name]); err != nil {
+		if err := l.mount(l.members[name]); err != nil {
 			return err
 		}
 	}
@@ -119,8 +156,12 @@ func (l *Lab) StartAll() error {
 }
 
 // Start boots a guest that is not running, and mounts there, which recovers
-// the volume if need be.
-func (l *Lab) Start(name string, mount bool) error {
+// the volume if need be. With words its QEMU has other memory than the range,
+// or has it elsewhere.
+func (l *Lab) Start(name string, mount bool, words []string) error {
+	if err := l.notTheNode(name, "start_node boots it"); err != nil {
+		return err
+	}
 	m, err := l.member(name)
 	if err != nil {
 		return err
@@ -130,6 +171,10 @@ func (l *Lab) Start(name string, mount bool) error {
 	if m.guest != nil && m.guest.Alive() {
 		return fmt.Errorf("%s is running already", name)
 	}
+	if words != nil && !l.inNode(m) {
+		return fmt.Errorf("%s: words for QEMU are for guests in a node", name)
+	}
+	m.words = words
 	if err := l.boot(m); err != nil {
 		return err
 	}
@@ -145,55 +190,105 @@ const bootLimit = 5 * time.Minute
 // boot starts a guest and has the module loaded.
 func (l *Lab) boot(m *member) error {
 	start := time.Now()
+	place, spec, err := l.plan(m)
+	if err != nil {
+		return err
+	}
 	console := filepath.Join(l.Dir, fmt.Sprintf("%s.%d.console", m.name, len(m.consoles)+1))
 	m.consoles = append(m.consoles, console)
 	m.expected, m.paused = false, false
-	guest, err := l.QEMU.Start(vm.Spec{
-		Name:      m.name,
-		Accel:     l.Accel,
-		Kernel:    l.Kernel.Image,
-		Initramfs: l.initramfs,
-		Append:    l.Append,
-		Disks:     vm.Disks{Root: l.root, Payload: l.Payload, Modules: l.modules},
-		CPUs:      l.CPUs,
-		MemoryMiB: l.MemoryMiB,
-		Range:     l.Range,
-	}, console)
+	if m.guest != nil { // the life before, if it ended by itself
+		if err := l.guardsDone(m); err != nil {
+			return err
+		}
+	}
+	m.guard, m.nodeGuard = nil, nil
+	guest, err := vm.Start(place, spec, console)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	l.mu.Lock()
 	m.guest = guest
 	l.mu.Unlock()
+	if l.Guard != "" {
+		if err := l.startGuards(m, strings.TrimSuffix(console, "console")+"guard"); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
 	if err := guest.WaitReady(bootLimit); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(console, 30))
 	}
 	if l.Module {
-		if err := l.inGuest(m, loadScript, ModulePath); err != nil {
+		if err := l.inGuest(m, loadScript, ModulePath, ModuleFor(m.system.Release)); err != nil {
 			return fmt.Errorf("%s: loading the module: %w", m.name, err)
+		}
+	}
+	for _, share := range l.Shares {
+		modules, kind, source, options := share.MountWords()
+		if err := l.inGuest(m, shareScript, share.Kind, modules, kind, source, options); err != nil {
+			return fmt.Errorf("%s: mounting the share %s: %w", m.name, share.Kind, err)
+		}
+	}
+	if l.Net != nil {
+		if err := l.inGuest(m, netScript, l.Net.Address(m.name)); err != nil {
+			return fmt.Errorf("%s: the network: %w", m.name, err)
 		}
 	}
 	say.Line("%s is up after %.1f s", m.name, time.Since(start).Seconds())
 	return nil
 }
 
+// plan says where a system runs, and as what machine.
+func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
+	switch {
+	case m == l.host:
+		return l.QEMU, l.hostSpec(), nil
+	case l.host != nil:
+		return l.planInNode(m)
+	}
+	return l.QEMU, vm.Spec{
+		Name:      m.name,
+		Accel:     l.Accel,
+		Kernel:    m.system.Image,
+		Initramfs: m.system.initramfs,
+		Append:    l.Append,
+		Disks:     vm.Disks{Root: l.root, Payload: l.Payload, Modules: m.system.modules},
+		CPUs:      l.CPUs,
+		MemoryMiB: l.MemoryMiB,
+		Range:     l.Range,
+		Shares:    l.Shares,
+		Net:       l.Net,
+	}, nil
+}
+
 // loadScript loads a module that modprobe does not know, and what it needs.
 const loadScript = `set -e
+ln -s "$2" "$1"
 for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
 insmod "$1"`
 
-// mounts tells whether a guest mounts the volume by itself: the first only,
-// as a volume takes one system at a time.
-func (l *Lab) mounts(m *member) bool { return l.Mount && m.name == l.names[0] }
+// shareScript mounts a share. The list of modules is split into words on purpose.
+const shareScript = `set -e
+modprobe -a $2
+mkdir -p "/mnt/$1"
+mount -t "$3" ${5:+-o "$5"} "$4" "/mnt/$1"`
+
+// netScript gives the one interface that there is its address.
+const netScript = `set -e
+modprobe virtio_net
+for try in $(seq 500); do [ -d /sys/class/net/eth0 ] && break; sleep 0.02; done
+ip link set lo up
+ip address add "$1/24" dev eth0
+ip link set eth0 up`
 
 func (l *Lab) mount(m *member) error {
-	if !l.mounts(m) {
+	if !l.Mount {
 		return nil
 	}
 	if err := l.inGuest(m, mountScript, MountPoint, l.MountOptions); err != nil {
 		return fmt.Errorf("%s: mounting the volume: %w", m.name, err)
 	}
-	l.setUnclean(false)
+	l.setCutOff(m, false)
 	return nil
 }
 
@@ -217,15 +312,16 @@ func (l *Lab) inGuest(m *member, script string, args ...string) error {
 	return nil
 }
 
-// Kill cuts a guest's power.
+// Kill cuts a guest's power, and waits until its guard has said so.
 func (l *Lab) Kill(name string) error {
+	if err := l.notTheNode(name, "kill_node takes its power"); err != nil {
+		return err
+	}
 	return l.withRunning(name, func(m *member) error {
 		m.expected = true
 		m.guest.Kill()
-		if l.Mount {
-			l.setUnclean(true)
-		}
-		return nil
+		l.setCutOff(m, l.Mount)
+		return l.guardsDone(m)
 	})
 }
 
@@ -262,14 +358,15 @@ func (l *Lab) AwaitPanic(name, text string) error {
 	}
 	m.expected = true
 	m.panics[m.guest.Console] = true
-	if l.Mount {
-		l.setUnclean(true)
-	}
-	return nil
+	l.setCutOff(m, l.Mount)
+	return l.guardsDone(m)
 }
 
 // Stop unmounts and then ends a guest.
 func (l *Lab) Stop(name string) error {
+	if err := l.notTheNode(name, "it ends with the run, or by kill_node"); err != nil {
+		return err
+	}
 	return l.withRunning(name, func(m *member) error {
 		return l.shutDown(m)
 	})
@@ -280,6 +377,16 @@ func (l *Lab) Pause(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		m.paused = true
 		return m.guest.Pause()
+	})
+}
+
+// MachineCheck has a guest's processor find an error in memory, or elsewhere.
+func (l *Lab) MachineCheck(name string, words []string) error {
+	if len(words) != 5 {
+		return errors.New("usage: machine_check GUEST BANK STATUS GLOBAL-STATUS ADDRESS MISC")
+	}
+	return l.withRunning(name, func(m *member) error {
+		return m.guest.MachineCheck(words)
 	})
 }
 
@@ -328,10 +435,11 @@ func (l *Lab) withRunning(name string, do func(*member) error) error {
 	return do(m)
 }
 
-// KillAll ends all guests, whatever they are doing.
+// KillAll ends all guests, whatever they are doing, and first the node, with
+// which those in it end.
 func (l *Lab) KillAll() {
-	for _, name := range l.names {
-		if guest := l.current(l.guests[name]); guest != nil {
+	for _, name := range l.Systems() {
+		if guest := l.current(l.members[name]); guest != nil {
 			guest.Kill()
 		}
 	}
@@ -345,10 +453,14 @@ func (l *Lab) current(m *member) *vm.Guest {
 	return m.guest
 }
 
-func (l *Lab) setUnclean(unclean bool) {
+func (l *Lab) setCutOff(m *member, cutOff bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unclean = unclean
+	if cutOff {
+		l.cutOff[m.name] = true
+	} else {
+		delete(l.cutOff, m.name)
+	}
 }
 
 // begin notes what is being waited for; the returned function ends that.

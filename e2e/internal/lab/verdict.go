@@ -19,15 +19,15 @@ import (
 // nothing, if all is well. fsck is the checker's path, or empty.
 func (l *Lab) Finish(fsck string) []string {
 	var wrong []string
-	for _, name := range l.names {
-		if err := l.end(l.guests[name]); err != nil {
+	for i := len(l.Systems()) - 1; i >= 0; i-- { // the node after those in it
+		if err := l.end(l.members[l.Systems()[i]]); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
-	for _, name := range l.names {
-		wrong = append(wrong, reports(l.guests[name])...)
+	for _, name := range l.Systems() {
+		wrong = append(wrong, reports(l.members[name])...)
 	}
-	if fsck != "" {
+	if fsck != "" && !l.lost {
 		if err := l.check(fsck); err != nil {
 			wrong = append(wrong, err.Error())
 		}
@@ -44,9 +44,12 @@ func (l *Lab) end(m *member) error {
 	}
 	if !m.guest.Alive() {
 		if m.expected {
-			return nil
+			return l.guardsDone(m)
 		}
-		l.setUnclean(l.Mount)
+		l.setCutOff(m, l.Mount)
+		if l.inNode(m) && !l.current(l.host).Alive() {
+			return nil // the node has ended by itself, which is told of it
+		}
 		return fmt.Errorf("%s ended by itself; the end of its console:\n%s", m.name, tail(m.guest.Console, 30))
 	}
 	if m.paused {
@@ -74,12 +77,15 @@ func (l *Lab) shutDown(m *member) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: unmounting and unloading: %w", m.name, err)
-		l.setUnclean(l.Mount)
+		l.setCutOff(m, l.Mount)
 	} else {
 		waitForText(m.guest.Console, endMarker)
 	}
 	m.expected = true
 	m.guest.Kill()
+	if err == nil {
+		err = l.guardsDone(m)
+	}
 	return err
 }
 
@@ -137,7 +143,7 @@ func reports(m *member) []string {
 // check runs fsck over the volume. One that was cut off is recovered first, as
 // its next mount would.
 func (l *Lab) check(fsck string) error {
-	if l.unclean {
+	if len(l.cutOff) > 0 {
 		out, err := exec.Command(fsck, "-p", l.Range.Path()).CombinedOutput()
 		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
 			err = nil // corrected, which is its duty here
@@ -162,8 +168,8 @@ func (l *Lab) Where() string {
 		fmt.Fprintf(&text, "for %.0f s: %s\n", time.Since(a.since).Seconds(), a.what)
 	}
 	l.mu.Unlock()
-	for _, name := range l.names {
-		guest := l.current(l.guests[name])
+	for _, name := range l.Systems() {
+		guest := l.current(l.members[name])
 		if guest == nil || !guest.Alive() {
 			fmt.Fprintf(&text, "%s is not running\n", name)
 			continue

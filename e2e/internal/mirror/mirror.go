@@ -54,7 +54,7 @@ func Sources(from, to string) error {
 }
 
 // IsSource tells whether a file is part of a kernel module's sources: written
-// by people, not by the build.
+// by people, not by the build; or symbols of another module that it needs.
 func IsSource(name string) bool {
 	base := filepath.Base(name)
 	if strings.HasSuffix(base, ".mod.c") || strings.HasPrefix(base, ".") {
@@ -64,7 +64,7 @@ func IsSource(name string) bool {
 	case ".c", ".h", ".S", ".mk":
 		return true
 	}
-	return base == "Kbuild" || base == "Makefile"
+	return base == "Kbuild" || base == "Makefile" || base == "stargatefs.symvers"
 }
 
 // dropOthers removes sources that are no longer in the original.

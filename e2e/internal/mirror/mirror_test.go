@@ -28,6 +28,8 @@ func TestSources(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	put(t, from+"/core/a.c", "a")
 	put(t, from+"/module/Kbuild", "k")
+	put(t, from+"/user/stargatefs.symvers", "what another module exports")
+	put(t, from+"/user/Module.symvers", "product of the source tree")
 	put(t, from+"/core/a.o", "product of the source tree")
 	put(t, from+"/README.md", "no source")
 	put(t, to+"/core/gone.c", "no longer there")
@@ -38,6 +40,7 @@ func TestSources(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"core/a.c": true, "module/Kbuild": true, "core/gone.o": true, "module/x.mod.c": true,
+		"user/stargatefs.symvers": true, "user/Module.symvers": false,
 		"core/a.o": false, "README.md": false, "core/gone.c": false,
 	} {
 		if has(filepath.Join(to, path)) != want {

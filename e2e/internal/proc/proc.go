@@ -42,6 +42,14 @@ func Start(cmd *exec.Cmd, signal syscall.Signal) error {
 	return <-result
 }
 
+// InStarter runs do on the thread that starts children: what it changes of that
+// thread's namespaces, those started later have, and nobody else.
+func InStarter(do func() error) error {
+	result := make(chan error)
+	starts <- func() { result <- do() }
+	return <-result
+}
+
 // Adopt makes the rig the parent of its descendants' orphans, so that
 // KillChildren finds them.
 func Adopt() error {

@@ -6,84 +6,54 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"stargate/e2e/internal/proc"
 	"stargate/e2e/internal/wire"
 )
 
 // Guest is a running virtual machine.
 type Guest struct {
 	Spec    Spec
+	UUID    string
 	Link    *wire.Link
 	Console string // file with what its kernel printed
 
-	cmd     *exec.Cmd
 	monitor *monitor
-	errors  bytes.Buffer  // what QEMU itself says; read it after ended
-	ended   chan struct{} // closed when QEMU has
+	machine
 }
 
-// Start starts a guest. Its console is written to the file named.
-func (q QEMU) Start(spec Spec, console string) (*Guest, error) {
-	monitorOurs, monitorTheirs, err := socketPair()
-	if err != nil {
-		return nil, err
-	}
-	defer monitorTheirs.Close()
-	channelOurs, channelTheirs, err := socketPair()
-	if err != nil {
-		monitorOurs.Close()
-		return nil, err
-	}
-	defer channelTheirs.Close()
+// Place is where machines run: here, or in a node, which is a machine itself.
+type Place interface {
+	// launch starts QEMU for a machine of that identity.
+	launch(spec Spec, uuid, console string) (machine, error)
+}
 
-	g := &Guest{Spec: spec, Console: console, ended: make(chan struct{})}
-	g.cmd = q.command("usr/bin/qemu-system-x86_64", spec.args(q, console)...)
-	g.cmd.Stderr = &g.errors
-	memory := os.Stderr // any descriptor, to keep the numbers of the others
-	if spec.Range != nil {
-		memory = spec.Range.File
-	}
-	g.cmd.ExtraFiles = []*os.File{memory, monitorTheirs, channelTheirs}
-	if err := proc.Start(g.cmd, syscall.SIGKILL); err != nil {
-		monitorOurs.Close()
-		channelOurs.Close()
+// machine is a QEMU at work, wherever it is, and what joins it with us. Both
+// connections end with it.
+type machine struct {
+	pid              int // its process, where it is here; else 0
+	monitor, channel net.Conn
+	said             *bytes.Buffer // by QEMU itself; read it after ended
+	ended            chan struct{} // closed when QEMU has
+	kill             func()
+}
+
+// Start starts a guest at a place. Its console is written to the file named,
+// whose folder tells the run.
+func Start(p Place, spec Spec, console string) (*Guest, error) {
+	uuid := UUID(filepath.Dir(console), spec.Name)
+	m, err := p.launch(spec, uuid, console)
+	if err != nil {
 		return nil, fmt.Errorf("starting QEMU: %w", err)
 	}
-	go func() {
-		// How it ended is told by what it wrote, and by who asked for it.
-		_ = g.cmd.Wait()
-		close(g.ended)
-		monitorOurs.Close()
-		channelOurs.Close()
-	}()
-	g.Link = wire.NewLink(channelOurs)
-	if g.monitor, err = newMonitor(monitorOurs); err != nil {
+	g := &Guest{Spec: spec, UUID: uuid, Console: console, machine: m, Link: wire.NewLink(m.channel)}
+	if g.monitor, err = newMonitor(m.monitor); err != nil {
 		g.Kill()
 		return nil, fmt.Errorf("%w: %s", err, g.Errors())
 	}
 	return g, nil
-}
-
-// socketPair makes a connection of which QEMU inherits one end.
-func socketPair() (net.Conn, *os.File, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, err
-	}
-	return conn, theirs, nil
 }
 
 // WaitReady waits until the agent answers.
@@ -99,7 +69,10 @@ func (g *Guest) WaitReady(limit time.Duration) error {
 }
 
 // Errors is what QEMU itself said; it must have ended.
-func (g *Guest) Errors() string { return strings.TrimSpace(g.errors.String()) }
+func (g *Guest) Errors() string { return strings.TrimSpace(g.said.String()) }
+
+// PID is QEMU's process, if it runs here and not in a node.
+func (g *Guest) PID() int { return g.pid }
 
 // Ended is closed when the machine is no more.
 func (g *Guest) Ended() <-chan struct{} { return g.ended }
@@ -116,13 +89,18 @@ func (g *Guest) Alive() bool {
 
 // Kill takes the machine's power, and waits until it is gone.
 func (g *Guest) Kill() {
-	// The process may have ended by itself, which is as good.
-	_ = g.cmd.Process.Kill()
+	g.kill()
 	<-g.ended
 }
 
 // Pause stops the machine, its clock included.
 func (g *Guest) Pause() error { return g.monitor.execute("stop") }
+
+// MachineCheck has the first processor find an error: the words are bank,
+// status, global status, address and what else the bank says of it.
+func (g *Guest) MachineCheck(words []string) error {
+	return g.monitor.human("mce 0 " + strings.Join(words, " "))
+}
 
 // Resume lets a paused machine go on.
 func (g *Guest) Resume() error { return g.monitor.execute("cont") }

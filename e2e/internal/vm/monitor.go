@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,7 +22,7 @@ type monitor struct {
 func newMonitor(conn net.Conn) (*monitor, error) {
 	m := &monitor{conn: conn, decoder: json.NewDecoder(conn)}
 	var greeting struct{ QMP interface{} }
-	if err := conn.SetDeadline(time.Now().Add(monitorLimit)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(startLimit)); err != nil {
 		return nil, err
 	}
 	if err := m.decoder.Decode(&greeting); err != nil {
@@ -30,18 +31,48 @@ func newMonitor(conn net.Conn) (*monitor, error) {
 	return m, m.execute("qmp_capabilities")
 }
 
+// startLimit is for QEMU's start in a node on a busy machine: all of it is
+// translated there. Here it takes a fraction of a second.
+const startLimit = 5 * time.Minute
+
 // monitorLimit is for a busy machine; the monitor itself answers at once.
 const monitorLimit = 60 * time.Second
 
 // execute runs a command without arguments and waits for its answer.
 func (m *monitor) execute(command string) error {
+	_, err := m.ask(command, nil)
+	return err
+}
+
+// human runs a command of QEMU's monitor for people, some of which there are
+// in no other way. What such a command says is why it did not do it.
+func (m *monitor) human(command string) error {
+	answer, err := m.ask("human-monitor-command", map[string]string{"command-line": command})
+	if err != nil {
+		return err
+	}
+	var said string
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	if said != "" {
+		return fmt.Errorf("%s: %s", command, strings.TrimSpace(said))
+	}
+	return nil
+}
+
+func (m *monitor) ask(command string, arguments map[string]string) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.conn.SetDeadline(time.Now().Add(monitorLimit)); err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.NewEncoder(m.conn).Encode(map[string]string{"execute": command}); err != nil {
-		return fmt.Errorf("%s: %w", command, err)
+	request := map[string]interface{}{"execute": command}
+	if arguments != nil {
+		request["arguments"] = arguments
+	}
+	if err := json.NewEncoder(m.conn).Encode(request); err != nil {
+		return nil, fmt.Errorf("%s: %w", command, err)
 	}
 	for {
 		var answer struct {
@@ -49,13 +80,13 @@ func (m *monitor) execute(command string) error {
 			Error  *struct{ Desc string }
 		}
 		if err := m.decoder.Decode(&answer); err != nil {
-			return fmt.Errorf("%s: %w", command, err)
+			return nil, fmt.Errorf("%s: %w", command, err)
 		}
 		if answer.Error != nil {
-			return fmt.Errorf("%s: %s", command, answer.Error.Desc)
+			return nil, fmt.Errorf("%s: %s", command, answer.Error.Desc)
 		}
 		if answer.Return != nil {
-			return nil
+			return *answer.Return, nil
 		} // anything else is an event
 	}
 }

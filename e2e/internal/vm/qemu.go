@@ -42,19 +42,38 @@ func Provide(c cache.Dir, v versions.Set) (QEMU, error) {
 	return QEMU{dir}, err
 }
 
+// At is a QEMU that is unpacked in a folder already.
+func At(root string) QEMU { return QEMU{root} }
+
+// Root is the folder that QEMU is unpacked in.
+func (q QEMU) Root() string { return q.root }
+
+// program is the emulator, within its root.
+const program = "usr/bin/qemu-system-x86_64"
+
+func (q QEMU) libraries() string { return filepath.Join(q.root, "usr/lib/x86_64-linux-gnu") }
+
+// words call one of the root's programs.
+func (q QEMU) words(program string, args ...string) []string {
+	loader := filepath.Join(q.root, "usr/lib64/ld-linux-x86-64.so.2")
+	return append([]string{loader, "--library-path", q.libraries(), filepath.Join(q.root, program)}, args...)
+}
+
+func (q QEMU) environment() []string {
+	return []string{"PATH=/usr/bin:/bin", "QEMU_MODULE_DIR=" + filepath.Join(q.libraries(), "qemu")}
+}
+
 // command prepares a call of one of the root's programs.
 func (q QEMU) command(program string, args ...string) *exec.Cmd {
-	libraries := filepath.Join(q.root, "usr/lib/x86_64-linux-gnu")
-	loader := filepath.Join(q.root, "usr/lib64/ld-linux-x86-64.so.2")
-	cmd := exec.Command(loader, append([]string{
-		"--library-path", libraries, filepath.Join(q.root, program)}, args...)...)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "QEMU_MODULE_DIR=" + filepath.Join(libraries, "qemu")}
+	words := q.words(program, args...)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = q.environment()
 	return cmd
 }
 
 // Version is what QEMU says of itself.
 func (q QEMU) Version() (string, error) {
-	out, err := q.command("usr/bin/qemu-system-x86_64", "--version").Output()
+	out, err := q.command(program, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("qemu --version: %w", err)
 	}
@@ -62,12 +81,14 @@ func (q QEMU) Version() (string, error) {
 	return strings.TrimPrefix(line, "QEMU emulator version "), nil
 }
 
-// Descriptors that QEMU inherits.
-const (
-	fdRange = 3 + iota
-	fdMonitor
-	fdChannel
-)
+// ServerVersion is what virtiofsd says of itself.
+func (q QEMU) ServerVersion() (string, error) {
+	out, err := q.command("usr/libexec/virtiofsd", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("virtiofsd --version: %w", err)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(string(out), "virtiofsd ")), nil
+}
 
 // Spec describes a guest's machine.
 type Spec struct {
@@ -79,40 +100,79 @@ type Spec struct {
 	Disks     Disks
 	CPUs      int
 	MemoryMiB int
-	Range     *Range // shared memory, or nil
+	Range     *Range   // shared memory, or nil
+	Words     []string // how QEMU is to have the range, instead of the rig's own words for it
+	Shares    []Share
+	Net       *Net // or nil
 }
 
 // Disks are files of file systems; the guest's writes to them are thrown away.
 type Disks struct {
-	Root, Payload, Modules string // each may be empty if those after it are
+	Root, Payload, Modules string
+	More                   []string
 }
 
-func (s Spec) args(q QEMU, console string) []string {
+// list has those that there are, in the order in which the guest has them.
+func (d Disks) list() []string {
+	var list []string
+	for _, file := range append([]string{d.Root, d.Payload, d.Modules}, d.More...) {
+		if file != "" {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
+// Device is where the guest has the i-th of More.
+func (d Disks) Device(i int) string {
+	n := len(d.list()) - len(d.More) + i
+	return "/dev/vd" + string(rune('a'+n))
+}
+
+// processors: a machine that could never have more than one has no use for
+// locked instructions, thinks QEMU, and translates them into plain ones. But
+// the range is shared with other machines. So there is always room for a second
+// one; but when instructions are counted, which needs them one after the other.
+func (s Spec) processors() string {
+	if s.Accel.ICount || s.CPUs > 1 {
+		return fmt.Sprint(s.CPUs)
+	}
+	return fmt.Sprintf("%d,maxcpus=2", s.CPUs)
+}
+
+// ends say where QEMU finds what it is joined with, as words for QEMU.
+type ends struct {
+	console, monitor, channel string // options of a chardev
+	memory                    string // path of the shared range
+}
+
+func (s Spec) args(q QEMU, uuid string, e ends) []string {
 	memory := fmt.Sprintf("%dM", s.MemoryMiB)
 	machine := "q35,usb=off,smbus=off,sata=off,vmport=off"
 	var extra []string
-	if s.Range != nil {
+	if s.Words != nil {
+		extra = append(extra, s.Words...)
+	} else if s.Range != nil {
 		machine += ",nvdimm=on"
 		memory += fmt.Sprintf(",slots=2,maxmem=%dM", s.Range.maxMemoryMiB())
-		extra = append(extra, s.Range.args()...)
+		extra = append(extra, s.Range.args(e.memory)...)
 	}
 	args := []string{
-		"-name", s.Name, "-uuid", s.uuid(console), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-name", s.Name, "-uuid", uuid, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu"),
-		"-machine", machine, "-m", memory, "-smp", fmt.Sprint(s.CPUs),
+		"-machine", machine, "-m", memory, "-smp", s.processors(),
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", s.commandLine(),
-		"-chardev", "file,id=console,path=" + quoted(console), "-serial", "chardev:console",
-		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", fdMonitor), "-mon", "chardev=monitor,mode=control",
-		"-chardev", fmt.Sprintf("socket,id=channel,fd=%d", fdChannel),
+		"-chardev", "file,id=console," + e.console, "-serial", "chardev:console",
+		"-chardev", "socket,id=monitor," + e.monitor, "-mon", "chardev=monitor,mode=control",
+		"-chardev", "socket,id=channel," + e.channel,
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=channel,name=" + agent.Port,
 	}
-	args = append(append(args, s.Accel.args()...), extra...)
-	for i, file := range []string{s.Disks.Root, s.Disks.Payload, s.Disks.Modules} {
-		if file != "" {
-			args = append(args,
-				"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, quoted(file)),
-				"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
-		}
+	args = append(append(append(args, s.Accel.args()...), extra...), s.shareArgs()...)
+	args = append(args, s.Net.args(s.Name)...)
+	for i, file := range s.Disks.list() {
+		args = append(args,
+			"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, quoted(file)),
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
 	}
 	return args
 }
@@ -120,10 +180,10 @@ func (s Spec) args(q QEMU, console string) []string {
 // quoted is a path as a value among others: QEMU takes a comma for its end.
 func quoted(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 
-// uuid is the machine's identity: the same after a restart, another in every
-// run. Guests know their slot in a volume's mount table by it.
-func (s Spec) uuid(console string) string {
-	h := sha256.Sum256([]byte(filepath.Dir(console) + "/" + s.Name))
+// UUID is the identity of a run's machine: the same after a restart, another in
+// every run. Guests know their slot in a volume's mount table by it.
+func UUID(run, name string) string {
+	h := sha256.Sum256([]byte(run + "/" + name))
 	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // a random one (version 4)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }

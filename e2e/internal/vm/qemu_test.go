@@ -3,6 +3,8 @@
 package vm
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -10,10 +12,142 @@ import (
 // Folders may be named anything.
 func TestPathsWithCommas(t *testing.T) {
 	spec := Spec{Name: "g1", Disks: Disks{Root: "/a,b/root"}}
-	args := strings.Join(spec.args(QEMU{"/q"}, "/c,d e/console"), "\n")
+	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/c,d e/console")), "\n")
 	for _, want := range []string{"path=/c,,d e/console\n", "file=/a,,b/root\n"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("no %q in\n%s", want, args)
+		}
+	}
+}
+
+// A daemon's connection has the descriptor of its place among daemons, and it
+// can only serve a guest whose memory it can map.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		kinds []string
+		want  []string
+		not   string
+	}{
+		{[]string{"9p"}, []string{"local,id=rig-9p,path=/d/9p,"}, "memory-backend"},
+		{[]string{"virtiofs", "9p", "virtiofs-auto"}, []string{"memory-backend=ram", "memory-backend-memfd,id=ram,size=512M,share=on",
+			fmt.Sprintf("socket,id=rig-virtiofs,fd=%d\n", fdShares), fmt.Sprintf("socket,id=rig-virtiofs-auto,fd=%d\n", fdShares+1)}, "?"},
+	} {
+		spec := Spec{Name: "g1", MemoryMiB: 512}
+		for _, kind := range c.kinds {
+			spec.Shares = append(spec.Shares, Share{kind, "/d/" + kind})
+		}
+		args := strings.Join(spec.args(QEMU{"/q"}, "", here("/console")), "\n")
+		for _, want := range c.want {
+			if !strings.Contains(args, want) {
+				t.Errorf("%v: no %q in\n%s", c.kinds, want, args)
+			}
+		}
+		if strings.Contains(args, c.not) {
+			t.Errorf("%v: %q in\n%s", c.kinds, c.not, args)
+		}
+	}
+}
+
+// Guests of one run are on one Ethernet, as different ones; without --net on none.
+func TestNet(t *testing.T) {
+	args := func(run, guest string) string {
+		return strings.Join(Spec{Name: guest, Net: &Net{run}}.args(QEMU{"/q"}, "", here("/console")), "\n")
+	}
+	group := func(args string) string {
+		_, rest, _ := strings.Cut(args, "mcast=")
+		group, _, _ := strings.Cut(rest, ",")
+		return group
+	}
+	one, two, other := args("run", "g1"), args("run", "g12"), args("another", "g1")
+	if group(one) == "" || group(one) != group(two) || group(one) == group(other) {
+		t.Errorf("groups %q, %q, of another run %q", group(one), group(two), group(other))
+	}
+	if !strings.Contains(one, "mac=52:54:00:73:67:01,") || !strings.Contains(two, "mac=52:54:00:73:67:0c,") {
+		t.Errorf("addresses in\n%s\n%s", one, two)
+	}
+	if none := (Spec{Name: "g1"}).args(QEMU{"/q"}, "", here("/console")); strings.Contains(strings.Join(none, " "), "net") {
+		t.Errorf("a network in %v", none)
+	}
+}
+
+func TestShareKinds(t *testing.T) {
+	if len(ShareKinds) != len(shareWays) {
+		t.Errorf("%d kinds, %d ways", len(ShareKinds), len(shareWays))
+	}
+	for _, kind := range ShareKinds {
+		if modules, fs, source, _ := (Share{Kind: kind}).MountWords(); modules == "" || fs == "" || source != "rig-"+kind {
+			t.Errorf("%s: %q, %q, %q", kind, modules, fs, source)
+		}
+	}
+}
+
+// In a node QEMU finds disks, range and connections by other names; all else is
+// as here.
+func TestMachineInANode(t *testing.T) {
+	shared := &Range{Size: 64 << 20}
+	node := Node{QEMU: At("/rig/qemu"), Memory: "/mnt/sg/.stargate/region"}
+	spec := Spec{Name: "g1", Accel: Accel{Name: "kvm"}, Disks: Disks{Root: "/dev/vde"}, Range: shared}
+	args := strings.Join(spec.args(node.QEMU, "uuid", node.within("/run/rig/g1", "uuid")), "\n")
+	for _, want := range []string{"mem-path=/mnt/sg/.stargate/region@uuid,", ",prealloc=off", "path=/dev/stdout\n", "path=/run/rig/g1.channel,server=on,wait=on\n",
+		"path=/run/rig/g1.monitor,server=on,wait=on\n", "addr=0x400000000\n", "accel\nkvm\n", "file=/dev/vde\n", "/rig/qemu/usr/share/seabios\n"} {
+		if !strings.Contains(args, want) {
+			t.Errorf("no %q in\n%s", want, args)
+		}
+	}
+	if strings.Contains(args, "fd=") {
+		t.Errorf("a descriptor of ours in\n%s", args)
+	}
+	spec.Words = []string{"-m", "size=64M", "-device", "nvdimm,addr=0x1"}
+	args = strings.Join(spec.args(node.QEMU, "uuid", node.within("/run/rig/g1", "uuid")), "\n")
+	if !strings.Contains(args, "-m\nsize=64M\n-device\nnvdimm,addr=0x1\n") || strings.Contains(args, "0x400000000") {
+		t.Errorf("memory as somebody else says, in\n%s", args)
+	}
+}
+
+// The node is told of memory with struct pages, guests of the NVDIMM alone.
+func TestRangeOfANode(t *testing.T) {
+	shared := &Range{Size: 64 << 20}
+	for _, c := range []struct {
+		r    *Range
+		want string
+	}{{shared, "rig.skip=nd_e820"}, {shared.WithPages(), "memmap=67108864!0x400000000 rig.skip=nfit"}} {
+		spec := Spec{Name: "x", Accel: Accel{Name: "tcg", Node: true}, Range: c.r}
+		line := spec.commandLine()
+		if !strings.Contains(line, c.want) || !strings.Contains(line, "tsc_early_khz=") {
+			t.Errorf("no %q in %s", c.want, line)
+		}
+	}
+	if args := strings.Join(Accel{Name: "tcg", Node: true}.args(), " "); !strings.Contains(args, "+svm") {
+		t.Errorf("no SVM: %s", args)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	d := Disks{Root: "r", Payload: "p", More: []string{"x", "y"}}
+	if got := d.Device(0) + " " + d.Device(1); got != "/dev/vdc /dev/vdd" {
+		t.Errorf("without modules: %s", got)
+	}
+	d.Modules = "m"
+	if got := d.Device(1); got != "/dev/vde" {
+		t.Errorf("with modules: %s", got)
+	}
+}
+
+func TestAccelOfANode(t *testing.T) {
+	dir := t.TempDir()
+	kvm, tcg := Accel{Name: "kvm"}, Accel{Name: "tcg"}
+	for _, c := range []struct {
+		said string // by KVM of nesting
+		from Accel
+		want string
+	}{{"", kvm, "tcg"}, {"N", kvm, "tcg"}, {"0", kvm, "tcg"}, {"Y", kvm, "kvm"}, {"1", kvm, "kvm"}, {"Y", tcg, "tcg"}} {
+		if c.said != "" {
+			if err := os.WriteFile(dir+"/nested", []byte(c.said+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.from.forNode(dir + "/nest*"); got.Name != c.want || !got.Node {
+			t.Errorf("%q, %s: %+v", c.said, c.from.Name, got)
 		}
 	}
 }

@@ -57,6 +57,17 @@ func (r *Range) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.File.Fd())
 }
 
+// WithPages is the same memory, as a node has it.
+func (r *Range) WithPages() *Range { return &Range{r.File, r.Size, true} }
+
+// Wipe makes it all zeros, as a power cut does with memory that forgets.
+func (r *Range) Wipe() error {
+	if err := r.File.Truncate(0); err != nil {
+		return err
+	}
+	return r.File.Truncate(r.Size)
+}
+
 // maxMemoryMiB is up to where the guest's physical memory must be able to
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
@@ -71,11 +82,12 @@ func (r *Range) kernelWords() []string {
 	return []string{"rig.skip=nd_e820"}
 }
 
-// args attach the range as an NVDIMM at its fixed place. Preallocation would
-// rewrite bytes that others are using.
-func (r *Range) args() []string {
+// args attach the range, which QEMU finds at path, as an NVDIMM at its fixed
+// place. Preallocation would rewrite bytes that others are using, and a mapping
+// that does not begin at 2 MiB has no large pages.
+func (r *Range) args(path string) []string {
 	return []string{
-		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=/proc/self/fd/%d,size=%d,share=on,prealloc=off", fdRange, r.Size),
+		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.Size),
 		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x", int64(Base)),
 	}
 }

@@ -100,11 +100,11 @@ func (l *Link) open(r Request) (uint32, <-chan Frame, error) {
 
 // Run runs a command in the guest.
 func (l *Link) Run(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	id, frames, err := l.open(Request{Args: args})
+	c, err := l.Start(args, stdin, stdout, stderr)
 	if err != nil {
 		return 0, err
 	}
-	return Converse(l.out, id, frames, stdin, stdout, stderr)
+	return c.Wait()
 }
 
 // Forward joins a client's connection with a session of its own, until either

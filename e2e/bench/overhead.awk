@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# overhead.awk BEFORE AFTER: results of e2e/bench/quick ("SYSTEM OPERATION INSTRUCTIONS", each figure
+# twice) beside each other. Of the two the less counts: what else the kernel happened to do in that
+# time can only add. Ends with 1 when one is missing or StargateFS has more than 5 % more.
+
+BEGIN {
+	systems = split("walk splice shadow tmpfs ext4-dax", system_name)
+	rows = split("stat open-close read-4k", row)
+	title["stat"] = "stat of a cached name"
+	title["open-close"] = "open and close"
+	title["read-4k"] = "read 4 KiB"
+	allowed = 5
+}
+
+NF == 3 && $3 ~ /^[0-9]+$/ {
+	at = FILENAME == ARGV[1] ? "before" : "after"
+	if (!times[at, $1, $2]++ || $3 < least[at, $1, $2])
+		least[at, $1, $2] = $3
+}
+
+function figure(at, fs, op) {
+	if (times[at, fs, op] == 2)
+		return least[at, fs, op]
+	print "overhead: no figure, or not two, " at " for " op " in " fs > "/dev/stderr"
+	bad = 1
+	return 1
+}
+
+END {
+	print "| instructions | | before | now | more | at most 5 %? |"
+	print "|---|---|---:|---:|---:|---|"
+	for (r = 1; r <= rows; r++)
+		for (s = 1; s <= systems; s++) {
+			ours = s <= 3
+			b = figure("before", system_name[s], row[r])
+			a = figure("after", system_name[s], row[r])
+			more = 100 * (a / b - 1)
+			if (ours && more > allowed)
+				bad = 1
+			printf "| %s | %s | %d | %d | %.1f %% | %s |\n", title[row[r]], \
+				ours ? "`map=" system_name[s] "`" : system_name[s], b, a, more, \
+				!ours ? "" : (more > allowed) ? "missed" : "met"
+		}
+	print "\nEach figure was had twice, and the less of the two counts. tmpfs and ext4-dax are the same code in"
+	print "both: what they differ by is what measuring does."
+	exit bad
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Run by e2e/bench/sem inside of the rig, where a nanosecond is an instruction: prints
+# "cost KIND INSTRUCTIONS", twice for each.
+# shellcheck source=e2e/bench/sem-common.sh
+source "$(dirname "$0")/sem-common.sh"
+
+bench_programs
+cost() {
+	echo "cost $1 $(at g1 "/root/sembench cost $1 $2 $3")"
+	echo "cost $1 $(at g1 "/root/sembench cost $1 $2 $3")"
+}
+for kind in user-mutex user-semaphore user-read user-write; do cost $kind /mnt/sg/lock 20000; done
+for kind in kernel-mutex kernel-semaphore; do cost $kind /mnt/sg/lock 3000; done
+for kind in pthread-mutex pthread-robust sem_t futex spin; do cost $kind /dev/shm/words 20000; done
+for kind in sysv sysv-undo posix flock; do cost $kind /mnt/sg/file 3000; done
+go_cost() {
+	local handle thread
+	read -r handle thread <<<"$(at g1 '/root/semgo time go 3000')"
+	echo "cost go-mutex $handle"
+	echo "cost go-by-thread $thread"
+}
+go_cost
+go_cost

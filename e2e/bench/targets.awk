@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# targets.awk -v where=LINES -v json=FILE -v bars=FILE RESULTS: what e2e/bench/targets.sh has counted,
+# as tables of a page, as JSON, and as bars for a picture (bars.awk). Ends with 1 when a count is
+# missing.
+
+BEGIN {
+	systems = split("walk splice shadow ext4-dax xfs-dax tmpfs", system_name)
+	rows = split("read-4k read-1m write-4k write-1m append-4k append-1m append-4k-fsync open-close " \
+		"stat lookup create create-fsync unlink mkdir rename list-100 map-read map-write", row)
+	title["read-4k"] = "read 4 KiB"
+	title["read-1m"] = "read 1 MiB"
+	title["write-4k"] = "overwrite 4 KiB"
+	title["write-1m"] = "overwrite 1 MiB"
+	title["append-4k"] = "append 4 KiB"
+	title["append-1m"] = "append 1 MiB"
+	title["append-4k-fsync"] = "append 4 KiB, fsync"
+	title["open-close"] = "open and close"
+	title["stat"] = "stat of a cached name"
+	title["lookup"] = "stat of a name not cached"
+	title["create"] = "create and close"
+	title["create-fsync"] = "create, fsync, close"
+	title["unlink"] = "unlink"
+	title["mkdir"] = "mkdir"
+	title["rename"] = "rename"
+	title["list-100"] = "list 100 names"
+	title["map-read"] = "map 4 KiB, load, unmap"
+	title["map-write"] = "map 4 KiB, store, unmap"
+}
+
+NF == 4 && $3 ~ /^[0-9]+$/ {
+	n[$1, $2] = $3
+	order[++counts] = $1 SUBSEP $2
+	if ($4 > widest && $1 != "stargatefs") {
+		widest = $4
+		widest_of = $2 " in " $1
+	}
+}
+
+function count(fs, op) {
+	if ((fs, op) in n)
+		return n[fs, op]
+	print "targets: no count for " op " in " fs > "/dev/stderr"
+	missing = 1
+	return 1
+}
+
+function grouped(number,    text, at) {
+	text = sprintf("%d", number)
+	for (at = length(text) - 3; at > 0; at -= 3)
+		text = substr(text, 1, at) " " substr(text, at + 1)
+	return text
+}
+
+# A row of the table of targets: ours, what it is compared with, and how much of that it may be.
+function target(what, ours, than, other, most,    share) {
+	share = ours / other
+	targets[++all] = sprintf("| %s | %s | %s | %s | %.3f | %s | %s |", what, grouped(ours), than, \
+		grouped(other), share, most, share <= most ? "met" : "**missed**")
+	verdict[all] = sprintf("{ \"case\": \"%s\", \"ours\": %d, \"than\": \"%s\", \"other\": %d, " \
+		"\"share\": %.3f, \"at_most\": %s, \"met\": %s }", what, ours, than, other, share, most, \
+		share <= most ? "true" : "false")
+}
+
+function make_targets(    small, large, key, part, how) {
+	target("read 4 KiB", count("walk", "read-4k"), "ext4-dax", count("ext4-dax", "read-4k"), 0.85)
+	target("read 4 KiB", count("walk", "read-4k"), "tmpfs", count("tmpfs", "read-4k"), 1)
+	target("read 1 MiB", count("walk", "read-1m"), "memcpy", count("memcpy", "memcpy-1m"), 1.05)
+	target("overwrite 1 MiB", count("walk", "write-1m"), "memcpy", count("memcpy", "memcpy-1m"), 1.05)
+	target("overwrite 4 KiB", count("walk", "write-4k"), "ext4-dax", count("ext4-dax", "write-4k"), 0.8)
+	target("append 4 KiB", count("walk", "append-4k"), "ext4-dax", count("ext4-dax", "append-4k"), 0.4)
+	target("create and unlink", count("walk", "create") + count("walk", "unlink"), "ext4-dax", \
+		count("ext4-dax", "create") + count("ext4-dax", "unlink"), 0.5)
+	target("create and unlink", count("walk", "create") + count("walk", "unlink"), "tmpfs", \
+		count("tmpfs", "create") + count("tmpfs", "unlink"), 1.5)
+	target("open and close, two systems", count("two", "open-close"), "tmpfs", \
+		count("tmpfs", "open-close"), 1.1)
+	target("stat, two systems", count("two", "stat"), "tmpfs", count("tmpfs", "stat"), 1.1)
+	for (how = 1; how <= 2; how++) {
+		part = how == 1 ? "read" : "write"
+		target("first touch, " part, count("walk", "touch-" part), "ext4-dax, 4 KiB faults", \
+			count("ext4-dax", "touch-" part "-4k"), 0.05)
+		target("first touch, " part, count("walk", "touch-" part), "ext4-dax", \
+			count("ext4-dax", "touch-" part), 1)
+		target("first touch, " part ", 4 KiB faults", count("walk", "touch-" part "-4k"), \
+			"ext4-dax, 4 KiB faults", count("ext4-dax", "touch-" part "-4k"), 1)
+	}
+	for (key in n) {
+		split(key, part_of, SUBSEP)
+		if (part_of[2] ~ /^lookup-[0-9]+$/) {
+			how = substr(part_of[2], 8) + 0
+			small = !small || how < small ? how : small
+			large = how > large ? how : large
+		}
+	}
+	target("a name among " grouped(large), count("stargatefs", "lookup-" large), \
+		"among " grouped(small), count("stargatefs", "lookup-" small), 1.2)
+	target("an absent name among " grouped(large), count("stargatefs", "absent-" large), \
+		"among " grouped(small), count("stargatefs", "absent-" small), 1.2)
+	target("read 4 KiB, each of 4 threads", count("walk", "read-4k-by-4"), "1 thread", \
+		count("walk", "read-4k-by-1"), 1.05)
+	target("overwrite 4 KiB, each of 4 threads", count("walk", "write-4k-by-4"), "1 thread", \
+		count("walk", "write-4k-by-1"), 1.05)
+}
+
+function write_targets(    i) {
+	print "| case | `map=walk` | compared with | that has | share | at most | |"
+	print "|---|---:|---|---:|---:|---:|---|"
+	for (i = 1; i <= all; i++)
+		print targets[i]
+	print ""
+}
+
+function write_table(    r, s, text, rule) {
+	text = "| instructions for one |"
+	rule = "|---|"
+	for (s = 1; s <= systems; s++) {
+		text = text " " (s <= 3 ? "`map=" system_name[s] "`" : system_name[s]) " |"
+		rule = rule "---:|"
+	}
+	print text "\n" rule
+	for (r = 1; r <= rows; r++) {
+		text = "| " title[row[r]] " |"
+		for (s = 1; s <= systems; s++) {
+			text = text " " grouped(count(system_name[s], row[r])) " |"
+			print title[row[r]] "\t" system_name[s] "\t" count(system_name[s], row[r]) / \
+				count("ext4-dax", row[r]) > bars
+		}
+		print text
+	}
+	printf "\nmemcpy: 4 KiB %s, 1 MiB %s. The median of the repeats of one count was at most %.1f %% above\n", \
+		grouped(count("memcpy", "memcpy-4k")), grouped(count("memcpy", "memcpy-1m")), widest / 100
+	print "the least, which is what counts (" widest_of ")."
+}
+
+function quoted(text) {
+	gsub(/\\/, "\\\\", text)
+	gsub(/"/, "\\\"", text)
+	gsub(/\n/, "\\n", text)
+	return "\"" text "\""
+}
+
+function write_json(    i, part) {
+	print "{\n  \"where\": " quoted(where) ",\n  \"targets\": [" > json
+	for (i = 1; i <= all; i++)
+		print "    " verdict[i] (i < all ? "," : "") > json
+	print "  ],\n  \"instructions\": [" > json
+	for (i = 1; i <= counts; i++) {
+		split(order[i], part, SUBSEP)
+		printf "    { \"system\": \"%s\", \"operation\": \"%s\", \"instructions\": %d }%s\n", part[1], \
+			part[2], n[order[i]], i < counts ? "," : "" > json
+	}
+	print "  ]\n}" > json
+}
+
+END {
+	print "title\tInstructions of one operation, beside ext4 on the same memory with DAX (1)" > bars
+	make_targets()
+	write_targets()
+	write_table()
+	if (missing)
+		exit 1
+	write_json()
+}

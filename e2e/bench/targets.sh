@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Run by e2e/bench/targets inside of the rig, with a range and no volume: what has to be compared
+# has the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD"; first
+# touches are instructions for all of a file, lookups for one name.
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+repeats=${SG_REPEATS:-7}
+mib=${SG_MIB:-1024} names=${SG_NAMES:-1000000}
+operations=(read-4k read-1m write-4k write-1m append-4k append-1m append-4k-fsync open-close stat
+	lookup create create-fsync unlink mkdir rename list-100 map-read map-write)
+threads=(read-4k-by-1 read-4k-by-4 write-4k-by-1 write-4k-by-4)
+work=$(mktemp -d /dev/shm/targets.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+in_guest() { on g1 "$1" </dev/null || fail "$2"; }
+
+# count SYSTEM FOLDER OPERATION...
+count() {
+	local said
+	said=$(on g1 "/root/cost $2 $repeats ${*:3}" </dev/null 2>&1) || fail "cost in $1: $said"
+	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
+}
+
+# touches SYSTEM FOLDER: a mapped file, each page for the first time.
+touches() {
+	local how said
+	in_guest "/root/touch make $2/large $mib" "a file of $mib MiB in $1" >&2
+	for how in read read-4k write write-4k; do
+		said=$(on g1 "echo 3 >/proc/sys/vm/drop_caches; /root/touch $how $2/large $mib" </dev/null) ||
+			fail "touch $how in $1: $said"
+		echo "$1 touch-$how ${said#* } 0"
+	done
+	in_guest "rm $2/large" rm
+}
+
+device='for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; test -b /dev/pmem0'
+program cost touch
+in_guest "$device" "no device"
+
+step "memcpy, tmpfs" >&2
+in_guest 'mkdir -p /mnt/tmpfs /mnt/peer /mnt/sg && mount -t tmpfs tmpfs /mnt/tmpfs' "tmpfs"
+count memcpy /mnt/tmpfs memcpy-4k memcpy-1m
+count tmpfs /mnt/tmpfs "${operations[@]}" "${threads[@]}"
+
+declare -A mkfs=([ext4-dax]='mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0'
+	[xfs-dax]='mkfs.xfs -q -f -m reflink=0')
+for peer in ext4-dax xfs-dax; do
+	step "$peer" >&2
+	in_guest "${mkfs[$peer]} /dev/pmem0 >&2 && mount -t ${peer%-dax} -o dax=always /dev/pmem0 /mnt/peer &&
+		grep -q ' /mnt/peer .*dax=always' /proc/mounts" "no $peer"
+	count "$peer" /mnt/peer "${operations[@]}" "${threads[@]}"
+	touches "$peer" /mnt/peer
+	in_guest 'umount /mnt/peer' umount
+done
+
+# --- ours ----------------------------------------------------------------------------------------
+
+step "StargateFS" >&2
+head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # no other's signature
+"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail mkfs
+compile resuper
+"$compiled/resuper" "$RIG_RANGE" hash_seed 0x5eed5eed5eed5eed || fail resuper
+
+# Directories are filled outside, by the same engine: that is quicker.
+for n in 1000 "$names"; do
+	mkdir "$work/$n"
+	(cd "$work/$n" && seq -f 'name-%09.0f' 0 $((n - 1)) | xargs touch)
+	"$SG_TOOLS/stargatectl" put -r "$RIG_RANGE" "$work/$n" / >&2 || fail "put of $n names"
+	rm -rf "${work:?}/$n"
+done
+
+# lookups N: 200 names of a directory of N, spread over it, none of them known to the kernel.
+lookups() {
+	local said
+	said=$(on g1 "cd /mnt/sg/$1 && /root/names $1" </dev/null) || fail "names: $said"
+	printf '%s\n' "stargatefs ${said//$'\n'/$'\n'stargatefs }"
+}
+
+program names
+for map in walk splice shadow; do
+	in_guest "mount -t stargatefs -o map=$map /dev/pmem0 /mnt/sg && grep -q 'map=$map' /proc/mounts" \
+		"map=$map"
+	count "$map" /mnt/sg "${operations[@]}"
+	[[ $map != walk ]] || count "$map" /mnt/sg "${threads[@]}"
+	[[ $map != walk ]] || touches "$map" /mnt/sg
+	if [[ $map == walk ]]; then
+		lookups 1000
+		lookups "$names"
+	fi
+	in_guest 'umount /mnt/sg' umount
+done
+
+step "StargateFS, with a second system on the volume" >&2
+in_guest 'mount -t stargatefs -o map=walk /dev/pmem0 /mnt/sg' mount
+mkfifo "$work/held"
+"$SG_TOOLS/stargatectl" put "$RIG_RANGE" - /held <"$work/held" >&2 &
+second=$!
+exec {hold}>"$work/held"
+for ((i = 0; i < 300; i++)); do
+	[[ $("$SG_TOOLS/stargatectl" -j systems "$RIG_RANGE" | grep -o '"state": *"[a-z]*"' | wc -l) -lt 2 ]] ||
+		break
+	sleep 0.1
+done
+systems_now=$("$SG_TOOLS/stargatectl" systems "$RIG_RANGE")
+echo "$systems_now" >&2
+kill -0 "$second" || fail "the second system has gone"
+count two /mnt/sg stat open-close read-4k
+exec {hold}>&-
+wait "$second" || fail "the second system"
+in_guest 'umount /mnt/sg' umount

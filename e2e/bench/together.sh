@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Run by e2e/bench/together inside of the rig: what several systems on one file system cost each
+# other, and what they see of each other. Prints lines of these kinds:
+#
+#   rate FILESYSTEM ROW SYSTEMS CALLS-PER-SECOND        all systems together; one line a round
+#   wait FILESYSTEM ROW COUNT MEDIAN P99 LONGEST        nanoseconds
+#   sees FILESYSTEM PROPERTY ANSWER
+#   load SYSTEMS                                        of the machine, before and after
+#
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/bench/properties.sh
+source "$(dirname "$0")/properties.sh"
+
+ms=${SG_MS:-700} rounds=${SG_ROUNDS:-3} turns=${SG_TURNS:-500} cuts=${SG_CUTS:-100}
+read -ra guests <<<"$RIG_GUESTS"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+declare -A ear
+
+load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
+
+# begin GUEST ARGUMENT...: `together` there, which waits for its signal; more than one at once.
+jobs=()
+begin() {
+	local guest=$1 id=${#jobs[@]}
+	shift
+	: >"$work/said.$id" # what the one before said is not for `go`
+	on "$guest" "exec /root/together $*" <"$work/start.$id" >"$work/said.$id" 2>&1 &
+	jobs+=($!)
+}
+
+# go: all at the same moment; to their end. What each said last is in $work/said.N.
+go() {
+	local id tries
+	for id in "${!jobs[@]}"; do
+		for ((tries = 0; tries < 3000; tries++)); do
+			! grep -q ready "$work/said.$id" || break
+			kill -0 "${jobs[id]}" 2>/dev/null || break
+			sleep 0.01
+		done
+		grep -q ready "$work/said.$id" || fail "together: $(<"$work/said.$id")"
+	done
+	for id in "${!jobs[@]}"; do echo go >&"${ear[$id]}"; done
+	for id in "${!jobs[@]}"; do
+		wait "${jobs[id]}" || fail "together: status $?: $(tail -n 1 "$work/said.$id")"
+	done
+	jobs=()
+}
+said() { tail -n 1 "$work/said.$1"; }
+
+for ((id = 0; id < ${#guests[@]}; id++)); do
+	mkfifo "$work/start.$id"
+	exec {fd}<>"$work/start.$id"
+	ear[$id]=$fd
+done
+
+# --- throughput -----------------------------------------------------------------------------------
+
+# rate FILESYSTEM ROW OPERATION DIR NAME SYSTEMS: %g is the system.
+rate() {
+	local n round id
+	for ((round = 0; round < rounds; round++)); do
+		for ((n = 0; n < $6; n++)); do
+			begin "${guests[n]}" rate "$3" "${4//%g/$n}" "${5//%g/$n}" "$ms"
+		done
+		go
+		for ((id = 0; id < $6; id++)); do said "$id"; done |
+			awk -v what="rate $1 $2 $6" '{ sum += $1 / $2 * 1e9 } END { printf "%s %d\n", what, sum }'
+	done
+}
+
+# rates FILESYSTEM MOUNT SYSTEMS
+rates() {
+	local n=$3
+	rate "$1" create-apart create "$2/bench/%g" of-%g "$n"
+	rate "$1" create-together create "$2/bench/all" of-%g "$n"
+	rate "$1" stat-apart stat "$2/bench/%g" file "$n"
+	rate "$1" stat-together stat "$2/bench/all" stat-%g "$n"
+	rate "$1" stat-same stat "$2/bench/all" stat-all "$n"
+	rate "$1" write-apart write "$2/bench/%g" data "$n"
+	rate "$1" write-together write "$2/bench/all" data-%g "$n"
+	rate "$1" write-same write "$2/bench/all" data-all "$n"
+}
+
+# --- waiting --------------------------------------------------------------------------------------
+
+# pair FILESYSTEM ROW COMMAND...: two systems in turns; the first one's times.
+pair() {
+	local row="$1 $2"
+	shift 2
+	begin g1 "$@" 0 "$turns"
+	begin g2 "$@" 1 "$turns"
+	go
+	if [[ $(said 0) == never || $(said 1) == never ]]; then
+		echo "wait $row never"
+	else
+		echo "wait $row $(said 0)"
+	fi
+}
+
+# cut_while ROW: g1 cuts a file again and again; g2 maps it, or nobody does; beside
+# systems that make and remove names, or nobody.
+cut_while() {
+	local churn=() n
+	case $1 in
+	*mapped*)
+		on g2 'rm -f /tmp/mapped
+			cd /mnt/sg/bench
+			(echo go; sleep 600) | /root/together map cut >/tmp/mapped 2>&1 &
+			for i in $(seq 200); do
+				! grep -qs ready /tmp/mapped || exit 0
+				sleep 0.05
+			done
+			cat /tmp/mapped; exit 1' </dev/null || fail "g2 does not map"
+		;;
+	esac
+	case $1 in
+	*churn*)
+		for ((n = 2; n < ${#guests[@]}; n++)); do
+			echo go | on "${guests[n]}" "timeout -k 1 600 /root/together rate create \
+				/mnt/sg/bench/all churn-$n 600000" >/dev/null 2>&1 &
+			churn+=($!)
+		done
+		;;
+	esac
+	begin g1 cut /mnt/sg/bench/cut 65536 "$cuts"
+	go
+	echo "wait stargatefs $1 $(said 0)"
+	for n in "${guests[@]}"; do on "$n" 'pkill -KILL -x together || true' </dev/null; done
+	wait "${churn[@]}" || true
+}
+
+# --- all of it ------------------------------------------------------------------------------------
+
+prepare() { # MOUNT
+	on g1 "mkdir -p $1/bench/{0,1,2,3,all}" </dev/null || fail "no folders in $1"
+	[[ $(on g2 "ls $1/bench" </dev/null | wc -l) -eq 5 ]] || fail "g2 does not see the folders in $1"
+}
+
+program_everywhere together locks observer
+load
+declare -A mounts=([stargatefs]=/mnt/sg [9p]=/mnt/9p [virtiofs]=/mnt/virtiofs
+	[virtiofs-auto]=/mnt/virtiofs-auto)
+for fs in stargatefs 9p virtiofs virtiofs-auto; do
+	step "$fs" >&2
+	prepare "${mounts[$fs]}"
+	properties "$fs" "${mounts[$fs]}"
+	rates "$fs" "${mounts[$fs]}" 1
+	rates "$fs" "${mounts[$fs]}" 2
+	pair "$fs" pass pass "${mounts[$fs]}/bench/pass"
+	for kind in flock posix; do
+		! excludes "$fs" "$kind" || pair "$fs" "ring-$kind" ring "$kind" "${mounts[$fs]}/bench/ring-$kind"
+	done
+done
+[[ ${#guests[@]} -lt 4 ]] || rates stargatefs /mnt/sg 4
+for row in cut cut-mapped cut-mapped-churn; do cut_while "$row"; done
+load

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The cases, in their order. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2034,SC2154 # which has the rest
+
+cases=(
+	install helm-test share readonly pod-once block expand full quota inline
+	plugin-killed kubelet-restarted forced driver-deleted many
+	upgrade rollback uninstall-refused uninstall-data uninstall
+)
+
+chart=$home/charts/stargate
+install_args=(--namespace "$release_ns" --create-namespace --values "$here/values.yaml" --wait --timeout 3m)
+
+registered() { contains "$driver" k get csinode "$node" -o 'jsonpath={.spec.drivers[*].name}'; }
+has_capacity() { [[ $(largest) == 1Gi ]]; }
+node_label() { equals 1024 k get node "$node" -o "jsonpath={.metadata.labels.${driver//./\\.}/zone-mib}"; }
+
+restarts() { k -n "$release_ns" get pod "$(driver_pod)" -o 'jsonpath={.status.containerStatuses[*].restartCount}' | tr -d ' '; }
+
+case_install() {
+	check "helm installs from the archive's image" helm install "$release" "$chart" "${install_args[@]}"
+	soon 60 "all containers are ready" driver_ready
+	soon 30 "kubelet knows the driver" registered
+	soon 60 "the node says what it has room for" has_capacity
+	soon 60 "the node has the label with its zone's size" node_label
+	check "there is a class" k get storageclass stargate
+	check "nothing had to be started twice" equals 000 restarts
+}
+
+case_helm-test() {
+	check "helm test" helm test "$release" --namespace "$release_ns" --timeout 2m
+	soon 30 "it leaves no claim" refused k -n "$release_ns" get pvc "$release-csi-test"
+}
+
+# Claims wait for a pod; two pods have the same files.
+case_share() {
+	claim data 64Mi ReadWriteMany
+	sleep 3
+	check "a claim without a pod waits" pending pvc data
+	pod first data
+	soon 60 "the pod runs" running first
+	check "the claim is bound" bound data
+	pod second data
+	soon 60 "a second one runs" running second
+	check "stored by one" store first /greeting hello
+	check "read by the other" stored second /greeting hello
+	check "stored by the other" store second /answer world
+	check "read by the one" stored first /answer world
+	check "they see its address" contains '"base"' in_pod first cat /data/.stargate/volume.json
+	check "nobody stores beside it" refused in_pod first sh -c 'echo x >/data/file'
+	check "it is healthy" in_pod first sh -c "stargatectl info $region"
+	k -n "$ns" delete pod first second --wait >/dev/null
+	soon 30 "nothing is mounted without pods" no_node_mounts
+	pod third data
+	soon 60 "a later pod runs" running third
+	check "it has the files" stored third /greeting hello
+}
+
+case_readonly() {
+	claim data 64Mi ReadWriteMany
+	pod writer data
+	pod reader data readOnly
+	soon 60 "the writer runs" running writer
+	soon 60 "the reader runs" running reader
+	check "stored by the writer" store writer /greeting hello
+	check "read by the reader" stored reader /greeting hello
+	check "the reader cannot store" read_only reader
+	check "the writer still can" store writer /more words
+	claim only 64Mi ReadOnlyMany
+	pod looker only
+	soon 60 "a pod of a ReadOnlyMany claim runs" running looker
+	check "it cannot store" read_only looker
+}
+
+case_pod-once() {
+	claim data 64Mi ReadWriteOncePod
+	pod first data
+	soon 60 "the first pod runs" running first
+	pod second data
+	soon 60 "the second is told why it waits" has_event second "ReadWriteOncePod"
+	check "it waits" pending pod second
+	k -n "$ns" delete pod first --wait >/dev/null
+	soon 90 "it runs when the first has ended" running second
+}
+
+case_block() {
+	claim data 64Mi ReadWriteOnce Block
+	pod first data block
+	soon 60 "the claim says why not" has_event data "volumeMode Block is not supported"
+	check "it waits" pending pvc data
+}
+
+grown() { equals "$1" k -n "$ns" get pvc data -o 'jsonpath={.status.capacity.storage}'; }
+size_in_pod() { equals "$2" in_pod "$1" stat -c %s "$region"; }
+
+case_expand() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	check "it has its size" size_in_pod first $((64 << 20))
+	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}' >/dev/null
+	soon 90 "the claim has grown" grown 128Mi
+	check "the pod's memory has grown" size_in_pod first $((128 << 20))
+	check "the volume says so" contains '134217728' in_pod first cat /data/.stargate/volume.json
+	check "what was stored is there" stored first /greeting hello
+	check "what is new can be used" store first /more words
+	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "900Gi"}}}}' >/dev/null
+	soon 90 "too much is refused, with the largest size" has_event first "largest"
+	check "the pod goes on" stored first /more words
+}
+
+case_full() {
+	claim large 700Mi
+	pod holder large
+	soon 60 "one that fits is made" running holder
+	claim next 600Mi
+	pod waiting next
+	soon 90 "the next is told why it waits" has_event waiting "did not have enough free storage"
+	check "it waits" pending pvc next
+	check "the pod waits" pending pod waiting
+	claim small 64Mi
+	pod other small
+	soon 60 "a smaller one is made meanwhile" running other
+	k -n "$ns" delete pod holder --wait >/dev/null
+	k -n "$ns" delete pvc large --wait >/dev/null
+	soon 180 "when there is room, it runs" running waiting
+}
+
+# A claim larger than what can ever be had, for which no pod is scheduled.
+case_quota() {
+	claim huge 2Ti
+	pod first huge
+	soon 60 "the reason is told" has_event first "did not have enough free storage"
+	check "it waits" pending pvc huge
+}
+
+case_inline() {
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: first, namespace: $ns}
+		spec:
+		  terminationGracePeriodSeconds: 1
+		  containers:
+		  - {name: main, image: "localhost/pod:1", imagePullPolicy: Never, volumeMounts: [{name: data, mountPath: /data}]}
+		  volumes:
+		  - {name: data, csi: {driver: $driver, volumeAttributes: {size: 32Mi}}}
+	EOF
+	soon 60 "a pod with a volume of its own runs" running first
+	check "it has the size" size_in_pod first $((32 << 20))
+	check "stored" store first /greeting hello
+	k -n "$ns" delete pod first --wait >/dev/null
+	soon 30 "the volume has gone with it" zone_empty
+}
+
+kill_driver() { driver_pids | while read -r pid; do inside kill -KILL "$pid"; done; }
+
+# kill -9 again and again while ten volumes are made, mounted and given back.
+case_plugin-killed() {
+	local i kills=0 end
+	for i in {1..10}; do
+		claim "c$i" 32Mi
+		pod "p$i" "c$i"
+	done
+	for i in {1..5}; do
+		sleep "1.$i"
+		kill_driver && kills=$((kills + 1))
+	done
+	check "it was killed" test "$kills" -gt 0
+	for i in {1..10}; do soon 400 "pod $i runs" running "p$i"; done
+	for i in {1..10}; do check "volume $i can be used" store "p$i" /name "$i"; done
+	soon 120 "it is killed once more" kill_driver
+	for i in {1..10}; do check "what was stored is there" stored "p$i" /name "$i"; done
+	end=$((SECONDS + 15))
+	k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
+	while ((SECONDS < end)); do
+		kill_driver || true
+		sleep 4
+	done
+	soon 240 "all volumes are gone" no_volumes
+	soon 60 "the zone is empty" zone_empty
+	soon 400 "the driver is back" driver_ready
+}
+
+kubelet_pids() { inside pgrep -f "^$run/bin/kubelet "; }
+
+case_kubelet-restarted() {
+	local before
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	before=$(kubelet_pids)
+	kubelet_pids | while read -r pid; do inside kill -KILL "$pid"; done
+	soon 60 "kubelet is another one" another_kubelet "$before"
+	soon 60 "kubelet knows the driver again" registered
+	soon 60 "the pod still has it" stored first /greeting hello
+	check "the pod was not started again" equals 0 k -n "$ns" get pod first -o 'jsonpath={.status.containerStatuses[0].restartCount}'
+	pod second data
+	soon 60 "another pod gets it" running second
+	check "with what is in it" stored second /greeting hello
+}
+another_kubelet() { local now; now=$(kubelet_pids) && [[ -n $now && $now != "$1" ]]; }
+
+case_forced() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	k -n "$ns" delete pod first --force --grace-period=0 >/dev/null 2>&1
+	soon 10 "the pod is no more" gone pod first
+	pod second data
+	soon 60 "the next one runs" running second
+	check "with what is in it" stored second /greeting hello
+	k -n "$ns" delete pod second --force --grace-period=0 >/dev/null 2>&1
+	k -n "$ns" delete pvc data --wait=false >/dev/null
+	soon 60 "the volume is gone" no_volumes
+}
+
+# Its pod is deleted, as an operator would who has no better idea.
+case_driver-deleted() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
+	check "the pod's volume stays" store first /greeting hello
+	soon 90 "the driver comes back" driver_ready
+	soon 60 "kubelet knows it" registered
+	pod second data
+	soon 60 "another pod gets the volume" running second
+	check "with what is in it" stored second /greeting hello
+}
+
+# Twenty at once, twice.
+case_many() {
+	local round i
+	for round in 1 2; do
+		for i in {1..20}; do
+			claim "c$i" 32Mi
+			pod "p$i" "c$i"
+		done
+		for i in {1..20}; do soon 240 "round $round: pod $i runs" running "p$i"; done
+		k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
+		soon 240 "round $round: all volumes are gone" no_volumes
+		soon 60 "round $round: the zone is empty" zone_empty
+	done
+}
+
+uses_image() { equals "$1" k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o 'jsonpath={.items[*].spec.containers[0].image}'; }
+
+# The same image by another name: what is upgraded is the release, with a volume in use.
+case_upgrade() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	ctr images tag --force "$driver_image:$version" "$driver_image:next" >/dev/null
+	check "helm upgrades" helm upgrade "$release" "$chart" "${install_args[@]}" --set image.tag=next --set logLevel=5
+	soon 90 "the new one is ready" driver_ready
+	check "it is the new one" uses_image "$driver_image:next"
+	check "the pod has its volume" stored first /greeting hello
+	pod second data
+	soon 60 "another pod gets it" running second
+	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "96Mi"}}}}' >/dev/null
+	soon 90 "it grows" grown 96Mi
+}
+
+case_rollback() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	check "helm rolls back" helm rollback "$release" --namespace "$release_ns" --wait --timeout 3m
+	soon 90 "the old one is ready" driver_ready
+	check "it is the old one" uses_image "$driver_image:$version"
+	check "the pod has its volume" stored first /greeting hello
+	pod second data
+	soon 60 "another pod gets it" running second
+}
+
+case_uninstall-refused() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "helm does not uninstall" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
+	check "the reason is told" contains "1 volumes of $driver are left ($ns/data)" \
+		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
+	check "the driver works on" driver_ready
+	pod second data
+	soon 60 "another pod gets the volume" running second
+}
+
+# Uninstalled all the same: what is in volumes stays, and is there when the driver is.
+case_uninstall-data() {
+	local name
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	name=$(volume_of data)
+	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --no-hooks --wait --timeout 3m
+	check "the volume is there" volume_file "$name"
+	check "the pod has it" stored first /greeting hello
+	check "helm installs again" helm install "$release" "$chart" "${install_args[@]}"
+	soon 60 "kubelet knows the driver" registered
+	pod second data
+	soon 60 "another pod gets the volume" running second
+	check "with what is in it" stored second /greeting hello
+}
+
+case_uninstall() {
+	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
+	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'
+	soon 60 "kubelet has forgotten the driver" refused registered
+	for kind in storageclass/stargate "csidriver/$driver" "clusterrole/$release-csi" "clusterrolebinding/$release-csi"; do
+		check "$kind is gone" refused k get "$kind"
+	done
+	check "no socket is left" refused inside sh -c 'ls /var/lib/kubelet/plugins_registry/*.sock'
+	soon 60 "nothing is said of its room" equals "" k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[*].metadata.name}'
+}

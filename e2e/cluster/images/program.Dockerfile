@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# One static program, as the sidecars are.
+FROM scratch
+ARG PROGRAM
+COPY --chmod=0755 ${PROGRAM} /program
+ENTRYPOINT ["/program"]

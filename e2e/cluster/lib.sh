@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Where the cluster is, and how it is spoken to. Sourced.
+# shellcheck disable=SC2034 # most of it is for who sources this
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+home=$(cd "$here/../.." && pwd)
+# shellcheck source=versions.env
+source "$home/versions.env"
+
+work=$home/build/cluster
+run=$work/run       # of this run: gone when the cluster is
+logs=$work/logs     # of the last run: what each program has said
+images=$work/images # archives
+node=n1
+cgroup=stargate-cluster
+address=10.244.0.1   # of the node; it is also where the API server is
+service=10.96.0.1    # of the API, as pods see it
+zone_bytes=$((1 << 30))
+
+# What images are called.
+driver_image=localhost/stargate-csi
+version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
+
+# programs MODULE: folder of those that e2e/cluster/build has compiled.
+programs() { "$here/build" "$1"; }
+
+# inside COMMAND...: in the cluster's namespaces.
+inside() {
+	[[ -e $run/pid ]] || { echo "there is no cluster: e2e/cluster/up" >&2; return 1; }
+	nsenter --target "$(<"$run/pid")" --mount --net --pid --uts --ipc --wd=/ -- "$@"
+}
+
+k() { inside "$run/bin/kubectl" --kubeconfig "$run/admin.conf" "$@"; }
+ctr() { inside ctr --address /run/containerd/containerd.sock --namespace k8s.io "$@"; }
+helm() { inside env HOME="$run" "$run/bin/helm" --kubeconfig "$run/admin.conf" "$@"; }
+
+# within SECONDS COMMAND...: until it succeeds; what it said last, if it does not.
+within() {
+	local end=$((SECONDS + $1)) said
+	shift
+	while ! said=$("$@" 2>&1); do
+		if ((SECONDS >= end)); then
+			echo "not in time: $*${said:+: $said}" >&2
+			return 1
+		fi
+		sleep 1
+	done
+}

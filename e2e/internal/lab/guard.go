@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"stargate/e2e/internal/proc"
+	"stargate/e2e/internal/vm"
+	"stargate/e2e/internal/wire"
+)
+
+// guard is the `stargatectl guard` beside one life of a guest: it tells the
+// others that the guest is dead, or only paused.
+type guard struct {
+	log       string
+	terminate func()        // asks it to end
+	dismissed bool          // its end was asked for
+	ended     chan struct{} // closed when it has
+	err       error         // how; read it after ended
+}
+
+// startGuards puts guards beside a machine that has just been started. One in a
+// node has a guard there, and one here that sees the node's end, which is its own.
+func (l *Lab) startGuards(m *member, log string) (err error) {
+	if !l.inNode(m) {
+		m.guard, err = l.guardHere(m.guest.PID(), m.guest.UUID, log)
+		return err
+	}
+	if m.guard, err = l.guardInNode(m.name, m.guest.UUID, log); err == nil {
+		m.nodeGuard, err = l.guardHere(l.current(l.host).PID(), m.guest.UUID, log+".node")
+	}
+	return err
+}
+
+// guardHere watches a process of this machine.
+func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(l.Guard, "guard", "--pid", fmt.Sprint(pid), "--machine", uuid, l.Range.Path())
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := proc.Start(cmd, syscall.SIGKILL); err != nil {
+		return nil, fmt.Errorf("starting the guard: %w", err)
+	}
+	g := &guard{log: log, ended: make(chan struct{})}
+	// It may have ended by itself, which await tells.
+	g.terminate = func() { _ = cmd.Process.Signal(syscall.SIGTERM) }
+	go func() {
+		g.err = cmd.Wait()
+		close(g.ended)
+	}()
+	return g, nil
+}
+
+// guardInNode watches the QEMU of a machine in the node, from there.
+func (l *Lab) guardInNode(name, uuid, log string) (*guard, error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	script := `exec stargatectl guard --pid "$(cat "$1")" --machine "$2" "$3"`
+	words := []string{"bash", "-c", script, "rig", vm.NodeRun + "/" + name + ".pid", uuid, regionPath}
+	cmd, err := l.current(l.host).Link.Start(words, nil, out, out)
+	if err != nil {
+		out.Close()
+		return nil, fmt.Errorf("starting the guard in the node: %w", err)
+	}
+	g := &guard{log: log, ended: make(chan struct{})}
+	g.terminate = func() { cmd.Signal(syscall.SIGTERM) }
+	go func() {
+		defer close(g.ended)
+		defer out.Close()
+		status, err := cmd.Wait()
+		if err == nil && status != 0 {
+			err = fmt.Errorf("status %d", status)
+		}
+		if !errors.Is(err, wire.ErrGone) { // it has gone with the node, of which another guard tells
+			g.err = err
+		}
+	}()
+	return g, nil
+}
+
+// guardLimit is for a busy machine; a guard is done within milliseconds, and
+// after two seconds where a guest ends in the moment in which it mounts.
+const guardLimit = 30 * time.Second
+
+// await waits until the guard of a machine that is no more has said so.
+func (g *guard) await() error {
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.ended:
+	case <-time.After(guardLimit):
+		return fmt.Errorf("its guard has not ended within %s", guardLimit)
+	}
+	if g.err == nil || g.dismissed {
+		return nil
+	}
+	return fmt.Errorf("its guard: %w: %s", g.err, strings.TrimSpace(tail(g.log, 10)))
+}
+
+// dismiss ends a guard; the machine goes on without.
+func (g *guard) dismiss() error {
+	if g == nil || g.dismissed {
+		return nil
+	}
+	g.dismissed = true
+	g.terminate()
+	return g.await()
+}
+
+// guardsDone waits until the guards of a guest that has ended have said so. The
+// one that watches its node has nothing to say as long as that is there.
+func (l *Lab) guardsDone(m *member) error {
+	err := m.guard.await()
+	if err == nil && l.inNode(m) && l.current(l.host).Alive() {
+		err = m.nodeGuard.dismiss()
+	}
+	if err == nil {
+		err = m.nodeGuard.await()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	return nil
+}
+
+// Unguard leaves a guest alone with the others: only they know whether it lives.
+func (l *Lab) Unguard(name string) error {
+	return l.withRunning(name, func(m *member) error {
+		if m.guard == nil || m.guard.dismissed {
+			return fmt.Errorf("%s: it has no guard", name)
+		}
+		for _, g := range []*guard{m.guard, m.nodeGuard} {
+			if err := g.dismiss(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"stargate/e2e/internal/agent"
+	"stargate/e2e/internal/cache"
+	"stargate/e2e/internal/image"
+	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/say"
+	"stargate/e2e/internal/vm"
+)
+
+// Host is the node's name: the machine with KVM that the guests run in.
+const Host = "host"
+
+// regionPath is where the node has the volume's memory, for its guests.
+const regionPath = MountPoint + "/.stargate/region"
+
+// Where the node has what its guests are made of.
+const (
+	nodeQEMU  = "/rig/qemu"
+	nodeBoots = "/rig/boot" // a folder in it for each kernel, with these files
+	bootImage = "vmlinuz"
+	bootInit  = "initramfs"
+)
+
+// nodeAssets are what a node is made of, beside what its guests are.
+type nodeAssets struct {
+	system system
+	qemu   string   // disk with QEMU's root
+	boots  []string // disks with kernel and initramfs, one for each of the systems
+}
+
+// PrepareNode fills the caches for a node with that kernel. The systems and
+// their disks are there already.
+func (a *Assets) PrepareNode(k kernel.Kernel) error {
+	initramfs, err := makeInitramfs(a.Cache, k)
+	if err != nil {
+		return err
+	}
+	n := nodeAssets{system: system{Kernel: k, initramfs: initramfs}}
+	if n.system.modules, err = makeModules(a.Cache, k); err != nil {
+		return err
+	}
+	if n.qemu, err = makeQEMUDisk(a.Cache, a.QEMU); err != nil {
+		return err
+	}
+	for _, s := range a.systems {
+		boot, err := makeBoot(a.Cache, s)
+		if err != nil {
+			return err
+		}
+		n.boots = append(n.boots, boot)
+	}
+	a.node = n
+	a.Accel = a.Accel.ForNode()
+	return nil
+}
+
+func makeQEMUDisk(c cache.Dir, q vm.QEMU) (string, error) {
+	dir, err := c.Entry("qemu-disk", []string{q.Root()}, func(tmp string) error {
+		defer say.Step("making the disk with QEMU for nodes")()
+		return image.Ext4(q.Root(), filepath.Join(tmp, "disk"), 0)
+	})
+	return filepath.Join(dir, "disk"), err
+}
+
+func makeBoot(c cache.Dir, s system) (string, error) {
+	inputs := []string{s.Image, stamp(s.Image), s.initramfs, stamp(s.initramfs)}
+	dir, err := c.Entry("boot", inputs, func(tmp string) error {
+		tree := filepath.Join(tmp, "tree")
+		if err := copyFiles(tree, map[string]string{bootImage: s.Image, bootInit: s.initramfs}); err != nil {
+			return err
+		}
+		return image.Ext4(tree, filepath.Join(tmp, "disk"), 0)
+	})
+	return filepath.Join(dir, "disk"), err
+}
+
+// copyFiles makes a folder with copies of files, by their new names.
+func copyFiles(dir string, files map[string]string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for name, from := range files {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeMemory is for the node's own kernel and programs, machineMemory for what
+// QEMU needs beside a machine's memory.
+const (
+	nodeMemory    = 768
+	machineMemory = 128
+)
+
+// hostSpec: one CPU, as the node's memory gets corrupted with more of them
+// under TCG. It finds the range as memory with struct pages (D1). Guests' disks
+// are disks of the node: its own root a second time, and for each kernel what
+// boots it and its modules.
+func (l *Lab) hostSpec() vm.Spec {
+	s := vm.Spec{
+		Name:      Host,
+		Accel:     l.Accel,
+		Kernel:    l.node.system.Image,
+		Initramfs: l.node.system.initramfs,
+		Append:    l.Append,
+		Disks: vm.Disks{Root: l.root, Payload: l.Payload, Modules: l.node.system.modules,
+			More: []string{l.node.qemu, l.root}},
+		CPUs:      1,
+		MemoryMiB: nodeMemory + l.Options.Guests*(l.MemoryMiB+machineMemory),
+		Range:     l.Range.WithPages(),
+	}
+	for i, boot := range l.node.boots {
+		s.Disks.More = append(s.Disks.More, boot)
+		if l.systems[i].modules != "" {
+			s.Disks.More = append(s.Disks.More, l.systems[i].modules)
+		}
+	}
+	return s
+}
+
+// nodeDevices tells where the node has them: QEMU, the root, and by kernel
+// boots and modules.
+type nodeDevices struct {
+	qemu, root     string
+	boots, modules []string
+}
+
+func (l *Lab) nodeDevices() nodeDevices {
+	disks := l.hostSpec().Disks
+	d := nodeDevices{qemu: disks.Device(0), root: disks.Device(1)}
+	next := 2
+	for i := range l.node.boots {
+		d.boots = append(d.boots, disks.Device(next))
+		next++
+		modules := ""
+		if l.systems[i].modules != "" {
+			modules = disks.Device(next)
+			next++
+		}
+		d.modules = append(d.modules, modules)
+	}
+	return d
+}
+
+func (l *Lab) inNode(m *member) bool { return l.host != nil && m != l.host }
+
+// notTheNode refuses what is done with guests only.
+func (l *Lab) notTheNode(name, instead string) error {
+	if l.host != nil && name == Host {
+		return fmt.Errorf("%s is the node, in which the guests run: %s", name, instead)
+	}
+	return nil
+}
+
+// planInNode is a machine in the node, whose disks are devices there and whose
+// range is the volume's own memory.
+func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
+	host := l.current(l.host)
+	if host == nil || !host.Alive() {
+		return nil, vm.Spec{}, fmt.Errorf("%s runs in %s, which is not running: start_node", m.name, Host)
+	}
+	devices, i := l.nodeDevices(), m.kernel
+	boot := fmt.Sprintf("%s/%d/", nodeBoots, i)
+	spec := vm.Spec{
+		Name:      m.name,
+		Accel:     vm.Accel{Name: "kvm"},
+		Kernel:    boot + bootImage,
+		Initramfs: boot + bootInit,
+		Append:    l.Append,
+		Disks:     vm.Disks{Root: devices.root, Payload: agent.PayloadDisk, Modules: devices.modules[i]},
+		CPUs:      l.CPUs,
+		MemoryMiB: l.MemoryMiB,
+		Range:     l.Range,
+		Words:     m.words,
+	}
+	return vm.Node{Link: host.Link, QEMU: vm.At(nodeQEMU), Memory: regionPath}, spec, nil
+}
+
+// StartNode boots the node, mounts the volume there and makes it ready for
+// guests. A volume that has been lost with the power is made anew.
+func (l *Lab) StartNode() error {
+	if l.host == nil {
+		return errNoNode
+	}
+	l.host.mu.Lock()
+	defer l.host.mu.Unlock()
+	if l.host.guest != nil && l.host.guest.Alive() {
+		return fmt.Errorf("%s is running already", Host)
+	}
+	if l.lost {
+		if err := l.Format(); err != nil {
+			return err
+		}
+		l.lost = false
+	}
+	if err := l.boot(l.host); err != nil {
+		return err
+	}
+	if err := l.mount(l.host); err != nil {
+		return err
+	}
+	start := time.Now()
+	args := []string{vm.NodeRun, nodeQEMU, l.nodeDevices().qemu, nodeBoots}
+	if err := l.inGuest(l.host, readyScript, append(args, l.nodeDevices().boots...)...); err != nil {
+		return fmt.Errorf("%s: guests cannot run in it: %w", Host, err)
+	}
+	say.Line("%s is ready for guests after %.1f s", Host, time.Since(start).Seconds())
+	return nil
+}
+
+var errNoNode = errors.New("there is no node: e2e/rig run --node")
+
+// readyScript loads KVM, which only loads where the processor has what it needs,
+// and mounts what guests are made of.
+const readyScript = `set -e
+said=$(modprobe kvm_amd 2>&1) || said+=$'\n'$(modprobe kvm_intel 2>&1) || {
+	echo "no nested virtualization: KVM does not load on $(sed -n 's/^model name.*: //p;T;q' /proc/cpuinfo): $said"
+	dmesg | grep -i kvm | tail -n 5
+	exit 1
+}
+[ -c /dev/kvm ] || { echo "KVM is loaded, but there is no /dev/kvm"; exit 1; }
+run=$1 qemu=$2 device=$3 boots=$4
+shift 4
+mkdir -p "$run" "$qemu"
+mount -t ext4 -o ro "$device" "$qemu"
+i=0
+for device; do
+	mkdir -p "$boots/$i"
+	mount -t ext4 -o ro "$device" "$boots/$i"
+	i=$((i + 1))
+done`
+
+// KillNode cuts the power of the node, and with it of all that runs there. It
+// returns when guards have told of each; what the range holds is then lost, if
+// its memory forgets.
+func (l *Lab) KillNode() error {
+	if l.host == nil {
+		return errNoNode
+	}
+	return l.withRunning(Host, func(host *member) error {
+		running := []*member{host}
+		for _, name := range l.names {
+			m := l.members[name]
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.guest != nil && m.guest.Alive() {
+				running = append(running, m)
+			}
+		}
+		host.guest.Kill()
+		for _, m := range running {
+			m.expected = true
+			<-m.guest.Ended()
+			l.setCutOff(m, l.Mount)
+			if err := l.guardsDone(m); err != nil {
+				return err
+			}
+		}
+		if l.Forgets {
+			return l.lose()
+		}
+		return nil
+	})
+}
+
+// rebootLimit is how long a node's kernel may take to end devices and machines.
+const rebootLimit = time.Minute
+
+// AwaitReboot waits until the node has ended because a program in it has asked
+// its kernel for another boot, as the script wanted, and with it all that runs
+// there. StartNode is that boot.
+func (l *Lab) AwaitReboot() error {
+	if l.host == nil {
+		return errNoNode
+	}
+	host := l.host
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	if host.guest == nil {
+		return fmt.Errorf("%s has never run", Host)
+	}
+	select {
+	case <-host.guest.Ended():
+	case <-time.After(rebootLimit):
+		return fmt.Errorf("%s has not ended within %s", Host, rebootLimit)
+	}
+	gone := []*member{host}
+	for _, name := range l.names {
+		m := l.members[name]
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.guest != nil && !m.expected {
+			gone = append(gone, m)
+		}
+	}
+	for _, m := range gone {
+		<-m.guest.Ended()
+		m.expected = true
+		l.setCutOff(m, l.Mount)
+		if err := l.guardsDone(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lose is what a power cut does to memory that forgets.
+func (l *Lab) lose() error {
+	l.lost = true
+	for _, m := range l.members {
+		l.setCutOff(m, false) // there is nothing to recover
+	}
+	return l.Range.Wipe()
+}

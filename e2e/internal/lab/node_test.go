@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/vm"
+)
+
+func testLab() *Lab {
+	a := &Assets{root: "ROOT", systems: []system{
+		{Kernel: kernel.Kernel{Image: "K0"}, modules: "M0"},
+		{Kernel: kernel.Kernel{Image: "K1"}}, // built in
+		{Kernel: kernel.Kernel{Image: "K2"}, modules: "M2"},
+	}}
+	a.node = nodeAssets{system: system{modules: "MN"}, qemu: "QEMU", boots: []string{"B0", "B1", "B2"}}
+	return New(a, Options{Guests: 4, Node: true, MemoryMiB: 384, Payload: "PAYLOAD"}, &vm.Range{Size: 32 << 20}, "/run")
+}
+
+// A guest's disks are devices of the node, whose letters follow from the order
+// in which the node has its disks.
+func TestDevicesInTheNode(t *testing.T) {
+	l := testLab()
+	disks := l.hostSpec().Disks
+	all := append([]string{disks.Root, disks.Payload, disks.Modules}, disks.More...)
+	at := func(device string) string {
+		if device == "" {
+			return ""
+		}
+		return all[device[len(device)-1]-'a']
+	}
+	d := l.nodeDevices()
+	got := []string{at(d.qemu), at(d.root)}
+	for i := range d.boots {
+		got = append(got, at(d.boots[i]), at(d.modules[i]))
+	}
+	if text := strings.Join(got, " "); text != "QEMU ROOT B0 M0 B1  B2 M2" {
+		t.Errorf("got %s of %v", text, all)
+	}
+}
+
+func TestSystems(t *testing.T) {
+	l := testLab()
+	if got := strings.Join(l.Systems(), " "); got != "host g1 g2 g3 g4" {
+		t.Errorf("got %s", got)
+	}
+	if spec := l.hostSpec(); spec.CPUs != 1 || spec.MemoryMiB < 4*384 || !spec.Range.Pages || l.Range.Pages {
+		t.Errorf("got %+v", spec)
+	}
+	if l.members["g4"].kernel != 0 || l.inNode(l.host) || !l.inNode(l.members["g1"]) {
+		t.Errorf("got %+v", l.members["g4"])
+	}
+}
+
+// The node is no guest, and a guest is nothing without its node.
+func TestNodeRefuses(t *testing.T) {
+	l := testLab()
+	for what, err := range map[string]error{
+		"start_node": l.Start("g1", true, nil), "start_node boots it": l.Start(Host, true, nil), "kill_node takes": l.Kill(Host),
+		"ends with the run": l.Stop(Host), "not running": l.KillNode(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("no %q: %v", what, err)
+		}
+	}
+	if wrong := l.Finish(""); wrong != nil {
+		t.Errorf("what was refused has left: %v", wrong)
+	}
+	l = New(&Assets{systems: []system{{}}}, Options{Guests: 1}, nil, "/run")
+	if l.KillNode() != errNoNode || l.StartNode() != errNoNode {
+		t.Error("there is no node")
+	}
+}
+
+// What a script may say of a guest that it starts.
+func TestStartArguments(t *testing.T) {
+	for _, c := range []struct {
+		args, words []string
+		mount, bad  bool
+	}{
+		{nil, nil, true, false},
+		{[]string{"--no-mount"}, nil, false, false},
+		{[]string{"--", "-m", "--no-mount"}, []string{"-m", "--no-mount"}, true, false},
+		{[]string{"--no-mount", "--", "-m"}, []string{"-m"}, false, false},
+		{[]string{"--"}, nil, false, true},
+		{[]string{"-m"}, nil, false, true},
+	} {
+		mount, words, err := startArguments(c.args)
+		if mount != c.mount || strings.Join(words, " ") != strings.Join(c.words, " ") || (err != nil) != c.bad {
+			t.Errorf("%q: %v, %q, %v", c.args, mount, words, err)
+		}
+	}
+	here := New(&Assets{systems: []system{{}}}, Options{Guests: 1}, nil, "/run")
+	if err := here.Start("g1", true, []string{"-m"}); err == nil || !strings.Contains(err.Error(), "in a node") {
+		t.Errorf("got %v", err)
+	}
+}

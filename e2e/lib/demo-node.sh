@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The demo's transcript where a node comes up, run by e2e/demo inside of the rig: a host with KVM
+# and two VMs in it, all three on one volume. `on host '...'` is the node.
+# shellcheck disable=SC2016 # what is quoted is for the systems' shells
+# shellcheck source=e2e/lib/demo-words.sh
+source "$(dirname "$0")/demo-words.sh"
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/scenario.sh"
+fail() {
+	printf '\nDEMO FAILED: %s\n' "$*" >&2
+	exit 1
+}
+region=/mnt/sg/.stargate/region
+
+# --- 1 ---
+title "1. A host, and two VMs in it, with one range of memory"
+tell "host runs a stock Debian kernel with KVM (the machine under it: $RIG_ACCEL). It has" \
+	"$((RIG_SIZE >> 20)) MiB of its memory reserved, at the physical address $RIG_BASE, and the volume that" \
+	"lies there mounted. g1 and g2 are VMs under its KVM. Their QEMU has that memory from the" \
+	"volume's own file $region, and puts it where the host has it. They have mounted it, too."
+for system in "${systems[@]}"; do
+	vm "$system" 'echo "$(uname -sr): $(grep -i persistent /proc/iomem); $(grep -m 1 stargatefs /proc/mounts)"'
+done
+vm host "stargatectl systems $region"
+
+# --- 2 ---
+title "2. A file written by one is read by the others"
+vm host "echo 'Hello from the host.' >/mnt/sg/hello"
+vm g1 "cat /mnt/sg/hello; echo 'And from inside of g1.' >>/mnt/sg/hello"
+vm g2 'cat /mnt/sg/hello; dd if=/dev/urandom of=/mnt/sg/big bs=1M count=16 status=none'
+first=$(on g2 'sha256sum </mnt/sg/big' </dev/null)
+for system in "${systems[@]}"; do
+	start=$EPOCHREALTIME
+	sum=$(on "$system" 'sha256sum </mnt/sg/big' </dev/null)
+	timed "$system reads 16 MiB that g2 wrote: SHA-256" "$start"
+	[[ $sum == "$first" ]] || fail "$system does not see the bytes that g2 wrote"
+	printf '  %-5s SHA-256 of /mnt/sg/big: %s\n' "$system" "${sum%% *}"
+done
+
+# --- 3 ---
+title "3. One copy, at one physical address"
+tell "A file's index is a page table: its entries hold physical addresses. Each system asks" \
+	"the file where it is:"
+address='stargatectl --json stat /dev/pmem0 /hello 2>/dev/null |
+	sed -nE "s/.*\"phys\": \"(0x[0-9a-f]+)\", \"leaf\".*/\1/p" | head -n 1'
+declare -A phys
+for system in "${systems[@]}"; do
+	phys[$system]=$(on "$system" "$address" </dev/null) || fail "$system cannot ask"
+	printf '  %-5s /mnt/sg/hello lies at the physical address %s\n' "$system" "${phys[$system]}"
+done
+[[ -n ${phys[host]} && ${phys[host]} == "${phys[g1]}" && ${phys[host]} == "${phys[g2]}" ]] ||
+	fail "they do not have the file at the same address"
+tell "So the text must be there in each system's own memory (/dev/mem), without any file system:"
+compile region
+for system in "${systems[@]}"; do
+	put "$compiled/region" /usr/local/bin/region "$system"
+	vm "$system" "region read /dev/mem ${phys[host]} 44"
+done
+tell "What one stores at that address is in the file of all:"
+vm g1 "printf 'HELLO' | region write /dev/mem ${phys[host]} 5"
+vm host "head -n 1 /mnt/sg/hello"
+vm g2 "head -n 1 /mnt/sg/hello"
+[[ $(on g2 'head -c 5 /mnt/sg/hello' </dev/null) == HELLO ]] || fail "it is not there in g2"
+vm host 'echo "KVM maps $(cat /sys/kernel/debug/kvm/pages_2m) pages of 2 MiB"'
+
+# --- 4 ---
+title "4. A VM is killed in the middle of writing"
+tell "g1 writes orders: each into a new file, which is renamed when it is complete. Every completed" \
+	"one is noted here. It also holds a lock that the host waits for. Then its QEMU gets SIGKILL." \
+	"No guard stands beside it: the host's module itself sees that nobody has the volume's memory" \
+	"for that machine any more."
+notes=$(mktemp)
+trap 'rm -f "$notes"' EXIT
+on g1 'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
+holder=$!
+on host 'until [ -e /mnt/sg/locked ]; do sleep 0.05; done' </dev/null
+on host 'exec 9>>/mnt/sg/lock; flock 9; echo "${EPOCHREALTIME/[.,]/}" >/run/had' </dev/null &
+waiter=$!
+on g1 "$orders" </dev/null >"$notes" 2>/dev/null &
+writer=$!
+for ((tries = 0; tries < 1200; tries++)); do
+	[[ $(wc -l <"$notes") -lt 40 ]] || break
+	sleep 0.1
+done
+[[ $(wc -l <"$notes") -ge 40 ]] || fail "g1 writes no orders"
+kill -0 "$waiter" || fail "the host has a lock that g1 holds"
+on host 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+kill_guest g1
+wait "$waiter" || fail "the host does not get g1's lock"
+wait "$writer" "$holder" || true
+times+=("$(printf '%-46s %7.2f s' "from SIGKILL of g1 to the host's lock" "$(on host \
+	'echo "$(($(cat /run/had) - $(cat /run/killed)))e-6"' </dev/null)")")
+completed=$(noted "$notes")
+vm host 'dmesg | grep -o "g1 (slot.*"; cat /mnt/sg/orders/order-1 | sha256sum | cut -c 1-16'
+vm host "stargatectl systems $region"
+for system in host g2; do
+	on "$system" 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" ||
+		fail "$system: a completed order is missing or not what was written"
+	echo "  all $completed completed orders are there, bit for bit, as $system sees them"
+done
+vm g2 "rm -r /mnt/sg/orders; echo 'on it goes' >>/mnt/sg/hello"
+vm host 'cat /mnt/sg/hello; ls /mnt/sg'
+
+took "the node under $RIG_ACCEL, VMs under its KVM"
+tell "Seen: one copy of the bytes, at one physical address, in a host and two VMs; what one writes" \
+	"is there for the others; $completed of $completed completed files intact after a death that the" \
+	"host alone noticed. Now all unmount, fsck.stargatefs -n goes over the volume, and the kernels'" \
+	"logs are searched. Next: make test, make test-node, make bench-quick, docs/README.md."

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What scenarios share in which the node has a zone, and machines one volume of it each: `node:
+# --no-mount`. Read after scenario.sh.
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+
+# in_one SYSTEM WHAT COMMAND: it succeeds there.
+in_one() {
+	local said
+	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: $said"
+	passed "$2"
+}
+
+# denied SYSTEM WHAT PATTERN COMMAND: it fails there, and says so.
+denied() {
+	local said
+	if said=$(on "$1" "$4" 2>&1 </dev/null); then fail "$2: not refused: $said"; fi
+	grep -qE -- "$3" <<<"$said" || fail "$2: refused without '$3': $said"
+	passed "$2: $(grep -E -m 1 -- "$3" <<<"$said")"
+}
+
+# of VOLUME KEY: what `volume show` says.
+of() {
+	on host "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+
+# start GUEST VOLUME [--read-only]: a machine with that volume, as stargatectl tells QEMU.
+start() {
+	local words machine=0b5e55ed-0000-4000-8000-00000000000${1#g}
+	mapfile -t words < <(on host "stargatectl -j volume qemu-args $2 --memory 384M \
+		--machine $machine ${3:-}" </dev/null | python3 -c 'import json, sys
+print(*json.load(sys.stdin)["args"], sep="\n")')
+	[[ -n ${words[*]} ]] || fail "no words for $2"
+	start_guest "$1" --no-mount -- "${words[@]}"
+	on "$1" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && exit; sleep 0.02; done; exit 1' </dev/null ||
+		fail "$1 has no volume"
+}
+
+# memory FROM END: its bytes, as the machine outside has them. bytes FROM END: a digest.
+memory() {
+	dd if="$RIG_RANGE" iflag=skip_bytes,count_bytes bs=1M skip=$(($1 - RIG_BASE)) \
+		count=$(($2 - $1)) status=none
+}
+bytes() { memory "$1" "$2" | sha256sum; }

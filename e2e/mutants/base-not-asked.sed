@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume is mounted wherever it lies.
+# file: kernel/module/super.c
+# scenario: node-identity
+# maps: walk
+s/if (vol->sb.phys != fs->mem.phys) {/if (!vol->sb.phys) {/

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Nothing makes the processors forget the translations of windows.
+# file: kernel/module/window.c
+# scenario: stale
+# maps: splice shadow
+s/on_each_cpu(flush_cpu, (void \*)(unsigned long)globals, 1);/(void)flush_cpu;/

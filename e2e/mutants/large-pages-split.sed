@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A machine gets the volume's memory by small pages.
+# file: kernel/module/region.c
+# scenario: node-identity
+# maps: walk
+s/^\t\.huge_fault\t= huge_fault,$//

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# An epoch is acknowledged while mappings show what was freed before it.
+# file: kernel/module/mmap.c
+# scenario: stale
+# maps: walk
+/^static void take_away_from(/,/^}/s/if (si->zap)/if (all \&\& si->zap)/

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Nothing keeps the module while a volume is mounted.
+# file: kernel/module/super.c
+# scenario: upgrade
+# maps: walk
+s/^\t\.owner\t\t\t= THIS_MODULE,$//

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A read takes the inode's lock twice more than it has to: nothing is wrong but what it costs.
+# file: kernel/module/file.c
+# scenario: gate
+# maps: walk
+s/^\tn = sgfs_refresh(inode) ?: read_locked(inode, iocb->ki_pos, to);/\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n&/

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What was once mapped by small pages has no large one any more.
+# file: kernel/module/region.c
+# scenario: region
+# maps: walk
+/^static void count_mapping(/,/^}/s/if (!si->vmas)/if (0)/

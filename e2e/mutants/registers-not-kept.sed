@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Wide registers are used as if they were the kernel's.
+# file: kernel/module/copy_wide.c
+# scenario: copies
+# maps: walk
+/kernel_fpu_begin();/d
+/kernel_fpu_end();/d

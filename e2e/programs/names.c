@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Instructions of finding one name of a large directory that the kernel does not know yet.
+ *
+ *   names COUNT      in a folder with the files name-000000000 to COUNT - 1: prints
+ *                    "lookup-COUNT INSTRUCTIONS SPREAD", and absent-COUNT for names that are not
+ *                    there
+ *
+ * 200 names, spread over all, forgotten before each of seven repeats; the least counts.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "count.h"
+
+#define NAMES	200
+#define WARM	20
+#define REPEATS	7
+
+static char names[NAMES + WARM][24];
+
+static void forget(void)
+{
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	if (fd < 0 || write(fd, "2", 1) != 1)
+		die("/proc/sys/vm/drop_caches");
+	close(fd);
+}
+
+static uint64_t look(long answer)
+{
+	struct stat st;
+	uint64_t start = 0;
+
+	for (unsigned int i = 0; i < NAMES + WARM; i++) {
+		if (i == WARM)
+			start = counter();
+		if (sys(SYS_stat, names[i], &st) != answer) {
+			printf("%s: not what it should be\n", names[i]);
+			exit(1);
+		}
+	}
+	return (counter() - start) / NAMES;
+}
+
+static void measure(const char *what, unsigned long count, long answer)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (unsigned int i = 0; i < NAMES + WARM; i++)
+		snprintf(names[i], sizeof(names[i]), answer ? "none-%09lu" : "name-%09lu",
+			 i * 7919ul * (count / 1000) % count);
+	for (unsigned int r = 0; r < REPEATS; r++) {
+		forget();
+		settle();
+		uint64_t took = look(answer);
+
+		least = took < least ? took : least;
+		most = took > most ? took : most;
+	}
+	printf("%s-%lu %llu %llu\n", what, count, (unsigned long long)least,
+	       (unsigned long long)((most - least) * 10000 / least));
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long count = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
+
+	if (count < 1000) {
+		fprintf(stderr, "usage: names COUNT (1000 or more)\n");
+		return 2;
+	}
+	must_count();
+	measure("lookup", count, 0);
+	measure("absent", count, -ENOENT);
+	return 0;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * paced FILE HZ: counts in the first bytes of FILE, by stores through a mapping, HZ times a second
+ * until it is killed. It leaves the processor to others between two of them: where machines share
+ * one, who never does that starves them.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	int hz = argc == 3 ? atoi(argv[2]) : 0;
+	int fd = hz > 0 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+	struct timespec pause = { .tv_nsec = hz > 0 ? 999999999 / hz : 0 };
+	volatile unsigned int *count;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*count))) {
+		perror("paced");
+		return 1;
+	}
+	count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (count == MAP_FAILED) {
+		perror("mmap");
+		return 1;
+	}
+	for (;;) {
+		++*count;
+		nanosleep(&pause, NULL);
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A file that is memory, as a VMM uses it; or, in the first and third form, /dev/mem.
+ *
+ *   region read FILE AT LENGTH    bytes of a shared mapping to standard output
+ *   region pinned FILE AT LENGTH  the same, by way of the kernel: it gets the pages
+ *   region write FILE AT LENGTH   standard input to a shared mapping
+ *   region touch FILE             loads of each page: prints how many faults that took
+ *   region populate FILE          MADV_POPULATE_WRITE for all of it
+ *   region private FILE           a private mapping
+ *   region hold FILE STOP         a mapping until STOP appears
+ *   region look FILE STOP         the same, of a file that is open for reading
+ *   region child FILE STOP        the same, by a child that has got it from one who has ended
+ *   region readonly FILE          a mapping of one that is open for reading never becomes writable
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define PAGE 4096
+
+static char *base;	/* of what was asked for */
+static size_t size;
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "region: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+/* @len bytes from @at on; 0: all of the file. */
+static int map(const char *path, int share, int flags, size_t at, size_t len)
+{
+	size_t lead = at % PAGE;
+	int fd = open(path, flags | O_CLOEXEC);
+	int prot = flags == O_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return fail(path);
+	size = len ? len : (size_t)st.st_size;
+	base = mmap(NULL, lead + size, prot, share, fd, (off_t)(at - lead));
+	close(fd);
+	if (base == MAP_FAILED)
+		return fail("mmap");
+	base += lead;
+	return 0;
+}
+
+static int put(const char *from)
+{
+	size_t len = size;
+
+	for (ssize_t n; len; from += n, len -= (size_t)n) {
+		n = write(STDOUT_FILENO, from, len);
+		if (n <= 0)
+			return fail("write");
+	}
+	return 0;
+}
+
+/* The kernel gets the pages for that, as KVM does; pages without struct pages it cannot get. */
+static int pinned(void)
+{
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	char *copy = malloc(size);
+
+	if (fd < 0 || !copy || pread(fd, copy, size, (off_t)(uintptr_t)base) != (ssize_t)size)
+		return fail("/proc/self/mem");
+	return put(copy);
+}
+
+static int take(void)
+{
+	char *to = base;
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, to, (size_t)(base + size - to))) > 0)
+		to += n;
+	return n < 0 ? fail("read") : 0;
+}
+
+static int touch(void)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_SELF, &before);
+	for (size_t at = 0; at < size; at += PAGE)
+		(void)*(volatile unsigned char *)(base + at);
+	getrusage(RUSAGE_SELF, &after);
+	printf("%ld\n", after.ru_minflt - before.ru_minflt);
+	return 0;
+}
+
+static int hold(const char *stop)
+{
+	printf("mapped\n");
+	fflush(stdout);
+	while (access(stop, F_OK))
+		usleep(10000);
+	return 0;
+}
+
+static int child(const char *stop)
+{
+	switch (fork()) {
+	case -1:
+		return fail("fork");
+	case 0:
+		return hold(stop);
+	}
+	return 0;
+}
+
+static int not_refused(const char *what)
+{
+	fprintf(stderr, "region: %s is not refused\n", what);
+	return 1;
+}
+
+static int readonly(void)
+{
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	char byte = *(volatile char *)base;
+
+	if (fd < 0)
+		return fail("/proc/self/mem");
+	if (!mprotect(base, size, PROT_READ | PROT_WRITE) || errno != EACCES)
+		return not_refused("mprotect for writing");
+	if (!mprotect(base, PAGE, PROT_WRITE) || errno != EACCES)
+		return not_refused("mprotect of one page");
+	if (!madvise(base, size, MADV_POPULATE_WRITE))
+		return not_refused("MADV_POPULATE_WRITE");
+	if (pwrite(fd, &byte, 1, (off_t)(uintptr_t)base) == 1)
+		return not_refused("a store by the kernel, as a debugger's");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 2 ? argv[1] : "";
+	size_t at = argc == 5 ? strtoull(argv[3], NULL, 0) : 0;
+	size_t len = argc == 5 ? strtoull(argv[4], NULL, 0) : 0;
+
+	if (argc < 3) {
+		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
+				"readonly FILE ...\n");
+		return 2;
+	}
+	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
+		strcmp(verb, "look") && strcmp(verb, "readonly") ? O_RDWR : O_RDONLY, at, len))
+		return 1;
+	if ((!strcmp(verb, "hold") || !strcmp(verb, "look")) && argc == 4)
+		return hold(argv[3]);
+	if (!strcmp(verb, "child") && argc == 4)
+		return child(argv[3]);
+	if (!strcmp(verb, "readonly"))
+		return readonly();
+	if (!strcmp(verb, "read"))
+		return put(base);
+	if (!strcmp(verb, "pinned"))
+		return pinned();
+	if (!strcmp(verb, "write"))
+		return take();
+	if (!strcmp(verb, "touch"))
+		return touch();
+	if (!strcmp(verb, "populate") && madvise(base, size, MADV_POPULATE_WRITE))
+		return fail("MADV_POPULATE_WRITE");
+	return 0;
+}

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sem ROLE NAME FACE ...: uses shared semaphores through libstargate, by itself (FACE user) or by
+ * the kernel (FACE kernel). Exits 0 when all was as it should be, else says what was not.
+ *
+ *   count NAME FACE FILE N	N times, with a mutex: two words of FILE + 1, which must be equal
+ *   forever NAME FACE FILE	the same without end
+ *   words FILE			prints the two
+ *   hold NAME FACE		locks a mutex, says so, and waits for a signal
+ *   hold-read, hold-write	the same with a reader-writer lock
+ *   thread NAME FACE		a thread locks it and ends; then the next one is told so
+ *   fork NAME FACE		a child that has inherited the handle; it is nobody's parent
+ *   exec NAME FACE		locks it, and becomes `sleep`
+ *   errors NAME		a mutex is locked by who may, and as often as he may
+ *   write, read NAME FACE FILE N	a reader-writer lock: who reads never sees words that differ
+ *   meet NAME FACE FILE I N	N times with the others at a barrier; I is our word in FILE
+ *   produce, consume NAME FACE FILE BYTES	a ring in FILE; the sum of what went through
+ *   put, get NAME FACE FILE BYTES BLOCK	as P1 5.3: one writes FILE, four blocks long,
+ *				the other one reads, ordered by two semaphores; the sum of what
+ *				went through, and the time in ms
+ *   forge NAME			stores words into the page that no one would, asks for it, resets it
+ *   deny NAME			cannot be mapped, in any way
+ *   handle NAME		what a descriptor owns: by whichever thread, until it is closed
+ *   late NAME FACE		waits for 200 ms: not less, and not much more
+ *   signal NAME FACE		a signal ends a wait, or does not, as its handler says
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "semctl.h"
+#include "stargate.h"
+
+#define VOLUME	"/mnt/sg"
+#define MS	1000000ULL
+
+static void fail(const char *what, int err)
+{
+	printf("%s: %s (%d)\n", what, stargate_why(err), err);
+	exit(1);
+}
+
+static void must(const char *what, int err)
+{
+	if (err)
+		fail(what, err);
+}
+
+/* The error that is expected, and no other. */
+static void gives(const char *what, int expected, int err)
+{
+	if (err != expected) {
+		printf("%s: expected %d, got %d (%s)\n", what, expected, err, stargate_why(err));
+		exit(1);
+	}
+}
+
+static stargate_sem *have(const char *name, const char *face, enum stargate_type type)
+{
+	stargate_sem *s;
+
+	must(name, stargate_open(&s, VOLUME, name, type,
+				 strcmp(face, "user") ? STARGATE_BY_KERNEL : 0));
+	return s;
+}
+
+static volatile uint64_t *words_of(const char *path)
+{
+	struct stargate_map m;
+
+	must(path, stargate_map_file(&m, path, O_RDWR | O_CREAT, 0666, 65536));
+	return m.base;
+}
+
+static void say(const char *what)
+{
+	puts(what);
+	fflush(stdout);
+}
+
+/* --- mutex ------------------------------------------------------------------------------------ */
+
+/* Whoever died in between left the first one ahead: that is repaired, nothing else may be. */
+static void step(stargate_sem *s, volatile uint64_t *w)
+{
+	int err = stargate_mutex_lock(s, STARGATE_FOREVER);
+
+	if (err == EOWNERDEAD) {
+		if (w[0] != w[1] && w[0] != w[1] + 1)
+			fail("more than one was at it", 0);
+		w[1] = w[0];
+		must("consistent", stargate_consistent(s));
+	} else if (err) {
+		fail("lock", err);
+	}
+	if (w[0] != w[1])
+		fail("another one is at it", 0);
+	w[0]++;
+	w[1]++;
+	must("unlock", stargate_mutex_unlock(s));
+}
+
+static void count(const char *name, const char *face, const char *file, uint64_t n)
+{
+	stargate_sem *s = have(name, face, STARGATE_MUTEX);
+	volatile uint64_t *w = words_of(file);
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		step(s, w);
+}
+
+static void hold(const char *role, const char *name, const char *face)
+{
+	stargate_sem *s = have(name, face, STARGATE_ANY);
+	int err = !strcmp(role, "hold-read") ? stargate_read_lock(s, STARGATE_FOREVER) :
+		  !strcmp(role, "hold-write") ? stargate_write_lock(s, STARGATE_FOREVER) :
+		  stargate_mutex_lock(s, STARGATE_FOREVER);
+
+	if (err && err != EOWNERDEAD)
+		fail("lock", err);
+	say("held");
+	pause();
+}
+
+static void *lock_and_end(void *s)
+{
+	return (void *)(intptr_t)stargate_mutex_lock(s, STARGATE_TRY);
+}
+
+static void thread(const char *name, const char *face)
+{
+	stargate_sem *s = have(name, face, STARGATE_MUTEX);
+	pthread_t t;
+	void *err;
+
+	pthread_create(&t, NULL, lock_and_end, s);
+	pthread_join(t, &err);
+	must("the thread locks", (int)(intptr_t)err);
+	gives("the next one", EOWNERDEAD, stargate_mutex_lock(s, stargate_in(3000 * MS)));
+	must("consistent", stargate_consistent(s));
+	must("unlock", stargate_mutex_unlock(s));
+}
+
+static void fork_with(const char *name, const char *face)
+{
+	stargate_sem *s = have(name, face, STARGATE_MUTEX);
+	int status;
+
+	must("lock", stargate_mutex_lock(s, STARGATE_TRY));
+	if (!fork()) {
+		gives("the child does not have it", EPERM, stargate_mutex_unlock(s));
+		gives("... nor gets it", EAGAIN, stargate_mutex_lock(s, STARGATE_TRY));
+		exit(0);
+	}
+	wait(&status);
+	if (status)
+		exit(1);
+	must("it is still the parent's", stargate_mutex_unlock(s));
+	if (!fork()) {
+		must("the child locks", stargate_mutex_lock(s, STARGATE_TRY));
+		_exit(0);
+	}
+	wait(&status);
+	gives("after the child", EOWNERDEAD, stargate_mutex_lock(s, stargate_in(3000 * MS)));
+	must("consistent", stargate_consistent(s));
+	must("unlock", stargate_mutex_unlock(s));
+}
+
+static void exec_with(const char *name, const char *face)
+{
+	must("lock", stargate_mutex_lock(have(name, face, STARGATE_MUTEX), STARGATE_TRY));
+	say("held");
+	execlp("sleep", "sleep", "600", NULL);
+}
+
+static void errors(const char *name)
+{
+	stargate_sem *s = have(name, "user", STARGATE_MUTEX);
+	stargate_sem *k = have(name, "kernel", STARGATE_MUTEX);
+
+	gives("not locked", EPERM, stargate_mutex_unlock(s));
+	must("by the one face", stargate_mutex_lock(s, STARGATE_TRY));
+	gives("by the other", EDEADLK, stargate_mutex_lock(k, STARGATE_TRY));
+	gives("nobody died", EINVAL, stargate_consistent(k));
+	must("given back by the other", stargate_mutex_unlock(k));
+	gives("once", EPERM, stargate_mutex_unlock(s));
+	gives("no semaphore", EINVAL, stargate_sem_post(s));
+	gives("no event", EINVAL, stargate_event_advance(k, 1));
+	stargate_close(k);
+	gives("looked at", EBADF, stargate_open(&k, VOLUME, name, STARGATE_ANY, STARGATE_LOOK) ?:
+	      stargate_mutex_lock(k, STARGATE_TRY));
+}
+
+/* --- others ----------------------------------------------------------------------------------- */
+
+static void rewrite(const char *name, const char *face, const char *file, uint64_t n)
+{
+	stargate_sem *s = have(name, face, STARGATE_RWLOCK);
+	volatile uint64_t *w = words_of(file);
+	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		must("write", stargate_write_lock(s, stargate_in(60000 * MS)));
+		w[0]++;
+		w[1]++;
+		must("unlock", stargate_write_unlock(s));
+	}
+}
+
+static void reread(const char *name, const char *face, const char *file, uint64_t n)
+{
+	stargate_sem *s = have(name, face, STARGATE_RWLOCK);
+	volatile uint64_t *w = words_of(file);
+	uint64_t i, a, b;
+
+	for (i = 0; i < n; i++) {
+		must("read", stargate_read_lock(s, stargate_in(60000 * MS)));
+		a = w[0];
+		b = w[1];
+		must("unlock", stargate_read_unlock(s));
+		if (a != b)
+			fail("a writer was at it", 0);
+	}
+}
+
+static void meet(const char *name, const char *face, const char *file, uint64_t me, uint64_t n)
+{
+	stargate_sem *s = have(name, face, STARGATE_BARRIER);
+	volatile uint64_t *w = words_of(file);
+	uint64_t i, other;
+
+	for (i = 1; i <= n; i++) {
+		w[8 * me] = i;
+		must("barrier", stargate_barrier_wait(s, stargate_in(60000 * MS), NULL));
+		other = w[8 * !me];
+		if (other != i && other != i + 1)
+			fail("met without the other one", 0);
+	}
+}
+
+static uint64_t next_byte(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 56;
+}
+
+static void ring(bool put, const char *name, const char *file, uint64_t bytes)
+{
+	uint64_t at, n, i, done = 0, sum = 0, seed = 1;
+	stargate_cursor *c;
+	struct stargate_map m;
+	uint8_t *base;
+
+	must(file, stargate_map_file(&m, file, O_RDWR | O_CREAT, 0666, 65536));
+	base = m.base;
+	must("cursor", stargate_cursor_open(&c, VOLUME, name, 65536));
+	for (; done < bytes; done += n) {
+		must("at", put ? stargate_publish_at(c, &at, &n, stargate_in(60000 * MS)) :
+				 stargate_consume_at(c, &at, &n, stargate_in(60000 * MS)));
+		n = n < bytes - done ? n : bytes - done;
+		for (i = 0; i < n; i++) {
+			if (put)
+				base[at + i] = (uint8_t)next_byte(&seed);
+			sum = sum * 31 + base[at + i];
+		}
+		must("done", put ? stargate_publish(c, n) : stargate_consume(c, n));
+	}
+	printf("%016llx\n", (unsigned long long)sum);
+}
+
+/* --- P1 5.3 ----------------------------------------------------------------------------------- */
+
+#define SLOTS	4
+
+static uint64_t word(uint64_t i)
+{
+	i *= 0x9e3779b97f4a7c15ULL;
+	return i ^ i >> 29;
+}
+
+/* What is put is known, what was got is looked at; the sum minds order. */
+static uint64_t sum_of(const uint64_t *block, uint64_t words, uint64_t sum)
+{
+	uint64_t i;
+
+	for (i = 0; i < words; i++)
+		sum = (sum << 1 | sum >> 63) ^ block[i];
+	return sum;
+}
+
+static void stream(bool put, const char *name, const char *face, const char *file, uint64_t bytes,
+		   uint64_t block)
+{
+	stargate_sem *room, *full, *wait, *post;
+	uint64_t done, sum = 0, i, start = stargate_in(0), *buffer = malloc(block);
+	char of[256];
+	ssize_t n;
+	int fd = open(file, O_RDWR);
+
+	snprintf(of, sizeof(of), "%s.room", name);
+	room = have(of, face, STARGATE_SEMAPHORE);
+	snprintf(of, sizeof(of), "%s.full", name);
+	full = have(of, face, STARGATE_SEMAPHORE);
+	if (fd < 0 || !buffer)
+		fail(file, errno);
+	wait = put ? room : full;
+	post = put ? full : room;
+	for (done = 0; done < bytes; done += block) {
+		off_t at = (off_t)(done / block % SLOTS * block);
+
+		for (i = 0; put && i < block / 8; i++)
+			buffer[i] = word(done / 8 + i);
+		must("wait", stargate_sem_wait(wait, stargate_in(60000 * MS)));
+		n = put ? pwrite(fd, buffer, block, at) : pread(fd, buffer, block, at);
+		if (n != (ssize_t)block)
+			fail(file, n < 0 ? errno : EIO);
+		must("post", stargate_sem_post(post));
+		if (buffer[0] != word(done / 8) ||
+		    buffer[block / 8 - 1] != word((done + block) / 8 - 1))
+			fail("another block", 0);
+		sum = sum_of(buffer, block / 8, sum);
+	}
+	printf("%016llx %llu\n", (unsigned long long)sum,
+	       (unsigned long long)((stargate_in(0) - start) / MS));
+}
+
+/* --- bad will --------------------------------------------------------------------------------- */
+
+static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
+{
+	struct sg_ioc_sem_open o = { .how = how };
+
+	*fd = open(VOLUME "/" SG_SEM_FILE, O_RDWR);
+	strcpy(o.name, name);
+	if (*fd < 0 || ioctl(*fd, SG_IOC_SEM_OPEN, &o))
+		fail(name, errno);
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+}
+
+static void forge(const char *name)
+{
+	uint64_t seed = 5, i, k;
+	stargate_sem *s = have(name, "kernel", STARGATE_ANY);
+	struct stargate_stat st;
+	uint64_t *page;
+	int fd;
+
+	page = map_raw(name, &fd, 0);
+	if (page == MAP_FAILED)
+		fail("mmap", errno);
+	for (i = 0; i < 300; i++) {
+		for (k = 0; k < 512; k++) {
+			uint64_t b = next_byte(&seed), x = next_byte(&seed) << 56 |
+				next_byte(&seed) << 40 | next_byte(&seed) << 20 | next_byte(&seed);
+
+			__atomic_store_n(&page[k], b & 1 ? x : b & 2 ? ~0ULL : 0, __ATOMIC_SEQ_CST);
+		}
+		for (k = SG_SEM_OP_LOCK; k < SG_SEM_OPS; k++) {
+			struct sg_ioc_sem_op op = { .op = (uint32_t)k, .until = stargate_in(MS),
+				.value = i };
+
+			ioctl(fd, SG_IOC_SEM_OP, &op);
+		}
+	}
+	must("reset", stargate_reset(VOLUME, name));
+	must("stat", stargate_fstat(s, &st));
+	if (st.type == STARGATE_RWLOCK) {
+		must("nobody reads", stargate_write_lock(s, STARGATE_TRY));
+		must("unlock", stargate_write_unlock(s));
+		return;
+	}
+	must("nobody has it", stargate_mutex_lock(s, STARGATE_TRY));
+	must("unlock", stargate_mutex_unlock(s));
+}
+
+static void deny(const char *name)
+{
+	int fd;
+
+	if (map_raw(name, &fd, 0) != MAP_FAILED || errno != EACCES)
+		fail("a guarded object can be mapped", errno);
+}
+
+static int ask(int fd, uint32_t what, uint64_t until)
+{
+	struct sg_ioc_sem_op op = { .op = what, .until = until };
+
+	return ioctl(fd, SG_IOC_SEM_OP, &op) ? errno : 0;
+}
+
+static uint64_t who(int fd)
+{
+	uint64_t me;
+
+	must("who", ioctl(fd, SG_IOC_SEM_ME, &me) ? errno : 0);
+	return me;
+}
+
+static void *wait_by(void *fd)
+{
+	return (void *)(intptr_t)ask((int)(intptr_t)fd, SG_SEM_OP_LOCK, stargate_in(3000 * MS));
+}
+
+static void *unlock_by(void *fd)
+{
+	return (void *)(intptr_t)ask((int)(intptr_t)fd, SG_SEM_OP_UNLOCK, 0);
+}
+
+static void by_handle(const char *name)
+{
+	stargate_sem *s = have(name, "kernel", STARGATE_MUTEX);
+	int a, b, tries;
+	uint64_t *page = map_raw(name, &a, SG_SEM_BY_HANDLE), mine;
+	pthread_t t;
+	void *err;
+
+	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* which has it open, too */
+	mine = who(a);
+	if (mine == who(b) || mine != who(a))
+		fail("who owns is not the descriptor", 0);
+	must("locked by it", ask(a, SG_SEM_OP_LOCK, 0));
+	if ((page[0] & SG_SEMW_OWNER) != mine)
+		fail("the word names another owner", 0);
+	gives("again by it", EDEADLK, ask(a, SG_SEM_OP_LOCK, 0));
+	gives("by another one", EAGAIN, ask(b, SG_SEM_OP_LOCK, 0));
+	gives("given back by another one", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
+	gives("given back by the thread", EPERM, stargate_mutex_unlock(s));
+	/* one waits by it; nobody else can, but it may be asked who it is, and given back */
+	pthread_create(&t, NULL, wait_by, (void *)(intptr_t)b);
+	for (tries = 0; tries < 200 && ask(b, SG_SEM_OP_LOCK, 0) != EBUSY; tries++)
+		usleep(10000);
+	gives("somebody waits by it", EBUSY, ask(b, SG_SEM_OP_LOCK, 0));
+	gives("... and does not have it", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
+	must("given back", ask(a, SG_SEM_OP_UNLOCK, 0));
+	pthread_join(t, &err);
+	must("who has waited has it", (int)(intptr_t)err);
+	/* a thread that ends leaves nothing, and another one gives back */
+	pthread_create(&t, NULL, unlock_by, (void *)(intptr_t)b);
+	pthread_join(t, &err);
+	must("given back by another thread", (int)(intptr_t)err);
+	if (__sync_val_compare_and_swap(page, 0, mine))
+		fail("it is not free", 0);
+	gives("taken by itself: it is the descriptor's", EAGAIN, stargate_mutex_lock(s, STARGATE_TRY));
+	munmap(page, 4096);
+	close(a);
+	gives("it has been closed", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
+	must("consistent", stargate_consistent(s));
+	must("unlock", stargate_mutex_unlock(s));
+	must("by a handle again", ask(b, SG_SEM_OP_LOCK, 0));
+	close(b);
+	gives("... closed as well", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
+	must("consistent", stargate_consistent(s));
+	must("unlock", stargate_mutex_unlock(s));
+}
+
+static void late(const char *name, const char *face)
+{
+	stargate_sem *s = have(name, face, STARGATE_SEMAPHORE);
+	uint64_t start = stargate_in(0), took;
+
+	gives("at once", EAGAIN, stargate_sem_wait(s, STARGATE_TRY));
+	gives("in time", ETIMEDOUT, stargate_sem_wait(s, start + 200 * MS));
+	took = stargate_in(0) - start;
+	if (took < 200 * MS || took > 1500 * MS)
+		fail("not 200 ms", 0);
+}
+
+static volatile int rang;
+
+static void ring_us(int sig)
+{
+	rang = sig;
+}
+
+static void with_signal(const char *name, const char *face, int flags, int expected)
+{
+	const struct itimerval timer = { .it_value = { .tv_usec = 50000 } };
+	struct sigaction act = { .sa_handler = ring_us, .sa_flags = flags };
+	stargate_sem *s = have(name, face, STARGATE_SEMAPHORE);
+
+	rang = 0;
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	gives("interrupted", expected, stargate_sem_wait(s, stargate_in(400 * MS)));
+	if (!rang)
+		fail("there was no signal", 0);
+	stargate_close(s);
+}
+
+int main(int argc, char **argv)
+{
+	const char *role = argc > 2 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
+	const char *face = argc > 3 ? argv[3] : "user", *file = argc > 4 ? argv[4] : "";
+	uint64_t n = argc > 5 ? strtoull(argv[5], NULL, 10) : ~0ULL;
+
+	if (!strcmp(role, "count") || !strcmp(role, "forever"))
+		count(name, face, file, n);
+	else if (!strcmp(role, "words"))
+		printf("%llu %llu\n", (unsigned long long)words_of(name)[0],
+		       (unsigned long long)words_of(name)[1]);
+	else if (!strncmp(role, "hold", 4))
+		hold(role, name, face);
+	else if (!strcmp(role, "thread"))
+		thread(name, face);
+	else if (!strcmp(role, "fork"))
+		fork_with(name, face);
+	else if (!strcmp(role, "exec"))
+		exec_with(name, face);
+	else if (!strcmp(role, "errors"))
+		errors(name);
+	else if (!strcmp(role, "write"))
+		rewrite(name, face, file, n);
+	else if (!strcmp(role, "read"))
+		reread(name, face, file, n);
+	else if (!strcmp(role, "meet"))
+		meet(name, face, file, n, strtoull(argv[6], NULL, 10));
+	else if (!strcmp(role, "produce") || !strcmp(role, "consume"))
+		ring(!strcmp(role, "produce"), name, file, n);
+	else if ((!strcmp(role, "put") || !strcmp(role, "get")) && argc > 6)
+		stream(*role == 'p', name, face, file, n, strtoull(argv[6], NULL, 10));
+	else if (!strcmp(role, "forge"))
+		forge(name);
+	else if (!strcmp(role, "deny"))
+		deny(name);
+	else if (!strcmp(role, "handle"))
+		by_handle(name);
+	else if (!strcmp(role, "late"))
+		late(name, face);
+	else if (!strcmp(role, "signal")) {
+		with_signal(name, face, 0, EINTR);
+		with_signal(name, face, SA_RESTART, ETIMEDOUT);
+	} else {
+		fprintf(stderr, "usage: see the head of sem.c\n");
+		return 2;
+	}
+	return 0;
+}

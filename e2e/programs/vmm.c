@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A virtual machine monitor that has no devices: one processor, 2 MiB of memory for the guest's few
+ * instructions and page tables, and a volume at its own physical address.
+ *
+ *   vmm run KIND REGION ACTION...    a machine, and what it does, in this order
+ *   vmm fence KIND REGION ADDRESS ROUNDS    us until a machine that writes there can do so no more
+ *   vmm revoke REGION PID            take the volume from a monitor's machine (0: from all)
+ *
+ * KIND: stock (a memory slot over a mapping of REGION), identity or readonly (an identity slot: the
+ * monitor maps nothing), and after a colon, by default all of the volume, FROM,SIZE in MiB.
+ *
+ * ACTION: write16|write32|write64 ADDRESS PAGES    the guest, in that mode, writes a pattern there
+ *         sum        the guest adds up the first words of all pages; compared with what REGION has
+ *         prefault   KVM_PRE_FAULT_MEMORY for all of it
+ *         churn      mappings come and go at the addresses that a slot without any might be at
+ *         spin ADDRESS    the guest increments a word until something stops it
+ *         log | dirty     dirty logging begins | the number of pages written to since
+ *         drop | slot     the slot goes | is made anew, opened anew if need be
+ *         leave      closes REGION, for good
+ *         await FILE      waits until there is one of this name
+ *         stats      what it took so far
+ *
+ * A line is printed for each: its name, us, and what came of it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Of kvm-patches, and of kernels newer than the headers here. */
+#define MEM_IDENTITY		(1u << 15)
+#define CAP_IDENTITY		1000
+#define EXIT_MEMORY_FAULT	39
+#define FAULT_REVOKED		(1ull << 32)
+struct memory_fault {
+	uint64_t flags, gpa, size;
+};
+struct pre_fault {
+	uint64_t gpa, size, flags, padding[5];
+};
+#define PRE_FAULT		_IOWR(KVMIO, 0xd5, struct pre_fault)
+
+/* As in kernel/core/ioctl.h. */
+struct open_to_vm {
+	int32_t vm_fd;
+	uint32_t read_only;
+};
+#define IOC_OPEN		_IOW(0xd7, 2, struct open_to_vm)
+#define IOC_REVOKE		_IO(0xd7, 3)
+
+#define PAGE			4096ull
+#define MIB			(1ull << 20)
+#define GIB			(1ull << 30)
+#define KEY			0x5347000000000000ull
+
+/* Where the guest has what, in its first slot. */
+enum { LOW_SIZE = 2 << 20, PML4 = 0x1000, PDPT = 0x2000, PAE_PDPT = 0x3000, PD_LOW = 0x4000,
+       PD_WINDOW = 0x5000, CODE = 0x10000, PDS = 0x20000 };
+#define WINDOW			0xc0000000u	/* of 32-bit code, onto the volume */
+#define GIBS_MAX		((LOW_SIZE - PDS) / 4096)
+
+/* At each of ecx addresses from edi, edx apart. They end with ecx being 0. */
+asm(".pushsection .rodata\n"
+    "write64: 1: lea (%rdi,%rsi), %rax; mov %rax, (%rdi); add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
+    "sum64: xor %eax, %eax; 1: add (%rdi), %rax; add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
+    "spin64: 1: incq (%rdi); jmp 1b\n"
+    ".code32\n"
+    "write32: 1: lea (%edi,%esi), %eax; mov %eax, (%edi); add %edx, %edi; dec %ecx; jnz 1b; hlt\n"
+    ".code16\n"
+    "write16: 1: mov %edi, %eax; add %esi, %eax; mov %eax, (%edi); add %edx, %edi; dec %ecx; jnz 1b; hlt\n"
+    ".code64\n"
+    "code_end: .popsection\n");
+extern const char write64[], sum64[], spin64[], write32[], write16[], code_end[];
+
+static struct machine {
+	int kvm, vm, vcpu, region;
+	char kind;			/* s, i or r */
+	uint64_t base;			/* of the volume: physical */
+	uint64_t from, size;		/* of the slot: in the volume */
+	uint64_t volume;
+	uint8_t *low, *mapping;
+	struct kvm_run *run;
+	uint32_t slot_flags;
+} m;
+
+static void die(const char *format, ...)
+{
+	int error = errno;
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "vmm: ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, ": %s\n", strerror(error));
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+static void map_region(void)
+{
+	m.mapping = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, m.region, m.from);
+	if (m.mapping == MAP_FAILED)
+		die("mapping the region");
+}
+
+static void open_to_machine(void)
+{
+	struct open_to_vm args = { .vm_fd = m.vm, .read_only = m.kind == 'r' };
+
+	if (ioctl(m.region, IOC_OPEN, &args) && errno != EEXIST)
+		die("opening the volume to the machine");
+}
+
+static int set_slot(uint64_t size)
+{
+	struct kvm_userspace_memory_region slot = {
+		.slot = 1,
+		.flags = m.slot_flags,
+		.guest_phys_addr = m.base + m.from,
+		.memory_size = size,
+		.userspace_addr = m.kind == 's' ? (uintptr_t)m.mapping : 0,
+	};
+
+	return ioctl(m.vm, KVM_SET_USER_MEMORY_REGION, &slot);
+}
+
+static void make_slot(void)
+{
+	if (m.kind == 's') {
+		m.slot_flags = 0;
+		if (!m.mapping)
+			map_region();
+	} else {
+		m.slot_flags = MEM_IDENTITY | (m.kind == 'r' ? KVM_MEM_READONLY : 0);
+		open_to_machine();
+	}
+	if (set_slot(m.size))
+		die("making the slot");
+}
+
+static void map_gib(unsigned int pd, uint64_t gpa)
+{
+	uint64_t *entries = (void *)(m.low + pd);
+	int i;
+
+	for (i = 0; i < 512; i++)
+		entries[i] = (gpa + i * 2 * MIB) | 0x83;
+}
+
+/* The first GiB and, for 64-bit code, the volume are at their own addresses. */
+static void make_page_tables(void)
+{
+	uint64_t *pml4 = (void *)(m.low + PML4), *pdpt = (void *)(m.low + PDPT);
+	uint64_t *pae = (void *)(m.low + PAE_PDPT), gib;
+	unsigned int pd = PDS;
+
+	map_gib(PD_LOW, 0);
+	pml4[0] = PDPT | 3;
+	pdpt[0] = PD_LOW | 3;
+	for (gib = m.base / GIB; gib * GIB < m.base + m.volume; gib++, pd += PAGE) {
+		map_gib(pd, gib * GIB);
+		pdpt[gib] = pd | 3;
+	}
+	pae[0] = PD_LOW | 1;
+	pae[3] = PD_WINDOW | 1;
+}
+
+static void set_cpuid(void)
+{
+	struct {
+		struct kvm_cpuid2 head;
+		struct kvm_cpuid_entry2 entries[256];
+	} id = { .head.nent = 256 };
+
+	if (ioctl(m.kvm, KVM_GET_SUPPORTED_CPUID, &id) || ioctl(m.vcpu, KVM_SET_CPUID2, &id))
+		die("setting CPUID");
+}
+
+static void create(void)
+{
+	struct kvm_userspace_memory_region low = { .memory_size = LOW_SIZE };
+	int run_size;
+
+	m.kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	if (m.kvm < 0)
+		die("/dev/kvm");
+	m.vm = ioctl(m.kvm, KVM_CREATE_VM, 0);
+	if (m.vm < 0)
+		die("creating a machine");
+	if (m.kind != 's' && ioctl(m.vm, KVM_CHECK_EXTENSION, CAP_IDENTITY) != 1) {
+		errno = EOPNOTSUPP;
+		die("identity slots");
+	}
+	m.low = mmap(NULL, LOW_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m.low == MAP_FAILED)
+		die("memory");
+	low.userspace_addr = (uintptr_t)m.low;
+	if (ioctl(m.vm, KVM_SET_USER_MEMORY_REGION, &low))
+		die("the guest's first slot");
+	memcpy(m.low + CODE, write64, code_end - write64);
+	make_page_tables();
+
+	m.vcpu = ioctl(m.vm, KVM_CREATE_VCPU, 0);
+	run_size = ioctl(m.kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+	if (m.vcpu < 0 || run_size < 0)
+		die("creating a processor");
+	m.run = mmap(NULL, run_size, PROT_READ | PROT_WRITE, MAP_SHARED, m.vcpu, 0);
+	if (m.run == MAP_FAILED)
+		die("the processor's state");
+	set_cpuid();
+}
+
+/* The processor is to run @code, in a mode of @bits, over @pages from @gpa on, for @pattern. */
+static void prepare(const char *code, int bits, uint64_t gpa, uint64_t pages, uint64_t pattern)
+{
+	struct kvm_segment data = { .limit = ~0u, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1,
+				    .selector = 16 };
+	struct kvm_segment text = { .limit = ~0u, .type = 11, .present = 1, .s = 1, .g = 1,
+				    .selector = 8, .db = bits == 32, .l = bits == 64 };
+	struct kvm_regs regs = { .rip = CODE + (code - write64), .rflags = 2, .rdi = gpa,
+				 .rcx = pages, .rdx = PAGE, .rsi = pattern };
+	struct kvm_sregs sregs;
+
+	if (ioctl(m.vcpu, KVM_GET_SREGS, &sregs))
+		die("reading registers");
+	sregs.cs = text;
+	sregs.ds = sregs.es = sregs.ss = data;
+	sregs.cr0 = 0x80000011;
+	sregs.cr4 = 0x20;
+	sregs.cr3 = bits == 64 ? PML4 : PAE_PDPT;
+	sregs.efer = bits == 64 ? 0x500 : 0;
+	if (bits != 64) {
+		map_gib(PD_WINDOW, gpa & -(2 * MIB));
+		regs.rdi = WINDOW + gpa % (2 * MIB);
+		regs.rsi = (uint32_t)(gpa + pattern - regs.rdi);
+	}
+	if (ioctl(m.vcpu, KVM_SET_SREGS, &sregs) || ioctl(m.vcpu, KVM_SET_REGS, &regs))
+		die("setting registers");
+}
+
+static struct kvm_regs registers(void)
+{
+	struct kvm_regs regs;
+
+	if (ioctl(m.vcpu, KVM_GET_REGS, &regs))
+		die("reading registers");
+	return regs;
+}
+
+/* Until the guest halts (NULL) or cannot go on: says why. */
+static const char *run(void)
+{
+	const struct memory_fault *fault = (const void *)&m.run->hw;
+	static char why[128];
+
+	while (ioctl(m.vcpu, KVM_RUN, 0)) {
+		if (errno == EINTR)
+			continue;
+		if (errno == EFAULT && m.run->exit_reason == EXIT_MEMORY_FAULT)
+			snprintf(why, sizeof(why), "memory fault%s in the slot's page 0x%llx",
+				 fault->flags == FAULT_REVOKED ? ", revoked," : "",
+				 (unsigned long long)(fault->gpa - m.base) / PAGE);
+		else
+			snprintf(why, sizeof(why), "error %d", errno);
+		return why;
+	}
+	switch (m.run->exit_reason) {
+	case KVM_EXIT_HLT:
+		return NULL;
+	case KVM_EXIT_MMIO:
+		snprintf(why, sizeof(why), "%s as of a device at 0x%llx",
+			 m.run->mmio.is_write ? "write" : "read",
+			 (unsigned long long)m.run->mmio.phys_addr);
+		return why;
+	default:
+		snprintf(why, sizeof(why), "exit %u", m.run->exit_reason);
+		return why;
+	}
+}
+
+/* --- what it does ----------------------------------------------------------------------------- */
+
+static uint64_t read_word(uint64_t at)
+{
+	uint64_t word;
+
+	if (pread(m.region, &word, sizeof(word), at) != sizeof(word))
+		die("reading the region");
+	return word;
+}
+
+/* What the guest has written is what the host finds there, by a way of its own. */
+static void verify(int bits, uint64_t gpa, uint64_t pages)
+{
+	uint64_t mask = bits == 64 ? ~0ull : ~0u, i, at;
+
+	for (i = 0; i < pages; i++) {
+		at = gpa + i * PAGE;
+		if ((read_word(at - m.base) & mask) == ((at + KEY) & mask))
+			continue;
+		errno = EILSEQ;
+		die("page 0x%llx has 0x%llx", (unsigned long long)at,
+		    (unsigned long long)read_word(at - m.base));
+	}
+}
+
+static void do_write(const char *name, const char *code, int bits, uint64_t gpa, uint64_t pages)
+{
+	double start = now();
+	const char *why;
+
+	prepare(code, bits, gpa, pages, KEY);
+	why = run();
+	printf("%s %.0f %s\n", name, now() - start, why ?: "done");
+	if (!why)
+		verify(bits, gpa, pages);
+}
+
+static void do_sum(void)
+{
+	uint64_t sum = 0, at;
+	const char *why;
+	double start, us;
+
+	prepare(sum64, 64, m.base + m.from, m.size / PAGE, 0);
+	start = now();
+	why = run();
+	us = now() - start;
+	for (at = m.from; !why && at < m.from + m.size; at += PAGE)
+		sum += read_word(at);
+	printf("sum %.0f %s\n", us, why ?: registers().rax == sum ? "same" : "other bytes");
+}
+
+static void do_prefault(void)
+{
+	struct pre_fault range = { .gpa = m.base + m.from, .size = m.size };
+	double start = now();
+	int r = 0;
+
+	while (range.size && !r)
+		r = ioctl(m.vcpu, PRE_FAULT, &range);
+	printf("prefault %.0f %s\n", now() - start, r ? strerror(errno) : "done");
+}
+
+/* Everything that an unwary monitor's slot without addresses could be taken to be at. */
+static void do_churn(void)
+{
+	double start = now();
+	uint64_t at;
+	int round;
+	char *p;
+
+	for (round = 0; round < 4; round++)
+		for (at = MIB; at < m.size; at += 2 * MIB) {
+			p = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			if (p == MAP_FAILED)
+				continue; /* this program's own */
+			*p = 1;
+			munmap(p, PAGE);
+		}
+	printf("churn %.0f done\n", now() - start);
+}
+
+static void do_spin(uint64_t gpa)
+{
+	double start = now();
+
+	prepare(spin64, 64, gpa, 1, 0);
+	printf("spinning %d\n", getpid());
+	fflush(stdout);
+	printf("spin %.0f %s\n", now() - start, run() ?: "done");
+}
+
+static void do_dirty(void)
+{
+	uint64_t words = (m.size / PAGE + 63) / 64, *bitmap = calloc(words, 8), i, n = 0;
+	struct kvm_dirty_log log = { .slot = 1, .dirty_bitmap = bitmap };
+
+	if (ioctl(m.vm, KVM_GET_DIRTY_LOG, &log))
+		die("the dirty log");
+	for (i = 0; i < words; i++)
+		n += __builtin_popcountll(bitmap[i]);
+	free(bitmap);
+	printf("dirty 0 %llu pages\n", (unsigned long long)n);
+}
+
+static uint64_t statistic(const char *name)
+{
+	unsigned long long value = 0;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/kvm/%d-%d/%s", getpid(), m.vm, name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%llu", &value) != 1)
+		die("%s", path);
+	fclose(f);
+	return value;
+}
+
+static uint64_t kib_of(const char *path, const char *name)
+{
+	unsigned long long value = 0;
+	size_t len = strlen(name);
+	char line[256];
+	FILE *f = fopen(path, "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, len))
+			value = strtoull(line + len, NULL, 10);
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static void do_stats(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("stats 0 guest-faults=%llu monitor-faults=%ld 4k=%llu 2m=%llu 1g=%llu "
+	       "kvm-tables-KiB=%llu monitor-tables-KiB=%llu\n",
+	       (unsigned long long)statistic("pf_taken"), usage.ru_minflt,
+	       (unsigned long long)statistic("pages_4k"), (unsigned long long)statistic("pages_2m"),
+	       (unsigned long long)statistic("pages_1g"),
+	       (unsigned long long)kib_of("/proc/meminfo", "SecPageTables:"),
+	       (unsigned long long)kib_of("/proc/self/status", "VmPTE:"));
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+/* The volume's file; @kind: [FROM,SIZE in MiB]. Its superblock says where it is. */
+static void open_region(const char *kind, const char *path)
+{
+	const char *part = strchr(kind, ':');
+	unsigned long long from = 0, size = 0;
+	struct stat st;
+
+	m.kind = kind[0];
+	m.region = open(path, (m.kind == 'r' ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	if (m.region < 0 || fstat(m.region, &st))
+		die("%s", path);
+	if (part && sscanf(part, ":%llu,%llu", &from, &size) != 2) {
+		errno = EINVAL;
+		die("%s", kind);
+	}
+	m.volume = st.st_size;
+	m.from = from * MIB;
+	m.size = size ? size * MIB : m.volume - m.from;
+	m.base = strtoull(getenv("VOLUME_BASE") ?: "0", NULL, 0);
+	if (!m.base || m.base + m.volume > 512 * GIB || m.volume > (GIBS_MAX - 1) * GIB ||
+	    m.from + m.size > m.volume) {
+		errno = ERANGE;
+		die("VOLUME_BASE, or the part");
+	}
+}
+
+static uint64_t number(char **argv)
+{
+	char *end;
+	uint64_t value = strtoull(*argv ?: "", &end, 0);
+
+	if (!*argv || *end) {
+		errno = EINVAL;
+		die("a number is missing");
+	}
+	return value;
+}
+
+static void change_log(void)
+{
+	m.slot_flags |= KVM_MEM_LOG_DIRTY_PAGES;
+	if (set_slot(m.size))
+		die("dirty logging");
+}
+
+static int act(char **argv)
+{
+	const char *name = argv[0];
+	int words = 1;
+
+	if (!strcmp(name, "write16") || !strcmp(name, "write32") || !strcmp(name, "write64")) {
+		int bits = atoi(name + 5);
+
+		do_write(name, bits == 64 ? write64 : bits == 32 ? write32 : write16, bits,
+			 number(argv + 1), number(argv + 2));
+		words = 3;
+	} else if (!strcmp(name, "sum")) {
+		do_sum();
+	} else if (!strcmp(name, "prefault")) {
+		do_prefault();
+	} else if (!strcmp(name, "churn")) {
+		do_churn();
+	} else if (!strcmp(name, "spin")) {
+		do_spin(number(argv + 1));
+		words = 2;
+	} else if (!strcmp(name, "log")) {
+		change_log();
+	} else if (!strcmp(name, "dirty")) {
+		do_dirty();
+	} else if (!strcmp(name, "stats")) {
+		do_stats();
+	} else if (!strcmp(name, "drop")) {
+		if (set_slot(0))
+			die("deleting the slot");
+	} else if (!strcmp(name, "slot")) {
+		make_slot();
+	} else if (!strcmp(name, "leave")) {
+		close(m.region);
+		printf("leave 0 done\n");
+	} else if (!strcmp(name, "await")) {
+		while (access(argv[1] ?: "", F_OK))
+			usleep(10000);
+		words = 2;
+	} else {
+		errno = EINVAL;
+		die("%s", name);
+	}
+	fflush(stdout);
+	return words;
+}
+
+static int run_machine(char **argv)
+{
+	double start = now();
+
+	open_region(argv[0], argv[1]);
+	create();
+	make_slot();
+	printf("create %.0f done\n", now() - start);
+	for (argv += 2; *argv;)
+		argv += act(argv);
+	return 0;
+}
+
+/* A machine in a process of its own; returns when its guest writes. */
+static pid_t start_writing(uint64_t at)
+{
+	uint64_t before = read_word(at);
+	pid_t child = fork();
+
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		create();
+		make_slot();
+		prepare(spin64, 64, m.base + at, 1, 0);
+		run();
+		pause();
+	}
+	while (read_word(at) == before)
+		usleep(1000);
+	return child;
+}
+
+/* Stock: nothing but the end of the monitor takes it away. */
+static int fence(const char *kind, const char *path, uint64_t gpa, int rounds)
+{
+	double start, us, least = 1e12, most = 0, all = 0;
+	uint64_t at, word;
+	int i, status;
+	pid_t child;
+
+	open_region(kind, path);
+	at = gpa - m.base;
+	for (i = 0; i < rounds; i++) {
+		child = start_writing(at);
+		start = now();
+		if (m.kind == 's') {
+			kill(child, SIGKILL);
+			waitpid(child, &status, 0);
+		} else if (ioctl(m.region, IOC_REVOKE, child) != 1) {
+			die("revoking");
+		}
+		us = now() - start;
+		word = read_word(at);
+		usleep(20000);
+		if (read_word(at) != word) {
+			errno = EILSEQ;
+			die("it writes on");
+		}
+		if (m.kind != 's') {
+			kill(child, SIGKILL);
+			waitpid(child, &status, 0);
+		}
+		least = us < least ? us : least;
+		most = us > most ? us : most;
+		all += us;
+	}
+	printf("fence %.0f least %.0f most %.0f\n", all / rounds, least, most);
+	return 0;
+}
+
+static int take_back(const char *path, int pid)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), n;
+	double start = now();
+
+	if (fd < 0)
+		die("%s", path);
+	n = ioctl(fd, IOC_REVOKE, pid);
+	if (n < 0)
+		die("revoking");
+	printf("revoke %.0f %d machines\n", now() - start, n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc >= 4 && !strcmp(argv[1], "run"))
+		return run_machine(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "fence"))
+		return fence(argv[2], argv[3], number(argv + 4), atoi(argv[5]));
+	if (argc == 4 && !strcmp(argv[1], "revoke"))
+		return take_back(argv[2], atoi(argv[3]));
+	fprintf(stderr, "vmm: see the top of its source\n");
+	return 2;
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The same as coherence.sh, between the oldest and the newest kernel.
+#
+# rig: --guests 2 --kernel 6.1,7.2 --size 256M --mem 384M --pkgs "acl attr"
+# kernels: 6.12
+# maps: inside
+# limit: 1200
+# shellcheck source=e2e/scenarios/coherence.sh
+source "$(dirname "$0")/coherence.sh"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# How bytes get from a program into a file (copy_wide.c): every size and alignment, sources that are
+# not there, in part or yet, and vector registers that stay the program's, while three programs
+# write at once.
+#
+# rig: --size 64M --cpus 2
+# maps: inside
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+turns=$(scaled 20 100 3000)
+seed=$(seed)
+program copies
+
+copies() {
+	holds "map=$1, seed $seed: files are as written, registers as they were" \
+		"grep -qw avx /proc/cpuinfo || exit 9
+		for s in $((seed + 1)) $((seed + 2)) $((seed + 3)); do
+			/root/copies /mnt/sg \$s $turns &
+		done
+		wait -n && wait -n && wait -n"
+}
+
+each_map copies
+finish

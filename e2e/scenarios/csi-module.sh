@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What sees to the module on a node of a cluster (stargate-module), on a kernel without it: one that
+# was built for the kernel, one that is installed, one that is there, another release of it, a node
+# that cannot build, a kernel that takes none. It succeeds always, and says which.
+#
+# suite: csi-vm
+# rig: --guests 1 --no-mount --size 64M --copy-in build/csi
+# kernels: 6.12
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the shells inside
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+sources=$(mk/dkms-sources "$work")
+mk/build-module "$SG_KERNEL"
+
+# says WHAT WORDS [OPTION]...: it succeeds, and its one line has the words.
+says() {
+	local what=$1 words=$2
+	shift 2
+	holds "$what" "/root/in/csi/stargate-module --host / --sources /root/${sources##*/} $* 2>/root/log |
+		tee /root/said | grep -F '$words' || { cat /root/said /root/log; false; }"
+}
+
+tar -C "$work" -c "${sources##*/}" | on g1 'tar -x -C /root' || fail "copying"
+on g1 'mkdir -p /root/built/$(uname -r) && cat >/root/built/$(uname -r)/stargatefs.ko' \
+	<"build/module/$SG_KERNEL/stargatefs.ko" || fail "copying"
+
+step "a node without"
+holds "the rig's own module is away" 'rmmod stargatefs'
+says "it cannot build" "none, kernel" --prebuilt /none
+says "it says what is missing" "apt-get install dkms linux-headers-" --prebuilt /none
+says "it is not to build" "none is to be built" --prebuilt /none --build=false
+holds "there is none" '[ ! -e /sys/module/stargatefs ]'
+
+step "one that was built for the kernel"
+says "it is taken" "prebuilt, kernel" --prebuilt /root/built
+holds "it works" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+says "it is there" "loaded before, kernel" --prebuilt /root/built
+holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/version.h'
+says "it says what has to be drained" "the image has 9.9.9: drain the node"
+holds "which was not touched" 'umount /mnt/sg && rmmod stargatefs'
+
+step "one that is installed"
+holds "the kernel's modules can be changed" 'mount -o remount,rw "/lib/modules/$(uname -r)"'
+holds "it is" 'mkdir -p "/lib/modules/$(uname -r)/updates" &&
+	cp /root/built/*/stargatefs.ko "/lib/modules/$(uname -r)/updates/" && depmod'
+says "it is taken" "installed on the node, kernel" --prebuilt /none
+holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
+
+step "one that does not fit"
+holds "bytes that are no module" 'echo no >"/root/built/$(uname -r)/stargatefs.ko" && rm -r "/lib/modules/$(uname -r)/updates" && depmod'
+says "the kernel's reason is told" "Invalid module format" --prebuilt /root/built
+
+step "a kernel that takes no more"
+holds "from now on" 'sysctl -qw kernel.modules_disabled=1'
+says "it says so" "takes no more modules" --prebuilt /root/built
+finish

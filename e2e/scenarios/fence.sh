@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The host as fence, with processes for machines: each maps .stargate/region under its machine's
+# name and joins the volume as a system, by the engine itself. Nobody guards them but the module.
+# Whoever is killed is dead at once, and what it held is free; who is stopped is not; who may only
+# read, or is nobody's last process, ends without a word; who is fenced alive gets no byte more.
+#
+# rig: --size 64M --pages
+# maps: walk
+# limit: 400
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+region=/mnt/sg/.stargate/region
+a=aaaaaaaa-0000-4000-8000-000000000001
+b=bbbbbbbb-0000-4000-8000-000000000002
+project=$(dirname "$0")/../..
+env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
+	fail "no machines"
+program region
+put "$project/build/tests/machine" /root/machine
+
+# start NAME: a machine, to be told what to do.
+start() {
+	on g1 "rm -f /run/$1.in && mkfifo /run/$1.in && : >/run/$1.out
+		(exec 9<>/run/$1.in; exec /root/machine <&9 >/run/$1.out 2>&1) &
+		echo \$! >/run/$1.pid" </dev/null
+}
+
+# tell NAME WHAT [ANSWER]
+tell() {
+	local said
+	said=$(on g1 "n=\$(wc -l </run/$1.out); echo '$2' >/run/$1.in
+		for i in \$(seq 1000); do
+			[ \$(wc -l </run/$1.out) -eq \$n ] || break
+			sleep 0.01
+		done; tail -n +\$((n + 1)) /run/$1.out" </dev/null)
+	[[ $said == "${3:-ok}" ]] || fail "$1: $2: says '$said', not '${3:-ok}'"
+	passed "$1: $2: $said"
+}
+
+# signal SIGNAL NAME
+signal() { on g1 "kill -$1 \$(cat /run/$2.pid)" </dev/null; }
+
+# gone NAME: it has ended.
+gone() {
+	on g1 "for i in \$(seq 500); do
+		grep -qs '^State:.[^ZX]' /proc/\$(cat /run/$1.pid)/status || exit 0
+		sleep 0.02; done; exit 1" </dev/null || fail "$1 is still there"
+}
+
+# who: names and states of all, as the volume has them.
+who() {
+	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
+print(" ".join(sorted(s["name"][-8:] + ":" + s["state"] for s in json.load(sys.stdin)["systems"]
+	if s["name"].startswith("machine-"))))'
+}
+
+# of KEY NAME: of that system.
+of() {
+	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
+print([s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]][0])' "$1" "$2"
+}
+
+# host_wants: the host needs the lock for renaming, and does not get it. host_has WHAT: it has got
+# it, within 2 s of what /run/killed says.
+on g1 'mkdir -p /mnt/sg/one/x /mnt/sg/two'
+host_wants() {
+	on g1 'cd /mnt/sg
+		if [ -d one/x ]; then mv one/x two/; else mv two/x one/; fi
+		echo "${EPOCHREALTIME/[.,]/}" >/run/got' </dev/null &
+	wanting=$!
+	sleep 1
+	kill -0 "$wanting" || fail "the host has the lock that somebody else holds"
+}
+host_has() {
+	local took i
+	for ((i = 0; i < 100; i++)); do
+		kill -0 "$wanting" 2>/dev/null || break
+		sleep 0.2
+	done
+	[[ $i -lt 100 ]] || fail "$1: the host still waits for the lock after 20 s"
+	wait "$wanting" || fail "the host does not get the lock"
+	took=$(on g1 'echo $((($(cat /run/got) - $(cat /run/killed)) / 1000))' </dev/null)
+	[[ $took -ge 0 && $took -lt 2000 ]] || fail "$1: $took ms"
+	passed "$1: $took ms"
+}
+# killed NAME
+killed() { on g1 "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/killed; kill -KILL \$(cat /run/$1.pid)" </dev/null; }
+
+step "killed, with a lock, in the middle of a commit"
+start a
+tell a "join $region@$a $a 1"
+start b
+tell b "join $region@$b $b 1"
+same "both are there" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+same "the host stands by them" True "$(of guarded machine-aaaaaaaa)"
+same "and knows the process" "$(on g1 'cat /run/a.pid')" "$(of held_by machine-aaaaaaaa)"
+word=0x13f8 # hot.reserved2: nobody else stores it
+tell a "mkdir 0 before"
+tell a "take 0"
+tell a "record 0 $word 77"
+host_wants
+killed a
+host_has "from SIGKILL to the host's lock"
+tell b "word 0 $word" 'ok 77' # replayed before the lock was free
+tell b "mkdir 0 after"
+same "one is left" "bbbbbbbb:alive" "$(who)"
+holds "the log says it" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its machine has gone: declared dead"'
+
+step "its next life, begun at once"
+for life in 2 3 4; do
+	start a
+	tell a "join $region@$a $a $life"
+	on g1 'kill -KILL $(cat /run/a.pid)' </dev/null
+done
+start a
+tell a "join $region@$a $a 5"
+tell a "mkdir 0 again"
+same "lives" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+
+step "stopped, for longer than any lease"
+holds "(a lease of 2 s)" "stargatectl tune $region --lease 2"
+tell a "take 0"
+signal STOP a
+host_wants
+sleep 5
+kill -0 "$wanting" || fail "the host has taken a machine that is stopped for dead"
+same "it is suspected, and stood by" "suspected True" "$(of state machine-aaaaaaaa) $(of guarded machine-aaaaaaaa)"
+signal CONT a
+tell a "mkdir 0 stopped"
+on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+tell a "give 0"
+host_has "from going on to the host's lock"
+holds "(no lease)" "stargatectl tune $region --lease never"
+
+step "not the last one who may store"
+# hold VERB NAME: of the machine a, until /run/enough.NAME is there.
+hold() {
+	on g1 "/root/region $1 $region@$a /run/enough.$2 >/run/held 2>&1 </dev/null &
+		until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null
+}
+holders() { on g1 "grep -c $a /sys/fs/stargatefs/pmem0/holders" </dev/null || true; }
+until_holders() {
+	for ((i = 0; i < 100; i++)); do
+		[[ $(holders) -ne $1 ]] || return 0
+		sleep 0.1
+	done
+	fail "$(holders) processes hold it for the machine, not $1"
+}
+hold look reader
+hold hold second
+hold child third
+same "four processes have it for one machine" 4 "$(holders)"
+on g1 'touch /run/enough.second' </dev/null
+until_holders 3
+on g1 'touch /run/enough.third' </dev/null
+until_holders 2
+tell a "mkdir 0 still"
+on g1 'rm /run/enough.*' </dev/null
+hold hold second
+hold hold fourth
+tell a "take 0"
+host_wants
+signal KILL a
+sleep 1
+kill -0 "$wanting" || fail "it is dead, though somebody may store for it"
+passed "dead is who has nobody left that may store"
+on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed; touch /run/enough.second /run/enough.fourth' </dev/null
+host_has "from the end of the last one to the host's lock, with a reader there still"
+until_holders 1
+on g1 'touch /run/enough.reader' </dev/null
+until_holders 0
+
+step "a reader's end says nothing"
+start a
+tell a "join $region@$a $a 6"
+on g1 'rm -f /run/enough.*' </dev/null
+hold look reader
+on g1 'touch /run/enough.reader' </dev/null
+until_holders 1
+tell a "mkdir 0 read"
+same "it lives" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+
+step "fenced alive"
+refused "not the host itself" 'is this system itself' "stargatectl systems $region fence 0"
+refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $region fence nobody"
+tell a "take 0"
+host_wants
+on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+said=$(on g1 "stargatectl systems $region fence machine-aaaaaaaa" </dev/null) || fail "not fenced: $said"
+grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fence says: $said"
+host_has "from the word to the host's lock"
+gone a
+passed "it has no byte of the volume any more, and ends"
+same "the other one goes on" "bbbbbbbb:alive" "$(who)"
+tell b "mkdir 0 goeson"
+start a
+tell a "join $region@$a $a 7"
+tell a "mkdir 0 back"
+
+step "for no machine that is known"
+start c
+tell c "join $region $a 8"
+signal KILL c
+gone c
+same "nobody knows that it is dead" 2 "$(who | tr ' ' '\n' | grep -c aaaaaaaa)"
+signal KILL a
+gone a
+same "with its machine it is" "bbbbbbbb:alive" "$(who)"
+start c
+tell c "join $region cccccccc-0000-4000-8000-000000000003 1"
+tell c "take 0"
+host_wants
+refused "whom nobody can stop is not fenced" 'no process here is known to hold.*--force' \
+	"stargatectl systems $region fence machine-cccccccc"
+kill -0 "$wanting" || fail "it has been fenced"
+on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+holds "but by force" "stargatectl systems $region fence machine-cccccccc --force"
+host_has "from the word to the host's lock"
+tell c "mkdir 0 late" 'error mkdir: Input/output error'
+for one in b c; do signal KILL "$one"; gone "$one"; done
+finish

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Instructions of one operation each, counted, beside those that are committed in
+# e2e/bench/baseline: more than 2 % more is a failure (e2e/bench/gate.awk). UPDATE=1 writes that
+# file instead, which belongs into the commit that changed what an operation costs, with the reason.
+# Whether the gate can fail, and whether counts are the same when counted again, is seen in each
+# run.
+#
+# rig: --icount --size 256M
+# kernels: 6.12
+# maps: inside
+# suite: gate
+# limit: 600
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+bench=$(dirname "$0")/../bench
+repeats=7
+all=(read-1 read-4k read-1m read-hole-4k write-1 write-4k write-1m append-64 append-4k append-1m
+	fsync fstat stat stat-absent lookup open-close create unlink mkdir rmdir rename rename-over
+	rename-across link symlink readlink list-100 grow-and-cut allocate-1m write-and-punch
+	seek-data map-read map-write map-huge setxattr getxattr chmod utimens flock posix-lock)
+by_map=(read-4k read-1m write-4k write-1m open-close) # what else map= makes no difference to
+# Not what takes pages or inodes: where the next ones are depends on what has been before, which is
+# the same in each run, but not twice in one.
+again=(read-4k write-4k stat open-close unlink)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# count MAP OPERATION...: as lines "MAP OPERATION INSTRUCTIONS SPREAD".
+count() {
+	local said
+	said=$(on g1 "/root/cost /mnt/sg $repeats ${*:2}" </dev/null 2>&1) || fail "cost: $said"
+	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
+}
+
+# What figures depend on besides our sources.
+machine() {
+	echo "on: kernel $RIG_KERNEL"
+	# shellcheck disable=SC2016 # for the VM's shell
+	on g1 'echo "on: machine $(cat /sys/class/dmi/id/product_version)"
+		echo "on: module compiled by $(grep -aoE "GCC: \([^)]*\) [0-9.]+" \
+			/root/stargatefs.ko* | head -n 1 | sed "s/.*GCC: //")"' </dev/null
+}
+
+# The names of a volume lie by a seed of its own, which is random: here it is always the same.
+volume() {
+	on g1 'umount /mnt/sg' </dev/null || fail "umount"
+	"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail "mkfs"
+	compile resuper
+	"$compiled/resuper" "$RIG_RANGE" hash_seed 0x5eed5eed5eed5eed || fail "resuper"
+	on g1 'mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null || fail "mount"
+}
+
+compare() { awk -v tolerance=2 -f "$bench/gate.awk" "$1" "$2"; }
+
+program cost
+volume
+machine >"$work/now"
+for map in $(map_modes); do
+	step "map=$map"
+	mount_with "map=$map"
+	operations=("${by_map[@]}")
+	[[ $map != walk ]] || operations=("${all[@]}")
+	count "$map" "${operations[@]}" >>"$work/now"
+	[[ $map == walk ]] || continue
+
+	step "counted again, and with an injected cost"
+	{ machine; count walk "${again[@]}"; } >"$work/again"
+	awk 'FNR == NR { again[$1, $2] = 1; next } /^on:/ || ($1, $2) in again' \
+		"$work/again" "$work/now" >"$work/first"
+	sed '/^on:/d' "$work/again" | paste -d ' ' - <(sed '/^on:/d' "$work/first") |
+		awk '{ printf "   %s: %d, and again %d\n", $2, $7, $3 }'
+	for pair in "first again" "again first"; do
+		# shellcheck disable=SC2086 # two words
+		set -- $pair
+		compare "$work/$1" "$work/$2" >"$work/said" || fail "counts do not repeat: $(<"$work/said")"
+	done
+	passed "${#again[@]} counts are the same when counted again"
+
+	# A tracepoint in the way of a read: a real cost, and a small one.
+	tracepoint=/sys/kernel/tracing/events/stargatefs/sgfs_read/enable
+	on g1 "echo 1 >$tracepoint" </dev/null || fail "no tracepoint to cost something"
+	{ grep -v ' read-4k ' "$work/again"; count walk read-4k; } >"$work/dearer"
+	on g1 "echo 0 >$tracepoint" </dev/null
+	! compare "$work/again" "$work/dearer" >"$work/said" ||
+		fail "the gate does not see what a tracepoint costs: $(grep ' read-4k ' "$work/dearer")"
+	grep -q 'read-4k' "$work/said" || fail "the gate fails, but not for that: $(<"$work/said")"
+	passed "the gate fails for it: $(grep -m 1 'read-4k' "$work/said")"
+done
+
+step "beside the committed counts"
+if [[ -n ${UPDATE:-} ]]; then
+	[[ $(map_modes) == "walk splice shadow" ]] || fail "a baseline is taken of all map modes"
+	{
+		sed -n '/^#/!q; p' "$bench/baseline"
+		cat "$work/now"
+	} >"$work/new"
+	cp "$work/new" "$bench/baseline"
+	passed "written: e2e/bench/baseline ($(grep -c '^[a-z]* [a-z0-9-]* [0-9]' "$bench/baseline") counts)"
+	finish
+	exit 0
+fi
+status=0
+compare "$bench/baseline" "$work/now" || status=$?
+case $status in
+0) passed "$(grep -cv '^on:' "$work/now") counts" ;;
+3) ;; # another machine: it has said so
+*) fail "an operation takes more instructions than e2e/bench/baseline says. If that has a reason:
+\`make bench-gate UPDATE=1\`, and the file in the same commit, with the reason" ;;
+esac
+finish

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume grows while two systems use it. One has it on a logical volume as large as the volume,
+# the other one has memory behind it from the beginning: so it can grow when the logical volume has,
+# and what is mounted and mapped goes on; who cannot follow or does not answer is named, and nothing
+# has changed; a death in the midst of it leaves it grown, or not.
+#
+# rig: --guests 2 --no-mount --size 256M --mem 320M --pages --pkgs dmsetup
+# kernels: 6.12
+# maps: inside
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+dev=/dev/mapper/box
+region=/mnt/sg/.stargate/region
+read -ra maps <<<"$(map_modes)"
+program_everywhere mapped
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+# sized GUEST: MiB that its mount has, metadata included.
+sized() { at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))'; }
+same_everywhere() {
+	local guest
+	for guest in $RIG_GUESTS; do same "$guest sees $1 MiB" "$1" "$(sized "$guest")"; done
+	same "df is the same" "$(at g1 'stat -f -c %b /mnt/sg')" "$(at g2 'stat -f -c %b /mnt/sg')"
+}
+# lengthen MIB: g1's logical volume, in use, as lvextend does it.
+lengthen() {
+	at g1 "dmsetup --noudevsync reload box --table '0 $(($1 * 2048)) linear /dev/pmem0 0' &&
+		dmsetup --noudevsync suspend box && dmsetup --noudevsync resume box"
+}
+logical_volume() {
+	at g1 "modprobe dm-mod; dmsetup --noudevsync create box --table '0 $(($1 * 2048)) linear /dev/pmem0 0'
+		dmsetup mknodes"
+}
+mounted() { at "$1" "mkdir -p /mnt/sg && mount -t stargatefs -o map=$3 $2 /mnt/sg"; }
+
+step "a volume of 64 MiB: on a logical volume of 64, and on a device of 256"
+at g2 'mkfs.stargatefs -q --size 64M /dev/pmem0'
+logical_volume 64
+mounted g1 $dev "${maps[0]}"
+mounted g2 /dev/pmem0 "${maps[-1]}"
+same_everywhere 64
+same "g1 has no more" $((64 << 20)) "$(at g1 "stat -c %s $region")"
+at g2 'head -c 24M /dev/urandom >/mnt/sg/old; sha256sum </mnt/sg/old >/mnt/sg/old.sum'
+
+step "work goes on: in calls on one, in a mapping on the other"
+# In small pieces: what is freed while a system is paused is not to be had.
+at g1 'cat >/root/work <<-"END"
+	i=0
+	while [ ! -e /run/enough ]; do
+		sleep 0.05
+		head -c 256K /dev/urandom >/run/bytes && cp /run/bytes /mnt/sg/w.$((i % 3)) &&
+			cmp /run/bytes /mnt/sg/w.$((i % 3)) && i=$((i + 1)) || exit 1
+	done
+	echo $i >/run/rounds
+	END
+	bash /root/work >/run/work.log 2>&1 &'
+at g2 '/root/mapped /mnt/sg/mapped /run/enough >/run/map.log 2>&1 &'
+
+step "g1 has no memory behind it: it is named, and nothing has changed"
+refuses "from g2" 'no more than 64 MiB while .* \(slot 0\) uses the volume' g2 \
+	'stargatectl grow --size 128M /mnt/sg'
+refuses "from g1 itself" 'no more than 64 MiB: here is no memory behind that' g1 \
+	"stargatectl grow --size 128M $dev"
+refuses "nor does it shrink" 'a volume cannot be made smaller: it has 64 MiB' g1 \
+	"stargatectl grow --size 32M $dev"
+same_everywhere 64
+
+step "its logical volume becomes longer, and the mount follows"
+lengthen 128
+same "from g1, by its device" "$dev: has grown from 64 MiB to 128 MiB" "$(at g1 "stargatectl grow $dev")"
+same_everywhere 128
+same "the region is as long" $((128 << 20)) "$(at g1 "stat -c %s $region")"
+lengthen 192
+same "from g2, by its mount" "/mnt/sg: has grown from 128 MiB to 160 MiB" \
+	"$(at g2 'stargatectl grow --size 160M /mnt/sg')"
+same_everywhere 160
+at g1 'head -c 70M /dev/urandom >/mnt/sg/large; sha256sum </mnt/sg/large >/mnt/sg/large.sum'
+at g2 'sha256sum </mnt/sg/large | cmp - /mnt/sg/large.sum'
+passed "what lies in the new part is read by the other"
+at g2 'sha256sum </mnt/sg/old | cmp - /mnt/sg/old.sum'
+passed "what was there before is there"
+
+step "who is paused does not answer"
+pause_guest g2
+refuses "named" '\(slot 1\) does not answer' g1 "stargatectl grow --size 170M $dev"
+resume_guest g2
+same "and later it does" "$dev: has grown from 160 MiB to 170 MiB" \
+	"$(at g1 "stargatectl grow --size 170M $dev")"
+same_everywhere 170
+for guest in $RIG_GUESTS; do at "$guest" 'touch /run/enough'; done
+said=$(at g2 'until grep . /run/map.log; do sleep 0.2; done')
+[[ $said == *rounds ]] || fail "a mapping has lost something: $said"
+passed "in the mapping: $said"
+at g1 'until [ -s /run/rounds ] || [ -s /run/work.log ]; do sleep 0.2; done'
+same "no call has failed" "" "$(at g1 'cat /run/work.log')"
+passed "by calls: $(at g1 'cat /run/rounds') rounds"
+
+step "who makes it grow dies"
+to=170
+for delay in $(scaled 0.3 "0 0.05 0.3" "0 0.02 0.05 0.1 0.2 0.3 0.5"); do
+	to=$((to + 4))
+	on g1 "sync; stargatectl grow --size ${to}M $dev" >/dev/null 2>&1 </dev/null &
+	sleep "$delay"
+	kill_guest g1
+	wait $! || true
+	at g2 'echo on >/mnt/sg/goes && rm /mnt/sg/goes; sleep 1.5'
+	start_guest g1 --no-mount
+	logical_volume 192
+	mounted g1 $dev "${maps[0]}"
+	now=$(sized g2)
+	[[ $now -eq $to || $now -lt $to && $now -ge 170 ]] || fail "it has $now MiB, of $to"
+	same_everywhere "$now"
+	at g1 "stargatectl grow --size ${to}M /mnt/sg >/dev/null"
+	same_everywhere "$to"
+done
+
+step "as large as it can be, and with the other one gone, larger"
+at g1 'stargatectl grow /mnt/sg >/dev/null'
+same_everywhere 192
+same "sysfs says so before" $((192 << 20)) "$(at g2 'cat /sys/fs/stargatefs/pmem0/max_size')"
+at g1 'umount /mnt/sg'
+at g2 'stargatectl grow /dev/pmem0 >/dev/null'
+same "g2 has all" 256 "$(sized g2)"
+refuses "g1 cannot come back with less" 'cut short: the volume has 256 MiB, and only 192 are here' g1 \
+	"mount -t stargatefs $dev /mnt/sg 2>&1 | grep cut; exit 1"
+lengthen 256
+mounted g1 $dev "${maps[0]}"
+same_everywhere 256
+at g1 'sha256sum </mnt/sg/large | cmp - /mnt/sg/large.sum && umount /mnt/sg &&
+	dmsetup --noudevsync remove box'
+at g2 'umount /mnt/sg && fsck.stargatefs -n /dev/pmem0'
+passed "clean"
+finish

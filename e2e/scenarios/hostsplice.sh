@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A kernel that is no guest, and so may be the host of some: its processor follows tables that
+# guests write only if the volume was made for that and the mount asks for it (D5).
+#
+# rig: --size 32M --append clearcpuid=hypervisor
+# kernels: 6.12
+# maps: walk
+# limit: 300
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# map: of the mount.
+map() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
+
+step "a volume like any other"
+holds "(this kernel is no guest, as far as it knows)" '! grep -qw hypervisor /proc/cpuinfo'
+same "it is walked" walk "$(map)"
+refused "not spliced by a remount" "host-splice" 'mount -o remount,map=splice /mnt/sg'
+same "which changes nothing" walk "$(map)"
+holds "a private table may be had" 'mount -o remount,map=shadow /mnt/sg && head -c 5M /dev/urandom >/mnt/sg/f && cat /mnt/sg/f >/dev/null && umount /mnt/sg'
+refused "nor by a mount" "host-splice" 'mount -t stargatefs -o map=splice /dev/pmem0 /mnt/sg'
+
+step "one that was made for it"
+holds "made and mounted" 'mkfs.stargatefs -q -f --param host-splice /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg'
+same "it is walked unless asked for" walk "$(map)"
+holds "it may be spliced" 'mount -o remount,map=splice /mnt/sg && head -c 5M /dev/urandom >/mnt/sg/f && cmp /mnt/sg/f /mnt/sg/f'
+same "and is" splice "$(map)"
+holds "by its windows" '! grep -q "^hooks 0" /sys/fs/stargatefs/pmem0/windows'
+finish

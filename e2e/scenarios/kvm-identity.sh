@@ -1,0 +1,213 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# KVM with kvm-patches, on a node: a volume as identity memory of a virtual machine whose monitor
+# maps nothing. What the guest reads and writes, in each mode of the processor, is what the host has
+# at that physical address; what was not opened is refused; revoked, it is gone at once, which is an
+# exit and no crash. Beside it stock KVM, and what each of them takes. With the TDP MMU, without it,
+# and by shadow paging.
+#
+# node: --guests 0 --size 1G
+# limit: 1500
+# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+region=/mnt/sg/.stargate/region
+series=6.12
+modules=$(dirname "$0")/../../build/kvm/$series
+"$(dirname "$0")/../../kvm-patches/build" "$series" >/dev/null
+
+compile vmm
+put "$compiled/vmm" /root/vmm host
+for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory_test; do
+	put "$modules/$file" "/root/$file" host
+done
+on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
+
+show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
+
+# vmm WORD...: in the node; what it said in $said, and on our output.
+vmm() {
+	said=$(on host "VOLUME_BASE=$RIG_BASE /root/vmm $*" 2>&1 </dev/null) || fail "vmm $*: $said"
+	show
+}
+
+# says WHAT PATTERN: the last vmm did.
+says() {
+	grep -qE -- "$2" <<<"$said" || fail "$1: no '$2'"
+	passed "$1"
+}
+
+# denied WHAT PATTERN COMMAND: it fails in the node, and says so.
+denied() {
+	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: not refused: $said"; fi
+	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
+	passed "$1: $(grep -E -m 1 -- "$2" <<<"$said")"
+}
+
+# value NAME: of the last vmm's stats.
+value() { sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" | tail -n 1; }
+
+# kvm PARAMETERS: the node has our KVM, with these parameters of kvm.ko and, after a slash, of its
+# part for the processor.
+kvm() {
+	on host "part=\$(lsmod | sed -nE 's/^(kvm_(amd|intel)) .*/\1/p')
+		rmmod \"\$part\" kvm && insmod /root/kvm.ko force_emulation_prefix=1 ${1%/*} && insmod /root/\${part/_/-}.ko ${1#*/}" ||
+		fail "KVM with $1"
+	step "KVM with the patches, ${1/\// }"
+}
+
+# page_of FILE: the physical address of its first page, if the 511 behind it follow.
+page_of() {
+	"$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
+		sed -nE 's/.*"page": 0, "pages": 512, .*"phys": "(0x[0-9a-f]+)".*/\1/p'
+}
+
+on host 'fallocate -l 2M /mnt/sg/file &&
+	dd if=/dev/zero of=/mnt/sg/file bs=2M count=1 conv=notrunc,fsync status=none'
+page=$(page_of /file)
+[[ -n $page ]] || fail "the file is not in one piece: $("$SG_TOOLS/stargatectl" stat "$RIG_RANGE" /file)"
+offset=$((page - RIG_BASE))
+near=$((offset >> 21 << 1)),64 # MiB that the file is in
+part=2,$((RIG_SIZE / 1048576 - 4)) # of the volume, in MiB: no 1 GiB page fits
+
+step "stock KVM"
+denied "it has no identity slots" "not supported" "VOLUME_BASE=$RIG_BASE /root/vmm run identity $region sum"
+vmm run "stock:$part" $region stats sum stats
+says "the same bytes through a mapping" '^sum [0-9]+ same'
+vmm fence "stock:$near" $region "$page" 5
+
+kvm 'tdp_mmu=1/'
+vmm run "stock:$part" $region stats sum stats
+says "a mapping is as good as before" '^sum [0-9]+ same'
+
+vmm run "identity:$part" $region stats sum stats
+says "the guest reads at each physical address what the host has there" '^sum [0-9]+ same'
+[[ $(value 2m) -ge $((${part#*,} / 2)) && $(value 4k) -lt 20 ]] || fail "not by 2 MiB pages"
+passed "by 2 MiB pages: $(value 2m), with $(value guest-faults) faults"
+vmm run "identity:$part" $region prefault stats sum stats
+says "all is mapped in advance" '^prefault [0-9]+ done'
+says "and is the same" '^sum [0-9]+ same'
+
+vmm run identity $region sum stats
+says "all of the volume" '^sum [0-9]+ same'
+if [[ $RIG_SIZE -ge 1073741824 ]] && on host 'grep -qw pdpe1gb /proc/cpuinfo' </dev/null; then
+	same "is one page of 1 GiB, with no mapping of the monitor" 1 "$(value 1g)"
+else
+	echo "   (1 GiB in one page: not tried, for want of pdpe1gb or of a volume so large)"
+fi
+
+# What a guest does in each configuration.
+exercise() {
+	local bits
+	for bits in 16 32 64; do
+		vmm run "identity:$near" $region "write$bits" "$page" 256
+		says "$bits-bit code writes, and the host finds it" "^write$bits [0-9]+ done"
+	done
+	on host "cmp -n 1048576 /mnt/sg/file <(tail -c +$((offset + 1)) $region)" ||
+		fail "the file is not what the guest wrote"
+	passed "as bytes of the file"
+
+	on host 'head -c 2M /dev/urandom | dd of=/mnt/sg/file conv=notrunc status=none &&
+		sync /mnt/sg/file'
+	vmm run "identity:$near" $region sum
+	says "the guest reads what the host has written" '^sum [0-9]+ same'
+
+	vmm run "identity:$near" $region sum churn stats sum stats
+	[[ $(($(value guest-faults) - 8)) -le $(sed -nE '0,/^stats/s/.*guest-faults=([0-9]+).*/\1/p' <<<"$said") ]] ||
+		fail "mappings of the monitor cost the guest its own"
+	passed "mappings of the monitor come and go without effect"
+
+	vmm run "readonly:$near" $region sum write64 "$page" 1
+	says "read-only it is read" '^sum [0-9]+ same'
+	says "but not written" '^write64 [0-9]+ write as of a device'
+
+	vmm run "identity:$near" $region log write64 "$page" 7 dirty dirty write64 "$page" 3 dirty
+	same "pages that are written to are logged" "7 0 3 " \
+		"$(sed -nE 's/^dirty 0 ([0-9]+) pages/\1/p' <<<"$said" | tr '\n' ' ')"
+}
+
+# A machine in the background, whose guest spins; its output in the node's /run/vmm.
+start_spinning() {
+	on host "rm -f /run/vmm /run/go; VOLUME_BASE=$RIG_BASE /root/vmm run identity:$near $region spin $page $* >/run/vmm 2>&1" \
+		</dev/null &
+	background=$!
+	on host 'until pid=$(sed -n "s/^spinning //p" /run/vmm 2>/dev/null) && [ "$pid" ]; do sleep 0.05; done' ||
+		fail "it does not start"
+}
+
+await_end() {
+	on host 'touch /run/go'
+	wait "$background" || fail "it failed: $(on host 'cat /run/vmm' </dev/null)"
+	said=$(on host 'cat /run/vmm' </dev/null)
+	show
+}
+
+revocation() {
+	start_spinning spin "$page" drop slot write64 "$page" 5
+	denied "the volume is in use" busy "umount /mnt/sg"
+	vmm revoke $region 1
+	says "nobody else's volume is revoked" '^revoke [0-9]+ 0 machines'
+	vmm revoke $region '$(sed -n "s/^spinning //p" /run/vmm)'
+	says "its volume is revoked" '^revoke [0-9]+ 1 machines'
+	await_end
+	same "that is an exit, again and again" 2 "$(grep -c '^spin .* memory fault, revoked,' <<<"$said")"
+	says "a new slot is as good as the first" '^write64 [0-9]+ done'
+}
+
+# The module, owner of the memory, goes while the slot is there.
+owner_goes() {
+	start_spinning leave await /run/go spin "$page" drop
+	vmm revoke $region 0
+	await_left
+	holds_in_node "the volume is free, then, and so is the module" 'umount /mnt/sg && rmmod stargatefs'
+	await_end
+	same "the slot outlives both" 2 "$(grep -c '^spin .* memory fault, revoked,' <<<"$said")"
+	holds_in_node "all is as before" 'insmod /root/stargatefs.ko-$(uname -r) && mount -t stargatefs /dev/pmem0 /mnt/sg'
+}
+
+await_left() {
+	holds_in_node "it is open no more" 'for i in $(seq 200); do
+		grep -q "^leave" /run/vmm && exit; sleep 0.05; done; exit 1'
+}
+
+holds_in_node() {
+	local said
+	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2 said: $said"
+	passed "$1"
+}
+
+# The series' own test, with a part of the volume as its memory, which gets its bytes back then.
+selftest() {
+	local saved
+	saved=$(mktemp)
+	holds_in_node "(unmounted)" 'umount /mnt/sg'
+	head -c 4M "$RIG_RANGE" >"$saved"
+	holds_in_node "(owner)" "insmod /root/kvm_identity_owner.ko start=$RIG_BASE size=4194304"
+	on host "/root/identity_memory_test $(scaled 10 30 1000)" </dev/null 2>&1 | sed "s/^/   | /" ||
+		fail "the series' selftest"
+	passed "the series' selftest"
+	holds_in_node "(no owner)" 'rmmod kvm_identity_owner'
+	dd if="$saved" of="$RIG_RANGE" conv=notrunc status=none
+	rm "$saved"
+	holds_in_node "(mounted)" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+}
+
+exercise
+revocation
+owner_goes
+vmm fence "identity:$near" $region "$page" 20
+says "a machine that writes is fenced" '^fence'
+selftest
+
+kvm 'tdp_mmu=0/'
+exercise
+revocation
+selftest
+
+kvm '/npt=0'
+exercise
+revocation
+selftest
+finish

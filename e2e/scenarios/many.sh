@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Three systems, each with another kernel and map mode, at work in the same directories; then one
+# loses its power in the middle, with a lock that another waits for; one does so unguarded, one
+# stands still, and one is taken for dead while it stands still. The others go on, nothing that was
+# complete is lost, and whoever was away comes back. In a node nobody is unguarded: the host
+# knows whose machine has gone (node-fence.sh). One loses its power there, and one stands still.
+#
+# Large enough for what cannot be freed while the dead one has not been fenced (D7).
+#
+# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 1G --mem 320M
+# node: --guests 2 --kernel 6.1,7.2 --size 1G
+# kernels: 6.12
+# node-kernels: 6.12 7.2
+# maps: inside
+# limit: 900
+# node-limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+echo "SG_SEED=$seed repeats the load, though not the moments"
+program_everywhere stress
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+first=0
+declare -A job
+one=${systems[0]} two=${systems[1]} three=${systems[2]}
+
+# stress SYSTEM SECONDS DIR: in the background, with numbers that no other process has had.
+stress() {
+	on "$1" "/root/stress -s $seed -x work -f $first -p 2 -t $2 /mnt/sg/$3" </dev/null \
+		>"$work/$1" 2>&1 &
+	job[$1]=$!
+	first=$((first + 2))
+}
+
+# ends_well SYSTEM WHAT: its load found nothing wrong.
+ends_well() {
+	wait "${job[$1]}" || fail "$2: $1: $(cat "$work/$1")"
+	passed "$2: $1: $(cat "$work/$1")"
+}
+
+# inside SYSTEM WHAT COMMAND
+inside() {
+	local said
+	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: status $?: $said"
+	passed "$2"
+}
+
+# slot SYSTEM: its entry as `stargatectl systems` has it: state, guarded.
+slot() {
+	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" | python3 -c 'import json, sys
+for s in json.load(sys.stdin)["systems"]:
+	if s["name"] == sys.argv[1]:
+		print(s["state"], "guarded" if s["guarded"] else "unguarded")' "$1"
+}
+
+# until_blocked SYSTEM: flock in the system waits.
+until_blocked() {
+	on "$1" 'for try in $(seq 100); do pgrep -x flock >/dev/null && exit 0; sleep 0.1; done
+		exit 1' </dev/null || fail "$1 does not ask for the lock"
+	sleep 1
+}
+
+each_its_map
+step "three at once in the same directories"
+inside "$one" "prepared" "mkdir /mnt/sg/storm && /root/stress -s $seed -x prepare /mnt/sg/storm"
+seconds=$(scaled 5 15 300)
+for system in "${systems[@]}"; do stress "$system" "$seconds" storm; done
+inside "$two" "each sees all of them" '[ "$(stargatectl systems /dev/pmem0 | grep -c " alive ")" -eq 3 ]'
+for system in "${systems[@]}"; do ends_well "$system" "all together"; done
+refused "no guard by a block device" "is a block device" \
+	"stargatectl guard /dev/pmem0 --pid 1 --machine $(</proc/sys/kernel/random/uuid)"
+refused "no tuning by one in use" "is mounted or in use here" \
+	"stargatectl tune /dev/pmem0 --lease 9"
+
+# What the third has locked, the first waits for. The clock runs from the SIGKILL to the word that
+# it has it: the guard is in it, the replay, and the turns of all who look.
+step "one loses its power, with a lock in its hand"
+for system in "${systems[@]}"; do stress "$system" "$((seconds + 10))" storm; done
+sleep "$(scaled 2 4 20)"
+on "$three" 'exec 9>/mnt/sg/locked; flock 9; echo locked; sleep 600' </dev/null \
+	>"$work/holder" 2>/dev/null &
+until grep -q locked "$work/holder"; do sleep 0.1; done
+same "$three is seen alive, and guarded" "alive guarded" "$(slot "$three")"
+{
+	on "$one" 'flock /mnt/sg/locked touch /mnt/sg/storm/../needed' </dev/null
+	echo "$EPOCHREALTIME" >"$work/had"
+} &
+waiter=$!
+until_blocked "$one"
+[[ ! -e $work/had ]] || fail "$one has a lock that $three holds"
+begin=$EPOCHREALTIME
+kill_guest "$three"
+inside "$two" "who needs nothing of the dead goes on" \
+	'mkdir /mnt/sg/own && for i in $(seq 100); do echo $i >/mnt/sg/own/$i; done'
+wait "$waiter" || fail "$one does not get what the dead one held"
+took=$(awk -v a="$begin" -v b="$(<"$work/had")" 'BEGIN { printf "%.2f", b - a }')
+printf '   from SIGKILL to the first operation that needed the dead one'"'"'s lock: %s s\n' "$took"
+awk -v t="$took" 'BEGIN { exit !(t < 2) }' || fail "that is not under 2 s"
+passed "under 2 s"
+wait "${job[$three]}" || true
+same "$three has left no slot" "" "$(slot "$three")"
+start_guest "$three"
+each_its_map
+put "$compiled/stress" /root/stress "$three"
+for system in "$one" "$two"; do ends_well "$system" "beside the dead"; done
+stress "$three" "$seconds" storm
+ends_well "$three" "back again"
+
+dies_unguarded() {
+	step "one loses its power, and nobody outside knows"
+	unguard_guest "$three"
+	stress "$three" "$((seconds + 10))" storm
+	stress "$two" "$((seconds + 10))" storm
+	sleep 2
+	kill_guest "$three"
+	wait "${job[$three]}" || true
+	same "$three is missed" "suspected unguarded" "$(slot "$three")"
+	inside "$one" "who needs nothing of the dead goes on" 'echo more >>/mnt/sg/own/1'
+	start_guest "$three"
+	each_its_map
+	put "$compiled/stress" /root/stress "$three"
+	inside "$three" "its next boot gives back what it held" 'ls /mnt/sg/storm/* >/dev/null'
+	ends_well "$two" "beside the dead"
+}
+in_a_node || dies_unguarded
+
+step "one stands still"
+stress "$two" "$seconds" storm
+sleep 1
+pause_guest "$two"
+inside "$one" "others go on meanwhile" \
+	'for i in $(seq 100); do echo $i >>/mnt/sg/own/$i; done; rm -r /mnt/sg/own'
+sleep "$(scaled 4 13 60)" # more than anybody waits for
+same "$two is not dead" "suspected guarded" "$(slot "$two")"
+resume_guest "$two"
+ends_well "$two" "after it stood still"
+inside "$three" "all names are whole" "/root/stress -s $seed -x check /mnt/sg/storm"
+
+taken_for_dead() {
+	step "one is taken for dead while it stands still"
+	inside "$two" "it has a file open and mapped" 'echo kept >/mnt/sg/kept
+		(exec 5>>/mnt/sg/kept; while sleep 0.1; do
+			echo more >&5 || { echo over >/run/over; exit; }
+		done) >/dev/null 2>&1 &'
+	unguard_guest "$two"
+	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease 6
+	pause_guest "$two"
+	sleep 14 # an emulated machine may be late by seconds, and is not meant
+	inside "$one" "the others have its slot back" \
+		'mkdir /mnt/sg/after && echo x >/mnt/sg/after/x && rm -r /mnt/sg/after'
+	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease never
+	resume_guest "$two"
+	inside "$two" "its writer has got an error" \
+		'for try in $(seq 100); do [ -e /run/over ] && exit 0; sleep 0.1; done; exit 1'
+	for call in 'cat /mnt/sg/kept' 'ls /mnt/sg' 'touch /mnt/sg/new' 'stat /mnt/sg/kept' \
+		'df /mnt/sg'; do
+		said=$(on "$two" "$call" 2>&1 </dev/null) &&
+			fail "$call works in a system that is dead: $said"
+		[[ $said == *"Input/output error"* ]] || fail "$call: $said"
+		passed "$call: ${said##*: }"
+	done
+	[[ $(console "$two" | grep -c 'declared dead') -eq 1 ]] ||
+		fail "$two does not say once that it was declared dead"
+	passed "it says so, once"
+	inside "$two" "it unmounts, and mounts again" \
+		'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+	inside "$two" "and works" 'grep -q kept /mnt/sg/kept && rm /mnt/sg/kept'
+	inside "$one" "which the others see" '! [ -e /mnt/sg/kept ]'
+}
+in_a_node || taken_for_dead
+finish

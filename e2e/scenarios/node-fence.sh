@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A node's host is the fence of its virtual machines, without any guard process: it knows which VMM
+# holds the volume for which machine. One that is killed is dead at once, one that is stopped is
+# not, one that is fenced alive stores no more; and what may only be read a guest's kernel cannot
+# write, whatever it does.
+#
+# node: --guests 2 --size 128M --no-guard
+# node-kernels: 6.12 7.2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+region=/mnt/sg/.stargate/region
+
+# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: it does not, and says so.
+here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
+never() {
+	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"
+	grep -qE -- "$2" "$RIG_DIR/said" || fail "$1: refused without '$2': $(cat "$RIG_DIR/said")"
+	passed "$1"
+}
+pid_of() { on host "cat /run/rig/$1.pid" </dev/null; }
+
+# of KEY NAME: of a system, as the host's tool has it.
+of() {
+	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
+print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$2"
+}
+
+# mark NAME: the host's time, in us. since NAME NAME: in ms.
+mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
+since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
+
+step "who holds the volume"
+for guest in g1 g2; do
+	same "$guest: the process of its VMM" "$(pid_of $guest)" "$(of held_by $guest)"
+	same "$guest: the host stands by it" True "$(of guarded $guest)"
+done
+never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
+never "so does the mount" 'busy' 'umount /mnt/sg'
+never "umount -f says in the log who is in the way" 'busy' 'umount -f /mnt/sg'
+here "(it does)" "dmesg | grep 'stays mounted: process $(pid_of g1) '"
+
+step "memory that may only be read"
+compile tinyvm
+put "$compiled/tinyvm" /root/tinyvm host
+on host 'head -c 64K /dev/zero | tr "\0" A >/mnt/sg/page && sync /mnt/sg/page'
+phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /page 2>/dev/null |
+	sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
+[[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
+at=$((phys - RIG_BASE))
+# vm HOW: what a machine sees and does that has this page, and what is there then.
+vm() { on host "/root/tinyvm $1 $region $at 2>&1; head -c 1 /mnt/sg/page" </dev/null | paste -sd' '; }
+same "a kernel that stores where it may not: it leaves its machine as an access to no memory" \
+	"read A mmio A" "$(vm ro)"
+said=$(vm lie)
+[[ $said == "read A fault A" || $said == "read A mmio A" ]] || fail "a VMM that lies about it: $said"
+passed "one whose VMM has told KVM that it may: KVM gets no page ($said)"
+same "one that may" "read A stored X" "$(vm rw)"
+
+step "a VMM is killed"
+on g1 'exec 9>/mnt/sg/lock; flock 9; echo $$ >/mnt/sg/has; while :; do
+	mkdir /mnt/sg/d.$((n += 1)); done' </dev/null >/dev/null 2>&1 &
+holder=$!
+here "(g1 has a lock, and works)" 'until [ -d /mnt/sg/d.9 ]; do sleep 0.1; done'
+on host 'exec 9>>/mnt/sg/lock; flock -w 60 9 && echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null &
+host_waits=$!
+on g2 'exec 9>>/mnt/sg/lock; flock -w 60 9' </dev/null &
+g2_waits=$!
+sleep 2
+for waits in "$host_waits" "$g2_waits"; do
+	kill -0 "$waits" || fail "a lock that g1 has is had by others"
+done
+mark killed
+kill_guest g1
+wait "$host_waits" || fail "the host does not get g1's lock"
+wait "$g2_waits" || fail "g2 does not get g1's lock"
+wait "$holder" || true
+took=$(since killed host.has)
+[[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
+passed "$took ms from SIGKILL to the lock that the VM had"
+same "its slot is free" "" "$(of state g1)"
+here "the log says it" 'dmesg | grep "g1 (slot [0-9]*): its machine has gone: declared dead"'
+here "what it made is there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
+start_guest g1
+same "it comes back" alive "$(of state g1)"
+
+step "a VMM is stopped, for longer than the lease"
+here "(a lease of 2 s)" "stargatectl tune $region --lease 2"
+on host "kill -STOP $(pid_of g1)" </dev/null
+sleep 6
+same "it is suspected, and stood by" "suspected True" "$(of state g1) $(of guarded g1)"
+on host "kill -CONT $(pid_of g1)" </dev/null
+on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been taken for dead"
+passed "it goes on"
+here "(no lease)" "stargatectl tune $region --lease never"
+
+step "a guest is fenced alive"
+compile paced
+put "$compiled/paced" /root/paced g2
+vmm=$(pid_of g2)
+on g2 'while :; do echo x >>/mnt/sg/log; sleep 0.05; done' </dev/null >/dev/null 2>&1 &
+writer=$!
+on g2 '/root/paced /mnt/sg/count 300' </dev/null >/dev/null 2>&1 &
+mapper=$!
+# written: how far g2 has got by calls, and in its mapping, as the host sees it.
+written() { on host 'stat -c %s /mnt/sg/log; od -An -tu4 /mnt/sg/count' </dev/null | xargs; }
+# writes_on SINCE: by both.
+writes_on() {
+	local log count more_log more_count
+	read -r log count <<<"$1"
+	read -r more_log more_count <<<"$(written)"
+	[[ $more_log -gt $log && $more_count -gt $count ]]
+}
+here "(g2 writes)" 'until [ -s /mnt/sg/log ] && [ -s /mnt/sg/count ]; do sleep 0.1; done'
+before=$(written)
+for ((i = 0; i < 100; i++)); do
+	! writes_on "$before" || break
+	sleep 0.2
+done
+writes_on "$before" || fail "g2 does not go on writing: $before, $(written)"
+passed "it goes on, by calls and in a mapping: $before, $(written)"
+on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
+holder=$!
+here "(and has a lock)" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
+never "the host is not fenced" 'is this system itself' "stargatectl systems $region fence host"
+mark word
+here "g2 is" "stargatectl systems $region fence g2"
+grep -q "^process $vmm (.*), revoked$" "$RIG_DIR/said" || fail "fence says: $(cat "$RIG_DIR/said")"
+on host 'flock -w 60 /mnt/sg/lock true; echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null
+took=$(since word host.has)
+[[ $took -lt 2000 ]] || fail "$took ms from the word to the host's lock"
+passed "$took ms from the word to the lock that the VM had"
+before=$(written)
+sleep 2
+same "it stores no more" "$before" "$(written)"
+same "g1 goes on" yes "$(on g1 'echo yes >/mnt/sg/after && cat /mnt/sg/after' </dev/null)"
+kill_guest g2
+wait "$writer" "$mapper" "$holder" || true
+start_guest g2
+same "it comes back" "alive" "$(of state g2)"
+finish

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A hostile machine on a node: a guest under the host's KVM, whose root stores what he likes through
+# the guest's physical memory, while the host and another guest use the volume. First it seizes
+# all transaction areas: whoever waits for them can be killed, and when the machine has ended, all
+# go on. Then it stores anything anywhere, while the others read, write, list, map, are killed and
+# recovered: everything comes back in time, the log says what was met, and no byte outside of the
+# volume is touched. When the machines have ended the host unmounts, and checks, in time; and the
+# volume can be made anew.
+#
+# node: --guests 2 --no-mount --size 96M --pkgs lvm2 --append iomem=relaxed
+# limit: 1200
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+seed=${HOSTILE_SEED:-$(seed)}
+seconds=${HOSTILE_SECONDS:-$(scaled 8 20 300)}
+bound=${HOSTILE_BOUND:-60} # for an operation that may have to wait for what is no lock's holder
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+compile hostile
+
+# machine GUEST: one that has the volume.
+machine() {
+	start "$1" v
+	put "$compiled/hostile" /root/hostile "$1"
+}
+mounts() {
+	in_one "$1" "$1 has it mounted" \
+		'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/one ]'
+}
+# around: a digest of all of the zone that is not the volume.
+around() { { memory "$RIG_BASE" "$base"; memory "$end" $((RIG_BASE + RIG_SIZE)); } | sha256sum; }
+
+# in_time WHAT COMMAND: on the host; it ends within the bound, however it ends, or can be killed
+# then.
+in_time() {
+	local start=$EPOCHSECONDS
+	on host "gone() { for try in \$(seq $((10 * bound))); do
+			kill -0 \$p 2>/dev/null || return 0; sleep 0.1; done; return 1; }
+		$2 & p=\$!
+		gone && exit; kill -KILL \$p; gone && exit
+		cat /proc/\$p/stack; exit 1" >"$work/said" 2>&1 </dev/null ||
+		fail "$1 hangs: $(tail -n 20 "$work/said")"
+	passed "$1: $((EPOCHSECONDS - start)) s"
+}
+
+step "a volume with everything in it, and others on both sides (seed $seed)"
+in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0 && stargatectl volume create left --size 16M &&
+	stargatectl volume create v --size 32M && stargatectl volume create right --size 16M'
+base=$(of v base)
+size=$(of v size)
+end=$((base + size))
+[[ $(of left base) -lt $base && $(of right base) -ge $end ]] || fail "they lie elsewhere"
+in_one host "a tree" 'mkdir -p /mnt/v && mount -t stargatefs -o errors=continue /dev/sm/v /mnt/v && cd /mnt/v &&
+	mkdir -p dir/sub many && head -c 3000 /dev/urandom >one &&
+	head -c 50000 /dev/urandom >table && head -c 5M /dev/urandom >large &&
+	truncate -s 1T sparse && echo x >>sparse && ln -s target short &&
+	mkfifo fifo && ln one dir/link &&
+	for i in $(seq 150); do echo $i >many/x-$i; done; sync -f .'
+put "$compiled/hostile" /root/hostile host
+kept=$(around)
+machine g1
+machine g2
+for guest in g1 g2; do mounts "$guest"; done
+
+step "it seizes what all need"
+on g1 "/root/hostile seize /dev/mem $base $size g1 1000" </dev/null >/dev/null 2>&1 &
+attacker=$!
+on host 'for try in $(seq 100); do
+		touch /mnt/v/waits$try & p=$!
+		for turn in $(seq 30); do sleep 0.1; kill -0 $p 2>/dev/null || continue 2; done
+		kill -KILL $p
+		for turn in $(seq 100); do kill -0 $p 2>/dev/null || exit 0; sleep 0.1; done
+		cat /proc/$p/stack; exit 1
+	done; echo nobody has to wait; exit 1' >"$work/said" 2>&1 </dev/null ||
+	fail "who waits cannot be killed: $(cat "$work/said")"
+passed "the host waits for it, and who waits can be killed"
+kill_guest g1
+wait "$attacker" || true
+in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
+in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
+same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its machine has gone: declared dead"' </dev/null)"
+
+step "it stores anything anywhere, while host and g2 work, for $seconds s"
+machine g1
+on g1 "/root/hostile attack /dev/mem $base $size $seed 1000" </dev/null >/dev/null 2>&1 &
+attacker=$!
+declare -A users
+for who in "host /mnt/v" "g2 /mnt/sg"; do
+	system=${who% *}
+	on "$system" "/root/hostile use ${who#* } $((seed + 1)) $seconds $bound" </dev/null >"$work/$system" 2>&1 &
+	users[$system]=$!
+done
+on host "end=\$((SECONDS + $seconds)); while [ \$SECONDS -lt \$end ]; do
+	for c in 'ls -lR /mnt/v' 'df /mnt/v' 'stargatectl systems /mnt/v/.stargate/region' \
+		'fsck.stargatefs -n /dev/sm/v'; do
+		timeout -s KILL $bound \$c; done; done >/dev/null 2>&1; true" </dev/null || fail "looking at it"
+for system in host g2; do
+	wait "${users[$system]}" || fail "$system: $(cat "$work/$system")"
+	passed "$system: $(tail -n 1 "$work/$system")"
+done
+kill -0 "$attacker" || fail "nobody has attacked"
+same "the zone around it has not lost a byte" "$kept" "$(around)"
+in_one host "the log says what was met, where" 'dmesg | grep "stargatefs.*damaged: .*(inode [0-9]*, offset 0x"'
+
+step "g2 dies meanwhile"
+on host "/root/hostile use /mnt/v $((seed + 2)) 6 $bound" </dev/null >"$work/host" 2>&1 &
+user=$!
+sleep 1
+kill_guest g2
+wait "$user" || fail "the host: $(cat "$work/host")"
+passed "the host: $(tail -n 1 "$work/host")"
+
+step "the host is rid of them"
+kill_guest g1
+wait "$attacker" || true
+in_time "unmounting" 'umount /mnt/v || umount /mnt/v'
+in_one host "it is unmounted" '! grep -q " /mnt/v " /proc/mounts'
+in_time "checking" 'fsck.stargatefs -y -f /dev/sm/v'
+same "the zone around it has not lost a byte" "$kept" "$(around)"
+in_one host "the volume can be made anew" 'mkfs.stargatefs -q -f /dev/sm/v && mount -t stargatefs /dev/sm/v /mnt/v &&
+	echo new >/mnt/v/new && umount /mnt/v &&
+	for v in v left right; do stargatectl volume check $v || exit 1; done; rmmod stargatefs'
+finish

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Identity (D3), shown from outside the file system: each page of a volume, marked by one system at
+# the page's physical address, is found by the other at that address, host and guest alike, and KVM
+# has all of it in pages of 2 MiB. File tables that one of them built, the other one's processor
+# follows. And a volume that a VMM has placed elsewhere is not mounted.
+#
+# node: --guests 1 --size 64M --append iomem=relaxed
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# in_one SYSTEM WHAT COMMAND: it succeeds there; what it said is in $said.
+in_one() {
+	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: $said"
+	passed "$2"
+}
+
+# counter SYSTEM FILE NAME: of its mount.
+counter() { on "$1" "awk '\$1 == \"$3\" { print \$2 }' /sys/fs/stargatefs/pmem0/$2" </dev/null; }
+
+# --- elsewhere ------------------------------------------------------------------------------------
+
+step "placed elsewhere on purpose"
+stop_guest g1
+wrong=$(printf '0x%x' $((RIG_BASE + 0x40000000)))
+start_guest g1 --no-mount -- -machine nvdimm=on -m "size=384M,slots=2,maxmem=$((2 * wrong >> 20))M" \
+	-object "memory-backend-file,id=range,mem-path=/mnt/sg/.stargate/region,size=$RIG_SIZE,align=2M,share=on,prealloc=off" \
+	-device "nvdimm,id=range0,memdev=range,addr=$wrong"
+in_one g1 "(it is there)" 'mkdir -p /mnt/sg; for try in $(seq 500); do [ -b /dev/pmem0 ] && exit; sleep 0.02; done; exit 1'
+right=$(printf '0x%x' $((RIG_BASE)))
+refused "not mounted: both addresses, and ways out" \
+	"made for physical address $right, but lies at $wrong \(place it there, or move it here: -o relocate\)" \
+	'mount -t stargatefs /dev/pmem0 /mnt/sg'
+refused "nor read-only" "wrong base" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
+refused "nor moved while the host uses it" "relocate: mounted by host " 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
+in_one host "which has seen nothing of it" 'echo fine >/mnt/sg/fine && [ "$(cat /sys/fs/stargatefs/pmem0/state)" = writable ]'
+stop_guest g1
+
+# --- pages ----------------------------------------------------------------------------------------
+
+step "each page of the volume, while nobody works on it"
+start_guest g1 --no-mount
+compile pages
+for system in host g1; do put "$compiled/pages" /root/pages "$system"; done
+pages=$((RIG_SIZE / 4096))
+
+# marks SYSTEM KEY: what it finds at the volume's physical addresses.
+marks() { on "$1" "/root/pages count /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE $2" </dev/null; }
+
+# mapped SIZE: how many pages of it KVM has for g1.
+mapped() { on host "cat /sys/kernel/debug/kvm/\$(cat /run/rig/g1.pid)-*/pages_$1" </dev/null; }
+
+in_one host "(the host is frozen)" 'fsfreeze -f /mnt/sg'
+small=$(mapped 4k) large=$(mapped 2m)
+in_one host "the host marks the volume's physical memory" \
+	"/root/pages mark /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x1dea5a5a00000000 /run/saved"
+all="same $pages ones 0 zero 0 other 0"
+same "(outside of both, they are where they should be)" "$all" \
+	"$("$compiled/pages" count "$RIG_RANGE" 0 "$RIG_BASE" "$RIG_SIZE" 0x1dea5a5a00000000)"
+same "the guest finds each of $pages pages at the same physical address" "$all" "$(marks g1 0x1dea5a5a00000000)"
+in_one g1 "the guest marks them" \
+	"/root/pages spoil /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x9e9e000000000000"
+same "the host finds each of them" "$all" "$(marks host 0x9e9e000000000000)"
+same "none of its own" 0 "$(marks host 0x1dea5a5a00000000 | cut -d' ' -f2)"
+in_one host "(they are as they were)" \
+	"/root/pages restore /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE /run/saved"
+more_small=$(($(mapped 4k) - small)) more_large=$(($(mapped 2m) - large))
+# Its kernel had looked for signatures at both ends.
+[[ $more_large -ge $((RIG_SIZE / 2097152 - 2)) && $more_small -lt 64 ]] ||
+	fail "not by pages of 2 MiB: $more_large more of them, $more_small more of 4 KiB"
+passed "KVM has taken the $((RIG_SIZE >> 20)) MiB by $more_large pages of 2 MiB and $more_small of 4 KiB"
+in_one host "(the host goes on)" 'fsfreeze -u /mnt/sg'
+in_one g1 "the volume is as sound as before" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/fine)" = fine ]'
+
+# --- tables ---------------------------------------------------------------------------------------
+
+# build SYSTEM: files with tables of each height that a window has, and one with holes.
+build() {
+	in_one "$1" "$1 makes files" "mkdir /mnt/sg/of-$1 && cd /mnt/sg/of-$1 &&
+		head -c 300K /dev/urandom >small && head -c 9M /dev/urandom >large &&
+		truncate -s 2G holes && for at in 0 3 511 512 700 1023; do
+			head -c 8K /dev/urandom | dd of=holes bs=1M seek=\$at conv=notrunc status=none; done"
+}
+
+# pieces BY OF: digests of pieces of the file with holes, some of which have something.
+pieces() {
+	on "$1" "for at in 0 1 3 511 512 513 700 1023 2000; do
+		dd if=/mnt/sg/of-$2/holes bs=1M skip=\$at count=1 status=none | sha256sum; done" </dev/null
+}
+
+# spliced BY OF: what OF has built is read by BY through windows that its own table has none of.
+spliced() {
+	local by=$1 of=$2 file size hooks window walked sum
+	for file in small large; do
+		size=$(on "$by" "stat -c %s /mnt/sg/of-$of/$file" </dev/null)
+		sum=$(on "$of" "sha256sum </mnt/sg/of-$of/$file" </dev/null)
+		hooks=$(counter "$by" windows hooks)
+		window=$(counter "$by" operations window_bytes)
+		walked=$(counter "$by" operations walked_bytes)
+		same "$by reads what $of wrote: $file" "$sum" "$(on "$by" "sha256sum </mnt/sg/of-$of/$file" </dev/null)"
+		[[ $(counter "$by" windows hooks) -gt $hooks ]] || fail "$by: $file has not been spliced"
+		same "all of it by the spliced table: bytes through the window, walked" "$size 0" \
+			"$(($(counter "$by" operations window_bytes) - window)) $(($(counter "$by" operations walked_bytes) - walked))"
+	done
+	same "and with holes" "$(pieces "$of" "$of")" "$(pieces "$by" "$of")"
+	same "none is refused" 0 "$(counter "$by" windows refused)"
+}
+
+step "tables that another system built"
+for system in host g1; do build "$system"; done
+for system in host g1; do in_one "$system" "$system: map=splice" 'mount -o remount,map=splice /mnt/sg'; done
+spliced g1 host
+spliced host g1
+for system in host g1; do in_one "$system" "$system: map=walk" 'mount -o remount,map=walk /mnt/sg'; done
+finish

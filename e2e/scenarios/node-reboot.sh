@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A node boots anew, and its memory keeps its bytes (NVM): zone and volumes are found again where
+# they were, with what was in them. First in good order: one machine has been shut down, the other
+# one is killed while it writes, the host unmounts, and nobody is left in the mount table. Then
+# without any: the host's kernel is told to boot while host and machines have the volume mounted
+# and hold locks of it. No guard stands beside anybody: the host's next mount knows that all of
+# them are gone, and settles what they held, before any of the machines is back.
+#
+# node: --guests 2 --no-mount --size 64M --pkgs lvm2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+compile reboot
+
+# members: of volume a, as its memory has them, seen from outside: names and states.
+members() {
+	memory "$base" "$end" >"$work/volume"
+	"$SG_TOOLS/stargatectl" -j systems "$work/volume" 2>/dev/null | python3 -c 'import json, sys
+print(*sorted(s["name"] for s in json.load(sys.stdin)["systems"]))'
+}
+
+# machine GUEST: it has volume a, mounted, and the host stands by it.
+machine() {
+	start "$1" a
+	in_one "$1" "$1 has it mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/data ]'
+}
+
+# orders GUEST: it makes files until it ends, each noted outside when it is complete.
+orders() {
+	: >"$work/$1.$2"
+	on "$1" "mkdir /mnt/sg/$1.$2; cd /mnt/sg/$1.$2; n=0; while n=\$((n + 1)); do
+		echo \$n >new && mv new \$n && echo \$n; done" >"$work/$1.$2" 2>/dev/null </dev/null &
+	for ((i = 0; i < 600; i++)); do
+		[[ $(wc -l <"$work/$1.$2") -lt 20 ]] || return 0
+		sleep 0.1
+	done
+	fail "$1 writes nothing"
+}
+
+# all_there NAME: of what was noted all is there, as the host sees it. The last line may have been
+# cut in two.
+all_there() {
+	local n
+	n=$(($(wc -l <"$work/$1") - 1))
+	in_one host "all of $n files are there that had been completed in $1" \
+		"for n in \$(seq $n); do [ \"\$(cat /mnt/a/$1/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/a/$1"
+}
+
+# boots: the kernel is told so, at once, whatever is mounted.
+boots() {
+	put "$compiled/reboot" /root/reboot host
+	on host /root/reboot </dev/null >/dev/null 2>&1 || true
+	await_reboot
+	wait || true
+}
+
+# back STATE: the node has booted; the zone is found, and all that was in it: volumes that are
+# ready, or, by their mount tables, in use.
+back() {
+	start_node
+	in_one host "the zone is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+		stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm'
+	same "its volumes, where they were" "$base $1 $base_b $1" \
+		"$(of a base) $(of a state) $(of b base) $(of b state)"
+	in_one host "they are mounted" 'mkdir -p /mnt/a /mnt/b &&
+		mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
+	same "with the same bytes" "$sums" "$(sums)"
+	same "nobody but the host is a member" host "$(members)"
+}
+sums() { on host 'sha256sum /mnt/a/data /mnt/b/data; stat -c "%n %i %s %y %a" /mnt/a/data' </dev/null; }
+
+step "a zone, two volumes, one of which two machines have as well"
+in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0'
+for v in a b; do
+	in_one host "$v" "stargatectl volume create $v --size 16M && mkdir -p /mnt/$v &&
+		mount -t stargatefs /dev/sm/$v /mnt/$v && head -c 2M /dev/urandom >/mnt/$v/data"
+done
+base=$(of a base) base_b=$(of b base)
+end=$((base + $(of a size)))
+sums=$(sums)
+machine g1
+machine g2
+same "three members" "g1 g2 host" "$(members)"
+
+step "in good order"
+in_one g1 "g1 writes" 'echo mine >/mnt/sg/g1 && mkdir /mnt/sg/open && exec 9>/mnt/sg/open/file && rm /mnt/sg/open/file'
+orders g2 1
+stop_guest g1
+denied host "not unmounted under g2" busy 'umount /mnt/a'
+in_one host "the host ends g2, unmounts, and lets the zone go" 'pid=$(cat /run/rig/g2.pid); kill -KILL $pid
+	for try in $(seq 600); do [ -d /proc/$pid ] || break; sleep 0.1; done
+	umount /mnt/a && umount /mnt/b && DM_DISABLE_UDEV=1 vgchange -qq -an sm && rmmod stargatefs'
+same "nobody is left in the mount table" "" "$(members)"
+"$SG_TOOLS/fsck.stargatefs" -n "$work/volume" >"$work/said" 2>&1 ||
+	fail "a volume that all have left is not sound: $(cat "$work/said")"
+passed "there is nothing to recover, nothing to repair"
+boots
+back ready
+all_there g2.1
+same "what g1 wrote" mine "$(on host 'cat /mnt/a/g1' </dev/null)"
+same "the log of the mount says nothing of recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
+
+step "in no order: the kernel boots while all work"
+machine g1
+machine g2
+in_one host "(the host stands by both)" 'for try in $(seq 100); do
+		[ "$(stargatectl -j systems /mnt/a/.stargate/region | tr , "\n" | grep -c "\"guarded\": true")" = 2 ] && exit
+		sleep 0.1; done; stargatectl -j systems /mnt/a/.stargate/region; exit 1'
+for guest in g1 g2; do orders "$guest" 2; done
+on g1 'exec 9>/mnt/sg/lock; flock 9; echo >/mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
+in_one host "(g1 has a lock)" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
+boots
+same "three are left in the mount table, of whom nobody lives" "g1 g2 host" "$(members)"
+back "in use"
+in_one host "the lock is to be had" 'flock -w 5 /mnt/a/lock true'
+for guest in g1 g2; do
+	in_one host "the log says that $guest has been recovered" "dmesg | grep 'recovered what $guest '"
+	all_there "$guest.2"
+done
+machine g1
+same "a machine comes back" "g1 host" "$(members)"
+in_one g1 "and goes on" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
+same "as the host sees" more "$(on host 'cat /mnt/a/more' </dev/null)"
+stop_guest g1
+
+step "in the end"
+in_one host "both are sound" 'umount /mnt/a /mnt/b && stargatectl volume check a && stargatectl volume check b'
+finish

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Three systems with different kernels and map modes make, remove and rename the same few
+# directories in and over each other, all at once. Then they agree on where everything is, and each
+# can work in every directory: none takes for removed what another one had put in the removed one's
+# place.
+#
+# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 64M --mem 320M
+# node: --guests 2 --kernel 6.1,7.2 --size 64M
+# kernels: 6.12
+# maps: inside
+# limit: 900
+# node-limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+program_everywhere places
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# view SYSTEM: inode and path of all there is; and what cannot be worked in.
+view() {
+	on "$1" 'cd /mnt/sg && find . -mindepth 1 -printf "%i %p\n" | sort
+		find . -type d | while read -r d; do
+			echo x >"$d/probe" && rm "$d/probe" || echo "nothing can be made in $d"
+		done' </dev/null 2>&1
+}
+
+each_its_map
+for ((round = 1; round <= $(scaled 2 3 50); round++)); do
+	step "round $round"
+	jobs=()
+	for system in "${systems[@]}"; do
+		on "$system" "/root/places $((seed + 100 * round + ${#jobs[@]})) $(scaled 3000 6000 20000) \
+			/mnt/sg" </dev/null >"$work/said.$system" 2>&1 &
+		jobs+=($!)
+	done
+	for job in "${jobs[@]}"; do wait "$job" || fail "SG_SEED=$seed: $(cat "$work"/said.*)"; done
+	for system in "${systems[@]}"; do passed "$system: $(<"$work/said.$system")"; done
+	for system in "${systems[@]}"; do view "$system" >"$work/view.$system"; done
+	for system in "${systems[@]:1}"; do
+		diff "$work/view.${systems[0]}" "$work/view.$system" ||
+			fail "SG_SEED=$seed: ${systems[0]} and $system do not see the same"
+	done
+	! grep nothing "$work"/view.* || fail "SG_SEED=$seed: a directory that is none"
+	passed "all see the same: $(wc -l <"$work/view.${systems[0]}") names"
+	holds "everything can be removed" 'rm -r /mnt/sg/*'
+	for system in "${systems[@]}"; do
+		[[ -z $(on "$system" 'ls /mnt/sg' </dev/null) ]] || fail "$system still sees something"
+	done
+	passed "which all see"
+done
+finish

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bad memory: a page of a file fails while two systems use the volume. What was in it is EIO and
+# SIGBUS, in both; the rest goes on; nobody gets the page again.
+#
+# The kernel of one of them finds it, by the path that machine checks take (memory_failure()).
+#
+# rig: --guests 2 --size 128M --pages --mem 384M
+# kernels: 6.12
+# maps: walk
+# limit: 400
+# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+program_everywhere poison
+readonly page=5
+
+# sees GUEST WHAT EXPECTED COMMAND
+sees() {
+	local got
+	got=$(on "$1" "$4" 2>&1 </dev/null) || true
+	same "$1: $2" "$3" "$got"
+}
+
+step "a file, and two who use it"
+on g1 'head -c 1M /dev/urandom >/mnt/sg/f && cp /mnt/sg/f /root/f && echo other >/mnt/sg/other'
+sum_before=$(on g1 "head -c $((page * 4096)) /root/f | sha256sum")
+sum_behind=$(on g1 "tail -c +$(((page + 1) * 4096 + 1)) /root/f | sha256sum")
+phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /f | tr -d ' \n' |
+	sed -nE 's/.*"runs":\[\{"page":0,[^}]*"phys":"(0x[0-9a-f]+)".*/\1/p')
+[[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
+phys=$(printf '0x%x' $((phys + page * 4096)))
+for guest in g1 g2; do
+	on "$guest" 'nohup /root/poison /mnt/sg/f /root/go >/root/said 2>&1 &
+		until grep -q looked /root/said; do sleep 0.1; done' </dev/null
+done
+
+step "page $page of it, at $phys, fails"
+on g1 "echo $phys >/sys/devices/system/memory/hard_offline_page" || fail "the kernel does not take it"
+sees g1 "what the kernel did" Recovered \
+	'dmesg | sed -nE "s/.*recovery action for dax page: //p"'
+for guest in g1 g2; do
+	sees "$guest" "the page is EIO" "Input/output error" \
+		"dd if=/mnt/sg/f of=/dev/null bs=4096 skip=$page count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
+	sees "$guest" "storing there, too" "Input/output error" \
+		"dd if=/dev/zero of=/mnt/sg/f bs=4096 seek=$page count=1 conv=notrunc 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
+	sees "$guest" "what is before it" "$sum_before" "head -c $((page * 4096)) /mnt/sg/f | sha256sum"
+	sees "$guest" "and behind" "$sum_behind" "tail -c +$(((page + 1) * 4096 + 1)) /mnt/sg/f | sha256sum"
+	sees "$guest" "who had it mapped has a signal, for that page" "$page bad memory" \
+		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
+		sed 1d /root/said'
+	sees "$guest" "who maps it now, too" "$page bad memory" '/root/poison /mnt/sg/f'
+	sees "$guest" "the rest goes on" "other $guest" \
+		"echo $guest >/mnt/sg/$guest && echo \$(cat /mnt/sg/other /mnt/sg/$guest)"
+done
+bad=$((phys - RIG_BASE >> 12))
+sees g1 "a VMM that has the whole volume mapped" "$bad bad memory" '/root/poison /mnt/sg/.stargate/region'
+sees g2 "the volume's list has it" "$phys 4 KiB in use <2>" 'stargatectl bad /dev/pmem0 | tr -s " "'
+
+step "the file goes, the page is nobody's"
+sees g2 "removed" "" 'rm /mnt/sg/f'
+on g1 'cat /dev/zero >/mnt/sg/full; sync' 2>/dev/null </dev/null || true
+sees g1 "the volume is full" 0 "stat -f -c %f /mnt/sg"
+sees g1 "but for that page" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
+sees g2 "all of the file that filled it can be read" "" 'cat /mnt/sg/full | tr -d "\0"'
+sees g2 "and goes" "" 'rm /mnt/sg/full'
+
+step "later"
+refused "the kernel that found it does not forget" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
+holds "mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
+sees g2 "who knows it by the list alone may strike it out" none \
+	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
+holds "the one who found it does not use it all the same" \
+	"! cat /dev/zero >/mnt/sg/full 2>/dev/null; rm /mnt/sg/full && stargatectl bad /dev/pmem0 add $phys"
+
+step "a page that finds everything else"
+slots=$(printf '0x%x' $((RIG_BASE + 2 * 4096)))
+on g2 "stargatectl bad /dev/pmem0 add $slots"
+for guest in g1 g2; do
+	sees "$guest" "everything is EIO" "Input/output error" \
+		'for i in $(seq 100); do cat /mnt/sg/other >/dev/null 2>&1 || break; sleep 0.1; done
+		cat /mnt/sg/other 2>&1 | sed -nE "s/.*: (Input.*)/\1/p"'
+	sees "$guest" "with a reason" 1 'dmesg | grep -c "mount table.*nothing of this volume can be used"'
+	on "$guest" 'umount /mnt/sg'
+done
+refused "no mount" 'bad memory at offset 0x2000 .mount table' 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1; dmesg | tail -n 3; false'
+on g2 "stargatectl bad /dev/pmem0 remove $slots"
+holds "it was good memory after all" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q other /mnt/sg/other'
+on g2 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+finish

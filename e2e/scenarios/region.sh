@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# .stargate/region, the volume's memory as a regular file: its bytes are those of the files, both
+# ways, it is mapped by large pages, and allocating it in advance changes no byte. Who may have it,
+# who has it, and volume.json, which says where it is. And what the rest of the directory tree has
+# to do with it: nothing.
+#
+# rig: --size 64M --pages --pkgs attr
+# maps: walk
+# limit: 300
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+region=/mnt/sg/.stargate/region
+about=/mnt/sg/.stargate/volume.json
+program region
+
+# Where the first bytes of a file are in the volume.
+place_of() {
+	local phys
+	phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
+		sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
+	[[ -n $phys ]] || fail "stargatectl stat does not say where $1 is"
+	echo $((phys - RIG_BASE))
+}
+
+step "what it looks like"
+same "its size is the volume's" "$RIG_SIZE" "$(on g1 "stat -c %s $region")"
+same "a regular file, for root alone" "regular file 600 0:0" \
+	"$(on g1 "stat -c '%F %a %u:%g' $region")"
+same "the directory holds nothing else but what describes it" "region semaphores volume.json" \
+	"$(on g1 'cd /mnt/sg/.stargate && echo *')"
+same "and is not listed" "" "$(on g1 'ls -A /mnt/sg')"
+holds "who may have it can be said" "chown 107:107 $region && chmod 660 $region &&
+	[ \"\$(stat -c '%a %u:%g' $region)\" = '660 107:107' ]"
+holds "which lasts" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $region)\" = 107 ]"
+
+step "what volume.json says"
+uuid=$(on g1 'cat /sys/fs/stargatefs/pmem0/uuid')
+# says KEY: as JSON has it.
+says() { on g1 "cat $about" </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+same "base" "$(printf '0x%x' $((RIG_BASE)))" "$(says base)"
+same "size" "$RIG_SIZE" "$(says size)"
+same "uuid" "$uuid" "$(says uuid)"
+same "alignment, as $((RIG_BASE)) is a multiple of 1 GiB" 1073741824 "$(says alignment)"
+same "mode" rw "$(says mode)"
+same "version" 1 "$(says version)"
+same "it is as long as it says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
+refused "it cannot be written" "Invalid argument" "echo x >>$about"
+
+step "who may have them: mount options"
+# attributes: of both.
+attributes() { on g1 "stat -c '%a %u:%g' $region $about | paste -sd' '" </dev/null; }
+shown() { on g1 'grep " /mnt/sg " /proc/mounts' </dev/null; }
+holds "(what chown has changed stays in a remount)" 'mount -o remount,errors=remount-ro /mnt/sg'
+same "by themselves root's" "660 107:107 400 0:0" "$(attributes)"
+holds "an owner, a group and a mode" 'mount -o remount,region_uid=64055,region_gid=108,region_mode=0640 /mnt/sg'
+same "are those of both" "640 64055:108 440 64055:108" "$(attributes)"
+grep -q 'region_uid=64055,region_gid=108,region_mode=0640' <<<"$(shown)" || fail "not shown: $(shown)"
+passed "and shown"
+holds "a remount for another reason keeps them" 'mount -o remount,map=walk /mnt/sg'
+same "all" "640 64055:108 440 64055:108" "$(attributes)"
+for bad in "region_mode=0777:up to 0666" "region_mode=9:no octal number" "region_mode=u+r:no octal" \
+	"region_uid=qemu:no number of an owner" "region_uid=-1:no number of an owner" \
+	"region_gid=4294967295:no such group" "region_gid=99999999999:no number of an owner"; do
+	refused "${bad%%:*}" "${bad#*:}" "mount -o remount,${bad%%:*} /mnt/sg"
+done
+same "which has changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
+refused "a second mount with others" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
+	'mkdir -p /mnt/again && mount -t stargatefs -o region_uid=1 /dev/pmem0 /mnt/again'
+holds "they come with a mount" "umount /mnt/sg &&
+	mount -t stargatefs -o region_gid=109,region_mode=660 /dev/pmem0 /mnt/sg"
+same "as they were asked for" "660 0:109 440 0:109" "$(attributes)"
+holds "and go with it" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+same "altogether" "600 0:0 400 0:0" "$(attributes)"
+
+step "the same bytes"
+on g1 'head -c 1M /dev/urandom >/mnt/sg/f; head -c 4096 /mnt/sg/f >/run/page'
+at=$(place_of /f)
+holds "a file's bytes by a mapping" "/root/region read $region $at 4096 | cmp - /run/page"
+holds "by read(2)" "dd if=$region bs=4096 skip=$((at / 4096)) count=1 status=none | cmp - /run/page"
+holds "and by the kernel, which gets the pages as KVM does" "/root/region pinned $region $at 4096 | cmp - /run/page"
+holds "a store there is seen in the file" "printf 'stored below' | /root/region write $region $at 12 &&
+	[ \"\$(head -c 12 /mnt/sg/f)\" = 'stored below' ] && head -c 4096 /mnt/sg/f >/run/page"
+holds "and by the next reader of the region" "/root/region read $region $at 4096 | cmp - /run/page"
+
+step "large pages, also where there were small ones; allocation in advance"
+faults=$(on g1 "/root/region touch $region")
+[[ $faults -le $((RIG_SIZE / 2097152 + 8)) ]] || fail "$faults faults for $RIG_SIZE bytes"
+passed "$RIG_SIZE bytes are mapped by $faults faults"
+holds "while files change it is allocated again and again: no byte is lost" '
+	(while ! [ -e /run/stop ]; do /root/region populate '$region' || exit; done) &
+	cd /mnt/sg
+	for i in $(seq 40); do
+		head -c 512K /dev/urandom >/run/bytes
+		cp /run/bytes g && cmp g /run/bytes && mv g g.$((i % 4)) || exit
+	done
+	touch /run/stop; wait $!'
+
+step "open for reading: for machines that may only read"
+holds "a mapping can be read, and never becomes writable" "/root/region readonly $region"
+holds "by the name of a machine, too" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
+
+step "what is refused"
+refused "a private mapping, which would be a copy" "Invalid argument" "/root/region private $region"
+refused "write(2)" "Invalid argument" "echo x >>$region"
+refused "another size" "not permitted" "truncate -s 1M $region"
+refused "a removal" "not permitted" "rm -f $region"
+refused "of the directory, too" "not permitted" "rmdir /mnt/sg/.stargate"
+refused "another name" "not permitted" "mv /mnt/sg/.stargate /mnt/sg/x"
+refused "a second name" "not permitted" "ln $region /mnt/sg/x"
+refused "something in its place" "not permitted|cannot overwrite|Directory not empty" \
+	"mkdir /mnt/sg/d; mv -T /mnt/sg/d /mnt/sg/.stargate"
+refused "an exchange" "not permitted" "mv -T --exchange /mnt/sg/d /mnt/sg/.stargate"
+refused "a file in it" "not permitted" "touch /mnt/sg/.stargate/x"
+refused "attributes" "not supported" "setfattr -n user.a -v b $region"
+holds "the name is free elsewhere" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
+	rm -r /mnt/sg/d'
+holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
+
+step "who holds it"
+machine=12345678-9abc-4def-8000-0123456789ab
+holders=/sys/fs/stargatefs/pmem0/holders
+# held: what sysfs shows, without the numbers of processes.
+held() { on g1 "cut -d' ' -f2- $holders | sort | paste -sd,"; }
+# hold VERB FILE: until /run/enough is there.
+hold() { on g1 "/root/region $1 $2 /run/enough >/run/held 2>&1 </dev/null &
+	until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null; }
+enough() {
+	holds "(all end)" "touch /run/enough; for i in \$(seq 200); do
+		[ \"\$(cat $holders)\" ] || { rm /run/enough; exit 0; }; sleep 0.05; done; exit 1"
+}
+same "nobody" "" "$(held)"
+hold look "$region"
+hold hold "$region@$machine"
+hold hold "$region"
+same "three processes: how, and for which machine" "ro - region,rw - region,rw $machine region" "$(held)"
+holds "by the number of the process" "read -r pid mode <$holders && [ \"\$(cat /proc/\$pid/comm)\" = region ]"
+said=$(on g1 "stargatectl systems $region")
+grep -qE "^ +[0-9]+  rw       $machine  region$" <<<"$said" || fail "stargatectl systems says: $said"
+passed "stargatectl systems shows it"
+same "as JSON, too" "ro None region, rw $machine region, rw None region" \
+	"$(on g1 "stargatectl --json systems $region" | python3 -c 'import json, sys
+print(", ".join(sorted(" ".join(map(str, (h["mode"], h.get("machine"), h["command"])))
+	for h in json.load(sys.stdin)["holders"])))')"
+refused "the module stays" 'in use' 'rmmod stargatefs'
+refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
+holds "and the log says who is in the way" 'dmesg | grep "stays mounted: process [0-9]* (region) maps"'
+enough
+hold child "$region@$machine"
+same "a child that has it from one who has ended holds it" "rw $machine region" "$(held)"
+enough
+same "nobody, after that" "" "$(held)"
+own=$(on g1 'cat /sys/class/dmi/id/product_uuid')
+refused "nobody has it for the machine whose host this is" 'Invalid argument' "cat $region@$own"
+for bad in 1234 "$machine-" "${machine/1/g}" ''; do
+	refused "there is no region@$bad" 'No such file' "cat $region@$bad"
+done
+
+step "as long as it is mapped"
+on g1 "/root/region hold $region /run/enough" >/dev/null </dev/null &
+holder=$!
+holds "(it is)" "for i in \$(seq 100); do grep -q $region /proc/*/maps && exit; sleep 0.1; done; exit 1"
+refused "the volume stays mounted" "busy" "umount /mnt/sg"
+on g1 'touch /run/enough'
+wait "$holder"
+holds "and is unmounted then" 'umount /mnt/sg'
+holds "the bytes are there again" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
+	/root/region read $region $at 4096 | cmp - /run/page"
+holds "a mount that is read-only gives it to readers only" "mount -o remount,ro /mnt/sg &&
+	! /root/region write $region 0 1 </dev/null && grep -q '\"mode\": \"ro\"' $about && [ \$(dd if=$region bs=4096 count=1 status=none | wc -c) = 4096 ]"
+finish

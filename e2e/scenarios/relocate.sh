@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume lies at another physical address than it was made for: refused with both numbers; moved
+# by the tool or by a mount, also to a range that overlaps and out of a move that was killed; then
+# read in each map mode, written and checked. Not while anybody uses it.
+#
+# rig: --size 160M --pages --pkgs "dmsetup"
+# kernels: 6.12 7.2
+# maps: inside
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+tools=$(dirname "$0")/../../build/tools
+mib=$((1 << 20))
+elsewhere=0x500000000
+# What there is in a file that reaches beyond 1 TiB: tables of all four levels.
+at='1 30 700 40000 300000000'
+pieces='for i in '$at'; do
+		dd if=/mnt/sg/sparse bs=4096 skip=$i count=3 status=none
+	done | sha256sum'
+
+hex() { printf '0x%x' "$1"; }
+
+# cut_device NAME MIB: 48 MiB of the range from there on are a device of their own.
+cut_device() {
+	on g1 "dmsetup --noudevsync create $1 --table '0 98304 linear /dev/pmem0 $(($2 * 2048))' &&
+		dmsetup mknodes" </dev/null || fail "no device-mapper"
+}
+
+# copy FROM TO: the bytes of a device, past all caches; they may overlap.
+copy() {
+	on g1 "dd if=/dev/mapper/$1 of=/tmp/volume bs=2M iflag=direct status=none &&
+		dd if=/tmp/volume of=/dev/mapper/$2 bs=2M oflag=direct conv=fsync status=none &&
+		rm /tmp/volume && blockdev --flushbufs /dev/mapper/$2" </dev/null ||
+		fail "no copy from $1 to $2"
+}
+
+# fill: files of all kinds into what is mounted, and what they are beside it.
+fill() {
+	holds "filled" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
+		echo page >page && head -c 70000 /dev/urandom >table &&
+		for i in '"$at"'; do
+			head -c 9000 /dev/urandom |
+				dd of=sparse bs=4096 seek=$i conv=notrunc status=none
+		done &&
+		{ '"$pieces"'; } >/tmp/pieces &&
+		mkdir many && for i in $(seq 300); do echo $i >many/$i; done &&
+		printf "%0200d" 7 >/tmp/target && ln -s $(cat /tmp/target) long &&
+		find . -type f -not -path "./.stargate/*" -not -name sparse -print0 |
+		xargs -0 sha256sum >/tmp/sums &&
+		cd / && umount /mnt/sg'
+}
+
+# whole DEVICE: mounted there, every file is what it was, in each map mode; it can be worked with.
+whole() {
+	local map
+	for map in $(map_modes); do
+		holds "map=$map: every file is what it was" \
+			"umount /mnt/sg; mount -t stargatefs -o map=$map $1 /mnt/sg &&
+			cd /mnt/sg && sha256sum -c --quiet /tmp/sums &&
+			[ \$(readlink long) = \$(cat /tmp/target) ] &&
+			{ $pieces; } | cmp - /tmp/pieces"
+		holds "map=$map: files are made, changed and removed" \
+			"cd /mnt/sg && cp -r /etc/apt new && diff -r /etc/apt new &&
+			cp large copy && truncate -s 3M copy && cmp -n 3145728 large copy && rm -r new copy"
+	done
+	holds "and it is clean" "umount /mnt/sg && fsck.stargatefs -n $1"
+}
+
+step "in use"
+said=$("$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" 2>&1) &&
+	fail "a volume is moved under a mount"
+grep -q 'mounted by g1' <<<"$said" || fail "not by name: $said"
+passed "refused: $said"
+holds "the mount has not noticed" 'echo x >/mnt/sg/file && cat /mnt/sg/file && rm /mnt/sg/file'
+
+step "a volume with all kinds of tables"
+holds "nobody has the device" 'umount /mnt/sg && modprobe dm-mod'
+cut_device one 0
+cut_device two 64
+cut_device three 66
+holds "made" 'mkfs.stargatefs -q -f /dev/mapper/one &&
+	mount -t stargatefs /dev/mapper/one /mnt/sg'
+fill
+
+step "it lies elsewhere: the mount moves it"
+copy one two
+here=$(hex $((RIG_BASE)))
+there=$(hex $((RIG_BASE + 64 * mib)))
+refused "a plain mount" "made for physical address $here, but lies at $there .*-o relocate" \
+	'mount -t stargatefs /dev/mapper/two /mnt/sg'
+refused "a read-only one as well" "$here.*$there" \
+	'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
+holds "with relocate it is mounted" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg &&
+	! grep -q relocate /proc/mounts'
+whole /dev/mapper/two
+
+step "moved by 2 MiB, so that the ranges overlap: the tool moves it"
+copy two three
+refused "a plain mount" "wrong base.*$there.*$(hex $((RIG_BASE + 66 * mib)))" \
+	'mount -t stargatefs /dev/mapper/three /mnt/sg'
+refused "the tool knows where the device is" 'lies at .* leave --base out' \
+	"stargatectl relocate --base $elsewhere /dev/mapper/three"
+holds "it tells what it would do" \
+	'stargatectl relocate --dry-run /dev/mapper/three | grep -q "would be moved from 0x"'
+holds "and does it" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
+whole /dev/mapper/three
+
+step "killed in the middle"
+# The volume of the third device, outside; killed on its way to where the second one is.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+moving() { [[ $(od -An -tu1 -j32 -N1 "$work/half" | tr -d ' ') == 1 ]]; }
+for ((try = 0; try < 400; try++)); do
+	dd if="$RIG_RANGE" of="$work/half" bs=2M skip=33 count=24 status=none
+	"$tools/stargatectl" relocate --base "$there" "$work/half" >/dev/null 2>&1 &
+	sleep "0.$(printf %03d $((try * 7 % (10 + try))))"
+	kill -9 $! 2>/dev/null || true
+	wait $! 2>/dev/null || true
+	! moving || break
+done
+moving || fail "never caught in the middle"
+passed "caught after $try tries"
+dd if="$work/half" of="$RIG_RANGE" bs=2M seek=32 conv=notrunc status=none
+refused "nobody mounts it" "half moved to base $there: .*stargatectl relocate" \
+	'mount -t stargatefs /dev/mapper/two /mnt/sg'
+refused "nor read-only" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
+holds "but who goes on" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
+whole /dev/mapper/two
+
+step "the memory itself has moved: for the guest, which has it at $here"
+on g1 'for d in one two three; do dmsetup --noudevsync remove $d; done
+	mkfs.stargatefs -q -f /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||
+	fail "no volume"
+fill
+"$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" || fail "not moved"
+refused "a plain mount" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "with relocate it comes back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
+whole /dev/pmem0
+holds "relocate has no part in a remount, nor where it is not needed" \
+	'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg && mount -o remount,relocate /mnt/sg'
+finish

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Shared semaphores between two guests: counters that must be exact over both faces, while holders
+# are killed; what the next one is told when a thread, a process or a guest dies with a lock; times;
+# what is refused, each with its own sentence; words that nobody would store; that who waits uses no
+# processor.
+#
+# rig: --guests 2 --size 256M --mem 384M
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+root=$(dirname "$0")/../..
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread -I"$root/kernel/core" -I"$root/kernel/lib" \
+	-o "$work/sem" "$root/e2e/programs/sem.c" "$root"/kernel/lib/*.c || fail "sem.c does not compile"
+for guest in g1 g2; do put "$work/sem" /root/sem "$guest"; done
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+make() { at g1 "stargate-sem create $* && echo made" >/dev/null; }
+# both WHAT COMMAND1 COMMAND2: in g1 and g2 at once.
+both() {
+	local first
+	on g1 "$2" >"$work/1" 2>&1 </dev/null & first=$!
+	on g2 "$3" >"$work/2" 2>&1 </dev/null || fail "$1: g2: $(cat "$work/2")"
+	wait "$first" || fail "$1: g1: $(cat "$work/1")"
+	passed "$1"
+}
+# held GUEST ARGUMENT...: `sem ARGUMENT` there, from when it has its lock.
+held() {
+	local guest=$1
+	shift
+	at "$guest" "rm -f /tmp/held; setsid /root/sem $* >/tmp/held 2>&1 </dev/null &
+		for i in \$(seq 600); do grep -q held /tmp/held && exit 0; sleep 0.05; done
+		cat /tmp/held; exit 1"
+}
+
+step "by name"
+make sem-a --value 3
+same "seen by the other one" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
+refuses "not twice" 'already' g2 'stargate-sem create sem-a --exclusive'
+refuses "no such" 'no object of that name' g2 'stargate-sem show nobody'
+refuses "a wrong name" '1 to 255 bytes without a slash' g2 'stargate-sem create a/b'
+refuses "too long" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
+refuses "of another kind" 'of another kind' g2 'stargate-sem lock sem-a -- true'
+refuses "not on a volume" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
+refuses "a path that is none" 'not on a mounted StargateFS' g2 'stargate-sem --volume /nowhere list'
+refuses "not by owner and mode" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
+refuses "nor made" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
+refuses "nor removed" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
+refuses "read-only" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
+at g2 'mount -o remount,rw /mnt/sg'
+for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done
+refuses "none is left" 'at this moment' g1 'stargate-sem wait -t 0 sem-a'
+[[ $(on g1 'stargate-sem wait -t 0.2 sem-a 2>/dev/null; echo $?' </dev/null) == 124 ]] ||
+	fail "a wait that ends in time has another status"
+both "given by one, taken by the other" 'sleep 0.5; stargate-sem post sem-a' 'stargate-sem wait -t 30 sem-a'
+at g1 'stargate-sem rm sem-a && stargate-sem create gone --last-user'
+same "removed, or gone with its last user" '' "$(at g2 'stargate-sem list')"
+
+step "exact counts, by both faces at once"
+make m --type mutex
+n=$(scaled 1000 5000 100000)
+for faces in "user user" "kernel user" "kernel kernel"; do
+	read -r one two <<<"$faces"
+	at g1 'rm -f /mnt/sg/n'
+	both "$n each, $one and $two" \
+		"for i in 1 2; do /root/sem count m $one /mnt/sg/n $n & done; wait -n && wait -n" \
+		"for i in 1 2; do /root/sem count m $two /mnt/sg/n $n & done; wait -n && wait -n"
+	same "none is lost" "$((4 * n)) $((4 * n))" "$(at g1 '/root/sem words /mnt/sg/n')"
+done
+at g1 'for f in user kernel; do
+	/root/sem errors m && /root/sem thread m $f && /root/sem fork m $f || exit 1; done'
+passed "errors, threads, children"
+at g2 '/root/sem handle m'
+passed "what a descriptor owns"
+
+step "holders are killed"
+at g1 'rm -f /mnt/sg/n'
+kills=$(scaled 5 10 200)
+on g1 "for i in \$(seq $kills); do /root/sem forever m \$([ \$((i % 2)) = 0 ] && echo user || echo kernel) \
+	/mnt/sg/n & sleep 0.1; kill -9 \$!; wait \$!; done 2>/dev/null; true" >"$work/1" 2>&1 </dev/null & killer=$!
+on g2 "/root/sem count m user /mnt/sg/n $n" </dev/null || fail "g2, while others are killed"
+wait "$killer" || fail "$(cat "$work/1")"
+same "nothing was said" "" "$(cat "$work/1")"
+at g2 '/root/sem count m kernel /mnt/sg/n 1 && set -- $(/root/sem words /mnt/sg/n) && [ $1 = $2 ]'
+passed "$kills kills"
+for face in user kernel; do
+	held g1 exec m $face
+	at g2 '/root/sem count m kernel /mnt/sg/n 1'
+	passed "who becomes another program gives up ($face)"
+	at g1 'pkill -KILL sleep || true'
+done
+
+step "a shell"
+same "exit status" 7 "$(on g1 'stargate-sem lock m -- sh -c "exit 7"; echo $?' </dev/null)"
+same "of a signal" 143 "$(on g1 'stargate-sem lock m -- sh -c "kill -TERM \$\$"; echo $?' </dev/null)"
+at g1 'setsid stargate-sem lock m -- sleep 600 >/dev/null 2>&1 </dev/null & sleep 1'
+refuses "it is locked" 'at this moment' g2 'stargate-sem lock -t 0 m -- true'
+at g2 'stargate-sem show m' >"$work/show"
+grep -qE "owner_system.*$(at g1 hostname)" "$work/show" || fail "no owner: $(cat "$work/show")"
+said=$(at g2 'stargatectl top /mnt/sg | tail -n +2')
+[[ $said == *" locked "*"stargate-sem@$(at g1 hostname)  m" ]] || fail "stargatectl top: $said"
+passed "and by whom: $said"
+at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
+passed "who dies with it takes the command with him"
+said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
+[[ $said == *'may be half done'*1 ]] || fail "the next one is not told: $said"
+passed "the next one is told"
+
+step "waiting"
+make s
+for face in user kernel; do
+	at g1 "/root/sem late s $face && /root/sem signal s $face"
+	passed "times and signals ($face)"
+done
+make b --type barrier --value 2
+both "a barrier" "/root/sem meet b user /mnt/sg/b 0 $((n / 50))" "/root/sem meet b kernel /mnt/sg/b 1 $((n / 50))"
+make rw --type rwlock
+both "readers and writers" \
+	"/root/sem write rw user /mnt/sg/rw $((n / 5)) & /root/sem read rw kernel /mnt/sg/rw $((n / 5)) && wait -n" \
+	"/root/sem read rw user /mnt/sg/rw $((n / 5)) & /root/sem write rw kernel /mnt/sg/rw $((n / 5)) && wait -n"
+both "a ring" "/root/sem produce ring user /mnt/sg/ring $((n * 200))" \
+	"/root/sem consume ring user /mnt/sg/ring $((n * 200))"
+same "with all that went in" "$(cat "$work/1")" "$(cat "$work/2")"
+on g1 'stargate-sem wait s' >/dev/null 2>&1 </dev/null & waiter=$!
+used='cat /proc/$(pgrep stargate-sem)/stat /proc/$(pgrep -f stargatefs-sem | head -1)/stat | cut -d" " -f14,15 | tr " \n" "++"; echo 0'
+at g1 'for i in $(seq 100); do pgrep stargate-sem >/dev/null && exit 0; sleep 0.1; done; exit 1'
+sleep 1
+before=$(($(at g1 "$used")))
+sleep 4
+after=$(($(at g1 "$used")))
+[[ $((after - before)) -le 60 ]] || fail "$((after - before)) of 400 ticks were used while somebody waits"
+passed "$((after - before)) of 400 ticks are used while somebody waits"
+at g2 'stargate-sem post s'
+wait "$waiter" || fail "who waits is not woken"
+
+step "bad will"
+make f --type mutex
+make frw --type rwlock
+at g2 '/root/sem forge f && /root/sem forge frw'
+passed "forged words"
+make k --type mutex --guarded
+at g2 '/root/sem deny k && /root/sem count k user /mnt/sg/n 10'
+passed "what is guarded cannot be mapped"
+
+step "a guest dies"
+held g1 hold m user
+held g1 hold-write rw kernel
+kill_guest g1
+start=$EPOCHREALTIME
+said=$(on g2 'stargate-sem lock -t 20 m -- true && stargate-sem lock -t 20 rw -- true' 2>&1 </dev/null) || fail "$said"
+took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
+[[ $(grep -c 'half done' <<<"$said") -eq 2 ]] || fail "the next one is not told: $said"
+[[ $took -le 4000 ]] || fail "after $took ms only"
+passed "the next one is told, after $took ms"
+at g2 '/root/sem count m user /mnt/sg/n 100 && stargate-sem rm m'
+start_guest g1
+at g1 'stargate-sem lock -t 0 rw -- true'
+passed "and it comes back"
+
+finish

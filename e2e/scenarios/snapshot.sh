@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Copies of a volume that three systems write to, by calls and mappings, each in its own map mode:
+# each passes fsck, and holds a prefix of what each of them has stored, and all that had returned.
+# For how long they stand still; who does not is named; who has them stand still and dies, or never
+# lets them go on; unmounting, remounting and freezing meanwhile.
+#
+# rig: --guests 3 --size 64M --pages
+# maps: inside
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+program_everywhere sequence
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+# refuses WHAT PATTERN COMMAND: g1 says so, in one line.
+refuses() {
+	local said
+	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: not refused: $said"
+	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
+	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
+	passed "$1: $said"
+}
+# goes_on SYSTEM: it can store.
+goes_on() { at "$1" "timeout 20 sh -c 'echo on >/mnt/sg/on-$1 && rm /mnt/sg/on-$1'"; }
+stored() { at "$1" "cd /mnt/sg/$1 && ls | sed -n s/^k-//p | sort -n | head -n 1"; }
+# writes SYSTEM: a sequence, from now on.
+writes() {
+	at "$1" "mkdir -p /mnt/sg/$1; rm -f /run/enough /mnt/sg/$1/*
+		/root/sequence store /mnt/sg/$1 /run/enough >/run/sequence.log 2>&1 &"
+	at "$1" "until [ -s /mnt/sg/$1/log ]; do sleep 0.1; done"
+}
+# ended SYSTEM: its steps, and the longest of them (ms).
+ended() {
+	at "$1" 'touch /run/enough
+		until [ -s /run/sequence.log ]; do sleep 0.1; done; cat /run/sequence.log'
+}
+
+step "three systems write, and are copied"
+each_its_map
+for s in "${systems[@]}"; do writes "$s"; done
+stalls=()
+for ((i = 1; i <= $(scaled 2 4 40); i++)); do
+	declare -A had=()
+	for s in "${systems[@]}"; do had[$s]=$(stored "$s"); done
+	said=$(at g1 "rm -rf /run/copy /run/got; stargatectl -j snapshot /mnt/sg /run/copy")
+	stalls+=("$(($(sed -nE 's/.*"stall_us": ([0-9]+).*/\1/p' <<<"$said") / 1000))")
+	at g1 'fsck.stargatefs -n /run/copy >/run/fsck.log || { cat /run/fsck.log; exit 1; }'
+	for s in "${systems[@]}"; do
+		at g1 "stargatectl get -r /run/copy /$s /run/got-$s >/run/get.log 2>&1 ||
+			{ cat /run/get.log; exit 1; }
+			/root/sequence check /run/got-$s ${had[$s]} >/run/check.log ||
+				{ cat /run/check.log; exit 1; }
+			rm -r /run/got-$s"
+	done
+done
+passed "${#stalls[@]} copies; all stood still for ${stalls[*]} ms"
+for s in "${systems[@]}"; do
+	read -r steps longest <<<"$(ended "$s")"
+	[[ $steps =~ ^[0-9]+$ && $longest =~ ^[0-9]+$ ]] || fail "$s: '$steps $longest'"
+	((longest < 6000)) || fail "$s: a step took $longest ms"
+	passed "$s: $steps steps, the longest of them $longest ms"
+done
+
+step "refused"
+refuses "there already" 'is there already' 'stargatectl snapshot /mnt/sg /run/copy'
+refuses "too short a moment" 'would stand still for about|does not stand still' \
+	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
+at g2 'fsfreeze -f /mnt/sg'
+refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not stand still' \
+	'stargatectl snapshot /mnt/sg /run/other'
+at g2 'fsfreeze -u /mnt/sg'
+pause_guest g2
+refuses "g2 is paused" 'slot [0-9]+\) does not stand still' 'stargatectl snapshot /mnt/sg /run/other'
+goes_on g3
+resume_guest g2
+goes_on g2
+at g1 'rm /run/copy; stargatectl snapshot /mnt/sg /run/copy && rm /run/copy
+	[ ! -e /run/copy ] && [ ! -e /run/other.part ]'
+passed "and later it is copied"
+
+# Each stands still for ten seconds in a minute and no more: so these are short.
+step "nobody tells them to go on"
+begun=$EPOCHREALTIME
+said=$(at g1 '/root/sequence freeze /mnt/sg 3000 &&
+	{ ! LC_ALL=C fsfreeze -f /mnt/sg && ! LC_ALL=C fsfreeze -u /mnt/sg; } 2>&1')
+grep -q busy <<<"$said" || fail "a user's freeze: $said"
+grep -q Invalid <<<"$said" || fail "a user's thaw: $said"
+passed "no user freezes or thaws it meanwhile: ${said//$'\n'/, }"
+at g3 'umount /mnt/sg'
+goes_on g2
+goes_on g1
+took=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
+((took < 15000)) || fail "they have stood still for $took ms"
+passed "they have gone on by themselves, after $took ms at most"
+at g3 'for i in $(seq 50); do
+	mount -t stargatefs /dev/pmem0 /mnt/sg && exit 0
+	sleep 0.2
+	done; exit 1'
+goes_on g3
+passed "who has unmounted meanwhile has left, and comes back"
+at g1 'mount -o remount,ro /mnt/sg && mount -o remount,rw /mnt/sg'
+goes_on g1
+
+step "one who has them stand still dies"
+at g3 '/root/sequence freeze /mnt/sg 4000'
+kill_guest g3
+goes_on g1
+goes_on g2
+passed "the others go on"
+at g1 'stargatectl snapshot --stall 1500 /mnt/sg /run/copy >/dev/null &&
+	fsck.stargatefs -n /run/copy >/dev/null'
+passed "and it can be copied"
+finish

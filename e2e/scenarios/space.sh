@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume that is full, but for a file that has been removed while another system has it open: with
+# its last close there it is gone, at once, and whoever needs its space has it, be it the one who
+# removed it or the one who closed it. So it is when the one who has it open dies.
+#
+# rig: --guests 2 --kernel 6.1,7.2 --size 64M --mem 320M
+# node: --guests 2 --kernel 6.1,7.2 --size 64M
+# kernels: 6.12
+# maps: inside
+# limit: 300
+# node-limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+inodes() { at "$1" 'df --output=iused /mnt/sg | tail -n 1 | tr -d " "'; }
+
+# left_open REMOVER USER: 24 MiB without a name, open at USER; all other space is taken.
+left_open() {
+	at "$1" 'dd if=/dev/zero of=/mnt/sg/left bs=1M count=24 status=none'
+	at "$2" 'sleep 1000 </mnt/sg/left >/dev/null 2>&1 & echo $! >/run/user'
+	at "$1" 'rm /mnt/sg/left; ! dd if=/dev/zero of=/mnt/sg/filler bs=64k status=none 2>/dev/null'
+}
+
+# found SYSTEM WHAT: the space is there, without asking twice.
+found() {
+	at "$1" 'dd if=/dev/zero of=/mnt/sg/found bs=1M count=20 status=none'
+	at "$1" 'rm /mnt/sg/found /mnt/sg/filler'
+	passed "$2"
+}
+
+roles=("g1 g2 g1" "g1 g2 g2" "g2 g1 g2" "g2 g1 g1")
+! in_a_node || roles=("host g1 host" "host g2 g2" "g1 host g1" "g2 g1 host" "g1 g2 g1")
+one=${systems[0]} two=${systems[1]}
+
+each_its_map
+before=$(inodes "$one")
+for role in "${roles[@]}"; do
+	read -r remover user needy <<<"$role"
+	step "$remover removes, $user closes, $needy needs the space"
+	left_open "$remover" "$user"
+	same "it is there while $user has it open" $((before + 2)) "$(inodes "$remover")"
+	at "$user" 'kill $(cat /run/user); while [ -e /proc/$(cat /run/user) ]; do :; done'
+	same "it is gone with the last close" $((before + 1)) "$(inodes "$remover")"
+	found "$needy" "$needy has the space"
+done
+
+step "one that is replaced all the time, and only looked at elsewhere"
+at "$two" 'while [ ! -e /run/enough ]; do stat /mnt/sg/turn; done >/dev/null 2>&1 &'
+at "$one" "for i in \$(seq $(scaled 200 500 3000)); do
+	echo \$i >/mnt/sg/new && mv /mnt/sg/new /mnt/sg/turn; done; rm /mnt/sg/turn"
+at "$two" 'touch /run/enough; sleep 4' # it may be kept for two seconds there
+same "nothing is left of it" "$before" "$(inodes "$one")"
+
+step "who has it open dies"
+left_open "$one" "$two"
+kill_guest "$two"
+found "$one" "$one has the space"
+finish

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two tenants on one zone (D10): each has a virtual machine with a volume of its own, and its kernel
+# does what it likes. It looks at every page of the zone, and stores to it; it forges a file table
+# that names the other's memory, for the host to follow. It gets nothing, changes nothing, and
+# reaches nothing. Then a machine that was given a volume to read: what it stores is not there.
+#
+# node: --guests 2 --no-mount --size 64M --pkgs lvm2 --append iomem=relaxed
+# limit: 1200
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+# sees GUEST FROM END: what its kernel finds in the pages there.
+sees() { on "$1" "/root/pages count /dev/mem $2 $2 $(($3 - $2)) 0" </dev/null; }
+
+# nothing WHO WHAT FROM END: no page there has anything in it.
+nothing() {
+	local said
+	said=$(sees "$1" "$3" "$4")
+	[[ $said =~ ^same\ 0\ ones\ [0-9]+\ zero\ [0-9]+\ other\ 0$ ]] || fail "$1 sees $2: $said"
+	passed "$1 sees nothing of $2: of $((($4 - $3) / 4096)) pages $said"
+}
+
+# attack WHO WHAT FROM END: its kernel stores to each page there.
+attack() {
+	in_one "$1" "$1 stores to each page of $2" \
+		"/root/pages spoil /dev/mem $3 $3 $(($4 - $3)) 0x6666666600000000"
+}
+
+compile pages region
+for program in pages region; do put "$compiled/$program" "/root/$program" host; done
+
+step "a zone, two volumes with secrets, and canaries between and behind them"
+in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0'
+for v in a b; do
+	in_one host "$v" "stargatectl volume create $v --size 16M && mkdir -p /mnt/$v &&
+		mount -t stargatefs /dev/sm/$v /mnt/$v &&
+		yes 'a secret of $v' | head -c 6M >/mnt/$v/secret && sync -f /mnt/$v"
+done
+base_a=$(of a base) base_b=$(of b base)
+end_a=$((base_a + $(of a size))) end_b=$((base_b + $(of b size))) zone_end=$((RIG_BASE + RIG_SIZE))
+[[ $RIG_BASE -lt $base_a && $end_a -le $base_b && $end_b -lt $zone_end ]] || fail "they lie elsewhere"
+in_one host "canaries" "/root/pages spoil /dev/mem $end_b $end_b $((zone_end - end_b)) 0xca9a710000000000"
+secret=$(on host 'sha256sum </mnt/a/secret' </dev/null)
+secret_b=$(on host 'sha256sum </mnt/b/secret' </dev/null)
+canary=$(bytes $end_b $zone_end) lvm=$(bytes "$RIG_BASE" "$base_a")
+
+step "each tenant in a machine"
+start g1 a &
+starting=$!
+start g2 b
+wait "$starting" || fail "g1 does not start"
+for guest in g1 g2; do
+	for program in pages region; do put "$compiled/$program" "/root/$program" "$guest"; done
+	in_one "$guest" "$guest has its volume" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/secret ]'
+done
+same "the monitors have mapped that one, and no other" "1 0 0 1" "$(on host 'for guest in g1 g2; do
+	for v in a b; do grep -q " /mnt/$v/.stargate/region" /proc/$(cat /run/rig/$guest.pid)/maps && echo 1 || echo 0; done; done' </dev/null | xargs)"
+[[ $(sees g1 "$base_a" $end_a) =~ \ other\ [1-9] ]] || fail "g1 does not see its own volume: nor would it see another"
+passed "what a machine has its kernel sees: $(sees g1 "$base_a" $end_a)"
+
+step "their kernels look at all of the zone, and store to it"
+nothing g2 "a" "$base_a" $end_a
+nothing g2 "the zone before it" "$RIG_BASE" "$base_a"
+nothing g2 "the rest of the zone" $end_b $zone_end
+nothing g1 "b" "$base_b" $end_b
+nothing g1 "the rest of the zone" $end_b $zone_end
+attack g2 "a" "$base_a" $end_a
+attack g2 "LVM's own" "$RIG_BASE" "$base_a"
+attack g2 "the rest" $end_b $zone_end
+attack g1 "b" "$base_b" $end_b
+nothing g2 "a, then" "$base_a" $end_a
+same "the secret of a is as it was, on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
+same "and where it belongs" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
+same "that of b" "$secret_b" "$(on g2 'sha256sum </mnt/sg/secret' </dev/null)"
+same "no canary is hurt" "$canary" "$(bytes $end_b $zone_end)"
+same "nor what LVM has noted" "$lvm" "$(bytes "$RIG_BASE" "$base_a")"
+in_one host "both volumes work" 'for v in a b; do echo new >/mnt/$v/new && [ "$(cat /mnt/$v/new)" = new ] || exit 1; done'
+
+step "a forged file table, for the host to follow"
+copy=$(mktemp)
+trap 'rm -f "$copy"' EXIT
+# stat FROM END PATH PYTHON: of what `stat` says of a file in a copy of that volume's memory, as t.
+stat() {
+	memory "$1" "$2" >"$copy"
+	"$SG_TOOLS/stargatectl" -j stat "$copy" "$3" 2>/dev/null | python3 -c "import json, sys
+t = json.load(sys.stdin)['table']
+print(hex($4))"
+}
+in_one g2 "(a file of one table)" 'head -c 64K /dev/zero >/mnt/sg/forged && sync /mnt/sg/forged'
+entry=$(stat "$base_b" $end_b /forged 'int(t["root"], 16) & 0xffffffffff000')
+ours=$(stat "$base_b" $end_b /forged 'int(t["runs"][0]["phys"], 16)')
+theirs=$(stat "$base_a" $end_a /secret 'int(t["runs"][0]["phys"], 16)')
+in_one host "(before, it has zeroes)" '[ "$(head -c 4096 /mnt/b/forged | tr -d "\0" | wc -c)" = 0 ]'
+on g2 "/root/region read /dev/mem $entry 8" </dev/null | python3 -c 'import sys
+entry = int.from_bytes(sys.stdin.buffer.read(), "little")
+ours, theirs = [int(word, 16) for word in sys.argv[1:]]
+assert entry & 0xffffffffff000 == ours
+sys.stdout.buffer.write((entry - ours + theirs).to_bytes(8, "little"))' "$ours" "$theirs" |
+	on g2 "/root/region write /dev/mem $entry 8" || fail "g2 cannot forge it"
+same "its first entry names the other's memory" "$theirs" "$(on host "/root/region read /dev/mem $entry 8" </dev/null |
+	python3 -c 'import sys
+print(hex(int.from_bytes(sys.stdin.buffer.read(), "little") & 0xffffffffff000))')"
+denied host "the host reads nothing there" "Input/output error|Structure needs cleaning" \
+	'echo 3 >/proc/sys/vm/drop_caches; cat /mnt/b/forged >/run/got'
+same "not a byte of the secret" 0 "$(on host 'grep -c secret /run/got' </dev/null || true)"
+in_one host "the log says why" 'dmesg | grep "damaged: .*(inode "'
+same "the owner of the secret has not noticed" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
+
+step "a volume that is given to be read, while it is used"
+stop_guest g1
+start g1 a --read-only
+put "$compiled/pages" /root/pages g1
+same "its device is read-only" 1 "$(on g1 'cat /sys/block/pmem0/ro' </dev/null)"
+denied g1 "not mounted: nobody would know of it" "in use.*read-only" 'mkdir -p /mnt/sg; mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
+before=$(sees g1 "$base_a" $end_a)
+[[ $before =~ \ other\ [1-9] ]] || fail "g1 cannot read it: $before"
+attack g1 "it" "$base_a" $end_a
+same "and it is as it was, in the machine" 0 \
+	"$(on g1 "/root/pages count /dev/mem $base_a $base_a $((end_a - base_a)) 0x6666666600000000" </dev/null | cut -d' ' -f2)"
+same "and on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
+in_one host "which goes on" 'echo newer >/mnt/a/new && [ "$(cat /mnt/a/new)" = newer ]'
+stop_guest g1
+
+step "and one that nobody changes"
+in_one host "it is mounted from a device that cannot be written" \
+	'umount /mnt/a && blockdev --setro /dev/sm/a && mount -t stargatefs -o ro /dev/sm/a /mnt/a'
+whole=$(bytes "$base_a" $end_a)
+denied host "a machine that could write does not get it" "denied|Read-only" 'exec 9<>/mnt/a/.stargate/region'
+start g1 a --read-only
+put "$compiled/pages" /root/pages g1
+in_one g1 "a machine mounts it" 'mkdir -p /mnt/sg && mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
+same "and reads" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
+denied g1 "it writes nothing" "Read-only" 'echo x >/mnt/sg/new'
+attack g1 "it all the same" "$base_a" $end_a
+same "not a byte has changed" "$whole" "$(bytes "$base_a" $end_a)"
+same "and it reads what it has read" "$secret" "$(on g1 'echo 3 >/proc/sys/vm/drop_caches; sha256sum </mnt/sg/secret' </dev/null)"
+stop_guest g1
+kill_guest g2
+
+step "in the end"
+in_one host "a is sound" 'umount /mnt/a && blockdev --setrw /dev/sm/a && stargatectl volume check a'
+in_one host "b has what its tenant did to it, and nothing more" 'umount /mnt/b && { stargatectl volume check b; [ $? -le 4 ]; }'
+same "canaries" "$canary" "$(bytes $end_b $zone_end)"
+finish

@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Systems die at random moments, and the others go on. Each guest lives one life after the other: it
+# writes files of its own, noting each completed step outside of the VM, while it makes and moves
+# names where all others do. Then its power is cut; some stand still before that, some leave in
+# order, some are cut off while they mount and unmount. Whoever is alive checks that exactly the
+# steps that were completed are there. Sometimes nobody is alive. In a node the host works as
+# they do, but does not die by itself: node-cuts.sh has it die with all.
+#
+# SG_KILLS=N: so many deaths, in all guests together. `make torture` goes on until it has seen many.
+#
+# rig: --guests 4 --kernel 6.1,6.12,7.2 --size 512M --mem 288M
+# node: --guests 2 --kernel 6.1,7.2 --size 512M --timeout 60m
+# maps: inside
+# kernels: 6.12
+# limit: 2400
+# node-limit: 3600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+usual=$(scaled 12 50 200)
+patience=15000 # it may wait for one that stands still
+if in_a_node; then # where all share one processor with one that boots
+	usual=$(scaled 3 6 50)
+	patience=60000
+fi
+kills=${SG_KILLS:-$usual}
+slowest=${SG_SLOWEST_MS:-$patience} # until a survivor goes on
+read -ra maps <<<"$(map_modes)"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+touch "$work"/{deaths,progress,lives}
+echo "SG_SEED=$seed repeats the loads, though not the moments; $kills deaths"
+
+# --- what all lives share ---------------------------------------------------------------------
+
+note() { echo "${2:-$BASHPID}" >>"$work/$1"; } # one line, in one write
+tally() { wc -l <"$work/$1"; }
+enough() { [[ $(tally deaths) -ge $kills || -e $work/failed ]]; }
+between() { # a random number
+	awk -v r=$RANDOM -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a + (b - a) * r / 32768 }'
+}
+ms_since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", 1000 * (b - a) }'; }
+
+# Systems that answer, in any order. One may be gone by the time when it is asked.
+up() { echo "$EPOCHREALTIME" >"$work/up.$1"; }
+down() { rm -f "$work/up.$1"; }
+alive() {
+	local system
+	for system in $(shuf -e "${systems[@]}"); do
+		[[ ! -e $work/up.$system ]] || echo "$system"
+	done
+}
+
+# ask GUEST COMMAND: its status in $status, its words in $said. Fails if the guest has gone
+# meanwhile, though it may be back by now.
+ask() {
+	local since
+	since=$(cat "$work/up.$1" 2>/dev/null) || return
+	status=0
+	said=$(on "$1" "$2" 2>&1 </dev/null) || status=$?
+	[[ $status -eq 0 || $status -ne 255 && $(cat "$work/up.$1" 2>/dev/null) == "$since" ]]
+}
+
+# progress DEAD SINCE: how long until another one has worked in all directories where the dead one
+# did. Measured from outside: with the way into the guest.
+progress() {
+	local other took
+	for other in $(alive); do
+		ask "$other" "cd /mnt/sg/storm && for d in d?; do
+			echo x >\$d/next.$BASHPID && rm \$d/next.$BASHPID || exit; done" || continue
+		took=$(ms_since "$2")
+		[[ $status -eq 0 ]] || fail "after the death of $1, $other: $said"
+		[[ $took -le $slowest ]] || fail "after the death of $1, $other went on after $took ms"
+		note progress "$took"
+		return 0
+	done
+}
+
+# verified LIFE STEPS: by whoever is alive, or will be. It moves what is right out of the way: then
+# who dies right after that has not spoilt it for the next one.
+verified() {
+	local other tried=false turns
+	for ((turns = 0; turns < 600; turns++)); do
+		[[ ! -e $work/failed ]] || exit 1 # elsewhere, which says why
+		for other in $(alive); do
+			ask "$other" "cd /mnt/sg/lives && cd .. && { $tried && [ ! -e lives/$1 ]; } ||
+				{ /mnt/sg/bin/powercut verify lives/$1 $1 $2 && mv lives/$1 old; }" || {
+				tried=true
+				continue
+			}
+			[[ $status -eq 0 ]] || fail "life $1 ($2 steps), looked at by $other: $said"
+			ask "$other" "rm -rf /mnt/sg/old/$1" || true
+			return 0
+		done
+		sleep 0.5
+	done
+	fail "life $1: nobody is there to look at it"
+}
+
+# --- a life -----------------------------------------------------------------------------------
+
+# The last whole line of what a writer said.
+last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
+
+cut_off() {
+	local since=$EPOCHREALTIME
+	down "$1"
+	kill_guest "$1"
+	note deaths "$1"
+	progress "$1" "$since"
+}
+
+stands_still() {
+	down "$1"
+	pause_guest "$1"
+	sleep "$(between 0.2 5)"
+	resume_guest "$1"
+	up "$1"
+	sleep "$(between 0 1)"
+}
+
+# Whoever asks this guest something just now ends first.
+unmounted='for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
+	! mountpoint -q /mnt/sg'
+
+leaves() {
+	on "$1" "pkill -KILL powercut; pkill -KILL stress; $unmounted" </dev/null >/dev/null ||
+		fail "$1 cannot leave"
+}
+
+# As long as machines have the volume's memory their host cannot leave.
+rests() {
+	on "$1" 'pkill -KILL powercut; pkill -KILL stress
+		while pgrep "powercut|stress"; do sleep 0.1; done' </dev/null >/dev/null ||
+		fail "$1 cannot rest"
+}
+
+# One lives longer, so that mostly somebody is there who can go on.
+lifetime() {
+	if [[ $1 == "${systems[0]}" ]]; then between 10 40; else between 0.5 4; fi
+}
+
+# works GUEST LIFE HOW: until it is cut off, or leaves.
+works() {
+	local guest=$1 life=$2 steps jobs=()
+	on "$guest" "mkdir /mnt/sg/lives/$life" </dev/null || fail "$guest: no place for life $life"
+	on "$guest" "/mnt/sg/bin/powercut run /mnt/sg/lives/$life $life" \
+		</dev/null >"$work/$life.steps" 2>"$work/$life.refused" &
+	jobs+=($!)
+	on "$guest" "/mnt/sg/bin/stress -s $((seed + life)) -x work -f $((life * 2)) -p 2 -t 3600 \
+		/mnt/sg/storm" </dev/null >"$work/$life.storm" 2>&1 &
+	jobs+=($!)
+	up "$guest"
+	sleep "$(lifetime "$guest")"
+	case $3 in
+	pause) stands_still "$guest" && cut_off "$guest" ;;
+	leave) down "$guest" && leaves "$guest" ;;
+	rest) down "$guest" && rests "$guest" && up "$guest" ;;
+	*) cut_off "$guest" ;;
+	esac
+	wait "${jobs[@]}" || true
+	! grep -h 'powercut:' "$work/$life".* || fail "$guest, life $life: its writer was refused"
+	! grep '^stress: process' "$work/$life.storm" || fail "$guest, life $life: names"
+	steps=$(last_step "$work/$life.steps")
+	verified "$life" "${steps:-0}"
+	rm "$work/$life".*
+}
+
+# Cut off somewhere between mounting and unmounting, which it does all the time.
+comes_and_goes() {
+	local job
+	down "$1"
+	on "$1" "$unmounted || echo 'umount: busy'
+		while mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg; do :; done" \
+		</dev/null >"$work/comes.$1" 2>&1 &
+	job=$!
+	sleep "$(between 0.2 2)"
+	cut_off "$1"
+	wait "$job" || true
+	! grep -i 'mount:' "$work/comes.$1" || fail "$1 could not mount, or unmount"
+}
+
+# lives SYSTEM NUMBER
+lives() {
+	local guest=$1 life how map
+	until enough; do
+		note lives
+		life=$(($(tally lives) * 64 + $2))
+		how=$(shuf -n 1 -e cut cut cut cut cut cut pause leave mounts)
+		[[ $guest != host ]] || how=rest
+		map=$(shuf -n 1 -e "${maps[@]}")
+		on "$guest" "mount -o remount,map=$map /mnt/sg" </dev/null ||
+			fail "$guest: remount with map=$map"
+		case $how in
+		mounts) comes_and_goes "$guest" ;;
+		*) works "$guest" "$life" "$how" ;;
+		esac
+		case $how in
+		rest) ;;
+		leave)
+			on "$guest" 'mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||
+				fail "$guest cannot come back"
+			;;
+		*) start_guest "$guest" ;;
+		esac
+		up "$guest"
+	done
+}
+
+# --- all of it --------------------------------------------------------------------------------
+
+step "prepared"
+compile powercut stress
+on "${systems[0]}" 'mkdir /mnt/sg/bin /mnt/sg/lives /mnt/sg/old /mnt/sg/storm' </dev/null
+for name in powercut stress; do put "$compiled/$name" "/mnt/sg/bin/$name"; done
+holds "names for all" "/mnt/sg/bin/stress -s $seed -x prepare /mnt/sg/storm"
+
+step "lives and deaths"
+jobs=()
+for number in "${!systems[@]}"; do
+	(
+		trap '[[ $? -eq 0 ]] || touch "$work/failed"' EXIT
+		up "${systems[number]}"
+		lives "${systems[number]}" $((number + 1))
+	) &
+	jobs+=($!)
+done
+for job in "${jobs[@]}"; do wait "$job" || fail "SG_SEED=$seed"; done
+passed "$(tally deaths) deaths in $(tally lives) lives: all that was completed is there"
+
+step "until another one went on where the dead one had worked"
+sort -n "$work/progress" | awk '{ ms[NR] = $1 } END {
+	printf "   %d times; median %d ms, 90 %% %d ms, 99 %% %d ms, longest %d ms\n", NR,
+		ms[int((NR + 1) / 2)], ms[int(NR * 0.9 + 0.5)], ms[int(NR * 0.99 + 0.5)], ms[NR] }'
+
+step "what is left"
+holds "all names are whole" "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm"
+holds "everything can be removed" 'rm -r /mnt/sg/*'
+for guest in "${systems[@]}"; do
+	[[ -z $(on "$guest" 'ls /mnt/sg' </dev/null) ]] || fail "$guest still sees something"
+done
+passed "which all see"
+finish

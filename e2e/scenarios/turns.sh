@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Random operations on one file, taken in turns by systems with different kernels and map modes:
+# each keeps file and mapping open, knows what the others have done, and looks first whether the
+# file shows it, by calls and in what it had mapped before. Beside it each works on a file of its
+# own.
+#
+# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 384M --mem 320M
+# node: --guests 2 --kernel 6.1,7.2 --size 384M
+# kernels: 6.12
+# maps: inside
+# limit: 900
+# node-limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seed=$(seed)
+echo "SG_SEED=$seed repeats this run"
+RANDOM=$((seed % 32768))
+program_everywhere fsx
+turns=$(scaled 40 100 2000)
+work=$(mktemp -d)
+declare -A to job
+trap 'rm -rf "$work"' EXIT
+
+# tell SYSTEM TURN LINE: what it is told, and its answer.
+tell() {
+	echo "$3" >&"${to[$1]}"
+	until [[ $(grep -c '^ok$' "$work/$1" || true) -ge $2 ]]; do
+		if grep -q '^fsx:' "$work/$1" || ! kill -0 "${job[$1]}" 2>/dev/null; then
+			fail "$1, turn $2 ($3), SG_SEED=$seed: $(cat "$work/$1")"
+		fi
+		sleep 0.01
+	done
+}
+
+# in_turns BYTES: all of them at one file of at most so many.
+in_turns() {
+	local system turn actor other fd own=()
+	for system in "${systems[@]}"; do
+		mkfifo "$work/to.$system"
+		on "$system" "/root/fsx -i -s $seed -l $1 /mnt/sg/one" <"$work/to.$system" \
+			>"$work/$system" 2>&1 &
+		job[$system]=$!
+		on "$system" "/root/fsx -s $((seed + ${#own[@]} + 1)) -l 200000 -n 100000000 -t $((turns / 4)) \
+			/mnt/sg/own-$system" </dev/null >"$work/own.$system" 2>&1 &
+		own+=($!)
+	done
+	for system in "${systems[@]}"; do # now: who is started later would keep it open
+		exec {fd}>"$work/to.$system"
+		to[$system]=$fd
+	done
+	for ((turn = 1; turn <= turns; turn++)); do
+		actor=${systems[RANDOM % ${#systems[@]}]}
+		count=$((1 + RANDOM % 8))
+		tell "$actor" "$turn" "do $count"
+		for other in "${systems[@]}"; do
+			[[ $other == "$actor" ]] || tell "$other" "$turn" "skip $count"
+		done
+	done
+	for system in "${systems[@]}"; do
+		fd=${to[$system]}
+		exec {fd}>&-
+		wait "${job[$system]}" || fail "$system: $(cat "$work/$system")"
+		rm "$work/to.$system"
+	done
+	passed "$turns turns of ${#systems[@]} systems at a file of up to $1 bytes"
+	for system in "${!own[@]}"; do
+		wait "${own[$system]}" || fail "SG_SEED=$seed: $(cat "$work"/own.*)"
+	done
+	passed "beside it each had a file of its own"
+	holds "they can be removed" 'rm /mnt/sg/one /mnt/sg/own-*'
+}
+
+each_its_map
+for size in 20000 500000 5000000; do
+	step "up to $size bytes"
+	in_turns "$size"
+	seed=$((seed + 1))
+done
+finish

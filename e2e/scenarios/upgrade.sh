@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Another release of the module, one system after the other, while the others go on with the volume:
+# unmount, rmmod, insmod, mount. And a clean reboot of each. A module that is in use stays.
+#
+# The other release is this one, built with another version in it.
+#
+# rig: --guests 2 --size 64M
+# kernels: 6.12
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+cd "$(dirname "$0")/../.."
+
+# versions: of all systems that have it mounted.
+versions() {
+	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" 2>/dev/null | tr -d ' \n' |
+		grep -oE '"name":"g[0-9]"[^}]*"version":"[^"]*"' |
+		sed -E 's/"name":"(g[0-9])".*"version":"([^"]*)"/\1=\2/' | sort | tr '\n' ' '
+}
+
+# sees GUEST WHAT EXPECTED COMMAND
+sees() {
+	local got
+	got=$(on "$1" "$4" 2>&1 </dev/null) || true
+	same "$1: $2" "$3" "$got"
+}
+
+step "another release"
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
+now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/version.h)
+cp -a kernel/core kernel/module "$work"
+next=build/e2e/next-$SG_KERNEL # kept: what has not changed is not compiled again
+mkdir -p "$next"
+sed -i 's/^#define SG_RELEASE.*/#define SG_RELEASE	"9.9.9"/' "$work/core/version.h"
+e2e/rig build-module --kernel "$SG_KERNEL" "$work/module" "$next" >"$work/log" 2>&1 ||
+	fail "does not build: $(tail -n 20 "$work/log")"
+for guest in g1 g2; do on "$guest" 'cat >/root/next.ko' <"$next/stargatefs.ko"; done
+holds "modinfo tells them apart" "[ \$(modinfo -F version /root/stargatefs.ko) = $now ] &&
+	[ \$(modinfo -F version /root/next.ko) = 9.9.9 ]"
+sees g1 "so does the kernel, of the one that is there" "$now" 'cat /sys/module/stargatefs/version'
+same "and the volume" "g1=$now g2=$now " "$(versions)"
+
+step "in use, it stays"
+refused "mounted" 'in use' 'rmmod stargatefs'
+on g1 'mkdir /mnt/sg/dir /mnt/again && mount --bind /mnt/sg/dir /mnt/again && umount /mnt/sg'
+refused "mounted elsewhere" 'in use' 'rmmod stargatefs'
+on g1 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/again && exec 9>/mnt/sg/open
+	umount -l /mnt/sg; rmmod stargatefs 2>&1; echo text >&9; exec 9>&-' >"$RIG_DIR/said" 2>&1 </dev/null || true
+grep -q 'in use' "$RIG_DIR/said" || fail "a file that is open does not keep it: $(cat "$RIG_DIR/said")"
+passed "a file that is open, of a mount that has been taken away lazily"
+holds "(mounted again)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q text /mnt/sg/open'
+
+# made GUEST: so many files, by its work.
+made() { on "$1" "ls /mnt/sg/of.$1 | wc -l" </dev/null; }
+
+# upgrade GUEST OTHER: with work of the other going on, from before until after.
+upgrade() {
+	local before
+	until before=$(made "$2") && [[ $before -gt 0 ]]; do sleep 0.1; done
+	on "$1" 'umount /mnt/sg && rmmod stargatefs && insmod /root/next.ko &&
+		mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null || fail "$1: upgrade"
+	[[ $(made "$2") -gt $before ]] || fail "$2 stood still meanwhile"
+	passed "$1 has another module"
+	sees "$1" "it is that one" 9.9.9 'cat /sys/module/stargatefs/version'
+}
+
+# work GUEST: a file after the other, each with its number in it; until told to stop.
+work() {
+	on "$1" "mkdir -p /mnt/sg/of.$1; n=0; rm -f /root/stop; until [ -e /root/stop ]; do
+		n=\$((n + 1)); echo \$n >/mnt/sg/of.$1/\$n || exit 1
+		[ \$(cat /mnt/sg/of.$1/\$n) = \$n ] || exit 1; done; echo \$n" </dev/null >"$RIG_DIR/work.$1" &
+	worker=$!
+}
+
+# done_working GUEST: it went on all the time, and everything is there, as the other one sees it.
+done_working() {
+	on "$1" 'touch /root/stop' </dev/null
+	wait "$worker" || fail "$1: did not go on"
+	local n
+	n=$(<"$RIG_DIR/work.$1")
+	[[ $n -gt 0 ]] || fail "$1 made nothing"
+	sees "$2" "$n files that $1 made meanwhile" "$n" \
+		"for i in \$(seq $n); do cat /mnt/sg/of.$1/\$i; done | sort -n | uniq | wc -l"
+}
+
+step "one after the other"
+on g1 'head -c 4M /dev/urandom >/mnt/sg/data && ln -s data /mnt/sg/link'
+sums=$(on g1 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open')
+work g2
+upgrade g1 g2
+done_working g2 g1
+same "both are members" "g1=9.9.9 g2=$now " "$(versions)"
+sees g1 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
+sees g1 "locks hold between them" refused \
+	'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/has
+	until [ -s /mnt/sg/tried ]; do sleep 0.1; done; cat /mnt/sg/tried' &
+locker=$!
+on g2 'until [ -e /mnt/sg/has ]; do sleep 0.1; done
+	flock -n /mnt/sg/lock true && said=had || said=refused
+	echo $said >/mnt/sg/tried' </dev/null
+wait "$locker" || fail "locks between releases"
+work g1
+upgrade g2 g1
+done_working g1 g2
+same "both have the other one" "g1=9.9.9 g2=9.9.9 " "$(versions)"
+sees g2 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
+
+step "reboot"
+work g2
+stop_guest g1
+start_guest g1
+done_working g2 g1
+sees g1 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
+same "and back to the release before" "g1=$now g2=9.9.9 " "$(versions)"
+finish

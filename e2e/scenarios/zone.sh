@@ -1,0 +1,251 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A node's zone: LVM on reserved memory, volumes in it at physical addresses that virtual machines
+# can have them at. They are made, found again after a power cut, and deleted, but never while any
+# system uses them; what was in one never is in the next; and LVM's own tools show all of it.
+#
+# g2 has the same memory, as another system that has a volume mounted would.
+#
+# rig: --guests 2 --pages --no-mount --size 1152M --pkgs "lvm2 qemu-system-x86"
+# maps: walk
+# limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# of VOLUME KEY: what `volume show` says.
+of() {
+	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+
+# largest ALIGNMENT: of the zone: "largest_volume" or "largest_volume_1g".
+largest() {
+	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
+}
+
+# because STATUS REASON COMMAND: it is refused, and programs are told why; $why has all of it.
+because() {
+	local status=0
+	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
+	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
+}
+
+# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
+
+# line COMMAND: what it says in g1, with single blanks.
+line() { on g1 "$1 | xargs" </dev/null; }
+
+# zeroes WHAT BASE SIZE
+zeroes() {
+	same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"
+}
+
+# secret VOLUME: fill it with what nobody else is to see. Its place, where it is known to be.
+secret() {
+	local base
+	holds "$1 has a secret" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
+		yes 'a secret of $1' | head -c 20M >/mnt/$1/secret && sync && umount /mnt/$1"
+	base=$(of "$1" base)
+	bytes "$base" "$(of "$1" size)" | grep -qa "a secret of $1" || fail "the secret of $1 is not there"
+}
+
+step "what cannot be a zone"
+refused "a zone there is none of" "there is no zone" "stargatectl volume create a --size 16M"
+refused "a file" "no block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
+holds "(a disk)" "modprobe loop && losetup /dev/loop0 /run/file"
+refused "a disk" "is not DAX capable" "stargatectl zone create sm /dev/loop0"
+refused "nothing" "No such file" "stargatectl zone create sm /dev/pmem7"
+refused "no root" "run it as root" \
+	"setpriv --reuid=65534 --regid=65534 --clear-groups stargatectl zone show"
+refused "no LVM" "install the package lvm2" \
+	"mv /usr/sbin/lvm /run/lvm; stargatectl zone show; s=\$?; mv /run/lvm /usr/sbin/lvm; exit \$s"
+holds "(a StargateFS on all of it)" "mkfs.stargatefs -q /dev/pmem0"
+refused "a StargateFS" "holds a StargateFS.*--force" "stargatectl zone create sm /dev/pmem0"
+holds "(mounted)" "mkdir -p /mnt/all && mount -t stargatefs /dev/pmem0 /mnt/all"
+refused "one that is mounted, force or not" "unmount it" \
+	"stargatectl zone create --force sm /dev/pmem0"
+holds "(unmounted)" "umount /mnt/all"
+for name in -x a/b '$(touch /run/pwned)' snapshot 'a b' ''; do
+	refused "a zone called '$name'" "name of a zone|no option" \
+		"stargatectl zone create -- '$name' /dev/pmem0 2>&1 || stargatectl zone create '$name' /dev/pmem0"
+done
+same "nothing has been begun" "" "$(on g1 'pvs --noheadings' </dev/null)"
+
+step "a zone"
+holds "it is made" "stargatectl zone create --force sm /dev/pmem0"
+refused "another one of it" "holds an LVM physical volume" "stargatectl zone create other /dev/pmem0"
+refused "by force, too" "without -ff" "stargatectl zone create --force other /dev/pmem0"
+refused "another of that name" "unmount it|in use|there is one|without -ff" "stargatectl zone create --force sm /dev/pmem0"
+same "LVM shows it" "sm stargate contiguous 2.00m" \
+	"$(line 'vgs --noheadings -o vg_name,vg_tags,vg_allocation_policy,vg_extent_size')"
+same "its data begins where a volume may" 0 \
+	$(((RIG_BASE + $(line 'pvs --noheadings --units b --nosuffix -o pe_start')) % 2097152))
+
+step "volumes"
+for name in -x .x _x a_b a/b/c sm/ /a 'a b' 'a;reboot' '$(touch /run/pwned)' '../../dev/vda' \
+	snapshot1 "$(printf 'n%.0s' {1..64})" "$(printf 'a\nb')" $'\303\244'; do
+	refused "one called '$name'" "name of a|no option|there is no" \
+		"stargatectl volume create --size 16M -- '$name' 2>&1 || stargatectl volume create --size 16M '$name'"
+done
+for size in 0 1 15M 17M 65T -16M 16Q ''; do
+	refused "one of '$size'" "allowed is|a volume has" "stargatectl volume create a --size='$size'"
+done
+refused "an option of mkfs that makes no sense" "allowed is" \
+	"stargatectl volume create a --size 16M -- --areas 99"
+refused "one that makes nothing" "has made nothing" \
+	"stargatectl volume create a --size 16M -- --help"
+same "nothing of them is left" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
+holds "one of 64 MiB" "stargatectl volume create a --size 64M -- --root-mode 1777"
+same "LVM shows it" "a sm 64.00m stargate linear 1" \
+	"$(line 'lvs --noheadings -o lv_name,vg_name,lv_size,lv_tags,segtype,seg_count')"
+base=$(of a base)
+same "its address is aligned" 0 $((base % 2097152))
+same "it is the first there is" $((RIG_BASE + 2097152)) $((base))
+same "it is ready" ready "$(of a state)"
+holds "it is mounted by its own physical address" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
+	[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((base)) ] &&
+	[ \$(stat -c %a /mnt/a) = 1777 ] &&
+	yes kept | head -n 200000 >/mnt/a/file && sync"
+bytes "$base" 67108864 | grep -qa '^kept' || fail "the bytes are not in the memory that it should be"
+passed "the bytes are there"
+refused "another of that name" "there is one already" "stargatectl volume create a --size 16M"
+holds "one at a multiple of 1 GiB" "stargatectl volume create sm/big --size 32M --align 1G"
+same "it is there" $((RIG_BASE + (1 << 30))) $(($(of big base)))
+holds "and is mounted" "mkdir -p /mnt/big && mount -t stargatefs /dev/sm/big /mnt/big &&
+	cp /bin/bash /mnt/big && cmp /bin/bash /mnt/big/bash && umount /mnt/big"
+refused "a second so aligned" "no free address that is a multiple of 1 GiB" \
+	"stargatectl volume create big2 --size 128M --align 1G"
+most=$(largest largest_volume)
+refused "more than is free in one piece" "largest possible volume has .*\\($most bytes\\)" \
+	"stargatectl volume create large --size $((most + 2097152))"
+because 5 no-room "volume create large --size $((most + 2097152))"
+same "with the largest" "$most" "$(grep -oP '"largest": \K\d+' <<<"$why")"
+because 4 exists "volume create a --size 16M"
+because 3 not-found "volume delete none"
+because 9 no-zone "volume delete none/a"
+because 2 bad-argument "volume resize a --size 32M"
+holds "just that" "stargatectl volume create large --size $most && stargatectl volume delete large"
+holds "two at the same time" "stargatectl volume create p --size 16M >/run/p & stargatectl volume create q --size 16M &&
+	wait \$! && [ \$(lvs --noheadings sm | wc -l) = 4 ]"
+holds "two of one name: one of them" "stargatectl volume create r --size 16M & stargatectl volume create r --size 16M
+	s=\$?; wait \$!; s=\$((s + \$?)); { [ \$s = 4 ] || [ \$s = 7 ]; } && stargatectl volume delete r"
+holds "(away with them)" "stargatectl volume delete p && stargatectl volume delete sm/q"
+holds "a list for people" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +/mnt/a\$'"
+holds "fsck" "stargatectl volume check big && stargatectl volume check big -- -p"
+
+step "what is used is not deleted"
+refused "mounted here" "mounted or in use here" "stargatectl volume delete a"
+because 6 in-use "volume delete a"
+holds "(there, not here)" "umount /mnt/a"
+on g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	mount -t stargatefs /dev/sm/a /mnt/a' </dev/null || fail "g2 does not mount it"
+refused "mounted there, named" "in use by g2 .*unmount it there" "stargatectl volume delete a"
+refused "also with --force" "in use by g2" "stargatectl volume delete a --force"
+because 6 in-use "volume delete a"
+[[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "who uses it: $why"
+same "it has stayed what it was" "stargate" "$(line 'lvs --noheadings -o lv_tags sm/a')"
+on g2 'cat /mnt/a/file && umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null >/dev/null || fail "g2 has lost it"
+refused "the zone neither, with volumes" "has volumes, .* among them" "stargatectl zone destroy sm"
+
+step "what was in one is not in the next"
+holds "a volume" "stargatectl volume create old --size 48M"
+secret old
+place=$(of old base)
+holds "it is deleted" "stargatectl volume delete old"
+zeroes "and its bytes" "$place" $((48 << 20))
+holds "another one in its place" "stargatectl volume create old --size 48M"
+same "(it is)" "$place" "$(of old base)"
+secret old
+holds "removed behind our back" "lvremove -y sm/old"
+holds "a new one" "stargatectl volume create new --size 48M"
+same "(in its place)" "$place" "$(of new base)"
+same "has nothing of it" 0 "$(bytes "$place" $((48 << 20)) | grep -ac secret || true)"
+secret new
+holds "one whose deletion was cut off" "lvchange --deltag stargate --addtag stargate.wiping sm/new &&
+	stargatectl volume list | grep -q 'sm/new *unfinished'"
+holds "is gone with the next change" "stargatectl volume create next --size 16M 2>&1 |
+	grep -q 'sm/new: was left .* it is wiped and removed' && ! lvs sm/new"
+zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
+holds "(that too)" "stargatectl volume delete next"
+
+step "resize"
+refused "smaller" "cannot shrink" "stargatectl volume resize a --size 32M"
+holds "as it is" "stargatectl volume resize a --size 64M"
+holds "(the tightest gap, behind the other one, is taken)" "stargatectl volume create filler --size 96M"
+holds "something behind it" "stargatectl volume create b --size 16M -- --max-size 32M"
+same "(it is)" $((base + (64 << 20))) $(($(of b base)))
+refused "no further than that" "largest possible size is 64 MiB \\(67108864 bytes\\)" \
+	"stargatectl volume resize a --size 66M"
+because 5 no-room "volume resize b --size 64M"
+same "with the largest" 33554432 "$(grep -oP '"largest": \K\d+' <<<"$why")"
+same "which is shown" 33554432 "$(of b max_size)"
+refused "nor than it was made for" "32 MiB at most .* largest possible size \\(33554432 bytes\\)" \
+	"stargatectl volume resize b --size 64M"
+holds "(away)" "stargatectl volume delete b && stargatectl volume delete filler"
+refused "nor than there is" "largest possible size is" "stargatectl volume resize big --size 256M"
+holds "larger" "stargatectl volume resize a --size 96M"
+same "it is" 100663296 "$(of a size)"
+zeroes "what it has got was clean" "$((base + (90 << 20)))" $((4 << 20))
+same "in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm/a')"
+holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
+	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
+
+step "for a virtual machine"
+qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35"
+qemu+=" -cpu max -accel tcg"
+holds "QEMU takes it at its own address" "args=\$(stargatectl volume qemu-args a --memory 256M) &&
+	echo \"\$args\" && printf 'info memory-devices\\nquit\\n' | $qemu \$args | tee /dev/stderr |
+	grep -q 'addr: $(printf '0x%x' "$base")'"
+holds "also to read only" "args=\$(stargatectl volume qemu-args a --memory 256M --read-only) &&
+	printf 'info memory-devices\\nquit\\n' | $qemu \$args | grep -q 'addr: $(printf '0x%x' "$base")'"
+holds "a machine that this host is to stand by" "uuid=12345678-9abc-4def-8000-0123456789ab &&
+	args=\$(stargatectl volume qemu-args a --memory 256M --machine \$uuid) &&
+	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
+	printf 'quit\\n' | $qemu \$args"
+refused "a machine whose memory is there" "give it at most 14 GiB" \
+	"stargatectl volume qemu-args a --memory 15G"
+refused "one with too few bits" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \
+	"stargatectl volume qemu-args a --memory 2G --phys-bits 35"
+holds "one with just enough" "stargatectl volume qemu-args a --memory 2G --phys-bits 36"
+refused "one that is not mounted" "is not mounted here" "stargatectl volume qemu-args big --memory 1G"
+holds "libvirt" "stargatectl volume libvirt-xml a --memory 1G | grep -q \"base='$(printf '0x%x' "$base")'\" &&
+	umount /mnt/a"
+
+step "after a power cut in the middle of a deletion"
+holds "a volume" "stargatectl volume create gone --size 256M"
+place=$(of gone base)
+secret gone
+on g1 'stargatectl volume delete gone' >/dev/null 2>&1 </dev/null &
+deleting=$!
+holds "it is being deleted" 'for try in $(seq 300); do
+		[ "$(lvs --noheadings -o lv_tags sm/gone | xargs)" = stargate.wiping ] && exit
+	done; exit 1'
+refused "by nobody else at the same time (status 7: busy)" "at work on it" \
+	"stargatectl volume delete gone; [ \$? != 7 ] || exit 7; exit 0"
+kill_guest g1
+wait "$deleting" || true
+start_guest g1 --no-mount
+holds "the zone is there" "stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm"
+holds "with a volume half deleted" "stargatectl volume list | grep 'sm/gone *unfinished'"
+same "and the volume, where it was" "$((base)) ready" "$(($(of a base))) $(of a state)"
+holds "with what was in it" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && [ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+	umount /mnt/a"
+holds "whose deletion is finished" "stargatectl volume delete gone && ! lvs sm/gone"
+holds "and it is sound" "stargatectl volume check a"
+zeroes "its bytes are gone" "$place" $((256 << 20))
+
+step "the end"
+holds "a device that is not made by itself is made" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
+	stargatectl volume check a"
+holds "or on demand" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
+	stargatectl volume activate a && [ -b /dev/sm/a ]"
+holds "no volumes" "stargatectl volume delete a && stargatectl volume delete big"
+refused "what is not there" "there is no such volume" "stargatectl volume delete a"
+holds "no zone" "stargatectl zone destroy sm"
+same "nothing is left of LVM" "" "$(on g1 'pvs --noheadings' </dev/null)"
+refused "no zone again" "there is no zone 'sm'|there is no zone" "stargatectl zone show sm"
+finish
