@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// stargate-module gives a node's kernel the module, before the driver starts; where that cannot be, it
+// says why, and succeeds: a node without it is one that offers no reserved memory, not one that is broken.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/clock"
+
+	"stargate/csi-driver/internal/kmod"
+)
+
+const (
+	usage = 2
+	// A slow node may take minutes to build it.
+	limit = 20 * time.Minute
+	told  = time.Minute
+)
+
+func main() {
+	var c kmod.Config
+	var driver, name string
+	flags := flag.NewFlagSet("stargate-module", flag.ContinueOnError)
+	flags.StringVar(&c.Host, "host", "/host", "the node's root")
+	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources; that of the image if empty")
+	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder with RELEASE/stargatefs.ko for kernels that nothing has to be built for")
+	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
+	flags.BoolVar(&c.Build, "build", true, "build it by the node's DKMS where there is none")
+	flags.StringVar(&driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
+	flags.StringVar(&name, "node", "", "name of the node, which is told; nobody is if empty")
+	if err := flags.Parse(os.Args[1:]); err != nil || flags.NArg() > 0 {
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "stargate-module: %q is no flag\n", flags.Arg(0))
+		}
+		os.Exit(usage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx = klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig()))
+	if err := complete(&c); err != nil {
+		fmt.Fprintln(os.Stderr, "stargate-module:", err)
+		os.Exit(1)
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	r := kmod.Ensure(within, c, kmod.Chroot{Dir: c.Host})
+	cancel()
+	fmt.Println(r)
+	if name == "" {
+		return
+	}
+	within, cancel = context.WithTimeout(ctx, told)
+	defer cancel()
+	if err := tell(within, driver, name, r); err != nil {
+		klog.FromContext(ctx).Error(err, "The cluster cannot be told")
+	}
+}
+
+// complete has what no flag has said.
+func complete(c *kmod.Config) error {
+	if c.Release == "" {
+		var u unix.Utsname
+		if err := unix.Uname(&u); err != nil {
+			return fmt.Errorf("uname: %w", err)
+		}
+		c.Release = unix.ByteSliceToString(u.Release[:])
+	}
+	if c.Sources == "" {
+		found, err := filepath.Glob("/usr/src/" + kmod.Name + "-*")
+		if err != nil || len(found) != 1 {
+			return fmt.Errorf("/usr/src has %d folders of sources, not one: name one by --sources", len(found))
+		}
+		c.Sources = found[0]
+	}
+	return nil
+}
+
+func tell(ctx context.Context, driver, name string, r kmod.Result) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return kmod.Tell(ctx, client, clock.RealClock{}, driver, name, r)
+}

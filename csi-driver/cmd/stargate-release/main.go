@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// stargate-release is what the chart asks before and after its work: whether volumes are left when it
+// is uninstalled, and whether a pod can use its volume (helm test).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"stargate/csi-driver/internal/release"
+)
+
+const (
+	usage = 2
+	limit = time.Minute
+	// What kubectl describe shows of a container that has ended.
+	message = "/dev/termination-log"
+)
+
+var errUsage = errors.New("stargate-release volumes DRIVER | stargate-release try FOLDER")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	said, err := run(ctx, os.Args[1:])
+	if errors.Is(err, errUsage) {
+		fmt.Fprintln(os.Stderr, "usage:", err)
+		os.Exit(usage)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stargate-release:", err)
+		if err := os.WriteFile(message, []byte(err.Error()), 0o644); err != nil && !errors.Is(err, os.ErrPermission) {
+			fmt.Fprintln(os.Stderr, "stargate-release:", err)
+		}
+		os.Exit(1)
+	}
+	fmt.Println(said)
+}
+
+func run(ctx context.Context, args []string) (string, error) {
+	if len(args) != 2 {
+		return "", errUsage
+	}
+	switch args[0] {
+	case "volumes":
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return "", err
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return "", err
+		}
+		return "no volumes are left", release.NoVolumes(ctx, client, args[1])
+	case "try":
+		return release.Try(args[1])
+	}
+	return "", errUsage
+}

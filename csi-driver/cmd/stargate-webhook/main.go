@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// stargate-webhook is asked by the API server about virtual machines of KubeVirt that name volumes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"stargate/csi-driver/internal/kubevirt/admission"
+	"stargate/csi-driver/internal/kubevirt/certificate"
+)
+
+// Set when it is built.
+var version = "unversioned"
+
+const (
+	usage = 2
+	look  = time.Minute
+)
+
+type config struct {
+	admission  admission.Config
+	driver     string
+	listen     string
+	folder     string
+	own        certificate.Own
+	service    string
+	kubeconfig string
+}
+
+func (c *config) flags(fs *flag.FlagSet) {
+	fs.StringVar(&c.driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
+	fs.StringVar(&c.listen, "listen", ":9443", "address of the webhook (HTTPS)")
+	fs.StringVar(&c.admission.API, "api", admission.Sidecar, "sidecar: hook sidecars of KubeVirt; plugin: its Plugin objects (1.9)")
+	fs.StringVar(&c.admission.Image, "hook-image", "", "image with stargate-hook")
+	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "of that image")
+	fs.StringVar(&c.admission.PluginName, "plugin", "", "name of the Plugin object (plugin)")
+	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, which launchers are charged for")
+	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key that somebody else makes and renews; if empty, the webhook does")
+	fs.StringVar(&c.own.Namespace, "namespace", "", "namespace of the webhook's service and secret")
+	fs.StringVar(&c.service, "service", "", "name of the webhook's service")
+	fs.StringVar(&c.own.Secret, "secret", "", "name of the secret for its own certificate")
+	fs.StringVar(&c.own.Mutating, "webhooks", "", "name of the webhook configurations that are to trust it")
+	fs.DurationVar(&c.own.Life, "certificate-life", 90*24*time.Hour, "of its own certificate")
+	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the cluster; if empty, as the pod's service account")
+}
+
+func (c *config) check() error {
+	switch {
+	case c.admission.API != admission.Sidecar && c.admission.API != admission.Plugin:
+		return fmt.Errorf("--api %q: sidecar or plugin", c.admission.API)
+	case c.admission.Image == "":
+		return fmt.Errorf("--hook-image is missing: the image with stargate-hook")
+	case c.admission.API == admission.Plugin && c.admission.PluginName == "":
+		return fmt.Errorf("--api plugin needs --plugin")
+	case c.folder == "" && (c.own.Namespace == "" || c.service == "" || c.own.Secret == "" || c.own.Mutating == ""):
+		return fmt.Errorf("--namespace, --service, --secret and --webhooks are needed where the webhook makes its own certificate; else --certificates")
+	case c.own.Life < time.Hour:
+		return fmt.Errorf("--certificate-life %s: an hour at least", c.own.Life)
+	}
+	c.own.Validating = c.own.Mutating
+	c.own.Names = []string{c.service + "." + c.own.Namespace + ".svc", c.service + "." + c.own.Namespace + ".svc.cluster.local"}
+	return nil
+}
+
+func main() {
+	var c config
+	flags := flag.NewFlagSet("stargate-webhook", flag.ContinueOnError)
+	c.flags(flags)
+	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
+	show := flags.Bool("version", false, "say which version this is")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		os.Exit(usage)
+	}
+	if *show {
+		fmt.Println("stargate-webhook", version)
+		return
+	}
+	if err := c.check(); err != nil || flags.NArg() > 0 {
+		if err == nil {
+			err = fmt.Errorf("%q is no flag", flags.Arg(0))
+		}
+		fmt.Fprintf(os.Stderr, "stargate-webhook: %v\n", err)
+		os.Exit(usage)
+	}
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(*verbose)))
+	klog.SetLogger(logger)
+	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, &c); err != nil {
+		fmt.Fprintf(os.Stderr, "stargate-webhook: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, c *config) error {
+	rest, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	var certificates admission.Certificates = certificate.Folder{Dir: c.folder}
+	if c.folder == "" {
+		c.own.Client, c.own.Now = client, time.Now
+		go c.own.Run(ctx, look)
+		certificates = &c.own
+	}
+	l, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
+	r := admission.New(c.admission, &admission.Cluster{Client: client, Dynamic: objects, Driver: c.driver})
+	return admission.Serve(ctx, l, r.Handler(ctx), certificates)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app puts the driver together from what an operator says.
+package app
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/filezone"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Config is all that can be said.
+type Config struct {
+	Driver   driver.Config
+	Endpoint string
+	// Registration is the folder in which kubelet looks for sockets; KubeletEndpoint is where it sees
+	// Endpoint. Without a folder the driver is not registered.
+	Registration    string
+	KubeletEndpoint string
+	KubeletDir      string
+	HTTP            string
+	ToolsDir        string
+	ZoneKind        string
+	ZoneName        string
+	File            filezone.Config
+	Cluster         bool
+	CallLimit       time.Duration
+	StopLimit       time.Duration
+	// Sysfs, for tests, is another folder than module.Sysfs.
+	Sysfs string
+	// Call, for tests, is put around the context of each call.
+	Call func(context.Context) context.Context `json:"-"`
+}
+
+var (
+	driverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+	nodeName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$`)
+)
+
+// bytes is a flag's value like 16Gi.
+type bytes struct{ n *int64 }
+
+func (b bytes) String() string {
+	if b.n == nil {
+		return ""
+	}
+	return resource.NewQuantity(*b.n, resource.BinarySI).String()
+}
+
+func (b bytes) Set(s string) error {
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return fmt.Errorf("%q: %w", s, err)
+	}
+	n, ok := q.AsInt64()
+	if !ok || n <= 0 {
+		return fmt.Errorf("%q: a number of bytes, like 16Gi", s)
+	}
+	*b.n = n
+	return nil
+}
+
+// Flags has the config's flags, with their defaults.
+func (c *Config) Flags(fs *flag.FlagSet) {
+	c.Driver.DefaultSize = zone.Gigabyte
+	c.File.Base = 64 << 30
+	fs.StringVar(&c.Driver.Name, "driver-name", "stargate.csi.dev", "name of the CSI driver")
+	fs.StringVar(&c.Driver.NodeID, "node", "", "name of this node")
+	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "of a volume for which no size is named")
+	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that machines write")
+	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "claim ControllerExpandVolume: its calls reach the volume's node")
+	fs.StringVar(&c.Endpoint, "endpoint", "unix:///csi/csi.sock", "socket of the CSI services")
+	fs.StringVar(&c.Registration, "registration-dir", "", "kubelet's folder for sockets of plugins (usually /registration)")
+	fs.StringVar(&c.KubeletEndpoint, "kubelet-endpoint", "", "path at which kubelet sees the socket of the CSI services")
+	fs.StringVar(&c.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "kubelet's folder: paths of requests have to be in it")
+	fs.StringVar(&c.HTTP, "http", "", "address of /metrics, /healthz and /readyz; none if empty")
+	fs.StringVar(&c.ToolsDir, "tools", "", "folder of stargatectl and mkfs.stargatefs; from PATH if empty")
+	fs.StringVar(&c.ZoneKind, "zone-kind", "dax", "dax: reserved memory; file: files on a file system in memory; none")
+	fs.StringVar(&c.ZoneName, "zone", "stargate", "name of the zone (dax)")
+	fs.StringVar(&c.File.Dir, "zone-dir", "", "folder of the volumes (file)")
+	fs.Var(bytes{&c.File.Base}, "zone-base", "guest-physical address at which the volumes begin (file)")
+	fs.Var(bytes{&c.File.Size}, "zone-size", "what the volumes can have together (file)")
+	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
+	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
+	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long")
+	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
+}
+
+// Check is about what does not need the node.
+func (c *Config) Check() error {
+	switch {
+	case !driverName.MatchString(c.Driver.Name):
+		return fmt.Errorf("--driver-name %q: up to 63 lower-case letters, digits, dots and dashes", c.Driver.Name)
+	case !nodeName.MatchString(c.Driver.NodeID):
+		return fmt.Errorf("--node %q: the name of this node", c.Driver.NodeID)
+	case c.Driver.DefaultSize < zone.MinVolume || c.Driver.DefaultSize > zone.MaxVolume:
+		return fmt.Errorf("--default-size %d: 16Mi to 64Ti", c.Driver.DefaultSize)
+	case c.Registration != "" && c.KubeletEndpoint == "":
+		return fmt.Errorf("--registration-dir needs --kubelet-endpoint")
+	case c.CallLimit <= 0 || c.StopLimit <= 0:
+		return fmt.Errorf("--call-limit and --stop-limit are more than nothing")
+	}
+	switch zone.Kind(c.ZoneKind) {
+	case zone.DAX, zone.None:
+		return nil
+	case zone.File:
+		if c.File.Dir == "" || c.File.Size == 0 {
+			return fmt.Errorf("--zone-kind file needs --zone-dir and --zone-size")
+		}
+		return nil
+	}
+	return fmt.Errorf("--zone-kind %q: dax, file or none", c.ZoneKind)
+}

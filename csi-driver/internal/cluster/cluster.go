@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster tells Kubernetes what a node has: a label with the size of its zone, Events on the
+// Node and on claims about what somebody has to see to, and, when there is a zone, that the taint may go
+// with which an operator has kept pods away until then. The driver works without it.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/zone"
+)
+
+const (
+	// Period is how often the node is looked at.
+	Period    = 30 * time.Second
+	limit     = 20 * time.Second
+	mebiShift = 20
+)
+
+// Node is this one, as the cluster knows it.
+type Node struct {
+	client       kubernetes.Interface
+	events       record.EventRecorder
+	name, driver string
+
+	zone    string            // what was said of it last
+	volumes map[string]string // what was said of each that could not be used
+}
+
+// New is for the node of that name.
+func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
+	return &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
+}
+
+// Label has the zone's size in MiB: a number, so that affinities can ask for more than one.
+func (n *Node) Label() string { return n.driver + "/zone-mib" }
+
+// Taint is the one that is taken away as soon as the node can have volumes.
+func (n *Node) Taint() string { return n.driver + "/not-ready" }
+
+// Run looks until ctx is done. What fails is tried again with the next look.
+func (n *Node) Run(ctx context.Context, z zone.Zone) {
+	for {
+		within, cancel := context.WithTimeout(ctx, limit)
+		if err := n.Look(within, z); err != nil {
+			klog.FromContext(ctx).Error(err, "The cluster cannot be told")
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(Period):
+		}
+	}
+}
+
+// Look tells what has changed since the last time.
+func (n *Node) Look(ctx context.Context, z zone.Zone) error {
+	node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.name, err)
+	}
+	s, zerr := z.Status(ctx)
+	n.tellZone(z.Kind(), s, zerr)
+	if err := n.mark(ctx, node, z.Kind(), s, zerr); err != nil {
+		return fmt.Errorf("node %s: %w", n.name, err)
+	}
+	if zerr != nil {
+		return nil
+	}
+	volumes, err := z.List(ctx)
+	if err != nil {
+		return fmt.Errorf("volumes: %w", err)
+	}
+	n.tellVolumes(ctx, volumes)
+	return nil
+}
+
+func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
+	said, event, words := "well", corev1.EventTypeNormal, "the zone has "+strconv.FormatInt(s.Size, 10)+" bytes"
+	reason := "ZoneReady"
+	switch {
+	case err != nil:
+		said, event, reason, words = err.Error(), corev1.EventTypeWarning, "NoZone", err.Error()
+	case s.Damaged:
+		said, event, reason, words = s.Why, corev1.EventTypeWarning, "ZoneDamaged", s.Why
+	case kind == zone.None:
+		return
+	}
+	if said == n.zone {
+		return
+	}
+	n.zone = said
+	n.events.Event(n.itself(), event, reason, words)
+}
+
+// mark changes label and taint if they are not what they should be.
+func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zone.Status, zerr error) error {
+	marked := node.DeepCopy()
+	delete(marked.Labels, n.Label())
+	if zerr == nil && kind != zone.None {
+		metav1.SetMetaDataLabel(&marked.ObjectMeta, n.Label(), strconv.FormatInt(s.Size>>mebiShift, 10))
+	}
+	if zerr == nil && !s.Damaged {
+		marked.Spec.Taints = slices.DeleteFunc(marked.Spec.Taints, func(t corev1.Taint) bool { return t.Key == n.Taint() })
+	}
+	was, err := json.Marshal(node)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(marked)
+	if err != nil || bytes.Equal(was, is) {
+		return err
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(was, is, corev1.Node{})
+	if err != nil {
+		return err
+	}
+	_, err = n.client.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) {
+	there := map[string]bool{}
+	for _, v := range volumes {
+		there[v.Name] = true
+		before, told := n.volumes[v.Name]
+		switch {
+		case !v.State.Whole() && before != v.Why:
+			n.volumes[v.Name] = v.Why
+			n.events.Eventf(n.owner(ctx, v), corev1.EventTypeWarning, "VolumeUnusable", "volume %s on node %s cannot be used: %s", v.Name, n.name, v.Why)
+		case v.State.Whole() && told:
+			delete(n.volumes, v.Name)
+			n.events.Eventf(n.owner(ctx, v), corev1.EventTypeNormal, "VolumeUsable", "volume %s on node %s can be used again", v.Name, n.name)
+		}
+	}
+	for name := range n.volumes {
+		if !there[name] {
+			delete(n.volumes, name)
+		}
+	}
+}
+
+// itself is the node as Events have it: kubectl describe looks for its name in place of a UID, as kubelet's
+// own Events have it.
+func (n *Node) itself() runtime.Object {
+	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
+}
+
+// owner is the claim of a volume, or the node if there is none.
+func (n *Node) owner(ctx context.Context, v zone.Volume) runtime.Object {
+	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
+	if err != nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != n.driver || pv.Spec.CSI.VolumeHandle != v.Name || pv.Spec.ClaimRef == nil {
+		return n.itself()
+	}
+	c := pv.Spec.ClaimRef
+	return &corev1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+	}
+}

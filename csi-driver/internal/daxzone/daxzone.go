@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daxzone is a zone of reserved memory (D1, D2): a volume group that `stargatectl zone` and
+// `stargatectl volume` know. What LVM has is all that is known of it; when a command fails, it says
+// why, and its own sentence is passed on.
+package daxzone
+
+import (
+	"context"
+	"sort"
+	"strconv"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Zone is one volume group.
+type Zone struct {
+	name  string
+	tools *tools.Tools
+}
+
+var _ zone.Zone = (*Zone)(nil)
+
+// New is the zone of that name, which need not be there (yet).
+func New(name string, t *tools.Tools) (*Zone, error) {
+	if !zone.ValidName(name) {
+		return nil, fault.New(fault.Invalid, "%q is no name of a zone", name)
+	}
+	return &Zone{name: name, tools: t}, nil
+}
+
+// Kind is zone.DAX.
+func (z *Zone) Kind() zone.Kind { return zone.DAX }
+
+func (z *Zone) volume(name string) string { return z.name + "/" + name }
+
+type device struct {
+	Path    string `json:"path"`
+	Present bool   `json:"present"`
+	DAX     bool   `json:"dax"`
+}
+
+type zoneRow struct {
+	Zone      string   `json:"zone"`
+	Size      int64    `json:"size"`
+	Free      int64    `json:"free"`
+	Largest   int64    `json:"largest_volume"`
+	Largest1G int64    `json:"largest_volume_1g"`
+	Volumes   int      `json:"volumes"`
+	Others    int      `json:"others"`
+	Devices   []device `json:"devices"`
+}
+
+// Status is of the whole zone; NoZone if there is none.
+func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
+	var shown struct {
+		Zones []zoneRow `json:"zones"`
+	}
+	if err := z.tools.JSON(ctx, &shown, "zone", "show", z.name); err != nil {
+		return zone.Status{}, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+	}
+	for _, r := range shown.Zones {
+		if r.Zone != z.name {
+			continue
+		}
+		s := zone.Status{
+			Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
+			Volumes: r.Volumes, Others: r.Others,
+		}
+		for _, d := range r.Devices {
+			if !d.Present || !d.DAX {
+				s.Damaged, s.Why = true, "device "+d.Path+" is missing, or is not DAX capable"
+			}
+		}
+		return s, nil
+	}
+	return zone.Status{}, fault.New(fault.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
+}
+
+type volumeRow struct {
+	Volume     string        `json:"volume"`
+	State      zone.State    `json:"state"`
+	Device     string        `json:"device"`
+	Base       tools.Address `json:"base"`
+	Size       int64         `json:"size"`
+	FileSystem int64         `json:"file_system"`
+	CanGrowTo  int64         `json:"can_grow_to"`
+	Alignment  int64         `json:"alignment"`
+	UUID       string        `json:"uuid"`
+	Label      string        `json:"label"`
+}
+
+func (r volumeRow) volume() zone.Volume {
+	v := zone.Volume{
+		Name: r.Volume, State: r.State, Path: r.Device, Base: r.Base, Size: r.Size,
+		CanGrowTo: r.CanGrowTo, Alignment: r.Alignment, UUID: r.UUID, Label: r.Label,
+	}
+	if r.FileSystem != 0 && r.FileSystem < r.Size {
+		v.Size = r.FileSystem // somebody died while it grew: what it has counts
+	}
+	if !r.State.Whole() {
+		v.Why = why(r)
+	}
+	return v
+}
+
+func why(r volumeRow) string {
+	switch r.State {
+	case zone.Moved:
+		return "its memory has another address than it was made for: stargatectl volume relocate"
+	case zone.Damaged:
+		return "its superblock cannot be read: stargatectl volume check"
+	case zone.Missing:
+		return "its device is not there"
+	case zone.Scattered:
+		return "it is not one piece of memory any more: copy what is in it to a new one"
+	}
+	return "it is " + string(r.State)
+}
+
+func (z *Zone) rows(ctx context.Context) ([]volumeRow, error) {
+	var shown struct {
+		Volumes []volumeRow `json:"volumes"`
+	}
+	if err := z.tools.JSON(ctx, &shown, "volume", "list", z.name); err != nil {
+		return nil, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+	}
+	sort.Slice(shown.Volumes, func(i, j int) bool { return shown.Volumes[i].Volume < shown.Volumes[j].Volume })
+	return shown.Volumes, nil
+}
+
+// List has those with stargatectl's tag.
+func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var volumes []zone.Volume
+	for _, r := range rows {
+		if r.State != zone.Foreign && r.State != zone.Unfinished {
+			volumes = append(volumes, r.volume())
+		}
+	}
+	return volumes, nil
+}
+
+// row is one; fault.NotFound if LVM has none.
+func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
+	var r volumeRow
+	err := z.tools.JSON(ctx, &r, "volume", "show", z.volume(name))
+	switch tools.ReasonOf(err) {
+	case tools.NotFound, tools.BadArgument: // there cannot be one of that name
+		return r, fault.New(fault.NotFound, "there is no volume %q", name)
+	}
+	if err != nil {
+		return r, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+	}
+	return r, nil
+}
+
+// Get has one. What is half made or half deleted is none: the next change of the zone removes it.
+func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
+	r, err := z.row(ctx, name)
+	if err != nil {
+		return zone.Volume{}, err
+	}
+	if r.State == zone.Unfinished {
+		return zone.Volume{}, fault.New(fault.NotFound, "volume %q is half made, or half deleted", name)
+	}
+	return r.volume(), nil
+}
+
+// Strays are logical volumes that somebody else has made.
+func (z *Zone) Strays(ctx context.Context) ([]string, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var strays []string
+	for _, r := range rows {
+		if r.State == zone.Foreign {
+			strays = append(strays, r.Volume)
+		}
+	}
+	return strays, nil
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// The one place where a reason of stargatectl becomes a kind of failure.
+var kinds = map[tools.Reason]fault.Kind{
+	tools.Failed:      fault.Internal,
+	tools.BadArgument: fault.Invalid,
+	tools.NotFound:    fault.NotFound,
+	tools.Exists:      fault.Exists,
+	tools.NoRoom:      fault.NoSpace,
+	tools.InUse:       fault.InUse,
+	tools.Busy:        fault.Busy,
+	tools.NoZone:      fault.NoZone,
+	tools.Unusable:    fault.InUse,
+}
+
+// change has stargatectl do something with a volume. Its sentences name the volume themselves.
+func (z *Zone) change(ctx context.Context, args ...string) error {
+	if _, err := z.tools.Run(ctx, tools.Ctl, append([]string{"-j", "volume"}, args...)...); err != nil {
+		return &fault.Error{Kind: kinds[tools.ReasonOf(err)], Err: err}
+	}
+	return nil
+}
+
+// Activate has LVM make the device.
+func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
+	if err := z.change(ctx, "activate", z.volume(name)); err != nil {
+		return zone.Volume{}, err
+	}
+	return z.Get(ctx, name)
+}
+
+// Create has stargatectl cut, wipe and format.
+func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
+	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	if options := spec.Options(); len(options) > 0 {
+		args = append(append(args, "--"), options...)
+	}
+	if err := z.change(ctx, args...); err != nil {
+		return zone.Volume{}, err
+	}
+	step.Reached(ctx, "dax: made")
+	return z.Get(ctx, spec.Name)
+}
+
+// Delete has stargatectl wipe and remove it. What somebody else has made is none of ours.
+func (z *Zone) Delete(ctx context.Context, name string) error {
+	r, err := z.row(ctx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && r.State == zone.Foreign {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = z.change(ctx, "delete", z.volume(name)); err != nil && !fault.Is(err, fault.NotFound) {
+		return err // if there is none any more, somebody else has deleted it
+	}
+	step.Reached(ctx, "dax: deleted")
+	return nil
+}
+
+// Grow has stargatectl extend it where it is.
+func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, error) {
+	v, err := z.Get(ctx, name)
+	if err != nil || size <= v.Size {
+		return v, err
+	}
+	err = z.change(ctx, "resize", z.volume(name), "--size", decimal(size))
+	if fault.Is(err, fault.NoSpace) {
+		return v, fault.Wrap(fault.OutOfRange, err, "it cannot become so large") // and moves nowhere else
+	}
+	if err != nil {
+		return v, err
+	}
+	step.Reached(ctx, "dax: grown")
+	return z.Get(ctx, name)
+}
+
+// Info is of the file system.
+func (z *Zone) Info(ctx context.Context, v zone.Volume) (tools.Info, error) {
+	info, err := z.tools.Info(ctx, v.Path)
+	return info, looked(err, v)
+}
+
+// Space is of the file system.
+func (z *Zone) Space(ctx context.Context, v zone.Volume) (tools.Space, error) {
+	space, err := z.tools.Space(ctx, v.Path)
+	return space, looked(err, v)
+}
+
+// Systems have it mounted.
+func (z *Zone) Systems(ctx context.Context, v zone.Volume) ([]tools.System, error) {
+	systems, err := z.tools.Systems(ctx, v.Path)
+	return systems, looked(err, v)
+}
+
+// Taken is how many systems are in its mount table.
+func (z *Zone) Taken(ctx context.Context, v zone.Volume) (int, error) {
+	n, err := z.tools.Taken(ctx, v.Path)
+	return n, looked(err, v)
+}
+
+func looked(err error, v zone.Volume) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+}

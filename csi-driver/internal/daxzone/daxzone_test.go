@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daxzone
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Reserved memory and LVM are to be had in a virtual machine only (e2e/scenarios/csi.sh). Here a script
+// answers in stargatectl's words, so that what is made of each answer is seen: it keeps what it was called
+// with in calls, and prints zone.json, volumes.json, or of that the one row that is asked for. Calls that
+// change something end as the file status says: with a number, a reason for programs, and a sentence.
+const script = `#!/bin/sh
+cd "$(dirname "$0")"
+[ "$1" != -j ] || shift
+echo "$*" >>calls
+refuse() { [ -z "$2" ] || echo "{\"reason\": \"$2\"}"; echo "stargatectl: $3" >&2; exit "$1"; }
+case "$1 $2" in
+"zone show") cat zone.json ;;
+"volume list") cat volumes.json ;;
+"volume show") tr -d '\n' <volumes.json | grep -o "{[^{]*\"volume\": \"${3#*/}\"[^}]*}" || refuse 3 not-found "there is none" ;;
+*) read status reason words <status; [ "$status" = 0 ] || refuse "$status" "${reason#-}" "$words" ;;
+esac
+`
+
+const zoneJSON = `{"zones": [{"zone": "sm", "size": 1073741824, "free": 536870912, "largest_volume": 268435456, "largest_volume_1g": 0,
+  "volumes": 2, "others": 1, "devices": [{"path": "/dev/pmem0", "base": "0x400200000", "size": 1073741824, "present": true, "dax": true}]}]}`
+
+const volumesJSON = `{"volumes": [
+  {"zone": "sm", "volume": "b", "state": "ready", "device": "/dev/sm/b", "base": "0x410000000", "size": 33554432, "alignment": 268435456,
+   "uuid": "u", "label": "l", "can_grow_to": 67108864, "systems": 0},
+  {"zone": "sm", "volume": "a", "state": "in use", "device": "/dev/sm/a", "base": "0x400200000", "size": 67108864, "file_system": 33554432,
+   "alignment": 2097152, "can_grow_to": 67108864, "systems": 1, "mounted": "/mnt"},
+  {"zone": "sm", "volume": "half", "state": "unfinished", "device": "/dev/sm/half", "base": "0x420000000", "size": 33554432, "alignment": 2097152},
+  {"zone": "sm", "volume": "other", "state": "foreign", "device": "/dev/sm/other", "base": "0x430000000", "size": 33554432, "alignment": 2097152},
+  {"zone": "sm", "volume": "gone", "state": "moved", "device": "/dev/sm/gone", "base": "0x440000000", "size": 33554432, "alignment": 2097152}]}`
+
+type stand struct {
+	*Zone
+	dir string
+}
+
+func (s stand) put(t *testing.T, name, text string) {
+	t.Helper()
+	mode := os.FileMode(0o644)
+	if !strings.Contains(name, ".json") {
+		mode = 0o755
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s stand) calls(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func newStand(t *testing.T, status string) stand {
+	t.Helper()
+	s := stand{dir: t.TempDir()}
+	s.put(t, tools.Ctl, script)
+	s.put(t, tools.Mkfs, script)
+	s.put(t, "zone.json", zoneJSON)
+	s.put(t, "volumes.json", volumesJSON)
+	s.put(t, "status", status)
+	found, err := tools.New(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Zone, err = New("sm", found); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var background = context.Background()
+
+func TestLooks(t *testing.T) {
+	s := newStand(t, "0")
+	st, err := s.Status(background)
+	if err != nil || st.Largest != 256<<20 || st.Largest1G != 0 || st.Free != 512<<20 || st.Damaged {
+		t.Errorf("%+v, %v", st, err)
+	}
+	volumes, err := s.List(background)
+	names := ""
+	for _, v := range volumes {
+		names += v.Name + " "
+	}
+	if err != nil || names != "a b gone " {
+		t.Errorf("%s, %v", names, err)
+	}
+	if a := volumes[0]; a.Size != 32<<20 || a.Base != 0x400200000 || a.State != zone.InUse || a.CanGrowTo != 64<<20 {
+		t.Errorf("%+v: has grown, but its file system has not", a)
+	}
+	if gone := volumes[2]; gone.State.Whole() || !strings.Contains(gone.Why, "relocate") {
+		t.Errorf("%+v", gone)
+	}
+	for _, name := range []string{"half", "none"} {
+		if _, err := s.Get(background, name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, err := s.Get(background, "b"); err != nil || b.Size != 32<<20 || b.Base != 0x410000000 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if strays, err := s.Strays(background); err != nil || fmt.Sprint(strays) != "[other]" {
+		t.Errorf("%v, %v", strays, err)
+	}
+	s.put(t, "zone.json", strings.Replace(zoneJSON, `"present": true`, `"present": false`, 1))
+	if st, err := s.Status(background); err != nil || !st.Damaged || !strings.Contains(st.Why, "/dev/pmem0") {
+		t.Errorf("%+v, %v", st, err)
+	}
+	s.put(t, "zone.json", `{"zones": []}`)
+	if _, err := s.Status(background); !fault.Is(err, fault.NoZone) {
+		t.Errorf("%v", err)
+	}
+	s.put(t, "zone.json", `nonsense`)
+	if _, err := s.Status(background); !fault.Is(err, fault.NoZone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	s := newStand(t, "0")
+	spec := zone.Spec{
+		Name: "b", Size: 32 << 20, Align: zone.Gigabyte, Label: "two words", MaxSize: 1 << 30, RootMode: "1777", RootOwner: "1:2", Lease: "9",
+		HostSplice: true,
+	}
+	if _, err := s.Create(background, spec); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Grow(background, "b", 64<<20); err != nil {
+		t.Error(err)
+	}
+	if v, err := s.Grow(background, "a", 1<<20); err != nil || v.Size != 32<<20 {
+		t.Errorf("%+v, %v: it is larger already", v, err)
+	}
+	if v, err := s.Activate(background, "b"); err != nil || v.Name != "b" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	for _, name := range []string{"half", "none", "other"} {
+		if err := s.Delete(background, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	calls := s.calls(t)
+	for _, line := range []string{
+		"volume create sm/b --size 33554432 --align 1073741824 -- --label two words --max-size 1073741824" +
+			" --root-owner 1:2 --root-mode 1777 --lease 9 --param host-splice\n",
+		"volume resize sm/b --size 67108864\n", "volume delete sm/half\n", "volume activate sm/b\n",
+	} {
+		if !strings.Contains(calls, line) {
+			t.Errorf("without %q:\n%s", line, calls)
+		}
+	}
+	for _, line := range []string{"delete sm/none", "delete sm/other", "resize sm/a"} {
+		if strings.Contains(calls, line) {
+			t.Errorf("with %q:\n%s", line, calls)
+		}
+	}
+}
+
+// Each reason becomes a kind of failure; the sentence is the tool's.
+func TestFailures(t *testing.T) {
+	calls := map[string]func(s stand) error{
+		"create": func(s stand) error {
+			_, err := s.Create(background, zone.Spec{Name: "n", Size: 512 << 20, Align: zone.Extent})
+			return err
+		},
+		"delete":   func(s stand) error { return s.Delete(background, "b") },
+		"grow":     func(s stand) error { _, err := s.Grow(background, "b", 128<<20); return err },
+		"activate": func(s stand) error { _, err := s.Activate(background, "b"); return err },
+	}
+	for _, c := range []struct {
+		status string
+		kind   fault.Kind
+		grow   fault.Kind // if it is another one then
+	}{
+		{"1 failed Input/output error", fault.Internal, 0},
+		{"1 - Input/output error", fault.Internal, 0},
+		{"127 - no such program", fault.Internal, 0},
+		{"2 - --size is nonsense", fault.Invalid, 0},
+		{"2 bad-argument --root-mode is nonsense", fault.Invalid, 0},
+		{"3 not-found there is no such volume", fault.NotFound, 0},
+		{"4 exists there is one already", fault.Exists, 0},
+		{"5 no-room no contiguous 512 MiB are free", fault.NoSpace, fault.OutOfRange},
+		{"6 in-use is in use by g1", fault.InUse, 0},
+		{"7 busy another stargatectl is at work on it", fault.Busy, 0},
+		{"9 no-zone there is no zone", fault.NoZone, 0},
+		{"10 unusable is damaged", fault.InUse, 0},
+		{"11 of-later-days of a later version", fault.Internal, 0},
+	} {
+		for name, do := range calls {
+			want := c.kind
+			if name == "grow" && c.grow != 0 {
+				want = c.grow
+			}
+			err := do(newStand(t, c.status))
+			if name == "delete" && want == fault.NotFound {
+				if err != nil {
+					t.Errorf("deleted by somebody else meanwhile: %v", err)
+				}
+				continue
+			}
+			words := strings.SplitN(c.status, " ", 3)[2]
+			if !fault.Is(err, want) || err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s, %s: kind %d, %v", name, c.status, fault.KindOf(err), err)
+			}
+		}
+	}
+	if _, err := New("_bad", nil); err == nil {
+		t.Error("a zone of that name is taken")
+	}
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"sync"
+
+	"stargate/csi-driver/internal/fault"
+)
+
+// calls knows which volumes are being changed: one call at a time for each.
+type calls struct {
+	mu  sync.Mutex
+	now map[string]string // volume to call
+}
+
+func newCalls() *calls { return &calls{now: map[string]string{}} }
+
+// begin is Busy while another call for the volume has not ended; else end is to be called.
+func (c *calls) begin(volume, call string) (end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other, ok := c.now[volume]; ok {
+		return nil, fault.New(fault.Busy, "%s for volume %q is still going on", other, volume)
+	}
+	c.now[volume] = call
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.now, volume)
+	}, nil
+}

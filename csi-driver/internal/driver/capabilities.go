@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/fault"
+)
+
+const fsType = "stargatefs"
+
+// Writers on several nodes are none that there could be: a claim's pods are all on the volume's node,
+// and that is what "many" can mean.
+var accessModes = map[csi.VolumeCapability_AccessMode_Mode]bool{
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:        true,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER: true,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:  true,
+	csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:   true,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:    true,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:   true,
+}
+
+func readerOnly(c *csi.VolumeCapability) bool {
+	m := c.GetAccessMode().GetMode()
+	return m == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY || m == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
+}
+
+// Options of mount(8) and of stargatefs(5) that a StorageClass may have.
+var mountOptions = []string{
+	"noatime", "atime", "relatime", "strictatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime", "ro", "rw",
+	"map=walk", "map=shadow", "map=splice", "errors=continue", "errors=remount-ro",
+}
+
+// check is about one capability.
+func check(c *csi.VolumeCapability) error {
+	switch {
+	case c == nil:
+		return fault.New(fault.Invalid, "no volume capability is given")
+	case c.GetBlock() != nil:
+		return fault.New(fault.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and would be lost under another")
+	case c.GetMount() == nil:
+		return fault.New(fault.Invalid, "a volume capability has no access type")
+	case !accessModes[c.GetAccessMode().GetMode()]:
+		return fault.New(fault.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
+	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
+		return fault.New(fault.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
+	case c.GetMount().GetVolumeMountGroup() != "":
+		return fault.New(fault.Invalid, "a mount group is not supported: use the parameters rootOwner and rootMode")
+	}
+	for _, flag := range c.GetMount().GetMountFlags() {
+		for _, o := range strings.Split(flag, ",") {
+			if !slices.Contains(mountOptions, o) {
+				return fault.New(fault.Invalid, "mount option %q is not allowed; there are %s", o, strings.Join(mountOptions, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+func checkAll(all []*csi.VolumeCapability) error {
+	if len(all) == 0 {
+		return fault.New(fault.Invalid, "no volume capabilities are given")
+	}
+	for _, c := range all {
+		if err := check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flags are a capability's mount options, one by one; ro is told apart.
+func flags(c *csi.VolumeCapability) (flags []string, readOnly bool) {
+	for _, f := range c.GetMount().GetMountFlags() {
+		for _, o := range strings.Split(f, ",") {
+			switch o {
+			case "ro":
+				readOnly = true
+			case "rw":
+			default:
+				flags = append(flags, o)
+			}
+		}
+	}
+	return flags, readOnly || readerOnly(c)
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/zone"
+)
+
+const nameMax = 128 // bytes that CSI allows
+
+// ControllerGetCapabilities says which calls are served.
+func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	claims := []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
+		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
+		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
+		csi.ControllerServiceCapability_RPC_GET_VOLUME,
+		csi.ControllerServiceCapability_RPC_GET_VOLUME_HEALTH,
+		csi.ControllerServiceCapability_RPC_LIST_VOLUME_HEALTH,
+		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	}
+	if d.config.ControllerExpand {
+		claims = append(claims, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)
+	}
+	res := &csi.ControllerGetCapabilitiesResponse{}
+	for _, c := range claims {
+		res.Capabilities = append(res.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: c}},
+		})
+	}
+	return res, nil
+}
+
+func (d *Driver) volume(v zone.Volume, context map[string]string) *csi.Volume {
+	return &csi.Volume{
+		VolumeId: v.Name, CapacityBytes: v.Size, VolumeContext: context,
+		AccessibleTopology: []*csi.Topology{d.config.topology()},
+	}
+}
+
+// CreateVolume makes one, or finds the one that an earlier call has made.
+func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	s, n, err := d.checkCreate(r)
+	if err != nil {
+		return nil, err
+	}
+	name := zone.NameFor(r.GetName())
+	end, err := d.calls.begin(name, "CreateVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	v, err := d.create(ctx, s.spec(name, n), func(v zone.Volume) error {
+		return d.compatible(ctx, v, s, r.GetCapacityRange())
+	})
+	if fault.Is(err, fault.NoZone) {
+		// Another node may have one: that is what this code makes the scheduler try.
+		return nil, fault.Wrap(fault.NoSpace, err, "node %s", d.config.NodeID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	step.Reached(ctx, "create: done")
+	return &csi.CreateVolumeResponse{Volume: d.volume(v, s.context())}, nil
+}
+
+// create finds a volume, which has to fit, or makes it.
+func (d *Driver) create(ctx context.Context, spec zone.Spec, fits func(zone.Volume) error) (zone.Volume, error) {
+	v, err := d.active(ctx, spec.Name)
+	if err == nil {
+		return v, fits(v)
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return v, err
+	}
+	return d.zone.Create(ctx, spec)
+}
+
+func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error) {
+	var s settings
+	switch name := r.GetName(); {
+	case name == "":
+		return s, 0, fault.New(fault.Invalid, "no name is given")
+	case len(name) > nameMax || !utf8.ValidString(name):
+		return s, 0, fault.New(fault.Invalid, "a name has up to %d bytes of UTF-8; this one has %d", nameMax, len(name))
+	}
+	if err := checkAll(r.GetVolumeCapabilities()); err != nil {
+		return s, 0, err
+	}
+	if r.GetVolumeContentSource() != nil {
+		return s, 0, fault.New(fault.Invalid, "snapshots and clones are not supported: copy the files")
+	}
+	if len(r.GetMutableParameters()) > 0 {
+		return s, 0, fault.New(fault.Invalid, "a VolumeAttributesClass is not supported: nothing of a volume can be modified but its size")
+	}
+	s, err := parse(parameters, r.GetParameters())
+	if err == nil {
+		err = s.allowed(d.config)
+	}
+	if err != nil {
+		return s, 0, err
+	}
+	// Machines mount volumes by their labels: a claim's name is the one that its user knows.
+	if claim := r.GetParameters()[foreignPrefix+"pvc/name"]; s.label == "" && len(claim) <= mostLabel {
+		s.label = claim
+	}
+	n, err := size(r.GetCapacityRange(), d.config.DefaultSize)
+	if err != nil {
+		return s, 0, err
+	}
+	if s.maxSize != 0 && s.maxSize < n {
+		return s, 0, fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size, %d", s.maxSize, n)
+	}
+	return s, n, d.here(r.GetAccessibilityRequirements())
+}
+
+// here tells whether a volume may be on this node.
+func (d *Driver) here(t *csi.TopologyRequirement) error {
+	if t == nil || len(t.GetRequisite())+len(t.GetPreferred()) == 0 {
+		return nil
+	}
+	for _, one := range append(append([]*csi.Topology{}, t.GetRequisite()...), t.GetPreferred()...) {
+		if d.ours(one) {
+			return nil
+		}
+	}
+	return fault.New(fault.NoSpace, "the volume is wanted on other nodes than %s", d.config.NodeID)
+}
+
+func (d *Driver) ours(t *csi.Topology) bool {
+	node, ok := t.GetSegments()[d.config.TopologyKey()]
+	return !ok || node == d.config.NodeID
+}
+
+// compatible tells whether a volume that is there is the one that is asked for.
+func (d *Driver) compatible(ctx context.Context, v zone.Volume, s settings, r *csi.CapacityRange) error {
+	if !v.State.Whole() {
+		return fault.New(fault.Exists, "there is a volume %s already, and %s", v.Name, v.Why)
+	}
+	if !within(v.Size, r) {
+		return fault.New(fault.Exists, "there is a volume %s already, with %d bytes", v.Name, v.Size)
+	}
+	if v.Alignment < s.align {
+		return fault.New(fault.Exists, "there is a volume %s already, at an address that is a multiple of %d bytes only", v.Name, v.Alignment)
+	}
+	info, err := d.zone.Info(ctx, v)
+	if err != nil {
+		return err
+	}
+	if info.HostSplice != (s.hostMode == "splice") {
+		return fault.New(fault.Exists, "there is a volume %s already, with another hostMode", v.Name)
+	}
+	if info.MaxSize < s.maxSize {
+		return fault.New(fault.Exists, "there is a volume %s already, which can grow to %d bytes", v.Name, info.MaxSize)
+	}
+	return nil
+}
+
+// DeleteVolume deletes one that nobody uses.
+func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	id := r.GetVolumeId()
+	if id == "" {
+		return nil, fault.New(fault.Invalid, "no volume id is given")
+	}
+	if !zone.ValidName(id) {
+		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
+	}
+	end, err := d.calls.begin(id, "DeleteVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := d.withdrawn(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := d.zone.Delete(ctx, id); err != nil {
+		return nil, err
+	}
+	step.Reached(ctx, "delete: done")
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// withdrawn is InUse as long as the volume is shown somewhere on the node.
+func (d *Driver) withdrawn(ctx context.Context, id string) error {
+	v, err := d.zone.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := d.show.Shown(v)
+	if err != nil {
+		return err
+	}
+	if len(shown) > 0 {
+		return fault.New(fault.InUse, "volume %s is mounted at %s", id, shown[0])
+	}
+	return nil
+}
+
+// ValidateVolumeCapabilities confirms what CreateVolume would have accepted.
+func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	switch {
+	case r.GetVolumeId() == "":
+		return nil, fault.New(fault.Invalid, "no volume id is given")
+	case len(r.GetVolumeCapabilities()) == 0:
+		return nil, fault.New(fault.Invalid, "no volume capabilities are given")
+	}
+	if _, err := d.zone.Get(ctx, r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	err := checkAll(r.GetVolumeCapabilities())
+	if err == nil {
+		_, err = parse(parameters, r.GetParameters())
+	}
+	if err != nil {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
+	}}, nil
+}
+
+// GetCapacity has the largest contiguous piece as the largest volume: the sum says nothing (D2).
+func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	nothing := &csi.GetCapacityResponse{MaximumVolumeSize: wrapperspb.Int64(0)}
+	if t := r.GetAccessibleTopology(); t != nil && !d.ours(t) {
+		return nothing, nil
+	}
+	if caps := r.GetVolumeCapabilities(); len(caps) > 0 && checkAll(caps) != nil {
+		return nothing, nil
+	}
+	p, err := parse(parameters, r.GetParameters())
+	if err != nil {
+		return nil, err
+	}
+	if p.allowed(d.config) != nil {
+		return nothing, nil
+	}
+	s, err := d.zone.Status(ctx)
+	if fault.Is(err, fault.NoZone) {
+		return nothing, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	largest := min(s.LargestAt(p.align), zone.MaxVolume)
+	if largest < zone.MinVolume {
+		return nothing, nil
+	}
+	return &csi.GetCapacityResponse{
+		AvailableCapacity: s.Free,
+		MaximumVolumeSize: wrapperspb.Int64(largest),
+		MinimumVolumeSize: wrapperspb.Int64(zone.MinVolume),
+	}, nil
+}
+
+// ControllerExpandVolume does it all, as does NodeExpandVolume: what is mounted follows.
+func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, fault.New(fault.Invalid, "no volume id is given")
+	}
+	if r.GetCapacityRange() == nil {
+		return nil, fault.New(fault.Invalid, "no capacity range is given")
+	}
+	v, err := d.expand(ctx, r.GetVolumeId(), r.GetCapacityRange(), "ControllerExpandVolume")
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Size}, nil
+}
+
+func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, call string) (zone.Volume, error) {
+	end, err := d.calls.begin(id, call)
+	if err != nil {
+		return zone.Volume{}, err
+	}
+	defer end()
+	v, err := d.whole(ctx, id)
+	if err != nil || r.GetRequiredBytes() == 0 && r.GetLimitBytes() == 0 {
+		return v, err
+	}
+	n, err := size(r, v.Size)
+	if err != nil {
+		return v, err
+	}
+	if r.GetLimitBytes() != 0 && v.Size > r.GetLimitBytes() {
+		return v, fault.New(fault.OutOfRange, "volume %s has %d bytes; it cannot shrink to %d", id, v.Size, r.GetLimitBytes())
+	}
+	if n > v.Size {
+		if v, err = d.zone.Grow(ctx, id, n); err != nil {
+			return v, err
+		}
+	}
+	// Also when an earlier call was cut off between the two.
+	if err := d.show.Grown(ctx, v); err != nil {
+		return v, err
+	}
+	step.Reached(ctx, "expand: done")
+	return v, nil
+}
+
+// active is a volume as it is when its device is there, which after a boot it need not be yet.
+func (d *Driver) active(ctx context.Context, id string) (zone.Volume, error) {
+	v, err := d.zone.Get(ctx, id)
+	if err == nil && v.State == zone.Inactive {
+		return d.zone.Activate(ctx, id)
+	}
+	return v, err
+}
+
+// whole is a volume that can be used.
+func (d *Driver) whole(ctx context.Context, id string) (zone.Volume, error) {
+	v, err := d.active(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	if !v.State.Whole() {
+		return v, fault.New(fault.InUse, "volume %s cannot be used: %s", id, v.Why)
+	}
+	return v, nil
+}

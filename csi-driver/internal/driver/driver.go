@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package driver has CSI's services for one node: what a request means, and what must hold before
+// anything is done. What is done is the business of packages zone and present.
+package driver
+
+import (
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Config is what an operator says of the driver.
+type Config struct {
+	Name    string
+	Version string
+	NodeID  string
+	// DefaultSize is that of a volume for which nobody names one.
+	DefaultSize int64
+	// AllowHostSplice lets this node follow file tables that machines write (D5).
+	AllowHostSplice bool
+	// ControllerExpand claims that calls of the controller reach the volume's node. Where an
+	// external-resizer speaks for all nodes they do not: kubelet's call on the node does it all.
+	ControllerExpand bool
+}
+
+// TopologyKey is the label that tells nodes apart.
+func (c Config) TopologyKey() string { return "topology." + c.Name + "/node" }
+
+func (c Config) topology() *csi.Topology {
+	return &csi.Topology{Segments: map[string]string{c.TopologyKey(): c.NodeID}}
+}
+
+// Driver serves Identity, Controller and Node.
+type Driver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedControllerServer
+	csi.UnimplementedNodeServer
+
+	config Config
+	zone   zone.Zone
+	show   present.Presenter
+	mounts *mounts.Mounter
+	module *module.Module
+	folder *mounts.Folder
+	calls  *calls
+}
+
+// New puts it together.
+func New(config Config, z zone.Zone, show present.Presenter, m *mounts.Mounter, k *module.Module, folder *mounts.Folder) *Driver {
+	return &Driver{config: config, zone: z, show: show, mounts: m, module: k, folder: folder, calls: newCalls()}
+}

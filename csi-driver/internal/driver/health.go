@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+// health is what is wrong with a volume, if anything.
+func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+	h := &csi.VolumeHealth{VolumeId: v.Name}
+	add := func(status csi.VolumeHealthErrorType, reason, format string, args ...any) {
+		h.HealthStatuses = append(h.HealthStatuses, &csi.VolumeHealth_VolumeHealthEntry{
+			Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+		})
+	}
+	switch v.State {
+	case zone.Damaged:
+		add(csi.VolumeHealthErrorType_DATA_LOSS, "Damaged", "%s", v.Why)
+	case zone.Missing:
+		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Missing", "%s", v.Why)
+	case zone.Moved:
+		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Moved", "%s", v.Why)
+	case zone.Scattered:
+		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Scattered", "%s", v.Why)
+	}
+	if v.State != zone.Ready && v.State != zone.InUse {
+		return h, nil
+	}
+	mount, err := d.module.Mounted(v.UUID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+	}
+	if mount != nil && mount.ShutDown() {
+		add(csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown",
+			"this node was taken for dead by another system that has the volume, and stores nothing more in it: delete the volume's pods here; new ones can use it")
+	}
+	info, err := d.zone.Info(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if info.Errors > 0 {
+		add(csi.VolumeHealthErrorType_DEGRADED, "ErrorsFound", "damage has been met %d times: run fsck.stargatefs when nobody uses it", info.Errors)
+	}
+	// To look at hearts takes a second or two.
+	if taken, err := d.zone.Taken(ctx, v); err != nil || taken == 0 {
+		return h, err
+	}
+	systems, err := d.zone.Systems(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range systems {
+		if s.State == "suspected" || s.State == "dead" {
+			add(csi.VolumeHealthErrorType_DEGRADED, "SystemSilent"+fmt.Sprint(s.Slot), "system %s is %s and holds up %d bytes", s.Name, s.State, s.HeldUp)
+		}
+	}
+	return h, nil
+}
+
+func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, error) {
+	if id == "" {
+		return nil, fault.New(fault.Invalid, "no volume id is given")
+	}
+	v, err := d.zone.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.health(ctx, v)
+}
+
+// ControllerGetVolumeHealth is about one volume.
+func (d *Driver) ControllerGetVolumeHealth(ctx context.Context, r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
+	h, err := d.healthOf(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerGetVolumeHealthResponse{VolumeHealth: h}, nil
+}
+
+// NodeGetVolumeHealth is the same: what there is is on the node.
+func (d *Driver) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+	h, err := d.healthOf(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: h}, nil
+}
+
+// ControllerListVolumeHealth is about those with whom something is wrong.
+func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
+	volumes, err := d.zone.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(volumes, r.GetStartingToken(), r.GetMaxEntries())
+	if err != nil {
+		return nil, err
+	}
+	res := &csi.ControllerListVolumeHealthResponse{NextToken: next}
+	for _, v := range page {
+		h, err := d.health(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		if len(h.HealthStatuses) > 0 {
+			res.Entries = append(res.Entries, h)
+		}
+	}
+	return res, nil
+}
+
+// NodeGetStorageHealth is about the zone.
+func (d *Driver) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
+	bad := func(status csi.StorageHealthErrorType, reason, message string) *csi.NodeGetStorageHealthResponse {
+		return &csi.NodeGetStorageHealthResponse{BackendHealth: []*csi.NodeGetStorageHealthResponse_StorageBackendHealth{
+			{Status: status, Reason: reason, Message: message},
+		}}
+	}
+	s, err := d.zone.Status(ctx)
+	switch {
+	case fault.Is(err, fault.NoZone):
+		return bad(csi.StorageHealthErrorType_STORAGE_UNREACHABLE, "NoZone", err.Error()), nil
+	case err != nil:
+		return nil, err
+	case s.Damaged:
+		return bad(csi.StorageHealthErrorType_STORAGE_DEGRADED, "ZoneDamaged", s.Why), nil
+	}
+	return &csi.NodeGetStorageHealthResponse{}, nil
+}

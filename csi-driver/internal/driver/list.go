@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+// A token says behind which name to go on: it stays good when volumes come and go.
+const tokenPrefix = "behind:"
+
+// paginate expects volumes sorted by name.
+func paginate(volumes []zone.Volume, token string, most int32) (page []zone.Volume, next string, err error) {
+	if most < 0 {
+		return nil, "", fault.New(fault.Invalid, "max_entries is negative")
+	}
+	after := ""
+	if token != "" {
+		name, ok := strings.CutPrefix(token, tokenPrefix)
+		if !ok || !zone.ValidName(name) {
+			return nil, "", fault.New(fault.Busy, "%q is no token of this driver: begin anew", token)
+		}
+		after = name
+	}
+	for _, v := range volumes {
+		if v.Name <= after {
+			continue
+		}
+		if most > 0 && len(page) == int(most) {
+			return page, tokenPrefix + page[most-1].Name, nil
+		}
+		page = append(page, v)
+	}
+	return page, "", nil
+}
+
+// ListVolumes has those of this node.
+func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	volumes, err := d.zone.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(volumes, r.GetStartingToken(), r.GetMaxEntries())
+	if err != nil {
+		return nil, err
+	}
+	res := &csi.ListVolumesResponse{NextToken: next}
+	for _, v := range page {
+		res.Entries = append(res.Entries, &csi.ListVolumesResponse_Entry{
+			Volume: d.volume(v, nil), Status: &csi.ListVolumesResponse_VolumeStatus{},
+		})
+	}
+	return res, nil
+}
+
+// ControllerGetVolume has one.
+func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, fault.New(fault.Invalid, "no volume id is given")
+	}
+	v, err := d.zone.Get(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerGetVolumeResponse{
+		Volume: d.volume(v, nil), Status: &csi.ControllerGetVolumeResponse_VolumeStatus{},
+	}, nil
+}

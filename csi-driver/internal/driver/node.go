@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/zone"
+)
+
+// NodeGetCapabilities says which calls are served.
+func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	res := &csi.NodeGetCapabilitiesResponse{}
+	for _, c := range []csi.NodeServiceCapability_RPC_Type{
+		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
+		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
+		csi.NodeServiceCapability_RPC_GET_STORAGE_HEALTH,
+	} {
+		res.Capabilities = append(res.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: c}},
+		})
+	}
+	return res, nil
+}
+
+// NodeGetInfo says where the node is: nowhere but where it is.
+func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: d.config.NodeID, AccessibleTopology: d.config.topology()}, nil
+}
+
+// at is a path of a request, checked. It must be given.
+func (d *Driver) at(what, path string) (string, error) {
+	if path == "" {
+		return "", fault.New(fault.Invalid, "no %s is given", what)
+	}
+	return d.folder.Inside(path)
+}
+
+func given(id string) error {
+	if id == "" {
+		return fault.New(fault.Invalid, "no volume id is given")
+	}
+	return nil
+}
+
+// options are those of a mount of the volume.
+func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (present.Options, error) {
+	if err := check(c); err != nil {
+		return present.Options{}, err
+	}
+	f, readOnly := flags(c)
+	m, err := mode(context)
+	if err != nil {
+		return present.Options{}, err
+	}
+	o := present.Options{ReadOnly: readOnly, Flags: append(f, m...)}
+	if slices.Contains(o.Flags, "map=splice") && !d.config.AllowHostSplice {
+		return o, fault.New(fault.InUse, "map=splice: this node does not allow it (--allow-host-splice)")
+	}
+	return o, nil
+}
+
+// NodeStageVolume shows the volume at kubelet's own path, once.
+func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	path, err := d.at("staging target path", r.GetStagingTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	o, err := d.options(r.GetVolumeCapability(), r.GetVolumeContext())
+	if err != nil {
+		return nil, err
+	}
+	end, err := d.calls.begin(r.GetVolumeId(), "NodeStageVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	v, err := d.whole(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if err := mounts.MakeDir(path); err != nil {
+		return nil, err
+	}
+	step.Reached(ctx, "stage: directory made")
+	if err := d.show.Stage(ctx, v, path, o); err != nil {
+		return nil, err
+	}
+	return &csi.NodeStageVolumeResponse{}, nil
+}
+
+// NodeUnstageVolume undoes that. The directory is kubelet's.
+func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	path, err := d.at("staging target path", r.GetStagingTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	end, err := d.calls.begin(r.GetVolumeId(), "NodeUnstageVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := present.Withdraw(ctx, d.mounts, path); err != nil {
+		return nil, err
+	}
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+// NodePublishVolume shows to a pod what is staged.
+func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	target, err := d.at("target path", r.GetTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	if inline(r.GetVolumeContext()) {
+		return d.publishEphemeral(ctx, r, target)
+	}
+	o, err := d.options(r.GetVolumeCapability(), r.GetVolumeContext())
+	if err != nil {
+		return nil, err
+	}
+	o.ReadOnly = o.ReadOnly || r.GetReadonly()
+	staging, err := d.at("staging target path", r.GetStagingTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	end, err := d.calls.begin(r.GetVolumeId(), "NodePublishVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	v, err := d.whole(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mayPublish(v, r, staging, target); err != nil {
+		return nil, err
+	}
+	if err := mounts.MakeDir(target); err != nil {
+		return nil, err
+	}
+	step.Reached(ctx, "publish: directory made")
+	if err := d.show.Publish(ctx, v, staging, target, o); err != nil {
+		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// mayPublish looks whether it is staged, and where else it is if it may be at one place only.
+func (d *Driver) mayPublish(v zone.Volume, r *csi.NodePublishVolumeRequest, staging, target string) error {
+	shown, err := d.show.Shown(v)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(shown, staging) {
+		return fault.New(fault.InUse, "volume %s is not staged at %s", v.Name, staging)
+	}
+	if r.GetVolumeCapability().GetAccessMode().GetMode() != csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+		return nil
+	}
+	for _, path := range shown {
+		if path != staging && path != target {
+			return fault.New(fault.InUse, "volume %s is for one pod at a time (ReadWriteOncePod), and is published at %s", v.Name, path)
+		}
+	}
+	return nil
+}
+
+// NodeUnpublishVolume undoes it; an inline volume ends with that.
+func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	target, err := d.at("target path", r.GetTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	end, err := d.calls.begin(r.GetVolumeId(), "NodeUnpublishVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
+		return nil, err
+	}
+	if err := d.deleteEphemeral(ctx, r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	// Last: as long as it is there kubelet calls again.
+	if err := mounts.RemoveDir(target); err != nil {
+		return nil, err
+	}
+	step.Reached(ctx, "unpublish: directory removed")
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// NodeGetVolumeStats says how full a volume is that is shown at a path.
+func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if r.GetVolumePath() == "" {
+		return nil, fault.New(fault.Invalid, "no volume path is given")
+	}
+	v, path, err := d.shownAt(ctx, r.GetVolumeId(), r.GetVolumePath())
+	if err != nil {
+		return nil, err
+	}
+	u, err := d.show.Usage(ctx, v, path)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: u.Size, Used: u.Used, Available: u.Free},
+		{Unit: csi.VolumeUsage_INODES, Total: u.Inodes, Used: u.InodesUsed, Available: u.InodesFree},
+	}}, nil
+}
+
+// shownAt is NotFound unless the volume is there, and at that path.
+func (d *Driver) shownAt(ctx context.Context, id, said string) (zone.Volume, string, error) {
+	v, err := d.get(ctx, id)
+	if err != nil {
+		return v, "", err
+	}
+	shown, err := d.show.Shown(v)
+	if err != nil {
+		return v, "", err
+	}
+	path, err := d.folder.Inside(said)
+	if err != nil || !slices.Contains(shown, path) {
+		return v, "", fault.New(fault.NotFound, "volume %s is not at %q", id, said)
+	}
+	return v, path, nil
+}
+
+// NodeExpandVolume makes a volume larger while it is used.
+func (d *Driver) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if r.GetVolumePath() == "" {
+		return nil, fault.New(fault.Invalid, "no volume path is given")
+	}
+	if c := r.GetVolumeCapability(); c != nil {
+		if err := check(c); err != nil {
+			return nil, err
+		}
+	}
+	if _, _, err := d.shownAt(ctx, r.GetVolumeId(), r.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	v, err := d.expand(ctx, r.GetVolumeId(), r.GetCapacityRange(), "NodeExpandVolume")
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: v.Size}, nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+// parameter is one that a StorageClass, or an inline volume, may have.
+type parameter struct {
+	name    string
+	allowed string // said when it is not
+	set     func(s *settings, value string) bool
+}
+
+// settings are what parameters come to.
+type settings struct {
+	align     int64
+	label     string
+	maxSize   int64
+	rootMode  string
+	rootOwner string
+	lease     string
+	hostMode  string
+	size      int64 // of inline volumes only
+}
+
+const mostLabel = 63
+
+var (
+	octal = regexp.MustCompile(`^[0-7]{3,4}$`)
+	owner = regexp.MustCompile(`^[0-9]{1,9}:[0-9]{1,9}$`)
+	lease = regexp.MustCompile(`^(never|[0-9]{1,5})$`)
+)
+
+// The one table of parameters; the README has it in words.
+var parameters = []parameter{
+	{"alignment", "2Mi or 1Gi", func(s *settings, v string) bool {
+		n, ok := map[string]int64{"2Mi": zone.Extent, "1Gi": zone.Gigabyte}[v]
+		s.align = n
+		return ok
+	}},
+	{"dataMode", "inplace", func(_ *settings, v string) bool { return v == "inplace" }},
+	{"hostMode", "walk, splice or shadow", func(s *settings, v string) bool {
+		s.hostMode = v
+		return v == "walk" || v == "splice" || v == "shadow"
+	}},
+	{"label", "up to 63 bytes of text without control characters", func(s *settings, v string) bool {
+		s.label = v
+		return v != "" && len(v) <= mostLabel && utf8.ValidString(v) && !strings.ContainsFunc(v, unicode.IsControl)
+	}},
+	{"maxSize", "16Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
+		n, ok := quantity(v)
+		s.maxSize = n
+		return ok && n >= zone.MinVolume && n <= zone.MaxVolume && n%zone.Extent == 0
+	}},
+	{"rootMode", "three or four octal digits", func(s *settings, v string) bool {
+		s.rootMode = v
+		return octal.MatchString(v)
+	}},
+	{"rootOwner", "UID:GID in decimal", func(s *settings, v string) bool {
+		s.rootOwner = v
+		return owner.MatchString(v)
+	}},
+	{"lease", "never, or 2 to 86400 (seconds)", func(s *settings, v string) bool {
+		s.lease = v
+		n, err := strconv.Atoi(v)
+		return lease.MatchString(v) && (err != nil || n >= 2 && n <= 86400)
+	}},
+}
+
+// Of an inline volume alone.
+var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *settings, v string) bool {
+	n, ok := quantity(v)
+	s.size = n
+	return ok && n > 0 && n <= zone.MaxVolume
+}}
+
+func quantity(v string) (int64, bool) {
+	if len(v) > 32 {
+		return 0, false
+	}
+	q, err := resource.ParseQuantity(v)
+	if err != nil || q.Sign() < 0 {
+		return 0, false
+	}
+	n, ok := q.AsInt64()
+	return n, ok
+}
+
+// Kubernetes says for whom a volume is, and what was asked for, in keys of its own.
+const foreignPrefix = "csi.storage.k8s.io/"
+
+// parse checks parameters against a table; those that are in none are refused.
+func parse(table []parameter, given map[string]string) (settings, error) {
+	s := settings{align: zone.Extent}
+	keys := make([]string, 0, len(given))
+	for key := range given {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		if strings.HasPrefix(key, foreignPrefix) {
+			continue
+		}
+		i := slices.IndexFunc(table, func(p parameter) bool { return p.name == key })
+		if i < 0 {
+			return s, fault.New(fault.Invalid, "there is no parameter %q; there are %s", key, names(table))
+		}
+		if !table[i].set(&s, given[key]) {
+			return s, fault.New(fault.Invalid, "parameter %s=%q: allowed is %s", key, given[key], table[i].allowed)
+		}
+	}
+	return s, nil
+}
+
+func names(table []parameter) string {
+	var all []string
+	for _, p := range table {
+		all = append(all, p.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// spec is a volume with these settings.
+func (s settings) spec(name string, size int64) zone.Spec {
+	return zone.Spec{
+		Name: name, Size: size, Align: s.align, Label: s.label, MaxSize: s.maxSize, RootOwner: s.rootOwner,
+		RootMode: s.rootMode, Lease: s.lease, HostSplice: s.hostMode == "splice",
+	}
+}
+
+// Keys of the context that goes with a volume to the node.
+const contextHostMode = "hostMode"
+
+func (s settings) context() map[string]string {
+	if s.hostMode == "" {
+		return nil
+	}
+	return map[string]string{contextHostMode: s.hostMode}
+}
+
+// allowed is about this node.
+func (s settings) allowed(c Config) error {
+	if s.hostMode == "splice" && !c.AllowHostSplice {
+		return fault.New(fault.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")
+	}
+	return nil
+}
+
+// mode is the mount option for a host mode.
+func mode(context map[string]string) ([]string, error) {
+	m, ok := context[contextHostMode]
+	if !ok {
+		return nil, nil
+	}
+	if !slices.Contains([]string{"walk", "splice", "shadow"}, m) {
+		return nil, fault.New(fault.Invalid, "volume context %s=%q: allowed is walk, splice or shadow", contextHostMode, m)
+	}
+	return []string{fmt.Sprintf("map=%s", m)}, nil
+}

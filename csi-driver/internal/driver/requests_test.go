@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+func TestSizes(t *testing.T) {
+	const m = int64(1) << 20
+	for _, c := range []struct {
+		least, most, want int64
+		kind              fault.Kind
+	}{
+		{0, 0, 1 << 30, 0}, {1, 0, 16 * m, 0}, {16 * m, 0, 16 * m, 0}, {16*m + 1, 0, 18 * m, 0},
+		{0, 20*m + 1, 20 * m, 0}, {0, 16 * m, 16 * m, 0}, {17 * m, 18 * m, 18 * m, 0},
+		{zone.MaxVolume, 0, zone.MaxVolume, 0},
+		{-1, 0, 0, fault.Invalid}, {0, -1, 0, fault.Invalid}, {2, 1, 0, fault.Invalid},
+		{0, 16*m - 1, 0, fault.OutOfRange}, {17 * m, 17 * m, 0, fault.OutOfRange}, {zone.MaxVolume + 1, 0, 0, fault.OutOfRange},
+	} {
+		n, err := size(&csi.CapacityRange{RequiredBytes: c.least, LimitBytes: c.most}, 1<<30)
+		if n != c.want || (err != nil) != (c.kind != 0) || err != nil && !fault.Is(err, c.kind) {
+			t.Errorf("%d to %d: %d, %v", c.least, c.most, n, err)
+		}
+	}
+}
+
+func TestParameters(t *testing.T) {
+	s, err := parse(parameters, map[string]string{
+		"alignment": "1Gi", "hostMode": "splice", "label": "my volume", "maxSize": "1Ti", "rootMode": "1777", "rootOwner": "1000:107",
+		"lease": "30", "dataMode": "inplace", "csi.storage.k8s.io/pvc/name": "data",
+	})
+	want := settings{zone.Gigabyte, "my volume", 1 << 40, "1777", "1000:107", "30", "splice", 0}
+	if err != nil || s != want {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for key, values := range map[string][]string{
+		"alignment": {"", "2M", "2mi"}, "hostMode": {"", "dax"}, "label": {"", "a\nb", "\xff", string(make([]byte, 64))},
+		"maxSize": {"", "-1", "0", "1Mi", "17Mi", "65Ti", "1e99", "lots"}, "rootMode": {"", "77", "0778", "rwx", "07777"},
+		"rootOwner": {"", "root", "0:", "0:0:0", "-1:0"}, "lease": {"", "1", "0", "86401", "1s", "Never"}, "dataMode": {"", "atomic"},
+		"Alignment": {"2Mi"}, "size": {"1Gi"}, "": {""},
+	} {
+		for _, v := range values {
+			if _, err := parse(parameters, map[string]string{key: v}); !fault.Is(err, fault.Invalid) {
+				t.Errorf("%s=%q: %v", key, v, err)
+			}
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	for kind := fault.Internal; kind <= fault.Unsupported; kind++ {
+		if _, ok := codeOf[kind]; !ok {
+			t.Errorf("kind %d has no code", kind)
+		}
+	}
+	inner := fault.New(fault.NoSpace, "no room")
+	for err, want := range map[error]codes.Code{
+		errors.New("x"):                                codes.Internal,
+		fmt.Errorf("about: %w", inner):                 codes.ResourceExhausted,
+		fault.Wrap(fault.NotFound, inner, "outermost"): codes.NotFound,
+		status.Error(codes.Canceled, "x"):              codes.Canceled,
+	} {
+		if got := status.Code(Status(err)); got != want {
+			t.Errorf("%v: %s, should be %s", err, got, want)
+		}
+	}
+	if Status(nil) != nil {
+		t.Error("no error is one")
+	}
+}
+
+// Whatever comes over the wire: a request is refused with a code that says so, or means a volume that
+// stargatectl can make.
+func FuzzCreate(f *testing.F) {
+	seed, err := proto.Marshal(&csi.CreateVolumeRequest{
+		Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30, LimitBytes: 2 << 30}, Parameters: map[string]string{"alignment": "1Gi"},
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: []string{"noatime"}}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}},
+		AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: map[string]string{"topology.d/node": "n"}}}},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: 1 << 30}, nil, nil, nil, nil, nil)
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		var r csi.CreateVolumeRequest
+		if proto.Unmarshal(wire, &r) != nil {
+			return
+		}
+		s, n, err := d.checkCreate(&r)
+		if err != nil {
+			switch c := status.Code(Status(err)); c {
+			case codes.InvalidArgument, codes.OutOfRange, codes.ResourceExhausted:
+			default:
+				t.Errorf("%s: %v", c, err)
+			}
+			return
+		}
+		spec := s.spec(zone.NameFor(r.GetName()), n)
+		if !within(n, r.GetCapacityRange()) || n%zone.Extent != 0 || n < zone.MinVolume || n > zone.MaxVolume || !zone.ValidName(spec.Name) {
+			t.Errorf("%v: %+v", &r, spec)
+		}
+	})
+}

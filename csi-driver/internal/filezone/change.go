@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filezone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Create makes a file under another name, and gives it its own when it is whole.
+func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
+	if err := z.reserve(ctx, spec); err != nil {
+		return zone.Volume{}, err
+	}
+	defer z.release(spec.Name)
+	temporary := z.file(making, spec.Name)
+	err := z.make(ctx, spec, temporary)
+	if err != nil {
+		// Of a failed mkfs nothing is there; of what comes behind it the file is.
+		if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return zone.Volume{}, fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+		}
+		return zone.Volume{}, err
+	}
+	return z.Get(ctx, spec.Name)
+}
+
+func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error {
+	args := append([]string{"--quiet", "--size", strconv.FormatInt(spec.Size, 10), "--phys", strconv.FormatInt(z.reserved(spec.Name).Base, 10)}, spec.Options()...)
+	if spec.Label == "" {
+		args = append(args, "--label", spec.Name)
+	}
+	step.Reached(ctx, "file: address chosen")
+	if _, err := z.tools.Run(ctx, tools.Mkfs, append(args, temporary)...); err != nil {
+		return z.notMade(err, spec)
+	}
+	step.Reached(ctx, "file: formatted")
+	// QEMU is no root: it gets at the bytes by the group.
+	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
+	if err := os.Chmod(temporary, 0o660); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
+	step.Reached(ctx, "file: owned")
+	if err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, z.path(spec.Name), unix.RENAME_NOREPLACE); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
+	step.Reached(ctx, "file: named")
+	return z.sync()
+}
+
+// Options that the tool refuses are the user's; all else, such as memory that somebody else was
+// quicker to take, may be different next time.
+func (z *Zone) notMade(err error, spec zone.Spec) error {
+	var refused *tools.Refused
+	if !errors.As(err, &refused) {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
+	if refused.Status == 2 {
+		return fault.Wrap(fault.Invalid, err, "volume %s", spec.Name)
+	}
+	if room, ferr := z.free(); ferr == nil && room < spec.Size {
+		return noSpace(spec.Size, room, spec.Align)
+	}
+	return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+}
+
+func noSpace(size, largest, align int64) error {
+	at := ""
+	if align > zone.Extent {
+		at = " at such an address"
+	}
+	return fault.New(fault.NoSpace, "no contiguous %d bytes are free%s; the largest possible volume has %d", size, at, largest)
+}
+
+func (z *Zone) reserved(name string) zone.Span {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.made[name]
+}
+
+// reserve takes addresses for a volume that is about to be made.
+func (z *Zone) reserve(ctx context.Context, spec zone.Spec) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if _, ok := z.made[spec.Name]; ok {
+		return fault.New(fault.Busy, "volume %s is being changed by another call", spec.Name)
+	}
+	space, err := z.spaceLocked(ctx)
+	if err != nil {
+		return err
+	}
+	room, err := z.free()
+	if err != nil {
+		return err
+	}
+	base, ok := space.Fit(spec.Size, spec.Align)
+	if !ok || room < spec.Size {
+		return noSpace(spec.Size, min(space.Largest(spec.Align), room), spec.Align)
+	}
+	z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size}
+	return nil
+}
+
+func (z *Zone) release(name string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.made, name)
+}
+
+// Delete takes the name away first: a crash leaves a file that the next Open removes. Its memory is
+// zeroed by the kernel before somebody else gets it.
+func (z *Zone) Delete(ctx context.Context, name string) error {
+	v, err := z.Get(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := z.unused(ctx, v); err != nil {
+		return err
+	}
+	step.Reached(ctx, "file: found unused")
+	gone := z.file(deleting, name)
+	if err := os.Rename(v.Path, gone); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	step.Reached(ctx, "file: without a name")
+	z.forget(gone)
+	if err := os.Remove(gone); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	step.Reached(ctx, "file: removed")
+	return z.sync()
+}
+
+// The number of an inode is used again.
+func (z *Zone) forget(path string) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == nil {
+		z.mu.Lock()
+		delete(z.bases, st.Ino)
+		z.mu.Unlock()
+	}
+}
+
+func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
+	if v.State == zone.Damaged {
+		return nil // nobody can have it mounted, or join
+	}
+	// To look at hearts takes a second or two.
+	if taken, err := z.Taken(ctx, v); err != nil || taken == 0 {
+		return err
+	}
+	systems, err := z.Systems(ctx, v)
+	if err != nil {
+		return err
+	}
+	var live []string
+	for _, s := range systems {
+		if s.Lives() {
+			live = append(live, s.Name)
+		}
+	}
+	if len(live) > 0 {
+		return fault.New(fault.InUse, "volume %s is in use by %s", v.Name, strings.Join(live, ", "))
+	}
+	return nil
+}
+
+// Grow takes the addresses behind it, and has the tool make file and file system longer.
+func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, error) {
+	v, err := z.Get(ctx, name)
+	if err != nil || size <= v.Size {
+		return v, err
+	}
+	if err := z.extend(ctx, v, size); err != nil {
+		return v, err
+	}
+	defer z.release(name)
+	step.Reached(ctx, "file: addresses behind taken")
+	if _, err := z.tools.Run(ctx, tools.Ctl, "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
+		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	step.Reached(ctx, "file: grown")
+	return z.Get(ctx, name)
+}
+
+func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
+	info, err := z.Info(ctx, v)
+	if err != nil {
+		return err
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if _, ok := z.made[v.Name]; ok {
+		return fault.New(fault.Busy, "volume %s is being changed by another call", v.Name)
+	}
+	space, err := z.spaceLocked(ctx)
+	if err != nil {
+		return err
+	}
+	// A crash may have left the file longer than what is in it: those bytes are its own.
+	had, err := z.spanLocked(ctx, v.Name)
+	if err != nil {
+		return err
+	}
+	room, err := z.free()
+	if err != nil {
+		return err
+	}
+	most := min(info.MaxSize, had.Size+min(space.Behind(had.Base+had.Size), room))
+	if size > most {
+		return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
+	}
+	z.made[v.Name] = zone.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
+	return nil
+}
+
+// sync has the folder on its way to where it survives a power cut, if the file system has such.
+func (z *Zone) sync() error {
+	dir, err := os.Open(z.config.Dir)
+	if err != nil {
+		return fmt.Errorf("zone of files: %w", err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("zone of files: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filezone is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
+// system, made for an address that no other volume of the node has, so that a machine can have
+// several. All that is known of a volume stands in the file and its name.
+package filezone
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// What the files of a zone are called. Those with the prefixes are removed when the zone is opened:
+// who made them is dead then.
+const (
+	suffix   = ".stargate"
+	making   = ".making-"
+	deleting = ".deleting-"
+	lockName = ".stargate-zone"
+)
+
+// Config is what an operator says of a zone of files.
+type Config struct {
+	Dir string
+	// Base and Size are the guest-physical addresses that volumes are made for. So Size is also
+	// what they can have together.
+	Base, Size int64
+	// Group owns the files: that of the machines' QEMU.
+	Group int
+}
+
+// Zone is one that this process alone changes.
+type Zone struct {
+	config Config
+	tools  *tools.Tools
+	lock   *os.File
+
+	mu    sync.Mutex
+	made  map[string]zone.Span // being made, or to be larger
+	bases map[uint64]int64     // of files by inode: an address never changes
+}
+
+var _ zone.Zone = (*Zone)(nil)
+
+// Open waits until no other process has the zone, and removes what they left half done.
+func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(config.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	lock, err := hold(ctx, filepath.Join(config.Dir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	z := &Zone{
+		config: config, tools: t.Holding(lock), lock: lock,
+		made: map[string]zone.Span{}, bases: map[uint64]int64{},
+	}
+	if err := z.sweep(ctx); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return z, nil
+}
+
+func (c Config) check() error {
+	const top = int64(4095) << 40
+	switch {
+	case !filepath.IsAbs(c.Dir):
+		return fmt.Errorf("zone of files: folder %q is no absolute path", c.Dir)
+	case c.Base < 4<<30 || c.Base%zone.Extent != 0:
+		return fmt.Errorf("zone of files: base %#x: 4 GiB or more, a multiple of 2 MiB", c.Base)
+	case c.Size < zone.MinVolume || c.Size%zone.Extent != 0 || c.Base+c.Size > top:
+		return fmt.Errorf("zone of files: size %d: %d or more, a multiple of 2 MiB, and ending below 4095 TiB", c.Size, zone.MinVolume)
+	}
+	return nil
+}
+
+// Close lets another process have it.
+func (z *Zone) Close() error { return z.lock.Close() }
+
+// Kind is zone.File.
+func (z *Zone) Kind() zone.Kind { return zone.File }
+
+// Who has died leaves files without a name that counts; they are all there is to be undone.
+func (z *Zone) sweep(ctx context.Context) error {
+	entries, err := os.ReadDir(z.config.Dir)
+	if err != nil {
+		return fmt.Errorf("zone of files: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), deleting) {
+			continue
+		}
+		klog.FromContext(ctx).Info("Removing what was left half made or half deleted", "file", e.Name())
+		if err := os.Remove(filepath.Join(z.config.Dir, e.Name())); err != nil {
+			return fmt.Errorf("zone of files: %w", err)
+		}
+	}
+	return nil
+}
+
+// Strays are files that are no volumes.
+func (z *Zone) Strays(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(z.config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	var strays []string
+	for _, e := range entries {
+		name := e.Name()
+		if _, ok := volumeName(name); !ok && name != lockName && !strings.HasPrefix(name, making) && !strings.HasPrefix(name, deleting) {
+			strays = append(strays, name)
+		}
+	}
+	return strays, nil
+}
+
+func volumeName(file string) (string, bool) {
+	name, ok := strings.CutSuffix(file, suffix)
+	return name, ok && zone.ValidName(name)
+}
+
+func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, name+suffix) }
+
+func (z *Zone) file(prefix, name string) string { return filepath.Join(z.config.Dir, prefix+name) }
+
+// The names of all volumes, sorted.
+func (z *Zone) names() ([]string, error) {
+	entries, err := os.ReadDir(z.config.Dir)
+	if err != nil {
+		return nil, fault.Wrap(fault.NoZone, err, "zone of files")
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := volumeName(e.Name()); ok && e.Type().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+// free is what the file system can still give.
+func (z *Zone) free() (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(z.config.Dir, &fs); err != nil {
+		return 0, fault.Wrap(fault.NoZone, err, "zone of files: %s", z.config.Dir)
+	}
+	return int64(fs.Bavail) * fs.Bsize / zone.Extent * zone.Extent, nil
+}

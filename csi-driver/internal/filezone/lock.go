@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filezone
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+)
+
+const retry = 50 * time.Millisecond
+
+// hold locks a file. The tools that we start have it open, too: when we are killed the lock is free
+// when the last of them has ended, so that whoever comes next meets nobody at work.
+func hold(ctx context.Context, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	said := false
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			f.Close()
+			return nil, fmt.Errorf("zone of files: lock %s: %w", path, err)
+		}
+		if !said {
+			klog.FromContext(ctx).Info("Another process has the zone; waiting until it ends", "lock", path)
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("zone of files: another process holds %s: %w", path, ctx.Err())
+		case <-time.After(retry):
+		}
+	}
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"stargate/csi-driver/internal/kubevirt/certificate"
+)
+
+const (
+	driver  = "stargate.csi.dev"
+	service = "hook.ns.svc"
+)
+
+func claimOf(name, volume, class string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: volume, StorageClassName: &class, AccessModes: modes,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+func volumeOn(name, node string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology." + driver + "/node", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}},
+		},
+	}
+}
+
+func object(kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": kind}}
+	for k, v := range more {
+		u.Object[k] = v
+	}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// world is a cluster with what machines need, and some things that they cannot have.
+type world struct {
+	version string
+	gates   []any
+	driver  bool
+	config  Config
+}
+
+func usual() world {
+	return world{"v1.8.4", []any{"Sidecar", "Plugins"}, true, Config{API: Sidecar, Image: "img:1", PullPolicy: "IfNotPresent"}}
+}
+
+func (w world) objects() []runtime.Object {
+	const many, once, read = corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadOnlyMany
+	block := claimOf("block", "", "stargate", many)
+	mode := corev1.PersistentVolumeBlock
+	block.Spec.VolumeMode = &mode
+	leaving := claimOf("leaving", "", "stargate", many)
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Now()}, []string{"x"}
+	all := []runtime.Object{
+		claimOf("data", "pv-data", "stargate", many), claimOf("models", "", "stargate", read), claimOf("mine", "pv-mine", "stargate", once),
+		claimOf("far", "pv-far", "stargate", many), claimOf("lost", "pv-lost", "stargate", many), claimOf("disk", "", "ceph", many), block, leaving,
+		volumeOn("pv-data", "n1"), volumeOn("pv-mine", "n1"), volumeOn("pv-far", "n2"), volumeOn("pv-lost", "n3"),
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "stargate"}, Provisioner: driver},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}, Provisioner: "ceph.example"},
+	}
+	for _, n := range []string{"n1", "n2"} {
+		drivers := []storagev1.CSINodeDriver{{Name: driver}}
+		all = append(all, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n}, Spec: storagev1.CSINodeSpec{Drivers: drivers}})
+	}
+	if w.driver {
+		all = append(all, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}})
+	}
+	return all
+}
+
+func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
+	t.Helper()
+	objects := []runtime.Object{object("VirtualMachineInstance", "ns", "owner", map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine"}}, "status": map[string]any{"phase": "Running"}})}
+	if w.version != "" {
+		objects = append(objects, object("KubeVirt", "kubevirt", "kubevirt", map[string]any{
+			"spec":   map[string]any{"configuration": map[string]any{"developerConfiguration": map[string]any{"featureGates": w.gates}}},
+			"status": map[string]any{"observedKubeVirtVersion": w.version}}))
+	}
+	d := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		kubevirts: "KubeVirtList", instances: "VirtualMachineInstanceList"}, objects...)
+	return New(w.config, &Cluster{Client: fake.NewClientset(append(w.objects(), more...)...), Dynamic: d, Driver: driver})
+}
+
+// machine is a VMI that names volumes, with something changed.
+func machineWith(volumes string, spec map[string]any) []byte {
+	domain := map[string]any{"memory": map[string]any{"guest": "1Gi"}, "devices": map[string]any{}}
+	whole := map[string]any{"domain": domain}
+	for k, v := range spec {
+		if k == "domain" {
+			for k, v := range v.(map[string]any) {
+				domain[k] = v
+			}
+			continue
+		}
+		whole[k] = v
+	}
+	text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"name": "vm", "namespace": "ns",
+		"annotations": map[string]string{driver + "/volumes": volumes}}, "spec": whole})
+	return text
+}
+
+func request(resource string, operation admissionv1.Operation, raw []byte) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{UID: "u", Namespace: "ns", Operation: operation, Object: runtime.RawExtension{Raw: raw},
+		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}}
+}
+
+func TestRefusals(t *testing.T) {
+	edit := func(f func(w *world)) world { w := usual(); f(&w); return w }
+	plugin := func(w *world) { w.config.API, w.config.PluginName, w.version = Plugin, "p", "v1.9.0" }
+	for _, c := range []struct {
+		world   world
+		volumes string
+		spec    map[string]any
+		words   string
+	}{
+		{usual(), "data,models:ro", nil, ""},
+		{usual(), "data", map[string]any{"evictionStrategy": "None", "architecture": "amd64", "nodeSelector": map[string]any{"kubernetes.io/hostname": "n1"}}, ""},
+		{usual(), "Data", nil, "annotation stargate.csi.dev/volumes"},
+		{usual(), "nowhere", nil, "there is no claim nowhere in namespace ns"},
+		{usual(), "disk", nil, "claim disk is of ceph.example, and not of the CSI driver"},
+		{usual(), "block", nil, "claim block has volumeMode Block"},
+		{usual(), "leaving", nil, "claim leaving is being deleted"},
+		{usual(), "models", nil, "write it as models:ro"},
+		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and machine owner has it"},
+		{usual(), "data,far", nil, "claim data is on node n1, and claim far on node n2"},
+		{usual(), "lost", nil, "claim lost is on node n3, where the CSI driver stargate.csi.dev does not run"},
+		{usual(), "data", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n2"}}, "spec.nodeSelector asks for n2"},
+		{usual(), "data", map[string]any{"architecture": "arm64"}, "amd64 alone"},
+		{usual(), "data", map[string]any{"evictionStrategy": "LiveMigrateIfPossible"}, "set None"},
+		{usual(), "data", map[string]any{"domain": map[string]any{"launchSecurity": map[string]any{"sev": map[string]any{}}}}, "encrypts"},
+		{usual(), "data", map[string]any{"domain": map[string]any{"machine": map[string]any{"type": "virt"}}}, "set it to q35"},
+		{edit(func(w *world) { w.version = "v1.7.2" }), "data", nil, "KubeVirt is v1.7.2, and v1.8 is needed"},
+		{edit(func(w *world) { w.version = "" }), "data", nil, "there is no KubeVirt"},
+		{edit(func(w *world) { w.gates = nil }), "data", nil, "feature gate Sidecar is not on"},
+		{edit(func(w *world) { w.driver = false }), "data", nil, "there is no CSI driver"},
+		{edit(plugin), "data", nil, ""},
+		{edit(func(w *world) { plugin(w); w.version = "v1.8.4" }), "data", nil, "v1.9 is needed"},
+		{edit(func(w *world) { plugin(w); w.gates = []any{"Sidecar"} }), "data", nil, "feature gate Plugins is not on"},
+	} {
+		r := c.world.reviewer(t)
+		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith(c.volumes, c.spec)), r.Validate)
+		switch {
+		case c.words == "" && !res.Allowed:
+			t.Errorf("%s: refused: %s", c.volumes, res.Result.Message)
+		case c.words != "" && (res.Allowed || !strings.Contains(res.Result.Message, c.words) || !strings.HasPrefix(res.Result.Message, "stargate: ")):
+			t.Errorf("%s: not refused with %q: %+v", c.volumes, c.words, res.Result)
+		}
+	}
+}
+
+func TestOthers(t *testing.T) {
+	r := usual().reviewer(t)
+	validate := func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return r.answer(context.Background(), q, r.Validate)
+	}
+	change := request("virtualmachineinstances", admissionv1.Update, machineWith("data,far", nil))
+	change.OldObject.Raw = machineWith("data", nil)
+	if res := validate(change); res.Allowed || !strings.Contains(res.Result.Message, "cannot change") {
+		t.Errorf("volumes of one that runs: %+v", res)
+	}
+	change.OldObject.Raw = change.Object.Raw
+	if res := validate(change); !res.Allowed {
+		t.Errorf("another change: %+v", res.Result)
+	}
+	for name, words := range map[string]string{"owner": "machine owner cannot migrate", "stranger": ""} {
+		res := validate(request("virtualmachineinstancemigrations", admissionv1.Create, []byte(`{"spec":{"vmiName":"`+name+`"}}`)))
+		if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
+			t.Errorf("migration of %s: %+v", name, res)
+		}
+	}
+	template := func(volumes string, spec map[string]any) *admissionv1.AdmissionResponse {
+		return validate(request("virtualmachines", admissionv1.Create, []byte(fmt.Sprintf(`{"metadata":{"name":"vm"},"spec":{"template":%s}}`, machineWith(volumes, spec)))))
+	}
+	if res := template("data", nil); !res.Allowed || len(res.Warnings) != 0 {
+		t.Errorf("template: %+v", res)
+	}
+	if res := template("later", nil); !res.Allowed || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "no claim later") {
+		t.Errorf("template whose claim is to come: %+v", res)
+	}
+	if res := template("data", map[string]any{"domain": map[string]any{"memory": map[string]any{"guest": "1Gi", "maxGuest": "4Gi"}}}); res.Allowed ||
+		!strings.Contains(res.Result.Message, "maxGuest is 4Gi") {
+		t.Errorf("template with hotplug: %+v", res)
+	}
+}
+
+// patched is what an object becomes.
+func patched(t *testing.T, r *Reviewer, q *admissionv1.AdmissionRequest, into any) []byte {
+	t.Helper()
+	res := r.answer(context.Background(), q, r.Mutate)
+	if !res.Allowed {
+		t.Fatalf("refused: %s", res.Result.Message)
+	}
+	text := q.Object.Raw
+	if res.Patch != nil {
+		p, err := jsonpatch.DecodePatch(res.Patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = p.Apply(text); err != nil {
+			t.Fatalf("%v: %s", err, res.Patch)
+		}
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestMachine(t *testing.T) {
+	r := usual().reviewer(t)
+	m := &instance{}
+	text := patched(t, r, request("virtualmachineinstances", admissionv1.Create,
+		machineWith("data", map[string]any{"domain": map[string]any{"memory": map[string]any{"guest": "1Gi", "maxGuest": "4Gi"}}})), m)
+	if *m.Spec.EvictionStrategy != "None" || m.Spec.Domain.Memory.MaxGuest.String() != "1Gi" {
+		t.Errorf("%s", text)
+	}
+	const want = `[{"args":["--driver-name=stargate.csi.dev"],"command":["/usr/local/bin/stargate-hook"],"image":"img:1","imagePullPolicy":"IfNotPresent"}]`
+	if m.Annotations[sidecarsKey] != want {
+		t.Errorf("sidecars: %s", m.Annotations[sidecarsKey])
+	}
+	again := patched(t, r, request("virtualmachineinstances", admissionv1.Create, text), m)
+	if !bytes.Equal(again, text) {
+		t.Errorf("again: %s", again)
+	}
+}
+
+func launcher(more ...corev1.Container) []byte {
+	limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
+	text, _ := json.Marshal(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{driver + "/volumes": "data,models:ro"}},
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: pluginSockets}}, Containers: append([]corev1.Container{
+			{Name: compute, Resources: corev1.ResourceRequirements{Limits: limits, Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}}}, more...)},
+	})
+	return text
+}
+
+func TestLauncher(t *testing.T) {
+	w := usual()
+	w.config.ZoneOfFiles = true
+	r := w.reviewer(t)
+	pod := &corev1.Pod{}
+	hook := corev1.Container{Name: "hook-sidecar-0", Image: "img:1", Args: []string{"--driver-name=" + driver}}
+	text := patched(t, r, request("pods", admissionv1.Create, launcher(corev1.Container{Name: "other", Image: "img:2"}, hook)), pod)
+	if v := pod.Spec.Volumes; len(v) != 3 || v[1].PersistentVolumeClaim.ClaimName != "data" || v[1].PersistentVolumeClaim.ReadOnly || !v[2].PersistentVolumeClaim.ReadOnly {
+		t.Errorf("volumes: %+v", v)
+	}
+	for i, want := range map[int]int{0: 2, 1: 0, 2: 2} {
+		c := pod.Spec.Containers[i]
+		if len(c.VolumeMounts) != want || want > 0 && (c.VolumeMounts[0].MountPath != "/var/run/stargate/data" || c.VolumeMounts[0].ReadOnly || !c.VolumeMounts[1].ReadOnly) {
+			t.Errorf("container %s: %+v", c.Name, c.VolumeMounts)
+		}
+	}
+	res := pod.Spec.Containers[0].Resources
+	// Two volumes of 1Gi, and what maps them; what is asked of the scheduler stays.
+	if res.Limits.Memory().Value() != 4<<30+4<<20 || res.Requests.Memory().String() != "1Gi" {
+		t.Errorf("memory: %+v", res)
+	}
+	if again := patched(t, r, request("pods", admissionv1.Create, text), pod); !bytes.Equal(again, text) {
+		t.Errorf("again: %s", again)
+	}
+	if out := r.answer(context.Background(), request("pods", admissionv1.Create, launcher()), r.Mutate); out.Allowed || !strings.Contains(out.Result.Message, "has no hook") {
+		t.Errorf("without a hook: %+v", out)
+	}
+}
+
+func TestPluginLauncher(t *testing.T) {
+	w := usual()
+	w.config.API, w.config.PluginName = Plugin, "stargate-csi"
+	r := w.reviewer(t)
+	pod := &corev1.Pod{}
+	patched(t, r, request("pods", admissionv1.Create, launcher()), pod)
+	c := pod.Spec.Containers[1]
+	// KubeVirt refuses sidecars without a subPath.
+	if c.Name != "stargate-hook" || c.VolumeMounts[0].SubPath != "stargate-csi" || c.VolumeMounts[0].MountPath != "/var/run/kubevirt-plugin/stargate-csi" ||
+		len(c.VolumeMounts) != 3 || *c.SecurityContext.RunAsUser != 107 || c.Args[1] != "--socket=/var/run/kubevirt-plugin/stargate-csi/hook.sock" {
+		t.Errorf("sidecar: %+v", c)
+	}
+	if limit := pod.Spec.Containers[0].Resources.Limits.Memory(); limit.Value() != 2<<30+4<<20 {
+		t.Errorf("memory: %s", limit)
+	}
+}
+
+// TestTLS: reviews over real TLS, with a certificate that is renewed while it is trusted.
+func TestTLS(t *testing.T) {
+	webhooks := metav1.ObjectMeta{Name: "hook"}
+	r := usual().reviewer(t,
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: webhooks, Webhooks: make([]admissionregistrationv1.MutatingWebhook, 2)},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: webhooks, Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 3)})
+	now := time.Now().Add(-61 * time.Minute)
+	own := &certificate.Own{Client: r.cluster.Client, Namespace: "ns", Secret: "hook", Names: []string{service}, Mutating: "hook", Validating: "hook",
+		Life: 90 * time.Minute, Now: func() time.Time { return now }}
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- Serve(ctx, l, r.Handler(ctx), own) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	look := func() []byte {
+		t.Helper()
+		if err := own.Look(ctx); err != nil {
+			t.Fatal(err)
+		}
+		v, err := r.cluster.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "hook", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Webhooks[2].ClientConfig.CABundle
+	}
+	first := look()
+	res := post(t, l.Addr().String(), first, request("virtualmachineinstances", admissionv1.Create, machineWith("disk", nil)))
+	if res.UID != "u" || res.Allowed || !strings.Contains(res.Result.Message, "ceph.example") {
+		t.Errorf("%+v", res)
+	}
+	if same := look(); !bytes.Equal(same, first) {
+		t.Error("it is made anew though it is fresh")
+	}
+	now = now.Add(61 * time.Minute)
+	second := look()
+	if bytes.Equal(second, first) || !bytes.HasSuffix(second, first) {
+		t.Error("it is not renewed, or the old one is not trusted any more")
+	}
+	if res := post(t, l.Addr().String(), second, request("virtualmachineinstances", admissionv1.Create, machineWith("data", nil))); !res.Allowed {
+		t.Errorf("renewed: %+v", res.Result)
+	}
+	if _, err := client(first).Get("https://" + l.Addr().String() + "/healthz"); err == nil {
+		t.Error("who knows the old one alone believes it: the new one is not shown")
+	}
+}
+
+func client(bundle []byte) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(bundle)
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: service},
+	}}
+}
+
+func post(t *testing.T, address string, bundle []byte, q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	text, err := json.Marshal(admissionv1.AdmissionReview{Request: q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client(bundle).Post("https://"+address+"/validate", "application/json", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var out admissionv1.AdmissionReview
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || out.Response == nil || out.APIVersion != "admission.k8s.io/v1" {
+		t.Fatalf("%d, %v, %+v", res.StatusCode, err, out)
+	}
+	return out.Response
+}
+
+func TestNoReviews(t *testing.T) {
+	h := usual().reviewer(t).Handler(context.Background())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	go s.Serve(l)
+	defer s.Close()
+	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413} {
+		res, err := http.Post("http://"+l.Addr().String()+"/mutate", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%d bytes: %d", len(body), res.StatusCode)
+		}
+	}
+}

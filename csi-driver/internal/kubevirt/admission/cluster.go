@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Cluster is asked anew with each review: there are few, and what they say is never old.
+type Cluster struct {
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Driver  string
+}
+
+var (
+	kubevirts = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
+	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
+)
+
+func convert(u *unstructured.Unstructured, into any) error {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// kubeVirt is the one installation; nil: there is none.
+func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
+	list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("KubeVirt's configuration: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	k := &kubevirt{}
+	return k, convert(&list.Items[0], k)
+}
+
+func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, error) {
+	list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("machines of namespace %s: %w", namespace, err)
+	}
+	all := make([]instance, len(list.Items))
+	for i := range list.Items {
+		if err := convert(&list.Items[i], &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// machine is nil if there is none.
+func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
+	u, err := c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("machine %s: %w", name, err)
+	}
+	m := &instance{}
+	return m, convert(u, m)
+}
+
+// claim is nil if there is none.
+func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	p, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// provisioner is who makes, or has made, a claim's volume; "": nobody yet. node is where that is.
+func (c *Cluster) provisioner(ctx context.Context, p *corev1.PersistentVolumeClaim) (driver, node string, err error) {
+	if p.Spec.VolumeName != "" {
+		v, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
+		if err != nil {
+			return "", "", fmt.Errorf("volume of claim %s: %w", p.Name, err)
+		}
+		if v.Spec.CSI != nil {
+			driver = v.Spec.CSI.Driver
+		}
+		return driver, c.nodeOf(v), nil
+	}
+	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
+		return "", "", nil
+	}
+	s, err := c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("class of claim %s: %w", p.Name, err)
+	}
+	return s.Provisioner, "", nil
+}
+
+// nodeOf is what the driver's own topology says.
+func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		return ""
+	}
+	for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == "topology."+c.Driver+"/node" && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+				return e.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// served tells whether the driver has registered with a node's kubelet.
+func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
+	n, err := c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("node %s: %w", node, err)
+	}
+	for _, d := range n.Spec.Drivers {
+		if d.Name == c.Driver {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *Cluster) installed(ctx context.Context) (bool, error) {
+	_, err := c.Client.StorageV1().CSIDrivers().Get(ctx, c.Driver, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

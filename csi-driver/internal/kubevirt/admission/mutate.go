@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+)
+
+// Names of KubeVirt's.
+const (
+	sidecarsKey   = "hooks.kubevirt.io/hookSidecars"
+	ephemeralKey  = "kubevirt.io/ephemeral-provisioning"
+	compute       = "compute"
+	pluginSockets = "kubevirt-plugin-sockets"
+	pluginFolder  = "/var/run/kubevirt-plugin/"
+	hookProgram   = "/usr/local/bin/stargate-hook"
+	qemu          = int64(107)
+
+	// What the kernel's tables for a mapping of pages of 4 KiB take.
+	tableShare = 512
+)
+
+// escape makes a key part of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
+
+// machinePatch completes a machine: it stays on its node, has no memory plugged in, and gets the hook.
+func (r *Reviewer) machinePatch(m *instance) ([]operation, error) {
+	var patch []operation
+	if m.Spec.EvictionStrategy == nil {
+		patch = append(patch, add("/spec/evictionStrategy", "None"))
+	}
+	if mem := m.Spec.Domain.Memory; mem != nil && mem.Guest != nil && (mem.MaxGuest == nil || mem.MaxGuest.Cmp(*mem.Guest) != 0) {
+		patch = append(patch, add("/spec/domain/memory/maxGuest", mem.Guest.String()))
+	}
+	if r.config.API == Plugin {
+		return patch, nil
+	}
+	sidecars := []json.RawMessage{}
+	if had := m.Annotations[sidecarsKey]; had != "" {
+		if err := json.Unmarshal([]byte(had), &sidecars); err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", sidecarsKey, err)
+		}
+	}
+	ours, err := json.Marshal(map[string]any{
+		"image": r.config.Image, "imagePullPolicy": r.config.PullPolicy, "command": []string{hookProgram}, "args": r.arguments(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(sidecars, func(s json.RawMessage) bool { return string(s) == string(ours) }) {
+		return patch, nil
+	}
+	value, err := json.Marshal(append(sidecars, ours))
+	if err != nil {
+		return nil, err
+	}
+	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), string(value))), nil
+}
+
+// podPatch gives a launcher its claims, in the containers of QEMU and of the hook.
+func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []claims.Claim) ([]operation, error) {
+	changed := pod.DeepCopy()
+	at := slices.IndexFunc(changed.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
+	if at < 0 {
+		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
+	}
+	if slices.ContainsFunc(changed.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeName(0) }) {
+		return nil, nil // asked a second time
+	}
+	for i, c := range wanted {
+		changed.Spec.Volumes = append(changed.Spec.Volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name, ReadOnly: c.ReadOnly},
+		}})
+	}
+	// A pod that is there for the scheduler's sake runs nothing.
+	if pod.Annotations[ephemeralKey] != "true" {
+		mounts := mountsOf(wanted)
+		if err := r.giveHook(changed, mounts); err != nil {
+			return nil, err
+		}
+		qemu := &changed.Spec.Containers[at]
+		qemu.VolumeMounts = append(qemu.VolumeMounts, mounts...)
+		more, err := r.charged(ctx, namespace, wanted)
+		if err != nil {
+			return nil, err
+		}
+		allow(&qemu.Resources, more)
+	}
+	return []operation{add("/spec/volumes", changed.Spec.Volumes), add("/spec/containers", changed.Spec.Containers)}, nil
+}
+
+func volumeName(i int) string { return fmt.Sprintf("stargate-%d", i) }
+
+func mountsOf(wanted []claims.Claim) []corev1.VolumeMount {
+	var mounts []corev1.VolumeMount
+	for i, c := range wanted {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeName(i), MountPath: claims.Folder(c.Name), ReadOnly: c.ReadOnly})
+	}
+	return mounts
+}
+
+// giveHook finds the sidecar that KubeVirt has made of the annotation, or adds one for the Plugin.
+func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) error {
+	if r.config.API != Plugin {
+		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			return c.Image == r.config.Image && slices.Equal(c.Args, r.arguments())
+		})
+		if i < 0 {
+			return fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made while the webhook was not there")
+		}
+		c := &pod.Spec.Containers[i]
+		c.VolumeMounts = append(c.VolumeMounts, mounts...)
+		return nil
+	}
+	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pluginSockets }) {
+		return fmt.Errorf("the pod of a machine with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
+	}
+	pod.Spec.Containers = append(pod.Spec.Containers, r.pluginSidecar(mounts))
+	return nil
+}
+
+func (r *Reviewer) pluginSidecar(mounts []corev1.VolumeMount) corev1.Container {
+	no, yes, user := false, true, qemu
+	folder := pluginFolder + r.config.PluginName
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	return corev1.Container{
+		Name: "stargate-hook", Image: r.config.Image, ImagePullPolicy: corev1.PullPolicy(r.config.PullPolicy),
+		Command: []string{hookProgram}, Args: append(r.arguments(), "--socket="+folder+"/hook.sock"),
+		Resources: corev1.ResourceRequirements{Requests: few, Limits: few},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		VolumeMounts: append([]corev1.VolumeMount{{Name: pluginSockets, MountPath: folder, SubPath: r.config.PluginName}}, mounts...),
+	}
+}
+
+// charged is what the kernel may count as the pod's beyond what KubeVirt knows: tables; and, of a zone of
+// files, the memory itself, which belongs to whoever touches it first. Reserved memory is nobody's.
+func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []claims.Claim) (int64, error) {
+	total := int64(0)
+	for _, c := range wanted {
+		p, err := r.cluster.claim(ctx, namespace, c.Name)
+		if err != nil {
+			return 0, err
+		}
+		if p == nil {
+			continue
+		}
+		size := p.Spec.Resources.Requests[corev1.ResourceStorage]
+		if has, there := p.Status.Capacity[corev1.ResourceStorage]; there {
+			size = has
+		}
+		total += size.Value() / tableShare
+		if r.config.ZoneOfFiles {
+			total += size.Value()
+		}
+	}
+	return total, nil
+}
+
+// allow raises a limit. What several pods share would be counted for each if it were requested, so that is
+// left alone, unless the two have to be the same.
+func allow(r *corev1.ResourceRequirements, more int64) {
+	limit, limited := r.Limits[corev1.ResourceMemory]
+	if !limited || more == 0 {
+		return
+	}
+	request, asked := r.Requests[corev1.ResourceMemory]
+	same := !asked || request.Cmp(limit) == 0
+	limit.Add(*resource.NewQuantity(more, resource.BinarySI))
+	r.Limits[corev1.ResourceMemory] = limit
+	if same && asked {
+		r.Requests[corev1.ResourceMemory] = limit
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What is looked at of KubeVirt's objects. KubeVirt's own types would bring all of KubeVirt.
+
+type memory struct {
+	Guest    *resource.Quantity `json:"guest,omitempty"`
+	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
+}
+
+type machineSpec struct {
+	Architecture     string            `json:"architecture,omitempty"`
+	NodeSelector     map[string]string `json:"nodeSelector,omitempty"`
+	EvictionStrategy *string           `json:"evictionStrategy,omitempty"`
+	Domain           struct {
+		Memory         *memory         `json:"memory,omitempty"`
+		LaunchSecurity json.RawMessage `json:"launchSecurity,omitempty"`
+		Machine        *struct {
+			Type string `json:"type,omitempty"`
+		} `json:"machine,omitempty"`
+	} `json:"domain"`
+}
+
+// instance is a VirtualMachineInstance, or what a VirtualMachine makes them of.
+type instance struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              machineSpec `json:"spec"`
+	Status            struct {
+		Phase string `json:"phase,omitempty"`
+	} `json:"status"`
+}
+
+type virtualMachine struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Template *instance `json:"template"`
+	} `json:"spec"`
+}
+
+type migration struct {
+	Spec struct {
+		VMIName string `json:"vmiName"`
+	} `json:"spec"`
+}
+
+type kubevirt struct {
+	Spec struct {
+		Configuration struct {
+			Developer struct {
+				FeatureGates []string `json:"featureGates,omitempty"`
+			} `json:"developerConfiguration"`
+		} `json:"configuration"`
+	} `json:"spec"`
+	Status struct {
+		Version string `json:"observedKubeVirtVersion,omitempty"`
+	} `json:"status"`
+}
+
+func decode(raw []byte, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("the object cannot be read: %w", err)
+	}
+	return nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func add(path string, value any) operation { return operation{"add", path, value} }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission is what an API server asks before it takes machines that name volumes (D11): it
+// refuses with a sentence what cannot work, and completes what can. Objects that name none never come
+// here: the webhooks' match conditions see to that.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+)
+
+// Ways to KubeVirt.
+const (
+	Sidecar = "sidecar" // hook sidecars: up to 1.8, and later ones too
+	Plugin  = "plugin"  // Plugin objects: from 1.9 on
+)
+
+// Config is what an operator says.
+type Config struct {
+	API         string
+	Image       string
+	PullPolicy  string
+	PluginName  string
+	ZoneOfFiles bool
+}
+
+// Reviewer answers.
+type Reviewer struct {
+	config  Config
+	cluster *Cluster
+}
+
+// New makes it.
+func New(config Config, cluster *Cluster) *Reviewer { return &Reviewer{config, cluster} }
+
+// answer is a patch, warnings, or a refusal.
+type answer struct {
+	patch    []operation
+	warnings []string
+}
+
+// Mutate completes machines and the pods of their launchers.
+func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	switch q.Resource.Resource {
+	case "virtualmachineinstances":
+		m := &instance{}
+		if err := decode(q.Object.Raw, m); err != nil {
+			return answer{}, err
+		}
+		wanted, err := claims.Of(m.Annotations, r.cluster.Driver)
+		if err != nil || wanted == nil {
+			return answer{}, err
+		}
+		patch, err := r.machinePatch(m)
+		return answer{patch: patch}, err
+	case "pods":
+		pod := &corev1.Pod{}
+		if err := decode(q.Object.Raw, pod); err != nil {
+			return answer{}, err
+		}
+		wanted, err := claims.Of(pod.Annotations, r.cluster.Driver)
+		if err != nil || wanted == nil {
+			return answer{}, err
+		}
+		patch, err := r.podPatch(ctx, q.Namespace, pod, wanted)
+		return answer{patch: patch}, err
+	}
+	return answer{}, nil
+}
+
+// Validate refuses.
+func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	switch q.Resource.Resource {
+	case "virtualmachines":
+		return r.validateTemplate(ctx, q)
+	case "virtualmachineinstances":
+		return answer{}, r.validateInstance(ctx, q)
+	case "virtualmachineinstancemigrations":
+		return answer{}, r.validateMigration(ctx, q)
+	}
+	return answer{}, nil
+}
+
+func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	vm := &virtualMachine{}
+	if err := decode(q.Object.Raw, vm); err != nil {
+		return answer{}, err
+	}
+	t := vm.Spec.Template
+	if t == nil || vm.DeletionTimestamp != nil {
+		return answer{}, nil
+	}
+	wanted, err := claims.Of(t.Annotations, r.cluster.Driver)
+	if err != nil || wanted == nil {
+		return answer{}, err
+	}
+	if err := r.shape(t, true); err != nil {
+		return answer{}, err
+	}
+	if err := r.ready(ctx); err != nil {
+		return answer{}, err
+	}
+	// Claims may come after the machine that names them; before it starts they have to be there.
+	t.Name = vm.Name
+	if err := r.claimsOf(ctx, q.Namespace, t, wanted); err != nil {
+		return answer{warnings: []string{"stargate: the machine could not start now: " + err.Error()}}, nil
+	}
+	return answer{}, nil
+}
+
+func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+	m, before := &instance{}, &instance{}
+	if err := decode(q.Object.Raw, m); err != nil {
+		return err
+	}
+	if q.Operation == admissionv1.Update {
+		if err := decode(q.OldObject.Raw, before); err != nil {
+			return err
+		}
+		key := claims.Annotation(r.cluster.Driver)
+		was, had := before.Annotations[key]
+		is, has := m.Annotations[key]
+		if m.DeletionTimestamp == nil && (was != is || had != has) {
+			return fmt.Errorf("annotation %s of a machine that runs cannot change: change the template, and restart it", key)
+		}
+		return nil
+	}
+	wanted, err := claims.Of(m.Annotations, r.cluster.Driver)
+	if err != nil || wanted == nil {
+		return err
+	}
+	if err := r.shape(m, false); err != nil {
+		return err
+	}
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	return r.claimsOf(ctx, q.Namespace, m, wanted)
+}
+
+func (r *Reviewer) validateMigration(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+	if q.Operation != admissionv1.Create {
+		return nil
+	}
+	move := &migration{}
+	if err := decode(q.Object.Raw, move); err != nil {
+		return err
+	}
+	m, err := r.cluster.machine(ctx, q.Namespace, move.Spec.VMIName)
+	if err != nil || m == nil {
+		return err
+	}
+	if _, has := m.Annotations[claims.Annotation(r.cluster.Driver)]; has {
+		return fmt.Errorf("machine %s cannot migrate: its volumes are memory of its node", m.Name)
+	}
+	return nil
+}
+
+// respond is an answer as the API server has it.
+func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.AdmissionResponse {
+	res := &admissionv1.AdmissionResponse{UID: q.UID, Allowed: err == nil, Warnings: a.warnings}
+	if err != nil {
+		res.Result = &metav1.Status{
+			Status: metav1.StatusFailure, Message: "stargate: " + err.Error(), Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		}
+		return res
+	}
+	if len(a.patch) == 0 {
+		return res
+	}
+	text, err := json.Marshal(a.patch)
+	if err != nil {
+		return respond(q, answer{}, err)
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	res.Patch, res.PatchType = text, &kind
+	return res
+}
+
+type review func(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error)
+
+func (r *Reviewer) answer(ctx context.Context, q *admissionv1.AdmissionRequest, by review) *admissionv1.AdmissionResponse {
+	a, err := by(ctx, q)
+	klog.FromContext(ctx).V(2).Info("Review", "resource", q.Resource.Resource, "operation", q.Operation, "namespace", q.Namespace,
+		"name", q.Name, "refused", err, "changes", len(a.patch))
+	return respond(q, a, err)
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+)
+
+// The oldest KubeVirt whose hooks have been tried.
+const oldestMajor, oldestMinor = 1, 8
+
+// shape is about what stands in the object alone.
+func (r *Reviewer) shape(m *instance, template bool) error {
+	s := m.Spec
+	switch {
+	case s.Architecture != "" && s.Architecture != "amd64":
+		return fmt.Errorf("spec.architecture is %s: volumes are for amd64 alone", s.Architecture)
+	case s.Domain.Machine != nil && s.Domain.Machine.Type != "" && !strings.Contains(s.Domain.Machine.Type, "q35"):
+		return fmt.Errorf("spec.domain.machine.type is %s: set it to q35", s.Domain.Machine.Type)
+	case len(s.Domain.LaunchSecurity) > 0 && string(s.Domain.LaunchSecurity) != "null":
+		return fmt.Errorf("spec.domain.launchSecurity encrypts the machine's memory, which then cannot be shared: leave that out, or the volumes")
+	case s.EvictionStrategy != nil && strings.HasPrefix(*s.EvictionStrategy, "LiveMigrate"):
+		return fmt.Errorf("spec.evictionStrategy is %s: a machine with volumes cannot migrate, as they are memory of its node; set None", *s.EvictionStrategy)
+	}
+	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
+	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
+		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
+	}
+	return nil
+}
+
+// ready is about KubeVirt and the driver.
+func (r *Reviewer) ready(ctx context.Context) error {
+	there, err := r.cluster.installed(ctx)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("there is no CSI driver %s in this cluster: install the chart stargate", r.cluster.Driver)
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return fmt.Errorf("there is no KubeVirt in this cluster")
+	}
+	minor := oldestMinor
+	gate := "Sidecar"
+	if r.config.API == Plugin {
+		minor, gate = 9, "Plugins"
+	}
+	if !atLeast(k.Status.Version, oldestMajor, minor) {
+		return fmt.Errorf("KubeVirt is %s, and v%d.%d is needed for volumes (kubevirt.api=%s)", k.Status.Version, oldestMajor, minor, r.config.API)
+	}
+	if !slices.Contains(k.Spec.Configuration.Developer.FeatureGates, gate) {
+		return fmt.Errorf("KubeVirt's feature gate %s is not on: add it to spec.configuration.developerConfiguration.featureGates of its KubeVirt object", gate)
+	}
+	return nil
+}
+
+// atLeast is true of versions that are none: of a build of one's own nobody knows.
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return true
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 != nil || err2 != nil || a > major || a == major && b >= minor
+}
+
+// claimsOf is about the claims of a machine that is to run.
+func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []claims.Claim) error {
+	where, first := "", ""
+	for _, c := range wanted {
+		node, err := r.claim(ctx, namespace, m, c)
+		if err != nil {
+			return err
+		}
+		if node == "" {
+			continue
+		}
+		if where != "" && node != where {
+			return fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a machine has memory of one node", first, where, c.Name, node)
+		}
+		where, first = node, c.Name
+	}
+	return nil
+}
+
+func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c claims.Claim) (node string, err error) {
+	p, err := r.cluster.claim(ctx, namespace, c.Name)
+	if err != nil {
+		return "", err
+	}
+	if p == nil {
+		return "", fmt.Errorf("there is no claim %s in namespace %s", c.Name, namespace)
+	}
+	driver, node, err := r.cluster.provisioner(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	if err := usable(p, c, driver, r.cluster.Driver); err != nil {
+		return "", err
+	}
+	if node != "" {
+		served, err := r.cluster.served(ctx, node)
+		switch {
+		case err != nil:
+			return "", err
+		case !served:
+			return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", c.Name, node, driver)
+		}
+		if host := m.Spec.NodeSelector[corev1.LabelHostname]; host != "" && host != node {
+			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, node, host)
+		}
+	}
+	return node, r.alone(ctx, namespace, m, p)
+}
+
+func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, driver, ours string) error {
+	writable := slices.ContainsFunc(p.Spec.AccessModes, func(a corev1.PersistentVolumeAccessMode) bool { return a != corev1.ReadOnlyMany })
+	switch {
+	case driver != ours:
+		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(driver, "no class that there is"), ours)
+	case p.DeletionTimestamp != nil:
+		return fmt.Errorf("claim %s is being deleted", c.Name)
+	case p.Spec.VolumeMode != nil && *p.Spec.VolumeMode == corev1.PersistentVolumeBlock:
+		return fmt.Errorf("claim %s has volumeMode Block: take Filesystem", c.Name)
+	case !writable && !c.ReadOnly:
+		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
+	}
+	return nil
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// alone: what is for one only is not given to a second machine.
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim) error {
+	for _, a := range p.Spec.AccessModes {
+		if a == corev1.ReadWriteMany || a == corev1.ReadOnlyMany {
+			return nil
+		}
+	}
+	all, err := r.cluster.machines(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		other := &all[i]
+		if other.Name == m.Name || other.Status.Phase == "Succeeded" || other.Status.Phase == "Failed" {
+			continue
+		}
+		theirs, err := claims.Of(other.Annotations, r.cluster.Driver)
+		if err == nil && slices.ContainsFunc(theirs, func(c claims.Claim) bool { return c.Name == p.Name }) {
+			return fmt.Errorf("claim %s is ReadWriteOnce, and machine %s has it: make a claim that is ReadWriteMany, or stop that machine", p.Name, other.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificate has the webhook's certificate: one that the webhook makes and renews itself, or one
+// that it finds in a folder.
+package certificate
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+)
+
+const (
+	certKey, keyKey, bundleKey = corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"
+
+	skew = 5 * time.Minute
+)
+
+// Own is a certificate that is its own authority. All replicas have the same, from a Secret. A new one is
+// made when a third of the life of the old one is left; both are trusted until the next one, so that it
+// does not matter who shows which.
+type Own struct {
+	Client    kubernetes.Interface
+	Namespace string
+	Secret    string
+	Names     []string // of the service
+	// Configurations are the names of the webhooks' that are to trust it: mutating, validating.
+	Mutating, Validating string
+	Life                 time.Duration
+	Now                  func() time.Time
+
+	current atomic.Pointer[tls.Certificate]
+}
+
+// Certificate is the current one.
+func (o *Own) Certificate() (*tls.Certificate, error) {
+	c := o.current.Load()
+	if c == nil {
+		return nil, errors.New("there is no certificate yet")
+	}
+	return c, nil
+}
+
+// Run sees to it until ctx is done.
+func (o *Own) Run(ctx context.Context, period time.Duration) {
+	for {
+		if err := o.Look(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "The certificate cannot be seen to")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(period):
+		}
+	}
+}
+
+// Look makes or renews it, has it trusted, and only then shows it.
+func (o *Own) Look(ctx context.Context) error {
+	var secret *corev1.Secret
+	err := retry.OnError(retry.DefaultBackoff, raced, func() (err error) {
+		secret, err = o.secret(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("secret %s: %w", o.Secret, err)
+	}
+	c, err := tls.X509KeyPair(secret.Data[certKey], secret.Data[keyKey])
+	if err != nil {
+		return fmt.Errorf("secret %s: %w", o.Secret, err)
+	}
+	if err := o.trust(ctx, secret.Data[bundleKey]); err != nil {
+		return err
+	}
+	o.current.Store(&c)
+	return nil
+}
+
+// Another replica was faster.
+func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
+	secrets := o.Client.CoreV1().Secrets(o.Namespace)
+	s, err := secrets.Get(ctx, o.Secret, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, err
+	}
+	if !missing && o.fresh(s.Data[certKey], s.Data[keyKey]) {
+		return s, nil
+	}
+	cert, key, err := o.make()
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{certKey: cert, keyKey: key, bundleKey: cert}
+	klog.FromContext(ctx).Info("A certificate is made", "secret", o.Secret, "names", o.Names, "life", o.Life)
+	if missing {
+		return secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: o.Secret, Namespace: o.Namespace}, Type: corev1.SecretTypeTLS, Data: data,
+		}, metav1.CreateOptions{})
+	}
+	if _, err := parse(s.Data[certKey]); err == nil {
+		data[bundleKey] = append(bytes.Clone(cert), s.Data[certKey]...)
+	}
+	s = s.DeepCopy()
+	s.Data = data
+	return secrets.Update(ctx, s, metav1.UpdateOptions{})
+}
+
+func parse(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("this is no certificate")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// fresh: it is of our names, and a third of its life is left.
+func (o *Own) fresh(cert, key []byte) bool {
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		return false
+	}
+	c, err := parse(cert)
+	if err != nil {
+		return false
+	}
+	for _, name := range o.Names {
+		if c.VerifyHostname(name) != nil {
+			return false
+		}
+	}
+	return o.Now().Add(c.NotAfter.Sub(c.NotBefore) / 3).Before(c.NotAfter)
+}
+
+func (o *Own) make() (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	now := o.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: o.Names[0]}, DNSNames: o.Names,
+		NotBefore: now.Add(-skew), NotAfter: now.Add(o.Life), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, nil, err
+	}
+	rawKey, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: rawKey}), nil
+}
+
+// trust has the API server believe it.
+func (o *Own) trust(ctx context.Context, bundle []byte) error {
+	api := o.Client.AdmissionregistrationV1()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		m, err := api.MutatingWebhookConfigurations().Get(ctx, o.Mutating, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("webhooks: %w", err)
+		}
+		changed := false
+		for i := range m.Webhooks {
+			changed = put(&m.Webhooks[i].ClientConfig.CABundle, bundle) || changed
+		}
+		if changed {
+			if _, err := api.MutatingWebhookConfigurations().Update(ctx, m, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+		v, err := api.ValidatingWebhookConfigurations().Get(ctx, o.Validating, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("webhooks: %w", err)
+		}
+		changed = false
+		for i := range v.Webhooks {
+			changed = put(&v.Webhooks[i].ClientConfig.CABundle, bundle) || changed
+		}
+		if !changed {
+			return nil
+		}
+		_, err = api.ValidatingWebhookConfigurations().Update(ctx, v, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func put(at *[]byte, bundle []byte) bool {
+	if bytes.Equal(*at, bundle) {
+		return false
+	}
+	*at = bundle
+	return true
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	many := "x"
+	for i := range Most {
+		many += ",c" + string(rune('a'+i))
+	}
+	for _, c := range []struct {
+		value string
+		want  []Claim
+		words string
+	}{
+		{"data", []Claim{{"data", false}}, ""},
+		{" data , models:ro,x.y-z:rw", []Claim{{"data", false}, {"models", true}, {"x.y-z", false}}, ""},
+		{"", nil, "an empty name"},
+		{"data,", nil, "an empty name"},
+		{"data:", nil, "there are ro and rw"},
+		{"data:RO", nil, "there are ro and rw"},
+		{"../etc", nil, "cannot be the name of a claim"},
+		{"a/b", nil, "cannot be the name of a claim"},
+		{"Data", nil, "cannot be the name of a claim"},
+		{strings.Repeat("a", 254), nil, "cannot be the name of a claim"},
+		{"data,data:ro", nil, "named twice"},
+		{many, nil, "more than 16"},
+	} {
+		got, err := Parse(c.value)
+		if c.words == "" && (err != nil || !slices.Equal(got, c.want)) {
+			t.Errorf("%q: %v, %v", c.value, got, err)
+		}
+		if c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)) {
+			t.Errorf("%q: %v, %v, not with %q", c.value, got, err, c.words)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	if all, err := Of(map[string]string{"other/volumes": "x"}, "d"); all != nil || err != nil {
+		t.Errorf("of nothing: %v, %v", all, err)
+	}
+	if _, err := Of(map[string]string{"d/volumes": "X"}, "d"); err == nil || !strings.HasPrefix(err.Error(), "annotation d/volumes: ") {
+		t.Errorf("a wrong one: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("data,models:ro")
+	f.Add("a:b:c,,")
+	f.Fuzz(func(t *testing.T, value string) {
+		all, err := Parse(value)
+		if err != nil {
+			if len(err.Error()) > 600 || len(all) != 0 {
+				t.Errorf("%d bytes of error, %d claims", len(err.Error()), len(all))
+			}
+			return
+		}
+		for _, c := range all {
+			if !strings.HasPrefix(Folder(c.Name), "/var/run/stargate/") || strings.Contains(c.Name, "/") {
+				t.Errorf("leads to %q", Folder(c.Name))
+			}
+		}
+	})
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hook answers KubeVirt when it defines a machine's domain (D11): up to 1.8 as a hook sidecar, in
+// each version of that API, from 1.9 on as the domain hook of a Plugin. What it does is package domain's;
+// here are the envelopes.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+	"stargate/csi-driver/internal/kubevirt/domain"
+	"stargate/csi-driver/internal/kubevirt/volume"
+	"stargate/csi-driver/internal/kubevirt/wire"
+)
+
+// Config is of one hook.
+type Config struct {
+	Driver string
+	// Folder is where a claim is mounted; claims.Folder, unless it is a test.
+	Folder func(claim string) string
+	Host   domain.Host
+}
+
+// Hook is one machine's.
+type Hook struct{ config Config }
+
+// New makes it.
+func New(config Config) *Hook { return &Hook{config} }
+
+// Names that KubeVirt gives to services, calls and versions.
+const (
+	infoService   = "kubevirt.hooks.info.Info"
+	pluginService = "kubevirt.hooks.plugins.v1alpha1.DomainHookService"
+	onDefine      = "OnDefineDomain"
+	hookName      = "stargate"
+
+	boot = "Boot"
+)
+
+var versions = []string{"v1alpha1", "v1alpha2", "v1alpha3"}
+
+// Register serves all of them: KubeVirt takes the newest that it knows.
+func (h *Hook) Register(s grpc.ServiceRegistrar) {
+	wire.Register(s, infoService, map[string]wire.Call{"Info": h.info})
+	for _, v := range versions {
+		calls := map[string]wire.Call{onDefine: h.defineDomain}
+		if v != "v1alpha1" {
+			calls["PreCloudInitIso"] = unchangedISO
+		}
+		if v == "v1alpha3" {
+			calls["Shutdown"] = nothing
+		}
+		wire.Register(s, "kubevirt.hooks."+v+".Callbacks", calls)
+	}
+	wire.Register(s, pluginService, map[string]wire.Call{"MutateDomain": h.mutateDomain})
+}
+
+// info subscribes to the one point. Of several hooks those with a lower priority come later: with the
+// lowest, nobody's change comes behind ours.
+func (h *Hook) info(context.Context, wire.Message) (wire.Message, error) {
+	const name, hookPoints, version = 1, 3, 4
+	m := wire.Message{}.Add(name, []byte(hookName))
+	m.Add(hookPoints, wire.Message{}.Add(name, []byte(onDefine)).Encode())
+	for _, v := range versions {
+		m.Add(version, []byte(v))
+	}
+	return m, nil
+}
+
+func (h *Hook) defineDomain(ctx context.Context, request wire.Message) (wire.Message, error) {
+	const xml, vmi = 1, 2
+	out, err := h.attach(ctx, request.Get(xml), request.Get(vmi))
+	if err != nil {
+		return nil, err
+	}
+	return wire.Message{}.Add(xml, out), nil
+}
+
+func (h *Hook) mutateDomain(ctx context.Context, request wire.Message) (wire.Message, error) {
+	const kind, xml, vmi, about, invocation, result = 1, 2, 3, 4, 1, 1
+	if k := string(request.Get(kind)); k != "libvirt" {
+		return nil, status.Errorf(codes.FailedPrecondition, "the domain is of type %.40q, and volumes are for libvirt's", k)
+	}
+	sidecar, err := wire.Decode(request.Get(about))
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if why := string(sidecar.Get(invocation)); why != "" && why != boot {
+		return nil, status.Errorf(codes.FailedPrecondition, "the machine cannot migrate (%.40s): its volumes are memory of this node", why)
+	}
+	out, err := h.attach(ctx, request.Get(xml), request.Get(vmi))
+	if err != nil {
+		return nil, err
+	}
+	return wire.Message{}.Add(result, out), nil
+}
+
+// What a machine is asked for beside its domain.
+func unchangedISO(_ context.Context, request wire.Message) (wire.Message, error) {
+	const noCloud, data = 1, 3
+	m := wire.Message{}
+	for _, n := range []wire.Number{noCloud, data} {
+		if v := request.Get(n); v != nil {
+			m.Add(n, v)
+		}
+	}
+	return m, nil
+}
+
+// Status is an error as gRPC has it.
+func Status(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+// Show has no more of a message than how large its parts are: they have what cloud-init is to keep secret.
+func Show(message any) any {
+	m, ok := message.(*wire.Message)
+	if !ok {
+		return ""
+	}
+	sizes := map[wire.Number]int{}
+	for n := range *m {
+		sizes[n] = len(m.Get(n))
+	}
+	return fmt.Sprint(sizes)
+}
+
+func nothing(context.Context, wire.Message) (wire.Message, error) { return wire.Message{}, nil }
+
+type machine struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+}
+
+func (h *Hook) attach(ctx context.Context, xml, vmi []byte) ([]byte, error) {
+	logger := klog.FromContext(ctx)
+	out, names, err := h.define(xml, vmi)
+	if err != nil {
+		logger.Error(nil, "The machine does not get its volumes", "why", err.Error())
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	logger.Info("The machine has its volumes", "claims", names)
+	return out, nil
+}
+
+func (h *Hook) define(xml, vmi []byte) ([]byte, []string, error) {
+	var m machine
+	if err := json.Unmarshal(vmi, &m); err != nil {
+		return nil, nil, fmt.Errorf("the machine's object cannot be read: %w", err)
+	}
+	wanted, err := claims.Of(m.Metadata.Annotations, h.config.Driver)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(wanted) == 0 {
+		return nil, nil, errors.New("the machine names no claims: annotation " + claims.Annotation(h.config.Driver) + " is missing")
+	}
+	volumes, names := make([]volume.Volume, 0, len(wanted)), make([]string, 0, len(wanted))
+	for _, c := range wanted {
+		v, err := volume.Read(c.Name, h.config.Folder(c.Name), c.ReadOnly)
+		if err != nil {
+			return nil, nil, err
+		}
+		volumes, names = append(volumes, v), append(names, c.Name)
+	}
+	out, err := domain.Attach(xml, volumes, h.config.Host)
+	return out, names, err
+}

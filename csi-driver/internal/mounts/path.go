@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/fault"
+)
+
+// Folder is the one that paths of requests have to be in: kubelet's.
+type Folder struct{ said, real string }
+
+// OpenFolder takes the operator's word for it, links included.
+func OpenFolder(path string) (*Folder, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fault.New(fault.Invalid, "kubelet's folder %q is no absolute path", path)
+	}
+	path = filepath.Clean(path)
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "kubelet's folder")
+	}
+	return &Folder{said: path, real: real}, nil
+}
+
+// Inside is where a path of a request is, really. It is Invalid if it is not in the folder, or if a
+// link is on the way: whoever can make links there is not to choose what we mount over.
+func (f *Folder) Inside(path string) (string, error) {
+	below, ok := strings.CutPrefix(path, f.said+"/")
+	if !ok || filepath.Clean(path) != path || strings.ContainsAny(path, " \t\n\\") {
+		return "", fault.New(fault.Invalid, "path %q is not in %s, or is not in its simplest form", path, f.said)
+	}
+	if err := f.linkless(below); err != nil {
+		return "", err
+	}
+	return filepath.Join(f.real, below), nil
+}
+
+// linkless looks at the path as far as it is there.
+func (f *Folder) linkless(below string) error {
+	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "kubelet's folder %s", f.said)
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	for below != "." {
+		fd, err := unix.Openat2(root, below, &how)
+		switch err {
+		case nil:
+			unix.Close(fd)
+			return nil
+		case unix.ENOENT:
+			below = filepath.Dir(below)
+		case unix.ELOOP, unix.EXDEV, unix.ENOTDIR:
+			return fault.New(fault.Invalid, "path %q in %s leads through a link, or through what is no directory", below, f.said)
+		default:
+			return fault.Wrap(fault.Internal, err, "path %s in %s", below, f.said)
+		}
+	}
+	return nil
+}
+
+// MakeDir makes the last part of a path; what is in front of it is kubelet's to make.
+func MakeDir(path string) error {
+	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fault.Wrap(fault.Internal, err, "directory to mount at")
+	}
+	st, err := os.Lstat(path)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "directory to mount at")
+	}
+	if !st.IsDir() {
+		return fault.New(fault.Exists, "%s is there, and is no directory", path)
+	}
+	return nil
+}
+
+// RemoveDir removes an empty directory, or none.
+func RemoveDir(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.Wrap(fault.Internal, err, "directory that was mounted at")
+	}
+	return nil
+}

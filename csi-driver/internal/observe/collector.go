@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe shows to Prometheus and kubelet's probes how driver, zone and volumes are.
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/zone"
+)
+
+// What is read is kept so long: a look at each volume is several programs.
+const (
+	fresh     = 15 * time.Second
+	lookLimit = 30 * time.Second
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
+}
+
+// Collector reads the zone when somebody asks.
+type Collector struct {
+	zone   zone.Zone
+	module *module.Module
+	log    klog.Logger
+
+	up, zoneSize, zoneFree, zoneLargest, volumes, others    *prometheus.Desc
+	size, used, inodes, inodesUsed, systems, whole, growsTo *prometheus.Desc
+	shutDown                                                *prometheus.Desc
+	shown                                                   []shown
+
+	mu   sync.Mutex
+	last time.Time
+	seen []prometheus.Metric
+}
+
+// shown is a number that the module has of each volume that the node has mounted.
+type shown struct {
+	desc       *prometheus.Desc
+	kind       prometheus.ValueType
+	file, name string
+	less       string // another one that is to be taken off
+}
+
+func moduleShows() []shown {
+	total := func(name, help, file, counter string) shown {
+		return shown{desc("mount_"+name+"_total", help, "volume"), prometheus.CounterValue, file, counter, ""}
+	}
+	return []shown{
+		total("reads", "Reads by this node, by system calls.", "operations", "reads"),
+		total("read_bytes", "Bytes that this node has read, by system calls.", "operations", "read_bytes"),
+		total("writes", "Writes by this node, by system calls.", "operations", "writes"),
+		total("written_bytes", "Bytes that this node has written, by system calls.", "operations", "write_bytes"),
+		total("faults", "Faults of this node's mappings.", "operations", "faults"),
+		total("commits", "Transactions of this node.", "journal", "commits"),
+		total("recoveries", "Transactions of systems that died which this node has completed.", "journal", "replays"),
+		total("lock_waits", "How often a lock was not free at once.", "journal", "lock_waits"),
+		{desc("mount_epochs_behind", "Epochs that this node has not acknowledged: freed space waits for it.", "volume"),
+			prometheus.GaugeValue, "epoch", "volume", "acknowledged"},
+	}
+}
+
+// NewCollector is for one zone.
+func NewCollector(z zone.Zone, k *module.Module, log klog.Logger) *Collector {
+	return &Collector{
+		zone: z, module: k, log: log, shown: moduleShows(),
+		shutDown:    desc("mount_shut_down", "1: this node was taken for dead, and its mount of the volume is of no use.", "volume"),
+		up:          desc("zone_up", "Whether the node's zone can be read and none of its devices is missing.", "kind"),
+		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
+		zoneFree:    desc("zone_free_bytes", "What is free of the node's zone, in however many pieces."),
+		zoneLargest: desc("zone_largest_volume_bytes", "The largest volume there can be.", "alignment"),
+		volumes:     desc("zone_volumes", "Volumes in the zone."),
+		others:      desc("zone_strays", "What is in the zone and was not made by the driver's tools."),
+		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
+		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
+		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
+		inodesUsed:  desc("volume_inodes_used", "Inodes in use in a volume.", "volume"),
+		systems:     desc("volume_systems", "Systems in a volume's mount table.", "volume"),
+		whole:       desc("volume_healthy", "0: a volume cannot be used.", "volume", "state"),
+		growsTo:     desc("volume_can_grow_to_bytes", "The largest size that a volume can have where it is.", "volume"),
+	}
+}
+
+// Describe names all.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others,
+		c.size, c.used, c.inodes, c.inodesUsed, c.systems, c.whole, c.growsTo, c.shutDown,
+	} {
+		ch <- d
+	}
+	for _, s := range c.shown {
+		ch <- s.desc
+	}
+}
+
+// Collect reads, or has read a moment ago.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.IsZero() || time.Since(c.last) > fresh {
+		ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), c.log), lookLimit)
+		defer cancel()
+		c.seen, c.last = c.look(ctx), time.Now()
+	}
+	for _, m := range c.seen {
+		ch <- m
+	}
+}
+
+func gauge(d *prometheus.Desc, v int64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c *Collector) look(ctx context.Context) []prometheus.Metric {
+	kind := string(c.zone.Kind())
+	s, err := c.zone.Status(ctx)
+	if err != nil {
+		c.log.Error(err, "The zone cannot be read")
+		return []prometheus.Metric{gauge(c.up, 0, kind)}
+	}
+	seen := []prometheus.Metric{
+		gauge(c.up, truth(!s.Damaged), kind), gauge(c.zoneSize, s.Size), gauge(c.zoneFree, s.Free),
+		gauge(c.zoneLargest, s.Largest, "2Mi"), gauge(c.zoneLargest, s.Largest1G, "1Gi"),
+		gauge(c.volumes, int64(s.Volumes)), gauge(c.others, int64(s.Others)),
+	}
+	volumes, err := c.zone.List(ctx)
+	if err != nil {
+		c.log.Error(err, "Volumes cannot be listed")
+		return seen
+	}
+	for _, v := range volumes {
+		seen = append(seen, c.volume(ctx, v)...)
+	}
+	return seen
+}
+
+func (c *Collector) volume(ctx context.Context, v zone.Volume) []prometheus.Metric {
+	seen := []prometheus.Metric{
+		gauge(c.size, v.Size, v.Name), gauge(c.whole, truth(v.State.Whole()), v.Name, string(v.State)),
+	}
+	if v.State != zone.Ready && v.State != zone.InUse {
+		return seen
+	}
+	seen = append(seen, gauge(c.growsTo, v.CanGrowTo, v.Name))
+	if space, err := c.zone.Space(ctx, v); err == nil {
+		seen = append(seen, gauge(c.used, space.Used, v.Name), gauge(c.inodes, space.Inodes, v.Name), gauge(c.inodesUsed, space.InodesUsed, v.Name))
+	}
+	if n, err := c.zone.Taken(ctx, v); err == nil {
+		seen = append(seen, gauge(c.systems, int64(n), v.Name))
+	}
+	return append(seen, c.mount(v)...)
+}
+
+// mount is what the module says, if the volume is mounted here.
+func (c *Collector) mount(v zone.Volume) []prometheus.Metric {
+	m, err := c.module.Mounted(v.UUID)
+	if err != nil {
+		c.log.Error(err, "The module cannot be asked", "volume", v.Name)
+	}
+	if err != nil || m == nil {
+		return nil
+	}
+	seen := []prometheus.Metric{gauge(c.shutDown, truth(m.ShutDown()), v.Name)}
+	for _, s := range c.shown {
+		n := m.Counter(s.file, s.name) - m.Counter(s.file, s.less)
+		seen = append(seen, prometheus.MustNewConstMetric(s.desc, s.kind, float64(n), v.Name))
+	}
+	return seen
+}

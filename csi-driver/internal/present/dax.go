@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package present
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/mount-utils"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/zone"
+)
+
+const fsType = "stargatefs"
+
+// DAX mounts volumes on the node; pods see the mount, machines its .stargate/region.
+type DAX struct {
+	m *mounts.Mounter
+	// region are mount options: QEMU's group may map the volume's memory.
+	region []string
+}
+
+var _ Presenter = (*DAX)(nil)
+
+// NewDAX is for zones of reserved memory, which machines have by processes of that group.
+func NewDAX(m *mounts.Mounter, group int) *DAX {
+	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}}
+}
+
+// Stage mounts the device.
+func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) error {
+	at, err := d.m.At(path)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		return d.same(v, at, o)
+	}
+	flags := append(slices.Clone(o.Flags), d.region...)
+	if o.ReadOnly {
+		flags = append(flags, "ro")
+	}
+	if err := d.m.Mount(v.Path, path, fsType, flags); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+	}
+	step.Reached(ctx, "dax: mounted")
+	return nil
+}
+
+// What is mounted already is what is wanted, or is in the way.
+func (d *DAX) same(v zone.Volume, at *mount.MountInfo, o Options) error {
+	ours, err := isOf(v, at)
+	if err != nil {
+		return err
+	}
+	if !ours || mounts.ReadOnly(at) != o.ReadOnly {
+		return inTheWay(at.MountPoint)
+	}
+	for _, f := range o.Flags {
+		if strings.HasPrefix(f, "map=") && !slices.Contains(at.SuperOptions, f) && f != "map=walk" {
+			return inTheWay(at.MountPoint)
+		}
+	}
+	return nil
+}
+
+func isOf(v zone.Volume, at *mount.MountInfo) (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(v.Path, &st); err != nil {
+		return false, fault.Wrap(fault.Internal, err, "device %s", v.Path)
+	}
+	return at.FsType == fsType && st.Mode&unix.S_IFMT == unix.S_IFBLK && at.Root == "/" &&
+		int(unix.Major(st.Rdev)) == at.Major && int(unix.Minor(st.Rdev)) == at.Minor, nil
+}
+
+// Publish binds.
+func (d *DAX) Publish(ctx context.Context, v zone.Volume, staging, target string, o Options) error {
+	at, err := d.m.At(target)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		ours, err := isOf(v, at)
+		if err != nil {
+			return err
+		}
+		if ours && mounts.ReadOnly(at) == o.ReadOnly {
+			return nil
+		}
+		return inTheWay(target)
+	}
+	if err := d.m.Bind(staging, target, mounts.Attributes(o.ReadOnly, 0)); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+	}
+	step.Reached(ctx, "dax: bound")
+	return nil
+}
+
+// Direct mounts the device for one pod alone.
+func (d *DAX) Direct(ctx context.Context, v zone.Volume, target string, o Options) error {
+	return d.Stage(ctx, v, target, o)
+}
+
+// Shown are its mounts.
+func (d *DAX) Shown(v zone.Volume) ([]string, error) {
+	entries, err := d.m.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var at []string
+	for i := range entries {
+		if ours, err := isOf(v, &entries[i]); err == nil && ours {
+			at = append(at, entries[i].MountPoint)
+		}
+	}
+	return at, nil
+}
+
+// Usage is the mount's.
+func (d *DAX) Usage(_ context.Context, v zone.Volume, path string) (Usage, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return Usage{}, fault.Wrap(fault.Internal, err, "volume %s at %s", v.Name, path)
+	}
+	unit := fs.Bsize
+	return Usage{
+		Size: int64(fs.Blocks) * unit, Used: int64(fs.Blocks-fs.Bfree) * unit, Free: int64(fs.Bavail) * unit,
+		Inodes: int64(fs.Files), InodesUsed: int64(fs.Files - fs.Ffree), InodesFree: int64(fs.Ffree),
+	}, nil
+}
+
+// Grown has nothing to do: the module has followed.
+func (d *DAX) Grown(context.Context, zone.Volume) error { return nil }

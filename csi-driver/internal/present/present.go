@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package present brings volumes to the paths at which kubelet wants them, each kind of zone in its
+// own way (D11, D14).
+package present
+
+import (
+	"context"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Options are of one mount.
+type Options struct {
+	ReadOnly bool
+	Flags    []string // of mount(8), checked
+}
+
+// Usage is how full a volume is.
+type Usage struct{ Size, Used, Free, Inodes, InodesUsed, InodesFree int64 }
+
+// Presenter knows how volumes of a kind of zone are shown. All its calls can be repeated, also after
+// one that was cut off.
+type Presenter interface {
+	// Stage shows the volume at a path, once on the node; Exists if it, or something else, is there
+	// in another way.
+	Stage(ctx context.Context, v zone.Volume, path string, o Options) error
+	// Publish shows at target, for a pod, what is staged.
+	Publish(ctx context.Context, v zone.Volume, staging, target string, o Options) error
+	// Direct shows it at target without a stage.
+	Direct(ctx context.Context, v zone.Volume, target string, o Options) error
+	// Shown are all paths where the volume is.
+	Shown(v zone.Volume) ([]string, error)
+	// Usage asks the mount, or the volume.
+	Usage(ctx context.Context, v zone.Volume, path string) (Usage, error)
+	// Grown is to be called when the volume has become larger.
+	Grown(ctx context.Context, v zone.Volume) error
+}
+
+// Withdraw undoes what any of them has done at a path.
+func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
+	if err := m.Clear(path); err != nil {
+		return fault.Wrap(fault.Internal, err, "path %s", path)
+	}
+	step.Reached(ctx, "mount: gone")
+	return nil
+}
+
+func usageOf(s tools.Space) Usage {
+	return Usage{s.Size, s.Used, s.Free, s.Inodes, s.InodesUsed, s.Inodes - s.InodesUsed}
+}
+
+func inTheWay(path string) error {
+	return fault.New(fault.Exists, "something else, or the same in another way, is mounted at %s", path)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func volume(name, driver, claim string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
+	if claim != "" {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: claim}
+	}
+	return pv
+}
+
+func TestNoVolumes(t *testing.T) {
+	ctx := context.Background()
+	client := fake.NewSimpleClientset(volume("other", "other.example", "x"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "nfs"}})
+	if err := NoVolumes(ctx, client, "this.example"); err != nil {
+		t.Errorf("volumes of others: %v", err)
+	}
+	for i := range 7 {
+		if _, err := client.CoreV1().PersistentVolumes().Create(ctx, volume(fmt.Sprint("v", i), "this.example", fmt.Sprint("c", 6-i)), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := NoVolumes(ctx, client, "this.example")
+	if err == nil || !strings.Contains(err.Error(), "7 volumes of this.example are left (ns/c0, ns/c1, ns/c2, ns/c3, ns/c4, ...)") || !strings.Contains(err.Error(), "--no-hooks") {
+		t.Errorf("%v", err)
+	}
+	err = NoVolumes(ctx, fake.NewSimpleClientset(volume("alone", "this.example", "")), "this.example")
+	if err == nil || !strings.Contains(err.Error(), "(alone)") {
+		t.Errorf("without a claim: %v", err)
+	}
+}
+
+func TestTry(t *testing.T) {
+	dir := t.TempDir()
+	want := func(words string, failed bool) {
+		t.Helper()
+		said, err := Try(dir)
+		if failed != (err != nil) || !strings.Contains(fmt.Sprint(said, err), words) {
+			t.Errorf("%q, %v; should say %q", said, err, words)
+		}
+	}
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("no volume of StargateFS", true)
+	put(region, "")
+	want("written and read", false)
+	left, err := filepath.Glob(filepath.Join(dir, "helm-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	put(description, "{")
+	want("unexpected end", true)
+	put(description, `{"volume": "pvc-1", "size": 1048577}`)
+	want("has 0 bytes, not the 1048577", true)
+	put(region, strings.Repeat("\x00", tried+1))
+	want("not formatted", true)
+	put(region, strings.Repeat("\x00", tried)+"x")
+	want("not formatted", true)
+	put(region, "STARGATE"+strings.Repeat("\x00", tried-7))
+	want("volume pvc-1, 1048577 bytes of memory", false)
+}

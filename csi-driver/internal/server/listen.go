@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server serves gRPC on sockets that root alone can open.
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func placeOf(endpoint string) (string, error) {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("socket %q: unix:// and an absolute path", endpoint)
+	}
+	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket == 0 {
+		return "", fmt.Errorf("socket %s: there is something that is no socket", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	return path, nil
+}
+
+// ListenAlone makes a socket in a folder whose every name is taken for one: it never has another name. The
+// mode comes from the process's umask, which is set for it: for a program that does nothing else yet.
+func ListenAlone(endpoint string) (net.Listener, error) {
+	path, err := placeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Umask(unix.Umask(0o177))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}
+
+// Listen makes a socket, in the place of one that a predecessor has left. It gets its name when its mode
+// is what it should be.
+func Listen(endpoint string) (net.Listener, error) {
+	path, err := placeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	temporary := path + ".new"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err = unix.Chmod(temporary, 0o600); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// Address is a physical address, in JSON a string: "0x400000000".
+type Address uint64
+
+// UnmarshalJSON reads one.
+func (a *Address) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return fmt.Errorf("address %s: %w", b, err)
+	}
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	*a = Address(n)
+	return nil
+}
+
+// MarshalJSON writes it as the tools do.
+func (a Address) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(a.String())), nil }
+
+func (a Address) String() string { return "0x" + strconv.FormatUint(uint64(a), 16) }
+
+// Info is what `stargatectl info` says of a volume.
+type Info struct {
+	UUID       string  `json:"uuid"`
+	Label      string  `json:"label"`
+	State      string  `json:"state"`
+	Base       Address `json:"base"`
+	Size       int64   `json:"size"`
+	MaxSize    int64   `json:"max_size"`
+	HostSplice bool    `json:"host_splice"`
+	LeaseMS    int64   `json:"lease_ms"`
+	Errors     int64   `json:"errors"`
+}
+
+// Info looks at the volume in a file or device.
+func (t *Tools) Info(ctx context.Context, path string) (Info, error) {
+	var info Info
+	err := t.JSON(ctx, &info, "info", path)
+	return info, err
+}
+
+// Space is what `stargatectl df` says.
+type Space struct {
+	Size        int64 `json:"size"`
+	Used        int64 `json:"used"`
+	Free        int64 `json:"free"`
+	LargestFree int64 `json:"largest_free"`
+	InodesUsed  int64 `json:"inodes_used"`
+	Inodes      int64 `json:"inodes"`
+}
+
+// Space looks at the volume in a file or device.
+func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
+	var space Space
+	err := t.JSON(ctx, &space, "df", path)
+	return space, err
+}
+
+// System is one that uses a volume, as `stargatectl systems` shows it.
+type System struct {
+	Slot    int    `json:"slot"`
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	State   string `json:"state"`
+	Guarded bool   `json:"guarded"`
+	Behind  int64  `json:"behind"`
+	HeldUp  int64  `json:"held_up"`
+	Open    int64  `json:"open"`
+}
+
+// Lives tells whether it must be taken for alive: its heart beats, or somebody who would know of its
+// death stands beside it.
+func (s System) Lives() bool { return s.State == "alive" || s.Guarded }
+
+// Systems looks on for one to two seconds, if there are any.
+func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
+	var table struct {
+		Systems []System `json:"systems"`
+	}
+	err := t.JSON(ctx, &table, "systems", path)
+	return table.Systems, err
+}
+
+// Taken is how many systems are in the mount table, without a look at their hearts.
+func (t *Tools) Taken(ctx context.Context, path string) (int, error) {
+	var table struct {
+		Taken int `json:"taken"`
+	}
+	err := t.JSON(ctx, &table, "slots", path)
+	return table.Taken, err
+}

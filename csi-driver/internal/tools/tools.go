@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tools calls stargatectl and its sisters, and reads their JSON. It is the only way by
+// which the driver touches a volume or LVM: one engine (D4), one set of rules.
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Names of the programs.
+const (
+	Ctl  = "stargatectl"
+	Mkfs = "mkfs.stargatefs"
+)
+
+// How long a program that has been asked to end may take, and one that has ended to have its last words
+// read: a busy machine has been seen to take more than 5 seconds for that.
+const grace = time.Minute
+
+// Tools are the programs in a folder.
+type Tools struct {
+	dir string
+	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
+	// ended, also when the driver itself is killed.
+	held []*os.File
+}
+
+// New finds the programs: in dir, or if that is empty in PATH.
+func New(dir string) (*Tools, error) {
+	if dir == "" {
+		found, err := exec.LookPath(Ctl)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not in PATH: %w", Ctl, err)
+		}
+		dir = filepath.Dir(found)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder of the tools: %w", err)
+	}
+	for _, name := range []string{Ctl, Mkfs} {
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	return &Tools{dir: dir}, nil
+}
+
+// Holding is the same programs, each of which keeps the file open.
+func (t *Tools) Holding(f *os.File) *Tools {
+	return &Tools{dir: t.dir, held: append(append([]*os.File{}, t.held...), f)}
+}
+
+// Reason is why stargatectl has not done something with a zone or a volume, in its own words
+// (stargatectl(8), EXIT STATUS).
+type Reason string
+
+const (
+	Failed      Reason = "failed"
+	BadArgument Reason = "bad-argument"
+	NotFound    Reason = "not-found"
+	Exists      Reason = "exists"
+	NoRoom      Reason = "no-room"
+	InUse       Reason = "in-use"
+	Busy        Reason = "busy"
+	NoZone      Reason = "no-zone"
+	Unusable    Reason = "unusable"
+)
+
+// Refused is a program that has not done what it was asked to, with its own sentence.
+type Refused struct {
+	Program string
+	Status  int
+	Said    string
+	Reason  Reason // Failed, if it has not told
+}
+
+const statusUsage = 2
+
+// refused is what a program has left behind that ended with a status.
+func refused(program string, status int, out, said []byte) *Refused {
+	var told struct {
+		Reason Reason `json:"reason"`
+	}
+	if json.Unmarshal(out, &told) != nil || told.Reason == "" {
+		told.Reason = Failed
+		if status == statusUsage {
+			told.Reason = BadArgument
+		}
+	}
+	return &Refused{Program: program, Status: status, Said: sentence(program, string(said)), Reason: told.Reason}
+}
+
+// ReasonOf is why a program has refused; Failed for all other errors.
+func ReasonOf(err error) Reason {
+	var r *Refused
+	if errors.As(err, &r) {
+		return r.Reason
+	}
+	return Failed
+}
+
+func (r *Refused) Error() string { return r.Said }
+
+// Run calls a program and returns what it has printed.
+func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, program), args...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.ExtraFiles = t.held
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	start := time.Now()
+	err := cmd.Run()
+	klog.FromContext(ctx).V(4).Info("Ran a tool", "tool", program, "arguments", args, "took", time.Since(start), "error", err)
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() < 0 {
+		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+	}
+	return nil, refused(program, exit.ExitCode(), out.Bytes(), said.Bytes())
+}
+
+// What a program has said, in one line and without its name.
+func sentence(program, said string) string {
+	var lines []string
+	for _, line := range strings.Split(said, "\n") {
+		line = strings.TrimSpace(line)
+		line = strings.TrimPrefix(line, program+": ")
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return program + " has failed without a word"
+	}
+	return strings.Join(lines, "; ")
+}
+
+// JSON calls stargatectl and decodes what it prints.
+func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
+	out, err := t.Run(ctx, Ctl, append([]string{"-j"}, args...)...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("%s %s: %w", Ctl, strings.Join(args, " "), err)
+	}
+	return nil
+}

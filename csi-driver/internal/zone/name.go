@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zone
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+const nameMax = 63
+
+// Names that the driver makes of others' begin so; no other volume's does.
+const (
+	hashed    = "x-"
+	ephemeral = "e-"
+)
+
+// ValidName is stargatectl's rule: 1 to 63 letters, digits, dots and dashes, the first a letter or
+// digit, and none of LVM's own.
+func ValidName(name string) bool {
+	if name == "" || len(name) > nameMax || strings.HasPrefix(name, "snapshot") || strings.HasPrefix(name, "pvmove") {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '.' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// NameFor is what a volume that the user calls so is called in the zone. It is the same name where
+// that can be, so that lvs shows what kubectl shows.
+func NameFor(name string) string {
+	if ValidName(name) && !strings.HasPrefix(name, hashed) && !strings.HasPrefix(name, ephemeral) {
+		return name
+	}
+	return hashed + digest(name)
+}
+
+// EphemeralName is that of a volume that lives as long as a pod.
+func EphemeralName(id string) string { return ephemeral + digest(id) }
+
+// IsEphemeral tells whether a volume is one of these.
+func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:20])
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zone
+
+import (
+	"context"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+)
+
+// Nothing is the zone of a node that has none: it offers nothing and says so.
+type Nothing struct{}
+
+var _ Zone = Nothing{}
+
+func (Nothing) err() error { return fault.New(fault.NoZone, "this node has no zone") }
+
+// Kind is None.
+func (Nothing) Kind() Kind { return None }
+
+// Status is empty.
+func (n Nothing) Status(context.Context) (Status, error) { return Status{}, nil }
+
+// List is empty.
+func (Nothing) List(context.Context) ([]Volume, error) { return nil, nil }
+
+// Get finds none.
+func (Nothing) Get(_ context.Context, name string) (Volume, error) {
+	return Volume{}, fault.New(fault.NotFound, "there is no volume %q: this node has no zone", name)
+}
+
+// Activate finds none.
+func (n Nothing) Activate(ctx context.Context, name string) (Volume, error) { return n.Get(ctx, name) }
+
+// Create is refused.
+func (n Nothing) Create(context.Context, Spec) (Volume, error) { return Volume{}, n.err() }
+
+// Delete has nothing to do.
+func (Nothing) Delete(context.Context, string) error { return nil }
+
+// Grow finds none.
+func (n Nothing) Grow(ctx context.Context, name string, _ int64) (Volume, error) {
+	return n.Get(ctx, name)
+}
+
+// Info is refused.
+func (n Nothing) Info(context.Context, Volume) (tools.Info, error) { return tools.Info{}, n.err() }
+
+// Space is refused.
+func (n Nothing) Space(context.Context, Volume) (tools.Space, error) { return tools.Space{}, n.err() }
+
+// Systems is refused.
+func (n Nothing) Systems(context.Context, Volume) ([]tools.System, error) { return nil, n.err() }
+
+// Taken is refused.
+func (n Nothing) Taken(context.Context, Volume) (int, error) { return 0, n.err() }
+
+// Strays are none.
+func (Nothing) Strays(context.Context) ([]string, error) { return nil, nil }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package zone says what the driver wants of a node's memory for volumes. There are two kinds (D14),
+// each in a package of its own: daxzone, filezone.
+package zone
+
+import (
+	"context"
+
+	"stargate/csi-driver/internal/tools"
+)
+
+// Sizes that all kinds have.
+const (
+	Extent    = int64(2) << 20
+	MinVolume = int64(16) << 20
+	MaxVolume = int64(64) << 40
+	Gigabyte  = int64(1) << 30
+)
+
+// Kind is what a zone is made of.
+type Kind string
+
+const (
+	// DAX is reserved memory of the node, cut by LVM; host, pods and machines share its volumes.
+	DAX Kind = "dax"
+	// File is a folder on a file system in memory; machines share its volumes, host and pods have
+	// no mount.
+	File Kind = "file"
+	// None is a node that has said that it has no zone.
+	None Kind = "none"
+)
+
+// State is that of a volume, in stargatectl's words.
+type State string
+
+const (
+	Ready      State = "ready"
+	InUse      State = "in use"
+	Inactive   State = "inactive"
+	Moved      State = "moved"
+	Damaged    State = "damaged"
+	Unfinished State = "unfinished"
+	Missing    State = "missing"
+	Scattered  State = "scattered"
+	Foreign    State = "foreign"
+)
+
+// Whole tells whether the volume can be used, now or when LVM has made its device.
+func (s State) Whole() bool { return s == Ready || s == InUse || s == Inactive }
+
+// Spec is what a volume is to be.
+type Spec struct {
+	Name       string
+	Size       int64
+	Align      int64  // its address is a multiple of
+	Label      string // the name, if empty
+	MaxSize    int64  // 0: the tool's default
+	RootOwner  string // "UID:GID", or as the tool has it
+	RootMode   string // octal, or as the tool has it
+	Lease      string // seconds, or as the tool has it
+	HostSplice bool
+}
+
+// Options are those of mkfs.stargatefs for it, but for size and address.
+func (s Spec) Options() []string {
+	var o []string
+	add := func(name, value string) {
+		if value != "" {
+			o = append(o, name, value)
+		}
+	}
+	if s.Label != "" {
+		add("--label", s.Label)
+	}
+	if s.MaxSize != 0 {
+		add("--max-size", decimal(s.MaxSize))
+	}
+	add("--root-owner", s.RootOwner)
+	add("--root-mode", s.RootMode)
+	add("--lease", s.Lease)
+	if s.HostSplice {
+		add("--param", "host-splice")
+	}
+	return o
+}
+
+// Volume is one that there is.
+type Volume struct {
+	Name      string
+	State     State
+	Path      string // of the device or file
+	Base      tools.Address
+	Size      int64
+	CanGrowTo int64
+	Alignment int64 // of its address
+	UUID      string
+	Label     string
+	Why       string // if it is not whole: what the tool says
+}
+
+// Status is a zone's.
+type Status struct {
+	Name      string
+	Size      int64
+	Free      int64
+	Largest   int64 // volume that there can be
+	Largest1G int64 // the same from a multiple of 1 GiB on
+	Volumes   int
+	Others    int // that are not the driver's
+	Damaged   bool
+	Why       string // if it is damaged
+}
+
+// LargestAt is the largest volume at such an address.
+func (s Status) LargestAt(align int64) int64 {
+	if align > Extent {
+		return s.Largest1G
+	}
+	return s.Largest
+}
+
+// Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.
+type Zone interface {
+	Kind() Kind
+	Status(ctx context.Context) (Status, error)
+	// List has all volumes, those of others left out, by name.
+	List(ctx context.Context) ([]Volume, error)
+	// Get is NotFound if there is none.
+	Get(ctx context.Context, name string) (Volume, error)
+	// Activate makes one usable that is Inactive, as all may be after a boot.
+	Activate(ctx context.Context, name string) (Volume, error)
+	// Create is NoSpace with the largest size there can be. If it is cut off, at any point, a later
+	// Create of the same name finds nothing, or the volume whole.
+	Create(ctx context.Context, spec Spec) (Volume, error)
+	// Delete of none is no error; InUse if a system that lives has it mounted.
+	Delete(ctx context.Context, name string) error
+	// Grow makes it as large at least; OutOfRange with the largest size there can be.
+	Grow(ctx context.Context, name string, size int64) (Volume, error)
+	// Info is of the file system in it.
+	Info(ctx context.Context, v Volume) (tools.Info, error)
+	Space(ctx context.Context, v Volume) (tools.Space, error)
+	Systems(ctx context.Context, v Volume) ([]tools.System, error)
+	Taken(ctx context.Context, v Volume) (int, error)
+	// Strays are what is in the zone and nobody knows, for the log.
+	Strays(ctx context.Context) ([]string, error)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zone
+
+import (
+	"math/rand"
+	"strings"
+	"testing"
+)
+
+func TestPlaces(t *testing.T) {
+	const m = int64(1) << 20
+	s := NewSpace(Span{100 * m, 100 * m}, []Span{{150 * m, 10 * m}, {110 * m, 20 * m}, {300 * m, m}})
+	for _, c := range []struct{ size, base int64 }{
+		{10 * m, 100 * m}, {12 * m, 130 * m}, {20 * m, 130 * m}, {22 * m, 160 * m}, {40 * m, 160 * m}, {42 * m, -1},
+	} {
+		base, ok := s.Fit(c.size, Extent)
+		if !ok {
+			base = -1
+		}
+		if base != c.base {
+			t.Errorf("%d MiB go to %d MiB, should go to %d MiB", c.size/m, base/m, c.base/m)
+		}
+	}
+	if s.Largest(Extent) != 40*m || s.Free() != 70*m || s.Behind(130*m) != 20*m || s.Behind(110*m) != 0 || s.Behind(200*m) != 0 {
+		t.Errorf("largest %d, free %d, behind %d", s.Largest(Extent)/m, s.Free()/m, s.Behind(130*m)/m)
+	}
+}
+
+// Whatever is made and deleted: places do not overlap, and the largest is one that there is.
+func TestPlacesAtRandom(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	all := Span{4 << 30, 4 << 30}
+	taken := []Span{}
+	for range 2000 {
+		s := NewSpace(all, taken)
+		align := []int64{Extent, Gigabyte}[random.Intn(2)]
+		size := Extent * (8 + random.Int63n(300))
+		base, ok := s.Fit(size, align)
+		if ok != (s.Largest(align) >= size) {
+			t.Fatalf("%d bytes: fit says %v, the largest has %d", size, ok, s.Largest(align))
+		}
+		if ok {
+			if base%align != 0 || base < all.Base || base+size > all.Base+all.Size {
+				t.Fatalf("%d bytes at %#x", size, base)
+			}
+			for _, o := range taken {
+				if base < o.Base+o.Size && o.Base < base+size {
+					t.Fatalf("%#x + %#x is in %v", base, size, o)
+				}
+			}
+			taken = append(taken, Span{base, size})
+		}
+		if len(taken) > 0 && random.Intn(3) == 0 {
+			i := random.Intn(len(taken))
+			taken = append(taken[:i], taken[i+1:]...)
+		}
+	}
+}
+
+func TestAlignment(t *testing.T) {
+	for base, want := range map[int64]int64{0: Gigabyte, 2 << 20: 2 << 20, 6 << 20: 2 << 20, 1 << 40: Gigabyte, 3 << 29: 1 << 29} {
+		if got := Alignment(base); got != want {
+			t.Errorf("%#x: %#x, should be %#x", base, got, want)
+		}
+	}
+}
+
+// Any name of a claim leads to one that stargatectl takes, and two to two.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"pvc-1", "", "x-1", "e-1", "snapshot", "-a", "a/b", strings.Repeat("a", 64), "\xff"} {
+		f.Add(s, "pvc-2")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, y := NameFor(a), NameFor(b)
+		if !ValidName(x) || !ValidName(EphemeralName(a)) || IsEphemeral(x) || !IsEphemeral(EphemeralName(a)) {
+			t.Errorf("%q: %q", a, x)
+		}
+		if (a == b) != (x == y) {
+			t.Errorf("%q, %q: %q, %q", a, b, x, y)
+		}
+	})
+}

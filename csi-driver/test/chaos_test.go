@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"stargate/csi-driver/internal/app"
+	"stargate/csi-driver/internal/step"
+)
+
+// With these in its environment the test program is a driver, which kills itself at a step.
+const (
+	envConfig = "SG_CSI_TEST_DRIVER"
+	envDieAt  = "SG_CSI_TEST_DIE_AT"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envConfig) != "" {
+		os.Exit(beDriver())
+	}
+	os.Exit(m.Run())
+}
+
+func beDriver() int {
+	var config app.Config
+	var dieAt int64
+	if err := json.Unmarshal([]byte(os.Getenv(envConfig)), &config); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	fmt.Sscan(os.Getenv(envDieAt), &dieAt)
+	config.Call = func(ctx context.Context) context.Context {
+		var reached atomic.Int64
+		return step.With(ctx, func(name string) {
+			if reached.Add(1) == dieAt {
+				fmt.Fprintf(os.Stderr, "dies at step %d: %s\n", dieAt, name)
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {} // it is not long until then
+			}
+		})
+	}
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(2)))
+	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), syscall.SIGTERM)
+	defer stop()
+	if err := app.Run(ctx, config); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// patience is for machines that have other things to do.
+const patience = 10 * time.Minute
+
+// process is a driver of its own.
+type process struct {
+	n    *node
+	cmd  *exec.Cmd
+	log  strings.Builder
+	done chan error
+}
+
+func (n *node) run(dieAt int) *process {
+	n.t.Helper()
+	text, err := json.Marshal(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	p := &process{n: n, cmd: exec.Command(os.Args[0]), done: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), envConfig+"="+string(text), fmt.Sprintf("%s=%d", envDieAt, dieAt))
+	p.cmd.Stderr = &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait(); close(p.done) }()
+	n.await(p.done)
+	return p
+}
+
+// stop ends it as kubelet would.
+func (p *process) stop() {
+	p.n.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.n.t.Error(err)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			p.n.t.Errorf("the driver ends by %v:\n%s", err, p.log.String())
+		}
+	case <-time.After(patience):
+		p.cmd.Process.Kill()
+		p.n.t.Errorf("the driver does not end:\n%s", p.log.String())
+	}
+}
+
+// dead waits for its death; at which step it was.
+func (p *process) dead() string {
+	p.n.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.n.t.Fatal("a call says that the driver is dead, and it is not")
+	}
+	_, at, _ := strings.Cut(p.log.String(), "dies at step ")
+	at, _, _ = strings.Cut(at, "\n")
+	return at
+}
+
+// call is one of a volume's life.
+type call struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+func (c call) inTime() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return c.do(ctx)
+}
+
+func life(n *node, volume string) []call {
+	pod := &csi.NodePublishVolumeRequest{
+		VolumeId: "inline-" + volume, TargetPath: n.target("inline"), VolumeCapability: rwo,
+		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "size": "16Mi"},
+	}
+	return []call{
+		{"create", func(ctx context.Context) error {
+			_, err := n.CreateVolume(ctx, createRequest(volume, 32*mib))
+			return err
+		}},
+		{"stage", func(ctx context.Context) error {
+			_, err := n.NodeStageVolume(ctx, n.stageRequest(volume, rwx))
+			return err
+		}},
+		{"publish", func(ctx context.Context) error {
+			_, err := n.NodePublishVolume(ctx, n.publishRequest(volume, "a", rwx, false))
+			return err
+		}},
+		{"publish read-only", func(ctx context.Context) error {
+			_, err := n.NodePublishVolume(ctx, n.publishRequest(volume, "b", rwx, true))
+			return err
+		}},
+		{"expand", func(ctx context.Context) error {
+			res, err := n.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+				VolumeId: volume, VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * mib},
+			})
+			if err == nil && res.GetCapacityBytes() != 64*mib {
+				return fmt.Errorf("has %d bytes", res.GetCapacityBytes())
+			}
+			return err
+		}},
+		{"publish inline", func(ctx context.Context) error {
+			_, err := n.NodePublishVolume(ctx, pod)
+			return err
+		}},
+		{"unpublish inline", func(ctx context.Context) error {
+			_, err := n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: pod.VolumeId, TargetPath: pod.TargetPath})
+			return err
+		}},
+		{"unpublish read-only", func(ctx context.Context) error {
+			_, err := n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: volume, TargetPath: n.target("b")})
+			return err
+		}},
+		{"unpublish", func(ctx context.Context) error {
+			_, err := n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: volume, TargetPath: n.target("a")})
+			return err
+		}},
+		{"unstage", func(ctx context.Context) error {
+			_, err := n.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: volume, StagingTargetPath: n.staging(volume)})
+			return err
+		}},
+		{"delete", func(ctx context.Context) error {
+			_, err := n.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: volume})
+			return err
+		}},
+	}
+}
+
+// filesSound checks what a death has left, before anybody repeats a call.
+func (n *node) filesSound(when string) {
+	n.t.Helper()
+	for _, f := range n.left() {
+		if !strings.HasSuffix(f, ".stargate") {
+			n.t.Errorf("%s: the zone has %s", when, f)
+			continue
+		}
+		out, err := exec.Command(filepath.Join(n.config.ToolsDir, "fsck.stargatefs"), "-n", filepath.Join(n.zoneDir, f)).CombinedOutput()
+		if err != nil {
+			n.t.Errorf("%s: %s: %v: %s", when, f, err, out)
+		}
+	}
+}
+
+// filesWritable fails if a pod's view can be written to, where that would be lost.
+func (n *node) filesWritable(when string) {
+	n.t.Helper()
+	for _, pod := range []string{"a", "b", "inline"} {
+		if err := os.WriteFile(filepath.Join(n.target(pod), "lost"), nil, 0o600); err == nil {
+			n.t.Errorf("%s: a pod can write beside the volume", when)
+		}
+	}
+	if f, err := os.OpenFile(filepath.Join(n.target("b"), ".stargate", "region"), os.O_RDWR, 0); err == nil {
+		f.Close()
+		n.t.Errorf("%s: a read-only pod can write to the volume", when)
+	}
+}
+
+// The driver dies at each step of each call of a volume's life in turn. Started again, it goes on from
+// what it finds: the call that was cut off succeeds when it is repeated, and nothing is left over.
+func TestDeathAtEachStep(t *testing.T) {
+	const least = 25
+	deathAtEachStep(newNode(t, gib, "512m"), least)
+}
+
+func deathAtEachStep(n *node, least int) {
+	n.t.Helper()
+	met := map[string]bool{}
+	for at := 1; ; at++ {
+		before := len(met)
+		n.lifeWithDeaths(at, met)
+		if left := append(n.left(), n.shown()...); len(left) > 0 {
+			n.t.Fatalf("deaths at step %d: left behind: %v", at, left)
+		}
+		if len(met) == before {
+			break
+		}
+	}
+	if len(met) < least {
+		n.t.Errorf("%d steps only, there were at least %d: %v", len(met), least, met)
+	}
+	fmt.Println(len(met), "checks")
+}
+
+// lifeWithDeaths is a volume's life in which the driver dies at that step of each call, once of a call
+// that is made and once of one that is repeated when it had succeeded.
+func (n *node) lifeWithDeaths(at int, met map[string]bool) {
+	n.t.Helper()
+	p := n.run(at)
+	for _, c := range life(n, fmt.Sprintf("v-%d", at)) {
+		died := ""
+		for range 2 {
+			err := c.inTime()
+			if status.Code(err) == codes.Unavailable {
+				died = p.dead() + " of " + c.name
+				met[died] = true
+				p = n.run(0)
+				n.sound(died)
+				err = c.inTime()
+			}
+			if err != nil {
+				n.t.Fatalf("death at %q: %s: %v\n%s", died, c.name, err, p.log.String())
+			}
+		}
+		if c.name == "publish inline" {
+			n.writable(died)
+		}
+		if died != "" {
+			p.stop()
+			p = n.run(at)
+		}
+	}
+	p.stop()
+}
+
+// The driver is killed at any time, also while its tools are at work, and their children go on.
+func TestDeathAtAnyTime(t *testing.T) {
+	deathAtAnyTime(newNode(t, gib, "512m"), 12, time.Second)
+}
+
+func deathAtAnyTime(n *node, rounds int, within time.Duration) {
+	t := n.t
+	t.Helper()
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewSource(seed))
+	for round := 0; round < rounds; round++ {
+		p := n.run(0)
+		timer := time.AfterFunc(time.Duration(random.Int63n(int64(within))), func() { p.cmd.Process.Kill() })
+		dead := false
+		for _, c := range life(n, fmt.Sprintf("r-%d", round)) {
+			err := c.inTime()
+			for try := 0; status.Code(err) == codes.Unavailable && !dead && try < 1; try++ {
+				dead = true
+				p.dead()
+				p = n.run(0)
+				n.sound(c.name)
+				err = c.inTime()
+			}
+			if err != nil {
+				t.Fatalf("seed %d: round %d: %s: %v\n%s", seed, round, c.name, err, p.log.String())
+			}
+		}
+		timer.Stop()
+		if !dead {
+			p.cmd.Process.Kill()
+			p.dead()
+		} else {
+			p.stop()
+		}
+		if left := append(n.left(), n.shown()...); len(left) > 0 {
+			t.Fatalf("seed %d: round %d: left behind: %v", seed, round, left)
+		}
+	}
+}

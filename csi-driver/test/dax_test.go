@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build dax
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A zone of reserved memory, real mounts, and the program itself: in the virtual machine of
+// e2e/scenarios/csi.sh, which says where they are.
+const (
+	envZone   = "SG_CSI_ZONE"   // its name
+	envBinary = "SG_CSI_BINARY" // stargate-csi
+)
+
+func newDAXNode(t *testing.T) *node {
+	t.Helper()
+	n := bareNode(t)
+	n.config.ZoneKind, n.config.ZoneName = "dax", os.Getenv(envZone)
+	n.left, n.sound, n.writable = n.volumesLeft, n.volumesSound, n.volumesWritable
+	if n.config.ZoneName == "" {
+		t.Fatalf("%s: the name of a zone, whose volumes are lost", envZone)
+	}
+	return n
+}
+
+// binary runs the program that is shipped.
+func (n *node) binary() *process {
+	n.t.Helper()
+	p := &process{n: n, done: make(chan error, 1)}
+	p.cmd = exec.Command(os.Getenv(envBinary), "--endpoint", n.config.Endpoint, "--node", n.config.Driver.NodeID,
+		"--zone-kind", "dax", "--zone", n.config.ZoneName, "--kubelet-dir", n.config.KubeletDir,
+		"--default-size", "32Mi", "--controller-expand", "-v", "4")
+	p.cmd.Stderr = &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait(); close(p.done) }()
+	n.await(p.done)
+	n.t.Cleanup(func() {
+		if n.t.Failed() {
+			n.t.Logf("the driver's log: %s", p.log.String())
+		}
+	})
+	return p
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var said bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, said.String())
+	}
+	return string(out)
+}
+
+func (n *node) volumesLeft() []string {
+	n.t.Helper()
+	return strings.Fields(run(n.t, "lvs", "--noheadings", "-o", "lv_name", n.config.ZoneName))
+}
+
+type shownVolume struct {
+	Volume, State, Device string
+	Size                  int64
+	Base                  string
+}
+
+func (n *node) volumes() []shownVolume {
+	n.t.Helper()
+	var shown struct{ Volumes []shownVolume }
+	if err := json.Unmarshal([]byte(run(n.t, "stargatectl", "-j", "volume", "list", n.config.ZoneName)), &shown); err != nil {
+		n.t.Fatal(err)
+	}
+	return shown.Volumes
+}
+
+// What a death may leave: whole volumes, and what the next change of the zone removes.
+func (n *node) volumesSound(when string) {
+	n.t.Helper()
+	for _, v := range n.volumes() {
+		switch v.State {
+		case "ready", "in use", "unfinished":
+		default:
+			n.t.Errorf("%s: volume %s is %s", when, v.Volume, v.State)
+		}
+		if v.State == "ready" {
+			run(n.t, "stargatectl", "volume", "check", n.config.ZoneName+"/"+v.Volume)
+		}
+	}
+}
+
+func (n *node) volumesWritable(when string) {
+	n.t.Helper()
+	for pod, may := range map[string]bool{"a": true, "b": false, "inline": true} {
+		err := os.WriteFile(filepath.Join(n.target(pod), "file"), []byte(pod), 0o600)
+		if (err == nil) != may {
+			n.t.Errorf("%s: pod %s writes: %v", when, pod, err)
+		}
+	}
+}
+
+// nothingLeft is for the end of a test.
+func (n *node) nothingLeft() {
+	n.t.Helper()
+	if left := append(n.left(), n.shown()...); len(left) > 0 {
+		n.t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestDAXSanity(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.sanity()
+	p.stop()
+}
+
+// Files are where pods and the memory of machines have them; growth reaches those who have it mounted.
+func TestDAXPods(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("v", 64*mib)
+	n.stage("v", rwx)
+	n.stage("v", rwx)
+	n.publish("v", "w", rwx, false)
+	n.publish("v", "w", rwx, false)
+	n.publish("v", "r", rwx, true)
+	n.publish("v", "x", rox, false)
+	text := []byte("from one pod to another")
+	if err := os.WriteFile(filepath.Join(n.target("w"), "hello"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []string{"r", "x"} {
+		if got, err := os.ReadFile(filepath.Join(n.target(pod), "hello")); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%s reads %q, %v", pod, got, err)
+		}
+		if err := os.WriteFile(filepath.Join(n.target(pod), "hello"), nil, 0o644); err == nil {
+			t.Errorf("%s may write", pod)
+		}
+		if f, err := os.OpenFile(filepath.Join(n.target(pod), ".stargate", "region"), os.O_RDWR, 0); err == nil {
+			f.Close()
+			t.Errorf("%s may write to the region", pod)
+		}
+	}
+	_, err := n.NodePublishVolume(background, n.publishRequest("v", "w", rwx, true))
+	wants(t, "the same in another way", err, codes.AlreadyExists)
+	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
+	wants(t, "deleting what is mounted", err, codes.FailedPrecondition, n.kubelet)
+
+	res, err := n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
+		VolumeId: "v", VolumePath: n.target("w"), CapacityRange: &csi.CapacityRange{RequiredBytes: 96*mib - 1},
+	})
+	if err != nil || res.GetCapacityBytes() != 96*mib {
+		t.Fatalf("expand: %v, %v", res, err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(n.target("r"), &fs); err != nil || int64(fs.Blocks)*fs.Bsize < 80*mib {
+		t.Errorf("pods see %d bytes, %v", int64(fs.Blocks)*fs.Bsize, err)
+	}
+	if st, err := os.Stat(filepath.Join(n.target("w"), ".stargate", "region")); err != nil || st.Size() != 96*mib {
+		t.Errorf("the region: %v, %v", st, err)
+	}
+	if err := os.WriteFile(filepath.Join(n.target("w"), "large"), bytes.Repeat([]byte("x"), int(72*mib)), 0o644); err != nil {
+		t.Errorf("the new space: %v", err)
+	}
+	_, err = n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
+		VolumeId: "v", VolumePath: n.target("w"), CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * gib},
+	})
+	wants(t, "more than there is", err, codes.OutOfRange, "largest possible size")
+	stats, err := n.NodeGetVolumeStats(background, &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: n.target("w")})
+	if err != nil || len(stats.GetUsage()) != 2 || stats.GetUsage()[0].GetUsed() < 72*mib || stats.GetUsage()[1].GetUsed() < 3 {
+		t.Errorf("stats: %v, %v", stats, err)
+	}
+	if h, err := n.NodeGetVolumeHealth(background, &csi.NodeGetVolumeHealthRequest{VolumeId: "v"}); err != nil || len(h.GetVolumeHealth().GetHealthStatuses()) > 0 {
+		t.Errorf("health: %v, %v", h, err)
+	}
+	for _, pod := range []string{"w", "r", "x"} {
+		n.unpublish("v", pod)
+		n.unpublish("v", pod)
+	}
+	n.unstage("v")
+	n.unstage("v")
+	run(t, "stargatectl", "volume", "check", n.config.ZoneName+"/v")
+	n.delete("v")
+	n.delete("v")
+	p.stop()
+	n.nothingLeft()
+}
+
+func TestDAXOnePod(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("v", 32*mib)
+	_, err := n.NodePublishVolume(background, n.publishRequest("v", "first", rwop, false))
+	wants(t, "not staged", err, codes.FailedPrecondition, "not staged")
+	n.stage("v", rwop)
+	n.publish("v", "first", rwop, false)
+	n.publish("v", "first", rwop, false)
+	_, err = n.NodePublishVolume(background, n.publishRequest("v", "second", rwop, false))
+	wants(t, "a second pod", err, codes.FailedPrecondition, "pod-first")
+	n.unpublish("v", "first")
+	n.publish("v", "second", rwop, false)
+	n.unpublish("v", "second")
+	n.unstage("v")
+	n.delete("v")
+	p.stop()
+	n.nothingLeft()
+}
+
+// Behind the driver's back: what is in the way is said, with a code that tells what to do about it.
+func TestDAXByHand(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	zone := n.config.ZoneName
+	n.create("v", 32*mib)
+	run(t, "lvcreate", "-y", "-q", "-n", "other", "-l", "8", zone)
+	_, err := n.CreateVolume(background, createRequest("other", 32*mib))
+	wants(t, "a name that somebody else has", err, codes.AlreadyExists, "foreign")
+	n.delete("other")
+	if left := n.left(); len(left) != 2 {
+		t.Errorf("somebody else's is deleted: %v", left)
+	}
+	run(t, "lvremove", "-y", "-q", zone+"/other")
+	at := filepath.Join(n.dir, "by-hand")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "mount", "-t", "stargatefs", "/dev/"+zone+"/v", at)
+	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
+	wants(t, "one that somebody has mounted", err, codes.FailedPrecondition, at)
+	run(t, "umount", at)
+	run(t, "vgchange", "-q", "-an", zone)
+	n.stage("v", rwx) // makes the device again
+	n.unstage("v")
+	run(t, "vgchange", "-q", "-an", zone)
+	if v := n.create("v", 32*mib); v.GetCapacityBytes() != 32*mib {
+		t.Errorf("%v", v)
+	}
+	n.delete("v")
+	p.stop()
+	n.nothingLeft()
+}
+
+// The largest contiguous piece counts; all that is said to be there can be had.
+func TestDAXCapacity(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	before, all := capacity(t, n, "2Mi")
+	n.create("a", 64*mib)
+	n.create("b", 64*mib)
+	n.delete("a")
+	largest, free := capacity(t, n, "2Mi")
+	if free != all-64*mib || largest > free-64*mib {
+		t.Errorf("largest %d of %d, before %d of %d", largest, free, before, all)
+	}
+	_, err := n.CreateVolume(background, createRequest("c", largest+2*mib))
+	wants(t, "more than the largest", err, codes.ResourceExhausted, fmt.Sprint(largest))
+	n.create("c", largest)
+	if largest, _ := capacity(t, n, "2Mi"); largest != 64*mib {
+		t.Errorf("largest %d; should be 64 MiB", largest)
+	}
+	n.delete("b")
+	n.delete("c")
+	if l, f := capacity(t, n, "2Mi"); l != before || f != all {
+		t.Errorf("largest %d of %d, before %d of %d", l, f, before, all)
+	}
+	p.stop()
+	n.nothingLeft()
+}
+
+// LVM's locks, stargatectl's and the driver's, all at once.
+func TestDAXMany(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	before, all := capacity(t, n, "2Mi")
+	const volumes = 12
+	n.createAtOnce(volumes)
+	for _, v := range n.volumes() {
+		if v.State != "ready" || v.Size != 16*mib {
+			t.Errorf("%+v", v)
+		}
+	}
+	n.deleteAtOnce(volumes)
+	if largest, free := capacity(t, n, "2Mi"); largest != before || free != all {
+		t.Errorf("largest %d of %d, before %d of %d", largest, free, before, all)
+	}
+	p.stop()
+	n.nothingLeft()
+}
+
+func TestDAXDeathAtEachStep(t *testing.T) {
+	const least = 20
+	n := newDAXNode(t)
+	deathAtEachStep(n, least)
+}
+
+func TestDAXDeathAtAnyTime(t *testing.T) {
+	deathAtAnyTime(newDAXNode(t), 6, 20*time.Second)
+}
+
+// The node's power is cut while volumes are made, deleted and grown, and one is written to; the second
+// half runs when it is back.
+func TestDAXPowerCutBefore(t *testing.T) {
+	n := newDAXNode(t)
+	n.binary()
+	n.create("kept", 64*mib)
+	n.stage("kept", rwx)
+	n.publish("kept", "a", rwx, false)
+	f, err := os.Create(filepath.Join(n.target("a"), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(bytes.Repeat([]byte("kept"), 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	n.create("gone", 128*mib)
+	go n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "gone"})
+	go n.CreateVolume(background, createRequest("half", 256*mib))
+	go n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
+		VolumeId: "kept", VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: 96 * mib},
+	})
+	fmt.Println("begun")
+	time.Sleep(patience)
+	t.Error("the power has not been cut")
+}
+
+func TestDAXPowerCutAfter(t *testing.T) {
+	n := newDAXNode(t)
+	for _, v := range n.volumes() {
+		fmt.Printf("left by the cut: %s is %s, %d bytes\n", v.Volume, v.State, v.Size)
+	}
+	p := n.binary()
+	list, err := n.ListVolumes(background, &csi.ListVolumesRequest{})
+	if err != nil || !strings.Contains(fmt.Sprint(list.GetEntries()), `"kept"`) {
+		t.Errorf("%v, %v", list, err)
+	}
+	n.stage("kept", rwx)
+	n.publish("kept", "a", rwx, false)
+	got, err := os.ReadFile(filepath.Join(n.target("a"), "file"))
+	if err != nil || !bytes.Equal(got, bytes.Repeat([]byte("kept"), 1<<20)) {
+		t.Errorf("the file has %d bytes, %v", len(got), err)
+	}
+	res, err := n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
+		VolumeId: "kept", VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: 96 * mib},
+	})
+	if err != nil && status.Code(err) != codes.OutOfRange { // who began with half may have come between
+		t.Errorf("expand: %v, %v", res, err)
+	}
+	n.create("half", 256*mib)
+	n.delete("gone")
+	n.delete("half")
+	n.unpublish("kept", "a")
+	n.unstage("kept")
+	run(t, "stargatectl", "volume", "check", n.config.ZoneName+"/kept")
+	n.delete("kept")
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	if _, err := n.Probe(ctx, &csi.ProbeRequest{}); err != nil {
+		t.Error(err)
+	}
+	p.stop()
+	n.nothingLeft()
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubevirt has KubeVirt's own code speak to the real stargate-hook: the converter of virt-launcher
+// makes domains of a table of machines (vms), KubeVirt's own client of hooks sends them, and what comes
+// back goes through KubeVirt's own types and to the hook again, as in virt-launcher. The same sources are
+// compiled with each version of KubeVirt: go.mod has one, go-1.9.mod the other (mk/run-kubevirt).
+package kubevirt
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "kubevirt.io/api/core/v1"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/api"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/arch"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/types"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	hookProgram = flag.String("hook", "", "stargate-hook")
+	domains     = flag.String("domains", "", "folder in which the domains are to be, as they came and as they went")
+	update      = flag.Bool("update", false, "store what KubeVirt makes where the driver's own tests read it")
+	stored      = flag.String("stored", "", "folder of what the driver's own tests read")
+)
+
+const (
+	annotation = "stargate.csi.dev/volumes"
+	expected   = "test/refused" // annotation: words of the refusal
+	base       = uint64(64) << 30
+	size       = uint64(32) << 20
+)
+
+// machines are all of the table, as an API server would have completed them.
+func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
+	t.Helper()
+	files, err := filepath.Glob("vms/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("machines: %d, %v", len(files), err)
+	}
+	all := map[string]*v1.VirtualMachineInstance{}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vmi := &v1.VirtualMachineInstance{}
+		if err := yaml.UnmarshalStrict(text, vmi); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		vmi.Name, vmi.Namespace, vmi.UID = name, "default", "4a5c5f3e-0000-4000-8000-00000000abcd"
+		v1.SetObjectDefaults_VirtualMachineInstance(vmi)
+		if vmi.Spec.Domain.Firmware == nil {
+			vmi.Spec.Domain.Firmware = &v1.Firmware{}
+		}
+		vmi.Spec.Domain.Firmware.UUID = "0b5e55ed-0000-4000-8000-00000000beef"
+		if vmi.Spec.Architecture == "" {
+			vmi.Spec.Architecture = "amd64"
+		}
+		if vmi.Spec.Domain.Machine == nil {
+			vmi.Spec.Domain.Machine = &v1.Machine{Type: "q35"}
+		}
+		all[name] = vmi
+	}
+	return all
+}
+
+// taps is what virt-handler says of interfaces.
+func taps(vmi *v1.VirtualMachineInstance) map[string]string {
+	all := map[string]string{}
+	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
+		if i.Masquerade != nil || i.Bridge != nil {
+			all[i.Name] = string(v1.Tap)
+		}
+	}
+	return all
+}
+
+// convert is what virt-launcher does, with a context as it makes it.
+func convert(t *testing.T, vmi *v1.VirtualMachineInstance, emulate bool) *api.DomainSpec {
+	t.Helper()
+	c := &types.ConverterContext{
+		Architecture: arch.NewConverter(vmi.Spec.Architecture), VirtualMachine: vmi, AllowEmulation: emulate,
+		HypervisorDeviceAvailable: !emulate, HypervisorName: v1.KvmHypervisorName, SerialConsoleLog: true, FreePageReporting: true,
+		MemBalloonStatsPeriod: 10, CPUSet: []int{0, 1, 2, 3},
+		DomainAttachmentByInterfaceName: taps(vmi),
+		UseLaunchSecuritySEV:            vmi.Spec.Domain.LaunchSecurity != nil && vmi.Spec.Domain.LaunchSecurity.SEV != nil,
+	}
+	if vmi.IsBootloaderEFI() {
+		c.EFIConfiguration = &types.EFIConfiguration{
+			EFICode: "/usr/share/OVMF/OVMF_CODE_4M.fd", EFIVars: "/usr/share/OVMF/OVMF_VARS_4M.fd", SecureLoader: false,
+		}
+	}
+	d := &api.Domain{}
+	if err := converter.Convert_v1_VirtualMachineInstance_To_api_Domain(vmi, d, c); err != nil {
+		t.Fatalf("convert: %v", err)
+	}
+	api.NewDefaulter(vmi.Spec.Architecture).SetObjectDefaults_Domain(d)
+	return &d.Spec
+}
+
+// lay makes claims as the node plugin mounts them (D14).
+func lay(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, name := range names {
+		hidden := filepath.Join(dir, name, ".stargate")
+		if err := os.MkdirAll(hidden, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := base + uint64(i)<<30
+		text := fmt.Sprintf(`{"kind":"file","volume":%q,"base":"0x%x","size":%d,"alignment":2097152}`, name, at, size)
+		if err := os.WriteFile(filepath.Join(hidden, "volume.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		region := filepath.Join(hidden, "region")
+		if err := os.WriteFile(region, nil, 0o660); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(region, int64(size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// startHook has the program at a socket.
+func startHook(t *testing.T, volumes, socket string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd := exec.Command(*hookProgram, "--socket", socket, "--volumes", volumes)
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("hook: %v: %s", err, said.String())
+		}
+	})
+	for range 200 {
+		if _, err := os.Stat(socket); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("no hook: %s", said.String())
+}
+
+// again is what KubeVirt leaves of an answer: it goes through its types.
+func again(t *testing.T, text string) *api.DomainSpec {
+	t.Helper()
+	spec := &api.DomainSpec{}
+	if err := xml.Unmarshal([]byte(text), spec); err != nil {
+		t.Fatalf("KubeVirt cannot read it: %v", err)
+	}
+	return spec
+}
+
+func marshal(t *testing.T, spec *api.DomainSpec) string {
+	t.Helper()
+	text, err := xml.MarshalIndent(spec, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// element is XML without its order.
+type element struct {
+	XMLName xml.Name
+	Attrs   []xml.Attr `xml:",any,attr"`
+	Text    string     `xml:",chardata"`
+	Nodes   []element  `xml:",any"`
+}
+
+// paths has each element's way, with attributes and text, as often as it is there.
+func paths(t *testing.T, text string) map[string]int {
+	t.Helper()
+	var root element
+	if err := xml.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int{}
+	var walk func(at string, e element)
+	walk = func(at string, e element) {
+		at += "/" + e.XMLName.Local
+		all[at]++
+		if words := strings.TrimSpace(e.Text); words != "" {
+			all[at+"="+words]++
+		}
+		for _, a := range e.Attrs {
+			if a.Name.Space == "xmlns" || a.Name.Local == "xmlns" {
+				continue
+			}
+			all[at+"@"+a.Name.Local+"="+a.Value]++
+		}
+		for _, n := range e.Nodes {
+			walk(at, n)
+		}
+	}
+	walk("", root)
+	return all
+}
+
+// kept is an error unless all that KubeVirt has said is in the answer.
+func kept(t *testing.T, in, out string) {
+	t.Helper()
+	answer := paths(t, out)
+	for way, n := range paths(t, in) {
+		if answer[way] < n && !strings.HasSuffix(way, "=") {
+			t.Errorf("lost: %s", way)
+		}
+	}
+}
+
+// given looks at what must have come.
+func given(t *testing.T, out, claims string) {
+	t.Helper()
+	all := strings.Count(claims, ",") + 1
+	readOnly := strings.Count(claims, ":ro")
+	answer := paths(t, out)
+	for way, n := range map[string]int{
+		"/domain/devices/memory":                                       all - readOnly,
+		"/domain/devices/memory@model=nvdimm":                          all - readOnly,
+		"/domain/devices/memory@access=shared":                         all - readOnly,
+		"/domain/devices/memory/source/path":                           all - readOnly,
+		"/domain/devices/memory/source/alignsize=2048":                 all - readOnly,
+		fmt.Sprintf("/domain/devices/memory/target/size=%d", size>>10): all - readOnly,
+		fmt.Sprintf("/domain/maxMemory@slots=%d", all):                 1,
+		"/domain/cpu/numa":                                             1,
+		"/domain/commandline/arg@value=-object":                        readOnly,
+	} {
+		if answer[way] != n {
+			t.Errorf("%s: %d, not %d", way, answer[way], n)
+		}
+	}
+	if n := strings.Count(out, "0x1000000000"); n != 1 && strings.Contains(claims, "data") {
+		t.Errorf("data is at its address %d times", n)
+	}
+}
+
+// keep stores a domain where others read it.
+func keep(t *testing.T, name, text string) {
+	t.Helper()
+	if *domains == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(*domains, name), []byte(text+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStored sees that the driver's own tests have what this KubeVirt makes.
+func TestStored(t *testing.T) {
+	for name, vmi := range machines(t) {
+		text := marshal(t, convert(t, vmi, strings.Contains(name, "emulated"))) + "\n"
+		path := filepath.Join(*stored, name+".xml")
+		if *update {
+			if err := os.MkdirAll(*stored, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		have, err := os.ReadFile(path)
+		if err != nil || string(have) != text {
+			t.Errorf("%s is not what KubeVirt makes (%v): mk/run-kubevirt update", path, err)
+		}
+	}
+}
+
+// define is one call of the hook, by KubeVirt's code.
+type define func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error)
+
+// arrives is what the hook gets of a domain.
+type arrives func(t *testing.T, spec *api.DomainSpec) string
+
+// throughHook has all machines go through it.
+func throughHook(t *testing.T, version string, sent arrives, call define) {
+	for name, vmi := range machines(t) {
+		t.Run(name, func(t *testing.T) {
+			spec := convert(t, vmi, strings.Contains(name, "emulated"))
+			in := sent(t, spec)
+			first, err := call(spec, vmi)
+			if words := vmi.Annotations[expected]; words != "" {
+				if err == nil || !strings.Contains(err.Error(), words) {
+					t.Fatalf("taken, or refused in other words than %q: %v", words, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims := vmi.Annotations[annotation]
+			given(t, first, claims)
+			kept(t, in, first)
+			second, err := call(again(t, first), vmi)
+			if err != nil {
+				t.Fatalf("the second time: %v", err)
+			}
+			given(t, second, claims)
+			kept(t, in, second)
+			third, err := call(again(t, second), vmi)
+			if err != nil || third != second {
+				t.Errorf("the third time is another: %v", err)
+			}
+			keep(t, version+"-"+name+".in.xml", in)
+			keep(t, version+"-"+name+".out.xml", first)
+			keep(t, version+"-"+name+".again.xml", second)
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build kubevirt19
+
+package kubevirt
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "kubevirt.io/api/core/v1"
+	pluginv1alpha1 "kubevirt.io/api/plugin/v1alpha1"
+	nodecel "kubevirt.io/kubevirt/pkg/plugins/cel"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/api"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/translate"
+	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/plugins"
+	domaincel "kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/plugins/cel"
+	"sigs.k8s.io/yaml"
+)
+
+var pluginFile = flag.String("plugin", "", "the chart's Plugin object")
+
+// thePlugin is the chart's.
+func thePlugin(t *testing.T) pluginv1alpha1.Plugin {
+	t.Helper()
+	text, err := os.ReadFile(*pluginFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p pluginv1alpha1.Plugin
+	if err := yaml.UnmarshalStrict(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPlugin is the way of KubeVirt 1.9: its own pipeline, with the chart's Plugin object, its conditions
+// and its socket.
+func TestPlugin(t *testing.T) {
+	p := thePlugin(t)
+	if len(p.Spec.DomainHooks) != 1 || p.Spec.FailureStrategy != pluginv1alpha1.FailureStrategyFail {
+		t.Fatalf("the plugin is another: %+v", p.Spec)
+	}
+	socket := p.Spec.DomainHooks[0].Sidecar.SocketPath
+	if want := "/var/run/kubevirt-plugin/" + p.Name + "/"; filepath.Dir(socket)+"/" != want {
+		t.Fatalf("socket %s is not in %s", socket, want)
+	}
+	startHook(t, lay(t, "data", "models", "logs"), socket)
+	throughHook(t, "plugin", translated, func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error) {
+		_, text, err := plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, spec, pluginv1alpha1.InvocationContextBoot)
+		return text, err
+	})
+}
+
+// translated is the domain by way of libvirtxml, which is how KubeVirt sends it here.
+func translated(t *testing.T, spec *api.DomainSpec) string {
+	t.Helper()
+	d, err := translate.ToLibvirtDomain(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := d.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestPluginMigration(t *testing.T) {
+	p := thePlugin(t)
+	startHook(t, lay(t, "data"), p.Spec.DomainHooks[0].Sidecar.SocketPath)
+	vmi := machines(t)["minimal"]
+	_, _, err := plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, convert(t, vmi, false), pluginv1alpha1.InvocationContextMigrationTarget)
+	if err == nil || !strings.Contains(err.Error(), "cannot migrate") {
+		t.Errorf("it migrates: %v", err)
+	}
+}
+
+// TestPluginConditions: machines without our annotation are not touched, and need no socket.
+func TestPluginConditions(t *testing.T) {
+	p := thePlugin(t)
+	vmi := machines(t)["minimal"]
+	vmi.Annotations = nil
+	if _, _, err := plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, convert(t, vmi, false), pluginv1alpha1.InvocationContextBoot); err != nil {
+		t.Errorf("a machine without volumes: %v", err)
+	}
+	if err := domaincel.GetEvaluator().CompileCondition(p.Spec.Condition); err != nil {
+		t.Errorf("condition: %v", err)
+	}
+	node, err := nodecel.NewEvaluator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range p.Spec.NodeHooks {
+		for _, c := range []struct {
+			vmi  *v1.VirtualMachineInstance
+			want bool
+		}{{vmi, false}, {machines(t)["minimal"], true}} {
+			got, err := node.EvaluateCondition(h.Condition, map[string]any{"vmi": c.vmi})
+			if err != nil || got != c.want {
+				t.Errorf("node hook %d: %v, %v", i, got, err)
+			}
+		}
+	}
+}

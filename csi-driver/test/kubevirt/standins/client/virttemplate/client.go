@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package virttemplate stands in for one that the module proxy does not have: it compiles, and has no
+// client to give.
+package virttemplate
+
+import (
+	"errors"
+
+	"k8s.io/client-go/rest"
+)
+
+// Client is never made.
+type Client struct{}
+
+// Group is one of it.
+type Group struct{}
+
+// NewForConfig refuses.
+func NewForConfig(*rest.Config) (*Client, error) {
+	return nil, errors.New("there is no client for templates of VMs in this test")
+}
+
+// TemplateV1beta1 is never called, as there is no Client.
+func (*Client) TemplateV1beta1() *Group { return &Group{} }
+
+// RESTClient is never called either.
+func (*Group) RESTClient() rest.Interface { return nil }

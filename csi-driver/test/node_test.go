@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test drives the whole driver over its socket, on a zone of files, with the tools that
+// `make tools` has built and with real mounts. It wants root, and is best run in a mount namespace of
+// its own (`make test-csi` does).
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"stargate/csi-driver/internal/app"
+)
+
+const (
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
+// node is one with a zone, and kubelet's folder.
+type node struct {
+	t       *testing.T
+	config  app.Config
+	dir     string
+	zoneDir string
+	kubelet string
+	// Of its kind of zone: what is in it; what a death may have left in it; where pods can write.
+	left     func() []string
+	sound    func(when string)
+	writable func(when string)
+	csi.IdentityClient
+	csi.ControllerClient
+	csi.NodeClient
+}
+
+// toolsDir is where the real tools are.
+func toolsDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SG_TOOLS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "build", "tools")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "stargatectl")); err != nil {
+		t.Fatalf("the tools are needed: make tools, or SG_TOOLS: %v", err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}
+
+// newNode has folders and a file system in memory of that size for its zone, and no driver yet.
+func newNode(t *testing.T, size int64, memory string) *node {
+	t.Helper()
+	n := bareNode(t)
+	if err := unix.Mount("zone", n.zoneDir, "tmpfs", 0, "size="+memory); err != nil {
+		t.Fatal(err)
+	}
+	n.config.ZoneKind = "file"
+	n.config.Sysfs = filepath.Join(n.dir, "sysfs")
+	n.left, n.sound, n.writable = n.filesLeft, n.filesSound, n.filesWritable
+	n.config.ToolsDir = toolsDir(t)
+	n.config.File.Dir, n.config.File.Size, n.config.File.Base, n.config.File.Group = n.zoneDir, size, 64*gib, 107
+	return n
+}
+
+// bareNode has folders, and no zone yet.
+func bareNode(t *testing.T) *node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("mounts need root")
+	}
+	// Sockets have short names.
+	dir, err := os.MkdirTemp("/tmp", "sgcsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, dir: dir, zoneDir: filepath.Join(dir, "zone"), kubelet: filepath.Join(dir, "kubelet")}
+	for _, d := range []string{n.zoneDir, n.kubelet} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(n.end)
+	n.config.Driver.Name, n.config.Driver.NodeID, n.config.Driver.Version = "stargate.csi.dev", "n1", "test"
+	n.config.Driver.DefaultSize, n.config.Driver.ControllerExpand = 32*mib, true
+	n.config.Endpoint, n.config.KubeletDir = "unix://"+filepath.Join(dir, "csi.sock"), n.kubelet
+	n.config.CallLimit, n.config.StopLimit = patience, time.Minute
+	return n
+}
+
+// end leaves nothing mounted, whatever the test has left.
+func (n *node) end() {
+	mounts := n.mounts()
+	for i := len(mounts) - 1; i >= 0; i-- {
+		if err := unix.Unmount(mounts[i], unix.MNT_DETACH); err != nil {
+			n.t.Errorf("unmount %s: %v", mounts[i], err)
+		}
+	}
+	if err := os.RemoveAll(n.dir); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// mounts are those in the node's folder, in the order of their making.
+func (n *node) mounts() []string {
+	n.t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var at []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], n.dir+"/") {
+			at = append(at, f[4])
+		}
+	}
+	return at
+}
+
+// shown are the mounts that kubelet sees.
+func (n *node) shown() []string {
+	var at []string
+	for _, m := range n.mounts() {
+		if strings.HasPrefix(m, n.kubelet+"/") {
+			at = append(at, strings.TrimPrefix(m, n.kubelet+"/"))
+		}
+	}
+	return at
+}
+
+// filesLeft are those of the zone.
+func (n *node) filesLeft() []string {
+	n.t.Helper()
+	entries, err := os.ReadDir(n.zoneDir)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Name() != ".stargate-zone" {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// connect has the clients speak to the socket.
+func (n *node) connect() {
+	n.t.Helper()
+	conn, err := grpc.NewClient(n.config.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { conn.Close() })
+	n.IdentityClient, n.ControllerClient, n.NodeClient = csi.NewIdentityClient(conn), csi.NewControllerClient(conn), csi.NewNodeClient(conn)
+}
+
+// start runs the driver in this process until stop is called, or the test ends.
+func (n *node) start() (stop func()) {
+	n.t.Helper()
+	logger := ktesting.NewLogger(n.t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	done := make(chan error, 1)
+	go func() { done <- app.Run(ctx, n.config) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			n.t.Errorf("driver: %v", err)
+		}
+	}
+	n.t.Cleanup(stop)
+	n.await(done)
+	return stop
+}
+
+// await waits until the driver answers; if it ends instead, what it says is the reason. gRPC would wait
+// a second after a first try in vain.
+func (n *node) await(done <-chan error) {
+	n.t.Helper()
+	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("unix", strings.TrimPrefix(n.config.Endpoint, "unix://"))
+		if err == nil {
+			conn.Close()
+			break
+		}
+		select {
+		case err := <-done:
+			n.t.Fatalf("the driver has ended: %v", err)
+		default:
+		}
+		if time.Now().After(until) {
+			n.t.Fatalf("the driver does not answer: %v", err)
+		}
+	}
+	n.connect()
+	if _, err := n.Probe(context.Background(), &csi.ProbeRequest{}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+	}
+}
+
+var (
+	rwo  = capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)
+	rwop = capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
+	rwx  = capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
+	rox  = capability(csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY)
+)
+
+func createRequest(name string, size int64) *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{
+		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: size}, VolumeCapabilities: []*csi.VolumeCapability{rwx},
+	}
+}
+
+// create makes a volume that the test needs.
+func (n *node) create(name string, size int64) *csi.Volume {
+	n.t.Helper()
+	res, err := n.CreateVolume(context.Background(), createRequest(name, size))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return res.GetVolume()
+}
+
+// mounted has the module show a volume, which in a zone of files it never does.
+func (n *node) mounted(id, state string) {
+	n.t.Helper()
+	info, err := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), "-j", "info", filepath.Join(n.zoneDir, id+".stargate")).Output()
+	var of struct{ UUID string }
+	if err == nil {
+		err = json.Unmarshal(info, &of)
+	}
+	dir := filepath.Join(n.config.Sysfs, id)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	for name, text := range map[string]string{
+		"uuid": of.UUID, "state": state, "epoch": "volume 12\nacknowledged 9", "journal": "commits 7\nreplays 1", "operations": "", "errors": "",
+	} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644)
+		}
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) delete(id string) {
+	n.t.Helper()
+	if _, err := n.DeleteVolume(context.Background(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// staging is kubelet's path, made as kubelet does.
+func (n *node) staging(id string) string {
+	n.t.Helper()
+	path := filepath.Join(n.kubelet, "staging-"+id)
+	if err := os.MkdirAll(path, 0o750); err != nil {
+		n.t.Fatal(err)
+	}
+	return path
+}
+
+func (n *node) stageRequest(id string, c *csi.VolumeCapability) *csi.NodeStageVolumeRequest {
+	return &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: n.staging(id), VolumeCapability: c}
+}
+
+func (n *node) target(pod string) string { return filepath.Join(n.kubelet, "pod-"+pod) }
+
+func (n *node) publishRequest(id, pod string, c *csi.VolumeCapability, readOnly bool) *csi.NodePublishVolumeRequest {
+	return &csi.NodePublishVolumeRequest{
+		VolumeId: id, StagingTargetPath: n.staging(id), TargetPath: n.target(pod), VolumeCapability: c, Readonly: readOnly,
+	}
+}
+
+func (n *node) stage(id string, c *csi.VolumeCapability) {
+	n.t.Helper()
+	if _, err := n.NodeStageVolume(context.Background(), n.stageRequest(id, c)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) publish(id, pod string, c *csi.VolumeCapability, readOnly bool) {
+	n.t.Helper()
+	if _, err := n.NodePublishVolume(context.Background(), n.publishRequest(id, pod, c, readOnly)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) unpublish(id, pod string) {
+	n.t.Helper()
+	if _, err := n.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target(pod)}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) unstage(id string) {
+	n.t.Helper()
+	if _, err := n.NodeUnstageVolume(context.Background(), &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: n.staging(id)}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// wants fails unless the call was refused with that code and a sentence that has the words.
+func wants(t *testing.T, what string, err error, code codes.Code, words ...string) {
+	t.Helper()
+	s, _ := status.FromError(err)
+	if err == nil || s.Code() != code {
+		t.Errorf("%s: %v; should be %s", what, err, code)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(s.Message(), w) {
+			t.Errorf("%s: says %q, without %q", what, s.Message(), w)
+		}
+	}
+}
