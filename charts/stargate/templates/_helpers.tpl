@@ -1,0 +1,64 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+
+{{- define "stargate.name" -}}
+{{- printf "%s-csi" .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "stargate.selector" -}}
+app.kubernetes.io/name: stargate-csi
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "stargate.labels" -}}
+{{ include "stargate.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{/* image: dict image, default */}}
+{{- define "stargate.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ .image.tag | default .default }}
+{{- end -}}
+{{- end -}}
+
+{{/* The driver's socket is root's; a sidecar asks for nothing else. */}}
+{{- define "stargate.sidecarSecurity" -}}
+runAsUser: 0
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "stargate.webhook" -}}
+{{- printf "%s-webhook" .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "stargate.webhookSelector" -}}
+app.kubernetes.io/name: stargate-webhook
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "stargate.webhookLabels" -}}
+{{ include "stargate.webhookSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "stargate.hookImage" -}}
+{{- if .Values.kubevirt.hookImage.repository -}}
+{{ include "stargate.image" (dict "image" .Values.kubevirt.hookImage "default" .Chart.AppVersion) }}
+{{- else -}}
+{{ include "stargate.image" (dict "image" .Values.image "default" .Chart.AppVersion) }}
+{{- end -}}
+{{- end -}}
+
+{{/* What a machine's annotation is called, and in CEL: that an object has it. */}}
+{{- define "stargate.volumesKey" -}}
+{{ .Values.driverName }}/volumes
+{{- end -}}
