@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The native part on a fresh Debian: the tools, static, in the last stage, the proof in the one
-# before. `make image` builds both and tries the tools. The base and the packages come from
-# versions.env, like everywhere else: the former as an argument, the latter through mk/deps.
+# The image of the CSI driver: one for the driver's container, the one that sees to the module, and
+# whoever wants the tools. `make image` executes this file without a daemon (mk/image); Docker and
+# podman do as well: docker build --build-arg BASE=debian:bookworm --build-arg VERSION=0.1.0 .
+# What is put into it and from where, mk/image-root says; what that needs comes by mk/deps.
 ARG BASE
 FROM ${BASE} AS build
-RUN apt-get update && apt-get install -y --no-install-recommends make && \
-    rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY versions.env Makefile ./
+COPY versions.env Makefile LICENSE ./
+COPY LICENSES LICENSES
 COPY mk mk
-RUN mk/deps native tests
+RUN mk/deps native csi image
 COPY kernel kernel
-RUN make tools STATIC=1
-
-FROM build AS test
-RUN make test-quick
+COPY csi-driver csi-driver
+ARG VERSION=unversioned
+ARG SOURCE_DATE_EPOCH=0
+RUN mk/image-root root "$VERSION"
 
 FROM scratch
-COPY --from=build /src/build/tools/mkfs.stargatefs /src/build/tools/fsck.stargatefs \
-    /src/build/tools/stargatectl /usr/local/sbin/
+ARG VERSION=unversioned
+COPY --from=build /src/root/ /
+LABEL org.opencontainers.image.title="stargate-csi" \
+      org.opencontainers.image.description="CSI driver, tools and module sources of StargateFS" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-only"
+# Without: the driver mounts, and speaks to LVM.
+USER 0
+ENTRYPOINT ["/usr/local/bin/stargate-csi"]

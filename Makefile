@@ -28,6 +28,6 @@ include mk/run.mk
 help: ## show this list
 	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | \
-		expand -t 14 | sed 's/^/  /'
+		expand -t 16 | sed 's/^/  /'
 	@printf '\nVariables:\n'
 	@sed -n 's/^##//p' $(MAKEFILE_LIST)

@@ -3,7 +3,7 @@
 # The engine, the tools and the native test programs. One set of sources, several builds of it:
 # each SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
 
-##  SAN=asan|ubsan|tsan|cov|rec|fuzz  build the engine, tools and tests so, in build/<SAN>/
+##  SAN=asan|ubsan|tsan|cov|rec|fuzz|hostile  build the engine, tools and tests so, in build/<SAN>/
 ##  STATIC=1                      link the tools statically
 ##  DESTDIR= PREFIX=/usr/local    where `make install` puts the tools
 ##  V=1                           show the commands
@@ -22,17 +22,20 @@ san-tsan  := -fsanitize=thread -Wno-tsan
 san-cov   := --coverage -O0
 # Not a sanitizer but made the same way: every store of the engine is reported to a recorder.
 san-rec   := -DSG_RECORD
+# ... or that lets an attacker in at each load and store.
+san-hostile := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -DSG_HOSTILE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 ifneq ($(SAN),)
 ifeq ($(origin san-$(SAN)),undefined)
-$(error SAN=$(SAN) is unknown: use one of asan, ubsan, tsan, cov, rec, fuzz)
+$(error SAN=$(SAN) is unknown: use one of asan, ubsan, tsan, cov, rec, fuzz, hostile)
 endif
 endif
 
 # CFLAGS and LDFLAGS may be given; these are always there.
 sg-cflags := -O2 -g -Wall -Wextra -Werror -std=gnu11 -pthread $(san-$(SAN)) $(CFLAGS)
-sg-incs   := -Ikernel/core -Ikernel/tools/lib
+sg-incs   := -Ikernel/core -Ikernel/tools/lib -Ikernel/lib
 sg-ldflags := -pthread $(san-$(SAN)) $(LDFLAGS)
 fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 
@@ -40,6 +43,8 @@ fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 objs = $(patsubst kernel/%.c,$(B)/obj/%.o,$(1))
 core-src    := $(wildcard kernel/core/*.c)
 toollib-src := $(wildcard kernel/tools/lib/*.c)
+# libstargate, for programs; not the engine, whose archive is never installed.
+userlib-src := $(wildcard kernel/lib/*.c)
 # Crash tests and the recorder they use are for an engine that reports its stores (SG_RECORD).
 testlib-src := $(wildcard kernel/tests/lib/*.c)
 test-src    := $(wildcard kernel/tests/native/*_test.c)
@@ -56,24 +61,32 @@ fuzzlib-src := $(filter-out $(fuzz-src) %/replay.c %/make_corpus.c, \
 lib-core := $(B)/core/libstargate.a
 lib-tool := $(B)/tools/lib.a
 lib-test := $(B)/tests/lib.a
+lib-user := $(B)/lib/libstargate.a
+lib-version := 1.0.0
+lib-shared := $(B)/lib/libstargate.so.$(lib-version)
 # The engine calls the os seam in the tools' library and is called by it: one link group.
-engine-libs = -Wl,--start-group $(lib-tool) $(lib-core) -Wl,--end-group
+engine-libs = $(filter $(lib-user),$^) -Wl,--start-group $(lib-tool) $(lib-core) -Wl,--end-group
 
 tool-dir-mkfs.stargatefs := mkfs
 tool-dir-fsck.stargatefs := fsck
 tool-dir-stargatectl     := ctl
-tools := mkfs.stargatefs fsck.stargatefs stargatectl
+tool-dir-stargate-sem    := sem
+tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem
 tool-bins := $(tools:%=$(B)/tools/%)
 
 test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
+# Not a test: what the test of the guard has it stand beside.
+machine     := $(if $(SAN),,$(B)/tests/machine)
 replay-bins := $(if $(filter rec,$(SAN)),,$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
+hostile-src := $(wildcard kernel/tests/hostile/*.c)
 fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
 
 # --- targets ---
-.PHONY: core tools test-programs fuzz-programs install deps-native
+.PHONY: core tools lib test-programs fuzz-programs install deps-native
 core: $(lib-core) ## build the engine: build/core/libstargate.a
 tools: $(tool-bins) ## build mkfs.stargatefs, fsck.stargatefs, stargatectl in build/tools
-test-programs: $(test-bins) $(replay-bins)
+lib: $(lib-user) $(lib-shared) $(B)/lib/stargate.pc ## build libstargate for programs: build/lib
+test-programs: $(test-bins) $(machine) $(replay-bins)
 fuzz-programs: $(fuzz-bins)
 
 deps-native:
@@ -91,13 +104,14 @@ $(B)/.ldflags: always
 	$(call stamp,$(CC) $(sg-ldflags) static=$(STATIC))
 # ... and each archive when a file joins or leaves it.
 $(B)/.members: always
-	$(call stamp,$(core-src) $(toollib-src) $(testlib-src) $(fuzzlib-src))
+	$(call stamp,$(core-src) $(toollib-src) $(userlib-src) $(testlib-src) $(fuzzlib-src))
 
 $(B)/obj/%.o: kernel/%.c $(B)/.cflags | deps-native
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
 	$(Q)$(CC) $(sg-cflags) $(fuzz-cflags) $(sg-incs) -MMD -MP -c -o $@ $<
 $(B)/obj/tests/%.o: sg-incs += -Ikernel/tests/lib
+$(B)/obj/lib/%.o: sg-incs := -Ikernel/core -Ikernel/lib -fPIC -fvisibility=hidden
 
 define archive
 	@mkdir -p $(@D); rm -f $@
@@ -109,6 +123,17 @@ $(lib-core): $(call objs,$(core-src)) $(B)/.members
 	$(archive)
 $(lib-tool): $(call objs,$(toollib-src)) $(B)/.members
 	$(archive)
+$(lib-user): $(call objs,$(userlib-src)) $(B)/.members
+	$(archive)
+$(lib-shared): $(call objs,$(userlib-src)) kernel/lib/stargate.map $(B)/.ldflags
+	@echo '  LINK  $@'
+	$(Q)$(CC) $(sg-ldflags) -shared -Wl,-soname,libstargate.so.1 -Wl,-z,defs \
+		-Wl,--version-script=kernel/lib/stargate.map -o $@ $(filter %.o,$^)
+	$(Q)ln -sf $(@F) $(@D)/libstargate.so.1; ln -sf $(@F) $(@D)/libstargate.so
+$(B)/lib/stargate.pc: kernel/lib/stargate.pc.in always
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(lib-version)|' $< | cmp -s - $@ || \
+		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(lib-version)|' $< >$@
 $(lib-test): $(call objs,$(testlib-src)) $(B)/.members
 	$(archive)
 
@@ -120,18 +145,32 @@ endef
 
 define tool-rule
 tool-src-$(1) := $$(wildcard kernel/tools/$(tool-dir-$(1))/*.c)
-$(B)/tools/$(1): $$(call objs,$$(tool-src-$(1))) $(lib-tool) $(lib-core) $(B)/.ldflags
+$(B)/tools/$(1): $$(call objs,$$(tool-src-$(1))) $(lib-user) $(lib-tool) $(lib-core) $(B)/.ldflags
 	@$$(call need,$$(tool-src-$(1)),kernel/tools/$(tool-dir-$(1))/*.c)
 	$$(call link,$$(if $$(STATIC),-static))
 endef
 $(foreach t,$(tools),$(eval $(call tool-rule,$(t))))
 
-$(test-bins): $(B)/tests/%: $(B)/obj/tests/native/%.o \
-		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
-	$(call link)
+$(test-bins) $(machine): $(B)/tests/%: $(B)/obj/tests/native/%.o \
+		$(lib-user) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link,$(wrapped:%=-Wl,--wrap=%))
+# Which play the kernel to libstargate (sem_kernel.h).
+$(B)/tests/libstargate_test $(B)/tests/sem_posix_test: \
+	wrapped := open close ioctl mmap munmap stat fstat statfs
 $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \
 		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
+
+# Somebody stores whatever he likes while we are at it: an engine that lets him in (SG_HOSTILE).
+.PHONY: hostile-program
+ifeq ($(SAN),hostile)
+hostile-program: $(B)/tests/hostile
+$(B)/tests/hostile: $(call objs,$(hostile-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link)
+else
+hostile-program:
+	@$(MAKE) --no-print-directory SAN=hostile $@
+endif
 
 # Seeds of the fuzzers, made anew when their inputs change their meaning.
 .PHONY: corpus
@@ -152,11 +191,17 @@ $(fuzz-bins): build/fuzz/bin/%: always
 	@$(MAKE) --no-print-directory SAN=fuzz $@
 endif
 
-man-pages   := $(wildcard kernel/tools/man/*.[1-8])
+man-pages   := $(wildcard kernel/tools/man/*.[1-8] kernel/lib/man/*.[1-8])
 completions := $(wildcard kernel/tools/completion/*)
-install: tools ## install tools, man pages and completion (DESTDIR=, PREFIX=)
-	install -d $(DESTDIR)$(PREFIX)/sbin
-	install -m 755 $(tool-bins) $(DESTDIR)$(PREFIX)/sbin
+install: tools lib ## install tools, libstargate, man pages and completion (DESTDIR=, PREFIX=)
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(filter-out %/stargate-sem,$(tool-bins)) $(DESTDIR)$(PREFIX)/sbin
+	install -m 755 $(B)/tools/stargate-sem $(DESTDIR)$(PREFIX)/bin
+	install -D -m 644 kernel/lib/stargate.h $(DESTDIR)$(PREFIX)/include/stargate.h
+	install -D -m 644 $(B)/lib/stargate.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/stargate.pc
+	install -m 644 $(lib-user) $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(lib-shared) $(DESTDIR)$(PREFIX)/lib
+	cp -P $(B)/lib/libstargate.so $(B)/lib/libstargate.so.1 $(DESTDIR)$(PREFIX)/lib
 	$(foreach m,$(man-pages),install -D -m 644 $(m) \
 		$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m));)
 	$(foreach c,$(completions),install -D -m 644 $(c) \

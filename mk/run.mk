@@ -8,34 +8,61 @@
 ##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
 ##  KVER=                         another kernel than the running one for `make dkms-install`
 ##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
+##  HOURS=6                       processor time of `make hostile`, earlier runs included
+##  UPDATE=1                      `make bench-gate` writes the counts instead of comparing them
 ##  SECONDS=60                    time per target for `make fuzz-quick` (fuzz: 3600)
 
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
-.PHONY: test-vm test-debug test-mutants test-fresh
+.PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
+.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt e2e-k8s
+.PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
-.PHONY: fuzz fuzz-quick coverage module modules sparse lint bench-quick image clean distclean
+.PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
+.PHONY: hostile
+.PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image clean distclean
 
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
 	@$(call script,e2e/demo)
 
-test: ## prove every claim: lint, native, sanitizers, modules, VMs
-	@$(run-tests) lint native asan ubsan tsan modules vm
+test: ## prove every claim: lint, models, native, sanitizers, modules, VMs
+	@$(run-tests) lint models native asan ubsan tsan csi-quick modules vm
 
 test-quick: ## the native tests only, quick amounts (under 3 minutes)
 	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
 
-test-native test-asan test-ubsan test-tsan test-vm test-debug test-mutants:
+test-native test-asan test-ubsan test-tsan test-models test-vm test-node test-debug \
+test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt:
 	@$(run-tests) $(@:test-%=%)
 test-native: ## engine and tool tests, fuzzers' seeds and past crashes
 test-asan: ## the same under AddressSanitizer
 test-ubsan: ## the same under UndefinedBehaviorSanitizer
 test-tsan: ## the same under ThreadSanitizer
+test-models: ## the protocol between systems, every state of it (Spin)
 test-vm: ## e2e/scenarios in VMs (KERNELS=, MAPS=)
+test-node: ## those that say so, in a node: a host with KVM and guests in it
 test-debug: ## some of them on a kernel with KASAN, lockdep and kmemleak
+test-csi: ## the CSI driver on a zone of files: csi-sanity, deaths at each step
+test-csi-vm: ## the CSI driver on reserved memory, LVM and real mounts, in a VM
+test-sem-long: ## shared semaphores: 2 GiB in all block sizes, 10^7 acquisitions by 4 VMs
+test-chart: ## charts/stargate, linted and rendered by helm (compiled once)
+test-image: ## make image twice: the same bytes, and what is in it
+e2e-k8s: ## a Kubernetes cluster here: the chart, from install to uninstall
+	@$(run-tests) k8s
+test-kubevirt: ## KubeVirt's own code, 1.8 and 1.9, and our hook (compiles KubeVirt, once)
 test-mutants: ## break the code on purpose and see a test fail for each
+test-mutants-vm: ## the same with the module, and scenarios in VMs
+
+torture: ## 1,000 systems die at random moments while others go on (KILLS=; resumable)
+	@mk/deps native tests
+	@mk/long-run torture rig SG_KILLS $(KILLS) 50
+KILLS ?= 1000
+node-cuts: ## 100 power cuts of a node, whose memory keeps its bytes (CUTS=; resumable)
+	@mk/deps native tests
+	@mk/long-run node-cuts node SG_CUTS $(CUTS) 10
+CUTS ?= 100
 
 test-fresh: ## what a stranger sees: SUITE=bookworm, GOALS="test-quick demo", in an empty root
 	@mk/run-fresh $(SUITE) $(GOALS)
@@ -52,13 +79,34 @@ fuzz-quick: ## libFuzzer targets, SECONDS=60 each
 fuzz fuzz-quick: fuzz-programs
 	@mk/run-fuzz "$(SECONDS)" $(fuzz-bins)
 
+hostile: ## attacks on volumes in use, HOURS=6 of processor time in all; resumable (FORMS=)
+	@mk/deps native tests
+	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory SAN=hostile hostile-program
+	@mk/run-hostile "$(HOURS)"
+HOURS ?= 6
+
 coverage: ## lines of kernel/core that the native tests reach: build/coverage
 	@mk/run-coverage
+
+csi: ## build/csi/stargate-csi, the CSI driver, and what the chart starts beside it
+csi: ## build/csi: stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt
+	@mk/deps csi
+	@mkdir -p build/csi
+	@cd csi-driver && ../mk/go build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/...
+csi-tests: ## build/csi/csi-test, csi-sanity and more for a VM that has a zone
+	@mkdir -p build/csi
+	@cd csi-driver && ../mk/go test -c -trimpath -tags dax -ldflags '-s -w' \
+		-o ../build/csi/csi-test ./test
+csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
 module: ## build/module/KERNEL/stargatefs.ko (KERNEL=)
 	@mk/build-module $(KERNEL)
 modules: ## the module for every kernel of KERNELS
 	@$(run-tests) modules
+kvm-modules: ## KVM with kvm-patches for a stock kernel: build/kvm (SERIES=)
+	@kvm-patches/build $(SERIES)
+SERIES ?= 6.12
 sparse: ## sparse over engine, tools and module
 	@mk/run-sparse
 
@@ -67,11 +115,24 @@ dkms-install: ## the module for this kernel, and for those installed later, by D
 dkms-remove: ## take that away again
 	@mk/dkms remove
 
+bench-gate: ## instruction counts beside e2e/bench/baseline, 2 % (UPDATE=1 writes it)
+	@mk/deps native tests
+	@UPDATE="$(UPDATE)" mk/run-scenario e2e/scenarios/gate.sh $(KERNEL_DEFAULT) "walk splice shadow"
 bench-quick: ## instruction counts beside tmpfs and ext4-dax
 	@$(call script,e2e/bench/quick)
+bench-targets: ## instruction counts beside ext4-dax, xfs-dax, tmpfs, memcpy: docs/performance
+	@$(call script,e2e/bench/targets)
+bench: ## times beside 9p, virtiofs, NFS, Samba, virtio-blk, by fio: docs/performance
+	@$(call script,e2e/bench/peers)
+bench-together: ## several systems at once, beside 9p and virtiofs: docs/together.md
+	@$(call script,e2e/bench/together)
+bench-sem: ## shared semaphores beside pthreads, System V, flock, NFS, a server
+	@$(call script,e2e/bench/sem)
+bench-overhead: ## what coherence costs a system that is alone: docs/together.md
+	@$(call script,e2e/bench/overhead)
 
-image: ## the native part by Docker or buildah: tested, then its tools alone as an image
-	@mk/build-image
+image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar (VERSION=)
+	@VERSION=$(VERSION) mk/build-image
 
 clean: ## remove what was built here
 	rm -rf build

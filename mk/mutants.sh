@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Breaking the code on purpose, one way at a time, and seeing a test fail for each: what
+# kernel/tests/mutants/run and e2e/mutants/run share. A mutant is a sed script; its header names the
+# files that it breaks (`# file:`), and more that the runner reads. A mutant that survives, that
+# leaves one of its files as it is or that does not build fails the run.
+#
+# A runner has two functions:
+#   cases MUTANT    the tests that must notice, one a line
+#   try CASE        in a copy of the tree: 0 when it passes, 1 when it fails, 2 when there was
+#                   nothing to run (no build); with $said, the reason in a line, if not 0
+
+said=
+
+# value KEY MUTANT: what its header says.
+value() {
+	sed -n "s/^# $1: *//p" "$2"
+}
+
+# copy_tree ROOT PATH...: go to a copy of these, which is what gets broken.
+copy_tree() {
+	root=$1
+	shift
+	tree=$(mktemp -d)
+	trap 'rm -rf "$tree"' EXIT
+	cp -r "${@/#/$root/}" "$tree"
+	cd "$tree" || exit
+}
+
+# run_mutants FOLDER [NAME...]: all of the folder, or those.
+run_mutants() {
+	local here=$1 all mutant case failed=0
+	shift
+	all=("$here"/*.sed)
+	if [[ $# -gt 0 ]]; then
+		all=("${@/%.sed/}")
+		all=("${all[@]/#/$here/}")
+		all=("${all[@]/%/.sed}")
+	fi
+	for mutant in "${all[@]}"; do
+		[[ -r $mutant ]] || { echo "no mutant $mutant" >&2; exit 2; }
+	done
+	# A test that fails on the honest code kills nothing.
+	for case in $(for mutant in "${all[@]}"; do cases "$mutant"; done | sort -u); do
+		try "$case" || {
+			echo "$case fails without any mutant: $said" >&2
+			tail -n 25 ./*.log >&2
+			exit 1
+		}
+	done
+	for mutant in "${all[@]}"; do
+		run_mutant "$mutant" || failed=$((failed + 1))
+	done
+	echo "${#all[@]} checks"
+	[[ $failed -eq 0 ]] || { echo "$failed of ${#all[@]} not killed" >&2; exit 1; }
+}
+
+# run_mutant MUTANT: one verdict, a line for each of its cases.
+run_mutant() {
+	local files file same='' case start verdict status bad=0
+	read -ra files <<<"$(value file "$1")"
+	for file in "${files[@]}"; do
+		sed -f "$1" "$root/$file" >"$file"
+		! cmp -s "$file" "$root/$file" || same=$file
+	done
+	for case in $(cases "$1"); do
+		start=$EPOCHSECONDS
+		status=0
+		if [[ -n $same ]]; then
+			verdict="does not apply: $same has changed, and the mutant must follow"
+			bad=1
+		else
+			try "$case" || status=$?
+			case $status in
+			0) verdict="SURVIVED $case" bad=1 ;;
+			1) verdict="killed by $case: $said" ;;
+			*) verdict="does not run $case: $said" bad=1 ;;
+			esac
+		fi
+		printf '%-26s %s (%d s)\n' "$(basename "$1" .sed)" "$verdict" \
+			"$((EPOCHSECONDS - start))"
+	done
+	for file in "${files[@]}"; do cp "$root/$file" "$file"; done
+	return "$bad"
+}
