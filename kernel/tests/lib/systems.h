@@ -19,6 +19,7 @@ struct tkeeper {
 	struct sg_vol *v;
 	pthread_t watcher, acknowledger, settler, stander;
 	bool stop, paused, dead;
+	u64 begun;		/* threads of it that run */
 };
 
 void tkeeper_start(struct tkeeper *k, struct sg_vol *v);
