@@ -28,7 +28,7 @@ demo: ## see a VM work on files in the shared range
 	@$(call script,e2e/demo)
 
 test: ## prove every claim: lint, models, native, sanitizers, modules, VMs
-	@$(run-tests) lint models native asan ubsan tsan csi-quick modules vm
+	@$(run-tests) lint models native asan ubsan tsan csi-quick modules vm-short
 
 test-quick: ## the native tests only, quick amounts (under 3 minutes)
 	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
@@ -41,7 +41,7 @@ test-asan: ## the same under AddressSanitizer
 test-ubsan: ## the same under UndefinedBehaviorSanitizer
 test-tsan: ## the same under ThreadSanitizer
 test-models: ## the protocol between systems, every state of it (Spin)
-test-vm: ## e2e/scenarios in VMs (KERNELS=, MAPS=)
+test-vm: ## e2e/scenarios in VMs, on all the kernels they are for (KERNELS=, MAPS=)
 test-node: ## those that say so, in a node: a host with KVM and guests in it
 test-debug: ## some of them on a kernel with KASAN, lockdep and kmemleak
 test-csi: ## the CSI driver on a zone of files: csi-sanity, deaths at each step
