@@ -510,6 +510,6 @@ int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
 		return err;
 	}
 	make_uuid(sb.uuid);
-	sb.created = sg_now();	/* so it is newer than what is left of the other one (find_backup()) */
+	sb.created = sg_now();	/* newer than what is left of the other one, see find_backup() */
 	return take_label(&sb, label, why_text) ?: sg_super_write(vol, &sb);
 }

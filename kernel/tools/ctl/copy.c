@@ -75,8 +75,8 @@ static int copy_some(struct copy *s, u64 at, size_t len)
 }
 
 /*
- * What nobody has is not copied: whoever gets it zeroes it first. Nor is bad memory, which cannot be
- * read; the list of it is, so the copy has an error there, too.
+ * What nobody has is not copied: whoever gets it zeroes it first. Nor is bad memory, which cannot
+ * be read; the list of it is, so the copy has an error there, too.
  */
 static bool in_use(const struct copy *s, u64 at)
 {

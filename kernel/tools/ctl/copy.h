@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share that copy whole volumes: snapshot, clone, volume snapshot, volume clone. */
+/* What commands share that copy whole volumes: snapshot, clone, volume snapshot, volume clone. */
 #ifndef SG_CTL_COPY_H
 #define SG_CTL_COPY_H
 
@@ -57,7 +57,7 @@ struct part {
 	char path[PATH_MAX];
 	int fd;
 };
-/* With so many zero bytes, as a hole or (@reserved) in memory. What others have left is made anew. */
+/* With so many zeroes, as a hole or (@reserved) in memory. What others have left is made anew. */
 int part_open(struct part *p, const char *name, u64 size, bool reserved);
 int part_finish(struct part *p);	/* durable, then it has its name */
 void part_close(struct part *p);	/* without part_finish(): it is gone */

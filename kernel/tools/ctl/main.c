@@ -79,7 +79,7 @@ static const char usage[] =
 "                         (volume delete) one that is damaged, if nobody uses it\n"
 "      --watch SECONDS    (systems, top) again and again\n"
 "      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
-"      --stall MS         (snapshot, clone) for how long all may stand still (2000)\n"
+"      --stall MS         (snapshot, clone) for how long all may stand still\n"
 "      --base ADDRESS     (relocate) where that is; found out for devices\n"
 "      --dry-run          (relocate) only try it, in a private copy\n"
 "      --pid PID          (guard) a machine that runs already, instead of COMMAND\n"

@@ -48,8 +48,8 @@ static int open_source(struct copying *k)
 }
 
 /*
- * To know what is to be cut. It is let go of until that has been wiped, which takes long; it cannot be
- * deleted or made larger by commands meanwhile.
+ * To know what is to be cut. It is let go of until that has been wiped, which takes long; it cannot
+ * be deleted or made larger by commands meanwhile.
  */
 static int look(struct copying *k)
 {

@@ -14,9 +14,9 @@
  * is about to grow by. So a crash needs no other repair than to do that.
  */
 #define WIPING_TAG	"stargate.wiping"
-/* Instead of ZONE_TAG: a copy that stays as it is. Nobody mounts, checks by changes, or moves it. */
+/* Instead of ZONE_TAG: a copy that stays as it is. Nobody mounts, repairs or moves it. */
 #define SNAPSHOT_TAG	"stargate.snapshot"
-/* What it is a copy of, also of a volume that was made as one; and when (seconds since the epoch). */
+/* What it is a copy of, also of a volume that was made as one; and since when (seconds). */
 #define ORIGIN_TAG	"stargate.origin="
 #define CREATED_TAG	"stargate.created="
 #define ZONE_EXTENT	(2ULL << 20)	/* of LVM: what volumes are cut in */
