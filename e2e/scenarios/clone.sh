@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Snapshots and clones as volumes of a zone: of one that two systems have mounted and write to, and
-# of one that nobody uses; larger ones; what is in them; deleted in any order; what is refused; killed
-# while they are made, and with the node's power cut.
+# of one that nobody uses; larger ones; what is in them; deleted in any order; what is refused;
+# killed while they are made, and with the node's power cut.
 #
 # g2 has the same memory, as another system that has a volume mounted would.
 #
@@ -48,7 +48,8 @@ holds_numbers() {
 	holds "$1 is sound" "stargatectl volume check $1"
 	holds "$1 has what there was" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
 		cmp /bin/bash /mnt/$1/bash && for f in 'g1 $2' 'g2 $3'; do set -- \$f
-			n=\$(wc -l </mnt/$1/\$1) && [ \$n -ge \$2 ] && seq \$n | cmp - /mnt/$1/\$1 || exit 1
+			n=\$(wc -l </mnt/$1/\$1) && [ \$n -ge \$2 ] || exit 1
+			seq \$n | cmp - /mnt/$1/\$1 || exit 1
 		done; umount /mnt/$1"
 }
 
@@ -137,7 +138,8 @@ for after in 0.1 0.5 1 2; do
 		'' | stargate.wiping | *stargate,* | *,stargate) ;;
 		*) lvs -o lv_tags sm/k; exit 1 ;;
 		esac
-		stargatectl volume create next --size 16M && stargatectl volume delete next || exit 1
+		stargatectl volume create next --size 16M && stargatectl volume delete next ||
+			exit 1
 		if lvs sm/k >/dev/null 2>&1; then stargatectl volume check k && stargatectl volume delete k; fi"
 done
 holds "what was copied is sound" "stargatectl volume check c3"

@@ -104,6 +104,8 @@ json "int(d['bad'][0]['phys'], 16) == $((phys + 4096 + (4 << 30))) and len(d['ba
 expect 1 "$ctl" cat c9 /large
 complains 'Input/output error'
 expect 0 "$ctl" cat c9 /dir/small
+off=$((phys + 4096 - (16 << 30)))
+[[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] || fail "bad memory was read"
 
 # --- beside others, and what was copied of them ---
 start 1
@@ -128,6 +130,28 @@ refuses 1 'v.img: machine-11111111 \(slot [0-9]+\) does not stand still' \
 	"$ctl" clone --stall 4000 --base 20G v.img c7
 nothing_left c7
 say 2 go 0
+
+# --- somebody comes while a volume is copied that nobody used: that is no copy of one moment ---
+"$mkfs" -q --phys 16G --size 128M --label large large.img
+head -c 60M /dev/urandom >bytes
+expect 0 "$ctl" put large.img bytes /bytes
+for try in $(seq 7); do
+	"$ctl" clone --base 20G large.img c10 >out 2>err &
+	cloning=$!
+	until [[ -e c10.part ]] || ! kill -0 $cloning 2>/dev/null; do :; done
+	kill -STOP $cloning 2>/dev/null || true
+	say 1 join large.img $m1 1
+	kill -CONT $cloning 2>/dev/null || true
+	status=0
+	wait $cloning || status=$?
+	say 1 leave $try
+	((status == 0)) || break
+	own c10 $((20 << 30)) ''
+	rm c10
+	[[ $try != 7 ]] || fail "who came was never seen"
+done
+complains 'large.img: somebody began to use it meanwhile: try again'
+nothing_left c10
 
 # --- killed at any time: a part, or nothing, and the next one begins anew ---
 for ms in 5 20 50 100 200; do
