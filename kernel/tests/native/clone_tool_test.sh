@@ -144,7 +144,7 @@ for try in $(seq 7); do
 	kill -CONT $cloning 2>/dev/null || true
 	status=0
 	wait $cloning || status=$?
-	say 1 leave $try
+	say 1 leave "$try"
 	((status == 0)) || break
 	own c10 $((20 << 30)) ''
 	rm c10
