@@ -100,7 +100,7 @@ func (n *node) volumesSound(when string) {
 	n.t.Helper()
 	for _, v := range n.volumes() {
 		switch v.State {
-		case "ready", "in use", "unfinished":
+		case "ready", "in use", "unfinished", "snapshot":
 		default:
 			n.t.Errorf("%s: volume %s is %s", when, v.Volume, v.State)
 		}

@@ -69,9 +69,12 @@ func TestCreateRefusals(t *testing.T) {
 		}, codes.ResourceExhausted, []string{"n1"}},
 		{"source", func(r *csi.CreateVolumeRequest) {
 			r.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
-				Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: "there"},
+				Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: "none"},
 			}}
-		}, codes.InvalidArgument, []string{"clones"}},
+		}, codes.NotFound, []string{"none"}},
+		{"no source", func(r *csi.CreateVolumeRequest) {
+			r.VolumeContentSource = &csi.VolumeContentSource{}
+		}, codes.InvalidArgument, []string{"neither"}},
 		{"other size", func(r *csi.CreateVolumeRequest) { r.Name, r.CapacityRange.RequiredBytes = "there", 64*mib }, codes.AlreadyExists, []string{fmt.Sprint(32 * mib)}},
 		{"other growth", func(r *csi.CreateVolumeRequest) {
 			r.Name, r.Parameters = "there", map[string]string{"maxSize": "8Ti"}

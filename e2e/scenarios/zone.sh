@@ -136,7 +136,7 @@ holds "two at the same time" "stargatectl volume create p --size 16M >/run/p & s
 holds "two of one name: one of them" "stargatectl volume create r --size 16M & stargatectl volume create r --size 16M
 	s=\$?; wait \$!; s=\$((s + \$?)); { [ \$s = 4 ] || [ \$s = 7 ]; } && stargatectl volume delete r"
 holds "(away with them)" "stargatectl volume delete p && stargatectl volume delete sm/q"
-holds "a list for people" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +/mnt/a\$'"
+holds "a list for people" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +- +/mnt/a\$'"
 holds "fsck" "stargatectl volume check big && stargatectl volume check big -- -p"
 
 step "what is used is not deleted"

@@ -256,6 +256,11 @@ struct sg_holding {
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS]);
 /* Writes sb to both copies, crash-safe: label, params, uuid, phys. Nobody may be joined but us. */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb);
+/*
+ * What was copied from another volume becomes one of its own: with a UUID that nobody has, that
+ * label, and made now. Nothing else in a volume depends on its UUID. Joined alone, or -EBUSY.
+ */
+int sg_renew(struct sg_vol *vol, const char *label, char why[200]);
 
 /*
  * Makes the volume larger, while whoever lives goes on using it: up to the memory that all of them

@@ -356,6 +356,25 @@ static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 	return -EINVAL;
 }
 
+static void make_uuid(u8 uuid[16])
+{
+	sg_random(uuid, 16);
+	uuid[6] = (uuid[6] & 0x0f) | 0x40;
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static int take_label(struct sg_super *sb, const char *label, char why_text[200])
+{
+	if (strlen(label) >= sizeof(sb->label)) {
+		sg_snprintf(why_text, 200, "label is longer than %u bytes",
+			    (unsigned int)sizeof(sb->label) - 1);
+		return -EINVAL;
+	}
+	memset(sb->label, 0, sizeof(sb->label));
+	memcpy(sb->label, label, strlen(label));
+	return 0;
+}
+
 int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super *sb,
 		   char why_text[200])
 {
@@ -371,21 +390,12 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 	sb->slots = SG_SLOTS;
 	sb->chunk_cap = opts->chunk_cap ?: SG_MIN(size / SG_CHUNK * CAP_FACTOR,
 						  SG_VOLUME_MAX / SG_CHUNK);
-	if (opts->label) {
-		if (strlen(opts->label) >= sizeof(sb->label)) {
-			sg_snprintf(why_text, 200, "label is longer than %u bytes",
-				    (unsigned int)sizeof(sb->label) - 1);
-			return -EINVAL;
-		}
-		memcpy(sb->label, opts->label, strlen(opts->label));
-	}
-	if (opts->uuid) {
+	if (opts->label && take_label(sb, opts->label, why_text))
+		return -EINVAL;
+	if (opts->uuid)
 		memcpy(sb->uuid, opts->uuid, 16);
-	} else {
-		sg_random(sb->uuid, 16);
-		sb->uuid[6] = (sb->uuid[6] & 0x0f) | 0x40;
-		sb->uuid[8] = (sb->uuid[8] & 0x3f) | 0x80;
-	}
+	else
+		make_uuid(sb->uuid);
 	sg_random(sb->hash_seed, sizeof(sb->hash_seed));
 	if (opts->params & ~SG_PARAM_KNOWN) {
 		sg_snprintf(why_text, 200, "unknown parameters 0x%llx",
@@ -483,4 +493,23 @@ int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 	sg_super_store(vol, second, &new);
 	vol->sb = new;
 	return 0;
+}
+
+/* Of the two copies the one that says the old UUID, or the one that says the new one, is whole. */
+int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
+{
+	struct sg_super sb = vol->sb;
+	int err = sg_may_write(vol);
+
+	if (!err && sg_slots_taken(vol) & ~(1ULL << vol->slot))
+		err = -EBUSY;
+	if (err) {
+		sg_snprintf(why_text, 200, err == -EBUSY ?
+			    "is used by others: only what nobody uses gets another UUID" :
+			    "cannot be changed here");
+		return err;
+	}
+	make_uuid(sb.uuid);
+	sb.created = sg_now();	/* newer than what is left of the other one, see find_backup() */
+	return take_label(&sb, label, why_text) ?: sg_super_write(vol, &sb);
 }

@@ -91,12 +91,15 @@ type volumeRow struct {
 	Alignment  int64         `json:"alignment"`
 	UUID       string        `json:"uuid"`
 	Label      string        `json:"label"`
+	Origin     string        `json:"origin"`
+	Created    int64         `json:"created"`
 }
 
 func (r volumeRow) volume() zone.Volume {
 	v := zone.Volume{
 		Name: r.Volume, State: r.State, Path: r.Device, Base: r.Base, Size: r.Size,
 		CanGrowTo: r.CanGrowTo, Alignment: r.Alignment, UUID: r.UUID, Label: r.Label,
+		Origin: r.Origin,
 	}
 	if r.FileSystem != 0 && r.FileSystem < r.Size {
 		v.Size = r.FileSystem // somebody died while it grew: what it has counts
@@ -140,7 +143,7 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 	}
 	var volumes []zone.Volume
 	for _, r := range rows {
-		if r.State != zone.Foreign && r.State != zone.Unfinished {
+		if r.State != zone.Foreign && r.State != zone.Unfinished && r.State != zone.Snapshotted {
 			volumes = append(volumes, r.volume())
 		}
 	}
@@ -169,6 +172,9 @@ func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 	}
 	if r.State == zone.Unfinished {
 		return zone.Volume{}, fault.New(fault.NotFound, "volume %q is half made, or half deleted", name)
+	}
+	if r.State == zone.Snapshotted {
+		return zone.Volume{}, fault.New(fault.NotFound, "%q is a snapshot, and no volume", name)
 	}
 	return r.volume(), nil
 }
@@ -235,13 +241,17 @@ func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) 
 // Delete has stargatectl wipe and remove it. What somebody else has made is none of ours.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
-	if fault.Is(err, fault.NotFound) || err == nil && r.State == zone.Foreign {
+	if fault.Is(err, fault.NotFound) || err == nil && (r.State == zone.Foreign || r.State == zone.Snapshotted) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err = z.change(ctx, "delete", z.volume(name)); err != nil && !fault.Is(err, fault.NotFound) {
+	return z.remove(ctx, name)
+}
+
+func (z *Zone) remove(ctx context.Context, name string) error {
+	if err := z.change(ctx, "delete", z.volume(name)); err != nil && !fault.Is(err, fault.NotFound) {
 		return err // if there is none any more, somebody else has deleted it
 	}
 	step.Reached(ctx, "dax: deleted")

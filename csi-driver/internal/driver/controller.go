@@ -21,6 +21,9 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	claims := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
+		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_GET_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_VOLUME_HEALTH,
@@ -53,12 +56,19 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		return nil, err
 	}
 	name := zone.NameFor(r.GetName())
+	spec := s.spec(name, n)
+	if spec.Origin, err = origin(r.GetVolumeContentSource()); err != nil {
+		return nil, err
+	}
 	end, err := d.calls.begin(name, "CreateVolume")
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	v, err := d.create(ctx, s.spec(name, n), func(v zone.Volume) error {
+	v, err := d.create(ctx, spec, r.GetCapacityRange(), func(v zone.Volume) error {
+		if v.Origin != spec.Origin {
+			return fault.New(fault.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
+		}
 		return d.compatible(ctx, v, s, r.GetCapacityRange())
 	})
 	if fault.Is(err, fault.NoZone) {
@@ -69,11 +79,13 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		return nil, err
 	}
 	step.Reached(ctx, "create: done")
-	return &csi.CreateVolumeResponse{Volume: d.volume(v, s.context())}, nil
+	made := d.volume(v, s.context())
+	made.ContentSource = r.GetVolumeContentSource()
+	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
 // create finds a volume, which has to fit, or makes it.
-func (d *Driver) create(ctx context.Context, spec zone.Spec, fits func(zone.Volume) error) (zone.Volume, error) {
+func (d *Driver) create(ctx context.Context, spec zone.Spec, r *csi.CapacityRange, fits func(zone.Volume) error) (zone.Volume, error) {
 	v, err := d.active(ctx, spec.Name)
 	if err == nil {
 		return v, fits(v)
@@ -81,22 +93,29 @@ func (d *Driver) create(ctx context.Context, spec zone.Spec, fits func(zone.Volu
 	if !fault.Is(err, fault.NotFound) {
 		return v, err
 	}
+	if spec.Origin != "" {
+		return d.clone(ctx, spec, r)
+	}
 	return d.zone.Create(ctx, spec)
+}
+
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return fault.New(fault.Invalid, "no name is given")
+	case len(name) > nameMax || !utf8.ValidString(name):
+		return fault.New(fault.Invalid, "a name has up to %d bytes of UTF-8; this one has %d", nameMax, len(name))
+	}
+	return nil
 }
 
 func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error) {
 	var s settings
-	switch name := r.GetName(); {
-	case name == "":
-		return s, 0, fault.New(fault.Invalid, "no name is given")
-	case len(name) > nameMax || !utf8.ValidString(name):
-		return s, 0, fault.New(fault.Invalid, "a name has up to %d bytes of UTF-8; this one has %d", nameMax, len(name))
+	if err := checkName(r.GetName()); err != nil {
+		return s, 0, err
 	}
 	if err := checkAll(r.GetVolumeCapabilities()); err != nil {
 		return s, 0, err
-	}
-	if r.GetVolumeContentSource() != nil {
-		return s, 0, fault.New(fault.Invalid, "snapshots and clones are not supported: copy the files")
 	}
 	if len(r.GetMutableParameters()) > 0 {
 		return s, 0, fault.New(fault.Invalid, "a VolumeAttributesClass is not supported: nothing of a volume can be modified but its size")

@@ -47,7 +47,7 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	}
 	defer end()
 	spec := s.spec(zone.EphemeralName(r.GetVolumeId()), n)
-	v, err := d.create(ctx, spec, func(zone.Volume) error { return nil })
+	v, err := d.create(ctx, spec, nil, func(zone.Volume) error { return nil })
 	if err != nil {
 		return nil, err
 	}

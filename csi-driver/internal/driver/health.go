@@ -99,7 +99,7 @@ func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := paginate(volumes, r.GetStartingToken(), r.GetMaxEntries())
+	page, next, err := paginate(volumes, volumeName, r.GetStartingToken(), r.GetMaxEntries())
 	if err != nil {
 		return nil, err
 	}

@@ -15,30 +15,32 @@ import (
 // A token says behind which name to go on: it stays good when volumes come and go.
 const tokenPrefix = "behind:"
 
-// paginate expects volumes sorted by name.
-func paginate(volumes []zone.Volume, token string, most int32) (page []zone.Volume, next string, err error) {
+// paginate expects them sorted by name.
+func paginate[T any](all []T, name func(T) string, token string, most int32) (page []T, next string, err error) {
 	if most < 0 {
 		return nil, "", fault.New(fault.Invalid, "max_entries is negative")
 	}
 	after := ""
 	if token != "" {
-		name, ok := strings.CutPrefix(token, tokenPrefix)
-		if !ok || !zone.ValidName(name) {
+		last, ok := strings.CutPrefix(token, tokenPrefix)
+		if !ok || !zone.ValidName(last) {
 			return nil, "", fault.New(fault.Busy, "%q is no token of this driver: begin anew", token)
 		}
-		after = name
+		after = last
 	}
-	for _, v := range volumes {
-		if v.Name <= after {
+	for _, one := range all {
+		if name(one) <= after {
 			continue
 		}
 		if most > 0 && len(page) == int(most) {
-			return page, tokenPrefix + page[most-1].Name, nil
+			return page, tokenPrefix + name(page[most-1]), nil
 		}
-		page = append(page, v)
+		page = append(page, one)
 	}
 	return page, "", nil
 }
+
+func volumeName(v zone.Volume) string { return v.Name }
 
 // ListVolumes has those of this node.
 func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
@@ -46,7 +48,7 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := paginate(volumes, r.GetStartingToken(), r.GetMaxEntries())
+	page, next, err := paginate(volumes, volumeName, r.GetStartingToken(), r.GetMaxEntries())
 	if err != nil {
 		return nil, err
 	}

@@ -26,15 +26,24 @@ func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) 
 	}
 	defer z.release(spec.Name)
 	temporary := z.file(making, spec.Name)
-	err := z.make(ctx, spec, temporary)
-	if err != nil {
+	if err := z.make(ctx, spec, temporary); err != nil {
 		// Of a failed mkfs nothing is there; of what comes behind it the file is.
-		if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeAll(temporary); err != nil {
 			return zone.Volume{}, fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 		}
 		return zone.Volume{}, err
 	}
 	return z.Get(ctx, spec.Name)
+}
+
+// removeAll of these that are there.
+func removeAll(files ...string) error {
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error {
@@ -47,6 +56,20 @@ func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error
 		return z.notMade(err, spec)
 	}
 	step.Reached(ctx, "file: formatted")
+	return z.name(ctx, spec, temporary)
+}
+
+// name gives a whole volume its owner and its name.
+func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error {
+	// What a deleted one of that name was a copy of, or this one is.
+	link := z.file(origin, spec.Name)
+	err := removeAll(link)
+	if err == nil && spec.Origin != "" {
+		err = os.Symlink(spec.Origin, link)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
 	// QEMU is no root: it gets at the bytes by the group.
 	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
@@ -141,7 +164,7 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	}
 	step.Reached(ctx, "file: without a name")
 	z.forget(gone)
-	if err := os.Remove(gone); err != nil {
+	if err := removeAll(z.file(origin, name), gone); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: removed")

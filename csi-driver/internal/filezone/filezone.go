@@ -7,7 +7,9 @@ package filezone
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -28,7 +30,11 @@ const (
 	suffix   = ".stargate"
 	making   = ".making-"
 	deleting = ".deleting-"
+	origin   = ".from-" // a link to the name of what a volume is a copy of
 	lockName = ".stargate-zone"
+	// A snapshot is NAME@VOLUME.snapshot; no name has an @.
+	snapshotSuffix = ".snapshot"
+	of             = "@"
 )
 
 // Config is what an operator says of a zone of files.
@@ -103,7 +109,7 @@ func (z *Zone) sweep(ctx context.Context) error {
 		return fmt.Errorf("zone of files: %w", err)
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), deleting) {
+		if !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), deleting) && !z.leftLink(e.Name()) {
 			continue
 		}
 		klog.FromContext(ctx).Info("Removing what was left half made or half deleted", "file", e.Name())
@@ -114,6 +120,16 @@ func (z *Zone) sweep(ctx context.Context) error {
 	return nil
 }
 
+// leftLink tells whether a file says where a volume comes from that is not there.
+func (z *Zone) leftLink(file string) bool {
+	name, ok := strings.CutPrefix(file, origin)
+	if !ok {
+		return false
+	}
+	_, err := os.Lstat(z.path(name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Strays are files that are no volumes.
 func (z *Zone) Strays(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(z.config.Dir)
@@ -122,12 +138,21 @@ func (z *Zone) Strays(context.Context) ([]string, error) {
 	}
 	var strays []string
 	for _, e := range entries {
-		name := e.Name()
-		if _, ok := volumeName(name); !ok && name != lockName && !strings.HasPrefix(name, making) && !strings.HasPrefix(name, deleting) {
-			strays = append(strays, name)
+		if !ours(e.Name()) {
+			strays = append(strays, e.Name())
 		}
 	}
 	return strays, nil
+}
+
+func ours(file string) bool {
+	if _, ok := volumeName(file); ok {
+		return true
+	}
+	if _, _, ok := snapshotName(file); ok {
+		return true
+	}
+	return file == lockName || strings.HasPrefix(file, making) || strings.HasPrefix(file, deleting) || strings.HasPrefix(file, origin)
 }
 
 func volumeName(file string) (string, bool) {

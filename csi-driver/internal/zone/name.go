@@ -15,6 +15,7 @@ const nameMax = 63
 const (
 	hashed    = "x-"
 	ephemeral = "e-"
+	snapshot  = "s-"
 )
 
 // ValidName is stargatectl's rule: 1 to 63 letters, digits, dots and dashes, the first a letter or
@@ -35,7 +36,8 @@ func ValidName(name string) bool {
 // NameFor is what a volume that the user calls so is called in the zone. It is the same name where
 // that can be, so that lvs shows what kubectl shows.
 func NameFor(name string) string {
-	if ValidName(name) && !strings.HasPrefix(name, hashed) && !strings.HasPrefix(name, ephemeral) {
+	made := strings.HasPrefix(name, hashed) || strings.HasPrefix(name, ephemeral) || strings.HasPrefix(name, snapshot)
+	if ValidName(name) && !made {
 		return name
 	}
 	return hashed + digest(name)
@@ -46,6 +48,13 @@ func EphemeralName(id string) string { return ephemeral + digest(id) }
 
 // IsEphemeral tells whether a volume is one of these.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
+
+// SnapshotName is that of a snapshot that the user calls so. In a zone of reserved memory volumes and
+// snapshots share their names.
+func SnapshotName(name string) string { return snapshot + digest(name) }
+
+// IsSnapshot tells whether a name is one of these.
+func IsSnapshot(name string) bool { return ValidName(name) && strings.HasPrefix(name, snapshot) }
 
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))

@@ -36,6 +36,25 @@ func (n Nothing) Activate(ctx context.Context, name string) (Volume, error) { re
 // Create is refused.
 func (n Nothing) Create(context.Context, Spec) (Volume, error) { return Volume{}, n.err() }
 
+// Clone is refused.
+func (n Nothing) Clone(context.Context, Spec, Volume) (Volume, error) { return Volume{}, n.err() }
+
+// Snapshots are none.
+func (Nothing) Snapshots(context.Context) ([]Snapshot, error) { return nil, nil }
+
+// Snapshot finds none.
+func (Nothing) Snapshot(_ context.Context, name string) (Snapshot, error) {
+	return Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: this node has no zone", name)
+}
+
+// TakeSnapshot is refused.
+func (n Nothing) TakeSnapshot(context.Context, string, Volume) (Snapshot, error) {
+	return Snapshot{}, n.err()
+}
+
+// DeleteSnapshot has nothing to do.
+func (Nothing) DeleteSnapshot(context.Context, string) error { return nil }
+
 // Delete has nothing to do.
 func (Nothing) Delete(context.Context, string) error { return nil }
 

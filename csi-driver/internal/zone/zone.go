@@ -6,6 +6,7 @@ package zone
 
 import (
 	"context"
+	"time"
 
 	"stargate/csi-driver/internal/tools"
 )
@@ -35,15 +36,16 @@ const (
 type State string
 
 const (
-	Ready      State = "ready"
-	InUse      State = "in use"
-	Inactive   State = "inactive"
-	Moved      State = "moved"
-	Damaged    State = "damaged"
-	Unfinished State = "unfinished"
-	Missing    State = "missing"
-	Scattered  State = "scattered"
-	Foreign    State = "foreign"
+	Ready       State = "ready"
+	InUse       State = "in use"
+	Inactive    State = "inactive"
+	Moved       State = "moved"
+	Damaged     State = "damaged"
+	Unfinished  State = "unfinished"
+	Missing     State = "missing"
+	Scattered   State = "scattered"
+	Foreign     State = "foreign"
+	Snapshotted State = "snapshot"
 )
 
 // Whole tells whether the volume can be used, now or when LVM has made its device.
@@ -60,6 +62,7 @@ type Spec struct {
 	RootMode   string // octal, or as the tool has it
 	Lease      string // seconds, or as the tool has it
 	HostSplice bool
+	Origin     string // of Clone: the volume or snapshot that it is a copy of
 }
 
 // Options are those of mkfs.stargatefs for it, but for size and address.
@@ -96,7 +99,22 @@ type Volume struct {
 	Alignment int64 // of its address
 	UUID      string
 	Label     string
+	Origin    string // the volume or snapshot that it was made a copy of
 	Why       string // if it is not whole: what the tool says
+}
+
+// Snapshot is a copy of a volume that stays as it is.
+type Snapshot struct {
+	Name    string
+	Source  string // the volume
+	Path    string
+	Size    int64 // of the volume, as it was
+	Created time.Time
+}
+
+// Volume is what a snapshot is to those who look into it, or copy it.
+func (s Snapshot) Volume() Volume {
+	return Volume{Name: s.Name, State: Snapshotted, Path: s.Path, Size: s.Size}
 }
 
 // Status is a zone's.
@@ -137,6 +155,17 @@ type Zone interface {
 	Delete(ctx context.Context, name string) error
 	// Grow makes it as large at least; OutOfRange with the largest size there can be.
 	Grow(ctx context.Context, name string, size int64) (Volume, error)
+	// Clone makes a volume that has what another one has, or a snapshot: spec.Origin, which is source.
+	// What Create says holds for it, too.
+	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
+	// Snapshots has all, by name; Snapshot is NotFound if there is none of that name.
+	Snapshots(ctx context.Context) ([]Snapshot, error)
+	Snapshot(ctx context.Context, name string) (Snapshot, error)
+	// TakeSnapshot copies a volume as it is at one moment, whoever uses it. If it is cut off, at any
+	// point, a later one of the same name finds nothing, or the snapshot whole.
+	TakeSnapshot(ctx context.Context, name string, source Volume) (Snapshot, error)
+	// DeleteSnapshot of none is no error. What was copied of it, and of what it was, stay.
+	DeleteSnapshot(ctx context.Context, name string) error
 	// Info is of the file system in it.
 	Info(ctx context.Context, v Volume) (tools.Info, error)
 	Space(ctx context.Context, v Volume) (tools.Space, error)

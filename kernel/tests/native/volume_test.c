@@ -500,6 +500,58 @@ static void superblock_rewritten(void)
 	CHECK(!strcmp(v.sb.label, "another"));
 }
 
+/* What has been copied becomes a volume of its own; what is in it stays. */
+static void renewed(void)
+{
+	char longest[64], too_long[65];
+	struct sg_super was;
+	struct tvol t;
+
+	memset(longest, 'l', sizeof(longest));
+	longest[63] = 0;
+	memset(too_long, 'l', sizeof(too_long));
+	too_long[64] = 0;
+	tvol_make(&t, TEST_SMALL);
+	test_create(&t.v, &t.root, "f", S_IFREG | 0600);
+	was = t.v.sb;
+	CHECK_EQ(sg_renew(&t.v, too_long, why), -EINVAL);
+	CHECK(strstr(why, "longer than 63 bytes") && !memcmp(&t.v.sb, &was, sizeof(was)));
+	CHECK_OK(sg_renew(&t.v, longest, why));
+	CHECK(memcmp(t.v.sb.uuid, was.uuid, 16) && !strcmp(t.v.sb.label, longest));
+	CHECK(t.v.sb.uuid[6] >> 4 == 4 && t.v.sb.uuid[8] >> 6 == 2);
+	CHECK(t.v.sb.created > was.created && t.v.sb.phys == was.phys);
+	CHECK(!memcmp(t.mem, t.mem + TEST_SMALL - SG_PAGE, sizeof(was)));
+	tvol_recheck(&t);
+	test_lookup(&t.v, &t.root, "f");
+	was = t.v.sb;
+	CHECK_OK(sg_renew(&t.v, "", why));	/* nothing is left of the long one */
+	CHECK(!t.v.sb.label[0] && !memcmp(t.v.sb.label, t.v.sb.label + 1, 63));
+	CHECK(memcmp(t.v.sb.uuid, was.uuid, 16));
+	tvol_drop(&t);
+}
+
+/* Not of one that somebody else uses, or may still be using. */
+static void renewed_only_alone(void)
+{
+	struct sg_super was;
+	struct tvol t;
+	struct sg_vol v;
+
+	tvol_make(&t, TEST_SMALL);
+	was = t.v.sb;
+	CHECK_OK(sg_open(&v, t.mem, TEST_SMALL, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, false));
+	CHECK_EQ(sg_renew(&v, "new", why), -EBUSY);
+	CHECK(strstr(why, "only what nobody uses"));
+	CHECK(!memcmp(t.mem, &was, sizeof(was)));
+	sg_leave(&t.v);
+	CHECK_OK(sg_renew(&v, "new", why));
+	sg_leave(&v);
+	CHECK_OK(sg_open(&v, t.mem, TEST_SMALL, true, NULL));
+	CHECK(sg_renew(&v, "newer", why) && !strcmp(v.sb.label, "new"));
+	test_clean(t.mem, TEST_SMALL);
+}
+
 /* --- records -------------------------------------------------------------------------------- */
 
 static void strange_inodes(void)
@@ -553,6 +605,8 @@ int main(void)
 	hostile_ledger();
 	read_only_and_shut_down();
 	superblock_rewritten();
+	renewed();
+	renewed_only_alone();
 	strange_inodes();
 	return test_done();
 }

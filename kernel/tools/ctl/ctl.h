@@ -19,9 +19,9 @@
  * @must_be_dir: put's path ends in a slash.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one.
- * @size: grow, volume create, resize: wanted, or 0. @align: volume create.
- * @base_given: relocate: to @base. @dry: only tries it.
- * @pid, @machine, @pause_limit: guard. @stall: snapshot: ms, or 0.
+ * @size: grow, clone, volume create, resize, clone: wanted, or 0. @align: volume create, clone.
+ * @base_given: relocate: to @base; clone: for it. @dry: only tries it. @label: clone: or NULL.
+ * @pid, @machine, @pause_limit: guard. @stall: snapshot, clone: ms, or 0.
  * @memory, @phys_bits, @read_only: of a machine that has a volume.
  */
 struct call {
@@ -34,6 +34,7 @@ struct call {
 	u64 spent;
 	struct json j;
 	void *links;
+	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir;
 	char **argv;
 	int argc;
@@ -203,6 +204,7 @@ int before_dump(struct call *c);
 int before_guard(struct call *c);
 int before_systems(struct call *c);
 int before_bad(struct call *c);
+int before_clone(struct call *c);
 
 int cmd_info(struct call *c);
 int cmd_df(struct call *c);
@@ -228,18 +230,21 @@ int cmd_bad(struct call *c);
 int cmd_guard(struct call *c);
 int cmd_grow(struct call *c);
 int cmd_snapshot(struct call *c);
+int cmd_clone(struct call *c);
 int cmd_relocate(struct call *c);
 
 /* Of a node's zone; @volume is the zone's name, or the volume's. See volume.h. */
 #define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"
 #define RESIZE_TAKES	"VOLUME --size=SIZE"
 #define CHECK_TAKES	"VOLUME [-- OPTION OF fsck.stargatefs...]"
+#define COPY_TAKES	"VOLUME NAME"
 int before_zone(struct call *c);
 int before_volume(struct call *c);
 int before_create(struct call *c);
 int before_resize(struct call *c);
 int before_check(struct call *c);
 int before_vm_args(struct call *c);
+int before_copy(struct call *c);
 int cmd_zone_create(struct call *c);
 int cmd_zone_show(struct call *c);
 int cmd_zone_destroy(struct call *c);
@@ -248,6 +253,8 @@ int cmd_volume_list(struct call *c);
 int cmd_volume_show(struct call *c);
 int cmd_volume_resize(struct call *c);
 int cmd_volume_delete(struct call *c);
+int cmd_volume_snapshot(struct call *c);
+int cmd_volume_clone(struct call *c);
 int cmd_volume_check(struct call *c);
 int cmd_volume_relocate(struct call *c);
 int cmd_volume_activate(struct call *c);

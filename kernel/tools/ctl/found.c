@@ -199,7 +199,12 @@ int volume_activate(const char *lv, const char *path)
 	return -EIO;
 }
 
-int volume_need(struct volume *v)
+static bool is_snapshot(const struct volume *v)
+{
+	return zone_tagged(v->piece->tags, SNAPSHOT_TAG);
+}
+
+int volume_need_any(struct volume *v)
 {
 	if (!v->piece) {
 		tool_error("%s: there is no such volume; see stargatectl volume list", v->lv);
@@ -210,12 +215,21 @@ int volume_need(struct volume *v)
 			   v->lv);
 		return -EAGAIN;
 	}
-	if (!zone_tagged(v->piece->tags, ZONE_TAG))
+	if (!zone_tagged(v->piece->tags, ZONE_TAG) && !is_snapshot(v))
 		tool_error("%s: is a logical volume that stargatectl has not made; use LVM", v->lv);
 	else if (!zone_contiguous(v->zone, v->piece))
 		tool_error("%s: is not one contiguous piece any more; copy what is in it to a new "
 			   "volume", v->lv);
 	else
 		return volume_activate(v->lv, v->path);
+	return -EUCLEAN;
+}
+
+int volume_need(struct volume *v)
+{
+	if (!v->piece || !is_snapshot(v))
+		return volume_need_any(v);
+	tool_error("%s: is a snapshot, which stays as it is: make a volume of it by stargatectl volume "
+		   "clone", v->lv);
 	return -EUCLEAN;
 }

@@ -35,6 +35,9 @@ static const char usage[] =
 "                         SIZE; V may be mounted, or a directory of the mount\n"
 "  snapshot V FILE        a copy of it as it is at one moment, whoever uses it;\n"
 "                         V may be mounted, or a directory of the mount\n"
+"  clone V FILE --base ADDRESS\n"
+"                         the same of a volume or a snapshot, as a volume of its\n"
+"                         own: for another base, with another UUID\n"
 "  tune V                 show or set what can change while it is used\n"
 "  bad V                  show the memory of it that is bad, and whose it is\n"
 "  bad V add ADDRESS [SIZE], bad V remove ADDRESS [SIZE]\n"
@@ -54,6 +57,8 @@ static const char usage[] =
 "  volume show V            one, with what is in it\n"
 "  volume resize V --size N make it larger, in place\n"
 "  volume delete V          wipe it; refused while any system uses it\n"
+"  volume snapshot V NAME   a copy of it as it is at one moment, which stays so\n"
+"  volume clone V NAME      a volume that has what V has, a volume or a snapshot\n"
 "  volume check V [-- OPTION OF FSCK...]\n"
 "  volume relocate V        to the address that it has now\n"
 "  volume activate V        have LVM make its device, after a boot without udev\n"
@@ -62,7 +67,7 @@ static const char usage[] =
 "                           for a machine that has it at its own address\n"
 "\n"
 "  -j, --json             (info, df, systems, slots, top, ls, stat, label, grow,\n"
-"                         snapshot, tune, bad, relocate, dump) as JSON;\n"
+"                         snapshot, clone, tune, bad, relocate, dump) as JSON;\n"
 "                         (zone, volume) too, also the reason why something was\n"
 "                         not done\n"
 "  -l, --long             (ls) long listing\n"
@@ -74,15 +79,17 @@ static const char usage[] =
 "                         (volume delete) one that is damaged, if nobody uses it\n"
 "      --watch SECONDS    (systems, top) again and again\n"
 "      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
-"      --stall MS         (snapshot) for how long all may stand still (2000)\n"
+"      --stall MS         (snapshot, clone) for how long all may stand still\n"
 "      --base ADDRESS     (relocate) where that is; found out for devices\n"
 "      --dry-run          (relocate) only try it, in a private copy\n"
 "      --pid PID          (guard) a machine that runs already, instead of COMMAND\n"
 "      --machine UUID     (guard) if its command line does not tell;\n"
 "                         (qemu-args, libvirt-xml) the host is to stand by it\n"
 "      --pause-limit N    (guard) kill it when it is silent for N seconds\n"
-"      --size SIZE        (grow, volume create, resize) e.g. 4G\n"
-"      --align SIZE       (volume create) its address is a multiple of: 2M to 1G\n"
+"      --size SIZE        (grow, clone, volume create, resize, clone) e.g. 4G\n"
+"      --align SIZE       (volume create, clone) its address is a multiple of: 2M\n"
+"                         to 1G\n"
+"      --label LABEL      (clone, volume clone) its label; else none, or its name\n"
 "      --memory SIZE      (qemu-args, libvirt-xml) of the machine itself\n"
 "      --phys-bits N      (...) of its processor, if not those of this one\n"
 "      --read-only        (...) the machine can only read\n"
@@ -125,6 +132,7 @@ static const struct command {
 	{ "bad", "j", BAD_TAKES, cmd_bad, before_bad, 0, 3, ALONE },
 	{ "grow", "jZ", "VOLUME", cmd_grow, NULL, 0, 0, ALONE },
 	{ "snapshot", "js", "VOLUME FILE", cmd_snapshot, NULL, 1, 1, ALONE },
+	{ "clone", "jsZBT", "VOLUME FILE", cmd_clone, before_clone, 1, 1, ALONE },
 	{ "relocate", "jBNF", "VOLUME", cmd_relocate, NULL, 0, 0, ALONE },
 	{ "guard", "PMS", GUARD_TAKES, cmd_guard, before_guard, 0, INT_MAX, ALONE },
 	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, LOOK },
@@ -137,6 +145,8 @@ static const struct command {
 	{ "volume show", "j", "VOLUME", cmd_volume_show, before_volume, 0, 0, ALONE },
 	{ "volume resize", "jZ", RESIZE_TAKES, cmd_volume_resize, before_resize, 0, 0, ALONE },
 	{ "volume delete", "jF", "VOLUME", cmd_volume_delete, before_volume, 0, 0, ALONE },
+	{ "volume snapshot", "js", COPY_TAKES, cmd_volume_snapshot, before_copy, 1, 1, ALONE },
+	{ "volume clone", "jsZAT", COPY_TAKES, cmd_volume_clone, before_copy, 1, 1, ALONE },
 	{ "volume check", "", CHECK_TAKES, cmd_volume_check, before_check, 0, INT_MAX, ALONE },
 	{ "volume relocate", "j", "VOLUME", cmd_volume_relocate, before_volume, 0, 0, ALONE },
 	{ "volume activate", "j", "VOLUME", cmd_volume_activate, before_volume, 0, 0, ALONE },
@@ -157,7 +167,8 @@ static const struct option options[] = {
 	{ "pause-limit", required_argument, NULL, 'S' },
 	{ "size", required_argument, NULL, 'Z' }, { "align", required_argument, NULL, 'A' },
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
-	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' }, { 0 }
+	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
+	{ "label", required_argument, NULL, 'T' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -213,6 +224,7 @@ static const char *allowed(int opt)
 	case 'A': return "2M to 1G, a power of two";
 	case 'm': return "1M to 64T, a multiple of 1M";
 	case 'b': return "32 to 52 (bits)";
+	case 'T': return LABEL_RULE;
 	}
 	return "1 to 86400 (seconds)";
 }
@@ -253,6 +265,9 @@ static bool take_argument(struct call *c, int opt, const char *arg)
 		       c->align <= 1ULL << 30 && !(c->align & (c->align - 1));
 	case 'm':
 		return take_range(arg, 1 << 20, 1 << 20, &c->memory);
+	case 'T':
+		c->label = arg;
+		return label_valid(arg);
 	case 'b':
 		return parse_number(arg, 10, 52, &c->phys_bits) && c->phys_bits >= 32;
 	}

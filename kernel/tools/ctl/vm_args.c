@@ -261,7 +261,8 @@ static int tell(struct call *c, int (*how)(struct recipe *r))
 	if (volume_open(&v, c->volume))
 		return 1;
 	r = (struct recipe){ .c = c, .v = &v, .memory = c->memory };
-	err = v.piece ? find_region(&r) : volume_need(&v);
+	err = v.piece && !zone_tagged(v.piece->tags, SNAPSHOT_TAG) ? find_region(&r) :
+		volume_need(&v);
 	if (!err)
 		err = fit(&r) ?: how(&r);
 	volume_close(&v);

@@ -92,7 +92,7 @@ static int verify(const struct volume *v, u64 base)
 }
 
 /* Chosen and taken while nobody else chooses. */
-static int take_place(struct volume *v, u64 size, u64 align)
+int volume_cut(struct volume *v, u64 size, u64 align)
 {
 	struct zone_place place;
 	int lock = zone_lock(v->zone->name);
@@ -112,12 +112,17 @@ static int take_place(struct volume *v, u64 size, u64 align)
 	return err;
 }
 
+int volume_wipe(const struct volume *v)
+{
+	return wipe_device(v->path, v->name);
+}
+
 /* Options that make no sense are found out before hours are spent on wiping. */
 static int fill(struct call *c, const struct volume *v)
 {
 	char *const *options = c->argv + c->argc - c->tail;
 
-	return engine_make(v, options, c->tail, true) ?: wipe_device(v->path, v->name) ?:
+	return engine_make(v, options, c->tail, true) ?: volume_wipe(v) ?:
 		engine_make(v, options, c->tail, false) ?:
 		LVM("lvchange", "-q", "--deltag", WIPING_TAG, "--addtag", ZONE_TAG, v->lv);
 }
@@ -130,7 +135,7 @@ static int create(struct call *c, struct volume *v)
 		tool_error("%s: there is one already; see stargatectl volume show", v->lv);
 		return -EEXIST;
 	}
-	err = take_place(v, c->size, c->align ? c->align : SG_VOLUME_ALIGN);
+	err = volume_cut(v, c->size, c->align ? c->align : SG_VOLUME_ALIGN);
 	if (err)
 		return err;
 	err = fill(c, v);
@@ -190,23 +195,27 @@ int cmd_volume_create(struct call *c)
 
 /*
  * The claim keeps mounts here away until the bytes are gone. Those of other systems hold none: they
- * are in the mount table.
+ * are in the mount table. Who is in a snapshot's uses another volume.
  */
 static int delete(struct call *c, struct volume *v)
 {
+	bool snapshot;
 	int err, fd;
 
 	if (v->finished)
 		return 0;
-	err = volume_need(v);
+	err = volume_need_any(v);
 	if (err)
 		return err;
+	snapshot = zone_tagged(v->piece->tags, SNAPSHOT_TAG);
 	fd = volume_claim(v->path);
 	if (fd < 0)
 		return fd;
-	err = engine_unused(v, c->force);
+	if (!snapshot)
+		err = engine_unused(v, c->force);
 	if (!err)
-		err = LVM("lvchange", "-q", "--deltag", ZONE_TAG, "--addtag", WIPING_TAG, v->lv);
+		err = LVM("lvchange", "-q", "--deltag", snapshot ? SNAPSHOT_TAG : ZONE_TAG,
+			  "--addtag", WIPING_TAG, v->lv);
 	if (!err)
 		err = wipe(fd, v->path, v->name);
 	close(fd);
@@ -380,7 +389,7 @@ int cmd_volume_check(struct call *c)
 
 	if (volume_hold(&v, c->volume))
 		return CANNOT_CHECK;
-	status = volume_need(&v) ? CANNOT_CHECK :
+	status = (c->tail ? volume_need(&v) : volume_need_any(&v)) ? CANNOT_CHECK :
 		engine_check(&v, c->argv + c->argc - c->tail, c->tail);
 	volume_close(&v);
 	return status;
@@ -407,7 +416,7 @@ int cmd_volume_activate(struct call *c)
 
 	if (err)
 		return refused(c, err, NULL);
-	err = volume_need(&v) ?: show(c, &v);
+	err = volume_need_any(&v) ?: show(c, &v);
 	volume_close(&v);
 	return refused(c, err, NULL);
 }

@@ -56,11 +56,18 @@ int volume_reload(struct volume *v);
 void volume_close(struct volume *v);
 /* There is one, which is whole; its device is there then. */
 int volume_need(struct volume *v);
+int volume_need_any(struct volume *v);		/* the same, or a snapshot */
 int volume_activate(const char *lv, const char *path);
 /* Of a zone: for as long as space in it is chosen. -1: it cannot be had (said). */
 int zone_lock(const char *zone);
 /* Of a logical volume. -1 with EBUSY: somebody else has it; else said. */
 int volume_lock(const char *zone, const char *name);
+
+/* --- volume.c ------------------------------------------------------------------------------ */
+
+/* A logical volume for @v, with WIPING_TAG, where it fits tightest. Says what is wrong. */
+int volume_cut(struct volume *v, u64 size, u64 align);
+int volume_wipe(const struct volume *v);	/* its bytes become zeroes */
 
 /* --- wipe.c -------------------------------------------------------------------------------- */
 

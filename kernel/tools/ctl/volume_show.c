@@ -7,13 +7,13 @@
 
 /**
  * struct sight - a volume as it is shown.
- * @looked: @fs is what is in it. @mounted: here, at @where.
+ * @snapshot: it is one. @looked: @fs is what is in it. @mounted: here, at @where.
  */
 struct sight {
 	const struct zone *zone;
 	const struct zone_piece *piece;
 	char path[SHOW_MAX];
-	bool looked, mounted;
+	bool snapshot, looked, mounted;
 	struct sg_probe fs;
 	char where[PATH_MAX];
 };
@@ -22,7 +22,8 @@ static void look(struct sight *s, const struct zone *z, const struct zone_piece 
 {
 	*s = (struct sight){ .zone = z, .piece = p };
 	snprintf(s->path, sizeof(s->path), "/dev/%s/%s", z->name, p->volume);
-	if (!zone_tagged(p->tags, ZONE_TAG))
+	s->snapshot = zone_tagged(p->tags, SNAPSHOT_TAG);
+	if (!s->snapshot && !zone_tagged(p->tags, ZONE_TAG))
 		return;
 	s->looked = engine_look(s->path, &s->fs, false);
 	s->mounted = engine_mounted(s->path, s->where);
@@ -32,12 +33,14 @@ static const char *state_of(const struct sight *s)
 {
 	if (zone_tagged(s->piece->tags, WIPING_TAG))
 		return "unfinished";	/* being made or deleted, now or by somebody who died */
-	if (!zone_tagged(s->piece->tags, ZONE_TAG))
+	if (!s->snapshot && !zone_tagged(s->piece->tags, ZONE_TAG))
 		return "foreign";
 	if (!s->zone->device[s->piece->device].known)
 		return "missing";
 	if (!zone_contiguous(s->zone, s->piece))
 		return "scattered";
+	if (s->snapshot)
+		return "snapshot";
 	if (!s->looked)
 		return "inactive";
 	if (!s->fs.valid)
@@ -68,6 +71,19 @@ static u64 can_grow_to(const struct sight *s)
 	return SG_MAX(SG_MIN(most, room), s->fs.sb.size);
 }
 
+/* What it was copied from, and when; of others nothing. */
+static void show_origin(struct json *j, const struct zone_piece *p)
+{
+	char text[SHOW_MAX];
+	u64 seconds;
+
+	if (*zone_tag_value(p->tags, ORIGIN_TAG, text, sizeof(text)))
+		json_str(j, "origin", text);
+	zone_tag_value(p->tags, CREATED_TAG, text, sizeof(text));
+	if (parse_number(text, 10, INT64_MAX / 1000000000, &seconds))
+		json_time(j, "created", (s64)(seconds * 1000000000));
+}
+
 static void show_file_system(struct json *j, const struct sight *s)
 {
 	const struct sg_super *sb = &s->fs.sb;
@@ -79,9 +95,11 @@ static void show_file_system(struct json *j, const struct sight *s)
 		json_hex(j, "made_for_base", sb->phys);
 	if (sb->size != s->piece->size)
 		json_size(j, "file_system", sb->size);
-	json_size(j, "can_grow_to", can_grow_to(s));
+	if (!s->snapshot)
+		json_size(j, "can_grow_to", can_grow_to(s));
 	json_size(j, "max_size", sb->chunk_cap * SG_CHUNK);
-	json_u64(j, "systems", s->fs.live);
+	if (!s->snapshot)
+		json_u64(j, "systems", s->fs.live);
 }
 
 static void show_sight(struct json *j, const struct sight *s)
@@ -93,6 +111,7 @@ static void show_sight(struct json *j, const struct sight *s)
 	json_hex(j, "base", s->piece->base);
 	json_size(j, "size", lv_size(s));
 	json_size(j, "alignment", zone_alignment(s->piece->base));
+	show_origin(j, s->piece);
 	if (s->looked && s->fs.valid)
 		show_file_system(j, s);
 	if (s->mounted)
@@ -128,12 +147,14 @@ int cmd_volume_show(struct call *c)
 
 static void line(const struct sight *s)
 {
-	char name[2 * ZONE_NAME_MAX + 4], size[32], align[32];
+	char name[2 * ZONE_NAME_MAX + 4], size[32], align[32], origin[SHOW_MAX];
+	bool copied = *zone_tag_value(s->piece->tags, ORIGIN_TAG, origin, sizeof(origin));
 
 	snprintf(name, sizeof(name), "%s/%s", s->zone->name, s->piece->volume);
-	printf("%-28s  %-10s  %-10s  0x%010llx  %-7s  %s\n", name, state_of(s),
+	printf("%-28s  %-10s  %-10s  0x%010llx  %-7s  %-12s  %s\n", name, state_of(s),
 	       show_size(lv_size(s), size), (unsigned long long)s->piece->base,
-	       show_size(zone_alignment(s->piece->base), align), s->mounted ? s->where : "");
+	       show_size(zone_alignment(s->piece->base), align), copied ? origin : "-",
+	       s->mounted ? s->where : "");
 }
 
 static void list(struct call *c, const struct zone *z)
@@ -163,8 +184,8 @@ static void list_all(struct call *c, const struct zones *z, const struct zone *o
 		json_begin(&c->j, stdout, false);
 		json_array(&c->j, "volumes");
 	} else {
-		printf("%-28s  %-10s  %-10s  %-12s  %-7s  %s\n", "VOLUME", "STATE", "SIZE", "BASE",
-		       "ALIGNED", "MOUNTED");
+		printf("%-28s  %-10s  %-10s  %-12s  %-7s  %-12s  %s\n", "VOLUME", "STATE", "SIZE",
+		       "BASE", "ALIGNED", "ORIGIN", "MOUNTED");
 	}
 	for (i = 0; i < z->zones; i++)
 		if (!only || only == &z->zone[i])

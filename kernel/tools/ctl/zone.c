@@ -211,14 +211,18 @@ static void show_devices(struct json *j, const struct zone *z)
 
 static void show_zone(struct json *j, const struct zone *z)
 {
-	u64 volumes = 0, other = 0;
+	u64 volumes = 0, snapshots = 0, others = 0;
 	unsigned int i;
 
 	for (i = 0; i < z->pieces; i++) {
 		if (!z->piece[i].volume || zone_find(z, z->piece[i].volume) != &z->piece[i])
 			continue;
-		volumes += zone_tagged(z->piece[i].tags, ZONE_TAG);
-		other += !zone_tagged(z->piece[i].tags, ZONE_TAG);
+		if (zone_tagged(z->piece[i].tags, ZONE_TAG))
+			volumes++;
+		else if (zone_tagged(z->piece[i].tags, SNAPSHOT_TAG))
+			snapshots++;
+		else
+			others++;
 	}
 	json_object(j, NULL);
 	json_str(j, "zone", z->name);
@@ -227,7 +231,8 @@ static void show_zone(struct json *j, const struct zone *z)
 	json_size(j, "largest_volume", zone_largest(z, SG_VOLUME_ALIGN));
 	json_size(j, "largest_volume_1g", zone_largest(z, ZONE_ALIGN_MAX));
 	json_u64(j, "volumes", volumes);
-	json_u64(j, "others", other);
+	json_u64(j, "snapshots", snapshots);
+	json_u64(j, "others", others);
 	show_devices(j, z);
 	json_close(j, '}');
 }

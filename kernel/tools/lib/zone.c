@@ -45,6 +45,22 @@ bool zone_tagged(const char *tags, const char *tag)
 	return false;
 }
 
+const char *zone_tag_value(const char *tags, const char *prefix, char *to, size_t room)
+{
+	size_t n, len = strlen(prefix);
+
+	*to = 0;
+	for (; *tags; tags += n + (tags[n] == ',')) {
+		n = strcspn(tags, ",");
+		if (n < len || n - len >= room || memcmp(tags, prefix, len))
+			continue;
+		memcpy(to, tags + len, n - len);
+		to[n - len] = 0;
+		break;
+	}
+	return to;
+}
+
 /* --- reading the report -------------------------------------------------------------------- */
 
 struct zone *zones_find(const struct zones *z, const char *name, size_t len)

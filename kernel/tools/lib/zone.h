@@ -14,6 +14,11 @@
  * is about to grow by. So a crash needs no other repair than to do that.
  */
 #define WIPING_TAG	"stargate.wiping"
+/* Instead of ZONE_TAG: a copy that stays as it is. Nobody mounts, repairs or moves it. */
+#define SNAPSHOT_TAG	"stargate.snapshot"
+/* What it is a copy of, also of a volume that was made as one; and since when (seconds). */
+#define ORIGIN_TAG	"stargate.origin="
+#define CREATED_TAG	"stargate.created="
 #define ZONE_EXTENT	(2ULL << 20)	/* of LVM: what volumes are cut in */
 #define ZONE_NAME_MAX	63
 #define ZONE_NAME_RULE	"1 to 63 letters, digits, '.' and '-', the first a letter or digit, but " \
@@ -70,6 +75,8 @@ struct zone *zones_find(const struct zones *z, const char *name, size_t len);
 
 bool zone_name_valid(const char *name, size_t len);
 bool zone_tagged(const char *tags, const char *tag);
+/* What follows @prefix in one of the tags, up to @room; "" if there is none. */
+const char *zone_tag_value(const char *tags, const char *prefix, char *to, size_t room);
 /* The piece that a volume begins with. */
 struct zone_piece *zone_find(const struct zone *z, const char *volume);
 bool zone_contiguous(const struct zone *z, const struct zone_piece *first);

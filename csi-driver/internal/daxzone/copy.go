@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daxzone
+
+import (
+	"context"
+	"time"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+func (r volumeRow) snapshot() zone.Snapshot {
+	return zone.Snapshot{Name: r.Volume, Source: r.Origin, Path: r.Device, Size: r.Size, Created: time.Unix(0, r.Created)}
+}
+
+// Snapshots has those with stargatectl's tag.
+func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []zone.Snapshot
+	for _, r := range rows {
+		if r.State == zone.Snapshotted {
+			all = append(all, r.snapshot())
+		}
+	}
+	return all, nil
+}
+
+// Snapshot has one, with its device there.
+func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
+	r, err := z.row(ctx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && r.State != zone.Snapshotted {
+		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+	}
+	if err != nil {
+		return zone.Snapshot{}, err
+	}
+	return r.snapshot(), z.change(ctx, "activate", z.volume(name))
+}
+
+// TakeSnapshot has stargatectl cut and wipe, and copy beside those who use the volume.
+func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume) (zone.Snapshot, error) {
+	if err := z.change(ctx, "snapshot", z.volume(source.Name), name); err != nil {
+		return zone.Snapshot{}, err
+	}
+	step.Reached(ctx, "dax: snapshot made")
+	return z.Snapshot(ctx, name)
+}
+
+// DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone.
+func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
+	r, err := z.row(ctx, name)
+	if fault.Is(err, fault.NotFound) || err == nil && r.State != zone.Snapshotted && r.State != zone.Unfinished {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return z.remove(ctx, name)
+}
+
+// Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
+func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (zone.Volume, error) {
+	args := []string{"clone", z.volume(source.Name), spec.Name, "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	if spec.Label != "" {
+		args = append(args, "--label", spec.Label)
+	}
+	if err := z.change(ctx, args...); err != nil {
+		if tools.ReasonOf(err) == tools.NotFound {
+			return zone.Volume{}, fault.Wrap(fault.NotFound, err, "source")
+		}
+		return zone.Volume{}, err
+	}
+	step.Reached(ctx, "dax: copied")
+	return z.Get(ctx, spec.Name)
+}

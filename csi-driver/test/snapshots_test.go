@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func (n *node) takeSnapshot(name, source string) *csi.Snapshot {
+	n.t.Helper()
+	res, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return res.GetSnapshot()
+}
+
+func (n *node) deleteSnapshot(id string) {
+	n.t.Helper()
+	if _, err := n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: id}); err != nil {
+		n.t.Error(err)
+	}
+}
+
+func (n *node) snapshots(r *csi.ListSnapshotsRequest) []string {
+	n.t.Helper()
+	res, err := n.ListSnapshots(background, r)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range res.GetEntries() {
+		ids = append(ids, e.GetSnapshot().GetSnapshotId())
+	}
+	return ids
+}
+
+func ofSnapshot(id string) *csi.VolumeContentSource {
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+		Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id},
+	}}
+}
+
+func ofVolume(id string) *csi.VolumeContentSource {
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+		Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id},
+	}}
+}
+
+func copyRequest(name string, size int64, source *csi.VolumeContentSource) *csi.CreateVolumeRequest {
+	r := createRequest(name, size)
+	r.VolumeContentSource = source
+	return r
+}
+
+func (n *node) copyOf(name string, size int64, source *csi.VolumeContentSource) *csi.Volume {
+	n.t.Helper()
+	res, err := n.CreateVolume(background, copyRequest(name, size, source))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return res.GetVolume()
+}
+
+// ctl calls stargatectl on a volume's file.
+func (n *node) ctl(args ...string) string {
+	n.t.Helper()
+	out, err := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), args...).CombinedOutput()
+	if err != nil {
+		n.t.Fatalf("stargatectl %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (n *node) zoneFile(id string) string { return filepath.Join(n.zoneDir, id+".stargate") }
+
+func (n *node) put(id, name, text string) {
+	n.t.Helper()
+	from := filepath.Join(n.t.TempDir(), "from")
+	if err := os.WriteFile(from, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	n.ctl("put", n.zoneFile(id), from, "/"+name)
+}
+
+// holds checks a clean volume, which has a file with this text.
+func (n *node) holds(id, name, text string) {
+	n.t.Helper()
+	if out, err := exec.Command(filepath.Join(n.config.ToolsDir, "fsck.stargatefs"), "-n", n.zoneFile(id)).CombinedOutput(); err != nil {
+		n.t.Errorf("%s: %v: %s", id, err, out)
+	}
+	if got := n.ctl("cat", n.zoneFile(id), "/"+name); got != text {
+		n.t.Errorf("%s has %q, and not %q", id, got, text)
+	}
+}
+
+// A snapshot is taken, copied, and has what there was; deleted in any order.
+func TestSnapshots(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("source", 32*mib)
+	n.put("source", "file", "first")
+	begin := time.Now().Add(-time.Minute)
+	s := n.takeSnapshot("snapshot-1", "source")
+	if s.GetSizeBytes() != 32*mib || !s.GetReadyToUse() || s.GetSourceVolumeId() != "source" || s.GetCreationTime().AsTime().Before(begin) {
+		t.Errorf("the snapshot is %v", s)
+	}
+	n.put("source", "file", "second")
+	if again := n.takeSnapshot("snapshot-1", "source"); again.GetSnapshotId() != s.GetSnapshotId() || !again.GetCreationTime().AsTime().Equal(s.GetCreationTime().AsTime()) {
+		t.Errorf("the same snapshot is %v, and then %v", s, again)
+	}
+
+	restored := n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId()))
+	if restored.GetCapacityBytes() != 64*mib || restored.GetContentSource().GetSnapshot().GetSnapshotId() != s.GetSnapshotId() {
+		t.Errorf("the copy is %v", restored)
+	}
+	n.holds("restored", "file", "first")
+	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId()))
+	cloned := n.copyOf("cloned", 0, ofVolume("source"))
+	if cloned.GetCapacityBytes() != 32*mib {
+		t.Errorf("a copy without a size has %d bytes", cloned.GetCapacityBytes())
+	}
+	n.holds("cloned", "file", "second")
+	n.holds("source", "file", "second")
+
+	other := n.takeSnapshot("snapshot-2", "restored")
+	if ids := n.snapshots(&csi.ListSnapshotsRequest{}); len(ids) != 2 {
+		t.Errorf("snapshots: %v", ids)
+	}
+	for what, r := range map[string]*csi.ListSnapshotsRequest{
+		"by volume": {SourceVolumeId: "restored"}, "by name": {SnapshotId: other.GetSnapshotId()},
+	} {
+		if ids := n.snapshots(r); !slices.Equal(ids, []string{other.GetSnapshotId()}) {
+			t.Errorf("%s: %v", what, ids)
+		}
+	}
+	if ids := n.snapshots(&csi.ListSnapshotsRequest{SnapshotId: "none"}); len(ids) != 0 {
+		t.Errorf("snapshots that there are not: %v", ids)
+	}
+
+	// In any order: the volume before its snapshot, the snapshot before what was copied of it.
+	n.delete("source")
+	n.copyOf("later", 0, ofSnapshot(s.GetSnapshotId()))
+	n.deleteSnapshot(s.GetSnapshotId())
+	n.deleteSnapshot(s.GetSnapshotId())
+	n.holds("later", "file", "first")
+	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId())) // made before, so it is found
+	n.delete("restored")
+	n.deleteSnapshot(other.GetSnapshotId())
+	n.delete("cloned")
+	n.delete("later")
+	if files := n.left(); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestSnapshotRefusals(t *testing.T) {
+	n := newNode(t, 256*mib, "512m")
+	n.start()
+	n.create("source", 32*mib)
+	n.create("other", 32*mib)
+	s := n.takeSnapshot("taken", "source")
+	for _, c := range []struct {
+		what  string
+		r     *csi.CreateSnapshotRequest
+		code  codes.Code
+		words []string
+	}{
+		{"no name", &csi.CreateSnapshotRequest{SourceVolumeId: "source"}, codes.InvalidArgument, nil},
+		{"no source", &csi.CreateSnapshotRequest{Name: "new"}, codes.InvalidArgument, nil},
+		{"of nothing", &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "none"}, codes.NotFound, []string{"none"}},
+		{"of a snapshot", &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: s.GetSnapshotId()}, codes.NotFound, nil},
+		{"parameter", &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "source", Parameters: map[string]string{"target": "x"}}, codes.InvalidArgument, []string{"target"}},
+		{"of another", &csi.CreateSnapshotRequest{Name: "taken", SourceVolumeId: "other"}, codes.AlreadyExists, []string{"source"}},
+	} {
+		_, err := n.CreateSnapshot(background, c.r)
+		wants(t, c.what, err, c.code, c.words...)
+	}
+	n.copyOf("copied", 0, ofVolume("source"))
+	for _, c := range []struct {
+		what  string
+		r     *csi.CreateVolumeRequest
+		code  codes.Code
+		words []string
+	}{
+		{"smaller", copyRequest("new", 16*mib, ofSnapshot(s.GetSnapshotId())), codes.OutOfRange, []string{fmt.Sprint(32 * mib)}},
+		{"too large", copyRequest("new", 1<<40, ofVolume("source")), codes.OutOfRange, []string{fmt.Sprint(512 * mib)}},
+		{"no room", copyRequest("new", 200*mib, ofVolume("source")), codes.ResourceExhausted, nil},
+		{"no snapshot", copyRequest("new", 32*mib, ofSnapshot("s-none")), codes.NotFound, nil},
+		{"a volume as snapshot", copyRequest("new", 32*mib, ofSnapshot("source")), codes.NotFound, nil},
+		{"a snapshot as volume", copyRequest("new", 32*mib, ofVolume(s.GetSnapshotId())), codes.NotFound, nil},
+		{"of another", copyRequest("copied", 32*mib, ofVolume("other")), codes.AlreadyExists, []string{"source"}},
+		{"of a snapshot of it", copyRequest("copied", 32*mib, ofSnapshot(s.GetSnapshotId())), codes.AlreadyExists, nil},
+		{"empty", createRequest("copied", 32*mib), codes.AlreadyExists, nil},
+		{"not a copy", copyRequest("other", 32*mib, ofVolume("source")), codes.AlreadyExists, nil},
+	} {
+		_, err := n.CreateVolume(background, c.r)
+		wants(t, c.what, err, c.code, c.words...)
+	}
+	_, err := n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: s.GetSnapshotId()})
+	if err != nil || len(n.snapshots(&csi.ListSnapshotsRequest{})) != 1 {
+		t.Errorf("deleted as a volume: %v", err)
+	}
+	if _, err := n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: "source"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "of-it", SourceVolumeId: "source"}); err != nil {
+		t.Errorf("deleted as a snapshot: %v", err)
+	}
+	if files := n.left(); len(files) != 6 { // with the link that says what copied is a copy of
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// Where the copy has no room it is said with figures, and nothing stays.
+func TestSnapshotNoMemory(t *testing.T) {
+	n := newNode(t, gib, "72m")
+	n.start()
+	n.create("source", 48*mib)
+	n.put("source", "file", strings.Repeat("bytes of a file ", 2<<20))
+	_, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "source"})
+	wants(t, "no memory", err, codes.ResourceExhausted, "in use")
+	_, err = n.CreateVolume(background, copyRequest("new", 0, ofVolume("source")))
+	wants(t, "no memory", err, codes.ResourceExhausted)
+	if files := n.left(); len(files) != 1 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// Of many calls for one name one does it; the others are told to come again, or find it.
+func TestSnapshotsAtOnce(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("source", 32*mib)
+	done := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "one", SourceVolumeId: "source"})
+			done <- err
+		}()
+	}
+	took := 0
+	for range 8 {
+		switch err := <-done; status.Code(err) {
+		case codes.OK:
+			took++
+		case codes.Aborted:
+		default:
+			t.Error(err)
+		}
+	}
+	if ids := n.snapshots(&csi.ListSnapshotsRequest{}); took == 0 || len(ids) != 1 {
+		t.Errorf("%d calls took it, and there are %v", took, ids)
+	}
+}
+
+// What a driver that died has left half made is gone when the next one has begun.
+func TestSnapshotsLeftHalfMade(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	for _, name := range []string{".making-a@", ".making-a@.part", ".deleting-s-1", ".from-b"} {
+		if err := os.WriteFile(filepath.Join(n.zoneDir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.start()
+	if files := n.left(); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}

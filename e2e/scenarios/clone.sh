@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Snapshots and clones as volumes of a zone: of one that two systems have mounted and write to, and
+# of one that nobody uses; larger ones; what is in them; deleted in any order; what is refused;
+# killed while they are made, and with the node's power cut.
+#
+# g2 has the same memory, as another system that has a volume mounted would.
+#
+# rig: --guests 2 --pages --no-mount --size 1152M --pkgs lvm2
+# kernels: 6.12
+# also: 6.1 7.2
+# maps: walk
+# limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# of VOLUME KEY: what `volume show` says.
+of() {
+	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin).get(sys.argv[1], "none"))' "$2"
+}
+
+# because STATUS REASON COMMAND: it is refused, and programs are told why.
+because() {
+	local status=0 why
+	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
+	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
+}
+
+# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
+
+# zeroes WHAT BASE SIZE
+zeroes() { same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"; }
+
+# counts SYSTEM: it writes numbers into a file, one behind the other, until it is enough.
+counts() {
+	on "$1" "rm -f /run/enough; : >/mnt/a/$1; (i=0; while [ ! -e /run/enough ]; do
+		i=\$((i + 1)); echo \$i >>/mnt/a/$1; done) >/dev/null 2>&1 &" </dev/null ||
+		fail "$1 does not write"
+}
+counted() { on "$1" "tail -n 1 /mnt/a/$1" </dev/null; }
+
+# holds_numbers VOLUME LEAST1 LEAST2: clean; each file has 1, 2, ... to at least that.
+holds_numbers() {
+	holds "$1 is sound" "stargatectl volume check $1"
+	holds "$1 has what there was" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
+		cmp /bin/bash /mnt/$1/bash && for f in 'g1 $2' 'g2 $3'; do set -- \$f
+			n=\$(wc -l </mnt/$1/\$1) && [ \$n -ge \$2 ] || exit 1
+			seq \$n | cmp - /mnt/$1/\$1 || exit 1
+		done; umount /mnt/$1"
+}
+
+step "a volume that two systems use"
+holds "a zone" "stargatectl zone create sm /dev/pmem0"
+holds "a volume" "stargatectl volume create a --size 64M -- --max-size 256M"
+holds "mounted" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && cp /bin/bash /mnt/a/bash && sync"
+on g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	mount -t stargatefs /dev/sm/a /mnt/a' </dev/null || fail "g2 does not mount it"
+uuid=$(of a uuid)
+counts g1
+counts g2
+sleep 1
+
+step "a snapshot"
+had1=$(counted g1) had2=$(counted g2)
+holds "is taken while both write" "stargatectl -j volume snapshot --stall 8000 a s1"
+same "it is one" "snapshot a 67108864" "$(of s1 state) $(of s1 origin) $(of s1 size)"
+[[ $(of s1 base) != "$(of a base)" ]] || fail "it lies where its source lies"
+holds "LVM shows it" "[ \"\$(lvs --noheadings -o lv_tags sm/s1 | xargs | tr , '\n' | sed 's/created=[0-9]*/created=N/' |
+	sort | xargs)\" = 'stargate.created=N stargate.origin=a stargate.snapshot' ]"
+holds "a list for people" "stargatectl volume list | grep -E '^sm/s1 +snapshot +64 MiB +0x[0-9a-f]+ +[0-9]+ [MG]iB +a +\$'"
+holds "it is looked into" "stargatectl volume check s1 && stargatectl get /dev/sm/s1 /bash /run/bash && cmp /bin/bash /run/bash"
+on g2 "true" </dev/null || fail "g2 is gone"
+before=$(counted g2)
+sleep 0.5
+((before < $(counted g2))) || fail "g2 has not gone on"
+passed "both go on"
+
+step "and stays as it is"
+refused "not mounted" "wrong base|made for" "mkdir -p /mnt/s1 && mount -t stargatefs /dev/sm/s1 /mnt/s1"
+for c in "qemu-args s1 --memory 256M" "libvirt-xml s1 --memory 256M" "resize s1 --size 96M" "relocate s1" \
+	"check s1 -- -y" "snapshot s1 s2"; do
+	refused "$c" "is a snapshot, which stays as it is: make a volume of it by stargatectl volume clone" \
+		"stargatectl volume $c"
+done
+because 10 unusable "volume resize s1 --size 96M"
+refused "another of that name" "there is one already" "stargatectl volume snapshot a s1"
+because 4 exists "volume snapshot a a"
+because 3 not-found "volume snapshot none s2"
+because 2 bad-argument "volume clone a c --size 32M"
+refused "a smaller clone" "the least size is 67108864 bytes" "stargatectl volume clone a c --size 32M"
+refused "one that is too large" "largest possible size \\(268435456 bytes\\)" "stargatectl volume clone a c --size 512M"
+refused "a name in another zone" "name of what is made" "stargatectl volume clone a other/c"
+holds "(the zone is filled)" "stargatectl volume create filler --size \$(stargatectl -j zone show sm |
+	sed -nE 's/.*\"largest_volume\": ([0-9]+).*/\\1/p')"
+because 5 no-room "volume snapshot a s2"
+because 5 no-room "volume clone s1 c"
+holds "(no more)" "stargatectl volume delete filler"
+
+step "clones"
+holds "of the snapshot, larger" "stargatectl volume clone s1 c1 --size 96M --align 4M"
+same "it is one" "ready s1 100663296 c1" "$(of c1 state) $(of c1 origin) $(of c1 size) $(of c1 label)"
+same "where it was to be" 0 $(($(of c1 base) % (4 << 20)))
+[[ $(of c1 uuid) != "$uuid" ]] || fail "it has the UUID of its source"
+holds_numbers c1 "$had1" "$had2"
+had1=$(counted g1) had2=$(counted g2)
+holds "of the volume, while both write" "stargatectl volume clone --stall 8000 --label other a c2"
+same "it is one" "ready a 67108864 other 0" "$(of c2 state) $(of c2 origin) $(of c2 size) $(of c2 label) $(of c2 systems)"
+for s in g1 g2; do on "$s" 'touch /run/enough; sleep 1; sync' </dev/null; done
+holds_numbers c2 "$had1" "$had2"
+holds "both at once" "mount -t stargatefs /dev/sm/c1 /mnt/c1 && mount -t stargatefs /dev/sm/c2 /mnt/c2 &&
+	rm /mnt/c1/bash && cmp /bin/bash /mnt/c2/bash && cmp /bin/bash /mnt/a/bash &&
+	dd if=/dev/zero of=/mnt/c1/more bs=1M count=80 2>/dev/null && umount /mnt/c1 /mnt/c2"
+holds "with what nobody uses" "umount /mnt/a"
+on g2 'umount /mnt/a; DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null || fail "g2 does not unmount it"
+holds "a clone" "stargatectl volume clone a c3"
+holds "a snapshot" "stargatectl volume snapshot a s3"
+holds "with what is in it" "stargatectl get /dev/sm/s3 /bash /run/bash2 && cmp /bin/bash /run/bash2"
+holds_numbers c3 "$had1" "$had2"
+
+step "deleted in any order"
+holds "the volume before its snapshots and clones" "stargatectl volume delete a"
+holds "what was copied of it is there" "stargatectl volume clone s1 c4 && stargatectl volume check c4 && stargatectl volume check c2"
+place=$(of s1 base)
+holds "the snapshot before what was copied of it" "stargatectl volume delete s1"
+zeroes "its bytes" "$place" $((64 << 20))
+holds "which is there" "stargatectl volume check c1 && stargatectl volume check c4"
+holds "and the others" "for v in c1 c2 c4 s3; do stargatectl volume delete \$v || exit 1; done"
+
+step "killed while it is made"
+for after in 0.1 0.5 1 2; do
+	holds "after $after s: what is left goes with the next change" "stargatectl volume clone c3 k >/dev/null 2>&1 & sleep $after
+		kill -9 \$! 2>/dev/null; wait \$! 2>/dev/null
+		case \"\$(lvs --noheadings -o lv_tags sm/k 2>/dev/null | xargs)\" in
+		'' | stargate.wiping | *stargate,* | *,stargate) ;;
+		*) lvs -o lv_tags sm/k; exit 1 ;;
+		esac
+		stargatectl volume create next --size 16M && stargatectl volume delete next ||
+			exit 1
+		if lvs sm/k >/dev/null 2>&1; then stargatectl volume check k && stargatectl volume delete k; fi"
+done
+holds "what was copied is sound" "stargatectl volume check c3"
+on g1 'stargatectl volume snapshot c3 k' >/dev/null 2>&1 </dev/null &
+making=$!
+holds "(it is being made)" 'for try in $(seq 300); do
+		[ "$(lvs --noheadings -o lv_tags sm/k 2>/dev/null | xargs)" = stargate.wiping ] && exit
+	done; exit 1'
+because 7 busy "volume delete k"
+because 7 busy "volume delete c3"
+kill_guest g1
+wait "$making" || true
+start_guest g1 --no-mount
+holds "after a power cut it is half made, or a whole one" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	stargatectl volume list | grep -E 'sm/k +(unfinished|snapshot)'"
+holds "and goes" "stargatectl volume delete k && ! lvs sm/k"
+holds_numbers c3 "$had1" "$had2"
+holds "the end" "stargatectl volume delete c3 && stargatectl zone destroy sm"
+finish

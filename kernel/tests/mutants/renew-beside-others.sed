@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume gets another UUID while others use it.
+# file: kernel/core/super.c
+# test: volume_test
+s/if (!err && sg_slots_taken(vol) & ~(1ULL << vol->slot))$/if (!err \&\& !vol)/

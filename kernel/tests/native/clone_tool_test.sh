@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl clone, as a user calls it: of a file that nobody uses, of one that processes use as
+# systems (machine.c), and of a snapshot of that; larger ones, refusals, kills.
+set -euo pipefail
+# shellcheck source=kernel/tests/lib/machines.sh
+source "$(dirname "$0")/../lib/machines.sh"
+
+nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
+
+# info FILE EXPRESSION: what stargatectl info says of it, as Python has it.
+info() { "$ctl" -j info "$1" | pick "$2"; }
+
+# own FILE BASE LABEL: a clean volume of that base and label, nobody in it, with a UUID of its own.
+own() {
+	expect 0 "$fsck" -n "$1"
+	says ': clean'
+	expect 0 "$ctl" -j info "$1"
+	json "int(d['base'], 16) == $2 and d['label'] == '$3'"
+	[[ $(info "$1" 'd["uuid"]') != "$uuid" ]] || fail "$1 has the UUID of the other one"
+	expect 0 "$ctl" -j slots "$1"
+	json 'd["taken"] == 0'
+}
+
+# holds FILE: all files that there were.
+holds() {
+	rm -rf back
+	expect 0 "$ctl" get -r "$1" / back
+	diff -r --no-dereference tree back >/dev/null || fail "$1: not the files that there were"
+}
+
+mkdir -p tree/dir
+head -c 3M /dev/urandom >tree/large
+head -c 100 /dev/urandom >tree/dir/small
+ln -s "$(printf 'x%.0s' $(seq 200))" tree/link
+"$mkfs" -q --phys 16G --size 32M --max-size 64M --label first v.img
+expect 0 "$ctl" put -r v.img tree/. /
+uuid=$(info v.img 'd["uuid"]')
+
+# --- nobody uses it ---
+cp v.img before
+expect 0 "$ctl" clone --base 20G --label second v.img c1
+says '^v.img: copied to c1, 32 MiB at 0x500000000$'
+own c1 $((20 << 30)) second
+holds c1
+cmp v.img before || fail "what was copied has changed"
+[[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
+(($(stat -c %b c1) * 512 >= 32 << 20)) || fail "there is no memory for what will be stored"
+expect 0 "$ctl" -j clone --base 16G --size 48M v.img c2 # the same base, and larger
+says '"file": "c2"'
+json 'd["base"] == "0x400000000" and d["size"] == 48 << 20 and d["tries"] == 0'
+own c2 $((16 << 30)) ''
+holds c2
+[[ $(stat -c %s c2) -eq $((48 << 20)) ]] || fail "the larger copy is not so large"
+[[ $(info c1 'd["uuid"]') != $(info c2 'd["uuid"]') ]] || fail "two copies of one UUID"
+# They share nothing, and one can be copied again.
+expect 0 "$ctl" rm c1 /large
+holds v.img
+holds c2
+expect 0 "$ctl" clone --base 24G c2 c3
+own c3 $((24 << 30)) ''
+holds c3
+[[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
+cmp v.img before || fail "what was copied has changed"
+
+# --- refused ---
+refuses 2 '--base is missing' "$ctl" clone v.img c4
+refuses 2 "--base '17': allowed is 2M to 4095T" "$ctl" clone --base 17 v.img c4
+refuses 2 'clone: takes VOLUME FILE' "$ctl" clone --base 20G v.img
+refuses 2 'takes no --align' "$ctl" clone --base 20G --align 1G v.img c4
+refuses 2 '--size 17825793: a volume has' "$ctl" clone --base 20G --size 17825793 v.img c4
+refuses 2 "--label .*: allowed is up to 63 bytes" "$ctl" clone --base 20G \
+	--label "$(printf 'l%.0s' $(seq 64))" v.img c4
+refuses 1 'v.img: has 32 MiB, and a copy has no less: the least size is 33554432 bytes, not 16 MiB' \
+	"$ctl" clone --base 20G --size 16M v.img c4
+refuses 1 'v.img: was made to grow to 64 MiB at most .*\(67108864 bytes\)' \
+	"$ctl" clone --base 20G --size 80M v.img c4
+refuses 1 'c1: is there already' "$ctl" clone --base 20G v.img c1
+refuses 1 'none: cannot be opened: No such file' "$ctl" clone --base 20G none c4
+refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" clone --base 20G v.img no/c4
+head -c 32M /dev/zero >empty
+refuses 1 'empty: no StargateFS' "$ctl" clone --base 20G empty c4
+(ulimit -f 1024; trap '' XFSZ; refuses 1 'c4.part: cannot be made as large' \
+	"$ctl" clone --base 20G v.img c4)
+cp v.img damaged.img
+off=$("$ctl" -j dump v.img inode /large | pick 'int(d["record"], 16)')
+printf '\1' | dd of=damaged.img bs=1 seek=$((off + 48 + 5)) conv=notrunc status=none
+refuses 1 'damaged: repair it with fsck.stargatefs -y first' "$ctl" clone --base 20G damaged.img c4
+nothing_left c4
+echo old >c4.part
+expect 0 "$ctl" clone --base 20G v.img c4
+own c4 $((20 << 30)) ''
+holds c4
+[[ ! -e c4.part ]] || fail "c4.part is there"
+
+# --- bad memory: of the copy it cannot be read either ---
+cp v.img bad.img
+phys=$("$ctl" -j stat bad.img /large | pick 'd["table"]["runs"][0]["phys"]')
+expect 0 "$ctl" bad bad.img add "$((phys + 4096))"
+expect 0 "$ctl" clone --base 20G bad.img c9
+expect 0 "$ctl" -j bad c9
+json "int(d['bad'][0]['phys'], 16) == $((phys + 4096 + (4 << 30))) and len(d['bad']) == 1"
+expect 1 "$ctl" cat c9 /large
+complains 'Input/output error'
+expect 0 "$ctl" cat c9 /dir/small
+off=$((phys + 4096 - (16 << 30)))
+[[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] || fail "bad memory was read"
+
+# --- beside others, and what was copied of them ---
+start 1
+start 2
+say 1 join v.img $m1 1
+say 2 join v.img $m2 1
+say 1 mkdir 0 dir2
+mkdir tree/dir2
+expect 0 "$ctl" clone --stall 4000 --base 20G v.img c5
+says ' at 0x500000000; all stood still for [0-9.]+ ms$'
+own c5 $((20 << 30)) ''
+holds c5
+expect 0 "$ctl" snapshot --stall 4000 v.img s5
+cp s5 before
+say 1 mkdir 0 later
+expect 0 "$ctl" clone --base 28G --size 64M s5 c6
+own c6 $((28 << 30)) ''
+holds c6
+cmp s5 before || fail "the snapshot has changed"
+say 2 still 0
+refuses 1 'v.img: machine-11111111 \(slot [0-9]+\) does not stand still' \
+	"$ctl" clone --stall 4000 --base 20G v.img c7
+nothing_left c7
+say 2 go 0
+
+# --- somebody comes while a volume is copied that nobody used: that is no copy of one moment ---
+"$mkfs" -q --phys 16G --size 128M --label large large.img
+head -c 60M /dev/urandom >bytes
+expect 0 "$ctl" put large.img bytes /bytes
+for try in $(seq 7); do
+	"$ctl" clone --base 20G large.img c10 >out 2>err &
+	cloning=$!
+	until [[ -e c10.part ]] || ! kill -0 $cloning 2>/dev/null; do :; done
+	kill -STOP $cloning 2>/dev/null || true
+	say 1 join large.img $m1 1
+	kill -CONT $cloning 2>/dev/null || true
+	status=0
+	wait $cloning || status=$?
+	say 1 leave "$try"
+	((status == 0)) || break
+	own c10 $((20 << 30)) ''
+	rm c10
+	[[ $try != 7 ]] || fail "who came was never seen"
+done
+complains 'large.img: somebody began to use it meanwhile: try again'
+nothing_left c10
+
+# --- killed at any time: a part, or nothing, and the next one begins anew ---
+for ms in 5 20 50 100 200; do
+	"$ctl" clone --base 28G s5 c8 >/dev/null 2>&1 &
+	sleep "$(printf '0.%03d' $ms)"
+	kill -9 $! 2>/dev/null || true
+	wait $! 2>/dev/null || true
+	[[ ! -e c8 ]] || { own c8 $((28 << 30)) ''; rm c8; }
+done
+expect 0 "$ctl" clone --base 28G s5 c8
+own c8 $((28 << 30)) ''
+holds c8
+cmp s5 before || fail "the snapshot has changed"
+[[ ! -e c8.part ]] || fail "c8.part is there"
+
+say 1 leave 0
+say 2 leave 0
+echo "exit 0" >&"${to[1]}"
+echo "exit 0" >&"${to[2]}"
+wait "${pid[1]}" "${pid[2]}" || true
+expect 0 "$fsck" -n v.img
+echo "$checks checks"

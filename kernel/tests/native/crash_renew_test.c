@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A volume gets a UUID and a label of its own, and is cut off after each store of that, by death and
+ * by power cut: whoever opens it next finds the old ones or the new ones, never a mixture; once it
+ * had returned, the new ones. Then it can be done again, and nothing is left to repair.
+ */
+#include "crash.h"
+#include "internal.h"
+
+#define SIZE	SG_VOLUME_MIN
+
+static u8 *mem;
+static struct sg_super old, new;
+static u64 judged[2];	/* by which of them there was */
+
+static void judge(struct crash *c, struct crash_image *img)
+{
+	struct sg_probe probe;
+	struct sg_vol v;
+	char why[200];
+	bool is_new;
+
+	CHECK_OK(sg_probe(img->mem, SIZE, &probe));
+	CHECK(probe.valid);
+	is_new = memcmp(probe.sb.uuid, old.uuid, 16);
+	judged[is_new]++;
+	CHECK(is_new || !c->done);
+	CHECK(!memcmp(probe.sb.uuid, is_new ? new.uuid : old.uuid, 16));
+	CHECK(!strcmp(probe.sb.label, is_new ? "new" : "old"));
+	CHECK_EQ(probe.sb.created, is_new ? new.created : old.created);
+	CHECK_OK(sg_open(&v, img->mem, SIZE, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &test_identity, 0, true));
+	CHECK_OK(sg_renew(&v, "again", why));
+	sg_leave(&v);
+	test_clean(img->mem, SIZE);
+	CHECK_OK(sg_probe(img->mem, SIZE, &probe));
+	CHECK(!strcmp(probe.sb.label, "again") && memcmp(probe.sb.uuid, new.uuid, 16));
+}
+
+int main(void)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "old" };
+	struct crash c;
+	struct sg_vol v;
+	struct rec rec;
+	char why[200];
+
+	mem = test_map(SIZE);
+	CHECK_OK(sg_format(mem, SIZE, &opts, why));
+	CHECK_OK(sg_open(&v, mem, SIZE, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &test_identity, 0, true));
+	old = v.sb;
+	crash_init(&c, mem, SIZE);
+	c.judge = judge;
+	c.samples = test_amount(20, 40, 200);
+	rec_init(&rec, mem, SIZE, true);
+	rec_to(&rec);
+	CHECK_OK(sg_renew(&v, "new", why));
+	rec_to(NULL);
+	new = v.sb;
+	crash_run(&c, rec.ev, rec.n);
+	crash_end(&c);
+	printf("%" PRIu64 " images, %" PRIu64 " old, %" PRIu64 " new\n", c.images, judged[0],
+	       judged[1]);
+	CHECK(judged[0] && judged[1]);
+	rec_free(&rec);
+	crash_free(&c);
+	sg_leave(&v);
+	return test_done();
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * clone: a copy of a volume, or of a snapshot of one, that is a volume of its own: made for another
+ * base, with a UUID and label of its own, and nobody in its mount table (docs/snapshots.md).
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include "copy.h"
+
+/* --- its own -------------------------------------------------------------------------------- */
+
+/* Joined alone: so what the dead have left is recovered, and open files without names are gone. */
+static int renew(const struct own *o)
+{
+	static struct member m;
+	char why[200] = "";
+	int err = member_open(&m, o->path, true, true);
+
+	if (err)
+		return err;
+	err = sg_renew(&m.vol, o->label, why);
+	if (!err && o->size > m.vol.sb.size)
+		err = sg_grow(&m.vol, o->size, 0, why);
+	if (err)
+		tool_error("%s: %s", o->path, why[0] ? why : strerror(-err));
+	return member_close(&m) ?: err;
+}
+
+int copy_own(const struct own *o)
+{
+	const struct relocation r = {
+		.path = o->path, .base = o->base, .base_given = o->base_given, .force = true,
+	};
+	struct sg_relocate_result res;
+
+	return relocate_volume(&r, &res) ?: renew(o);
+}
+
+/* --- in a file ------------------------------------------------------------------------------ */
+
+int before_clone(struct call *c)
+{
+	if (!c->base_given)
+		return tool_usage_error("--base is missing: the address where machines map the copy, "
+					"e.g. --base 16G");
+	if (c->size && (c->size < SG_VOLUME_MIN || c->size % SG_VOLUME_ALIGN))
+		return tool_usage_error("--size %llu: a volume has 16M to 64T, a multiple of 2M",
+					(unsigned long long)c->size);
+	return 0;
+}
+
+static void show(struct call *c, const struct copy *s, const struct own *o, const char *path)
+{
+	char a[32], b[32];
+
+	if (!c->json) {
+		printf("%s: copied to %s, %s at 0x%llx", c->volume, path, show_size(o->size, a),
+		       (unsigned long long)o->base);
+		if (o->size != s->size)
+			printf(" (grown from %s)", show_size(s->size, b));
+		printf(s->freeze ? "; all stood still for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
+		return;
+	}
+	json_begin(&c->j, stdout, false);
+	json_str(&c->j, "file", path);
+	json_hex(&c->j, "base", o->base);
+	json_size(&c->j, "size", o->size);
+	json_u64(&c->j, "stall_us", s->stalled / 1000);
+	json_u64(&c->j, "tries", s->freeze ? s->tries : 0);
+	json_end(&c->j);
+}
+
+/* Mapped, as not every file system for memory takes writes (hugetlbfs). */
+static int fill(struct copy *s, struct part *part, u64 size)
+{
+	void *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, part->fd, 0);
+	int err;
+
+	if (to == MAP_FAILED) {
+		err = -errno;
+		tool_error("%s: cannot be mapped: %s", part->path, strerror(-err));
+		return err;
+	}
+	s->fd = part->fd;
+	s->name = part->path;
+	s->to = to;
+	err = copy_run(s);
+	munmap(to, size);
+	return err;
+}
+
+static int make(struct call *c, struct copy *s, u64 size)
+{
+	struct own own = { .label = c->label ?: "", .base = c->base, .base_given = true };
+	struct part part;
+	int err = part_open(&part, c->argv[0], size, true);
+
+	if (err)
+		return err;
+	own.path = part.path;
+	own.size = size;
+	err = fill(s, &part, size) ?: copy_own(&own) ?: part_finish(&part);
+	if (!err)
+		show(c, s, &own, c->argv[0]);
+	part_close(&part);
+	return err;
+}
+
+int cmd_clone(struct call *c)
+{
+	static struct copy s;
+	u64 size = c->size;
+	int err = copy_open(&s, c->volume, c->stall, true);
+
+	if (err)
+		return 1;
+	tool_quiet = true;	/* what dead systems have left in it is no news */
+	err = copy_size(&s, &size);
+	if (!err && !sg_base_fits(size, c->base)) {
+		sg_refuse_base(size, c->base, s.why);
+		tool_error("%s: %s", c->argv[0], s.why);
+		err = -EINVAL;
+	}
+	err = err ?: make(c, &s, size);
+	return copy_close(&s) || err;
+}

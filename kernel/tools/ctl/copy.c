@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A volume is copied as it is at one moment, whoever uses it (docs/snapshots.md). All of it is
+ * copied while everybody works, and once more what differs by then; that shows how long the third
+ * pass will take, for which all stand still. Mounted here, the module asks them to; on a file or
+ * device-dax node this tool is one of the systems; a device that nobody has mounted is had by the
+ * tool alone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "copy.h"
+#include "ioctl.h"
+
+#define STALL_MS	2000
+#define TRIES		3
+#define AGAIN		1	/* somebody has not stood still for so long */
+
+/* --- passes --------------------------------------------------------------------------------- */
+
+static int write_all(struct copy *s, const u8 *from, size_t len, u64 at)
+{
+	s->wrote += len;
+	if (s->to)
+		return 0;
+	while (len) {
+		ssize_t n = pwrite(s->fd, from, len, (off_t)at);
+
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		from += n;
+		at += (u64)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static size_t same(const u8 *a, const u8 *b, size_t from, size_t len)
+{
+	while (from < len && !memcmp(a + from, b + from, SG_PAGE))
+		from += SG_PAGE;
+	return from;
+}
+
+static size_t different(const u8 *a, const u8 *b, size_t from, size_t len)
+{
+	while (from < len && memcmp(a + from, b + from, SG_PAGE))
+		from += SG_PAGE;
+	return from;
+}
+
+/*
+ * What is the same on both sides, zeroes for one, is not written. A device is read and written past
+ * its cache, from memory that is aligned for that.
+ */
+static int copy_some(struct copy *s, u64 at, size_t len)
+{
+	static u8 bounce[SG_CHUNK] __attribute__((aligned(SG_PAGE)));
+	u8 *had = s->to ? s->to + at : bounce;
+	const u8 *is = s->from + at;
+	size_t i, end;
+	int err = 0;
+
+	if (!s->to && pread(s->fd, had, len, (off_t)at) != (ssize_t)len)
+		return -EIO;
+	for (i = same(is, had, 0, len); i < len && !err; i = same(is, had, end, len)) {
+		end = different(is, had, i, len);
+		memcpy(had + i, is + i, end - i);
+		err = write_all(s, had + i, end - i, at + i);
+	}
+	return err;
+}
+
+/*
+ * What nobody has is not copied: whoever gets it zeroes it first. Nor is bad memory, which cannot
+ * be read; the list of it is, so the copy has an error there, too.
+ */
+static bool in_use(const struct copy *s, u64 at)
+{
+	const struct sg_chunk *chunk = (const void *)(s->from + s->sb.chunk_off);
+	u64 page = at >> SG_PAGE_SHIFT & (SG_CHUNK_PAGES - 1);
+
+	if (at >= s->sb.data_off && at + SG_PAGE != s->size &&
+	    !(sg_load64(&chunk[at >> SG_CHUNK_SHIFT].map[page / 64]) >> page % 64 & 1))
+		return false;
+	return !sg_bad_listed(s->from, at);
+}
+
+/* The end of what is in use, or is not, as @at is; within the chunk. */
+static u64 run_end(const struct copy *s, u64 at, bool used)
+{
+	u64 end = at;
+
+	do
+		end += SG_PAGE;
+	while (end & (SG_CHUNK - 1) && in_use(s, end) == used);
+	return end;
+}
+
+static int pass(struct copy *s)
+{
+	u64 start = sg_ticks(), at, end;
+	int err = 0;
+
+	s->wrote = 0;
+	for (at = 0; at < s->size && !err; at = end) {
+		bool used = in_use(s, at);
+
+		end = run_end(s, at, used);
+		if (used)
+			err = copy_some(s, at, end - at);
+	}
+	s->took = sg_ticks() - start;
+	return err;
+}
+
+static int copy_error(const struct copy *s, int err)
+{
+	tool_error("%s: cannot be written: %s", s->name, strerror(-err));
+	return err;
+}
+
+static int has_grown(const struct copy *s)
+{
+	tool_error("%s: has grown meanwhile: try again", s->path);
+	return -EAGAIN;
+}
+
+/* --- one moment ----------------------------------------------------------------------------- */
+
+static int too_slow(const struct copy *s)
+{
+	tool_error("%s: all would stand still for about %llu ms, and %u are allowed: --stall, or less "
+		   "work meanwhile", s->path, (unsigned long long)(s->took / 1000000) + 1,
+		   s->stall_ms);
+	return -EBUSY;
+}
+
+/* It may have grown, in calls that were under way before. */
+static bool is_larger(const struct copy *s)
+{
+	return sg_load64((const u64 *)(s->from + SG_HOT(size))) > s->size;
+}
+
+static int at_one_moment(struct copy *s)
+{
+	u64 start = sg_ticks();
+	int err = s->freeze(s, s->stall_ms), void_err;
+	bool grown;
+
+	if (err) {
+		tool_error("%s: %s", s->path, s->why[0] ? s->why : strerror(-err));
+		return err;
+	}
+	err = pass(s);
+	grown = is_larger(s);
+	void_err = s->thaw(s);
+	s->stalled = sg_ticks() - start;
+	if (err)
+		return copy_error(s, err);
+	if (grown)
+		return has_grown(s);
+	if (void_err == -EAGAIN)
+		return AGAIN;
+	if (void_err)
+		tool_error("%s: %s", s->path, strerror(-void_err));
+	return void_err;
+}
+
+/* Passes that nobody waits for; the last of them shows what the next one costs. */
+static int approach(struct copy *s)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < TRIES; i++) {
+		err = pass(s);
+		if (err || s->took <= s->stall_ms * 1000000ULL / 2)
+			return err;
+	}
+	return 0;
+}
+
+static int copy_in_use(struct copy *s)
+{
+	int err;
+
+	for (s->tries = 1; s->tries <= TRIES; s->tries++) {
+		err = approach(s);
+		if (err)
+			return copy_error(s, err);
+		if (s->took > s->stall_ms * 1000000ULL / 2)
+			return too_slow(s);
+		err = at_one_moment(s);
+		if (err != AGAIN)
+			return err;
+	}
+	tool_error("%s: in %d attempts somebody came, went or did not stand still for long enough: try "
+		   "again", s->path, TRIES);
+	return -EAGAIN;
+}
+
+/* --- nobody uses it ------------------------------------------------------------------------- */
+
+static int read_table(struct copy *s, const struct target *t, struct sg_slot *slots,
+		      u64 *incarnation)
+{
+	int err = target_read_now(t, s->sb.slot_off, slots, sizeof(s->slots)) ?:
+		target_read_now(t, SG_HOT(incarnation), incarnation, sizeof(*incarnation));
+
+	if (err)
+		tool_error("%s: cannot be read: %s", s->path, strerror(-err));
+	return err;
+}
+
+/* Who joins takes a number first. Who was taken for dead, and was not, beats. */
+static int still_left(struct copy *s)
+{
+	static struct sg_slot now[SG_SLOTS];
+	u64 incarnation;
+	int err = read_table(s, &s->member.target, now, &incarnation);
+
+	if (err || (incarnation == s->incarnation && !memcmp(now, s->slots, sizeof(now))))
+		return err;
+	tool_error("%s: somebody began to use it meanwhile: try again", s->path);
+	return -EAGAIN;
+}
+
+int copy_run(struct copy *s)
+{
+	int err = pass(s);
+
+	if (err)
+		return copy_error(s, err);
+	if (s->freeze)
+		return copy_in_use(s);
+	return s->how == COPY_LEFT ? still_left(s) : 0;
+}
+
+int copy_size(const struct copy *s, u64 *size)
+{
+	u64 most = s->sb.chunk_cap * SG_CHUNK;
+	char a[32], b[32];
+
+	if (!*size)
+		*size = s->size;
+	if (*size < s->size) {
+		tool_error("%s: has %s, and a copy has no less: the least size is %llu bytes, not %s",
+			   s->path, show_size(s->size, a), (unsigned long long)s->size,
+			   show_size(*size, b));
+		return -EINVAL;
+	}
+	if (*size <= most)
+		return 0;
+	tool_error("%s: was made to grow to %s at most (--max-size of mkfs.stargatefs), and so can a "
+		   "copy of it; that is the largest possible size (%llu bytes)", s->path,
+		   show_size(most, a), (unsigned long long)most);
+	return -EINVAL;
+}
+
+/* --- opening: mounted here -------------------------------------------------------------------- */
+
+static int freeze_mounted(struct copy *s, unsigned int limit_ms)
+{
+	struct sg_ioc_freeze f = { .limit_ms = limit_ms };
+	int err = ioctl(s->dir, SG_IOC_FREEZE, &f) ? -errno : 0;
+
+	snprintf(s->why, sizeof(s->why), "%.199s", err == -ENOTTY ?
+		 "the module here is too old to make others stand still" : f.why);
+	return err;
+}
+
+static int thaw_mounted(struct copy *s)
+{
+	return ioctl(s->dir, SG_IOC_THAW) ? -errno : 0;
+}
+
+/* The volume's memory, as a file of the mount. */
+static int map_region(struct copy *s, const char *dir)
+{
+	int fd = openat(s->dir, ".stargate/region", O_RDONLY | O_CLOEXEC), err = 0;
+	struct stat st;
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !fstat(fd, &st))
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		err = -errno;
+		tool_error("%s: its memory cannot be read: %s (needs .stargate/region in it, which is "
+			   "there where the memory has struct pages)", dir, strerror(-err));
+	} else {
+		s->from = p;
+		s->mapped = (u64)st.st_size;
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int open_mounted(struct copy *s, const char *dir)
+{
+	int err;
+
+	s->how = COPY_MOUNTED;
+	s->freeze = freeze_mounted;
+	s->thaw = thaw_mounted;
+	s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0) {
+		err = -errno;
+		tool_error("%s: cannot be opened: %s", dir, strerror(-err));
+		return err;
+	}
+	err = map_region(s, dir);
+	if (err)
+		close(s->dir);
+	return err;
+}
+
+/* --- opening: not mounted here ---------------------------------------------------------------- */
+
+static int freeze_joined(struct copy *s, unsigned int limit_ms)
+{
+	return sg_freeze(&s->member.vol, limit_ms, s->why);
+}
+
+static int thaw_joined(struct copy *s)
+{
+	return sg_thaw(&s->member.vol);
+}
+
+static int open_joined(struct copy *s, bool alone)
+{
+	struct member *m = &s->member;
+	int err = alone ? member_open(m, s->path, true, false) : member_join(m, s->path);
+
+	if (err)
+		return err;
+	s->how = COPY_JOINED;
+	s->from = m->vol.base;
+	s->mapped = m->target.size;
+	if (!alone) {
+		s->freeze = freeze_joined;
+		s->thaw = thaw_joined;
+	}
+	return 0;
+}
+
+/* -EBUSY, not said: somebody who lives uses it. */
+static int open_left(struct copy *s)
+{
+	struct member *m = &s->member;
+	int err = member_look_on(&m->target, &m->vol, s->path);
+
+	if (err)
+		return err;
+	s->how = COPY_LEFT;
+	s->from = m->target.base;
+	s->mapped = m->target.size;
+	s->sb = m->vol.sb;
+	err = member_watch(&m->target, &s->sb, MEMBER_WAIT_MS, s->why);
+	if (err && err != -EBUSY)
+		tool_error("%s: cannot be read: %s", s->path, strerror(-err));
+	err = err ?: read_table(s, &m->target, s->slots, &s->incarnation);
+	if (err)
+		target_close(&m->target);
+	return err;
+}
+
+static int open_unmounted(struct copy *s, bool block, bool left)
+{
+	int err = left ? open_left(s) : -EBUSY;
+
+	return err == -EBUSY ? open_joined(s, block) : err;
+}
+
+static int find_super(struct copy *s)
+{
+	struct sg_probe found;
+
+	sg_search(s->from, s->mapped, &found);
+	s->sb = found.sb;
+	s->size = found.sb.size;
+	if (found.valid)
+		return 0;
+	tool_error("%s: its superblock is damaged: run fsck.stargatefs", s->path);
+	return -EUCLEAN;
+}
+
+int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left)
+{
+	char where[PATH_MAX];
+	struct stat st;
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	s->path = path;
+	s->stall_ms = stall_ms ? (unsigned int)stall_ms : STALL_MS;
+	if (stat(path, &st)) {
+		err = -errno;
+		tool_error("%s: cannot be opened: %s", path, strerror(-err));
+		return err;
+	}
+	if (S_ISDIR(st.st_mode))
+		err = open_mounted(s, path);
+	else if (S_ISBLK(st.st_mode) && mounted_at(st.st_rdev, where))
+		err = open_mounted(s, where);
+	else
+		err = open_unmounted(s, S_ISBLK(st.st_mode), left);
+	if (err)
+		return err;
+	err = find_super(s);
+	if (err)
+		copy_close(s);
+	return err;
+}
+
+int copy_close(struct copy *s)
+{
+	if (s->how == COPY_JOINED)
+		return member_close(&s->member);
+	if (s->how == COPY_LEFT)
+		return target_close(&s->member.target);
+	munmap((void *)s->from, s->mapped);
+	close(s->dir);
+	return 0;
+}

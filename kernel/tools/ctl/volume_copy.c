@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * volume snapshot, volume clone: a copy of a volume as it is at one moment, in a logical volume of
+ * its own (docs/snapshots.md). What is cut for it has WIPING_TAG until it is whole, as with volume
+ * create: so whoever dies here leaves something that is wiped and removed.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include "copy.h"
+#include "volume.h"
+
+/**
+ * struct copying - a command.
+ * @from: what is copied. @to: what becomes of it: a snapshot, or a volume of its own.
+ * @size: of @to.
+ */
+struct copying {
+	struct call *c;
+	struct volume from, to;
+	struct copy copy;
+	bool snapshot;
+	u64 size;
+};
+
+int before_copy(struct call *c)
+{
+	const char *name = c->argv[0];
+
+	if (!zone_name_valid(name, strlen(name)))
+		return tool_usage_error("'%s': the name of what is made is " ZONE_NAME_RULE
+					"; it is in the same zone", name);
+	if (c->size && (c->size < SG_VOLUME_MIN || c->size % SG_VOLUME_ALIGN))
+		return tool_usage_error("--size %llu: a volume has 16M to 64T, a multiple of 2M",
+					(unsigned long long)c->size);
+	return before_volume(c);
+}
+
+/* --- what is copied ------------------------------------------------------------------------- */
+
+/* Nobody else is in a snapshot, and nothing of it changes. */
+static int open_source(struct copying *k)
+{
+	bool left = zone_tagged(k->from.piece->tags, SNAPSHOT_TAG);
+
+	return copy_open(&k->copy, k->from.path, k->c->stall, left);
+}
+
+/*
+ * To know what is to be cut. It is let go of until that has been wiped, which takes long; it cannot
+ * be deleted or made larger by commands meanwhile.
+ */
+static int look(struct copying *k)
+{
+	struct sg_probe probe;
+
+	if (!engine_look(k->from.path, &probe, true))
+		return -EIO;
+	if (!probe.valid) {
+		tool_error("%s: holds no StargateFS that is whole; run stargatectl volume check",
+			   k->from.lv);
+		return -EUCLEAN;
+	}
+	k->copy.path = k->from.lv;
+	k->copy.sb = probe.sb;
+	k->copy.size = probe.sb.size;
+	k->size = k->c->size;
+	return copy_size(&k->copy, &k->size);
+}
+
+/* --- what is made --------------------------------------------------------------------------- */
+
+static int run(struct copying *k)
+{
+	int fd = volume_claim(k->to.path), err;
+
+	if (fd < 0)
+		return fd;
+	k->copy.fd = fd;
+	k->copy.name = k->to.path;
+	err = copy_run(&k->copy);
+	if (!err && fsync(fd)) {
+		err = -errno;
+		tool_error("%s: cannot be written: %s", k->to.path, strerror(-err));
+	}
+	close(fd);
+	return err;
+}
+
+static int fill(struct copying *k)
+{
+	u64 was = k->copy.size;
+	int err = volume_wipe(&k->to) ?: open_source(k);
+
+	if (err)
+		return err;
+	k->copy.path = k->from.lv;
+	if (k->copy.size == was) {
+		err = run(k);
+	} else {
+		tool_error("%s: has grown meanwhile: try again", k->from.lv);
+		err = -EAGAIN;
+	}
+	return copy_close(&k->copy) ?: err;
+}
+
+static int own(const struct copying *k)
+{
+	const struct own o = {
+		.path = k->to.path, .label = k->c->label ?: k->to.name, .size = k->size,
+	};
+
+	return copy_own(&o);
+}
+
+/* All at once, so that there is nothing between unfinished and whole. */
+static int give_tags(const struct copying *k)
+{
+	char origin[SHOW_MAX], created[64];
+
+	snprintf(origin, sizeof(origin), ORIGIN_TAG "%s", k->from.name);
+	snprintf(created, sizeof(created), CREATED_TAG "%lld", (long long)time(NULL));
+	return LVM("lvchange", "-q", "--deltag", WIPING_TAG, "--addtag", origin, "--addtag", created,
+		   "--addtag", k->snapshot ? SNAPSHOT_TAG : ZONE_TAG, k->to.lv);
+}
+
+static int make(struct copying *k)
+{
+	int err;
+
+	if (k->to.piece) {
+		tool_error("%s: there is one already; see stargatectl volume show", k->to.lv);
+		return -EEXIST;
+	}
+	err = look(k);
+	if (!err)
+		err = volume_cut(&k->to, k->size, k->c->align ? k->c->align : SG_VOLUME_ALIGN);
+	if (err)
+		return err;
+	err = fill(k);
+	if (!err && !k->snapshot)
+		err = own(k);
+	err = err ?: give_tags(k);
+	if (err)
+		wipe_and_remove(k->to.zone->name, k->to.name);
+	return err;
+}
+
+/* --- the commands --------------------------------------------------------------------------- */
+
+static int show(struct copying *k)
+{
+	struct json *j = &k->c->j;
+
+	if (volume_reload(&k->to))
+		return -EIO;
+	json_begin(j, stdout, !k->c->json);
+	show_volume(k->c, k->to.zone, k->to.piece);
+	json_u64(j, "stall_us", k->copy.stalled / 1000);
+	json_end(j);
+	return 0;
+}
+
+/* Both are locked: what is copied against commands that change it, and what is made. */
+static int hold_target(struct copying *k)
+{
+	char name[SHOW_MAX];
+
+	snprintf(name, sizeof(name), "%s/%s", k->from.zone->name, k->c->argv[0]);
+	if (strcmp(k->from.name, k->c->argv[0]))
+		return volume_hold(&k->to, name);
+	tool_error("%s: there is one already: what is made of it has another name", k->from.lv);
+	return -EEXIST;
+}
+
+static int copying(struct call *c, bool snapshot)
+{
+	static struct copying k;
+	struct refusal why = { 0 };
+	int err;
+
+	k.c = c;
+	k.snapshot = snapshot;
+	signal(SIGPIPE, SIG_IGN);
+	tool_quiet = true;	/* what dead systems have left in it is no news */
+	err = volume_hold(&k.from, c->volume);
+	if (err)
+		return refused(c, err, NULL);
+	err = snapshot ? volume_need(&k.from) : volume_need_any(&k.from);
+	if (!err)
+		err = hold_target(&k);
+	if (!err) {
+		err = make(&k) ?: show(&k);
+		why = k.to.why;
+		volume_close(&k.to);
+	}
+	volume_close(&k.from);
+	return refused(c, err, &why);
+}
+
+int cmd_volume_snapshot(struct call *c)
+{
+	return copying(c, true);
+}
+
+int cmd_volume_clone(struct call *c)
+{
+	return copying(c, false);
+}
