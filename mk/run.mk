@@ -115,7 +115,7 @@ dkms-install: ## the module for this kernel, and for those installed later, by D
 dkms-remove: ## take that away again
 	@mk/dkms remove
 
-bench-gate: ## instruction counts beside e2e/bench/baseline, 2 % (UPDATE=1 writes it)
+bench-gate: ## instruction counts beside e2e/bench/baseline (UPDATE=1 writes it)
 	@mk/deps native tests
 	@UPDATE="$(UPDATE)" mk/run-scenario e2e/scenarios/gate.sh $(KERNEL_DEFAULT) "walk splice shadow"
 bench-quick: ## instruction counts beside tmpfs and ext4-dax

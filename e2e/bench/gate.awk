@@ -2,8 +2,10 @@
 #
 # gate.awk -v tolerance=PERCENT BASELINE NOW: counts beside those of before. Both have lines
 # "on: WHAT" (kernel, machine, compiler: what counts depend on besides our sources) and lines
-# "MAP OPERATION INSTRUCTIONS SPREAD". Ends with
-#   0  nothing takes more than PERCENT more
+# "MAP OPERATION INSTRUCTIONS SPREAD". What differs from one repeat to the next may differ as much from
+# one run to the next: each operation is allowed twice its SPREAD (hundredths of a per cent, at most
+# 300) beside PERCENT. Ends with
+#   0  nothing takes more than that
 #   1  something does, or it is not in BASELINE, or it is there and was not counted
 #   3  taken on something else, or never: nothing can be said, and a new baseline has to be taken
 
@@ -25,12 +27,15 @@ NF < 3 || $3 !~ /^[0-9]+$/ {
 
 FILENAME == ARGV[1] {
 	before[$1, $2] = $3
+	spread[$1, $2] = $4
 	order[++n] = $1 SUBSEP $2
 	next
 }
 
 {
 	now[$1, $2] = $3
+	if ($4 > spread[$1, $2])
+		spread[$1, $2] = $4
 	seen_map[$1] = 1
 	if (n && !(($1, $2) in before)) {
 		printf "   %s %s: not in the baseline\n", $1, $2
@@ -38,13 +43,14 @@ FILENAME == ARGV[1] {
 	}
 }
 
-function compare(key, part,    more) {
+function compare(key, part,    more, allowed) {
 	more = 100 * (now[key] / before[key] - 1)
-	if (100 * now[key] > (100 + tolerance) * before[key]) {
+	allowed = tolerance + 2 * (spread[key] < 300 ? spread[key] : 300) / 100
+	if (more > allowed) {
 		printf "   %s %s: %d instructions, %.1f %% more than %d\n", part[1], part[2], now[key], \
 			more, before[key]
 		bad = 1
-	} else if (100 * now[key] < (100 - tolerance) * before[key]) {
+	} else if (more < -allowed) {
 		printf "   %s %s: %d instructions, %.1f %% less than %d: good; a new baseline would keep that\n", \
 			part[1], part[2], now[key], -more, before[key]
 	}

@@ -248,11 +248,14 @@ void sg_help(struct sg_vol *vol, u64 lock_word);
 
 #define SG_TX_LOCKS	16
 #define SG_TX_INODES	6
+#define SG_TX_INDEX	512	/* a power of two, twice SG_AREA_WORDS and more */
 
 /**
  * struct sg_tx - a transaction being built. Nothing but fresh pages changes before commit.
  * @err: first error; sticky, so that builders need not check each step. Commit returns it.
- * @seen: a bit per word offset that was set (by hash): most reads need no search.
+ * @index, @round: where each word is, by a hash of its offset; entries of earlier transactions have
+ *   another round, so that nothing has to be cleared. In memory of our own: nobody else's store
+ *   leads a search astray (D10).
  * @owed: ledger entries taken by this transaction, given back by abort.
  */
 struct sg_tx {
@@ -263,7 +266,7 @@ struct sg_tx {
 	bool locked;		/* we have the area's lock; else nothing comes of it */
 	int err;
 	unsigned int n;
-	u64 seen;
+	u32 round, index[SG_TX_INDEX];
 	s64 free_pages, used_inodes;	/* changes, applied to the area's counters at commit */
 	unsigned int nlocks, ninodes, nowed;
 	u64 lock[SG_TX_LOCKS];

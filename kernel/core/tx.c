@@ -15,11 +15,6 @@
 
 #define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
 
-static u64 seen_bit(u64 off)
-{
-	return 1ULL << ((off >> 3 ^ off >> 9 ^ off >> 15) & 63);
-}
-
 static u64 area_field(const struct sg_tx *tx, u64 field)
 {
 	return tx->area + field;
@@ -40,6 +35,16 @@ static void begin_turn(struct sg_tx *tx)
 	}
 }
 
+/* An entry of the index: round in the upper bits, number of the word in the lowest eight. */
+static void next_round(struct sg_tx *tx)
+{
+	tx->round += 1u << 8;
+	if (tx->round)
+		return;
+	memset(tx->index, 0, sizeof(tx->index));	/* round 0 is nobody's */
+	tx->round = 1u << 8;
+}
+
 /* @err: its lock is not ours: who was to wait for it is to die, or in a hurry. */
 static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
 {
@@ -52,7 +57,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->locked = !err;
 	tx->err = sg_may_write(vol) ?: err;
 	tx->n = 0;
-	tx->seen = 0;
+	next_round(tx);
 	tx->free_pages = 0;
 	tx->used_inodes = 0;
 	tx->nlocks = 0;
@@ -109,23 +114,28 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 	return sg_tx_begin_payer(vol);
 }
 
-/* Index of the last word set for @off, or -1. */
-static int find(const struct sg_tx *tx, u64 off)
+/* The index' entry for @off, or the one that it would get. There are always free ones. */
+static u32 *find(struct sg_tx *tx, u64 off)
 {
-	int i;
+	u32 at = (u32)(off >> 3 ^ off >> 12), *e;
 
-	if (tx->seen & seen_bit(off))
-		for (i = (int)tx->n - 1; i >= 0; i--)
-			if (sg_load64(&tx->a->word[i].off) == off)
-				return i;
-	return -1;
+	for (;; at++) {
+		e = &tx->index[at % SG_TX_INDEX];
+		if ((*e ^ tx->round) >> 8 || sg_load64(&tx->a->word[*e & 255].off) == off)
+			return e;
+	}
+}
+
+static bool is_set(const struct sg_tx *tx, const u32 *e)
+{
+	return !((*e ^ tx->round) >> 8);
 }
 
 u64 sg_tx_get(struct sg_tx *tx, u64 off)
 {
-	int i = find(tx, off);
+	const u32 *e = find(tx, off);
 
-	return i >= 0 ? sg_load64(&tx->a->word[i].val) : sg_get(tx->vol, off);
+	return is_set(tx, e) ? sg_load64(&tx->a->word[*e & 255].val) : sg_get(tx->vol, off);
 }
 
 /* Words live between the superblock and its backup, and in the copies behind that. */
@@ -138,19 +148,18 @@ static bool word_allowed(const struct sg_vol *vol, u64 off)
 
 static void put(struct sg_tx *tx, u64 off, u64 val)
 {
-	int i = find(tx, off);
+	u32 *e = find(tx, off);
 
-	if (i < 0) {
+	if (!is_set(tx, e)) {
 		if (tx->n == SG_AREA_WORDS || !word_allowed(tx->vol, off)) {
 			SG_ASSERT(tx->n < SG_AREA_WORDS);
 			sg_tx_fail(tx, -EUCLEAN);
 			return;
 		}
-		i = (int)tx->n++;
-		sg_store64(&tx->a->word[i].off, off);
-		tx->seen |= seen_bit(off);
+		*e = tx->round | tx->n++;
+		sg_store64(&tx->a->word[*e & 255].off, off);
 	}
-	sg_store64(&tx->a->word[i].val, val);
+	sg_store64(&tx->a->word[*e & 255].val, val);
 }
 
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val)

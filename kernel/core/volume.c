@@ -56,8 +56,7 @@ void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len)
 void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len)
 {
 	SG_ASSERT(sg_inside(vol, off, len));
-	sg_os_zero(vol->base + off, len);
-	sg_wb(vol->base + off, len);
+	sg_os_clear(vol->base + off, len);
 }
 
 void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val)

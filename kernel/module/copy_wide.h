@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Copies into the volume that pass the caches by, 32 bytes at a time (copy_wide.c). */
+/* Stores into the volume that pass the caches by, 32 bytes at a time (copy_wide.c). */
 #ifndef SG_COPY_WIDE_H
 #define SG_COPY_WIDE_H
 
@@ -21,5 +21,18 @@ struct iov_iter;
  * other means.
  */
 size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from);
+
+/**
+ * sg_zero_wide() - zero memory of the volume with wide, non-temporal stores
+ * @to: in the volume's linear mapping
+ * @len: how much
+ *
+ * Never sleeps. What it has zeroed needs no write-back, only a fence, before which it is not ordered
+ * with stores behind it.
+ *
+ * Return: bytes zeroed, from the start: less than @len, or none, when the rest is not worth it, or when
+ * processor or alignment do not allow it.
+ */
+size_t sg_zero_wide(void *to, size_t len);
 
 #endif

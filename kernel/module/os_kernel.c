@@ -10,6 +10,7 @@
 #include <asm/cpufeature.h>
 #include <asm/special_insns.h>
 
+#include "copy_wide.h"
 #include "sg_os.h"
 
 #define LINE	64UL
@@ -21,6 +22,17 @@ void sg_wb(const void *p, size_t len)
 
 	for (; a < end; a += LINE)
 		clwb((void *)a);
+}
+
+/* The fence: a page that is given back unused is not to be zeroed when it is somebody else's. */
+void sg_os_clear(void *dst, size_t len)
+{
+	size_t done = sg_zero_wide(dst, len);
+
+	if (done)
+		sg_fence();
+	memset(dst + done, 0, len - done);
+	sg_wb(dst + done, len - done);
 }
 
 u64 sg_now(void)

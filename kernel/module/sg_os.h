@@ -110,6 +110,9 @@ static inline void sg_os_zero(void *dst, size_t len)
 	memset(dst, 0, len);
 }
 
+/* As sg_os_zero() and sg_wb(), for pages that nobody sees yet. */
+void sg_os_clear(void *dst, size_t len);
+
 /* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 

@@ -45,13 +45,13 @@ func (a Accel) args() []string {
 	switch {
 	case a.ICount:
 		return []string{"-accel", "tcg", "-icount", "shift=0,sleep=off", "-seed", "1",
-			"-rtc", "base=2026-01-01,clock=vm", "-cpu", "max,-rdrand,-rdseed,-erms,-fsrm"}
+			"-rtc", "base=2026-01-01,clock=vm", "-cpu", "max,-rdrand,-rdseed,-erms,-fsrm,-fsrs"}
 	case a.Name == "kvm":
 		return []string{"-accel", "kvm", "-cpu", "host"}
 	case a.Node:
-		return []string{"-accel", "tcg,thread=multi", "-cpu", "max,+svm,+npt,-erms,-fsrm"}
+		return []string{"-accel", "tcg,thread=multi", "-cpu", "max,+svm,+npt,-erms,-fsrm,-fsrs"}
 	}
-	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm"}
+	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-fsrs"}
 }
 
 // kernelWords: a kernel that measures its clock slightly wrong, as under TCG

@@ -49,6 +49,12 @@ void sg_os_zero(void *dst, size_t len)
 	sg_hostile_store(dst);
 }
 
+void sg_os_clear(void *dst, size_t len)
+{
+	sg_os_zero(dst, len);
+	sg_wb(dst, len);
+}
+
 /* clflush is in every x86-64; that it also evicts costs time, not correctness. */
 void sg_wb(const void *p, size_t len)
 {

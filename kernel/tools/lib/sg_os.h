@@ -122,6 +122,8 @@ static inline void sg_release_fence(void)
 /* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
 void sg_os_write(void *dst, const void *src, size_t len);
 void sg_os_zero(void *dst, size_t len);
+/* As sg_os_zero() and sg_wb(), for pages that nobody sees yet. */
+void sg_os_clear(void *dst, size_t len);
 
 /* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
