@@ -81,25 +81,9 @@ void tsys_join(struct tsys *s, u8 *mem, u64 size, unsigned int machine)
 
 /* --- tending -------------------------------------------------------------------------------- */
 
-/*
- * A process is made only while no keeper begins, or is within a step: ASan's allocator has locks,
- * and who is made while another thread holds one has it locked for ever.
- */
-static pthread_rwlock_t steps = PTHREAD_RWLOCK_INITIALIZER;
-
 static bool is(const bool *flag)
 {
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-}
-
-static int take_step(struct tkeeper *k, int (*step)(struct sg_vol *vol))
-{
-	int ms;
-
-	CHECK_OK(pthread_rwlock_rdlock(&steps));
-	ms = step(k->v);
-	CHECK_OK(pthread_rwlock_unlock(&steps));
-	return ms;
 }
 
 static void tend(struct tkeeper *k, int (*step)(struct sg_vol *vol))
@@ -109,7 +93,7 @@ static void tend(struct tkeeper *k, int (*step)(struct sg_vol *vol))
 	sg_add64(&k->begun, 1);
 	while (!is(&k->stop) && ms >= 0) {
 		if (!is(&k->paused))
-			ms = take_step(k, step);
+			ms = step(k->v);
 		sg_sleep_us((unsigned int)SG_MIN(SG_MAX(ms, 1), 5) * 1000);
 	}
 	if (ms < 0)
@@ -128,12 +112,6 @@ static void *acknowledge(void *arg)
 	return NULL;
 }
 
-static int settle_once(struct sg_vol *vol)
-{
-	sg_settle(vol);
-	return 0;
-}
-
 static void *settle(void *arg)
 {
 	struct tkeeper *k = arg;
@@ -141,7 +119,7 @@ static void *settle(void *arg)
 	sg_add64(&k->begun, 1);
 	while (!is(&k->stop)) {
 		if (!is(&k->paused))
-			take_step(k, settle_once);
+			sg_settle(k->v);
 		sg_sleep_us(SETTLE_US);
 	}
 	return NULL;
@@ -161,6 +139,7 @@ void tkeeper_start(struct tkeeper *k, struct sg_vol *v)
 	CHECK_OK(pthread_create(&k->watcher, NULL, watch, k));
 	CHECK_OK(pthread_create(&k->acknowledger, NULL, acknowledge, k));
 	CHECK_OK(pthread_create(&k->settler, NULL, settle, k));
+	/* a thread that begins is in ASan's allocator: who is made meanwhile has that locked for ever */
 	while (sg_load64_acquire(&k->begun) < 4)
 		sg_yield();
 }
@@ -277,17 +256,13 @@ void *tshare(size_t len)
 
 pid_t tproc(void (*body)(void *arg), void *arg)
 {
-	pid_t pid;
+	pid_t pid = test_fork();
 
-	CHECK_OK(pthread_rwlock_wrlock(&steps));
-	pid = test_fork();
 	if (!pid) {
-		steps = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
 		body(arg);
 		fflush(stdout);
 		_exit(0);
 	}
-	CHECK_OK(pthread_rwlock_unlock(&steps));
 	return pid;
 }
 

@@ -438,7 +438,7 @@ const char *__tsan_default_options(void)
 
 int main(void)
 {
-	u64 rounds = test_amount(10, 60, 3000), i;
+	u64 rounds = test_amount(10, 40, 3000), i;
 	struct rng rng;
 	unsigned int n;
 
