@@ -39,8 +39,9 @@ claim() {
 
 # pod NAME CLAIM [readOnly]: it sleeps, and has the claim's volume at /data.
 pod() {
-	local how='{name: data, mountPath: /data}' kind=volumeMounts
-	[[ ${3:-} != readOnly ]] || how='{name: data, mountPath: /data, readOnly: true}'
+	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
+	# Of the volume: a container's own readOnly reaches no mount below, as a file's region is one.
+	[[ ${3:-} != readOnly ]] || more=', readOnly: true'
 	[[ ${3:-} != block ]] || { how='{name: data, devicePath: /dev/data}'; kind=volumeDevices; }
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -52,7 +53,7 @@ pod() {
 		  containers:
 		  - {name: main, image: "localhost/pod:1", imagePullPolicy: Never, $kind: [$how]}
 		  volumes:
-		  - {name: data, persistentVolumeClaim: {claimName: $2}}
+		  - {name: data, persistentVolumeClaim: {claimName: $2$more}}
 	EOF
 }
 
@@ -65,7 +66,7 @@ in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
 # store POD FILE TEXT, stored POD FILE TEXT: in the volume that the pod has, as a machine would.
-store() { in_pod "$1" sh -c "echo '$3' >/tmp/text && stargatectl put $region /tmp/text '$2'"; }
+store() { in_pod "$1" sh -c "echo '$3' | stargatectl put $region - '$2'"; }
 stored() { equals "$3" in_pod "$1" stargatectl cat "$region" "$2"; }
 # read_only POD: it cannot open the volume's memory for writing.
 read_only() { refused in_pod "$1" sh -c ": 3<>$region"; }

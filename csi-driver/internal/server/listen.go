@@ -46,14 +46,29 @@ func ListenAlone(endpoint string) (net.Listener, error) {
 	return l, nil
 }
 
+// named is a socket that takes its name along when it is closed, unless a successor has it by then: from
+// that kubelet knows that a driver has gone, and one that is only restarted loses nothing by it.
+type named struct {
+	net.Listener
+	path string
+	file fs.FileInfo
+}
+
+func (n *named) Close() error {
+	if now, err := os.Lstat(n.path); err == nil && os.SameFile(now, n.file) {
+		os.Remove(n.path) // what is left is no worse than what a killed one leaves
+	}
+	return n.Listener.Close()
+}
+
 // Listen makes a socket, in the place of one that a predecessor has left. It gets its name when its mode
-// is what it should be.
+// is what it should be; until then its name begins with a dot, so that kubelet does not look at it.
 func Listen(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	temporary := path + ".new"
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
@@ -62,12 +77,16 @@ func Listen(endpoint string) (net.Listener, error) {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
 	l.SetUnlinkOnClose(false)
+	n := &named{Listener: l, path: path}
 	if err = unix.Chmod(temporary, 0o600); err == nil {
+		n.file, err = os.Lstat(temporary)
+	}
+	if err == nil {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	return l, nil
+	return n, nil
 }

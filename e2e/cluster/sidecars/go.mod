@@ -126,3 +126,21 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace k8s.io/api => k8s.io/api v0.36.1
+
+replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.1
+
+replace k8s.io/apimachinery => k8s.io/apimachinery v0.36.1
+
+replace k8s.io/apiserver => k8s.io/apiserver v0.36.1
+
+replace k8s.io/client-go => k8s.io/client-go v0.36.1
+
+replace k8s.io/component-base => k8s.io/component-base v0.36.1
+
+replace k8s.io/component-helpers => k8s.io/component-helpers v0.36.1
+
+replace k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.36.1
+
+replace k8s.io/streaming => k8s.io/streaming v0.36.1
