@@ -40,7 +40,7 @@ claim() {
 # pod NAME CLAIM [readOnly]: it sleeps, and has the claim's volume at /data.
 pod() {
 	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
-	# Of the volume: a container's own readOnly reaches no mount below, as a file's region is one.
+	# Of the volume: a container's own readOnly reaches no mount below, and the region is one.
 	[[ ${3:-} != readOnly ]] || more=', readOnly: true'
 	[[ ${3:-} != block ]] || { how='{name: data, devicePath: /dev/data}'; kind=volumeDevices; }
 	k apply -f - >/dev/null <<-EOF

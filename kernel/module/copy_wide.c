@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Large writes, and zeroes for fresh pages: 32 bytes a store instead of the kernel's 8
- * (_copy_from_iter_flushcache()), which for 1 MiB is a quarter of the instructions, and no write-back
- * of each line behind it.
+ * (_copy_from_iter_flushcache()), which for 1 MiB is a quarter of the instructions, and no
+ * write-back of each line behind it.
  *
  * Vector registers belong to user space: using them costs their saving and, on the way out, their
  * loading, once per system call. So this is for pages, not for bytes.

@@ -27,11 +27,11 @@ size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from);
  * @to: in the volume's linear mapping
  * @len: how much
  *
- * Never sleeps. What it has zeroed needs no write-back, only a fence, before which it is not ordered
- * with stores behind it.
+ * Never sleeps. What it has zeroed needs no write-back, only a fence, before which it is not
+ * ordered with stores behind it.
  *
- * Return: bytes zeroed, from the start: less than @len, or none, when the rest is not worth it, or when
- * processor or alignment do not allow it.
+ * Return: bytes zeroed, from the start: less than @len, or none, when the rest is not worth it, or
+ * when processor or alignment do not allow it.
  */
 size_t sg_zero_wide(void *to, size_t len);
 
