@@ -10,6 +10,7 @@
 
 #define PIECE		(64ULL << 10)	/* of the chunk table, made at a time */
 #define LOOK_US		500		/* between looks at those who have not answered */
+#define JOIN_LOOKS	10		/* at a size that changes: more often only a hostile one does */
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
 /* Nothing of this ever becomes less, whichever thread comes first. */
@@ -32,6 +33,11 @@ static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
 static u64 grow_word(const struct sg_vol *vol)
 {
 	return sg_load64_acquire(sg_at(vol, SG_HOT(grow)));
+}
+
+static u64 hot_size(const struct sg_vol *vol)
+{
+	return sg_load64_acquire(sg_at(vol, SG_HOT(size)));
 }
 
 static u64 most(const struct sg_vol *vol)
@@ -91,7 +97,7 @@ static void answer(struct sg_vol *vol, u64 grow)
 
 static void follow_size(struct sg_vol *vol)
 {
-	u64 known = sg_size(vol), size = sg_load64_acquire(sg_at(vol, SG_HOT(size)));
+	u64 known = sg_size(vol), size = hot_size(vol);
 
 	if (size > known)
 		take_size(vol, size);
@@ -142,13 +148,27 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 
 int sg_size_join(struct sg_vol *vol)
 {
-	int err = sg_size_take(vol, sg_load64_acquire(sg_at(vol, SG_HOT(size))));
-	u64 grow;
+	unsigned int turn;
+	u64 size, grow;
+	int err;
 
-	if (err || vol->slot < 0)
-		return err;
-	/* the same word for both: whoever announces another one from now on waits for our answer */
-	grow = follow(vol);
+	/*
+	 * Who had looked for the last time before we lived may end just now: between our two looks he
+	 * stores the size, and takes the announcement back. Then the size is looked at again.
+	 */
+	for (turn = 0; turn < JOIN_LOOKS; turn++) {
+		size = hot_size(vol);
+		err = sg_size_take(vol, size);
+		if (err || vol->slot < 0)
+			return err;
+		/* one word for both: whoever announces another from now on waits for our answer */
+		grow = grow_word(vol);
+		if (SG_SIZE_OF(grow) > sg_size(vol))
+			answer(vol, grow);
+		if (hot_size(vol) == size)
+			break;
+	}
+	follow_size(vol);
 	say_how_far(vol);
 	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !sg_is_locked(vol, SG_HOT(grow_lock)))
 		return 0;
