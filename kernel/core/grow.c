@@ -10,7 +10,7 @@
 
 #define PIECE		(64ULL << 10)	/* of the chunk table, made at a time */
 #define LOOK_US		500		/* between looks at those who have not answered */
-#define JOIN_LOOKS	10		/* at a size that changes: more often only a hostile one does */
+#define JOIN_LOOKS	10		/* at a size that changes: more only if one is hostile */
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
 /* Nothing of this ever becomes less, whichever thread comes first. */
@@ -153,8 +153,8 @@ int sg_size_join(struct sg_vol *vol)
 	int err;
 
 	/*
-	 * Who had looked for the last time before we lived may end just now: between our two looks he
-	 * stores the size, and takes the announcement back. Then the size is looked at again.
+	 * Who had looked for the last time before we lived may end just now: between our two looks
+	 * he stores the size, and takes the announcement back. Then the size is looked at again.
 	 */
 	for (turn = 0; turn < JOIN_LOOKS; turn++) {
 		size = hot_size(vol);

@@ -15,8 +15,8 @@
 /*
  * Who reads without a lock may look at a page that has been freed and used again, and finds that
  * out from the change counter (D9). ThreadSanitizer takes it for a race unless every store is an
- * atomic one: of whole words where there are any, as a processor would, since who reads meanwhile is
- * promised the old word or the new one.
+ * atomic one: of whole words where there are any, as a processor would, since who reads meanwhile
+ * is promised the old word or the new one.
  */
 #ifdef __SANITIZE_THREAD__
 static void fill(u8 *dst, const u8 *src, size_t len)
