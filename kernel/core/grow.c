@@ -104,12 +104,10 @@ static void follow_size(struct sg_vol *vol)
 }
 
 /* What is announced by now, which has been answered. */
-static u64 follow(struct sg_vol *vol)
+static u64 follow_grow(struct sg_vol *vol)
 {
-	u64 grow;
+	u64 grow = grow_word(vol);
 
-	follow_size(vol);
-	grow = grow_word(vol);
 	if (SG_SIZE_OF(grow) > sg_size(vol))
 		answer(vol, grow);
 	return grow;
@@ -117,8 +115,10 @@ static u64 follow(struct sg_vol *vol)
 
 void sg_follow(struct sg_vol *vol)
 {
-	if (vol->slot >= 0 && !vol->steady)
-		follow(vol);
+	if (vol->slot < 0 || vol->steady)
+		return;
+	follow_size(vol);
+	follow_grow(vol);
 }
 
 /* --- joining -------------------------------------------------------------------------------- */
@@ -162,9 +162,7 @@ int sg_size_join(struct sg_vol *vol)
 		if (err || vol->slot < 0)
 			return err;
 		/* one word for both: whoever announces another from now on waits for our answer */
-		grow = grow_word(vol);
-		if (SG_SIZE_OF(grow) > sg_size(vol))
-			answer(vol, grow);
+		grow = follow_grow(vol);
 		if (hot_size(vol) == size)
 			break;
 	}
