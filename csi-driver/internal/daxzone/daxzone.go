@@ -20,6 +20,7 @@ import (
 type Zone struct {
 	name  string
 	tools *tools.Tools
+	zone.Look
 }
 
 var _ zone.Zone = (*Zone)(nil)
@@ -29,7 +30,7 @@ func New(name string, t *tools.Tools) (*Zone, error) {
 	if !zone.ValidName(name) {
 		return nil, fault.New(fault.Invalid, "%q is no name of a zone", name)
 	}
-	return &Zone{name: name, tools: t}, nil
+	return &Zone{name: name, tools: t, Look: zone.Look{Tools: t}}, nil
 }
 
 // Kind is zone.DAX.
@@ -273,35 +274,4 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, 
 	}
 	step.Reached(ctx, "dax: grown")
 	return z.Get(ctx, name)
-}
-
-// Info is of the file system.
-func (z *Zone) Info(ctx context.Context, v zone.Volume) (tools.Info, error) {
-	info, err := z.tools.Info(ctx, v.Path)
-	return info, looked(err, v)
-}
-
-// Space is of the file system.
-func (z *Zone) Space(ctx context.Context, v zone.Volume) (tools.Space, error) {
-	space, err := z.tools.Space(ctx, v.Path)
-	return space, looked(err, v)
-}
-
-// Systems have it mounted.
-func (z *Zone) Systems(ctx context.Context, v zone.Volume) ([]tools.System, error) {
-	systems, err := z.tools.Systems(ctx, v.Path)
-	return systems, looked(err, v)
-}
-
-// Taken is how many systems are in its mount table.
-func (z *Zone) Taken(ctx context.Context, v zone.Volume) (int, error) {
-	n, err := z.tools.Taken(ctx, v.Path)
-	return n, looked(err, v)
-}
-
-func looked(err error, v zone.Volume) error {
-	if err == nil {
-		return nil
-	}
-	return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 }

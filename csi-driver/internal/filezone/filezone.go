@@ -51,7 +51,8 @@ type Config struct {
 type Zone struct {
 	config Config
 	tools  *tools.Tools
-	lock   *os.File
+	zone.Look
+	lock *os.File
 
 	mu    sync.Mutex
 	made  map[string]zone.Span // being made, or to be larger
@@ -72,8 +73,9 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	if err != nil {
 		return nil, err
 	}
+	t = t.Holding(lock)
 	z := &Zone{
-		config: config, tools: t.Holding(lock), lock: lock,
+		config: config, tools: t, Look: zone.Look{Tools: t}, lock: lock,
 		made: map[string]zone.Span{}, bases: map[uint64]int64{},
 	}
 	if err := z.sweep(ctx); err != nil {

@@ -174,34 +174,3 @@ func (z *Zone) spanLocked(ctx context.Context, name string) (zone.Span, error) {
 	}
 	return zone.Span{Base: base, Size: st.Size()}, nil
 }
-
-// Info is of the file system.
-func (z *Zone) Info(ctx context.Context, v zone.Volume) (tools.Info, error) {
-	info, err := z.tools.Info(ctx, v.Path)
-	return info, looked(err, v)
-}
-
-// Space is of the file system.
-func (z *Zone) Space(ctx context.Context, v zone.Volume) (tools.Space, error) {
-	space, err := z.tools.Space(ctx, v.Path)
-	return space, looked(err, v)
-}
-
-// Systems have it mounted.
-func (z *Zone) Systems(ctx context.Context, v zone.Volume) ([]tools.System, error) {
-	systems, err := z.tools.Systems(ctx, v.Path)
-	return systems, looked(err, v)
-}
-
-// Taken is how many systems are in its mount table.
-func (z *Zone) Taken(ctx context.Context, v zone.Volume) (int, error) {
-	n, err := z.tools.Taken(ctx, v.Path)
-	return n, looked(err, v)
-}
-
-func looked(err error, v zone.Volume) error {
-	if err == nil {
-		return nil
-	}
-	return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
-}
