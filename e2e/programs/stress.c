@@ -10,7 +10,9 @@
  * - at the end, each inode has as many names as its link count says, and each directory's link
  *   count follows from its sub-directories.
  *
- *   stress [-s SEED] [-p PROCESSES] [-t SECONDS] [-f FIRST] [-x prepare|work|check] DIR
+ *   stress [-s SEED] [-p PROCESSES] [-t SECONDS] [-o] [-f FIRST] [-x prepare|work|check] DIR
+ *
+ * -o: all at one name only, which is replaced and read.
  *
  * Several systems do it together so: one prepares, all work, each with numbers of its own for its
  * processes (from FIRST on), one checks.
@@ -41,6 +43,7 @@ static uint64_t state, seed = 1;
 static unsigned int me, first;
 static struct { unsigned long done, refused, stale; } *counts;	/* shared, one per process */
 static bool others;		/* other systems work, too */
+static bool one_name;		/* is all that is worked on */
 
 static uint64_t random64(void)
 {
@@ -277,15 +280,16 @@ static void do_nested(void)
 static void do_token(void)
 {
 	char name[64];
-	unsigned int dir = below(DIRS);
+	unsigned int dir = one_name ? 0 : below(DIRS);
 
-	if (below(2)) {
+	if (one_name ? me % 2 : below(2)) {
 		char from[64];
 
 		make_private(from);
 		in_dir(name, dir, "token", 0);
 		if (rename(from, name))
 			die("replacing %s", name);
+		counts[me - first].done++;
 		return;
 	}
 	in_dir(name, dir, "token", 0);
@@ -295,6 +299,7 @@ static void do_token(void)
 		die("%s is not there", name);
 	check_content(fd, name);
 	close(fd);
+	counts[me - first].done++;
 }
 
 static void do_anchor(void)
@@ -452,7 +457,7 @@ static void work(unsigned int number, time_t end)
 	state = seed + number * 7919;
 	while (time(NULL) < end)
 		for (unsigned int i = 0; i < 50; i++)
-			works[below(sizeof(works) / sizeof(works[0]))]();
+			one_name ? do_token() : works[below(sizeof(works) / sizeof(works[0]))]();
 	exit(0);
 }
 
@@ -464,11 +469,12 @@ int main(int argc, char **argv)
 	int c, status;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((c = getopt(argc, argv, "s:p:t:f:x:")) != -1) {
+	while ((c = getopt(argc, argv, "s:p:t:of:x:")) != -1) {
 		switch (c) {
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'p': processes = strtoul(optarg, NULL, 0); break;
 		case 't': seconds = strtoul(optarg, NULL, 0); break;
+		case 'o': one_name = true; break;
 		case 'f': first = strtoul(optarg, NULL, 0); break;
 		case 'x':
 			prepares = *optarg == 'p';

@@ -22,6 +22,9 @@ storm() {
 	on g1 "mkdir /mnt/sg/storm && /root/stress -s $seed -p 8 -t $seconds /mnt/sg/storm" \
 		</dev/null || fail "stress, map=$map, SG_SEED=$seed"
 	passed "map=$map: eight processes"
+	on g1 "/root/stress -s $seed -o -p 12 -t $seconds /mnt/sg/storm" </dev/null ||
+		fail "one name, map=$map, SG_SEED=$seed"
+	passed "map=$map: what is replaced all the time is always there"
 	holds "map=$map: nothing is left" 'rmdir /mnt/sg/storm'
 	after=$(used)
 	same "map=$map: no page and no inode is lost" "$before" "$after"

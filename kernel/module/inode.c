@@ -133,7 +133,8 @@ int sgfs_open(struct inode *inode)
 	if (!si->opens)
 		err = sg_open_inode(sgfs_vol(inode), sgfs_ref(inode), si->kept);
 	if (!err && !si->opens++) {
-		si->kept = false;
+		if (list_empty(&si->kept_at))	/* made without links: kept for this */
+			si->kept = false;
 		if (S_ISREG(inode->i_mode))
 			sgfs_map_attach(inode);
 	}
@@ -162,7 +163,7 @@ void sgfs_close(struct inode *inode)
 	mutex_lock(&si->window_lock);
 	if (!--si->opens) {
 		sgfs_map_detach(inode);
-		removed = sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
+		removed = !si->kept && sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
 	}
 	mutex_unlock(&si->window_lock);
 	if (removed)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes that are as if they were open, for a moment: one whose file has been replaced just when it
- * was looked at by name, and may be again, while the VFS asks twice at most. If nobody opens it
- * within a second or two it is closed: else a file that has been removed elsewhere meanwhile would
- * keep its space until memory gets short here.
+ * Inodes that are as if they were open, for a second or two: one whose file has been replaced just
+ * when it was looked at by name, and may be again, while the VFS asks twice at most. Others that
+ * open and close it meanwhile do not end that: who asks the second time may still be on his way.
+ * Nor does it last longer: else a file that has been removed elsewhere would keep its space until
+ * memory gets short here.
  */
 #include "stargatefs.h"
 
@@ -21,11 +22,10 @@ int sgfs_keep(struct inode *inode)
 	int err = 0;
 
 	mutex_lock(&si->window_lock);
-	if (!si->opens && !si->kept) {
+	if (!si->opens && !si->kept)
 		err = sg_open_inode(&fs->vol, sgfs_ref(inode), false);
-		si->kept = !err;
-	}
-	if (si->kept) {
+	if (!err) {
+		si->kept = true;
 		spin_lock(&fs->kept_lock);
 		list_move_tail(&si->kept_at, &fs->kept_young);
 		spin_unlock(&fs->kept_lock);
@@ -68,9 +68,9 @@ static void let_go(struct inode *inode)
 	bool removed = false;
 
 	mutex_lock(&si->window_lock);
-	if (si->kept && !si->opens) {
+	if (si->kept && list_empty(&si->kept_at)) {	/* and not anew meanwhile */
 		si->kept = false;
-		removed = sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
+		removed = !si->opens && sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
 	}
 	mutex_unlock(&si->window_lock);
 	if (removed)

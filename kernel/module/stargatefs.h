@@ -199,7 +199,7 @@ struct sgfs {
  * @known: directory: its change counter when we last looked (names.c)
  * @base: directory: names that were looked up from then on are as they were
  * @changing: directory: we are changing it ourselves
- * @kept: not open, but the volume says so: it was made without links, or is about to be opened
+ * @kept: as if it were open: it was made without links, or is about to be opened
  * @kept_at: in one of sgfs.kept_*, if sgfs_keep() did that
  * @vmas: mappings, and how they stand in @mappers (mmap.c, region.c)
  * @mappers: in sgfs.mappers
@@ -327,7 +327,7 @@ void sgfs_watch_now(struct sgfs *fs);
 void sgfs_settle_pause(struct sgfs *fs);
 void sgfs_settle_resume(struct sgfs *fs);
 
-/* kept.c: as if it were open, until it is, or for a second or two. Settling may sleep. */
+/* kept.c: as if it were open, for a second or two. Settling may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);
 void sgfs_kept_evict(struct inode *inode);
