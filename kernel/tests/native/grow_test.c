@@ -469,6 +469,41 @@ static void joins_between_two(void)
 	test_clean(mem, ROOM);
 }
 
+static u64 *size_word;
+
+/* While the memory is looked at for one size, a growth ends that had not to wait for our answer. */
+static u64 reach_ended(struct sg_vol *vol)
+{
+	(void)vol;
+	*size_word = 24 * MIB;
+	return ROOM;
+}
+
+/* Whose last look round was before we lived: what he leaves is a size that nobody asked us about. */
+static void joins_at_the_end(void)
+{
+	struct sg_identity id = tsys_identity(2, 1);
+	u8 backup[SG_PAGE];
+	struct tsys a, b;
+
+	make(16 * MIB, 0);
+	join(&a, ROOM, 1);
+	CHECK_OK(sg_open(&b.v, mem, 16 * MIB, false, NULL));
+	grows(&a, 20 * MIB);
+	memcpy(backup, mem + 20 * MIB - SG_PAGE, SG_PAGE);
+	grows(&a, 24 * MIB);
+	memcpy(mem + 20 * MIB - SG_PAGE, backup, SG_PAGE);	/* as it is until then */
+	size_word = sg_at(&a.v, SG_HOT(size));
+	*size_word = 20 * MIB;
+	b.v.reach = reach_ended;
+	if (sg_join(&b.v, &id, 0, false))
+		test_fail(__FILE__, __LINE__, "cannot join: %s", b.v.why);
+	CHECK_EQ(sg_size(&b.v), 24 * MIB);
+	tsys_leave(&b);
+	tsys_leave(&a);
+	test_clean(mem, ROOM);
+}
+
 static void who_joins(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -710,6 +745,7 @@ int main(void)
 	silent();
 	unnoticed();
 	joins_between_two();
+	joins_at_the_end();
 	who_joins();
 	recovered_by_who_comes();
 	finished_by_others();
