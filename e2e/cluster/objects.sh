@@ -23,8 +23,13 @@ refused() { ! "$@" >/dev/null 2>&1; }
 contains() { [[ $("${@:2}" 2>&1) == *"$1"* ]]; }
 equals() { [[ $("${@:2}") == "$1" ]]; }
 
-# claim NAME SIZE [ACCESS MODE] [VOLUME MODE]
+# claim NAME SIZE [ACCESS MODE] [VOLUME MODE] [KIND/NAME], of which it is to be a copy.
 claim() {
+	local source=
+	case ${5:-} in
+	VolumeSnapshot/*) source="dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: ${5#*/}}" ;;
+	?*) source="dataSource: {kind: ${5%/*}, name: ${5#*/}}" ;;
+	esac
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
 		kind: PersistentVolumeClaim
@@ -34,6 +39,7 @@ claim() {
 		  accessModes: [${3:-ReadWriteOnce}]
 		  volumeMode: ${4:-Filesystem}
 		  resources: {requests: {storage: $2}}
+		  $source
 	EOF
 }
 
@@ -111,7 +117,7 @@ post_mortem() {
 	k -n "$release_ns" get pods,csistoragecapacities
 	k -n "$ns" get events --sort-by .lastTimestamp | tail -n 15
 	k -n "$release_ns" get events --sort-by .lastTimestamp | tail -n 10
-	for container in driver provisioner resizer; do
+	for container in driver provisioner resizer snapshotter; do
 		echo "--- $container"
 		k -n "$release_ns" logs "$(driver_pod)" -c "$container" --tail 30
 	done

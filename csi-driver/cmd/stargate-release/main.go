@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-release is what the chart asks before and after its work: whether volumes are left when it
-// is uninstalled, and whether a pod can use its volume (helm test).
+// stargate-release is what the chart asks before and after its work: whether volumes or snapshots are
+// left when it is uninstalled, and whether a pod can use its volume (helm test).
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -26,7 +27,7 @@ const (
 	message = "/dev/termination-log"
 )
 
-var errUsage = errors.New("stargate-release volumes DRIVER | stargate-release try FOLDER")
+var errUsage = errors.New("stargate-release volumes|snapshots DRIVER | stargate-release try FOLDER")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,17 +55,32 @@ func run(ctx context.Context, args []string) (string, error) {
 	}
 	switch args[0] {
 	case "volumes":
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return "", err
-		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return "", err
-		}
-		return "no volumes are left", release.NoVolumes(ctx, client, args[1])
+		return "no volumes are left", asking(func(config *rest.Config) error {
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			return release.NoVolumes(ctx, client, args[1])
+		})
+	case "snapshots":
+		return "no snapshots are left", asking(func(config *rest.Config) error {
+			client, err := dynamic.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			return release.NoSnapshots(ctx, client, args[1])
+		})
 	case "try":
 		return release.Try(args[1])
 	}
 	return "", errUsage
+}
+
+// asking is for what the cluster is asked that this runs in.
+func asking(question func(*rest.Config) error) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	return question(config)
 }

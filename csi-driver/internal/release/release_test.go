@@ -11,8 +11,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func volume(name, driver, claim string) *corev1.PersistentVolume {
@@ -42,6 +48,39 @@ func TestNoVolumes(t *testing.T) {
 	err = NoVolumes(ctx, fake.NewSimpleClientset(volume("alone", "this.example", "")), "this.example")
 	if err == nil || !strings.Contains(err.Error(), "(alone)") {
 		t.Errorf("without a claim: %v", err)
+	}
+}
+
+func snapshot(name, driver string) runtime.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "snapshot.storage.k8s.io/v1",
+		"kind":       "VolumeSnapshotContent",
+		"metadata":   map[string]any{"name": "snapcontent-" + name},
+		"spec": map[string]any{
+			"driver":            driver,
+			"volumeSnapshotRef": map[string]any{"namespace": "ns", "name": name},
+		},
+	}}
+}
+
+func TestNoSnapshots(t *testing.T) {
+	ctx := context.Background()
+	kinds := map[schema.GroupVersionResource]string{snapshots: "VolumeSnapshotContentList"}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, snapshot("b", "other.example"))
+	if err := NoSnapshots(ctx, client, "this.example"); err != nil {
+		t.Errorf("snapshots of others: %v", err)
+	}
+	client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
+		snapshot("b", "this.example"), snapshot("a", "this.example"), snapshot("c", "other.example"))
+	err := NoSnapshots(ctx, client, "this.example")
+	if err == nil || !strings.Contains(err.Error(), "2 snapshots of this.example are left (ns/a, ns/b)") {
+		t.Errorf("%v", err)
+	}
+	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.NewNotFound(snapshots.GroupResource(), "")
+	})
+	if err := NoSnapshots(ctx, client, "this.example"); err != nil {
+		t.Errorf("a cluster without snapshots: %v", err)
 	}
 }
 

@@ -10,7 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -34,14 +38,46 @@ func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) 
 		}
 		names = append(names, name)
 	}
+	return left("volumes of "+driver, "delete their claims first", names)
+}
+
+// Snapshots are of a kind that a cluster has been given, or not.
+var snapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
+
+// NoSnapshots fails when there are snapshots of the driver, which nobody else deletes either.
+func NoSnapshots(ctx context.Context, client dynamic.Interface, driver string) error {
+	list, err := client.Resource(snapshots).List(ctx, metav1.ListOptions{})
+	if errors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("snapshots: %w", err)
+	}
+	var names []string
+	for _, content := range list.Items {
+		of, _, _ := unstructured.NestedString(content.Object, "spec", "driver")
+		if of != driver {
+			continue
+		}
+		name := content.GetName()
+		if at, found, _ := unstructured.NestedStringMap(content.Object, "spec", "volumeSnapshotRef"); found {
+			name = at["namespace"] + "/" + at["name"]
+		}
+		names = append(names, name)
+	}
+	return left("snapshots of "+driver, "delete them first", names)
+}
+
+// left is the error that these are.
+func left(what, remedy string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	what := strings.Join(names[:min(shown, len(names))], ", ")
+	list := strings.Join(names[:min(shown, len(names))], ", ")
 	if len(names) > shown {
-		what += ", ..."
+		list += ", ..."
 	}
-	return fmt.Errorf("%d volumes of %s are left (%s): delete their claims first, or uninstall with --no-hooks: "+
-		"they and their data stay then, for when it is installed again", len(names), driver, what)
+	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data stay then, "+
+		"for when it is installed again", len(names), what, list, remedy)
 }
