@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// Two hundred claims of one node at once, each asked for twice.
+func TestDemandAtOnce(t *testing.T) {
+	const volumes = 200
+	n := newNode(t, 4*gib, "4g")
+	n.start()
+	n.createAtOnce(volumes)
+	n.deleteAtOnce(volumes)
+	if largest, all := capacity(t, n, "2Mi"); largest != 4*gib || all != 4*gib || len(n.left()) > 0 {
+		t.Errorf("largest %d of %d, %v", largest, all, n.left())
+	}
+}
+
+// demand is how many volumes come and go: SG_TEST_SCALE, as for the engine's tests.
+func demand() int {
+	switch os.Getenv("SG_TEST_SCALE") {
+	case "long":
+		return 10000
+	case "quick":
+		return 200
+	}
+	return 1000
+}
+
+// holding is what a process has of what could be left behind.
+type holding struct{ files, goroutines, kib int }
+
+func (p *process) holds(t *testing.T) holding {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
+	files, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(dir + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, metrics := get(t, "http://"+p.n.config.HTTP+"/metrics")
+	return holding{len(files), number(t, metrics, "go_goroutines "), number(t, string(status), "VmRSS:")}
+}
+
+// number follows the word a line begins with.
+func number(t *testing.T, text, word string) int {
+	t.Helper()
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		rest, found := strings.CutPrefix(lines.Text(), word)
+		if !found {
+			continue
+		}
+		value, err := strconv.Atoi(strings.Fields(rest)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	t.Fatalf("no line begins with %q", word)
+	return 0
+}
+
+// comeAndGo has volumes made and deleted, by several callers.
+func (n *node) comeAndGo(volumes int) {
+	n.t.Helper()
+	const callers = 4
+	var g sync.WaitGroup
+	for caller := range callers {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			for i := caller; i < volumes; i += callers {
+				name := fmt.Sprintf("pvc-%d", i)
+				_, err := n.CreateVolume(background, createRequest(name, 16*mib))
+				if err == nil {
+					_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: name})
+				}
+				if err != nil {
+					n.t.Errorf("%s: %v", name, err)
+					return
+				}
+			}
+		}()
+	}
+	g.Wait()
+}
+
+// whole goes through all calls of a volume's life.
+func (n *node) whole(lives int) {
+	n.t.Helper()
+	for i := range lives {
+		for _, c := range life(n, fmt.Sprintf("life-%d", i)) {
+			if err := c.inTime(); err != nil {
+				n.t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+	}
+}
+
+// A driver that has served for long holds what it held when it had served a little.
+func TestDemandOverTime(t *testing.T) {
+	const few = 100
+	n := newNode(t, gib, "512m")
+	n.config.HTTP = freePort(t)
+	p := n.run(0)
+	n.comeAndGo(few)
+	n.whole(few / 20)
+	before := p.holds(t)
+	n.comeAndGo(demand())
+	n.whole(demand() / 20)
+	after := p.holds(t)
+	p.stop()
+	t.Logf("%d volumes: before %+v, after %+v", demand(), before, after)
+	// A connection or a collector's round more or less; what the runtime keeps for itself.
+	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
+		t.Errorf("%d volumes have left something behind: before %+v, after %+v", demand(), before, after)
+	}
+	if left := append(n.left(), n.shown()...); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
