@@ -62,13 +62,20 @@ func Run(ctx context.Context, c Config) error {
 		csi.RegisterControllerServer(s, d)
 		csi.RegisterNodeServer(s, d)
 	})
+	var web net.Listener // first: who finds that we answer may ask for metrics next
+	if c.HTTP != "" {
+		if web, err = net.Listen("tcp", c.HTTP); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+		defer web.Close()
+	}
 	l, err := server.Listen(c.Endpoint)
 	if err != nil {
 		return err
 	}
 	g.Go(func() error { return csiServer.Serve(ctx, l) })
-	if c.HTTP != "" {
-		if err := serveHTTP(ctx, g, c, z, k, calls); err != nil {
+	if web != nil {
+		if err := serveHTTP(ctx, g, web, c, z, k, calls); err != nil {
 			return err
 		}
 	}
@@ -136,7 +143,7 @@ func report(ctx context.Context, z zone.Zone) {
 }
 
 // serveHTTP also asks our own socket: that it answers is what alive means.
-func serveHTTP(ctx context.Context, g *errgroup.Group, c Config, z zone.Zone, k *module.Module, calls metrics.CSIMetricsManager) error {
+func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, c Config, z zone.Zone, k *module.Module, calls metrics.CSIMetricsManager) error {
 	own := prometheus.NewRegistry()
 	own.MustRegister(
 		observe.NewCollector(z, k, klog.FromContext(ctx)),
@@ -153,11 +160,6 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, c Config, z zone.Zone, k 
 	ready := func(ctx context.Context) error {
 		_, err := z.Status(ctx)
 		return err
-	}
-	l, err := net.Listen("tcp", c.HTTP)
-	if err != nil {
-		conn.Close()
-		return fmt.Errorf("metrics: %w", err)
 	}
 	g.Go(func() error {
 		defer conn.Close()
