@@ -593,6 +593,8 @@ int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
 /* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
 #define SG_READ_TURNS	1000000u
+/* A page that is copied in a turn counts as so many more: what is bounded is the time. */
+#define SG_READ_PAGE	100u
 
 /* --- copies of the system inodes (syscopy.c) ----------------------------------------------- */
 

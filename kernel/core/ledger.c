@@ -324,10 +324,10 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
 }
 
 /*
- * The entry that owes inode @ino, or NONE. Not one whose transaction is under way: who takes debts
- * over has no inode locked.
+ * The entry that owes inode @ino, and its word, or NONE. Not one whose transaction is under way:
+ * who takes debts over has no inode locked.
  */
-static u32 find_inode(struct sg_ledger *l, u64 ino)
+static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
 {
 	u32 i;
 
@@ -335,13 +335,16 @@ static u32 find_inode(struct sg_ledger *l, u64 ino)
 	i = l->bucket[ino % BUCKETS];
 	while (i != NONE && (entry(l, i)->state != OWED || SG_DEBT_VALUE(entry(l, i)->word) != ino))
 		i = entry(l, i)->next;
+	*word = i != NONE ? entry(l, i)->word : 0;
 	sg_spin_unlock(&l->spin);
 	return i;
 }
 
 bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return find_inode(vol->ledger, ref->ino) != NONE;
+	u64 word;
+
+	return find_inode(vol->ledger, ref->ino, &word) != NONE;
 }
 
 static bool has_reason(u64 mode, u64 genflags)
@@ -353,7 +356,7 @@ void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	/* as it stood before this transaction: with a reason, the debt exists */
 	if (has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
-	    find_inode(tx->vol->ledger, ref->ino) != NONE)
+	    sg_ledger_owes(tx->vol, ref))
 		return;
 	sg_owe(tx, SG_DEBT_INODE, ref->ino, 0);
 }
@@ -395,15 +398,35 @@ static void pay_entry(struct sg_tx *tx, unsigned int i)
 	sg_tx_set(tx, entry_off(tx->vol->ledger, i), 0);
 }
 
+/*
+ * Pays the debt of inode @word in entry @i, unless somebody else is about to. The inode's lock
+ * alone does not tell: who stores what he likes gives it to two at once, or takes the inode away.
+ */
+static void pay_inode(struct sg_tx *tx, u32 i, u64 word)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	struct entry *e = entry(l, i);
+	bool ours;
+
+	sg_spin_lock(&l->spin);
+	ours = e->state == OWED && e->word == word;
+	if (ours)
+		e->state = PAYING;
+	sg_spin_unlock(&l->spin);
+	if (ours)
+		pay_entry(tx, i);
+}
+
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
+	u64 word;
 	u32 i;
 
 	if (has_reason(sg_tx_iget(tx, ref, mode), sg_tx_iget(tx, ref, genflags)))
 		return;
-	i = find_inode(tx->vol->ledger, ref->ino);
+	i = find_inode(tx->vol->ledger, ref->ino, &word);
 	if (i != NONE)
-		pay_entry(tx, i);
+		pay_inode(tx, i, word);
 }
 
 /* --- commit and abort ----------------------------------------------------------------------- */
@@ -438,11 +461,14 @@ void sg_ledger_abort(struct sg_tx *tx)
 	struct sg_ledger *l = tx->vol->ledger;
 	unsigned int k;
 
-	if (!tx->nowed)
+	if (!tx->nowed && !tx->npaid)
 		return;
 	sg_spin_lock(&l->spin);
 	for (k = 0; k < tx->nowed; k++)
 		entry_free(l, tx->owed[k]);
+	for (k = 0; k < tx->npaid; k++)	/* of the others, who picked them thinks (put_back()) */
+		if (is_inode(entry(l, tx->paid[k])->word))
+			entry(l, tx->paid[k])->state = OWED;
 	sg_spin_unlock(&l->spin);
 }
 
@@ -736,11 +762,10 @@ static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 		err = sg_ilock(vol, &ref);
 	if (err)
 		return err;
-	/* who else would end this debt needs the same lock */
 	if (owed(vol->ledger, i) == word &&
 	    (whatever || !there || !still_has_reason(vol, &ref))) {
 		tx = sg_tx_begin(vol);
-		pay_entry(tx, i);
+		pay_inode(tx, i, word);
 		err = sg_tx_commit(tx);
 	}
 	if (there)

@@ -157,7 +157,17 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	return 0;
 }
 
-/* The caller frees the blob, whatever is returned. */
+/* A blob is never changed: while it is still the inode's, what was copied of it is right. */
+static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, const struct blob *b)
+{
+	sg_acquire_fence();
+	return sg_iget(vol, ref, xattr) != b->head;
+}
+
+/*
+ * The caller frees the blob, whatever is returned. Changes of other kinds do not make a long one be
+ * copied anew: they may come faster than it can be.
+ */
 static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
 	unsigned int turn;
@@ -165,13 +175,15 @@ static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	int err;
 
 	b->data = NULL;
-	for (turn = 0; turn < SG_READ_TURNS; turn++) {
+	for (turn = 0; turn < SG_READ_TURNS; turn += 1 + (u32)b->pages * SG_READ_PAGE) {
 		int got;
 
 		err = sg_read_begin(vol, ref, &seq);
 		if (err)
 			return err;
 		got = copy_blob(vol, ref, b);
+		if (!got && b->head && !is_replaced(vol, ref, b))
+			return 0;
 		if (!sg_read_retry(vol, ref, seq))
 			return got == -EUCLEAN ? sg_damaged(vol, ref->ino, b->head,
 							    "extended attributes") : got;

@@ -215,6 +215,8 @@ static void case_epochs(void)
 
 /* --- what never ends ---------------------------------------------------------------------------- */
 
+static u64 loads;
+
 /* From now on the word has these bits whenever it is loaded. */
 static void keep_bits(u64 off)
 {
@@ -245,9 +247,46 @@ static void case_cut(void)
 	sg_leave(&v);
 }
 
-#define JUNK_PAGES	48
+/* Each time it is loaded, a change counter has gone on. */
+static void never_rests(u64 off)
+{
+	if (off == fickle.off)
+		set(off, *(u64 *)(volume + off) + 2);
+	loads++;
+}
 
-static u64 loads;
+/* A long attribute is read beside changes of other kinds, however fast they come. */
+static void read_long(const struct sg_iref *f, int expected)
+{
+	static char value[SG_XATTR_VALUE_MAX];
+
+	loads = 0;
+	hook_load = never_rests;
+	CHECK_EQ(sg_xattr_get(&v, f, SG_XATTR_USER, "long", 4, value, sizeof(value)), expected);
+	hook_load = NULL;
+}
+
+/*
+ * One whose bytes are wrong as well is not read as often as a word would be: what is bounded is the
+ * time.
+ */
+static void case_no_rest(void)
+{
+	static const char value[SG_XATTR_VALUE_MAX];
+	struct sg_iref f;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	CHECK_OK(sg_xattr_set(&v, &f, SG_XATTR_USER, "long", 4, value, sizeof(value), 0, 1));
+	fickle.off = SG_IOFF(&f, seq);
+	read_long(&f, sizeof(value));
+	set(sg_iget(&v, &f, xattr), SG_XATTR_MAGIC);	/* and no checksum */
+	read_long(&f, -EUCLEAN);
+	CHECK(loads > 100000 && loads < 20000000);
+	sg_leave(&v);
+}
+
+#define JUNK_PAGES	48
 
 static void count_load(u64 off)
 {
@@ -286,6 +325,45 @@ static void case_ledger(void)
 	sg_settle(&v);
 	hook_load = NULL;
 	CHECK(loads > 200000);
+	sg_leave(&v);
+}
+
+/* --- at the same time --------------------------------------------------------------------------- */
+
+static u64 turn;
+
+/* At that load somebody else settles what this ledger owes, too. */
+static void settle_beside(u64 off)
+{
+	(void)off;
+	if (--turn)
+		return;
+	hook_load = NULL;
+	CHECK_OK(sg_ledger_settle_inodes(&v));
+}
+
+/* A debt of an inode that is not there has no lock that keeps two from paying it. */
+static void case_paid_twice(void)
+{
+	unsigned int room;
+	struct sg_tx *tx;
+	u64 at = 0, owed;
+
+	CHECK_OK(host_join(&v, true));
+	room = sg_ledger_room(&v);
+	owed = sg_ledger_payable(&v);
+	do {
+		tx = sg_tx_begin(&v);
+		sg_owe(tx, SG_DEBT_INODE, sg_get(&v, SG_HOT(inodes)) + 5, 0);
+		CHECK_OK(sg_tx_commit(tx));
+		turn = ++at;
+		hook_load = settle_beside;
+		CHECK_OK(sg_ledger_settle_inodes(&v));
+		hook_load = NULL;
+		CHECK_EQ(sg_ledger_room(&v), room);
+		CHECK_EQ(sg_ledger_payable(&v), owed);
+	} while (!turn);
+	CHECK(at > 5);
 	sg_leave(&v);
 }
 
@@ -376,10 +454,21 @@ static const struct {
 	const char *name;
 	void (*fn)(void);
 } cases[] = {
-	{ "head of a record", case_replay_head }, { "holdings", case_holdings }, { "list of semaphores", case_sem_list },
-	{ "a table that is full", case_merge }, { "name", case_name }, { "debt of a directory", case_dir_debt }, { "sizes", case_sizes }, { "epochs", case_epochs }, { "leaving", case_leave }, { "killed", case_killed },
-	{ "giving back", case_give_back }, { "a cut", case_cut },
+	{ "head of a record", case_replay_head },
+	{ "holdings", case_holdings },
+	{ "list of semaphores", case_sem_list },
+	{ "a table that is full", case_merge },
+	{ "name", case_name },
+	{ "debt of a directory", case_dir_debt },
+	{ "sizes", case_sizes },
+	{ "epochs", case_epochs },
+	{ "leaving", case_leave },
+	{ "killed", case_killed },
+	{ "giving back", case_give_back },
+	{ "a cut", case_cut },
 	{ "a ledger", case_ledger },
+	{ "a debt paid twice", case_paid_twice },
+	{ "an inode without rest", case_no_rest },
 };
 
 void cases_run(void)
