@@ -38,6 +38,9 @@ touches() {
 }
 
 device='for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; test -b /dev/pmem0'
+project=$(cd "$(dirname "$0")/../.." && pwd)
+env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
+	fail "what joins beside does not build"
 program cost touch
 in_guest "$device" "no device"
 
@@ -96,19 +99,15 @@ done
 
 step "StargateFS, with a second system on the volume" >&2
 in_guest 'mount -t stargatefs -o map=walk /dev/pmem0 /mnt/sg' mount
-mkfifo "$work/held"
-"$SG_TOOLS/stargatectl" put "$RIG_RANGE" - /held <"$work/held" >&2 &
-second=$!
-exec {hold}>"$work/held"
-for ((i = 0; i < 300; i++)); do
-	[[ $("$SG_TOOLS/stargatectl" -j systems "$RIG_RANGE" | grep -o '"state": *"[a-z]*"' | wc -l) -lt 2 ]] ||
-		break
-	sleep 0.1
-done
-systems_now=$("$SG_TOOLS/stargatectl" systems "$RIG_RANGE")
-echo "$systems_now" >&2
-kill -0 "$second" || fail "the second system has gone"
+coproc second { "$SG_TOOLS/../tests/machine"; }
+say() {
+	local answer
+	echo "$*" >&"${second[1]}"
+	read -r -t 60 -u "${second[0]}" answer || fail "the second system does not answer"
+	[[ $answer == ok ]] || fail "the second system: $*: $answer"
+}
+say join "$RIG_RANGE" 11111111-2222-3333-4444-555555555501 1
+"$SG_TOOLS/stargatectl" systems "$RIG_RANGE" >&2
 count two /mnt/sg stat open-close read-4k
-exec {hold}>&-
-wait "$second" || fail "the second system"
+say leave 0
 in_guest 'umount /mnt/sg' umount

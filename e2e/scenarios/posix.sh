@@ -52,6 +52,9 @@ counted() {
 		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
 	holds "2 MiB are mapped at once" \
 		'[ "$(awk "/^huge_faults/ { print \$2 }" /sys/fs/stargatefs/pmem0/operations)" -gt 0 ]'
+	holds "16 pages come with one fault" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
+		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
+		echo "$faults faults" && [ "$faults" -le 20 ]'
 	holds "/proc/mounts shows the options" 'grep -q "stargatefs rw,.*map=.*,errors=remount-ro" \
 		/proc/mounts'
 	holds "tracepoints are there" 'T=/sys/kernel/tracing
@@ -65,6 +68,7 @@ counted() {
 program=$(dirname "$0")/../../build/e2e/posix
 "$(dirname "$0")/../programs/posix/build" "$program" || fail "the matrix does not compile"
 put "$program" /root/posix
+program region
 # Since 6.15 large entries follow the system's setting, which is `never` in machines this small.
 holds "large pages are allowed" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
 each_map run_matrix

@@ -381,12 +381,13 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #endif
 
 /* Pages are entered as special: no struct page is looked at, none needs to be there. */
-static inline vm_fault_t sgfs_insert_page(struct vm_fault *vmf, unsigned long pfn)
+static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned long address,
+					  unsigned long pfn)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 17)
-	return vmf_insert_mixed(vmf->vma, vmf->address, pfn);
+	return vmf_insert_mixed(vma, address, pfn);
 #else
-	return vmf_insert_mixed(vmf->vma, vmf->address, pfn_to_pfn_t(pfn));
+	return vmf_insert_mixed(vma, address, pfn_to_pfn_t(pfn));
 #endif
 }
 

@@ -23,7 +23,8 @@ static void init_once(void *p)
 	INIT_LIST_HEAD(&si->kept_at);
 	INIT_LIST_HEAD(&si->mapped);
 	INIT_LIST_HEAD(&si->mappers);
-	xa_init(&si->written);
+	xa_init(&si->written[0]);
+	xa_init(&si->written[1]);
 }
 
 struct inode *sgfs_alloc_inode(struct super_block *sb)

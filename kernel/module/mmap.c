@@ -16,6 +16,9 @@
 #include "stargatefs.h"
 #include "trace.h"
 
+/* A fault enters what lies around it in so many bytes: it costs less than a fault for each. */
+#define AROUND		(16 * PAGE_SIZE)
+
 static struct page *zeroes;
 
 int sgfs_mmap_init(void)
@@ -109,7 +112,8 @@ static bool show_hole(struct inode *inode)
 	return shown;
 }
 
-static int look(struct inode *inode, pgoff_t page, struct sg_run *run)
+/* What is at the page, and behind it in one piece, up to @want pages. */
+static int look(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
 	int err;
 
@@ -118,22 +122,22 @@ static int look(struct inode *inode, pgoff_t page, struct sg_run *run)
 	if (beyond_end(inode, page))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
-	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, 1, run);
+	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 	if (!err && !run->off && !show_hole(inode))
-		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, 1, run);
+		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 	return err;
 }
 
-/* Finds the page, filling a hole if it is to be written. The caller calls end_entering(). */
-static int find_page(struct inode *inode, pgoff_t page, bool write, struct sg_run *run,
-		     struct entering *e)
+/* As look(), filling a hole of a page if that is to be written. The caller calls end_entering(). */
+static int find_pages(struct inode *inode, pgoff_t page, u64 want, bool write,
+		      struct sg_run *run, struct entering *e)
 	__acquires(&SGFS(inode->i_sb)->faults)
 {
 	int err;
 
 	for (;;) {
 		*e = begin_entering(inode);
-		err = look(inode, page, run);
+		err = look(inode, page, want, run);
 		if (err || run->off || !write)
 			return err;
 		end_entering(inode, *e);
@@ -156,21 +160,47 @@ static vm_fault_t fault_error(struct inode *inode, int err)
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
 }
 
+/* Pages from that of the fault on that may be entered with it: of its neighbourhood, its mapping. */
+static u64 neighbours(const struct vm_fault *vmf)
+{
+	unsigned long end = min(round_down(vmf->address, AROUND) + AROUND, vmf->vma->vm_end);
+
+	return (end - vmf->address) >> PAGE_SHIFT;
+}
+
+/* Those behind the one of the fault, as far as the file goes. Not having them is no failure. */
+static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
+			     const struct sg_run *run)
+{
+	u64 n = run->pages, i;
+
+	while (n > 1 && beyond_end(inode, vmf->pgoff + n - 1))
+		n--;
+	for (i = 1; i < n; i++)
+		if (sgfs_insert_page(vmf->vma, vmf->address + i * PAGE_SIZE,
+				     pfn_of(inode, run->off) + i) != VM_FAULT_NOPAGE)
+			break;
+}
+
 /*
  * Entries come in read-only first, for whatever access: a shared one is made writable by
- * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault.
+ * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault. So those of the
+ * neighbours may be there before anybody has asked for them.
  */
 static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write)
 {
 	struct entering e;
 	struct sg_run run;
 	vm_fault_t ret;
-	int err = find_page(inode, vmf->pgoff, write, &run, &e);
+	int err = find_pages(inode, vmf->pgoff, neighbours(vmf), write, &run, &e);
 
 	if (err)
 		ret = fault_error(inode, err);
 	else
-		ret = sgfs_insert_page(vmf, run.off ? pfn_of(inode, run.off) : page_to_pfn(zeroes));
+		ret = sgfs_insert_page(vmf->vma, vmf->address, run.off ? pfn_of(inode, run.off) :
+				       page_to_pfn(zeroes));
+	if (ret == VM_FAULT_NOPAGE && run.off)
+		enter_neighbours(inode, vmf, &run);
 	end_entering(inode, e);
 	return ret;
 }
@@ -210,7 +240,7 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	err = find_page(inode, vmf->pgoff, true, &run, &e);
+	err = find_pages(inode, vmf->pgoff, 1, true, &run, &e);
 	if (!err)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
 	if (!err && pte_pfn(vmf->orig_pte) != pfn_of(inode, run.off)) {
@@ -297,7 +327,7 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 {
 	struct entering e;
 	struct sg_run run = {};
-	int err = find_page(inode, pos >> PAGE_SHIFT, write, &run, &e);
+	int err = find_pages(inode, pos >> PAGE_SHIFT, 1, write, &run, &e);
 	void *p;
 
 	if (!err && write)

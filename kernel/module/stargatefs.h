@@ -207,7 +207,7 @@ struct sgfs {
  * @holer: pages of zeroes are mapped where it has holes
  * @hole_seq: change counter before the first of them was
  * @zap: mappings are about to be taken away
- * @written: pages that mappings may write to (written.c)
+ * @written: pages that mappings may write to, and pieces of 2 MiB (written.c)
  * @mapped: in sgfs.mapped
  * @window_lock: opens and closes, growth of the window (map.c)
  * @opens: open files
@@ -232,7 +232,7 @@ struct sgfs_inode {
 	struct list_head mappers;
 	u64 cuts, hole_seq;
 	bool holer, zap;
-	struct xarray written;
+	struct xarray written[2];
 	struct list_head mapped;
 	struct mutex window_lock;
 	unsigned int opens;

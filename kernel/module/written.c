@@ -9,8 +9,9 @@
 
 #include "stargatefs.h"
 
-/* An entry of the xarray holds the marks of so many pages, as a value. */
+/* An entry of an xarray holds so many marks, as a value: of pages, or of pieces of 2 MiB. */
 #define MARKS	32u
+static const unsigned int mark_shift[] = { 0, PMD_SHIFT - PAGE_SHIFT };
 
 static void track(struct inode *inode)
 {
@@ -38,13 +39,24 @@ static int mark(struct xarray *xa, unsigned long index, unsigned long bits)
 	}
 }
 
+/* A piece of 2 MiB has one mark, as it has one entry: marking it costs no more than a page. */
+static unsigned int kind_of(u64 first, u64 pages)
+{
+	u64 large = 1ULL << mark_shift[1];
+
+	return pages == large && IS_ALIGNED(first, large);
+}
+
 /* invalidate_lock is held shared. */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 {
-	struct xarray *xa = &SGFS_I(inode)->written;
+	unsigned int kind = kind_of(first, pages);
+	struct xarray *xa = &SGFS_I(inode)->written[kind];
 	bool was_empty = xa_empty(xa);
 	int err = 0;
 
+	first >>= mark_shift[kind];
+	pages >>= mark_shift[kind];
 	while (pages && !err) {
 		u64 n = min_t(u64, pages, MARKS - first % MARKS);
 
@@ -57,37 +69,47 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 	return err;
 }
 
-static int flush_entry(struct inode *inode, u64 page, unsigned long bits, u64 first, u64 last)
+/* What the marks from @mark on stand for, as far as it is within @first and @last. */
+static int flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigned long bits,
+		       u64 first, u64 last)
 {
 	unsigned int i, n;
 	int err = 0;
 
-	for (i = 0; i < MARKS && !err; i += n) {
+	for (i = 0; i < MARKS && !err; i += max(n, 1u)) {
+		u64 from, to;
+
 		for (n = 0; i + n < MARKS && bits >> (i + n) & 1; n++)
-			if (page + i + n < first || page + i + n > last)
-				break;
-		if (n)
-			err = sg_flush(sgfs_vol(inode), sgfs_ref(inode), page + i, n);
-		else
-			n = 1;
+			;
+		from = max((mark + i) << mark_shift[kind], first);
+		to = min(((mark + i + n) << mark_shift[kind]) - 1, last);
+		if (n && from <= to)
+			err = sg_flush(sgfs_vol(inode), sgfs_ref(inode), from, to - from + 1);
+	}
+	return err;
+}
+
+static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 last)
+{
+	struct xarray *xa = &SGFS_I(inode)->written[kind];
+	unsigned int shift = mark_shift[kind];
+	unsigned long index;
+	void *entry;
+	int err = 0;
+
+	xa_for_each_range(xa, index, entry, (first >> shift) / MARKS,
+			  min_t(u64, (last >> shift) / MARKS, ULONG_MAX)) {
+		err = flush_marks(inode, kind, (u64)index * MARKS, xa_to_value(entry), first, last);
+		if (err)
+			break;
+		cond_resched();
 	}
 	return err;
 }
 
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 {
-	struct xarray *xa = &SGFS_I(inode)->written;
-	unsigned long index;
-	void *entry;
-	int err = 0;
-
-	xa_for_each_range(xa, index, entry, first / MARKS, min_t(u64, last / MARKS, ULONG_MAX)) {
-		err = flush_entry(inode, (u64)index * MARKS, xa_to_value(entry), first, last);
-		if (err)
-			break;
-		cond_resched();
-	}
-	return err;
+	return flush_kind(inode, 0, first, last) ?: flush_kind(inode, 1, first, last);
 }
 
 void sgfs_written_forget(struct inode *inode)
@@ -97,7 +119,8 @@ void sgfs_written_forget(struct inode *inode)
 	spin_lock(&fs->mapped_lock);
 	list_del_init(&SGFS_I(inode)->mapped);
 	spin_unlock(&fs->mapped_lock);
-	xa_destroy(&SGFS_I(inode)->written);
+	xa_destroy(&SGFS_I(inode)->written[0]);
+	xa_destroy(&SGFS_I(inode)->written[1]);
 }
 
 /* With faults kept out, and no writable entry left, what is flushed now needs no mark any more. */

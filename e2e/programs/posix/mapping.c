@@ -128,6 +128,41 @@ TEST("mmap", sigbus_beyond_the_end)
 	CHECK(p[PAGE + 100] == 0);		/* the rest of the last page */
 }
 
+static void touch_spare(void)
+{
+	char *p = map(beyond_fd, 16 * PAGE, PROT_READ, MAP_SHARED);
+
+	CHECK(p[0] == 's');
+	printf("%d", p[3 * PAGE]);
+}
+
+/* Pages that may have come with another one's fault are as if each had been asked for by itself. */
+TEST("mmap", neighbours_of_a_page)
+{
+	char *p, *q, *own;
+	int i;
+
+	beyond_fd = make_file("f", "", 0);
+	OK(fallocate(beyond_fd, FALLOC_FL_KEEP_SIZE, 0, 16 * PAGE));
+	for (i = 0; i < 3; i++)
+		CHECK(pwrite(beyond_fd, "shared" + i, 1, i * PAGE) == 1);
+	dies_of(SIGBUS, touch_spare);		/* it has pages, but is not so long */
+	OK(ftruncate(beyond_fd, 16 * PAGE));
+	p = map(beyond_fd, 16 * PAGE, RW, MAP_SHARED);
+	own = map(beyond_fd, 16 * PAGE, RW, MAP_PRIVATE);
+	q = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, beyond_fd, PAGE);
+	CHECK(q != MAP_FAILED && q[0] == 'h' && q[PAGE] == 'a');
+	CHECK(p[0] == 's' && own[0] == 's' && is_zero(p + 3 * PAGE, 13 * PAGE));
+	own[PAGE] = 'x';
+	p[2 * PAGE] = 'y';
+	CHECK(pwrite(beyond_fd, "z", 1, 5 * PAGE) == 1);
+	CHECK(p[PAGE] == 'h' && q[0] == 'h' && q[PAGE] == 'y' && own[2 * PAGE] == 'y');
+	CHECK(p[5 * PAGE] == 'z' && own[5 * PAGE] == 'z');
+	OK(fallocate(beyond_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE, 2 * PAGE));
+	CHECK(!p[PAGE] && !q[0] && !q[PAGE] && own[PAGE] == 'x' && !own[2 * PAGE]);
+	OK(munmap(q, 2 * PAGE));
+}
+
 static char *cut_map;
 
 static void touch_cut(void)

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# With the page of a fault come pages behind the end of the file.
+# file: kernel/module/mmap.c
+# scenario: posix
+# maps: walk
+s/while (n > 1 && beyond_end(inode, vmf->pgoff + n - 1))/while (n > 16)/
