@@ -160,7 +160,7 @@ static vm_fault_t fault_error(struct inode *inode, int err)
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
 }
 
-/* Pages from that of the fault on that may be entered with it: of its neighbourhood, its mapping. */
+/* Pages from that of the fault on that may come with it: of its neighbourhood, of its mapping. */
 static u64 neighbours(const struct vm_fault *vmf)
 {
 	unsigned long end = min(round_down(vmf->address, AROUND) + AROUND, vmf->vma->vm_end);
