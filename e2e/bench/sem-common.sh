@@ -71,7 +71,7 @@ rate() {
 		together "$*" "/root/sembench rate $kind $(path "$where" "$kind") $ms $((processes / $#)) begin"
 		cat "$work"/said.* | awk -v what="rate $where $kind $processes" '
 			{ n += $1; ns = $2 > ns ? $2 : ns; cpu += $3 }
-			END { printf "%s %d %d %d\n", what, n, ns, cpu }'
+			END { printf "%s %.0f %.0f %.0f\n", what, n, ns, cpu }'
 		rm -f "$work"/said.*
 	done
 }
