@@ -774,6 +774,16 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_caller *c);
 int sg_sem_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
 int sg_sem_post(struct sg_vol *vol, const struct sg_sem *sem);	/* -EOVERFLOW */
+/*
+ * The same as a process does it by itself that has mapped the words: by one locked instruction, if
+ * nobody is in the way. False: nothing is done, for whatever reason: the calls above know it.
+ */
+bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
+			 const struct sg_sem_caller *c);
+bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
+			   const struct sg_sem_caller *c);
+bool sg_sem_wait_at_once(struct sg_vol *vol, const struct sg_sem *sem);
+bool sg_sem_post_at_once(struct sg_vol *vol, const struct sg_sem *sem);
 int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_caller *c, u64 until);
 int sg_sem_read_unlock(struct sg_vol *vol, struct sg_sem *sem);
 int sg_sem_write_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,

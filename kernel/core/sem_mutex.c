@@ -106,6 +106,21 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 	return 0;
 }
 
+bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
+			 const struct sg_sem_caller *c)
+{
+	return sem->type == SG_SEM_MUTEX && !sg_is_silenced(vol) &&
+	       sg_semw_take(sg_sem_word(vol, sem), c->me);
+}
+
+/* What is locked twice is not to be given back by a store. */
+bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
+			   const struct sg_sem_caller *c)
+{
+	return sem->type == SG_SEM_MUTEX && !(sem->flags & SG_SEM_RECURSIVE) &&
+	       !sg_is_silenced(vol) && sg_semw_give(sg_sem_word(vol, sem), c->me);
+}
+
 /* --- semaphore -------------------------------------------------------------------------------- */
 
 static int look_count(struct sg_sem_want *w)
@@ -143,4 +158,16 @@ int sg_sem_post(struct sg_vol *vol, const struct sg_sem *sem)
 	} while (sg_cas64(at, word, ((word & SG_SEMW_VALUE) + 1) | left) != word);
 	sg_sem_given(vol, sem, left, false);
 	return 0;
+}
+
+bool sg_sem_wait_at_once(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sem->type == SG_SEM_COUNT && !sg_is_silenced(vol) &&
+	       sg_semw_down(sg_sem_word(vol, sem));
+}
+
+bool sg_sem_post_at_once(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sem->type == SG_SEM_COUNT && !sg_is_silenced(vol) &&
+	       sg_semw_up(sg_sem_word(vol, sem));
 }

@@ -115,6 +115,11 @@ struct sg_ioc_sem_op {
 	uint64_t reserved;
 };
 #define SG_IOC_SEM_OP		_IOWR(0xd7, 18, struct sg_ioc_sem_op)
+/*
+ * For callers who are in a hurry: the argument is SG_SEM_OP_LOCK, _UNLOCK, _WAIT or _POST itself.
+ * Done, if nobody is in the way. EAGAIN: nothing is done: SG_IOC_SEM_OP does it, or says why not.
+ */
+#define SG_IOC_SEM_AT_ONCE	_IO(0xd7, 23)
 
 /**
  * struct sg_ioc_sem_stat - what an object is at this moment

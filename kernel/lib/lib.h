@@ -54,12 +54,7 @@ static inline u64 sgl_me(const struct stargate_sem *s)
 
 /* The kernel face. */
 int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until);
-static inline int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
-{
-	u64 value = 0;
-
-	return sgl_ask(s, op, &value, until);
-}
+int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until);
 
 static inline bool sgl_is_mapped(const struct stargate_sem *s, unsigned int type)
 {

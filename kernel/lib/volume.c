@@ -187,3 +187,19 @@ int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until
 	*value = o.value;
 	return err;
 }
+
+static bool can_be_at_once(unsigned int op)
+{
+	return op == SG_SEM_OP_LOCK || op == SG_SEM_OP_UNLOCK || op == SG_SEM_OP_WAIT ||
+	       op == SG_SEM_OP_POST;
+}
+
+/* What is mapped has been tried by ourselves. A kernel that does not know this call refuses it. */
+int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
+{
+	u64 value = 0;
+
+	if (!s->page && can_be_at_once(op) && !ioctl(s->fd, SG_IOC_SEM_AT_ONCE, op))
+		return 0;
+	return sgl_ask(s, op, &value, until);
+}

@@ -141,6 +141,36 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 	return do_as(s, op, c);
 }
 
+/* What anybody may do who may do more than look. */
+static bool is_done_at_once(struct sgfs_sem *s, unsigned long op, const struct sg_sem_caller *c)
+{
+	struct sg_vol *vol = &s->fs->vol;
+
+	switch (op) {
+	case SG_SEM_OP_WAIT:
+		return sg_sem_wait_at_once(vol, &s->sem);
+	case SG_SEM_OP_POST:
+		return sg_sem_post_at_once(vol, &s->sem);
+	case SG_SEM_OP_LOCK:
+		return sg_sem_lock_at_once(vol, &s->sem, c);
+	case SG_SEM_OP_UNLOCK:
+		return sg_sem_unlock_at_once(vol, &s->sem, c);
+	default:
+		return false;
+	}
+}
+
+int sgfs_sem_at_once(struct sgfs_sem *s, unsigned long op)
+{
+	const struct sg_sem_caller *c = NULL;
+
+	if (!smp_load_acquire(&s->bound) || s->look)
+		return -EAGAIN;
+	if (op == SG_SEM_OP_LOCK || op == SG_SEM_OP_UNLOCK)
+		c = s->owns ? &s->self : sgfs_sem_me(s->fs);
+	return !IS_ERR(c) && is_done_at_once(s, op, c) ? 0 : -EAGAIN;
+}
+
 /* --- other modules ---------------------------------------------------------------------------- */
 
 struct stargate_sem {

@@ -377,6 +377,8 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	void __user *user = (void __user *)arg;
 
 	switch (cmd) {
+	case SG_IOC_SEM_AT_ONCE:
+		return sgfs_sem_at_once(file->private_data, arg);
 	case SG_IOC_SEM_OP:
 		return operate(file->private_data, user);
 	case SG_IOC_SEM_ME:

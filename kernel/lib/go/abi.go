@@ -94,6 +94,7 @@ var (
 	iocMe     = request(dirRead, 17, 8)
 	iocOp     = request(dirRead|dirWrite, 18, unsafe.Sizeof(opRequest{}))
 	iocStat   = request(dirRead|dirWrite, 19, unsafe.Sizeof(statReply{}))
+	iocAtOnce = request(0, 23, 0)
 	iocRemove = request(dirWrite, 21, nameRoom)
 )
 
@@ -102,6 +103,14 @@ func ioctl(fd int, what uintptr, arg unsafe.Pointer) error {
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), what, uintptr(arg))
 	runtime.KeepAlive(arg)
 	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// ioctlValue has an argument that is no address.
+func ioctlValue(fd int, what, arg uintptr) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), what, arg); errno != 0 {
 		return errno
 	}
 	return nil

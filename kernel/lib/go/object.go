@@ -190,7 +190,14 @@ func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 	return req.value, err
 }
 
+// do: what is mapped has been tried by ourselves; what is not may be had at once.
 func (o *object) do(op uint32, until uint64) error {
+	switch op {
+	case opLock, opUnlock, opWait, opPost:
+		if o.page == nil && ioctlValue(o.fd, iocAtOnce, uintptr(op)) == nil {
+			return nil
+		}
+	}
 	_, err := o.ask(op, 0, until)
 	return err
 }

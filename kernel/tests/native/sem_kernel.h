@@ -225,6 +225,20 @@ static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 	}
 }
 
+static int kernel_at_once(struct opened *o, unsigned long op)
+{
+	bool done = false;
+
+	CHECK(o->bound);
+	switch (op) {
+	case SG_SEM_OP_LOCK: done = sg_sem_lock_at_once(o->v, &o->sem, caller(o->v)); break;
+	case SG_SEM_OP_UNLOCK: done = sg_sem_unlock_at_once(o->v, &o->sem, caller(o->v)); break;
+	case SG_SEM_OP_WAIT: done = sg_sem_wait_at_once(o->v, &o->sem); break;
+	case SG_SEM_OP_POST: done = sg_sem_post_at_once(o->v, &o->sem); break;
+	}
+	return done ? 0 : -EAGAIN;
+}
+
 /* Of the descriptor's own object: what a test asks for. */
 static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 {
@@ -254,6 +268,8 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 		err = kernel_open(o, arg);
 	else if (what == SG_IOC_SEM_OP)
 		err = kernel_op(o, arg);
+	else if (what == SG_IOC_SEM_AT_ONCE)
+		err = kernel_at_once(o, (unsigned long)arg);
 	else if (what == SG_IOC_SEM_STAT)
 		err = kernel_stat(o, arg);
 	else if (what == SG_IOC_SEM_ME)

@@ -184,6 +184,8 @@ static void declared_dead(void)
 	CHECK_EQ(sg_sem_wait(&other, &c2, they, 0), -EIO);
 	CHECK_EQ(sg_sem_wait(&other, &c2, they, SG_SEM_NEVER), -EIO);
 	CHECK_EQ(sg_sem_post(&other, &c2), -EIO);
+	CHECK(!sg_sem_unlock_at_once(&other, &m2, they));
+	CHECK(!sg_sem_wait_at_once(&other, &c2) && !sg_sem_post_at_once(&other, &c2));
 	CHECK_EQ(try_open(&other, "m", 0, false, &m2), -EIO);
 	CHECK_EQ(stat_of(&t.v, "c").value, 5);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(1000)), -EOWNERDEAD);
@@ -319,6 +321,38 @@ static void semaphore(void)
 	CHECK(!sg_semw_up(sg_sem_word(&t.v, &c)));
 	CHECK_EQ(sg_sem_post(&t.v, &c), -EOVERFLOW);
 	CHECK_EQ(stat_of(&t.v, "c").value, SG_SEMW_VALUE);
+	end();
+}
+
+/* What is more than a store of one word is left to those who can do it. */
+static void at_once(void)
+{
+	struct sg_sem m, r, c;
+	u64 *word;
+
+	begin();
+	m = sem_make(&t.v, "m", SG_SEM_MUTEX, 0, 0);
+	r = sem_make(&t.v, "r", SG_SEM_MUTEX, SG_SEM_RECURSIVE, 0);
+	c = sem_make(&t.v, "c", SG_SEM_COUNT, 0, 1);
+	CHECK(sg_sem_lock_at_once(&t.v, &m, me) && !sg_sem_lock_at_once(&t.v, &m, me));
+	CHECK(!sg_sem_lock_at_once(&t.v, &m, you) && !sg_sem_unlock_at_once(&t.v, &m, you));
+	CHECK(sg_sem_unlock_at_once(&t.v, &m, me) && !sg_sem_unlock_at_once(&t.v, &m, me));
+	CHECK(sg_sem_lock_at_once(&t.v, &r, me));
+	CHECK_OK(sg_sem_lock(&t.v, &r, me, 0));
+	CHECK(!sg_sem_unlock_at_once(&t.v, &r, me));
+	CHECK(sg_sem_wait_at_once(&t.v, &c) && !sg_sem_wait_at_once(&t.v, &c));
+	CHECK(sg_sem_post_at_once(&t.v, &c));
+	CHECK(!sg_sem_lock_at_once(&t.v, &c, me) && !sg_sem_unlock_at_once(&t.v, &c, me));
+	CHECK(!sg_sem_wait_at_once(&t.v, &m) && !sg_sem_post_at_once(&t.v, &m));
+	word = sg_sem_word(&t.v, &c);	/* somebody sleeps */
+	sg_store64(word, sg_load64(word) | SG_SEMW_WAITERS);
+	CHECK(!sg_sem_post_at_once(&t.v, &c) && sg_sem_wait_at_once(&t.v, &c));
+	CHECK(sg_sem_lock_at_once(&t.v, &m, you));
+	caller_end(&t.v, you);
+	you = caller_of(&t.v, 2);
+	CHECK(!sg_sem_lock_at_once(&t.v, &m, me));
+	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EOWNERDEAD);
+	CHECK(!sg_sem_unlock_at_once(&t.v, &m, me));
 	end();
 }
 
@@ -643,6 +677,7 @@ int main(void)
 	all_died();
 	all_died_long_ago();
 	semaphore();
+	at_once();
 	event();
 	rwlock();
 	cells_run_out();
