@@ -116,10 +116,13 @@ struct sg_ioc_sem_op {
 };
 #define SG_IOC_SEM_OP		_IOWR(0xd7, 18, struct sg_ioc_sem_op)
 /*
- * For callers who are in a hurry: the argument is SG_SEM_OP_LOCK, _UNLOCK, _WAIT or _POST itself.
- * Done, if nobody is in the way. EAGAIN: nothing is done: SG_IOC_SEM_OP does it, or says why not.
+ * For callers who are in a hurry: posix_fadvise() of the descriptor, for 0 bytes at 0, with this
+ * plus SG_SEM_OP_LOCK, _UNLOCK, _WAIT or _POST as advice. It is the call with the least between a
+ * process and a file: ioctl() asks each security module anew what open() has asked already, which
+ * costs more than a lock. 0: done, as nobody was in the way. Else nothing is done: SG_IOC_SEM_OP
+ * does it, or says why not.
  */
-#define SG_IOC_SEM_AT_ONCE	_IO(0xd7, 23)
+#define SG_SEM_AT_ONCE	0xd700
 
 /**
  * struct sg_ioc_sem_stat - what an object is at this moment

@@ -199,7 +199,7 @@ int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
 {
 	u64 value = 0;
 
-	if (!s->page && can_be_at_once(op) && !ioctl(s->fd, SG_IOC_SEM_AT_ONCE, op))
+	if (!s->page && can_be_at_once(op) && !posix_fadvise(s->fd, 0, 0, SG_SEM_AT_ONCE + (int)op))
 		return 0;
 	return sgl_ask(s, op, &value, until);
 }

@@ -142,7 +142,7 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 }
 
 /* What anybody may do who may do more than look. */
-static bool is_done_at_once(struct sgfs_sem *s, unsigned long op, const struct sg_sem_caller *c)
+static bool is_done_at_once(struct sgfs_sem *s, unsigned int op, const struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;
 
@@ -160,7 +160,7 @@ static bool is_done_at_once(struct sgfs_sem *s, unsigned long op, const struct s
 	}
 }
 
-int sgfs_sem_at_once(struct sgfs_sem *s, unsigned long op)
+int sgfs_sem_at_once(struct sgfs_sem *s, unsigned int op)
 {
 	const struct sg_sem_caller *c = NULL;
 

@@ -377,8 +377,6 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	void __user *user = (void __user *)arg;
 
 	switch (cmd) {
-	case SG_IOC_SEM_AT_ONCE:
-		return sgfs_sem_at_once(file->private_data, arg);
 	case SG_IOC_SEM_OP:
 		return operate(file->private_data, user);
 	case SG_IOC_SEM_ME:
@@ -394,6 +392,15 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	default:
 		return -ENOTTY;
 	}
+}
+
+/* What is no advice of ours is said to any file by those who read it. */
+static int advise(struct file *file, loff_t offset, loff_t len, int advice)
+{
+	if (advice >> 8 != SG_SEM_AT_ONCE >> 8)
+		return generic_fadvise(file, offset, len, advice);
+	return offset || len ? -EINVAL :
+			       sgfs_sem_at_once(file->private_data, advice - SG_SEM_AT_ONCE);
 }
 
 /* --- mapping ---------------------------------------------------------------------------------- */
@@ -486,4 +493,5 @@ const struct file_operations sgfs_sem_operations = {
 	.mmap		= map_words,
 	.unlocked_ioctl	= ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
+	.fadvise	= advise,
 };

@@ -33,7 +33,7 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *how);
 /* sem_call.c: -EINTR by a signal. */
 int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op);
 /* -EAGAIN: nothing is done. */
-int sgfs_sem_at_once(struct sgfs_sem *s, unsigned long op);
+int sgfs_sem_at_once(struct sgfs_sem *s, unsigned int op);
 
 /* sem_thread.c: the calling thread, made known if it is not; or an error. */
 struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs);

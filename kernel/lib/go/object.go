@@ -194,7 +194,7 @@ func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 func (o *object) do(op uint32, until uint64) error {
 	switch op {
 	case opLock, opUnlock, opWait, opPost:
-		if o.page == nil && ioctlValue(o.fd, iocAtOnce, uintptr(op)) == nil {
+		if o.page == nil && isAtOnce(o.fd, op) {
 			return nil
 		}
 	}

@@ -21,7 +21,7 @@ int main(void)
 {
 	printf("%lu %lu %lu %lu %lu ", (unsigned long)SG_IOC_SEM_OPEN, (unsigned long)SG_IOC_SEM_ME,
 	       (unsigned long)SG_IOC_SEM_OP, (unsigned long)SG_IOC_SEM_STAT, (unsigned long)SG_IOC_SEM_REMOVE);
-	printf("%lu ", (unsigned long)SG_IOC_SEM_AT_ONCE);
+	printf("%d ", SG_SEM_AT_ONCE);
 	printf("%d %d %d ", SG_SEM_OP_LOCK, SG_SEM_OP_DRAIN, SG_SEM_OP_AWAIT);
 	printf("%llu %llu %llu %llu ", (unsigned long long)SG_SEMW_COUNT, (unsigned long long)SG_SEMW_VALUE,
 	       (unsigned long long)SG_SEMW_ASKED, (unsigned long long)SG_SEMW_WAITERS);
@@ -46,7 +46,7 @@ func TestSameAsHeader(t *testing.T) {
 	}
 	ours := []uint64{
 		uint64(iocOpen), uint64(iocMe), uint64(iocOp), uint64(iocStat), uint64(iocRemove),
-		uint64(iocAtOnce),
+		atOnce,
 		opLock, opDrain, opAwait, wordCount, wordValue, wordAsked, wordWaiters,
 		howCreate, howExcl, howByKernel, howByHandle, flagRecursive, flagMapped,
 	}

@@ -54,6 +54,7 @@ int __wrap_stat(const char *path, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st);
 int __wrap_statfs(const char *path, struct statfs *st);
 int __wrap_ioctl(int fd, unsigned long what, ...);
+int __wrap_posix_fadvise(int fd, off_t off, off_t len, int advice);
 
 static struct opened *opened(int fd)
 {
@@ -225,18 +226,19 @@ static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 	}
 }
 
-static int kernel_at_once(struct opened *o, unsigned long op)
+int __wrap_posix_fadvise(int fd, off_t off, off_t len, int advice)
 {
+	struct opened *o = opened(fd);
 	bool done = false;
 
-	CHECK(o->bound);
-	switch (op) {
+	CHECK(o && o->bound && !off && !len);
+	switch (advice - SG_SEM_AT_ONCE) {
 	case SG_SEM_OP_LOCK: done = sg_sem_lock_at_once(o->v, &o->sem, caller(o->v)); break;
 	case SG_SEM_OP_UNLOCK: done = sg_sem_unlock_at_once(o->v, &o->sem, caller(o->v)); break;
 	case SG_SEM_OP_WAIT: done = sg_sem_wait_at_once(o->v, &o->sem); break;
 	case SG_SEM_OP_POST: done = sg_sem_post_at_once(o->v, &o->sem); break;
 	}
-	return done ? 0 : -EAGAIN;
+	return done ? 0 : EAGAIN;
 }
 
 /* Of the descriptor's own object: what a test asks for. */
@@ -268,8 +270,6 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 		err = kernel_open(o, arg);
 	else if (what == SG_IOC_SEM_OP)
 		err = kernel_op(o, arg);
-	else if (what == SG_IOC_SEM_AT_ONCE)
-		err = kernel_at_once(o, (unsigned long)arg);
 	else if (what == SG_IOC_SEM_STAT)
 		err = kernel_stat(o, arg);
 	else if (what == SG_IOC_SEM_ME)
