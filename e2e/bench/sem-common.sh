@@ -84,6 +84,6 @@ pair() {
 }
 
 asleep() {
-	local ms=3000
+	local ms=10000
 	echo "asleep $1 $(at g1 "/root/sembench asleep $1 $(path one "$1") $ms") $ms"
 }

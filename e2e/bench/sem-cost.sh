@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Run by e2e/bench/sem inside of the rig, where a nanosecond is an instruction: prints
-# "cost KIND INSTRUCTIONS", twice for each.
+# "cost KIND INSTRUCTIONS", twice for each, and what sleepers use (sem-common.sh).
 # shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 
@@ -23,3 +23,4 @@ go_cost() {
 }
 go_cost
 go_cost
+for kind in nothing "${here[@]}"; do asleep "$kind"; done

@@ -12,5 +12,4 @@ for kind in "${here[@]}"; do
 	for processes in 2 4 8; do rate one "$kind" "$processes" g1; done
 	pair one "$kind" g1 g1
 done
-for kind in nothing "${here[@]}"; do asleep "$kind"; done
 load

@@ -146,7 +146,7 @@ struct sg_sem_want {
 	u64 arg;
 	/* the rest is sem_wait.c's */
 	u64 until, since, free_since, free_word;
-	bool queued;
+	bool queued, others;
 };
 
 int sg_sem_wait_for(struct sg_sem_want *w, u64 until);
@@ -169,6 +169,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * struct sg_sems - of a system. Its own memory.
  * @first: callers that wait: those for one object behind each other, in order.
  * @open: how many of ours have an object open, by record; with the file's lock.
+ * @nothers: how many of them wait for what others have open, too.
  * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
  * @said: when there was last something for the log.
  * @polled: a thread of ours listens (sg_sem_poll()), and sleeps at @poller.
@@ -181,7 +182,7 @@ struct sg_sem_opened {
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
-	u64 nwaiting, rung, busy, spins, polled, said;
+	u64 nothers, rung, busy, spins, polled, said;
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];

@@ -124,34 +124,43 @@ static void have_bells(struct sg_vol *vol)
 		sg_allocate(vol, &file, SG_SEM_BELLS_PAGE, 1);
 }
 
+/* Only who has it open in another system rings: as long as nobody has, no ring is looked for. */
+static void note_others(struct sg_sem_want *w, bool waits)
+{
+	u64 users = sg_load64(&sg_sem_record(w->vol, w->sem)->users);
+	bool others = waits && users & ~(1ULL << w->vol->slot);
+	struct sg_sems *s = w->vol->sems;
+
+	if (others == w->others)
+		return;
+	w->others = others;
+	if (sg_add64(&s->nothers, others ? 1 : ~0ULL) == 0)
+		sg_bell_ring(&s->poller);
+}
+
 static void queue(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
 	struct sg_sem_caller *c = w->c;
-	bool first;
 
 	have_bells(w->vol);
 	c->waits_for = w->sem->rec;
 	c->herd = w->herd;
 	sg_spin_lock(&s->spin);
-	first = !s->first;
 	insert(s, c);
-	sg_store64(&s->nwaiting, s->nwaiting + 1);
 	sg_or64(&sg_sem_record(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
 	sg_spin_unlock(&s->spin);
 	w->queued = true;
 	sg_store64(&s->busy, sg_ticks());
-	if (first)
-		sg_bell_ring(&s->poller);
 }
 
 static void leave(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
 
+	note_others(w, false);
 	sg_spin_lock(&s->spin);
 	take_out(s, w->c);
-	sg_store64(&s->nwaiting, s->nwaiting - 1);
 	if (!first_for(s, w->sem->rec) && !sg_is_silenced(w->vol))
 		sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << w->vol->slot));
 	sg_spin_unlock(&s->spin);
@@ -339,14 +348,19 @@ void sg_sem_rung(struct sg_vol *vol)
 	sg_bell_ring(&vol->sems->poller);
 }
 
-/* Often while things go back and forth, then less so: a thousand looks a second are little work. */
+/*
+ * Often while things go back and forth, then less so: a thousand looks a second are one per cent of
+ * a processor. Who has waited for seconds does not mind some milliseconds.
+ */
 static u64 poll_nap(const struct sg_sems *s)
 {
 	u64 quiet = sg_ticks() - sg_load64(&s->busy);
 
-	if (!sg_load64(&s->nwaiting))
+	if (!sg_load64(&s->nothers))
 		return POLL_IDLE_NS;
-	return quiet < 2000000ULL ? 50000 : quiet < 50000000ULL ? 200000 : 1000000;
+	if (quiet < 50000000ULL)
+		return quiet < 2000000ULL ? 50000 : 200000;
+	return quiet < 2000000000ULL ? 1000000 : 4000000;
 }
 
 void sg_sem_poll(struct sg_vol *vol)
@@ -357,8 +371,6 @@ void sg_sem_poll(struct sg_vol *vol)
 	int err;
 
 	sg_bell_wait(&s->poller, poll_nap(s));
-	if (!sg_load64(&s->nwaiting))
-		return;
 	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
 	if (!off)
 		return;
@@ -467,6 +479,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 		err = look(w);
 		if (err != -EAGAIN)
 			break;
+		note_others(w, true);
 		now = sg_ticks();
 		err = is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
 		if (err)

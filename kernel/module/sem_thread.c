@@ -10,7 +10,7 @@
 
 #include "sem_priv.h"
 
-#define REAP_MS		250	/* while rings come in; a second when nobody waits */
+#define REAP_MS		250	/* while rings come in; a second when there can be none */
 
 /**
  * struct sgfs_sem_thread - a thread that can own locks

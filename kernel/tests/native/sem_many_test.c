@@ -729,6 +729,32 @@ static void paused(void)
 	end();
 }
 
+/* As long as no other system has it open no ring is looked for: one that opens it later is heard. */
+static void opened_later(void)
+{
+	struct sg_sem c, c2;
+	struct sleeper s;
+	pthread_t thread;
+
+	begin(true);
+	c2 = sem_make(&sys[1].v, "c", SG_SEM_COUNT, 0, 0);
+	s = sleeper_on(&sys[1].v, "c", SG_SEM_NEVER);
+	CHECK_OK(pthread_create(&thread, NULL, sleep_on, &s));
+	while (!(sg_load64(sg_sem_word(&sys[1].v, &c2)) & SG_SEMW_WAITERS))
+		sg_sleep_us(50);
+	sg_sleep_us(50000);
+	CHECK_EQ(sg_load64(&sys[1].v.sems->nothers), 0);
+	c = sem_of(&sys[0].v, "c");
+	CHECK_OK(sg_sem_post(&sys[0].v, &c));
+	CHECK_OK(pthread_join(thread, NULL));
+	CHECK_OK(sg_sem_post(&sys[0].v, &c));
+	CHECK_OK(sg_sem_wait(&sys[1].v, &c2, s.c, 0));
+	sleeper_end(&s);
+	sg_sem_close(&sys[0].v, &c);
+	sg_sem_close(&sys[1].v, &c2);
+	end();
+}
+
 /* Who is urgent is before others of its system who wait. */
 static void urgent(void)
 {
@@ -743,7 +769,7 @@ static void urgent(void)
 		s[i] = sleeper_on(&sys[1].v, "c", SG_SEM_NEVER);
 		s[i].c->urgent = i == 2;
 		CHECK_OK(pthread_create(&thread[i], NULL, sleep_on, &s[i]));
-		while (sg_load64(&sys[1].v.sems->nwaiting) != i + 1)
+		while (sg_load64(&sys[1].v.sems->nothers) != i + 1)
 			sg_sleep_us(50);
 	}
 	sg_sleep_us(30000);	/* all have asked */
@@ -778,6 +804,7 @@ int main(void)
 	doorbell();
 	cancelled();
 	paused();
+	opened_later();
 	urgent();
 	return test_done();
 }
