@@ -192,7 +192,9 @@ refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $reg
 tell a "take 0"
 host_wants
 on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
-said=$(on g1 "stargatectl systems $region fence machine-aaaaaaaa" </dev/null) || fail "not fenced: $said"
+refused "nobody whose heart beats" 'its heart beats.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
+tell a "mkdir 0 refused"
+said=$(on g1 "stargatectl systems $region fence $a --force" </dev/null) || fail "not fenced: $said"
 grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fence says: $said"
 host_has "from the word to the host's lock"
 gone a
@@ -216,10 +218,12 @@ start c
 tell c "join $region cccccccc-0000-4000-8000-000000000003 1"
 tell c "take 0"
 host_wants
+tell c "still 0"
 refused "whom nobody can stop is not fenced" 'no process here is known to hold.*--force' \
 	"stargatectl systems $region fence machine-cccccccc"
 kill -0 "$wanting" || fail "it has been fenced"
 on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+tell c "go 0"
 holds "but by force" "stargatectl systems $region fence machine-cccccccc --force"
 host_has "from the word to the host's lock"
 tell c "mkdir 0 late" 'error mkdir: Input/output error'

@@ -450,8 +450,25 @@ refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 --json
 refuses 1 "there is no system 'nobody' that lives" "$ctl" systems v.img fence nobody
 refuses 1 "there is no system '63' that lives" "$ctl" systems v.img fence 63
 refuses 1 "2 systems are called 'machine-bbbbbbbb': say the number" "$ctl" systems v.img fence machine-bbbbbbbb
-refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this machine.*--force' \
-	"$ctl" systems v.img fence machine-aaaaaaaa
+refuses 1 "2 systems are called '$b'" "$ctl" systems v.img fence $b
+refuses 1 "there is no system '${a%1}2' that lives" "$ctl" systems v.img fence ${a%1}2
+# Who lives for all to see is not dead, whatever it is called by.
+for name in machine-aaaaaaaa 1 $a "${a^^}" "${a//-/}"; do
+	refuses 1 'machine-aaaaaaaa \(slot 1\): its heart beats.*--force' "$ctl" systems v.img fence "$name"
+done
+tell vm "still 0"
+for name in machine-aaaaaaaa 1 $a; do
+	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this machine.*--force' \
+		"$ctl" systems v.img fence "$name"
+done
+# Nor is one whose machine lives: all of a machine go together.
+refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heart of its machine's slot|its heart beats)" \
+	"$ctl" systems v.img fence 0
+tell survivor "still 2"
+refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heart of its machine's slot 0 beats.*--force" \
+	"$ctl" systems v.img fence 2
+tell survivor "go 2"
+tell vm "go 0"
 tell vm "mkdir 0 alive" # it has only been refused
 tell vm "take 0"
 ask survivor "take 0"
@@ -466,7 +483,9 @@ tell vm "mkdir 0 late" 'error mkdir: Input/output error'
 tell vm "reset 0"
 tell vm "join v.img $a 15"
 slot=$("$ctl" systems -j v.img | pick '[s["slot"] for s in d["systems"] if s["name"][8] == "a"][0]')
-expect 0 "$ctl" systems v.img fence "$slot" --force
+refuses 1 'its heart beats' "$ctl" systems v.img fence $a
+expect 0 "$ctl" systems v.img fence $a --force
+says "^machine-aaaaaaaa \\(slot $slot\\): declared dead\$"
 tell vm "mkdir 1 late" 'error mkdir: Input/output error'
 tell vm "reset 1"
 ask vm "exit 0"

@@ -188,6 +188,7 @@ struct holder {
 unsigned int read_holders(const u8 uuid[16], struct holder *to, unsigned int room);
 /* @dir: where the module shows it. */
 bool mounted_here(const u8 uuid[16], char *dir, size_t room);
+int own_slot(const char *dir);	/* of the system that has it mounted here, or -1 */
 /* -ENXIO: nobody here can stop it; -EINVAL: that is ourselves; -ESTALE: it has gone. */
 int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld);
 
@@ -219,7 +220,7 @@ int cmd_mkdir(struct call *c);
 int cmd_rm(struct call *c);
 int cmd_dump(struct call *c);
 
-#define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME]"
+#define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE]"
 #define BAD_TAKES	"VOLUME [add|remove ADDRESS [SIZE]]"
 #define GUARD_TAKES	"VOLUME... and either -- COMMAND... or --pid=PID"
 /* They open the volume in ways of their own, and return the exit status. */

@@ -2,12 +2,17 @@
 /*
  * systems VOLUME fence: a system that lives is declared dead, because somebody says so. On the node
  * that has mounted the volume its machine's memory is taken away first, so that it is true (D6).
- * Where nobody can do that it is a word that is not known to be true: --force.
+ * Where nobody can do that it is a word that is not known to be true: --force. That also ends one
+ * whose heart beats: a name or number that was mistyped mostly is that of one that does.
  */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "ctl.h"
+
+#define STEP_MS		50
+#define WATCH_MS	1100	/* on a busy machine a beat of 50 ms may be a second late */
 
 struct fencing {
 	struct call *c;
@@ -21,13 +26,30 @@ struct fencing {
 
 static bool is_meant(const struct sg_slot *s, unsigned int number, const char *text)
 {
+	u8 machine[16];
 	u64 value;
 
 	if (SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
 		return false;
 	if (parse_number(text, 10, SG_SLOTS - 1, &value))
 		return value == number;
-	return s->named == SG_SLOT_INC(s->state) && !strcmp(s->name, text);
+	if (s->named != SG_SLOT_INC(s->state))
+		return false;
+	if (parse_uuid(text, machine) && sg_machine_known(machine) &&
+	    !memcmp(machine, s->machine, sizeof(machine)))
+		return true;
+	return !strcmp(s->name, text);
+}
+
+static int read_slots(struct fencing *f, struct sg_slot slot[SG_SLOTS])
+{
+	unsigned int i;
+
+	if (target_read_now(&f->target, f->vol.sb.slot_off, slot, SG_SLOTS * sizeof(*slot)))
+		return path_error(f->c->volume, -EIO);
+	for (i = 0; i < SG_SLOTS; i++)
+		slot[i].name[sizeof(slot[i].name) - 1] = 0;
+	return 0;
 }
 
 static int find_system(struct fencing *f, const char *text)
@@ -35,10 +57,9 @@ static int find_system(struct fencing *f, const char *text)
 	struct sg_slot slot[SG_SLOTS];
 	unsigned int i, n = 0;
 
-	if (target_read_now(&f->target, f->vol.sb.slot_off, slot, sizeof(slot)))
-		return path_error(f->c->volume, -EIO);
+	if (read_slots(f, slot))
+		return -EIO;
 	for (i = 0; i < SG_SLOTS; i++) {
-		slot[i].name[sizeof(slot[i].name) - 1] = 0;
 		if (!is_meant(&slot[i], i, text))
 			continue;
 		f->slot = slot[i];
@@ -60,6 +81,47 @@ static int refused(const struct fencing *f, const char *why)
 {
 	tool_error("%s (slot %u): %s", f->slot.name, f->number, why);
 	return -EINVAL;
+}
+
+/* They go together where the machine's memory is taken away. */
+static bool goes_too(const struct fencing *f, const struct sg_slot *s, unsigned int number)
+{
+	if (number == f->number || SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
+		return number == f->number;
+	return s->named == SG_SLOT_INC(s->state) && f->slot.named == SG_SLOT_INC(f->slot.state) &&
+	       sg_machine_known(s->machine) && !memcmp(s->machine, f->slot.machine, 16);
+}
+
+static bool has_beaten(const struct sg_slot *then, const struct sg_slot *now)
+{
+	return now->state == then->state && now->heartbeat != then->heartbeat;
+}
+
+/* Watches until it is clear; refuses who lives for all to see. */
+static int refuse_alive(struct fencing *f)
+{
+	static struct sg_slot then[SG_SLOTS], now[SG_SLOTS];
+	unsigned int i, waited;
+
+	if (read_slots(f, then))
+		return -EIO;
+	for (waited = 0; waited < WATCH_MS; waited += STEP_MS) {
+		usleep(STEP_MS * 1000);
+		if (read_slots(f, now))
+			return -EIO;
+		for (i = 0; i < SG_SLOTS; i++) {
+			if (!goes_too(f, &then[i], i) || !has_beaten(&then[i], &now[i]))
+				continue;
+			if (i == f->number)
+				return refused(f, "its heart beats: unmount it there, or end it; "
+					       "--force declares it dead all the same");
+			tool_error("%s (slot %u): the heart of its machine's slot %u beats: "
+				   "--force declares it dead all the same", f->slot.name,
+				   f->number, i);
+			return -EBUSY;
+		}
+	}
+	return 0;
 }
 
 static void say_whose(const struct fencing *f)
@@ -131,14 +193,18 @@ int fence_system(struct call *c)
 {
 	struct fencing f = { .c = c };
 	char dir[PATH_MAX];
+	bool here;
 	int err = member_look_on(&f.target, &f.vol, c->volume);
 
 	if (err)
 		return 1;
 	err = find_system(&f, c->argv[1]);
+	here = !err && mounted_here(f.vol.sb.uuid, dir, sizeof(dir));
+	/* Of itself the module says more. */
+	if (!err && !c->force && !(here && own_slot(dir) == (int)f.number))
+		err = refuse_alive(&f);
 	if (!err)
-		err = mounted_here(f.vol.sb.uuid, dir, sizeof(dir)) ? fence_here(&f, dir) :
-								      declare(&f);
+		err = here ? fence_here(&f, dir) : declare(&f);
 	target_close(&f.target);
 	return err ? 1 : 0;
 }

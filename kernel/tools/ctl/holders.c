@@ -88,6 +88,19 @@ unsigned int read_holders(const u8 uuid[16], struct holder *to, unsigned int roo
 	return n;
 }
 
+int own_slot(const char *dir)
+{
+	FILE *f = open_file(dir, "slot", "re");
+	int slot = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &slot) != 1)
+		slot = -1;
+	fclose(f);
+	return slot;
+}
+
 int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld)
 {
 	FILE *f = open_file(dir, "fence", "we");
