@@ -37,7 +37,7 @@ const (
 func main() {
 	flags := flag.NewFlagSet("stargate-hook", flag.ContinueOnError)
 	driver := flags.String("driver-name", "stargate.csi.dev", "name of the CSI driver, in the annotation's key")
-	socket := flags.String("socket", "/var/run/kubevirt-hooks/stargate.sock", "where KubeVirt looks for it")
+	socket := flags.String("socket", hook.Folder, "where KubeVirt looks for it; in a folder, by the driver's name")
 	volumes := flags.String("volumes", "", "for tests: folder in which the claims are mounted, each by its name")
 	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
 	show := flags.Bool("version", false, "say which version this is")
@@ -61,7 +61,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	h := hook.New(hook.Config{Driver: *driver, Folder: folder, Host: domain.ThisHost()})
-	if err := serve(ctx, *socket, h); err != nil {
+	if err := serve(ctx, hook.Socket(*socket, *driver), h); err != nil {
 		fmt.Fprintf(os.Stderr, "stargate-hook: %v\n", err)
 		os.Exit(1)
 	}

@@ -137,11 +137,17 @@ func lay(t *testing.T, names ...string) string {
 // startHook has the program at a socket.
 func startHook(t *testing.T, volumes, socket string) {
 	t.Helper()
+	startProgram(t, socket, "--socket", socket, "--volumes", volumes)
+}
+
+// startProgram waits for the socket.
+func startProgram(t *testing.T, socket string, args ...string) {
+	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	cmd := exec.Command(*hookProgram, "--socket", socket, "--volumes", volumes)
+	cmd := exec.Command(*hookProgram, args...)
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@
 package kubevirt
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,11 +12,31 @@ import (
 	"kubevirt.io/kubevirt/pkg/hooks"
 )
 
+// startSidecar has the hook where it finds itself in its part of KubeVirt's folder.
+func startSidecar(t *testing.T, i int, driver string, more ...string) {
+	t.Helper()
+	folder := filepath.Join(hooks.HookSocketsSharedDirectory, fmt.Sprintf("hook-sidecar-%d", i))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--socket", folder, "--driver-name", driver}, more...)
+	startProgram(t, filepath.Join(folder, driver+".sock"), args...)
+}
+
+// TestSidecars is a machine with volumes of two drivers: KubeVirt tells sockets apart by their names alone.
+func TestSidecars(t *testing.T) {
+	startSidecar(t, 0, "stargate.csi.dev")
+	startSidecar(t, 1, "second.csi.dev")
+	if err := hooks.GetManager().Collect(2, 10*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSidecar is the way of hook sidecars: KubeVirt looks for the socket in its own folder, asks who is
 // there, takes the newest version, and sends each domain.
 func TestSidecar(t *testing.T) {
 	volumes := lay(t, "data", "models", "logs")
-	startHook(t, volumes, filepath.Join(hooks.HookSocketsSharedDirectory, "hook-sidecar-0", "stargate.sock"))
+	startSidecar(t, 0, "stargate.csi.dev", "--volumes", volumes)
 	m := hooks.GetManager()
 	if err := m.Collect(1, 30*time.Second); err != nil {
 		t.Fatal(err)

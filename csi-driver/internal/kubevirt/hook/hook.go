@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,9 +46,21 @@ const (
 	hookName      = "stargate"
 
 	boot = "Boot"
+
+	// Folder is where KubeVirt collects sidecars' sockets; each sidecar sees its own part of it.
+	Folder = "/var/run/kubevirt-hooks"
 )
 
 var versions = []string{"v1alpha1", "v1alpha2", "v1alpha3"}
+
+// Socket is a path of one, or that of the driver's in a folder: of sockets with one name, also in different
+// parts of Folder, KubeVirt sees one, and waits for the others in vain.
+func Socket(said, driver string) string {
+	if st, err := os.Stat(said); err == nil && st.IsDir() {
+		return filepath.Join(said, driver+".sock")
+	}
+	return said
+}
 
 // Register serves all of them: KubeVirt takes the newest that it knows.
 func (h *Hook) Register(s grpc.ServiceRegistrar) {

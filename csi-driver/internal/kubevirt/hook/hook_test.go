@@ -166,3 +166,14 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// KubeVirt tells sockets apart by their names alone, also those in folders of their own.
+func TestSocket(t *testing.T) {
+	dir := t.TempDir()
+	if got, want := Socket(dir, "a.b"), filepath.Join(dir, "a.b.sock"); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	if path := filepath.Join(dir, "x.sock"); Socket(path, "a.b") != path {
+		t.Errorf("a path is %s", Socket(path, "a.b"))
+	}
+}
