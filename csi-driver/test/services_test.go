@@ -22,7 +22,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"stargate/csi-driver/internal/app"
 )
 
 var background = context.Background()
@@ -554,6 +557,36 @@ func TestRegistration(t *testing.T) {
 	for _, s := range []string{socket, filepath.Join(n.dir, "csi.sock")} {
 		if st, err := os.Stat(s); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", s, st, err)
+		}
+	}
+}
+
+// Where one of its sockets cannot be had the driver ends with a sentence, and leaves none of the others: a
+// name that nobody answers at is what kubelet and the sidecars would wait for.
+func TestAllSocketsOrNone(t *testing.T) {
+	for what, spoil := range map[string]func(n *node){
+		"metrics: ":                   func(n *node) { n.config.HTTP = "127.0.0.1:99999" },
+		"CSI services: ":              func(n *node) { n.config.Endpoint = "unix://" + n.kubelet },
+		"registration with kubelet: ": func(n *node) { n.config.Registration = filepath.Join(n.dir, "none") },
+		"cluster: ":                   func(n *node) { n.config.Cluster = true },
+	} {
+		n := newNode(t, gib, "64m")
+		n.config.HTTP, n.config.Registration, n.config.KubeletEndpoint = freePort(t), n.dir, "/csi.sock"
+		port := n.config.HTTP
+		spoil(n)
+		err := app.Run(klog.NewContext(background, klog.TODO()), n.config)
+		if err == nil || !strings.HasPrefix(err.Error(), what) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s%v", what, err)
+		}
+		left, gerr := filepath.Glob(filepath.Join(n.dir, "*.sock*"))
+		hidden, herr := filepath.Glob(filepath.Join(n.dir, ".*.new"))
+		if gerr != nil || herr != nil || len(left)+len(hidden) > 0 {
+			t.Errorf("%sleft: %v %v", what, left, hidden)
+		}
+		if l, err := net.Listen("tcp", port); err != nil {
+			t.Errorf("%s%v", what, err)
+		} else {
+			l.Close()
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -51,9 +50,32 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer end()
 	report(ctx, z)
-	calls := metrics.NewCSIMetricsManagerForPlugin(c.Driver.Name)
 	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
 	d := driver.New(c.Driver, z, show, m, k, folder)
+	var node *cluster.Node
+	if c.Cluster {
+		var end func()
+		if node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID); err != nil {
+			return err
+		}
+		defer end()
+	}
+	at, err := listen(c)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	return serve(ctx, c, at, d, z, k, node)
+}
+
+// serve does not fail before all of it serves: kubelet and probes find the whole driver, or none.
+func serve(ctx context.Context, c Config, at *sockets, d *driver.Driver, z zone.Zone, k *module.Module, node *cluster.Node) error {
+	own, err := grpc.NewClient("unix://"+strings.TrimPrefix(c.Endpoint, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("own socket: %w", err)
+	}
+	defer own.Close()
+	calls := metrics.NewCSIMetricsManagerForPlugin(c.Driver.Name)
 	g, ctx := errgroup.WithContext(ctx)
 	csiServer := server.New(ctx, server.Config{
 		CallLimit: c.CallLimit, StopLimit: c.StopLimit, Record: calls.RecordMetrics, Status: driver.Status, Context: c.Call,
@@ -62,35 +84,15 @@ func Run(ctx context.Context, c Config) error {
 		csi.RegisterControllerServer(s, d)
 		csi.RegisterNodeServer(s, d)
 	})
-	var web net.Listener // first: who finds that we answer may ask for metrics next
-	if c.HTTP != "" {
-		if web, err = net.Listen("tcp", c.HTTP); err != nil {
-			return fmt.Errorf("metrics: %w", err)
-		}
-		defer web.Close()
+	g.Go(func() error { return csiServer.Serve(ctx, at.csi) })
+	if at.web != nil {
+		serveHTTP(ctx, g, at.web, own, z, k, calls)
 	}
-	l, err := server.Listen(c.Endpoint)
-	if err != nil {
-		return err
-	}
-	g.Go(func() error { return csiServer.Serve(ctx, l) })
-	if web != nil {
-		if err := serveHTTP(ctx, g, web, c, z, k, calls); err != nil {
-			return err
-		}
-	}
-	if c.Cluster {
-		node, end, err := cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID)
-		if err != nil {
-			return err
-		}
-		defer end()
+	if node != nil {
 		g.Go(func() error { node.Run(ctx, z); return nil })
 	}
-	if c.Registration != "" {
-		if err := serveRegistration(ctx, g, c); err != nil {
-			return err
-		}
+	if at.registration != nil {
+		serveRegistration(ctx, g, at.registration, c)
 	}
 	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", z.Kind(), "endpoint", c.Endpoint)
 	return g.Wait()
@@ -143,16 +145,12 @@ func report(ctx context.Context, z zone.Zone) {
 }
 
 // serveHTTP also asks our own socket: that it answers is what alive means.
-func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, c Config, z zone.Zone, k *module.Module, calls metrics.CSIMetricsManager) error {
+func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, z zone.Zone, k *module.Module, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
 	own.MustRegister(
 		observe.NewCollector(z, k, klog.FromContext(ctx)),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	conn, err := grpc.NewClient("unix://"+strings.TrimPrefix(c.Endpoint, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return fmt.Errorf("own socket: %w", err)
-	}
 	alive := func(ctx context.Context) error {
 		_, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{})
 		return err
@@ -162,13 +160,11 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, c Config,
 		return err
 	}
 	g.Go(func() error {
-		defer conn.Close()
 		return observe.Serve(ctx, l, observe.Handler(prometheus.Gatherers{own, calls.GetRegistry()}, alive, ready))
 	})
-	return nil
 }
 
-func serveRegistration(ctx context.Context, g *errgroup.Group, c Config) error {
+func serveRegistration(ctx context.Context, g *errgroup.Group, l net.Listener, c Config) {
 	refused := make(chan string, 1)
 	r := kubelet.NewRegistrar(c.Driver.Name, c.KubeletEndpoint, func(reason string) {
 		select {
@@ -179,10 +175,6 @@ func serveRegistration(ctx context.Context, g *errgroup.Group, c Config) error {
 	s := server.New(ctx, server.Config{
 		CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status,
 	}, func(s grpc.ServiceRegistrar) { registration.RegisterRegistrationServer(s, r) })
-	l, err := server.Listen(filepath.Join(c.Registration, c.Driver.Name+"-reg.sock"))
-	if err != nil {
-		return err
-	}
 	g.Go(func() error { return s.Serve(ctx, l) })
 	g.Go(func() error {
 		select {
@@ -192,5 +184,4 @@ func serveRegistration(ctx context.Context, g *errgroup.Group, c Config) error {
 			return fmt.Errorf("kubelet refuses the driver: %s", reason)
 		}
 	})
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,13 +53,19 @@ type named struct {
 	net.Listener
 	path string
 	file fs.FileInfo
+	once sync.Once
 }
 
+// Close takes the name once: a successor's file may have the same number as one that is gone.
 func (n *named) Close() error {
+	n.once.Do(n.takeName)
+	return n.Listener.Close()
+}
+
+func (n *named) takeName() {
 	if now, err := os.Lstat(n.path); err == nil && os.SameFile(now, n.file) {
 		os.Remove(n.path) // what is left is no worse than what a killed one leaves
 	}
-	return n.Listener.Close()
 }
 
 // Listen makes a socket, in the place of one that a predecessor has left. It gets its name when its mode
@@ -86,6 +93,7 @@ func Listen(endpoint string) (net.Listener, error) {
 	}
 	if err != nil {
 		l.Close()
+		os.Remove(temporary)
 		return nil, fmt.Errorf("socket: %w", err)
 	}
 	return n, nil

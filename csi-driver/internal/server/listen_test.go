@@ -36,6 +36,13 @@ func TestSocketGoesWithItsServer(t *testing.T) {
 		t.Error("the successor's socket is gone with its predecessor")
 	}
 	second.Close()
+	second.Close() // as gRPC may
+	third := listen(t, path)
+	second.Close()
+	if !there(path) {
+		t.Error("the successor's socket is gone with one that was closed")
+	}
+	third.Close()
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"stargate/csi-driver/internal/server"
+)
+
+// sockets are all that the driver listens at; nil where nobody has asked for one.
+type sockets struct{ web, csi, registration net.Listener }
+
+// listen opens all of them, or none. What is connected to meanwhile waits until somebody serves it. Kubelet's
+// comes last: it looks for the others as soon as it sees that.
+func listen(c Config) (*sockets, error) {
+	s := &sockets{}
+	if err := s.open(c); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sockets) open(c Config) (err error) {
+	if c.HTTP != "" {
+		if s.web, err = net.Listen("tcp", c.HTTP); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+	}
+	if s.csi, err = server.Listen(c.Endpoint); err != nil {
+		return fmt.Errorf("CSI services: %w", err)
+	}
+	if c.Registration == "" {
+		return nil
+	}
+	if s.registration, err = server.Listen(filepath.Join(c.Registration, c.Driver.Name+"-reg.sock")); err != nil {
+		return fmt.Errorf("registration with kubelet: %w", err)
+	}
+	return nil
+}
+
+// close is for those that nobody serves any more; who serves one closes it himself.
+func (s *sockets) close() {
+	for _, l := range []net.Listener{s.registration, s.csi, s.web} {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
