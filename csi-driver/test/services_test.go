@@ -3,6 +3,7 @@
 package test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -269,31 +270,126 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// uses has a tool use a volume until leave is called.
+func (n *node) uses(id string) (leave func()) {
+	n.t.Helper()
+	fifo := filepath.Join(n.dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	// It has joined, and reads until the other end is closed.
+	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), "put", filepath.Join(n.zoneDir, id+".stargate"), fifo, "/f")
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return func() {
+		n.t.Helper()
+		end.Close()
+		if err := cmd.Wait(); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+// machine is a process that uses a volume as a virtual machine does (kernel/tests/native/machine.c); tell has
+// it do something.
+func (n *node) machine(id string) (tell func(line string)) {
+	n.t.Helper()
+	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "..", "tests", "machine"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		n.t.Fatalf("make build/tests/machine: %v", err)
+	}
+	n.t.Cleanup(func() { in.Close(); cmd.Wait() })
+	answers := bufio.NewReader(out)
+	tell = func(line string) {
+		n.t.Helper()
+		fmt.Fprintln(in, line)
+		if answer, err := answers.ReadString('\n'); err != nil || answer != "ok\n" {
+			n.t.Fatalf("%s: %s, %v", line, answer, err)
+		}
+	}
+	tell("join " + filepath.Join(n.zoneDir, id+".stargate") + " aaaaaaaa-0000-4000-8000-000000000001 1")
+	return tell
+}
+
 // A system that has it mounted keeps a volume from being deleted; it is named.
 func TestDeleteInUse(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
 	n.create("v", 32*mib)
-	fifo := filepath.Join(n.dir, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// It has joined, and reads until the other end is closed.
-	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), "put", filepath.Join(n.zoneDir, "v.stargate"), fifo, "/f")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
+	leave := n.uses("v")
+	_, err := n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 	wants(t, "in use", err, codes.FailedPrecondition, "in use by")
-	end.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	leave()
 	n.delete("v")
+}
+
+// While others who use a volume do not answer, what needs them is to be tried again, and is done then.
+func TestNotAtRest(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("v", 32*mib)
+	tell := n.machine("v")
+	snapshot := &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"}
+	larger := &csi.ControllerExpandVolumeRequest{VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 48 * mib}}
+	tell("still 0")
+	_, err := n.ControllerExpandVolume(background, larger)
+	wants(t, "expand", err, codes.Aborted, "slot", "does not answer")
+	_, err = n.CreateSnapshot(background, snapshot)
+	wants(t, "snapshot", err, codes.Aborted, "slot", "does not stand still")
+	tell("go 0")
+	_, err = n.ControllerExpandVolume(background, larger)
+	wants(t, "more than the machine has", err, codes.FailedPrecondition, "uses the volume")
+	if _, err := n.CreateSnapshot(background, snapshot); err != nil {
+		t.Error(err)
+	}
+	if left := n.left(); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// What a pod still has open is not unmounted under it.
+func TestUnpublishInUse(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("v", 32*mib)
+	n.stage("v", rwx)
+	n.publish("v", "p", rwx, false)
+	for path, call := range map[string]func() error{
+		n.target("p"): func() error {
+			_, err := n.NodeUnpublishVolume(background, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: n.target("p")})
+			return err
+		},
+		n.staging("v"): func() error {
+			_, err := n.NodeUnstageVolume(background, &csi.NodeUnstageVolumeRequest{VolumeId: "v", StagingTargetPath: n.staging("v")})
+			return err
+		},
+	} {
+		open, err := os.Open(filepath.Join(path, ".stargate", "volume.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants(t, path, call(), codes.Aborted, path)
+		open.Close()
+		if err := call(); err != nil {
+			t.Error(err)
+		}
+	}
+	if shown := n.shown(); len(shown) > 0 {
+		t.Errorf("left: %v", shown)
+	}
 }
 
 func TestOnePod(t *testing.T) {

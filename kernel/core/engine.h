@@ -267,7 +267,8 @@ int sg_renew(struct sg_vol *vol, const char *label, char why[200]);
  * have behind it. @size is rounded down to SG_VOLUME_ALIGN; 0: as large as possible. All who live
  * have @wait_ms to answer (0: SG_GROW_WAIT_MS). Done, or nothing is changed and why says why, with
  * the largest size that is possible: -EINVAL (smaller), -ENOSPC (no room), -EBUSY (one of the
- * others cannot, or does not answer), -EROFS, -EIO. Interrupted anywhere, it is done or not begun.
+ * others cannot), -EAGAIN (one does not answer), -EROFS, -EIO. Interrupted anywhere, it is done or
+ * not begun.
  */
 int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
 #define SG_GROW_WAIT_MS	5000

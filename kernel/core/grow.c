@@ -299,7 +299,7 @@ static int no_answer(struct growth *g, unsigned int who)
 	sg_slot_read(g->vol, who, &slot);
 	sg_snprintf(g->why, 200, "%.60s (slot %u) does not answer: is it paused, dead, or too old to "
 		    "follow? The volume stays at %llu MiB", slot.name, who, MIB_OF(g->from));
-	return -EBUSY;
+	return -EAGAIN;
 }
 
 static int wait_for_answers(struct growth *g, u64 end)
@@ -336,7 +336,7 @@ static int wait_for_ends(struct growth *g, u64 end)
 		return 0;
 	sg_snprintf(g->why, 200, "one of the systems does not come to an end with what it has "
 		    "begun (stargatectl systems); the volume stays at %llu MiB", MIB_OF(g->from));
-	return sg_may_write(g->vol) ?: -EBUSY;
+	return sg_may_write(g->vol) ?: -EAGAIN;
 }
 
 /* --- the new part --------------------------------------------------------------------------- */

@@ -197,23 +197,10 @@ func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// The one place where a reason of stargatectl becomes a kind of failure.
-var kinds = map[tools.Reason]fault.Kind{
-	tools.Failed:      fault.Internal,
-	tools.BadArgument: fault.Invalid,
-	tools.NotFound:    fault.NotFound,
-	tools.Exists:      fault.Exists,
-	tools.NoRoom:      fault.NoSpace,
-	tools.InUse:       fault.InUse,
-	tools.Busy:        fault.Busy,
-	tools.NoZone:      fault.NoZone,
-	tools.Unusable:    fault.InUse,
-}
-
 // change has stargatectl do something with a volume. Its sentences name the volume themselves.
 func (z *Zone) change(ctx context.Context, args ...string) error {
 	if _, err := z.tools.Run(ctx, tools.Ctl, append([]string{"-j", "volume"}, args...)...); err != nil {
-		return &fault.Error{Kind: kinds[tools.ReasonOf(err)], Err: err}
+		return &fault.Error{Kind: zone.KindOf(err), Err: err}
 	}
 	return nil
 }

@@ -62,11 +62,15 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 }
 
 // deleteEphemeral has nothing to do for a claim's volume. If the zone is gone, so is what was in it;
-// kubelet's names for inline volumes are none that a claim's volume could have.
+// kubelet's names for inline volumes are none that a claim's volume could have. A machine that still has it
+// ends with its pod: that is waited for.
 func (d *Driver) deleteEphemeral(ctx context.Context, id string) error {
 	err := d.zone.Delete(ctx, zone.EphemeralName(id))
 	if fault.Is(err, fault.NoZone) && zone.ValidName(id) {
 		return nil
+	}
+	if fault.Is(err, fault.InUse) {
+		return fault.Wrap(fault.Busy, err, "inline volume")
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -193,16 +192,7 @@ func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
 	if err != nil {
 		return err
 	}
-	var live []string
-	for _, s := range systems {
-		if s.Lives() {
-			live = append(live, s.Name)
-		}
-	}
-	if len(live) > 0 {
-		return fault.New(fault.InUse, "volume %s is in use by %s", v.Name, strings.Join(live, ", "))
-	}
-	return nil
+	return zone.Unused(v.Name, systems)
 }
 
 // Grow takes the addresses behind it, and has the tool make file and file system longer.
@@ -216,8 +206,8 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, 
 	}
 	defer z.release(name)
 	step.Reached(ctx, "file: addresses behind taken")
-	if _, err := z.tools.Run(ctx, tools.Ctl, "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
-		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
+	if _, err := z.tools.Run(ctx, tools.Ctl, "-j", "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
+		return v, fault.Wrap(zone.KindOf(err), err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: grown")
 	return z.Get(ctx, name)

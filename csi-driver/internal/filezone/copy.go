@@ -86,7 +86,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 	err := z.roomFor(ctx, source)
 	if err == nil {
 		step.Reached(ctx, "file: snapshot begun")
-		_, err = z.tools.Run(ctx, tools.Ctl, "snapshot", source.Path, file)
+		_, err = z.tools.Run(ctx, tools.Ctl, "-j", "snapshot", source.Path, file)
 	}
 	if err == nil {
 		step.Reached(ctx, "file: snapshot copied")
@@ -124,7 +124,7 @@ func (z *Zone) notCopied(err error, what string) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	return fault.Wrap(fault.Internal, err, "%s", what)
+	return fault.Wrap(zone.KindOf(err), err, "%s", what)
 }
 
 // DeleteSnapshot takes the name away first, as Delete does.
@@ -168,7 +168,7 @@ func (z *Zone) clone(ctx context.Context, spec zone.Spec, source zone.Volume, fi
 		label = spec.Name
 	}
 	step.Reached(ctx, "file: address of a copy chosen")
-	if _, err := z.tools.Run(ctx, tools.Ctl, "clone", "--base", strconv.FormatInt(z.reserved(spec.Name).Base, 10),
+	if _, err := z.tools.Run(ctx, tools.Ctl, "-j", "clone", "--base", strconv.FormatInt(z.reserved(spec.Name).Base, 10),
 		"--size", strconv.FormatInt(spec.Size, 10), "--label", label, source.Path, file); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package mounts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,7 +103,14 @@ func (m *Mounter) Clear(path string) error {
 		if at != path && !strings.HasPrefix(at, path+"/") {
 			continue
 		}
-		if err := m.m.Unmount(at); err != nil {
+		// Not by umount(8), which tells what has failed in words alone.
+		err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)
+		if errors.Is(err, unix.EINVAL) {
+			if left, lerr := m.At(at); lerr == nil && left == nil {
+				continue // somebody else was quicker
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("unmount %s: %w", at, err)
 		}
 	}

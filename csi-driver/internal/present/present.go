@@ -6,6 +6,9 @@ package present
 
 import (
 	"context"
+	"errors"
+
+	"golang.org/x/sys/unix"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/mounts"
@@ -43,7 +46,11 @@ type Presenter interface {
 
 // Withdraw undoes what any of them has done at a path.
 func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
-	if err := m.Clear(path); err != nil {
+	err := m.Clear(path)
+	if errors.Is(err, unix.EBUSY) {
+		return fault.Wrap(fault.Busy, err, "path %s: somebody still uses it", path)
+	}
+	if err != nil {
 		return fault.Wrap(fault.Internal, err, "path %s", path)
 	}
 	step.Reached(ctx, "mount: gone")

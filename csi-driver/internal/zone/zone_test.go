@@ -6,6 +6,9 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
 )
 
 func TestPlaces(t *testing.T) {
@@ -80,4 +83,23 @@ func FuzzNames(f *testing.F) {
 			t.Errorf("%q, %q: %q, %q", a, b, x, y)
 		}
 	})
+}
+
+// Who is between life and death is waited for, and who lives is named; the dead keep nothing.
+func TestUnused(t *testing.T) {
+	system := func(state string, guarded bool) tools.System {
+		return tools.System{Name: "g", State: state, Guarded: guarded}
+	}
+	for _, c := range []struct {
+		systems []tools.System
+		kind    fault.Kind
+	}{
+		{nil, fault.Internal}, {[]tools.System{system("dead", false), system("suspected", false)}, fault.Internal},
+		{[]tools.System{system("silent", false)}, fault.Busy}, {[]tools.System{system("recovering", false)}, fault.Busy},
+		{[]tools.System{system("silent", false), system("alive", false)}, fault.InUse}, {[]tools.System{system("suspected", true)}, fault.InUse},
+	} {
+		if err := Unused("v", c.systems); (err != nil) != (c.kind != fault.Internal) || err != nil && !fault.Is(err, c.kind) {
+			t.Errorf("%+v: %v", c.systems, err)
+		}
+	}
 }

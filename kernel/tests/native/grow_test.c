@@ -361,19 +361,19 @@ static void silent(void)
 	join(&a, ROOM, 1);
 	join(&b, ROOM, 2);
 	tsys_tend(&a);
-	refused(&a, 20 * MIB, -EBUSY, "system-2 (slot 1) does not answer");
+	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	/* one that knows nothing of growth, where one was that did; it does all the rest */
 	slot = sg_at(&a.v, sg_slot_off(&a.v, 1));
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation - 1);
 	b.v.steady = true;
 	tsys_tend(&b);
-	refused(&a, 20 * MIB, -EBUSY, "system-2 (slot 1) does not answer");
+	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	tsys_rest(&b);
 	b.v.steady = false;
 	/* it reaches so far, but is in the midst of something that it began before */
 	sg_follow(&b.v);
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation);
-	refused(&a, 20 * MIB, -EBUSY, "does not come to an end");
+	refused(&a, 20 * MIB, -EAGAIN, "does not come to an end");
 	/* the dead do not count */
 	tsys_fence(&a, &b);
 	tsys_die(&b);

@@ -57,13 +57,15 @@ say 1 mkdir 0 after
 say 2 join w.img "$m2" 1
 expect 0 "$ctl" grow w.img
 says 'from 40 MiB to 64 MiB'
-refuses 1 'no more than 64 MiB while machine-11111111 \(slot [01]\) uses' "$ctl" grow --size 80M w.img
+refuses 6 'no more than 64 MiB while machine-11111111 \(slot [01]\) uses' "$ctl" grow --size 80M w.img
 [[ $(stat -c %s w.img) -eq $((64 << 20)) ]] || fail "what was refused has made the file longer"
 say 1 mkdir 0 went-on
 say 2 leave 0
 say 1 still 0
 truncate -s 66M w.img
-refuses 1 'machine-11111111 \(slot 0\) .*does not answer|no more than 64 MiB while machine-1' "$ctl" grow w.img --size 66M
+refuses 7 'machine-11111111 \(slot 0\) does not answer' "$ctl" grow w.img --size 66M
+expect 7 "$ctl" -j grow w.img --size 66M
+json 'd == {"reason": "busy"}'
 say 1 go 0
 say 1 leave 0
 expect 0 "$ctl" grow w.img

@@ -115,7 +115,7 @@ int cmd_clone(struct call *c)
 	int err = copy_open(&s, c->volume, c->stall, true);
 
 	if (err)
-		return 1;
+		return refused_now(c, err);
 	tool_quiet = true;	/* what dead systems have left in it is no news */
 	err = copy_size(&s, &size);
 	if (!err && !sg_base_fits(size, c->base)) {
@@ -124,5 +124,5 @@ int cmd_clone(struct call *c)
 		err = -EINVAL;
 	}
 	err = err ?: make(c, &s, size);
-	return copy_close(&s) || err;
+	return refused_now(c, copy_close(&s) ?: err);
 }

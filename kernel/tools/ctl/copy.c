@@ -136,7 +136,7 @@ static int too_slow(const struct copy *s)
 	tool_error("%s: all would stand still for about %llu ms, and %u are allowed: --stall, or less "
 		   "work meanwhile", s->path, (unsigned long long)(s->took / 1000000) + 1,
 		   s->stall_ms);
-	return -EBUSY;
+	return -EAGAIN;
 }
 
 /* It may have grown, in calls that were under way before. */
@@ -153,7 +153,7 @@ static int at_one_moment(struct copy *s)
 
 	if (err) {
 		tool_error("%s: %s", s->path, s->why[0] ? s->why : strerror(-err));
-		return err;
+		return err == -EBUSY ? -EAGAIN : err; /* asked again, they may */
 	}
 	err = pass(s);
 	grown = is_larger(s);

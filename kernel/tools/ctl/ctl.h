@@ -196,6 +196,14 @@ int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unhel
 
 int fence_system(struct call *c);	/* exit status */
 
+/* --- reason.c ------------------------------------------------------------------------------ */
+
+#define STATUS_IN_USE	6
+#define STATUS_BUSY	7
+
+/* Exit status of a command that ends with @err: that of -EBUSY or -EAGAIN, which is told, or 1. */
+int refused_now(struct call *c, int err);
+
 /* --- commands: 0, or what has been said ---------------------------------------------------- */
 
 /* Their exit status: of what is found before the volume is touched. */

@@ -131,7 +131,15 @@ int engine_grow(const struct volume *v)
 {
 	const char *const first[] = { "grow", NULL };
 
-	return call("stargatectl", first, NULL, 0, v->path) ? -EIO : 0;
+	switch (call("stargatectl", first, NULL, 0, v->path)) {
+	case 0:
+		return 0;
+	case STATUS_IN_USE:
+		return -EBUSY;
+	case STATUS_BUSY:
+		return -EAGAIN;
+	}
+	return -EIO;
 }
 
 int engine_relocate(const struct volume *v)

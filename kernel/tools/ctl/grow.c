@@ -39,21 +39,22 @@ static int grow_mounted(struct call *c, const char *dir)
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 
 	if (fd < 0) {
-		tool_error("%s: cannot be opened: %s", dir, strerror(errno));
-		return 1;
+		err = -errno;
+		tool_error("%s: cannot be opened: %s", dir, strerror(-err));
+		return err;
 	}
-	err = ioctl(fd, SG_IOC_GROW, &g) ? errno : 0;
+	err = ioctl(fd, SG_IOC_GROW, &g) ? -errno : 0;
 	close(fd);
 	if (!err)
 		return show(c, g.size, g.was);
 	g.why[sizeof(g.why) - 1] = 0;
 	if (g.why[0])
 		tool_error("%s: %s", c->volume, g.why);
-	else if (err == ENOTTY)
+	else if (err == -ENOTTY)
 		tool_error("%s: is no directory of a mounted StargateFS", c->volume);
 	else
-		tool_error("%s: cannot grow: %s", c->volume, strerror(err));
-	return 1;
+		tool_error("%s: cannot grow: %s", c->volume, strerror(-err));
+	return err;
 }
 
 /* --- not mounted here ------------------------------------------------------------------------- */
@@ -62,32 +63,33 @@ static int grow_joined(struct call *c, struct sg_vol *vol)
 {
 	u64 was = vol->sb.size;
 	char why[200];
+	int err = sg_grow(vol, c->size, 0, why);
 
-	if (!sg_grow(vol, c->size, 0, why))
+	if (!err)
 		return show(c, vol->sb.size, was);
 	tool_error("%s: %s", c->volume, why);
-	return 1;
+	return err;
 }
 
 static int grow_alone(struct call *c)
 {
-	int status;
+	int err = member_open(&c->m, c->volume, true, false);
 
-	if (member_open(&c->m, c->volume, true, false))
-		return 1;
-	status = grow_joined(c, &c->m.vol);
-	return member_close(&c->m) ? 1 : status;
+	if (err)
+		return err;
+	err = grow_joined(c, &c->m.vol);
+	return member_close(&c->m) ?: err;
 }
 
 /* Beside all who map the same file, whom the engine asks. */
 static int grow_beside(struct call *c)
 {
-	int status = 1;
+	int err = member_join(&c->m, c->volume);
 
-	if (member_join(&c->m, c->volume))
-		return 1;
-	status = grow_joined(c, &c->m.vol);
-	return member_close(&c->m) ? 1 : status;
+	if (err)
+		return err;
+	err = grow_joined(c, &c->m.vol);
+	return member_close(&c->m) ?: err;
 }
 
 /* Its size; 0: it could not be looked at, which has been said. */
@@ -109,51 +111,54 @@ static u64 size_now(const char *path, struct target *t, u64 *most)
 static int grow_longer(struct call *c, u64 had)
 {
 	struct target t;
-	int status;
 	u64 most;
+	int err = target_lengthen(c->volume, had, c->size);
 
-	if (target_lengthen(c->volume, had, c->size))
-		return 1;
-	status = grow_beside(c);
-	if (status && size_now(c->volume, &t, &most) - 1 < had)
+	if (err)
+		return err;
+	err = grow_beside(c);
+	if (err && size_now(c->volume, &t, &most) - 1 < had)
 		target_shorten(c->volume, had);
-	return status;
+	return err;
 }
 
 static int grow_file(struct call *c)
 {
 	struct target t;
 	char a[32];
-	int status, fd = open(c->volume, O_RDONLY | O_CLOEXEC);
+	int err, fd = open(c->volume, O_RDONLY | O_CLOEXEC);
 	u64 most;
 
 	if (fd < 0 || flock(fd, LOCK_EX)) {
-		tool_error("%s: cannot be opened: %s", c->volume, strerror(errno));
-		return 1;
+		err = -errno;
+		tool_error("%s: cannot be opened: %s", c->volume, strerror(-err));
+		return err;
 	}
 	if (!size_now(c->volume, &t, &most)) {
-		status = 1;
+		err = -EIO;
 	} else if (c->size <= t.size) {
-		status = grow_beside(c);
+		err = grow_beside(c);
 	} else if (c->size > most) {
 		tool_error("%s: no more than %s: the volume's metadata has no room for more "
 			   "(mkfs.stargatefs --max-size)", c->volume, show_size(most, a));
-		status = 1;
+		err = -ENOSPC;
 	} else {
-		status = grow_longer(c, t.size);
+		err = grow_longer(c, t.size);
 	}
 	close(fd);
-	return status;
+	return err;
 }
 
-int cmd_grow(struct call *c)
+static int grow(struct call *c)
 {
 	char where[PATH_MAX];
 	struct stat st;
+	int err;
 
 	if (stat(c->volume, &st)) {
-		tool_error("%s: cannot be opened: %s", c->volume, strerror(errno));
-		return 1;
+		err = -errno;
+		tool_error("%s: cannot be opened: %s", c->volume, strerror(-err));
+		return err;
 	}
 	if (S_ISDIR(st.st_mode))
 		return grow_mounted(c, c->volume);
@@ -162,4 +167,9 @@ int cmd_grow(struct call *c)
 	if (!S_ISBLK(st.st_mode))
 		return grow_beside(c);
 	return mounted_at(st.st_rdev, where) ? grow_mounted(c, where) : grow_alone(c);
+}
+
+int cmd_grow(struct call *c)
+{
+	return refused_now(c, grow(c));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why a command about zones and volumes was not done, for programs: the exit status, and with
+ * Why a command about zones and volumes was not done, or one that others have to stand still for,
+ * for programs: the exit status, and with
  * --json an object on standard output. The sentence on standard error is for people.
  *
  * What is in these two tables stands in stargatectl(8), and the CSI driver goes by it: a kind of
@@ -17,8 +18,8 @@ static const struct {
 	{ ENOENT, 3, "not-found" },
 	{ EEXIST, 4, "exists" },
 	{ ENOSPC, 5, "no-room" },
-	{ EBUSY, 6, "in-use" },
-	{ EAGAIN, 7, "busy" },
+	{ EBUSY, STATUS_IN_USE, "in-use" },
+	{ EAGAIN, STATUS_BUSY, "busy" },
 	/* 8 is what volume check ends with when it cannot */
 	{ ENODEV, 9, "no-zone" },
 	{ EUCLEAN, 10, "unusable" },
@@ -61,6 +62,11 @@ int refused(struct call *c, int err, const struct refusal *why)
 	if (c->json)
 		tell(&c->j, word, why ? why : &nothing);
 	return (int)status;
+}
+
+int refused_now(struct call *c, int err)
+{
+	return err == -EAGAIN || err == -EBUSY ? refused(c, err, NULL) : err ? 1 : 0;
 }
 
 void refusal_systems(struct refusal *why, const struct target *t, const struct sg_super *sb)

@@ -44,8 +44,9 @@ int cmd_snapshot(struct call *c)
 	static struct copy s;
 	int err = copy_open(&s, c->volume, c->stall, false);
 
-	if (err)
-		return 1;
-	err = copy_to(c, &s, c->argv[0]);
-	return copy_close(&s) || err;
+	if (!err) {
+		err = copy_to(c, &s, c->argv[0]);
+		err = copy_close(&s) ?: err;
+	}
+	return refused_now(c, err);
 }
