@@ -23,7 +23,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"k8s.io/klog/v2"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"stargate/csi-driver/internal/app"
@@ -670,7 +669,7 @@ func TestAllSocketsOrNone(t *testing.T) {
 		n.config.HTTP, n.config.Registration, n.config.KubeletEndpoint = freePort(t), n.dir, "/csi.sock"
 		port := n.config.HTTP
 		spoil(n)
-		err := app.Run(klog.NewContext(background, klog.TODO()), n.config)
+		err := app.Run(background, n.config)
 		if err == nil || !strings.HasPrefix(err.Error(), what) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s%v", what, err)
 		}
