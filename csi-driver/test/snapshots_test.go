@@ -15,6 +15,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 func (n *node) takeSnapshot(name, source string) *csi.Snapshot {
@@ -126,6 +127,9 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("the copy is %v", restored)
 	}
 	n.holds("restored", "file", "first")
+	if size := n.ctl("-j", "info", n.zoneFile("restored")); !strings.Contains(size, fmt.Sprint(64*mib)) {
+		t.Errorf("what it was restored to is not as large as the volume: %s", size)
+	}
 	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId()))
 	cloned := n.copyOf("cloned", 0, ofVolume("source"))
 	if cloned.GetCapacityBytes() != 32*mib {
@@ -145,8 +149,19 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%s: %v", what, ids)
 		}
 	}
-	if ids := n.snapshots(&csi.ListSnapshotsRequest{SnapshotId: "none"}); len(ids) != 0 {
-		t.Errorf("snapshots that there are not: %v", ids)
+	for _, r := range []*csi.ListSnapshotsRequest{
+		{SnapshotId: "none"}, {SourceVolumeId: "none"}, {SnapshotId: other.GetSnapshotId(), SourceVolumeId: "source"}, {SourceVolumeId: "../source"},
+	} {
+		if ids := n.snapshots(r); len(ids) != 0 {
+			t.Errorf("snapshots that there are not, %v: %v", r, ids)
+		}
+	}
+	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || !proto.Equal(got.GetSnapshot(), s) {
+		t.Errorf("the snapshot is %v, and then %v, %v", s, got, err)
+	}
+	for id, code := range map[string]codes.Code{"": codes.InvalidArgument, "source": codes.NotFound, "s-none": codes.NotFound, "../x": codes.NotFound} {
+		_, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: id})
+		wants(t, "snapshot "+id, err, code)
 	}
 
 	// In any order: the volume before its snapshot, the snapshot before what was copied of it.

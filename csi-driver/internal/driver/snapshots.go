@@ -83,6 +83,22 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
+// GetSnapshot has one, which another node's driver does not have.
+func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
+	id := r.GetSnapshotId()
+	if id == "" {
+		return nil, fault.New(fault.Invalid, "no snapshot id is given")
+	}
+	if !zone.IsSnapshot(id) {
+		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
+	}
+	s, err := d.zone.Snapshot(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.GetSnapshotResponse{Snapshot: shown(s)}, nil
+}
+
 // ListSnapshots has those of this node; of one volume, or one alone, if asked for.
 func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	all, err := d.zone.Snapshots(ctx)
