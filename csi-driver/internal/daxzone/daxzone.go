@@ -154,6 +154,9 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 // row is one; fault.NotFound if LVM has none.
 func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	var r volumeRow
+	if !zone.ValidName(name) {
+		return r, fault.New(fault.NotFound, "there is no volume %q", name)
+	}
 	err := z.tools.JSON(ctx, &r, "volume", "show", z.volume(name))
 	switch tools.ReasonOf(err) {
 	case tools.NotFound, tools.BadArgument: // there cannot be one of that name

@@ -226,3 +226,22 @@ func TestFailures(t *testing.T) {
 		t.Error("a zone of that name is taken")
 	}
 }
+
+// A name that cannot be one's leads to no command: neither to LVM's own, nor to what no program can be told.
+func TestNamesThatCannotBe(t *testing.T) {
+	s := newStand(t, "0")
+	for _, name := range []string{"", "a\x00", "../b", "-f", "b other", strings.Repeat("n", 64)} {
+		if _, err := s.Get(background, name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("volume %q: %v", name, err)
+		}
+		if _, err := s.Snapshot(background, name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("snapshot %q: %v", name, err)
+		}
+		if err := s.Delete(background, name); err != nil {
+			t.Errorf("volume %q: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "calls")); err == nil {
+		t.Errorf("calls: %s", s.calls(t))
+	}
+}
