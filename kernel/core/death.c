@@ -257,6 +257,7 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	sg_cas64(word, ours, SG_SLOT_WORD(SG_SLOT_FREE, SG_SLOT_INC(seen)));
 	sg_wb(word, 8);
 	sg_fence();
+	sg_space_doubt_hints(vol);	/* what has been stored just now nobody has promised yet */
 	sg_log(vol->owner, SG_INFO, "recovered what %.60s (slot %u) left", info.name, slot);
 	return true;
 }
@@ -417,4 +418,5 @@ void sg_settle(struct sg_vol *vol)
 	sg_withdraw_opens(vol, false);
 	sg_ledger_settle_inodes(vol);
 	sg_reclaim(vol, ~0u);
+	sg_space_mend_hints(vol);
 }

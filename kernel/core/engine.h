@@ -146,6 +146,7 @@ struct sg_vol {
 	u64 stuck;		/* threads of ours that have waited for a lock for long (lock.c) */
 	u64 *held;		/* locks that we hold, counted by hash; as long as we have a slot */
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
+	u64 hints_left;		/* hints of the chunks below may be missing (space.c) */
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };
 
@@ -213,7 +214,7 @@ int sg_tend(struct sg_vol *vol);
  */
 int sg_watch(struct sg_vol *vol);
 int sg_acknowledge(struct sg_vol *vol);
-/* What can wait longer, and for locks: pays, takes over what the dead owed. Every second. */
+/* What can wait longer, and for locks: pays, takes over what the dead owed, mends. Every second. */
 void sg_settle(struct sg_vol *vol);
 void sg_beat(struct sg_vol *vol);	/* the heartbeat alone */
 /* Declares a system dead: the caller knows that it stores nothing more. -ESTALE: not that one. */

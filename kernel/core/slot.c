@@ -339,8 +339,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 		step_back(vol);
 		return err;
 	}
-	if (!others)
-		sg_space_rebuild_hints(vol);
+	sg_space_doubt_hints(vol);
 	err = sg_slot_enter(vol);
 	if (err) {
 		sg_snprintf(vol->why, sizeof(vol->why),
@@ -436,7 +435,7 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
 		return err;
 	err = recover_and_follow(vol);
 	if (!err) {
-		sg_space_rebuild_hints(vol);
+		sg_space_doubt_hints(vol);
 		err = sg_slot_enter(vol);
 	}
 	if (err) {

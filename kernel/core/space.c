@@ -6,11 +6,14 @@
  * chunk that is busy when another is held is passed over. So transactions cannot wait for each
  * other in a circle, and parallel writers drift to different chunks by themselves and stay there
  * (chunk_cursor). Two advisory bitmaps say which chunks have room and which are empty; they are not
- * journalled, and when they promise nothing every chunk is looked at before ENOSPC is returned.
+ * journalled. A false promise costs a look, which withdraws it; a missing one is made up for step
+ * by step (sg_space_mend_hints()), and when nothing is promised every chunk is looked at before
+ * ENOSPC is returned. docs/protocol.md, section 9.
  */
 #include "internal.h"
 
 #define MAP_WORDS	8
+#define MEND_STEP	8192	/* chunks, 16 GiB: below a millisecond */
 #define BUSY_TURNS	2000	/* how often a taker comes back to busy chunks */
 
 struct map {
@@ -50,32 +53,76 @@ static void hint_set(struct sg_vol *vol, enum hint kind, u64 chunk, bool on)
 		sg_and64(w, ~bit);
 }
 
-static void hints_follow(struct sg_vol *vol, u64 chunk)
+/* All of them used, and any of them; each word is had once. */
+static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
 {
-	u64 all = ~0ULL, any = 0;
 	unsigned int i;
 
+	*all = ~0ULL;
+	*any = 0;
 	for (i = 0; i < MAP_WORDS; i++) {
 		u64 w = sg_get(vol, map_off(vol, chunk, i));
 
-		all &= w;
-		any |= w;
+		*all &= w;
+		*any |= w;
 	}
+}
+
+/* For who has the chunk's lock, or the volume for himself: what is said becomes true. */
+static void hints_follow(struct sg_vol *vol, u64 chunk)
+{
+	u64 all, any;
+
+	map_sum(vol, chunk, &all, &any);
 	hint_set(vol, HINT_ROOM, chunk, all != ~0ULL);
 	hint_set(vol, HINT_EMPTY, chunk, !any);
 }
 
+/*
+ * Without the lock: a promise may be one too many by the time when it is made, and the next one to
+ * believe it withdraws it. To withdraw one here could take back what somebody has just promised.
+ */
+static void hints_promise(struct sg_vol *vol, u64 from, u64 to)
+{
+	u64 c, all, any;
+
+	for (c = from; c < to; c++) {
+		map_sum(vol, c, &all, &any);
+		if (all != ~0ULL)
+			hint_set(vol, HINT_ROOM, c, true);
+		if (!any)
+			hint_set(vol, HINT_EMPTY, c, true);
+	}
+}
+
 void sg_space_found(struct sg_vol *vol, u64 from)
 {
-	u64 c;
-
-	for (c = from; c < sg_chunks(vol); c++)
-		hints_follow(vol, c);
+	hints_promise(vol, from, sg_chunks(vol));
 }
 
 void sg_space_rebuild_hints(struct sg_vol *vol)
 {
-	sg_space_found(vol, 0);
+	u64 c;
+
+	for (c = 0; c < sg_chunks(vol); c++)
+		hints_follow(vol, c);
+}
+
+void sg_space_doubt_hints(struct sg_vol *vol)
+{
+	sg_store64(&vol->hints_left, sg_chunks(vol));
+}
+
+/* From the end on; what is left is told when it has been looked at, and not before. */
+bool sg_space_mend_hints(struct sg_vol *vol)
+{
+	u64 left = sg_load64(&vol->hints_left), from = left - SG_MIN(left, (u64)MEND_STEP);
+
+	if (!left)
+		return false;
+	hints_promise(vol, from, left);
+	sg_cas64(&vol->hints_left, left, from);	/* or there is new doubt, or another was first */
+	return true;
 }
 
 void sg_space_release(struct sg_tx *tx, u64 lock)
@@ -207,8 +254,8 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	chunk_load_good(tx, chunk, &m);
 	n = find_run(&m, from, need, want, &start);
 	if (!n) {
-		if (!kept)
-			sg_unlock(tx->vol, chunk_lock(tx->vol, chunk));
+		if (!kept)	/* what was promised may be wrong: the next one is not to come */
+			sg_space_release(tx, chunk_lock(tx->vol, chunk));
 		return false;
 	}
 	chunk_keep(tx, chunk, kept);
@@ -252,6 +299,18 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 			c++;
 		}
 	}
+	return false;
+}
+
+/* What is missing is made up for first: a look at all chunks once, and not each time. */
+static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
+			  unsigned int want, u64 *off, u64 *got)
+{
+	do {
+		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
+		    take_hinted(tx, use, from, 1, want, off, got))
+			return true;
+	} while (sg_space_mend_hints(tx->vol));
 	return false;
 }
 
@@ -317,8 +376,7 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off
 		return 0;
 	from = from ? (from - 1) % sg_chunks(tx->vol) : first_cursor(tx->vol, use);
 	for (turn = 0; turn < BUSY_TURNS; turn++) {
-		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
-		    take_hinted(tx, use, from, 1, want, off, got) ||
+		if (take_promised(tx, use, from, big, want, off, got) ||
 		    take_anywhere(tx, want, off, got, &busy))
 			return 0;
 		if (!busy)
@@ -338,25 +396,36 @@ int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
 	return sg_take_run(tx, use, 0, 1, off, &got);
 }
 
+static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
+{
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, got;
+	unsigned int pass;
+
+	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
+		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
+			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
+				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
+				return true;
+			}
+			c++;
+		}
+	}
+	return false;
+}
+
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 {
-	u64 chunks = sg_chunks(tx->vol), from = goal >> SG_CHUNK_SHIFT, c, limit = chunks, got;
-	unsigned int pass;
+	u64 chunks = sg_chunks(tx->vol), from = goal >> SG_CHUNK_SHIFT;
 
 	if (tx->err)
 		return tx->err;
 	if (!from || from >= chunks)
 		from = (sg_load64(cursor(tx, SG_USE_DATA)) ?:
 			first_cursor(tx->vol, SG_USE_DATA)) % chunks;
-	for (pass = 0, c = from; pass < 2; pass++, c = 0, limit = from) {
-		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
-			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
-				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
-				return 0;
-			}
-			c++;
-		}
-	}
+	do {
+		if (take_empty(tx, from, off))
+			return 0;
+	} while (sg_space_mend_hints(tx->vol));
 	return -ENOSPC;
 }
 

@@ -301,7 +301,6 @@ static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 	unsigned int i;
 	u64 now = sg_now();
 
-	sg_os_zero(rec, SG_PAGE);
 	for (i = SG_INO_ROOT + 1; i + 1 < SG_INODES_PER_PAGE; i++)
 		sg_store64(&rec[i].next_free, i + 1);
 	rec += SG_INO_ROOT;
@@ -416,6 +415,24 @@ void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)
 	sg_fence();
 }
 
+/*
+ * The parts of the metadata that somebody looks at: all but the chunk table's room to grow, which
+ * is the most of it by far. Its entries are made when the volume grows into them (grow.c).
+ */
+static void for_made_parts(struct sg_vol *vol, void (*f)(void *p, size_t len))
+{
+	const struct sg_super *sb = &vol->sb;
+
+	f(vol->base + SG_PAGE, sb->chunk_off - SG_PAGE);
+	f(vol->base + sb->chunk_off, sb->chunks * sizeof(struct sg_chunk));
+	f(vol->base + sb->data_off, SG_PAGE);	/* the first page of the inode file */
+}
+
+static void write_back(void *p, size_t len)
+{
+	sg_wb(p, len);
+}
+
 /* No old superblock may outlive a half-made volume, and the new ones come last. */
 static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 {
@@ -429,15 +446,14 @@ static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 	sg_wb(vol->base, SG_PAGE);
 	sg_wb(vol->base + vol->size - SG_PAGE, SG_PAGE);
 	sg_fence();
-	sg_os_zero(vol->base + SG_PAGE, vol->sb.chunk_off - SG_PAGE);
-	sg_os_zero(vol->base + vol->sb.chunk_off, vol->sb.chunks * sizeof(struct sg_chunk));
+	for_made_parts(vol, sg_os_zero);
 
 	mark_used(vol, 0, meta + 1);	/* and the first page of the inode file */
 	mark_used(vol, vol->size / SG_PAGE - 1, 1);
 	make_inodes(vol, opts);
 	sg_sys_copies_write(vol, vol->size);
 	sg_space_rebuild_hints(vol);
-	sg_wb(vol->base + SG_PAGE, vol->sb.data_off);
+	for_made_parts(vol, write_back);
 	sg_fence();
 	sg_super_store(vol, vol->size - SG_PAGE, &vol->sb);
 	sg_super_store(vol, 0, &vol->sb);

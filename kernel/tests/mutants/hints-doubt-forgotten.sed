@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Who finds nothing promised does not make up for what is missing.
+# file: kernel/core/space.c
+# test: space_test
+s/} while (sg_space_mend_hints(tx->vol));/} while (0);/

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Hints of free space (docs/protocol.md, section 9): who joins believes what is there and looks at
+ * nothing; what is missing is made up for, what is too much withdrawn, and neither is ENOSPC. And
+ * making a volume: what nobody looks at is left as it was.
+ */
+#include <sys/mman.h>
+#include "systems.h"
+#include "data_util.h"
+
+#define LARGE	(40 * GIB)	/* some steps of mending, the last one a short one */
+#define STEP	8192
+
+static u64 half(const struct sg_vol *vol)
+{
+	return SG_ALIGN_UP(vol->sb.chunk_cap, 64) / 8;
+}
+
+static u8 *hints(const struct sg_vol *vol)
+{
+	return vol->base + vol->sb.hint_off;
+}
+
+static bool hinted(const struct sg_vol *vol, bool empty, u64 chunk)
+{
+	return hints(vol)[empty * half(vol) + chunk / 8] >> chunk % 8 & 1;
+}
+
+static u64 promised(const struct sg_vol *vol, bool empty, u64 from, u64 to)
+{
+	u64 c, n = 0;
+
+	for (c = from; c < to; c++)
+		n += hinted(vol, empty, c);
+	return n;
+}
+
+static struct sg_chunk *chunk_at(const struct sg_vol *vol, u64 chunk)
+{
+	return (void *)(vol->base + sg_chunk_off(vol, chunk));
+}
+
+/* What the hints have to be, by every chunk's map. */
+static void expect_exact(const struct sg_vol *vol)
+{
+	u64 c;
+
+	for (c = 0; c < sg_chunks(vol); c++) {
+		const struct sg_chunk *k = chunk_at(vol, c);
+		u64 all = ~0ULL, any = 0;
+		unsigned int i;
+
+		for (i = 0; i < 8; i++) {
+			all &= k->map[i];
+			any |= k->map[i];
+		}
+		if (hinted(vol, false, c) != (all != ~0ULL) || hinted(vol, true, c) != !any)
+			test_fail(__FILE__, __LINE__, "hints of chunk %" PRIu64 " are wrong", c);
+	}
+	test_counted();
+}
+
+/* Neither promise of any chunk, or both of all. */
+static void set_hints(const struct sg_vol *vol, u8 byte)
+{
+	memset(hints(vol), byte, 2 * half(vol));
+}
+
+/* Every page but those of chunk @but is taken by hand; to be undone by putting back @maps. */
+static void take_all_but(const struct sg_vol *vol, u64 but)
+{
+	u64 c;
+
+	for (c = 0; c < sg_chunks(vol); c++)
+		if (c != but)
+			memset(chunk_at(vol, c)->map, 0xff, sizeof(chunk_at(vol, c)->map));
+}
+
+static void *keep_chunks(const struct sg_vol *vol)
+{
+	u64 len = sg_chunks(vol) * sizeof(struct sg_chunk);
+	void *copy = malloc(len);
+
+	CHECK(copy);
+	memcpy(copy, chunk_at(vol, 0), len);
+	return copy;
+}
+
+static void put_back(const struct sg_vol *vol, void *copy)
+{
+	memcpy(chunk_at(vol, 0), copy, sg_chunks(vol) * sizeof(struct sg_chunk));
+	free(copy);
+}
+
+/* --- made ------------------------------------------------------------------------------------ */
+
+/* All of it is full of garbage before, and the room to grow still is behind it. */
+static void made_where_it_counts(void)
+{
+	struct tvol t;
+	u64 off, end;
+	char why[200];
+
+	tvol_make_in(&t, 64 * MIB, 256 * MIB);
+	expect_exact(&t.v);
+	end = sg_chunk_off(&t.v, t.v.sb.chunk_cap);
+	for (off = sg_chunk_off(&t.v, sg_chunks(&t.v)); off < end; off++)
+		if (t.mem[off] != 0xa5)
+			test_fail(__FILE__, __LINE__, "0x%" PRIx64 " has been written", off);
+	for (off = sg_chunks(&t.v); off < t.v.sb.chunk_cap; off++)
+		CHECK(!hinted(&t.v, false, off) && !hinted(&t.v, true, off));
+	CHECK_OK(sg_grow(&t.v, 256 * MIB, 0, why));
+	expect_exact(&t.v);
+	tvol_drop(&t);
+	printf("ok made where it counts\n");
+}
+
+static u64 resident(const u8 *mem, u64 size)
+{
+	u64 pages = size / SG_PAGE, i, n = 0;
+	unsigned char *vec = malloc(pages);
+
+	CHECK(vec);
+	CHECK_OK(mincore((void *)mem, size, vec));
+	for (i = 0; i < pages; i++)
+		n += vec[i] & 1;
+	free(vec);
+	return n;
+}
+
+/* Not by the size that it may grow to: on sparse memory that would be the most of it. */
+static void made_in_little(void)
+{
+	struct sg_vol *vol = vol_new(LARGE);
+	u64 used = resident(vol->base, LARGE);
+
+	CHECK(used > sg_chunks(vol) * sizeof(struct sg_chunk) / SG_PAGE);
+	CHECK(used < (vol->sb.chunk_off + sg_chunks(vol) * sizeof(struct sg_chunk)) / SG_PAGE + 16);
+	vol_end(vol);
+	printf("ok made in little\n");
+}
+
+/* --- mended ---------------------------------------------------------------------------------- */
+
+/* Who joins looks at no chunk; his first settlings make up for all, some at a time. */
+static void joined_then_mended(void)
+{
+	struct sg_vol *vol = vol_new(LARGE), again;
+	u64 chunks = sg_chunks(vol), left = chunks;
+
+	expect_exact(vol);
+	sg_leave(vol);
+	set_hints(vol, 0);
+	CHECK_OK(sg_open(&again, vol->base, LARGE, false, NULL));
+	CHECK_OK(sg_join(&again, &test_identity, 0, false));
+	CHECK_EQ(promised(&again, false, 0, chunks), 0);
+	while (left) {
+		u64 step = SG_MIN(left, (u64)STEP);
+
+		CHECK_EQ(promised(&again, true, 0, left), 0);
+		sg_settle(&again);
+		left -= step;
+		CHECK(promised(&again, true, left, left + step) >= step - 32);	/* the metadata */
+	}
+	expect_exact(&again);
+	CHECK(!sg_space_mend_hints(&again));
+	*vol = again;
+	vol_end(vol);
+	printf("ok joined, then mended\n");
+}
+
+/* For who is alone by right, too. */
+static void alone_then_mended(void)
+{
+	struct tvol t;
+
+	tvol_make(&t, 64 * MIB);
+	tvol_leave(&t);
+	set_hints(&t.v, 0);
+	CHECK_OK(sg_open(&t.v, t.mem, t.size, false, NULL));
+	CHECK_OK(sg_join_alone(&t.v, &test_identity, 0, false));
+	sg_settle(&t.v);
+	expect_exact(&t.v);
+	tvol_drop(&t);
+	printf("ok alone, then mended\n");
+}
+
+/* Who has died has stored what he had committed, or others do; he has promised nothing. */
+static void what_the_dead_freed(void)
+{
+	struct tsys a, b;
+	u8 *mem = tsys_volume(64 * MIB);
+	struct sg_chunk *k;
+	u64 chunk;
+
+	tsys_join(&a, mem, 64 * MIB, 1);
+	tsys_join(&b, mem, 64 * MIB, 2);
+	chunk = sg_chunks(&a.v) - 2;
+	while (sg_space_mend_hints(&a.v))
+		;
+	/* all of a chunk but one word of its map is free already: that word is what b frees */
+	k = chunk_at(&a.v, chunk);
+	k->map[3] = ~0ULL;
+	set_hints(&a.v, 0);
+	tsys_record(&b.v, 1, 0, (u64)((u8 *)&k->map[3] - mem), 0);
+	tsys_die(&b);
+	CHECK_OK(sg_fence_slot(&a.v, 1, b.v.incarnation));
+	CHECK(sg_watch(&a.v) >= 0);
+	CHECK_EQ(k->map[3], 0);
+	sg_settle(&a.v);
+	CHECK(hinted(&a.v, false, chunk) && hinted(&a.v, true, chunk));
+	tsys_leave(&a);
+	test_clean(mem, 64 * MIB);
+	test_unmap(mem, 64 * MIB);
+	printf("ok what the dead freed\n");
+}
+
+/* --- no ENOSPC before its time --------------------------------------------------------------- */
+
+static struct sg_tx *begin(struct sg_vol *vol)
+{
+	struct sg_tx *tx = sg_tx_begin(vol);
+
+	CHECK(!tx->err);
+	return tx;
+}
+
+/* The one free chunk is where mending comes to last but one, and there are no hints at all. */
+static void found_in_doubt(void)
+{
+	struct sg_vol *vol = vol_new(LARGE);
+	u64 chunk = SG_ALIGN_UP(vol->sb.data_off, SG_CHUNK) / SG_CHUNK + 1, off, got;
+	void *maps = keep_chunks(vol);
+	struct sg_tx *tx;
+
+	take_all_but(vol, chunk);
+	set_hints(vol, 0);
+	sg_space_doubt_hints(vol);
+	tx = begin(vol);
+	CHECK_OK(sg_take_chunk(tx, 0, &off));
+	CHECK_EQ(off, chunk << SG_CHUNK_SHIFT);
+	CHECK_EQ(sg_take_chunk(tx, 0, &off), -ENOSPC);
+	sg_tx_abort(tx);
+
+	set_hints(vol, 0);
+	sg_space_doubt_hints(vol);
+	tx = begin(vol);
+	CHECK_OK(sg_take_run(tx, SG_USE_DATA, 0, SG_CHUNK_PAGES, &off, &got));
+	CHECK_EQ(off, chunk << SG_CHUNK_SHIFT);
+	CHECK_EQ(got, SG_CHUNK_PAGES);
+	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -ENOSPC);
+	sg_tx_abort(tx);
+	put_back(vol, maps);
+	set_hints(vol, 0);
+	sg_space_rebuild_hints(vol);
+	vol_end(vol);
+	printf("ok found in doubt\n");
+}
+
+/* Nor without any doubt, if hints are missing all the same: then every chunk is looked at. */
+static void found_beyond_doubt(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	u64 chunk = sg_chunks(vol) - 2, off, got;
+	void *maps = keep_chunks(vol);
+	struct sg_tx *tx;
+
+	while (sg_space_mend_hints(vol))
+		;
+	take_all_but(vol, chunk);
+	set_hints(vol, 0);
+	tx = begin(vol);
+	CHECK_OK(sg_take_run(tx, SG_USE_META, 0, 1, &off, &got));
+	CHECK_EQ(off >> SG_CHUNK_SHIFT, chunk);
+	sg_tx_abort(tx);
+	put_back(vol, maps);
+	sg_space_rebuild_hints(vol);
+	vol_end(vol);
+	printf("ok found beyond doubt\n");
+}
+
+/* --- promised too much ----------------------------------------------------------------------- */
+
+/* As after a power cut behind which what mkfs had promised came back: looked at once, not for ever. */
+static void false_promises_end(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	void *maps = keep_chunks(vol);
+	u64 off, got, chunks = sg_chunks(vol);
+	struct sg_tx *tx;
+
+	take_all_but(vol, ~0ULL);
+	set_hints(vol, 0xff);
+	tx = begin(vol);
+	CHECK_EQ(sg_take_chunk(tx, 0, &off), -ENOSPC);
+	CHECK_EQ(promised(vol, true, 0, chunks), 0);
+	CHECK_EQ(promised(vol, false, 0, chunks), 0);
+	set_hints(vol, 0xff);
+	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -ENOSPC);
+	CHECK_EQ(promised(vol, false, 0, chunks), 0);
+	sg_tx_abort(tx);
+	put_back(vol, maps);
+	sg_space_rebuild_hints(vol);
+	vol_end(vol);
+	printf("ok false promises end\n");
+}
+
+/* --- at the same time ------------------------------------------------------------------------ */
+
+static u64 stop;
+
+static void *doubter(void *arg)
+{
+	struct sg_vol *vol = arg;
+
+	while (!sg_load64(&stop)) {
+		u64 *w = (void *)(hints(vol) + rng_below(&(struct rng){ sg_ticks() }, 2) * half(vol));
+
+		sg_store64(w, 0);
+		sg_space_doubt_hints(vol);
+		sg_space_mend_hints(vol);
+	}
+	return NULL;
+}
+
+/* Nobody gets a page that another one has, whatever is promised. */
+static void others_meanwhile(void)
+{
+	static u8 buf[3 << 20];
+	u64 n = test_amount(100, 400, 4000);
+	pthread_t id;
+	struct tvol t;
+
+	tvol_make(&t, 64 * MIB);
+	CHECK_OK(pthread_create(&id, NULL, doubter, &t.v));
+	while (n--) {
+		struct sg_iref f = test_create(&t.v, &t.root, "f", SG_S_IFREG | 0600);
+
+		test_fill(&t.v, &f, 0, sizeof(buf));
+		CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 1));
+		CHECK_OK(sg_evict(&t.v, &f));
+	}
+	sg_store64(&stop, 1);
+	CHECK_OK(pthread_join(id, NULL));
+	while (sg_space_mend_hints(&t.v))
+		;
+	tvol_drop(&t);
+	printf("ok others meanwhile\n");
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	made_where_it_counts();
+	made_in_little();
+	joined_then_mended();
+	alone_then_mended();
+	what_the_dead_freed();
+	found_in_doubt();
+	found_beyond_doubt();
+	false_promises_end();
+	others_meanwhile();
+	return test_done();
+}
