@@ -412,7 +412,7 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
 void sg_space_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then unlock */
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);
-void sg_space_rebuild_hints(struct sg_vol *vol);	/* all, for who has the volume for himself */
+void sg_space_rebuild_hints(struct sg_vol *vol);	/* all; for who is alone with it */
 void sg_space_found(struct sg_vol *vol, u64 from);	/* hints of the chunks from there on */
 /*
  * Hints may be missing: they are not flushed, and who has died has not made his. They are made up
