@@ -172,6 +172,13 @@ hostile-program:
 	@$(MAKE) --no-print-directory SAN=hostile $@
 endif
 
+# What large volumes, many files and many systems cost; its memory is counted (e2e/bench/scale).
+.PHONY: scale-program
+scale-program: $(B)/tests/scale
+$(B)/tests/scale: $(B)/obj/tests/scale/scale.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link,$(wrapped:%=-Wl,--wrap=%))
+$(B)/tests/scale: wrapped := sg_alloc sg_free
+
 # Seeds of the fuzzers, made anew when their inputs change their meaning.
 .PHONY: corpus
 corpus: $(B)/tests/make_corpus ## the seeds of the fuzzers, made anew

@@ -20,6 +20,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
+.PHONY: bench-scale
 .PHONY: hostile
 .PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image clean distclean
 
@@ -128,6 +129,8 @@ bench-together: ## several systems at once, beside 9p and virtiofs: docs/togethe
 	@$(call script,e2e/bench/together)
 bench-sem: ## shared semaphores beside pthreads, System V, flock, NFS, a server
 	@$(call script,e2e/bench/sem)
+bench-scale: ## volumes of 1 TiB, 10^7 files, 64 systems in one process, and what lies beyond
+	@$(call script,e2e/bench/scale)
 bench-overhead: ## what coherence costs a system that is alone: docs/together.md
 	@$(call script,e2e/bench/overhead)
 

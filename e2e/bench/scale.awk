@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# scale.awk: what kernel/tests/scale has said ("WHAT N UNIT VALUE", "left-out MODE N"), as tables; a
+# line through each figure (least squares, of totals), and where it passes a bound. Variables: where,
+# json and bars (files to write).
+#
+# The bounds are chosen here, and are what somebody would call broken: a command or a mount that a
+# person waits for, a check that holds up a night, more memory than a node has to spare.
+
+BEGIN {
+	# figure, what it is called, unit of the total, divisor, each or total, target, bound (0: none)
+	#   "each": the figure is of one of N
+	model("size.mkfs", "mkfs", "s", 1000, "total", 65536, 60)
+	model("size.mkfs-touched", "memory that mkfs touches", "GiB", 1024, "total", 65536, 0)
+	model("size.join", "mount", "s", 1e6, "total", 65536, 1)
+	model("size.mend", "hints mended, in steps meanwhile", "s", 1000, "total", 65536, 0)
+	model("size.largest-free", "largest free piece (`space` in sysfs)", "s", 1000, "total", 65536, 1)
+	model("size.check", "fsck, nothing in it", "s", 1000, "total", 65536, 600)
+	model("size.check-memory", "memory of that fsck", "GiB", 1024, "total", 65536, 4)
+	model("files.create", "creating them", "s", 1e9, "each", 1e8, 0)
+	model("files.remove", "removing them", "s", 1e9, "each", 1e8, 0)
+	model("files.bytes", "bytes on the volume", "GiB", 1073741824, "each", 1e8, 65536)
+	model("files.join", "mount", "s", 1e6, "total", 1e8, 1)
+	model("files.holdings", "`stargatectl systems`, a look at all inodes", "s", 1000, "total", 1e8, 5)
+	model("files.check", "fsck", "s", 1000, "total", 1e8, 600)
+	model("files.check-memory", "memory of that fsck", "GiB", 1024, "total", 1e8, 4)
+	model("systems.join", "the last one mounts", "s", 1e6, "total", 64, 1)
+	model("systems.epoch", "an epoch, all systems' work", "s", 1e6, "total", 64, 0.05)
+	model("systems.memory", "memory of all", "GiB", 1048576, "each", 64, 4)
+	of["size"] = "GiB"
+	of["files"] = "files"
+	of["names"] = "names in a directory"
+	of["systems"] = "systems"
+}
+
+function model(key, called, unit, divisor, kind, target, bound) {
+	order[++models] = key
+	name[key] = called
+	total_unit[key] = unit
+	by[key] = divisor
+	each[key] = kind == "each"
+	aim[key] = target
+	limit[key] = bound
+}
+
+function mode_of(key) {
+	return substr(key, 1, index(key, ".") - 1)
+}
+
+function grouped(n,    s, out) {
+	s = sprintf("%.0f", n)
+	while (length(s) > 3) {
+		out = " " substr(s, length(s) - 2) out
+		s = substr(s, 1, length(s) - 3)
+	}
+	return s out
+}
+
+function short(v) {
+	if (v != 0 && v < 0.0095)
+		return sprintf("%.2g", v)
+	return v >= 1000 ? grouped(v) : v >= 100 ? sprintf("%d", v + 0.5) : v >= 10 ? sprintf("%.1f", v) : \
+		sprintf("%.2f", v)
+}
+
+$1 == "left-out" {
+	left_out = left_out (left_out ? ", " : "") grouped($3) " " of[$2]
+	next
+}
+
+NF != 4 || $4 !~ /^[0-9.]+$/ {
+	print "scale: not a figure: " $0 > "/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+{
+	mode = mode_of($1)
+	if (!(($1, "unit") in unit)) {
+		unit[$1, "unit"] = $3
+		figures[mode] = figures[mode] (figures[mode] ? " " : "") $1
+	}
+	if (!((mode, $2) in seen)) {
+		seen[mode, $2] = 1
+		points[mode] = points[mode] (points[mode] ? " " : "") $2
+	}
+	value[$1, $2] = $4
+	lines[++all_lines] = sprintf("{ \"what\": \"%s\", \"n\": %d, \"unit\": \"%s\", \"value\": %s }", \
+		$1, $2, $3, $4)
+}
+
+# What was measured: a row per figure, a column per N.
+function table(mode,    n, ns, k, fs, i, j) {
+	n = split(points[mode], ns, " ")
+	k = split(figures[mode], fs, " ")
+	if (!n)
+		return
+	printf "| %s |", of[mode]
+	for (j = 1; j <= n; j++)
+		printf " %s |", grouped(ns[j])
+	printf "\n|---|"
+	for (j = 1; j <= n; j++)
+		printf "---:|"
+	print ""
+	for (i = 1; i <= k; i++) {
+		printf "| %s, %s |", substr(fs[i], length(mode) + 2), unit[fs[i], "unit"]
+		for (j = 1; j <= n; j++)
+			printf " %s |", (fs[i], ns[j]) in value ? short(value[fs[i], ns[j]]) : ""
+		print ""
+	}
+	print ""
+}
+
+function total(key, n) {
+	return value[key, n] * (each[key] ? n : 1) / by[key]
+}
+
+# A line through all points of one figure: base[key] + slope[key] * N, and how far off it is.
+function fit(key,    n, ns, j, x, y, sx, sy, sxx, sxy, off) {
+	n = split(points[mode_of(key)], ns, " ")
+	for (j = 1; j <= n; j++) {
+		x = ns[j]
+		y = total(key, x)
+		sx += x
+		sy += y
+		sxx += x * x
+		sxy += x * y
+	}
+	if (n < 2)
+		return 0
+	slope[key] = (n * sxy - sx * sy) / (n * sxx - sx * sx)
+	base[key] = (sy - slope[key] * sx) / n
+	most[key] = ns[n]
+	for (j = n > 2 ? n - 1 : n; j <= n; j++) {	# of the small ones a start-up is the most
+		y = total(key, ns[j])
+		off = y ? (base[key] + slope[key] * ns[j]) / y - 1 : 0
+		off = off < 0 ? -off : off
+		apart[key] = off > apart[key] ? off : apart[key]
+	}
+	return 1
+}
+
+# N at which the bound is reached, or 0: never.
+function broken_at(key) {
+	return limit[key] && slope[key] > 0 ? (limit[key] - base[key]) / slope[key] : 0
+}
+
+function predict(key,    v) {
+	v = base[key] + slope[key] * aim[key]
+	return v > 0 ? v : total(key, most[key])
+}
+
+function consider(key, at) {
+	if (at && (!first || at / aim[key] < at_first / aim[first])) {
+		first = key
+		at_first = at
+	}
+}
+
+function modelled(    i, key, at, sep) {
+	print "| by a line through that | measured up to | that is | the line is off by | at | it would be | bound | reached at |"
+	print "|---|---:|---:|---:|---:|---:|---:|---:|"
+	for (i = 1; i <= models; i++) {
+		key = order[i]
+		if (!fit(key))
+			continue
+		at = broken_at(key)
+		consider(key, at)
+		printf "| %s: %s | %s | %s %s | %.0f %% | %s | %s %s | %s | %s |\n", of[mode_of(key)], name[key], \
+			grouped(most[key]), short(total(key, most[key])), total_unit[key], 100 * apart[key], \
+			grouped(aim[key]), short(predict(key)), total_unit[key], \
+			limit[key] ? short(limit[key]) " " total_unit[key] : "", at ? grouped(at) : ""
+		sep = model_lines ? ",\n" : ""
+		model_lines = model_lines sep sprintf("    { \"what\": \"%s\", \"unit\": \"%s\", \"base\": %.6g, \"slope\": %.6g, \"off\": %.3f, \"target\": %.0f, \"predicted\": %.6g, \"bound\": %s, \"reached_at\": %s }", \
+			key, total_unit[key], base[key], slope[key], apart[key], aim[key], predict(key), \
+			limit[key] ? limit[key] : "null", at ? sprintf("%.0f", at) : "null")
+	}
+	print ""
+}
+
+function say_first() {
+	if (!first)
+		return "Nothing comes to its end by these lines."
+	return sprintf("**The first thing that breaks**: %s, with %s %s: beyond %s %s, %s of the %s that are aimed at.", \
+		name[first], grouped(at_first), of[mode_of(first)], short(limit[first]), total_unit[first], \
+		sprintf("%.1f times", at_first / aim[first]), grouped(aim[first]))
+}
+
+# A picture: what the others cost, relative to being alone.
+function draw(    n, ns, k, fs, i, j, one) {
+	n = split(points["systems"], ns, " ")
+	k = split(figures["systems"], fs, " ")
+	print "title\tcost with more systems: times as much as with " ns[1] > bars
+	for (i = 1; i <= k; i++) {
+		one = value[fs[i], ns[1]]
+		for (j = 1; j <= n && one > 0; j++)
+			printf "%s\t%d system%s\t%.4f\n", substr(fs[i], 9), ns[j], (ns[j] == 1 ? "" : "s"), \
+				value[fs[i], ns[j]] / one > bars
+	}
+}
+
+function escaped(text) {
+	gsub(/\\/, "\\\\", text)
+	gsub(/"/, "\\\"", text)
+	gsub(/\n/, "\\n", text)
+	return text
+}
+
+function write_json(text,    i) {
+	printf "{\n  \"where\": \"%s\",\n  \"figures\": [\n", escaped(where) > json
+	for (i = 1; i <= all_lines; i++)
+		printf "    %s%s\n", lines[i], i < all_lines ? "," : "" > json
+	printf "  ],\n  \"lines\": [\n%s\n  ],\n  \"first\": \"%s\"\n}\n", model_lines, escaped(text) > json
+}
+
+END {
+	if (failed)
+		exit 1
+	if (!all_lines) {
+		print "scale: no figures" > "/dev/stderr"
+		exit 1
+	}
+	table("size")
+	table("files")
+	table("names")
+	table("systems")
+	if (left_out)
+		print "Left out, as the memory did not suffice: " left_out ".\n"
+	modelled()
+	text = say_first()
+	print text
+	write_json(text)
+	draw()
+}
