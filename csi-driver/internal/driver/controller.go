@@ -187,8 +187,8 @@ func (d *Driver) compatible(ctx context.Context, v zone.Volume, s settings, r *c
 // DeleteVolume deletes one that nobody uses.
 func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := r.GetVolumeId()
-	if id == "" {
-		return nil, fault.New(fault.Invalid, "no volume id is given")
+	if err := given(id); err != nil {
+		return nil, err
 	}
 	if !zone.ValidName(id) {
 		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
@@ -286,8 +286,8 @@ func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*c
 
 // ControllerExpandVolume does it all, as does NodeExpandVolume: what is mounted follows.
 func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	if r.GetVolumeId() == "" {
-		return nil, fault.New(fault.Invalid, "no volume id is given")
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
 	}
 	if r.GetCapacityRange() == nil {
 		return nil, fault.New(fault.Invalid, "no capacity range is given")

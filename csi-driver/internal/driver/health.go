@@ -65,8 +65,8 @@ func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, 
 }
 
 func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, error) {
-	if id == "" {
-		return nil, fault.New(fault.Invalid, "no volume id is given")
+	if err := given(id); err != nil {
+		return nil, err
 	}
 	v, err := d.zone.Get(ctx, id)
 	if err != nil {
@@ -95,11 +95,7 @@ func (d *Driver) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHe
 
 // ControllerListVolumeHealth is about those with whom something is wrong.
 func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
-	volumes, err := d.zone.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(volumes, volumeName, r.GetStartingToken(), r.GetMaxEntries())
+	page, next, err := d.page(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -40,15 +40,24 @@ func paginate[T any](all []T, name func(T) string, token string, most int32) (pa
 	return page, "", nil
 }
 
-func volumeName(v zone.Volume) string { return v.Name }
+// pageRequest is one for a part of a list.
+type pageRequest interface {
+	GetStartingToken() string
+	GetMaxEntries() int32
+}
+
+// page has volumes of this node.
+func (d *Driver) page(ctx context.Context, r pageRequest) (page []zone.Volume, next string, err error) {
+	volumes, err := d.zone.List(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return paginate(volumes, func(v zone.Volume) string { return v.Name }, r.GetStartingToken(), r.GetMaxEntries())
+}
 
 // ListVolumes has those of this node.
 func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
-	volumes, err := d.zone.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(volumes, volumeName, r.GetStartingToken(), r.GetMaxEntries())
+	page, next, err := d.page(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +72,8 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 
 // ControllerGetVolume has one.
 func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
-	if r.GetVolumeId() == "" {
-		return nil, fault.New(fault.Invalid, "no volume id is given")
+	if err := given(r.GetVolumeId()); err != nil {
+		return nil, err
 	}
 	v, err := d.zone.Get(ctx, r.GetVolumeId())
 	if err != nil {

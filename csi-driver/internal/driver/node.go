@@ -46,6 +46,14 @@ func (d *Driver) at(what, path string) (string, error) {
 	return d.folder.Inside(path)
 }
 
+// of is such a path in a request about a volume.
+func (d *Driver) of(id, what, path string) (string, error) {
+	if err := given(id); err != nil {
+		return "", err
+	}
+	return d.at(what, path)
+}
+
 func given(id string) error {
 	if id == "" {
 		return fault.New(fault.Invalid, "no volume id is given")
@@ -72,10 +80,7 @@ func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (pr
 
 // NodeStageVolume shows the volume at kubelet's own path, once.
 func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	if err := given(r.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	path, err := d.at("staging target path", r.GetStagingTargetPath())
+	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +109,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 
 // NodeUnstageVolume undoes that. The directory is kubelet's.
 func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	if err := given(r.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	path, err := d.at("staging target path", r.GetStagingTargetPath())
+	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +126,7 @@ func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 
 // NodePublishVolume shows to a pod what is staged.
 func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	if err := given(r.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	target, err := d.at("target path", r.GetTargetPath())
+	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +186,7 @@ func (d *Driver) mayPublish(v zone.Volume, r *csi.NodePublishVolumeRequest, stag
 
 // NodeUnpublishVolume undoes it; an inline volume ends with that.
 func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := given(r.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	target, err := d.at("target path", r.GetTargetPath())
+	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
 		return nil, err
 	}
