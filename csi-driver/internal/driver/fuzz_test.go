@@ -171,7 +171,9 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 			return err
 		},
 		"validate": func(ctx context.Context) error {
-			_, err := d.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{VolumeId: s.id, VolumeCapabilities: create.VolumeCapabilities, Parameters: words})
+			_, err := d.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{
+				VolumeId: s.id, VolumeCapabilities: create.VolumeCapabilities, Parameters: words,
+			})
 			return err
 		},
 		"capacity": func(ctx context.Context) error {
@@ -207,7 +209,9 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 			return err
 		},
 		"stage": func(ctx context.Context) error {
-			_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: s.id, StagingTargetPath: s.path, VolumeCapability: capability, VolumeContext: words})
+			_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+				VolumeId: s.id, StagingTargetPath: s.path, VolumeCapability: capability, VolumeContext: words,
+			})
 			return err
 		},
 		"publish": func(ctx context.Context) error {
@@ -217,7 +221,9 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 			return err
 		},
 		"inline": func(ctx context.Context) error {
-			_, err := d.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: s.id, TargetPath: s.path, VolumeCapability: capability, VolumeContext: inline})
+			_, err := d.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: s.id, TargetPath: s.path, VolumeCapability: capability, VolumeContext: inline,
+			})
 			return err
 		},
 		"stats": func(ctx context.Context) error {
