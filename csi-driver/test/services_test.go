@@ -294,9 +294,14 @@ func (n *node) uses(id string) (leave func()) {
 	}
 }
 
-// machine is a process that uses a volume as a virtual machine does (kernel/tests/native/machine.c); tell has
-// it do something.
-func (n *node) machine(id string) (tell func(line string)) {
+const (
+	machineA = "aaaaaaaa-0000-4000-8000-000000000001"
+	machineB = "bbbbbbbb-0000-4000-8000-000000000001"
+)
+
+// machine is a process that uses a volume as a virtual machine of that UUID does (kernel/tests/native/machine.c);
+// tell has it do something.
+func (n *node) machine(id, uuid string) (tell func(line string)) {
 	n.t.Helper()
 	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "..", "tests", "machine"))
 	in, err := cmd.StdinPipe()
@@ -319,7 +324,7 @@ func (n *node) machine(id string) (tell func(line string)) {
 			n.t.Fatalf("%s: %s, %v", line, answer, err)
 		}
 	}
-	tell("join " + filepath.Join(n.zoneDir, id+".stargate") + " aaaaaaaa-0000-4000-8000-000000000001 1")
+	tell("join " + filepath.Join(n.zoneDir, id+".stargate") + " " + uuid + " 1")
 	return tell
 }
 
@@ -340,7 +345,7 @@ func TestNotAtRest(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
 	n.create("v", 32*mib)
-	tell := n.machine("v")
+	tell := n.machine("v", machineA)
 	snapshot := &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"}
 	larger := &csi.ControllerExpandVolumeRequest{VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 48 * mib}}
 	tell("still 0")

@@ -69,7 +69,7 @@ func main() {
 
 func serve(ctx context.Context, socket string, h *hook.Hook) error {
 	s := server.New(ctx, server.Config{
-		CallLimit: callLimit, StopLimit: time.Second, Status: hook.Status, Show: hook.Show,
+		CallLimit: callLimit, StopLimit: time.Second, Status: hook.Status, Show: wire.Show,
 		Options: []grpc.ServerOption{grpc.ForceServerCodec(wire.Codec())},
 	}, h.Register)
 	l, err := server.ListenAlone(socket)

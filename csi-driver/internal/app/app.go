@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/filezone"
 	"stargate/csi-driver/internal/kubelet"
+	"stargate/csi-driver/internal/kubevirt/nodehook"
+	"stargate/csi-driver/internal/kubevirt/wire"
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/observe"
@@ -51,11 +54,13 @@ func Run(ctx context.Context, c Config) error {
 	defer end()
 	report(ctx, z)
 	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
-	d := driver.New(c.Driver, z, show, m, k, folder)
-	var node *cluster.Node
+	p := parts{
+		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
+		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods")}, z, show),
+	}
 	if c.Cluster {
 		var end func()
-		if node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID); err != nil {
+		if p.node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID); err != nil {
 			return err
 		}
 		defer end()
@@ -65,11 +70,20 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer at.close()
-	return serve(ctx, c, at, d, z, k, node)
+	return serve(ctx, c, at, p)
+}
+
+// parts are what answers, or is told of.
+type parts struct {
+	driver *driver.Driver
+	zone   zone.Zone
+	module *module.Module
+	hooks  *nodehook.Hooks
+	node   *cluster.Node // nil if the cluster is told nothing
 }
 
 // serve does not fail before all of it serves: kubelet and probes find the whole driver, or none.
-func serve(ctx context.Context, c Config, at *sockets, d *driver.Driver, z zone.Zone, k *module.Module, node *cluster.Node) error {
+func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	own, err := grpc.NewClient("unix://"+strings.TrimPrefix(c.Endpoint, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("own socket: %w", err)
@@ -80,21 +94,28 @@ func serve(ctx context.Context, c Config, at *sockets, d *driver.Driver, z zone.
 	csiServer := server.New(ctx, server.Config{
 		CallLimit: c.CallLimit, StopLimit: c.StopLimit, Record: calls.RecordMetrics, Status: driver.Status, Context: c.Call,
 	}, func(s grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(s, d)
-		csi.RegisterControllerServer(s, d)
-		csi.RegisterNodeServer(s, d)
+		csi.RegisterIdentityServer(s, p.driver)
+		csi.RegisterControllerServer(s, p.driver)
+		csi.RegisterNodeServer(s, p.driver)
 	})
 	g.Go(func() error { return csiServer.Serve(ctx, at.csi) })
 	if at.web != nil {
-		serveHTTP(ctx, g, at.web, own, z, k, calls)
+		serveHTTP(ctx, g, at.web, own, p.zone, p.module, calls)
 	}
-	if node != nil {
-		g.Go(func() error { node.Run(ctx, z); return nil })
+	if p.node != nil {
+		g.Go(func() error { p.node.Run(ctx, p.zone); return nil })
+	}
+	if at.hooks != nil {
+		s := server.New(ctx, server.Config{
+			CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status, Show: wire.Show,
+			Options: []grpc.ServerOption{grpc.ForceServerCodec(wire.Codec())},
+		}, p.hooks.Register)
+		g.Go(func() error { return s.Serve(ctx, at.hooks) })
 	}
 	if at.registration != nil {
 		serveRegistration(ctx, g, at.registration, c)
 	}
-	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", z.Kind(), "endpoint", c.Endpoint)
+	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", p.zone.Kind(), "endpoint", c.Endpoint)
 	return g.Wait()
 }
 

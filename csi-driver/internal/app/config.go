@@ -27,13 +27,15 @@ type Config struct {
 	KubeletEndpoint string
 	KubeletDir      string
 	HTTP            string
-	ToolsDir        string
-	ZoneKind        string
-	ZoneName        string
-	File            filezone.Config
-	Cluster         bool
-	CallLimit       time.Duration
-	StopLimit       time.Duration
+	// NodeHooks is the socket of KubeVirt's node hooks.
+	NodeHooks string
+	ToolsDir  string
+	ZoneKind  string
+	ZoneName  string
+	File      filezone.Config
+	Cluster   bool
+	CallLimit time.Duration
+	StopLimit time.Duration
 	// Sysfs, for tests, is another folder than module.Sysfs.
 	Sysfs string
 	// Call, for tests, is put around the context of each call.
@@ -82,6 +84,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.KubeletEndpoint, "kubelet-endpoint", "", "path at which kubelet sees the socket of the CSI services")
 	fs.StringVar(&c.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "kubelet's folder: paths of requests have to be in it")
 	fs.StringVar(&c.HTTP, "http", "", "address of /metrics, /healthz and /readyz; none if empty")
+	fs.StringVar(&c.NodeHooks, "node-hooks", "", "socket of KubeVirt's node hooks (1.9); none if empty")
 	fs.StringVar(&c.ToolsDir, "tools", "", "folder of stargatectl and mkfs.stargatefs; from PATH if empty")
 	fs.StringVar(&c.ZoneKind, "zone-kind", "dax", "dax: reserved memory; file: files on a file system in memory; none")
 	fs.StringVar(&c.ZoneName, "zone", "stargate", "name of the zone (dax)")

@@ -11,7 +11,7 @@ import (
 )
 
 // sockets are all that the driver listens at; nil where nobody has asked for one.
-type sockets struct{ web, csi, registration net.Listener }
+type sockets struct{ web, csi, hooks, registration net.Listener }
 
 // listen opens all of them, or none. What is connected to meanwhile waits until somebody serves it. Kubelet's
 // comes last: it looks for the others as soon as it sees that.
@@ -33,6 +33,11 @@ func (s *sockets) open(c Config) (err error) {
 	if s.csi, err = server.Listen(c.Endpoint); err != nil {
 		return fmt.Errorf("CSI services: %w", err)
 	}
+	if c.NodeHooks != "" {
+		if s.hooks, err = server.Listen(c.NodeHooks); err != nil {
+			return fmt.Errorf("node hooks: %w", err)
+		}
+	}
 	if c.Registration == "" {
 		return nil
 	}
@@ -44,7 +49,7 @@ func (s *sockets) open(c Config) (err error) {
 
 // close is for those that nobody serves any more; who serves one closes it himself.
 func (s *sockets) close() {
-	for _, l := range []net.Listener{s.registration, s.csi, s.web} {
+	for _, l := range []net.Listener{s.registration, s.hooks, s.csi, s.web} {
 		if l != nil {
 			l.Close()
 		}

@@ -69,14 +69,16 @@ func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
 
 // System is one that uses a volume, as `stargatectl systems` shows it.
 type System struct {
-	Slot    int    `json:"slot"`
-	Name    string `json:"name"`
-	Kind    string `json:"kind"`
-	State   string `json:"state"`
-	Guarded bool   `json:"guarded"`
-	Behind  int64  `json:"behind"`
-	HeldUp  int64  `json:"held_up"`
-	Open    int64  `json:"open"`
+	Slot        int    `json:"slot"`
+	Incarnation int64  `json:"incarnation"`
+	Name        string `json:"name"`
+	Kind        string `json:"kind"`
+	Machine     string `json:"machine"`
+	State       string `json:"state"`
+	Guarded     bool   `json:"guarded"`
+	Behind      int64  `json:"behind"`
+	HeldUp      int64  `json:"held_up"`
+	Open        int64  `json:"open"`
 }
 
 // Lives tells whether it must be taken for alive: its heart beats, or somebody who would know of its
@@ -92,11 +94,26 @@ func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
 	return table.Systems, err
 }
 
-// Taken is how many systems are in the mount table, without a look at their hearts.
-func (t *Tools) Taken(ctx context.Context, path string) (int, error) {
+// Silent tells whether it is taken for alive, and its heart does not beat.
+func (s System) Silent() bool { return s.State == "silent" || s.State == "suspected" }
+
+// Slot is a place in the mount table that somebody has.
+type Slot struct {
+	Machine string `json:"machine"`
+}
+
+// Slots are those that are taken, without a look at anybody's heart.
+func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
 	var table struct {
-		Taken int `json:"taken"`
+		Slots []Slot `json:"slots"`
 	}
 	err := t.JSON(ctx, &table, "slots", path)
-	return table.Taken, err
+	return table.Slots, err
+}
+
+// Fence declares a system dead, and nobody who has come after it. That its machine stores no more is what
+// the caller knows.
+func (t *Tools) Fence(ctx context.Context, path string, s System) error {
+	_, err := t.Run(ctx, Ctl, "systems", path, "fence", fmt.Sprintf("%d/%d", s.Slot, s.Incarnation), "--force")
+	return err
 }

@@ -4,6 +4,8 @@ package zone
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/tools"
@@ -32,8 +34,35 @@ func (l Look) Systems(ctx context.Context, v Volume) ([]tools.System, error) {
 
 // Taken is how many systems are in its mount table.
 func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
-	n, err := l.Tools.Taken(ctx, v.Path)
-	return n, looked(err, v)
+	slots, err := l.Tools.Slots(ctx, v.Path)
+	return len(slots), looked(err, v)
+}
+
+// Ended declares dead what a machine has left on it that runs no more, and names it. Of whom a heart still
+// beats it was not the machine that has ended.
+func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
+	slots, err := l.Tools.Slots(ctx, v.Path)
+	if err != nil {
+		return nil, looked(err, v)
+	}
+	if !slices.ContainsFunc(slots, func(s tools.Slot) bool { return strings.EqualFold(s.Machine, machine) }) {
+		return nil, nil
+	}
+	systems, err := l.Tools.Systems(ctx, v.Path)
+	if err != nil {
+		return nil, looked(err, v)
+	}
+	var names []string
+	for _, s := range systems {
+		if !strings.EqualFold(s.Machine, machine) || s.Lives() || !s.Silent() {
+			continue
+		}
+		if err := l.Tools.Fence(ctx, v.Path, s); err != nil {
+			return names, looked(err, v)
+		}
+		names = append(names, s.Name)
+	}
+	return names, nil
 }
 
 func looked(err error, v Volume) error {

@@ -75,5 +75,8 @@ func (n Nothing) Systems(context.Context, Volume) ([]tools.System, error) { retu
 // Taken is refused.
 func (n Nothing) Taken(context.Context, Volume) (int, error) { return 0, n.err() }
 
+// Ended is refused.
+func (n Nothing) Ended(context.Context, Volume, string) ([]string, error) { return nil, n.err() }
+
 // Strays are none.
 func (Nothing) Strays(context.Context) ([]string, error) { return nil, nil }

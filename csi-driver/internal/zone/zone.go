@@ -171,6 +171,8 @@ type Zone interface {
 	Space(ctx context.Context, v Volume) (tools.Space, error)
 	Systems(ctx context.Context, v Volume) ([]tools.System, error)
 	Taken(ctx context.Context, v Volume) (int, error)
+	// Ended has what a machine, by its UUID, has left on the volume declared dead, and names it.
+	Ended(ctx context.Context, v Volume, machine string) ([]string, error)
 	// Strays are what is in the zone and nobody knows, for the log.
 	Strays(ctx context.Context) ([]string, error)
 }

@@ -137,17 +137,17 @@ func lay(t *testing.T, names ...string) string {
 // startHook has the program at a socket.
 func startHook(t *testing.T, volumes, socket string) {
 	t.Helper()
-	startProgram(t, socket, "--socket", socket, "--volumes", volumes)
+	startProgram(t, *hookProgram, socket, "--socket", socket, "--volumes", volumes)
 }
 
 // startProgram waits for the socket.
-func startProgram(t *testing.T, socket string, args ...string) {
+func startProgram(t *testing.T, program, socket string, args ...string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	cmd := exec.Command(*hookProgram, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func startProgram(t *testing.T, socket string, args ...string) {
 	t.Cleanup(func() {
 		cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("hook: %v: %s", err, said.String())
+			t.Errorf("%s: %v: %s", filepath.Base(program), err, said.String())
 		}
 	})
 	for range 200 {
@@ -164,7 +164,7 @@ func startProgram(t *testing.T, socket string, args ...string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("no hook: %s", said.String())
+	t.Fatalf("no %s: %s", filepath.Base(program), said.String())
 }
 
 // again is what KubeVirt leaves of an answer: it goes through its types.

@@ -20,7 +20,7 @@ func startSidecar(t *testing.T, i int, driver string, more ...string) {
 		t.Fatal(err)
 	}
 	args := append([]string{"--socket", folder, "--driver-name", driver}, more...)
-	startProgram(t, filepath.Join(folder, driver+".sock"), args...)
+	startProgram(t, *hookProgram, filepath.Join(folder, driver+".sock"), args...)
 }
 
 // TestSidecars is a machine with volumes of two drivers: KubeVirt tells sockets apart by their names alone.

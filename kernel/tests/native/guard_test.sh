@@ -452,8 +452,14 @@ refuses 1 "there is no system '63' that lives" "$ctl" systems v.img fence 63
 refuses 1 "2 systems are called 'machine-bbbbbbbb': say the number" "$ctl" systems v.img fence machine-bbbbbbbb
 refuses 1 "2 systems are called '$b'" "$ctl" systems v.img fence $b
 refuses 1 "there is no system '${a%1}2' that lives" "$ctl" systems v.img fence ${a%1}2
+# Nor is whoever comes after him meant, if his incarnation is named.
+inc=$("$ctl" systems -j v.img | python3 -c \
+	'import json, sys; print(*[s["incarnation"] for s in json.load(sys.stdin)["systems"] if s["slot"] == 1])')
+for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
+	refuses 1 "there is no system '$name' that lives" "$ctl" systems v.img fence "$name"
+done
 # Who lives for all to see is not dead, whatever it is called by.
-for name in machine-aaaaaaaa 1 $a "${a^^}" "${a//-/}"; do
+for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): its heart beats.*--force' "$ctl" systems v.img fence "$name"
 done
 tell vm "still 0"

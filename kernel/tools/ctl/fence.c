@@ -24,15 +24,36 @@ struct fencing {
 
 /* --- whom? --------------------------------------------------------------------------------- */
 
+/* SLOT, or SLOT/INCARNATION for who has seen who that is, and means nobody who came after him. */
+static bool is_number(const struct sg_slot *s, unsigned int number, const char *text, bool *meant)
+{
+	const char *slash = strchrnul(text, '/');
+	char slot[8];
+	u64 value, inc;
+
+	if ((size_t)(slash - text) >= sizeof(slot))
+		return false;
+	snprintf(slot, sizeof(slot), "%.*s", (int)(slash - text), text);
+	if (!parse_number(slot, 10, SG_SLOTS - 1, &value))
+		return false;
+	*meant = value == number;
+	if (!*slash)
+		return true;
+	if (!parse_number(slash + 1, 10, UINT32_MAX, &inc))
+		return false;
+	*meant = *meant && inc == SG_SLOT_INC(s->state);
+	return true;
+}
+
 static bool is_meant(const struct sg_slot *s, unsigned int number, const char *text)
 {
 	u8 machine[16];
-	u64 value;
+	bool meant;
 
 	if (SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
 		return false;
-	if (parse_number(text, 10, SG_SLOTS - 1, &value))
-		return value == number;
+	if (is_number(s, number, text, &meant))
+		return meant;
 	if (s->named != SG_SLOT_INC(s->state))
 		return false;
 	if (parse_uuid(text, machine) && sg_machine_known(machine) &&

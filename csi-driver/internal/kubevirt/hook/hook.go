@@ -141,19 +141,6 @@ func Status(err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// Show has no more of a message than how large its parts are: they have what cloud-init is to keep secret.
-func Show(message any) any {
-	m, ok := message.(*wire.Message)
-	if !ok {
-		return ""
-	}
-	sizes := map[wire.Number]int{}
-	for n := range *m {
-		sizes[n] = len(m.Get(n))
-	}
-	return fmt.Sprint(sizes)
-}
-
 func nothing(context.Context, wire.Message) (wire.Message, error) { return wire.Message{}, nil }
 
 type machine struct {

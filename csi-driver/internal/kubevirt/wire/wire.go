@@ -71,6 +71,19 @@ func Decode(data []byte) (Message, error) {
 	return m, nil
 }
 
+// Show has no more of a message than how large its parts are: they have what cloud-init is to keep secret.
+func Show(message any) any {
+	m, ok := message.(*Message)
+	if !ok {
+		return ""
+	}
+	sizes := map[Number]int{}
+	for n := range *m {
+		sizes[n] = len(m.Get(n))
+	}
+	return fmt.Sprint(sizes)
+}
+
 type codec struct{}
 
 var _ encoding.Codec = codec{}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodehook
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"stargate/csi-driver/internal/fault"
+)
+
+// machine is what matters here of a VirtualMachineInstance.
+type machine struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Domain struct {
+			Memory *struct {
+				Guest string `json:"guest"`
+			} `json:"memory"`
+			Firmware *struct {
+				UUID string `json:"uuid"`
+			} `json:"firmware"`
+		} `json:"domain"`
+	} `json:"spec"`
+	Status struct {
+		ActivePods map[string]string `json:"activePods"` // nodes, by UID
+	} `json:"status"`
+}
+
+func read(vmi []byte) (machine, error) {
+	var m machine
+	if err := json.Unmarshal(vmi, &m); err != nil {
+		return m, fault.Wrap(fault.Invalid, err, "the machine's object cannot be read")
+	}
+	return m, nil
+}
+
+func (m machine) String() string { return m.Metadata.Namespace + "/" + m.Metadata.Name }
+
+func (m machine) hasPod(node, uid string) bool {
+	at, known := m.Status.ActivePods[uid]
+	return known && at == node
+}
+
+// uuid is what its kernel finds as that of its board, and says of itself on volumes (D6).
+func (m machine) uuid() string {
+	if m.Spec.Domain.Firmware == nil {
+		return ""
+	}
+	return m.Spec.Domain.Firmware.UUID
+}
+
+// memory is what it has of its own; nothing if it does not say: then the hook of its domain finds out.
+func (m machine) memory() (uint64, error) {
+	if m.Spec.Domain.Memory == nil || m.Spec.Domain.Memory.Guest == "" {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(m.Spec.Domain.Memory.Guest)
+	if err != nil || q.Sign() < 0 {
+		return 0, fault.New(fault.Invalid, "machine %s: spec.domain.memory.guest %.40q is no size", m, m.Spec.Domain.Memory.Guest)
+	}
+	return uint64(q.Value()), nil
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodehook answers KubeVirt 1.9 on a machine's node (D11): before the machine starts, when it can
+// still be refused with a reason, and when it has ended, so that what it held is free at once.
+package nodehook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/kubevirt/claims"
+	"stargate/csi-driver/internal/kubevirt/domain"
+	"stargate/csi-driver/internal/kubevirt/volume"
+	"stargate/csi-driver/internal/kubevirt/wire"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Names that KubeVirt gives to the service and to the points at which it is called.
+const (
+	service    = "kubevirt.hooks.plugins.v1alpha1.NodeHookService"
+	call       = "ExecuteNodeHook"
+	preVMStart = "PreVMStart"
+	postVMStop = "PostVMStop"
+)
+
+// Shower knows at which paths a volume is.
+type Shower interface {
+	Shown(v zone.Volume) ([]string, error)
+}
+
+// Config is of one node.
+type Config struct {
+	Driver string
+	Node   string
+	Pods   string // kubelet's folder of pods
+}
+
+// Hooks are a node's.
+type Hooks struct {
+	config Config
+	zone   zone.Zone
+	show   Shower
+}
+
+// New makes them.
+func New(config Config, z zone.Zone, show Shower) *Hooks { return &Hooks{config, z, show} }
+
+// Register serves them.
+func (h *Hooks) Register(s grpc.ServiceRegistrar) {
+	wire.Register(s, service, map[string]wire.Call{call: h.execute})
+}
+
+// execute may be called many times at each point. Those that the chart's Plugin does not name never come.
+func (h *Hooks) execute(ctx context.Context, request wire.Message) (wire.Message, error) {
+	const point, vmi = 1, 2
+	m, err := read(request.Get(vmi))
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := claims.Of(m.Metadata.Annotations, h.config.Driver)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "machine %s", m)
+	}
+	if len(wanted) == 0 {
+		return wire.Message{}, nil
+	}
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("machine", m.String(), "point", string(request.Get(point))))
+	switch string(request.Get(point)) {
+	case preVMStart:
+		err = h.start(ctx, m, wanted)
+	case postVMStop:
+		err = h.ended(ctx, m)
+	}
+	return wire.Message{}, err
+}
+
+// start is an error as long as the machine cannot have its volumes.
+func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) error {
+	volumes, err := h.volumesOf(ctx, m)
+	if err != nil {
+		return err
+	}
+	if len(volumes) < len(wanted) {
+		return fault.New(fault.InUse, "machine %s names %d claims, and its pod has %d volumes of %s on this node: "+
+			"if they do not come, delete the machine, and look whether the webhook of %s is well", m, len(wanted), len(volumes), h.config.Driver, h.config.Driver)
+	}
+	memory, err := m.memory()
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		if !v.State.Whole() {
+			return fault.New(fault.InUse, "machine %s: volume %s cannot be used: %s", m, v.Name, v.Why)
+		}
+		if err := domain.Fits(volume.Volume{Claim: v.Name, Base: uint64(v.Base)}, memory); err != nil {
+			return fault.Wrap(fault.InUse, err, "machine %s", m)
+		}
+		// Whoever has it now is not this machine, which is yet to start.
+		if err := h.forget(ctx, m, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// volumesOf are those that the machine's pod has here.
+func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]zone.Volume, error) {
+	all, err := h.zone.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var here []zone.Volume
+	for _, v := range all {
+		shown, err := h.show.Shown(v)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(shown, func(path string) bool { return m.hasPod(h.config.Node, h.podOf(path)) }) {
+			here = append(here, v)
+		}
+	}
+	return here, nil
+}
+
+// podOf is the pod, by its UID, at which a volume is shown; empty if it is not one.
+func (h *Hooks) podOf(path string) string {
+	below, err := filepath.Rel(h.config.Pods, path)
+	if err != nil {
+		return ""
+	}
+	pod, _, _ := strings.Cut(below, "/")
+	return pod
+}
+
+// ended looks at all volumes: the machine's pod may be gone, and its mounts with it.
+func (h *Hooks) ended(ctx context.Context, m machine) error {
+	all, err := h.zone.List(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, v := range all {
+		if v.State == zone.Ready || v.State == zone.InUse {
+			failed = append(failed, h.forget(ctx, m, v))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// forget has what the machine holds given to others.
+func (h *Hooks) forget(ctx context.Context, m machine, v zone.Volume) error {
+	id := m.uuid()
+	if id == "" {
+		return nil // nobody here knows what it is called in the mount table
+	}
+	names, err := h.zone.Ended(ctx, v, id)
+	if len(names) > 0 {
+		klog.FromContext(ctx).Info("The machine had not unmounted a volume: declared dead", "volume", v.Name, "systems", names)
+	}
+	if err != nil {
+		return fmt.Errorf("machine %s: %w", m, err)
+	}
+	return nil
+}
