@@ -19,6 +19,7 @@ void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_n
 	n->name = name;
 	n->len = len;
 	n->twins = true;
+	n->turns = 0;
 	n->hash = sg_dir_hash(vol, name, len);
 }
 
@@ -105,10 +106,9 @@ static SG_INLINE int find(const struct sg_vol *vol, const struct sg_iref *dir, s
 
 int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
 {
-	unsigned int turn;
 	int err;
 
-	for (turn = 0; turn < SG_READ_TURNS; turn++) {
+	for (; n->turns < SG_READ_TURNS; n->turns += 1 + SG_READ_PAGE) {
 		int found;
 
 		err = sg_read_begin(vol, dir, &n->seq);

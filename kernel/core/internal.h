@@ -599,7 +599,7 @@ int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
 /* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
 #define SG_READ_TURNS	1000000u
-/* A page that is copied in a turn counts as so many more: what is bounded is the time. */
+/* A page that is looked through in a turn counts as so many more: what is bounded is the time. */
 #define SG_READ_PAGE	100u
 
 /* --- copies of the system inodes (syscopy.c) ----------------------------------------------- */
@@ -615,12 +615,14 @@ void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 /**
  * struct sg_name - a name that is looked for, and where it was found.
  * @twins: some other name may have the same hash: a new one has to look for a free tie-break.
+ * @turns: of SG_READ_TURNS, that looking for it has taken.
  * @seq: of the directory, when sg_dir_look() looked. As long as it stands, so does the rest.
  */
 struct sg_name {
 	const char *name;
 	u32 len;
 	bool twins;
+	u32 turns;
 	u64 hash;
 	u64 seq;
 	u64 bucket;		/* page that it is or would be in; 0: the directory has none */

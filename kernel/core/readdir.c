@@ -56,7 +56,7 @@ static int load_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	u64 seq;
 	int err;
 
-	for (turn = 0; turn < SG_READ_TURNS; turn++) {
+	for (turn = 0; turn < SG_READ_TURNS; turn += 1 + SG_READ_PAGE) {
 		int got;
 
 		err = sg_read_begin(vol, dir, &seq);
@@ -180,8 +180,11 @@ static int list(struct sg_vol *vol, const struct sg_iref *dir, struct listing *l
 			return 0;
 		}
 		*cookie = key + COOKIE_FIRST;
-		if (turn % REST_EVERY == REST_EVERY - 1)
+		if (turn % REST_EVERY == REST_EVERY - 1) {
+			if (sg_interrupted())
+				return -EINTR;
 			sg_yield();
+		}
 	}
 	return sg_damaged(vol, dir->ino, dir->off, "directory without end");
 }

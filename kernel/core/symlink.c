@@ -37,7 +37,7 @@ int sg_readlink(struct sg_vol *vol, const struct sg_iref *ref, char *buf, u32 le
 	unsigned int turn;
 	u64 seq;
 
-	for (turn = 0; turn < SG_READ_TURNS; turn++) {
+	for (turn = 0; turn < SG_READ_TURNS; turn += 1 + SG_READ_PAGE) {
 		int got, err = sg_read_begin(vol, ref, &seq);
 
 		if (err)

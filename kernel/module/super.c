@@ -561,7 +561,9 @@ static void kill_sb(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
-	sgfs_settle_pause(fs);	/* it holds inodes, which have to go now */
+	/* It holds inodes, which have to go now; and may wait for who does not give a lock back. */
+	WRITE_ONCE(fs->vol.hurry, true);
+	sgfs_settle_pause(fs);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		kill_anon_super(sb);
 	else

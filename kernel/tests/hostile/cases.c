@@ -286,6 +286,30 @@ static void case_no_rest(void)
 	sg_leave(&v);
 }
 
+static bool emit_all(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
+{
+	(void)ctx, (void)name, (void)len, (void)ino, (void)type, (void)cookie;
+	return true;
+}
+
+/* Nor is a directory that is another at each look. */
+static void case_dir_no_rest(void)
+{
+	u64 cookie = 0;
+	struct sg_iref dir, f;
+
+	CHECK_OK(host_join(&v, true));
+	dir = inode("dir");
+	fickle.off = SG_IOFF(&dir, seq);
+	loads = 0;
+	hook_load = never_rests;
+	CHECK_EQ(sg_readdir(&v, &dir, &cookie, emit_all, NULL), -EUCLEAN);
+	CHECK_EQ(sg_lookup(&v, &dir, "nobody", 6, &f, NULL), -EUCLEAN);
+	hook_load = NULL;
+	CHECK(loads > 10000 && loads < 20000000);
+	sg_leave(&v);
+}
+
 #define JUNK_PAGES	48
 
 static void count_load(u64 off)
@@ -469,6 +493,7 @@ static const struct {
 	{ "a ledger", case_ledger },
 	{ "a debt paid twice", case_paid_twice },
 	{ "an inode without rest", case_no_rest },
+	{ "a directory without rest", case_dir_no_rest },
 };
 
 void cases_run(void)

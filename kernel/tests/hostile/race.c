@@ -127,6 +127,7 @@ static void be_host(struct rng *rng, struct host *one)
 		CHECK_OK(pthread_join(threads[i], NULL));
 	one->op = "leave";
 	one->since = sg_ticks();
+	v.hurry = true;		/* as who unmounts is */
 	tkeeper_end(&keeper);
 	if (rng_chance(rng, 70))
 		sg_leave(&v);
