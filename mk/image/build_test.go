@@ -203,6 +203,37 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// A root that comes as an archive keeps its owners, modes and attributes.
+func TestAdd(t *testing.T) {
+	o := given(t, "FROM scratch\nADD r.tar /\n")
+	delete(o.args, "BASE")
+	var root bytes.Buffer
+	w := tar.NewWriter(&root)
+	for _, h := range []tar.Header{
+		{Name: "./home/q/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: 107, Gid: 107},
+		{Name: "./bin/p", Typeflag: tar.TypeReg, Mode: 0o4755, Size: 1, PAXRecords: map[string]string{"SCHILY.xattr.user.x": "y"}},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		w.Write(make([]byte, h.Size))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.context, "r.tar"), root.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := build(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	_, _, headers, _ := content(t, o.archive)
+	home, p := headers["./home/q/"], headers["./bin/p"]
+	if home == nil || home.Uid != 107 || home.Mode != 0o700 || p == nil || p.Mode != 0o4755 || p.PAXRecords["SCHILY.xattr.user.x"] != "y" {
+		t.Errorf("in the image: %+v, %+v", home, p)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ dockerfile, words string }{
 		{"", "file with no instructions"},
@@ -215,6 +246,9 @@ func TestRefused(t *testing.T) {
 		{"FROM scratch\nCOPY --from=other a /\n", "no stage of that name"},
 		{"FROM scratch\nCOPY --chown=1 a.txt /\n", "--chown"},
 		{"FROM scratch\nCOPY --chmod=u+x a.txt /\n", "octal"},
+		{"FROM scratch\nADD a.txt /\n", "ADD ARCHIVE.tar /"},
+		{"FROM scratch\nADD r.tar /opt/\n", "ADD ARCHIVE.tar /"},
+		{"FROM scratch\nADD ../r.tar /\n", "ADD ../r.tar"},
 		{"FROM scratch\nENTRYPOINT a\n", "without a shell"},
 		{"FROM scratch\nHEALTHCHECK NONE\n", "HEALTHCHECK is not done here"},
 		{"FROM scratch\nCOPY ${THAT} /\n", "nothing says what THAT is"},

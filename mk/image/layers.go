@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (b *builder) last(ctx context.Context) (v1.Image, error) {
 	var history []v1.History
 	for i, st := range s.steps {
 		entry := v1.History{Created: v1.Time{Time: b.epoch}, CreatedBy: st.text}
-		if st.op != "copy" {
+		if st.op != "copy" && st.op != "add" {
 			entry.EmptyLayer = true
 			if err := b.configure(&config, d, st); err != nil {
 				return nil, err
@@ -44,14 +45,7 @@ func (b *builder) last(ctx context.Context) (v1.Image, error) {
 			history = append(history, entry)
 			continue
 		}
-		dir := filepath.Join(d.dir, fmt.Sprint(i))
-		if err := b.copyTo(ctx, st, &d.vars, dir, d.workdir); err != nil {
-			return nil, err
-		}
-		if err := b.keep(dir); err != nil {
-			return nil, err
-		}
-		packed, err := layer(dir, b.epoch)
+		packed, err := b.layerOf(ctx, st, d, filepath.Join(d.dir, fmt.Sprint(i)))
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +66,37 @@ func (b *builder) last(ctx context.Context) (v1.Image, error) {
 	file.Created = v1.Time{Time: b.epoch}
 	file.Config, file.History = config, history
 	return mutate.ConfigFile(image, file)
+}
+
+// layerOf is what COPY or ADD bring, by way of an empty folder.
+func (b *builder) layerOf(ctx context.Context, s step, d *built, dir string) (v1.Layer, error) {
+	if s.op == "add" {
+		return b.add(s, &d.vars)
+	}
+	if err := b.copyTo(ctx, s, &d.vars, dir, d.workdir); err != nil {
+		return nil, err
+	}
+	if err := b.keep(dir); err != nil {
+		return nil, err
+	}
+	return layer(dir, b.epoch)
+}
+
+// add has an archive of a whole root for a layer, as it is: owners, modes and attributes are those in it.
+func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
+	if len(s.flags) > 0 || len(s.args) != 2 || s.args[1] != "/" || !strings.HasSuffix(s.args[0], ".tar") {
+		return nil, s.refuse("ADD ARCHIVE.tar / is all that is done here")
+	}
+	word, err := vars.expand(s, s.args[0])
+	if err != nil {
+		return nil, err
+	}
+	packed, err := tarball.LayerFromFile(filepath.Join(b.context, filepath.Join("/", word)),
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		return nil, s.refuse("ADD %s: %v", word, err)
+	}
+	return packed, nil
 }
 
 // keep copies what was asked for of a layer's files.
