@@ -121,5 +121,9 @@ post_mortem() {
 		echo "--- $container"
 		k -n "$release_ns" logs "$(driver_pod)" -c "$container" --tail 30
 	done
+	for container in $(k -n "$ns" get pods -l kubevirt.io=virt-launcher -o name); do
+		echo "--- the console of $container"
+		k -n "$ns" logs "$container" -c guest-console-log --tail 12
+	done
 	k delete namespace "$ns" --wait=false
 } >&2

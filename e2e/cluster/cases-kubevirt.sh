@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Cases of virtual machines, in their order: KubeVirt itself, on the node of this machine. Its
+# machines are translated by QEMU, as there is no KVM in one. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2034,SC2154 # which has the rest
+
+kubevirt_cases=(
+	install operator
+	machines machine-reader machine-killed machine-refused machine-restarted
+	uninstall
+)
+
+# The operator as KubeVirt releases it, with our images. Its templates take two passes.
+operator_objects() {
+	local source programs tag work
+	programs=$(programs kubevirt)
+	source=$(cd "$here/kubevirt" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/kubevirt)
+	tag=$(kubevirt_release)
+	work=$(mktemp -d)
+	echo x >"$work/logo"
+	local common=(--kubevirt-logo-path="$work/logo" --namespace=kubevirt --container-prefix=localhost/kubevirt
+		--container-tag="$tag" --generated-manifests-dir="$source/manifests/generated/")
+	"$programs/manifest-templator" "${common[@]}" --process-files \
+		--input-file="$source/manifests/release/kubevirt-operator.yaml.in" >"$work/half"
+	"$programs/manifest-templator" "${common[@]}" --process-vars --input-file="$work/half" |
+		sed 's/^  replicas: 2/  replicas: 1/'
+	rm -rf "$work"
+}
+
+kubevirt_object() {
+	cat <<-'EOF'
+		apiVersion: kubevirt.io/v1
+		kind: KubeVirt
+		metadata: {name: kubevirt, namespace: kubevirt}
+		spec:
+		  imagePullPolicy: IfNotPresent
+		  infra: {replicas: 1}
+		  configuration:
+		    imagePullPolicy: IfNotPresent
+		    developerConfiguration:
+		      useEmulation: true
+		      featureGates: [Sidecar]
+	EOF
+}
+
+# machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
+machine() {
+	local names=${2//[^,]/}
+	k apply -f - <<-EOF
+		apiVersion: kubevirt.io/v1
+		kind: VirtualMachine
+		metadata: {name: $1, namespace: $ns}
+		spec:
+		  runStrategy: Always
+		  template:
+		    metadata:
+		      annotations: {$driver/volumes: "$2"}
+		    spec:
+		      terminationGracePeriodSeconds: 0
+		      domain:
+		        memory: {guest: ${4:-256Mi}}
+		        # The node has no more for one that is refused.
+		        resources: {requests: {memory: 256Mi}}
+		        devices:
+		          autoattachPodInterface: false
+		          autoattachGraphicsDevice: false
+		          autoattachMemBalloon: false
+		        firmware:
+		          kernelBoot:
+		            kernelArgs: console=ttyS0 sg.role=$3 sg.volumes=$((${#names} + 1))
+		            container:
+		              image: "localhost/kubevirt/machine:$(kubevirt_release)"
+		              imagePullPolicy: Never
+		              kernelPath: /boot/vmlinuz
+		              initrdPath: /boot/initrd
+	EOF
+}
+
+deployed() { equals Deployed k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.phase}'; }
+launcher() { k -n "$ns" get pods -l "vm.kubevirt.io/name=$1" -o 'jsonpath={.items[-1:].metadata.name}'; }
+console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
+# says NAME WORDS: on the machine's console, in a line of ours.
+says() { console "$1" | tr -d '\r' | grep -qF "SG $2"; }
+well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
+condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
+# The process of a machine, as the node sees it.
+qemu_of() { inside pgrep -f "qemu.*guest=${ns}_$1,"; }
+webhook_ready() { k -n "$release_ns" wait deployment -l app.kubernetes.io/name=stargate-webhook --for condition=Available --timeout 1s; }
+
+case_operator() {
+	k label node "$node" node-role.kubernetes.io/control-plane= --overwrite >/dev/null
+	operator_objects | k apply --server-side -f - >/dev/null
+	soon 60 "there is a kind KubeVirt" k get crd kubevirts.kubevirt.io
+	kubevirt_object | k apply -f - >/dev/null
+	soon 420 "KubeVirt is deployed" deployed
+	check "the chart's part for it" helm upgrade "$release" "$chart" --namespace "$release_ns" \
+		--values "$here/values.yaml" --set kubevirt.enabled=true --wait --timeout 3m
+	soon 60 "the webhook is ready" webhook_ready
+	soon 60 "the driver is ready" driver_ready
+}
+
+# Two machines have one volume at its address, as files: contents, locks and semaphores.
+case_machines() {
+	claim data 128Mi ReadWriteMany
+	check "a machine is taken" machine first data first
+	check "a second one" machine second data second
+	soon 240 "the first has the volume at its address" says first "mounted data at 0x10"
+	soon 120 "so has the second" says second "mounted data at 0x10"
+	soon 60 "stored by the first" says first "stored hello"
+	soon 60 "read by the second" says second "read hello"
+	soon 60 "stored by the second, read by the first" says first "read world"
+	soon 60 "a lock of one keeps out the other" says second "the lock is held"
+	soon 60 "who waits for it gets it" says second "waited for the lock"
+	soon 60 "a semaphore gives a turn" says first "given its turn"
+	check "nothing failed in the first" well first
+	check "nor in the second" well second
+	k -n "$ns" delete vm first second --wait >/dev/null
+	pod after data
+	soon 60 "a pod has the volume afterwards" running after
+	check "what they stored is there" stored after /greeting hello
+	check "it is sound" in_pod after sh -c "stargatectl info $region"
+}
+
+case_machine-reader() {
+	claim data 128Mi ReadWriteMany
+	pod writer data
+	soon 60 "a pod runs" running writer
+	check "stored" store writer /greeting hello
+	check "a machine that only reads is taken" machine reader data:ro reader
+	soon 240 "it has the volume, read-only" says reader "mounted data read-only"
+	soon 60 "it reads" says reader "read hello"
+	soon 60 "it cannot store" says reader "cannot store"
+	check "nothing failed" well reader
+}
+
+# One machine dies with a lock; the next of that name is the same machine, and the lock is free.
+case_machine-killed() {
+	claim data 128Mi ReadWriteMany
+	machine holder data holder >/dev/null
+	machine heir data heir >/dev/null
+	soon 240 "one holds a lock" says holder "holds the lock"
+	soon 120 "the other waits for it" says heir "waits for the lock"
+	check "its process is killed" inside pkill -KILL -f "qemu.*guest=${ns}_holder,"
+	soon 240 "the other has the lock" says heir "has the lock"
+	check "nothing failed" well heir
+	soon 240 "it is started again, and has the volume" says holder "mounted data"
+}
+
+case_machine-refused() {
+	claim data 128Mi
+	check "no such claim: a template is taken, with a warning" contains "there is no claim none" machine lacking none first
+	soon 90 "its machine is not" contains "there is no claim none" k -n "$ns" get vm lacking -o 'jsonpath={.status.conditions[*].message}'
+	check "a name that cannot be one" contains "cannot be the name of a claim" machine wrong ../x first
+	check "twice" contains "is named twice" machine twice data,data first
+	machine large data first 80Gi >/dev/null || true
+	soon 120 "memory where the volume lies" condition large Synchronized "has memory there"
+	k -n "$ns" delete vm large lacking --wait >/dev/null
+	machine owner data holder >/dev/null
+	soon 240 "a ReadWriteOnce claim has its machine" says owner "holds the lock"
+	machine second data first >/dev/null || true
+	soon 90 "and no second one" contains "ReadWriteOnce" k -n "$ns" get vm second -o 'jsonpath={.status.conditions[*].message}'
+	check "the first goes on" well owner
+}
+
+case_machine-restarted() {
+	claim data 128Mi ReadWriteMany
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume" says first "holds the lock"
+	local pod
+	pod=$(launcher first)
+	k -n "$ns" delete pod "$pod" --force --grace-period 0 >/dev/null 2>&1
+	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	check "nothing failed" well first
+}
+other_pod() { local now; now=$(launcher first); [[ -n $now && $now != "$1" ]]; }
