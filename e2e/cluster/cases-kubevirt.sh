@@ -14,8 +14,8 @@ kubevirt_cases=(
 # The operator as KubeVirt releases it, with our images. Its templates take two passes.
 operator_objects() {
 	local source programs tag work
-	programs=$(programs kubevirt)
-	source=$(cd "$here/kubevirt" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/kubevirt)
+	programs=$(programs "$kubevirt")
+	source=$(cd "$here/$kubevirt" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/kubevirt)
 	tag=$(kubevirt_release)
 	work=$(mktemp -d)
 	echo x >"$work/logo"
@@ -28,8 +28,11 @@ operator_objects() {
 	rm -rf "$work"
 }
 
+# How machines get their volumes: 1.9 has plugins, with hooks on the node too.
+case $kubevirt in kubevirt-1.8) api=sidecar gate=Sidecar ;; *) api=plugin gate=Plugins ;; esac
+
 kubevirt_object() {
-	cat <<-'EOF'
+	cat <<-EOF
 		apiVersion: kubevirt.io/v1
 		kind: KubeVirt
 		metadata: {name: kubevirt, namespace: kubevirt}
@@ -40,7 +43,7 @@ kubevirt_object() {
 		    imagePullPolicy: IfNotPresent
 		    developerConfiguration:
 		      useEmulation: true
-		      featureGates: [Sidecar]
+		      featureGates: [$gate]
 	EOF
 }
 
@@ -95,7 +98,7 @@ case_operator() {
 	kubevirt_object | k apply -f - >/dev/null
 	soon 420 "KubeVirt is deployed" deployed
 	check "the chart's part for it" helm upgrade "$release" "$chart" --namespace "$release_ns" \
-		--values "$here/values.yaml" --set kubevirt.enabled=true --wait --timeout 3m
+		--values "$here/values.yaml" --set kubevirt.enabled=true --set kubevirt.api=$api --wait --timeout 3m
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
 }
@@ -145,6 +148,7 @@ case_machine-killed() {
 	soon 240 "the other has the lock" says heir "has the lock"
 	check "nothing failed" well heir
 	soon 240 "it is started again, and has the volume" says holder "mounted data"
+	[[ $api == sidecar ]] || check "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
 case_machine-refused() {

@@ -23,7 +23,9 @@ zone_bytes=$((1 << 30))
 driver_image=localhost/stargate-csi
 version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
 
-kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/kubevirt/go.mod"; }
+# KubeVirt has a folder for each minor version that is tried; KUBEVIRT=1.9 chooses.
+kubevirt=kubevirt-${KUBEVIRT:-1.8}
+kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
 
 # programs MODULE: folder of those that e2e/cluster/build has compiled.
 programs() { "$here/build" "$1"; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-module stargate/e2e/cluster/kubevirt
+module stargate/e2e/cluster/kubevirt-1.8
 
 go 1.26.0
 
@@ -180,5 +180,5 @@ replace (
 	k8s.io/sample-controller => k8s.io/sample-controller v0.34.2
 	kubevirt.io/api => kubevirt.io/api v1.8.4
 	kubevirt.io/client-go => kubevirt.io/client-go v1.8.4
-	libguestfs.org/libnbd => ./libnbd
+	libguestfs.org/libnbd => ../libnbd
 )
