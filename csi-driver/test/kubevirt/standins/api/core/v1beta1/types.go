@@ -8,15 +8,46 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// VirtualMachineTemplate has what every object has.
+// ConditionReady is a condition's name.
+const ConditionReady = "Ready"
+
+// VirtualMachineTemplate has what KubeVirt's code names.
 type VirtualMachineTemplate struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   VirtualMachineTemplateSpec   `json:"spec"`
+	Status VirtualMachineTemplateStatus `json:"status,omitempty"`
+}
+
+// VirtualMachineTemplateSpec is a machine with parameters.
+type VirtualMachineTemplateSpec struct {
+	VirtualMachine *runtime.RawExtension `json:"virtualMachine"`
+	Parameters     []Parameter           `json:"parameters,omitempty"`
+}
+
+// Parameter is one of them.
+type Parameter struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+}
+
+// VirtualMachineTemplateStatus tells whether it can be used.
+type VirtualMachineTemplateStatus struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DeepCopy shares nothing with what it is of.
+func (t *VirtualMachineTemplate) DeepCopy() *VirtualMachineTemplate {
+	c := &VirtualMachineTemplate{TypeMeta: t.TypeMeta}
+	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.Spec.VirtualMachine = t.Spec.VirtualMachine.DeepCopy()
+	c.Spec.Parameters = append(c.Spec.Parameters, t.Spec.Parameters...)
+	for _, condition := range t.Status.Conditions {
+		c.Status.Conditions = append(c.Status.Conditions, *condition.DeepCopy())
+	}
+	return c
 }
 
 // DeepCopyObject makes it a runtime.Object.
-func (t *VirtualMachineTemplate) DeepCopyObject() runtime.Object {
-	c := &VirtualMachineTemplate{TypeMeta: t.TypeMeta}
-	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	return c
-}
+func (t *VirtualMachineTemplate) DeepCopyObject() runtime.Object { return t.DeepCopy() }
