@@ -530,14 +530,20 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 		put_back(l, p->index[k]);
 }
 
-/* Damage stands in the way: let the pages go, fsck will find them. */
-static void write_off(struct sg_vol *vol, u32 i)
+/*
+ * Damage stands in the way: let the pages go, fsck will find them. When even that cannot be done,
+ * it is owed as before, and who pays has to stop: it would be picked again and again.
+ */
+static int write_off(struct sg_vol *vol, u32 i)
 {
 	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	int err;
 
 	pay_entry(tx, i);
-	if (sg_tx_commit(tx))
+	err = sg_tx_commit(tx);
+	if (err)
 		put_back(vol->ledger, i);
+	return err;
 }
 
 /* A table or index: one transaction frees some of it, and notes how far it has come. */
@@ -581,10 +587,10 @@ static int pay_tree(struct sg_vol *vol, u32 i)
 			err = sg_tx_commit(tx);
 	}
 	if (err == -EUCLEAN)
-		write_off(vol, i);
-	else if (err)
+		return write_off(vol, i);
+	if (err)
 		put_back(vol->ledger, i);
-	return err == -EUCLEAN ? 0 : err;
+	return err;
 }
 
 /* Runs, as many in one transaction as it can lock chunks for. Returns how many it took. */
@@ -627,10 +633,10 @@ static int pay_picked(struct sg_vol *vol, const struct pick *p)
 			struct pick one = { { p->index[k] }, 1 };
 
 			err = pay_runs(vol, &one, 0, &paid);
-			if (err == -EUCLEAN) {
-				write_off(vol, p->index[k]);
-				err = 0;
-			}
+			if (err == -EUCLEAN)
+				err = write_off(vol, p->index[k]);
+			else if (err)
+				put_back(vol->ledger, p->index[k]);
 			k++;
 		}
 	}

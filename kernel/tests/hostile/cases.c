@@ -391,6 +391,39 @@ static void case_paid_twice(void)
 	sg_leave(&v);
 }
 
+static void hold_areas(u64 word)
+{
+	u64 i;
+
+	for (i = 0; i < honest.sb.areas; i++)
+		set(sg_area_off(&v, (unsigned int)v.slot, (unsigned int)i) +
+		    offsetof(struct sg_area, lock), word);
+}
+
+/* What is owed is nonsense, and cannot be written off either: whoever pays comes to an end. */
+static void case_debt_stays(void)
+{
+	u64 areas = (u64)SG_SLOTS * honest.sb.areas;
+	struct sg_tx *tx;
+
+	CHECK_OK(host_join(&v, true));
+	sg_settle(&v);
+	CHECK_EQ(sg_ledger_payable(&v), 0);
+	tx = sg_tx_begin(&v);
+	sg_owe(tx, SG_DEBT_TABLE, 1ULL << 39, 0);
+	CHECK_OK(sg_tx_commit(tx));
+	hold_areas(SG_LOCK_WORD(v.slot, v.incarnation));
+	set(SG_HOT(bad), SG_BAD(honest.sb.journal_off / SG_PAGE, areas));
+	set(SG_HOT(bads), SG_BADS(1, 1));
+	sg_settle(&v);
+	CHECK_EQ(sg_ledger_payable(&v), 1);
+	hold_areas(0);
+	set(SG_HOT(bads), SG_BADS(0, 2));
+	sg_settle(&v);
+	CHECK_EQ(sg_ledger_payable(&v), 0);
+	sg_leave(&v);
+}
+
 /* --- locks of one who seems to live ------------------------------------------------------------- */
 
 static void hold_all(u64 word)
@@ -398,9 +431,7 @@ static void hold_all(u64 word)
 	u64 i;
 
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
-	for (i = 0; i < honest.sb.areas; i++)
-		set(sg_area_off(&v, (unsigned int)v.slot, (unsigned int)i) +
-		    offsetof(struct sg_area, lock), word);
+	hold_areas(word);
 	for (i = 0; i < sg_chunks(&v); i++)
 		set(sg_chunk_off(&v, i), word);
 	for (i = 0; i < 18; i++)
@@ -492,6 +523,7 @@ static const struct {
 	{ "a cut", case_cut },
 	{ "a ledger", case_ledger },
 	{ "a debt paid twice", case_paid_twice },
+	{ "a debt that stays", case_debt_stays },
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },
 };
