@@ -25,6 +25,8 @@ version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
 
 # KubeVirt has a folder for each minor version that is tried; KUBEVIRT=1.9 chooses.
 kubevirt=kubevirt-${KUBEVIRT:-1.8}
+# What its operator starts, beside virt-operator itself and the node's part.
+kubevirt_controllers() { sed -nE 's/^\tkubevirt\.io\/kubevirt\/cmd\/(virt-(api|controller|exportproxy))$/\1/p' "$here/$kubevirt/go.mod"; }
 kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
 
 # programs MODULE: folder of those that e2e/cluster/build has compiled.
