@@ -10,7 +10,8 @@
 #include "hostile.h"
 
 #define MS		((u64)1000000)
-#define LOADS_MAX	100000000ULL		/* of one operation; the longest has some millions */
+/* Of one operation: the longest are SG_READ_TURNS, each past a full list of bad memory. */
+#define LOADS_MAX	1000000000ULL
 #define SECONDS_MAX	900ULL			/* likewise, by the clock that goes with looks */
 #define KILL_AFTER	(40 * 1000 * MS)	/* somebody loses patience: SIGKILL */
 #define HELD		8
