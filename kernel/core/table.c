@@ -432,18 +432,22 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 	}
 }
 
-/* As descend(), with tables put where there were none. */
+/*
+ * As descend(), with tables put where there were none: each is found there the next time, or
+ * somebody stores into our tables.
+ */
 static int reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		 struct place *p)
 {
+	unsigned int above = ~0u;
 	u64 off;
 	int err;
 
-	for (;;) {
+	for (;; above = p->level) {
 		err = descend(tx, ref, page, level, p);
 		if (err || p->level == level)
 			return err;
-		if (p->e)	/* a large leaf where a hole was expected */
+		if (p->e || p->level >= above)	/* a large leaf where a hole was expected */
 			return bad_table(tx, ref, page);
 		err = take_table(tx, ref, &off);
 		if (err)
@@ -572,6 +576,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
 	u64 root = sg_tx_iget(tx, ref, table), leaf, table, i, step;
+	unsigned int above = ~0u;
 	struct place p;
 	int err;
 
@@ -580,10 +585,12 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	if (sg_root_kind(tx->vol, root, &leaf) != SG_ENTRY_TABLE ||
 	    page >= sg_level_pages(SG_ROOT_HEIGHT(root) + 1))
 		return 0;
-	for (;;) {
+	for (;; above = p.level) {
 		err = descend(tx, ref, page, 1, &p);
 		if (err || p.level == 1 || !p.e || !(page & (sg_level_pages(p.level) - 1)))
 			return err;
+		if (p.level >= above)
+			return bad_table(tx, ref, page);
 		err = take_table(tx, ref, &table);
 		if (err == -ENOSPC)
 			tx->err = 0;	/* nothing was taken: the caller has another way */

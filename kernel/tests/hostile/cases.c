@@ -391,6 +391,28 @@ static void case_paid_twice(void)
 	sg_leave(&v);
 }
 
+/* A table that has just been hooked in is not there when one looks again. */
+static void unhook(u64 off)
+{
+	u64 e = *(u64 *)(volume + off);
+
+	if (off >= 2 * SG_CHUNK && e & 1 && (e & SG_PTE_ADDR) - honest.sb.phys < H_ROOM)
+		set(off, 0);
+}
+
+static void case_table_gone(void)
+{
+	struct sg_iref f;
+	struct sg_write w;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	hook_load = unhook;
+	CHECK_EQ(sg_write_begin(&v, &f, 1ULL << 40, 10, 0, &w), -EUCLEAN);
+	hook_load = NULL;
+	sg_leave(&v);
+}
+
 static void hold_areas(u64 word)
 {
 	u64 i;
@@ -524,6 +546,7 @@ static const struct {
 	{ "a ledger", case_ledger },
 	{ "a debt paid twice", case_paid_twice },
 	{ "a debt that stays", case_debt_stays },
+	{ "a table that goes", case_table_gone },
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },
 };

@@ -128,7 +128,9 @@ static void be_host(struct rng *rng, struct host *one)
 	one->op = "leave";
 	one->since = sg_ticks();
 	v.hurry = true;		/* as who unmounts is */
+	threads[THREADS] = keeper.settler;	/* which is whom this waits for */
 	tkeeper_end(&keeper);
+	threads[THREADS] = pthread_self();
 	if (rng_chance(rng, 70))
 		sg_leave(&v);
 	else
