@@ -572,7 +572,7 @@ static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 	return 0;
 }
 
-/* Each step gets further, unless somebody stores into the debt: then there is an end to it for now. */
+/* Each step gets further, unless somebody stores into the debt: then that is all for now. */
 static int pay_tree(struct sg_vol *vol, u32 i)
 {
 	unsigned int turn = 0;
