@@ -97,6 +97,8 @@ static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 las
 	void *entry;
 	int err = 0;
 
+	if (xa_empty(xa))	/* of most files: nobody has stored through a mapping */
+		return 0;
 	xa_for_each_range(xa, index, entry, (first >> shift) / MARKS,
 			  min_t(u64, (last >> shift) / MARKS, ULONG_MAX)) {
 		err = flush_marks(inode, kind, (u64)index * MARKS, xa_to_value(entry), first, last);
