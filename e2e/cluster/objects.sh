@@ -121,9 +121,17 @@ post_mortem() {
 		echo "--- $container"
 		k -n "$release_ns" logs "$(driver_pod)" -c "$container" --tail 30
 	done
-	for container in $(k -n "$ns" get pods -l kubevirt.io=virt-launcher -o name); do
-		echo "--- the console of $container"
-		k -n "$ns" logs "$container" -c guest-console-log --tail 12
+	for pod in $(k -n "$ns" get pods -l kubevirt.io=virt-launcher -o name); do
+		echo "--- $pod, and its machine"
+		k -n "$ns" get "$pod" -o jsonpath='{.status}'
+		k -n "$ns" get vmi "$(k -n "$ns" get "$pod" -o 'jsonpath={.metadata.labels.vm\.kubevirt\.io/name}')" -o jsonpath='{.status}'
+		k -n "$ns" logs "$pod" -c compute --tail 30
+		echo "--- the console of $pod"
+		k -n "$ns" logs "$pod" -c guest-console-log --tail 12
+	done
+	for pod in $(k -n kubevirt get pods -l kubevirt.io=virt-handler -o name); do
+		echo "--- $pod"
+		k -n kubevirt logs "$pod" -c virt-handler --tail 40
 	done
 	k delete namespace "$ns" --wait=false
 } >&2
