@@ -34,10 +34,20 @@ print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"]
 mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
 since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
 
+# stood_by GUEST: `systems` sees it if the host gets to it twice within a second, as it does when
+# machine and translator leave it the time.
+stood_by() {
+	local try
+	for ((try = 0; try < 10; try++)); do
+		[[ $(of guarded "$1") != True ]] || { passed "$1: the host stands by it"; return; }
+	done
+	fail "$1: the host does not stand by it"
+}
+
 step "who holds the volume"
 for guest in g1 g2; do
 	same "$guest: the process of its VMM" "$(pid_of $guest)" "$(of held_by $guest)"
-	same "$guest: the host stands by it" True "$(of guarded $guest)"
+	stood_by "$guest"
 done
 never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
 never "so does the mount" 'busy' 'umount /mnt/sg'
@@ -92,7 +102,8 @@ step "a VMM is stopped, for longer than the lease"
 here "(a lease of 2 s)" "stargatectl tune $region --lease 2"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 6
-same "it is suspected, and stood by" "suspected True" "$(of state g1) $(of guarded g1)"
+same "it is suspected" suspected "$(of state g1)"
+stood_by g1
 on host "kill -CONT $(pid_of g1)" </dev/null
 on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been taken for dead"
 passed "it goes on"

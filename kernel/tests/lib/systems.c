@@ -117,7 +117,7 @@ static void *settle(void *arg)
 	struct tkeeper *k = arg;
 
 	sg_add64(&k->begun, 1);
-	while (!is(&k->stop)) {
+	while (!is(&k->settled)) {
 		if (!is(&k->paused))
 			sg_settle(k->v);
 		sg_sleep_us(SETTLE_US);
@@ -144,14 +144,16 @@ void tkeeper_start(struct tkeeper *k, struct sg_vol *v)
 		sg_yield();
 }
 
+/* Who settles waits for the others: who stands still has to be told when that is over. */
 void tkeeper_end(struct tkeeper *k)
 {
 	if (!k->v)
 		return;
+	__atomic_store_n(&k->settled, true, __ATOMIC_RELEASE);
+	CHECK_OK(pthread_join(k->settler, NULL));
 	__atomic_store_n(&k->stop, true, __ATOMIC_RELEASE);
 	CHECK_OK(pthread_join(k->watcher, NULL));
 	CHECK_OK(pthread_join(k->acknowledger, NULL));
-	CHECK_OK(pthread_join(k->settler, NULL));
 	CHECK_OK(pthread_join(k->stander, NULL));
 	k->v->tended = k->v->stood = false;
 	k->v = NULL;

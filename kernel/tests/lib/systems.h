@@ -18,7 +18,7 @@
 struct tkeeper {
 	struct sg_vol *v;
 	pthread_t watcher, acknowledger, settler, stander;
-	bool stop, paused, dead;
+	bool settled, stop, paused, dead;
 	u64 begun;		/* threads of it that run */
 };
 
