@@ -162,6 +162,26 @@ for bad in 1234 "$machine-" "${machine/1/g}" ''; do
 	refused "there is no region@$bad" 'No such file' "cat $region@$bad"
 done
 
+step "a host's processor follows no table of its machines (map=splice)"
+mounted_by() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
+hold hold "$region@$machine"
+refused "not while one may store" "host-splice" 'mount -o remount,map=splice /mnt/sg'
+same "which changes nothing" walk "$(mounted_by)"
+enough
+hold look "$region@$machine"
+holds "one that only reads is in nobody's way" 'mount -o remount,map=splice /mnt/sg'
+enough
+refused "nor does one come while files are spliced" "not permitted" \
+	"/root/region hold $region@$machine /run/enough"
+holds "the log says why, and what to do" \
+	"dmesg | grep -F 'region@$machine: not for a machine that may store' | grep -F map=walk"
+same "it holds nothing" "" "$(held)"
+holds "a tool's mapping is no machine's" \
+	"stargatectl tune $region --lease never && mount -o remount,map=walk /mnt/sg"
+hold hold "$region@$machine"
+same "then it comes" "rw $machine region" "$(held)"
+enough
+
 step "as long as it is mapped"
 on g1 "/root/region hold $region /run/enough" >/dev/null </dev/null &
 holder=$!

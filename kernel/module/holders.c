@@ -48,6 +48,47 @@ bool sgfs_is_revoked(const struct sgfs_holder *h)
 	return READ_ONCE(h->revoked);
 }
 
+/* --- map=splice ------------------------------------------------------------------------------- */
+
+/* The volume was made for it: its guests may say where its host's processor looks (D5). */
+static bool may_splice(const struct sgfs *fs)
+{
+	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
+}
+
+static bool has_machines(const struct sgfs *fs)
+{
+	struct sgfs_holder *h;
+
+	list_for_each_entry(h, &fs->holders, list)
+		if (h->writable && sg_machine_known(h->machine))
+			return true;
+	return false;
+}
+
+bool sgfs_has_machines(struct sgfs *fs)
+{
+	bool has;
+
+	spin_lock(&fs->holders_lock);
+	has = has_machines(fs);
+	spin_unlock(&fs->holders_lock);
+	return has;
+}
+
+int sgfs_set_map(struct sgfs *fs, enum sgfs_map map)
+{
+	int err = 0;
+
+	spin_lock(&fs->holders_lock);
+	if (map == SGFS_MAP_SPLICE && !may_splice(fs) && has_machines(fs))
+		err = -EPERM;
+	else
+		WRITE_ONCE(fs->opt.map, map);
+	spin_unlock(&fs->holders_lock);
+	return err;
+}
+
 /* --- beginning -------------------------------------------------------------------------------- */
 
 static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_t gfp)
@@ -83,33 +124,51 @@ static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, con
 	return NULL;
 }
 
-/* One more mapping: of a holder who is there already, or of @fresh. */
+/* One more mapping: of a holder who is there already, or of @fresh. The lock is held. */
 static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool writable)
 {
-	struct sgfs_holder *h;
+	struct sgfs_holder *h = find(fs, fresh->mm, fresh->machine);
 
-	spin_lock(&fs->holders_lock);
-	h = find(fs, fresh->mm, fresh->machine);
 	if (!h) {
 		h = fresh;
 		list_add_tail(&h->list, &fs->holders);
 	}
 	h->maps++;
 	h->writable += writable;
-	spin_unlock(&fs->holders_lock);
-	if (h != fresh)
-		unmake(fresh);
 	return h;
+}
+
+/* Not while our processor follows tables that the machine could write. */
+static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
+{
+	return !writable || !sg_machine_known(machine) || may_splice(fs) ||
+	       fs->opt.map != SGFS_MAP_SPLICE;
+}
+
+static int not_trusted(struct sgfs *fs, struct sgfs_holder *h)
+{
+	sg_log(fs->sb, SG_WARN, "region@%pUb: not for a machine that may store, while files are "
+	       "spliced here: remount with map=walk, or see --param host-splice of "
+	       "mkfs.stargatefs(8)", h->machine);
+	unmake(h);
+	return -EPERM;
 }
 
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable)
 {
-	struct sgfs_holder *h = make(mm, machine, GFP_KERNEL);
+	struct sgfs_holder *fresh = make(mm, machine, GFP_KERNEL), *h = NULL;
 
-	if (!h)
+	if (!fresh)
 		return ERR_PTR(-ENOMEM);
-	h = hold(fs, h, writable);
+	spin_lock(&fs->holders_lock);
+	if (is_trusted(fs, machine, writable))
+		h = hold(fs, fresh, writable);
+	spin_unlock(&fs->holders_lock);
+	if (!h)
+		return ERR_PTR(not_trusted(fs, fresh));
+	if (h != fresh)
+		unmake(fresh);
 	if (!sgfs_is_revoked(h))
 		return h;
 	sgfs_let_go(fs, h, writable);
@@ -120,17 +179,17 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable)
 {
-	struct sgfs_holder *fresh;
+	struct sgfs_holder *fresh = NULL;
 
 	if (h->mm != mm) {
 		fresh = make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
 		fresh->revoked = sgfs_is_revoked(h);
-		return hold(fs, fresh, writable);
 	}
 	spin_lock(&fs->holders_lock);
-	h->maps++;
-	h->writable += writable;
+	h = hold(fs, fresh ?: h, writable);
 	spin_unlock(&fs->holders_lock);
+	if (fresh && h != fresh)
+		unmake(fresh);
 	return h;
 }
 

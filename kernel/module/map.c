@@ -34,11 +34,14 @@ static int make_pool(struct sgfs *fs)
 	return err;
 }
 
-/* A table that guests may write is followed by the host's MMU only if the volume was made so. */
-static bool splice_allowed(const struct sgfs *fs)
+/*
+ * A table that guests may write is followed by the host's MMU only if the volume was made so (D5).
+ * A kernel that is no guest may be a host; one that has given the volume to machines is.
+ */
+static bool splice_allowed(struct sgfs *fs)
 {
-	return boot_cpu_has(X86_FEATURE_HYPERVISOR) ||
-	       fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
+	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE ||
+	       (boot_cpu_has(X86_FEATURE_HYPERVISOR) && !sgfs_has_machines(fs));
 }
 
 int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)

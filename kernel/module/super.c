@@ -513,7 +513,9 @@ static int reconfigure(struct fs_context *fc)
 	if (err)
 		return err;
 	if (opt->set & SGFS_SET_MAP)
-		WRITE_ONCE(fs->opt.map, opt->map);
+		err = sgfs_set_map(fs, opt->map);	/* a machine may just have come */
+	if (err)
+		return err;
 	if (opt->set & SGFS_SET_ERRORS)
 		fs->opt.errors = opt->errors;
 	if (sgfs_region_differs(opt, &fs->opt)) {

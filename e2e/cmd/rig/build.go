@@ -76,10 +76,14 @@ func (s *session) buildTools() error {
 	return nil
 }
 
-// format makes the volume, once for all guests.
+// format makes the volume, once for all guests. In a node the host is to go through all map modes, too.
 func (s *session) format() error {
 	s.fsck = s.tool("fsck.stargatefs")
-	mkfs := exec.Command(s.tool("mkfs.stargatefs"), "--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path())
+	args := []string{"--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path()}
+	if s.node {
+		args = append([]string{"--param", "host-splice"}, args...)
+	}
+	mkfs := exec.Command(s.tool("mkfs.stargatefs"), args...)
 	if out, err := mkfs.CombinedOutput(); err != nil {
 		return fmt.Errorf("formatting the volume: %w\n%s", err, out)
 	}
