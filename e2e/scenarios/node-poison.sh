@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bad memory under a zone: a node's processor meets it in a volume on LVM, which passes no notice
+# on, while the host and a machine under its KVM use the volume. What was there is EIO for both, the
+# rest goes on, the machine too, and the other volume of the zone has lost nothing.
+#
+# node: --guests 1 --no-mount --size 64M --pkgs lvm2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+compile poison
+
+# sees SYSTEM WHAT EXPECTED COMMAND
+sees() {
+	local got
+	got=$(on "$1" "$4" 2>&1 </dev/null) || true
+	same "$1: $2" "$3" "$got"
+}
+
+step "a volume of a zone, and two who use it"
+in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0 && stargatectl volume create v --size 24M &&
+	stargatectl volume create w --size 24M && mkdir -p /mnt/sg /mnt/w &&
+	mount -t stargatefs /dev/sm/v /mnt/sg && mount -t stargatefs /dev/sm/w /mnt/w &&
+	yes 0123456 | head -c 64K >/mnt/sg/f && cp /mnt/sg/f /mnt/sg/g && cp /mnt/sg/f /mnt/w/f'
+start g1 v
+in_one g1 "a machine has it mounted" 'mkdir -p /mnt/sg &&
+	mount -t stargatefs /dev/pmem0 /mnt/sg && cmp /mnt/sg/f /mnt/sg/g'
+for system in host g1; do
+	put "$compiled/poison" /root/poison "$system"
+	on "$system" 'nohup /root/poison /mnt/sg/f /root/go >/root/said 2>&1 &
+		until grep -q looked /root/said; do sleep 0.1; done' </dev/null
+done
+phys=$(on host 'stargatectl --json stat /dev/sm/v /f' </dev/null | tr -d ' \n' |
+	sed -nE 's/.*"runs":\[\{"page":0,[^}]*"phys":"(0x[0-9a-f]+)".*/\1/p')
+[[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
+phys=$(printf '0x%x' $((phys + 3 * 4096)))
+
+step "the host's processor finds $phys bad"
+sees host "no memory is bad" none 'stargatectl bad /mnt/sg/.stargate/region'
+on host 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval' </dev/null
+machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((phys + 128)))" 0
+sees host "it is noted" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
+	stargatectl bad /mnt/sg/.stargate/region | grep -q none || break; sleep 0.1; done
+	stargatectl bad /mnt/sg/.stargate/region | tr -s " "'
+for system in host g1; do
+	sees "$system" "the page is EIO" "Input/output error" \
+		"dd if=/mnt/sg/f of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
+	sees "$system" "the others are not" 0 \
+		"cmp -n 12288 /mnt/sg/f /mnt/sg/g && cmp -i 16384 /mnt/sg/f /mnt/sg/g; echo \$?"
+	sees "$system" "who had it mapped has a signal" "3 bad memory" \
+		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
+		sed 1d /root/said'
+	sees "$system" "the rest goes on" "$system" "echo $system >/mnt/sg/$system && cat /mnt/sg/$system"
+done
+same "the machine lives" alive "$(on host \
+	'stargatectl --json systems /mnt/sg/.stargate/region' </dev/null |
+	python3 -c 'import json, sys
+print(*[s["state"] for s in json.load(sys.stdin)["systems"] if s["name"] == "g1"])')"
+sees host "the other volume has lost nothing" "0 none" \
+	'cmp /mnt/w/f /mnt/sg/g; echo $? $(stargatectl bad /mnt/w/.stargate/region)'
+
+step "written anew, by the machine"
+sees g1 "elsewhere" 0 'cd /mnt/sg && fallocate -p -o 12288 -l 4096 f &&
+	dd if=g of=f bs=4096 skip=3 seek=3 count=1 conv=notrunc 2>/dev/null
+	cmp f g; echo $?'
+sees host "it is whole again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
+in_one g1 "the machine leaves" 'umount /mnt/sg'
+kill_guest g1
+in_one host "the host, too" 'umount /mnt/sg && umount /mnt/w && rmmod stargatefs'
+finish
