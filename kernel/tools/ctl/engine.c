@@ -127,10 +127,13 @@ int engine_check(const struct volume *v, char *const *options, int n)
 	return call("fsck.stargatefs", first, options, n, v->path);
 }
 
-int engine_grow(const struct volume *v)
+/* Without a size it would do what all can follow to, and call that done. */
+int engine_grow(const struct volume *v, u64 size)
 {
-	const char *const first[] = { "grow", NULL };
+	char bytes[32];
+	const char *const first[] = { "grow", "--size", bytes, NULL };
 
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
 	switch (call("stargatectl", first, NULL, 0, v->path)) {
 	case 0:
 		return 0;

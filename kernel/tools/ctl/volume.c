@@ -357,7 +357,7 @@ static int resize(struct call *c, struct volume *v)
 		err = extend(&g, &behind);
 	if (err)
 		return err;
-	err = engine_grow(v);
+	err = engine_grow(v, c->size);
 	if (err && behind.extents)
 		undo_extend(v);
 	return err;

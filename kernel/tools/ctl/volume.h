@@ -89,7 +89,7 @@ int engine_unused(struct volume *v, bool force);
 /* mkfs.stargatefs with these options, on top of what a volume has anyway. */
 int engine_make(const struct volume *v, char *const *options, int n, bool dry);
 int engine_check(const struct volume *v, char *const *options, int n);	/* the exit status */
-int engine_grow(const struct volume *v);	/* to the size of its device */
+int engine_grow(const struct volume *v, u64 size);	/* all who use it to just that */
 int engine_relocate(const struct volume *v);	/* to where its device is */
 /* Where this system has it mounted; false: nowhere. */
 bool engine_mounted(const char *path, char where[PATH_MAX]);

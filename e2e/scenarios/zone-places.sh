@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A zone where memory lies in two places, or in a partition; a volume whose bytes have come to
+# another address, which is refused with both until it has been relocated; and what machines' own
+# addresses hold: up to the last step QEMU starts with what `qemu-args` says, one beyond both
+# refuse.
+#
+# The second place is 64 MiB of g1's own memory. There is none for a volume of a terabyte: a sparse
+# file is put over its region, and what /proc/cpuinfo says of the processor is replaced.
+#
+# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
+# kernels: 6.12
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+hex() { printf '0x%x' "$1"; }
+
+# of VOLUME KEY: what `volume show` says.
+of() {
+	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+
+# device ADDRESS: of the memory that begins there.
+device() { at g1 "grep -lix $1 /sys/block/pmem*/device/resource | cut -d/ -f4"; }
+
+# --- in which places ------------------------------------------------------------------------
+
+two_places() {
+	holds "of both" "stargatectl zone create sm /dev/$high /dev/$low"
+	same "the largest volume is in one of them" $((254 << 20)) \
+		"$(at g1 'stargatectl -j zone show sm' | grep -oP '"largest_volume": \K\d+')"
+	holds "the tightest place is taken" "stargatectl volume create small --size 62M"
+	same "(it is)" "$(hex $((0x20200000)))" "$(of small base)"
+	refused "no volume goes over both" "largest possible volume has 254 MiB" \
+		"stargatectl volume create large --size 256M"
+	holds "so the next one is in the other" "stargatectl volume create large --size 128M"
+	same "(it is)" "$(hex $((RIG_BASE + (2 << 20))))" "$(of large base)"
+	refused "nor does one grow over the end of its place" "largest possible size is 62 MiB" \
+		"stargatectl volume resize small --size 64M"
+	holds "both hold what they are given" "mkdir -p /mnt/small /mnt/large; for v in small large; do
+			mount -t stargatefs /dev/sm/\$v /mnt/\$v &&
+				cp /bin/bash /mnt/\$v && sync || exit 1
+		done; cmp /bin/bash /mnt/small/bash && cmp /bin/bash /mnt/large/bash"
+	refuses "below 4 GiB no machine can have one" "from 4 GiB on" g1 \
+		"stargatectl volume qemu-args small --memory 256M"
+	holds "sound, and away" "umount /mnt/small /mnt/large && for v in small large; do
+			stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
+		done; stargatectl zone destroy sm"
+}
+
+# A table of one partition, from sector 72 on, where no volume may begin; with 81920 sectors.
+partition() {
+	holds "(a partition)" "head -c 446 /dev/zero >/run/table &&
+		printf '\\0\\0\\0\\0\\203\\0\\0\\0\\110\\0\\0\\0\\0\\100\\1\\0' >>/run/table &&
+		head -c 48 /dev/zero >>/run/table && printf '\\125\\252' >>/run/table &&
+		dd if=/run/table of=/dev/$low bs=512 status=none && blockdev --rereadpt /dev/$low &&
+		[ \$(cat /sys/block/$low/${low}p1/start) = 72 ]"
+	holds "of it" "stargatectl zone create part /dev/${low}p1 && stargatectl volume create p --size 16M"
+	same "a volume is where it may be" 0 $(($(of p base) % (2 << 20)))
+	holds "where its device is" "mkdir -p /mnt/p && mount -t stargatefs /dev/part/p /mnt/p &&
+		[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $(($(of p base))) ] && umount /mnt/p"
+	holds "away" "stargatectl volume delete p && stargatectl zone destroy part &&
+		dd if=/dev/zero of=/dev/$low bs=512 count=1 status=none && blockdev --rereadpt /dev/$low"
+}
+
+# --- moved ----------------------------------------------------------------------------------
+
+moved() {
+	local from to
+	holds "a volume" "stargatectl zone create sm /dev/$high && stargatectl volume create old --size 64M &&
+		cp -r /etc /run/etc &&
+		mkdir -p /mnt/a && mount -t stargatefs /dev/sm/old /mnt/a &&
+		cp -r /run/etc /mnt/a &&
+		head -c 20M /dev/urandom >/mnt/a/file && sha256sum </mnt/a/file >/run/sum && umount /mnt/a"
+	holds "its bytes in another one" "export DM_DISABLE_UDEV=1
+		lvcreate -y -q -W n -Z n --addtag stargate -L 64M -n a sm && vgmknodes &&
+		dd if=/dev/sm/old of=/dev/sm/a bs=2M iflag=direct oflag=direct status=none"
+	from=$(of old base) to=$(of a base)
+	[[ $from != "$to" ]] || fail "it is where it was"
+	same "the first one is ready" ready "$(of old state)"
+	same "that one has moved" "moved $from" "$(of a state) $(of a made_for_base)"
+	holds "as the list says" "stargatectl volume list |
+		grep -E '^sm/a +moved +64 MiB +0x0*${to#0x} '"
+	refused "a mount says where from, where to, and what to do" \
+		"made for physical address $from, but lies at $to .*relocate" \
+		"mount -t stargatefs /dev/sm/a /mnt/a 2>&1"
+	refuses "it does not grow before" \
+		"was made for address $from and is at $to; run stargatectl volume relocate" g1 \
+		"stargatectl volume resize a --size 80M"
+	holds "it is relocated" "stargatectl volume relocate a"
+	same "it is ready" "ready $to" "$(of a state) $(of a base)"
+	holds "again: nothing to do" "stargatectl volume relocate a"
+	holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
+		sha256sum </mnt/a/file | cmp - /run/sum &&
+		diff -r --no-dereference /run/etc /mnt/a/etc &&
+		[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((to)) ]"
+	refuses "in use it is left alone" "mounted|in use" g1 "stargatectl volume relocate a"
+	holds "as it was, and the first one too" "umount /mnt/a && stargatectl volume check a &&
+		stargatectl volume check old && stargatectl volume delete old"
+}
+
+# --- what a machine's addresses hold ----------------------------------------------------------
+
+qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35 -accel tcg"
+
+# recipe MIB [OPTION...]: what qemu-args says for a machine with so much memory, in one line.
+recipe() { at g1 "stargatectl volume qemu-args a --memory $1M ${*:2} | xargs"; }
+
+# larger RECIPE KEY MIB: KEY's number in it is so much larger.
+larger() {
+	local now
+	now=$(grep -oP "\\b$2=\\K\\d+(?=M)" <<<"$1" | head -n 1)
+	echo "${1/$2=${now}M/$2=$((now + $3))M}"
+}
+
+starts() { # WHAT CPU RECIPE
+	holds "$1: QEMU starts" "printf 'info memory-devices\\nquit\\n' | $qemu -cpu $2 $3 | tee /dev/stderr |
+		grep -q 'addr: $(of a base)'"
+}
+
+# beyond WHAT PATTERN MIB: our tool refuses it, whichever recipe it is asked for.
+beyond() {
+	local recipe
+	for recipe in qemu-args libvirt-xml; do
+		refuses "$1: $recipe refuses" "$2" g1 "stargatectl volume $recipe a --memory $3M"
+	done
+}
+
+stops() { # WHAT PATTERN CPU RECIPE
+	refused "$1: so does QEMU" "$2" "echo quit | $qemu -cpu $3 $4"
+}
+
+# Of 16 GiB below the volume 2 are the machine's devices.
+memory() {
+	local most
+	most=$(recipe 14336)
+	starts "14 GiB" max "$most"
+	beyond "1 MiB more" "has memory there: give it at most 14 GiB" 14337
+	stops "1 MiB more" "usable range for memory devices" max "$(larger "$(larger "$most" size 1)" maxmem 1)"
+	starts "memory below 4 GiB alone" max "$(recipe 2815)"
+	starts "the first that goes beyond" max "$(recipe 2816)"
+}
+
+# large MIB: the volume's region seems to have so many.
+large() {
+	at g1 "umount /mnt/a/.stargate/region 2>/dev/null; truncate -s $1M /run/large &&
+		mount --bind /run/large /mnt/a/.stargate/region"
+}
+
+# processor VENDOR: this one seems to be of that make, with 40 bits for addresses.
+processor() {
+	at g1 "umount /proc/cpuinfo 2>/dev/null; printf '%s\\n' 'vendor_id : $1' \
+		'address sizes : 40 bits physical, 48 bits virtual' >/run/cpuinfo &&
+		mount --bind /run/cpuinfo /proc/cpuinfo"
+}
+
+# limit VENDOR GIB WORDS: the largest volume there with which all addresses end at GIB, where that
+# processor has to have them end. Behind it 2 GiB are for slots, and 32 for PCI devices.
+limit() {
+	local most=$((($2 - 32 - 2) * 1024 - ($(of a base) >> 20)))
+	processor "$1"
+	large $most
+	starts "$1, to the last byte" "max,vendor=$1" "$(recipe 1024)"
+	large $((most + 2))
+	beyond "$1, 2 MiB more" "$3" 1024
+	processor GenuineIntel
+	stops "$1, 2 MiB more" "phys-bits too low" "max,vendor=$1" "$(recipe 1024 --phys-bits 41)"
+}
+
+step "in two places"
+low=$(device 0x20000000) high=$(device "$(hex "$RIG_BASE")")
+[[ -n $low && -n $high ]] || fail "there are no two devices: '$low', '$high'"
+two_places
+step "in a partition"
+partition
+step "moved"
+moved
+step "beside a machine's own memory"
+holds "(mounted)" "mount -t stargatefs /dev/sm/a /mnt/a && sysctl -qw vm.overcommit_memory=1"
+memory
+step "as far as a processor's addresses go"
+limit AuthenticAMD 1012 'all of its memory moves to 1 TiB when they reach 1012 GiB'
+limit GenuineIntel 1024 '40 bits for them \(as this processor has\) reach to 1 TiB'
+
+step "the end"
+holds "it is sound after all that" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
+	stargatectl volume check a && stargatectl volume delete a && stargatectl zone destroy sm"
+finish

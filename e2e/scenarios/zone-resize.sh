@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A volume of a zone grows over what another one has left, with nothing of it seen: while nobody has
+# it mounted, while its host has, and while a second system has that follows too; one that cannot
+# follow is named, and nothing has changed. Somebody at a terminal sees how far wiping is.
+#
+# g2 has the same memory, as another system that has a volume mounted would.
+#
+# rig: --guests 2 --pages --no-mount --size 256M --mem 320M --pkgs lvm2
+# kernels: 6.12
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+mib=$((1 << 20))
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+
+# bytes BASE MIB: of the memory itself, as the machine outside has it.
+bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c $(($2 * mib)) || true; }
+
+# told BASE MIB: in how many lines of it somebody's secret stands.
+told() { bytes "$1" "$2" | grep -ac 'a secret of others' || true; }
+
+# secret FROM MIB: LVM's own volume is cut behind that of FROM MiB, filled, and given back unwiped.
+secret() {
+	holds "(others have $2 MiB behind it)" "export DM_DISABLE_UDEV=1
+		lvcreate -y -q -W n -Z n --addtag others -L $2M -n others sm && vgmknodes &&
+		yes 'a secret of others' | dd of=/dev/sm/others bs=2M count=$(($2 / 2)) \
+			iflag=fullblock oflag=direct status=none && lvremove -y -q sm/others"
+	[[ $(told $((base + $1 * mib)) "$2") -gt $(($2 * mib / 20)) ]] || fail "the secret is not there"
+}
+
+# clean FROM MIB: nothing of it is left anywhere in what the volume has got.
+clean() { same "nothing is left of what was in these $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
+
+# sized SYSTEM MIB: what its mount has, by the module and by df, which leaves out metadata.
+sized() {
+	same "$1 has $2 MiB" "$2" "$(at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))')"
+	at "$1" "mb=\$(df -BM --output=size /mnt/a | tail -n 1 | tr -dc 0-9) &&
+		[ \$mb -le $2 ] && [ \$mb -gt $(($2 * 9 / 10)) ] || { df /mnt/a; exit 1; }" >/dev/null
+	passed "and so says df"
+}
+
+# grows MIB: who is slow to answer makes it busy (7) on a machine that others use, which goes by.
+grows() {
+	holds "it grows to $1 MiB" "for try in \$(seq 6); do
+			s=0; stargatectl volume resize a --size $1M || s=\$?
+			[ \$s = 7 ] || exit \$s
+		done; exit 7"
+}
+
+# wiped COMMAND: at a terminal it says how far it is, from 0 to 100 %, and then takes that away.
+wiped() {
+	local said last=0 now
+	said=$(at g1 "script -qec 'stargatectl volume $1' /run/said >/dev/null; tr '\\r' '\\n' </run/said")
+	mapfile -t said < <(grep -aoP '^wiping b: +\K\d+(?= %)' <<<"$said")
+	same "volume $1: from 0 to 100 %" "0 100" "${said[0]:-} ${said[-1]:-}"
+	for now in "${said[@]}"; do
+		[[ $now -ge $last && $now -le 100 ]] || fail "it goes back: ${said[*]}"
+		last=$now
+	done
+	passed "in ${#said[@]} steps"
+	at g1 "grep -qaP '100 %\\r\\x1b\\[K' /run/said"
+	passed "of which nothing stays on the screen"
+}
+
+step "over what others have left"
+holds "a zone" "stargatectl zone create sm /dev/pmem0"
+holds "a volume" "stargatectl volume create a --size 32M -- --max-size 256M"
+base=$(($(at g1 'stargatectl -j volume show a' | grep -oP '"base": "?\K0x[0-9a-f]+')))
+secret 32 32
+grows 64
+holds "and is sound" "stargatectl volume check a"
+clean 32 32
+
+step "while it is mounted"
+holds "mounted" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
+	cp /bin/bash /mnt/a/bash && exec 9</mnt/a/bash"
+sized g1 64
+secret 64 32
+grows 96
+clean 64 32
+sized g1 96
+holds "with what was in it, and room for more" \
+	"cmp /bin/bash /mnt/a/bash && head -c 60M /dev/zero >/mnt/a/more && sync && rm /mnt/a/more"
+
+step "while another system has it, on a device as large as it was"
+at g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	mount -t stargatefs /dev/sm/a /mnt/a'
+sized g2 96
+secret 96 32
+refused "that one is named" 'no more than 96 MiB while g2 .*uses the volume' \
+	"stargatectl volume resize a --size 128M"
+same "programs are told" '"in-use" 6' "$(on g1 'set -o pipefail; stargatectl -j volume resize a \
+	--size 128M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
+same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
+same "and nothing else" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
+sized g1 96
+sized g2 96
+
+step "while another system has it, with memory behind"
+at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
+	dmsetup --noudevsync create box \
+		--table '0 $((128 * 2048)) linear /dev/pmem0 $(((base - RIG_BASE) / 512))' &&
+	dmsetup mknodes && mount -t stargatefs /dev/mapper/box /mnt/a"
+sized g2 96
+secret 96 32
+grows 128
+clean 96 32
+sized g1 128
+sized g2 128
+holds "(a file in the new part)" "head -c 90M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum && sync"
+at g2 'sha256sum </mnt/a/new | cmp - /mnt/a/sum && umount /mnt/a'
+passed "it reads what the first one writes there"
+holds "it is sound" "umount /mnt/a && stargatectl volume check a"
+
+step "at a terminal"
+wiped "create b --size 64M"
+same "elsewhere nothing is said of that" "" "$(at g1 'stargatectl volume delete b 2>&1')"
+holds "(another one)" "stargatectl volume create b --size 32M"
+wiped "resize b --size 64M"
+wiped "delete b"
+finish
