@@ -5,8 +5,8 @@
 # maps nothing. What the guest reads and writes, in each mode of the processor, is what the host has
 # at that physical address; what was not opened is refused; revoked, it is gone at once, which is an
 # exit and no crash. The host knows whose machine that is: it stands by its system, fences it, and
-# declares it dead when its monitor is killed. Beside it stock KVM, and what each of them takes. With
-# the TDP MMU, without it, and by shadow paging.
+# declares it dead when its monitor is killed. Beside it stock KVM, and what each of them takes.
+# With the TDP MMU, without it, and by shadow paging.
 #
 # node: --guests 0 --size 1G
 # limit: 1500
