@@ -4,8 +4,9 @@
 # KVM with kvm-patches, on a node: a volume as identity memory of a virtual machine whose monitor
 # maps nothing. What the guest reads and writes, in each mode of the processor, is what the host has
 # at that physical address; what was not opened is refused; revoked, it is gone at once, which is an
-# exit and no crash. Beside it stock KVM, and what each of them takes. With the TDP MMU, without it,
-# and by shadow paging.
+# exit and no crash. The host knows whose machine that is: it stands by its system, fences it, and
+# declares it dead when its monitor is killed. Beside it stock KVM, and what each of them takes.
+# With the TDP MMU, without it, and by shadow paging.
 #
 # node: --guests 0 --size 1G
 # limit: 1500
@@ -14,6 +15,9 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
+machine=aaaaaaaa-0000-4000-8000-000000000001
+member='machine-aaaaaaaa' # its system's name
+project=$(dirname "$0")/../..
 series=6.12
 modules=$(dirname "$0")/../../build/kvm/$series
 "$(dirname "$0")/../../kvm-patches/build" "$series" >/dev/null
@@ -23,6 +27,9 @@ put "$compiled/vmm" /root/vmm host
 for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory_test; do
 	put "$modules/$file" "/root/$file" host
 done
+env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
+	fail "no machine"
+put "$project/build/tests/machine" /root/machine host
 on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
 
 show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
@@ -128,9 +135,12 @@ exercise() {
 		"$(sed -nE 's/^dirty 0 ([0-9]+) pages/\1/p' <<<"$said" | tr '\n' ' ')"
 }
 
-# A machine in the background, whose guest spins; its output in the node's /run/vmm.
+# start_spinning ACTION...: a machine in the background, whose guest spins, and what follows; its
+# output in the node's /run/vmm. It has opened the file $opened.
+opened=$region
 start_spinning() {
-	on host "rm -f /run/vmm /run/go; VOLUME_BASE=$RIG_BASE /root/vmm run identity:$near $region spin $page $* >/run/vmm 2>&1" \
+	on host "rm -f /run/vmm /run/go
+		VOLUME_BASE=$RIG_BASE /root/vmm run identity:$near $opened spin $page $* >/run/vmm 2>&1" \
 		</dev/null &
 	background=$!
 	on host 'until pid=$(sed -n "s/^spinning //p" /run/vmm 2>/dev/null) && [ "$pid" ]; do sleep 0.05; done' ||
@@ -178,6 +188,92 @@ holds_in_node() {
 	passed "$1"
 }
 
+# tell WHAT: to the process that is the machine's system in the volume, as the guest of `vmm` is none.
+# It maps region for nobody, so that it is the monitor alone that stands for the machine.
+tell() {
+	local said
+	said=$(on host "n=\$(wc -l </run/member.out); echo '$1' >/run/member.in
+		for i in \$(seq 1000); do
+			[ \$(wc -l </run/member.out) -eq \$n ] || break
+			sleep 0.01
+		done; tail -n +\$((n + 1)) /run/member.out" </dev/null)
+	same "the machine's system: $1" ok "$said"
+}
+
+# of KEY: of that system, as the host's tool has it; nothing if it is not there.
+of() {
+	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
+print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$member"
+}
+
+# until_system KEY VALUE WHAT
+until_system() {
+	local try
+	for ((try = 0; try < 20; try++)); do
+		[[ $(of "$1") != "$2" ]] || { passed "$3"; return; }
+		sleep 0.2
+	done
+	fail "$3: not so: $1 is '$(of "$1")'"
+}
+
+word() { on host "od -An -tu8 -j $offset -N 8 $region" </dev/null | xargs; }
+
+# start_held: a machine whose guest stores, opened by its UUID; its monitor in $pid.
+start_held() {
+	local before
+	opened=$region@$machine
+	start_spinning
+	opened=$region
+	pid=$(on host 'sed -n "s/^spinning //p" /run/vmm' </dev/null)
+	same "the monitor is listed" "$pid rw $machine vmm" \
+		"$(on host "grep $machine /sys/fs/stargatefs/pmem0/holders" </dev/null)"
+	same "as what holds the volume for the system" "$pid" "$(of held_by)"
+	until_system guarded True "the host stands by it"
+	before=$(word)
+	sleep 1
+	[[ $(word) -gt $before ]] || fail "its guest does not store"
+	passed "its guest stores"
+}
+
+# A machine on identity memory, opened for its UUID, has a fence like one that has it mapped.
+fencing() {
+	local before
+	step "the host as the machine's fence"
+	on host 'rm -f /run/member.*; mkfifo /run/member.in; : >/run/member.out
+		(exec 9<>/run/member.in; exec /root/machine <&9 >/run/member.out 2>&1) &
+		echo $! >/run/member.pid' </dev/null
+	tell "join $region $machine 1"
+	start_held
+	tell "still 0"
+	holds_in_node "it is fenced" "stargatectl systems $region fence $member >/run/said"
+	holds_in_node "and its monitor said to be revoked" "grep -q '^process $pid (vmm), revoked\$' /run/said"
+	before=$(word)
+	sleep 1
+	same "it stores no more" "$before" "$(word)"
+	await_end
+	says "its monitor is told so" '^spin .* memory fault, revoked,'
+	until_system state "" "its slot is free"
+	same "nobody holds the volume for it" 0 \
+		"$(on host "grep -c $machine /sys/fs/stargatefs/pmem0/holders" </dev/null || true)"
+
+	tell "join $region $machine 2"
+	start_held
+	on host "rm -f /run/enough; VOLUME_BASE=$RIG_BASE /root/vmm run readonly:$near $region@$machine await /run/enough" \
+		</dev/null >/dev/null &
+	reader=$!
+	holds_in_node "one that may only read is listed, too" "for i in \$(seq 200); do
+		grep -q '^[0-9]* ro $machine vmm\$' /sys/fs/stargatefs/pmem0/holders && exit; sleep 0.05; done; exit 1"
+	on host 'touch /run/enough' </dev/null
+	wait "$reader" || fail "the reader failed"
+	same "its end says nothing" alive "$(of state)"
+	on host "kill -KILL $pid" </dev/null
+	! wait "$background" || fail "the monitor is not killed"
+	until_system state "" "the monitor is killed: its system is dead, though its heart beats"
+	holds_in_node "the log says it" "dmesg | grep '$member (slot [0-9]*): its machine has gone: declared dead'"
+	holds_in_node "(its system's process ends)" 'kill -KILL $(cat /run/member.pid)
+		for i in $(seq 200); do grep -q " machine$" /sys/fs/stargatefs/pmem0/holders || exit 0; sleep 0.05; done; exit 1'
+}
+
 # The series' own test, with a part of the volume as its memory, which gets its bytes back then.
 selftest() {
 	local saved
@@ -196,6 +292,7 @@ selftest() {
 
 exercise
 revocation
+fencing
 owner_goes
 vmm fence "identity:$near" $region "$page" 20
 says "a machine that writes is fenced" '^fence'

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who holds .stargate/region: the processes that map it, each for a machine or for none that is
- * known. So the host is the fence of its machines (D6; docs/protocol.md, section 3): as long as a
- * machine's process maps region it stands by the machine's systems, and when the last mapping
- * through which the machine could store has gone, it declares them dead.
+ * Who holds .stargate/region: the processes that map it, or have had it opened to a virtual machine
+ * (identity.c), each for a machine or for none that is known. So the host is the fence of its
+ * machines (D6; docs/protocol.md, section 3): as long as a machine's process holds region it stands
+ * by the machine's systems, and when the last hold through which the machine could store has gone,
+ * it declares them dead.
  *
- * A mapping ends when nothing stores through it any more: the kernel has taken its entries out of
- * the page tables, and KVM's with them, before vm_ops->close() is called.
+ * A hold ends when nothing stores through it any more. Of a mapping the kernel has taken the
+ * entries out of the page tables, and KVM's with them, before vm_ops->close() is called; of a grant
+ * KVM says that it has ended when it has taken its own.
  */
 #include <linux/ctype.h>
 #include <linux/pid.h>
@@ -18,12 +20,12 @@
 #define STAND_BY_MS	500
 
 /**
- * struct sgfs_holder - an address space that maps region, for one machine
+ * struct sgfs_holder - an address space that holds region, for one machine
  * @list: in sgfs.holders
- * @mm: which; not held: its mappings end before it does
+ * @mm: which; not held here: its mappings end before it does, a grant sees to it that it stays
  * @machine: that it runs; zeroes: nobody has said
  * @pid, @comm: its process when it began
- * @maps: its mappings
+ * @maps: its mappings, and grants
  * @writable: those of them through which may be stored, now or after mprotect()
  * @revoked: it gets no page any more
  */
@@ -124,7 +126,7 @@ static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, con
 	return NULL;
 }
 
-/* One more mapping: of a holder who is there already, or of @fresh. The lock is held. */
+/* One more hold: of a holder who is there already, or of @fresh. The lock is held. */
 static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool writable)
 {
 	struct sgfs_holder *h = find(fs, fresh->mm, fresh->machine);
@@ -195,7 +197,7 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-/* Somebody maps region for the machine, and may store. */
+/* Somebody holds region for the machine, and may store. */
 static bool is_held(struct sgfs *fs, const u8 machine[16])
 {
 	struct sgfs_holder *h;
@@ -251,7 +253,7 @@ static bool revoke_holders(struct sgfs *fs, const u8 machine[16])
 /*
  * The machine lives, but may store no more: its process keeps its mappings, and gets SIGBUS for
  * each access to them; the machine's next access ends in its VMM, as an error. All who map region
- * lose their entries; those who may have them come again by faults.
+ * lose their entries; those who may have them come again by faults. Grants of the revoked end here.
  */
 static bool revoke(struct sgfs *fs, const u8 machine[16])
 {
@@ -263,6 +265,8 @@ static bool revoke(struct sgfs *fs, const u8 machine[16])
 	if (any)
 		unmap_mapping_range(mapping, 0, 0, 0);
 	filemap_invalidate_unlock(mapping);
+	if (any)
+		sgfs_identity_revoke_held(fs);
 	return any;
 }
 
@@ -344,7 +348,7 @@ void sgfs_holders_report(struct sgfs *fs)
 
 	spin_lock(&fs->holders_lock);
 	list_for_each_entry(h, &fs->holders, list)
-		sg_log(fs->sb, SG_WARN, "stays mounted: process %d (%s) maps .stargate/region",
+		sg_log(fs->sb, SG_WARN, "stays mounted: process %d (%s) holds .stargate/region",
 		       pid_nr(h->pid), h->comm);
 	spin_unlock(&fs->holders_lock);
 }

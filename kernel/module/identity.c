@@ -6,13 +6,15 @@
  * of this, and VMMs map the file.
  *
  * A VM that the volume is open to holds the file that it was asked for with: as long as it does,
- * the volume stays mounted, as if the VMM had mapped it.
+ * the volume stays mounted, as if the VMM had mapped it. And its VMM is a holder (holders.c), for
+ * the machine that the file was opened for, as if it had mapped it, too.
  */
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/refcount.h>
+#include <linux/sched/mm.h>
 
 #include "ioctl.h"
 #include "kvm_identity.h"
@@ -40,6 +42,9 @@ struct grant {
 	struct sgfs_identity *identity;
 	struct file *file;
 	struct pid *pid;		/* of its VMM */
+	struct mm_struct *mm;		/* likewise; its pages are not held */
+	struct sgfs_holder *holder;	/* likewise, as one of the volume's */
+	bool writable;
 	bool revoked;
 };
 
@@ -78,10 +83,14 @@ static void put_grant(struct grant *grant)
 	if (!refcount_dec_and_test(&grant->refs))
 		return;
 	put_pid(grant->pid);
+	mmdrop(grant->mm);
 	kfree(grant);
 }
 
-/* The last that KVM has to do with it. With the file the mount may go, but only after this. */
+/*
+ * The last that KVM has to do with it: nothing of the VM stores there any more, which may be its
+ * machine's end. With the file the mount may go, but only after this.
+ */
 static void grant_ended(void *data)
 {
 	struct grant *grant = data;
@@ -89,6 +98,7 @@ static void grant_ended(void *data)
 	spin_lock(&grant->identity->lock);
 	list_del_init(&grant->node);
 	spin_unlock(&grant->identity->lock);
+	sgfs_let_go(SGFS(file_inode(grant->file)->i_sb), grant->holder, grant->writable);
 	fput(grant->file);
 	put_grant(grant);
 }
@@ -133,24 +143,39 @@ static struct sgfs_identity *get_identity(struct sgfs *fs)
 	return id;
 }
 
-static struct grant *make_grant(struct sgfs_identity *id, struct file *file)
+static struct grant *make_grant(struct sgfs_identity *id, struct file *file, bool writable)
 {
 	struct grant *grant = kzalloc(sizeof(*grant), GFP_KERNEL);
+	struct sgfs_holder *holder;
+	u8 machine[16];
 
 	if (!grant)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
+	sgfs_region_machine(file, machine);
+	holder = sgfs_hold(SGFS(file_inode(file)->i_sb), current->mm, machine, writable);
+	if (IS_ERR(holder)) {
+		kfree(grant);
+		return ERR_CAST(holder);
+	}
 	refcount_set(&grant->refs, 1);
 	grant->identity = id;
 	grant->file = get_file(file);
 	grant->pid = get_pid(task_tgid(current));
+	grant->mm = current->mm;
+	mmgrab(grant->mm);
+	grant->holder = holder;
+	grant->writable = writable;
 	spin_lock(&id->lock);
 	list_add_tail(&grant->node, &id->grants);
 	spin_unlock(&id->lock);
 	return grant;
 }
 
-/* From when KVM has the grant on it may end at any time: it is listed before. */
-static int open_to_vm(struct file *file, struct file *vm, unsigned long flags)
+/*
+ * From when KVM has the grant on it may end at any time: it is listed before. One that KVM does not
+ * take ends as a mapping does that comes to nothing: who asks for a machine answers for it.
+ */
+static int open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
 	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
 	struct sgfs_identity *id = get_identity(fs);
@@ -159,10 +184,11 @@ static int open_to_vm(struct file *file, struct file *vm, unsigned long flags)
 
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	grant = make_grant(id, file);
-	if (!grant)
-		return -ENOMEM;
-	err = id->kvm.open(id->range, vm, fs->mem.phys, fs->mem.size, flags, grant);
+	grant = make_grant(id, file, !read_only);
+	if (IS_ERR(grant))
+		return PTR_ERR(grant);
+	err = id->kvm.open(id->range, vm, fs->mem.phys, fs->mem.size,
+			   read_only ? KVM_IDENTITY_READONLY : 0, grant);
 	if (err)
 		grant_ended(grant);
 	return err;
@@ -177,10 +203,20 @@ static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 	if (!vm)
 		return -EBADF;
 	mutex_lock(&identity_lock);
-	err = open_to_vm(file, vm, read_only ? KVM_IDENTITY_READONLY : 0);
+	err = open_to_vm(file, vm, read_only);
 	mutex_unlock(&identity_lock);
 	fput(vm);
 	return err;
+}
+
+/* Whose to revoke: of who holds region no more; of any process (0), or of one. */
+#define OF_THE_REVOKED	-1
+
+static bool is_meant(const struct grant *grant, pid_t pid)
+{
+	if (pid == OF_THE_REVOKED)
+		return sgfs_is_revoked(grant->holder);
+	return !pid || pid_vnr(grant->pid) == pid;
 }
 
 /* One that has not been looked at yet, with a reference. */
@@ -190,7 +226,7 @@ static struct grant *next_to_revoke(struct sgfs_identity *id, pid_t pid)
 
 	spin_lock(&id->lock);
 	list_for_each_entry(grant, &id->grants, node) {
-		if (grant->revoked || (pid && pid_vnr(grant->pid) != pid))
+		if (grant->revoked || !is_meant(grant, pid))
 			continue;
 		grant->revoked = true;
 		refcount_inc(&grant->refs);
@@ -218,6 +254,12 @@ static long revoke(struct sgfs *fs, pid_t pid)
 	return n;
 }
 
+/* Who has been revoked is given nothing any more: none of them is missed that is being opened. */
+void sgfs_identity_revoke_held(struct sgfs *fs)
+{
+	revoke(fs, OF_THE_REVOKED);
+}
+
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct sg_ioc_kvm_open open;
@@ -232,6 +274,8 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case SG_IOC_KVM_REVOKE:
 		if (!capable(CAP_SYS_ADMIN))
 			return -EPERM;
+		if ((pid_t)arg < 0)
+			return -EINVAL;
 		return revoke(SGFS(file_inode(file)->i_sb), arg);
 	default:
 		return -ENOTTY;

@@ -57,6 +57,11 @@ static bool is_region(const struct qstr *name, u8 machine[16])
 	return true;
 }
 
+void sgfs_region_machine(const struct file *file, u8 machine[16])
+{
+	is_region(&file->f_path.dentry->d_name, machine);
+}
+
 /* --- region ----------------------------------------------------------------------------------- */
 
 static int find_extent(struct inode *inode, loff_t pos, loff_t len, unsigned int flags,
@@ -165,7 +170,7 @@ static int map_region(struct file *file, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
-	is_region(&file->f_path.dentry->d_name, machine);
+	sgfs_region_machine(file, machine);
 	holder = sgfs_hold(SGFS(inode->i_sb), vma->vm_mm, machine, may_store(vma));
 	if (IS_ERR(holder))
 		return PTR_ERR(holder);
@@ -208,7 +213,7 @@ static int open_region(struct inode *inode, struct file *file)
 	u8 machine[16];
 
 	sgfs_identify(&self);
-	is_region(&file->f_path.dentry->d_name, machine);
+	sgfs_region_machine(file, machine);
 	if (sg_machine_known(machine) && !memcmp(machine, self.machine, sizeof(machine))) {
 		sg_log(inode->i_sb, SG_WARN, "region@%pUb: that is this machine's own number",
 		       machine);

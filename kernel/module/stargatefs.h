@@ -144,7 +144,7 @@ struct sgfs_sems {
  * @semaphores: the file of that name; @sems: who uses them here (sem_thread.c)
  * @identity: VMs that the volume is open to, or NULL (identity.c)
  * @holders_lock: guards @holders
- * @holders: who maps @region (holders.c)
+ * @holders: who holds @region (holders.c)
  * @stood_by: when we last stood by their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
  * @kobj_gone: nobody looks into it any more
@@ -446,6 +446,8 @@ int sgfs_virtual_make(struct sgfs *fs);
 void sgfs_virtual_release(struct sgfs *fs);
 void sgfs_virtual_resize(struct sgfs *fs);	/* windows_lock is held */
 void sgfs_virtual_give(struct sgfs *fs);
+/* For which machine somebody has opened region, by the name that he took; zeroes: for none. */
+void sgfs_region_machine(const struct file *file, u8 machine[16]);
 /* NULL: the name in @dir is the volume's business. Else what is there: as a rule @dentry. */
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
 
@@ -454,12 +456,13 @@ extern const struct file_operations sgfs_about_operations;
 loff_t sgfs_about_size(const struct super_block *sb);
 
 /*
- * holders.c: who maps region, for which machine (zeroes: nobody knows). Whoever holds it in another
- * way than by a mapping is counted in the same way, and sees to it that @mm stays.
+ * holders.c: who holds region, for which machine (zeroes: nobody knows). Whoever holds it in
+ * another way than by a mapping (identity.c) is counted in the same way, and sees to it that @mm
+ * stays.
  */
 struct sgfs_holder;
 void sgfs_holders_init(struct sgfs *fs);
-/* One more mapping by @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
+/* One more mapping, or grant, by @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable);
 /* Another one of what @h maps, by @mm: as a rule its own. */
@@ -467,7 +470,7 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 				    bool writable);
 /* One less. With the last writable one of a machine its systems are dead. */
 void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable);
-/* To be asked with invalidate_lock of region held. */
+/* Of a mapping to be asked with invalidate_lock of region held. */
 bool sgfs_is_revoked(const struct sgfs_holder *h);
 /*
  * Declares a live system dead. Its machine's memory is taken away first; -ENXIO: nobody here holds
@@ -483,6 +486,8 @@ void sgfs_holders_report(struct sgfs *fs);
 
 /* identity.c: the region's ioctls */
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+/* Takes the volume from the VMs of all who are revoked by now: they reach nothing of it then. */
+void sgfs_identity_revoke_held(struct sgfs *fs);
 void sgfs_identity_release(struct sgfs *fs);
 
 /* sem_file.c, sem_thread.c: shared semaphores */

@@ -174,7 +174,7 @@ int relocate_volume(const struct relocation *r, struct sg_relocate_result *out);
 /* --- holders.c ----------------------------------------------------------------------------- */
 
 /**
- * struct holder - a process that maps .stargate/region of a volume that is mounted here.
+ * struct holder - a process that holds .stargate/region of a volume that is mounted here.
  * @mode: "rw", "ro", or "revoked". @machine: that it maps it for, if that is @known.
  */
 struct holder {

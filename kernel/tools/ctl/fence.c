@@ -145,25 +145,39 @@ static int refuse_alive(struct fencing *f)
 	return 0;
 }
 
-static void say_whose(const struct fencing *f)
+/* What it is now. Identity memory that was taken away is held no more, and not listed. */
+static const char *mode_of(const struct holder *one, const struct holder now[], unsigned int n)
 {
-	struct holder holder[HOLDERS];
-	unsigned int i, n = read_holders(f->vol.sb.uuid, holder, HOLDERS);
+	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		if (holder[i].known && !memcmp(holder[i].machine, f->slot.machine, 16))
-			printf("process %llu (%s), %s\n", (unsigned long long)holder[i].pid,
-			       holder[i].command, holder[i].mode);
+		if (now[i].pid == one->pid && now[i].known &&
+		    !memcmp(now[i].machine, one->machine, 16))
+			return now[i].mode;
+	return "revoked";
+}
+
+static void say_whose(const struct fencing *f, const struct holder then[], unsigned int n)
+{
+	struct holder now[HOLDERS];
+	unsigned int i, m = read_holders(f->vol.sb.uuid, now, HOLDERS);
+
+	for (i = 0; i < n; i++)
+		if (then[i].known && !memcmp(then[i].machine, f->slot.machine, 16))
+			printf("process %llu (%s), %s\n", (unsigned long long)then[i].pid,
+			       then[i].command, mode_of(&then[i], now, m));
 }
 
 static int fence_here(struct fencing *f, const char *dir)
 {
+	struct holder then[HOLDERS];
+	unsigned int n = read_holders(f->vol.sb.uuid, then, HOLDERS);
 	int err = ask_to_fence(dir, f->number, SG_SLOT_INC(f->slot.state), f->c->force);
 
 	switch (-err) {
 	case 0:
 		printf("%s (slot %u): declared dead\n", f->slot.name, f->number);
-		say_whose(f);
+		say_whose(f, then, n);
 		return 0;
 	case ENXIO:
 		return refused(f, "no process here is known to hold .stargate/region for its "
