@@ -150,7 +150,7 @@ print(", ".join(sorted(" ".join(map(str, (h["mode"], h.get("machine"), h["comman
 	for h in json.load(sys.stdin)["holders"])))')"
 refused "the module stays" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log says who is in the way" 'dmesg | grep "stays mounted: process [0-9]* (region) maps"'
+holds "and the log says who is in the way" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
 enough
 hold child "$region@$machine"
 same "a child that has it from one who has ended holds it" "rw $machine region" "$(held)"
