@@ -172,7 +172,7 @@ hold look "$region@$machine"
 holds "one that only reads is in nobody's way" 'mount -o remount,map=splice /mnt/sg'
 enough
 refused "nor does one come while files are spliced" "not permitted" \
-	"/root/region hold $region@$machine /run/enough"
+	"timeout 10 /root/region hold $region@$machine /run/enough"
 holds "the log says why, and what to do" \
 	"dmesg | grep -F 'region@$machine: not for a machine that may store' | grep -F map=walk"
 same "it holds nothing" "" "$(held)"
