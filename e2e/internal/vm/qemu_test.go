@@ -122,6 +122,16 @@ func TestRangeOfANode(t *testing.T) {
 	}
 }
 
+// Without labels the NVDIMM is one namespace.
+func TestLabels(t *testing.T) {
+	for labels, want := range map[bool]string{false: "addr=0x400000000", true: "addr=0x400000000,label-size=128K"} {
+		r := &Range{Size: 64 << 20, Labels: labels}
+		if args := strings.Join(r.args("path"), " "); !strings.HasSuffix(args, want) {
+			t.Errorf("%s does not end with %s", args, want)
+		}
+	}
+}
+
 func TestDevices(t *testing.T) {
 	d := Disks{Root: "r", Payload: "p", More: []string{"x", "y"}}
 	if got := d.Device(0) + " " + d.Device(1); got != "/dev/vdc /dev/vdd" {

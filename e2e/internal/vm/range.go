@@ -19,6 +19,9 @@ type Range struct {
 	// node's own zone has (memmap= of the kernel command line, D1). Without, it
 	// is what virtual machines see: an NVDIMM's raw namespace, which has neither.
 	Pages bool
+	// Labels gives that NVDIMM a label area, so that it can have several
+	// namespaces. It is taken from the range's end.
+	Labels bool
 }
 
 // rangeDir is memory, as the range shall be.
@@ -49,7 +52,7 @@ func NewRange(size int64, pages bool) (*Range, error) {
 		f.Close()
 		return nil, fmt.Errorf("making a shared range of %d bytes: %w", size, err)
 	}
-	return &Range{f, size, pages}, nil
+	return &Range{File: f, Size: size, Pages: pages}, nil
 }
 
 // Path names the range for programs outside of the guests.
@@ -58,7 +61,7 @@ func (r *Range) Path() string {
 }
 
 // WithPages is the same memory, as a node has it.
-func (r *Range) WithPages() *Range { return &Range{r.File, r.Size, true} }
+func (r *Range) WithPages() *Range { return &Range{File: r.File, Size: r.Size, Pages: true} }
 
 // Wipe makes it all zeros, as a power cut does with memory that forgets.
 func (r *Range) Wipe() error {
@@ -86,8 +89,12 @@ func (r *Range) kernelWords() []string {
 // place. Preallocation would rewrite bytes that others are using, and a mapping
 // that does not begin at 2 MiB has no large pages.
 func (r *Range) args(path string) []string {
+	labels := ""
+	if r.Labels {
+		labels = ",label-size=128K" // the least that there is
+	}
 	return []string{
 		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.Size),
-		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x", int64(Base)),
+		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x%s", int64(Base), labels),
 	}
 }
