@@ -63,7 +63,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.shares, "share", "a folder outside, in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "an Ethernet that all guests are on: g1 is 10.115.103.1")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
-	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, in the range's end (implies --no-mount)")
+	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
 	flags.BoolVar(&o.noGuard, "no-guard", false, "no guard beside the guests: nobody outside knows when one is dead")

@@ -128,10 +128,9 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	if err != nil {
 		return 0, err
 	}
-	if s.shared, err = vm.NewRange(int64(s.size), s.pages); err != nil {
+	if s.shared, err = vm.NewRange(int64(s.size), s.pages, s.labels); err != nil {
 		return 0, err
 	}
-	s.shared.Labels = s.labels
 	if free, err := vm.RangeRoom(); err == nil && free < int64(s.size) {
 		say.Line("only %d MiB are free in /dev/shm: a guest that writes more than that to the range ends", free>>20)
 	}

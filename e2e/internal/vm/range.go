@@ -20,9 +20,13 @@ type Range struct {
 	// is what virtual machines see: an NVDIMM's raw namespace, which has neither.
 	Pages bool
 	// Labels gives that NVDIMM a label area, so that it can have several
-	// namespaces. It is taken from the range's end.
+	// namespaces. It lies behind the range, in the same file.
 	Labels bool
 }
+
+// labelRoom: of the least that there is, 128K, what is left over is lost: the
+// range itself has to keep a size that Linux divides (16M).
+const labelRoom = 2 << 20
 
 // rangeDir is memory, as the range shall be.
 const rangeDir = "/dev/shm"
@@ -39,7 +43,8 @@ func RangeRoom() (int64, error) {
 // NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
 // as long as a process holds it, so it is gone with the rig and its guests,
 // however they end.
-func NewRange(size int64, pages bool) (*Range, error) {
+func NewRange(size int64, pages, labels bool) (*Range, error) {
+	r := &Range{Size: size, Pages: pages, Labels: labels}
 	f, err := os.CreateTemp(rangeDir, "stargate-rig-")
 	if err != nil {
 		return nil, fmt.Errorf("making the shared range: %w", err)
@@ -48,11 +53,19 @@ func NewRange(size int64, pages bool) (*Range, error) {
 		f.Close()
 		return nil, err
 	}
-	if err := f.Truncate(size); err != nil {
+	if err := f.Truncate(r.fileSize()); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("making a shared range of %d bytes: %w", size, err)
 	}
-	return &Range{File: f, Size: size, Pages: pages}, nil
+	r.File = f
+	return r, nil
+}
+
+func (r *Range) fileSize() int64 {
+	if r.Labels {
+		return r.Size + labelRoom
+	}
+	return r.Size
 }
 
 // Path names the range for programs outside of the guests.
@@ -68,13 +81,13 @@ func (r *Range) Wipe() error {
 	if err := r.File.Truncate(0); err != nil {
 		return err
 	}
-	return r.File.Truncate(r.Size)
+	return r.File.Truncate(r.fileSize())
 }
 
 // maxMemoryMiB is up to where the guest's physical memory must be able to
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
-	return (2*Base + r.Size + 1<<30) >> 20
+	return (2*Base + r.fileSize() + 1<<30) >> 20
 }
 
 // kernelWords name the driver for the range: the others leave it alone.
@@ -94,7 +107,7 @@ func (r *Range) args(path string) []string {
 		labels = ",label-size=128K" // the least that there is
 	}
 	return []string{
-		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.Size),
+		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.fileSize()),
 		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x%s", int64(Base), labels),
 	}
 }
