@@ -25,8 +25,9 @@ sized() {
 
 # zone: all that LVM has of it. shown: all that the host's mount says of its size.
 zone() { on host 'lvs --noheadings -o lv_name,lv_size,lv_tags,seg_pe_ranges sm' </dev/null; }
-shown() { on host 'stat -c %s /mnt/a/.stargate/region; cat /mnt/a/.stargate/volume.json' </dev/null; }
-told() { memory "$1" "$2" | grep -ac 'a secret of others' || true; } # in how many lines it stands
+shown() { on host 'cd /mnt/a/.stargate && stat -c %s region && cat volume.json' </dev/null; }
+# told FROM END: in how many lines the secret stands there.
+told() { memory "$1" "$2" | grep -ac 'a secret of others' || true; }
 behind() { bytes $end $((end + 32 * mib)); }
 
 step "a volume that a machine has, and behind it what another one has left"
@@ -77,7 +78,7 @@ in_one host "it grows" 'stargatectl volume resize a --size 64M'
 sized host /mnt/a 64
 same "of the secret nothing is left" 0 "$(told "$base" $((base + 64 * mib)))"
 in_one host "a file in the new part" \
-	'head -c 40M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum && sync -f /mnt/a'
+	'head -c 40M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum'
 denied g1 "with the memory that it has it does not come back" 'has 64 MiB, and only 32 are here' \
 	'mount -t stargatefs /dev/pmem0 /mnt/sg; dmesg | grep "are here"; exit 1'
 

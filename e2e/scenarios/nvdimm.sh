@@ -43,16 +43,17 @@ namespace() {
 # begins: where the kernel has the namespace's memory, behind what it keeps for itself.
 begins() { at g1 "cat /sys/block/${device#/dev/}/device/resource"; }
 
-# volume NAME: one with bytes in it, mounted; at a multiple of 2 MiB, which its machine outside finds
+# volume NAME: one with bytes in it, mounted; at a multiple of 2 MiB. The machine outside finds them
 # in the memory there.
 volume() {
 	local base
 	holds "$1" "stargatectl volume create $1 --size 64M && mkdir -p /mnt/$1 &&
-		mount -t stargatefs /dev/sm/$1 /mnt/$1 && yes 'a word of $1' | head -c 8M >/mnt/$1/words && sync -f /mnt/$1"
+		mount -t stargatefs /dev/sm/$1 /mnt/$1 && yes 'a word of $1' | head -c 8M >/mnt/$1/words"
 	base=$(of "$1" base)
 	same "it begins at a multiple of 2 MiB" 0 $((base % (2 * mib)))
 	same "as its mount says" $((base)) $(($(at g1 "cat /mnt/$1/.stargate/volume.json" | grep -oP '"base": "?\K0x[0-9a-f]+')))
-	[[ $(bytes "$base" $((64 * mib)) | grep -ac "a word of $1") -gt 500000 ]] || fail "its words are not in the memory there"
+	[[ $(bytes "$base" $((64 * mib)) | grep -ac "a word of $1") -gt 500000 ]] ||
+		fail "its words are not in the memory there"
 	passed "what is in it is in the memory there"
 }
 
@@ -90,7 +91,10 @@ done
 
 step "another boot"
 # found: namespace and zone, and where volumes are.
-found() { at g1 'ndctl list -N; stargatectl -j zone show sm; lvs --noheadings -o lv_name,lv_size,lv_tags sm'; }
+found() {
+	at g1 'ndctl list -N; stargatectl -j zone show sm
+		lvs --noheadings -o lv_name,lv_size,lv_tags sm'
+}
 # boots HOW: the machine ends so, and begins anew.
 boots() {
 	local before sums
@@ -105,12 +109,13 @@ boots() {
 }
 volume b
 boots kill_guest
-holds "both are sound" "for v in a b; do
-		umount /mnt/\$v && stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
+holds "both are sound, and away" "for v in a b; do umount /mnt/\$v &&
+		stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
 	done; stargatectl zone destroy sm"
 
 step "two namespaces"
-holds "(labels)" "ndctl disable-region region0 && ndctl init-labels -f nmem0 && ndctl enable-region region0"
+holds "(labels)" \
+	"ndctl disable-region region0 && ndctl init-labels -f nmem0 && ndctl enable-region region0"
 namespace -s 128M -m fsdax -M mem
 devices=$device first=$(begins)
 namespace -s 128M -m fsdax -M dev
@@ -122,5 +127,6 @@ volume b
 	fail "both are in the same one: $(of a base), $(of b base)"
 passed "one volume in each"
 boots stop_guest
-holds "both are sound" "for v in a b; do umount /mnt/\$v && stargatectl volume check \$v || exit 1; done"
+holds "both are sound" \
+	"for v in a b; do umount /mnt/\$v && stargatectl volume check \$v || exit 1; done"
 finish
