@@ -99,6 +99,7 @@ found() {
 boots() {
 	local before sums
 	before=$(found) sums=$(at g1 'sha256sum /mnt/*/words')
+	[[ $1 == kill_guest ]] || holds "(unmounted)" "umount /mnt/a /mnt/b"
 	"$1" g1
 	start_guest g1 --no-mount
 	holds "the device is there" "for try in \$(seq 500); do [ -b $device ] && exit; sleep 0.02; done; exit 1"
