@@ -102,6 +102,11 @@ same "and nothing else" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
 sized g1 96
 sized g2 96
 
+holds "(not mounted here)" "umount /mnt/a"
+refused "nor then" 'g2' "stargatectl volume resize a --size 128M"
+same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
+holds "(mounted again)" "mount -t stargatefs /dev/sm/a /mnt/a"
+
 step "while another system has it, with memory behind"
 at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
 	dmsetup --noudevsync create box \

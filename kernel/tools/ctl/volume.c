@@ -7,6 +7,7 @@
  * the zone next wipes and removes: no step needs a record of its own.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -333,14 +334,16 @@ static int extend(struct growth *g, const struct zone_place *behind)
  */
 static void undo_extend(const struct volume *v)
 {
-	char n[32], where[PATH_MAX];
+	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted wherever: busy */
 	struct sg_probe probe;
+	char n[32];
 
-	if (engine_mounted(v->path, where)) {
-		tool_error("%s: the memory behind it stays its own, as it is mounted at %s, where "
-			   "that has been seen: the next resize has it", v->lv, where);
+	if (fd < 0) {
+		tool_error("%s: the memory behind it stays its own, as it is mounted here, where "
+			   "that has been seen: the next resize has it", v->lv);
 		return;
 	}
+	close(fd);
 	if (!engine_look(v->path, &probe, true) || !probe.valid || probe.sb.size > v->piece->size)
 		return;
 	LVM("lvreduce", "-y", "-q", "-f", "-l", extents(v->piece->extents, n), v->lv);
