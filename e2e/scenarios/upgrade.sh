@@ -4,8 +4,6 @@
 # Another release of the module, one system after the other, while the others go on with the volume:
 # unmount, rmmod, insmod, mount. And a clean reboot of each. A module that is in use stays.
 #
-# The other release is this one, built with another version in it.
-#
 # rig: --guests 2 --size 64M
 # kernels: 6.12
 # maps: walk
@@ -14,6 +12,8 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 cd "$(dirname "$0")/../.."
+# shellcheck source=e2e/lib/release.sh
+source e2e/lib/release.sh
 
 # versions: of all systems that have it mounted.
 versions() {
@@ -30,18 +30,8 @@ sees() {
 }
 
 step "another release"
-work=$(mktemp -d)
-trap 'rm -rf --one-file-system "$work"' EXIT
-now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/version.h)
-cp -a kernel/core kernel/module "$work"
-next=build/e2e/next-$SG_KERNEL # kept: what has not changed is not compiled again
-mkdir -p "$next"
-sed -i 's/^#define SG_RELEASE.*/#define SG_RELEASE	"9.9.9"/' "$work/core/version.h"
-e2e/rig build-module --kernel "$SG_KERNEL" "$work/module" "$next" >"$work/log" 2>&1 ||
-	fail "does not build: $(tail -n 20 "$work/log")"
-for guest in g1 g2; do on "$guest" 'cat >/root/next.ko' <"$next/stargatefs.ko"; done
-holds "modinfo tells them apart" "[ \$(modinfo -F version /root/stargatefs.ko) = $now ] &&
-	[ \$(modinfo -F version /root/next.ko) = 9.9.9 ]"
+other_release
+for guest in g1 g2; do has_other "$guest"; done
 sees g1 "so does the kernel, of the one that is there" "$now" 'cat /sys/module/stargatefs/version'
 same "and the volume" "g1=$now g2=$now " "$(versions)"
 

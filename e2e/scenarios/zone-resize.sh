@@ -3,7 +3,8 @@
 #
 # A volume of a zone grows over what another one has left, with nothing of it seen: while nobody has
 # it mounted, while its host has, and while a second system has that follows too; one that cannot
-# follow is named, and nothing has changed. Somebody at a terminal sees how far wiping is.
+# follow is named, and nothing has changed; when one does not answer, what the mount here has seen
+# stays the volume's. Somebody at a terminal sees how far wiping is.
 #
 # g2 has the same memory, as another system that has a volume mounted would.
 #
@@ -101,6 +102,11 @@ same "and nothing else" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
 sized g1 96
 sized g2 96
 
+holds "(not mounted here)" "umount /mnt/a"
+refused "nor then" 'g2' "stargatectl volume resize a --size 128M"
+same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
+holds "(mounted again)" "mount -t stargatefs /dev/sm/a /mnt/a"
+
 step "while another system has it, with memory behind"
 at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
 	dmsetup --noudevsync create box \
@@ -108,6 +114,20 @@ at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
 	dmsetup mknodes && mount -t stargatefs /dev/mapper/box /mnt/a"
 sized g2 96
 secret 96 32
+pause_guest g2
+refused "one that could, and does not answer, is named" 'g2 .*does not answer' \
+	"stargatectl volume resize a --size 128M"
+resume_guest g2
+sized g1 96
+# The mount has seen the memory behind the volume, and nothing makes it smaller: who uses the volume
+# can have it go there, so nobody else gets that (D10).
+same "what the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
+	"$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a; stat -c %s /mnt/a/.stargate/region' | xargs)"
+clean 96 32
+same "programs see both sizes" "$((128 * mib)) $((96 * mib))" \
+	"$(at g1 'stargatectl -j volume show a' | python3 -c 'import json, sys
+v = json.load(sys.stdin)
+print(v["size"], v["file_system"])')"
 grows 128
 clean 96 32
 sized g1 128

@@ -273,6 +273,8 @@ int sg_renew(struct sg_vol *vol, const char *label, char why[200]);
  */
 int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
 #define SG_GROW_WAIT_MS	5000
+/* Whether all others have memory for @size, as they have noted: 0, or -EBUSY with one named. */
+int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200]);
 u64 sg_grow_limit(struct sg_vol *vol);	/* the largest size that sg_grow() could make */
 
 /* --- standing still (freeze.c, docs/snapshots.md) -------------------------------------------- */

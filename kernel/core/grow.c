@@ -201,10 +201,9 @@ static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 	return SG_SIZE_OF(memory);
 }
 
-/* The one with the least memory; SG_SLOTS, if nothing but the volume itself is in the way. */
-static u64 limit(struct sg_vol *vol, unsigned int *who)
+/* The one of the others with the least memory; SG_SLOTS, if all have @least. */
+static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *who)
 {
-	u64 least = SG_MIN(room_for(vol, most(vol)), most(vol));
 	unsigned int i;
 
 	*who = SG_SLOTS;
@@ -219,6 +218,12 @@ static u64 limit(struct sg_vol *vol, unsigned int *who)
 	return least;
 }
 
+/* SG_SLOTS: nothing but the volume itself is in the way. */
+static u64 limit(struct sg_vol *vol, unsigned int *who)
+{
+	return limit_of_others(vol, SG_MIN(room_for(vol, most(vol)), most(vol)), who);
+}
+
 u64 sg_grow_limit(struct sg_vol *vol)
 {
 	unsigned int who;
@@ -226,23 +231,41 @@ u64 sg_grow_limit(struct sg_vol *vol)
 	return SG_MAX(limit(vol, &who), sg_size(vol));
 }
 
+static bool in_the_way(const struct sg_vol *vol, unsigned int who, u64 least, char why[200])
+{
+	struct sg_slot slot;
+
+	if (who == SG_SLOTS || sg_slot_read(vol, who, &slot))
+		return false;
+	sg_snprintf(why, 200, "no more than %llu MiB while %.60s (slot %u) uses the volume, which "
+		    "has no memory behind that; unmount it there first", MIB_OF(least), slot.name,
+		    who);
+	return true;
+}
+
+int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200])
+{
+	unsigned int who;
+	u64 least = limit_of_others(vol, size & ~(SG_VOLUME_ALIGN - 1), &who);
+
+	why[0] = 0;
+	return in_the_way(vol, who, least, why) ? -EBUSY : 0;
+}
+
 static int too_large(struct growth *g)
 {
 	unsigned int who;
 	u64 least = limit(g->vol, &who);
-	struct sg_slot slot;
 
-	if (who < SG_SLOTS && !sg_slot_read(g->vol, who, &slot))
-		sg_snprintf(g->why, 200, "no more than %llu MiB while %.60s (slot %u) uses the "
-			    "volume, which has no memory behind that; unmount it there first",
-			    MIB_OF(least), slot.name, who);
-	else if (least == most(g->vol))
+	if (in_the_way(g->vol, who, least, g->why))
+		return -EBUSY;
+	if (least == most(g->vol))
 		sg_snprintf(g->why, 200, "no more than %llu MiB: the volume's metadata has no room "
 			    "for more (mkfs.stargatefs --max-size)", MIB_OF(least));
 	else
 		sg_snprintf(g->why, 200, "no more than %llu MiB: here is no memory behind that",
 			    MIB_OF(least));
-	return who < SG_SLOTS ? -EBUSY : -ENOSPC;
+	return -ENOSPC;
 }
 
 /* --- asking the others ---------------------------------------------------------------------- */

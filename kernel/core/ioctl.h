@@ -15,13 +15,15 @@
  * @size: wanted, 0: the largest. Then: what it is; if refused, the largest that is possible.
  * @was: what it was.
  * @wait_ms: for the others; 0: default.
+ * @flags: SG_GROW_ASK: only whether the others have memory for that, sg_grow_ask().
  * @why: if refused, in one line.
  */
 struct sg_ioc_grow {
 	u64 size, was;
-	u32 wait_ms, reserved;
+	u32 wait_ms, flags;
 	char why[200];
 };
+#define SG_GROW_ASK	1u
 #define SG_IOC_GROW	_IOWR(0xd7, 1, struct sg_ioc_grow)
 
 /**

@@ -81,7 +81,12 @@ long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (IS_ERR(g))
 		return PTR_ERR(g);
 	memset(g->why, 0, sizeof(g->why));
-	err = g->reserved ? -EINVAL : grow(file, g);
+	if (g->flags & ~SG_GROW_ASK)
+		err = -EINVAL;
+	else if (g->flags)
+		err = sg_grow_ask(sgfs_vol(file_inode(file)), g->size, g->why);
+	else
+		err = grow(file, g);
 	if (copy_to_user(user, g, sizeof(*g)))
 		err = -EFAULT;
 	kfree(g);

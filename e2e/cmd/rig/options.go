@@ -33,6 +33,7 @@ type options struct {
 	shares    list
 	net       bool
 	pages     bool
+	labels    bool
 	noMount   bool
 	noModule  bool
 	noGuard   bool
@@ -62,6 +63,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.shares, "share", "a folder outside, in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "an Ethernet that all guests are on: g1 is 10.115.103.1")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
+	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
 	flags.BoolVar(&o.noGuard, "no-guard", false, "no guard beside the guests: nobody outside knows when one is dead")
@@ -82,7 +84,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 			return nil, err
 		}
 	}
-	o.noMount = o.noMount || o.noModule
+	o.noMount = o.noMount || o.noModule || o.labels
 	o.kernels = kernelNames(list)
 	if !given(flags, "mem") {
 		o.memory = defaultMemory(o.kernels, o.node)
@@ -164,6 +166,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--size %s: at most 960G, as QEMU's CPUs have 40 bits for addresses", o.size)
 	case o.size < leastVolume && !o.noMount:
 		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
+	case o.labels && (o.pages || o.node):
+		return fmt.Errorf("--labels: an NVDIMM's; with --pages, and in a node, the range is none")
 	case o.memory < 256<<20 || o.memory > 2<<30:
 		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to 2G, as the shared range lies above", o.memory)
 	case debug(o.kernels) && o.memory < 1<<30:

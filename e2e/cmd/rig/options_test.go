@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "debug,2.4"}, {"--kernel", "debug,"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
 		{"--copy-in", "/no/such/file"}, {"--copy-in", ""}, {"--copy-in", "/"}, {"--copy-in", "/dev/null"}, {"--mem", "0"}, {"--mem", "128M", "--kernel", "6.12"},
-		{"--mem", "512M", "--kernel", "debug"}, {"--size", "14M"},
+		{"--mem", "512M", "--kernel", "debug"}, {"--size", "14M"}, {"--labels", "--pages"},
 		{"--append", strings.Repeat("word ", 300)}, {"--copy-in", "/etc", "--copy-in", "/usr/../etc"},
 	} {
 		_, err := parseAll(append(args, "script")...)
@@ -86,6 +86,9 @@ func TestMemory(t *testing.T) {
 	if o, err := parseAll("--mem", "1G", "--size", "2M", "--no-mount", "script"); err != nil || o.memory != 1<<30 {
 		t.Errorf("got %+v, %v", o, err)
 	}
+	if o, err := parseAll("--labels", "--size", "2M", "script"); err != nil || !o.labels || !o.noMount {
+		t.Errorf("got %+v, %v", o, err)
+	}
 }
 
 func TestNode(t *testing.T) {
@@ -106,7 +109,7 @@ func TestNode(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--zone", "dram"}, {"--node-kernel", "6.12"}, {"--node", "--zone", "disk"}, {"--node", "--no-module"},
-		{"--node", "--icount"}, {"--node", "--share", "9p"}, {"--node", "--net"}, {"--node", "--guests", "16", "--mem", "1G"}, {"--node", "--node-kernel", "2.4"},
+		{"--node", "--icount"}, {"--node", "--labels"}, {"--node", "--share", "9p"}, {"--node", "--net"}, {"--node", "--guests", "16", "--mem", "1G"}, {"--node", "--node-kernel", "2.4"},
 	} {
 		_, err := parseNode(args...)
 		var m misuse

@@ -128,7 +128,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	if err != nil {
 		return 0, err
 	}
-	if s.shared, err = vm.NewRange(int64(s.size), s.pages); err != nil {
+	if s.shared, err = vm.NewRange(int64(s.size), s.pages, s.labels); err != nil {
 		return 0, err
 	}
 	if free, err := vm.RangeRoom(); err == nil && free < int64(s.size) {

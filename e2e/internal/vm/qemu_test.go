@@ -122,6 +122,16 @@ func TestRangeOfANode(t *testing.T) {
 	}
 }
 
+// Without labels the NVDIMM is one namespace.
+func TestLabels(t *testing.T) {
+	for _, r := range []Range{{Size: 64 << 20}, {Size: 62 << 20, Labels: true}} {
+		args := strings.Join(r.args("path"), " ")
+		if !strings.Contains(args, "size=67108864,") || strings.HasSuffix(args, ",label-size=128K") != r.Labels {
+			t.Errorf("%+v: %s", r, args)
+		}
+	}
+}
+
 func TestDevices(t *testing.T) {
 	d := Disks{Root: "r", Payload: "p", More: []string{"x", "y"}}
 	if got := d.Device(0) + " " + d.Device(1); got != "/dev/vdc /dev/vdd" {

@@ -19,7 +19,14 @@ type Range struct {
 	// node's own zone has (memmap= of the kernel command line, D1). Without, it
 	// is what virtual machines see: an NVDIMM's raw namespace, which has neither.
 	Pages bool
+	// Labels gives that NVDIMM a label area, so that it can have several
+	// namespaces. It lies behind the range, in the same file.
+	Labels bool
 }
+
+// labelRoom: of the least that there is, 128K, what is left over is lost: the
+// range itself has to keep a size that Linux divides (16M).
+const labelRoom = 2 << 20
 
 // rangeDir is memory, as the range shall be.
 const rangeDir = "/dev/shm"
@@ -36,7 +43,8 @@ func RangeRoom() (int64, error) {
 // NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
 // as long as a process holds it, so it is gone with the rig and its guests,
 // however they end.
-func NewRange(size int64, pages bool) (*Range, error) {
+func NewRange(size int64, pages, labels bool) (*Range, error) {
+	r := &Range{Size: size, Pages: pages, Labels: labels}
 	f, err := os.CreateTemp(rangeDir, "stargate-rig-")
 	if err != nil {
 		return nil, fmt.Errorf("making the shared range: %w", err)
@@ -45,11 +53,19 @@ func NewRange(size int64, pages bool) (*Range, error) {
 		f.Close()
 		return nil, err
 	}
-	if err := f.Truncate(size); err != nil {
+	if err := f.Truncate(r.fileSize()); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("making a shared range of %d bytes: %w", size, err)
 	}
-	return &Range{f, size, pages}, nil
+	r.File = f
+	return r, nil
+}
+
+func (r *Range) fileSize() int64 {
+	if r.Labels {
+		return r.Size + labelRoom
+	}
+	return r.Size
 }
 
 // Path names the range for programs outside of the guests.
@@ -58,20 +74,20 @@ func (r *Range) Path() string {
 }
 
 // WithPages is the same memory, as a node has it.
-func (r *Range) WithPages() *Range { return &Range{r.File, r.Size, true} }
+func (r *Range) WithPages() *Range { return &Range{File: r.File, Size: r.Size, Pages: true} }
 
 // Wipe makes it all zeros, as a power cut does with memory that forgets.
 func (r *Range) Wipe() error {
 	if err := r.File.Truncate(0); err != nil {
 		return err
 	}
-	return r.File.Truncate(r.Size)
+	return r.File.Truncate(r.fileSize())
 }
 
 // maxMemoryMiB is up to where the guest's physical memory must be able to
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
-	return (2*Base + r.Size + 1<<30) >> 20
+	return (2*Base + r.fileSize() + 1<<30) >> 20
 }
 
 // kernelWords name the driver for the range: the others leave it alone.
@@ -86,8 +102,12 @@ func (r *Range) kernelWords() []string {
 // place. Preallocation would rewrite bytes that others are using, and a mapping
 // that does not begin at 2 MiB has no large pages.
 func (r *Range) args(path string) []string {
+	labels := ""
+	if r.Labels {
+		labels = ",label-size=128K" // the least that there is
+	}
 	return []string{
-		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.Size),
-		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x", int64(Base)),
+		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.fileSize()),
+		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x%s", int64(Base), labels),
 	}
 }

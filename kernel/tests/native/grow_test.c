@@ -328,6 +328,11 @@ static void small_memory(void)
 	join(&small, 24 * MIB, 2);
 	tsys_tend(&big);
 	tsys_tend(&small);
+	CHECK_EQ(sg_grow_ask(&big.v, 24 * MIB, why), 0);
+	CHECK_EQ(sg_grow_ask(&big.v, 26 * MIB, why), -EBUSY);
+	says(why, "no more than 24 MiB while system-2 (slot 1) uses");
+	CHECK_EQ(sg_grow_ask(&small.v, ROOM, why), 0);
+	CHECK_EQ(sg_bound(&big.v), 16 * MIB);	/* nobody has been told anything, nor believes */
 	refused(&big, 32 * MIB, -EBUSY, "no more than 24 MiB while system-2 (slot 1) uses");
 	CHECK_EQ(sg_grow_limit(&big.v), 24 * MIB);
 	test_create(&small.v, &small.root, "goes on", S_IFREG | 0600);

@@ -4,8 +4,11 @@
  * device. So options, checks and messages are theirs.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "ioctl.h"
 #include "run.h"
 #include "volume.h"
 
@@ -125,6 +128,26 @@ int engine_check(const struct volume *v, char *const *options, int n)
 	const char *const first[] = { n ? NULL : "-n", NULL };
 
 	return call("fsck.stargatefs", first, options, n, v->path);
+}
+
+int engine_may_grow(const struct volume *v, u64 size)
+{
+	struct sg_ioc_grow g = { .size = size, .flags = SG_GROW_ASK };
+	char where[PATH_MAX];
+	int fd, err = 0;
+
+	if (!engine_mounted(v->path, where))
+		return 0;
+	fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && ioctl(fd, SG_IOC_GROW, &g))
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (err != -EBUSY)
+		return 0;	/* a release that cannot be asked, ...: seen when it is to grow */
+	g.why[sizeof(g.why) - 1] = 0;
+	tool_error("%s: %s", v->lv, g.why);
+	return err;
 }
 
 /* Without a size it would do what all can follow to, and call that done. */

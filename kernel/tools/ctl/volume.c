@@ -7,6 +7,7 @@
  * the zone next wipes and removes: no step needs a record of its own.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -284,7 +285,7 @@ static int plan_growth(struct growth *g, u64 size)
 	}
 	g->now = probe.sb.size;
 	g->most = p->size + zone_behind(g->v->zone, p);
-	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK);
+	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK) ?: engine_may_grow(g->v, size);
 }
 
 /* Space is chosen under the zone's lock, and the volume looked at anew. */
@@ -326,12 +327,23 @@ static int extend(struct growth *g, const struct zone_place *behind)
 	return err;
 }
 
-/* To what it had (@v is as before), unless the file system has followed in spite of the error. */
+/*
+ * To what it had (@v is as before), unless the file system has followed in spite of the error. A
+ * mount here believes in the memory that it has seen, whoever uses the volume with it can have it
+ * go there (D10), and nothing makes it smaller: so that stays the volume's, and nobody else's.
+ */
 static void undo_extend(const struct volume *v)
 {
+	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted wherever: busy */
 	struct sg_probe probe;
 	char n[32];
 
+	if (fd < 0) {
+		tool_error("%s: the memory behind it stays its own, as it is mounted here, where "
+			   "that has been seen: the next resize has it", v->lv);
+		return;
+	}
+	close(fd);
 	if (!engine_look(v->path, &probe, true) || !probe.valid || probe.sb.size > v->piece->size)
 		return;
 	LVM("lvreduce", "-y", "-q", "-f", "-l", extents(v->piece->extents, n), v->lv);

@@ -89,6 +89,11 @@ int engine_unused(struct volume *v, bool force);
 /* mkfs.stargatefs with these options, on top of what a volume has anyway. */
 int engine_make(const struct volume *v, char *const *options, int n, bool dry);
 int engine_check(const struct volume *v, char *const *options, int n);	/* the exit status */
+/*
+ * Of one that is mounted here: -EBUSY, said, if somebody else who uses it has no memory for that.
+ * Who it is can be known before anybody is asked to follow.
+ */
+int engine_may_grow(const struct volume *v, u64 size);
 int engine_grow(const struct volume *v, u64 size);	/* all who use it to just that */
 int engine_relocate(const struct volume *v);	/* to where its device is */
 /* Where this system has it mounted; false: nowhere. */

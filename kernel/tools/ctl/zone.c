@@ -34,7 +34,10 @@ int before_zone(struct call *c)
 
 static int refuse_memory(const struct target *t, const char *path, u64 *phys)
 {
-	if (t->kind != TARGET_BLOCK)
+	if (t->kind == TARGET_DAX)
+		tool_error("%s: is device-dax, and no block device, which LVM needs; make an "
+			   "fsdax namespace of it: ndctl create-namespace --mode fsdax", path);
+	else if (t->kind != TARGET_BLOCK)
 		tool_error("%s: is no block device; a zone is made of one whose memory the kernel "
 			   "maps, like /dev/pmem0", path);
 	else if (!device_is_dax(t->rdev))
@@ -79,7 +82,9 @@ static int check_device(struct making *m, int i)
 	int err;
 
 	if (!stat(path, &st) && !S_ISBLK(st.st_mode)) {
-		t = (struct target){ .kind = TARGET_FILE };
+		t = (struct target){ .kind = TARGET_DAX, .rdev = st.st_rdev };
+		if (!S_ISCHR(st.st_mode) || target_phys(&t, &m->phys[i]))
+			t.kind = TARGET_FILE;
 		return refuse_memory(&t, path, &m->phys[i]);
 	}
 	err = target_open(&t, path, TARGET_CHANGE);

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What scenarios share that have another release of the module. It is this one, built with another
+# version in it. Read after scenario.sh, in the project's folder.
+
+other=9.9.9
+
+# other_release: compiles it, as $next; $now is the version of this one.
+other_release() {
+	local work dir=build/e2e/next-$SG_KERNEL # kept: what has not changed is not compiled again
+	now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/version.h)
+	work=$(mktemp -d)
+	cp -a kernel/core kernel/module "$work"
+	mkdir -p "$dir"
+	sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE	\"$other\"/" "$work/core/version.h"
+	e2e/rig build-module --kernel "$SG_KERNEL" "$work/module" "$dir" >"$work/log" 2>&1 ||
+		fail "does not build: $(tail -n 20 "$work/log")"
+	rm -rf --one-file-system "$work"
+	next=$dir/stargatefs.ko
+}
+
+# has_other SYSTEM: it gets it, and modinfo tells them apart.
+has_other() {
+	on "$1" 'cat >/root/next.ko' <"$next" || fail "$1 does not get it"
+	same "$1: modinfo tells them apart" "$now $other" "$(on "$1" \
+		'modinfo -F version /root/stargatefs.ko /root/next.ko | xargs' </dev/null)"
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A node's volume is to grow while a machine has it whose memory ends where the volume did: it is
+# named, and nothing has changed, neither in the zone nor in what the host and the machine believe.
+# When the machine has unmounted it the volume grows, and started anew, with all of it, the machine
+# sees that, too. What another one had behind the volume nobody sees at any time.
+#
+# node: --guests 1 --no-mount --size 128M --pkgs lvm2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+mib=$((1 << 20))
+
+# sized SYSTEM DIR MIB: what its mount has, by the module and by df, which leaves out metadata.
+sized() {
+	same "$1 has $3 MiB" "$3" "$(on "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))' </dev/null)"
+	in_one "$1" "and so says df" "mb=\$(df -BM --output=size $2 | tail -n 1 | tr -dc 0-9) &&
+		[ \$mb -le $3 ] && [ \$mb -gt $(($3 * 9 / 10)) ] || { df $2; exit 1; }"
+}
+
+# zone: all that LVM has of it. shown: all that the host's mount says of its size.
+zone() { on host 'lvs --noheadings -o lv_name,lv_size,lv_tags,seg_pe_ranges sm' </dev/null; }
+shown() { on host 'cd /mnt/a/.stargate && stat -c %s region && cat volume.json' </dev/null; }
+# told FROM END: in how many lines the secret stands there.
+told() { memory "$1" "$2" | grep -ac 'a secret of others' || true; }
+behind() { bytes $end $((end + 32 * mib)); }
+
+step "a volume that a machine has, and behind it what another one has left"
+in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0'
+in_one host "a volume" 'stargatectl volume create a --size 32M -- --max-size 128M && mkdir -p /mnt/a &&
+	mount -t stargatefs /dev/sm/a /mnt/a && head -c 8M /dev/urandom >/mnt/a/old'
+base=$(of a base)
+end=$((base + 32 * mib))
+in_one host "(a secret behind it)" 'export DM_DISABLE_UDEV=1
+	lvcreate -y -q -W n -Z n --addtag others -L 32M -n others sm && vgmknodes &&
+	yes "a secret of others" | dd of=/dev/sm/others bs=2M count=16 iflag=fullblock oflag=direct status=none &&
+	lvremove -y -q sm/others'
+[[ $(told $end $((end + 32 * mib))) -gt $mib ]] || fail "the secret is not there"
+start g1 a
+in_one g1 "a machine has it" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/old ]'
+zone=$(zone) shown=$(shown) behind=$(behind)
+on g1 'n=0; until [ -e /run/enough ]; do
+	n=$((n + 1)); echo $n >/mnt/sg/n && [ $(cat /mnt/sg/n) = $n ] || exit 1; done; echo $n' </dev/null >"$RIG_DIR/rounds" &
+worker=$!
+
+step "it cannot follow"
+for _ in 1 2; do
+	denied host "it is named" 'no more than 32 MiB while g1 .*uses the volume.*unmount it there' \
+		'stargatectl volume resize a --size 64M'
+done
+same "programs are told" '"in-use" 6' "$(on host 'set -o pipefail; stargatectl -j volume resize a \
+	--size 64M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
+denied g1 "nor does the machine make it grow" 'no more than 32 MiB: here is no memory' 'stargatectl grow --size 64M /mnt/sg'
+denied host "nor the host by its mount" 'no more than 32 MiB' 'stargatectl grow --size 64M /mnt/a'
+same "LVM has all as it was" "$zone" "$(zone)"
+same "the host's mount shows what it had" "$shown" "$(shown)"
+same "what is behind is as it was" "$behind" "$(behind)"
+sized host /mnt/a 32
+sized g1 /mnt/sg 32
+pause_guest g1
+denied host "paused, it is named as well" 'no more than 32 MiB while g1 ' 'stargatectl volume resize a --size 64M'
+resume_guest g1
+same "and nothing has changed" "$zone $shown $behind" "$(zone) $(shown) $(behind)"
+on g1 'touch /run/enough' </dev/null
+wait "$worker" || fail "g1 did not go on"
+passed "g1 has worked all the time: $(<"$RIG_DIR/rounds") rounds"
+
+step "it unmounts"
+in_one g1 "unmounted" 'umount /mnt/sg'
+same "the host believes in no more than it has" $((32 * mib)) "$(on host 'cat /sys/fs/stargatefs/*/max_size' </dev/null)"
+in_one host "it grows" 'stargatectl volume resize a --size 64M'
+sized host /mnt/a 64
+same "of the secret nothing is left" 0 "$(told "$base" $((base + 64 * mib)))"
+in_one host "a file in the new part" \
+	'head -c 40M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum'
+denied g1 "with the memory that it has it does not come back" 'has 64 MiB, and only 32 are here' \
+	'mount -t stargatefs /dev/pmem0 /mnt/sg; dmesg | grep "are here"; exit 1'
+
+step "started anew"
+stop_guest g1
+start g1 a
+in_one g1 "it has all" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+sized g1 /mnt/sg 64
+in_one g1 "and reads what lies in the new part" 'sha256sum </mnt/sg/new | cmp - /mnt/sg/sum'
+in_one g1 "and writes there" 'rm /mnt/sg/new && head -c 42M /dev/urandom >/mnt/sg/newer && sha256sum </mnt/sg/newer >/mnt/sg/sum'
+in_one host "as the host sees" 'sha256sum </mnt/a/newer | cmp - /mnt/a/sum'
+stop_guest g1
+in_one host "it is sound" 'umount /mnt/a && stargatectl volume check a'
+finish

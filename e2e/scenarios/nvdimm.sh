@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A zone on an NVDIMM, which ndctl has set up: with struct pages (fsdax), on the NVDIMM itself or in
+# the system's own memory, at each alignment that there is; what the namespace keeps for itself lies
+# in front, and volumes lie at multiples of 2 MiB of physical memory all the same. Another boot
+# finds namespace and zone again. Other modes of a namespace are refused, each in one line.
+#
+# The NVDIMM has labels: in the end it has two namespaces, and the zone both.
+#
+# rig: --labels --size 256M --mem 320M --pkgs "lvm2 ndctl"
+# kernels: 6.12
+# also: 6.1 7.2
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+mib=$((1 << 20))
+
+at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
+
+# of VOLUME KEY: what `volume show` says.
+of() {
+	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+
+# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
+
+# namespace ARGUMENT...: ndctl makes it of what is there; $device is what it is then. With -f, and a
+# namespace, of that.
+namespace() {
+	local said
+	said=$(on g1 "ndctl create-namespace $* 2>/run/said || { cat /run/said; exit 1; }" </dev/null) ||
+		fail "ndctl create-namespace $*: $said"
+	device=/dev/$(grep -oP '"(blockdev|chardev)":"\K[^"]+' <<<"$said")
+	at g1 "for try in \$(seq 500); do [ -e $device ] && exit; sleep 0.02; done; exit 1"
+	passed "ndctl $*: $device"
+}
+
+# begins: where the kernel has the namespace's memory, behind what it keeps for itself.
+begins() { at g1 "cat /sys/block/${device#/dev/}/device/resource"; }
+
+# volume NAME: one with bytes in it, mounted; at a multiple of 2 MiB. The machine outside finds them
+# in the memory there.
+volume() {
+	local base
+	holds "$1" "stargatectl volume create $1 --size 64M && mkdir -p /mnt/$1 &&
+		mount -t stargatefs /dev/sm/$1 /mnt/$1 && yes 'a word of $1' | head -c 8M >/mnt/$1/words"
+	base=$(of "$1" base)
+	same "it begins at a multiple of 2 MiB" 0 $((base % (2 * mib)))
+	same "as its mount says" $((base)) $(($(at g1 "cat /mnt/$1/.stargate/volume.json" | grep -oP '"base": "?\K0x[0-9a-f]+')))
+	[[ $(bytes "$base" $((64 * mib)) | grep -ac "a word of $1") -gt 500000 ]] ||
+		fail "its words are not in the memory there"
+	passed "what is in it is in the memory there"
+}
+
+step "what is no zone"
+refuses "raw, as it comes" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 \
+	"stargatectl zone create sm /dev/pmem0"
+namespace -f -e namespace0.0 -m sector
+refuses "of sectors" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 "stargatectl zone create sm $device"
+namespace -f -e namespace0.0 -m devdax
+refuses "device-dax" 'is device-dax, and no block device.*ndctl create-namespace --mode fsdax' g1 \
+	"stargatectl zone create sm $device"
+refuses "some other device" 'is no block device' g1 'stargatectl zone create sm /dev/null'
+
+step "struct pages here and there"
+program region
+for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
+	namespace -f -e namespace0.0 -m fsdax "$how"
+	first=$(begins)
+	echo "   its memory begins $(((first - RIG_BASE) / mib)) MiB further"
+	[[ $((first)) -gt $((RIG_BASE)) && $((first % (2 * mib))) -eq 0 ]] || fail "it begins at $first"
+	holds "a zone" "stargatectl zone create sm $device"
+	same "it begins behind LVM's own 2 MiB" $((first + 2 * mib)) \
+		$(($(at g1 'stargatectl -j zone show sm' | grep -oP '"base": "\K0x[0-9a-f]+')))
+	volume a
+	# but for the front, where its heart beats
+	same "region is that memory" "$(bytes $(($(of a base) + 4 * mib)) $((60 * mib)) | sha256sum)" \
+		"$(at g1 "/root/region read /mnt/a/.stargate/region $((4 * mib)) $((60 * mib)) | sha256sum")"
+	faults=$(at g1 '/root/region touch /mnt/a/.stargate/region')
+	[[ $faults -le 40 ]] || fail "$faults faults for 64 MiB"
+	passed "64 MiB are mapped by $faults faults"
+	holds "and allocated in advance" "/root/region populate /mnt/a/.stargate/region"
+	[[ $how == "-M dev -a 2M" ]] || holds "sound, and away" "umount /mnt/a && stargatectl volume check a &&
+		stargatectl volume delete a && stargatectl zone destroy sm"
+done
+
+step "another boot"
+# found: namespace and zone, and where volumes are.
+found() {
+	at g1 'ndctl list -N; stargatectl -j zone show sm
+		lvs --noheadings -o lv_name,lv_size,lv_tags sm'
+}
+# boots HOW: the machine ends so, and begins anew.
+boots() {
+	local before sums
+	before=$(found) sums=$(at g1 'sha256sum /mnt/*/words')
+	[[ $1 == kill_guest ]] || holds "(unmounted)" "umount /mnt/a /mnt/b"
+	"$1" g1
+	start_guest g1 --no-mount
+	holds "the device is there" "for try in \$(seq 500); do [ -b $device ] && exit; sleep 0.02; done; exit 1"
+	same "namespace and zone are as they were" "$before" "$(found)"
+	holds "its volumes are mounted" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+		for v in a b; do mkdir -p /mnt/\$v && mount -t stargatefs /dev/sm/\$v /mnt/\$v || exit 1; done"
+	same "with the same bytes" "$sums" "$(at g1 'sha256sum /mnt/*/words')"
+}
+volume b
+boots kill_guest
+holds "both are sound, and away" "for v in a b; do umount /mnt/\$v &&
+		stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
+	done; stargatectl zone destroy sm"
+
+step "two namespaces"
+holds "(labels)" \
+	"ndctl disable-region region0 && ndctl init-labels -f nmem0 && ndctl enable-region region0"
+namespace -s 128M -m fsdax -M mem
+devices=$device first=$(begins)
+namespace -s 128M -m fsdax -M dev
+devices+=" $device"
+holds "a zone of both" "stargatectl zone create sm $devices"
+volume a
+volume b
+[[ $(($(of a base) < RIG_BASE + 128 * mib)) != $(($(of b base) < RIG_BASE + 128 * mib)) ]] ||
+	fail "both are in the same one: $(of a base), $(of b base)"
+passed "one volume in each"
+boots stop_guest
+holds "both are sound" \
+	"for v in a b; do umount /mnt/\$v && stargatectl volume check \$v || exit 1; done"
+finish
