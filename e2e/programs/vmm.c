@@ -645,6 +645,8 @@ static struct member find_member(const char *path)
 	return found;
 }
 
+#define FENCED_WITHIN_US	10e6
+
 /* Nothing of the machine is to write any more, from when its system's state is another one. */
 static void begin_to_fence(const char *way, pid_t child, const struct member *member)
 {
@@ -674,8 +676,13 @@ static int fence(const char *kind, const char *path, uint64_t gpa, const char *w
 	start = now();
 	began = __rdtsc();
 	begin_to_fence(way, child, &member);
-	while (read_word(member.at) == member.state)
+	for (dead = 0; read_word(member.at) == member.state; dead = now() - start) {
+		if (dead > FENCED_WITHIN_US) {
+			errno = ETIME;
+			die("it is not declared dead");
+		}
 		usleep(100);
+	}
 	dead = now() - start;
 	last = read_word(at);
 	usleep(20000);

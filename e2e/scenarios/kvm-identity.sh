@@ -87,8 +87,9 @@ start_member() {
 
 end_member() {
 	on host 'kill -KILL $(cat /run/member.pid)
-		for i in $(seq 200); do grep -q " machine$" /sys/fs/stargatefs/pmem0/holders || exit 0; sleep 0.05; done; exit 1' \
-		</dev/null || fail "the system's process does not end"
+		for i in $(seq 200); do
+			grep -q " machine$" /sys/fs/stargatefs/pmem0/holders || exit 0; sleep 0.05
+		done; exit 1' </dev/null || fail "the system's process does not end"
 }
 
 # tell WHAT: to that process.
@@ -112,7 +113,8 @@ note() { seen[$1/$column]+=" $2"; }
 
 # gained NAME: from the first of the last vmm's stats to the last.
 gained() {
-	sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" | awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }'
+	sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" |
+		awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }'
 }
 
 # took NAME: us, of the last vmm's action.
