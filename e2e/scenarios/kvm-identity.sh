@@ -120,7 +120,7 @@ gained() {
 # took NAME: us, of the last vmm's action.
 took() { sed -nE "s/^$1 (-?[0-9]+) .*/\1/p" <<<"$said"; }
 
-# untouched: the memory is as if nobody had ever looked at it: the machine outside has yet to give it.
+# untouched: the memory is as if nobody had looked at it yet: the machine outside has to give it.
 untouched() {
 	on host 'umount /mnt/sg' || fail "not unmounted"
 	fallocate --dig-holes "$RIG_RANGE"
