@@ -6,6 +6,7 @@
  *   vmm run KIND REGION ACTION...    a machine, and what it does, in this order
  *   vmm fence KIND REGION@UUID ADDRESS WAY    a machine that writes there all the time, having read
  *                                    all, is fenced: killed (WAY: kill), or by the host's file WAY
+ *   vmm fence KIND REGION ADDRESS revoke      the volume is taken from it, and that is all
  *   vmm revoke REGION PID            take the volume from a monitor's machine (0: from all)
  *
  * KIND: stock (a memory slot over a mapping of REGION), identity or readonly (an identity slot: the
@@ -24,7 +25,7 @@
  *
  * A line is printed for each: its name, us, and what came of it. Of fence: us from its beginning to
  * the guest's last store, by the guest's clock (negative: it was before), and until the host had
- * declared dead the system of that machine, which must be there.
+ * declared dead the system of that machine, which must be there (revoke: until it was done).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,6 +34,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -445,10 +447,21 @@ static uint64_t kib_of(const char *path, const char *name)
 	return value;
 }
 
+/* Each processor's part of the kernel's sums is in them then. */
+static void refresh_sums(void)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		die("stat_refresh");
+	close(fd);
+}
+
 static void do_stats(void)
 {
 	struct rusage usage;
 
+	refresh_sums();
 	getrusage(RUSAGE_SELF, &usage);
 	printf("stats 0 guest-faults=%llu monitor-faults=%ld 4k=%llu 2m=%llu 1g=%llu "
 	       "kvm-tables-KiB=%llu monitor-tables-KiB=%llu\n",
@@ -655,6 +668,11 @@ static void begin_to_fence(const char *way, pid_t child, const struct member *me
 		kill(child, SIGKILL);
 		return;
 	}
+	if (!strcmp(way, "revoke")) {
+		if (ioctl(m.region, IOC_REVOKE, child) != 1)
+			die("revoking");
+		return;
+	}
 	fd = open(way, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || dprintf(fd, "%u %u\n", member->slot, SG_SLOT_INC(member->state)) < 0)
 		die("fencing by %s", way);
@@ -680,19 +698,21 @@ static double await_death(const struct member *member, double start)
 
 static int fence(const char *kind, const char *path, uint64_t gpa, const char *way)
 {
-	struct member member;
+	bool declared = strcmp(way, "revoke");
+	struct member member = { 0 };
 	uint64_t at, began, last;
 	double start, dead, rate;
 	pid_t child;
 
 	open_region(kind, path);
 	at = gpa - m.base;
-	member = find_member(path);
+	if (declared)
+		member = find_member(path);
 	child = start_writing(at);
 	start = now();
 	began = __rdtsc();
 	begin_to_fence(way, child, &member);
-	dead = await_death(&member, start);
+	dead = declared ? await_death(&member, start) : now() - start;
 	last = read_word(at);
 	usleep(20000);
 	rate = (__rdtsc() - began) / (now() - start);

@@ -149,6 +149,17 @@ fence_by() {
 	end_member
 }
 
+# revoke: the volume is taken from one that is no machine's.
+revoke() {
+	local round
+	for ((round = 0; round < repeats; round++)); do
+		vmm fence "$kind" $region "$page" revoke
+		says "it wrote, and does so no more" '^fence -?[0-9]+ [0-9]+$'
+		note revoked-last "$(took fence)"
+		note revoked "${said##* }"
+	done
+}
+
 # measure COLUMN KIND
 measure() {
 	local round column=$1 kind=$2
@@ -169,13 +180,14 @@ measure() {
 	done
 	fence_by kill
 	fence_by alive
+	[[ $kind == stock* ]] || revoke
 }
 
 # spread DIVISOR VALUE...: their median, and in brackets least and most.
 spread() {
 	local divisor=$1
 	shift
-	[[ $# -gt 0 ]] || { echo "not tried"; return; }
+	[[ $# -gt 0 ]] || return 0
 	printf '%s\n' "$@" | sort -g | awk -v by="$divisor" '
 		function text(x) { return by == 1 ? x "" : sprintf("%.2f", x / by) }
 		{ v[NR] = $1 }
@@ -207,10 +219,12 @@ show_table() {
 	row "faults of the guest that reads all then" prefaulted 1
 	row "KiB of KVM's page tables" kvm-tables 1
 	row "KiB of the monitor's page tables for it" monitor-tables 1
-	row "killed: ms until the guest's last store" kill-last 1000
-	row "killed: ms until the host has declared it dead" kill-dead 1000
+	row "the monitor is killed: ms until the guest's last store" kill-last 1000
+	row "ms until the host has declared its system dead" kill-dead 1000
 	row "fenced alive: ms until the guest's last store" alive-last 1000
-	row "fenced alive: ms until the host has declared it dead" alive-dead 1000
+	row "ms until the host has declared its system dead" alive-dead 1000
+	row "only revoked: ms until the guest's last store" revoked-last 1000
+	row "ms until nothing can be stored any more" revoked 1000
 }
 
 on host 'fallocate -l 2M /mnt/sg/file &&
