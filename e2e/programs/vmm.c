@@ -4,7 +4,9 @@
  * instructions and page tables, and a volume at its own physical address.
  *
  *   vmm run KIND REGION ACTION...    a machine, and what it does, in this order
- *   vmm fence KIND REGION ADDRESS ROUNDS    us until a machine that writes there can do so no more
+ *   vmm fence KIND REGION@UUID ADDRESS WAY    a machine that writes there all the time, having read
+ *                                    all, is fenced: killed (WAY: kill), or by the host's file WAY
+ *   vmm fence KIND REGION ADDRESS revoke      the volume is taken from it, and that is all
  *   vmm revoke REGION PID            take the volume from a monitor's machine (0: from all)
  *
  * KIND: stock (a memory slot over a mapping of REGION), identity or readonly (an identity slot: the
@@ -21,7 +23,9 @@
  *         await FILE      waits until there is one of this name
  *         stats      what it took so far
  *
- * A line is printed for each: its name, us, and what came of it.
+ * A line is printed for each: its name, us, and what came of it. Of fence: us from its beginning to
+ * the guest's last store, by the guest's clock (negative: it was before), and until the host had
+ * declared dead the system of that machine, which must be there (revoke: until it was done).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,6 +33,7 @@
 #include <linux/kvm.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +45,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <x86intrin.h>
+
+#include "../../kernel/core/format.h"
 
 /* Of kvm-patches, and of kernels newer than the headers here. */
 #define MEM_IDENTITY		(1u << 15)
@@ -78,13 +86,14 @@ asm(".pushsection .rodata\n"
     "write64: 1: lea (%rdi,%rsi), %rax; mov %rax, (%rdi); add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "sum64: xor %eax, %eax; 1: add (%rdi), %rax; add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "spin64: 1: incq (%rdi); jmp 1b\n"
+    "stamp64: 1: rdtsc; shl $32, %rdx; or %rdx, %rax; mov %rax, (%rdi); jmp 1b\n"
     ".code32\n"
     "write32: 1: lea (%edi,%esi), %eax; mov %eax, (%edi); add %edx, %edi; dec %ecx; jnz 1b; hlt\n"
     ".code16\n"
     "write16: 1: mov %edi, %eax; add %esi, %eax; mov %eax, (%edi); add %edx, %edi; dec %ecx; jnz 1b; hlt\n"
     ".code64\n"
     "code_end: .popsection\n");
-extern const char write64[], sum64[], spin64[], write32[], write16[], code_end[];
+extern const char write64[], sum64[], spin64[], stamp64[], write32[], write16[], code_end[];
 
 static struct machine {
 	int kvm, vm, vcpu, region;
@@ -437,10 +446,21 @@ static uint64_t kib_of(const char *path, const char *name)
 	return value;
 }
 
+/* Each processor's part of the kernel's sums is in them then. */
+static void refresh_sums(void)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		die("stat_refresh");
+	close(fd);
+}
+
 static void do_stats(void)
 {
 	struct rusage usage;
 
+	refresh_sums();
 	getrusage(RUSAGE_SELF, &usage);
 	printf("stats 0 guest-faults=%llu monitor-faults=%ld 4k=%llu 2m=%llu 1g=%llu "
 	       "kvm-tables-KiB=%llu monitor-tables-KiB=%llu\n",
@@ -557,10 +577,21 @@ static int run_machine(char **argv)
 	return 0;
 }
 
-/* A machine in a process of its own; returns when its guest writes. */
+/* The guest's clock is ours. */
+static void share_clock(void)
+{
+	uint64_t none = 0;
+	struct kvm_device_attr offset = { .group = KVM_VCPU_TSC_CTRL, .attr = KVM_VCPU_TSC_OFFSET,
+					  .addr = (uintptr_t)&none };
+
+	if (ioctl(m.vcpu, KVM_SET_DEVICE_ATTR, &offset))
+		die("the guest's clock");
+}
+
+/* A machine in a process of its own; returns when its guest writes what time it is. */
 static pid_t start_writing(uint64_t at)
 {
-	uint64_t before = read_word(at);
+	uint64_t before = read_word(at), start = __rdtsc();
 	pid_t child = fork();
 
 	if (child < 0)
@@ -568,50 +599,127 @@ static pid_t start_writing(uint64_t at)
 	if (!child) {
 		create();
 		make_slot();
-		prepare(spin64, 64, m.base + at, 1, 0);
+		share_clock();
+		prepare(sum64, 64, m.base + m.from, m.size / PAGE, 0);
+		if (run())
+			die("reading all");
+		prepare(stamp64, 64, m.base + at, 1, 0);
 		run();
 		pause();
 	}
 	while (read_word(at) == before)
 		usleep(1000);
+	if (read_word(at) < start || read_word(at) > __rdtsc()) {
+		errno = ETIME;
+		die("the guest's clock is another");
+	}
 	return child;
 }
 
-/* Stock: nothing but the end of the monitor takes it away. */
-static int fence(const char *kind, const char *path, uint64_t gpa, int rounds)
+/* A system of a machine, in the mount table. */
+struct member {
+	unsigned int slot;
+	uint64_t at, state;
+};
+
+static void parse_uuid(const char *text, uint8_t uuid[16])
 {
-	double start, us, least = 1e12, most = 0, all = 0;
-	uint64_t at, word;
-	int i, status;
+	unsigned int i, byte;
+
+	for (i = 0; i < 16; i++, text += 2) {
+		text += *text == '-';
+		if (sscanf(text, "%2x", &byte) != 1) {
+			errno = EINVAL;
+			die("REGION@UUID");
+		}
+		uuid[i] = byte;
+	}
+}
+
+static struct member find_member(const char *path)
+{
+	uint64_t table = read_word(offsetof(struct sg_super, slot_off));
+	struct member found = { 0 };
+	uint8_t machine[16];
+	struct sg_slot slot;
+
+	parse_uuid(strrchr(path, '@') ? strrchr(path, '@') + 1 : "", machine);
+	for (; found.slot < SG_SLOTS; found.slot++) {
+		found.at = table + found.slot * sizeof(slot);
+		if (pread(m.region, &slot, sizeof(slot), found.at) != sizeof(slot))
+			die("the mount table");
+		found.state = slot.state;
+		if (SG_SLOT_STATE(slot.state) == SG_SLOT_LIVE &&
+		    !memcmp(slot.machine, machine, sizeof(machine)))
+			return found;
+	}
+	errno = ENOENT;
+	die("a system of that machine");
+	return found;
+}
+
+/* Nothing of the machine is to write any more, from when its system's state is another one. */
+static void begin_to_fence(const char *way, pid_t child, const struct member *member)
+{
+	int fd;
+
+	if (!strcmp(way, "kill")) {
+		kill(child, SIGKILL);
+		return;
+	}
+	if (!strcmp(way, "revoke")) {
+		if (ioctl(m.region, IOC_REVOKE, child) != 1)
+			die("revoking");
+		return;
+	}
+	fd = open(way, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "%u %u\n", member->slot, SG_SLOT_INC(member->state)) < 0)
+		die("fencing by %s", way);
+	close(fd);
+}
+
+#define FENCED_WITHIN_US	10e6
+
+/* With one processor, those who are to end must have it: we look at each tick of the clock. */
+static double await_death(const struct member *member, double start)
+{
+	while (read_word(member->at) == member->state) {
+		if (now() - start > FENCED_WITHIN_US) {
+			errno = ETIME;
+			die("it is not declared dead");
+		}
+		usleep(100);
+	}
+	return now() - start;
+}
+
+static int fence(const char *kind, const char *path, uint64_t gpa, const char *way)
+{
+	bool declared = strcmp(way, "revoke");
+	struct member member = { 0 };
+	uint64_t at, began, last;
+	double start, dead, rate;
 	pid_t child;
 
 	open_region(kind, path);
 	at = gpa - m.base;
-	for (i = 0; i < rounds; i++) {
-		child = start_writing(at);
-		start = now();
-		if (m.kind == 's') {
-			kill(child, SIGKILL);
-			waitpid(child, &status, 0);
-		} else if (ioctl(m.region, IOC_REVOKE, child) != 1) {
-			die("revoking");
-		}
-		us = now() - start;
-		word = read_word(at);
-		usleep(20000);
-		if (read_word(at) != word) {
-			errno = EILSEQ;
-			die("it writes on");
-		}
-		if (m.kind != 's') {
-			kill(child, SIGKILL);
-			waitpid(child, &status, 0);
-		}
-		least = us < least ? us : least;
-		most = us > most ? us : most;
-		all += us;
+	if (declared)
+		member = find_member(path);
+	child = start_writing(at);
+	start = now();
+	began = __rdtsc();
+	begin_to_fence(way, child, &member);
+	dead = declared ? await_death(&member, start) : now() - start;
+	last = read_word(at);
+	usleep(20000);
+	rate = (__rdtsc() - began) / (now() - start);
+	if (read_word(at) != last) {
+		errno = EILSEQ;
+		die("it writes on");
 	}
-	printf("fence %.0f least %.0f most %.0f\n", all / rounds, least, most);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	printf("fence %.0f %.0f\n", (int64_t)(last - began) / rate, dead);
 	return 0;
 }
 
@@ -635,7 +743,7 @@ int main(int argc, char **argv)
 	if (argc >= 4 && !strcmp(argv[1], "run"))
 		return run_machine(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "fence"))
-		return fence(argv[2], argv[3], number(argv + 4), atoi(argv[5]));
+		return fence(argv[2], argv[3], number(argv + 4), argv[5]);
 	if (argc == 4 && !strcmp(argv[1], "revoke"))
 		return take_back(argv[2], atoi(argv[3]));
 	fprintf(stderr, "vmm: see the top of its source\n");

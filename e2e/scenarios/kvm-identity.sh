@@ -5,11 +5,11 @@
 # maps nothing. What the guest reads and writes, in each mode of the processor, is what the host has
 # at that physical address; what was not opened is refused; revoked, it is gone at once, which is an
 # exit and no crash. The host knows whose machine that is: it stands by its system, fences it, and
-# declares it dead when its monitor is killed. Beside it stock KVM, and what each of them takes.
-# With the TDP MMU, without it, and by shadow paging.
+# declares it dead when its monitor is killed. With the TDP MMU, without it, and by shadow paging.
+# Beside it stock KVM, and what each of them takes: the table of kvm-patches/README.md.
 #
-# node: --guests 0 --size 1G
-# limit: 1500
+# node: --guests 0 --size 1028M
+# limit: 1800
 # shellcheck disable=SC2016 # what is quoted is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -71,23 +71,178 @@ page_of() {
 		sed -nE 's/.*"page": 0, "pages": 512, .*"phys": "(0x[0-9a-f]+)".*/\1/p'
 }
 
+holds_in_node() {
+	local said
+	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2 said: $said"
+	passed "$1"
+}
+
+# A machine's system in the volume, without a machine: the guest of `vmm` is none. It maps region for
+# nobody, so that it is the monitor alone that stands for the machine.
+start_member() {
+	on host 'rm -f /run/member.*; mkfifo /run/member.in; : >/run/member.out
+		(exec 9<>/run/member.in; exec /root/machine <&9 >/run/member.out 2>&1) &
+		echo $! >/run/member.pid' </dev/null
+}
+
+end_member() {
+	on host 'kill -KILL $(cat /run/member.pid)
+		for i in $(seq 200); do
+			grep -q " machine$" /sys/fs/stargatefs/pmem0/holders || exit 0; sleep 0.05
+		done; exit 1' </dev/null || fail "the system's process does not end"
+}
+
+# tell WHAT: to that process.
+tell() {
+	local said
+	said=$(on host "n=\$(wc -l </run/member.out); echo '$1' >/run/member.in
+		for i in \$(seq 1000); do
+			[ \$(wc -l </run/member.out) -eq \$n ] || break
+			sleep 0.01
+		done; tail -n +\$((n + 1)) /run/member.out" </dev/null)
+	same "the machine's system: $1" ok "$said"
+}
+
+# --- what it takes --------------------------------------------------------------------------------
+
+declare -A seen # KEY/COLUMN of the table: the values
+repeats=$(scaled 3 5 20)
+
+# note KEY VALUE: in the column that is being measured.
+note() { seen[$1/$column]+=" $2"; }
+
+# gained NAME: from the first of the last vmm's stats to the last.
+gained() {
+	sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" |
+		awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }'
+}
+
+# took NAME: us, of the last vmm's action.
+took() { sed -nE "s/^$1 (-?[0-9]+) .*/\1/p" <<<"$said"; }
+
+# untouched: the memory is as if nobody had looked at it yet: the machine outside has to give it.
+untouched() {
+	on host 'umount /mnt/sg' || fail "not unmounted"
+	fallocate --dig-holes "$RIG_RANGE"
+	on host 'mount -t stargatefs /dev/pmem0 /mnt/sg' || fail "not mounted"
+}
+
+# populate KEY: the guest reads all, in a new machine.
+populate() {
+	vmm run "$kind" $region stats sum stats
+	says "the guest reads at each physical address what the host has there" '^sum [0-9]+ same'
+	note "$1" "$(took sum)"
+}
+
+# fence_by WAY: a new machine, whose guest writes the time.
+fence_by() {
+	local round fence=/sys/fs/stargatefs/pmem0/fence
+	[[ $1 == alive ]] || fence=$1
+	start_member
+	for ((round = 1; round <= (repeats < 8 ? repeats : 8); round++)); do
+		tell "join $region $machine $round"
+		vmm fence "$kind" "$region@$machine" "$page" "$fence"
+		says "it wrote, and does so no more" '^fence -?[0-9]+ [0-9]+$'
+		note "$1-last" "$(took fence)"
+		note "$1-dead" "${said##* }"
+	done
+	end_member
+}
+
+# revoke: the volume is taken from one that is no machine's.
+revoke() {
+	local round
+	for ((round = 0; round < repeats; round++)); do
+		vmm fence "$kind" $region "$page" revoke
+		says "it wrote, and does so no more" '^fence -?[0-9]+ [0-9]+$'
+		note revoked-last "$(took fence)"
+		note revoked "${said##* }"
+	done
+}
+
+# measure COLUMN KIND
+measure() {
+	local round column=$1 kind=$2
+	for ((round = 0; round < 3; round++)); do
+		untouched
+		populate untouched
+	done
+	for ((round = 0; round < repeats; round++)); do
+		populate touched
+		note guest-faults "$(gained guest-faults)"
+		note monitor-faults "$(gained monitor-faults)"
+		note kvm-tables "$(gained kvm-tables-KiB)"
+		note monitor-tables "$(gained monitor-tables-KiB)"
+		vmm run "$kind" $region prefault stats sum stats
+		says "all is mapped in advance" '^prefault [0-9]+ done'
+		note prefault "$(took prefault)"
+		note prefaulted "$(gained guest-faults)"
+	done
+	fence_by kill
+	fence_by alive
+	[[ $kind == stock* ]] || revoke
+}
+
+# spread DIVISOR VALUE...: their median, and in brackets least and most.
+spread() {
+	local divisor=$1
+	shift
+	[[ $# -gt 0 ]] || return 0
+	printf '%s\n' "$@" | sort -g | awk -v by="$divisor" '
+		function text(x) { return by == 1 ? x "" : sprintf("%.2f", x / by) }
+		{ v[NR] = $1 }
+		END {
+			median = text((v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2)
+			print median (v[1] == v[NR] ? "" : " (" text(v[1]) ", " text(v[NR]) ")")
+		}'
+}
+
+# row TITLE KEY DIVISOR
+row() {
+	local column line="| $1 |"
+	for column in stock patched identity large; do
+		# shellcheck disable=SC2086 # values
+		line+=" $(spread "$3" ${seen[$2/$column]:-}) |"
+	done
+	echo "$line"
+}
+
+show_table() {
+	step "what it takes: 1 GiB, median (least, most) of $repeats"
+	echo "| | slot over a mapping, stock KVM | the same, KVM with the patches | identity slot, 2 MiB pages | identity slot, a page of 1 GiB |"
+	echo "|---|---:|---:|---:|---:|"
+	row "faults of the guest that reads all" guest-faults 1
+	row "faults of the monitor's own mapping for them" monitor-faults 1
+	row "ms until it has read all" touched 1000
+	row "the same, of memory that nobody has touched before" untouched 1000
+	row "ms until all is mapped in advance (\`KVM_PRE_FAULT_MEMORY\`)" prefault 1000
+	row "faults of the guest that reads all then" prefaulted 1
+	row "KiB of KVM's page tables" kvm-tables 1
+	row "KiB of the monitor's page tables for it" monitor-tables 1
+	row "the monitor is killed: ms until the guest's last store" kill-last 1000
+	row "ms until the host has declared its system dead" kill-dead 1000
+	row "fenced alive: ms until the guest's last store" alive-last 1000
+	row "ms until the host has declared its system dead" alive-dead 1000
+	row "only revoked: ms until the guest's last store" revoked-last 1000
+	row "ms until nothing can be stored any more" revoked 1000
+}
+
 on host 'fallocate -l 2M /mnt/sg/file &&
 	dd if=/dev/zero of=/mnt/sg/file bs=2M count=1 conv=notrunc,fsync status=none'
 page=$(page_of /file)
 [[ -n $page ]] || fail "the file is not in one piece: $("$SG_TOOLS/stargatectl" stat "$RIG_RANGE" /file)"
 offset=$((page - RIG_BASE))
 near=$((offset >> 21 << 1)),64 # MiB that the file is in
-part=2,$((RIG_SIZE / 1048576 - 4)) # of the volume, in MiB: no 1 GiB page fits
+part=2,1024 # of the volume, in MiB: no 1 GiB page fits
+large=0,1024 # one does
 
 step "stock KVM"
 denied "it has no identity slots" "not supported" "VOLUME_BASE=$RIG_BASE /root/vmm run identity $region sum"
-vmm run "stock:$part" $region stats sum stats
-says "the same bytes through a mapping" '^sum [0-9]+ same'
-vmm fence "stock:$near" $region "$page" 5
+measure stock "stock:$part"
 
 kvm 'tdp_mmu=1/'
-vmm run "stock:$part" $region stats sum stats
-says "a mapping is as good as before" '^sum [0-9]+ same'
+measure patched "stock:$part"
+measure identity "identity:$part"
 
 vmm run "identity:$part" $region stats sum stats
 says "the guest reads at each physical address what the host has there" '^sum [0-9]+ same'
@@ -97,12 +252,14 @@ vmm run "identity:$part" $region prefault stats sum stats
 says "all is mapped in advance" '^prefault [0-9]+ done'
 says "and is the same" '^sum [0-9]+ same'
 
-vmm run identity $region sum stats
+vmm run identity $region sum
 says "all of the volume" '^sum [0-9]+ same'
-if [[ $RIG_SIZE -ge 1073741824 ]] && on host 'grep -qw pdpe1gb /proc/cpuinfo' </dev/null; then
+if on host 'grep -qw pdpe1gb /proc/cpuinfo' </dev/null; then
+	vmm run "identity:$large" $region sum stats
 	same "is one page of 1 GiB, with no mapping of the monitor" 1 "$(value 1g)"
+	measure large "identity:$large"
 else
-	echo "   (1 GiB in one page: not tried, for want of pdpe1gb or of a volume so large)"
+	echo "   (1 GiB in one page: not tried, for want of pdpe1gb)"
 fi
 
 # What a guest does in each configuration.
@@ -182,24 +339,6 @@ await_left() {
 		grep -q "^leave" /run/vmm && exit; sleep 0.05; done; exit 1'
 }
 
-holds_in_node() {
-	local said
-	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2 said: $said"
-	passed "$1"
-}
-
-# tell WHAT: to the process that is the machine's system in the volume, as the guest of `vmm` is none.
-# It maps region for nobody, so that it is the monitor alone that stands for the machine.
-tell() {
-	local said
-	said=$(on host "n=\$(wc -l </run/member.out); echo '$1' >/run/member.in
-		for i in \$(seq 1000); do
-			[ \$(wc -l </run/member.out) -eq \$n ] || break
-			sleep 0.01
-		done; tail -n +\$((n + 1)) /run/member.out" </dev/null)
-	same "the machine's system: $1" ok "$said"
-}
-
 # of KEY: of that system, as the host's tool has it; nothing if it is not there.
 of() {
 	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
@@ -239,9 +378,7 @@ start_held() {
 fencing() {
 	local before
 	step "the host as the machine's fence"
-	on host 'rm -f /run/member.*; mkfifo /run/member.in; : >/run/member.out
-		(exec 9<>/run/member.in; exec /root/machine <&9 >/run/member.out 2>&1) &
-		echo $! >/run/member.pid' </dev/null
+	start_member
 	tell "join $region $machine 1"
 	start_held
 	tell "still 0"
@@ -270,8 +407,7 @@ fencing() {
 	! wait "$background" || fail "the monitor is not killed"
 	until_system state "" "the monitor is killed: its system is dead, though its heart beats"
 	holds_in_node "the log says it" "dmesg | grep '$member (slot [0-9]*): its machine has gone: declared dead'"
-	holds_in_node "(its system's process ends)" 'kill -KILL $(cat /run/member.pid)
-		for i in $(seq 200); do grep -q " machine$" /sys/fs/stargatefs/pmem0/holders || exit 0; sleep 0.05; done; exit 1'
+	end_member
 }
 
 # The series' own test, with a part of the volume as its memory, which gets its bytes back then.
@@ -294,8 +430,6 @@ exercise
 revocation
 fencing
 owner_goes
-vmm fence "identity:$near" $region "$page" 20
-says "a machine that writes is fenced" '^fence'
 selftest
 
 kvm 'tdp_mmu=0/'
@@ -307,4 +441,6 @@ kvm '/npt=0'
 exercise
 revocation
 selftest
+
+show_table
 finish

@@ -52,8 +52,8 @@ bool sgfs_is_revoked(const struct sgfs_holder *h)
 
 /* --- map=splice ------------------------------------------------------------------------------- */
 
-/* The volume was made for it: its guests may say where its host's processor looks (D5). */
-static bool may_splice(const struct sgfs *fs)
+/* Its guests may say where its host's processor looks (D5). */
+static bool made_for_splice(const struct sgfs *fs)
 {
 	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
 }
@@ -68,22 +68,34 @@ static bool has_machines(const struct sgfs *fs)
 	return false;
 }
 
-bool sgfs_has_machines(struct sgfs *fs)
+/*
+ * A table that guests may write is followed by the host's MMU only if the volume was made so. A
+ * kernel that is no guest may be a host; one that has given the volume to machines is.
+ */
+static bool may_splice(const struct sgfs *fs, const char **why)
 {
-	bool has;
-
-	spin_lock(&fs->holders_lock);
-	has = has_machines(fs);
-	spin_unlock(&fs->holders_lock);
-	return has;
+	*why = "on a host, the volume must have been made for it "
+	       "(mkfs.stargatefs --param host-splice)";
+	return made_for_splice(fs) ||
+	       (boot_cpu_has(X86_FEATURE_HYPERVISOR) && !has_machines(fs));
 }
 
-int sgfs_set_map(struct sgfs *fs, enum sgfs_map map)
+bool sgfs_may_splice(struct sgfs *fs, const char **why)
+{
+	bool may;
+
+	spin_lock(&fs->holders_lock);
+	may = may_splice(fs, why);
+	spin_unlock(&fs->holders_lock);
+	return may;
+}
+
+int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why)
 {
 	int err = 0;
 
 	spin_lock(&fs->holders_lock);
-	if (map == SGFS_MAP_SPLICE && !may_splice(fs) && has_machines(fs))
+	if (map == SGFS_MAP_SPLICE && !may_splice(fs, why))
 		err = -EPERM;
 	else
 		WRITE_ONCE(fs->opt.map, map);
@@ -143,7 +155,7 @@ static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool
 /* Not while our processor follows tables that the machine could write. */
 static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
-	return !writable || !sg_machine_known(machine) || may_splice(fs) ||
+	return !writable || !sg_machine_known(machine) || made_for_splice(fs) ||
 	       fs->opt.map != SGFS_MAP_SPLICE;
 }
 

@@ -34,27 +34,14 @@ static int make_pool(struct sgfs *fs)
 	return err;
 }
 
-/*
- * A table that guests may write is followed by the host's MMU only if the volume was made so (D5).
- * A kernel that is no guest may be a host; one that has given the volume to machines is.
- */
-static bool splice_allowed(struct sgfs *fs)
-{
-	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE ||
-	       (boot_cpu_has(X86_FEATURE_HYPERVISOR) && !sgfs_has_machines(fs));
-}
-
 int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 {
 	if (map == SGFS_MAP_WALK)
 		return 0;
 	if (!sg_windows_supported(why))
 		return -EOPNOTSUPP;
-	if (map == SGFS_MAP_SPLICE && !splice_allowed(fs)) {
-		*why = "on a host, the volume must have been made for it "
-		       "(mkfs.stargatefs --param host-splice)";
+	if (map == SGFS_MAP_SPLICE && !sgfs_may_splice(fs, why))
 		return -EPERM;
-	}
 	*why = "no window could be made";
 	return make_pool(fs);
 }

@@ -479,8 +479,9 @@ bool sgfs_is_revoked(const struct sgfs_holder *h);
 int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld);
 /* Says in the volume that their machines are there; does something twice a second. */
 void sgfs_holders_stand_by(struct sgfs *fs);
-bool sgfs_has_machines(struct sgfs *fs);		/* that may store */
-int sgfs_set_map(struct sgfs *fs, enum sgfs_map map);	/* -EPERM: it has, and is to splice */
+/* False, or -EPERM: @why says why map=splice is not possible. */
+bool sgfs_may_splice(struct sgfs *fs, const char **why);
+int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why);
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf);
 void sgfs_holders_report(struct sgfs *fs);
 

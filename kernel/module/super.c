@@ -325,6 +325,11 @@ static int find_memory(struct fs_context *fc, struct sgfs *fs)
 	return sgfs_memory_of_range(fc, fs->opt.phys, fs->opt.size, sb_rdonly(sb), &fs->mem);
 }
 
+static int map_refused(struct fs_context *fc, enum sgfs_map map, const char *why)
+{
+	return invalfc(fc, "map=%s is not possible: %s", sgfs_map_name(map), why);
+}
+
 static int fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct sgfs *fs = SGFS(sb);
@@ -346,7 +351,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		goto out;
 	err = sgfs_map_usable(fs, fs->opt.map, &why);
 	if (err) {
-		errorfc(fc, "map=%s is not possible: %s", sgfs_map_name(fs->opt.map), why);
+		map_refused(fc, fs->opt.map, why);
 		goto out;
 	}
 	err = sgfs_virtual_make(fs);
@@ -504,18 +509,17 @@ static int reconfigure(struct fs_context *fc)
 	if (elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
-		return invalfc(fc, "map=%s is not possible: %s", sgfs_map_name(opt->map), why);
+		return map_refused(fc, opt->map, why);
 	sync_filesystem(sb);
-	if (ro)
-		WRITE_ONCE(fs->vol.read_only, true);
-	else if (sb_rdonly(sb))
+	if (!ro && sb_rdonly(sb))
 		err = make_writable(fc, fs);
 	if (err)
 		return err;
-	if (opt->set & SGFS_SET_MAP)
-		err = sgfs_set_map(fs, opt->map);	/* a machine may just have come */
-	if (err)
-		return err;
+	/* a machine may just have come */
+	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why))
+		return map_refused(fc, opt->map, why);
+	if (ro)
+		WRITE_ONCE(fs->vol.read_only, true);
 	if (opt->set & SGFS_SET_ERRORS)
 		fs->opt.errors = opt->errors;
 	if (sgfs_region_differs(opt, &fs->opt)) {

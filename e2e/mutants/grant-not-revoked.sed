@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A machine that is fenced keeps what was opened to it as identity memory.
+# file: kernel/module/holders.c
+# scenario: kvm-identity
+# maps: walk
+/^static bool revoke(/,/^}/s/sgfs_identity_revoke_held(fs);/(void)fs;/
