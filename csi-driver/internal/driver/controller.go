@@ -87,17 +87,36 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 
 // create finds a volume, which has to fit, or makes it.
 func (d *Driver) create(ctx context.Context, spec zone.Spec, r *csi.CapacityRange, fits func(zone.Volume) error) (zone.Volume, error) {
-	v, err := d.active(ctx, spec.Name)
-	if err == nil {
-		return v, fits(v)
-	}
-	if !fault.Is(err, fault.NotFound) {
+	find := func() (zone.Volume, error) {
+		v, err := d.active(ctx, spec.Name)
+		if err == nil {
+			err = fits(v)
+		}
 		return v, err
 	}
-	if spec.Origin != "" {
-		return d.clone(ctx, spec, r)
+	return findOrMake(find, func() (zone.Volume, error) {
+		if spec.Origin != "" {
+			return d.clone(ctx, spec, r)
+		}
+		return d.zone.Create(ctx, spec)
+	})
+}
+
+// findOrMake finds what an earlier call has made, or makes it. A tool that a driver has left behind
+// when it died goes on, and may come to its end in between: what it has made is looked at as if it had
+// been there before.
+func findOrMake[T any](find, make func() (T, error)) (T, error) {
+	found, err := find()
+	if !fault.Is(err, fault.NotFound) {
+		return found, err
 	}
-	return d.zone.Create(ctx, spec)
+	made, err := make()
+	if fault.Is(err, fault.Exists) {
+		if found, gone := find(); !fault.Is(gone, fault.NotFound) {
+			return found, gone
+		}
+	}
+	return made, err
 }
 
 func checkName(name string) error {

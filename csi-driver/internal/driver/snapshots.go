@@ -48,18 +48,20 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 
 // snapshot finds one, which has to be of that volume, or takes it.
 func (d *Driver) snapshot(ctx context.Context, name, source string) (zone.Snapshot, error) {
-	s, err := d.zone.Snapshot(ctx, name)
-	if err == nil && s.Source != source {
-		return s, fault.New(fault.Exists, "there is such a snapshot already, of volume %s", s.Source)
-	}
-	if !fault.Is(err, fault.NotFound) {
+	find := func() (zone.Snapshot, error) {
+		s, err := d.zone.Snapshot(ctx, name)
+		if err == nil && s.Source != source {
+			err = fault.New(fault.Exists, "there is such a snapshot already, of volume %s", s.Source)
+		}
 		return s, err
 	}
-	v, err := d.whole(ctx, source)
-	if err != nil {
-		return s, err
-	}
-	return d.zone.TakeSnapshot(ctx, name, v)
+	return findOrMake(find, func() (zone.Snapshot, error) {
+		v, err := d.whole(ctx, source)
+		if err != nil {
+			return zone.Snapshot{}, err
+		}
+		return d.zone.TakeSnapshot(ctx, name, v)
+	})
 }
 
 // DeleteSnapshot deletes one. Nobody can be using it.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+// leftBehind is a zone in which a tool that an earlier driver has started is at its end just when
+// another one is to begin: what was asked for is there then, and is not made.
+type leftBehind struct {
+	strict
+	size int64 // of what it has made
+	done bool
+}
+
+func (l *leftBehind) end() error {
+	l.done = true
+	return fault.New(fault.Exists, "there is one already")
+}
+
+func (l *leftBehind) Get(ctx context.Context, name string) (zone.Volume, error) {
+	if l.done && name == "new" {
+		return zone.Volume{Name: name, State: zone.Ready, Path: "/zone/new", Size: l.size, Alignment: zone.Extent}, nil
+	}
+	return l.strict.Get(ctx, name)
+}
+
+func (l *leftBehind) Create(context.Context, zone.Spec) (zone.Volume, error) {
+	return zone.Volume{}, l.end()
+}
+
+func (l *leftBehind) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
+	if l.done {
+		return zone.Snapshot{Name: name, Source: "v", Size: zone.Gigabyte}, nil
+	}
+	return l.strict.Snapshot(ctx, name)
+}
+
+func (l *leftBehind) TakeSnapshot(context.Context, string, zone.Volume) (zone.Snapshot, error) {
+	return zone.Snapshot{}, l.end()
+}
+
+func TestWhatIsLeftBehindIsFound(t *testing.T) {
+	at := func(size int64) *Driver {
+		return New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, &leftBehind{strict: strict{t: t}, size: size}, nil, nil, nil, nil)
+	}
+	r := &csi.CreateVolumeRequest{
+		Name: "new", CapacityRange: &csi.CapacityRange{RequiredBytes: zone.Gigabyte, LimitBytes: zone.Gigabyte},
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}},
+	}
+	made, err := at(zone.Gigabyte).CreateVolume(context.Background(), r)
+	if err != nil || made.GetVolume().GetCapacityBytes() != zone.Gigabyte {
+		t.Errorf("a volume: %v, %v", made, err)
+	}
+	if _, err := at(2*zone.Gigabyte).CreateVolume(context.Background(), r); status.Code(Status(err)) != codes.AlreadyExists {
+		t.Errorf("a volume that is another one: %v", err)
+	}
+	taken, err := at(0).CreateSnapshot(context.Background(), &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "v"})
+	if err != nil || taken.GetSnapshot().GetSourceVolumeId() != "v" {
+		t.Errorf("a snapshot: %v, %v", taken, err)
+	}
+}
