@@ -36,21 +36,26 @@ load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
 # --- who serves, and who mounts -------------------------------------------------------------------
 
 ext4_dax() { # GUEST
-	at "$1" 'modprobe nd_e820; for try in $(seq 500); do [ -b /dev/pmem1 ] && break; sleep 0.02; done
+	at "$1" 'modprobe nd_e820
+		for try in $(seq 500); do [ -b /dev/pmem1 ] && break; sleep 0.02; done
 		mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/pmem1 &&
-		mkdir -p /mnt/ext4 && mount -o dax=always /dev/pmem1 /mnt/ext4 && chmod 777 /mnt/ext4 &&
-		grep -q " /mnt/ext4 .*dax=always" /proc/mounts' "ext4 with DAX"
+		mkdir -p /mnt/ext4 && mount -o dax=always /dev/pmem1 /mnt/ext4 &&
+		chmod 777 /mnt/ext4 && grep -q " /mnt/ext4 .*dax=always" /proc/mounts' "ext4 with DAX"
 }
 
 # Frames of the network are as large as its guests make them: few are dear, and many dearer.
-wire() { for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done; }
+wire() {
+	local guest
+	for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done
+}
 
 nfs_server() {
 	at "$server" 'modprobe nfsd && mkdir -p /run/rpc_pipefs /var/lib/nfs/nfsdcltrack &&
 	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
 	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
-	rpcbind && nfsdcld && rpc.mountd && exportfs -o \
-		rw,async,insecure,no_root_squash,no_subtree_check,fsid=1 10.115.103.0/24:/mnt/ext4 &&
+	rpcbind && nfsdcld && rpc.mountd &&
+	exportfs -o rw,async,insecure,no_root_squash,no_subtree_check,fsid=1 \
+		10.115.103.0/24:/mnt/ext4 &&
 	rpc.nfsd --grace-time 10 --lease-time 10 8' "NFS server"
 }
 
@@ -81,7 +86,8 @@ END
 
 smb_client() { # GUEST [CACHE]
 	at "$1" "modprobe cifs; mkdir -p /mnt/smb && mount -t cifs \
-		-o user=root,pass=peer,vers=3.1.1,cache=${2:-none},rsize=4194304,wsize=4194304,nosharesock \
+		-o user=root,pass=peer,vers=3.1.1,cache=${2:-none},nosharesock \
+		-o rsize=4194304,wsize=4194304 \
 		//$address/peer /mnt/smb" SMB
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section hand: P1 5.3. One system writes, another one reads, block after block, in turns
-# that two semaphores give them. Prints
+# make bench, section hand: P1 5.3. One system writes, another one reads, block after block, in
+# turns that two semaphores give them. Prints
 #
 #   hand SYSTEM WAY BLOCK BYTES NANOSECONDS
 #

@@ -89,7 +89,7 @@ def speeds(fio, jobs):
 
 
 def fio_text(fio):
-    parts = [f"""### Reading and writing (P1 5.1, 5.2)
+    parts = [f"""## Reading and writing (P1 5.1, 5.2)
 
 {measured(fio)}
 
@@ -128,7 +128,7 @@ def hand_table(hand, way):
 
 
 def hand_text(hand):
-    return f"""### From one system to another (P1 5.3)
+    return f"""## From one system to another (P1 5.3)
 
 {measured(hand)}
 
@@ -153,7 +153,7 @@ def tail_text(tail):
             ratio = [r[2] / r[0] for r in tail.rows[system, other]]
             rows.append([f"{name(system)}, {OTHERS[other]}"] + [short(v / 1000) for v in of[:3]] +
                         [spread(ratio), grouped(of[3]), grouped(of[4])])
-    return f"""### A read of 4 KiB at random, while another system makes and removes files
+    return f"""## A read of 4 KiB at random, while another system makes and removes files
 
 {measured(tail)}
 
@@ -164,6 +164,23 @@ more than that is the file system."""
 
 
 OTHERS = {"alone": "still", "apart": "elsewhere", "same": "same file system"}
+
+
+def count_text(count):
+    rows = []
+    for system, other in count.rows:
+        of = [count.median((system, other), i) for i in range(5)]
+        ratio = [r[2] / r[0] for r in count.rows[system, other]]
+        rows.append([f"{name(system)}, {OTHERS[other]}"] + [grouped(v) for v in of[:3]] +
+                    [spread(ratio), grouped(of[3]), grouped(of[4])])
+    return f"""## The same in instructions
+
+{measured(count)}
+
+Of one guest, whose instructions are counted, two looks at its clock among them; the other system is one outside, by the same
+engine: what else the machine does has no part in these figures.
+
+{table(["instructions; the other system", "half", "99 %", "99.9 %", "99.9 % by half", "reads", "files made"], rows)}"""
 
 
 # --- what it takes ---------------------------------------------------------------------------------
@@ -177,7 +194,7 @@ def memory_text(memory):
                      grouped(used / 1024), f"{1 + max(cached, 0) / int(kib):.2f}", f"{copies(memory, key):.3f}"])
     heads = ["all guests have read the file", "guests", "it has", "in page caches, MiB", "more in use, MiB",
              "copies by caches", "copies by what is in use"]
-    return f"""### Memory
+    return f"""## Memory
 
 {measured(memory)}
 
@@ -200,18 +217,19 @@ def cpu_seconds(cpu, key, figure):
 
 
 def cpu_text(cpu):
-    rows = []
+    systems, rows = [s for s in cpu.names(0) if s != "idle"], []
     for _, kind, block in [k for k in cpu.rows if k[0] == OURS]:
-        for system in [s for s in cpu.names(0) if s != "idle"]:
-            key = system, kind, block
-            rows.append([f"{kind} {size(block)}, {name(system)}"] +
-                        [short(cpu_seconds(cpu, key, i)) for i in (2, 3, 4)])
-    heads = ["processor time for 1 GiB, s", "guest", "guest that serves", "outside, all guests' in it"]
-    return f"""### Processor time
+        for figure, whose in ((2, "guest"), (3, "guest that serves"), (4, "outside")):
+            rows.append([f"{kind} {size(block)}, {whose}"] +
+                        [short(cpu_seconds(cpu, (s, kind, block), figure)) for s in systems])
+    return f"""## Processor time
 
 {measured(cpu)}
 
-{table(heads, rows)}"""
+Seconds for 1 GiB, less what the same machines use when nothing is done. *Outside*: all processes of the machine for these guests, QEMU with
+all that they execute among them, and virtiofsd.
+
+{table(["s"] + [name(s) for s in systems], rows)}"""
 
 
 # --- programs, and many guests ---------------------------------------------------------------------
@@ -221,7 +239,7 @@ def programs_text(programs):
     for what in programs.names(1):
         rows.append([what] + [spread(programs.values((s, what))) if (s, what) in programs else "fails"
                               for s in systems])
-    return f"""### Programs
+    return f"""## Programs
 
 {measured(programs)}
 
@@ -247,7 +265,7 @@ def many_text(many):
                         [short(many.median((s, kind, block, n)) / 1024) for s in (OURS,) + SHARED])
     means_rows = [[f"times as fast, {n} guest{'s' * (n != '1')}", ""] +
                   [spread(together(many, s, n)) for s in SHARED] for n in counts]
-    return f"""### Eight guests at once
+    return f"""## Eight guests at once
 
 {measured(many)}
 
@@ -280,6 +298,9 @@ def targets(data):
         got = statistics.median(r[2] / r[0] for r in data["tail"].rows[OURS, "same"])
         rows.append(["read of 4 KiB, another one makes files: 99.9 % by half", short(got), f"at most {TAIL}",
                      verdict(got <= TAIL)])
+    if "count" in data:
+        got = statistics.median(r[2] / r[0] for r in data["count"].rows[OURS, "same"])
+        rows.append(["the same in instructions", short(got), f"at most {TAIL}", verdict(got <= TAIL)])
     if "memory" in data:
         for key in [k for k in data["memory"].rows if k[0] == OURS]:
             got = copies(data["memory"], key)
@@ -288,13 +309,32 @@ def targets(data):
     return table(["what is aimed at", "is", "", ""], rows)
 
 
-TEXTS = {"fio": fio_text, "hand": hand_text, "tail": tail_text, "memory": memory_text, "cpu": cpu_text,
+TEXTS = {"fio": fio_text, "hand": hand_text, "tail": tail_text, "count": count_text, "memory": memory_text, "cpu": cpu_text,
          "programs": programs_text, "many": many_text}
 
 
-def text(data):
-    head = [targets(data), "![how many times as fast](peers.svg)"]
-    return "\n\n".join(head + [TEXTS[part](data[part]).rstrip() for part in TEXTS if part in data])
+def page(data):
+    head = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Beside what is used instead
+
+For those who want to see each figure of [the summary](README.md), and how it was measured. `make bench` measures and writes this
+page, all of it; `make bench SECTIONS=fio` one part. How the systems are set up stands
+[there](README.md#how-the-systems-are-set-up). Not covered: times on real machines. Where QEMU translates, times
+compare rows and columns of one table with each other, and nothing else."""
+    return "\n\n".join([head] + [TEXTS[part](data[part]).strip() for part in TEXTS if part in data]) + "\n"
+
+
+def summary(data):
+    """What README.md shows; the rest is a page of its own."""
+    when = sorted({line.removeprefix("- ") for part in data.values() for line in part.where if ", commit " in line})
+    machine = sorted({line for part in data.values() for line in part.where if line.startswith("- machine: ")
+                      if "icount" not in line})
+    parts = ["![how many times as fast](peers.svg)", "\n".join(machine + [f"- measured: {'; '.join(when)}"]),
+             targets(data)]
+    if "fio" in data:
+        parts += ["How many times as fast StargateFS is, on the mean over all loads of fio (median of the rounds, least "
+                  "and most); *bound*: how many\ntimes as fast nothing but a copy by words is.", factors(data["fio"])]
+    return "\n\n".join(parts)
 
 
 def bars(data):

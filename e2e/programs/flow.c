@@ -100,7 +100,8 @@ static void flow(int file, char *buffer, size_t block, size_t size, uint64_t ms,
 		if (move(file, buffer, block, where, writes) != (ssize_t)block)
 			die(writes ? "write" : "read");
 		at = now();
-		took[calls++ % KEPT] = at - before > UINT32_MAX ? UINT32_MAX : (uint32_t)(at - before);
+		before = at - before;
+		took[calls++ % KEPT] = before > UINT32_MAX ? UINT32_MAX : (uint32_t)before;
 	}
 	uint64_t kept = calls < KEPT ? calls : KEPT;
 
