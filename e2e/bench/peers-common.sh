@@ -3,7 +3,8 @@
 #
 # What the sections of e2e/bench/peers share. Who serves NFS and Samba is the last guest, by an
 # Ethernet that all are on, from ext4 on a DAX device of its own memory; 9p and virtiofs are served
-# outside, from memory. Every section prints
+# outside, from memory. nfs-loop and smb-loop: the guest serves itself, over its loopback. Every
+# section prints
 #
 #   load NUMBER                                       of the machine, before and after
 #   not SYSTEM WHAT REASON...                         what does not go there
@@ -28,6 +29,7 @@ trap 'rm -rf "$work"' EXIT
 declare -A folder=([stargatefs]=/mnt/sg/bench [memcpy]=/mnt/sg/bench [words]=/mnt/sg/bench
 	[9p]=/mnt/9p/bench [9p-loose]=/mnt/9p-loose/bench [virtiofs]=/mnt/virtiofs/bench
 	[virtiofs-auto]=/mnt/virtiofs-auto/bench [nfs]=/mnt/nfs/bench-nfs [smb]=/mnt/smb/bench-smb
+	[nfs-loop]=/mnt/nfs-loop/bench-nfs-loop [smb-loop]=/mnt/smb-loop/bench-smb-loop
 	[virtio-blk]=/var/tmp/bench [ext4-dax]=/mnt/ext4/bench-local [tmpfs]=/mnt/tmpfs/bench)
 
 at() { on "$1" "$2" </dev/null >&2 || fail "$1: ${3:-$2}"; }
@@ -49,23 +51,24 @@ wire() {
 	for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done
 }
 
-nfs_server() {
-	at "$server" 'modprobe nfsd && mkdir -p /run/rpc_pipefs /var/lib/nfs/nfsdcltrack &&
+nfs_server() { # [GUEST]
+	at "${1:-$server}" 'modprobe nfsd && mkdir -p /run/rpc_pipefs /var/lib/nfs/nfsdcltrack &&
 	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
 	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
 	rpcbind && nfsdcld && rpc.mountd &&
-	exportfs -o rw,async,insecure,no_root_squash,no_subtree_check,fsid=1 \
-		10.115.103.0/24:/mnt/ext4 &&
+	for whom in 10.115.103.0/24 127.0.0.1; do
+		exportfs -o rw,async,insecure,no_root_squash,no_subtree_check,fsid=1 $whom:/mnt/ext4
+	done &&
 	rpc.nfsd --grace-time 10 --lease-time 10 8' "NFS server"
 }
 
-nfs_client() { # GUEST
-	at "$1" "mkdir -p /mnt/nfs && mount -t nfs \
-		-o vers=4.2,rsize=1048576,wsize=1048576,nconnect=4,noatime $address:/mnt/ext4 /mnt/nfs" NFS
+nfs_client() { # GUEST ADDRESS PLACE
+	at "$1" "mkdir -p $3 && mount -t nfs \
+		-o vers=4.2,rsize=1048576,wsize=1048576,nconnect=4,noatime $2:/mnt/ext4 $3" NFS
 }
 
-smb_server() {
-	at "$server" 'mkdir -p /run/samba /var/lib/samba/private /var/log/samba
+smb_server() { # [GUEST]
+	at "${1:-$server}" 'mkdir -p /run/samba /var/lib/samba/private /var/log/samba
 	cat >/etc/samba/smb.conf <<END
 [global]
 	server role = standalone server
@@ -84,11 +87,10 @@ END
 	printf "peer\npeer\n" | smbpasswd -s -a root && smbd -D && sleep 1' "Samba"
 }
 
-smb_client() { # GUEST [CACHE]
-	at "$1" "modprobe cifs; mkdir -p /mnt/smb && mount -t cifs \
-		-o user=root,pass=peer,vers=3.1.1,cache=${2:-none},nosharesock \
-		-o rsize=4194304,wsize=4194304 \
-		//$address/peer /mnt/smb" SMB
+smb_client() { # GUEST ADDRESS PLACE
+	at "$1" "modprobe cifs; mkdir -p $3 && mount -t cifs \
+		-o user=root,pass=peer,vers=3.1.1,cache=${smb_cache:-none},nosharesock \
+		-o rsize=4194304,wsize=4194304 //$2/peer $3" SMB
 }
 
 # prepare GUEST SYSTEM...: it has them mounted, each with its folder.
@@ -97,8 +99,11 @@ prepare() {
 	shift
 	for system; do
 		case $system in
-		nfs) nfs_client "$guest" ;;
-		smb) smb_client "$guest" "${smb_cache:-none}" ;;
+		nfs | smb) "${system}_client" "$guest" "$address" "/mnt/$system" ;;
+		nfs-loop | smb-loop)
+			"${system%-loop}_server" "$guest"
+			"${system%-loop}_client" "$guest" 127.0.0.1 "/mnt/$system"
+			;;
 		ext4-dax) ext4_dax "$guest" ;;
 		tmpfs) at "$guest" 'mkdir -p /mnt/tmpfs && mount -t tmpfs tmpfs /mnt/tmpfs' ;;
 		esac
@@ -117,11 +122,12 @@ serve() {
 # The rig unmounts the volume, and wants a guest that ends.
 leave() {
 	local guest
-	for guest in "${clients[@]}"; do
-		on "$guest" 'cd /; umount /mnt/nfs /mnt/smb /mnt/ext4 2>/dev/null' </dev/null >&2 || true
+	for guest in "${guests[@]}"; do
+		on "$guest" 'cd /; umount /mnt/{nfs,smb}{,-loop} 2>/dev/null
+			pkill smbd; [ ! -e /proc/fs/nfsd/threads ] || rpc.nfsd 0
+			exportfs -ua; pkill rpc.mountd
+			umount /mnt/ext4' </dev/null >/dev/null 2>&1 || true
 	done
-	on "$server" 'pkill smbd; rpc.nfsd 0; exportfs -ua; pkill rpc.mountd; umount /mnt/ext4' \
-		</dev/null >&2 || true
 }
 
 # --- processor time -------------------------------------------------------------------------------

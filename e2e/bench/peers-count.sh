@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section count: as section tail, in instructions: what else the machine does has no part
-# in them. The other system is one outside, by the same engine. Prints
+# make bench, section count: as section tail, in instructions: what else the machine does has no
+# part in them. The other system is one outside, by the same engine. Prints
 #
 #   count SYSTEM OTHER HALF 99% 99.9% READS FILES       instructions of a read; one line a round
 #

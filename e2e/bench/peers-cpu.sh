@@ -10,7 +10,7 @@
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
-ms=${SG_MS:-$(scaled 500 2000 5000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)}
+ms=${SG_MS:-$(scaled 500 1000 5000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)}
 order=(stargatefs 9p virtiofs nfs smb virtio-blk ext4-dax tmpfs)
 cases=("read 4096" "write 4096" "read 1048576" "write 1048576")
 

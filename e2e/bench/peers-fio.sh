@@ -15,12 +15,13 @@
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
-ms=${SG_MS:-$(scaled 100 250 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
+ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
 read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
 sizes_of_one=(1k 4k 32k 256k 2m)
 sizes_of_several=(128k 2m)
 loads=(read write randread randwrite)
-order=(stargatefs words memcpy 9p 9p-loose virtiofs virtiofs-auto nfs smb virtio-blk ext4-dax tmpfs)
+order=(stargatefs words memcpy 9p 9p-loose virtiofs virtiofs-auto nfs smb virtio-blk ext4-dax tmpfs
+	nfs-loop smb-loop)
 
 # loads FIRST-GROUP SIZE...: fio's words for all loads of these sizes.
 job_file() {

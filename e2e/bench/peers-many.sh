@@ -8,9 +8,9 @@
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
-ms=${SG_MS:-$(scaled 500 2000 5000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-8}
+ms=${SG_MS:-$(scaled 500 1000 5000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-8}
 order=(stargatefs 9p virtiofs nfs smb)
-kinds=(read write randread randwrite)
+kinds=(read write)
 blocks=(131072 2097152)
 
 many() { # SYSTEM KIND BLOCK GUESTS

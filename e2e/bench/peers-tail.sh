@@ -13,7 +13,7 @@
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
-ms=${SG_MS:-$(scaled 500 2000 8000)} rounds=${SG_ROUNDS:-$(scaled 1 5 9)}
+ms=${SG_MS:-$(scaled 500 1500 8000)} rounds=${SG_ROUNDS:-$(scaled 1 5 9)}
 order=(stargatefs 9p virtiofs nfs smb)
 
 tails() { # SYSTEM OTHER

@@ -9,7 +9,7 @@ from peers_data import grouped, means, short, size, spread, table
 OURS = "stargatefs"
 SHARED = ("9p", "virtiofs", "nfs", "smb")
 NAMES = {"smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
-         "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
+         "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
 # P1: averages over its fio tests, by threads ("all": over all of them); and of the hand-over.
 PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
          "nfs": {"all": 191, "1": 121.6, "2": 195.5, "4": 256.8},
@@ -108,22 +108,27 @@ is {BOUND_SHARE:.0%} of it.
 
 # --- from one system to another --------------------------------------------------------------------
 
-def handed(hand, system, way, block):
+def of_a_block(hand, system, way, block):
+    """Of each round, microseconds."""
+    return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
+
+
+def handed(hand, system, way, block, ours=OURS):
     """Of each round, how many times as long another system takes."""
-    return [a / b for a, b in zip(hand.values((system, way, block), 1), hand.values((OURS, way, block), 1))]
+    return [a / b for a, b in zip(of_a_block(hand, system, way, block), of_a_block(hand, ours, way, block))]
 
 
 def hand_table(hand, way):
     rows = []
     for block in hand.names(2):
         row = [size(block)]
-        for system in (OURS,) + SHARED:
-            row.append(short(statistics.median(b / ns * 1e6 for b, ns in hand.rows[system, way, block]) / 1.048576))
+        for system in (OURS, "turns") + SHARED:
+            row.append(spread(of_a_block(hand, system, way, block)))
         for system in SHARED:
             paper = PAPER_HAND.get(system, {}).get(block) if way == "local" else None
             row.append(spread(handed(hand, system, way, block)) + (f"; P1 {paper:.1f}" if paper else ""))
         rows.append(row)
-    return table(["blocks of"] + [f"{name(s)}, KiB/ms" for s in (OURS,) + SHARED] +
+    return table(["us for a block of"] + [name(s) for s in (OURS, "turns") + SHARED] +
                  [f"times {name(s)}" for s in SHARED], rows)
 
 
@@ -134,7 +139,8 @@ def hand_text(hand):
 
 One writes, another one reads, block after block, in turns. As in P1, who writes is where the file is (for 9p and virtiofs the
 machine outside, for NFS and Samba the server, on its ext4-dax; with StargateFS another guest), and each waits by looking at a
-word of memory:
+word of memory. *Turns*: nothing but the waiting, without a file; where the machine's processors have more to do than this, most of the time is
+who waits for a processor.
 
 {hand_table(hand, "local")}
 

@@ -8,7 +8,7 @@
  * The semaphores handover-full (0) and handover-empty (1) are there. With `turns` it is two words
  * of memory there instead, that both look at until they change: P1's user face, for who has no
  * volume mounted. With `direct` page caches do not answer (O_DIRECT). Each block says which one it
- * is.
+ * is. FILE -: there is none, and nothing but the turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -152,16 +152,19 @@ int main(int argc, char **argv)
 			direct = O_DIRECT;
 	}
 	char *block = aligned_alloc(4096, (len + 4095) & ~4095ul);
-	int file = open(argv[2], O_RDWR | O_CREAT | direct, 0644);
+	bool none = !strcmp(argv[2], "-");
+	int file = none ? -1 : open(argv[2], O_RDWR | O_CREAT | direct, 0644);
 
-	if (!block || file < 0)
+	if (!block || (file < 0 && !none))
 		die(argv[2], strerror(errno));
 	memset(block, 0x5a, len);
 	turns_at(place);
 	start = now();
 	for (uint64_t i = 0; i < count; i++) {
 		await(writes);
-		if (writes)
+		if (none)
+			; /* a turn */
+		else if (writes)
 			give(file, block, len, i);
 		else
 			take(file, block, len, i);
