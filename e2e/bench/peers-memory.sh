@@ -13,7 +13,7 @@
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
-mib=${SG_MIB:-$(scaled 64 256 256)}
+mib=${SG_MIB:-$(scaled 32 64 1024)}
 order=(stargatefs 9p 9p-loose virtiofs virtiofs-auto nfs smb)
 smb_cache=strict # as it is mounted in earnest
 export smb_cache
