@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one serves NFS and
-# Samba. One thread goes through all sizes, several through those that P1 has for them. Prints
+# make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one
+# serves NFS and Samba. One thread goes through all sizes, several through those that P1 has for them. Prints
 #
 #   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
 #
@@ -16,6 +16,7 @@
 source "$(dirname "$0")/peers-common.sh"
 
 ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
+budget=${SG_BUDGET:-1500} # seconds, after which no round begins that would not end in time
 read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
 sizes_of_one=(1k 4k 32k 256k 2m)
 sizes_of_several=(128k 2m)
@@ -66,11 +67,15 @@ for system in "${order[@]}"; do
 		dd if=/dev/zero of=f.\$j bs=1M count=$mib conv=notrunc status=none; done; sync -f ."
 done
 load
+begun=$EPOCHSECONDS
 for ((round = 1; round <= rounds; round++)); do
+	round_begun=$EPOCHSECONDS
 	for n in "${jobs[@]}"; do
 		step "round $round, $n at once" >&2
 		for system in "${order[@]}"; do one "$system" "$n"; done
 	done
+	left=$((budget - (EPOCHSECONDS - begun)))
+	[[ $left -ge $((EPOCHSECONDS - round_begun)) ]] || break # no time for another one
 done
 load
 leave
