@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one
-# serves NFS and Samba. One thread goes through all sizes, several through those that P1 has for them. Prints
+# serves NFS and Samba. One thread goes through all sizes, several through those that P1 has for
+# them. Prints
 #
 #   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
 #
