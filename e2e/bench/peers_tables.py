@@ -350,7 +350,9 @@ def summary(data):
              targets(data)]
     if "fio" in data:
         parts += ["How many times as fast StargateFS is, on the mean over all loads of fio (median of the rounds, least "
-                  "and most); *bound*: how many\ntimes as fast nothing but a copy by words is.", factors(data["fio"])]
+                  "and most); *bound*: how many\ntimes as fast nothing but a copy by words is. P1 has arithmetic "
+                  "means, which a few loads of small blocks carry; the geometric mean\nis of all loads alike.",
+                  factors(data["fio"])]
     return "\n\n".join(parts)
 
 
