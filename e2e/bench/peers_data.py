@@ -70,6 +70,8 @@ def short(number):
 
 def spread(values):
     """The median, and least and most."""
+    if len(values) == 1:
+        return short(values[0])
     return f"{short(statistics.median(values))} ({short(min(values))}-{short(max(values))})"
 
 
