@@ -20,8 +20,8 @@ def parse(section, path, where):
             load.append(float(rest[0]))
         elif what == "not" and rest not in refused:
             refused.append(rest)
-    if not rows or len(load) != 2:
-        sys.exit(f"peers-report: {path} has no line '{word}', or has not come to its end")
+    if not rows or not load:
+        sys.exit(f"peers-report: {path} has no line '{word}', or none 'load'")
     return {"where": where, "load": load, "not": refused,
             "rows": [{"of": list(key), "rounds": rounds} for key, rounds in rows.items()]}
 

@@ -26,9 +26,10 @@ def name(system):
 
 
 def measured(section):
-    loads = " and ".join(f"{v:.2f}" for v in section.load)
-    return "\n".join(section.where + [f"- load of the machine before and after: {loads}; "
-                                      f"rounds: {section.rounds()}"])
+    load = f"before and after: {section.load[0]:.2f} and {section.load[-1]:.2f}"
+    if len(section.load) == 1:
+        load = f"before: {section.load[0]:.2f}; it was cut off"
+    return "\n".join(section.where + [f"- load of the machine {load}; rounds: {section.rounds()}"])
 
 
 def refusals(section):
@@ -112,7 +113,7 @@ def fio_old_text(fio):
 {measured(fio)}
 
 Newer kernels' 9p, when no cache is in the way, asks for each page of 4 KiB by itself, however much a program reads: counted on
-6.12, there is an interrupt for each page. That of 6.1 does not, so here is what 9p can do.
+6.12, there is an interrupt for each page. That of 6.1 is older than netfs, by which this comes.
 
 {fio_tables(fio)}"""
 
