@@ -9,6 +9,7 @@
 ##  KVER=                         another kernel than the running one for `make dkms-install`
 ##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
 ##  HOURS=6                       processor time of `make hostile`, earlier runs included
+##  SECTIONS="fio hand"           parts of `make bench` that are measured again (all)
 ##  UPDATE=1                      `make bench-gate` writes the counts instead of comparing them
 ##  SECONDS=60                    time per target for `make fuzz-quick` (fuzz: 3600)
 
@@ -125,7 +126,7 @@ bench-quick: ## instruction counts beside tmpfs and ext4-dax
 	@$(call script,e2e/bench/quick)
 bench-targets: ## instruction counts beside ext4-dax, xfs-dax, tmpfs, memcpy: docs/performance
 	@$(call script,e2e/bench/targets)
-bench: ## times beside 9p, virtiofs, NFS, Samba, virtio-blk, by fio: docs/performance
+bench: ## times beside 9p, virtiofs, NFS, Samba, virtio-blk (SECTIONS=): docs/performance
 	@$(call script,e2e/bench/peers)
 bench-together: ## several systems at once, beside 9p and virtiofs: docs/together.md
 	@$(call script,e2e/bench/together)

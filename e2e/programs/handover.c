@@ -3,19 +3,24 @@
  * What one system has written, another one reads: block after block, in turns that two shared
  * semaphores give them (P1 5.3). The semaphores are StargateFS's, wherever the file is.
  *
- *   handover write|read FILE BLOCK COUNT      prints "BYTES NANOSECONDS"
+ *   handover write|read FILE BLOCK COUNT [direct] [turns=PATH:OFFSET]     "BYTES NANOSECONDS"
  *
- * The semaphores handover-full (0) and handover-empty (1) are there. Each block says which one it
- * is.
+ * The semaphores handover-full (0) and handover-empty (1) are there. With `turns` it is two words
+ * of memory there instead, that both look at until they change: P1's user face, for who has no
+ * volume mounted. With `direct` page caches do not answer (O_DIRECT). Each block says which one it
+ * is. FILE -: there is none, and nothing but the turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include "stargate.h"
@@ -61,33 +66,109 @@ static void take(int file, char *block, size_t len, uint64_t i)
 		die("read", "not what the other one wrote");
 }
 
-int main(int argc, char **argv)
+/* --- whose turn it is ------------------------------------------------------------------------- */
+
+/* In memory that both have: so many blocks may be read, so many written. Each on a line. */
+struct words {
+	_Alignas(64) _Atomic int64_t full;
+	_Alignas(64) _Atomic int64_t empty;
+};
+
+static struct words *words;
+static stargate_sem *full, *empty;
+
+static void words_at(char *place)
 {
-	bool writes = argc == 5 && !strcmp(argv[1], "write");
-	size_t len = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
-	uint64_t count = argc == 5 ? strtoull(argv[4], NULL, 10) : 0, start;
-	stargate_sem *full, *empty;
+	char *offset = strrchr(place, ':');
 
-	if (len < sizeof(uint64_t) || !count || (!writes && strcmp(argv[1], "read"))) {
-		fprintf(stderr, "usage: handover write|read FILE BLOCK COUNT\n");
-		return 2;
+	if (!offset)
+		die(place, "no offset");
+	*offset++ = 0;
+	int file = open(place, O_RDWR);
+
+	if (file < 0)
+		die(place, strerror(errno));
+	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+		     (off_t)strtoull(offset, NULL, 10));
+	if (words == MAP_FAILED)
+		die(place, strerror(errno));
+}
+
+static void turns_at(char *place)
+{
+	if (place) {
+		words_at(place);
+		return;
 	}
-	char *block = aligned_alloc(4096, (len + 4095) & ~4095ul);
-	int file = open(argv[2], O_RDWR | O_CREAT, 0644);
-
-	if (!block || file < 0)
-		die(argv[2], strerror(errno));
-	memset(block, 0x5a, len);
 	must("handover-full", stargate_open(&full, VOLUME, "handover-full", STARGATE_SEMAPHORE, 0));
 	must("handover-empty", stargate_open(&empty, VOLUME, "handover-empty", STARGATE_SEMAPHORE, 0));
+}
+
+static void await_word(_Atomic int64_t *word)
+{
+	uint64_t end = now() + 60 * SECOND;
+
+	while (atomic_load(word) <= 0) {
+		sched_yield();
+		if (now() > end)
+			die("wait", "the other one does not go on");
+	}
+	atomic_fetch_sub(word, 1);
+}
+
+static void await(bool writes)
+{
+	if (words)
+		await_word(writes ? &words->empty : &words->full);
+	else
+		must("wait", stargate_sem_wait(writes ? empty : full, stargate_in(60 * SECOND)));
+}
+
+static void post(bool writes)
+{
+	if (words)
+		atomic_fetch_add(writes ? &words->full : &words->empty, 1);
+	else
+		must("post", stargate_sem_post(writes ? full : empty));
+}
+
+int main(int argc, char **argv)
+{
+	bool writes = argc > 4 && !strcmp(argv[1], "write");
+	size_t len = argc > 4 ? strtoul(argv[3], NULL, 10) : 0;
+	uint64_t count = argc > 4 ? strtoull(argv[4], NULL, 10) : 0, start;
+	char *place = NULL;
+	int direct = 0;
+
+	if (len < sizeof(uint64_t) || !count || (!writes && strcmp(argv[1], "read"))) {
+		fprintf(stderr, "usage: handover write|read FILE BLOCK COUNT [direct] "
+				"[turns=PATH:OFFSET]\n");
+		return 2;
+	}
+	for (int i = 5; i < argc; i++) {
+		if (!strncmp(argv[i], "turns=", 6))
+			place = argv[i] + 6;
+		else if (!strcmp(argv[i], "direct"))
+			direct = O_DIRECT;
+	}
+	char *block = aligned_alloc(4096, (len + 4095) & ~4095ul);
+	bool none = !strcmp(argv[2], "-");
+	int file = none ? -1 : open(argv[2], O_RDWR | O_CREAT | direct, 0644);
+
+	if (!block || (file < 0 && !none))
+		die(argv[2], strerror(errno));
+	memset(block, 0x5a, len);
+	turns_at(place);
 	start = now();
 	for (uint64_t i = 0; i < count; i++) {
-		must("wait", stargate_sem_wait(writes ? empty : full, stargate_in(60 * SECOND)));
-		if (writes)
+		await(writes);
+		if (none)
+			; /* a turn */
+		else if (writes)
 			give(file, block, len, i);
 		else
 			take(file, block, len, i);
-		must("post", stargate_sem_post(writes ? full : empty));
+		post(writes);
 	}
 	printf("%llu %llu\n", (unsigned long long)(len * count), (unsigned long long)(now() - start));
 	return 0;

@@ -21,10 +21,11 @@ type Share struct {
 }
 
 // ShareKinds are the ways, in the order in which they are told to users.
-var ShareKinds = []string{"9p", "virtiofs", "virtiofs-auto"}
+var ShareKinds = []string{"9p", "9p-loose", "virtiofs", "virtiofs-auto"}
 
 // shareWays tell how; options are those of someone who wants guests to see what
-// others did, and of virtiofs those of its default, too.
+// others did, and also those with which guests keep what they have seen: of 9p
+// cache=loose, of virtiofs its default.
 var shareWays = map[string]struct {
 	daemon  []string // options of virtiofsd; none: QEMU serves the folder itself
 	modules string   // what the guest loads
@@ -32,6 +33,7 @@ var shareWays = map[string]struct {
 	options string   // of its mount
 }{
 	"9p":            {nil, "9pnet_virtio 9p", "9p", "trans=virtio,version=9p2000.L,cache=none,msize=512000"},
+	"9p-loose":      {nil, "9pnet_virtio 9p", "9p", "trans=virtio,version=9p2000.L,cache=loose,msize=512000"},
 	"virtiofs":      {[]string{"--cache=never"}, "virtiofs", "virtiofs", ""},
 	"virtiofs-auto": {[]string{"--cache=auto"}, "virtiofs", "virtiofs", ""},
 }

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the sections of e2e/bench/peers share. Who serves NFS and Samba is the last guest, by an
+# Ethernet that all are on, from ext4 on a DAX device of its own memory; 9p and virtiofs are served
+# outside, from memory. nfs-loop and smb-loop: the guest serves itself, over its loopback. Every
+# section prints
+#
+#   load NUMBER                                       of the machine, before and after
+#   not SYSTEM WHAT REASON...                         what does not go there
+#
+# and lines of its own.
+#
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib/scenario.sh"
+
+read -ra guests <<<"$RIG_GUESTS"
+server=${guests[-1]}
+# shellcheck disable=SC2034 # of the sections
+clients=("${guests[@]:0:${#guests[@]}-1}")
+address=10.115.103.${#guests[@]}
+# shellcheck disable=SC2034 # of the sections
+root=$(dirname "${BASH_SOURCE[0]}")/../..
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# shellcheck disable=SC2034 # of the sections
+declare -A folder=([stargatefs]=/mnt/sg/bench [memcpy]=/mnt/sg/bench [words]=/mnt/sg/bench
+	[9p]=/mnt/9p/bench [9p-loose]=/mnt/9p-loose/bench [virtiofs]=/mnt/virtiofs/bench
+	[virtiofs-auto]=/mnt/virtiofs-auto/bench [nfs]=/mnt/nfs/bench-nfs [smb]=/mnt/smb/bench-smb
+	[nfs-loop]=/mnt/nfs-loop/bench-nfs-loop [smb-loop]=/mnt/smb-loop/bench-smb-loop
+	[virtio-blk]=/var/tmp/bench [ext4-dax]=/mnt/ext4/bench-local [tmpfs]=/mnt/tmpfs/bench)
+
+at() { on "$1" "$2" </dev/null >&2 || fail "$1: ${3:-$2}"; }
+load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
+
+# --- who serves, and who mounts -------------------------------------------------------------------
+
+ext4_dax() { # GUEST
+	at "$1" 'modprobe nd_e820
+		for try in $(seq 500); do [ -b /dev/pmem1 ] && break; sleep 0.02; done
+		mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/pmem1 &&
+		mkdir -p /mnt/ext4 && mount -o dax=always /dev/pmem1 /mnt/ext4 &&
+		chmod 777 /mnt/ext4 && grep -q " /mnt/ext4 .*dax=always" /proc/mounts' "ext4 with DAX"
+}
+
+# Frames of the network are as large as its guests make them: few are dear, and many dearer.
+wire() {
+	local guest
+	for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done
+}
+
+nfs_server() { # [GUEST]
+	at "${1:-$server}" 'modprobe nfsd && mkdir -p /run/rpc_pipefs /var/lib/nfs/nfsdcltrack &&
+	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
+	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
+	rpcbind && nfsdcld && rpc.mountd &&
+	for whom in 10.115.103.0/24 127.0.0.1; do
+		exportfs -o rw,async,insecure,no_root_squash,no_subtree_check,fsid=1 $whom:/mnt/ext4
+	done &&
+	rpc.nfsd --grace-time 10 --lease-time 10 8' "NFS server"
+}
+
+nfs_client() { # GUEST ADDRESS PLACE
+	at "$1" "mkdir -p $3 && mount -t nfs \
+		-o vers=4.2,rsize=1048576,wsize=1048576,nconnect=4,noatime $2:/mnt/ext4 $3" NFS
+}
+
+smb_server() { # [GUEST]
+	at "${1:-$server}" 'mkdir -p /run/samba /var/lib/samba/private /var/log/samba
+	cat >/etc/samba/smb.conf <<END
+[global]
+	server role = standalone server
+	use sendfile = yes
+	aio read size = 1
+	aio write size = 1
+	strict locking = no
+	smb encrypt = off
+	server signing = disabled
+	disable netbios = yes
+	load printers = no
+[peer]
+	path = /mnt/ext4
+	writable = yes
+END
+	printf "peer\npeer\n" | smbpasswd -s -a root && smbd -D && sleep 1' "Samba"
+}
+
+smb_client() { # GUEST ADDRESS PLACE
+	at "$1" "modprobe cifs; mkdir -p $3 && mount -t cifs \
+		-o user=root,pass=peer,vers=3.1.1,cache=${smb_cache:-none},nosharesock \
+		-o rsize=4194304,wsize=4194304 //$2/peer $3" SMB
+}
+
+# prepare GUEST SYSTEM...: it has them mounted, each with its folder.
+prepare() {
+	local guest=$1 system
+	shift
+	for system; do
+		case $system in
+		nfs | smb) "${system}_client" "$guest" "$address" "/mnt/$system" ;;
+		nfs-loop | smb-loop)
+			"${system%-loop}_server" "$guest"
+			"${system%-loop}_client" "$guest" 127.0.0.1 "/mnt/$system"
+			;;
+		ext4-dax) ext4_dax "$guest" ;;
+		tmpfs) at "$guest" 'mkdir -p /mnt/tmpfs && mount -t tmpfs tmpfs /mnt/tmpfs' ;;
+		esac
+		at "$guest" "mkdir -p ${folder[$system]}" "no folder of $system"
+	done
+}
+
+# serve nfs|smb...
+serve() {
+	local one
+	ext4_dax "$server"
+	wire
+	for one; do "${one}_server"; done
+}
+
+# The rig unmounts the volume, and wants a guest that ends.
+leave() {
+	local guest
+	for guest in "${guests[@]}"; do
+		on "$guest" 'cd /; umount /mnt/{nfs,smb}{,-loop} 2>/dev/null
+			pkill smbd; [ ! -e /proc/fs/nfsd/threads ] || rpc.nfsd 0
+			exportfs -ua; pkill rpc.mountd
+			umount /mnt/ext4' </dev/null >/dev/null 2>&1 || true
+	done
+}
+
+# --- processor time -------------------------------------------------------------------------------
+
+# Processor time, in ms, that QEMU, virtiofsd and their like have used: what the rig has started,
+# besides this script.
+host_ms() {
+	local pid sum=0 stat
+	for pid in $(pgrep -P "$PPID"); do
+		[[ $pid -ne $$ && -r /proc/$pid/stat ]] || continue
+		stat=$(<"/proc/$pid/stat") || continue
+		# shellcheck disable=SC2086 # fields
+		set -- ${stat##*) }
+		sum=$((sum + ${12} + ${13}))
+	done
+	echo $((sum * 1000 / $(getconf CLK_TCK)))
+}
+
+# guest_ms GUEST: of its processors, but idle, in ms.
+guest_ms() {
+	on "$1" 'awk "/^cpu / { print (\$2 + \$3 + \$4 + \$7 + \$8) * 10; exit }" /proc/stat' </dev/null
+}
+
+# --- several at the same moment -------------------------------------------------------------------
+
+# start GUEST COMMAND: one that says "ready" and then waits for a line; go: all at the same moment,
+# to their end. What each said last is in $work/said.N, in the order in which they were started.
+jobs_begun=()
+declare -A ear
+start() {
+	local id=${#jobs_begun[@]} fd
+	if [[ -z ${ear[$id]:-} ]]; then
+		mkfifo "$work/start.$id"
+		exec {fd}<>"$work/start.$id"
+		ear[$id]=$fd
+	fi
+	: >"$work/said.$id"
+	on "$1" "exec $2" <"$work/start.$id" >"$work/said.$id" 2>&1 &
+	jobs_begun+=($!)
+}
+
+await_ready() { # NUMBER
+	local tries
+	for ((tries = 0; tries < 12000; tries++)); do
+		! grep -q ready "$work/said.$1" || return 0
+		kill -0 "${jobs_begun[$1]}" 2>/dev/null || break
+		sleep 0.01
+	done
+	grep -q ready "$work/said.$1"
+}
+
+go() {
+	local id bad=0
+	for id in "${!jobs_begun[@]}"; do await_ready "$id" || bad=1; done
+	for id in "${!jobs_begun[@]}"; do echo go >&"${ear[$id]}"; done
+	for id in "${!jobs_begun[@]}"; do wait "${jobs_begun[id]}" || bad=1; done
+	jobs_begun=()
+	return "$bad"
+}

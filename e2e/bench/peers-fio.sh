@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one
+# serves NFS and Samba. One thread goes through all sizes, several through those that P1 has for
+# them. Prints
+#
+#   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
+#
+# words and memcpy: the same fio, whose reads and writes are nothing but copies from and to a file
+# that it has mapped, by words as kernels copy, and as the C library does: what cannot be beaten.
+# Page caches answer where they are what the system is there for (9p-loose, virtiofs-auto);
+# elsewhere fio goes past them (O_DIRECT), as there are none between StargateFS and its bytes.
+#
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/bench/peers-common.sh
+source "$(dirname "$0")/peers-common.sh"
+
+ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
+budget=${SG_BUDGET:-1500} # seconds, after which no round begins that would not end in time
+read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
+sizes_of_one=(1k 4k 32k 256k 2m)
+sizes_of_several=(128k 2m)
+loads=(read write randread randwrite)
+read -ra order <<<"${SG_SYSTEMS:-stargatefs words memcpy 9p 9p-loose virtiofs virtiofs-auto nfs smb \
+	virtio-blk ext4-dax tmpfs nfs-loop smb-loop}"
+
+# loads FIRST-GROUP SIZE...: fio's words for all loads of these sizes.
+job_file() {
+	local size one
+	printf '[global]\nioengine=${ENGINE}\nthread=1\ndirect=${DIRECT}\nsize=%dM\n' "$mib"
+	printf 'time_based=1\nruntime=%dms\nfilename_format=f.$jobnum\noverwrite=1\n' "$ms"
+	printf 'fallocate=none\nrandrepeat=1\ngroup_reporting=1\nnorandommap=1\ninvalidate=0\n'
+	for size; do
+		for one in "${loads[@]}"; do
+			printf '[%s-%s]\nrw=%s\nbs=%s\nstonewall\nnew_group\n' "$one" "$size" "$one" "$size"
+		done
+	done
+}
+
+# one SYSTEM JOBS: all loads, once.
+one() {
+	local engine=psync direct=1 before='' file=several
+	case $1 in
+	words) engine=mmap direct=0 before='LD_PRELOAD=/root/wordcopy.so' ;;
+	memcpy) engine=mmap direct=0 ;;
+	9p-loose | virtiofs-auto) direct=0 ;;
+	esac
+	[[ $2 -gt 1 ]] || file=one
+	on g1 "cd ${folder[$1]} && ENGINE=$engine DIRECT=$direct $before \
+		fio --output-format=terse --numjobs=$2 /root/$file.fio" </dev/null >"$work/said" 2>&1 ||
+		fail "fio in $1: $(tail -n 5 "$work/said")"
+	awk -v system_="$1" -v jobs="$2" -f "$(dirname "$0")/peers-fio.awk" "$work/said" ||
+		fail "fio in $1 said: $(tail -n 5 "$work/said")"
+}
+
+[[ " ${order[*]} " != *" nfs "* ]] || serve nfs smb
+prepare g1 "${order[@]}"
+job_file "${sizes_of_one[@]}" | on g1 'cat >/root/one.fio'
+job_file "${sizes_of_several[@]}" | on g1 'cat >/root/several.fio'
+gcc -shared -fPIC -O2 -nostdlib -fno-builtin -Wall -Wextra -Werror -o "$work/wordcopy.so" \
+	"$root/e2e/programs/wordcopy.c" || fail "wordcopy.c does not compile"
+put "$work/wordcopy.so" /root/wordcopy.so
+
+step "files" >&2
+for system in "${order[@]}"; do
+	at g1 "cd ${folder[$system]} && for j in \$(seq 0 $((jobs[-1] - 1))); do
+		dd if=/dev/zero of=f.\$j bs=1M count=$mib conv=notrunc status=none; done; sync -f ."
+done
+load
+begun=$EPOCHSECONDS
+for ((round = 1; round <= rounds; round++)); do
+	round_begun=$EPOCHSECONDS
+	for n in "${jobs[@]}"; do
+		step "round $round, $n at once" >&2
+		for system in "${order[@]}"; do one "$system" "$n"; done
+	done
+	left=$((budget - (EPOCHSECONDS - begun)))
+	[[ $left -ge $((EPOCHSECONDS - round_begun)) ]] || break # no time for another one
+done
+load
+leave

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make bench, section hand: P1 5.3. One system writes, another one reads, block after block, in
+# turns that two semaphores give them. Prints
+#
+#   hand SYSTEM WAY BLOCK BYTES NANOSECONDS
+#
+# WAY local: as in P1, who writes is where the file is (for 9p and virtiofs outside, for NFS and
+# Samba the server, on its ext4-dax; StargateFS has it everywhere), and turns are two words of
+# memory that both look at. through: two guests, who both have it by that way, and semaphores of
+# StargateFS, which sleep. SYSTEM turns: nothing but these.
+#
+# shellcheck source=e2e/bench/peers-common.sh
+source "$(dirname "$0")/peers-common.sh"
+
+rounds=${SG_ROUNDS:-$(scaled 1 5 9)} turns=${SG_TURNS:-$(scaled 500 3000 20000)}
+order=(stargatefs turns 9p virtiofs nfs smb)
+blocks=(1024 4096 1048576)
+export LC_ALL=C
+
+# times SYSTEM BLOCK: how many blocks; of what takes long, less.
+times() {
+	local n=$turns
+	case $1 in
+	9p | virtiofs) n=$((n / 5)) ;;
+	nfs | smb) n=$((n / 20)) ;;
+	esac
+	[[ $2 -lt 1048576 ]] && echo "$n" || echo $(((n + 19) / 20))
+}
+
+gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread -I"$root/kernel/core" -I"$root/kernel/lib" \
+	-o "$work/handover" "$root/e2e/programs/handover.c" "$root"/kernel/lib/*.c || fail "handover.c"
+for guest in "${guests[@]}"; do put "$work/handover" /root/handover "$guest"; done
+
+# A page of the volume, which is found outside by what it says.
+mark=hand-$$-$RANDOM-$RANDOM
+at g1 "yes $mark | head -c 4096 >/mnt/sg/turns && sync /mnt/sg/turns"
+offset=$(grep -abo "$mark" "$RIG_RANGE" | awk -F : '$1 % 4096 == 0 { print $1; n++ } END { exit n != 1 }') ||
+	fail "the page of turns is not found outside, or more than once"
+
+fresh_turns() {
+	on g1 'dd of=/mnt/sg/turns conv=notrunc status=none' \
+		< <(head -c 64 /dev/zero; printf '\1'; head -c 4031 /dev/zero) || fail "turns"
+	[[ $(od -An -tu8 -j $((offset + 64)) -N 8 "$RIG_RANGE" | tr -d ' ') == 1 ]] ||
+		fail "the page of turns is not where it was found"
+}
+
+file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
+
+# Where the file is, for who writes, when that is not a guest that has it as the reader has.
+declare -A whose=([stargatefs]=g2 [turns]=g2 [9p]=outside [virtiofs]=outside [nfs]=$server
+	[smb]=$server)
+
+writes_local() { # SYSTEM BLOCK COUNT
+	local words="write FILE $2 $3"
+	case ${whose[$1]} in
+	outside)
+		# shellcheck disable=SC2086 # words
+		timeout 300 "$work/handover" ${words/FILE/"$RIG_SHARES/$1/bench/hand"} \
+			turns="$RIG_RANGE:$offset"
+		;;
+	g2) on g2 "timeout 300 /root/handover ${words/FILE/$(file "$1")} turns=/mnt/sg/turns:0" ;;
+	*) on "$server" "timeout 300 /root/handover ${words/FILE/\/mnt\/ext4\/bench-$1\/hand} \
+		turns=/mnt/sg/turns:0" ;;
+	esac </dev/null
+}
+
+writes_through() {
+	on g2 "timeout 300 /root/handover write $(file "$1") $2 $3 direct" </dev/null
+}
+
+hand() { # SYSTEM WAY BLOCK
+	local count reader place=''
+	count=$(times "$1" "$3")
+	[[ $1 == turns ]] ||
+		at g1 "cd ${folder[$1]} && rm -f hand && truncate -s $(($3 * count)) hand && sync -f ."
+	if [[ $2 == local ]]; then
+		fresh_turns
+		place=turns=/mnt/sg/turns:0
+	else
+		at g1 'stargate-sem rm handover-full; stargate-sem rm handover-empty
+			stargate-sem create handover-full --value 0 &&
+			stargate-sem create handover-empty --value 1' 2>/dev/null
+	fi
+	on g1 "timeout 300 /root/handover read $(file "$1") $3 $count direct $place" \
+		</dev/null >"$work/read" 2>&1 &
+	reader=$!
+	"writes_$2" "$1" "$3" "$count" >"$work/write" 2>&1 || fail "$1 $2 $3: $(<"$work/write") $(<"$work/read")"
+	wait "$reader" || fail "$1 $2 $3: $(<"$work/read")"
+	echo "hand $1 $2 $3 $(<"$work/read")"
+}
+
+serve nfs smb
+for guest in "${clients[@]}"; do prepare "$guest" "${order[@]/turns/tmpfs}"; done
+load
+for ((round = 1; round <= rounds; round++)); do
+	for way in local through; do
+		step "round $round, $way" >&2
+		for block in "${blocks[@]}"; do
+			for system in "${order[@]}"; do hand "$system" "$way" "$block"; done
+		done
+	done
+done
+load
+at g1 'rm -f /mnt/sg/turns'
+leave

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make bench, section memory: what it takes that several guests have read the same file, by read and
+# by a mapping. The file itself is there once, where it is served from. Prints
+#
+#   memory SYSTEM HOW GUESTS FILE-KIB CACHED-KIB USED-KIB
+#
+# what all guests have more than before, the server among them: in their page caches, and in all
+# (MemTotal - MemFree; what is in use for something else moves, too). HOW: read, map, refused.
+#
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/bench/peers-common.sh
+source "$(dirname "$0")/peers-common.sh"
+
+mib=${SG_MIB:-$(scaled 32 64 1024)}
+order=(stargatefs 9p 9p-loose virtiofs virtiofs-auto nfs smb)
+smb_cache=strict # as it is mounted in earnest
+export smb_cache
+
+# now: "CACHED USED" in KiB, of all guests.
+memory_now() {
+	local guest
+	for guest in "${guests[@]}"; do
+		on "$guest" 'cat /proc/meminfo' </dev/null
+	done | awk '
+		$1 == "Cached:" || $1 == "Buffers:" { cached += $2 }
+		$1 == "MemTotal:" { used += $2 }
+		$1 == "MemFree:" { used -= $2 }
+		END { print cached, used }'
+}
+
+forget() {
+	local guest
+	for guest in "${guests[@]}"; do at "$guest" 'sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5'; done
+}
+
+# Programs of the measurement itself are in memory before.
+measured() { # SYSTEM HOW
+	local before after guest dir=${folder[$1]}
+	local -A command=([read]="dd if=$dir/shared of=/dev/null bs=1M status=none"
+		[map]="/root/flow map $dir/shared")
+	forget
+	for guest in "${clients[@]}"; do
+		at "$guest" 'dd if=/proc/version of=/dev/null status=none; cat /proc/meminfo >/dev/null
+			/root/flow 2>/dev/null || true'
+	done
+	memory_now >/dev/null
+	before=$(memory_now)
+	for guest in "${clients[@]}"; do
+		on "$guest" "${command[$2]} >/dev/null" </dev/null >&2 || {
+			echo "not $1 $2 $guest refuses"
+			return 0
+		}
+	done
+	after=$(memory_now)
+	awk -v before="$before" -v after="$after" -v what="memory $1 $2 ${#clients[@]} $((mib * 1024))" 'BEGIN {
+		split(before, b)
+		split(after, a)
+		printf "%s %d %d\n", what, a[1] - b[1], a[2] - b[2]
+	}'
+}
+
+serve nfs smb
+compile flow
+for guest in "${clients[@]}"; do
+	prepare "$guest" "${order[@]}"
+	put "$compiled/flow" /root/flow "$guest"
+done
+load
+for system in "${order[@]}"; do
+	step "$system" >&2
+	case $system in
+	nfs | smb) at "$server" "head -c ${mib}M /dev/urandom >/mnt/ext4/bench-$system/shared; sync" ;;
+	stargatefs) at g1 "head -c ${mib}M /dev/urandom >${folder[$system]}/shared; sync" ;;
+	*) head -c "${mib}M" /dev/urandom >"$RIG_SHARES/$system/bench/shared" ;;
+	esac
+	for how in read map; do measured "$system" "$how"; done
+	case $system in
+	nfs | smb) at "$server" "rm /mnt/ext4/bench-$system/shared" ;;
+	*) at g1 "rm ${folder[$system]}/shared" ;;
+	esac
+done
+load
+leave

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of what e2e/bench/peers has measured, and what is aimed at."""
+
+import math
+import statistics
+
+from peers_data import grouped, means, short, size, spread, table
+
+OURS = "stargatefs"
+SHARED = ("9p", "virtiofs", "nfs", "smb")
+NAMES = {"smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
+         "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
+# P1: averages over its fio tests, by threads ("all": over all of them); and of the hand-over.
+PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
+         "nfs": {"all": 191, "1": 121.6, "2": 195.5, "4": 256.8},
+         "smb": {"all": 172, "1": 117.7, "2": 178.3, "4": 222.5}}
+PAPER_HAND = {"9p": {"1024": 239.94 / 9.632, "4096": 66.86 / 7.067, "1048576": 63.52 / 5.828},
+              "smb": {"1024": 843.52 / 9.632, "4096": 457.33 / 7.067, "1048576": 117.73 / 5.828}}
+PAPER_MANY = 330.8
+BOUND_SHARE = 0.8   # of what copying alone would allow, where that is below P1's factor
+TAIL, MEMORY = 3, 1.02
+
+
+def name(system):
+    return NAMES.get(system, system)
+
+
+def measured(section):
+    load = f"before and after: {section.load[0]:.2f} and {section.load[-1]:.2f}"
+    if len(section.load) == 1:
+        load = f"before: {section.load[0]:.2f}; it was cut off"
+    return "\n".join(section.where + [f"- load of the machine {load}; rounds: {section.rounds()}"])
+
+
+def refusals(section):
+    return "".join(f"\nNot on {name(s)}: {what} (`{' '.join(why)}`)." for s, what, *why in section.refused)
+
+
+# --- fio -------------------------------------------------------------------------------------------
+
+def cells(fio, jobs=None):
+    return [key[1:] for key in fio.rows if key[0] == OURS and jobs in (None, key[3])]
+
+
+def factor(fio, this, other, jobs=None):
+    """Of each round: how many times as fast, on the mean over all loads."""
+    return means(fio, [((this, *cell), (other, *cell)) for cell in cells(fio, jobs)])
+
+
+def aim(fio, system):
+    """P1's factor, or that share of the bound which is to be reached instead; and which it is."""
+    bound = statistics.median(factor(fio, "words", system))
+    paper = PAPER.get(system, {}).get("all")
+    if paper and paper <= bound:
+        return paper, "P1"
+    return BOUND_SHARE * bound, f"{BOUND_SHARE:.0%} of the bound"
+
+
+def factors(fio):
+    rows = []
+    for system in fio.names(0):
+        if system in (OURS, "words", "memcpy"):
+            continue
+        each = [statistics.median(a / b for a, b in zip(fio.values((OURS, *c)), fio.values((system, *c))))
+                for c in cells(fio)]
+        rows.append([name(system)] +
+                    [spread(factor(fio, OURS, system, jobs)) for jobs in fio.names(3)] +
+                    [f"**{spread(factor(fio, OURS, system))}**",
+                     short(math.exp(statistics.mean(map(math.log, each)))), short(min(each)),
+                     short(max(each)), spread(factor(fio, "words", system)),
+                     PAPER.get(system, {}).get("all", "")])
+    heads = ["times as fast as"] + [f"{jobs} thread{'s' * (jobs != '1')}" for jobs in fio.names(3)]
+    return table(heads + ["all", "geometric", "least", "most", "bound", "P1"], rows)
+
+
+def papers(fio):
+    rows = [[name(s)] + [f"{short(statistics.median(factor(fio, OURS, s, jobs)))} ({PAPER[s][jobs]})"
+                         for jobs in ("1", "2", "4") if jobs in fio.names(3)] for s in PAPER if s in fio.names(0)]
+    heads = [jobs + " thread" + "s" * (jobs != "1") for jobs in ("1", "2", "4") if jobs in fio.names(3)]
+    return table(["times as fast as (P1)"] + heads, rows)
+
+
+def speeds(fio, jobs):
+    systems, rows = fio.names(0), []
+    for load, block, _ in cells(fio, jobs):
+        rates = [fio.values((s, load, block, jobs)) for s in systems]
+        wide = max(max(r) / max(min(r), 1) for r in rates)
+        rows.append([f"{load} {block}"] + [short(statistics.median(r) / 1024) for r in rates] + [f"{wide:.1f}"])
+    return table([f"MiB/s, {jobs} thread{'s' * (jobs != '1')}"] + [name(s) for s in systems] + ["spread"], rows)
+
+
+def fio_tables(fio):
+    parts = [factors(fio), papers(fio), "*Spread*: of a row's rounds, the highest by the lowest, where that is most."]
+    return "\n\n".join(parts + [speeds(fio, jobs) for jobs in fio.names(3)])
+
+
+def fio_text(fio):
+    return f"""## Reading and writing (P1 5.1, 5.2)
+
+{measured(fio)}
+
+How many times as fast StargateFS is: the mean over all loads below, of each round by itself; the median of the rounds (and the
+least and the most of them). *Bound*: how many times as fast the same fio is when its reads and writes are nothing but a copy
+by words from and to a mapped file: no call of the kernel, no file system. Where that is below P1's factor, what is aimed at
+is {BOUND_SHARE:.0%} of it.
+
+{fio_tables(fio)}"""
+
+
+def fio_old_text(fio):
+    return f"""## The same with kernel 6.1
+
+{measured(fio)}
+
+Newer kernels' 9p, when no cache is in the way, asks for each page of 4 KiB by itself, however much a program reads: counted on
+6.12, there is an interrupt for each page. That of 6.1 is older than netfs, by which this comes.
+
+{fio_tables(fio)}"""
+
+
+# --- from one system to another --------------------------------------------------------------------
+
+def of_a_block(hand, system, way, block):
+    """Of each round, microseconds."""
+    return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
+
+
+def handed(hand, system, way, block, ours=OURS):
+    """Of each round, how many times as long another system takes."""
+    return [a / b for a, b in zip(of_a_block(hand, system, way, block), of_a_block(hand, ours, way, block))]
+
+
+def hand_table(hand, way):
+    rows = []
+    for block in hand.names(2):
+        row = [size(block)]
+        for system in (OURS, "turns") + SHARED:
+            row.append(spread(of_a_block(hand, system, way, block)))
+        for system in SHARED:
+            paper = PAPER_HAND.get(system, {}).get(block) if way == "local" else None
+            row.append(spread(handed(hand, system, way, block)) + (f"; P1 {paper:.1f}" if paper else ""))
+        rows.append(row)
+    return table(["us for a block of"] + [name(s) for s in (OURS, "turns") + SHARED] +
+                 [f"times {name(s)}" for s in SHARED], rows)
+
+
+def hand_text(hand):
+    return f"""## From one system to another (P1 5.3)
+
+{measured(hand)}
+
+One writes, another one reads, block after block, in turns. As in P1, who writes is where the file is (for 9p and virtiofs the
+machine outside, for NFS and Samba the server, on its ext4-dax; with StargateFS another guest), and each waits by looking at a
+word of memory. *Turns*: nothing but the waiting, without a file; where the machine's processors have more to do than this, most of the time is
+who waits for a processor.
+
+{hand_table(hand, "local")}
+
+Two guests, both of which have the file by that way, and semaphores of StargateFS, by which they sleep:
+
+{hand_table(hand, "through")}"""
+
+
+# --- latency ---------------------------------------------------------------------------------------
+
+def tail_text(tail):
+    rows = []
+    for system in tail.names(0):
+        for other in tail.names(1):
+            of = [tail.median((system, other), i) for i in range(5)]
+            ratio = [r[2] / r[0] for r in tail.rows[system, other]]
+            rows.append([f"{name(system)}, {OTHERS[other]}"] + [short(v / 1000) for v in of[:3]] +
+                        [spread(ratio), grouped(of[3]), grouped(of[4])])
+    return f"""## A read of 4 KiB at random, while another system makes and removes files
+
+{measured(tail)}
+
+{table(["microseconds; the other system", "half", "99 %", "99.9 %", "99.9 % by half", "reads", "files made"], rows)}
+
+What the row *elsewhere* has more than *still* is the processor that the other one takes, as guests share two; what *same* has
+more than that is the file system."""
+
+
+OTHERS = {"alone": "still", "apart": "elsewhere", "same": "same file system"}
+
+
+def count_text(count):
+    rows = []
+    for system, other in count.rows:
+        of = [count.median((system, other), i) for i in range(5)]
+        ratio = [r[2] / r[0] for r in count.rows[system, other]]
+        rows.append([f"{name(system)}, {OTHERS[other]}"] + [grouped(v) for v in of[:3]] +
+                    [spread(ratio), grouped(of[3]), grouped(of[4])])
+    return f"""## The same in instructions
+
+{measured(count)}
+
+Of one guest, whose instructions are counted, two looks at its clock among them; the other system is one outside, by the same
+engine: what else the machine does has no part in these figures.
+
+{table(["instructions; the other system", "half", "99 %", "99.9 %", "99.9 % by half", "reads", "files made"], rows)}"""
+
+
+# --- what it takes ---------------------------------------------------------------------------------
+
+def memory_text(memory):
+    rows = []
+    for key, rounds in memory.rows.items():
+        system, how, guests, kib = key
+        cached, used = rounds[0]
+        rows.append([f"{name(system)}, {how}", guests, f"{int(kib) >> 10} MiB", grouped(cached / 1024),
+                     grouped(used / 1024), f"{1 + max(cached, 0) / int(kib):.2f}", f"{copies(memory, key):.3f}"])
+    heads = ["all guests have read the file", "guests", "it has", "in page caches, MiB", "more in use, MiB",
+             "copies by caches", "copies by what is in use"]
+    return f"""## Memory
+
+{measured(memory)}
+
+What all guests, a server among them, have in use more than before, and the file itself once. *In use* is all that is not free,
+so that what else a kernel does meanwhile is in it.
+
+{table(heads, rows)}
+{refusals(memory)}"""
+
+
+def copies(memory, key):
+    return 1 + max(memory.median(key, 1), 0) / int(key[3])
+
+
+def cpu_seconds(cpu, key, figure):
+    """Seconds for a GiB, of the median round; what an idle machine uses in that time is not in it."""
+    idle = [sum(r[i] for r in cpu.rows["idle", "-", "0"]) for i in range(5)]
+    rate = idle[figure] / idle[1]
+    return statistics.median(max(r[figure] - rate * r[1], 0) / 1000 / (r[0] / 2**30) for r in cpu.rows[key])
+
+
+def cpu_text(cpu):
+    systems, rows = [s for s in cpu.names(0) if s != "idle"], []
+    for _, kind, block in [k for k in cpu.rows if k[0] == OURS]:
+        for figure, whose in ((2, "guest"), (3, "guest that serves"), (4, "outside")):
+            rows.append([f"{kind} {size(block)}, {whose}"] +
+                        [short(cpu_seconds(cpu, (s, kind, block), figure)) for s in systems])
+    return f"""## Processor time
+
+{measured(cpu)}
+
+Seconds for 1 GiB, less what the same machines use when nothing is done. *Outside*: all processes of the machine for these guests, QEMU with
+all that they execute among them, and virtiofsd.
+
+{table(["s"] + [name(s) for s in systems], rows)}"""
+
+
+# --- programs, and many guests ---------------------------------------------------------------------
+
+def programs_text(programs):
+    systems, rows = programs.names(0), []
+    for what in programs.names(1):
+        rows.append([what] + [spread(programs.values((s, what))) if (s, what) in programs else "fails"
+                              for s in systems])
+    return f"""## Programs
+
+{measured(programs)}
+
+Milliseconds, median (least-most). A repository of some of Python's modules is cloned, and looked at; they are unpacked, packed,
+copied by rsync; a C program of 500 lines is compiled; an SQLite table of 2 000 rows is made and changed; 16 MiB of numbers are
+written, mapped, and read and changed at random by Python; all is removed. Page caches answer where there are any: with
+9p, virtiofs `cache=never` there are none, NFS and Samba are mounted as is usual.
+
+{table(["ms"] + [name(s) for s in systems], rows)}
+{refusals(programs)}"""
+
+
+def together(many, system, guests):
+    """Of each round: how many times as fast, on the mean over loads."""
+    return means(many, [((OURS, *k[1:]), (system, *k[1:])) for k in many.rows if k[0] == OURS and k[3] == guests])
+
+
+def many_text(many):
+    counts, rows = many.names(3), []
+    for n in counts:
+        for _, kind, block, _ in [k for k in many.rows if k[0] == OURS and k[3] == n]:
+            rows.append([f"{kind} {size(block)}, {n} guest{'s' * (n != '1')}"] +
+                        [short(many.median((s, kind, block, n)) / 1024) for s in (OURS,) + SHARED])
+    means_rows = [[f"times as fast, {n} guest{'s' * (n != '1')}", ""] +
+                  [spread(together(many, s, n)) for s in SHARED] for n in counts]
+    return f"""## Eight guests at once
+
+{measured(many)}
+
+Each has one processor and a file of its own. With so many guests on the machine's processors, all wait for each other, and for
+what serves them. P1 has {PAPER_MANY} times VirtFS with eight.
+
+{table(["MiB/s, all together"] + [name(s) for s in (OURS,) + SHARED], rows + means_rows)}"""
+
+
+# --- what is aimed at ------------------------------------------------------------------------------
+
+def verdict(ok):
+    return "met" if ok else "**missed**"
+
+
+def targets(data):
+    rows = []
+    for part, also in (("fio", ""), ("fio-6.1", ", kernel 6.1")):
+        for system in [s for s in SHARED if part in data and s in data[part].names(0)]:
+            got, (wanted, whose) = statistics.median(factor(data[part], OURS, system)), aim(data[part], system)
+            rows.append([f"read and write, mean: times {name(system)}{also}", short(got),
+                         f"at least {short(wanted)} ({whose})", verdict(got >= wanted)])
+    if "hand" in data:
+        for system, papers_ in PAPER_HAND.items():
+            for block, wanted in papers_.items():
+                got = statistics.median(handed(data["hand"], system, "local", block))
+                rows.append([f"hand-over, {size(block)}: times {name(system)}", short(got),
+                             f"at least {wanted:.1f} (P1)", verdict(got >= wanted)])
+    if "tail" in data:
+        got, alone = (statistics.median(r[2] / r[0] for r in data["tail"].rows[OURS, other])
+                      for other in ("same", "alone"))
+        rows.append(["read of 4 KiB, another one makes files: 99.9 % by half", short(got),
+                     f"at most {TAIL} ({short(alone)} when it does nothing)", verdict(got <= TAIL)])
+    if "count" in data:
+        got = statistics.median(r[2] / r[0] for r in data["count"].rows[OURS, "same"])
+        rows.append(["the same in instructions", short(got), f"at most {TAIL}", verdict(got <= TAIL)])
+    if "memory" in data:
+        for key in [k for k in data["memory"].rows if k[0] == OURS]:
+            got = copies(data["memory"], key)
+            rows.append([f"memory, {key[2]} guests ({key[1]}), copies", f"{got:.3f}", f"at most {MEMORY}",
+                         verdict(got <= MEMORY)])
+    return table(["what is aimed at", "is", "", ""], rows)
+
+
+TEXTS = {"fio": fio_text, "fio-6.1": fio_old_text, "hand": hand_text, "tail": tail_text, "count": count_text, "memory": memory_text, "cpu": cpu_text,
+         "programs": programs_text, "many": many_text}
+
+
+def page(data):
+    head = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Beside what is used instead
+
+For those who want to see each figure of [the summary](README.md), and how it was measured. `make bench` measures and writes this
+page, all of it; `make bench SECTIONS=fio` one part. How the systems are set up stands
+[there](README.md#how-the-systems-are-set-up). Not covered: times on real machines. Where QEMU translates, times
+compare rows and columns of one table with each other, and nothing else."""
+    return "\n\n".join([head] + [TEXTS[part](data[part]).strip() for part in TEXTS if part in data]) + "\n"
+
+
+def summary(data):
+    """What README.md shows; the rest is a page of its own."""
+    when = sorted({line.removeprefix("- ") for part in data.values() for line in part.where if ", commit " in line})
+    machine = sorted({line for part in data.values() for line in part.where if line.startswith("- machine: ")
+                      if "icount" not in line})
+    parts = ["![how many times as fast](peers.svg)", "\n".join(machine + [f"- measured: {'; '.join(when)}"]),
+             targets(data)]
+    if "fio" in data:
+        parts += ["How many times as fast StargateFS is, on the mean over all loads of fio (median of the rounds, least "
+                  "and most); *bound*: how many\ntimes as fast nothing but a copy by words is. P1 has arithmetic "
+                  "means, which a few loads of small blocks carry; the geometric mean\nis of all loads alike.",
+                  factors(data["fio"])]
+    return "\n\n".join(parts)
+
+
+def bars(data):
+    lines = ["title\tHow many times as fast as each of these StargateFS is", "log\t0.5"]
+
+    def draw(group, system, values):
+        lines.append(f"{group}\t{name(system)}\t{statistics.median(values):.3f}")
+
+    for system in SHARED:
+        if "fio" in data:
+            for jobs in data["fio"].names(3):
+                draw(f"fio, {jobs} thread{'s' * (jobs != '1')}", system, factor(data["fio"], OURS, system, jobs))
+        if "many" in data:
+            draw("eight guests at once", system, together(data["many"], system, data["many"].names(3)[-1]))
+        if "hand" in data:
+            for block in data["hand"].names(2):
+                draw(f"hand-over of {size(block)}", system, handed(data["hand"], system, "local", block))
+        if "programs" in data:
+            programs = data["programs"]
+            for what in [n for n in programs.names(1) if (system, n) in programs]:
+                draw(what, system, [a / b for a, b in zip(programs.values((system, what)),
+                                                          programs.values((OURS, what)))])
+    return "\n".join(lines) + "\n"
