@@ -93,7 +93,7 @@ same "to the same bytes" "$sums" "$(sums g1)"
 step "the node's power is cut"
 on g1 'while :; do echo x >>/mnt/sg/g1.log; done' </dev/null 2>/dev/null &
 writer=$!
-sleep 1
+holds_in host "(g1 writes)" 'until [ -s /mnt/sg/g1.log ]; do sleep 0.1; done'
 kill_node
 wait "$writer" || true
 start_node
