@@ -17,7 +17,8 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
-.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt e2e-k8s e2e-kubevirt
+.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt
+.PHONY: e2e-k8s e2e-k8s-dax e2e-kubevirt
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
@@ -53,6 +54,8 @@ test-chart: ## charts/stargate, linted and rendered by helm (compiled once)
 test-image: ## make image twice: the same bytes, and what is in it
 e2e-k8s: ## a Kubernetes cluster here: the chart, from install to uninstall
 	@$(run-tests) k8s
+e2e-k8s-dax: ## the same with a second node, a VM with reserved memory, LVM and the module
+	@$(run-tests) k8s-dax
 e2e-kubevirt: ## the same with KubeVirt: machines that share a claim (compiles KubeVirt, once)
 	@$(run-tests) k8s-kubevirt
 test-kubevirt: ## KubeVirt's own code, 1.8 and 1.9, and our hook (compiles KubeVirt, once)

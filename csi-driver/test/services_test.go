@@ -479,6 +479,57 @@ func TestInline(t *testing.T) {
 	wants(t, "no size", err, codes.InvalidArgument, "lots")
 }
 
+// The scheduler puts pods with inline volumes on any node. Where there is no zone they cannot start, but they
+// can end; what was made in one that cannot be seen any more is not forgotten.
+func TestInlineWithoutZone(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	broken := t.TempDir() // tools that fail: LVM, the device mapper, or all of the zone is missing
+	for _, tool := range []string{"stargatectl", "mkfs.stargatefs"} {
+		if err := os.Symlink("/bin/false", filepath.Join(broken, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := n.config
+	without := n.config
+	without.ZoneKind, without.ZoneName, without.ToolsDir = "dax", "sm", broken
+	as := func(c app.Config) (stop func()) { n.config = c; return n.start() }
+	stop := as(without)
+	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
+	publish := func() error {
+		_, err := n.NodePublishVolume(background, &csi.NodePublishVolumeRequest{
+			VolumeId: id, TargetPath: n.target("p"), VolumeCapability: rwo,
+			VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "size": "20Mi"},
+		})
+		return err
+	}
+	unpublish := func() error {
+		_, err := n.NodeUnpublishVolume(background, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target("p")})
+		return err
+	}
+	if err := publish(); err == nil {
+		t.Error("published without a zone")
+	}
+	if err := unpublish(); err != nil {
+		t.Errorf("the pod cannot end: %v", err)
+	}
+	stop()
+	stop = as(whole)
+	if err := publish(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	stop = as(without)
+	if err := unpublish(); err == nil {
+		t.Error("forgotten in a zone that is not to be seen")
+	}
+	stop()
+	as(whole)
+	n.unpublish(id, "p")
+	if left := append(n.left(), n.shown()...); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // atOnce makes each call twice at the same time: one of the two may be told that the other has not ended,
 // and is made again.
 func (n *node) atOnce(volumes int, what string, do func(name string) error) {

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Where the cluster is, and how it is spoken to. Sourced.
-# shellcheck disable=SC2034 # most of it is for who sources this
+# shellcheck disable=SC2016,SC2034 # most is for who sources this; some for shells elsewhere
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 home=$(cd "$here/../.." && pwd)
@@ -18,6 +18,14 @@ cgroup=stargate-cluster
 address=10.244.0.1   # of the node; it is also where the API server is
 service=10.96.0.1    # of the API, as pods see it
 zone_bytes=$((1 << 30))
+
+# The second node, if it was asked for: a machine of the rig with memory set aside and a kernel that
+# takes our module. There the zone is reserved memory.
+vm=n2
+vm_address=10.244.0.2
+vm_kernel=$KERNEL_DEFAULT
+vm_memory=3G
+with_vm() { [[ -e $run/$vm ]]; }
 
 # What images are called.
 driver_image=localhost/stargate-csi
@@ -37,6 +45,18 @@ inside() {
 	[[ -e $run/pid ]] || { echo "there is no cluster: e2e/cluster/up" >&2; return 1; }
 	nsenter --target "$(<"$run/pid")" --mount --net --pid --uts --ipc --wd=/ -- "$@"
 }
+
+# in_rig COMMAND...: with what the rig tells its scripts: on, kill_guest and their like.
+in_rig() {
+	local settings
+	[[ -e $run/$vm/rig ]] || { echo "there is no $vm: e2e/cluster/up --dax" >&2; return 1; }
+	mapfile -t settings <"$run/$vm/rig"
+	inside env "${settings[@]}" "$@"
+}
+# on_vm COMMAND...: there. It reads nothing.
+on_vm() { in_rig bash -c 'on g1 "$1"' on_vm "$(printf '%q ' "$@")" </dev/null; }
+# on_zoned COMMAND...: on the node that has the zone.
+on_zoned() { if with_vm; then on_vm "$@"; else inside "$@"; fi; }
 
 k() { inside "$run/bin/kubectl" --kubeconfig "$run/admin.conf" "$@"; }
 ctr() { inside ctr --address /run/containerd/containerd.sock --namespace k8s.io "$@"; }

@@ -7,8 +7,12 @@
 release=stargate
 release_ns=stargate-system
 driver=stargate.csi.dev
-zone_dir=/dev/shm/stargate
+zone_dir=/dev/shm/stargate # of files
+zone_name=stargate         # of reserved memory
+zone_device=/dev/pmem0
 region=/data/.stargate/region
+zoned=$node # the node that has the zone
+! with_vm || zoned=$vm
 
 # check WORDS COMMAND...: it succeeds, or the case has failed.
 check() {
@@ -17,8 +21,12 @@ check() {
 	"$@" || { echo "failed: $words: $*" >&2; exit 1; }
 	checks=$((checks + 1))
 }
-# soon SECONDS WORDS COMMAND...: within that time.
-soon() { check "$2 within $1 s" within "$1" "${@:3}"; }
+# soon SECONDS WORDS COMMAND...: within that time; on a node that QEMU translates, three times that.
+soon() {
+	local limit=$1
+	! with_vm || limit=$((3 * limit))
+	check "$2 within $limit s" within "$limit" "${@:3}"
+}
 refused() { ! "$@" >/dev/null 2>&1; }
 contains() { [[ $("${@:2}" 2>&1) == *"$1"* ]]; }
 equals() { [[ $("${@:2}") == "$1" ]]; }
@@ -71,33 +79,73 @@ has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObje
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
-# store POD FILE TEXT, stored POD FILE TEXT: in the volume that the pod has, as a machine would.
-store() { in_pod "$1" sh -c "echo '$3' | stargatectl put $region - '$2'"; }
-stored() { equals "$3" in_pod "$1" stargatectl cat "$region" "$2"; }
-# read_only POD: it cannot open the volume's memory for writing.
-read_only() { refused in_pod "$1" sh -c ": 3<>$region"; }
+# store POD FILE TEXT, stored POD FILE TEXT: in the pod's volume; of files as a machine would.
+store() {
+	if with_vm; then
+		in_pod "$1" sh -c "echo '$3' >'/data$2'"
+	else
+		in_pod "$1" sh -c "echo '$3' | stargatectl put $region - '$2'"
+	fi
+}
+stored() {
+	if with_vm; then
+		equals "$3" in_pod "$1" cat "/data$2"
+	else
+		equals "$3" in_pod "$1" stargatectl cat "$region" "$2"
+	fi
+}
+# read_only POD: it cannot open the volume's memory for writing, nor make a file.
+read_only() {
+	refused in_pod "$1" sh -c ": 3<>$region" && refused in_pod "$1" sh -c ': >/data/file'
+}
 
-driver_pod() { k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o 'jsonpath={.items[0].metadata.name}'; }
+driver_pod() {
+	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi --field-selector "spec.nodeName=$zoned" \
+		-o 'jsonpath={.items[0].metadata.name}'
+}
+# One pod on each node.
 driver_ready() {
 	local all
 	all=$(k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi \
 		-o 'jsonpath={range .items[*]}{.metadata.deletionTimestamp}{range .status.conditions[?(@.type=="Ready")]}{.status}{end} {end}')
-	[[ $all == "True " ]]
+	if with_vm; then [[ $all == "True True " ]]; else [[ $all == "True " ]]; fi
 }
-# The driver's processes, as the node sees them.
-driver_pids() { inside pgrep -f '^/usr/local/bin/stargate-csi '; }
+# The driver's process, as the node sees it.
+driver_process=(-f '^/usr/local/bin/stargate-csi ')
 volumes_of_driver() {
 	k get pv -o "jsonpath={range .items[?(@.spec.csi.driver==\"$driver\")]}{.metadata.name}{\"\\n\"}{end}"
 }
 no_volumes() { [[ -z $(volumes_of_driver) ]]; }
-volume_file() { inside test -e "$zone_dir/$1.stargate"; }
-# The largest volume that the node says it has room for.
-largest() { k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[0].maximumVolumeSize}'; }
+volume_kept() {
+	if with_vm; then
+		on_vm stargatectl volume show "$zone_name/$1" >/dev/null
+	else
+		inside test -e "$zone_dir/$1.stargate"
+	fi
+}
+# largest [NODE]: volume that the node says it has room for, in MiB.
+largest() {
+	local size
+	size=$(k -n "$release_ns" get csistoragecapacities -o \
+		'jsonpath={range .items[*]}{.nodeTopology.matchLabels} {.maximumVolumeSize}{"\n"}{end}' |
+		sed -n "s/.*:\"${1:-$zoned}\"} //p")
+	[[ -n $size ]] || return 1
+	echo $(($(numfmt --from=auto "$size") >> 20))
+}
 
 # What the node has of volumes: none of these is left when no pod has one.
-node_mounts() { inside cat /proc/mounts | grep -c '^stargate/' || true; }
+node_mounts() { on_zoned cat /proc/mounts | grep -cE '^stargate/| stargatefs ' || true; }
 no_node_mounts() { equals 0 node_mounts; }
-zone_empty() { ! inside ls -A "$zone_dir" | grep -qvx '\.stargate-zone'; }
+zone_empty() {
+	if with_vm; then
+		equals "" on_vm lvs --noheadings -o lv_name "$zone_name"
+	else
+		! inside ls -A "$zone_dir" | grep -qvx '\.stargate-zone'
+	fi
+}
+zone_there() { if with_vm; then on_vm vgs "$zone_name" >/dev/null 2>&1; else inside test -d "$zone_dir"; fi; }
+# The kernel of the second node has nothing to complain of, in any of its lives.
+sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console; }
 
 # finish: whatever the case has made goes, and takes with it what was made for it.
 finish() {
@@ -105,7 +153,8 @@ finish() {
 	soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
 	soon 60 "nothing of a volume is mounted" no_node_mounts
-	! inside test -d "$zone_dir" || soon 60 "the zone is empty" zone_empty
+	! zone_there || soon 60 "the zone is empty" zone_empty
+	check "no kernel has complained" sound
 }
 
 # post_mortem: what whoever looks for the reason would look at.
@@ -117,6 +166,13 @@ post_mortem() {
 	k -n "$release_ns" get pods,csistoragecapacities
 	k -n "$ns" get events --sort-by .lastTimestamp | tail -n 15
 	k -n "$release_ns" get events --sort-by .lastTimestamp | tail -n 10
+	if with_vm; then
+		echo "--- $vm"
+		on_vm stargatectl volume list
+		on_vm grep stargate /proc/mounts
+		on_vm tail -n 25 /node/log/kubelet.log
+		on_vm sh -c 'dmesg | tail -n 15'
+	fi
 	for container in driver provisioner resizer snapshotter; do
 		echo "--- $container"
 		k -n "$release_ns" logs "$(driver_pod)" -c "$container" --tail 30

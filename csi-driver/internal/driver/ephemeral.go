@@ -46,27 +46,32 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 		return nil, err
 	}
 	defer end()
-	spec := s.spec(zone.EphemeralName(r.GetVolumeId()), n)
-	v, err := d.create(ctx, spec, nil, func(zone.Volume) error { return nil })
-	if err != nil {
+	// The directory is there before the volume is, and not without a zone: none means that nothing was made.
+	if _, err := d.zone.Status(ctx); err != nil {
 		return nil, err
 	}
 	if err := mounts.MakeDir(target); err != nil {
 		return nil, err
 	}
 	step.Reached(ctx, "publish: directory made")
+	spec := s.spec(zone.EphemeralName(r.GetVolumeId()), n)
+	v, err := d.create(ctx, spec, nil, func(zone.Volume) error { return nil })
+	if err != nil {
+		return nil, err
+	}
 	if err := d.show.Direct(ctx, v, target, o); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// deleteEphemeral has nothing to do for a claim's volume. If the zone is gone, so is what was in it;
-// kubelet's names for inline volumes are none that a claim's volume could have. A machine that still has it
-// ends with its pod: that is waited for.
-func (d *Driver) deleteEphemeral(ctx context.Context, id string) error {
+// deleteEphemeral has nothing to do for a claim's volume. kubelet's names for inline volumes are none that a
+// claim's volume could have. On a node that has never had a zone no directory was made for one, and its pod is
+// to end; where there is one, a zone that cannot be seen now is waited for, as the volume may be in it. A
+// machine that still has it ends with its pod: that is waited for, too.
+func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
 	err := d.zone.Delete(ctx, zone.EphemeralName(id))
-	if fault.Is(err, fault.NoZone) && zone.ValidName(id) {
+	if fault.Is(err, fault.NoZone) && (zone.ValidName(id) || !mounts.DirThere(target)) {
 		return nil
 	}
 	if fault.Is(err, fault.InUse) {

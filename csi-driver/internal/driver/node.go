@@ -198,7 +198,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
 		return nil, err
 	}
-	if err := d.deleteEphemeral(ctx, r.GetVolumeId()); err != nil {
+	if err := d.deleteEphemeral(ctx, r.GetVolumeId(), target); err != nil {
 		return nil, err
 	}
 	// Last: as long as it is there kubelet calls again.

@@ -83,6 +83,12 @@ func MakeDir(path string) error {
 	return nil
 }
 
+// DirThere tells whether MakeDir's directory is there; one that cannot be looked at may be.
+func DirThere(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // RemoveDir removes an empty directory, or none.
 func RemoveDir(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

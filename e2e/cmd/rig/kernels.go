@@ -11,6 +11,7 @@ import (
 
 	"stargate/e2e/internal/debian"
 	"stargate/e2e/internal/kernel"
+	"stargate/e2e/internal/lab"
 	"stargate/e2e/internal/vm"
 )
 
@@ -47,6 +48,8 @@ func (r rig) kernel(name string) (kernel.Kernel, error) {
 // fetch fills the caches, so that later commands need no network.
 func fetch(r rig, args []string) error {
 	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
+	var packages list
+	flags.Var(&packages, "pkgs", "make the root of guests that have these Debian packages as well")
 	if err := parse(flags, "[SERIES]...", 0, -1, args); err != nil {
 		return err
 	}
@@ -62,11 +65,16 @@ func fetch(r rig, args []string) error {
 			return err
 		}
 	}
+	if err := checkPackages(packages); err != nil {
+		return misused("fetch: %v", err)
+	}
+	var kernels []kernel.Kernel
 	for _, name := range series {
 		k, err := r.stock(name)
 		if err != nil {
 			return err
 		}
+		kernels = append(kernels, k)
 		fmt.Printf("kernel %s: %s, headers and compiler in %s\n", name, k.Release, k.Root)
 	}
 	qemu, err := vm.Provide(r.cache, r.versions)
@@ -82,7 +90,14 @@ func fetch(r rig, args []string) error {
 		return err
 	}
 	fmt.Printf("QEMU %s, virtiofsd %s\n", version, server)
-	return nil
+	if packages == nil {
+		return nil
+	}
+	assets, err := lab.Prepare(r.cache, r.versions, kernels)
+	if err != nil {
+		return err
+	}
+	return assets.PrepareDisks(packages)
 }
 
 // debugKernel builds the debug kernel, if need be, and says where it is.

@@ -32,6 +32,9 @@ type options struct {
 	copyIn    paths
 	shares    list
 	net       bool
+	tap       string // a network device that leads to g1's
+	disk      string // file of a disk that g1 keeps
+	nested    bool
 	pages     bool
 	labels    bool
 	noMount   bool
@@ -62,6 +65,9 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.copyIn, "copy-in", "file or folder to have under /root/in in the guests (may be repeated)")
 	flags.Var(&o.shares, "share", "a folder outside, in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "an Ethernet that all guests are on: g1 is 10.115.103.1")
+	flags.StringVar(&o.tap, "tap", "", "a tap of this machine that is the other end of g1's Ethernet")
+	flags.StringVar(&o.disk, "disk", "", "file of a disk that g1 keeps when its power is cut; there it has the serial number kept")
+	flags.BoolVar(&o.nested, "nested", false, "KVM can be loaded in the guests, too")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
 	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
@@ -168,8 +174,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
 	case o.labels && (o.pages || o.node):
 		return fmt.Errorf("--labels: an NVDIMM's; with --pages, and in a node, the range is none")
-	case o.memory < 256<<20 || o.memory > 2<<30:
-		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to 2G, as the shared range lies above", o.memory)
+	case o.memory < 256<<20 || o.memory > mostNodeMemory:
+		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to %s, as the shared range lies above", o.memory, size(mostNodeMemory))
 	case debug(o.kernels) && o.memory < 1<<30:
 		return fmt.Errorf("--mem %s: the debug kernel wants 1G or more", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
@@ -183,10 +189,8 @@ func (o *options) check() error {
 	case len(o.append) > 1024:
 		return fmt.Errorf("--append: %d characters: at most 1024, as kernels read 2047 with the rig's own", len(o.append))
 	}
-	for _, name := range o.packages {
-		if !packageName.MatchString(name) {
-			return fmt.Errorf("--pkgs: %q is no name of a Debian package", name)
-		}
+	if err := checkPackages(o.packages); err != nil {
+		return err
 	}
 	if err := o.checkShares(); err != nil {
 		return err
@@ -194,9 +198,40 @@ func (o *options) check() error {
 	if err := o.checkNode(); err != nil {
 		return err
 	}
+	if err := o.checkMember(); err != nil {
+		return err
+	}
 	_, err := o.copies()
 	return err
 }
+
+// checkMember is about what a guest has that is the member of something larger.
+func (o *options) checkMember() error {
+	switch {
+	case o.nested && (o.node || o.cpus > 1 || o.icount):
+		return fmt.Errorf("--nested: for guests with one CPU, as translation corrupts the memory of others; not with --node, --icount")
+	case o.tap == "" && o.disk == "":
+		return nil
+	case o.guests != 1 || o.node:
+		return fmt.Errorf("--tap, --disk: one guest has them, g1")
+	case o.tap != "" && (o.net || o.icount):
+		return fmt.Errorf("--tap: not with --net, --icount")
+	case o.tap != "" && !deviceName.MatchString(o.tap):
+		return fmt.Errorf("--tap %q is no name of a network device", o.tap)
+	case o.disk == "":
+		return nil
+	}
+	info, err := os.Stat(o.disk)
+	if err != nil {
+		return fmt.Errorf("--disk: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("--disk: %s is no file", o.disk)
+	}
+	return nil
+}
+
+var deviceName = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,14}$`)
 
 // mostNodeMemory is what a node and its guests may have: the range lies above.
 const mostNodeMemory = 12 << 30
@@ -234,6 +269,15 @@ func (o *options) checkShares() error {
 			return fmt.Errorf("--share: %s twice", kind)
 		}
 		seen[kind] = true
+	}
+	return nil
+}
+
+func checkPackages(names []string) error {
+	for _, name := range names {
+		if !packageName.MatchString(name) {
+			return fmt.Errorf("--pkgs: %q is no name of a Debian package", name)
+		}
 	}
 	return nil
 }

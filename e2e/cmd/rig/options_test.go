@@ -47,7 +47,7 @@ func TestFlags(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, args := range [][]string{
-		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "4G"},
+		{"--guests", "0"}, {"--guests", "17"}, {"--size", "3M"}, {"--size", "0"}, {"--size", "many"}, {"--mem", "13G"},
 		{"--cpus", "0"}, {"--share", "nfs"}, {"--share", "9p", "--share", "9p"}, {"--icount", "--share", "9p"}, {"--icount", "--net"}, {"--icount", "--cpus", "2"}, {"--icount", "--guests", "2"},
 		{"--cpus", "256"}, {"--size", "1T"}, {"--timeout", "0s"}, {"--timeout", "5"}, {"--no-such-flag"}, {"--guests"},
 		{"--kernel", "2.4"}, {"--kernel", "debug,2.4"}, {"--kernel", "debug,"}, {"--kernel", "/no/such/kernel"}, {"--pkgs", "a;b"}, {"--pkgs", "--x"},
@@ -73,6 +73,29 @@ func TestFlagsAfterTheScript(t *testing.T) {
 		var m misuse
 		if !errors.As(err, &m) || !strings.Contains(m.Error(), "flags come before") {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// What a guest has that is the node of a cluster.
+func TestMember(t *testing.T) {
+	disk := t.TempDir() + "/disk"
+	if err := os.WriteFile(disk, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := parseAll("--tap", "n2", "--disk", disk, "--nested", "--mem", "3G", "script")
+	if err != nil || o.tap != "n2" || o.disk != disk || !o.nested || o.memory != 3<<30 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	for _, args := range [][]string{
+		{"--tap", "n2,script=yes"}, {"--tap", "n2", "--net"}, {"--tap", "n2", "--guests", "2"}, {"--tap", "n2", "--icount"},
+		{"--disk", "/no/such/file"}, {"--disk", "/dev/null"}, {"--disk", disk, "--guests", "2"}, {"--disk", disk, "--node"},
+		{"--nested", "--cpus", "2"}, {"--nested", "--node"}, {"--nested", "--icount"},
+	} {
+		_, err := parseAll(append(args, "script")...)
+		var m misuse
+		if !errors.As(err, &m) || strings.Contains(m.Error(), "\n") {
+			t.Errorf("%v: not refused in one line: %v", args, err)
 		}
 	}
 }

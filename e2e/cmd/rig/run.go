@@ -98,6 +98,9 @@ func (s *session) prepare() (*lab.Assets, error) {
 	if s.icount {
 		assets.Accel = vm.Accel{Name: "tcg", ICount: true}
 	}
+	if s.nested {
+		assets.Accel = assets.Accel.ForNode()
+	}
 	if s.node {
 		if err := s.prepareNode(assets); err != nil {
 			return nil, err
@@ -151,7 +154,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		Guests: s.guests, CPUs: s.cpus, MemoryMiB: int(s.memory >> 20), Append: s.append, Payload: payload,
 		Node: s.node, Forgets: s.zone == zoneDRAM, Format: s.format,
 		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(), Guard: guard,
-		Shares: shares, Net: s.network(),
+		Shares: shares, Net: s.network(), Kept: s.disk,
 	}, s.shared, s.dir))
 	listener, err := net.Listen("unix", socketPath(s.dir))
 	if err != nil {
@@ -169,12 +172,12 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	return code, s.judge(code)
 }
 
-// network is that of --net, this run's own.
+// network is that of --net, this run's own, or what is behind --tap.
 func (s *session) network() *vm.Net {
-	if !s.net {
+	if !s.net && s.tap == "" {
 		return nil
 	}
-	return &vm.Net{Run: s.dir}
+	return &vm.Net{Run: s.dir, Tap: s.tap}
 }
 
 // sharesDir has the shares; it is empty for all who are not of this run.

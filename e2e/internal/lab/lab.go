@@ -36,6 +36,7 @@ type Options struct {
 	Guard        string     // stargatectl, to guard guests with; empty: nobody does
 	Shares       []vm.Share // each is at /mnt/KIND in the guests
 	Net          *vm.Net    // that they are on, or nil
+	Kept         string     // file of a disk that the only guest keeps, or empty
 }
 
 // ModulePath is where a guest has the module; the payload has one for each kernel.
@@ -252,7 +253,7 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 		Kernel:    m.system.Image,
 		Initramfs: m.system.initramfs,
 		Append:    l.Append,
-		Disks:     vm.Disks{Root: l.root, Payload: l.Payload, Modules: m.system.modules},
+		Disks:     vm.Disks{Root: l.root, Payload: l.Payload, Modules: m.system.modules, Kept: l.Kept},
 		CPUs:      l.CPUs,
 		MemoryMiB: l.MemoryMiB,
 		Range:     l.Range,
@@ -273,12 +274,12 @@ modprobe -a $2
 mkdir -p "/mnt/$1"
 mount -t "$3" ${5:+-o "$5"} "$4" "/mnt/$1"`
 
-// netScript gives the one interface that there is its address.
+// netScript gives the one interface that there is its address, if it has one.
 const netScript = `set -e
 modprobe virtio_net
 for try in $(seq 500); do [ -d /sys/class/net/eth0 ] && break; sleep 0.02; done
 ip link set lo up
-ip address add "$1/24" dev eth0
+[ -z "$1" ] || ip address add "$1/24" dev eth0
 ip link set eth0 up`
 
 func (l *Lab) mount(m *member) error {

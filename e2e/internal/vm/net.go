@@ -11,24 +11,37 @@ import (
 
 // Net is an Ethernet that all guests of a run are on, and nobody else: frames
 // go by multicast over the loopback. What a volume is compared with needs it;
-// nothing of ours does.
-type Net struct{ Run string }
+// nothing of ours does. Or it is what a tap leads to, for a guest that is the
+// node of a cluster: whoever has made the tap gives addresses as well.
+type Net struct{ Run, Tap string }
 
 // args are QEMU's, for a guest.
 func (n *Net) args(guest string) []string {
 	if n == nil {
 		return nil
 	}
-	h := sha256.Sum256([]byte(n.Run))
-	port := 20000 + (int(h[2])<<8|int(h[3]))%40000
 	return []string{
-		"-netdev", fmt.Sprintf("socket,id=net,mcast=239.192.%d.%d:%d,localaddr=127.0.0.1", h[0], h[1], port),
+		"-netdev", n.backend(),
 		"-device", fmt.Sprintf("virtio-net-pci,netdev=net,mac=52:54:00:73:67:%02x,romfile=", number(guest)),
 	}
 }
 
-// Address is a guest's: 10.115.103.1 that of g1.
-func (n *Net) Address(guest string) string { return fmt.Sprintf("10.115.103.%d", number(guest)) }
+func (n *Net) backend() string {
+	if n.Tap != "" {
+		return "tap,id=net,ifname=" + n.Tap + ",script=no,downscript=no"
+	}
+	h := sha256.Sum256([]byte(n.Run))
+	port := 20000 + (int(h[2])<<8|int(h[3]))%40000
+	return fmt.Sprintf("socket,id=net,mcast=239.192.%d.%d:%d,localaddr=127.0.0.1", h[0], h[1], port)
+}
+
+// Address is a guest's: 10.115.103.1 that of g1. Behind a tap it has none yet.
+func (n *Net) Address(guest string) string {
+	if n.Tap != "" {
+		return ""
+	}
+	return fmt.Sprintf("10.115.103.%d", number(guest))
+}
 
 func number(guest string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(guest, "g"))

@@ -106,10 +106,24 @@ type Spec struct {
 	Net       *Net // or nil
 }
 
-// Disks are files of file systems; the guest's writes to them are thrown away.
+// Disks are files of file systems; the guest's writes to them are thrown away,
+// but those to Kept, which it knows by that serial number.
 type Disks struct {
 	Root, Payload, Modules string
 	More                   []string
+	Kept                   string
+}
+
+// keptArgs: what has reached QEMU outlives it, as this machine's power is not
+// cut. What the guest has in its memory alone is lost with its own.
+func (d Disks) keptArgs() []string {
+	if d.Kept == "" {
+		return nil
+	}
+	return []string{
+		"-drive", "if=none,id=kept,format=raw,cache=unsafe,discard=unmap,file=" + quoted(d.Kept),
+		"-device", "virtio-blk-pci,drive=kept,serial=kept",
+	}
 }
 
 // list has those that there are, in the order in which the guest has them.
@@ -174,7 +188,7 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 			"-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,snapshot=on,file=%s", i, quoted(file)),
 			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
 	}
-	return args
+	return append(args, s.Disks.keptArgs()...)
 }
 
 // quoted is a path as a value among others: QEMU takes a comma for its end.

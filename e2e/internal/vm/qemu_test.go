@@ -51,7 +51,7 @@ func TestShares(t *testing.T) {
 // Guests of one run are on one Ethernet, as different ones; without --net on none.
 func TestNet(t *testing.T) {
 	args := func(run, guest string) string {
-		return strings.Join(Spec{Name: guest, Net: &Net{run}}.args(QEMU{"/q"}, "", here("/console")), "\n")
+		return strings.Join(Spec{Name: guest, Net: &Net{Run: run}}.args(QEMU{"/q"}, "", here("/console")), "\n")
 	}
 	group := func(args string) string {
 		_, rest, _ := strings.Cut(args, "mcast=")
@@ -67,6 +67,27 @@ func TestNet(t *testing.T) {
 	}
 	if none := (Spec{Name: "g1"}).args(QEMU{"/q"}, "", here("/console")); strings.Contains(strings.Join(none, " "), "net") {
 		t.Errorf("a network in %v", none)
+	}
+}
+
+// A node of a cluster is on its network, and keeps one disk; what is written to
+// the others is thrown away.
+func TestMember(t *testing.T) {
+	net := &Net{Run: "run", Tap: "n2"}
+	spec := Spec{Name: "g1", Net: net, Disks: Disks{Root: "/root", More: []string{"/more"}, Kept: "/a,b"}}
+	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/console")), "\n")
+	for _, want := range []string{"tap,id=net,ifname=n2,script=no,downscript=no", "file=/a,,b\n", "drive=kept,serial=kept"} {
+		if !strings.Contains(args, want) {
+			t.Errorf("no %q in\n%s", want, args)
+		}
+	}
+	for _, drive := range strings.Split(args, "\n") {
+		if strings.Contains(drive, "file=/") && strings.Contains(drive, "snapshot=on") == strings.Contains(drive, "id=kept") {
+			t.Errorf("%s", drive)
+		}
+	}
+	if spec.Disks.Device(0) != "/dev/vdb" || net.Address("g1") != "" {
+		t.Errorf("device %s, address %q", spec.Disks.Device(0), net.Address("g1"))
 	}
 }
 

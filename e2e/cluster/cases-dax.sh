@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The cases of a cluster with a second node that has reserved memory, in their order: e2e/cluster/up
+# --dax. The first node has none. Those that are not here are in cases.sh. Sourced by
+# e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+
+dax_cases=(
+	install-dax helm-test files readonly pod-once block grow expand snapshot clone full quota
+	plugin-killed kubelet-restarted forced driver-deleted inline inline-nowhere
+	power-nvm power-dram
+	upgrade rollback uninstall-refused uninstall-data uninstall
+)
+
+! with_vm || install_args+=(--values "$here/values-dax.yaml")
+
+# node_says NODE REASON SINCE: by an Event of that reason, that time or later.
+node_says() {
+	local last
+	last=$(k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=$1,reason=$2" \
+		-o 'jsonpath={range .items[*]}{.lastTimestamp}{"\n"}{end}' | sort | tail -n 1)
+	[[ -n $last && ! $last < $3 ]]
+}
+now() { date -u +%FT%TZ; }
+module_of() { contains "$2" k get node "$1" -o "jsonpath={.metadata.annotations.${driver//./\\.}/module}"; }
+offers_nothing() { [[ $(largest "$1" || echo 0) == 0 ]]; }
+placed() { equals "$2" k -n "$ns" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
+# What LVM keeps for itself of each device.
+zone_mib=$(((zone_bytes >> 20) - 2))
+
+# make_zone: what an operator does on a node with memory set aside.
+make_zone() { on_vm stargatectl zone create "$zone_name" "$zone_device"; }
+
+# Nodes without a zone have a driver, and say what they lack. Pods wait for the one that gets it.
+case_install-dax() {
+	local on began
+	began=$(now)
+	check "no module is loaded" on_vm modprobe -r stargatefs
+	check "helm installs from the archive's image" helm install "$release" "$chart" "${install_args[@]}"
+	soon 60 "all containers are ready" driver_ready
+	soon 60 "kubelet knows the driver" registered
+	check "the module is loaded as the node has it" module_of "$vm" "installed on the node, kernel"
+	check "a node whose kernel takes none says why" module_of "$node" "none, kernel"
+	for on in "$node" "$vm"; do
+		soon 60 "$on says that it has no zone" node_says "$on" NoZone "$began"
+		check "$on offers nothing" offers_nothing "$on"
+	done
+	check "no node has the label" equals "" k get nodes -o "jsonpath={.items[*].metadata.labels.${driver//./\\.}/zone-mib}"
+	claim data 64Mi
+	pod first data
+	soon 60 "a pod is told why it waits" has_event first "did not have enough free storage"
+	check "it waits" pending pod first
+	check "the operator makes a zone" make_zone
+	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	soon 90 "the node has the label with its zone's size" node_label "$zone_mib"
+	soon 120 "the pod runs" running first # the scheduler looks again within five minutes
+	check "on the node with the zone" placed first "$vm"
+	check "and says so" node_says "$vm" ZoneReady "$began"
+	check "nothing had to be started twice" equals "" restarts
+	check "the other node offers nothing" offers_nothing "$node"
+}
+
+# same_files POD OTHER: what one has made the other has, byte for byte.
+digests() {
+	in_pod "$1" sh -c 'cd /data && find . -path ./.stargate -prune -o -type f -print | sort |
+		xargs sha256sum'
+}
+same_files() { [[ -n $(digests "$1") ]] && equals "$(digests "$1")" digests "$2"; }
+on_stargatefs() { contains "stargatefs" in_pod "$1" sh -c 'grep " /data " /proc/mounts'; }
+
+# Two pods have the same files, which are on a mount of the module.
+case_files() {
+	claim data 64Mi ReadWriteMany
+	sleep 3
+	check "a claim without a pod waits" pending pvc data
+	pod first data
+	pod second data
+	soon 60 "one pod runs" running first
+	soon 60 "and another one" running second
+	check "both are where the zone is" placed second "$vm"
+	check "it is a mount of the module" on_stargatefs first
+	check "stored by one" store first /greeting hello
+	check "read by the other" stored second /greeting hello
+	check "stored by the other" store second /answer world
+	check "read by the one" stored first /answer world
+	check "a tree of random bytes" in_pod first sh -c 'mkdir -p /data/a/b && for i in 1 2 3 4 5; do
+		dd if=/dev/urandom of=/data/a/b/$i bs=64k count=$((i * 5)) 2>&1 || exit; done'
+	check "is the same for both" same_files first second
+	check "moved by the other" in_pod second mv /data/a/b /data/c
+	check "it is still" same_files first second
+	check "appended by both" in_pod first sh -c 'echo 1 >>/data/log'
+	check "appended by both" in_pod second sh -c 'echo 2 >>/data/log'
+	check "lines of both are there" equals $'1\n2' in_pod first cat /data/log
+	check "removed by one" in_pod first rm -r /data/c /data/log
+	check "gone for the other" refused in_pod second ls /data/c
+	check "a machine would have its memory" size_in_pod first $((64 << 20))
+	check "it is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
+	k -n "$ns" delete pod first second --wait >/dev/null
+	soon 60 "nothing is mounted without pods" no_node_mounts
+	pod third data
+	soon 60 "a later pod runs" running third
+	check "it has the files" stored third /greeting hello
+}
+
+# size_kib POD: of the volume, as its pod sees it.
+size_kib() { in_pod "$1" df -Pk /data | awk 'END { print $2 }'; }
+df_grown() { [[ $(size_kib "$1") -gt $2 ]]; }
+
+# While a pod writes, the volume grows, as df of its pods has it.
+case_grow() {
+	local before
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	before=$(size_kib first)
+	check "df is told" test "$before" -gt $((50 << 10)) -a "$before" -le $((64 << 10))
+	check "it does not hold more" refused in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
+	k -n "$ns" exec first -- sh -c 'while :; do echo x >>/data/log; done' >/dev/null 2>&1 &
+	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "160Mi"}}}}' >/dev/null
+	soon 60 "the claim has grown" grown 160Mi
+	check "df has followed" df_grown first $((140 << 10))
+	check "somebody was writing" in_pod first test -s /data/log
+	check "it holds more" in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
+	check "the node's driver has the size" contains "\"size\": $((160 << 20))" \
+		on_vm stargatectl -j volume show "$zone_name/$(volume_of data)"
+}
+
+# On a node without a zone it cannot start, and says so; and it can end.
+case_inline-nowhere() {
+	inline_pod first "nodeName: $node"
+	soon 60 "the pod is told why it does not start" has_event first "zone $zone_name"
+	check "it waits" pending pod first
+	k -n "$ns" delete pod first --wait=false >/dev/null
+	soon 60 "it ends" gone pod first
+}
+
+# boot_of NODE: how the kubelet knows one boot of a node from the next.
+boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
+another_boot() { [[ $(boot_of "$vm") != "$1" ]] && equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
+power_cut() { in_rig bash -c 'kill_guest g1'; }
+power_back() { in_rig bash -c 'start_guest g1 --no-mount' && in_rig "$here/vm" boot; }
+# lose_memory: what a power cut does to DRAM.
+lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
+
+# Memory that keeps its bytes: what was made durable is there again, and so are the pods.
+case_power-nvm() {
+	local before
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	check "made durable" in_pod first sync
+	claim other 32Mi
+	snapshot kept data
+	soon 60 "a snapshot is ready" ready_to_use kept
+	before=$(boot_of "$vm")
+	pod second other # in the middle of which
+	sleep 2
+	check "the power is cut" power_cut
+	check "the node boots" power_back
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 200 "the pod runs again" running first
+	check "with what was in it" stored first /greeting hello
+	check "which can be used" store first /more words
+	soon 200 "so does one that was just being started" running second
+	check "its volume can be used" store second /greeting words
+	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
+	pod third same
+	soon 90 "a pod with what the snapshot had runs" running third
+	check "it has it" stored third /greeting hello
+}
+
+# Memory that does not: there is no zone. The operator makes one, the user deletes and makes anew.
+case_power-dram() {
+	local before began
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	before=$(boot_of "$vm") began=$(now)
+	check "the power is cut" power_cut
+	check "and the bytes are lost" lose_memory
+	check "the node boots" power_back
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 60 "the node says that it has no zone" node_says "$vm" NoZone "$began"
+	soon 60 "and that it has no room" offers_nothing "$vm"
+	check "the operator makes a zone" make_zone
+	soon 120 "the pod's Events say what is missing" has_event first "there is no volume"
+	check "it does not run" refused running first
+	k -n "$ns" delete pod first --wait >/dev/null
+	k -n "$ns" delete pvc data --wait >/dev/null
+	soon 60 "the lost volume is given up" no_volumes
+	soon 90 "the node has room again" has_capacity "$zone_mib"
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs with a new one" running first
+	check "which is empty" refused in_pod first ls /data/greeting
+	check "and can be used" store first /greeting hello
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"stargate/e2e/internal/klog"
+)
+
+// judge looks through kernel logs as it is done at the end of a run, for runs
+// that do not come to one.
+func judge(_ rig, args []string) error {
+	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
+	if err := parse(flags, "LOG...", 1, -1, args); err != nil {
+		return err
+	}
+	found := false
+	for _, path := range flags.Args() {
+		log, err := os.ReadFile(path)
+		if err != nil {
+			return misused("judge: %v", err)
+		}
+		for _, report := range klog.Find(string(log)) {
+			fmt.Printf("%s:\n%s\n", path, strings.Join(report, "\n"))
+			found = true
+		}
+	}
+	if found {
+		return status(statusUnsound)
+	}
+	return nil
+}
