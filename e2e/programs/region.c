@@ -11,6 +11,7 @@
  *   region hold FILE STOP         a mapping until STOP appears
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
+ *   region lend FILE STOP         a page of it is in a pipe, and no mapping is left, until STOP appears
  *   region readonly FILE          a mapping of one that is open for reading never becomes writable
  */
 #define _GNU_SOURCE
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -112,6 +114,17 @@ static int hold(const char *stop)
 	return 0;
 }
 
+/* The pipe has the page itself; what comes out of it is what is there by then. */
+static int lend(const char *stop)
+{
+	struct iovec page = { base, PAGE };
+	int ends[2];
+
+	if (pipe(ends) || vmsplice(ends[1], &page, 1, 0) != PAGE || munmap(base, size))
+		return fail("vmsplice");
+	return hold(stop);
+}
+
 static int child(const char *stop)
 {
 	switch (fork()) {
@@ -155,7 +168,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3) {
 		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
-				"readonly FILE ...\n");
+				"lend|readonly FILE ...\n");
 		return 2;
 	}
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
@@ -163,6 +176,8 @@ int main(int argc, char **argv)
 		return 1;
 	if ((!strcmp(verb, "hold") || !strcmp(verb, "look")) && argc == 4)
 		return hold(argv[3]);
+	if (!strcmp(verb, "lend") && argc == 4)
+		return lend(argv[3]);
 	if (!strcmp(verb, "child") && argc == 4)
 		return child(argv[3]);
 	if (!strcmp(verb, "readonly"))

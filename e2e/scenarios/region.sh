@@ -84,6 +84,8 @@ on g1 'head -c 1M /dev/urandom >/mnt/sg/f; head -c 4096 /mnt/sg/f >/run/page'
 at=$(place_of /f)
 holds "a file's bytes by a mapping" "/root/region read $region $at 4096 | cmp - /run/page"
 holds "by read(2)" "dd if=$region bs=4096 skip=$((at / 4096)) count=1 status=none | cmp - /run/page"
+holds "all of it so, to its end and not beyond" "[ \$(cat $region | wc -c) = $RIG_SIZE ] &&
+	[ \$(dd if=$region bs=3M status=none | wc -c) = $RIG_SIZE ]"
 holds "and by the kernel, which gets the pages as KVM does" "/root/region pinned $region $at 4096 | cmp - /run/page"
 holds "a store there is seen in the file" "printf 'stored below' | /root/region write $region $at 12 &&
 	[ \"\$(head -c 12 /mnt/sg/f)\" = 'stored below' ] && head -c 4096 /mnt/sg/f >/run/page"
@@ -181,6 +183,19 @@ holds "a tool's mapping is no machine's" \
 hold hold "$region@$machine"
 same "then it comes" "rw $machine region" "$(held)"
 enough
+
+step "a page that somebody has, though nobody maps it"
+hold lend "$region"
+same "nobody holds a mapping" "" "$(held)"
+refused "the volume stays mounted" "busy" "umount /mnt/sg"
+refused "the module stays" 'in use' 'rmmod stargatefs'
+refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
+holds "and the log says why" 'dmesg | grep "stays mounted: nobody maps .stargate/region, but pages of it"'
+holds "others map it meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
+refused "which lets nothing go" "busy" "umount /mnt/sg"
+holds "given back, it is unmounted" 'touch /run/enough
+	for i in $(seq 100); do umount /mnt/sg && exec rm /run/enough; sleep 0.1; done; exit 1'
+holds "and mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 
 step "as long as it is mapped"
 on g1 "/root/region hold $region /run/enough" >/dev/null </dev/null &

@@ -420,13 +420,24 @@ typedef enum page_entry_size sgfs_fault_order;
 #endif
 
 /*
+ * Somebody has a page of region that nobody maps. dax_layout_busy_page(), which asks the same, looks
+ * at nothing then, up to 6.14.
+ */
+static inline bool sgfs_page_is_pinned(struct page *page)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 15)
+	return folio_ref_count(page_folio(page)) > 0;
+#else
+	return page_ref_count(page) > 1;
+#endif
+}
+
+/*
  * What the kernel's DAX code has noted of an inode's pages goes, and with it how large they were
- * mapped. Nobody maps them; who uses one all the same (a pin) keeps all.
+ * mapped. Nobody has any of them.
  */
 static inline void sgfs_dax_forget(struct inode *inode)
 {
-	if (dax_layout_busy_page(inode->i_mapping))
-		return;
 #if SGFS_KERNEL_AT_LEAST(6, 15)
 	dax_delete_mapping_range(inode->i_mapping, 0, LLONG_MAX);
 #else
@@ -434,7 +445,7 @@ static inline void sgfs_dax_forget(struct inode *inode)
 #endif
 }
 
-/* The same before the inode goes: a pin is waited for. Up to 6.14 truncation does it by itself. */
+/* The same before the inode goes. Up to 6.14 truncation does it by itself. */
 static inline void sgfs_dax_evict(struct inode *inode)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 15)

@@ -114,14 +114,14 @@ static vm_fault_t fault(struct vm_fault *vmf)
 
 /*
  * A piece that was once mapped by small pages would have no large one any more: so the first
- * mapping begins without what those before it have left.
+ * mapping begins without what those before it have left, unless somebody still has a page of it.
  */
 static void count_mapping(struct inode *inode, int by)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
 	filemap_invalidate_lock(inode->i_mapping);
-	if (!si->vmas)
+	if (!si->vmas && !sgfs_is_lent(inode))
 		sgfs_dax_forget(inode);
 	si->vmas += by;
 	filemap_invalidate_unlock(inode->i_mapping);
@@ -147,6 +147,7 @@ static void close_mapping(struct vm_area_struct *vma)
 
 	sgfs_let_go(SGFS(inode->i_sb), vma->vm_private_data, may_store(vma));
 	count_mapping(inode, -1);
+	sgfs_keep_lent(SGFS(inode->i_sb), vma->vm_file);
 }
 
 static const struct vm_operations_struct vm_operations = {
@@ -184,10 +185,17 @@ static int map_region(struct file *file, struct vm_area_struct *vma)
 static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	ssize_t done;
+	size_t beyond = iov_iter_count(to);
+	ssize_t done = 0;
 
 	inode_lock_shared(inode);
-	done = dax_iomap_rw(iocb, to, &extents);
+	if (iocb->ki_pos < i_size_read(inode)) {
+		/* what lies behind is in no extent, and nobody is to ask for it */
+		iov_iter_truncate(to, i_size_read(inode) - iocb->ki_pos);
+		beyond -= iov_iter_count(to);
+		done = dax_iomap_rw(iocb, to, &extents);
+		iov_iter_reexpand(to, iov_iter_count(to) + beyond);
+	}
 	inode_unlock_shared(inode);
 	return done;
 }
@@ -455,6 +463,7 @@ void sgfs_virtual_release(struct sgfs *fs)
 {
 	struct inode *region, *semaphores;
 
+	sgfs_lent_end(fs);
 	sgfs_identity_release(fs);
 	mutex_lock(&fs->windows_lock);
 	region = fs->region;

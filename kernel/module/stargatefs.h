@@ -145,6 +145,8 @@ struct sgfs_sems {
  * @identity: VMs that the volume is open to, or NULL (identity.c)
  * @holders_lock: guards @holders
  * @holders: who holds @region (holders.c)
+ * @lent: for pages that somebody has though nobody maps them: a file of @region that keeps the
+ *	mount (lent.c); @look_lent: lets it go
  * @stood_by: when we last stood by their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
  * @kobj_gone: nobody looks into it any more
@@ -181,6 +183,8 @@ struct sgfs {
 	struct sgfs_identity *identity;
 	spinlock_t holders_lock;
 	struct list_head holders;
+	struct file *lent;
+	struct delayed_work look_lent;
 	unsigned long stood_by;
 	struct kobject kobj;
 	struct completion kobj_gone;
@@ -450,6 +454,14 @@ void sgfs_virtual_give(struct sgfs *fs);
 void sgfs_region_machine(const struct file *file, u8 machine[16]);
 /* NULL: the name in @dir is the volume's business. Else what is there: as a rule @dentry. */
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
+
+/* lent.c: pages of region that are in use, though nobody maps them */
+void sgfs_lent_init(struct sgfs *fs);
+bool sgfs_is_lent(struct inode *region);	/* invalidate_lock is held */
+/* No mapping of @file is left: the mount stays for as long as that is so. */
+void sgfs_keep_lent(struct sgfs *fs, struct file *file);
+void sgfs_lent_report(struct sgfs *fs);
+void sgfs_lent_end(struct sgfs *fs);
 
 /* describe.c */
 extern const struct file_operations sgfs_about_operations;

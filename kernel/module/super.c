@@ -151,6 +151,7 @@ static void sgfs_put_super(struct super_block *sb)
 static void sgfs_umount_begin(struct super_block *sb)
 {
 	sgfs_holders_report(SGFS(sb));
+	sgfs_lent_report(SGFS(sb));
 }
 
 static const struct super_operations super_operations = {
@@ -436,6 +437,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	sgfs_poison_prepare(fs);
 	sgfs_kept_init(fs);
 	sgfs_holders_init(fs);
+	sgfs_lent_init(fs);
 	sgfs_sems_init(fs);
 	return fs;
 }
