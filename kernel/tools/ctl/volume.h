@@ -73,6 +73,8 @@ int volume_wipe(const struct volume *v);	/* its bytes become zeroes */
 
 /* Nobody has the device open for use now, and none can until it is closed. -errno: said. */
 int volume_claim(const char *path);
+/* Nor has anybody the claimed device open, be it to read or as part of another. -errno: said. */
+int volume_sole(int fd, const char *path);
 /* All of a claimed device's bytes become zeroes. */
 int wipe(int fd, const char *path, const char *name);
 /* A logical volume with WIPING_TAG: its bytes, then itself. */
