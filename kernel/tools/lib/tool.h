@@ -146,6 +146,7 @@ int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
 
 /* Name of another file system or container that lies here, or NULL. */
 const char *foreign_signature(const void *base, u64 size);
+const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be there, too */
 
 /* --- mounts.c ------------------------------------------------------------------------------- */
 
