@@ -60,6 +60,8 @@ int volume_need_any(struct volume *v);		/* the same, or a snapshot */
 int volume_activate(const char *lv, const char *path);
 /* Of a zone: for as long as space in it is chosen. -1: it cannot be had (said). */
 int zone_lock(const char *zone);
+/* Of all zones: to make or destroy one. -EAGAIN: somebody else does. Said. */
+int zones_lock(void);
 /* Of a logical volume. -1 with EBUSY: somebody else has it; else said. */
 int volume_lock(const char *zone, const char *name);
 

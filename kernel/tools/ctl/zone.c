@@ -369,9 +369,14 @@ int cmd_zone_show(struct call *c)
 int cmd_zone_create(struct call *c)
 {
 	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
+	int err = lvm_ready(), lock = -1;
 
-	int err = lvm_ready() ?: check_devices(&m) ?: make(&m);
-
+	if (!err) {
+		lock = zones_lock();
+		err = lock < 0 ? lock : check_devices(&m) ?: make(&m);
+	}
+	if (lock >= 0)
+		close(lock);
 	return err ? refused(c, err, NULL) : cmd_zone_show(c);
 }
 
@@ -401,21 +406,34 @@ static int destroy(struct zone *z)
 	return err;
 }
 
-int cmd_zone_destroy(struct call *c)
+static int find_and_destroy(const char *name)
 {
 	struct zone *zone;
 	struct zones z;
-	int err = lvm_ready() ?: zones_load(&z);
+	int err = zones_load(&z);
 
 	if (err)
-		return refused(c, err, NULL);
-	err = zone_pick(&z, c->volume, strlen(c->volume), &zone);
+		return err;
+	err = zone_pick(&z, name, strlen(name), &zone);
 	if (!err && zone_finish(zone)) {
 		zones_free(&z);
-		err = zones_load(&z) ?: zone_pick(&z, c->volume, strlen(c->volume), &zone);
+		err = zones_load(&z) ?: zone_pick(&z, name, strlen(name), &zone);
 	}
 	if (!err)
 		err = destroy(zone);
 	zones_free(&z);
+	return err;
+}
+
+int cmd_zone_destroy(struct call *c)
+{
+	int err = lvm_ready(), lock = -1;
+
+	if (!err) {
+		lock = zones_lock();
+		err = lock < 0 ? lock : find_and_destroy(c->volume);
+	}
+	if (lock >= 0)
+		close(lock);
 	return refused(c, err, NULL);
 }
