@@ -47,7 +47,8 @@ refuses_with 2 "a device named twice" "/dev/pmem0: is named twice" \
 refuses_with 2 "and by another name" "/run/alias: is named twice, also as /dev/pmem0" \
 	'ln -sf /dev/pmem0 /run/alias && stargatectl zone create --force sm /dev/pmem0 /run/alias'
 same "what was there is there" "$before" "$(sum)"
-refuses_with 6 "one of another volume group" "loop0: belongs to the volume group disks.*vgremove disks" \
+refuses_with 6 "one of another volume group" \
+	"loop0: belongs to the volume group disks.*vgremove disks" \
 	'stargatectl zone create --force sm /dev/loop0'
 
 step "two at once"
@@ -60,8 +61,13 @@ holds "one of them has it" 'for try in 1 2 3; do
 		stargatectl zone create one /dev/pmem0 >/run/one 2>&1 & first=$!
 		stargatectl zone create two /dev/pmem0 >/run/two 2>&1; s=$?
 		wait $first; f=$?
-		case $f,$s in 0,[67]) has=one lost=two ;; [67],0) has=two lost=one ;; *) cat /run/one /run/two; exit 1 ;; esac
-		[ $(wc -l </run/$lost) = 1 ] && [ "$(vgs --noheadings -o vg_name -S vg_tags=stargate | xargs)" = $has ] &&
+		case $f,$s in
+		0,[67]) has=one lost=two ;;
+		[67],0) has=two lost=one ;;
+		*) cat /run/one /run/two; exit 1 ;;
+		esac
+		[ $(wc -l </run/$lost) = 1 ] &&
+			[ "$(vgs --noheadings -o vg_name -S vg_tags=stargate | xargs)" = $has ] &&
 			stargatectl zone destroy $has || { cat /run/$lost; exit 1; }
 	done'
 
@@ -74,7 +80,8 @@ refuses_with 6 "a device of the zone" "/dev/pmem0: belongs to zone sm.*zone dest
 step "a volume that is open"
 holds "(a volume)" 'stargatectl volume create a --size 32M && mkdir -p /mnt/a &&
 	mount -t stargatefs /dev/sm/a /mnt/a && yes kept | head -n 100000 >/mnt/a/file && umount /mnt/a'
-refuses_with 6 "by who only reads it" "/dev/sm/a: is open here in another program or device; close it first" \
+refuses_with 6 "by who only reads it" \
+	"/dev/sm/a: is open here in another program or device; close it first" \
 	'exec 7</dev/sm/a; exec stargatectl volume delete a'
 kept "after that"
 holds "(a loop device)" 'losetup /dev/loop1 /dev/sm/a'
