@@ -54,7 +54,8 @@ refuses_with 6 "one of another volume group" \
 step "two at once"
 holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
 refuses_with 7 "while another one is made" "another stargatectl is at work" \
-	'mkdir -p /run/stargatefs/_ && flock /run/stargatefs/_/_ stargatectl zone create sm /dev/pmem0'
+	'mkdir -p /run/stargatefs/_ &&
+	flock /run/stargatefs/_/_ stargatectl zone create sm /dev/pmem0'
 refuses_with 7 "or destroyed" "another stargatectl is at work" \
 	'flock /run/stargatefs/_/_ stargatectl zone destroy sm'
 holds "one of them has it" 'for try in 1 2 3; do
@@ -85,7 +86,8 @@ refuses_with 6 "by who only reads it" \
 	'exec 7</dev/sm/a; exec stargatectl volume delete a'
 kept "after that"
 holds "(a loop device)" 'losetup /dev/loop1 /dev/sm/a'
-refuses_with 6 "by a loop device, --force or not" "/dev/sm/a: is open here in another program or device" \
+refuses_with 6 "by a loop device, --force or not" \
+	"/dev/sm/a: is open here in another program or device" \
 	'stargatectl volume delete a --force'
 holds "(away)" 'losetup -d /dev/loop1'
 kept "after that, too"
