@@ -79,9 +79,9 @@ same "nothing has been begun" "" "$(on g1 'pvs --noheadings' </dev/null)"
 
 step "a zone"
 holds "it is made" "stargatectl zone create --force sm /dev/pmem0"
-refused "another one of it" "holds an LVM physical volume" "stargatectl zone create other /dev/pmem0"
-refused "by force, too" "without -ff" "stargatectl zone create --force other /dev/pmem0"
-refused "another of that name" "unmount it|in use|there is one|without -ff" "stargatectl zone create --force sm /dev/pmem0"
+refused "another one of it" "belongs to zone sm;.* zone destroy sm" "stargatectl zone create other /dev/pmem0"
+refused "by force, too" "belongs to zone sm" "stargatectl zone create --force other /dev/pmem0"
+refused "another of that name" "zone sm: there is one already" "stargatectl zone create --force sm /dev/pmem0"
 same "LVM shows it" "sm stargate contiguous 2.00m" \
 	"$(line 'vgs --noheadings -o vg_name,vg_tags,vg_allocation_policy,vg_extent_size')"
 same "its data begins where a volume may" 0 \

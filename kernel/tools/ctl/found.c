@@ -98,6 +98,18 @@ int zone_lock(const char *zone)
 	return lock(zone, "_", LOCK_EX);	/* no volume is called so */
 }
 
+int zones_lock(void)
+{
+	int fd = lock("_", "_", LOCK_EX | LOCK_NB);	/* no zone is called so */
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EBUSY)
+		return -EIO;
+	tool_error("another stargatectl is at work on zones; wait until it ends");
+	return -EAGAIN;
+}
+
 /* Of what one grows by the lock is the volume's. */
 int volume_lock(const char *zone, const char *name)
 {

@@ -196,7 +196,8 @@ int cmd_volume_create(struct call *c)
 
 /*
  * The claim keeps mounts here away until the bytes are gone. Those of other systems hold none: they
- * are in the mount table. Who is in a snapshot's uses another volume.
+ * are in the mount table. Who is in a snapshot's uses another volume. All that LVM or the kernel
+ * would refuse is found out before the tag, with which there is no way back.
  */
 static int delete(struct call *c, struct volume *v)
 {
@@ -212,7 +213,8 @@ static int delete(struct call *c, struct volume *v)
 	fd = volume_claim(v->path);
 	if (fd < 0)
 		return fd;
-	if (!snapshot)
+	err = device_writable(fd, v->path) ?: volume_sole(fd, v->path);
+	if (!err && !snapshot)
 		err = engine_unused(v, c->force);
 	if (!err)
 		err = LVM("lvchange", "-q", "--deltag", snapshot ? SNAPSHOT_TAG : ZONE_TAG,
@@ -288,12 +290,26 @@ static int plan_growth(struct growth *g, u64 size)
 	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK) ?: engine_may_grow(g->v, size);
 }
 
+static int writable(const struct volume *v)
+{
+	int fd = open(v->path, O_RDONLY | O_CLOEXEC), err = fd < 0 ? -errno : 0;
+
+	if (err)
+		tool_error("%s: cannot be opened: %s", v->path, strerror(-err));
+	else
+		err = device_writable(fd, v->path);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 /* Space is chosen under the zone's lock, and the volume looked at anew. */
 static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 {
 	struct volume *v = g->v;
 	int lock = zone_lock(v->zone->name);
-	int err = lock < 0 ? -EIO : volume_reload(v) ?: volume_need(v) ?: plan_growth(g, size);
+	int err = lock < 0 ? -EIO : volume_reload(v) ?: volume_need(v) ?: writable(v) ?:
+		plan_growth(g, size);
 	const struct zone_piece *p = v->piece;
 
 	if (!err && size > p->size) {

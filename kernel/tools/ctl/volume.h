@@ -60,6 +60,8 @@ int volume_need_any(struct volume *v);		/* the same, or a snapshot */
 int volume_activate(const char *lv, const char *path);
 /* Of a zone: for as long as space in it is chosen. -1: it cannot be had (said). */
 int zone_lock(const char *zone);
+/* Of all zones: to make or destroy one. -EAGAIN: somebody else does. Said. */
+int zones_lock(void);
 /* Of a logical volume. -1 with EBUSY: somebody else has it; else said. */
 int volume_lock(const char *zone, const char *name);
 
@@ -73,6 +75,8 @@ int volume_wipe(const struct volume *v);	/* its bytes become zeroes */
 
 /* Nobody has the device open for use now, and none can until it is closed. -errno: said. */
 int volume_claim(const char *path);
+/* Nor has anybody the claimed device open, be it to read or as part of another. -errno: said. */
+int volume_sole(int fd, const char *path);
 /* All of a claimed device's bytes become zeroes. */
 int wipe(int fd, const char *path, const char *name);
 /* A logical volume with WIPING_TAG: its bytes, then itself. */

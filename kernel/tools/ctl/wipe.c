@@ -8,13 +8,17 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/dm-ioctl.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "volume.h"
 
 #define PIECE	(4u << 20)
+#define LOOKS	60		/* for one who only looks, as udev does: 3 s */
+#define PAUSE	50000		/* us */
 
 int volume_claim(const char *path)
 {
@@ -26,6 +30,42 @@ int volume_claim(const char *path)
 	else if (fd < 0)
 		tool_error("%s: cannot be opened: %s", path, strerror(-err));
 	return err ?: fd;
+}
+
+/* How often a device of the device mapper is open, here or through another device; -errno. */
+static int opened(dev_t dev)
+{
+	struct dm_ioctl ask = {
+		.version = { DM_VERSION_MAJOR, 0, 0 }, .data_size = sizeof(ask),
+		.dev = (major(dev) << 8) | (minor(dev) & 0xff) | ((u64)(minor(dev) & ~0xffu) << 12),
+	};
+	int fd = open("/dev/" DM_DIR "/" DM_CONTROL_NODE, O_RDWR | O_CLOEXEC), err = 0;
+
+	if (fd < 0 || ioctl(fd, DM_DEV_STATUS, &ask))
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err ?: ask.open_count;
+}
+
+int volume_sole(int fd, const char *path)
+{
+	struct stat st;
+	int i, n = fstat(fd, &st) ? -errno : 0;
+
+	for (i = 0; i < LOOKS && n >= 0 && n != 1; i++) {
+		if (i)
+			usleep(PAUSE);
+		n = opened(st.st_rdev);
+	}
+	if (n == 1)
+		return 0;
+	if (n < 0)
+		tool_error("%s: who else has it open cannot be found out: %s", path, strerror(-n));
+	else
+		tool_error("%s: is open here in another program or device; close it first (fuser "
+			   "-v %s, losetup and lsblk show which)", path, path);
+	return n < 0 ? n : -EBUSY;
 }
 
 /* --- wiping -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 #include "volume.h"
 
 #define DEVICES_MAX	16
@@ -14,6 +15,7 @@
 /**
  * struct making - a zone being made.
  * @phys: of the devices; @done: so many belong to LVM already.
+ * @owners: what LVM knew of devices and volume groups before.
  */
 struct making {
 	struct call *c;
@@ -21,6 +23,11 @@ struct making {
 	char **device;
 	int devices, done;
 	u64 phys[DEVICES_MAX];
+	struct report owners;
+};
+
+static const char *const owner_report[] = {
+	"pvs", "--reportformat", "json", "-o", "pv_name,pv_in_use,vg_name,vg_tags", NULL
 };
 
 int before_zone(struct call *c)
@@ -54,7 +61,54 @@ static int refuse_memory(const struct target *t, const char *path, u64 *phys)
 	return -EINVAL;
 }
 
-static int refuse_contents(const struct target *t, const char *path, bool force)
+static bool same_device(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !strcmp(a, b) || (!stat(a, &x) && !stat(b, &y) && S_ISBLK(x.st_mode) &&
+				 S_ISBLK(y.st_mode) && x.st_rdev == y.st_rdev);
+}
+
+/* The row of what LVM knows of a device; false: it does not take it for one of its own. */
+static bool find_owner(const struct making *m, const char *path, size_t *row)
+{
+	for (*row = 0; *row < m->owners.rows; (*row)++)
+		if (same_device(report_text(&m->owners, *row, "pv_name"), path))
+			return true;
+	return false;
+}
+
+/* Neither --force nor LVM takes a device away from a volume group. */
+static int refuse_owned(const struct making *m, const char *path)
+{
+	const char *group;
+	size_t row;
+
+	if (!find_owner(m, path, &row))
+		return 0;
+	group = report_text(&m->owners, row, "vg_name");
+	if (!*group)
+		return 0;
+	if (zone_tagged(report_text(&m->owners, row, "vg_tags"), ZONE_TAG))
+		tool_error("%s: belongs to zone %s; see stargatectl zone show, and stargatectl "
+			   "zone destroy %s", path, group, group);
+	else
+		tool_error("%s: belongs to the volume group %s; see vgs, and vgremove %s", path,
+			   group, group);
+	return -EBUSY;
+}
+
+/* LVM's label, and no volume group that has anything there: as one who was killed leaves it. */
+static bool bare(const struct making *m, const struct target *t)
+{
+	size_t row;
+
+	return find_owner(m, t->path, &row) && !*report_text(&m->owners, row, "vg_name") &&
+	       !*report_text(&m->owners, row, "pv_in_use") &&
+	       !foreign_besides_lvm(t->base, t->size);
+}
+
+static int refuse_contents(const struct making *m, const struct target *t, const char *path)
 {
 	const char *other = foreign_signature(t->base, t->size);
 	struct sg_probe probe;
@@ -65,7 +119,7 @@ static int refuse_contents(const struct target *t, const char *path, bool force)
 		tool_error("%s: is a StargateFS %s", path, why);
 		return -EBUSY;
 	}
-	if (force || (!probe.stargate && !other))
+	if (m->c->force || (!probe.stargate && (!other || bare(m, t))))
 		return 0;
 	/* a backup at the end outlives what was put over the rest */
 	tool_error("%s: holds %s; give --force to overwrite it", path,
@@ -87,36 +141,71 @@ static int check_device(struct making *m, int i)
 			t.kind = TARGET_FILE;
 		return refuse_memory(&t, path, &m->phys[i]);
 	}
-	err = target_open(&t, path, TARGET_CHANGE);
+	err = refuse_owned(m, path) ?: target_open(&t, path, TARGET_CHANGE);
 	if (err)
 		return err;
 	err = refuse_memory(&t, path, &m->phys[i]);
 	if (!err)
-		err = refuse_contents(&t, path, m->c->force);
+		err = refuse_contents(m, &t, path);
 	target_undo(&t);
 	return err;
 }
 
+/* What LVM would refuse only when the devices have become its own, and lost what they had. */
+static int check_name(const struct making *m)
+{
+	char path[SHOW_MAX];
+	size_t row;
+
+	for (row = 0; row < m->owners.rows; row++) {
+		if (strcmp(report_text(&m->owners, row, "vg_name"), m->name))
+			continue;
+		if (zone_tagged(report_text(&m->owners, row, "vg_tags"), ZONE_TAG))
+			tool_error("zone %s: there is one already; see stargatectl zone show",
+				   m->name);
+		else
+			tool_error("%s: is the name of a volume group that is no zone; take "
+				   "another one", m->name);
+		return -EEXIST;
+	}
+	snprintf(path, sizeof(path), "/dev/%s", m->name);
+	if (access(path, F_OK))
+		return 0;
+	tool_error("zone %s: its volumes would be in %s, which is something else; take another "
+		   "name", m->name, path);
+	return -EEXIST;
+}
+
+static int check_twice(const struct making *m)
+{
+	int i, j;
+
+	for (i = 1; i < m->devices; i++)
+		for (j = 0; j < i; j++)
+			if (same_device(m->device[i], m->device[j])) {
+				tool_error("%s: is named twice%s%s", m->device[i],
+					   strcmp(m->device[i], m->device[j]) ? ", also as " : "",
+					   strcmp(m->device[i], m->device[j]) ? m->device[j] : "");
+				return -EINVAL;
+			}
+	return 0;
+}
+
 static int check_devices(struct making *m)
 {
-	struct zones z;
 	int i, err;
 
 	if (m->devices > DEVICES_MAX) {
 		tool_error("%d devices are too many for a zone", m->devices);
 		return -EINVAL;
 	}
-	for (i = 0, err = 0; i < m->devices && !err; i++)
-		err = check_device(m, i);
-	if (!err)
-		err = zones_load(&z);
+	err = lvm_report(owner_report, &m->owners);
 	if (err)
 		return err;
-	if (zones_find(&z, m->name, strlen(m->name))) {
-		tool_error("zone %s: there is one already; see stargatectl zone show", m->name);
-		err = -EEXIST;
-	}
-	zones_free(&z);
+	err = check_name(m) ?: check_twice(m);
+	for (i = 0; i < m->devices && !err; i++)
+		err = check_device(m, i);
+	report_free(&m->owners);
 	return err;
 }
 
@@ -280,9 +369,14 @@ int cmd_zone_show(struct call *c)
 int cmd_zone_create(struct call *c)
 {
 	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
+	int err = lvm_ready(), lock = -1;
 
-	int err = lvm_ready() ?: check_devices(&m) ?: make(&m);
-
+	if (!err) {
+		lock = zones_lock();
+		err = lock < 0 ? lock : check_devices(&m) ?: make(&m);
+	}
+	if (lock >= 0)
+		close(lock);
 	return err ? refused(c, err, NULL) : cmd_zone_show(c);
 }
 
@@ -312,21 +406,34 @@ static int destroy(struct zone *z)
 	return err;
 }
 
-int cmd_zone_destroy(struct call *c)
+static int find_and_destroy(const char *name)
 {
 	struct zone *zone;
 	struct zones z;
-	int err = lvm_ready() ?: zones_load(&z);
+	int err = zones_load(&z);
 
 	if (err)
-		return refused(c, err, NULL);
-	err = zone_pick(&z, c->volume, strlen(c->volume), &zone);
+		return err;
+	err = zone_pick(&z, name, strlen(name), &zone);
 	if (!err && zone_finish(zone)) {
 		zones_free(&z);
-		err = zones_load(&z) ?: zone_pick(&z, c->volume, strlen(c->volume), &zone);
+		err = zones_load(&z) ?: zone_pick(&z, name, strlen(name), &zone);
 	}
 	if (!err)
 		err = destroy(zone);
 	zones_free(&z);
+	return err;
+}
+
+int cmd_zone_destroy(struct call *c)
+{
+	int err = lvm_ready(), lock = -1;
+
+	if (!err) {
+		lock = zones_lock();
+		err = lock < 0 ? lock : find_and_destroy(c->volume);
+	}
+	if (lock >= 0)
+		close(lock);
 	return refused(c, err, NULL);
 }

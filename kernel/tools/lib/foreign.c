@@ -49,14 +49,30 @@ static bool has_partitions(const u8 *base)
 	return false;
 }
 
-const char *foreign_signature(const void *base, u64 size)
+static bool is_lvm(unsigned int i)
+{
+	return !strcmp(signatures[i].magic, "LABELONE");
+}
+
+static const char *find(const void *base, u64 size, bool besides_lvm)
 {
 	unsigned int i;
 
 	for (i = 0; i < sizeof(signatures) / sizeof(signatures[0]); i++)
-		if (signatures[i].off + signatures[i].len <= size &&
+		if (!(besides_lvm && is_lvm(i)) &&
+		    signatures[i].off + signatures[i].len <= size &&
 		    !memcmp((const u8 *)base + signatures[i].off, signatures[i].magic,
 			    signatures[i].len))
 			return signatures[i].name;
 	return size >= 512 && has_partitions(base) ? "a partition table" : NULL;
+}
+
+const char *foreign_signature(const void *base, u64 size)
+{
+	return find(base, size, false);
+}
+
+const char *foreign_besides_lvm(const void *base, u64 size)
+{
+	return find(base, size, true);
 }

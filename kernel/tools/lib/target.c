@@ -74,6 +74,17 @@ static int look_at(struct target *t)
 	return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 }
 
+int device_writable(int fd, const char *path)
+{
+	int ro = 0;
+
+	if (ioctl(fd, BLKROGET, &ro) || !ro)
+		return 0;
+	tool_error("%s: is a read-only device; make it writable first: blockdev --setrw %s (or "
+		   "lvchange -p rw, where LVM has it so)", path, path);
+	return -EROFS;
+}
+
 static int open_flags(enum target_use use, bool block)
 {
 	if (use == TARGET_LOOK || use == TARGET_READ)
@@ -164,6 +175,11 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	if (use == TARGET_SHARE) {
 		target_follow(t);
 		return 0;
+	}
+	if (use == TARGET_CHANGE && t->kind == TARGET_BLOCK && device_writable(t->fd, path)) {
+		close(t->fd);
+		t->fd = -1;
+		return -EROFS;
 	}
 	err = map(t);
 	return err ? failed(t, "cannot be mapped", -err) : 0;

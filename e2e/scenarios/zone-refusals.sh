@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What zone and volume commands refuse, they refuse before anything is lost: a volume that is open,
+# or read-only, keeps its bytes and its tag; a device that does not become a zone, what is on it.
+#
+# rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
+# kernels: 6.12
+# also: 6.1 7.2
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# refuses_with STATUS WHAT PATTERN COMMAND: in one line, and with that status.
+refuses_with() {
+	local status=0
+	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?
+	refuses "$2" "$3" g1 "$4"
+	same "$2: status" "$1" "$status"
+}
+
+line() { on g1 "$1 | xargs" </dev/null; }
+
+# kept WHAT: the volume is what it was.
+kept() {
+	same "$1: the tag is" stargate "$(line 'lvs --noheadings -o lv_tags sm/a')"
+	holds "$1: so are the bytes" 'stargatectl volume check a &&
+		mount -t stargatefs -o ro /dev/sm/a /mnt/a && grep -q "^kept" /mnt/a/file && umount /mnt/a'
+}
+
+# sum: of what is on the device.
+sum() { line 'head -c 64M /dev/pmem0 | sha256sum | cut -c 1-64'; }
+
+step "a device that does not become a zone"
+holds "(a volume group that is no zone)" 'truncate -s 64M /run/disk && modprobe loop &&
+	losetup /dev/loop0 /run/disk && pvcreate -y /dev/loop0 && vgcreate disks /dev/loop0'
+holds "(a StargateFS)" 'mkfs.stargatefs -q /dev/pmem0'
+before=$(sum)
+refuses_with 4 "the name of a volume group" "^stargatectl: disks: is the name of a volume group" \
+	'stargatectl zone create --force disks /dev/pmem0'
+refuses_with 4 "the name of something in /dev" "would be in /dev/null" \
+	'stargatectl zone create --force null /dev/pmem0'
+refuses_with 2 "a device named twice" "/dev/pmem0: is named twice" \
+	'stargatectl zone create --force sm /dev/pmem0 /dev/pmem0'
+refuses_with 2 "and by another name" "/run/alias: is named twice, also as /dev/pmem0" \
+	'ln -sf /dev/pmem0 /run/alias && stargatectl zone create --force sm /dev/pmem0 /run/alias'
+same "what was there is there" "$before" "$(sum)"
+refuses_with 6 "one of another volume group" \
+	"loop0: belongs to the volume group disks.*vgremove disks" \
+	'stargatectl zone create --force sm /dev/loop0'
+
+step "two at once"
+holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
+refuses_with 7 "while another one is made" "another stargatectl is at work" \
+	'mkdir -p /run/stargatefs/_ &&
+	flock /run/stargatefs/_/_ stargatectl zone create sm /dev/pmem0'
+refuses_with 7 "or destroyed" "another stargatectl is at work" \
+	'flock /run/stargatefs/_/_ stargatectl zone destroy sm'
+holds "one of them has it" 'for try in 1 2 3; do
+		stargatectl zone create one /dev/pmem0 >/run/one 2>&1 & first=$!
+		stargatectl zone create two /dev/pmem0 >/run/two 2>&1; s=$?
+		wait $first; f=$?
+		case $f,$s in
+		0,[67]) has=one lost=two ;;
+		[67],0) has=two lost=one ;;
+		*) cat /run/one /run/two; exit 1 ;;
+		esac
+		[ $(wc -l </run/$lost) = 1 ] &&
+			[ "$(vgs --noheadings -o vg_name -S vg_tags=stargate | xargs)" = $has ] &&
+			stargatectl zone destroy $has || { cat /run/$lost; exit 1; }
+	done'
+
+step "one that was killed while it made a zone"
+holds "(it has got so far)" 'pvcreate -y -q /dev/pmem0'
+holds "has left nothing that is worth --force" 'stargatectl zone create sm /dev/pmem0'
+refuses_with 6 "a device of the zone" "/dev/pmem0: belongs to zone sm.*zone destroy sm" \
+	'stargatectl zone create --force other /dev/pmem0'
+
+step "a volume that is open"
+holds "(a volume)" 'stargatectl volume create a --size 32M && mkdir -p /mnt/a &&
+	mount -t stargatefs /dev/sm/a /mnt/a && yes kept | head -n 100000 >/mnt/a/file && umount /mnt/a'
+refuses_with 6 "by who only reads it" \
+	"/dev/sm/a: is open here in another program or device; close it first" \
+	'exec 7</dev/sm/a; exec stargatectl volume delete a'
+kept "after that"
+holds "(a loop device)" 'losetup /dev/loop1 /dev/sm/a'
+refuses_with 6 "by a loop device, --force or not" \
+	"/dev/sm/a: is open here in another program or device" \
+	'stargatectl volume delete a --force'
+holds "(away)" 'losetup -d /dev/loop1'
+kept "after that, too"
+
+step "a volume that is read-only"
+holds "(it is)" 'blockdev --setro /dev/sm/a'
+ro='/dev/sm/a: is a read-only device.*blockdev --setrw /dev/sm/a'
+refuses_with 1 "it is not deleted" "$ro" 'stargatectl volume delete a'
+kept "after that"
+refuses_with 1 "nor made larger" "$ro" 'stargatectl volume resize a --size 48M'
+same "(it has its size)" 32.00m "$(line 'lvs --noheadings -o lv_size sm/a')"
+refuses_with 1 "nor relocated" "$ro" 'stargatectl volume relocate a'
+refused "nor repaired" "$ro" 'stargatectl volume check a -- -y'
+holds "(it can be looked at)" 'stargatectl volume check a'
+holds "made writable it can be deleted" 'blockdev --setrw /dev/sm/a && stargatectl volume delete a &&
+	stargatectl zone destroy sm'
+finish
