@@ -11,7 +11,7 @@
  *   region hold FILE STOP         a mapping until STOP appears
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
- *   region lend FILE STOP         a page of it is in a pipe, and no mapping is left, until STOP appears
+ *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region readonly FILE          a mapping of one that is open for reading never becomes writable
  */
 #define _GNU_SOURCE

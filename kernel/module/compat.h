@@ -420,8 +420,8 @@ typedef enum page_entry_size sgfs_fault_order;
 #endif
 
 /*
- * Somebody has a page of region that nobody maps. dax_layout_busy_page(), which asks the same, looks
- * at nothing then, up to 6.14.
+ * Somebody has a page of region that nobody maps. dax_layout_busy_page(), which asks the same,
+ * looks at nothing then, up to 6.14.
  */
 static inline bool sgfs_page_is_pinned(struct page *page)
 {
