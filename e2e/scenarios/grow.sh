@@ -119,6 +119,12 @@ for delay in $(scaled 0.3 "0 0.05 0.3" "0 0.02 0.05 0.1 0.2 0.3 0.5"); do
 	same_everywhere "$to"
 done
 
+step "whoever looks next sees it, also one who has had nothing to do meanwhile"
+for to in $(seq 184 2 190); do
+	at g1 "stargatectl grow --size ${to}M /mnt/sg >/dev/null"
+	same "at once" "$to" "$(sized g2)"
+done
+
 step "as large as it can be, and with the other one gone, larger"
 at g1 'stargatectl grow /mnt/sg >/dev/null'
 same_everywhere 192

@@ -276,6 +276,7 @@ int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
 /* Whether all others have memory for @size, as they have noted: 0, or -EBUSY with one named. */
 int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200]);
 u64 sg_grow_limit(struct sg_vol *vol);	/* the largest size that sg_grow() could make */
+u64 sg_size_now(struct sg_vol *vol);	/* its size, whoever may just have made it grow */
 
 /* --- standing still (freeze.c, docs/snapshots.md) -------------------------------------------- */
 

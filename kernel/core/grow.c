@@ -121,6 +121,12 @@ void sg_follow(struct sg_vol *vol)
 	follow_grow(vol);
 }
 
+u64 sg_size_now(struct sg_vol *vol)
+{
+	sg_follow(vol);
+	return sg_size(vol);
+}
+
 /* --- joining -------------------------------------------------------------------------------- */
 
 static int cut_short(struct sg_vol *vol, u64 size)

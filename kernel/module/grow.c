@@ -54,14 +54,14 @@ static int grow(struct file *file, struct sg_ioc_grow *g)
 	struct sg_vol *vol = sgfs_vol(file_inode(file));
 	int err = mnt_want_write_file(file);
 
-	g->was = vol->sb.size;
+	g->was = sg_size_now(vol);
 	if (err) {
 		snprintf(g->why, sizeof(g->why), "mounted read-only");
 		return err;
 	}
 	err = sg_grow(vol, g->size, g->wait_ms, g->why);
 	mnt_drop_write_file(file);
-	g->size = err ? sg_grow_limit(vol) : READ_ONCE(vol->sb.size);
+	g->size = err ? sg_grow_limit(vol) : sg_size_now(vol);
 	return err;
 }
 

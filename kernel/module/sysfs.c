@@ -46,7 +46,7 @@ ATTRIBUTE(phys);
 
 static ssize_t size_show(struct sgfs *fs, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", READ_ONCE(fs->vol.sb.size));
+	return sysfs_emit(buf, "%llu\n", sg_size_now(&fs->vol));
 }
 ATTRIBUTE(size);
 

@@ -396,6 +396,12 @@ static void ask(struct sg_vol *vol)
 	CHECK(sg_tend(&asked.v) >= 0);
 }
 
+static void not_looked_yet(struct sg_vol *vol)
+{
+	vol->sb.size = 16 * MIB;
+	vol->sb.chunks = 8;
+}
+
 /* He meets, changes and gives back what others have put into the new part; and adds inodes. */
 static void unnoticed(void)
 {
@@ -426,8 +432,9 @@ static void unnoticed(void)
 		sg_settle(&asked.v);
 		a.v.quiesce = NULL;
 	}
-	asked.v.sb.size = 16 * MIB;	/* as if it had not looked yet */
-	asked.v.sb.chunks = 8;
+	not_looked_yet(&asked.v);
+	CHECK_EQ(sg_size_now(&asked.v), 32 * MIB);
+	not_looked_yet(&asked.v);
 	records = sg_get(&a.v, SG_HOT(inodes));
 	for (i = 0; sg_get(&a.v, SG_HOT(inodes)) == records; i++) {
 		sprintf(name, "f%u", i);

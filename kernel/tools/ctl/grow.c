@@ -61,7 +61,7 @@ static int grow_mounted(struct call *c, const char *dir)
 
 static int grow_joined(struct call *c, struct sg_vol *vol)
 {
-	u64 was = vol->sb.size;
+	u64 was = sg_size_now(vol);
 	char why[200];
 	int err = sg_grow(vol, c->size, 0, why);
 
