@@ -219,6 +219,9 @@ func (l *Lab) boot(m *member) error {
 	if err := guest.WaitReady(bootLimit); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(console, 30))
 	}
+	if err := l.inGuest(m, rangesScript); err != nil {
+		return fmt.Errorf("%s: waiting for its ranges: %w", m.name, err)
+	}
 	if l.Module {
 		if err := l.inGuest(m, loadScript, ModulePath, ModuleFor(m.system.Release)); err != nil {
 			return fmt.Errorf("%s: loading the module: %w", m.name, err)
@@ -262,6 +265,13 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 	}, nil
 }
 
+// rangesScript waits for the drivers of persistent memory, which probe on their own: who goes on has
+// its block devices, or will never have them.
+const rangesScript = `set -e
+for bus in /sys/bus/nd/devices/ndbus*; do
+	[ ! -e "$bus/wait_probe" ] || read -r _ <"$bus/wait_probe"
+done`
+
 // loadScript loads a module that modprobe does not know, and what it needs.
 const loadScript = `set -e
 ln -s "$2" "$1"
@@ -293,9 +303,7 @@ func (l *Lab) mount(m *member) error {
 	return nil
 }
 
-// mountScript waits for the driver of the range, which probes on its own.
 const mountScript = `set -e
-for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 mkdir -p "$1"
 exec mount -t stargatefs ${2:+-o "$2"} /dev/pmem0 "$1"`
 
