@@ -148,6 +148,13 @@ header() {
 	sed -nE "/^[^#]/q; s/^# $1: *//p" "$2" | head -n 1
 }
 
+# failed_how SUITE/CASE: its name and what it said last, where whoever reads the end alone sees it.
+failed_how() {
+	local suite=${1%%/*} name=${1#*/}
+	echo "  $1"
+	tail -n 8 "$logs/$suite/${name//\//-}.log" 2>/dev/null | cut -c -300 | sed 's/^/  | /' || true
+}
+
 end_run() {
 	local passed failed late
 	passed=$(grep -c '^ok ' "$results" || true)
@@ -156,7 +163,7 @@ end_run() {
 	echo
 	if [[ $failed -gt $late ]]; then
 		echo "Failed:"
-		sed -n 's/^FAIL /  /p' "$results"
+		sed -n 's/^FAIL //p' "$results" | while read -r name; do failed_how "$name"; done
 	fi
 	if [[ $late -gt 0 ]]; then
 		echo "Not run, as the budget of $BUDGET s was used up, and so counted as failed:"
