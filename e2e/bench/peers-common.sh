@@ -119,6 +119,17 @@ serve() {
 	for one; do "${one}_server"; done
 }
 
+# flow_everywhere SYSTEM...: all is served, and each client has them mounted, and the program flow.
+flow_everywhere() {
+	local guest
+	serve nfs smb
+	compile flow
+	for guest in "${clients[@]}"; do
+		prepare "$guest" "$@"
+		put "$compiled/flow" /root/flow "$guest"
+	done
+}
+
 # The rig unmounts the volume, and wants a guest that ends.
 leave() {
 	local guest

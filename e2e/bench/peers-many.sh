@@ -23,12 +23,7 @@ many() { # SYSTEM KIND BLOCK GUESTS
 		awk -v what="many $*" '{ sum += $1 / 1024 / $2 * 1e9 } END { printf "%s %d\n", what, sum }'
 }
 
-serve nfs smb
-compile flow
-for guest in "${clients[@]}"; do
-	prepare "$guest" "${order[@]}"
-	put "$compiled/flow" /root/flow "$guest"
-done
+flow_everywhere "${order[@]}"
 step "files" >&2
 for system in "${order[@]}"; do
 	for i in "${!clients[@]}"; do

@@ -61,12 +61,7 @@ measured() { # SYSTEM HOW
 	}'
 }
 
-serve nfs smb
-compile flow
-for guest in "${clients[@]}"; do
-	prepare "$guest" "${order[@]}"
-	put "$compiled/flow" /root/flow "$guest"
-done
+flow_everywhere "${order[@]}"
 load
 for system in "${order[@]}"; do
 	step "$system" >&2
