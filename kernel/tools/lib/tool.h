@@ -26,6 +26,8 @@ void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, of the command line: with a hint. All that follow return the exit status. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An option's argument that is none of those @allowed. @size: which parse_size() reads. */
+int tool_value_error(const char *option, const char *text, bool size, const char *allowed);
 /* getopt_long() has returned ':' or '?' (its own messages are off: opterr is 0). */
 int tool_option_error(int found, char **argv);
 int tool_help(const char *usage);
