@@ -98,6 +98,10 @@ for size in 0 1 15M 17M 65T -16M 16Q ''; do
 done
 refused "an option of mkfs that makes no sense" "allowed is" \
 	"stargatectl volume create a --size 16M -- --areas 99"
+for place in base phys; do
+	refused "an address of its own" "leave --$place out" \
+		"stargatectl volume create a --size 16M -- --$place 32G"
+done
 refused "one that makes nothing" "has made nothing" \
 	"stargatectl volume create a --size 16M -- --help"
 same "nothing of them is left" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
