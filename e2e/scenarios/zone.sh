@@ -200,6 +200,13 @@ same "in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm
 holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
 
+step "who uses it, by a directory of the mount"
+holds "shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
+refused "the mount itself is not fenced" "is this system itself: unmount it" \
+	"stargatectl systems /mnt/a fence 0"
+refused "a directory of another file system" "is a directory, .*name the device" \
+	"stargatectl systems /run fence 0"
+
 step "for a virtual machine"
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35"
 qemu+=" -cpu max -accel tcg"

@@ -134,8 +134,9 @@ static int refuse_kind(const char *path, const struct stat *st)
 	if (S_ISCHR(mode))
 		tool_error("%s: is a character device, but no device-dax node (/dev/daxN.M)", path);
 	else
-		tool_error("%s: is a %s, and no file or device that can hold a volume", path,
-			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket");
+		tool_error("%s: is a %s, and no file or device that can hold a volume%s", path,
+			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket",
+			   S_ISDIR(mode) ? "; of a mounted one name the device" : "");
 	return -EINVAL;
 }
 

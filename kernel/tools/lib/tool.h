@@ -154,6 +154,8 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be the
 
 /* Where the StargateFS on that device is mounted here; one place of several. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
+/* Of a directory of a StargateFS: where all of its volume is, as a file or device. */
+bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 /* --- member.c: a tool in the mount table --------------------------------------------------- */
 
