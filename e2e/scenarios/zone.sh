@@ -219,6 +219,21 @@ holds "a machine that this host is to stand by" "uuid=12345678-9abc-4def-8000-01
 	args=\$(stargatectl volume qemu-args a --memory 256M --machine \$uuid) &&
 	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
 	printf 'quit\\n' | $qemu \$args"
+own=$(on g1 'cat /sys/class/dmi/id/product_uuid' </dev/null)
+refused "a machine that has this host's own number" "machine $own: is this host's own UUID" \
+	"stargatectl volume qemu-args a --memory 256M --machine $own"
+for recipe in qemu-args libvirt-xml; do
+	refused "one that may store, of a mount that is read-only ($recipe)" \
+		"sm/a: is mounted read-only at /mnt/a: say --read-only" \
+		"mount -o remount,ro /mnt/a && stargatectl volume $recipe a --memory 256M"
+	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+		mount -o remount,rw /mnt/a"
+	refused "one that may store, of a read-only device ($recipe)" \
+		"sm/a: is a read-only device: say --read-only .* blockdev --setrw /dev/sm/a" \
+		"blockdev --setro /dev/sm/a && stargatectl volume $recipe a --memory 256M"
+	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+		blockdev --setrw /dev/sm/a && stargatectl volume $recipe a --memory 256M"
+done
 refused "a machine whose memory is there" "give it at most 14 GiB" \
 	"stargatectl volume qemu-args a --memory 15G"
 refused "one with too few bits" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \

@@ -74,11 +74,16 @@ static int look_at(struct target *t)
 	return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 }
 
-int device_writable(int fd, const char *path)
+bool device_read_only(int fd)
 {
 	int ro = 0;
 
-	if (ioctl(fd, BLKROGET, &ro) || !ro)
+	return !ioctl(fd, BLKROGET, &ro) && ro;
+}
+
+int device_writable(int fd, const char *path)
+{
+	if (!device_read_only(fd))
 		return 0;
 	tool_error("%s: is a read-only device; make it writable first: blockdev --setrw %s (or "
 		   "lvchange -p rw, where LVM has it so)", path, path);

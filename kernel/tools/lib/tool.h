@@ -141,6 +141,7 @@ int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
 int target_phys(const struct target *t, u64 *phys);
 int device_phys(dev_t dev, u64 *phys);	/* the same of a block device */
+bool device_read_only(int fd);
 int device_writable(int fd, const char *path);	/* -EROFS, said: a block device that is not */
 bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
 /* Bytes as the device has them now, past any cache. */
