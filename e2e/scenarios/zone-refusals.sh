@@ -51,6 +51,15 @@ refuses_with 6 "one of another volume group" \
 	"loop0: belongs to the volume group disks.*vgremove disks" \
 	'stargatectl zone create --force sm /dev/loop0'
 
+holds "(one that has another system's ID, so that LVM hides it here)" 'truncate -s 64M /run/away &&
+	losetup /dev/loop2 /run/away && pvcreate -y -q /dev/loop2 &&
+	vgcreate -q --systemid elsewhere away /dev/loop2 && ! vgs away'
+refuses_with 4 "its name" "^stargatectl: away: is the name of a volume group" \
+	'stargatectl zone create --force away /dev/pmem0'
+refuses_with 6 "its device" "loop2: belongs to the volume group away; see vgs --foreign" \
+	'stargatectl zone create --force sm /dev/loop2'
+same "what was there is still there" "$before" "$(sum)"
+
 step "two at once"
 holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
 refuses_with 7 "while another one is made" "another stargatectl is at work" \
