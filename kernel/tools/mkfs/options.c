@@ -32,8 +32,8 @@ static const char usage[] =
 "\n"
 "Sizes take K, M, G, T. See mkfs.stargatefs(8).\n";
 
-enum { OPT_PHYS = 256, OPT_BASE, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE, OPT_PARAM,
-	OPT_LEASE, OPT_LIVE, OPT_JSON };
+enum { OPT_PHYS = 256, OPT_BASE, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE,
+	OPT_PARAM, OPT_LEASE, OPT_LIVE, OPT_JSON };
 
 static const struct option options[] = {
 	{ "label", required_argument, NULL, 'L' },
