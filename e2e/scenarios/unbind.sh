@@ -25,7 +25,7 @@ removal() {
 			echo \$! >/run/user; } &&
 		until [ -s /run/mapped ]; do sleep 0.1; done && grep mapped /run/mapped"
 	holds "the driver is unbound, which waits" "dmesg -C
-		(exec >/dev/null 2>&1 </dev/null; echo $namespace >$driver/unbind; touch /run/unbound) &
+		(exec &>/dev/null; echo $namespace >$driver/unbind; touch /run/unbound) &
 		for i in \$(seq 100); do
 			dmesg | grep -q 'is being removed' && break
 			sleep 0.1
