@@ -9,20 +9,25 @@
  *   region populate FILE          MADV_POPULATE_WRITE for all of it
  *   region private FILE           a private mapping
  *   region hold FILE STOP         a mapping until STOP appears
+ *   region use FILE STOP          the same, with loads of all its pages again and again
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
+ *   region sendfile FILE          a page of it by that call into a file in memory
+ *   region splice FILE            ... into a pipe
  *   region readonly FILE          a mapping of one that is open for reading never becomes writable
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -114,6 +119,23 @@ static int hold(const char *stop)
 	return 0;
 }
 
+/* All pages have been there once when it says so. */
+static int use(const char *stop)
+{
+	bool said = false;
+
+	while (access(stop, F_OK)) {
+		for (size_t at = 0; at < size; at += PAGE)
+			(void)*(volatile unsigned char *)(base + at);
+		if (!said)
+			printf("mapped\n");
+		fflush(stdout);
+		said = true;
+		usleep(10000);
+	}
+	return 0;
+}
+
 /* The pipe has the page itself; what comes out of it is what is there by then. */
 static int lend(const char *stop)
 {
@@ -133,6 +155,26 @@ static int child(const char *stop)
 	case 0:
 		return hold(stop);
 	}
+	return 0;
+}
+
+static int send_page(const char *path)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("copy", MFD_CLOEXEC);
+	off_t at = 0;
+
+	if (from < 0 || to < 0 || sendfile(to, from, &at, PAGE) != PAGE)
+		return fail("sendfile");
+	return 0;
+}
+
+static int splice_page(const char *path)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC), ends[2];
+	off_t at = 0;
+
+	if (from < 0 || pipe(ends) || splice(from, &at, ends[1], NULL, PAGE, 0) != PAGE)
+		return fail("splice");
 	return 0;
 }
 
@@ -168,7 +210,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3) {
 		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
-				"lend|readonly FILE ...\n");
+				"use|lend|sendfile|splice|readonly FILE ...\n");
 		return 2;
 	}
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
@@ -180,6 +222,12 @@ int main(int argc, char **argv)
 		return lend(argv[3]);
 	if (!strcmp(verb, "child") && argc == 4)
 		return child(argv[3]);
+	if (!strcmp(verb, "use") && argc == 4)
+		return use(argv[3]);
+	if (!strcmp(verb, "sendfile"))
+		return send_page(argv[2]);
+	if (!strcmp(verb, "splice"))
+		return splice_page(argv[2]);
 	if (!strcmp(verb, "readonly"))
 		return readonly();
 	if (!strcmp(verb, "read"))

@@ -112,6 +112,17 @@ step "what is refused"
 refused "a private mapping, which would be a copy" "Invalid argument" "/root/region private $region"
 refused "write(2)" "Invalid argument" "echo x >>$region"
 refused "another size" "not permitted" "truncate -s 1M $region"
+for mode in 4600 2600 1600 7777; do
+	refused "mode $mode: it is no program" "not permitted" "chmod $mode $region"
+done
+same "which has changed nothing" 600 "$(on g1 "stat -c %a $region")"
+refused "direct I/O" "Invalid argument" "dd if=$region iflag=direct bs=4096 count=1"
+for call in sendfile splice; do
+	refused "$call(2) from it" "$call: Invalid argument" "/root/region $call $region"
+done
+holds "a copy by a program that can do without them" \
+	"cat $region | cmp -n 4096 - $region && cp $region /run/copy && cmp -n 4096 /run/copy $region &&
+	rm /run/copy"
 refused "a removal" "not permitted" "rm -f $region"
 refused "of the directory, too" "not permitted" "rmdir /mnt/sg/.stargate"
 refused "another name" "not permitted" "mv /mnt/sg/.stargate /mnt/sg/x"

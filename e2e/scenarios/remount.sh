@@ -50,6 +50,8 @@ refused "an unknown option" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsen
 for place in size=0 phys=0 phys=0,size=0 size=256M; do
 	refused "$place" 'cannot be changed by a remount' "mount -o remount,$place /mnt/sg"
 done
+refused "relocate" 'relocate: a remount moves nothing; unmount the volume' \
+	'mount -o remount,relocate /mnt/sg'
 same "a refused remount changes nothing" "$before" "$(shown)"
 for times in noatime relatime; do
 	holds "$times is shown" \

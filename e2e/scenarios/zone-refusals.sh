@@ -51,6 +51,15 @@ refuses_with 6 "one of another volume group" \
 	"loop0: belongs to the volume group disks.*vgremove disks" \
 	'stargatectl zone create --force sm /dev/loop0'
 
+holds "(one that has another system's ID, so that LVM hides it here)" 'truncate -s 64M /run/away &&
+	losetup /dev/loop2 /run/away && pvcreate -y -q /dev/loop2 &&
+	vgcreate -q --systemid elsewhere away /dev/loop2 && ! vgs away'
+refuses_with 4 "its name" "^stargatectl: away: is the name of a volume group" \
+	'stargatectl zone create --force away /dev/pmem0'
+refuses_with 6 "its device" "loop2: belongs to the volume group away; see vgs --foreign" \
+	'stargatectl zone create --force sm /dev/loop2'
+same "what was there is still there" "$before" "$(sum)"
+
 step "two at once"
 holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
 refuses_with 7 "while another one is made" "another stargatectl is at work" \
@@ -93,13 +102,27 @@ refuses_with 6 "by a loop device, --force or not" \
 holds "(away)" 'losetup -d /dev/loop1'
 kept "after that, too"
 
+step "a volume that is mounted where it cannot be seen"
+holds "(unmounted, but for a file)" 'mount -t stargatefs /dev/sm/a /mnt/a &&
+	{ tail -f /mnt/a/file >/dev/null 2>&1 </dev/null & echo $! >/run/tail; } && sleep 1 &&
+	umount -l /mnt/a && ! grep stargatefs /proc/mounts'
+refuses_with 6 "it is not made larger" "sm/a: is in use here, but no mount of it can be seen" \
+	'stargatectl volume resize a --size 48M'
+same "(LVM has not extended it)" "32.00m stargate" "$(line 'lvs --noheadings -o lv_size,lv_tags sm')"
+holds "the size that it has is nothing to do" 'stargatectl volume resize a --size 32M'
+holds "mounted again it grows" 'mount -t stargatefs /dev/sm/a /mnt/a &&
+	stargatectl volume resize a --size 40M && [ $(stat -f -c %b /mnt/a) -gt 8500 ]'
+holds "(unmounted)" 'umount /mnt/a && kill $(cat /run/tail) &&
+	for i in $(seq 100); do stargatectl volume check a && exit; sleep 0.1; done; exit 1'
+kept "after that"
+
 step "a volume that is read-only"
 holds "(it is)" 'blockdev --setro /dev/sm/a'
 ro='/dev/sm/a: is a read-only device.*blockdev --setrw /dev/sm/a'
 refuses_with 1 "it is not deleted" "$ro" 'stargatectl volume delete a'
 kept "after that"
 refuses_with 1 "nor made larger" "$ro" 'stargatectl volume resize a --size 48M'
-same "(it has its size)" 32.00m "$(line 'lvs --noheadings -o lv_size sm/a')"
+same "(it has its size)" 40.00m "$(line 'lvs --noheadings -o lv_size sm/a')"
 refuses_with 1 "nor relocated" "$ro" 'stargatectl volume relocate a'
 refused "nor repaired" "$ro" 'stargatectl volume check a -- -y'
 holds "(it can be looked at)" 'stargatectl volume check a'

@@ -98,6 +98,10 @@ for size in 0 1 15M 17M 65T -16M 16Q ''; do
 done
 refused "an option of mkfs that makes no sense" "allowed is" \
 	"stargatectl volume create a --size 16M -- --areas 99"
+for place in base phys; do
+	refused "an address of its own" "leave --$place out" \
+		"stargatectl volume create a --size 16M -- --$place 32G"
+done
 refused "one that makes nothing" "has made nothing" \
 	"stargatectl volume create a --size 16M -- --help"
 same "nothing of them is left" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
@@ -196,6 +200,13 @@ same "in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm
 holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
 
+step "who uses it, by a directory of the mount"
+holds "shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
+refused "the mount itself is not fenced" "is this system itself: unmount it" \
+	"stargatectl systems /mnt/a fence 0"
+refused "a directory of another file system" "is a directory, .*name the device" \
+	"stargatectl systems /run fence 0"
+
 step "for a virtual machine"
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35"
 qemu+=" -cpu max -accel tcg"
@@ -208,6 +219,21 @@ holds "a machine that this host is to stand by" "uuid=12345678-9abc-4def-8000-01
 	args=\$(stargatectl volume qemu-args a --memory 256M --machine \$uuid) &&
 	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
 	printf 'quit\\n' | $qemu \$args"
+own=$(on g1 'cat /sys/class/dmi/id/product_uuid' </dev/null)
+refused "a machine that has this host's own number" "machine $own: is this host's own UUID" \
+	"stargatectl volume qemu-args a --memory 256M --machine $own"
+for recipe in qemu-args libvirt-xml; do
+	refused "one that may store, of a mount that is read-only ($recipe)" \
+		"sm/a: is mounted read-only at /mnt/a: say --read-only" \
+		"mount -o remount,ro /mnt/a && stargatectl volume $recipe a --memory 256M"
+	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+		mount -o remount,rw /mnt/a"
+	refused "one that may store, of a read-only device ($recipe)" \
+		"sm/a: is a read-only device: say --read-only .* blockdev --setrw /dev/sm/a" \
+		"blockdev --setro /dev/sm/a && stargatectl volume $recipe a --memory 256M"
+	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+		blockdev --setrw /dev/sm/a && stargatectl volume $recipe a --memory 256M"
+done
 refused "a machine whose memory is there" "give it at most 14 GiB" \
 	"stargatectl volume qemu-args a --memory 15G"
 refused "one with too few bits" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \

@@ -11,6 +11,7 @@
 #include <linux/fileattr.h>
 #include <linux/fs.h>
 #include <linux/huge_mm.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/namei.h>
@@ -315,6 +316,16 @@ static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pa
 	*phys = PFN_PHYS(pfn_t_to_pfn(pfn));
 #endif
 	return n;
+}
+
+/* What a device's memory is made of, held: who removes the device waits for that to be put. */
+static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 18)
+	return get_dev_pagemap(PHYS_PFN(phys));
+#else
+	return get_dev_pagemap(PHYS_PFN(phys), NULL);
+#endif
 }
 
 /* --- locks of users --------------------------------------------------------------------------- */

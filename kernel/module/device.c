@@ -53,6 +53,7 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 			sb->s_id, got, want);
 		return -EINVAL;
 	}
+	mem->pages = sgfs_hold_pages(mem->phys);
 	return check_place(fc, mem);
 }
 
@@ -169,10 +170,37 @@ void sgfs_memory_release(struct sgfs_memory *mem)
 		mem->dax = NULL;
 		mem->base = NULL;
 	}
+	if (mem->pages)
+		put_dev_pagemap(mem->pages);
+	mem->pages = NULL;
 	if (mem->base)
 		memunmap(mem->base);
 	mem->base = NULL;
 	if (mem->resource)
 		release_mem_region(mem->phys, mem->size);
 	mem->resource = NULL;
+}
+
+/*
+ * Of a device that is being removed we keep the memory, and lose what the kernel's DAX code would
+ * do: no more pages of region come. The device below LVM does not tell us, so we ask.
+ */
+void sgfs_memory_watch(struct sgfs *fs)
+{
+	struct sgfs_memory *mem = &fs->mem;
+	phys_addr_t phys;
+	void *base;
+	long got;
+	int id;
+
+	if (!mem->pages || mem->going)
+		return;
+	id = dax_read_lock();
+	got = sgfs_dax_access(mem->dax, mem->start >> PAGE_SHIFT, 1, &base, &phys);
+	dax_read_unlock(id);
+	if (got != -ENXIO)
+		return;
+	mem->going = true;
+	sg_log(fs->sb, SG_WARN, "its device is being removed, which waits for this mount: unmount "
+	       "the volume (its memory stays until then, but .stargate/region is mapped no more)");
 }

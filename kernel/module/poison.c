@@ -136,7 +136,7 @@ static int notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags
 	int err = -EOPNOTSUPP;
 	phys_addr_t phys;
 
-	if (len == U64_MAX)	/* the device is being removed, and its memory is good */
+	if (len == U64_MAX)	/* the device is being removed, and its memory good (device.c) */
 		return err;
 	mutex_lock(&volumes_lock);
 	if (place_of(dax, offset, &phys) && note(phys, len, flags))

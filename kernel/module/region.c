@@ -242,12 +242,16 @@ static const struct file_operations region_operations = {
 	SGFS_FILE_FLAGS_OP,
 };
 
-/* Who may map it is the administrator's to say, until it is unmounted; its size is nobody's. */
+/*
+ * Who may map it is the administrator's to say, until it is unmounted; its size is nobody's. It is
+ * no program, and has only bits of who may what.
+ */
 static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	int err;
 
-	if (attr->ia_valid & ATTR_SIZE)
+	if (attr->ia_valid & ATTR_SIZE ||
+	    (attr->ia_valid & ATTR_MODE && attr->ia_mode & ~(S_IFMT | 0777)))
 		return -EPERM;
 	err = setattr_prepare(idmap, dentry, attr);
 	if (!err)

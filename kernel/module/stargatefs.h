@@ -79,6 +79,8 @@ struct sgfs_counts {
 /**
  * struct sgfs_memory - the volume's bytes in this system
  * @dax: the block device's memory, or NULL for a bare range
+ * @pages: its struct pages, held: its driver waits for us before they, and the memory, go
+ * @going: that it waits has been said
  * @resource: a bare range, claimed
  * @base: linear mapping
  * @phys: physical address of the first byte
@@ -88,11 +90,12 @@ struct sgfs_counts {
  */
 struct sgfs_memory {
 	struct dax_device *dax;
+	struct dev_pagemap *pages;
 	struct resource *resource;
 	void *base;
 	phys_addr_t phys;
 	u64 start, size;
-	bool read_only;
+	bool read_only, going;
 };
 
 /**
@@ -358,6 +361,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_only,
 			 struct sgfs_memory *mem);
 void sgfs_memory_release(struct sgfs_memory *mem);
+void sgfs_memory_watch(struct sgfs *fs);
 
 /* grow.c */
 u64 sgfs_memory_follow(struct sgfs *fs);	/* bytes: the device may have become larger */

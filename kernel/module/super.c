@@ -510,6 +510,9 @@ static int reconfigure(struct fs_context *fc)
 
 	if (elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
+	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may say again what fstab has */
+		return invalfc(fc, "relocate: a remount moves nothing; unmount the volume, and "
+			       "mount it so");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return map_refused(fc, opt->map, why);
 	sync_filesystem(sb);

@@ -46,11 +46,18 @@ for size in 1 0x1000 15M 17M; do
 	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume create a --size=$size
 	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume resize a --size=$size
 done
+for command in create resize; do
+	refuses 2 "--size '.16M': allowed is 1 to 64T .*, and nothing relative: say the whole" \
+		"$ctl" volume $command a --size=+16M
+	refuses 2 "--size '1.5G': allowed is 1 to 64T .*, and no fraction: say it in a smaller unit" \
+		"$ctl" volume $command a --size=1.5G
+done
 for align in 0 1M 3M 6M 2G; do
 	refuses 2 "--align '$align': allowed is" "$ctl" volume create a --size 16M --align="$align"
 done
 refuses 2 '--memory is missing' "$ctl" volume qemu-args a
 refuses 2 '--memory is missing' "$ctl" volume libvirt-xml a
+refuses 2 "--memory '1.5G': allowed is .*, and no fraction" "$ctl" volume qemu-args a --memory 1.5G
 refuses 2 "--memory '1': allowed is" "$ctl" volume qemu-args a --memory 1
 for bits in 31 53 x; do
 	refuses 2 "--phys-bits '$bits': allowed is" \

@@ -180,7 +180,8 @@ static int read_change(struct call *c, const struct sg_vol *vol, struct change *
 	if (!parse_number(c->argv[1], 0, ~0ULL, &phys))
 		return tool_usage_error("bad: '%s' is no physical address", c->argv[1]);
 	if (c->argc == 3 && (!parse_size(c->argv[2], &ch->bytes) || !ch->bytes))
-		return tool_usage_error("bad: '%s' is no size", c->argv[2]);
+		return tool_usage_error("bad: '%s' is no size: a whole number of bytes, or with K, M, "
+					"G or T behind it", c->argv[2]);
 	ch->off = phys - vol->sb.phys;
 	if (phys >= vol->sb.phys && ch->off < vol->sb.size && ch->bytes <= vol->sb.size - ch->off)
 		return 0;

@@ -130,6 +130,22 @@ int engine_check(const struct volume *v, char *const *options, int n)
 	return call("fsck.stargatefs", first, options, n, v->path);
 }
 
+/* The tool would have to have it alone, which is found out before anything changes. */
+static int had_alone(const struct volume *v)
+{
+	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+
+	if (fd < 0 && errno == EBUSY) {
+		tool_error("%s: is in use here, but no mount of it can be seen that it could grow "
+			   "by: files of it are open after umount -l, or it is mounted in another "
+			   "mount namespace; end that, or mount it here again", v->lv);
+		return -EBUSY;
+	}
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
 int engine_may_grow(const struct volume *v, u64 size)
 {
 	struct sg_ioc_grow g = { .size = size, .flags = SG_GROW_ASK };
@@ -137,7 +153,7 @@ int engine_may_grow(const struct volume *v, u64 size)
 	int fd, err = 0;
 
 	if (!engine_mounted(v->path, where))
-		return 0;
+		return had_alone(v);
 	fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && ioctl(fd, SG_IOC_GROW, &g))
 		err = -errno;

@@ -220,7 +220,7 @@ static const char *allowed(int opt)
 	case 'L': return LEASE_RULE;
 	case 'P': return "the number of a process";
 	case 's': return "1 to 10000 (milliseconds)";
-	case 'Z': return "1 to 64T";
+	case 'Z': return "1 to 64T (bytes, or with K, M, G or T)";
 	case 'B': return BASE_RULE;
 	case 'M': return "32 hexadecimal digits, not all the same";
 	case 'A': return "2M to 1G, a power of two";
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
 		if (!optarg)
 			take_flag(&c, opt);
 		else if (!take_argument(&c, opt, optarg))
-			return tool_usage_error("--%s '%s': allowed is %s", long_name(opt), optarg,
+			return tool_value_error(long_name(opt), optarg, strchr("ABZm", opt),
 						allowed(opt));
 	}
 	cmd = read_words(&c, argc, argv, given);

@@ -5,6 +5,7 @@
  * stand still.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <unistd.h>
 #include "ctl.h"
 
@@ -318,9 +319,12 @@ static int table(struct watching *w, u64 ms)
 int cmd_systems(struct call *c)
 {
 	static struct watching w = { 0 };
+	static char memory[PATH_MAX];
 	int err;
 
 	tool_quiet = true;
+	if (mounted_memory(c->volume, memory))
+		c->volume = memory;
 	if (c->argc)
 		return fence_system(c);
 	w.c = c;

@@ -5,7 +5,9 @@
  * room that it will have is worked out here as it does (hw/i386/pc.c) and refused beforehand.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "volume.h"
 
@@ -28,8 +30,23 @@ struct recipe {
 	char region[PATH_MAX], uuid[37];
 };
 
+/* What opens region by the host's own name is refused: the host would stand by itself. */
+static bool is_host(const u8 machine[16])
+{
+	struct sg_identity self;
+
+	member_identity(&self);
+	return !memcmp(self.machine, machine, sizeof(self.machine));
+}
+
 int before_vm_args(struct call *c)
 {
+	char id[37];
+
+	if (c->machine && is_host(c->machine_id))
+		return tool_usage_error("--machine %s: is this host's own UUID; the machine needs "
+					"one of its own, as uuidgen prints them",
+					show_uuid(c->machine_id, id));
 	if (!c->memory)
 		return tool_usage_error("--memory is missing: how much the machine has of its own");
 	return before_volume(c);
@@ -117,6 +134,34 @@ static int fit(struct recipe *r)
 
 /* --- what it gets -------------------------------------------------------------------------- */
 
+static bool is_read_only(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ro = fd >= 0 && device_read_only(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return ro;
+}
+
+/* QEMU would open region for writing, and be refused; or store into what is to stay as it is. */
+static int refuse_read_only(const struct recipe *r, const char *where)
+{
+	struct statvfs fs;
+
+	if (r->c->read_only)
+		return 0;
+	if (!statvfs(r->region, &fs) && fs.f_flag & ST_RDONLY)
+		tool_error("%s: is mounted read-only at %s: say --read-only for a machine that "
+			   "reads, or mount -o remount,rw %s", r->v->lv, where, where);
+	else if (is_read_only(r->v->path))
+		tool_error("%s: is a read-only device: say --read-only for a machine that reads, "
+			   "or blockdev --setrw %s", r->v->lv, r->v->path);
+	else
+		return 0;
+	return -EROFS;
+}
+
 static int find_region(struct recipe *r)
 {
 	char where[PATH_MAX];
@@ -137,7 +182,7 @@ static int find_region(struct recipe *r)
 	}
 	r->base = r->v->piece->base;
 	r->size = (u64)st.st_size;
-	return 0;
+	return refuse_read_only(r, where);
 }
 
 /* QEMU takes a comma for the end of a value. */

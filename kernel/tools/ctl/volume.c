@@ -287,7 +287,8 @@ static int plan_growth(struct growth *g, u64 size)
 	}
 	g->now = probe.sb.size;
 	g->most = p->size + zone_behind(g->v->zone, p);
-	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK) ?: engine_may_grow(g->v, size);
+	return refuse_size(g, size, probe.sb.chunk_cap * SG_CHUNK) ?:
+		(size > g->now ? engine_may_grow(g->v, size) : 0);
 }
 
 static int writable(const struct volume *v)

@@ -15,7 +15,8 @@
 /**
  * struct making - a zone being made.
  * @phys: of the devices; @done: so many belong to LVM already.
- * @owners: what LVM knew of devices and volume groups before.
+ * @owners: what LVM knew of devices and volume groups before, also of those that another system ID
+ *	hides.
  */
 struct making {
 	struct call *c;
@@ -27,7 +28,7 @@ struct making {
 };
 
 static const char *const owner_report[] = {
-	"pvs", "--reportformat", "json", "-o", "pv_name,pv_in_use,vg_name,vg_tags", NULL
+	"pvs", "--foreign", "--reportformat", "json", "-o", "pv_name,pv_in_use,vg_name,vg_tags", NULL
 };
 
 int before_zone(struct call *c)
@@ -90,10 +91,10 @@ static int refuse_owned(const struct making *m, const char *path)
 	if (!*group)
 		return 0;
 	if (zone_tagged(report_text(&m->owners, row, "vg_tags"), ZONE_TAG))
-		tool_error("%s: belongs to zone %s; see stargatectl zone show, and stargatectl "
-			   "zone destroy %s", path, group, group);
+		tool_error("%s: belongs to zone %s; see stargatectl zone show (or vgs --foreign), and "
+			   "stargatectl zone destroy %s", path, group, group);
 	else
-		tool_error("%s: belongs to the volume group %s; see vgs, and vgremove %s", path,
+		tool_error("%s: belongs to the volume group %s; see vgs --foreign, and vgremove %s", path,
 			   group, group);
 	return -EBUSY;
 }
@@ -161,8 +162,8 @@ static int check_name(const struct making *m)
 		if (strcmp(report_text(&m->owners, row, "vg_name"), m->name))
 			continue;
 		if (zone_tagged(report_text(&m->owners, row, "vg_tags"), ZONE_TAG))
-			tool_error("zone %s: there is one already; see stargatectl zone show",
-				   m->name);
+			tool_error("zone %s: there is one already; see stargatectl zone show "
+				   "(or vgs --foreign)", m->name);
 		else
 			tool_error("%s: is the name of a volume group that is no zone; take "
 				   "another one", m->name);

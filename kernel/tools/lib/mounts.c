@@ -23,21 +23,30 @@ static void unescape(const char *from, size_t len, char *to, size_t room)
 	*to = 0;
 }
 
-/* "ID PARENT MAJOR:MINOR ROOT WHERE ..."; a bind mount of something in it has another root. */
-static bool mount_line(char *line, dev_t dev, char where[PATH_MAX])
+/*
+ * "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ..."; a bind mount of something in it has
+ * another root.
+ */
+static bool mount_line(char *line, dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
 {
+	static const char type[] = " - stargatefs ";
 	unsigned int maj, min;
+	const char *from;
 	int root, at;
 
 	if (sscanf(line, "%*u %*u %u:%u %n%*s %n", &maj, &min, &root, &at) != 2 ||
-	    makedev(maj, min) != dev || strncmp(line + root, "/ ", 2) ||
-	    !strstr(line, " - stargatefs "))
+	    makedev(maj, min) != dev || strncmp(line + root, "/ ", 2))
 		return false;
+	from = strstr(line, type);
+	if (!from)
+		return false;
+	from += sizeof(type) - 1;
 	unescape(line + at, strcspn(line + at, " "), where, PATH_MAX);
+	unescape(from, strcspn(from, " "), source, PATH_MAX);
 	return true;
 }
 
-bool mounted_at(dev_t dev, char where[PATH_MAX])
+static bool find_mount(dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	bool found = false;
@@ -47,9 +56,30 @@ bool mounted_at(dev_t dev, char where[PATH_MAX])
 
 	/* something else may have been mounted over it */
 	while (f && !found && getline(&line, &room, f) > 0)
-		found = mount_line(line, dev, where) && !stat(where, &st) && st.st_dev == dev;
+		found = mount_line(line, dev, where, source) && !stat(where, &st) &&
+			st.st_dev == dev;
 	free(line);
 	if (f)
 		fclose(f);
 	return found;
+}
+
+bool mounted_at(dev_t dev, char where[PATH_MAX])
+{
+	char source[PATH_MAX];
+
+	return find_mount(dev, where, source);
+}
+
+bool mounted_memory(const char *dir, char path[PATH_MAX])
+{
+	char where[PATH_MAX], source[PATH_MAX];
+	struct stat st;
+
+	if (stat(dir, &st) || !S_ISDIR(st.st_mode) || !find_mount(st.st_dev, where, source))
+		return false;
+	if (snprintf(path, PATH_MAX, "%s/.stargate/region", where) < PATH_MAX && !stat(path, &st))
+		return true;
+	snprintf(path, PATH_MAX, "%s", source);
+	return !stat(path, &st);
 }

@@ -74,11 +74,16 @@ static int look_at(struct target *t)
 	return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 }
 
-int device_writable(int fd, const char *path)
+bool device_read_only(int fd)
 {
 	int ro = 0;
 
-	if (ioctl(fd, BLKROGET, &ro) || !ro)
+	return !ioctl(fd, BLKROGET, &ro) && ro;
+}
+
+int device_writable(int fd, const char *path)
+{
+	if (!device_read_only(fd))
 		return 0;
 	tool_error("%s: is a read-only device; make it writable first: blockdev --setrw %s (or "
 		   "lvchange -p rw, where LVM has it so)", path, path);
@@ -134,8 +139,9 @@ static int refuse_kind(const char *path, const struct stat *st)
 	if (S_ISCHR(mode))
 		tool_error("%s: is a character device, but no device-dax node (/dev/daxN.M)", path);
 	else
-		tool_error("%s: is a %s, and no file or device that can hold a volume", path,
-			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket");
+		tool_error("%s: is a %s, and no file or device that can hold a volume%s", path,
+			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket",
+			   S_ISDIR(mode) ? "; of a mounted one name the device" : "");
 	return -EINVAL;
 }
 

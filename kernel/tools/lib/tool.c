@@ -111,6 +111,22 @@ int tool_usage_error(const char *fmt, ...)
 	return 2;
 }
 
+/* What people are used to from other tools, and would not guess to be what is wrong. */
+static const char *number_fault(const char *text)
+{
+	if (*text == '+' || *text == '-')
+		return ", and nothing relative: say the whole, as in 4G";
+	if (isdigit((unsigned char)*text) && strpbrk(text, ".,"))
+		return ", and no fraction: say it in a smaller unit, as in 1536M";
+	return "";
+}
+
+int tool_value_error(const char *option, const char *text, bool size, const char *allowed)
+{
+	return tool_usage_error("--%s '%s': allowed is %s%s", option, text, allowed,
+				size ? number_fault(text) : "");
+}
+
 /* Of a short option among several in one word optopt tells, of a long one the word. */
 int tool_option_error(int found, char **argv)
 {

@@ -26,6 +26,8 @@ void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, of the command line: with a hint. All that follow return the exit status. */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An option's argument that is none of those @allowed. @size: which parse_size() reads. */
+int tool_value_error(const char *option, const char *text, bool size, const char *allowed);
 /* getopt_long() has returned ':' or '?' (its own messages are off: opterr is 0). */
 int tool_option_error(int found, char **argv);
 int tool_help(const char *usage);
@@ -139,6 +141,7 @@ int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
 int target_phys(const struct target *t, u64 *phys);
 int device_phys(dev_t dev, u64 *phys);	/* the same of a block device */
+bool device_read_only(int fd);
 int device_writable(int fd, const char *path);	/* -EROFS, said: a block device that is not */
 bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
 /* Bytes as the device has them now, past any cache. */
@@ -152,6 +155,8 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be the
 
 /* Where the StargateFS on that device is mounted here; one place of several. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
+/* Of a directory of a StargateFS: where all of its volume is, as a file or device. */
+bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 /* --- member.c: a tool in the mount table --------------------------------------------------- */
 

@@ -211,8 +211,9 @@ static int find_phys(struct request *r, const struct target *t)
 		return err;
 	}
 	if (!err && r->phys_given && phys != r->opts.phys) {
-		tool_error("%s: lies at 0x%llx, and not at 0x%llx; leave --phys out", r->path,
-			   (unsigned long long)phys, (unsigned long long)r->opts.phys);
+		tool_error("%s: lies at 0x%llx, and not at 0x%llx; leave --%s out", r->path,
+			   (unsigned long long)phys, (unsigned long long)r->opts.phys,
+			   r->phys_given);
 		return -EINVAL;
 	}
 	if (!err)

@@ -9,7 +9,7 @@
 struct request {
 	const char *path;
 	u64 size;		/* 0: the device's or file's */
-	bool phys_given;
+	const char *phys_given;	/* the option that did it, or NULL */
 	bool force, force_live, dry, json, sparse, quiet;
 	u8 uuid[16];
 	struct sg_format_opts opts;

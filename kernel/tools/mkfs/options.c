@@ -32,14 +32,14 @@ static const char usage[] =
 "\n"
 "Sizes take K, M, G, T. See mkfs.stargatefs(8).\n";
 
-enum { OPT_PHYS = 256, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE, OPT_PARAM,
-	OPT_LEASE, OPT_LIVE, OPT_JSON };
+enum { OPT_PHYS = 256, OPT_BASE, OPT_SIZE, OPT_SPARSE, OPT_AREAS, OPT_MAX, OPT_OWNER, OPT_MODE,
+	OPT_PARAM, OPT_LEASE, OPT_LIVE, OPT_JSON };
 
 static const struct option options[] = {
 	{ "label", required_argument, NULL, 'L' },
 	{ "uuid", required_argument, NULL, 'U' },
 	{ "phys", required_argument, NULL, OPT_PHYS },
-	{ "base", required_argument, NULL, OPT_PHYS },
+	{ "base", required_argument, NULL, OPT_BASE },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "sparse", no_argument, NULL, OPT_SPARSE },
 	{ "areas", required_argument, NULL, OPT_AREAS },
@@ -64,7 +64,8 @@ static const char *allowed(int opt)
 	switch (opt) {
 	case 'L': return LABEL_RULE;
 	case 'U': return "32 hexadecimal digits, as uuidgen prints them";
-	case OPT_PHYS: return BASE_RULE;
+	case OPT_PHYS:
+	case OPT_BASE: return BASE_RULE;
 	case OPT_SIZE: return "16M to 64T, a multiple of 2M";
 	case OPT_AREAS: return "1 to 16";
 	case OPT_MAX: return "the volume's size to 64T, a multiple of 2M";
@@ -75,9 +76,23 @@ static const char *allowed(int opt)
 	return "host-splice";
 }
 
+static const char *name_of(int opt)
+{
+	const struct option *o = options;
+
+	while (o->val != opt)
+		o++;
+	return o->name;
+}
+
 static bool take_range(const char *arg, u64 least, u64 most, u64 *out)
 {
 	return parse_size(arg, out) && *out >= least && *out <= most && !(*out % SG_VOLUME_ALIGN);
+}
+
+static bool is_size(int opt)
+{
+	return opt == OPT_PHYS || opt == OPT_BASE || opt == OPT_SIZE || opt == OPT_MAX;
 }
 
 static bool take_owner(struct request *r, const char *arg)
@@ -111,7 +126,8 @@ static bool take_argument(struct request *r, int opt, const char *arg)
 		r->opts.uuid = r->uuid;
 		return parse_uuid(arg, r->uuid);
 	case OPT_PHYS:
-		r->phys_given = true;
+	case OPT_BASE:
+		r->phys_given = name_of(opt);
 		return parse_base(arg, &r->opts.phys);
 	case OPT_SIZE:
 		return take_range(arg, SG_VOLUME_MIN, SG_VOLUME_MAX, &r->size);
@@ -165,15 +181,6 @@ static void take_flag(struct request *r, int opt)
 	}
 }
 
-static const char *name_of(int opt)
-{
-	const struct option *o = options;
-
-	while (o->val != opt)
-		o++;
-	return o->name;
-}
-
 static bool rest_is_right(struct request *r, int argc, char **argv)
 {
 	if (optind + 1 != argc) {
@@ -208,8 +215,7 @@ bool read_options(struct request *r, int argc, char **argv, int *status)
 		if (!optarg) {
 			take_flag(r, opt);
 		} else if (!take_argument(r, opt, optarg)) {
-			tool_usage_error("--%s '%s': allowed is %s", name_of(opt), optarg,
-					 allowed(opt));
+			tool_value_error(name_of(opt), optarg, is_size(opt), allowed(opt));
 			return false;
 		}
 	}

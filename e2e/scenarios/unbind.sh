@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The driver is unbound from the device under a mounted volume, as root can: that waits until the
+# volume is unmounted. Until then the memory stays, of files and of who maps region; then it goes,
+# and comes back with all that was in it. Below LVM, too.
+#
+# rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
+# kernels: 6.12
+# also: 6.1 7.2
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+driver=/sys/bus/nd/drivers/nd_pmem
+region=/mnt/a/.stargate/region
+program region
+
+# removal DEVICE: under the mount of it at /mnt/a.
+removal() {
+	holds "(files, and a mapping of region)" "yes kept | head -n 1600000 >/mnt/a/file &&
+		{ /root/region use $region /run/stop >/run/mapped 2>&1 </dev/null &
+			echo \$! >/run/user; } &&
+		until [ -s /run/mapped ]; do sleep 0.1; done && grep mapped /run/mapped"
+	holds "the driver is unbound, which waits" "dmesg -C
+		(exec &>/dev/null; echo $namespace >$driver/unbind; touch /run/unbound) &
+		for i in \$(seq 100); do
+			dmesg | grep -q 'is being removed' && break
+			sleep 0.1
+		done
+		[ ! -e /run/unbound ]"
+	holds "the log says for what" \
+		"dmesg | grep 'stargatefs ($1): its device is being removed, which waits for'"
+	holds "files are there" "[ \"\$(sort -u /mnt/a/file)\" = kept ]"
+	holds "and can be changed" "yes more | head -n 800000 >/mnt/a/more &&
+		mv /mnt/a/more /mnt/a/moved &&
+		[ \"\$(sort -u /mnt/a/moved)\" = more ] && sync"
+	holds "who has mapped region has its pages" "sleep 1; kill -0 \$(cat /run/user)"
+	refused "nobody gets it anew" "Bus error|status 135|core dumped" \
+		"/root/region touch $region; [ \$? = 135 ] && { echo Bus error; exit 1; }"
+	refused "it stays mounted as long as region is" "busy" "umount /mnt/a"
+	holds "(that ends)" "touch /run/stop
+		while kill -0 \$(cat /run/user) 2>/dev/null; do sleep 0.1; done
+		rm /run/stop /run/mapped; [ ! -e /run/unbound ]"
+	holds "unmounted, the device goes" "umount /mnt/a &&
+		for i in \$(seq 100); do [ -e /run/unbound ] && break; sleep 0.1; done
+		rm /run/unbound && [ ! -e $driver/$namespace ]"
+}
+
+step "a volume on the device itself"
+namespace=$(on g1 'basename $(readlink -f /sys/block/pmem0/device)' </dev/null)
+holds "(a volume on $namespace)" "[ -e $driver/$namespace ] && mkfs.stargatefs -q /dev/pmem0 &&
+	mkdir -p /mnt/a && mount -t stargatefs /dev/pmem0 /mnt/a"
+removal pmem0
+holds "it comes back" "echo $namespace >$driver/bind && mount -t stargatefs /dev/pmem0 /mnt/a"
+holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+	[ \"\$(sort -u /mnt/a/moved)\" = more ] && umount /mnt/a && fsck.stargatefs -n /dev/pmem0"
+
+step "a volume of a zone"
+holds "(it is)" "stargatectl zone create --force sm /dev/pmem0 &&
+	stargatectl volume create a --size 64M &&
+	mount -t stargatefs /dev/sm/a /mnt/a"
+removal 'dm-[0-9]*'
+refused "it cannot be mounted meanwhile" "cannot be accessed|special device|can't read" \
+	"mount -t stargatefs /dev/sm/a /mnt/a"
+holds "it comes back" "DM_DISABLE_UDEV=1 dmsetup remove sm-a &&
+	echo $namespace >$driver/bind && vgscan -q &&
+	stargatectl volume activate a && mount -t stargatefs /dev/sm/a /mnt/a"
+holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+	[ \"\$(sort -u /mnt/a/moved)\" = more ] && umount /mnt/a && stargatectl volume check a"
+finish
