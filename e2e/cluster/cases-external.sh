@@ -10,8 +10,9 @@
 external_cases=(
 	install-external
 	external-capacity external-topology external-volumes external-volumemode external-volumeio
-	external-provisioning external-multivolume external-read-write-once-pod external-volume-expand
-	external-ephemeral external-snapshottable external-subpath external-stress
+	external-provisioning external-multivolume external-read-write-once-pod
+	external-volume-expand external-ephemeral external-snapshottable external-subpath
+	external-stress
 )
 
 # Suites that want what the driver does not claim are not among them (fsgroupchangepolicy,
@@ -39,7 +40,8 @@ case_install-external() {
 	check "pods are not for a node without a zone" \
 		k taint node "$node" --overwrite "$no_zone=:NoSchedule"
 	check "there is a zone" make_zone
-	check "helm installs" helm install "$release" "$chart" "${install_args[@]}"
+	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" \
+		--values "$here/values-external.yaml"
 	soon 60 "all containers are ready" driver_ready
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 }
