@@ -47,7 +47,7 @@ func (n *node) binary() *process {
 	p := &process{n: n, done: make(chan error, 1)}
 	p.cmd = exec.Command(os.Getenv(envBinary), "--endpoint", n.config.Endpoint, "--node", n.config.Driver.NodeID,
 		"--zone-kind", "dax", "--zone", n.config.ZoneName, "--kubelet-dir", n.config.KubeletDir,
-		"--default-size", "32Mi", "--controller-expand", "-v", "4")
+		"--default-size", "32Mi", "--controller-expand", "-v", "4", "--http", n.config.HTTP)
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -306,6 +306,64 @@ func TestDAXMany(t *testing.T) {
 	}
 	p.stop()
 	n.nothingLeft()
+}
+
+// The same of two hundred claims of one node, each asked for twice.
+func TestDAXAtOnce(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	before, all := capacity(t, n, "2Mi")
+	const volumes = 200
+	start := time.Now()
+	n.createAtOnce(volumes)
+	made := time.Now()
+	n.deleteAtOnce(volumes)
+	t.Logf("%d volumes made in %s, deleted in %s", volumes, made.Sub(start), time.Since(made))
+	if largest, free := capacity(t, n, "2Mi"); largest != before || free != all {
+		t.Errorf("largest %d of %d, before %d of %d", largest, free, before, all)
+	}
+	p.stop()
+	n.nothingLeft()
+}
+
+// daxDemand is how many volumes come and go; LVM takes seconds for each where QEMU translates.
+func daxDemand() int {
+	switch os.Getenv("SG_TEST_SCALE") {
+	case "long":
+		return 10000
+	case "quick":
+		return 20
+	}
+	return 200
+}
+
+// What the node keeps for LVM does not grow with the volumes that have come and gone, either.
+func TestDAXOverTime(t *testing.T) {
+	n := newDAXNode(t)
+	n.config.HTTP = freePort(t)
+	p := n.binary()
+	before := lvmFiles(t)
+	n.overTime(p, 20, daxDemand())
+	if after := lvmFiles(t); len(after) > len(before)+1 {
+		t.Errorf("LVM keeps %d files, and kept %d: %v", len(after), len(before), after)
+	}
+	if devices := run(t, "dmsetup", "ls"); strings.Contains(devices, n.config.ZoneName+"-") {
+		t.Errorf("devices are left: %s", devices)
+	}
+}
+
+// lvmFiles are those that LVM keeps of volume groups: the last state of each, and older ones.
+func lvmFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"backup", "archive"} {
+		found, err := filepath.Glob(filepath.Join("/etc/lvm", dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
 }
 
 func TestDAXDeathAtEachStep(t *testing.T) {

@@ -113,21 +113,26 @@ func (n *node) whole(lives int) {
 
 // A driver that has served for long holds what it held when it had served a little.
 func TestDemandOverTime(t *testing.T) {
-	const few = 100
 	n := newNode(t, gib, "512m")
 	n.config.HTTP = freePort(t)
-	p := n.run(0)
+	n.overTime(n.run(0), 100, demand())
+}
+
+// overTime compares what the driver holds after few volumes, and after many more.
+func (n *node) overTime(p *process, few, many int) {
+	t := n.t
+	t.Helper()
 	n.comeAndGo(few)
 	n.whole(few / 20)
 	before := p.holds(t)
-	n.comeAndGo(demand())
-	n.whole(demand() / 20)
+	n.comeAndGo(many)
+	n.whole(many / 20)
 	after := p.holds(t)
 	p.stop()
-	t.Logf("%d volumes: before %+v, after %+v", demand(), before, after)
+	t.Logf("%d volumes: before %+v, after %+v", many, before, after)
 	// A connection or a collector's round more or less; what the runtime keeps for itself.
 	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
-		t.Errorf("%d volumes have left something behind: before %+v, after %+v", demand(), before, after)
+		t.Errorf("%d volumes have left something behind: before %+v, after %+v", many, before, after)
 	}
 	if left := append(n.left(), n.shown()...); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -17,7 +17,7 @@ node=n1
 cgroup=stargate-cluster
 address=10.244.0.1   # of the node; it is also where the API server is
 service=10.96.0.1    # of the API, as pods see it
-zone_bytes=$((1 << 30))
+zone_bytes=$((${ZONE_MIB:-1024} << 20))
 
 # The second node, if it was asked for: a machine of the rig with memory set aside and a kernel that
 # takes our module. There the zone is reserved memory.
@@ -29,6 +29,7 @@ with_vm() { [[ -e $run/$vm ]]; }
 
 # What images are called.
 driver_image=localhost/stargate-csi
+external_images=localhost/e2e-test-images # those of Kubernetes' own tests
 version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
 
 # KubeVirt has a folder for each minor version that is tried; KUBEVIRT=1.9 chooses.

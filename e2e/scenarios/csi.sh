@@ -6,8 +6,6 @@
 # while mounted, one pod at a time, what an administrator does by hand, capacity); the driver killed
 # at each step and at any time; the node's power cut in the middle of several calls.
 #
-# The tests are csi-driver/test/dax_test.go, compiled by `make csi-tests`.
-#
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 1152M --pkgs lvm2 --copy-in build/csi
 # kernels: 6.12
@@ -15,30 +13,8 @@
 # limit: 3600
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
-
-# No udev is in these guests: LVM is not to wait for it.
-environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
-
-# tests NAMES: of csi-test, by a pattern; what they say goes by.
-tests() {
-	local status=0 said
-	said=$RIG_DIR/csi-$checks.log
-	on g1 "$environment; cd /root && /root/in/csi/csi-test -test.count=1 -test.timeout=40m -test.v -test.run '^($1)\$'" \
-		>"$said" 2>&1 </dev/null || status=$?
-	grep -E '^ *--- |_test\.go:|^left by|[0-9]+ Passed|^dies at' "$said" || true
-	[[ $status -eq 0 ]] || {
-		tail -n 80 "$said"
-		fail "$1: status $status"
-	}
-	grep -q '^--- PASS' "$said" || fail "$1: nothing was tested"
-	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
-}
-
-# only NAME: SG_ONLY, a pattern, may say that not all is to be run.
-only() {
-	# shellcheck disable=SC2254 # it is a pattern
-	case $1 in ${SG_ONLY:-*}) ;; *) return 1 ;; esac
-}
+# shellcheck source=e2e/lib/csi.sh
+source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
 for name in Pods OnePod ByHand Capacity Many; do

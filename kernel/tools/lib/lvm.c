@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "lvm.h"
 #include "run.h"
@@ -76,6 +77,18 @@ static void explain(const char *command, int status, const char *said)
 }
 
 /*
+ * LVM archives what there was before each change, for 30 days. Nobody wants to go back to a volume
+ * that has been deleted, which is wiped by then; and thousands of them would fill /etc/lvm. Of what
+ * there is now LVM still keeps a copy, and an archive of what is done to the zone itself.
+ */
+static const char *const no_archive[] = { "--config", "backup/archive=0" };
+
+static bool changes_volume(const char *command)
+{
+	return !strncmp(command, "lv", 2) && strcmp(command, "lvs") != 0;
+}
+
+/*
  * Without udevd nobody but LVM itself makes device nodes, and nobody answers when it waits for
  * them. Descriptors that we have been given are not LVM's to complain of.
  */
@@ -87,13 +100,15 @@ static int call(const char *const *command, struct said *said)
 		udev ? NULL : "DM_DISABLE_UDEV=1", NULL
 	};
 	const char *words[WORDS_MAX] = { "lvm" };
-	unsigned int i = 0;
+	unsigned int i = 0, n;
 	char path[PATH_MAX];
 
-	while (command[i] && i + 2 < WORDS_MAX) {
+	while (command[i] && i + 4 < WORDS_MAX) {
 		words[i + 1] = command[i];
 		i++;
 	}
+	for (n = 0; changes_volume(command[0]) && n < 2; n++)
+		words[i + 1 + n] = no_archive[n];
 	return program_find("lvm", path) && !command[i] ?
 		program_hear(path, words, env, said) : 127;
 }

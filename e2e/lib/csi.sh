@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The CSI driver's tests of a zone of reserved memory (csi-driver/test/dax_test.go, compiled by
+# `make csi-tests`), for scenarios. Sourced.
+# shellcheck disable=SC2154 # scenario.sh has the rest
+
+# No udev is in these guests: LVM is not to wait for it.
+environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
+environment+=" SG_TEST_SCALE=${SG_TEST_SCALE:-normal}"
+
+# tests NAMES: of csi-test, by a pattern; what they say goes by.
+tests() {
+	local status=0 said
+	said=$RIG_DIR/csi-$checks.log
+	on g1 "$environment; cd /root && /root/in/csi/csi-test -test.count=1 -test.timeout=12h -test.v -test.run '^($1)\$'" \
+		>"$said" 2>&1 </dev/null || status=$?
+	grep -E '^ *--- |_test\.go:|^left by|[0-9]+ Passed|^dies at' "$said" || true
+	[[ $status -eq 0 ]] || {
+		tail -n 80 "$said"
+		fail "$1: status $status"
+	}
+	grep -q '^--- PASS' "$said" || fail "$1: nothing was tested"
+	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
+}
+
+# only NAME: SG_ONLY, a pattern, may say that not all is to be run.
+only() {
+	# shellcheck disable=SC2254 # it is a pattern
+	case $1 in ${SG_ONLY:-*}) ;; *) return 1 ;; esac
+}

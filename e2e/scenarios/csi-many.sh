@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The CSI driver on a zone of reserved memory that many volumes come from: two hundred made, and
+# deleted, at once; one after another (SG_TEST_SCALE=long: ten thousand), after which neither the
+# driver nor the node holds more than when there had been a few.
+#
+# suite: csi-vm
+# rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 3328M --pkgs lvm2 --copy-in build/csi
+# kernels: 6.12
+# maps: walk
+# limit: 43200
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/csi.sh
+source "$(dirname "$0")/../lib/csi.sh"
+
+holds "a zone" "stargatectl zone create sm /dev/pmem0"
+holds "what the driver says of itself can be asked for" "ip link set lo up"
+for name in AtOnce OverTime; do
+	only "$name" || continue
+	step "$name"
+	tests "TestDAX$name"
+done
+holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
+finish
