@@ -54,6 +54,10 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 		return -EINVAL;
 	}
 	mem->pages = sgfs_hold_pages(mem->phys);
+	if (!mem->pages) {	/* what has DAX has them, until its driver lets it go */
+		errorfc(fc, "%s: its device is just being removed", sb->s_id);
+		return -ENODEV;
+	}
 	return check_place(fc, mem);
 }
 
