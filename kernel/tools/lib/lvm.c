@@ -100,15 +100,15 @@ static int call(const char *const *command, struct said *said)
 		udev ? NULL : "DM_DISABLE_UDEV=1", NULL
 	};
 	const char *words[WORDS_MAX] = { "lvm" };
-	unsigned int i = 0, n;
+	unsigned int i = 0;
 	char path[PATH_MAX];
 
 	while (command[i] && i + 4 < WORDS_MAX) {
 		words[i + 1] = command[i];
 		i++;
 	}
-	for (n = 0; changes_volume(command[0]) && n < 2; n++)
-		words[i + 1 + n] = no_archive[n];
+	if (changes_volume(command[0]))
+		memcpy(words + i + 1, no_archive, sizeof(no_archive));
 	return program_find("lvm", path) && !command[i] ?
 		program_hear(path, words, env, said) : 127;
 }
