@@ -326,24 +326,14 @@ func TestDAXAtOnce(t *testing.T) {
 	n.nothingLeft()
 }
 
-// daxDemand is how many volumes come and go; LVM takes seconds for each where QEMU translates.
-func daxDemand() int {
-	switch os.Getenv("SG_TEST_SCALE") {
-	case "long":
-		return 10000
-	case "quick":
-		return 20
-	}
-	return 200
-}
-
-// What the node keeps for LVM does not grow with the volumes that have come and gone, either.
+// What the node keeps for LVM does not grow with the volumes that have come and gone, either; LVM takes
+// seconds for each where QEMU translates.
 func TestDAXOverTime(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
 	p := n.binary()
 	before := lvmFiles(t)
-	n.overTime(p, 20, daxDemand())
+	n.overTime(p, 20, demand(20, 200))
 	if after := lvmFiles(t); len(after) > len(before)+1 {
 		t.Errorf("LVM keeps %d files, and kept %d: %v", len(after), len(before), after)
 	}

@@ -27,14 +27,14 @@ func TestDemandAtOnce(t *testing.T) {
 }
 
 // demand is how many volumes come and go: SG_TEST_SCALE, as for the engine's tests.
-func demand() int {
+func demand(quick, normal int) int {
 	switch os.Getenv("SG_TEST_SCALE") {
 	case "long":
 		return 10000
 	case "quick":
-		return 200
+		return quick
 	}
-	return 1000
+	return normal
 }
 
 // holding is what a process has of what could be left behind.
@@ -115,7 +115,7 @@ func (n *node) whole(lives int) {
 func TestDemandOverTime(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.HTTP = freePort(t)
-	n.overTime(n.run(0), 100, demand())
+	n.overTime(n.run(0), 100, demand(200, 1000))
 }
 
 // overTime compares what the driver holds after few volumes, and after many more.

@@ -24,6 +24,16 @@ tests() {
 	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
 }
 
+# dax_tests NAME...: one after another, each a step of its own.
+dax_tests() {
+	local name
+	for name; do
+		only "$name" || continue
+		step "$name"
+		tests "TestDAX$name"
+	done
+}
+
 # only NAME: SG_ONLY, a pattern, may say that not all is to be run.
 only() {
 	# shellcheck disable=SC2254 # it is a pattern

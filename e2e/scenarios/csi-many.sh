@@ -17,10 +17,6 @@ source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
 holds "what the driver says of itself can be asked for" "ip link set lo up"
-for name in AtOnce OverTime; do
-	only "$name" || continue
-	step "$name"
-	tests "TestDAX$name"
-done
+dax_tests AtOnce OverTime
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
 finish

@@ -17,11 +17,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
-for name in Pods OnePod ByHand Capacity Many; do
-	only "$name" || continue
-	step "$name"
-	tests "TestDAX$name"
-done
+dax_tests Pods OnePod ByHand Capacity Many
+
 # cut_power SECONDS: so long after three calls have begun.
 cut_power() {
 	local before try
@@ -47,10 +44,6 @@ if only PowerCut; then
 		cut_power "$((RANDOM % 3)).$((RANDOM % 10))"
 	done
 fi
-for name in DeathAtAnyTime DeathAtEachStep Sanity; do
-	only "$name" || continue
-	step "$name"
-	tests "TestDAX$name"
-done
+dax_tests DeathAtAnyTime DeathAtEachStep Sanity
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
 finish
