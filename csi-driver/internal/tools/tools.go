@@ -30,9 +30,15 @@ const (
 // read: a busy machine has been seen to take more than 5 seconds for that.
 const grace = time.Minute
 
+// How many run at once. Of LVM's there is work for one at a time in a zone: hundreds that wait for it
+// have been seen to take all of a node's memory.
+const atOnce = 16
+
 // Tools are the programs in a folder.
 type Tools struct {
 	dir string
+	// One element for each that runs.
+	running chan struct{}
 	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
 	// ended, also when the driver itself is killed.
 	held []*os.File
@@ -56,12 +62,12 @@ func New(dir string) (*Tools, error) {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
 	}
-	return &Tools{dir: dir}, nil
+	return &Tools{dir: dir, running: make(chan struct{}, atOnce)}, nil
 }
 
 // Holding is the same programs, each of which keeps the file open.
 func (t *Tools) Holding(f *os.File) *Tools {
-	return &Tools{dir: t.dir, held: append(append([]*os.File{}, t.held...), f)}
+	return &Tools{dir: t.dir, running: t.running, held: append(append([]*os.File{}, t.held...), f)}
 }
 
 // Reason is why stargatectl has not done something with a zone or a volume, in its own words
@@ -124,8 +130,14 @@ func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
+	select {
+	case t.running <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
+	}
 	start := time.Now()
 	err := cmd.Run()
+	<-t.running
 	klog.FromContext(ctx).V(4).Info("Ran a tool", "tool", program, "arguments", args, "took", time.Since(start), "error", err)
 	if err == nil {
 		return out.Bytes(), nil

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// programs are tools that run script.
+func programs(t *testing.T, script string) *Tools {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{Ctl, Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tools, err := New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
+// Each says how many there were while it ran; those that hold a file count as well.
+func TestSoManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	tools := programs(t, "cd "+dir+" && touch run.$$ && sleep 0.2 && ls | wc -l && rm run.$$")
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	var g sync.WaitGroup
+	for i := range 3 * atOnce {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			called := tools
+			if i%2 == 0 {
+				called = tools.Holding(null)
+			}
+			out, err := called.Run(context.Background(), Ctl)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			count, err := strconv.Atoi(strings.TrimSpace(string(out)))
+			if err != nil || count > atOnce {
+				t.Errorf("%d ran at once: %v", count, err)
+			}
+		}()
+	}
+	g.Wait()
+}
+
+// Who waits for others to end is not waiting longer than its caller.
+func TestWaitsNoLonger(t *testing.T) {
+	tools := programs(t, "exec sleep 60")
+	running, stop := context.WithCancel(context.Background())
+	var g sync.WaitGroup
+	for range atOnce {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			_, _ = tools.Run(running, Ctl)
+		}()
+	}
+	for len(tools.running) < atOnce {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := tools.Run(ctx, Ctl); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it has waited for: %v", err)
+	}
+	stop()
+	g.Wait()
+	if len(tools.running) > 0 {
+		t.Errorf("%d seem to run", len(tools.running))
+	}
+}
