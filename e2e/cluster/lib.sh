@@ -14,7 +14,8 @@ run=$work/run       # of this run: gone when the cluster is
 logs=$work/logs     # of the last run: what each program has said
 images=$work/images # archives
 node=n1
-cgroup=stargate-cluster
+# Of each checkout its own: kubelet ends pods in it that are not its own.
+cgroup=stargate-cluster-$(cksum <<<"$home" | cut -d' ' -f1)
 address=10.244.0.1   # of the node; it is also where the API server is
 service=10.96.0.1    # of the API, as pods see it
 zone_bytes=$((${ZONE_MIB:-1024} << 20))
