@@ -60,7 +60,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if c.Cluster {
 		var end func()
-		if p.node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID); err != nil {
+		if p.node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID, c.Contents); err != nil {
 			return err
 		}
 		defer end()

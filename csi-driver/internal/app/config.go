@@ -34,6 +34,7 @@ type Config struct {
 	ZoneName  string
 	File      filezone.Config
 	Cluster   bool
+	Contents  bool
 	CallLimit time.Duration
 	StopLimit time.Duration
 	// Sysfs, for tests, is another folder than module.Sysfs.
@@ -93,6 +94,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.File.Size}, "zone-size", "what the volumes can have together (file)")
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
+	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
 }
@@ -108,6 +110,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--default-size %d: 16Mi to 64Ti", c.Driver.DefaultSize)
 	case c.Registration != "" && c.KubeletEndpoint == "":
 		return fmt.Errorf("--registration-dir needs --kubelet-endpoint")
+	case c.Contents && !c.Cluster:
+		return fmt.Errorf("--claim-contents needs --cluster")
 	case c.CallLimit <= 0 || c.StopLimit <= 0:
 		return fmt.Errorf("--call-limit and --stop-limit are more than nothing")
 	}

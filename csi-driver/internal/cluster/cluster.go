@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -38,6 +39,7 @@ type Node struct {
 	client       kubernetes.Interface
 	events       record.EventRecorder
 	name, driver string
+	contents     dynamic.ResourceInterface // nil if it claims none
 
 	zone    string            // what was said of it last
 	volumes map[string]string // what was said of each that could not be used
@@ -89,6 +91,12 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 		return fmt.Errorf("volumes: %w", err)
 	}
 	n.tellVolumes(ctx, volumes)
+	if n.contents == nil {
+		return nil
+	}
+	if err := n.claimContents(ctx, z); err != nil {
+		return fmt.Errorf("contents of snapshots: %w", err)
+	}
 	return nil
 }
 

@@ -4,11 +4,16 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
@@ -23,11 +28,18 @@ type told struct {
 	status  zone.Status
 	err     error
 	volumes []zone.Volume
+
+	snapshots []zone.Snapshot
+	asked     int // for them
 }
 
 func (z *told) Kind() zone.Kind                             { return z.kind }
 func (z *told) Status(context.Context) (zone.Status, error) { return z.status, z.err }
 func (z *told) List(context.Context) ([]zone.Volume, error) { return z.volumes, nil }
+func (z *told) Snapshots(context.Context) ([]zone.Snapshot, error) {
+	z.asked++
+	return z.snapshots, nil
+}
 
 const driver = "stargate.csi.dev"
 
@@ -123,4 +135,57 @@ func TestNone(t *testing.T) {
 	if err != nil || len(node.Labels) != 0 || len(node.Spec.Taints) != 0 || len(recorder.Events) != 0 {
 		t.Errorf("%v, %v, %v", node.Labels, node.Spec.Taints, err)
 	}
+}
+
+// A content that somebody has written by hand is the node's that has the snapshot, if it is nobody's yet.
+func TestContents(t *testing.T) {
+	ctx := context.Background()
+	content := func(name, driver, source, handle string, labels map[string]any) *unstructured.Unstructured {
+		c := &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"driver": driver, "source": map[string]any{source: handle}},
+		}}
+		c.SetAPIVersion("snapshot.storage.k8s.io/v1")
+		c.SetKind("VolumeSnapshotContent")
+		c.SetName(name)
+		_ = unstructured.SetNestedMap(c.Object, labels, "metadata", "labels")
+		return c
+	}
+	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
+		content("by-hand", driver, "snapshotHandle", "snap-1", map[string]any{"kept": "yes"}),
+		content("elsewhere", driver, "snapshotHandle", "snap-2", nil),
+		content("to-be-taken", driver, "volumeHandle", "snap-1", nil),
+		content("other-driver", "another.driver", "snapshotHandle", "snap-1", nil),
+		content("other-node", driver, "snapshotHandle", "snap-1", map[string]any{managedBy: "n2"}),
+	)
+	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(9), driver, "n1")
+	z := &told{kind: zone.DAX, snapshots: []zone.Snapshot{{Name: "snap-0"}, {Name: "snap-1"}}}
+	n.Contents(client)
+	look := func(asked int) {
+		t.Helper()
+		if err := n.Look(ctx, z); err != nil || z.asked != asked {
+			t.Errorf("%v; the zone was asked %d times for its snapshots", err, z.asked)
+		}
+	}
+	look(1)
+	of := map[string]string{}
+	list, err := client.Resource(contentsKind).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Items {
+		of[c.GetName()] = c.GetLabels()[managedBy]
+		if c.GetName() == "by-hand" && c.GetLabels()["kept"] != "yes" {
+			t.Errorf("labels %v", c.GetLabels())
+		}
+	}
+	should := map[string]string{"by-hand": "n1", "elsewhere": "", "to-be-taken": "", "other-driver": "", "other-node": "n2"}
+	if !maps.Equal(of, should) {
+		t.Errorf("%v; should be %v", of, should)
+	}
+	look(2)
+	if err := client.Resource(contentsKind).Delete(ctx, "elsewhere", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	look(2)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -14,8 +15,9 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Connect speaks for the pod's service account. end sends what is still to be sent.
-func Connect(ctx context.Context, driver, name string) (node *Node, end func(), err error) {
+// Connect speaks for the pod's service account, and has the node claim contents of snapshots, if there are
+// such. end sends what is still to be sent.
+func Connect(ctx context.Context, driver, name string, contents bool) (node *Node, end func(), err error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
@@ -24,8 +26,16 @@ func Connect(ctx context.Context, driver, name string) (node *Node, end func(), 
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}
+	of, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cluster: %w", err)
+	}
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: driver, Host: name})
-	return New(client, recorder, driver, name), events.Shutdown, nil
+	node = New(client, recorder, driver, name)
+	if contents {
+		node.Contents(of)
+	}
+	return node, events.Shutdown, nil
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/zone"
+)
+
+// What the snapshotter of a node knows those contents by that are its own. The snapshot-controller puts it on
+// those that it makes; one that somebody has written by hand has it from nobody, and no node would look at it.
+const managedBy = "snapshot.storage.k8s.io/managed-by"
+
+var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
+
+// Contents has the node claim contents that are written by hand, of snapshots that are in its zone.
+func (n *Node) Contents(client dynamic.Interface) { n.contents = client.Resource(contentsKind) }
+
+// claimContents gives the node's name to those of its zone's snapshots that nobody has claimed.
+func (n *Node) claimContents(ctx context.Context, z zone.Zone) error {
+	list, err := n.contents.List(ctx, metav1.ListOptions{LabelSelector: "!" + managedBy})
+	if err != nil {
+		return err
+	}
+	handles := map[string]string{} // by the contents' names
+	for _, c := range list.Items {
+		of, _, _ := unstructured.NestedString(c.Object, "spec", "driver")
+		handle, _, _ := unstructured.NestedString(c.Object, "spec", "source", "snapshotHandle")
+		if of == n.driver && handle != "" {
+			handles[c.GetName()] = handle
+		}
+	}
+	if len(handles) == 0 {
+		return nil
+	}
+	snapshots, err := z.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	here := map[string]bool{}
+	for _, s := range snapshots {
+		here[s.Name] = true
+	}
+	for name, handle := range handles {
+		if !here[handle] {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, managedBy, n.name)
+		if _, err := n.contents.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("A snapshot's content, written by hand, is of this node", "content", name, "snapshot", handle)
+	}
+	return nil
+}
