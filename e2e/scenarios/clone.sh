@@ -98,6 +98,19 @@ holds "(the zone is filled)" "stargatectl volume create filler --size \$(stargat
 	sed -nE 's/.*\"largest_volume\": ([0-9]+).*/\\1/p')"
 because 5 no-room "volume snapshot a s2"
 because 5 no-room "volume clone s1 c"
+holds "there is room outside" "stargatectl -j volume snapshot --stall 8000 a /run/out@a.snapshot"
+same "what nobody has takes nothing there" yes "$(on g1 'set -- $(stat -c "%s %b" /run/out@a.snapshot)
+	[ "$1" = 67108864 ] && [ "$2" -lt 40000 ] && echo yes || echo "$@"' </dev/null)"
+because 5 no-room "volume clone /run/out@a.snapshot c"
+because 4 exists "volume snapshot a /run/out@a.snapshot"
+because 3 not-found "volume snapshot none /run/other"
+because 3 not-found "volume clone /run/other c"
+because 2 bad-argument "volume clone /dev/sm/a c"
+refused "a name of nothing" "the name of a volume is" "stargatectl volume clone /run/out@a.snapshot other/c/d"
+because 9 no-zone "volume clone /run/out@a.snapshot other/c"
+on g1 'mkdir /run/full && mount -t tmpfs -o size=64k none /run/full' </dev/null || fail "no small file system"
+because 5 no-room "volume snapshot a /run/full/a"
+same "nothing is left of it" "" "$(on g1 'ls -A /run/full' </dev/null)"
 holds "(no more)" "stargatectl volume delete filler"
 
 step "clones"
@@ -106,6 +119,10 @@ same "it is one" "ready s1 100663296 c1" "$(of c1 state) $(of c1 origin) $(of c1
 same "where it was to be" 0 $(($(of c1 base) % (4 << 20)))
 [[ $(of c1 uuid) != "$uuid" ]] || fail "it has the UUID of its source"
 holds_numbers c1 "$had1" "$had2"
+holds "of what is outside, larger" "stargatectl volume clone /run/out@a.snapshot sm/c5 --size 96M && rm /run/out@a.snapshot"
+same "it is one" "ready out 100663296 c5" "$(of c5 state) $(of c5 origin) $(of c5 size) $(of c5 label)"
+holds_numbers c5 "$had1" "$had2"
+holds "(no more)" "stargatectl volume delete c5"
 had1=$(counted g1) had2=$(counted g2)
 holds "of the volume, while both write" "stargatectl volume clone --stall 8000 --label other a c2"
 same "it is one" "ready a 67108864 other 0" "$(of c2 state) $(of c2 origin) $(of c2 size) $(of c2 label) $(of c2 systems)"

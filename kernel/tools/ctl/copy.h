@@ -62,6 +62,11 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved);
 int part_finish(struct part *p);	/* durable, then it has its name */
 void part_close(struct part *p);	/* without part_finish(): it is gone */
 
+/* --- snapshot.c ------------------------------------------------------------------------------ */
+
+/* What has been opened, to a file that gets its name when it is whole. Shows it. */
+int copy_to_file(struct call *c, struct copy *s, const char *path);
+
 /* --- clone.c --------------------------------------------------------------------------------- */
 
 /**

@@ -246,14 +246,14 @@ int cmd_relocate(struct call *c);
 #define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"
 #define RESIZE_TAKES	"VOLUME --size=SIZE"
 #define CHECK_TAKES	"VOLUME [-- OPTION OF fsck.stargatefs...]"
-#define COPY_TAKES	"VOLUME NAME"
 int before_zone(struct call *c);
 int before_volume(struct call *c);
 int before_create(struct call *c);
 int before_resize(struct call *c);
 int before_check(struct call *c);
 int before_vm_args(struct call *c);
-int before_copy(struct call *c);
+int before_volume_snapshot(struct call *c);
+int before_volume_clone(struct call *c);
 int cmd_zone_create(struct call *c);
 int cmd_zone_show(struct call *c);
 int cmd_zone_destroy(struct call *c);

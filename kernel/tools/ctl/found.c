@@ -19,15 +19,20 @@ static const char *own_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
+int volume_named(const char *name)
+{
+	const char *own = own_name(name);
+
+	if (own != name && !zone_name_valid(name, (size_t)(own - name) - 1))
+		return tool_usage_error("'%s': the name of a zone is " ZONE_NAME_RULE, name);
+	if (!zone_name_valid(own, strlen(own)))
+		return tool_usage_error("'%s': the name of a volume is " ZONE_NAME_RULE, name);
+	return 0;
+}
+
 int before_volume(struct call *c)
 {
-	const char *own = own_name(c->volume);
-
-	if (own != c->volume && !zone_name_valid(c->volume, (size_t)(own - c->volume) - 1))
-		return tool_usage_error("'%s': the name of a zone is " ZONE_NAME_RULE, c->volume);
-	if (!zone_name_valid(own, strlen(own)))
-		return tool_usage_error("'%s': the name of a volume is " ZONE_NAME_RULE, c->volume);
-	return 0;
+	return volume_named(c->volume);
 }
 
 /* --- zones --------------------------------------------------------------------------------- */

@@ -58,8 +58,10 @@ static const char usage[] =
 "  volume show V            one, with what is in it\n"
 "  volume resize V --size N make it larger, in place\n"
 "  volume delete V          wipe it; refused while any system uses it\n"
-"  volume snapshot V NAME   a copy of it as it is at one moment, which stays so\n"
-"  volume clone V NAME      a volume that has what V has, a volume or a snapshot\n"
+"  volume snapshot V NAME   a copy of it as it is at one moment, which stays so;\n"
+"                           NAME may be a /FILE, which takes what is used alone\n"
+"  volume clone V NAME      a volume that has what V has, a volume, a snapshot, or\n"
+"                           a /FILE with one\n"
 "  volume check V [-- OPTION OF FSCK...]\n"
 "  volume relocate V        to the address that it has now\n"
 "  volume activate V        have LVM make its device, after a boot without udev\n"
@@ -147,8 +149,10 @@ static const struct command {
 	{ "volume show", "j", "VOLUME", cmd_volume_show, before_volume, 0, 0, ALONE },
 	{ "volume resize", "jZ", RESIZE_TAKES, cmd_volume_resize, before_resize, 0, 0, ALONE },
 	{ "volume delete", "jF", "VOLUME", cmd_volume_delete, before_volume, 0, 0, ALONE },
-	{ "volume snapshot", "js", COPY_TAKES, cmd_volume_snapshot, before_copy, 1, 1, ALONE },
-	{ "volume clone", "jsZAT", COPY_TAKES, cmd_volume_clone, before_copy, 1, 1, ALONE },
+	{ "volume snapshot", "js", "VOLUME NAME|FILE", cmd_volume_snapshot,
+	  before_volume_snapshot, 1, 1, ALONE },
+	{ "volume clone", "jsZAT", "VOLUME|FILE NAME", cmd_volume_clone, before_volume_clone,
+	  1, 1, ALONE },
 	{ "volume check", "", CHECK_TAKES, cmd_volume_check, before_check, 0, INT_MAX, ALONE },
 	{ "volume relocate", "j", "VOLUME", cmd_volume_relocate, before_volume, 0, 0, ALONE },
 	{ "volume activate", "j", "VOLUME", cmd_volume_activate, before_volume, 0, 0, ALONE },

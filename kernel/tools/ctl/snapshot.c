@@ -23,7 +23,7 @@ static void show(struct call *c, const struct copy *s, int fd, const char *path)
 	json_end(&c->j);
 }
 
-static int copy_to(struct call *c, struct copy *s, const char *path)
+int copy_to_file(struct call *c, struct copy *s, const char *path)
 {
 	struct part part;
 	int err = part_open(&part, path, s->size, false);
@@ -45,7 +45,7 @@ int cmd_snapshot(struct call *c)
 	int err = copy_open(&s, c->volume, c->stall, false);
 
 	if (!err) {
-		err = copy_to(c, &s, c->argv[0]);
+		err = copy_to_file(c, &s, c->argv[0]);
 		err = copy_close(&s) ?: err;
 	}
 	return refused_now(c, err);

@@ -46,6 +46,7 @@ struct volume {
 /* --- found.c: which one is meant; who else is at it. All say what is wrong ------------------ */
 
 /* "ZONE/NAME", or "NAME" where there is one zone. The exit status; nothing has been looked for. */
+int volume_named(const char *name);
 int before_volume(struct call *c);
 int zone_pick(const struct zones *z, const char *name, size_t len, struct zone **out);
 /* To look at it. There need be none of that name. */

@@ -2,7 +2,8 @@
 /*
  * volume snapshot, volume clone: a copy of a volume as it is at one moment, in a logical volume of
  * its own (docs/snapshots.md). What is cut for it has WIPING_TAG until it is whole, as with volume
- * create: so whoever dies here leaves something that is wiped and removed.
+ * create: so whoever dies here leaves something that is wiped and removed. A snapshot may also be a
+ * file outside of the zone, and a clone be made of such a file.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -13,28 +14,45 @@
 
 /**
  * struct copying - a command.
- * @from: what is copied. @to: what becomes of it: a snapshot, or a volume of its own.
- * @size: of @to.
+ * @from: what is copied, or (@file) nothing of a zone: a file. @to: what becomes of it: a snapshot,
+ * or a volume of its own. @path: of what is copied. @name: what its user calls it. @size: of @to.
  */
 struct copying {
 	struct call *c;
 	struct volume from, to;
+	const char *path, *name;
+	bool file;
 	struct copy copy;
 	bool snapshot;
 	u64 size;
 };
 
-int before_copy(struct call *c)
+static bool is_path(const char *name)
 {
-	const char *name = c->argv[0];
+	return name[0] == '/';
+}
 
-	if (!zone_name_valid(name, strlen(name)))
-		return tool_usage_error("'%s': the name of what is made is " ZONE_NAME_RULE
-					"; it is in the same zone", name);
+static int name_in_zone(const char *name)
+{
+	if (zone_name_valid(name, strlen(name)))
+		return 0;
+	return tool_usage_error("'%s': the name of what is made is " ZONE_NAME_RULE
+				"; it is in the same zone", name);
+}
+
+int before_volume_snapshot(struct call *c)
+{
+	return (is_path(c->argv[0]) ? 0 : name_in_zone(c->argv[0])) ?: before_volume(c);
+}
+
+int before_volume_clone(struct call *c)
+{
 	if (c->size && (c->size < SG_VOLUME_MIN || c->size % SG_VOLUME_ALIGN))
 		return tool_usage_error("--size %llu: a volume has 16M to 64T, a multiple of 2M",
 					(unsigned long long)c->size);
-	return before_volume(c);
+	if (is_path(c->volume))
+		return volume_named(c->argv[0]);
+	return name_in_zone(c->argv[0]) ?: before_volume(c);
 }
 
 /* --- what is copied ------------------------------------------------------------------------- */
@@ -42,9 +60,9 @@ int before_copy(struct call *c)
 /* Nobody else is in a snapshot, and nothing of it changes. */
 static int open_source(struct copying *k)
 {
-	bool left = zone_tagged(k->from.piece->tags, SNAPSHOT_TAG);
+	bool left = k->file || zone_tagged(k->from.piece->tags, SNAPSHOT_TAG);
 
-	return copy_open(&k->copy, k->from.path, k->c->stall, left);
+	return copy_open(&k->copy, k->path, k->c->stall, left);
 }
 
 /*
@@ -55,14 +73,14 @@ static int look(struct copying *k)
 {
 	struct sg_probe probe;
 
-	if (!engine_look(k->from.path, &probe, true))
+	if (!engine_look(k->path, &probe, true))
 		return -EIO;
 	if (!probe.valid) {
-		tool_error("%s: holds no StargateFS that is whole; run stargatectl volume check",
-			   k->from.lv);
+		tool_error("%s: holds no StargateFS that is whole; run %s", k->name,
+			   k->file ? "fsck.stargatefs" : "stargatectl volume check");
 		return -EUCLEAN;
 	}
-	k->copy.path = k->from.lv;
+	k->copy.path = k->name;
 	k->copy.sb = probe.sb;
 	k->copy.size = probe.sb.size;
 	k->size = k->c->size;
@@ -95,11 +113,11 @@ static int fill(struct copying *k)
 
 	if (err)
 		return err;
-	k->copy.path = k->from.lv;
+	k->copy.path = k->name;
 	if (k->copy.size == was) {
 		err = run(k);
 	} else {
-		tool_error("%s: has grown meanwhile: try again", k->from.lv);
+		tool_error("%s: has grown meanwhile: try again", k->name);
 		err = -EAGAIN;
 	}
 	return copy_close(&k->copy) ?: err;
@@ -114,12 +132,24 @@ static int own(const struct copying *k)
 	return copy_own(&o);
 }
 
+/* Of a file its name up to an @ or a dot, if that could be one of a volume. */
+static void origin_of(const struct copying *k, char origin[SHOW_MAX])
+{
+	const char *name = k->file ? strrchr(k->path, '/') + 1 : k->from.name;
+	size_t len = strcspn(name, "@.");
+
+	if (zone_name_valid(name, len))
+		snprintf(origin, SHOW_MAX, ORIGIN_TAG "%.*s", (int)len, name);
+	else
+		snprintf(origin, SHOW_MAX, ORIGIN_TAG "file");
+}
+
 /* All at once, so that there is nothing between unfinished and whole. */
 static int give_tags(const struct copying *k)
 {
 	char origin[SHOW_MAX], created[64];
 
-	snprintf(origin, sizeof(origin), ORIGIN_TAG "%s", k->from.name);
+	origin_of(k, origin);
 	snprintf(created, sizeof(created), CREATED_TAG "%lld", (long long)time(NULL));
 	return LVM("lvchange", "-q", "--deltag", WIPING_TAG, "--addtag", origin, "--addtag", created,
 		   "--addtag", k->snapshot ? SNAPSHOT_TAG : ZONE_TAG, k->to.lv);
@@ -162,6 +192,19 @@ static int show(struct copying *k)
 	return 0;
 }
 
+/* What the volume does not use takes nothing there. */
+static int to_file(struct copying *k)
+{
+	int err = open_source(k);
+
+	if (!err) {
+		k->copy.path = k->name;
+		err = copy_to_file(k->c, &k->copy, k->c->argv[0]);
+		err = copy_close(&k->copy) ?: err;
+	}
+	return refused(k->c, err, NULL);
+}
+
 /* Both are locked: what is copied against commands that change it, and what is made. */
 static int hold_target(struct copying *k)
 {
@@ -174,29 +217,67 @@ static int hold_target(struct copying *k)
 	return -EEXIST;
 }
 
+/* Its target is held. */
+static int make_and_show(struct copying *k)
+{
+	struct refusal why;
+	int err = make(k) ?: show(k);
+
+	why = k->to.why;
+	volume_close(&k->to);
+	return refused(k->c, err, &why);
+}
+
+/* Its source is held, and stays so for as long as it takes. */
+static int copy_of_volume(struct copying *k)
+{
+	int err;
+
+	k->path = k->from.path;
+	k->name = k->from.lv;
+	err = k->snapshot ? volume_need(&k->from) : volume_need_any(&k->from);
+	if (!err && k->snapshot && is_path(k->c->argv[0]))
+		return to_file(k);
+	err = err ?: hold_target(k);
+	return err ? refused(k->c, err, NULL) : make_and_show(k);
+}
+
+static int copy_of_file(struct copying *k)
+{
+	struct stat st;
+	int err;
+
+	k->path = k->c->volume;
+	k->name = k->c->volume;
+	k->file = true;
+	err = stat(k->path, &st) ? -errno : 0;
+	if (err) {
+		tool_error("%s: cannot be opened: %s", k->path, strerror(-err));
+	} else if (!S_ISREG(st.st_mode)) {
+		tool_error("%s: is no file; a volume of a zone is ZONE/NAME", k->path);
+		err = -EINVAL;
+	}
+	err = err ?: volume_hold(&k->to, k->c->argv[0]);
+	return err ? refused(k->c, err, NULL) : make_and_show(k);
+}
+
 static int copying(struct call *c, bool snapshot)
 {
 	static struct copying k;
-	struct refusal why = { 0 };
 	int err;
 
 	k.c = c;
 	k.snapshot = snapshot;
 	signal(SIGPIPE, SIG_IGN);
 	tool_quiet = true;	/* what dead systems have left in it is no news */
+	if (!snapshot && is_path(c->volume))
+		return copy_of_file(&k);
 	err = volume_hold(&k.from, c->volume);
 	if (err)
 		return refused(c, err, NULL);
-	err = snapshot ? volume_need(&k.from) : volume_need_any(&k.from);
-	if (!err)
-		err = hold_target(&k);
-	if (!err) {
-		err = make(&k) ?: show(&k);
-		why = k.to.why;
-		volume_close(&k.to);
-	}
+	err = copy_of_volume(&k);
 	volume_close(&k.from);
-	return refused(c, err, &why);
+	return err;
 }
 
 int cmd_volume_snapshot(struct call *c)
