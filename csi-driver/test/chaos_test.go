@@ -182,10 +182,8 @@ func life(n *node, volume string) []call {
 			}
 			return err
 		}},
-		{"snapshot", func(ctx context.Context) error {
-			_, err := n.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{Name: volume, SourceVolumeId: volume})
-			return err
-		}},
+		n.snapshotCall("snapshot", volume, volume, "zone"),
+		n.snapshotCall("snapshot outside", volume+"-out", volume, "folder"),
 		{"copy", func(ctx context.Context) error {
 			res, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 64*mib, ofSnapshot(zone.SnapshotName(volume))))
 			if err == nil && res.GetVolume().GetCapacityBytes() != 64*mib {
@@ -193,11 +191,17 @@ func life(n *node, volume string) []call {
 			}
 			return err
 		}},
-		{"delete snapshot", func(ctx context.Context) error {
-			_, err := n.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName(volume)})
+		n.deleteSnapshotCall("delete snapshot", volume),
+		{"delete copy", func(ctx context.Context) error {
+			_, err := n.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: volume + "-copy"})
 			return err
 		}},
-		{"delete copy", func(ctx context.Context) error {
+		{"copy of what is outside", func(ctx context.Context) error {
+			_, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 0, ofSnapshot(zone.SnapshotName(volume+"-out"))))
+			return err
+		}},
+		n.deleteSnapshotCall("delete snapshot outside", volume+"-out"),
+		{"delete that copy", func(ctx context.Context) error {
 			_, err := n.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: volume + "-copy"})
 			return err
 		}},
@@ -226,6 +230,22 @@ func life(n *node, volume string) []call {
 			return err
 		}},
 	}
+}
+
+func (n *node) snapshotCall(what, name, source, target string) call {
+	return call{what, func(ctx context.Context) error {
+		_, err := n.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{
+			Name: name, SourceVolumeId: source, Parameters: map[string]string{"snapshotTarget": target},
+		})
+		return err
+	}}
+}
+
+func (n *node) deleteSnapshotCall(what, name string) call {
+	return call{what, func(ctx context.Context) error {
+		_, err := n.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName(name)})
+		return err
+	}}
 }
 
 // filesSound checks what a death has left, before anybody repeats a call.
@@ -274,7 +294,7 @@ func deathAtEachStep(n *node, least int) {
 	for at := 1; ; at++ {
 		before := len(met)
 		n.lifeWithDeaths(at, met)
-		if left := append(n.left(), n.shown()...); len(left) > 0 {
+		if left := n.rest(); len(left) > 0 {
 			n.t.Fatalf("deaths at step %d: left behind: %v", at, left)
 		}
 		if len(met) == before {
@@ -352,7 +372,7 @@ func deathAtAnyTime(n *node, rounds int, within time.Duration) {
 		} else {
 			p.stop()
 		}
-		if left := append(n.left(), n.shown()...); len(left) > 0 {
+		if left := n.rest(); len(left) > 0 {
 			t.Fatalf("seed %d: round %d: left behind: %v", seed, round, left)
 		}
 	}

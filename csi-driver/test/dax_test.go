@@ -47,7 +47,7 @@ func (n *node) binary() *process {
 	p := &process{n: n, done: make(chan error, 1)}
 	p.cmd = exec.Command(os.Getenv(envBinary), "--endpoint", n.config.Endpoint, "--node", n.config.Driver.NodeID,
 		"--zone-kind", "dax", "--zone", n.config.ZoneName, "--kubelet-dir", n.config.KubeletDir,
-		"--default-size", "32Mi", "--controller-expand", "-v", "4", "--http", n.config.HTTP)
+		"--default-size", "32Mi", "--controller-expand", "-v", "4", "--http", n.config.HTTP, "--snapshot-dir", n.config.SnapshotDir)
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -123,7 +123,7 @@ func (n *node) volumesWritable(when string) {
 // nothingLeft is for the end of a test.
 func (n *node) nothingLeft() {
 	n.t.Helper()
-	if left := append(n.left(), n.shown()...); len(left) > 0 {
+	if left := n.rest(); len(left) > 0 {
 		n.t.Errorf("left behind: %v", left)
 	}
 }
@@ -286,6 +286,62 @@ func TestDAXCapacity(t *testing.T) {
 	}
 	p.stop()
 	n.nothingLeft()
+}
+
+// While a pod writes, and the zone is full: a snapshot goes outside, and becomes a volume of the zone again.
+func TestDAXOutside(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("source", 64*mib)
+	n.stage("source", rwx)
+	n.publish("source", "w", rwx, false)
+	text := bytes.Repeat([]byte("bytes of a file "), 1<<20)
+	if err := os.WriteFile(filepath.Join(n.target("w"), "file"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	largest, _ := capacity(t, n, "2Mi")
+	n.create("filler", largest)
+	stop, done := make(chan struct{}), make(chan error)
+	go func() { done <- writes(filepath.Join(n.target("w"), "log"), stop) }()
+	n.snapshotsOutside(64*mib, "source", func() {
+		close(stop)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		n.unpublish("source", "w")
+		n.unstage("source")
+	})
+	n.stage("restored", rwx)
+	n.publish("restored", "r", rwx, false)
+	if got, err := os.ReadFile(filepath.Join(n.target("r"), "file")); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("the copy has %d bytes, %v", len(got), err)
+	}
+	n.unpublish("restored", "r")
+	n.unstage("restored")
+	run(t, "stargatectl", "volume", "check", n.config.ZoneName+"/restored")
+	n.delete("restored")
+	n.delete("filler")
+	p.stop()
+	n.nothingLeft()
+}
+
+// writes to a file until it is to stop.
+func writes(path string, stop chan struct{}) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+		if _, err := f.WriteString("a line\n"); err != nil {
+			return err
+		}
+	}
 }
 
 // LVM's locks, stargatectl's and the driver's, all at once.

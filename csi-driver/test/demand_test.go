@@ -134,7 +134,7 @@ func (n *node) overTime(p *process, few, many int) {
 	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
 		t.Errorf("%d volumes have left something behind: before %+v, after %+v", many, before, after)
 	}
-	if left := append(n.left(), n.shown()...); len(left) > 0 {
+	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,7 @@ func bareNode(t *testing.T) *node {
 	n.config.Driver.DefaultSize, n.config.Driver.ControllerExpand = 32*mib, true
 	n.config.Endpoint, n.config.KubeletDir = "unix://"+filepath.Join(dir, "csi.sock"), n.kubelet
 	n.config.CallLimit, n.config.StopLimit = patience, time.Minute
+	n.config.SnapshotDir = filepath.Join(dir, "snapshots")
 	return n
 }
 
@@ -146,16 +148,34 @@ func (n *node) shown() []string {
 	return at
 }
 
+// rest is all that a node's calls have left: in its zone, outside of it, and mounted.
+func (n *node) rest() []string {
+	n.t.Helper()
+	return slices.Concat(n.left(), n.outside(), n.shown())
+}
+
+// outside are snapshots in the folder for them.
+func (n *node) outside() []string {
+	n.t.Helper()
+	return filesOf(n.t, n.config.SnapshotDir, ".stargate-snapshots")
+}
+
 // filesLeft are those of the zone.
 func (n *node) filesLeft() []string {
 	n.t.Helper()
-	entries, err := os.ReadDir(n.zoneDir)
-	if err != nil {
-		n.t.Fatal(err)
+	return filesOf(n.t, n.zoneDir, ".stargate-zone")
+}
+
+// filesOf a folder, but for the one that is locked. None, if there is no folder.
+func filesOf(t *testing.T, dir, lock string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Name() != ".stargate-zone" {
+		if e.Name() != lock {
 			names = append(names, e.Name())
 		}
 	}

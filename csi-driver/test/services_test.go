@@ -264,7 +264,7 @@ func TestPublished(t *testing.T) {
 	}
 	n.unstage("v")
 	n.delete("v")
-	if left := append(n.left(), n.shown()...); len(left) > 0 {
+	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -468,7 +468,7 @@ func TestInline(t *testing.T) {
 	}
 	n.unpublish(r.VolumeId, "p")
 	n.unpublish(r.VolumeId, "p")
-	if left := append(n.left(), n.shown()...); len(left) > 0 {
+	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	r.VolumeContext["size"] = "2Gi"
@@ -525,7 +525,7 @@ func TestInlineWithoutZone(t *testing.T) {
 	stop()
 	as(whole)
 	n.unpublish(id, "p")
-	if left := append(n.left(), n.shown()...); len(left) > 0 {
+	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"stargate/csi-driver/internal/zone"
 )
 
 func (n *node) takeSnapshot(name, source string) *csi.Snapshot {
@@ -175,7 +178,7 @@ func TestSnapshots(t *testing.T) {
 	n.deleteSnapshot(other.GetSnapshotId())
 	n.delete("cloned")
 	n.delete("later")
-	if files := n.left(); len(files) > 0 {
+	if files := n.rest(); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -253,6 +256,69 @@ func TestSnapshotNoMemory(t *testing.T) {
 	}
 }
 
+// Where the class says so a snapshot goes into the node's folder, or does if the zone has no room, and takes
+// as much there as the volume uses.
+func TestSnapshotsOutside(t *testing.T) {
+	n := newNode(t, gib, "72m")
+	n.start()
+	n.create("source", 48*mib)
+	n.put("source", "file", strings.Repeat("bytes of a file ", 2<<20))
+	n.snapshotsOutside(48*mib, "source", func() {})
+	n.holds("restored", "file", strings.Repeat("bytes of a file ", 2<<20))
+	n.delete("restored")
+	if left := n.rest(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// snapshotsOutside: of a volume beside which there is no room for a snapshot, and which can be deleted when
+// those who use it have left.
+func (n *node) snapshotsOutside(size int64, source string, leave func()) {
+	t := n.t
+	t.Helper()
+	take := func(target string) error { return n.snapshotCall("", "by-"+target, source, target).do(background) }
+	folder, either := zone.SnapshotName("by-folder"), zone.SnapshotName("by-either")
+	for _, target := range []string{"folder", "either", "either"} {
+		if err := take(target); err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+	}
+	wants(t, "zone", take("zone"), codes.ResourceExhausted)
+	wants(t, "disk", take("disk"), codes.InvalidArgument, "zone, folder or either")
+	if ids, there := n.snapshots(&csi.ListSnapshotsRequest{}), n.outside(); len(ids) != 2 || len(there) != 2 {
+		t.Errorf("snapshots %v are %v", ids, there)
+	}
+	st, err := os.Stat(filepath.Join(n.config.SnapshotDir, folder+"@"+source+".snapshot"))
+	if err != nil || st.Size() != size || st.Sys().(*syscall.Stat_t).Blocks*512 > size*9/10 {
+		t.Errorf("it is %v, %v", st, err)
+	}
+	leave()
+	n.delete(source)
+	n.copyOf("restored", 0, ofSnapshot(either))
+	n.copyOf("restored", 0, ofSnapshot(either))
+	n.deleteSnapshot(either)
+	_, err = n.CreateVolume(background, copyRequest("restored", 0, ofSnapshot(folder)))
+	wants(t, "a copy of another one", err, codes.AlreadyExists, either)
+	n.deleteSnapshot(folder)
+	if there := n.outside(); len(there) > 0 {
+		t.Errorf("left outside: %v", there)
+	}
+}
+
+// A node without a folder says so.
+func TestNowhereOutside(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.config.SnapshotDir = ""
+	n.start()
+	n.create("source", 32*mib)
+	for _, target := range []string{"folder", "either"} {
+		wants(t, target, n.snapshotCall("", "new", "source", target).do(background), codes.InvalidArgument, "--snapshot-dir")
+	}
+	if err := n.snapshotCall("", "new", "source", "zone").do(background); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of many calls for one name one does it; the others are told to come again, or find it.
 func TestSnapshotsAtOnce(t *testing.T) {
 	n := newNode(t, gib, "512m")
@@ -288,8 +354,16 @@ func TestSnapshotsLeftHalfMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(n.config.SnapshotDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".making-a@.part", ".deleting-s-1"} {
+		if err := os.WriteFile(filepath.Join(n.config.SnapshotDir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n.start()
-	if files := n.left(); len(files) > 0 {
+	if files := n.rest(); len(files) > 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }

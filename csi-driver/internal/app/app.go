@@ -31,6 +31,7 @@ import (
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/observe"
+	"stargate/csi-driver/internal/outside"
 	"stargate/csi-driver/internal/present"
 	"stargate/csi-driver/internal/server"
 	"stargate/csi-driver/internal/tools"
@@ -52,6 +53,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer end()
+	c.Driver.SnapshotFolder = c.SnapshotDir != ""
 	report(ctx, z)
 	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
 	p := parts{
@@ -121,17 +123,32 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 
 // openZone has the zone of the kind that the operator has chosen, and its way of being shown.
 func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, present.Presenter, func(), error) {
-	nothing := func() {}
 	if zone.Kind(c.ZoneKind) == zone.None {
-		return zone.Nothing{}, present.NewDAX(m, c.File.Group), nothing, nil
+		return zone.Nothing{}, present.NewDAX(m, c.File.Group), func() {}, nil
 	}
 	t, err := tools.New(c.ToolsDir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if c.SnapshotDir == "" {
+		return openZoneWith(ctx, c, m, t)
+	}
+	f, err := outside.Open(ctx, c.SnapshotDir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	z, show, end, err := openZoneWith(ctx, c, m, f.Tools(t))
+	if err != nil {
+		f.Close()
+		return nil, nil, nil, err
+	}
+	return f.Beside(z), show, func() { end(); f.Close() }, nil
+}
+
+func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Tools) (zone.Zone, present.Presenter, func(), error) {
 	if zone.Kind(c.ZoneKind) == zone.DAX {
 		z, err := daxzone.New(c.ZoneName, t)
-		return z, present.NewDAX(m, c.File.Group), nothing, err
+		return z, present.NewDAX(m, c.File.Group), func() {}, err
 	}
 	z, err := filezone.Open(ctx, c.File, t)
 	if err != nil {

@@ -33,10 +33,12 @@ type Config struct {
 	ZoneKind  string
 	ZoneName  string
 	File      filezone.Config
-	Cluster   bool
-	Contents  bool
-	CallLimit time.Duration
-	StopLimit time.Duration
+	// SnapshotDir is outside of the zone; without one snapshots go nowhere else.
+	SnapshotDir string
+	Cluster     bool
+	Contents    bool
+	CallLimit   time.Duration
+	StopLimit   time.Duration
 	// Sysfs, for tests, is another folder than module.Sysfs.
 	Sysfs string
 	// Call, for tests, is put around the context of each call.
@@ -93,6 +95,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.File.Base}, "zone-base", "guest-physical address at which the volumes begin (file)")
 	fs.Var(bytes{&c.File.Size}, "zone-size", "what the volumes can have together (file)")
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
+	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long")

@@ -44,12 +44,17 @@ func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error)
 }
 
 // TakeSnapshot has stargatectl cut and wipe, and copy beside those who use the volume.
-func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume) (zone.Snapshot, error) {
+func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume, _ zone.Target) (zone.Snapshot, error) {
 	if err := z.change(ctx, "snapshot", z.volume(source.Name), name); err != nil {
 		return zone.Snapshot{}, err
 	}
 	step.Reached(ctx, "dax: snapshot made")
 	return z.Snapshot(ctx, name)
+}
+
+// CopyOut has stargatectl copy beside those who use the volume.
+func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, file string) error {
+	return z.change(ctx, "snapshot", z.volume(source.Name), file)
 }
 
 // DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone.
@@ -66,7 +71,11 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
 func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (zone.Volume, error) {
-	args := []string{"clone", z.volume(source.Name), spec.Name, "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	from, to := z.volume(source.Name), spec.Name
+	if source.Outside {
+		from, to = source.Path, z.volume(spec.Name)
+	}
+	args := []string{"clone", from, to, "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
 	if spec.Label != "" {
 		args = append(args, "--label", spec.Label)
 	}

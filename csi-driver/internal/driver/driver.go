@@ -22,6 +22,8 @@ type Config struct {
 	DefaultSize int64
 	// AllowHostSplice lets this node follow file tables that machines write (D5).
 	AllowHostSplice bool
+	// SnapshotFolder: the zone is one of package outside.
+	SnapshotFolder bool
 	// ControllerExpand claims that calls of the controller reach the volume's node. Where an
 	// external-resizer speaks for all nodes they do not: kubelet's call on the node does it all.
 	ControllerExpand bool

@@ -74,9 +74,12 @@ func (s strict) Snapshot(_ context.Context, name string) (zone.Snapshot, error) 
 	return zone.Snapshot{Name: name, Source: "v", Size: zone.Gigabyte}, nil
 }
 
-func (s strict) TakeSnapshot(ctx context.Context, name string, source zone.Volume) (zone.Snapshot, error) {
+func (s strict) TakeSnapshot(ctx context.Context, name string, source zone.Volume, target zone.Target) (zone.Snapshot, error) {
 	s.named(name, zone.IsSnapshot(name))
 	s.named(source.Name, source.Name == "v")
+	if target != zone.InZone {
+		s.t.Errorf("a snapshot goes to %q, where there is no folder", target)
+	}
 	return zone.Snapshot{Name: name, Source: source.Name}, nil
 }
 
@@ -268,7 +271,7 @@ func FuzzRequests(f *testing.F) {
 		{"../../etc/passwd", "../../etc", "../outside/x", "label", "a\x00b", -1}, {"a/b", "", "link/x", "topology.d/node", "n2", 0},
 		{"s-x", "s-x", "link", "rootOwner", "0:0 --force", 1 << 62}, {"-f", "--force", "/etc", "size", "1e99", 8},
 		{"v\x00", "\xff", "a\x00", "csi.storage.k8s.io/pvc/name", "../x", 9}, {"", strings.Repeat("n", 200), "", "", "", 15},
-		{"csi-" + strings.Repeat("0", 64), "x-", "a b", "maxSize", "64Ti", 13}, {"snapshot1", "pvmove0", ".", "lease", "-1", 24},
+		{"v", "n", "", "snapshotTarget", "folder", 0}, {"csi-" + strings.Repeat("0", 64), "x-", "a b", "maxSize", "64Ti", 13}, {"snapshot1", "pvmove0", ".", "lease", "-1", 24},
 	} {
 		f.Add(s.id, s.name, s.path, s.key, s.value, s.n)
 	}

@@ -45,7 +45,7 @@ func (l *leftBehind) Snapshot(ctx context.Context, name string) (zone.Snapshot, 
 	return l.strict.Snapshot(ctx, name)
 }
 
-func (l *leftBehind) TakeSnapshot(context.Context, string, zone.Volume) (zone.Snapshot, error) {
+func (l *leftBehind) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (zone.Snapshot, error) {
 	return zone.Snapshot{}, l.end()
 }
 

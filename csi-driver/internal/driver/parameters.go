@@ -35,6 +35,7 @@ type settings struct {
 	lease     string
 	hostMode  string
 	size      int64 // of inline volumes only
+	target    zone.Target
 }
 
 const mostLabel = 63
@@ -88,6 +89,14 @@ var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *settings, v string) b
 	return ok && n > 0 && n <= zone.MaxVolume
 }}
 
+// Of a VolumeSnapshotClass.
+var snapshotParameters = []parameter{
+	{"snapshotTarget", "zone, folder or either", func(s *settings, v string) bool {
+		s.target = zone.Target(v)
+		return slices.Contains([]zone.Target{zone.InZone, zone.InFolder, zone.Either}, s.target)
+	}},
+}
+
 func quantity(v string) (int64, bool) {
 	if len(v) > 32 {
 		return 0, false
@@ -105,7 +114,7 @@ const foreignPrefix = "csi.storage.k8s.io/"
 
 // parse checks parameters against a table; those that are in none are refused.
 func parse(table []parameter, given map[string]string) (settings, error) {
-	s := settings{align: zone.Extent}
+	s := settings{align: zone.Extent, target: zone.InZone}
 	keys := make([]string, 0, len(given))
 	for key := range given {
 		keys = append(keys, key)
@@ -156,6 +165,9 @@ func (s settings) context() map[string]string {
 func (s settings) allowed(c Config) error {
 	if s.hostMode == "splice" && !c.AllowHostSplice {
 		return fault.New(fault.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")
+	}
+	if s.target != zone.InZone && !c.SnapshotFolder {
+		return fault.New(fault.Invalid, "parameter snapshotTarget=%q: this node has no folder for snapshots (--snapshot-dir)", s.target)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestParameters(t *testing.T) {
 		"alignment": "1Gi", "hostMode": "splice", "label": "my volume", "maxSize": "1Ti", "rootMode": "1777", "rootOwner": "1000:107",
 		"lease": "30", "dataMode": "inplace", "csi.storage.k8s.io/pvc/name": "data",
 	})
-	want := settings{zone.Gigabyte, "my volume", 1 << 40, "1777", "1000:107", "30", "splice", 0}
+	want := settings{zone.Gigabyte, "my volume", 1 << 40, "1777", "1000:107", "30", "splice", 0, zone.InZone}
 	if err != nil || s != want {
 		t.Errorf("%+v, %v", s, err)
 	}

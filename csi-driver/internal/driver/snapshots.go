@@ -29,7 +29,11 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	if source == "" {
 		return nil, fault.New(fault.Invalid, "no source volume id is given")
 	}
-	if _, err := parse(nil, r.GetParameters()); err != nil {
+	p, err := parse(snapshotParameters, r.GetParameters())
+	if err == nil {
+		err = p.allowed(d.config)
+	}
+	if err != nil {
 		return nil, err
 	}
 	name := zone.SnapshotName(r.GetName())
@@ -38,7 +42,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 		return nil, err
 	}
 	defer end()
-	s, err := d.snapshot(ctx, name, source)
+	s, err := d.snapshot(ctx, name, source, p.target)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +51,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 }
 
 // snapshot finds one, which has to be of that volume, or takes it.
-func (d *Driver) snapshot(ctx context.Context, name, source string) (zone.Snapshot, error) {
+func (d *Driver) snapshot(ctx context.Context, name, source string, target zone.Target) (zone.Snapshot, error) {
 	find := func() (zone.Snapshot, error) {
 		s, err := d.zone.Snapshot(ctx, name)
 		if err == nil && s.Source != source {
@@ -60,7 +64,7 @@ func (d *Driver) snapshot(ctx context.Context, name, source string) (zone.Snapsh
 		if err != nil {
 			return zone.Snapshot{}, err
 		}
-		return d.zone.TakeSnapshot(ctx, name, v)
+		return d.zone.TakeSnapshot(ctx, name, v, target)
 	})
 }
 

@@ -5,14 +5,13 @@ package filezone
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/step"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
@@ -24,25 +23,15 @@ func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) 
 		return zone.Volume{}, err
 	}
 	defer z.release(spec.Name)
-	temporary := z.file(making, spec.Name)
+	temporary := z.folder.Path(folder.Making, spec.Name)
 	if err := z.make(ctx, spec, temporary); err != nil {
 		// Of a failed mkfs nothing is there; of what comes behind it the file is.
-		if err := removeAll(temporary); err != nil {
+		if err := folder.Remove(temporary); err != nil {
 			return zone.Volume{}, fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 		}
 		return zone.Volume{}, err
 	}
 	return z.Get(ctx, spec.Name)
-}
-
-// removeAll of these that are there.
-func removeAll(files ...string) error {
-	for _, file := range files {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error {
@@ -61,8 +50,8 @@ func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error
 // name gives a whole volume its owner and its name.
 func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error {
 	// What a deleted one of that name was a copy of, or this one is.
-	link := z.file(origin, spec.Name)
-	err := removeAll(link)
+	link := z.folder.Path(origin, spec.Name)
+	err := folder.Remove(link)
 	if err == nil && spec.Origin != "" {
 		err = os.Symlink(spec.Origin, link)
 	}
@@ -81,7 +70,7 @@ func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 	}
 	step.Reached(ctx, "file: named")
-	return z.sync()
+	return z.folder.Sync()
 }
 
 // Options that the tool refuses are the user's; all else, such as memory that somebody else was
@@ -157,17 +146,17 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	step.Reached(ctx, "file: found unused")
-	gone := z.file(deleting, name)
+	gone := z.folder.Path(folder.Deleting, name)
 	if err := os.Rename(v.Path, gone); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: without a name")
 	z.forget(gone)
-	if err := removeAll(z.file(origin, name), gone); err != nil {
+	if err := folder.Remove(z.folder.Path(origin, name), gone); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: removed")
-	return z.sync()
+	return z.folder.Sync()
 }
 
 // The number of an inode is used again.
@@ -241,18 +230,5 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 		return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
 	}
 	z.made[v.Name] = zone.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
-	return nil
-}
-
-// sync has the folder on its way to where it survives a power cut, if the file system has such.
-func (z *Zone) sync() error {
-	dir, err := os.Open(z.config.Dir)
-	if err != nil {
-		return fmt.Errorf("zone of files: %w", err)
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("zone of files: %w", err)
-	}
 	return nil
 }

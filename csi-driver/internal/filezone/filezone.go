@@ -16,25 +16,17 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-	"k8s.io/klog/v2"
-
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
 
-// What the files of a zone are called. Those with the prefixes are removed when the zone is opened:
-// who made them is dead then.
+// What the files of a zone are called, beside what all folders have.
 const (
 	suffix   = ".stargate"
-	making   = ".making-"
-	deleting = ".deleting-"
 	origin   = ".from-" // a link to the name of what a volume is a copy of
 	lockName = ".stargate-zone"
-	// A snapshot is NAME@VOLUME.snapshot; no name has an @.
-	snapshotSuffix = ".snapshot"
-	of             = "@"
 )
 
 // Config is what an operator says of a zone of files.
@@ -50,6 +42,7 @@ type Config struct {
 // Zone is one that this process alone changes.
 type Zone struct {
 	config Config
+	folder folder.Folder
 	tools  *tools.Tools
 	zone.Look
 	lock *os.File
@@ -66,22 +59,13 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(config.Dir, 0o750); err != nil {
+	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]int64{}}
+	var err error
+	if z.folder, z.lock, err = folder.Open(ctx, config.Dir, lockName, z.leftLink); err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
-	lock, err := hold(ctx, filepath.Join(config.Dir, lockName))
-	if err != nil {
-		return nil, err
-	}
-	t = t.Holding(lock)
-	z := &Zone{
-		config: config, tools: t, Look: zone.Look{Tools: t}, lock: lock,
-		made: map[string]zone.Span{}, bases: map[uint64]int64{},
-	}
-	if err := z.sweep(ctx); err != nil {
-		lock.Close()
-		return nil, err
-	}
+	z.tools = t.Holding(z.lock)
+	z.Look = zone.Look{Tools: z.tools}
 	return z, nil
 }
 
@@ -103,24 +87,6 @@ func (z *Zone) Close() error { return z.lock.Close() }
 
 // Kind is zone.File.
 func (z *Zone) Kind() zone.Kind { return zone.File }
-
-// Who has died leaves files without a name that counts; they are all there is to be undone.
-func (z *Zone) sweep(ctx context.Context) error {
-	entries, err := os.ReadDir(z.config.Dir)
-	if err != nil {
-		return fmt.Errorf("zone of files: %w", err)
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), deleting) && !z.leftLink(e.Name()) {
-			continue
-		}
-		klog.FromContext(ctx).Info("Removing what was left half made or half deleted", "file", e.Name())
-		if err := os.Remove(filepath.Join(z.config.Dir, e.Name())); err != nil {
-			return fmt.Errorf("zone of files: %w", err)
-		}
-	}
-	return nil
-}
 
 // leftLink tells whether a file says where a volume comes from that is not there.
 func (z *Zone) leftLink(file string) bool {
@@ -151,10 +117,10 @@ func ours(file string) bool {
 	if _, ok := volumeName(file); ok {
 		return true
 	}
-	if _, _, ok := snapshotName(file); ok {
+	if _, _, ok := folder.Snapshot(file); ok {
 		return true
 	}
-	return file == lockName || strings.HasPrefix(file, making) || strings.HasPrefix(file, deleting) || strings.HasPrefix(file, origin)
+	return file == lockName || folder.Half(file) || strings.HasPrefix(file, origin)
 }
 
 func volumeName(file string) (string, bool) {
@@ -163,8 +129,6 @@ func volumeName(file string) (string, bool) {
 }
 
 func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, name+suffix) }
-
-func (z *Zone) file(prefix, name string) string { return filepath.Join(z.config.Dir, prefix+name) }
 
 // The names of all volumes, sorted.
 func (z *Zone) names() ([]string, error) {
@@ -182,11 +146,11 @@ func (z *Zone) names() ([]string, error) {
 	return names, nil
 }
 
-// free is what the file system can still give.
+// free is what the file system can still give to volumes.
 func (z *Zone) free() (int64, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(z.config.Dir, &fs); err != nil {
-		return 0, fault.Wrap(fault.NoZone, err, "zone of files: %s", z.config.Dir)
+	n, err := z.folder.Free()
+	if err != nil {
+		return 0, fault.Wrap(fault.NoZone, err, "zone of files")
 	}
-	return int64(fs.Bavail) * fs.Bsize / zone.Extent * zone.Extent, nil
+	return n / zone.Extent * zone.Extent, nil
 }

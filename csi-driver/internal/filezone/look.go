@@ -107,7 +107,7 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
-	v.Origin, _ = os.Readlink(z.file(origin, name)) // most have none
+	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
 	v.Size, v.Alignment = info.Size, zone.Alignment(int64(info.Base))
 	v.CanGrowTo, err = z.canGrowTo(v, info, space)
 	return v, err

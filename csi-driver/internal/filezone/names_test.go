@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
@@ -31,7 +32,7 @@ func FuzzPaths(f *testing.F) {
 	f.Cleanup(func() { z.Close() })
 	for _, s := range []string{"v", "../x", "/etc/passwd", "", ".", "..", "a/b", "a\x00", "s-1@v.snapshot", ".making-v", ".from-v", "v@w", "-f", "x\n"} {
 		f.Add(s, s+suffix)
-		f.Add(s, "s-1@"+s+snapshotSuffix)
+		f.Add(s, "s-1@"+s+".snapshot")
 	}
 	f.Fuzz(func(t *testing.T, name, file string) {
 		if _, err := z.Get(background, name); !fault.Is(err, fault.NotFound) {
@@ -46,12 +47,12 @@ func FuzzPaths(f *testing.F) {
 			}
 		}
 		volume, isVolume := volumeName(file)
-		snapshot, source, isSnapshot := snapshotName(file)
+		snapshot, source, isSnapshot := folder.Snapshot(file)
 		if isVolume && isSnapshot || isVolume && z.path(volume) != filepath.Join(dir, file) ||
-			isSnapshot && z.snapshotPath(snapshot, source) != filepath.Join(dir, file) {
+			isSnapshot && z.folder.Called(snapshot, source) != filepath.Join(dir, file) {
 			t.Errorf("%q is volume %q, snapshot %q of %q", file, volume, snapshot, source)
 		}
-		if zone.ValidName(name) && (filepath.Dir(z.path(name)) != dir || filepath.Dir(z.file(making, name)) != dir) {
+		if zone.ValidName(name) && (filepath.Dir(z.path(name)) != dir || filepath.Dir(z.folder.Path(folder.Making, name)) != dir) {
 			t.Errorf("%q leads to %q", name, z.path(name))
 		}
 		if left, err := os.ReadFile(filepath.Join(root, "x"+suffix)); err != nil || string(left) != "another's" {

@@ -48,9 +48,12 @@ func (Nothing) Snapshot(_ context.Context, name string) (Snapshot, error) {
 }
 
 // TakeSnapshot is refused.
-func (n Nothing) TakeSnapshot(context.Context, string, Volume) (Snapshot, error) {
+func (n Nothing) TakeSnapshot(context.Context, string, Volume, Target) (Snapshot, error) {
 	return Snapshot{}, n.err()
 }
+
+// CopyOut is refused.
+func (n Nothing) CopyOut(context.Context, Volume, string) error { return n.err() }
 
 // DeleteSnapshot has nothing to do.
 func (Nothing) DeleteSnapshot(context.Context, string) error { return nil }

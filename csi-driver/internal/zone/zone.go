@@ -101,6 +101,7 @@ type Volume struct {
 	Label     string
 	Origin    string // the volume or snapshot that it was made a copy of
 	Why       string // if it is not whole: what the tool says
+	Outside   bool   // a snapshot that is not of the zone
 }
 
 // Snapshot is a copy of a volume that stays as it is.
@@ -110,11 +111,21 @@ type Snapshot struct {
 	Path    string
 	Size    int64 // of the volume, as it was
 	Created time.Time
+	Outside bool // it is a file, and not of the zone
 }
+
+// Target is where a snapshot goes.
+type Target string
+
+const (
+	InZone   Target = "zone"
+	InFolder Target = "folder" // outside: package outside
+	Either   Target = "either" // the zone, and outside if there is no room
+)
 
 // Volume is what a snapshot is to those who look into it, or copy it.
 func (s Snapshot) Volume() Volume {
-	return Volume{Name: s.Name, State: Snapshotted, Path: s.Path, Size: s.Size}
+	return Volume{Name: s.Name, State: Snapshotted, Path: s.Path, Size: s.Size, Outside: s.Outside}
 }
 
 // Status is a zone's.
@@ -163,7 +174,9 @@ type Zone interface {
 	Snapshot(ctx context.Context, name string) (Snapshot, error)
 	// TakeSnapshot copies a volume as it is at one moment, whoever uses it. If it is cut off, at any
 	// point, a later one of the same name finds nothing, or the snapshot whole.
-	TakeSnapshot(ctx context.Context, name string, source Volume) (Snapshot, error)
+	TakeSnapshot(ctx context.Context, name string, source Volume, target Target) (Snapshot, error)
+	// CopyOut copies one to a file that there is not yet, as it is at one moment, whoever uses it.
+	CopyOut(ctx context.Context, source Volume, file string) error
 	// DeleteSnapshot of none is no error. What was copied of it, and of what it was, stay.
 	DeleteSnapshot(ctx context.Context, name string) error
 	// Info is of the file system in it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filezone
+package folder
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const retry = 50 * time.Millisecond
 func hold(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("zone of files: %w", err)
+		return nil, err
 	}
 	said := false
 	for {
@@ -29,16 +29,16 @@ func hold(ctx context.Context, path string) (*os.File, error) {
 		}
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			f.Close()
-			return nil, fmt.Errorf("zone of files: lock %s: %w", path, err)
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !said {
-			klog.FromContext(ctx).Info("Another process has the zone; waiting until it ends", "lock", path)
+			klog.FromContext(ctx).Info("Another process has the folder; waiting until it ends", "lock", path)
 			said = true
 		}
 		select {
 		case <-ctx.Done():
 			f.Close()
-			return nil, fmt.Errorf("zone of files: another process holds %s: %w", path, ctx.Err())
+			return nil, fmt.Errorf("another process holds %s: %w", path, ctx.Err())
 		case <-time.After(retry):
 		}
 	}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package folder has what both kinds of zone keep in files: snapshots, each called NAME@VOLUME.snapshot.
+// What is being made or deleted has another name, and is removed by whoever opens the folder next: one
+// process at a time has it.
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Prefixes of what is half made or half deleted.
+const (
+	Making   = ".making-"
+	Deleting = ".deleting-"
+)
+
+const (
+	suffix = ".snapshot"
+	of     = "@" // no name has one
+)
+
+// Folder is one.
+type Folder struct{ Dir string }
+
+// Open makes it if it is not there, waits until no other process has it, and removes what they, and
+// whoever else has left, have half done. It is held until lock is closed.
+func Open(ctx context.Context, dir, lockName string, left func(file string) bool) (f Folder, lock *os.File, err error) {
+	f = Folder{Dir: dir}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return f, nil, err
+	}
+	lock, err = hold(ctx, filepath.Join(dir, lockName))
+	if err != nil {
+		return f, nil, err
+	}
+	if err := f.sweep(ctx, left); err != nil {
+		lock.Close()
+		return f, nil, err
+	}
+	return f, lock, nil
+}
+
+// Half tells whether a file is half made or half deleted.
+func Half(file string) bool {
+	return strings.HasPrefix(file, Making) || strings.HasPrefix(file, Deleting)
+}
+
+func (f Folder) sweep(ctx context.Context, left func(file string) bool) error {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !Half(e.Name()) && !left(e.Name()) {
+			continue
+		}
+		klog.FromContext(ctx).Info("Removing what was left half made or half deleted", "file", e.Name())
+		if err := os.Remove(filepath.Join(f.Dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Path of a file by its name and what comes before it.
+func (f Folder) Path(prefix, name string) string { return filepath.Join(f.Dir, prefix+name) }
+
+// Copying is where a copy is made: under a name that no volume or snapshot has. The tool itself makes it
+// under a further one, which is left if it is ended.
+func (f Folder) Copying(name string) (file, part string) {
+	file = f.Path(Making, name+of)
+	return file, file + ".part"
+}
+
+// Free is what the file system can still give.
+func (f Folder) Free() (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(f.Dir, &st); err != nil {
+		return 0, fmt.Errorf("%s: %w", f.Dir, err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// Sync has the folder on its way to where it survives a power cut, if the file system has such.
+func (f Folder) Sync() error {
+	dir, err := os.Open(f.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// Remove all of these that are there.
+func Remove(files ...string) error {
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Snapshot is which one a file is.
+func Snapshot(file string) (name, source string, ok bool) {
+	both, ok := strings.CutSuffix(file, suffix)
+	name, source, two := strings.Cut(both, of)
+	return name, source, ok && two && zone.ValidName(name) && zone.ValidName(source)
+}
+
+// Snapshots looks at all, by name.
+func (f Folder) Snapshots() ([]zone.Snapshot, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return nil, fault.Wrap(fault.NoZone, err, "snapshots")
+	}
+	var all []zone.Snapshot
+	for _, e := range entries {
+		name, source, ok := Snapshot(e.Name())
+		if !ok || !e.Type().IsRegular() {
+			continue
+		}
+		st, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "snapshot %s", name)
+		}
+		all = append(all, zone.Snapshot{
+			Name: name, Source: source, Path: f.Path("", e.Name()), Size: st.Size(), Created: st.ModTime(),
+		})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	return all, nil
+}
+
+// Snapshot looks at one.
+func (f Folder) Snapshot(name string) (zone.Snapshot, error) {
+	all, err := f.Snapshots()
+	if err != nil {
+		return zone.Snapshot{}, err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+}
+
+// Called is the file of a snapshot.
+func (f Folder) Called(name, source string) string { return f.Path("", name+of+source+suffix) }
+
+// Take has a zone make a file of a volume, and gives it its name. What the volume does not use is a hole.
+func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.Volume) (zone.Snapshot, error) {
+	file, part := f.Copying(name)
+	err := f.room(ctx, z, source)
+	if err == nil {
+		step.Reached(ctx, "file: snapshot begun")
+		err = z.CopyOut(ctx, source, file)
+	}
+	if err == nil {
+		step.Reached(ctx, "file: snapshot copied")
+		err = unix.Renameat2(unix.AT_FDCWD, file, unix.AT_FDCWD, f.Called(name, source.Name), unix.RENAME_NOREPLACE)
+	}
+	if err == nil {
+		step.Reached(ctx, "file: snapshot named")
+		err = f.Sync()
+	}
+	if err != nil {
+		return zone.Snapshot{}, NotCopied(errors.Join(err, Remove(file, part)), "snapshot "+name)
+	}
+	return f.Snapshot(name)
+}
+
+func (f Folder) room(ctx context.Context, z zone.Zone, source zone.Volume) error {
+	space, err := z.Space(ctx, source)
+	if err != nil {
+		return err
+	}
+	free, err := f.Free()
+	if err != nil {
+		return fault.Wrap(fault.NoZone, err, "snapshots")
+	}
+	if used := source.Size - space.Free; used > free {
+		return fault.New(fault.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, free)
+	}
+	return nil
+}
+
+// NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on.
+func NotCopied(err error, what string) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return fault.Wrap(zone.KindOf(err), err, "%s", what)
+}
+
+// Delete takes the name away first. To delete none is no error.
+func (f Folder) Delete(ctx context.Context, name string) error {
+	s, err := f.Snapshot(name)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	gone := f.Path(Deleting, name)
+	if err := os.Rename(s.Path, gone); err != nil {
+		return fault.Wrap(fault.Internal, err, "snapshot %s", name)
+	}
+	step.Reached(ctx, "file: snapshot without a name")
+	err = os.Remove(gone)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "snapshot %s", name)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outside is a zone whose snapshots may also go into a folder of the node: on a disk, or where an
+// operator has mounted something else. There they take as much as the volume uses.
+package outside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+const lockName = ".stargate-snapshots"
+
+// Folder is one that this process alone changes.
+type Folder struct {
+	folder folder.Folder
+	lock   *os.File
+}
+
+// Open waits until no other process has the folder, and removes what they left half done.
+func Open(ctx context.Context, dir string) (*Folder, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)
+	}
+	f, lock, err := folder.Open(ctx, dir, lockName, func(string) bool { return false })
+	if err != nil {
+		return nil, fmt.Errorf("folder of snapshots: %w", err)
+	}
+	return &Folder{folder: f, lock: lock}, nil
+}
+
+// Tools have the folder until the last of them has ended: a zone's that copies there.
+func (f *Folder) Tools(t *tools.Tools) *tools.Tools { return t.Holding(f.lock) }
+
+// Close lets another process have it.
+func (f *Folder) Close() error { return f.lock.Close() }
+
+// Beside is a zone whose snapshots may go there.
+func (f *Folder) Beside(z zone.Zone) *Zone { return &Zone{Zone: z, folder: f.folder} }
+
+// Zone is another one, and a folder.
+type Zone struct {
+	zone.Zone
+	folder folder.Folder
+}
+
+var _ zone.Zone = (*Zone)(nil)
+
+// Snapshots are those of the zone, and those outside.
+func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
+	all, err := z.Zone.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	here, err := z.folder.Snapshots()
+	for _, s := range here {
+		s.Outside = true
+		all = append(all, s)
+	}
+	return all, err
+}
+
+// Snapshot is one of the zone, or outside.
+func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
+	s, err := z.Zone.Snapshot(ctx, name)
+	if !fault.Is(err, fault.NotFound) {
+		return s, err
+	}
+	s, err = z.folder.Snapshot(name)
+	s.Outside = err == nil
+	return s, err
+}
+
+// TakeSnapshot goes where it is to, or where there is room.
+func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume, target zone.Target) (zone.Snapshot, error) {
+	if target != zone.InFolder {
+		s, err := z.Zone.TakeSnapshot(ctx, name, source, zone.InZone)
+		if target != zone.Either || !fault.Is(err, fault.NoSpace) {
+			return s, err
+		}
+	}
+	s, err := z.folder.Take(ctx, z.Zone, name, source)
+	s.Outside = err == nil
+	return s, err
+}
+
+// DeleteSnapshot deletes it where it is.
+func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
+	if err := z.Zone.DeleteSnapshot(ctx, name); err != nil {
+		return err
+	}
+	return z.folder.Delete(ctx, name)
+}
