@@ -18,7 +18,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
 .PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt
-.PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-external e2e-kubevirt
+.PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external e2e-kubevirt
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
@@ -56,6 +56,8 @@ e2e-k8s: ## a Kubernetes cluster here: the chart, from install to uninstall
 	@$(run-tests) k8s
 e2e-k8s-dax: ## the same with a second node, a VM with reserved memory, LVM and the module
 	@$(run-tests) k8s-dax
+e2e-k8s-module: ## one whose second node has DKMS and no module: the driver's pod has it built
+	@$(run-tests) k8s-module
 e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once; hours)
 	@$(run-tests) k8s-external
 e2e-kubevirt: ## the same with KubeVirt: machines that share a claim (compiles KubeVirt, once)

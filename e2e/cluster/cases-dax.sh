@@ -7,11 +7,15 @@
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 dax_cases=(
-	install-dax helm-test files readonly pod-once block grow expand snapshot clone full quota
+	install-dax helm-test files readonly pod-once block grow expand
+	snapshot snapshot-outside clone full quota
 	plugin-killed kubelet-restarted forced driver-deleted inline inline-nowhere
-	power-nvm power-dram
+	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
+
+# On a node that has no module, but what DKMS builds one with: NODE_BUILDS=1 e2e/cluster/up --dax.
+module_cases=(module-built uninstall)
 
 ! with_vm || install_args+=(--values "$here/values-dax.yaml")
 
@@ -59,6 +63,27 @@ case_install-dax() {
 	check "and says so" node_says "$vm" ZoneReady "$began"
 	check "nothing had to be started twice" equals "" restarts
 	check "the other node offers nothing" offers_nothing "$node"
+}
+
+# The driver's pod has the node's DKMS build the module, within what its container may do.
+case_module-built() {
+	check "the node has no module" refused on_vm modinfo stargatefs
+	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --timeout 40m
+	soon 60 "all containers are ready" driver_ready
+	check "the module is built there" module_of "$vm" "built by the node's DKMS, kernel"
+	check "DKMS knows it" contains ": installed" on_vm dkms status stargatefs
+	check "nothing had to be started twice" equals "" restarts
+	check "the operator makes a zone" make_zone
+	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	claim data 64Mi
+	pod first data
+	soon 120 "a pod runs" running first
+	check "it is a mount of the module" on_stargatefs first
+	check "stored" store first /greeting hello
+	k -n "$ns" delete pod first --wait >/dev/null
+	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
+	soon 120 "another driver's pod" driver_ready
+	check "finds it loaded" module_of "$vm" "loaded before, kernel"
 }
 
 # same_files POD OTHER: what one has made the other has, byte for byte.
@@ -137,7 +162,8 @@ case_inline-nowhere() {
 
 # boot_of NODE: how the kubelet knows one boot of a node from the next.
 boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
-another_boot() { [[ $(boot_of "$vm") != "$1" ]] && equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
+node_is_ready() { equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
+another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
 power_back() { in_rig bash -c 'start_guest g1 --no-mount' && in_rig "$here/vm" boot; }
 # lose_memory: what a power cut does to DRAM.
@@ -199,4 +225,43 @@ case_power-dram() {
 	soon 60 "the pod runs with a new one" running first
 	check "which is empty" refused in_pod first ls /data/greeting
 	check "and can be used" store first /greeting hello
+}
+
+# another_machine: what it has is its own: memory, and a disk with nothing but its programs.
+another_machine() { lose_memory && cp --sparse=always "$run/$vm/disk.new" "$run/$vm/disk"; }
+none_elsewhere() { has_event "$1" "didn't match PersistentVolume's node affinity"; }
+
+# A node is gone for good, with all that was in it, and another machine gets its name.
+case_node-replaced() {
+	local volume began
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	volume=$(volume_of data) began=$(now)
+	check "the power is cut, for good" power_cut
+	check "the operator takes the node out of the cluster" k delete node "$vm" --wait
+	soon 120 "its pods are taken away" gone pod first
+	pod second data
+	soon 60 "a pod of the claim is told where its volume was" none_elsewhere second
+	check "it waits" pending pod second
+	k -n "$ns" delete pod second --wait >/dev/null
+	k -n "$ns" delete pvc data --wait >/dev/null
+	k delete pv "$volume" --wait=false >/dev/null
+	sleep 10
+	check "the volume stays: nobody can delete it" k get pv "$volume"
+	check "until it is given up" k patch pv "$volume" --type merge -p '{"metadata": {"finalizers": null}}'
+	soon 30 "it is gone" no_volumes
+	check "there is another machine" another_machine
+	check "it boots" power_back
+	soon 200 "the node is there" node_is_ready
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 60 "the node says that it has no zone" node_says "$vm" NoZone "$began"
+	check "the operator makes a zone" make_zone
+	soon 90 "the node has room" has_capacity "$zone_mib"
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "with a new volume" refused in_pod first ls /data/greeting
+	check "which can be used" store first /greeting hello
 }

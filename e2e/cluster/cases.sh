@@ -7,8 +7,8 @@
 
 cases=(
 	install helm-test share readonly pod-once block expand full quota inline
-	snapshot clone
-	plugin-killed kubelet-restarted forced driver-deleted many
+	snapshot snapshot-outside clone
+	plugin-killed kubelet-restarted forced driver-deleted many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
 
@@ -204,6 +204,28 @@ case_snapshot() {
 	check "and can be used" store third /more words
 }
 
+outside() { on_zoned find "$snapshot_dir" -name '*.snapshot' -size -64M; }
+
+# A snapshot that goes into a folder of the node, and comes back into the zone as a volume.
+case_snapshot-outside() {
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	snapshot kept data outside
+	soon 90 "the snapshot is ready" ready_to_use kept
+	check "it is a file, which takes what is used alone" contains "@$(volume_of data).snapshot" outside
+	check "stored afterwards" store first /greeting changed
+	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
+	pod second same
+	soon 90 "a pod with the restored volume runs" running second
+	check "it has what there was" stored second /greeting hello
+	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
+	soon 60 "the snapshot is gone" no_snapshots
+	check "and its file" equals "" outside
+	check "what was restored stays" stored second /greeting hello
+}
+
 case_clone() {
 	claim data 64Mi
 	pod first data
@@ -217,12 +239,15 @@ case_clone() {
 	check "not seen by the other" stored second /greeting hello
 }
 
+# snapshot NAME CLAIM [CLASS]
 snapshot() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: snapshot.storage.k8s.io/v1
 		kind: VolumeSnapshot
 		metadata: {name: $1, namespace: $ns}
-		spec: {volumeSnapshotClassName: stargate, source: {persistentVolumeClaimName: $2}}
+		spec:
+		  volumeSnapshotClassName: ${3:-stargate}
+		  source: {persistentVolumeClaimName: $2}
 	EOF
 }
 no_snapshots() { equals "" k get volumesnapshotcontents -o 'jsonpath={.items[*].metadata.name}'; }

@@ -8,6 +8,7 @@ release=stargate
 release_ns=stargate-system
 driver=stargate.csi.dev
 zone_dir=/dev/shm/stargate # of files
+snapshot_dir=/var/lib/stargate-snapshots
 zone_name=stargate         # of reserved memory
 zone_device=/dev/pmem0
 region=/data/.stargate/region

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# How long users wait, and what the driver takes meanwhile: figures, in a table that goes into
+# docs/performance/kubernetes.md as it is. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest
+
+# host_claim NAME: of a folder of the node, without any driver.
+host_claim() {
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: v1
+		kind: PersistentVolume
+		metadata: {name: $1}
+		spec:
+		  capacity: {storage: 64Mi}
+		  accessModes: [ReadWriteOnce]
+		  storageClassName: host
+		  claimRef: {namespace: $ns, name: $1}
+		  hostPath: {path: /run/host-$1, type: DirectoryOrCreate}
+		  nodeAffinity:
+		    required:
+		      nodeSelectorTerms:
+		      - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$zoned]}]
+		---
+		apiVersion: v1
+		kind: PersistentVolumeClaim
+		metadata: {name: $1, namespace: $ns}
+		spec:
+		  storageClassName: host
+		  volumeName: $1
+		  accessModes: [ReadWriteOnce]
+		  resources: {requests: {storage: 64Mi}}
+	EOF
+}
+
+# waited CLAIM NAME [ARGUMENT]...: ms from asking for the claim by that function until a pod has it.
+waited() {
+	local began
+	began=$(date +%s%3N)
+	"$1" "$2" "${@:3}" || return 1
+	pod "$2" "$2" || return 1
+	k -n "$ns" wait pod "$2" --for condition=Ready --timeout 5m >/dev/null || return 1
+	echo $(($(date +%s%3N) - began))
+}
+
+# spent: of all containers of the node's driver pod: processor time so far (ms), memory (KiB); of the
+# driver's own, memory.
+spent() {
+	k get --raw "/api/v1/nodes/$zoned/proxy/stats/summary" | python3 -c '
+import json, sys
+for pod in json.load(sys.stdin)["pods"]:
+    if pod["podRef"]["name"] == sys.argv[1]:
+        all = pod["containers"]
+        own = [c for c in all if c["name"] == "driver"][0]
+        print(sum(c["cpu"]["usageCoreNanoSeconds"] for c in all) // 10**6,
+              sum(c["memory"]["rssBytes"] for c in all) >> 10, own["memory"]["rssBytes"] >> 10)' "$(driver_pod)"
+}
+# driver_called METHOD: how often, and for how many ms in all.
+driver_called() {
+	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
+		awk -v m="method_name=\"$1\"" 'index($0, m) && /_count/ { n += $NF } index($0, m) && /_sum/ { s += $NF }
+			END { printf "%d %d\n", n, s * 1000 }'
+}
+
+median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], a[1], a[NR] }'; }
+row() { printf '| %s | %s |\n' "$@"; }
+
+# side NAME FILE: a row of what waited said.
+side() {
+	local of least most
+	read -r of least most < <(median <"$2")
+	row "$1" "$of ms ($least to $most)"
+}
+
+# Both sides in turn, so that whatever else the machine does meets both.
+case_times() {
+	local rounds=${ROUNDS:-5} i own host size before after rest load
+	own=$logs/$ns.own host=$logs/$ns.host
+	rm -f "$own" "$host"
+	for ((i = 1; i <= rounds; i++)); do
+		check "claim and pod $i" waited claim "own-$i" 64Mi >>"$own"
+		check "of a folder, without a driver" waited host_claim "host-$i" >>"$host"
+		k -n "$ns" delete pod "own-$i" "host-$i" --wait >/dev/null
+		k -n "$ns" delete pvc "own-$i" "host-$i" --wait >/dev/null
+		k delete pv "host-$i" --wait >/dev/null
+	done
+	soon 60 "no volume is left" no_volumes
+	soon 90 "the zone is as it was" largest_is_back
+	sleep 15 # kubelet counts every ten seconds
+	before=$(spent)
+	sleep 60
+	rest=$(spent)
+	check "volumes come and go" come_and_go 10
+	sleep 15
+	load=$(spent)
+	size=$(largest)
+	before="$before $rest $load"
+	read -r -a after <<<"$before"
+	check "as large as can be" large_one "$size"
+	{
+		row "figure" "value"
+		row "---" "---"
+		side "claim and pod, until the pod is ready: class stargate, 64 MiB" "$own"
+		side "the same of a folder of the node (hostPath), without a driver" "$host"
+		row "CreateVolume of $size MiB" "$(<"$logs/$ns.large") ms"
+		row "processor time of the driver's pod in 60 s at rest" "$((after[3] - after[0])) ms"
+		row "the same for 10 claims with pods, made and deleted at once" "$((after[6] - after[3])) ms"
+		row "memory of the driver at rest, of its pod with sidecars" "$((after[5] >> 10)) MiB, $((after[4] >> 10)) MiB"
+		row "memory of the driver afterwards, of its pod" "$((after[8] >> 10)) MiB, $((after[7] >> 10)) MiB"
+	} | tee "$logs/times.md"
+}
+
+largest_is_back() { zone_empty && largest >/dev/null; }
+
+come_and_go() {
+	local i
+	for ((i = 1; i <= $1; i++)); do
+		claim "load-$i" 32Mi
+		pod "load-$i" "load-$i"
+	done
+	k -n "$ns" wait pod --all --for condition=Ready --timeout 10m >/dev/null || return 1
+	k -n "$ns" delete pod,pvc --all --wait >/dev/null
+	within 300 no_volumes && within 300 zone_empty
+}
+
+# The call alone, as the driver has measured it.
+large_one() {
+	local n was count sum
+	read -r n was < <(driver_called /csi.v1.Controller/CreateVolume)
+	claim large "$1Mi"
+	pod large large
+	k -n "$ns" wait pod large --for condition=Ready --timeout 10m >/dev/null || return 1
+	read -r count sum < <(driver_called /csi.v1.Controller/CreateVolume)
+	((count > n)) && echo $((sum - was)) >"$logs/$ns.large"
+}
