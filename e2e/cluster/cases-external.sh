@@ -21,7 +21,7 @@ external_cases=(
 external_skip=(
 	'\[Disruptive\]'      # they stop kubelet by ssh, or by systemd, which no node here has
 	'\[Feature:Windows\]' # other nodes
-	# It is about a program that fills claims, whose image (hello-populator) is published there alone.
+	# About a program that fills claims, whose image (hello-populator) is published there alone.
 	'any volume data source'
 )
 

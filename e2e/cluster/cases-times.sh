@@ -20,7 +20,8 @@ host_claim() {
 		  nodeAffinity:
 		    required:
 		      nodeSelectorTerms:
-		      - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$zoned]}]
+		      - matchExpressions:
+		        - {key: kubernetes.io/hostname, operator: In, values: [$zoned]}
 		---
 		apiVersion: v1
 		kind: PersistentVolumeClaim
@@ -43,8 +44,8 @@ waited() {
 	echo $(($(date +%s%3N) - began))
 }
 
-# spent: of all containers of the node's driver pod: processor time so far (ms), memory (KiB); of the
-# driver's own, memory.
+# spent: of all containers of the node's driver pod: processor time so far (ms), memory (KiB); of
+# the driver's own, memory.
 spent() {
 	k get --raw "/api/v1/nodes/$zoned/proxy/stats/summary" | python3 -c '
 import json, sys
