@@ -67,13 +67,12 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 	return all, err
 }
 
-// Snapshot is one of the zone, or outside.
+// Snapshot is one outside, which is there also when the zone is not, or of the zone.
 func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
-	s, err := z.Zone.Snapshot(ctx, name)
-	if !fault.Is(err, fault.NotFound) {
-		return s, err
+	s, err := z.folder.Snapshot(name)
+	if fault.Is(err, fault.NotFound) {
+		return z.Zone.Snapshot(ctx, name)
 	}
-	s, err = z.folder.Snapshot(name)
 	s.Outside = err == nil
 	return s, err
 }
@@ -93,8 +92,8 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 
 // DeleteSnapshot deletes it where it is.
 func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
-	if err := z.Zone.DeleteSnapshot(ctx, name); err != nil {
-		return err
+	if _, err := z.folder.Snapshot(name); fault.Is(err, fault.NotFound) {
+		return z.Zone.DeleteSnapshot(ctx, name)
 	}
 	return z.folder.Delete(ctx, name)
 }

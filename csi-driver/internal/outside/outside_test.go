@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outside
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+var background = context.Background()
+
+// lost is a zone that a power cut has taken, or that has no room.
+type lost struct {
+	zone.Zone
+	err   error
+	asked int
+}
+
+func (l *lost) Snapshot(context.Context, string) (zone.Snapshot, error) {
+	l.asked++
+	return zone.Snapshot{}, l.err
+}
+func (l *lost) DeleteSnapshot(context.Context, string) error { l.asked++; return l.err }
+func (l *lost) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (zone.Snapshot, error) {
+	l.asked++
+	return zone.Snapshot{}, l.err
+}
+func (l *lost) Space(context.Context, zone.Volume) (tools.Space, error) { return tools.Space{}, nil }
+func (l *lost) CopyOut(_ context.Context, _ zone.Volume, file string) error {
+	return os.WriteFile(file, []byte("bytes"), 0o600)
+}
+
+func open(t *testing.T, z zone.Zone) (*Zone, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	f, err := Open(background, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f.Beside(z), dir
+}
+
+// What is outside is there, and can be deleted, when the zone is not.
+func TestWithoutAZone(t *testing.T) {
+	l := &lost{err: fault.New(fault.NoZone, "gone")}
+	z, dir := open(t, l)
+	if _, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Size: 1 << 20}, zone.InFolder); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := z.Snapshot(background, "s-1"); err != nil || !s.Outside || s.Source != "v" || s.Path != filepath.Join(dir, "s-1@v.snapshot") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := z.DeleteSnapshot(background, "s-1"); err != nil {
+		t.Error(err)
+	}
+	if l.asked > 0 {
+		t.Error("the zone was asked")
+	}
+	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, "s-1"), "look": func() error {
+		_, err := z.Snapshot(background, "s-1")
+		return err
+	}()} {
+		if !fault.Is(err, fault.NoZone) {
+			t.Errorf("%s: nobody knows whether the zone has it, and it is %v", what, err)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	full, broken := fault.New(fault.NoSpace, "full"), fault.New(fault.Internal, "broken")
+	for _, c := range []struct {
+		target zone.Target
+		zone   error
+		kind   fault.Kind
+		taken  bool
+	}{
+		{zone.InZone, full, fault.NoSpace, false}, {zone.Either, full, 0, true}, {zone.InFolder, full, 0, true},
+		{zone.InZone, broken, fault.Internal, false}, {zone.Either, broken, fault.Internal, false}, {zone.InFolder, broken, 0, true},
+	} {
+		z, _ := open(t, &lost{err: c.zone})
+		s, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v"}, c.target)
+		if s.Outside != c.taken || (err == nil) != c.taken || err != nil && !fault.Is(err, c.kind) {
+			t.Errorf("%s of a zone that is %v: %+v, %v", c.target, c.zone, s, err)
+		}
+	}
+}
+
+// One process has it; a path that depends on where that was started is none.
+func TestOpen(t *testing.T) {
+	if _, err := Open(background, "snapshots"); err == nil {
+		t.Error("a relative path")
+	}
+	_, dir := open(t, nil)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := Open(ctx, dir); err == nil {
+		t.Error("two have it")
+	}
+}
