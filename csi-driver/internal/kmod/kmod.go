@@ -219,7 +219,8 @@ func (n *node) build(ctx context.Context) (How, error) {
 	if _, err := n.run.Run(ctx, "dkms", "--version"); err != nil {
 		return None, fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
 	}
-	if !n.has("/lib/modules/" + n.Release + "/build") {
+	// The node looks itself: this is a link, to a place of its root and not of ours.
+	if _, err := n.run.Run(ctx, "test", "-e", "/lib/modules/"+n.Release+"/build/Makefile"); err != nil {
 		return None, fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
 	}
 	target := n.path("/usr/src/" + Name + "-" + version)

@@ -34,7 +34,20 @@ func (m *machine) Run(_ context.Context, program string, args ...string) (string
 	if do := m.does[program]; do != nil {
 		return do()
 	}
+	if program == "test" && len(args) == 2 {
+		return "", m.there(args[1])
+	}
 	return program + ": not found", errors.New("exit status 127")
+}
+
+// there looks for a file as the node has it, where links lead to places of the node.
+func (m *machine) there(path string) error {
+	at := filepath.Join(m.root, path)
+	if to, err := os.Readlink(filepath.Dir(at)); err == nil {
+		at = filepath.Join(m.root, to, filepath.Base(at))
+	}
+	_, err := os.Stat(at)
+	return err
 }
 
 func put(t *testing.T, root string, files map[string]string) {
@@ -47,6 +60,16 @@ func put(t *testing.T, root string, files map[string]string) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func link(t *testing.T, to, at string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, at); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -76,6 +99,7 @@ func TestEnsure(t *testing.T) {
 	})
 	modules := map[string]string{"proc/modules": "", "proc/filesystems": without}
 	headers := map[string]string{"lib/modules/" + release + "/build/Makefile": ""}
+	linked := map[string]string{"usr/src/linux-headers-" + release + "/Makefile": ""}
 	type does = map[string]func(root string) func() (string, error)
 	always := func(f func() (string, error)) func(string) func() (string, error) {
 		return func(string) func() (string, error) { return f }
@@ -96,6 +120,7 @@ func TestEnsure(t *testing.T) {
 		does     does
 		prebuilt bool
 		noBuild  bool
+		link     string // of the headers
 		how      How
 		words    string
 	}{
@@ -112,6 +137,8 @@ func TestEnsure(t *testing.T) {
 		{name: "no DKMS", files: []map[string]string{modules, headers}, how: None, words: "apt-get install dkms linux-headers-" + release},
 		{name: "no headers", files: []map[string]string{modules}, does: does{"dkms": always(works)}, how: None, words: "no headers of kernel " + release},
 		{name: "built", files: []map[string]string{modules, headers}, does: does{"dkms": always(works), "modprobe": second}, how: Built, words: "version 0.1.0"},
+		{name: "built, where Debian has headers", files: []map[string]string{modules, linked}, link: "/usr/src/linux-headers-" + release, does: does{"dkms": always(works), "modprobe": second}, how: Built},
+		{name: "headers removed, their link left", files: []map[string]string{modules}, link: "/usr/src/linux-headers-" + release, does: does{"dkms": always(works)}, how: None, words: "no headers of kernel " + release},
 		{name: "built, but not taken", files: []map[string]string{modules, headers}, does: does{"dkms": always(works), "modprobe": always(fails("modprobe: ERROR: Exec format error"))}, how: None, words: "modprobe stargatefs: modprobe: ERROR: Exec format error"},
 		{name: "built, secure boot", files: []map[string]string{modules, headers, {"sys/module/module/parameters/sig_enforce": "Y\n"}},
 			does: does{"dkms": always(works), "modprobe": always(fails("Key was rejected by service"))}, how: None, words: "secure boot"},
@@ -120,6 +147,9 @@ func TestEnsure(t *testing.T) {
 			m := &machine{root: t.TempDir(), does: map[string]func() (string, error){}}
 			for _, f := range c.files {
 				put(t, m.root, f)
+			}
+			if c.link != "" {
+				link(t, c.link, filepath.Join(m.root, "lib/modules", release, "build"))
 			}
 			for program, do := range c.does {
 				m.does[program] = do(m.root)
