@@ -752,3 +752,70 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// A volume grows into its reserve though another one comes behind it; that counts as taken, and takes no memory.
+func TestReserve(t *testing.T) {
+	n := newNode(t, 256*mib, "128m")
+	n.start()
+	r := createRequest("v", 32*mib)
+	r.Parameters = map[string]string{"reserve": "64Mi"}
+	if res, err := n.CreateVolume(background, r); err != nil || res.GetVolume().GetCapacityBytes() != 32*mib {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if _, err := n.CreateVolume(background, r); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if largest, _ := n.room(nil); largest != 94*mib {
+		t.Errorf("there is room for %d bytes", largest)
+	}
+	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 94*mib {
+		t.Errorf("with a reserve there is room for %d bytes", largest)
+	}
+	n.create("w", 32*mib)
+	n.stage("v", rwx)
+	n.publish("v", "a", rwx, false)
+	if st, err := os.Stat(filepath.Join(n.target("a"), ".stargate", "region")); err != nil || st.Size() != 96*mib {
+		t.Errorf("a machine gets %v, %v", st, err)
+	}
+	text, err := os.ReadFile(filepath.Join(n.target("a"), ".stargate", "volume.json"))
+	if err != nil || !strings.Contains(string(text), fmt.Sprintf(`"size": %d`, 96*mib)) {
+		t.Errorf("it is told %s, %v", text, err)
+	}
+	grow := func(size int64) error {
+		_, err := n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
+			VolumeId: "v", VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: size},
+		})
+		return err
+	}
+	if err := grow(64 * mib); err != nil {
+		t.Error(err)
+	}
+	if err := grow(96 * mib); err != nil {
+		t.Error(err)
+	}
+	wants(t, "more than its reserve", grow(98*mib), codes.OutOfRange, fmt.Sprint(96*mib))
+	n.unpublish("v", "a")
+	n.unstage("v")
+	n.sound("grown")
+	n.delete("v")
+	n.delete("w")
+	if left := n.rest(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	r.Parameters = map[string]string{"reserve": "512Mi"}
+	_, err = n.CreateVolume(background, r)
+	wants(t, "no addresses", err, codes.ResourceExhausted)
+	r.Parameters = map[string]string{"reserve": "64Mi", "maxSize": "64Mi"}
+	_, err = n.CreateVolume(background, r)
+	wants(t, "more than it may become", err, codes.InvalidArgument, "maxSize")
+}
+
+// room is the largest volume, and all there is.
+func (n *node) room(parameters map[string]string) (largest, all int64) {
+	n.t.Helper()
+	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{Parameters: parameters})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return res.GetMaximumVolumeSize().GetValue(), res.GetAvailableCapacity()
+}

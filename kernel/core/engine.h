@@ -150,10 +150,12 @@ struct sg_vol {
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };
 
+#define SG_MAX_FACTOR	16	/* how many times as large a volume can become, if nobody says more */
+
 struct sg_format_opts {
 	u64 phys;		/* base address, aligned to SG_VOLUME_ALIGN */
 	u64 params;
-	u64 chunk_cap;		/* 0: default */
+	u64 chunk_cap;		/* 0: SG_MAX_FACTOR times what it has */
 	u64 lease_ms;		/* see sg_set_lease() */
 	u32 areas;		/* 0: default by size */
 	const char *label;	/* or NULL */

@@ -2,8 +2,6 @@
 /* Superblock and geometry: making, finding, opening a volume. */
 #include "internal.h"
 
-#define CAP_FACTOR	16	/* the chunk table has room for a volume that many times as large */
-
 /* --- geometry ------------------------------------------------------------------------------- */
 
 bool sg_base_fits(u64 size, u64 phys)
@@ -387,7 +385,7 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 	sb->generation = 1;
 	sb->areas = opts->areas ?: default_areas(size);
 	sb->slots = SG_SLOTS;
-	sb->chunk_cap = opts->chunk_cap ?: SG_MIN(size / SG_CHUNK * CAP_FACTOR,
+	sb->chunk_cap = opts->chunk_cap ?: SG_MIN(size / SG_CHUNK * SG_MAX_FACTOR,
 						  SG_VOLUME_MAX / SG_CHUNK);
 	if (opts->label && take_label(sb, opts->label, why_text))
 		return -EINVAL;

@@ -76,6 +76,7 @@ func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (z
 		from, to = source.Path, z.volume(spec.Name)
 	}
 	args := []string{"clone", from, to, "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	args = append(args, reserve(spec)...)
 	if spec.Label != "" {
 		args = append(args, "--label", spec.Label)
 	}

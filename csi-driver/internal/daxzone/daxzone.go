@@ -69,7 +69,7 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		}
 		s := zone.Status{
 			Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
-			Volumes: r.Volumes, Others: r.Others,
+			Addresses: r.Largest, Addresses1G: r.Largest1G, Volumes: r.Volumes, Others: r.Others,
 		}
 		for _, d := range r.Devices {
 			if !d.Present || !d.DAX {
@@ -98,12 +98,12 @@ type volumeRow struct {
 
 func (r volumeRow) volume() zone.Volume {
 	v := zone.Volume{
-		Name: r.Volume, State: r.State, Path: r.Device, Base: r.Base, Size: r.Size,
+		Name: r.Volume, State: r.State, Path: r.Device, Base: r.Base, Size: r.Size, Memory: r.Size,
 		CanGrowTo: r.CanGrowTo, Alignment: r.Alignment, UUID: r.UUID, Label: r.Label,
 		Origin: r.Origin,
 	}
 	if r.FileSystem != 0 && r.FileSystem < r.Size {
-		v.Size = r.FileSystem // somebody died while it grew: what it has counts
+		v.Size = r.FileSystem // it has a reserve, or somebody died while it grew
 	}
 	if !r.State.Whole() {
 		v.Why = why(r)
@@ -219,6 +219,7 @@ func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
 // Create has stargatectl cut, wipe and format.
 func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
 	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	args = append(args, reserve(spec)...)
 	if options := spec.Options(); len(options) > 0 {
 		args = append(append(args, "--"), options...)
 	}
@@ -227,6 +228,13 @@ func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) 
 	}
 	step.Reached(ctx, "dax: made")
 	return z.Get(ctx, spec.Name)
+}
+
+func reserve(spec zone.Spec) []string {
+	if spec.Reserve == 0 {
+		return nil
+	}
+	return []string{"--reserve", decimal(spec.Reserve)}
 }
 
 // Delete has stargatectl wipe and remove it. What somebody else has made is none of ours.

@@ -155,8 +155,8 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 	if err != nil {
 		return s, 0, err
 	}
-	if s.maxSize != 0 && s.maxSize < n {
-		return s, 0, fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size, %d", s.maxSize, n)
+	if s.maxSize != 0 && s.maxSize < n+s.reserve {
+		return s, 0, fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", s.maxSize, n+s.reserve)
 	}
 	return s, n, d.here(r.GetAccessibilityRequirements())
 }
@@ -292,7 +292,7 @@ func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*c
 	if err != nil {
 		return nil, err
 	}
-	largest := min(s.LargestAt(p.align), zone.MaxVolume)
+	largest := min(s.LargestAt(p.align, p.reserve), zone.MaxVolume)
 	if largest < zone.MinVolume {
 		return nothing, nil
 	}

@@ -30,6 +30,7 @@ type settings struct {
 	align     int64
 	label     string
 	maxSize   int64
+	reserve   int64
 	rootMode  string
 	rootOwner string
 	lease     string
@@ -66,6 +67,11 @@ var parameters = []parameter{
 		n, ok := quantity(v)
 		s.maxSize = n
 		return ok && n >= zone.MinVolume && n <= zone.MaxVolume && n%zone.Extent == 0
+	}},
+	{"reserve", "2Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
+		n, ok := quantity(v)
+		s.reserve = n
+		return ok && n >= zone.Extent && n <= zone.MaxVolume && n%zone.Extent == 0
 	}},
 	{"rootMode", "three or four octal digits", func(s *settings, v string) bool {
 		s.rootMode = v
@@ -146,7 +152,7 @@ func names(table []parameter) string {
 // spec is a volume with these settings.
 func (s settings) spec(name string, size int64) zone.Spec {
 	return zone.Spec{
-		Name: name, Size: size, Align: s.align, Label: s.label, MaxSize: s.maxSize, RootOwner: s.rootOwner,
+		Name: name, Size: size, Align: s.align, Label: s.label, MaxSize: s.maxSize, Reserve: s.reserve, RootOwner: s.rootOwner,
 		RootMode: s.rootMode, Lease: s.lease, HostSplice: s.hostMode == "splice",
 	}
 }

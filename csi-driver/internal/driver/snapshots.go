@@ -172,7 +172,7 @@ func (d *Driver) clone(ctx context.Context, spec zone.Spec, r *csi.CapacityRange
 	if err != nil {
 		return source, err
 	}
-	if most := max(spec.Size, spec.MaxSize); info.MaxSize < most {
+	if most := max(spec.Size+spec.Reserve, spec.MaxSize); info.MaxSize < most {
 		return source, fault.New(fault.OutOfRange, "%s can grow to %d bytes, and so can a copy of it; %d are wanted", source.Name, info.MaxSize, most)
 	}
 	if info.HostSplice != spec.HostSplice {

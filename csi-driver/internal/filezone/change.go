@@ -58,6 +58,12 @@ func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 	}
+	// What it can grow into is a hole behind it, and takes no memory until then.
+	if spec.Reserve > 0 {
+		if err := os.Truncate(temporary, spec.Size+spec.Reserve); err != nil {
+			return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+		}
+	}
 	// QEMU is no root: it gets at the bytes by the group.
 	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
@@ -118,11 +124,11 @@ func (z *Zone) reserve(ctx context.Context, spec zone.Spec) error {
 	if err != nil {
 		return err
 	}
-	base, ok := space.Fit(spec.Size, spec.Align)
+	base, ok := space.Fit(spec.Size+spec.Reserve, spec.Align)
 	if !ok || room < spec.Size {
-		return noSpace(spec.Size, min(space.Largest(spec.Align), room), spec.Align)
+		return noSpace(spec.Size, max(0, min(space.Largest(spec.Align)-spec.Reserve, room)), spec.Align)
 	}
-	z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size}
+	z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size + spec.Reserve}
 	return nil
 }
 
@@ -216,7 +222,7 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 	if err != nil {
 		return err
 	}
-	// A crash may have left the file longer than what is in it: those bytes are its own.
+	// The file is longer than what is in it if there is a reserve, or somebody died: those bytes are its own.
 	had, err := z.spanLocked(ctx, v.Name)
 	if err != nil {
 		return err
@@ -225,7 +231,7 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 	if err != nil {
 		return err
 	}
-	most := min(info.MaxSize, had.Size+min(space.Behind(had.Base+had.Size), room))
+	most := min(info.MaxSize, had.Size+space.Behind(had.Base+had.Size), v.Size+room)
 	if size > most {
 		return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
 	}

@@ -78,7 +78,8 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		Free:      min(space.Free(), room),
 		Largest:   min(space.Largest(zone.Extent), room),
 		Largest1G: min(space.Largest(zone.Gigabyte), room),
-		Volumes:   len(names), Others: len(strays),
+		Addresses: space.Largest(zone.Extent), Addresses1G: space.Largest(zone.Gigabyte),
+		Volumes: len(names), Others: len(strays),
 	}, nil
 }
 
@@ -108,7 +109,7 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 	}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
-	v.Size, v.Alignment = info.Size, zone.Alignment(int64(info.Base))
+	v.Size, v.Memory, v.Alignment = info.Size, st.Size(), zone.Alignment(int64(info.Base))
 	v.CanGrowTo, err = z.canGrowTo(v, info, space)
 	return v, err
 }
@@ -119,8 +120,8 @@ func (z *Zone) canGrowTo(v zone.Volume, info tools.Info, space zone.Space) (int6
 	if err != nil {
 		return 0, err
 	}
-	behind := space.Behind(int64(v.Base) + v.Size)
-	return max(v.Size, min(info.MaxSize, v.Size+min(behind, room))), nil
+	behind := space.Behind(int64(v.Base) + v.Memory)
+	return max(v.Size, min(info.MaxSize, v.Memory+behind, v.Size+room)), nil
 }
 
 // space has what volumes take of the addresses, those that are being made included.

@@ -105,7 +105,7 @@ func fill(v zone.Volume, path string) error {
 
 // A new description takes the place of the old one, so that there always is a whole one.
 func write(v zone.Volume, path string) error {
-	text, err := json.MarshalIndent(described{zone.File, v.Name, v.UUID, v.Base, v.Size, v.Alignment}, "", "  ")
+	text, err := json.MarshalIndent(described{zone.File, v.Name, v.UUID, v.Base, v.Memory, v.Alignment}, "", "  ")
 	if err != nil {
 		return err
 	}

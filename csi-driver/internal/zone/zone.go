@@ -58,12 +58,16 @@ type Spec struct {
 	Align      int64  // its address is a multiple of
 	Label      string // the name, if empty
 	MaxSize    int64  // 0: the tool's default
+	Reserve    int64  // memory behind it that is its own, to grow into
 	RootOwner  string // "UID:GID", or as the tool has it
 	RootMode   string // octal, or as the tool has it
 	Lease      string // seconds, or as the tool has it
 	HostSplice bool
 	Origin     string // of Clone: the volume or snapshot that it is a copy of
 }
+
+// maxFactor is how many times as large a volume can become by default.
+const maxFactor = 16
 
 // Options are those of mkfs.stargatefs for it, but for size and address.
 func (s Spec) Options() []string {
@@ -76,8 +80,12 @@ func (s Spec) Options() []string {
 	if s.Label != "" {
 		add("--label", s.Label)
 	}
-	if s.MaxSize != 0 {
-		add("--max-size", decimal(s.MaxSize))
+	most := s.MaxSize
+	if all := s.Size + s.Reserve; most == 0 && all > maxFactor*s.Size {
+		most = all
+	}
+	if most != 0 {
+		add("--max-size", decimal(most))
 	}
 	add("--root-owner", s.RootOwner)
 	add("--root-mode", s.RootMode)
@@ -95,6 +103,7 @@ type Volume struct {
 	Path      string // of the device or file
 	Base      tools.Address
 	Size      int64
+	Memory    int64 // that is its own: the size, and what it can grow into
 	CanGrowTo int64
 	Alignment int64 // of its address
 	UUID      string
@@ -135,18 +144,21 @@ type Status struct {
 	Free      int64
 	Largest   int64 // volume that there can be
 	Largest1G int64 // the same from a multiple of 1 GiB on
-	Volumes   int
-	Others    int // that are not the driver's
-	Damaged   bool
-	Why       string // if it is damaged
+	// Of addresses in one piece there may be more than memory: a reserve takes those alone.
+	Addresses   int64
+	Addresses1G int64
+	Volumes     int
+	Others      int // that are not the driver's
+	Damaged     bool
+	Why         string // if it is damaged
 }
 
-// LargestAt is the largest volume at such an address.
-func (s Status) LargestAt(align int64) int64 {
+// LargestAt is the largest volume at such an address, with so much reserve.
+func (s Status) LargestAt(align, reserve int64) int64 {
 	if align > Extent {
-		return s.Largest1G
+		return min(s.Largest1G, s.Addresses1G-reserve)
 	}
-	return s.Largest
+	return min(s.Largest, s.Addresses-reserve)
 }
 
 // Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.

@@ -104,14 +104,20 @@ static int call(const char *program, const char *const *first, char *const *opti
 	return program_show(file, words, !strcmp(program, "stargatectl"));
 }
 
-int engine_make(const struct volume *v, char *const *options, int n, bool dry)
+int engine_make(const struct volume *v, u64 size, char *const *options, int n, bool dry)
 {
+	char bytes[32], most[32];
 	/* whatever was there before: it is LVM that says that it is free */
-	const char *const first[] = { "-q", "-L", v->name, "-f", "--force-live",
-				      dry ? "-n" : NULL, NULL };
+	const char *const first[] = { "-q", "-L", v->name, "-f", "--force-live", "--size", bytes,
+				      "--max-size", most, dry ? "-n" : NULL, NULL };
 	struct sg_probe made;
-	int status = call("mkfs.stargatefs", first, options, n, v->path);
+	int status;
 
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
+	/* as it is without, or as much as its memory */
+	snprintf(most, sizeof(most), "%llu", (unsigned long long)
+		 SG_MIN(SG_MAX(size * SG_MAX_FACTOR, v->piece->size), SG_VOLUME_MAX));
+	status = call("mkfs.stargatefs", first, options, n, v->path);
 	if (status)
 		return dry || status == 2 ? -EINVAL : -EIO;
 	if (dry)

@@ -93,6 +93,8 @@ static const char usage[] =
 "      --size SIZE        (grow, clone, volume create, resize, clone) e.g. 4G\n"
 "      --align SIZE       (volume create, clone) its address is a multiple of: 2M\n"
 "                         to 1G\n"
+"      --reserve SIZE     (volume create, clone) memory behind it that is its own,\n"
+"                         to grow into\n"
 "      --label LABEL      (clone, volume clone) its label; else none, or its name\n"
 "      --memory SIZE      (qemu-args, libvirt-xml) of the machine itself\n"
 "      --phys-bits N      (...) of its processor, if not those of this one\n"
@@ -143,7 +145,7 @@ static const struct command {
 	{ "zone create", "jF", "ZONE DEVICE...", cmd_zone_create, before_zone, 1, INT_MAX, ALONE },
 	{ "zone show", "j", "[ZONE]", cmd_zone_show, before_zone, -1, 0, ALONE },
 	{ "zone destroy", "j", "ZONE", cmd_zone_destroy, before_zone, 0, 0, ALONE },
-	{ "volume create", "jZA", CREATE_TAKES, cmd_volume_create, before_create, 0, INT_MAX,
+	{ "volume create", "jZAE", CREATE_TAKES, cmd_volume_create, before_create, 0, INT_MAX,
 	  ALONE },
 	{ "volume list", "j", "[ZONE]", cmd_volume_list, before_zone, -1, 0, ALONE },
 	{ "volume show", "j", "VOLUME", cmd_volume_show, before_volume, 0, 0, ALONE },
@@ -151,7 +153,7 @@ static const struct command {
 	{ "volume delete", "jF", "VOLUME", cmd_volume_delete, before_volume, 0, 0, ALONE },
 	{ "volume snapshot", "js", "VOLUME NAME|FILE", cmd_volume_snapshot,
 	  before_volume_snapshot, 1, 1, ALONE },
-	{ "volume clone", "jsZAT", "VOLUME|FILE NAME", cmd_volume_clone, before_volume_clone,
+	{ "volume clone", "jsZAET", "VOLUME|FILE NAME", cmd_volume_clone, before_volume_clone,
 	  1, 1, ALONE },
 	{ "volume check", "", CHECK_TAKES, cmd_volume_check, before_check, 0, INT_MAX, ALONE },
 	{ "volume relocate", "j", "VOLUME", cmd_volume_relocate, before_volume, 0, 0, ALONE },
@@ -172,6 +174,7 @@ static const struct option options[] = {
 	{ "base", required_argument, NULL, 'B' }, { "dry-run", no_argument, NULL, 'N' },
 	{ "pause-limit", required_argument, NULL, 'S' },
 	{ "size", required_argument, NULL, 'Z' }, { "align", required_argument, NULL, 'A' },
+	{ "reserve", required_argument, NULL, 'E' },
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
 	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
 	{ "label", required_argument, NULL, 'T' }, { 0 }
@@ -228,6 +231,7 @@ static const char *allowed(int opt)
 	case 'B': return BASE_RULE;
 	case 'M': return "32 hexadecimal digits, not all the same";
 	case 'A': return "2M to 1G, a power of two";
+	case 'E': return "2M to 64T, a multiple of 2M";
 	case 'm': return "1M to 64T, a multiple of 1M";
 	case 'b': return "32 to 52 (bits)";
 	case 'T': return LABEL_RULE;
@@ -269,6 +273,8 @@ static bool take_argument(struct call *c, int opt, const char *arg)
 	case 'A':
 		return take_range(arg, SG_VOLUME_ALIGN, SG_VOLUME_ALIGN, &c->align) &&
 		       c->align <= 1ULL << 30 && !(c->align & (c->align - 1));
+	case 'E':
+		return take_range(arg, SG_VOLUME_ALIGN, SG_VOLUME_ALIGN, &c->reserve);
 	case 'm':
 		return take_range(arg, 1 << 20, 1 << 20, &c->memory);
 	case 'T':

@@ -55,20 +55,21 @@ static int wipe_device(const char *path, const char *name)
 
 /* --- create -------------------------------------------------------------------------------- */
 
-static int no_place(const struct zone *z, u64 size, u64 align, struct refusal *why)
+static int no_place(const struct zone *z, u64 size, u64 reserve, u64 align, struct refusal *why)
 {
-	u64 most = zone_largest(z, align);
+	u64 all = zone_largest(z, align), most = all > reserve ? all - reserve : 0;
 	char a[32], b[32];
 
 	why->sized = true;
 	why->largest = most;
-	if (!most)
+	if (!all)
 		tool_error("zone %s: there is no free address that is a multiple of %s; see "
 			   "stargatectl zone show", z->name, show_size(align, a));
 	else
-		tool_error("zone %s: no contiguous %s are free%s; the largest possible volume has "
-			   "%s (%llu bytes)", z->name, show_size(size, a),
+		tool_error("zone %s: no contiguous %s are free%s; the largest possible volume%s has "
+			   "%s (%llu bytes)", z->name, show_size(size + reserve, a),
 			   align > SG_VOLUME_ALIGN ? " at such an address" : "",
+			   reserve ? ", with so much behind it," : "",
 			   show_size(most, b), (unsigned long long)most);
 	return -ENOSPC;
 }
@@ -93,14 +94,14 @@ static int verify(const struct volume *v, u64 base)
 }
 
 /* Chosen and taken while nobody else chooses. */
-int volume_cut(struct volume *v, u64 size, u64 align)
+int volume_cut(struct volume *v, u64 size, u64 reserve, u64 align)
 {
 	struct zone_place place;
 	int lock = zone_lock(v->zone->name);
 	int err = lock < 0 ? -EIO : volume_reload(v);
 
-	if (!err && !zone_fit(v->zone, size, align, &place))
-		err = no_place(v->zone, size, align, &v->why);
+	if (!err && !zone_fit(v->zone, size + reserve, align, &place))
+		err = no_place(v->zone, size, reserve, align, &v->why);
 	if (!err)
 		err = cut(v->zone, v->name, &place);
 	if (lock >= 0)
@@ -123,8 +124,8 @@ static int fill(struct call *c, const struct volume *v)
 {
 	char *const *options = c->argv + c->argc - c->tail;
 
-	return engine_make(v, options, c->tail, true) ?: volume_wipe(v) ?:
-		engine_make(v, options, c->tail, false) ?:
+	return engine_make(v, c->size, options, c->tail, true) ?: volume_wipe(v) ?:
+		engine_make(v, c->size, options, c->tail, false) ?:
 		LVM("lvchange", "-q", "--deltag", WIPING_TAG, "--addtag", ZONE_TAG, v->lv);
 }
 
@@ -136,7 +137,7 @@ static int create(struct call *c, struct volume *v)
 		tool_error("%s: there is one already; see stargatectl volume show", v->lv);
 		return -EEXIST;
 	}
-	err = volume_cut(v, c->size, c->align ? c->align : SG_VOLUME_ALIGN);
+	err = volume_cut(v, c->size, c->reserve, c->align ? c->align : SG_VOLUME_ALIGN);
 	if (err)
 		return err;
 	err = fill(c, v);

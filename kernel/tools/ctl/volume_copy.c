@@ -165,7 +165,8 @@ static int make(struct copying *k)
 	}
 	err = look(k);
 	if (!err)
-		err = volume_cut(&k->to, k->size, k->c->align ? k->c->align : SG_VOLUME_ALIGN);
+		err = volume_cut(&k->to, k->size, k->c->reserve,
+				 k->c->align ? k->c->align : SG_VOLUME_ALIGN);
 	if (err)
 		return err;
 	err = fill(k);
