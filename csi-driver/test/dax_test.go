@@ -288,6 +288,46 @@ func TestDAXCapacity(t *testing.T) {
 	n.nothingLeft()
 }
 
+// A volume grows into its reserve, also as a copy, though another one comes behind it.
+func TestDAXReserve(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	parameters := map[string]string{"reserve": "32Mi"}
+	before, _ := n.room(nil)
+	if less, _ := n.room(parameters); less != before-32*mib {
+		t.Errorf("of %d bytes %d are left with a reserve", before, less)
+	}
+	made := createRequest("v", 32*mib)
+	copied := copyRequest("w", 32*mib, ofVolume("v"))
+	made.Parameters, copied.Parameters = parameters, parameters
+	for _, r := range []*csi.CreateVolumeRequest{made, copied, createRequest("x", 32*mib)} {
+		for range 2 {
+			if res, err := n.CreateVolume(background, r); err != nil || res.GetVolume().GetCapacityBytes() != 32*mib {
+				t.Fatalf("%v, %v", res, err)
+			}
+		}
+	}
+	for _, id := range []string{"v", "w"} {
+		n.stage(id, rwx)
+		n.publish(id, id, rwx, false)
+		if st, err := os.Stat(filepath.Join(n.target(id), ".stargate", "region")); err != nil || st.Size() != 64*mib {
+			t.Errorf("%s: a machine gets %v, %v", id, st, err)
+		}
+		r := &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: n.target(id), CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * mib}}
+		if _, err := n.NodeExpandVolume(background, r); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		n.unpublish(id, id)
+		n.unstage(id)
+		run(t, "stargatectl", "volume", "check", n.config.ZoneName+"/"+id)
+	}
+	for _, id := range []string{"x", "w", "v"} {
+		n.delete(id)
+	}
+	p.stop()
+	n.nothingLeft()
+}
+
 // While a pod writes, and the zone is full: a snapshot goes outside, and becomes a volume of the zone again.
 func TestDAXOutside(t *testing.T) {
 	n := newDAXNode(t)

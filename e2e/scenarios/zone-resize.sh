@@ -137,6 +137,44 @@ at g2 'sha256sum </mnt/a/new | cmp - /mnt/a/sum && umount /mnt/a'
 passed "it reads what the first one writes there"
 holds "it is sound" "umount /mnt/a && stargatectl volume check a"
 
+step "into a reserve of its own"
+holds "a volume with a reserve" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
+holds "another one comes as close as can be" "stargatectl volume create d --size 32M"
+# shown KEY...: what volume show says of c.
+shown() {
+	at g1 "stargatectl -j volume show c" | python3 -c 'import json, sys
+v = json.load(sys.stdin)
+print(*(v.get(k) for k in sys.argv[1:]))' "$@"
+}
+same "its memory, what is in use, what it can become" "$((96 * mib)) $((32 * mib)) $((96 * mib))" \
+	"$(shown size file_system can_grow_to)"
+holds "it is mounted" "mount -t stargatefs /dev/sm/c /mnt/a && cp /bin/bash /mnt/a"
+same "a machine gets all of it" $((96 * mib)) "$(at g1 'stat -c %s /mnt/a/.stargate/region')"
+base=$(($(shown base)))
+at g2 "umount -a -t stargatefs; dmsetup --noudevsync remove box; dmsetup --noudevsync create box \
+		--table '0 $((96 * 2048)) linear /dev/pmem0 $(((base - RIG_BASE) / 512))' &&
+	dmsetup mknodes && mount -t stargatefs /dev/mapper/box /mnt/a"
+sized g1 32
+sized g2 32
+holds "it grows into that, and nothing has to be cut" "stargatectl volume resize c --size 96M"
+sized g1 96
+sized g2 96
+refused "and no further" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
+same "its other neighbour is as it was" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
+	python3 -c 'import json, sys
+v = json.load(sys.stdin)
+print(v["state"], v["size"])')"
+at g2 'cmp /bin/bash /mnt/a/bash && umount /mnt/a'
+holds "a clone with one" "umount /mnt/a && stargatectl volume delete d &&
+	stargatectl volume clone c e --reserve 16M && stargatectl volume check e"
+same "has it" "$((112 * mib)) $((96 * mib))" "$(at g1 'stargatectl -j volume show e' | python3 -c 'import json, sys
+v = json.load(sys.stdin)
+print(v["size"], v["file_system"])')"
+refused "more than there is" "largest possible volume, with so much behind it, has" \
+	"stargatectl volume create f --size 32M --reserve 16M"
+refused "a reserve of nothing" "2M to 64T" "stargatectl volume create f --size 32M --reserve 0"
+holds "(no more)" "stargatectl volume delete e && stargatectl volume delete c"
+
 step "at a terminal"
 wiped "create b --size 64M"
 same "elsewhere nothing is said of that" "" "$(at g1 'stargatectl volume delete b 2>&1')"
