@@ -150,7 +150,7 @@ struct sg_vol {
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };
 
-#define SG_MAX_FACTOR	16	/* how many times as large a volume can become, if nobody says more */
+#define SG_MAX_FACTOR	16	/* so many times as large a volume can become by default */
 
 struct sg_format_opts {
 	u64 phys;		/* base address, aligned to SG_VOLUME_ALIGN */

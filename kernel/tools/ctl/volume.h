@@ -69,8 +69,8 @@ int volume_lock(const char *zone, const char *name);
 /* --- volume.c ------------------------------------------------------------------------------ */
 
 /*
- * A logical volume for @v, with WIPING_TAG, where it fits tightest; @reserve of it is for later. Says
- * what is wrong.
+ * A logical volume for @v, with WIPING_TAG, where it fits tightest; @reserve of it is for later.
+ * Says what is wrong.
  */
 int volume_cut(struct volume *v, u64 size, u64 reserve, u64 align);
 int volume_wipe(const struct volume *v);	/* its bytes become zeroes */
@@ -94,7 +94,7 @@ bool zone_finish(const struct zone *z);
 bool engine_look(const char *path, struct sg_probe *out, bool say);
 /* -EBUSY, said, if some system that lives has it mounted; @v->why names those in its table. */
 int engine_unused(struct volume *v, bool force);
-/* mkfs.stargatefs with these options, on top of what a volume has anyway: of all its memory, or less. */
+/* mkfs.stargatefs with these options, on top of what a volume has anyway: of that much of it. */
 int engine_make(const struct volume *v, u64 size, char *const *options, int n, bool dry);
 int engine_check(const struct volume *v, char *const *options, int n);	/* the exit status */
 /*
