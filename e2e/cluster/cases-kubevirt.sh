@@ -8,12 +8,12 @@
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_cases=(
-	install operator
+	install operator manifests
 	machines machine-reader machine-killed machine-refused machine-restarted
 	uninstall
 )
 kubevirt_kvm_cases=(
-	install-dax operator
+	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-fenced machine-refused machine-restarted
 	machine-power
 	uninstall
@@ -127,6 +127,18 @@ case_operator() {
 		--set kubevirt.enabled=true --set kubevirt.api=$api --timeout 6m
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
+}
+
+# The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their images. So
+# they are asked of the API server, with all that admits them, and nothing of them starts.
+example() { sed '/^apiVersion: cdi/,/^---/d' "$1" | k -n "$ns" apply --dry-run=server -f - 2>&1; }
+case_manifests() {
+	local file
+	for file in "$home"/kubevirt-manifests/*.yaml; do
+		check "${file##*/} is taken" example "$file"
+	done
+	check "the webhook has seen it" contains "there is no claim data" example "$home/kubevirt-manifests/minimal.yaml"
+	check "a machine that cannot be is not" refused example <(sed 's/volumes: data/volumes: "data,data"/' "$home/kubevirt-manifests/minimal.yaml")
 }
 
 # Two machines have one volume at its address, as files: contents, locks and semaphores.
