@@ -60,7 +60,7 @@ e2e-k8s-dax: ## the same with a second node, a VM with reserved memory, LVM and 
 	@$(run-tests) k8s-dax
 e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once; hours)
 	@$(run-tests) k8s-external
-e2e-kubevirt: ## KubeVirt (compiled, once): its own code (tier 1), machines in such a cluster (TIER=)
+e2e-kubevirt: ## KubeVirt (compiled once): its own code (tier 1), machines in a cluster (TIER=)
 	$(if $(filter-out 1 2 3,$(TIER)),$(error TIER=$(TIER): there are 1 2 3))
 	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) $(foreach tier,$(TIER),$(kubevirt-tier-$(tier)))
 TIER ?= 1 2

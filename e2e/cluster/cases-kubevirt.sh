@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # Cases of virtual machines, in their order: KubeVirt itself. Its machines are on the node of this
-# machine, translated by QEMU, as there is no KVM in one, with a zone of files; or on the second node
-# under KVM (e2e/cluster/up --kvm), with reserved memory, which pods have mounted. Sourced by
-# e2e/cluster/case.
+# machine, translated by QEMU, with a zone of files; or on the second node under KVM
+# (e2e/cluster/up --kvm), with reserved memory, which pods have mounted too. e2e/cluster/case
+# sources it.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_cases=(
@@ -14,8 +14,8 @@ kubevirt_cases=(
 )
 kubevirt_kvm_cases=(
 	install-dax operator manifests
-	machines machine-pod machine-reader machine-killed machine-fenced machine-refused machine-restarted
-	machine-power
+	machines machine-pod machine-reader machine-killed machine-fenced
+	machine-refused machine-restarted machine-power
 	uninstall
 )
 
@@ -129,8 +129,8 @@ case_operator() {
 	soon 60 "the driver is ready" driver_ready
 }
 
-# The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their images. So
-# they are asked of the API server, with all that admits them, and nothing of them starts.
+# The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their
+# images. So they are asked of the API server, with all that admits them, and nothing starts.
 example() { sed '/^apiVersion: cdi/,/^---/d' "$1" | k -n "$ns" apply --dry-run=server -f - 2>&1; }
 case_manifests() {
 	local file
@@ -233,15 +233,15 @@ case_machine-killed() {
 	[[ $api == sidecar ]] || check "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
-# had_within SECONDS TIME: the pod, which waited for a lock, had it so long after a time of its own clock.
+# had_within SECONDS TIME: the pod, which waited for a lock, had it so long after a time there.
 had_within() {
 	local at
 	at=$(in_pod beside cat /data/had) || return
 	echo "the lock was free after $((at - $2)) s"
 	((at - $2 <= $1))
 }
-# free_after PATTERN: when a process of the machine's node is killed, its lock is another's within seconds, as
-# the node sees its memory go.
+# free_after PATTERN: when a process of the machine's node is killed, its lock is another's within
+# seconds, as the node sees its memory go.
 free_after() {
 	local killed
 	in_pod beside sh -c 'rm -f /data/had; : >/data/waiting; flock /data/lock sh -c "date +%s >/data/had"' &
