@@ -27,7 +27,7 @@ include mk/run.mk
 .PHONY: help
 help: ## show this list
 	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
-	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | \
-		expand -t 16 | sed 's/^/  /'
+	@sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | \
+		expand -t 18 | sed 's/^/  /'
 	@printf '\nVariables:\n'
 	@sed -n 's/^##//p' $(MAKEFILE_LIST)

@@ -7,6 +7,8 @@
 ##  MAPS="walk splice shadow"     map modes for `make test-vm`, `make test`
 ##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
 ##  KVER=                         another kernel than the running one for `make dkms-install`
+##  TIER="1 2"                    tiers of `make e2e-kubevirt`; 3 is a node without KVM
+##  KUBEVIRT=1.8                  the KubeVirt of tiers 2 and 3, or 1.9
 ##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
 ##  HOURS=6                       processor time of `make hostile`, earlier runs included
 ##  SECTIONS="fio hand"           parts of `make bench` that are measured again (all)
@@ -60,8 +62,13 @@ e2e-k8s-module: ## one whose second node has DKMS and no module: the driver's po
 	@$(run-tests) k8s-module
 e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once; hours)
 	@$(run-tests) k8s-external
-e2e-kubevirt: ## the same with KubeVirt: machines that share a claim (compiles KubeVirt, once)
-	@$(run-tests) k8s-kubevirt
+e2e-kubevirt: ## KubeVirt (compiled once): its own code (tier 1), machines in a cluster (TIER=)
+	$(if $(filter-out 1 2 3,$(TIER)),$(error TIER=$(TIER): there are 1 2 3))
+	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) $(foreach tier,$(TIER),$(kubevirt-tier-$(tier)))
+TIER ?= 1 2
+kubevirt-tier-1 := kubevirt
+kubevirt-tier-2 := k8s-kubevirt-kvm
+kubevirt-tier-3 := k8s-kubevirt
 test-kubevirt: ## KubeVirt's own code, 1.8 and 1.9, and our hook (compiles KubeVirt, once)
 test-mutants: ## break the code on purpose and see a test fail for each
 test-mutants-vm: ## the same with the module, and scenarios in VMs

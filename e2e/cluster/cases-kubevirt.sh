@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases of virtual machines, in their order: KubeVirt itself, on the node of this machine. Its
-# machines are translated by QEMU, as there is no KVM in one. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2034,SC2154 # which has the rest
+# Cases of virtual machines, in their order: KubeVirt itself. Its machines are on the node of this
+# machine, translated by QEMU, with a zone of files; or on the second node under KVM
+# (e2e/cluster/up --kvm), with reserved memory, which pods have mounted too. e2e/cluster/case
+# sources it.
+# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_cases=(
-	install operator
+	install operator manifests
 	machines machine-reader machine-killed machine-refused machine-restarted
+	uninstall
+)
+kubevirt_kvm_cases=(
+	install-dax operator manifests
+	machines machine-pod machine-reader machine-killed machine-fenced
+	machine-refused machine-restarted machine-power
 	uninstall
 )
 
@@ -37,6 +45,8 @@ kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar]' ;;
 esac
 
 kubevirt_object() {
+	local emulated=true
+	! with_kvm || emulated=false
 	cat <<-EOF
 		apiVersion: kubevirt.io/v1
 		kind: KubeVirt
@@ -44,15 +54,17 @@ kubevirt_object() {
 		spec:
 		  imagePullPolicy: IfNotPresent
 		  infra: {replicas: 1}
+		  workloads: {nodePlacement: {nodeSelector: {kubernetes.io/hostname: $zoned}}}
 		  configuration:
 		    imagePullPolicy: IfNotPresent
-		    developerConfiguration: {useEmulation: true, $gates}
+		    developerConfiguration: {useEmulation: $emulated, $gates}
 	EOF
 }
 
 # machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
 machine() {
-	local names=${2//[^,]/}
+	local names=${2//[^,]/} processor=
+	! with_kvm || processor='cpu: {model: host-passthrough}'
 	k apply -f - <<-EOF
 		apiVersion: kubevirt.io/v1
 		kind: VirtualMachine
@@ -66,6 +78,7 @@ machine() {
 		      terminationGracePeriodSeconds: 0
 		      domain:
 		        memory: {guest: ${4:-256Mi}}
+		        $processor
 		        # The node has no more for one that is refused.
 		        resources: {requests: {memory: 256Mi}}
 		        devices:
@@ -84,14 +97,24 @@ machine() {
 }
 
 deployed() { equals Deployed k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.phase}'; }
-launcher() { k -n "$ns" get pods -l "vm.kubevirt.io/name=$1" -o 'jsonpath={.items[-1:].metadata.name}'; }
+launcher() {
+	k -n "$ns" get pods -l "vm.kubevirt.io/name=$1" --sort-by .metadata.creationTimestamp \
+		-o 'jsonpath={.items[-1:].metadata.name}'
+}
 console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
 # says NAME WORDS: on the machine's console, in a line of ours.
 says() { console "$1" | tr -d '\r' | grep -qF "SG $2"; }
 well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
 condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
-# The process of a machine, as the node sees it.
-qemu_of() { inside pgrep -f "qemu.*guest=${ns}_$1,"; }
+# at_its_address NAME CLAIM: the machine has it mounted, where the node has it.
+at_its_address() {
+	local base=0x10 # of a zone of files, in which it is the first one
+	! with_vm || base=$(on_vm stargatectl -j volume show "$zone_name/$(volume_of "$2")" | sed -n 's/.*"base": "\([^"]*\)".*/\1/p')
+	[[ -n $base ]] && says "$1" "mounted $2 at $base"
+}
+# qemu NAME: what the process of a machine is known by, as the node sees it.
+qemu() { echo "^[^ ]*qemu[^ ]* .*guest=${ns}_$1,"; }
+by_kvm() { contains "-accel kvm" on_zoned pgrep -af "$(qemu "$1")"; }
 webhook_ready() { k -n "$release_ns" wait deployment -l app.kubernetes.io/name=stargate-webhook --for condition=Available --timeout 1s; }
 
 case_operator() {
@@ -100,10 +123,22 @@ case_operator() {
 	soon 60 "there is a kind KubeVirt" k get crd kubevirts.kubevirt.io
 	kubevirt_object | k apply -f - >/dev/null
 	soon 420 "KubeVirt is deployed" deployed
-	check "the chart's part for it" helm upgrade "$release" "$chart" --namespace "$release_ns" \
-		--values "$here/values.yaml" --set kubevirt.enabled=true --set kubevirt.api=$api --wait --timeout 3m
+	check "the chart's part for it" helm upgrade "$release" "$chart" "${install_args[@]}" \
+		--set kubevirt.enabled=true --set kubevirt.api=$api --timeout 6m
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
+}
+
+# The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their
+# images. So they are asked of the API server, with all that admits them, and nothing starts.
+example() { sed '/^apiVersion: cdi/,/^---/d' "$1" | k -n "$ns" apply --dry-run=server -f - 2>&1; }
+case_manifests() {
+	local file
+	for file in "$home"/kubevirt-manifests/*.yaml; do
+		check "${file##*/} is taken" example "$file"
+	done
+	check "the webhook has seen it" contains "there is no claim data" example "$home/kubevirt-manifests/minimal.yaml"
+	check "a machine that cannot be is not" refused example <(sed 's/volumes: data/volumes: "data,data"/' "$home/kubevirt-manifests/minimal.yaml")
 }
 
 # Two machines have one volume at its address, as files: contents, locks and semaphores.
@@ -111,8 +146,9 @@ case_machines() {
 	claim data 128Mi ReadWriteMany
 	check "a machine is taken" machine first data first
 	check "a second one" machine second data second
-	soon 240 "the first has the volume at its address" says first "mounted data at 0x10"
-	soon 120 "so has the second" says second "mounted data at 0x10"
+	soon 240 "the first has the volume at its address" at_its_address first data
+	soon 120 "so has the second" at_its_address second data
+	! with_kvm || check "KVM runs it" by_kvm second
 	soon 60 "stored by the first" says first "stored hello"
 	soon 60 "read by the second" says second "read hello"
 	soon 60 "stored by the second, read by the first" says first "read world"
@@ -125,7 +161,50 @@ case_machines() {
 	pod after data
 	soon 60 "a pod has the volume afterwards" running after
 	check "what they stored is there" stored after /greeting hello
-	check "it is sound" in_pod after sh -c "stargatectl info $region"
+	check_sound data after
+}
+# check_sound CLAIM POD: the last one to have it, which goes where that is in the way of looking.
+check_sound() {
+	if with_vm; then
+		k -n "$ns" delete pod "$2" --wait >/dev/null
+		soon 60 "nobody has the volume" no_node_mounts
+		check "it is sound" on_vm stargatectl volume check "$zone_name/$(volume_of "$1")"
+	else
+		check "it is sound" in_pod "$2" sh -c "stargatectl info $region"
+	fi
+}
+
+# On reserved memory a pod on the node has the same files, by the node's own mount.
+case_machine-pod() {
+	local holder
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "it is a mount of the module" on_stargatefs beside
+	check "a machine is taken" machine first data first
+	soon 240 "it has the volume at its address" at_its_address first data
+	soon 60 "stored by the machine" says first "stored hello"
+	check "read by the pod" stored beside /greeting hello
+	check "stored by the pod, which finds the machine's lock held, and waits for it" in_pod beside sh -c '
+		echo world >/data/answer
+		until [ -e /data/held ]; do sleep 0.1; done
+		! flock -n /data/lock true && flock /data/lock [ ! -e /data/held ]'
+	check "read by the machine" says first "read world"
+	check "the pod gives a turn" in_pod beside sh -c '
+		until [ -e /data/semaphore ]; do sleep 0.1; done
+		stargate-sem -v /data post turn'
+	soon 60 "the machine has it" says first "given its turn"
+	in_pod beside sh -c 'exec 9>/data/lock; flock 9; echo 1 >/data/count; exec sleep 1000' &
+	holder=$!
+	soon 30 "the pod has a lock" in_pod beside test -e /data/count
+	machine second data heir >/dev/null
+	soon 240 "a second machine waits for it" says second "waits for the lock"
+	check "it does not have it" refused says second "has the lock"
+	k -n "$ns" delete pod beside --force --grace-period 0 >/dev/null 2>&1
+	soon 60 "it does when the pod has ended" says second "has the lock, count 1"
+	wait "$holder" || true
+	check "nothing failed in the first" well first
+	check "nor in the second" well second
 }
 
 case_machine-reader() {
@@ -147,11 +226,54 @@ case_machine-killed() {
 	machine heir data heir >/dev/null
 	soon 240 "one holds a lock" says holder "holds the lock"
 	soon 120 "the other waits for it" says heir "waits for the lock"
-	check "its process is killed" inside pkill -KILL -f "qemu.*guest=${ns}_holder,"
+	check "its process is killed" on_zoned pkill -KILL -f "$(qemu holder)"
 	soon 240 "the other has the lock" says heir "has the lock"
 	check "nothing failed" well heir
 	soon 240 "it is started again, and has the volume" says holder "mounted data"
 	[[ $api == sidecar ]] || check "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+}
+
+# had_within SECONDS TIME: the pod, which waited for a lock, had it so long after a time there.
+had_within() {
+	local at
+	at=$(in_pod beside cat /data/had) || return
+	echo "the lock was free after $((at - $2)) s"
+	((at - $2 <= $1))
+}
+# free_after PATTERN: when a process of the machine's node is killed, its lock is another's within
+# seconds, as the node sees its memory go.
+free_after() {
+	local killed
+	in_pod beside sh -c 'rm -f /data/had; : >/data/waiting; flock /data/lock sh -c "date +%s >/data/had"' &
+	soon 30 "a pod waits for the lock" in_pod beside test -e /data/waiting
+	check "the machine has it" refused in_pod beside test -e /data/had
+	killed=$(on_vm date +%s)
+	check "a process is killed" on_vm pkill -KILL -f "$1"
+	soon 60 "the pod has the lock" in_pod beside test -s /data/had
+	check "within seconds" had_within 10 "$killed"
+	wait $!
+	in_pod beside rm /data/waiting
+}
+
+case_machine-fenced() {
+	local pod
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data busy >/dev/null
+	soon 240 "a machine holds a lock and stores" says first "holds the lock"
+	soon 60 "files come and go" in_pod beside test -e /data/busy/20
+	pod=$(launcher first)
+	free_after "$(qemu first)"
+	soon 240 "its machine is started again" other_pod "$pod"
+	soon 240 "and has the lock" says first "holds the lock"
+	pod=$(launcher first)
+	free_after "^[^ ]*virt-launcher .*--name first "
+	soon 240 "its launcher killed, it is started again" other_pod "$pod"
+	soon 240 "and has the lock" says first "holds the lock"
+	check "nothing failed" well first
+	k -n "$ns" delete vm first --wait >/dev/null
+	check_sound data beside
 }
 
 case_machine-refused() {
@@ -179,6 +301,30 @@ case_machine-restarted() {
 	k -n "$ns" delete pod "$pod" --force --grace-period 0 >/dev/null 2>&1
 	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
+	check "nothing failed" well first
+}
+
+# The node's power is cut: it comes back, and so do machine and pod, with what was stored.
+case_machine-power() {
+	local before pod count
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and stores" says first "holds the lock"
+	check "the pod made a file durable" in_pod beside sh -c 'echo hello >/data/greeting; sync'
+	pod=$(launcher first) before=$(boot_of "$vm")
+	check "the power is cut" power_cut
+	check "the node boots" power_back
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 200 "the pod runs again" running beside
+	check "with what was stored" stored beside /greeting hello
+	soon 240 "the machine has another pod" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	count=$(in_pod beside cat /data/count)
+	sleep 3
+	check "it stores, and the pod sees it" test "$(in_pod beside cat /data/count)" -gt "${count:-0}"
 	check "nothing failed" well first
 }
 other_pod() { local now; now=$(launcher first); [[ -n $now && $now != "$1" ]]; }

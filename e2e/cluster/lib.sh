@@ -25,8 +25,10 @@ zone_bytes=$((${ZONE_MIB:-1024} << 20))
 vm=n2
 vm_address=10.244.0.2
 vm_kernel=$KERNEL_DEFAULT
-vm_memory=3G
 with_vm() { [[ -e $run/$vm ]]; }
+# with_kvm: it has KVM, too, and so runs machines of KubeVirt, which take memory and images.
+with_kvm() { [[ -e $run/$vm/kvm ]]; }
+vm_memory() { if with_kvm; then echo 6G; else echo 3G; fi; }
 
 # What images are called.
 driver_image=localhost/stargate-csi

@@ -56,7 +56,7 @@ func (a Accel) args() []string {
 
 // kernelWords for a node under TCG: a kernel that measures its clock slightly
 // wrong, as without an HPET, arms timers of machines within it far in the
-// future. And QEMU before 10.2 loses an interrupt that comes at the very moment
+// future; so it is told how fast it is. And QEMU before 10.2 loses an interrupt that comes at the very moment
 // a machine within is left: both change one word, and only one of them holds
 // the lock. A timer set for once then never comes, and the node stands still
 // until something else interrupts it; a tick that repeats costs it one tick.
@@ -65,7 +65,7 @@ func (a Accel) kernelWords() []string {
 	case a.ICount:
 		return []string{"nokaslr", "norandmaps"}
 	case a.Node && a.Name == "tcg":
-		return []string{"tsc_early_khz=2000000", "highres=off", "nohz=off"}
+		return []string{fmt.Sprintf("tsc_early_khz=%d", kilocycles()), "highres=off", "nohz=off"}
 	}
 	return nil
 }

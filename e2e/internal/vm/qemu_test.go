@@ -5,8 +5,10 @@ package vm
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Folders may be named anything.
@@ -122,6 +124,21 @@ func TestMachineInANode(t *testing.T) {
 	args = strings.Join(spec.args(node.QEMU, "uuid", node.within("/run/rig/g1", "uuid")), "\n")
 	if !strings.Contains(args, "-m\nsize=64M\n-device\nnvdimm,addr=0x1\n") || strings.Contains(args, "0x400000000") {
 		t.Errorf("memory as somebody else says, in\n%s", args)
+	}
+}
+
+// A node's clock is as fast as this machine's: so many cycles a second are what the counter does.
+func TestKilocycles(t *testing.T) {
+	start, first := time.Now(), cycles()
+	time.Sleep(3 * cyclesFor)
+	passed, real := cycles()-first, time.Since(start).Seconds()
+	seconds := float64(passed) / 1000 / float64(kilocycles())
+	if seconds < real*0.99 || seconds > real*1.01 {
+		t.Errorf("%.3f s by the counter, %.3f s by the clock", seconds, real)
+	}
+	word := fmt.Sprintf("tsc_early_khz=%d", kilocycles())
+	if words := (Accel{Name: "tcg", Node: true}).kernelWords(); !slices.Contains(words, word) {
+		t.Errorf("no %s among %v", word, words)
 	}
 }
 
