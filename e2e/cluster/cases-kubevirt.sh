@@ -213,6 +213,13 @@ case_machine-reader() {
 	soon 60 "a pod runs" running writer
 	check "stored" store writer /greeting hello
 	check "a machine that only reads is taken" machine reader data:ro reader
+	# It cannot write, so it cannot join those who have the volume: here its node has.
+	if with_vm; then
+		soon 240 "it cannot mount what its node has mounted" says reader "failed: mount data"
+		check "as its memory is read-only" contains "marking pmem0 read-only" console reader
+		check "the pod goes on" store writer /more words
+		return
+	fi
 	soon 240 "it has the volume, read-only" says reader "mounted data read-only"
 	soon 60 "it reads" says reader "read hello"
 	soon 60 "it cannot store" says reader "cannot store"
@@ -292,11 +299,19 @@ case_machine-refused() {
 	check "the first goes on" well owner
 }
 
+# Of a pod that is deleted by force KubeVirt notes what is left on the node; on a slow one it then
+# refuses the machine's next pod, as what it has noted is of another one. So that is for a fast one.
 case_machine-restarted() {
 	claim data 128Mi ReadWriteMany
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume" says first "holds the lock"
 	local pod
+	pod=$(launcher first)
+	k -n "$ns" delete vmi first --wait=false >/dev/null
+	soon 240 "restarted, it comes back" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	check "nothing failed" well first
+	! with_vm || return 0
 	pod=$(launcher first)
 	k -n "$ns" delete pod "$pod" --force --grace-period 0 >/dev/null 2>&1
 	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
