@@ -75,7 +75,7 @@ side() {
 
 # Both sides in turn, so that whatever else the machine does meets both.
 case_times() {
-	local rounds=${ROUNDS:-5} i own host size before after rest load
+	local rounds=${ROUNDS:-5} i own host size before rest load # each: what spent says
 	own=$logs/$ns.own host=$logs/$ns.host
 	rm -f "$own" "$host"
 	for ((i = 1; i <= rounds; i++)); do
@@ -88,15 +88,13 @@ case_times() {
 	soon 60 "no volume is left" no_volumes
 	soon 90 "the zone is as it was" largest_is_back
 	sleep 15 # kubelet counts every ten seconds
-	before=$(spent)
+	read -r -a before < <(spent)
 	sleep 60
-	rest=$(spent)
+	read -r -a rest < <(spent)
 	check "volumes come and go" come_and_go 10
 	sleep 15
-	load=$(spent)
+	read -r -a load < <(spent)
 	size=$(largest)
-	before="$before $rest $load"
-	read -r -a after <<<"$before"
 	check "as large as can be" large_one "$size"
 	{
 		row "figure" "value"
@@ -104,10 +102,10 @@ case_times() {
 		side "claim and pod, until the pod is ready: class stargate, 64 MiB" "$own"
 		side "the same of a folder of the node (hostPath), without a driver" "$host"
 		row "CreateVolume of $size MiB" "$(<"$logs/$ns.large") ms"
-		row "processor time of the driver's pod in 60 s at rest" "$((after[3] - after[0])) ms"
-		row "the same for 10 claims with pods, made and deleted at once" "$((after[6] - after[3])) ms"
-		row "memory of the driver at rest, of its pod with sidecars" "$((after[5] >> 10)) MiB, $((after[4] >> 10)) MiB"
-		row "memory of the driver afterwards, of its pod" "$((after[8] >> 10)) MiB, $((after[7] >> 10)) MiB"
+		row "processor time of the driver's pod in 60 s at rest" "$((rest[0] - before[0])) ms"
+		row "the same for 10 claims with pods, made and deleted at once" "$((load[0] - rest[0])) ms"
+		row "memory of the driver at rest, of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
+		row "memory of the driver afterwards, of its pod" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
 	} | tee "$logs/times.md"
 }
 
