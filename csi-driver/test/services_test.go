@@ -756,6 +756,7 @@ func freePort(t *testing.T) string {
 // A volume grows into its reserve though another one comes behind it; that counts as taken, and takes no memory.
 func TestReserve(t *testing.T) {
 	n := newNode(t, 256*mib, "128m")
+	n.config.HTTP = freePort(t)
 	n.start()
 	r := createRequest("v", 32*mib)
 	r.Parameters = map[string]string{"reserve": "64Mi"}
@@ -768,10 +769,15 @@ func TestReserve(t *testing.T) {
 	if largest, _ := n.room(nil); largest != 94*mib {
 		t.Errorf("there is room for %d bytes", largest)
 	}
-	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 94*mib {
+	if largest, _ := n.room(map[string]string{"reserve": "128Mi"}); largest != 32*mib {
 		t.Errorf("with a reserve there is room for %d bytes", largest)
 	}
 	n.create("w", 32*mib)
+	// 96 MiB by its addresses, and 94 by what memory there is.
+	const grows = `stargate_volume_can_grow_to_bytes{volume="v"} 9.8566144e+07`
+	if _, text := get(t, "http://"+n.config.HTTP+"/metrics"); !strings.Contains(text, grows) {
+		t.Errorf("metrics without %s:\n%s", grows, text)
+	}
 	n.stage("v", rwx)
 	n.publish("v", "a", rwx, false)
 	if st, err := os.Stat(filepath.Join(n.target("a"), ".stargate", "region")); err != nil || st.Size() != 96*mib {
