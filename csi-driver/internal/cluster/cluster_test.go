@@ -156,7 +156,7 @@ func TestContents(t *testing.T) {
 		content("elsewhere", driver, "snapshotHandle", "snap-2", nil),
 		content("to-be-taken", driver, "volumeHandle", "snap-1", nil),
 		content("other-driver", "another.driver", "snapshotHandle", "snap-1", nil),
-		content("other-node", driver, "snapshotHandle", "snap-1", map[string]any{managedBy: "n2"}),
+		content("other-node", driver, "snapshotHandle", "snap-1", map[string]any{"snapshot.storage.kubernetes.io/managed-by": "n2"}),
 	)
 	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(9), driver, "n1")
 	z := &told{kind: zone.DAX, snapshots: []zone.Snapshot{{Name: "snap-0"}, {Name: "snap-1"}}}
@@ -174,7 +174,7 @@ func TestContents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range list.Items {
-		of[c.GetName()] = c.GetLabels()[managedBy]
+		of[c.GetName()] = c.GetLabels()["snapshot.storage.kubernetes.io/managed-by"]
 		if c.GetName() == "by-hand" && c.GetLabels()["kept"] != "yes" {
 			t.Errorf("labels %v", c.GetLabels())
 		}

@@ -18,7 +18,7 @@ import (
 
 // What the snapshotter of a node knows those contents by that are its own. The snapshot-controller puts it on
 // those that it makes; one that somebody has written by hand has it from nobody, and no node would look at it.
-const managedBy = "snapshot.storage.k8s.io/managed-by"
+const managedBy = "snapshot.storage.kubernetes.io/managed-by"
 
 var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
