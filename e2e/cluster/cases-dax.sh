@@ -8,7 +8,7 @@
 
 dax_cases=(
 	install-dax helm-test files readonly pod-once block grow expand
-	snapshot snapshot-outside clone full quota
+	snapshot snapshot-outside snapshot-by-hand clone full quota
 	plugin-killed kubelet-restarted forced driver-deleted inline inline-nowhere
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall

@@ -7,7 +7,7 @@
 
 cases=(
 	install helm-test share readonly pod-once block expand full quota inline
-	snapshot snapshot-outside clone
+	snapshot snapshot-outside snapshot-by-hand clone
 	plugin-killed kubelet-restarted forced driver-deleted many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
@@ -228,6 +228,47 @@ case_snapshot-outside() {
 	soon 60 "the snapshot is gone" no_snapshots
 	check "and its file" equals "" outside
 	check "what was restored stays" stored second /greeting hello
+}
+
+# content_of SNAPSHOT: what stands for it on the driver's side.
+content_of() { k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.status.boundVolumeSnapshotContentName}'; }
+
+# What is left of a snapshot that nobody has is given to another one, by a content written by hand.
+case_snapshot-by-hand() {
+	local content handle
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	snapshot kept data
+	soon 90 "the snapshot is ready" ready_to_use kept
+	content=$(content_of kept)
+	handle=$(k get volumesnapshotcontent "$content" -o 'jsonpath={.status.snapshotHandle}')
+	k patch volumesnapshotcontent "$content" --type merge -p '{"spec": {"deletionPolicy": "Retain"}}' >/dev/null
+	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
+	k delete volumesnapshotcontent "$content" --wait >/dev/null
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: snapshot.storage.k8s.io/v1
+		kind: VolumeSnapshotContent
+		metadata: {name: $ns-by-hand}
+		spec:
+		  driver: $driver
+		  deletionPolicy: Delete
+		  source: {snapshotHandle: $handle}
+		  volumeSnapshotRef: {name: again, namespace: $ns}
+		---
+		apiVersion: snapshot.storage.k8s.io/v1
+		kind: VolumeSnapshot
+		metadata: {name: again, namespace: $ns}
+		spec: {source: {volumeSnapshotContentName: $ns-by-hand}}
+	EOF
+	soon 60 "it is ready: the node that has it has taken it" ready_to_use again
+	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/again
+	pod second same
+	soon 90 "a pod with the restored volume runs" running second
+	check "it has what there was" stored second /greeting hello
+	k -n "$ns" delete volumesnapshot again --wait >/dev/null
+	soon 60 "the snapshot is gone" no_snapshots
 }
 
 case_clone() {
