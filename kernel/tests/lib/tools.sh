@@ -21,7 +21,7 @@ input=/dev/null
 
 fail() {
 	echo "failed: $*" >&2
-	[[ ! -s out ]] || sed 's/^/  out: /' out | head -50 >&2
+	[[ ! -s out ]] || sed 's/^/  out: /; 50q' out >&2
 	[[ ! -s err ]] || sed 's/^/  err: /' err >&2
 	exit 1
 }
