@@ -217,7 +217,8 @@ case_machine-reader() {
 	check "stored" store writer /greeting hello
 	if with_vm; then
 		machine beside data:ro reader >/dev/null
-		soon 120 "beside a node that can write a machine that only reads is refused" condition beside Synchronized "its node has joined it"
+		soon 120 "beside a node that can write it is refused" \
+			condition beside Synchronized "its node has joined it"
 		k -n "$ns" delete vm beside --wait >/dev/null
 	fi
 	claim frozen 128Mi ReadOnlyMany Filesystem PersistentVolumeClaim/data

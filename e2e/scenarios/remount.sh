@@ -123,7 +123,8 @@ step "nojoin after a power cut"
 holds "(a member)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
 kill_guest g1
 start_guest g1 --no-mount
-refused "it recovers nothing" 'needs recovery.*not to join' 'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
+refused "it recovers nothing" 'needs recovery.*not to join' \
+	'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 holds "a member does, and then it mounts" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
 	mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg && [ "$(head -n 1 /mnt/sg/kept)" = kept ]'
 finish

@@ -119,7 +119,8 @@ passed "and it can be copied"
 step "by one who only reads"
 at g1 'mount -o remount,ro /mnt/sg'
 writes g2
-at g1 'stargatectl snapshot --stall 4000 /mnt/sg /run/reader >/dev/null && fsck.stargatefs -n /run/reader >/dev/null'
+at g1 'stargatectl snapshot --stall 4000 /mnt/sg /run/reader >/dev/null &&
+	fsck.stargatefs -n /run/reader >/dev/null'
 passed "a member can have g2 stand still"
 read -r steps longest <<<"$(ended g2)"
 ((steps > 0 && longest < 6000)) || fail "g2: $steps steps, the longest $longest ms"
