@@ -207,8 +207,8 @@ case_machine-pod() {
 	check "nor in the second" well second
 }
 
-# What all only read: a copy, here, of what a pod has written. Two machines have it at once, the node
-# too; none of them can store. Beside one who could, a machine that cannot does not start.
+# What all only read: a copy, here, of what a pod has written. Two machines have it at once, the
+# node too; none of them can store. Beside one who could, a machine that cannot does not start.
 case_machine-reader() {
 	local reader
 	claim data 128Mi ReadWriteMany

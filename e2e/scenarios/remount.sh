@@ -106,7 +106,8 @@ memory() { sha256sum <"$RIG_RANGE"; }
 step "nojoin"
 refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
 refused "nor is it one for another mount" 'nojoin: mounted already, as a member' \
-	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
+	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
+		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
 holds "(unmounted)" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
 refused "writable" 'mount it with ro,nojoin' 'mount -t stargatefs -o nojoin /dev/pmem0 /mnt/sg'
 before=$(memory)
