@@ -207,6 +207,85 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
+// A claim that all only read: the node does not join the volume, so that machines which can only read
+// can mount it. Copies are made of it, it grows when nobody has it, and a death before has been recovered.
+func TestDAXReaders(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("v", 32*mib)
+	n.stage("v", rwx)
+	n.publish("v", "w", rwx, false)
+	if err := os.WriteFile(filepath.Join(n.target("w"), "hello"), []byte("to all"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ofWriters := n.takeSnapshot("of-writers", "v").GetSnapshotId()
+	n.unpublish("v", "w")
+	n.unstage("v")
+	n.copyOf("restored", 32*mib, ofSnapshot(ofWriters))
+	for _, id := range []string{"v", "restored"} {
+		n.stage(id, rox)
+		n.stage(id, rox)
+		n.publish(id, "r-"+id, rox, false)
+		at := n.target("r-" + id)
+		if got, err := os.ReadFile(filepath.Join(at, "hello")); err != nil || string(got) != "to all" {
+			t.Errorf("%s: %q, %v", id, got, err)
+		}
+		about, err := os.ReadFile(filepath.Join(at, ".stargate", "volume.json"))
+		if err != nil || !bytes.Contains(about, []byte(`"joined": false`)) {
+			t.Errorf("%s: %s, %v", id, about, err)
+		}
+		if f, err := os.Open(filepath.Join(at, ".stargate", "region")); err != nil {
+			t.Errorf("%s: the region: %v", id, err)
+		} else {
+			f.Close()
+		}
+	}
+	ofReaders := n.takeSnapshot("of-readers", "v").GetSnapshotId()
+	n.copyOf("copy", 32*mib, ofVolume("v"))
+	_, err := n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
+	wants(t, "deleting what is mounted", err, codes.FailedPrecondition, n.kubelet)
+	n.recovered("copy")
+	for _, id := range []string{"v", "restored"} {
+		n.unpublish(id, "r-"+id)
+		n.unstage(id)
+		n.delete(id)
+	}
+	n.deleteSnapshot(ofWriters)
+	n.deleteSnapshot(ofReaders)
+	n.delete("copy")
+	p.stop()
+	n.nothingLeft()
+}
+
+// recovered: a system has died with the volume; it is staged for readers all the same.
+func (n *node) recovered(id string) {
+	n.t.Helper()
+	fifo := filepath.Join(n.dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	// It has joined when it opens what it reads.
+	cmd := exec.Command("stargatectl", "put", "/dev/"+n.config.ZoneName+"/"+id, fifo, "/f")
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	end.Close()
+	n.stage(id, rox)
+	if about, err := os.ReadFile(filepath.Join(n.staging(id), ".stargate", "volume.json")); err != nil || !bytes.Contains(about, []byte(`"joined": false`)) {
+		n.t.Errorf("after a death: %s, %v", about, err)
+	}
+	r := &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: n.staging(id), CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * mib}}
+	_, err = n.NodeExpandVolume(background, r)
+	wants(n.t, "growing while all read", err, codes.FailedPrecondition, "read-only")
+	n.unstage(id)
+}
+
 func TestDAXOnePod(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()

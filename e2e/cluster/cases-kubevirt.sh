@@ -207,23 +207,36 @@ case_machine-pod() {
 	check "nor in the second" well second
 }
 
+# What all only read: a copy, here, of what a pod has written. Two machines have it at once, the
+# node too; none of them can store. Beside one who could, a machine that cannot does not start.
 case_machine-reader() {
+	local reader
 	claim data 128Mi ReadWriteMany
 	pod writer data
 	soon 60 "a pod runs" running writer
 	check "stored" store writer /greeting hello
-	check "a machine that only reads is taken" machine reader data:ro reader
-	# It cannot write, so it cannot join those who have the volume: here its node has.
 	if with_vm; then
-		soon 240 "it cannot mount what its node has mounted" says reader "failed: mount data"
-		check "as its memory is read-only" contains "marking pmem0 read-only" console reader
-		check "the pod goes on" store writer /more words
-		return
+		machine beside data:ro reader >/dev/null
+		soon 120 "beside a node that can write it is refused" \
+			condition beside Synchronized "its node has joined it"
+		k -n "$ns" delete vm beside --wait >/dev/null
 	fi
-	soon 240 "it has the volume, read-only" says reader "mounted data read-only"
-	soon 60 "it reads" says reader "read hello"
-	soon 60 "it cannot store" says reader "cannot store"
-	check "nothing failed" well reader
+	claim frozen 128Mi ReadOnlyMany Filesystem PersistentVolumeClaim/data
+	check "one that could write is not given it" contains "write it as frozen:ro" machine wrong frozen reader
+	k -n "$ns" delete vm wrong --ignore-not-found --wait >/dev/null
+	pod copy frozen
+	soon 60 "a pod has the copy" running copy
+	for reader in one two; do check "a machine is taken" machine $reader frozen:ro reader; done
+	for reader in one two; do
+		soon 240 "machine $reader has the volume, read-only" says $reader "mounted frozen read-only"
+		soon 60 "it reads" says $reader "read hello"
+		soon 60 "it cannot store" says $reader "cannot store"
+		! with_vm || check "as its memory is read-only" contains "marking pmem0 read-only" console $reader
+		check "nothing failed" well $reader
+	done
+	check "the pod reads it, too" stored copy /greeting hello
+	check "and cannot write" read_only copy
+	check "the writer goes on" store writer /more words
 }
 
 # One machine dies with a lock; the next of that name is the same machine, and the lock is free.

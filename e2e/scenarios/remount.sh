@@ -100,4 +100,32 @@ frozen() {
 	holds "all can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
 }
 each_map frozen
+
+# A system that only reads, and is no member: nothing of it can be found in the volume.
+memory() { sha256sum <"$RIG_RANGE"; }
+step "nojoin"
+refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
+refused "nor is it one for another mount" 'nojoin: mounted already, as a member' \
+	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
+		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
+holds "(unmounted)" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
+refused "writable" 'mount it with ro,nojoin' 'mount -t stargatefs -o nojoin /dev/pmem0 /mnt/sg'
+before=$(memory)
+holds "read-only" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
+	grep -q " /mnt/sg .*nojoin" /proc/mounts && [ "$(cat /sys/fs/stargatefs/pmem0/slot)" = -1 ]'
+holds "volume.json says so" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
+holds "it reads" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
+refused "and stays so" 'not to join' 'mount -o remount,rw /mnt/sg'
+refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
+holds "(unmounted)" 'umount /mnt/sg'
+same "not a byte of the volume has changed" "$before" "$(memory)"
+
+step "nojoin after a power cut"
+holds "(a member)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
+kill_guest g1
+start_guest g1 --no-mount
+refused "it recovers nothing" 'needs recovery.*not to join' \
+	'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
+holds "a member does, and then it mounts" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
+	mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg && [ "$(head -n 1 /mnt/sg/kept)" = kept ]'
 finish

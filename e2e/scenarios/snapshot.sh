@@ -115,4 +115,22 @@ passed "the others go on"
 at g1 'stargatectl snapshot --stall 1500 /mnt/sg /run/copy >/dev/null &&
 	fsck.stargatefs -n /run/copy >/dev/null'
 passed "and it can be copied"
+
+step "by one who only reads"
+at g1 'mount -o remount,ro /mnt/sg'
+writes g2
+at g1 'stargatectl snapshot --stall 4000 /mnt/sg /run/reader >/dev/null &&
+	fsck.stargatefs -n /run/reader >/dev/null'
+passed "a member can have g2 stand still"
+read -r steps longest <<<"$(ended g2)"
+((steps > 0 && longest < 6000)) || fail "g2: $steps steps, the longest $longest ms"
+at g2 'umount /mnt/sg'
+at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
+said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
+	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
+[[ $said == *"the same" && $said != *"stood still"* ]] || fail "nobody has to stand still: $said"
+passed "without a member nobody has to"
+at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
+refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot /mnt/sg /run/late'
+at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'
 finish

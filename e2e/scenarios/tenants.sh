@@ -130,6 +130,9 @@ stop_guest g1
 step "and one that nobody changes"
 in_one host "it is mounted from a device that cannot be written" \
 	'umount /mnt/a && blockdev --setro /dev/sm/a && mount -t stargatefs -o ro /dev/sm/a /mnt/a'
+in_one host "or by one who does not join" 'umount /mnt/a && blockdev --setrw /dev/sm/a &&
+	mount -t stargatefs -o ro,nojoin /dev/sm/a /mnt/a'
+same "nobody has it" 0 "$(on host 'stargatectl -j systems /mnt/a | grep -c machine' </dev/null || true)"
 whole=$(bytes "$base_a" $end_a)
 denied host "a machine that could write does not get it" "denied|Read-only" 'exec 9<>/mnt/a/.stargate/region'
 start g1 a --read-only
@@ -144,7 +147,7 @@ stop_guest g1
 kill_guest g2
 
 step "in the end"
-in_one host "a is sound" 'umount /mnt/a && blockdev --setrw /dev/sm/a && stargatectl volume check a'
+in_one host "a is sound" 'umount /mnt/a && stargatectl volume check a'
 in_one host "b has what its tenant did to it, and nothing more" 'umount /mnt/b && { stargatectl volume check b; [ $? -le 4 ]; }'
 same "canaries" "$canary" "$(bytes $end_b $zone_end)"
 finish

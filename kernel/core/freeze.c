@@ -265,7 +265,7 @@ static void give_back(struct sg_vol *vol)
 int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 {
 	struct sg_freezing *f = &vol->freezing;
-	int err = vol->slot < 0 ? -EROFS : sg_may_write(vol);
+	int err = sg_is_member(vol); /* one that only reads can see to it as well */
 
 	why[0] = 0;
 	if (!limit_ms || limit_ms > SG_FREEZE_MAX_MS) {

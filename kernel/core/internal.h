@@ -183,7 +183,9 @@ void sg_bad_look(struct sg_vol *vol);
  */
 int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 
-/* 0, or -EROFS / -EIO: may this volume be changed now? */
+/* 0, or -EROFS / -EIO: has it a place in the mount table, and do others take it for alive? */
+int sg_is_member(const struct sg_vol *vol);
+/* The same, and may this volume be changed now? */
 int sg_may_write(const struct sg_vol *vol);
 /* Our slot says what it said when we joined. */
 static inline bool sg_is_ours(const struct sg_vol *vol)

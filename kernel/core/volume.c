@@ -4,13 +4,20 @@
 
 #define STATFS_WAIT_MS	200	/* for others, so that what was freed counts as free */
 
-int sg_may_write(const struct sg_vol *vol)
+int sg_is_member(const struct sg_vol *vol)
 {
 	if (sg_load64(&vol->shut_down))
 		return -EIO;
-	if (vol->read_only || vol->slot < 0)
+	if (vol->slot < 0)
 		return -EROFS;
 	return sg_is_ours(vol) ? 0 : sg_declared_dead(vol);
+}
+
+int sg_may_write(const struct sg_vol *vol)
+{
+	int err = sg_is_member(vol);
+
+	return err ?: vol->read_only ? -EROFS : 0;
 }
 
 static bool seen_before(struct sg_vol *vol, u64 key)

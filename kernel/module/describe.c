@@ -29,10 +29,11 @@ static int describe(const struct super_block *sb, char text[ROOM])
 			 "  \"base\": \"0x%llx\",\n"
 			 "  \"size\": %llu,\n"
 			 "  \"alignment\": %llu,\n"
-			 "  \"mode\": \"%s\"\n"
+			 "  \"mode\": \"%s\",\n"
+			 "  \"joined\": %s\n"
 			 "}\n",
 			 fs->vol.sb.uuid, (u64)fs->mem.phys, fs->mem.size, alignment(&fs->mem),
-			 sb_rdonly(sb) ? "ro" : "rw");
+			 sb_rdonly(sb) ? "ro" : "rw", fs->joined ? "true" : "false");
 }
 
 loff_t sgfs_about_size(const struct super_block *sb)

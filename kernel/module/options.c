@@ -7,7 +7,8 @@
 
 #include "stargatefs.h"
 
-enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_UID, OPT_GID, OPT_MODE };
+enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_NOJOIN,
+       OPT_UID, OPT_GID, OPT_MODE };
 
 static const struct constant_table map_names[] = {
 	{ "walk", SGFS_MAP_WALK },
@@ -29,6 +30,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("phys", OPT_PHYS),
 	fsparam_string("size", OPT_SIZE),
 	fsparam_flag("relocate", OPT_RELOCATE),
+	fsparam_flag("nojoin", OPT_NOJOIN),
 	fsparam_string("region_uid", OPT_UID),
 	fsparam_string("region_gid", OPT_GID),
 	fsparam_string("region_mode", OPT_MODE),
@@ -149,6 +151,9 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_RELOCATE:
 		opt->relocate = true;
 		return 0;
+	case OPT_NOJOIN:
+		opt->nojoin = true;
+		return 0;
 	case OPT_UID:
 	case OPT_GID:
 	case OPT_MODE:
@@ -182,6 +187,8 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 			       errors_names[asked->errors].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
+	if (asked->nojoin && !now->nojoin)
+		return invalfc(fc, "nojoin: mounted already, as a member of the volume");
 	if (sgfs_region_differs(asked, now))
 		return invalfc(fc, "mounted already, with region_uid=%u,region_gid=%u,"
 			       "region_mode=0%o; mount -o remount,... changes that",
@@ -214,6 +221,8 @@ int sgfs_show_options(struct seq_file *m, struct dentry *root)
 		   errors_names[fs->opt.errors].name);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		seq_printf(m, ",phys=0x%llx,size=0x%llx", fs->opt.phys, fs->opt.size);
+	if (fs->opt.nojoin)
+		seq_puts(m, ",nojoin");
 	show_region(m, &fs->opt);
 	return 0;
 }

@@ -44,6 +44,7 @@ enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PAN
  * @phys: phys=, when there is no block device
  * @size: size=, likewise
  * @relocate: relocate: this time, whatever the next one asks for
+ * @nojoin: nojoin: no member of the volume, as if its memory could not be written
  * @region_uid, @region_gid, @region_mode: region_uid= and so on: who may have what is in .stargate
  * @set: which of them were given (a remount keeps the others)
  */
@@ -51,7 +52,7 @@ struct sgfs_options {
 	enum sgfs_map map;
 	enum sgfs_errors errors;
 	u64 phys, size;
-	bool relocate;
+	bool relocate, nojoin;
 	kuid_t region_uid;
 	kgid_t region_gid;
 	umode_t region_mode;

@@ -204,6 +204,12 @@ static bool is_displaced(const struct sgfs *fs, int err)
 		     vol->phys != fs->mem.phys;
 }
 
+/* Why nothing is stored here. */
+static const char *unwritable(const struct sgfs *fs)
+{
+	return fs->opt.nojoin ? "this mount is not to join (nojoin)" : "the device is read-only";
+}
+
 /* For the user has asked for it: all who have the volume must have left, or be dead. */
 static int relocate(struct fs_context *fc, struct sgfs *fs)
 {
@@ -215,7 +221,7 @@ static int relocate(struct fs_context *fc, struct sgfs *fs)
 	int err;
 
 	if (fs->mem.read_only) {
-		errorfc(fc, "relocate: the volume belongs elsewhere, and the device is read-only");
+		errorfc(fc, "relocate: the volume belongs elsewhere, and %s", unwritable(fs));
 		return -EINVAL;	/* on EROFS mount(8) would try the same again, read-only */
 	}
 	sgfs_identify(&id);
@@ -259,7 +265,8 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 /*
  * A read-only mount takes its place in the mount table too, as long as the device can be written:
  * so it recovers what is to be recovered, and nobody reuses a page that it may be reading. With a
- * device that cannot be written it would see others' changes without being seen.
+ * device that cannot be written, or by nojoin, it would see others' changes without being seen. On
+ * a node nojoin leaves a volume that all only read to machines that have its memory read-only.
  */
 static int join(struct fs_context *fc, struct sgfs *fs)
 {
@@ -269,8 +276,8 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	if (fs->mem.read_only) {
 		if (!sg_needs_recovery(&fs->vol))
 			return 0;
-		errorfc(fc, "the volume is in use or needs recovery, and the device is read-only: "
-			"nobody would wait for what is read here");
+		errorfc(fc, "the volume is in use or needs recovery, and %s: "
+			"nobody would wait for what is read here", unwritable(fs));
 		return -EROFS;
 	}
 	sgfs_identify(&id);
@@ -319,9 +326,13 @@ static int make_root(struct super_block *sb)
 static int find_memory(struct fs_context *fc, struct sgfs *fs)
 {
 	struct super_block *sb = fs->sb;
+	int err;
 
-	if (sb->s_bdev)
-		return sgfs_memory_of_device(fc, sb, &fs->mem);
+	if (sb->s_bdev) {
+		err = sgfs_memory_of_device(fc, sb, &fs->mem);
+		fs->mem.read_only |= fs->opt.nojoin;
+		return err;
+	}
 	snprintf(sb->s_id, sizeof(sb->s_id), "0x%llx", fs->opt.phys);
 	return sgfs_memory_of_range(fc, fs->opt.phys, fs->opt.size, sb_rdonly(sb), &fs->mem);
 }
@@ -466,6 +477,9 @@ static int get_tree(struct fs_context *fc)
 		return invalfc(fc, "phys= and size= belong together");
 	if (fc->sb_flags & SB_MANDLOCK)
 		return invalfc(fc, "mandatory locks do not exist");
+	if (opt->nojoin && !(fc->sb_flags & SB_RDONLY))
+		return invalfc(fc, "nojoin: who is no member of the volume cannot store: mount "
+			       "it with ro,nojoin");
 	fc->s_fs_info = alloc_fs(opt);
 	if (!fc->s_fs_info)
 		return -ENOMEM;
@@ -484,7 +498,7 @@ static int make_writable(struct fs_context *fc, struct sgfs *fs)
 		return -EROFS;
 	}
 	if (!fs->joined) {
-		errorfc(fc, "the device is read-only");
+		errorfc(fc, "%s", unwritable(fs));
 		return -EROFS;
 	}
 	WRITE_ONCE(fs->vol.read_only, false);
@@ -512,6 +526,9 @@ static int reconfigure(struct fs_context *fc)
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
 	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may say again what fstab has */
 		return invalfc(fc, "relocate: a remount moves nothing; unmount the volume, and "
+			       "mount it so");
+	if (opt->nojoin && !fs->opt.nojoin)
+		return invalfc(fc, "nojoin: a remount does not leave the volume; unmount it, and "
 			       "mount it so");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return map_refused(fc, opt->map, why);

@@ -71,7 +71,7 @@ func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (pr
 	if err != nil {
 		return present.Options{}, err
 	}
-	o := present.Options{ReadOnly: readOnly, Flags: append(f, m...)}
+	o := present.Options{ReadOnly: readOnly, Unwritten: readerOnly(c), Flags: append(f, m...)}
 	if slices.Contains(o.Flags, "map=splice") && !d.config.AllowHostSplice {
 		return o, fault.New(fault.InUse, "map=splice: this node does not allow it (--allow-host-splice)")
 	}

@@ -33,6 +33,10 @@ func NewDAX(m *mounts.Mounter, group int) *DAX {
 	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}}
 }
 
+// noJoin keeps the node out of the volume, so that machines can have its memory read-only: they could
+// not mount it beside a member.
+const noJoin = "nojoin"
+
 // Stage mounts the device.
 func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) error {
 	at, err := d.m.At(path)
@@ -40,9 +44,21 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 		return err
 	}
 	if at != nil {
-		return d.same(v, at, o)
+		if err := d.same(v, at, o); err != nil {
+			return err
+		}
+		if !o.Unwritten || slices.Contains(at.SuperOptions, noJoin) || d.m.Clear(path) != nil {
+			return nil
+		}
 	}
-	flags := append(slices.Clone(o.Flags), d.region...)
+	if o.Unwritten {
+		return d.unwritten(ctx, v, path, o)
+	}
+	return d.mount(ctx, v, path, o)
+}
+
+func (d *DAX) mount(ctx context.Context, v zone.Volume, path string, o Options, more ...string) error {
+	flags := slices.Concat(o.Flags, d.region, more)
 	if o.ReadOnly {
 		flags = append(flags, "ro")
 	}
@@ -51,6 +67,25 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 	}
 	step.Reached(ctx, "dax: mounted")
 	return nil
+}
+
+// unwritten mounts without joining. A member recovers, if need be, what was left by the last one who
+// stored; and stays one if somebody else is a member, or the module is of before nojoin.
+func (d *DAX) unwritten(ctx context.Context, v zone.Volume, path string, o Options) error {
+	if d.mount(ctx, v, path, o, noJoin) == nil {
+		return nil
+	}
+	if err := d.mount(ctx, v, path, o); err != nil {
+		return err
+	}
+	if err := d.m.Clear(path); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+	}
+	step.Reached(ctx, "dax: recovered")
+	if d.mount(ctx, v, path, o, noJoin) == nil {
+		return nil
+	}
+	return d.mount(ctx, v, path, o)
 }
 
 // What is mounted already is what is wanted, or is in the way.

@@ -19,8 +19,9 @@ import (
 
 // Options are of one mount.
 type Options struct {
-	ReadOnly bool
-	Flags    []string // of mount(8), checked
+	ReadOnly  bool
+	Unwritten bool     // nobody stores to the volume, here or elsewhere: its access modes say so
+	Flags     []string // of mount(8), checked
 }
 
 // Usage is how full a volume is.

@@ -205,12 +205,21 @@ static int copy_in_use(struct copy *s)
 
 /* --- nobody uses it ------------------------------------------------------------------------- */
 
-static int read_table(struct copy *s, const struct target *t, struct sg_slot *slots,
-		      u64 *incarnation)
+static int read_now(struct copy *s, u64 at, void *to, size_t len)
 {
-	int err = target_read_now(t, s->sb.slot_off, slots, sizeof(s->slots)) ?:
-		target_read_now(t, SG_HOT(incarnation), incarnation, sizeof(*incarnation));
+	if (s->how == COPY_LEFT)
+		return target_read_now(&s->member.target, at, to, len);
+	memcpy(to, s->from + at, len);
+	return 0;
+}
 
+static int read_table(struct copy *s, struct sg_slot *slots, u64 *incarnation)
+{
+	int err;
+
+	sg_full_fence();
+	err = read_now(s, s->sb.slot_off, slots, sizeof(s->slots)) ?:
+	      read_now(s, SG_HOT(incarnation), incarnation, sizeof(*incarnation));
 	if (err)
 		tool_error("%s: cannot be read: %s", s->path, strerror(-err));
 	return err;
@@ -221,7 +230,7 @@ static int still_left(struct copy *s)
 {
 	static struct sg_slot now[SG_SLOTS];
 	u64 incarnation;
-	int err = read_table(s, &s->member.target, now, &incarnation);
+	int err = read_table(s, now, &incarnation);
 
 	if (err || (incarnation == s->incarnation && !memcmp(now, s->slots, sizeof(now))))
 		return err;
@@ -237,7 +246,7 @@ int copy_run(struct copy *s)
 		return copy_error(s, err);
 	if (s->freeze)
 		return copy_in_use(s);
-	return s->how == COPY_LEFT ? still_left(s) : 0;
+	return s->how == COPY_JOINED ? 0 : still_left(s);
 }
 
 int copy_size(const struct copy *s, u64 *size)
@@ -300,18 +309,51 @@ static int map_region(struct copy *s, const char *dir)
 	return err;
 }
 
+/* As volume.json says; those of modules that knew of nothing else do not. */
+static bool is_member(int dir)
+{
+	int fd = openat(dir, ".stargate/volume.json", O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	ssize_t len = 0;
+
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[len > 0 ? len : 0] = 0;
+	return !strstr(text, "\"joined\": false");
+}
+
+/* Such a mount can ask nobody to stand still. */
+static int nobody_stores(struct copy *s)
+{
+	unsigned int i;
+	int err = read_table(s, s->slots, &s->incarnation);
+
+	for (i = 0; i < SG_SLOTS && !err; i++) {
+		if (SG_SLOT_STATE(s->slots[i].state) == SG_SLOT_FREE)
+			continue;
+		tool_error("%s: somebody uses it, or has to be recovered, and its mount here is not to "
+			   "join: copy it where it is used, or unmount it", s->path);
+		err = -EBUSY;
+	}
+	return err;
+}
+
 static int open_mounted(struct copy *s, const char *dir)
 {
 	int err;
 
 	s->how = COPY_MOUNTED;
-	s->freeze = freeze_mounted;
-	s->thaw = thaw_mounted;
 	s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0) {
 		err = -errno;
 		tool_error("%s: cannot be opened: %s", dir, strerror(-err));
 		return err;
+	}
+	if (is_member(s->dir)) {
+		s->freeze = freeze_mounted;
+		s->thaw = thaw_mounted;
 	}
 	err = map_region(s, dir);
 	if (err)
@@ -363,7 +405,7 @@ static int open_left(struct copy *s)
 	err = member_watch(&m->target, &s->sb, MEMBER_WAIT_MS, s->why);
 	if (err && err != -EBUSY)
 		tool_error("%s: cannot be read: %s", s->path, strerror(-err));
-	err = err ?: read_table(s, &m->target, s->slots, &s->incarnation);
+	err = err ?: read_table(s, s->slots, &s->incarnation);
 	if (err)
 		target_close(&m->target);
 	return err;
@@ -412,6 +454,8 @@ int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left)
 	if (err)
 		return err;
 	err = find_super(s);
+	if (!err && s->how == COPY_MOUNTED && !s->freeze)
+		err = nobody_stores(s);
 	if (err)
 		copy_close(s);
 	return err;

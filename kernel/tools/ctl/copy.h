@@ -13,7 +13,8 @@
  * @fd, @name: of what it is copied to. @to: that, mapped; or NULL: it is read and written.
  * @freeze, @thaw: how all are made to stand still, or NULL: there is nobody. -errno, with @why.
  * @how: it has been opened. @dir: of the mount.
- * @slots, @incarnation: of one that nobody uses: if somebody comes the copy does not count.
+ * @slots, @incarnation: of one that nobody uses, or has a mount that has not joined: if somebody
+ *	comes the copy does not count.
  * @took, @wrote: of the last pass: ns, bytes. @stalled: for how long all stood still (ns).
  */
 struct copy {

@@ -160,6 +160,11 @@ int engine_may_grow(const struct volume *v, u64 size)
 
 	if (!engine_mounted(v->path, where))
 		return had_alone(v);
+	if (mounted_read_only(where)) {
+		tool_error("%s: is mounted read-only at %s, where it does not grow: unmount it first, "
+			   "or make a larger clone of it", v->lv, where);
+		return -EBUSY;
+	}
 	fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && ioctl(fd, SG_IOC_GROW, &g))
 		err = -errno;

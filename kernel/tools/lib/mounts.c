@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include "tool.h"
 
@@ -46,18 +47,44 @@ static bool mount_line(char *line, dev_t dev, char where[PATH_MAX], char source[
 	return true;
 }
 
+/* Something else may have been mounted over it. */
+static bool is_seen(const char *where, dev_t dev)
+{
+	struct stat st;
+
+	return !stat(where, &st) && st.st_dev == dev;
+}
+
+bool mounted_read_only(const char *where)
+{
+	struct statvfs st;
+
+	return !statvfs(where, &st) && st.f_flag & ST_RDONLY;
+}
+
+/* Of several, one by which it can be written. */
 static bool find_mount(dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char at[PATH_MAX], from[PATH_MAX];
 	bool found = false;
-	struct stat st;
 	char *line = NULL;
 	size_t room = 0;
 
-	/* something else may have been mounted over it */
-	while (f && !found && getline(&line, &room, f) > 0)
-		found = mount_line(line, dev, where, source) && !stat(where, &st) &&
-			st.st_dev == dev;
+	while (f && getline(&line, &room, f) > 0) {
+		bool writable;
+
+		if (!mount_line(line, dev, at, from) || !is_seen(at, dev))
+			continue;
+		writable = !mounted_read_only(at);
+		if (found && !writable)
+			continue;
+		found = true;
+		snprintf(where, PATH_MAX, "%s", at);
+		snprintf(source, PATH_MAX, "%s", from);
+		if (writable)
+			break;
+	}
 	free(line);
 	if (f)
 		fclose(f);

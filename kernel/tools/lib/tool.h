@@ -155,6 +155,7 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be the
 
 /* Where the StargateFS on that device is mounted here; one place of several. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
+bool mounted_read_only(const char *where);	/* nothing is written by that mount */
 /* Of a directory of a StargateFS: where all of its volume is, as a file or device. */
 bool mounted_memory(const char *dir, char path[PATH_MAX]);
 

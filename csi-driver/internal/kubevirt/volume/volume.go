@@ -53,6 +53,7 @@ type described struct {
 	Base    string `json:"base"`
 	Size    uint64 `json:"size"`
 	Mode    string `json:"mode"`
+	Joined  bool   `json:"joined"` // the node is a member of the volume
 }
 
 // Read looks at the claim that is mounted in a folder.
@@ -142,6 +143,9 @@ func (v *Volume) take(d described) error {
 	}
 	v.Base, v.Size = base, d.Size
 	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
+	if v.ReadOnly && d.Joined {
+		return errors.New("its node has joined it, and beside that a machine that can only read cannot mount it: take a claim that is ReadOnlyMany, as a clone of this one (dataSource)")
+	}
 	return nil
 }
 

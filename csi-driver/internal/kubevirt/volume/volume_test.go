@@ -79,6 +79,13 @@ func TestRead(t *testing.T) {
 	if v, err := Read("data", dir, false); err != nil || !v.ReadOnly {
 		t.Errorf("mounted read-only: %+v, %v", v, err)
 	}
+	store(t, filepath.Join(dir, hidden, description), []byte(described1(base, size, `, "mode": "rw", "joined": true`)), 0)
+	if v, err := Read("data", dir, false); err != nil || v.ReadOnly {
+		t.Errorf("a member: %+v, %v", v, err)
+	}
+	if _, err := Read("data", dir, true); err == nil || !strings.Contains(err.Error(), "claim data: its node has joined it") {
+		t.Errorf("a member, read-only: %v", err)
+	}
 }
 
 func TestRefusals(t *testing.T) {
