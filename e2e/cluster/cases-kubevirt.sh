@@ -63,7 +63,7 @@ kubevirt_object() {
 
 # machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
 machine() {
-	local names=${2//[^,]/} processor= words
+	local names=${2//[^,]/} processor='' words
 	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
 	! with_kvm || processor='cpu: {model: host-passthrough}'
 	k apply -f - <<-EOF
