@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a machine of KubeVirt has inside (kubevirt-manifests/guest): systemd and udev find the memory
+# devices by themselves, and each volume is mounted at /mnt/stargate/LABEL. A device that appears
+# later is; what is no volume is left alone; a label that can be no directory, and a place that is
+# taken, are said in the unit's state; what is read-only is mounted so.
+#
+# rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
+# kernels: 6.12
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# system COMMAND: where systemd is the first process, as in any machine.
+system() { on g1 "nsenter -t \$(cat /run/systemd.pid) -a sh -c '$1'" </dev/null; }
+# soon WHAT COMMAND: it succeeds there before long.
+soon() {
+	local try said
+	for ((try = 0; try < 150; try++)); do
+		! said=$(system "$2" 2>&1) || { passed "$1"; return; }
+		sleep 0.2
+	done
+	fail "$1: $2: $said: $(system 'systemctl list-units --all "stargate*" "dev-pmem*"; journalctl -n 40 --no-pager')"
+}
+# tried DEVICE RESULT: its unit has come to an end, with that result.
+tried() { soon "$1: $2" "[ \$(systemctl show -p Result --value stargate-mount@$1) = $2 ] && systemctl is-$3 stargate-mount@$1"; }
+# anew PARTITIONS: they go, and appear again.
+anew() {
+	system "udevadm settle"
+	on g1 "partx -d --nr $1 /dev/pmem0 && partx -a --nr $1 /dev/pmem0" </dev/null ||
+		fail "partitions $1"
+}
+
+guest=$(dirname "$0")/../../kubevirt-manifests/guest
+step "the guest's part is installed, before systemd starts"
+for file in stargate-mount:/usr/local/sbin stargate-mount@.service:/etc/systemd/system \
+	60-stargate.rules:/etc/udev/rules.d; do
+	holds "(${file%%:*})" "mkdir -p ${file#*:}"
+	on g1 "cat >'${file#*:}/${file%%:*}'" <"$guest/${file%%:*}"
+done
+holds "as cloud-init does" 'chmod 755 /usr/local/sbin/stargate-mount'
+holds "a volume" 'mkfs.stargatefs -q -L shared /dev/pmem0'
+
+step "systemd and udev"
+on g1 'env -i container=vm PATH=/usr/sbin:/usr/bin unshare --pid --fork --mount --cgroup --mount-proc \
+	/lib/systemd/systemd --unit=sysinit.target >/run/systemd.log 2>&1 </dev/null &
+	for try in $(seq 100); do pgrep -P $! >/run/systemd.pid && break; sleep 0.1; done'
+
+soon "systemd runs" "systemctl is-active sysinit.target"
+soon "udev runs" "systemctl is-active systemd-udevd"
+soon "the volume is mounted by its label" "mountpoint -q /mnt/stargate/shared"
+soon "and writable" "echo word >/mnt/stargate/shared/word"
+soon "once more changes nothing" "systemctl restart stargate-mount@pmem0 && cat /mnt/stargate/shared/word"
+
+step "devices that appear later, three of them"
+soon "(unmounted)" "umount /mnt/stargate/shared"
+holds "(partitions)" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'
+for n in 1 2 3; do tried pmem0p$n success active; done
+same "what is no volume is not mounted" "" "$(system 'ls /mnt/stargate/ | grep -v shared' || true)"
+holds "two volumes" 'mkfs.stargatefs -q -L first /dev/pmem0p1 && mkfs.stargatefs -q -L ../up /dev/pmem0p2'
+anew 1:3
+soon "one is mounted" "mountpoint -q /mnt/stargate/first"
+tried pmem0p2 exit-code failed
+soon "as its label is none for a directory, which is said" \
+	"journalctl -u stargate-mount@pmem0p2 | grep \"label .../up. cannot be the name of a directory\""
+tried pmem0p3 success active
+
+step "in the way, and read-only"
+soon "(something else)" "umount /mnt/stargate/first && mount -t tmpfs none /mnt/stargate/first"
+anew 1:1
+tried pmem0p1 exit-code failed
+soon "is left, and said" "findmnt -t tmpfs /mnt/stargate/first &&
+	journalctl -u stargate-mount@pmem0p1 | grep \"something is mounted at\""
+holds "(a device that cannot be written)" 'blockdev --setro /dev/pmem0p1'
+soon "is mounted read-only" "umount /mnt/stargate/first && systemctl restart stargate-mount@pmem0p1 &&
+	findmnt -O ro /mnt/stargate/first"
+soon "(unmounted)" "umount /mnt/stargate/first"
+on g1 'kill $(cat /run/systemd.pid)' </dev/null || true
+finish
