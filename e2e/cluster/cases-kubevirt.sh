@@ -15,7 +15,7 @@ kubevirt_cases=(
 kubevirt_kvm_cases=(
 	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-fenced
-	machine-refused machine-restarted machine-power
+	machine-refused machine-restarted machine-failures machine-power
 	uninstall
 )
 
@@ -63,7 +63,8 @@ kubevirt_object() {
 
 # machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
 machine() {
-	local names=${2//[^,]/} processor=
+	local names=${2//[^,]/} processor='' words
+	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
 	! with_kvm || processor='cpu: {model: host-passthrough}'
 	k apply -f - <<-EOF
 		apiVersion: kubevirt.io/v1
@@ -87,7 +88,7 @@ machine() {
 		          autoattachMemBalloon: false
 		        firmware:
 		          kernelBoot:
-		            kernelArgs: console=ttyS0 sg.role=$3 sg.volumes=$((${#names} + 1))
+		            kernelArgs: $words
 		            container:
 		              image: "localhost/kubevirt/machine:$(kubevirt_release)"
 		              imagePullPolicy: Never
@@ -330,6 +331,79 @@ case_machine-restarted() {
 	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
 	check "nothing failed" well first
+}
+
+webhook() { k -n "$release_ns" scale deployment -l app.kubernetes.io/name=stargate-webhook --replicas "$1" >/dev/null; }
+webhook_gone() { ! k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-webhook -o name | grep -q .; }
+# driver_on VALUE: it runs on nodes that have it in that label; null: on all.
+driver_on() {
+	local set
+	set=$(k -n "$release_ns" get daemonset -l app.kubernetes.io/name=stargate-csi -o name)
+	k -n "$release_ns" patch "$set" --type merge \
+		-p "{\"spec\": {\"template\": {\"spec\": {\"nodeSelector\": {\"stargate-test/nowhere\": $1}}}}}"
+}
+driver_there() {
+	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name | grep -q .
+}
+goes_on() {
+	local before
+	before=$(in_pod beside cat /data/count)
+	sleep 3
+	[[ $(in_pod beside cat /data/count) -gt ${before:-0} ]]
+}
+begun_twice() { [[ $(console "$1" | tr -d '\r' | grep -cF "SG holds the lock") -eq 2 ]]; }
+going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
+
+# What the matrix in docs/kubevirt.md says, for all that is not a case of its own.
+case_machine-failures() {
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+
+	machine doomed data doomed >/dev/null
+	soon 240 "a machine holds a lock" says doomed "holds the lock"
+	check "its kernel is to panic" in_pod beside touch /data/panic-now
+	soon 120 "it has begun anew, and the lock is free" says doomed "came back"
+	check "in the same pod" begun_twice doomed
+	k -n "$ns" delete vm doomed --wait >/dev/null
+
+	check "stored" store beside /greeting hello
+	machine filler data filler >/dev/null
+	soon 240 "the volume is full" says filler "it is full"
+	check "for the pod, too" contains "No space left" in_pod beside sh -c 'cat /dev/zero >/data/one-more'
+	check "some space" in_pod beside sh -c 'rm /data/filler /data/one-more && touch /data/less'
+	soon 60 "the machine goes on" says filler "goes on"
+	check "nothing failed" well filler
+	k -n "$ns" delete vm filler --wait >/dev/null
+
+	machine first data holder >/dev/null
+	soon 240 "a machine stores" says first "holds the lock"
+	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
+	check "the machine goes on" goes_on
+	webhook 0
+	soon 60 "the webhook is down" webhook_gone
+	check "a machine with volumes is not taken" refused machine second data second
+	check "what has none is" claim other 16Mi
+	pod unrelated data
+	soon 60 "a pod runs" running unrelated
+	webhook 1
+	soon 60 "the webhook is back" webhook_ready
+	check "the driver is taken away" driver_on '"true"'
+	soon 60 "it is gone" refused driver_there
+	machine second data heir >/dev/null
+	sleep 20
+	check "a machine waits for it" refused says second "waits for the lock"
+	check "the first goes on" goes_on
+	check "the driver comes back" driver_on null
+	soon 120 "it is ready" driver_ready
+	soon 240 "the machine has the volume" says second "waits for the lock"
+
+	k -n "$ns" delete pvc data --wait=false >/dev/null
+	check "the claim goes" going_away data
+	check "not while it is used" goes_on
+	k -n "$ns" delete vm first second --wait >/dev/null
+	k -n "$ns" delete pod beside unrelated --wait >/dev/null
+	soon 120 "and then it does" gone pvc data
 }
 
 # The node's power is cut: it comes back, and so do machine and pod, with what was stored.

@@ -53,6 +53,7 @@ same "joined" True "$(says joined)"
 same "version" 1 "$(says version)"
 same "it is as long as it says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
 refused "it cannot be written" "Invalid argument" "echo x >>$about"
+refused "a look from outside is for the device" "memory of a mounted volume.* name the device" "stargatectl info $region"
 
 step "who may have them: mount options"
 # attributes: of both.

@@ -84,7 +84,8 @@ static int look(struct copying *k)
 	k->copy.sb = probe.sb;
 	k->copy.size = probe.sb.size;
 	k->size = k->c->size;
-	return copy_size(&k->copy, &k->size);
+	return copy_size(&k->copy, &k->size) ?: !k->c->reserve ? 0 :
+		may_reach(k->to.lv, &probe.sb, k->size + k->c->reserve);
 }
 
 /* --- what is made --------------------------------------------------------------------------- */

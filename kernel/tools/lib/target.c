@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "tool.h"
@@ -145,6 +146,14 @@ static int refuse_kind(const char *path, const struct stat *st)
 	return -EINVAL;
 }
 
+/* .stargate/region has no private mappings. */
+static bool is_region(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == SG_FS_MAGIC;
+}
+
 int target_open(struct target *t, const char *path, enum target_use use)
 {
 	struct stat st;
@@ -188,6 +197,9 @@ int target_open(struct target *t, const char *path, enum target_use use)
 		return -EROFS;
 	}
 	err = map(t);
+	if (err == -EINVAL && use == TARGET_LOOK && is_region(t->fd))
+		return failed(t, "is the memory of a mounted volume, which a look from outside would have "
+			      "to copy; name the device that is mounted", EBUSY);
 	return err ? failed(t, "cannot be mapped", -err) : 0;
 }
 
