@@ -9,7 +9,7 @@
 
 kubevirt_cases=(
 	install operator manifests
-	machines machine-reader machine-killed machine-refused machine-restarted
+	machines machine-guest machine-reader machine-killed machine-refused machine-restarted
 	uninstall
 )
 kubevirt_kvm_cases=(
@@ -206,6 +206,61 @@ case_machine-pod() {
 	wait "$holder" || true
 	check "nothing failed in the first" well first
 	check "nor in the second" well second
+}
+
+# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), told what to do by cloud-init.
+guest() {
+	k apply -f - <<-EOF
+		apiVersion: kubevirt.io/v1
+		kind: VirtualMachine
+		metadata: {name: $1, namespace: $ns}
+		spec:
+		  runStrategy: Always
+		  template:
+		    metadata:
+		      annotations: {$driver/volumes: "$2"}
+		    spec:
+		      terminationGracePeriodSeconds: 0
+		      domain:
+		        memory: {guest: 768Mi}
+		        devices:
+		          autoattachPodInterface: false
+		          autoattachGraphicsDevice: false
+		          disks:
+		          - {name: root, disk: {bus: virtio}}
+		          - {name: seed, disk: {bus: virtio}}
+		        firmware:
+		          kernelBoot:
+		            kernelArgs: console=ttyS0 root=LABEL=root ro
+		            container:
+		              image: "localhost/kubevirt/guest:1"
+		              imagePullPolicy: Never
+		              kernelPath: /boot/vmlinuz
+		              initrdPath: /boot/initrd.img
+		      volumes:
+		      - name: root
+		        containerDisk: {image: "localhost/kubevirt/guest:1", imagePullPolicy: Never}
+		      - name: seed
+		        cloudInitNoCloud:
+		          userData: |
+		            #cloud-config
+		            runcmd:
+		            - [sh, -c, '$3']
+	EOF
+}
+
+# As a user has it: systemd mounts the claim's volume by its name, cloud-init's command works in it,
+# and a machine of the other kind finds what that has stored.
+case_machine-guest() {
+	claim data 128Mi ReadWriteMany
+	check "a machine with a disk is taken" guest debian data \
+		"until [ -e /mnt/stargate/data/greeting ]; do sleep 1; done; \
+		cp /mnt/stargate/data/greeting /mnt/stargate/data/answer"
+	machine first data first >/dev/null
+	soon 240 "another machine stores" says first "stored hello"
+	soon 900 "the Debian has read that, and stored it" says first "read hello"
+	check "nothing failed" well first
+	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
 # What all only read: a copy, here, of what a pod has written. Two machines have it at once, the
