@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,8 +181,11 @@ func TestBuild(t *testing.T) {
 
 // The same recipe gives the same bytes, another one others: what is built is what the Dockerfile says.
 func TestSame(t *testing.T) {
-	bytesOf := func(dockerfile string) []byte {
+	umask := syscall.Umask(0o022)
+	defer syscall.Umask(umask)
+	bytesBy := func(dockerfile string, mask int) []byte {
 		o := given(t, dockerfile)
+		defer syscall.Umask(syscall.Umask(mask))
 		if _, _, err := build(context.Background(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -191,9 +195,14 @@ func TestSame(t *testing.T) {
 		}
 		return text
 	}
+	bytesOf := func(dockerfile string) []byte { return bytesBy(dockerfile, 0o022) }
 	first := bytesOf(whole)
 	if !bytes.Equal(first, bytesOf(whole)) {
 		t.Error("built twice, it differs")
+	}
+	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // what commands make is as the umask says
+	if !bytes.Equal(bytesOf(plain), bytesBy(plain, 0o077)) {
+		t.Error("built with another umask, it differs")
 	}
 	for _, change := range [][2]string{{"USER 7", "USER 8"}, {"COPY tree tree", "COPY tree/deep tree"}, {"hello", "hallo"}, {"0700", "0755"}} {
 		changed := strings.Replace(whole, change[0], change[1], 1)

@@ -246,8 +246,21 @@ func write(image v1.Image, o options) (v1.Hash, int64, error) {
 	if err := os.MkdirAll(filepath.Dir(o.archive), 0o755); err != nil {
 		return digest, 0, err
 	}
+	if err := readable(dir); err != nil {
+		return digest, 0, err
+	}
 	size, err := archive(dir, o.archive, o.epoch)
 	return digest, size, err
+}
+
+// readable gives all files of a layout one mode: layout.Write makes them as the umask says.
+func readable(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o644)
+	})
 }
 
 // archive makes a tar of a folder with nothing else in it, beside the target and then in its place.
