@@ -258,7 +258,7 @@ case_machine-guest() {
 		cp /mnt/stargate/data/greeting /mnt/stargate/data/answer"
 	machine first data first >/dev/null
 	soon 240 "another machine stores" says first "stored hello"
-	soon 900 "the Debian has read that, and stored it" says first "read hello"
+	soon 2000 "the Debian has read that, and stored it" says first "read hello"
 	check "nothing failed" well first
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
