@@ -311,7 +311,9 @@ static void refused(void)
 	tsys_tend(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
+	tsys_rest(&s[0]);
 	s[0].v.read_only = false;
+	tsys_tend(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_EQ(sg_freeze(&s[0].v, LIMIT, why), -EBUSY);
 	says("just being copied here");
