@@ -61,11 +61,10 @@ kubevirt_object() {
 	EOF
 }
 
-# machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
-machine() {
-	local names=${2//[^,]/} processor='' words
-	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
-	! with_kvm || processor='cpu: {model: host-passthrough}'
+# virtual NAME VOLUMES: a machine; what its template's spec has besides comes on standard input.
+virtual() {
+	local rest
+	rest=$(cat)
 	k apply -f - <<-EOF
 		apiVersion: kubevirt.io/v1
 		kind: VirtualMachine
@@ -77,6 +76,16 @@ machine() {
 		      annotations: {$driver/volumes: "$2"}
 		    spec:
 		      terminationGracePeriodSeconds: 0
+		$rest
+	EOF
+}
+
+# machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
+machine() {
+	local names=${2//[^,]/} processor='' words
+	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
+	! with_kvm || processor='cpu: {model: host-passthrough}'
+	virtual "$1" "$2" <<-EOF
 		      domain:
 		        memory: {guest: ${4:-256Mi}}
 		        $processor
@@ -210,17 +219,7 @@ case_machine-pod() {
 
 # guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), told what to do by cloud-init.
 guest() {
-	k apply -f - <<-EOF
-		apiVersion: kubevirt.io/v1
-		kind: VirtualMachine
-		metadata: {name: $1, namespace: $ns}
-		spec:
-		  runStrategy: Always
-		  template:
-		    metadata:
-		      annotations: {$driver/volumes: "$2"}
-		    spec:
-		      terminationGracePeriodSeconds: 0
+	virtual "$1" "$2" <<-EOF
 		      domain:
 		        memory: {guest: 768Mi}
 		        devices:

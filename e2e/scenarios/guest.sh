@@ -25,7 +25,7 @@ soon() {
 	done
 	fail "$1: $2: $said: $(system 'systemctl list-units --all "stargate*"; journalctl -n 40 --no-pager')"
 }
-# tried DEVICE RESULT: its unit has come to an end, with that result.
+# tried DEVICE RESULT STATE: its unit has come to an end, with that result.
 tried() { soon "$1: $2" "[ \$(systemctl show -p Result --value stargate-mount@$1) = $2 ] && systemctl is-$3 stargate-mount@$1"; }
 # anew PARTITIONS: they go, and appear again.
 anew() {

@@ -132,7 +132,7 @@ in_one host "it is mounted from a device that cannot be written" \
 	'umount /mnt/a && blockdev --setro /dev/sm/a && mount -t stargatefs -o ro /dev/sm/a /mnt/a'
 in_one host "or by one who does not join" 'umount /mnt/a && blockdev --setrw /dev/sm/a &&
 	mount -t stargatefs -o ro,nojoin /dev/sm/a /mnt/a'
-same "nobody has it" 0 "$(on host 'stargatectl -j systems /mnt/a | grep -c machine' </dev/null || true)"
+in_one host "nobody has joined it" 'grep "\"joined\": false" /mnt/a/.stargate/volume.json'
 whole=$(bytes "$base_a" $end_a)
 denied host "a machine that could write does not get it" "denied|Read-only" 'exec 9<>/mnt/a/.stargate/region'
 start g1 a --read-only

@@ -104,7 +104,7 @@ static int call(const char *program, const char *const *first, char *const *opti
 	return program_show(file, words, !strcmp(program, "stargatectl"));
 }
 
-int may_reach(const char *lv, const struct sg_super *sb, u64 memory)
+int engine_may_reach(const char *lv, const struct sg_super *sb, u64 memory)
 {
 	u64 most = sb->chunk_cap * SG_CHUNK;
 	char a[32], b[32];
@@ -135,7 +135,7 @@ int engine_make(const struct volume *v, u64 size, char *const *options, int n, b
 	if (dry)
 		return 0;
 	if (engine_look(v->path, &made, true) && made.valid && made.sb.phys == v->piece->base)
-		return may_reach(v->lv, &made.sb, v->piece->size);
+		return engine_may_reach(v->lv, &made.sb, v->piece->size);
 	tool_error("%s: mkfs.stargatefs has made nothing with these options; leave out those that "
 		   "only show something", v->lv);
 	return -EINVAL;

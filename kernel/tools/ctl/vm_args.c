@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include "volume.h"
 
@@ -147,11 +146,9 @@ static bool is_read_only(const char *path)
 /* QEMU would open region for writing, and be refused; or store into what is to stay as it is. */
 static int refuse_read_only(const struct recipe *r, const char *where)
 {
-	struct statvfs fs;
-
 	if (r->c->read_only)
 		return 0;
-	if (!statvfs(r->region, &fs) && fs.f_flag & ST_RDONLY)
+	if (mounted_read_only(r->region))
 		tool_error("%s: is mounted read-only at %s: say --read-only for a machine that "
 			   "reads, or mount -o remount,rw %s", r->v->lv, where, where);
 	else if (is_read_only(r->v->path))

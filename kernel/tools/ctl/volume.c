@@ -119,7 +119,10 @@ int volume_wipe(const struct volume *v)
 	return wipe_device(v->path, v->name);
 }
 
-/* Options that make no sense are found out before hours are spent on wiping. */
+/*
+ * Options that make no sense are found out before hours are spent on wiping; but for a maximum
+ * below the reserve, which is only known of what has been made.
+ */
 static int fill(struct call *c, const struct volume *v)
 {
 	char *const *options = c->argv + c->argc - c->tail;

@@ -103,7 +103,7 @@ int engine_check(const struct volume *v, char *const *options, int n);	/* the ex
  */
 int engine_may_grow(const struct volume *v, u64 size);
 /* A reserve, with which the volume has so much @memory, is of use. */
-int may_reach(const char *lv, const struct sg_super *sb, u64 memory);
+int engine_may_reach(const char *lv, const struct sg_super *sb, u64 memory);
 int engine_grow(const struct volume *v, u64 size);	/* all who use it to just that */
 int engine_relocate(const struct volume *v);	/* to where its device is */
 /* Where this system has it mounted; false: nowhere. */

@@ -85,7 +85,7 @@ static int look(struct copying *k)
 	k->copy.size = probe.sb.size;
 	k->size = k->c->size;
 	return copy_size(&k->copy, &k->size) ?: !k->c->reserve ? 0 :
-		may_reach(k->to.lv, &probe.sb, k->size + k->c->reserve);
+		engine_may_reach(k->to.lv, &probe.sb, k->size + k->c->reserve);
 }
 
 /* --- what is made --------------------------------------------------------------------------- */
