@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,13 @@ var mountOptions = []string{
 	"map=walk", "map=shadow", "map=splice", "errors=continue", "errors=remount-ro",
 }
 
+// Without categories: between the commas of a level there would be other options.
+var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
+
+func allowed(option string) bool {
+	return slices.Contains(mountOptions, option) || seLinuxContext.MatchString(option)
+}
+
 // check is about one capability.
 func check(c *csi.VolumeCapability) error {
 	switch {
@@ -53,8 +61,8 @@ func check(c *csi.VolumeCapability) error {
 	}
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {
-			if !slices.Contains(mountOptions, o) {
-				return fault.New(fault.Invalid, "mount option %q is not allowed; there are %s", o, strings.Join(mountOptions, ", "))
+			if !allowed(o) {
+				return fault.New(fault.Invalid, "mount option %q is not allowed; there are %s, context=USER:ROLE:TYPE:LEVEL", o, strings.Join(mountOptions, ", "))
 			}
 		}
 	}

@@ -80,6 +80,23 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+func TestMountOptions(t *testing.T) {
+	for option, allowed := range map[string]bool{
+		"noatime": true, "noatime,map=walk": true, "context=system_u:object_r:container_file_t:s0": true,
+		"": false, "data=journal": false, "noatime,data=journal": false, "context=": false,
+		"context=system_u:object_r:container_file_t:s0:c1,c2": false, "context=a:b:c:s0,phys=1": false,
+		"fscontext=system_u:object_r:container_file_t:s0": false,
+	} {
+		err := check(&csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: []string{option}}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		})
+		if (err == nil) != allowed {
+			t.Errorf("%q: %v", option, err)
+		}
+	}
+}
+
 // Whatever comes over the wire: a request is refused with a code that says so, or means a volume that
 // stargatectl can make.
 func FuzzCreate(f *testing.F) {
