@@ -41,6 +41,7 @@ func commands() map[string]command {
 		"build-module":     {"compile a module for a kernel; a warning is an error", buildModule},
 		"debug-kernel":     {"build the kernel of --kernel debug: KASAN, lockdep, kmemleak", debugKernel},
 		"kernel-build-dir": {"where modules build against", kernelBuildDir},
+		"qemu":             {"the emulator, for machines that are not the rig's guests", qemu},
 		"judge":            {"find in kernel logs what must not be there", judge},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"stargate/e2e/internal/agent"
 	"stargate/e2e/internal/cache"
@@ -69,6 +70,18 @@ func (q QEMU) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = q.environment()
 	return cmd
+}
+
+// Exec becomes the emulator, with its firmware, its accelerator, and with
+// arguments of somebody else's.
+func (q QEMU) Exec(accel Accel, args, env []string) error {
+	words := q.words(program, append(append(q.firmware(), accel.args()...), args...)...)
+	return syscall.Exec(words[0], words, append(env, q.environment()...))
+}
+
+// firmware is where the emulator looks for what machines boot by.
+func (q QEMU) firmware() []string {
+	return []string{"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu")}
 }
 
 // Version is what QEMU says of itself.
@@ -173,7 +186,6 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 	}
 	args := []string{
 		"-name", s.Name, "-uuid", uuid, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu"),
 		"-machine", machine, "-m", memory, "-smp", s.processors(),
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", s.commandLine(),
 		"-chardev", "file,id=console," + e.console, "-serial", "chardev:console",
@@ -181,7 +193,8 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 		"-chardev", "socket,id=channel," + e.channel,
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=channel,name=" + agent.Port,
 	}
-	args = append(append(append(args, s.Accel.args()...), extra...), s.shareArgs()...)
+	args = append(append(args, q.firmware()...), s.Accel.args()...)
+	args = append(append(args, extra...), s.shareArgs()...)
 	args = append(args, s.Net.args(s.Name)...)
 	for i, file := range s.Disks.list() {
 		args = append(args,
