@@ -19,14 +19,14 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
 .PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
-.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt
+.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt
 .PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external e2e-kubevirt
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
 .PHONY: bench-scale
 .PHONY: hostile
-.PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image clean distclean
+.PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image deb clean distclean
 
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
@@ -39,7 +39,7 @@ test-quick: ## the native tests only, quick amounts (under 3 minutes)
 	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
 
 test-native test-asan test-ubsan test-tsan test-models test-vm test-node test-debug \
-test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image test-kubevirt:
+test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt:
 	@$(run-tests) $(@:test-%=%)
 test-native: ## engine and tool tests, fuzzers' seeds and past crashes
 test-asan: ## the same under AddressSanitizer
@@ -69,6 +69,7 @@ TIER ?= 1 2
 kubevirt-tier-1 := kubevirt
 kubevirt-tier-2 := k8s-kubevirt-kvm
 kubevirt-tier-3 := k8s-kubevirt
+test-guest: ## a stock Debian that cloud-init installs the package in, and the disk that has it
 test-kubevirt: ## KubeVirt's own code, 1.8 and 1.9, and our hook (compiles KubeVirt, once)
 test-mutants: ## break the code on purpose and see a test fail for each
 test-mutants-vm: ## the same with the module, and scenarios in VMs
@@ -151,6 +152,8 @@ bench-scale: ## volumes of 1 TiB, 10^7 files, 64 systems in one process, and wha
 bench-overhead: ## what coherence costs a system that is alone: docs/together.md
 	@$(call script,e2e/bench/overhead)
 
+deb: ## build/deb: a Debian package for machines: module by DKMS, tools, what mounts volumes
+	@mk/deb
 image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar (VERSION=)
 	@VERSION=$(VERSION) mk/build-image
 

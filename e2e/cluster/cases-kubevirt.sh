@@ -9,13 +9,14 @@
 
 kubevirt_cases=(
 	install operator manifests
-	machines machine-guest machine-reader machine-killed machine-refused machine-restarted
+	machines machine-guest machine-examples machine-virtiofs
+	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	uninstall
 )
 kubevirt_kvm_cases=(
 	install-dax operator manifests
-	machines machine-pod machine-reader machine-killed machine-fenced
-	machine-refused machine-restarted machine-failures machine-power
+	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
+	machine-refused machine-restarted machine-failures machine-power machine-virtiofs
 	uninstall
 )
 
@@ -40,8 +41,8 @@ operator_objects() {
 # default, templates of machines are another project's program, and images as volumes ask for a
 # newer containerd than Debian's.
 case $kubevirt in
-kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar]' ;;
-*) api=plugin gates='featureGates: [Plugins], disabledFeatureGates: [Template, ImageVolume]' ;;
+kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar, EnableVirtioFsStorageVolumes]' ;;
+*) api=plugin gates='featureGates: [Plugins, EnableVirtioFsStorageVolumes], disabledFeatureGates: [Template, ImageVolume]' ;;
 esac
 
 kubevirt_object() {
@@ -58,6 +59,9 @@ kubevirt_object() {
 		  configuration:
 		    imagePullPolicy: IfNotPresent
 		    developerConfiguration: {useEmulation: $emulated, $gates}
+		    # KubeVirt's own limit for virtiofsd is a tenth of a processor.
+		    supportContainerResources:
+		    - {type: virtiofs, resources: {limits: {cpu: "2", memory: 512M}}}
 	EOF
 }
 
@@ -80,9 +84,14 @@ virtual() {
 	EOF
 }
 
-# machine NAME VOLUMES ROLE [MEMORY]: it boots what e2e/cluster/images/machine-init says.
+# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: it boots what e2e/cluster/images/machine-init says; CLAIM, of
+# another class, it has by virtiofs.
 machine() {
-	local names=${2//[^,]/} processor='' words
+	local names=${2//[^,]/} processor='' words other='' volume=''
+	[[ -z ${5:-} ]] || {
+		other='filesystems: [{name: other, virtiofs: {}}]'
+		volume="volumes: [{name: other, persistentVolumeClaim: {claimName: $5}}]"
+	}
 	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
 	! with_kvm || processor='cpu: {model: host-passthrough}'
 	virtual "$1" "$2" <<-EOF
@@ -95,6 +104,7 @@ machine() {
 		          autoattachPodInterface: false
 		          autoattachGraphicsDevice: false
 		          autoattachMemBalloon: false
+		          $other
 		        firmware:
 		          kernelBoot:
 		            kernelArgs: $words
@@ -103,6 +113,7 @@ machine() {
 		              imagePullPolicy: Never
 		              kernelPath: /boot/vmlinuz
 		              initrdPath: /boot/initrd
+		      $volume
 	EOF
 }
 
@@ -112,7 +123,8 @@ launcher() {
 		-o 'jsonpath={.items[-1:].metadata.name}'
 }
 console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
-# says NAME WORDS: on the machine's console, in a line of ours.
+# prints NAME WORDS: on the machine's console; says NAME WORDS: in a line of ours.
+prints() { console "$1" | tr -d '\r' | grep -qF "$2"; }
 says() { console "$1" | tr -d '\r' | grep -qF "SG $2"; }
 well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
 condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
@@ -248,6 +260,10 @@ guest() {
 	EOF
 }
 
+# mounted_by_systemd NAME, mounted_again NAME: a Debian has the volume of its first device.
+mounted_by_systemd() { prints "$1" "Finished stargate-mount@pmem0.service"; }
+mounted_again() { [[ $(console "$1" | tr -d '\r' | grep -cF "Finished stargate-mount@pmem0.service") -eq 2 ]]; }
+
 # As a user has it: systemd mounts the claim's volume by its name, cloud-init's command works in it,
 # and a machine of the other kind finds what that has stored.
 case_machine-guest() {
@@ -258,8 +274,85 @@ case_machine-guest() {
 	machine first data first >/dev/null
 	soon 240 "another machine stores" says first "stored hello"
 	soon 2000 "the Debian has read that, and stored it" says first "read hello"
+	check "it is asked to boot again" told debian softreboot
+	soon 2000 "it has, and the volume again" mounted_again debian
 	check "nothing failed" well first
 	k -n "$ns" delete vm first debian --wait >/dev/null
+}
+
+# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone has,
+# where images are, and a processor that QEMU can translate.
+example_started() {
+	sed -e 's/storage: [0-9]*Gi/storage: 64Mi/' -e 's#REGISTRY/stargate-guest:1#localhost/kubevirt/guest:1#' \
+		-e 's/, model: host-passthrough//' "$home/kubevirt-manifests/$1.yaml" | k -n "$ns" apply -f -
+}
+no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
+
+# The stock Debian that examples name is one that has had its cloud-init here: what that does without
+# a network's archive is the test of mk/run-guest.
+case_machine-examples() {
+	ctr images tag --force localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13 >/dev/null
+	ctr images tag --force localhost/pod:1 docker.io/library/debian:13 >/dev/null
+	check "minimal" example_started minimal
+	soon 2000 "its machine has the volume" mounted_by_systemd one
+	check "reader" example_started reader
+	soon 2000 "the reader has the copy" mounted_by_systemd reader
+	no_machines
+
+	k -n "$ns" create secret generic stargate-guest --from-literal=userdata='#cloud-config
+runcmd:
+- |
+  cd /mnt/stargate/shared
+  case $(hostname) in
+  producer) echo hello >word ;;
+  consumer) until [ -e word ]; do sleep 1; done; echo "the word is $(cat word)" >/dev/console ;;
+  esac' >/dev/null
+	check "two-and-a-pod" example_started two-and-a-pod
+	soon 60 "the pod runs" running beside
+	soon 2000 "one machine reads what the other has written" prints consumer "the word is hello"
+	no_machines
+
+	check "semaphores" example_started semaphores
+	soon 2000 "one has taken what the other has made" prints taker "the sum of 100 items is 5050"
+	no_machines
+}
+
+# of SIDE LOAD: what a machine has said of it, by round.
+of() { console rival | tr -d '\r' | sed -n "s/.*SG figure $1 $2 \([0-9]*\)\$/\1/p"; }
+# The same machine has a folder of the node by virtiofs, as KubeVirt offers it, and does the same there,
+# in turn: what users of KubeVirt have today, beside this.
+case_machine-virtiofs() {
+	local load side middle least most stargate virtiofs
+	local -A words=(
+		[write]="write 64 MiB, 1 MiB at a time" [read]="read them, first time"
+		[again]="read them again" [blocks]="read 16 MiB, 4 KiB at a time" [make]="make 200 files"
+		[list]="list them, with sizes" [remove]="remove them"
+	)
+	claim data 128Mi
+	on_zoned mkdir -p -m 777 /dev/shm/host-rival
+	on_zoned chmod 777 /dev/shm/host-rival
+	host_claim rival /dev/shm/host-rival
+	check "a machine is taken" machine rival data rival 512Mi rival
+	soon 240 "it has both" says rival "mounted the other"
+	soon 1200 "it has done the same in both" says rival "figures are all there"
+	check "nothing failed" well rival
+	{
+		row "milliseconds, median of $(of stargate write | wc -l) (least to most)" "StargateFS | virtiofs, cache=auto"
+		row "---" "--- | ---"
+		for load in write read again blocks make list remove; do
+			for side in stargate virtiofs; do
+				read -r middle least most < <(of $side $load | median)
+				printf -v "$side" '%s (%s to %s)' "$middle" "$least" "$most"
+			done
+			# shellcheck disable=SC2154 # printf has set them
+			row "${words[$load]}" "$stargate | $virtiofs"
+		done
+	} | tee "$logs/virtiofs.md"
+	check "the table has figures" grep -qE 'write 64 MiB.* [0-9]+ \([0-9]+ to [0-9]+\) \| [0-9]+ \(' "$logs/virtiofs.md"
+	k -n "$ns" delete vm rival --wait >/dev/null
+	k -n "$ns" delete pvc rival --wait >/dev/null
+	k delete pv rival --wait >/dev/null
+	on_zoned rm -r /dev/shm/host-rival
 }
 
 # What all only read: a copy, here, of what a pod has written. Two machines have it at once, the
@@ -306,6 +399,50 @@ case_machine-killed() {
 	check "nothing failed" well heir
 	soon 240 "it is started again, and has the volume" says holder "mounted data"
 	[[ $api == sidecar ]] || check "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+}
+
+# counted: how far a machine has come that counts, as a pod sees it.
+counted() {
+	if with_vm; then in_pod beside cat /data/count; else in_pod beside stargatectl cat "$region" /count; fi
+}
+goes_on() {
+	local before
+	before=$(counted)
+	sleep 3
+	[[ $(counted) -gt ${before:-0} ]]
+}
+# told NAME VERB: what virtctl would do to it.
+told() { k replace --raw "/apis/subresources.kubevirt.io/v1/namespaces/$ns/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null; }
+ready_to_use() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
+
+# A machine that is paused keeps what it holds, and goes on where it was; a snapshot of it is of what
+# KubeVirt knows of it, and disturbs nobody.
+case_machine-paused() {
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine holder data holder >/dev/null
+	machine heir data heir >/dev/null
+	soon 240 "one holds a lock and counts" says holder "holds the lock"
+	soon 120 "the other waits for it" says heir "waits for the lock"
+	check "it is paused" told holder pause
+	soon 60 "KubeVirt says so" contains True k -n "$ns" get vmi holder -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'
+	check "it counts no more" refused goes_on
+	check "the other does not have the lock" refused says heir "has the lock"
+	check "it is let go on" told holder unpause
+	check "it counts" goes_on
+	check "and has its lock" refused says heir "has the lock"
+	k -n "$ns" apply -f - >/dev/null <<-EOF
+		apiVersion: snapshot.kubevirt.io/v1beta1
+		kind: VirtualMachineSnapshot
+		metadata: {name: holder}
+		spec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: holder}}
+	EOF
+	soon 120 "a snapshot of the machine is made" ready_to_use holder
+	check "it counts" goes_on
+	k -n "$ns" delete vm holder --wait >/dev/null
+	soon 120 "when it is gone the other has the lock" says heir "has the lock"
+	check "nothing failed" well heir
 }
 
 # had_within SECONDS TIME: the pod, which waited for a lock, had it so long after a time there.
@@ -398,12 +535,6 @@ driver_on() {
 }
 driver_there() {
 	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name | grep -q .
-}
-goes_on() {
-	local before
-	before=$(in_pod beside cat /data/count)
-	sleep 3
-	[[ $(in_pod beside cat /data/count) -gt ${before:-0} ]]
 }
 begun_twice() { [[ $(console "$1" | tr -d '\r' | grep -cF "SG holds the lock") -eq 2 ]]; }
 going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }

@@ -5,7 +5,7 @@
 # docs/performance/kubernetes.md as it is. Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest
 
-# host_claim NAME: of a folder of the node, without any driver.
+# host_claim NAME [FOLDER]: of a folder of the node, without any driver.
 host_claim() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -16,7 +16,7 @@ host_claim() {
 		  accessModes: [ReadWriteOnce]
 		  storageClassName: host
 		  claimRef: {namespace: $ns, name: $1}
-		  hostPath: {path: /run/host-$1, type: DirectoryOrCreate}
+		  hostPath: {path: ${2:-/run/host-$1}, type: DirectoryOrCreate}
 		  nodeAffinity:
 		    required:
 		      nodeSelectorTerms:
