@@ -41,8 +41,8 @@ operator_objects() {
 # default, templates of machines are another project's program, and images as volumes ask for a
 # newer containerd than Debian's.
 case $kubevirt in
-kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar, EnableVirtioFsStorageVolumes]' ;;
-*) api=plugin gates='featureGates: [Plugins, EnableVirtioFsStorageVolumes], disabledFeatureGates: [Template, ImageVolume]' ;;
+kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar, EnableVirtioFsStorageVolumes, Snapshot]' ;;
+*) api=plugin gates='featureGates: [Plugins, EnableVirtioFsStorageVolumes, Snapshot], disabledFeatureGates: [Template, ImageVolume]' ;;
 esac
 
 kubevirt_object() {
