@@ -39,7 +39,8 @@ test-quick: ## the native tests only, quick amounts (under 3 minutes)
 	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
 
 test-native test-asan test-ubsan test-tsan test-models test-vm test-node test-debug \
-test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt:
+test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image \
+test-guest test-kubevirt:
 	@$(run-tests) $(@:test-%=%)
 test-native: ## engine and tool tests, fuzzers' seeds and past crashes
 test-asan: ## the same under AddressSanitizer

@@ -41,8 +41,8 @@ operator_objects() {
 # default, templates of machines are another project's program, and images as volumes ask for a
 # newer containerd than Debian's.
 case $kubevirt in
-kubevirt-1.8) api=sidecar gates='featureGates: [Sidecar, EnableVirtioFsStorageVolumes, Snapshot]' ;;
-*) api=plugin gates='featureGates: [Plugins, EnableVirtioFsStorageVolumes, Snapshot], disabledFeatureGates: [Template, ImageVolume]' ;;
+kubevirt-1.8) api=sidecar gates='Sidecar' disabled='' ;;
+*) api=plugin gates='Plugins' disabled='disabledFeatureGates: [Template, ImageVolume]' ;;
 esac
 
 kubevirt_object() {
@@ -58,7 +58,10 @@ kubevirt_object() {
 		  workloads: {nodePlacement: {nodeSelector: {kubernetes.io/hostname: $zoned}}}
 		  configuration:
 		    imagePullPolicy: IfNotPresent
-		    developerConfiguration: {useEmulation: $emulated, $gates}
+		    developerConfiguration:
+		      useEmulation: $emulated
+		      featureGates: [$gates, EnableVirtioFsStorageVolumes, Snapshot]
+		      $disabled
 		    # KubeVirt's own limit for virtiofsd is a tenth of a processor.
 		    supportContainerResources:
 		    - {type: virtiofs, resources: {limits: {cpu: "2", memory: 512M}}}
@@ -84,8 +87,8 @@ virtual() {
 	EOF
 }
 
-# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: it boots what e2e/cluster/images/machine-init says; CLAIM, of
-# another class, it has by virtiofs.
+# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: it boots what e2e/cluster/images/machine-init says;
+# CLAIM, of another class, it has by virtiofs.
 machine() {
 	local names=${2//[^,]/} processor='' words other='' volume=''
 	[[ -z ${5:-} ]] || {
@@ -281,22 +284,25 @@ case_machine-guest() {
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
+# called IMAGE NAME: the node has it by that name, too.
+called() { ctr images tag --force "$1" "$2" >/dev/null; }
 # example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone has,
 # where images are, a processor that QEMU can translate, and the pod's network: for that KubeVirt
 # makes links of a type (dummy) that this machine's kernel may not have.
 example_started() {
-	sed -e 's/storage: [0-9]*Gi/storage: 64Mi/' -e 's#REGISTRY/stargate-guest:1#localhost/kubevirt/guest:1#' \
+	sed -e 's/storage: [0-9]*Gi/storage: 64Mi/' \
+		-e 's#REGISTRY/stargate-guest:1#localhost/kubevirt/guest:1#' \
 		-e 's/, model: host-passthrough//' -e '/^ *\(interfaces\|networks\): /d' \
 		-e 's/^\( *\)devices:$/&\n\1  autoattachPodInterface: false/' \
 		"$home/kubevirt-manifests/$1.yaml" | k -n "$ns" apply -f -
 }
 no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 
-# The stock Debian that examples name is one that has had its cloud-init here: what that does without
-# a network's archive is the test of mk/run-guest.
+# The stock Debian that examples name is here one that has what cloud-init would install: pods reach
+# no archive. That it does is the test of mk/run-guest.
 case_machine-examples() {
-	ctr images tag --force localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13 >/dev/null
-	ctr images tag --force localhost/pod:1 docker.io/library/debian:13 >/dev/null
+	called localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
+	called localhost/pod:1 docker.io/library/debian:13
 	check "minimal" example_started minimal
 	soon 2000 "its machine has the volume" mounted_by_systemd one
 	check "reader" example_started reader
@@ -321,17 +327,26 @@ runcmd:
 	no_machines
 }
 
-# of SIDE LOAD: what a machine has said of it, by round.
+# of SIDE LOAD: what a machine has said of it, by round. cell SIDE LOAD: the same for a table.
 of() { console rival | tr -d '\r' | sed -n "s/.*SG figure $1 $2 \([0-9]*\)\$/\1/p"; }
-# The same machine has a folder of the node by virtiofs, as KubeVirt offers it, and does the same there,
-# in turn: what users of KubeVirt have today, beside this.
-case_machine-virtiofs() {
-	local load side middle least most stargate virtiofs
+cell() { of "$@" | median | sed 's/\(.*\) \(.*\) \(.*\)/\1 (\2 to \3)/'; }
+virtiofs_table() {
+	local load
 	local -A words=(
 		[write]="write 64 MiB, 1 MiB at a time" [read]="read them, first time"
 		[again]="read them again" [blocks]="read 16 MiB, 4 KiB at a time" [make]="make 200 files"
 		[list]="list them, with sizes" [remove]="remove them"
 	)
+	row "milliseconds, median of $(of stargate write | wc -l) (least to most)" "StargateFS | virtiofs, cache=auto"
+	row "---" "--- | ---"
+	for load in write read again blocks make list remove; do
+		row "${words[$load]}" "$(cell stargate $load) | $(cell virtiofs $load)"
+	done
+}
+
+# The same machine has a folder of the node by virtiofs, as KubeVirt offers it, and does the same
+# there, in turn: what users of KubeVirt have today, beside this.
+case_machine-virtiofs() {
 	claim data 128Mi
 	on_zoned mkdir -p -m 777 /dev/shm/host-rival
 	on_zoned chmod 777 /dev/shm/host-rival
@@ -340,19 +355,9 @@ case_machine-virtiofs() {
 	soon 240 "it has both" says rival "mounted the other"
 	soon 1200 "it has done the same in both" says rival "figures are all there"
 	check "nothing failed" well rival
-	{
-		row "milliseconds, median of $(of stargate write | wc -l) (least to most)" "StargateFS | virtiofs, cache=auto"
-		row "---" "--- | ---"
-		for load in write read again blocks make list remove; do
-			for side in stargate virtiofs; do
-				read -r middle least most < <(of $side $load | median)
-				printf -v "$side" '%s (%s to %s)' "$middle" "$least" "$most"
-			done
-			# shellcheck disable=SC2154 # printf has set them
-			row "${words[$load]}" "$stargate | $virtiofs"
-		done
-	} | tee "$logs/virtiofs.md"
-	check "the table has figures" grep -qE 'write 64 MiB.* [0-9]+ \([0-9]+ to [0-9]+\) \| [0-9]+ \(' "$logs/virtiofs.md"
+	virtiofs_table >"$logs/virtiofs.md"
+	cat "$logs/virtiofs.md"
+	check "it has figures" grep -qE 'write.* [0-9]+ \([0-9]+ to [0-9]+\) \| [0-9]+ \(' "$logs/virtiofs.md"
 	k -n "$ns" delete vm rival --wait >/dev/null
 	k -n "$ns" delete pvc rival --wait >/dev/null
 	k delete pv rival --wait >/dev/null
@@ -416,11 +421,15 @@ goes_on() {
 	[[ $(counted) -gt ${before:-0} ]]
 }
 # told NAME VERB: what virtctl would do to it.
-told() { k replace --raw "/apis/subresources.kubevirt.io/v1/namespaces/$ns/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null; }
+told() {
+	local api=/apis/subresources.kubevirt.io/v1/namespaces/$ns
+	k replace --raw "$api/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null
+}
+is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
 ready_to_use() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
-# A machine that is paused keeps what it holds, and goes on where it was; a snapshot of it is of what
-# KubeVirt knows of it, and disturbs nobody.
+# A machine that is paused keeps what it holds, and goes on where it was; a snapshot of it is of
+# what KubeVirt knows of it, and disturbs nobody.
 case_machine-paused() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -430,7 +439,7 @@ case_machine-paused() {
 	soon 240 "one holds a lock and counts" says holder "holds the lock"
 	soon 120 "the other waits for it" says heir "waits for the lock"
 	check "it is paused" told holder pause
-	soon 60 "KubeVirt says so" contains True k -n "$ns" get vmi holder -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'
+	soon 60 "KubeVirt says so" is_paused holder
 	check "it counts no more" refused goes_on
 	check "the other does not have the lock" refused says heir "has the lock"
 	check "it is let go on" told holder unpause
