@@ -426,7 +426,7 @@ told() {
 	k replace --raw "$api/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null
 }
 is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
-ready_to_use() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
+machine_saved() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
 # A machine that is paused keeps what it holds, and goes on where it was; a snapshot of it is of
 # what KubeVirt knows of it, and disturbs nobody.
@@ -451,7 +451,7 @@ case_machine-paused() {
 		metadata: {name: holder}
 		spec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: holder}}
 	EOF
-	soon 120 "a snapshot of the machine is made" ready_to_use holder
+	soon 120 "a snapshot of the machine is made" machine_saved holder
 	check "it counts" goes_on
 	k -n "$ns" delete vm holder --wait >/dev/null
 	soon 120 "when it is gone the other has the lock" says heir "has the lock"
