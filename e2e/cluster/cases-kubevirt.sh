@@ -284,8 +284,8 @@ case_machine-guest() {
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
-# called IMAGE NAME: the node has it by that name, too.
-called() { ctr images tag --force "$1" "$2" >/dev/null; }
+# tagged IMAGE NAME: the node has it by that name, too.
+tagged() { ctr images tag --force "$1" "$2" >/dev/null; }
 # example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone has,
 # where images are, a processor that QEMU can translate, and the pod's network: for that KubeVirt
 # makes links of a type (dummy) that this machine's kernel may not have.
@@ -301,8 +301,8 @@ no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 # The stock Debian that examples name is here one that has what cloud-init would install: pods reach
 # no archive. That it does is the test of mk/run-guest.
 case_machine-examples() {
-	called localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
-	called localhost/pod:1 docker.io/library/debian:13
+	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
+	tagged localhost/pod:1 docker.io/library/debian:13
 	check "minimal" example_started minimal
 	soon 2000 "its machine has the volume" mounted_by_systemd one
 	check "reader" example_started reader
