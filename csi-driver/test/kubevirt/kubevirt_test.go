@@ -3,7 +3,7 @@
 // Package kubevirt has KubeVirt's own code speak to the real stargate-hook: the converter of virt-launcher
 // makes domains of a table of machines (vms), KubeVirt's own client of hooks sends them, and what comes
 // back goes through KubeVirt's own types and to the hook again, as in virt-launcher. The same sources are
-// compiled with each version of KubeVirt: go.mod has one, go-1.9.mod the other (mk/run-kubevirt).
+// compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod another (mk/run-kubevirt).
 package kubevirt
 
 import (
@@ -22,7 +22,6 @@ import (
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/api"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/arch"
-	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -89,15 +88,14 @@ func taps(vmi *v1.VirtualMachineInstance) map[string]string {
 // convert is what virt-launcher does, with a context as it makes it.
 func convert(t *testing.T, vmi *v1.VirtualMachineInstance, emulate bool) *api.DomainSpec {
 	t.Helper()
-	c := &types.ConverterContext{
+	c := &converterContext{
 		Architecture: arch.NewConverter(vmi.Spec.Architecture), VirtualMachine: vmi, AllowEmulation: emulate,
-		HypervisorDeviceAvailable: !emulate, HypervisorName: v1.KvmHypervisorName, SerialConsoleLog: true, FreePageReporting: true,
-		MemBalloonStatsPeriod: 10, CPUSet: []int{0, 1, 2, 3},
+		SerialConsoleLog: true, FreePageReporting: true, MemBalloonStatsPeriod: 10, CPUSet: []int{0, 1, 2, 3},
 		DomainAttachmentByInterfaceName: taps(vmi),
-		UseLaunchSecuritySEV:            vmi.Spec.Domain.LaunchSecurity != nil && vmi.Spec.Domain.LaunchSecurity.SEV != nil,
 	}
+	complete(t, c, emulate, vmi.Spec.Domain.LaunchSecurity != nil && vmi.Spec.Domain.LaunchSecurity.SEV != nil)
 	if vmi.IsBootloaderEFI() {
-		c.EFIConfiguration = &types.EFIConfiguration{
+		c.EFIConfiguration = &efiConfiguration{
 			EFICode: "/usr/share/OVMF/OVMF_CODE_4M.fd", EFIVars: "/usr/share/OVMF/OVMF_VARS_4M.fd", SecureLoader: false,
 		}
 	}
