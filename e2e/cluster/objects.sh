@@ -113,10 +113,12 @@ driver_ready() {
 }
 # The driver's process, as the node sees it.
 driver_process=(-f '^/usr/local/bin/stargate-csi ')
+# ours: of lines "NAMESPACE WORD...", the words; beside other cases (BESIDE) only what this one has made.
+ours() { awk -v only="${BESIDE:+$ns}" 'only == "" || $1 == only { sub(/^[^ ]* ?/, ""); print }'; }
 volumes_of_driver() {
-	k get pv -o "jsonpath={range .items[?(@.spec.csi.driver==\"$driver\")]}{.metadata.name}{\"\\n\"}{end}"
+	k get pv -o "jsonpath={range .items[?(@.spec.csi.driver==\"$driver\")]}{.spec.claimRef.namespace} {.metadata.name}{\"\\n\"}{end}" | ours
 }
-no_volumes() { [[ -z $(volumes_of_driver) ]]; }
+no_volumes() { local left; left=$(volumes_of_driver) && [[ -z $left ]]; }
 volume_kept() {
 	if with_vm; then
 		on_vm stargatectl volume show "$zone_name/$1" >/dev/null
@@ -134,9 +136,20 @@ largest() {
 	echo $(($(numfmt --from=auto "$size") >> 20))
 }
 
-# What the node has of volumes: none of these is left when no pod has one.
-node_mounts() { on_zoned cat /proc/mounts | grep -cE '^stargate/| stargatefs ' || true; }
-no_node_mounts() { equals 0 node_mounts; }
+# What the node has of volumes: none of these is left when no pod has one. Beside other cases only
+# those are looked at that this one has had volumes of.
+had=()
+node_mounts() {
+	local name of=()
+	for name in "${had[@]}"; do of+=(-e "$name" -e "${name//-/--}"); done
+	[[ -n ${BESIDE:-} ]] || of=(-e '')
+	((${#of[@]})) || of=(-e "nothing of $ns")
+	on_zoned cat /proc/mounts | grep -E '^stargate/| stargatefs ' | grep -cF "${of[@]}" || true
+}
+no_node_mounts() {
+	mapfile -t -O "${#had[@]}" had < <(volumes_of_driver)
+	equals 0 node_mounts
+}
 zone_empty() {
 	if with_vm; then
 		equals "" on_vm lvs --noheadings -o lv_name "$zone_name"
@@ -150,11 +163,12 @@ sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console
 
 # finish: whatever the case has made goes, and takes with it what was made for it.
 finish() {
+	mapfile -t -O "${#had[@]}" had < <(volumes_of_driver)
 	k delete namespace "$ns" --wait=false >/dev/null
 	soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
 	soon 60 "nothing of a volume is mounted" no_node_mounts
-	! zone_there || soon 60 "the zone is empty" zone_empty
+	[[ -n ${BESIDE:-} ]] || ! zone_there || soon 60 "the zone is empty" zone_empty
 	check "no kernel has complained" sound
 }
 
