@@ -24,7 +24,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
-.PHONY: bench-scale
+.PHONY: bench-scale bench-flushes
 .PHONY: hostile
 .PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image deb clean distclean
 
@@ -150,6 +150,8 @@ bench-sem: ## shared semaphores beside pthreads, System V, flock, NFS, a server
 	@$(call script,e2e/bench/sem)
 bench-scale: ## volumes of 1 TiB, 10^7 files, 64 systems in one process, and what lies beyond
 	@$(call script,e2e/bench/scale)
+bench-flushes: ## fences and lines written back, for each operation: docs/performance
+	@$(call script,e2e/bench/flushes)
 bench-overhead: ## what coherence costs a system that is alone: docs/together.md
 	@$(call script,e2e/bench/overhead)
 

@@ -85,6 +85,8 @@ function make_targets(    small, large, key, part, how) {
 		target("first touch, " part ", 4 KiB faults", count("walk", "touch-" part "-4k"), \
 			"ext4-dax, 4 KiB faults", count("ext4-dax", "touch-" part "-4k"), 1)
 	}
+	target("first touch, read of a hole", count("walk", "touch-hole"), "ext4-dax", \
+		count("ext4-dax", "touch-hole"), 1)
 	for (key in n) {
 		split(key, part_of, SUBSEP)
 		if (part_of[2] ~ /^lookup-[0-9]+$/) {
@@ -133,6 +135,30 @@ function write_table(    r, s, text, rule) {
 	print "the least, which is what counts (" widest_of ")."
 }
 
+# What a way to the data saves beside map=walk; less than nothing is what it costs.
+function saved(way, op) {
+	return count("walk", op) - count(way, op)
+}
+
+# Operations until what making (or opening) a file costs more is back; "never" when none saves.
+function until(way, op,    more) {
+	more = -saved(way, "create")
+	if (saved(way, op) <= 0)
+		return "never"
+	return more <= 0 ? "at once" : int((more + saved(way, op) - 1) / saved(way, op))
+}
+
+function write_ways(    ops, op, i) {
+	ops = split("read-4k read-1m write-4k write-1m append-4k create", op)
+	print "\n| instructions that are saved beside `map=walk` | `map=splice` | `map=shadow` |"
+	print "|---|---:|---:|"
+	for (i = 1; i <= ops; i++)
+		printf "| %s | %d | %d |\n", title[op[i]], saved("splice", op[i]), saved("shadow", op[i])
+	for (i = 1; i <= 4; i++)
+		printf "| a new file has that back after: %s | %s | %s |\n", title[op[i]], \
+			until("splice", op[i]), until("shadow", op[i])
+}
+
 function quoted(text) {
 	gsub(/\\/, "\\\\", text)
 	gsub(/"/, "\\\"", text)
@@ -158,6 +184,7 @@ END {
 	make_targets()
 	write_targets()
 	write_table()
+	write_ways()
 	if (missing)
 		exit 1
 	write_json()

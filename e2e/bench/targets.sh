@@ -34,7 +34,10 @@ touches() {
 			fail "touch $how in $1: $said"
 		echo "$1 touch-$how ${said#* } 0"
 	done
-	in_guest "rm $2/large" rm
+	in_guest "rm $2/large && truncate -s ${mib}M $2/hole" "a hole in $1"
+	said=$(on g1 "/root/touch read $2/hole $mib" </dev/null) || fail "touch of a hole in $1: $said"
+	echo "$1 touch-hole ${said#* } 0"
+	in_guest "rm $2/hole" rm
 }
 
 device='for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; test -b /dev/pmem0'

@@ -303,6 +303,32 @@ mappings() {
 	run "$a" "rm -r $d/then"
 }
 
+# A hole of several times 2 MiB, which one of them has mapped and looked at, is filled by the other.
+large_holes() {
+	local a=$1 b=$2 d=$3
+	# as in posix.sh
+	run "$b" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
+	run "$a" "truncate -s 8M $d/h"
+	tell "$a" open 3 "$d/h"
+	tell "$b" open 3 "$d/h"
+	tell "$b" map 3 8388608
+	sees "$b" . "a large hole" peek 3 3145728
+	sees "$b" . "... and behind it" peek 3 5242880
+	tell "$a" write 3 3145729 filled
+	sees "$b" f "a page of it filled" peek 3 3145729
+	sees "$b" . "... and nothing before" peek 3 3145728
+	tell "$b" poke 3 5242880 x
+	sees "$a" .x. "... another one by a store" read 3 5242879 3
+	run "$a" "fallocate -p -o 0 -l 8M $d/h"
+	sees "$b" . "punched: one hole again" peek 3 3145729
+	run "$a" "head -c 8M /dev/zero | tr '\\0' g >$d/h"
+	sees "$b" g "all of it filled" peek 3 3145729
+	tell "$b" unmap 3
+	tell "$a" close 3
+	tell "$b" close 3
+	run "$a" "rm $d/h"
+}
+
 # A file of one letter is cut to nothing and written anew, while the other reads all of it at once.
 reading() {
 	local a=$1 b=$2 d=$3 turns
@@ -331,7 +357,7 @@ together() {
 	run "$b" "rm $d/both*"
 }
 
-subjects=(names attributes contents open_files tmpfiles together reading mappings)
+subjects=(names attributes contents open_files tmpfiles together reading mappings large_holes)
 
 # everything: all of it in both directions, and then the space comes back.
 everything() {

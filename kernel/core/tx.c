@@ -14,6 +14,7 @@
 #include "internal.h"
 
 #define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
+#define LINE	64			/* bytes that the processor writes back at once */
 
 static u64 area_field(const struct sg_tx *tx, u64 field)
 {
@@ -290,6 +291,21 @@ static void store_word(struct sg_vol *vol, u64 off, u64 val)
 		sg_store64(sg_at(vol, off), val);
 }
 
+/* Words of one line mostly stand in a row: it is written back once then. */
+static void write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
+{
+	u64 last = ~0ULL, off;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		off = sg_load64(&w[i].off);
+		if (off / LINE == last || !word_allowed(vol, off))
+			continue;
+		sg_wb(vol->base + off, 8);
+		last = off / LINE;
+	}
+}
+
 static void apply(struct sg_tx *tx)
 {
 	struct sg_vol *vol = tx->vol;
@@ -303,12 +319,7 @@ static void apply(struct sg_tx *tx)
 	sg_release_fence();
 	for (; i < n; i++)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
-	for (i = 0; i < n; i++) {
-		u64 off = sg_load64(&w[i].off);
-
-		if (word_allowed(vol, off))
-			sg_wb(vol->base + off, 8);
-	}
+	write_back(vol, w, n);
 	sg_fence();
 }
 

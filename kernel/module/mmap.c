@@ -19,7 +19,11 @@
 /* A fault enters what lies around it in so many bytes: it costs less than a fault for each. */
 #define AROUND		(16 * PAGE_SIZE)
 
-static struct page *zeroes;
+#define HUGE_PAGES	(PMD_SIZE / PAGE_SIZE)
+#define HUGE_ORDER	(PMD_SHIFT - PAGE_SHIFT)
+
+/* What holes show: 4 KiB, and 2 MiB once somebody has had use for them. */
+static struct page *zeroes, *huge_zeroes;
 
 int sgfs_mmap_init(void)
 {
@@ -29,7 +33,26 @@ int sgfs_mmap_init(void)
 
 void sgfs_mmap_exit(void)
 {
+	if (huge_zeroes)
+		__free_pages(huge_zeroes, HUGE_ORDER);
 	__free_page(zeroes);
+}
+
+/* NULL: there is no such memory, or not for a fault that must not wait. */
+static struct page *find_huge_zeroes(void)
+{
+	struct page *new, *there = smp_load_acquire(&huge_zeroes);
+
+	if (there)
+		return there;
+	new = alloc_pages(GFP_NOWAIT | __GFP_ZERO | __GFP_COMP | __GFP_NOWARN, HUGE_ORDER);
+	if (!new)
+		return NULL;
+	there = cmpxchg(&huge_zeroes, NULL, new);
+	if (!there)
+		return new;
+	__free_pages(new, HUGE_ORDER);
+	return there;
 }
 
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
@@ -168,6 +191,12 @@ static u64 neighbours(const struct vm_fault *vmf)
 	return (end - vmf->address) >> PAGE_SHIFT;
 }
 
+/* What shows the page @i of a run, which may be a hole. */
+static unsigned long shown_by(const struct inode *inode, const struct sg_run *run, u64 i)
+{
+	return run->off ? pfn_of(inode, run->off) + i : page_to_pfn(zeroes);
+}
+
 /* Those behind the one of the fault, as far as the file goes. Not having them is no failure. */
 static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 			     const struct sg_run *run)
@@ -178,7 +207,7 @@ static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 		n--;
 	for (i = 1; i < n; i++)
 		if (sgfs_insert_page(vmf->vma, vmf->address + i * PAGE_SIZE,
-				     pfn_of(inode, run->off) + i) != VM_FAULT_NOPAGE)
+				     shown_by(inode, run, i)) != VM_FAULT_NOPAGE)
 			break;
 }
 
@@ -197,9 +226,8 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	if (err)
 		ret = fault_error(inode, err);
 	else
-		ret = sgfs_insert_page(vmf->vma, vmf->address, run.off ? pfn_of(inode, run.off) :
-				       page_to_pfn(zeroes));
-	if (ret == VM_FAULT_NOPAGE && run.off)
+		ret = sgfs_insert_page(vmf->vma, vmf->address, shown_by(inode, &run, 0));
+	if (ret == VM_FAULT_NOPAGE)
 		enter_neighbours(inode, vmf, &run);
 	end_entering(inode, e);
 	return ret;
@@ -254,8 +282,6 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */
 
-#define HUGE_PAGES	(PMD_SIZE / PAGE_SIZE)
-
 /* The first page of the 2 MiB in which the fault is, if all of them lie in the mapping, aligned. */
 static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
 {
@@ -266,20 +292,31 @@ static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
 	       IS_ALIGNED(*page, HUGE_PAGES);
 }
 
+/* What of the file, or of a hole that is read, can be mapped as 2 MiB at @page; false: nothing. */
+static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned long *pfn)
+{
+	struct page *none;
+	struct sg_run run;
+
+	if (beyond_end(inode, page + HUGE_PAGES - 1) || look(inode, page, HUGE_PAGES, &run) ||
+	    run.pages < HUGE_PAGES)
+		return false;
+	if (run.off) {
+		*pfn = pfn_of(inode, run.off);
+		return IS_ALIGNED(*pfn, HUGE_PAGES);
+	}
+	none = write ? NULL : find_huge_zeroes();
+	if (none)
+		*pfn = page_to_pfn(none);
+	return none;
+}
+
 static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
-	struct sg_run run;
 	unsigned long pfn;
 
-	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
-	    beyond_end(inode, page + HUGE_PAGES - 1))
-		return VM_FAULT_FALLBACK;
-	smp_mb();	/* as in look() */
-	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, HUGE_PAGES, &run))
-		return VM_FAULT_FALLBACK;
-	pfn = pfn_of(inode, run.off);
-	if (!run.off || run.pages < HUGE_PAGES || !IS_ALIGNED(pfn, HUGE_PAGES))
+	if (!find_huge(inode, page, write, &pfn))
 		return VM_FAULT_FALLBACK;
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
 		return 0;	/* small pages have been entered meanwhile: look again */

@@ -67,6 +67,66 @@ TEST("mmap", hole_filled_through_another_mapping)
 	CHECK(stat_of("f").st_blocks == 8);
 }
 
+/* Larger than the largest page that shows zeroes at once; what is filled is seen at once. */
+TEST("mmap", large_hole)
+{
+	const size_t len = 2048 * PAGE;
+	int fd = make_file("f", "", 0);
+	char *p, *q, c;
+
+	OK(ftruncate(fd, (off_t)len));
+	p = map(fd, len, RW, MAP_SHARED);
+	q = map(fd, len, RW, MAP_PRIVATE);
+	CHECK(is_zero(p, len) && is_zero(q, len));
+	CHECK(stat_of("f").st_blocks == 0);
+	p[700 * PAGE] = 'a';				/* by a store */
+	CHECK(q[700 * PAGE] == 'a' && pread(fd, &c, 1, 700 * PAGE) == 1 && c == 'a');
+	CHECK(pwrite(fd, "b", 1, 1300 * PAGE) == 1);	/* by a call */
+	CHECK(p[1300 * PAGE] == 'b' && q[1300 * PAGE] == 'b');
+	q[1301 * PAGE] = 'c';				/* a copy, of nobody else */
+	CHECK(p[1301 * PAGE] == 0 && pread(fd, &c, 1, 1301 * PAGE) == 1 && c == 0);
+	CHECK(stat_of("f").st_blocks == 16);
+	CHECK(is_zero(p, 700 * PAGE) && is_zero(p + 701 * PAGE, 599 * PAGE));
+	CHECK(is_zero(p + 1301 * PAGE, 747 * PAGE) && is_zero(q + 1302 * PAGE, 746 * PAGE));
+	OK(fallocate(fd, 0, 0, (off_t)len));
+	CHECK(pwrite(fd, "d", 1, 100 * PAGE) == 1);
+	CHECK(p[100 * PAGE] == 'd' && q[100 * PAGE] == 'd' && q[1301 * PAGE] == 'c');
+	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)len));
+	CHECK(is_zero(p, len));
+}
+
+static void child_reads_and_stores(char *p, size_t len)
+{
+	if (!is_zero(p, len))
+		_exit(1);
+	p[len - 1] = 'e';
+	_exit(0);
+}
+
+TEST("mmap", large_hole_and_fork)
+{
+	const size_t len = 1024 * PAGE;
+	int fd = make_file("f", "", 0), status;
+	char *p;
+	pid_t pid;
+
+	OK(ftruncate(fd, (off_t)len));
+	p = map(fd, len, RW, MAP_SHARED);
+	CHECK(is_zero(p, len));
+	pid = OK(fork());
+	if (!pid)
+		child_reads_and_stores(p, len);
+	OK(waitpid(pid, &status, 0));
+	CHECK(status == 0 && p[len - 1] == 'e');
+	OK(mprotect(p, len, PROT_READ));
+	CHECK(is_zero(p, len - PAGE));
+	OK(mprotect(p, len, RW));
+	p[0] = 'f';
+	CHECK(p[0] == 'f' && is_zero(p + PAGE, len - 2 * PAGE));
+	OK(madvise(p, len, MADV_DONTNEED));
+	CHECK(p[0] == 'f' && p[PAGE] == 0);
+}
+
 TEST("mmap", private_copies)
 {
 	int fd = make_file("f", "abc", 3);
