@@ -12,7 +12,7 @@ source "$(dirname "$0")/peers-common.sh"
 
 rounds=${SG_ROUNDS:-$(scaled 1 3 5)} files=${SG_FILES:-$(scaled 20 60 500)}
 order=(stargatefs tmpfs ext4-dax 9p 9p-loose virtiofs virtiofs-auto nfs smb)
-names=(clone status untar tar rsync compile sqlite array remove)
+names=(clone status untar tar rsync compile sqlite array gotest remove)
 export smb_cache=strict # as it is mounted in earnest
 
 # What they work on: some of Python's modules, as files, as an archive, and as a repository.
@@ -24,6 +24,11 @@ material() {
 		cd /root/tree && tar -cf /root/tree.tar . && git init -q . &&
 		git config user.name bench && git config user.email bench@localhost && git add . &&
 		git commit -q -m tree && git gc -q && du -sh --exclude=.git . && find . -name '*.py' | wc -l"
+	# Go's own tests of its package os, which are run where its sources are.
+	mkdir "$work/os"
+	CGO_ENABLED=0 "$root/mk/go" test -c -o "$work/os/os.test" os >&2 || fail "os.test"
+	cp -r "$("$root/mk/go" env GOROOT)"/src/os/. "$work/os/"
+	tar -C "$work" -cf - os | on g1 'tar -C /root -xf -' || fail "os"
 	for file in "$root"/e2e/bench/programs/* "$root/e2e/programs/together.c"; do
 		put "$file" "/root/$(basename "$file")"
 	done

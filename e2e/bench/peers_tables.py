@@ -265,7 +265,7 @@ def programs_text(programs):
 
 Milliseconds, median (least-most). A repository of some of Python's modules is cloned, and looked at; they are unpacked, packed,
 copied by rsync; a C program of 500 lines is compiled; an SQLite table of 2 000 rows is made and changed; 16 MiB of numbers are
-written, mapped, and read and changed at random by Python; all is removed. Page caches answer where there are any: with
+written, mapped, and read and changed at random by Python; Go's own tests of its package `os` are run (`gotest`); all is removed. Page caches answer where there are any: with
 9p, virtiofs `cache=never` there are none, NFS and Samba are mounted as is usual.
 
 {table(["ms"] + [name(s) for s in systems], rows)}
@@ -293,6 +293,47 @@ Each has one processor and a file of its own. With so many guests on the machine
 what serves them. P1 has {PAPER_MANY} times VirtFS with eight.
 
 {table(["MiB/s, all together"] + [name(s) for s in (OURS,) + SHARED], rows + means_rows)}"""
+
+
+# --- names, and other ways to read and write -------------------------------------------------------
+
+WAYS = {"one": "one directory", "many": "16 directories", "two": "two systems at once"}
+
+
+def meta_text(meta):
+    systems, rows = meta.names(0), []
+    for way in meta.names(1):
+        for what in meta.names(2):
+            rows.append([f"{what}, {WAYS[way]}"] + [short(meta.median((s, way, what)) / 1000) if (s, way, what) in meta
+                                                   else "" for s in systems])
+    ratios = [[f"times as long, {WAYS[way]}"] +
+              [spread(means(meta, [((s, way, what), (OURS, way, what)) for what in meta.names(2)]))
+               if (s, way, meta.names(2)[0]) in meta else "" for s in systems] for way in meta.names(1)]
+    return f"""## Names
+
+{measured(meta)}
+
+Microseconds for one file: made, looked at, opened and closed, listed among those of its directory, renamed, removed. Two systems at once have a
+directory each, and it is the slower one's time. With NFS and Samba nothing is kept longer than a protocol's defaults keep it.
+
+{table(["us"] + [name(s) for s in systems], rows + ratios)}"""
+
+
+def engines_text(engines):
+    systems, rows = engines.names(0), []
+    for _, engine, load, block in [k for k in engines.rows if k[0] == OURS]:
+        rows.append([f"{engine}, {load} {block}"] +
+                    [short(engines.median((s, engine, load, block)) / 1024) if (s, engine, load, block) in engines
+                     else "fails" for s in systems])
+    return f"""## Mapped, and eight at a time
+
+{measured(engines)}
+
+fio with one thread, through a mapping (`mmap`), and with eight reads or writes under way (`io_uring`). Mappings are by page caches wherever there
+are any; O_DIRECT otherwise, as above.
+
+{table(["MiB/s"] + [name(s) for s in systems], rows)}
+{refusals(engines)}"""
 
 
 # --- what is aimed at ------------------------------------------------------------------------------
@@ -332,7 +373,8 @@ def targets(data):
     return table(["what is aimed at", "is", "", ""], rows)
 
 
-TEXTS = {"fio": fio_text, "fio-6.1": fio_old_text, "hand": hand_text, "tail": tail_text, "count": count_text, "memory": memory_text, "cpu": cpu_text,
+TEXTS = {"fio": fio_text, "fio-6.1": fio_old_text, "engines": engines_text, "hand": hand_text, "meta": meta_text,
+         "tail": tail_text, "count": count_text, "memory": memory_text, "cpu": cpu_text,
          "programs": programs_text, "many": many_text}
 
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make bench, section meta: what names cost: files are made, looked at, opened, listed, renamed,
+# removed. Prints
+#
+#   meta SYSTEM WAY OPERATION NANOSECONDS      of one; one line a round
+#
+# WAY: one (directory), many (16 of them), two (systems at once, each in a directory of its own; the
+# slower one's).
+#
+# shellcheck source=e2e/bench/peers-common.sh
+source "$(dirname "$0")/peers-common.sh"
+
+files=${SG_FILES:-$(scaled 100 400 2000)} ms=${SG_MS:-$(scaled 200 500 2000)}
+rounds=${SG_ROUNDS:-$(scaled 1 3 7)}
+order=(stargatefs 9p virtiofs nfs smb ext4-dax tmpfs)
+
+names() { # SYSTEM WAY
+	local n=1 i dirs=1
+	[[ $2 != many ]] || dirs=16
+	[[ $2 != two ]] || n=2
+	for ((i = 0; i < n; i++)); do
+		start "${clients[i]}" "/root/meta ${folder[$1]} meta-$i $files $dirs $ms together"
+	done
+	go || fail "$*: $(tail -n 1 "$work"/said.*)"
+	for ((i = 0; i < n; i++)); do grep -v ready "$work/said.$i"; done |
+		awk -v what="meta $1 $2" '
+			!($1 in most) { order[++n] = $1 }
+			$2 > most[$1] { most[$1] = $2 }
+			END { for (i = 1; i <= n; i++) print what, order[i], most[order[i]] }'
+}
+
+serve nfs smb
+compile meta
+for guest in "${clients[@]}"; do put "$compiled/meta" /root/meta "$guest"; done
+prepare "${clients[0]}" "${order[@]}"
+for guest in "${clients[@]:1}"; do prepare "$guest" stargatefs 9p virtiofs nfs smb; done
+load
+for ((round = 1; round <= rounds; round++)); do
+	for way in one many two; do
+		step "round $round, $way" >&2
+		for system in "${order[@]}"; do
+			case $way-$system in two-ext4-dax | two-tmpfs) continue ;; esac # nobody else has them
+			names "$system" "$way"
+		done
+	done
+done
+load
+leave
