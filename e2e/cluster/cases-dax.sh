@@ -141,7 +141,7 @@ case_grow() {
 	before=$(size_kib first)
 	check "df is told" test "$before" -gt $((50 << 10)) -a "$before" -le $((64 << 10))
 	check "it does not hold more" refused in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
-	k -n "$ns" exec first -- sh -c 'while :; do echo x >>/data/log; done' >/dev/null 2>&1 &
+	k -n "$ns" exec first -- sh -c 'while :; do echo x >>/data/log; sleep 0.1; done' >/dev/null 2>&1 &
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "160Mi"}}}}' >/dev/null
 	soon 60 "the claim has grown" grown 160Mi
 	check "df has followed" df_grown first $((140 << 10))

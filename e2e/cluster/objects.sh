@@ -15,12 +15,13 @@ region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: it succeeds, or the case has failed.
+# check WORDS COMMAND...: it succeeds, or the case has failed. Whoever wonders what takes long reads the log.
 check() {
 	local words=$1
 	shift
 	"$@" || { echo "failed: $words: $*" >&2; exit 1; }
 	checks=$((checks + 1))
+	echo "$SECONDS s: $words" >&2
 }
 # soon SECONDS WORDS COMMAND...: within that time; on a node that QEMU translates, three times that.
 soon() {
