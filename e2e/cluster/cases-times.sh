@@ -75,7 +75,7 @@ side() {
 
 # Both sides in turn, so that whatever else the machine does meets both.
 case_times() {
-	local rounds=${ROUNDS:-5} i own host size before rest load # each: what spent says
+	local rounds=${ROUNDS:-3} i own host size before rest load # each: what spent says
 	own=$logs/$ns.own host=$logs/$ns.host
 	rm -f "$own" "$host"
 	for ((i = 1; i <= rounds; i++)); do
