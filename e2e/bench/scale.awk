@@ -26,6 +26,7 @@ BEGIN {
 	model("files.check-memory", "memory of that fsck", "GiB", 1024, "total", 1e8, 4)
 	model("systems.join", "the last one mounts", "s", 1e6, "total", 64, 1)
 	model("systems.epoch", "an epoch, all systems' work", "s", 1e6, "total", 64, 0.05)
+	model("systems.recover", "one that dies with all journals full is recovered", "s", 1e6, "total", 64, 1)
 	model("systems.memory", "memory of all", "GiB", 1048576, "each", 64, 4)
 	of["size"] = "GiB"
 	of["files"] = "files"
