@@ -7,8 +7,8 @@
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 dax_cases=(
-	install-dax helm-test files+readonly pod-once+block+quota grow+expand
-	snapshot+clone snapshot-outside+snapshot-by-hand full
+	install-dax helm-test files+readonly+pod-once+block+quota grow+expand+clone
+	snapshot+snapshot-outside+snapshot-by-hand full
 	plugin-killed kubelet-restarted forced+inline-nowhere driver-deleted inline
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall

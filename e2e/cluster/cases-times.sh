@@ -89,9 +89,9 @@ case_times() {
 	soon 90 "the zone is as it was" largest_is_back
 	sleep 15 # kubelet counts every ten seconds
 	read -r -a before < <(spent)
-	sleep 60
+	sleep 30
 	read -r -a rest < <(spent)
-	check "volumes come and go" come_and_go 10
+	check "volumes come and go" come_and_go 5
 	sleep 15
 	read -r -a load < <(spent)
 	size=$(largest)
@@ -102,8 +102,8 @@ case_times() {
 		side "claim and pod, until the pod is ready: class stargate, 64 MiB" "$own"
 		side "the same of a folder of the node (hostPath), without a driver" "$host"
 		row "CreateVolume of $size MiB" "$(<"$logs/$ns.large") ms"
-		row "processor time of the driver's pod in 60 s at rest" "$((rest[0] - before[0])) ms"
-		row "the same for 10 claims with pods, made and deleted at once" "$((load[0] - rest[0])) ms"
+		row "processor time of the driver's pod in 30 s at rest" "$((rest[0] - before[0])) ms"
+		row "the same for 5 claims with pods, made and deleted at once" "$((load[0] - rest[0])) ms"
 		row "memory of the driver at rest, of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
 		row "memory of the driver afterwards, of its pod" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
 	} | tee "$logs/times.md"

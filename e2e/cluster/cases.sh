@@ -305,10 +305,10 @@ ready_to_use() { equals true k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.s
 
 kill_driver() { on_zoned pkill -KILL "${driver_process[@]}"; }
 
-# kill -9 again and again while ten volumes are made, mounted and given back.
+# kill -9 again and again while six volumes are made, mounted and given back.
 case_plugin-killed() {
 	local i kills=0 end
-	for i in {1..10}; do
+	for i in {1..6}; do
 		claim "c$i" 32Mi
 		pod "p$i" "c$i"
 	done
@@ -317,10 +317,10 @@ case_plugin-killed() {
 		kill_driver && kills=$((kills + 1))
 	done
 	check "it was killed" test "$kills" -gt 0
-	for i in {1..10}; do soon 400 "pod $i runs" running "p$i"; done
-	for i in {1..10}; do check "volume $i can be used" store "p$i" /name "$i"; done
+	for i in {1..6}; do soon 400 "pod $i runs" running "p$i"; done
+	for i in {1..6}; do check "volume $i can be used" store "p$i" /name "$i"; done
 	soon 120 "it is killed once more" kill_driver
-	for i in {1..10}; do check "what was stored is there" stored "p$i" /name "$i"; done
+	for i in {1..6}; do check "what was stored is there" stored "p$i" /name "$i"; done
 	end=$((SECONDS + 15))
 	k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
 	while ((SECONDS < end)); do
