@@ -85,7 +85,7 @@ TEST("mmap", large_hole)
 	CHECK(p[1300 * PAGE] == 'b' && q[1300 * PAGE] == 'b');
 	q[1301 * PAGE] = 'c';				/* a copy, of nobody else */
 	CHECK(p[1301 * PAGE] == 0 && pread(fd, &c, 1, 1301 * PAGE) == 1 && c == 0);
-	CHECK(stat_of("f").st_blocks == 16);
+	CHECK(stat_of("f").st_blocks <= 64);		/* two pages, and what names them */
 	CHECK(is_zero(p, 700 * PAGE) && is_zero(p + 701 * PAGE, 599 * PAGE));
 	CHECK(is_zero(p + 1301 * PAGE, 747 * PAGE) && is_zero(q + 1302 * PAGE, 746 * PAGE));
 	OK(fallocate(fd, 0, 0, (off_t)len));
