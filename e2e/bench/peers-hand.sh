@@ -9,13 +9,15 @@
 # WAY local: as in P1, who writes is where the file is (for 9p and virtiofs outside, for NFS and
 # Samba the server, on its ext4-dax; StargateFS has it everywhere), and turns are two words of
 # memory that both look at. through: two guests, who both have it by that way, and semaphores of
-# StargateFS, which sleep. SYSTEM turns: nothing but these.
+# StargateFS, which sleep. SYSTEM turns: nothing but these; outside: StargateFS, written outside, by
+# the engine in a program, as this machine's kernel takes no module (local only).
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
 rounds=${SG_ROUNDS:-$(scaled 1 5 9)} turns=${SG_TURNS:-$(scaled 500 3000 20000)}
-order=(stargatefs turns 9p virtiofs nfs smb)
+order=(stargatefs outside turns 9p virtiofs nfs smb)
+folder[outside]=/mnt/sg
 blocks=(1024 4096 1048576)
 export LC_ALL=C
 
@@ -46,15 +48,31 @@ fresh_turns() {
 		fail "the page of turns is not where it was found"
 }
 
+# One outside, who is a system of the volume from now on.
+joined() {
+	env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/tests/machine >&2 ||
+		fail "what joins beside does not build"
+	coproc beside { exec "$SG_TOOLS/../tests/machine"; }
+	exec {told}>&"${beside[1]}" {said}<&"${beside[0]}" # a shell beside has no coproc's own
+	say join "$RIG_RANGE" 11111111-2222-3333-4444-555555555501 1
+}
+say() {
+	local answer
+	echo "$*" >&"$told"
+	read -r -t 120 -u "$said" answer || fail "who is outside does not answer"
+	[[ $answer == ok ]] || { echo "who is outside: $*: $answer" >&2; return 1; }
+}
+
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
 
 # Where the file is, for who writes, when that is not a guest that has it as the reader has.
-declare -A whose=([stargatefs]=g2 [turns]=g2 [9p]=outside [virtiofs]=outside [nfs]=$server
+declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside [9p]=outside [virtiofs]=outside [nfs]=$server
 	[smb]=$server)
 
 writes_local() { # SYSTEM BLOCK COUNT
 	local words="write FILE $2 $3"
 	case ${whose[$1]} in
+	beside) say hand 0 hand "$2:$3:$offset" ;;
 	outside)
 		# shellcheck disable=SC2086 # words
 		timeout 300 "$work/handover" ${words/FILE/"$RIG_SHARES/$1/bench/hand"} \
@@ -92,16 +110,20 @@ hand() { # SYSTEM WAY BLOCK
 }
 
 serve nfs smb
+joined
 for guest in "${clients[@]}"; do prepare "$guest" "${order[@]/turns/tmpfs}"; done
 load
 for ((round = 1; round <= rounds; round++)); do
 	for way in local through; do
 		step "round $round, $way" >&2
 		for block in "${blocks[@]}"; do
-			for system in "${order[@]}"; do hand "$system" "$way" "$block"; done
+			for system in "${order[@]}"; do
+				[[ $way-$system == through-outside ]] || hand "$system" "$way" "$block"
+			done
 		done
 	done
 done
 load
+say leave 0
 at g1 'rm -f /mnt/sg/turns'
 leave

@@ -8,7 +8,7 @@ from peers_data import grouped, means, short, size, spread, table
 
 OURS = "stargatefs"
 SHARED = ("9p", "virtiofs", "nfs", "smb")
-NAMES = {"smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
+NAMES = {"outside": "the same, written outside", "smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
          "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
 # P1: averages over its fio tests, by threads ("all": over all of them); and of the hand-over.
 PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
@@ -127,22 +127,27 @@ def of_a_block(hand, system, way, block):
     return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
 
 
-def handed(hand, system, way, block, ours=OURS):
-    """Of each round, how many times as long another system takes."""
+# Of these the file is outside, where nothing is translated.
+OUTSIDE = ("9p", "virtiofs")
+
+
+def handed(hand, system, way, block):
+    """Of each round, how many times as long another system takes as ours, written to in the same place."""
+    ours = "outside" if way == "local" and system in OUTSIDE and ("outside", way, block) in hand else OURS
     return [a / b for a, b in zip(of_a_block(hand, system, way, block), of_a_block(hand, ours, way, block))]
 
 
 def hand_table(hand, way):
-    rows = []
+    rows, ours = [], [s for s in (OURS, "outside", "turns") + SHARED if (s, way, hand.names(2)[0]) in hand]
     for block in hand.names(2):
         row = [size(block)]
-        for system in (OURS, "turns") + SHARED:
+        for system in ours:
             row.append(spread(of_a_block(hand, system, way, block)))
         for system in SHARED:
             paper = PAPER_HAND.get(system, {}).get(block) if way == "local" else None
             row.append(spread(handed(hand, system, way, block)) + (f"; P1 {paper:.1f}" if paper else ""))
         rows.append(row)
-    return table(["us for a block of"] + [name(s) for s in (OURS, "turns") + SHARED] +
+    return table(["us for a block of"] + [name(s) for s in ours] +
                  [f"times {name(s)}" for s in SHARED], rows)
 
 
@@ -151,9 +156,10 @@ def hand_text(hand):
 
 {measured(hand)}
 
-One writes, another one reads, block after block, in turns. As in P1, who writes is where the file is (for 9p and virtiofs the
-machine outside, for NFS and Samba the server, on its ext4-dax; with StargateFS another guest), and each waits by looking at a
-word of memory. *Turns*: nothing but the waiting, without a file; where the machine's processors have more to do than this, most of the time is
+One writes, another one reads, block after block, in turns. As in P1, who writes is where the file is: for 9p and virtiofs the
+machine outside, for NFS and Samba the server, on its ext4-dax. With StargateFS that is everywhere: another guest, which NFS and Samba are compared with,
+and *outside*, which 9p and virtiofs are: a program with the same engine, in place of the module that this machine's kernel does not take. Each waits by looking at a
+word of memory. *Turns*: nothing but the waiting of two guests, without a file; where the machine's processors have more to do than this, most of the time is
 who waits for a processor.
 
 {hand_table(hand, "local")}

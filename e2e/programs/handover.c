@@ -104,11 +104,21 @@ static void turns_at(char *place)
 	must("handover-empty", stargate_open(&empty, VOLUME, "handover-empty", STARGATE_SEMAPHORE, 0));
 }
 
+#define LOOKS	200	/* before somebody else gets the processor: he may be who is waited for */
+
+static bool came(_Atomic int64_t *word)
+{
+	for (int i = 0; i < LOOKS; i++)
+		if (atomic_load_explicit(word, memory_order_acquire) > 0)
+			return true;
+	return false;
+}
+
 static void await_word(_Atomic int64_t *word)
 {
 	uint64_t end = now() + 60 * SECOND;
 
-	while (atomic_load(word) <= 0) {
+	while (!came(word)) {
 		sched_yield();
 		if (now() > end)
 			die("wait", "the other one does not go on");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a guard takes for a virtual machine: a process in which systems use volumes. Not a test by
- * itself; guard_test.sh starts it and tells it what to do, a line at a time:
+ * itself; guard_test.sh (and e2e/bench) starts it and tells it what to do, a line at a time:
  *
  *   join VOLUME MACHINE BOOT   a system more (0, 1, ...), of that machine's UUID
  *   mkdir N NAME               what an operation needs: locks, a transaction
  *   fill N NAME, remove N NAME a file of 1 MiB
+ *   hand N NAME BLOCK:COUNT:OFFSET      blocks for who reads by e2e/programs/handover.c, in turns that
+ *                              two words of the volume give
  *   take N, give N             the lock for renaming, which a transaction would need
  *   record N OFFSET VALUE      a change is committed, and not yet in place
  *   word N OFFSET              what stands there
@@ -18,6 +20,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -102,6 +105,44 @@ static int remove_file(struct tsys *s, const char *name)
 	return err ? err : sg_evict(&s->v, &ref);
 }
 
+#define HAND_PATIENCE	(60 * 1000000000ULL)
+
+static int await_turn(_Atomic s64 *word)
+{
+	u64 start = sg_ticks();
+
+	while (atomic_load(word) <= 0)
+		if (sg_ticks() - start > HAND_PATIENCE)
+			return -ETIMEDOUT;
+	atomic_fetch_sub(word, 1);
+	return 0;
+}
+
+/* As handover.c's writer, which calls a kernel for it. */
+static int hand(struct tsys *s, const char *name, const char *how)
+{
+	unsigned long long block, count, turns, i;
+	static u64 bytes[(1 << 20) / 8];
+	_Atomic s64 *full, *empty;
+	struct sg_iref ref;
+	int err;
+
+	if (sscanf(how, "%llu:%llu:%llu", &block, &count, &turns) != 3 || block > sizeof(bytes) ||
+	    block < sizeof(bytes[0]) || turns > s->v.size - SG_PAGE)
+		return -EINVAL;
+	full = (_Atomic s64 *)(s->v.base + turns);
+	empty = full + 8;	/* on a line of its own */
+	err = sg_lookup(&s->v, &s->root, name, (u32)strlen(name), &ref, NULL);
+	for (i = 0; i < count && !err; i++) {
+		err = await_turn(empty);
+		bytes[0] = i;
+		if (!err && sg_write(&s->v, &ref, i * block, bytes, block, (s64)sg_now()) != (s64)block)
+			err = -EIO;
+		atomic_fetch_add(full, 1);
+	}
+	return err;
+}
+
 static void look_at_word(struct tsys *s, u64 off)
 {
 	printf("ok %llu\n", (unsigned long long)sg_get(&s->v, off));
@@ -148,6 +189,8 @@ static void do_line(const char *line)
 		_exit((int)n);
 	if (n >= systems)
 		return answer(verb, -ENOENT);
+	if (!strcmp(verb, "hand"))
+		return answer(verb, hand(&system_of[n], b, c));
 	if (!strcmp(verb, "word"))
 		return look_at_word(&system_of[n], strtoull(b, NULL, 0));
 	answer(verb, obey(verb, &system_of[n], b, strtoull(c, NULL, 0)));
