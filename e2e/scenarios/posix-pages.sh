@@ -7,13 +7,18 @@
 # rig: --size 256M --pages
 # maps: walk
 # limit: 300
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 program=$(dirname "$0")/../../build/e2e/posix
 "$(dirname "$0")/../programs/posix/build" "$program" || fail "the matrix does not compile"
 put "$program" /root/posix
+# As in posix.sh.
+holds "large pages are allowed" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
 said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "$said"
 passed "${said##*$'\n'}"
+holds "2 MiB are mapped at once, but by old kernels" 'case $(uname -r) in 6.1.*) exit;; esac
+	[ "$(awk "/^huge_faults/ { print \$2 }" /sys/fs/stargatefs/pmem0/operations)" -gt 0 ]'
 holds "the device is a DAX device" 'grep -q 1 /sys/block/pmem0/queue/dax'
 finish

@@ -50,8 +50,6 @@ counted() {
 		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] &&
 		[ "$(cat state)" = writable ] &&
 		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
-	holds "2 MiB are mapped at once" \
-		'[ "$(awk "/^huge_faults/ { print \$2 }" /sys/fs/stargatefs/pmem0/operations)" -gt 0 ]'
 	holds "16 pages come with one fault" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'

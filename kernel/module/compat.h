@@ -403,21 +403,19 @@ static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned l
 }
 
 /*
- * A large page. Up to 6.11 there are no special entries at this level, and get_user_pages_fast()
- * would follow a plain one to a struct page that is none. One marked as device memory is looked up
- * among the page maps first, not found, and left alone: unless there are struct pages, when it
- * would be found, and pinned behind our back. So then there are no large pages.
+ * Large entries. Much of the kernel looks at the struct page behind one without asking whether there
+ * is one: MADV_COLD, pagemap, and smaps among them. So there are none where there are no struct
+ * pages; and up to 6.11, where no large entry can be marked as special, none at all.
  */
+#define SGFS_LARGE_ENTRIES	SGFS_KERNEL_AT_LEAST(6, 12)
 static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pfn, bool write)
 {
+	if (!SGFS_LARGE_ENTRIES || !pfn_valid(pfn))
+		return VM_FAULT_FALLBACK;
 #if SGFS_KERNEL_AT_LEAST(6, 17)
 	return vmf_insert_pfn_pmd(vmf, pfn, write);
-#elif SGFS_KERNEL_AT_LEAST(6, 12)
-	return vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write);
 #else
-	if (pfn_valid(pfn))
-		return VM_FAULT_FALLBACK;
-	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV | PFN_MAP), write);
+	return vmf_insert_pfn_pmd(vmf, pfn_to_pfn_t(pfn), write);
 #endif
 }
 

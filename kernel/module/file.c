@@ -280,8 +280,9 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 			break;
 		}
 	}
+	/* where it ended early, the file has kept pages behind what was written */
 	if (filled)
-		show_filled(inode, pos, done);
+		show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
 	if (done)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, done);
 	return done ?: n;

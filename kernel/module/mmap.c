@@ -6,8 +6,9 @@
  * invalidate_lock is held exclusively and they are taken out of all mappings first. Holes are
  * filled: who only read there has a page of zeroes, which is taken away afterwards.
  *
- * Entries are special ones, also where there are struct pages: get_user_pages() refuses them. A pin
- * of ours would not keep a page of the volume from being freed by another system.
+ * Entries are special ones, also where there are struct pages: get_user_pages() refuses them, and
+ * the mapping as a whole (VM_IO), as it does not know large special entries. A pin of ours would not
+ * keep a page of the volume from being freed by another system.
  */
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
@@ -118,21 +119,22 @@ static void end_entering(struct inode *inode, struct entering e)
 	filemap_invalidate_unlock_shared(inode->i_mapping);
 }
 
-/* Who fills a hole from now on waits until we show it. True: that was so before. */
-static bool show_hole(struct inode *inode)
+/*
+ * Who fills a hole from now on waits until we do not show it any more. It may have been filled
+ * meanwhile, also where another thread has said before that we show holes: so look again.
+ */
+static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
-	bool shown;
 
 	spin_lock(&inode->i_lock);
-	shown = si->holer;
-	if (!shown) {
+	if (!si->holer) {
 		si->hole_seq = READ_ONCE(sgfs_record(inode)->seq);
 		sg_set_mapper(sgfs_vol(inode), sgfs_ref(inode), true, true);
 		si->holer = true;
 	}
 	spin_unlock(&inode->i_lock);
-	return shown;
+	return sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 }
 
 /* What is at the page, and behind it in one piece, up to @want pages. */
@@ -146,8 +148,8 @@ static int look(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
 	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
-	if (!err && !run->off && !show_hole(inode))
-		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
+	if (!err && !run->off)
+		err = look_at_hole(inode, page, want, run);
 	return err;
 }
 
@@ -227,6 +229,8 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 		ret = fault_error(inode, err);
 	else
 		ret = sgfs_insert_page(vmf->vma, vmf->address, shown_by(inode, &run, 0));
+	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
+		ret = 0;	/* a large page has been entered meanwhile: look again */
 	if (ret == VM_FAULT_NOPAGE)
 		enter_neighbours(inode, vmf, &run);
 	end_entering(inode, e);
@@ -298,7 +302,11 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 	struct page *none;
 	struct sg_run run;
 
-	if (beyond_end(inode, page + HUGE_PAGES - 1) || look(inode, page, HUGE_PAGES, &run) ||
+	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
+	    beyond_end(inode, page + HUGE_PAGES - 1))
+		return false;
+	smp_mb();	/* as in look() */
+	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, HUGE_PAGES, &run) ||
 	    run.pages < HUGE_PAGES)
 		return false;
 	if (run.off) {
@@ -306,9 +314,11 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 		return IS_ALIGNED(*pfn, HUGE_PAGES);
 	}
 	none = write ? NULL : find_huge_zeroes();
-	if (none)
-		*pfn = page_to_pfn(none);
-	return none;
+	if (!none || look_at_hole(inode, page, HUGE_PAGES, &run) || run.off ||
+	    run.pages < HUGE_PAGES)
+		return false;
+	*pfn = page_to_pfn(none);
+	return true;
 }
 
 static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
@@ -327,7 +337,11 @@ static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t 
 	}
 	if (write && sgfs_written_mark(inode, page, HUGE_PAGES))
 		return VM_FAULT_OOM;
-	return sgfs_insert_huge(vmf, pfn, write);
+	/*
+	 * Zeroes may come in beside us, of who has looked before it was filled; the kernel wants no
+	 * other pages in place of them. Read-only it lets them be, and we come again.
+	 */
+	return sgfs_insert_huge(vmf, pfn, write && (!pmd_none(pmd) || !SGFS_I(inode)->holer));
 }
 
 vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
@@ -338,9 +352,9 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	vm_fault_t ret;
 	pgoff_t page;
 
-	if (order != PMD_SHIFT - PAGE_SHIFT || !huge_place(vmf, &page))
+	if (!SGFS_LARGE_ENTRIES || order != HUGE_ORDER || !huge_place(vmf, &page))
 		return VM_FAULT_FALLBACK;
-	if (write && !(vmf->vma->vm_flags & VM_SHARED))
+	if (!(vmf->vma->vm_flags & VM_SHARED))
 		return VM_FAULT_FALLBACK;	/* copies are made page by page */
 	if (write) {
 		sb_start_pagefault(inode->i_sb);
@@ -523,6 +537,6 @@ int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 	file_accessed(file);
 	count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
-	vm_flags_set(vma, VM_MIXEDMAP | VM_HUGEPAGE);
+	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_HUGEPAGE);
 	return 0;
 }

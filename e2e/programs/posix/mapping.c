@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -12,6 +13,9 @@
 #include "posix.h"
 
 #define PAGE 4096L
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 static char *map(int fd, size_t len, int prot, int flags)
 {
@@ -454,6 +458,67 @@ TEST("mmap", other_process_looks_in)
 		CHECK(pwrite(mem, "poke", 4, (off_t)p) == 4 && !memcmp(p, "poke", 4));
 	}
 	OK(kill(pid, SIGKILL));
+}
+
+static void read_all(const char *path)
+{
+	static char buf[1 << 16];
+	int fd = OK(open(path, O_RDONLY));
+
+	while (read(fd, buf, sizeof(buf)) > 0)
+		;
+	OK(close(fd));
+}
+
+/* What looks at the pages behind a mapping, large ones too, finds none, and harms nobody. */
+static void looked_at(char *p, size_t len)
+{
+	struct iovec mine = { NULL, 8 }, theirs = { p + 10 * PAGE, 8 };
+	char buf[8];
+	uint64_t entry;
+	int fd, go[2];
+
+	mine.iov_base = buf;
+	if (process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0) != -1 || errno != ENOSYS)
+		FAILS(process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0), EFAULT);
+	OK(pipe(go));
+	FAILS(vmsplice(go[1], &theirs, 1, 0), EFAULT);
+	close(go[0]);
+	close(go[1]);
+	madvise(p, len, MADV_COLD);		/* may be refused */
+	madvise(p, len, MADV_PAGEOUT);
+	madvise(p, len, MADV_FREE);
+	madvise(p, len, MADV_COLLAPSE);
+	fd = OK(open("/proc/self/pagemap", O_RDONLY));
+	CHECK(pread(fd, &entry, 8, (off_t)((uintptr_t)p / PAGE * 8)) == 8);
+	OK(close(fd));
+	read_all("/proc/self/smaps");
+	read_all("/proc/self/numa_maps");
+}
+
+TEST("mmap", nobody_gets_large_pages)
+{
+	const size_t len = 2048 * PAGE;
+	int fd = make_file("f", "", 0), hole = make_file("g", "", 0);
+	char *p;
+
+	p = OK(mmap(NULL, len, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	fill(p, len, 4);
+	CHECK(pwrite(fd, p, len, 0) == (ssize_t)len);
+	OK(munmap(p, len));
+	p = map(fd, len, RW, MAP_SHARED);
+	CHECK(is_filled(p, len, 4));
+	looked_at(p, len);
+	CHECK(is_filled(p, len, 4));
+	p = map(fd, len, RW, MAP_PRIVATE);
+	CHECK(is_filled(p, len, 4));
+	looked_at(p, len);
+	CHECK(is_filled(p, len, 4));
+	OK(ftruncate(hole, (off_t)len));
+	p = map(hole, len, RW, MAP_SHARED);
+	CHECK(is_zero(p, len));
+	looked_at(p, len);
+	CHECK(is_zero(p, len));
 }
 
 TEST("mmap", freeze_stops_stores)
