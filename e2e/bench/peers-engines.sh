@@ -29,15 +29,16 @@ job_file() {
 	done
 }
 
-one() { # SYSTEM ENGINE
-	local direct=1
+one() { # SYSTEM ENGINE DIRECTION, which may be refused there by itself
+	local direct=1 jobs=''
 	case $1-$2 in *-mmap | 9p-loose-* | virtiofs-auto-*) direct=0 ;; esac
+	for size in "${sizes[@]}"; do jobs+=" --section=$3-$size --section=rand$3-$size"; done
 	if on g1 "cd ${folder[$1]} && ENGINE=$2 DIRECT=$direct \
-		fio --output-format=terse /root/engines.fio" </dev/null >"$work/said" 2>&1; then
+		fio --output-format=terse$jobs /root/engines.fio" </dev/null >"$work/said" 2>&1; then
 		awk -v system_="$1" -v jobs=1 -f "$(dirname "$0")/peers-fio.awk" "$work/said" |
 			awk -v engine="$2" '{ print "engine", $2, engine, $3, $4, $6 }' || fail "fio in $1"
 	else
-		echo "not $1 $2 $(grep -m 1 -i error "$work/said" | cut -c -200)"
+		echo "not $1 $2-$3 $(grep -m 1 -i error "$work/said" | cut -c -200)"
 	fi
 }
 
@@ -52,7 +53,9 @@ load
 for ((round = 1; round <= rounds; round++)); do
 	for engine in "${engines[@]}"; do
 		step "round $round, $engine" >&2
-		for system in "${order[@]}"; do one "$system" "$engine"; done
+		for system in "${order[@]}"; do
+			for way in read write; do one "$system" "$engine" "$way"; done
+		done
 	done
 done
 load

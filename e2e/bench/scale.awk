@@ -117,8 +117,11 @@ function total(key, n) {
 }
 
 # A line through all points of one figure: base[key] + slope[key] * N, and how far off it is.
-function fit(key,    n, ns, j, x, y, sx, sy, sxx, sxy, off) {
-	n = split(points[mode_of(key)], ns, " ")
+function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
+	all = split(points[mode_of(key)], at_all, " ")
+	for (j = 1; j <= all; j++)	# nobody recovers who is alone
+		if ((key, at_all[j]) in value)
+			ns[++n] = at_all[j]
 	for (j = 1; j <= n; j++) {
 		x = ns[j]
 		y = total(key, x)

@@ -8,7 +8,7 @@
 
 dax_cases=(
 	install-dax helm-test files+readonly+pod-once+block+quota grow+expand+clone
-	snapshot+snapshot-outside+snapshot-by-hand full
+	snapshot+snapshot-outside+snapshot-by-hand nothing-left full
 	plugin-killed kubelet-restarted forced+inline-nowhere driver-deleted inline
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall

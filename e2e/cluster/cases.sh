@@ -7,8 +7,8 @@
 
 # Those that a + joins are run beside each other: they look at nothing but what is their own.
 cases=(
-	install helm-test share+readonly pod-once+block+expand full quota inline
-	snapshot+clone snapshot-outside+snapshot-by-hand
+	install helm-test share+readonly pod-once+block+expand
+	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left full quota inline
 	plugin-killed kubelet-restarted forced driver-deleted many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
@@ -305,6 +305,13 @@ ready_to_use() { equals true k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.s
 
 kill_driver() { on_zoned pkill -KILL "${driver_process[@]}"; }
 
+# After cases that were run beside each other: their namespaces have gone, and all that was in them.
+no_namespaces_going() { equals "" k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}'; }
+case_nothing-left() {
+	soon 90 "no namespace is left that goes" no_namespaces_going
+	soon 60 "no snapshot is left" no_snapshots
+}
+
 # kill -9 again and again while six volumes are made, mounted and given back.
 case_plugin-killed() {
 	local i kills=0 end
@@ -475,6 +482,7 @@ case_uninstall-data() {
 }
 
 case_uninstall() {
+	soon 90 "no namespace is left that goes" no_namespaces_going
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'
 	soon 60 "kubelet has forgotten the driver" refused registered

@@ -138,18 +138,15 @@ largest() {
 }
 
 # What the node has of volumes: none of these is left when no pod has one. Beside other cases only
-# those are looked at that this one has had volumes of.
+# those are looked at that this one has had volumes of when it came to an end.
 had=()
-node_mounts() {
-	local name of=()
-	for name in "${had[@]}"; do of+=(-e "$name" -e "${name//-/--}"); done
-	[[ -n ${BESIDE:-} ]] || of=(-e '')
-	((${#of[@]})) || of=(-e "nothing of $ns")
-	on_zoned cat /proc/mounts | grep -E '^stargate/| stargatefs ' | grep -cF "${of[@]}" || true
-}
 no_node_mounts() {
-	mapfile -t -O "${#had[@]}" had < <(volumes_of_driver)
-	equals 0 node_mounts
+	local name mounts volumes of=()
+	mounts=$(on_zoned cat /proc/mounts) && volumes=$(volumes_of_driver) || return 1
+	mounts=$(grep -E '^stargate/| stargatefs ' <<<"$mounts" || true)
+	[[ -n ${BESIDE:-} ]] || { [[ -z $mounts ]]; return; }
+	for name in "${had[@]}" $volumes; do of+=(-e "$name" -e "${name//-/--}"); done
+	((${#of[@]} == 0)) || ! grep -qF "${of[@]}" <<<"$mounts"
 }
 zone_empty() {
 	if with_vm; then
@@ -164,9 +161,10 @@ sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console
 
 # finish: whatever the case has made goes, and takes with it what was made for it.
 finish() {
-	local machines
+	local machines volumes
 	machines=$(k -n "$ns" get virtualmachineinstances -o name 2>/dev/null || true)
-	mapfile -t -O "${#had[@]}" had < <(volumes_of_driver)
+	volumes=$(volumes_of_driver)
+	read -ra had <<<"${volumes//$'\n'/ }"
 	k delete namespace "$ns" --wait=false >/dev/null
 	# What is in it goes at once; it itself waits for ten seconds more, in which others may go on.
 	[[ -z $machines ]] || soon 90 "the namespace is gone" refused k get namespace "$ns"
