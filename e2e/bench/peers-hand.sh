@@ -106,6 +106,7 @@ hand() { # SYSTEM WAY BLOCK
 	reader=$!
 	"writes_$2" "$1" "$3" "$count" >"$work/write" 2>&1 || fail "$1 $2 $3: $(<"$work/write") $(<"$work/read")"
 	wait "$reader" || fail "$1 $2 $3: $(<"$work/read")"
+	[[ $1 == turns ]] || at g1 "rm ${folder[$1]}/hand"
 	echo "hand $1 $2 $3 $(<"$work/read")"
 }
 
