@@ -38,7 +38,7 @@ one() { # SYSTEM ENGINE DIRECTION, which may be refused there by itself
 		awk -v system_="$1" -v jobs=1 -f "$(dirname "$0")/peers-fio.awk" "$work/said" |
 			awk -v engine="$2" '{ print "engine", $2, engine, $3, $4, $6 }' || fail "fio in $1"
 	else
-		echo "not $1 $2-$3 $(grep -m 1 -i error "$work/said" | cut -c -200)"
+		echo "not $1 $2-$3 $(grep -m 1 -i error "$work/said" | sed 's/pid=[0-9]*, //' | cut -c -200)"
 	fi
 }
 
