@@ -15,7 +15,8 @@ region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: it succeeds, or the case has failed. Whoever wonders what takes long reads the log.
+# check WORDS COMMAND...: it succeeds, or the case has failed. The log says when, for whoever
+# wonders what takes long.
 check() {
 	local words=$1
 	shift
@@ -166,7 +167,7 @@ finish() {
 	volumes=$(volumes_of_driver)
 	read -ra had <<<"${volumes//$'\n'/ }"
 	k delete namespace "$ns" --wait=false >/dev/null
-	# What is in it goes at once; it itself waits for ten seconds more, in which others may go on.
+	# What is in it goes at once; it itself waits for ten seconds, in which others may go on.
 	[[ -z $machines ]] || soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
 	soon 60 "nothing of a volume is mounted" no_node_mounts

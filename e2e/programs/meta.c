@@ -4,11 +4,12 @@
  *
  *   meta DIR NAME FILES DIRS MS [together]
  *
- * In DIR/NAME so many directories are made, and files in them, in turn; then each is looked at, opened,
- * renamed, listed with the others of its directory, and unlinked. Files are made until there are
- * FILES, or for MS; what is done to each of them afterwards may take as long, and then some are left
- * out. Prints "OPERATION NANOSECONDS" of one, and removes what it has made. With `together` it says
- * "ready" and begins when it reads a line, so that several systems begin at the same moment.
+ * In DIR/NAME so many directories are made, and files in them, in turn; then each is looked at,
+ * opened, listed with the others of its directory, renamed, and unlinked. Files are made until
+ * there are FILES, or for MS; what is done to each of them afterwards may take as long, and then
+ * some are left out. Prints "OPERATION NANOSECONDS" of one, and removes what it has made. With
+ * `together` it says "ready" and begins when it reads a line, so that several systems begin at the
+ * same moment.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -7,8 +7,8 @@
  * filled: who only read there has a page of zeroes, which is taken away afterwards.
  *
  * Entries are special ones, also where there are struct pages: get_user_pages() refuses them, and
- * the mapping as a whole (VM_IO), as it does not know large special entries. A pin of ours would not
- * keep a page of the volume from being freed by another system.
+ * the mapping as a whole (VM_IO), as it does not know large special entries. A pin of ours would
+ * not keep a page of the volume from being freed by another system.
  */
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
