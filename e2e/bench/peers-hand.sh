@@ -66,8 +66,8 @@ say() {
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
 
 # Where the file is, for who writes, when that is not a guest that has it as the reader has.
-declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside [9p]=outside [virtiofs]=outside [nfs]=$server
-	[smb]=$server)
+declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside
+	[9p]=outside [virtiofs]=outside [nfs]=$server [smb]=$server)
 
 writes_local() { # SYSTEM BLOCK COUNT
 	local words="write FILE $2 $3"

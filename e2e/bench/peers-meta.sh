@@ -41,7 +41,8 @@ for ((round = 1; round <= rounds; round++)); do
 	for way in one many two; do
 		step "round $round, $way" >&2
 		for system in "${order[@]}"; do
-			case $way-$system in two-ext4-dax | two-tmpfs) continue ;; esac # nobody else has them
+			# what nobody else has
+			case $way-$system in two-ext4-dax | two-tmpfs) continue ;; esac
 			names "$system" "$way"
 		done
 	done
