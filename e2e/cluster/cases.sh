@@ -306,7 +306,10 @@ ready_to_use() { equals true k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.s
 kill_driver() { on_zoned pkill -KILL "${driver_process[@]}"; }
 
 # After cases that were run beside each other: their namespaces have gone, and all that was in them.
-no_namespaces_going() { equals "" k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}'; }
+no_namespaces_going() {
+	local left
+	left=$(k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}') && [[ -z $left ]]
+}
 case_nothing-left() {
 	soon 90 "no namespace is left that goes" no_namespaces_going
 	soon 60 "no snapshot is left" no_snapshots

@@ -13,6 +13,9 @@
 #include "posix.h"
 
 #define PAGE 4096L
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -489,6 +492,7 @@ static void looked_at(char *p, size_t len)
 	madvise(p, len, MADV_PAGEOUT);
 	madvise(p, len, MADV_FREE);
 	madvise(p, len, MADV_COLLAPSE);
+	FAILS(madvise(p, len, MADV_POPULATE_READ), EINVAL);	/* documented, too */
 	fd = OK(open("/proc/self/pagemap", O_RDONLY));
 	CHECK(pread(fd, &entry, 8, (off_t)((uintptr_t)p / PAGE * 8)) == 8);
 	OK(close(fd));
