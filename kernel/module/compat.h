@@ -404,8 +404,8 @@ static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned l
 
 /*
  * Large entries. Much of the kernel looks at the struct page behind one without asking whether
- * there is one: get_user_pages(), MADV_COLD, and smaps among them. So there are none where there are
- * no struct pages; and up to 6.11, where no large entry can be marked as special, none at all.
+ * there is one: get_user_pages(), MADV_COLD, and smaps among them. So there are none where there
+ * are no struct pages; and up to 6.11, where no large entry can be marked as special, none at all.
  */
 #define SGFS_LARGE_ENTRIES	SGFS_KERNEL_AT_LEAST(6, 12)
 static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pfn, bool write)
