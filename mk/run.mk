@@ -108,7 +108,6 @@ HOURS ?= 6
 coverage: ## lines of kernel/core that the native tests reach: build/coverage
 	@mk/run-coverage
 
-csi: ## build/csi/stargate-csi, the CSI driver, and what the chart starts beside it
 csi: ## build/csi: stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt
 	@mk/deps csi
 	@mkdir -p build/csi

@@ -8,7 +8,7 @@
 # Whether the gate can fail, and whether counts are the same when counted again, is seen in each
 # run.
 #
-# rig: --icount --size 256M
+# rig: --icount --size 256M --pages
 # kernels: 6.12
 # maps: inside
 # limit: 600
