@@ -178,6 +178,29 @@ holds "is gone with the next change" "stargatectl volume create next --size 16M 
 zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
 holds "(that too)" "stargatectl volume delete next"
 
+# Who wipes that takes minutes, and then goes on by a map that is as old. What is made meanwhile is
+# in it as half made: both are held where it matters.
+step "made while somebody wipes what is left"
+holds "what is to be left, full" "stargatectl volume create left --size 192M &&
+	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
+holds "one is half made" 'stargatectl volume create made --size 384M >/run/made 2>&1 & echo $! >/run/maker
+	for try in $(seq 1000); do
+		[ "$(lvs --noheadings -o lv_tags sm/made 2>/dev/null | xargs)" != stargate.wiping ] || break
+	done
+	kill -STOP $(cat /run/maker) && [ "$(lvs --noheadings -o lv_tags sm/made | xargs)" = stargate.wiping ]'
+holds "another one is left, and is wiped" 'lvchange -q --deltag stargate --addtag stargate.wiping sm/left
+	stargatectl volume create next --size 16M >/run/next 2>&1 & echo $! >/run/wiper
+	for try in $(seq 1000); do grep -q "sm/left: was left" /run/next && break; sleep 0.01; done
+	kill -STOP $(cat /run/wiper) && lvs sm/left'
+holds "meanwhile the first one is whole" 'kill -CONT $(cat /run/maker)
+	for try in $(seq 300); do [ -e /proc/$(cat /run/maker) ] || break; sleep 0.1; done
+	stargatectl volume list | grep "sm/made *ready"'
+holds "the wiper goes on" 'kill -CONT $(cat /run/wiper)
+	for try in $(seq 600); do [ -e /proc/$(cat /run/wiper) ] || break; sleep 0.1; done
+	! lvs sm/left && stargatectl volume list | grep "sm/next *ready"'
+holds "and lets be what is whole" "stargatectl volume check made"
+holds "(these too)" "stargatectl volume delete made && stargatectl volume delete next"
+
 step "resize"
 refused "smaller" "cannot shrink" "stargatectl volume resize a --size 32M"
 holds "as it is" "stargatectl volume resize a --size 64M"

@@ -147,6 +147,25 @@ int wipe_and_remove(const char *zone, const char *name)
 	return err ?: LVM("lvremove", "-y", lv);
 }
 
+/*
+ * Its lock is held: what had that tag in a map that is older than the lock may be whole by now.
+ */
+static bool is_left(const char *zone, const char *name)
+{
+	const struct zone_piece *p = NULL;
+	struct zones now;
+	struct zone *z;
+	bool left;
+
+	if (zones_load(&now))
+		return false;
+	if (!zone_pick(&now, zone, strlen(zone), &z))
+		p = zone_find(z, name);
+	left = p && zone_tagged(p->tags, WIPING_TAG);
+	zones_free(&now);
+	return left;
+}
+
 bool zone_finish(const struct zone *z)
 {
 	const struct zone_piece *p;
@@ -161,11 +180,13 @@ bool zone_finish(const struct zone *z)
 		fd = volume_lock(z->name, p->volume);
 		if (fd < 0)
 			continue;	/* somebody is at it */
-		tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
-			  z->name, p->volume);
-		wipe_and_remove(z->name, p->volume);
+		if (is_left(z->name, p->volume)) {
+			tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
+				  z->name, p->volume);
+			wipe_and_remove(z->name, p->volume);
+			any = true;
+		}
 		close(fd);
-		any = true;
 	}
 	return any;
 }
