@@ -198,7 +198,7 @@ static void test_limits(void)
 	struct sg_vol *vol = vol_new(16 * MIB);
 	struct sg_iref f = file_new(vol);
 	struct sg_write w;
-	u64 seq;
+	u64 seq, changes;
 
 	CHECK(sg_write(vol, &f, SG_FILE_MAX, "x", 1, 1) == -EFBIG);
 	CHECK(sg_write(vol, &f, SG_FILE_MAX - 1, "xy", 2, 1) == 1);
@@ -240,6 +240,12 @@ static void test_limits(void)
 	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
 	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
 	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
+	/* nor are times that the file has already */
+	changes = sg_seq(vol, &f);
+	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 9, 0));
+	CHECK(sg_seq(vol, &f) == changes && sg_iget(vol, &f, mtime) == 9);
+	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 10, 0));
+	CHECK(sg_seq(vol, &f) != changes && sg_iget(vol, &f, ctime) == 10);
 	CHECK(sg_write(vol, &f, 20000, buf, 480, 9) == 480);	/* the rest of a mapped page */
 	CHECK(vol->stat.commits == seq);
 	CHECK(sg_iget(vol, &f, size) == 20480);
