@@ -173,6 +173,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
  * @said: when there was last something for the log.
  * @polled: a thread of ours listens (sg_sem_poll()), and sleeps at @poller.
+ * @patience: how long it is worth it to look before one sleeps, by record; and how often one slept.
  */
 #define SG_SEM_BUCKETS	256
 struct sg_sem_opened {
@@ -186,6 +187,9 @@ struct sg_sems {
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];
+	struct sg_sem_patience {
+		u64 ns, missed;
+	} patience[SG_SEM_BUCKETS];
 };
 
 #endif

@@ -21,6 +21,9 @@
 
 #define SPINS_MIN	16
 #define SPINS_MAX	512
+#define LONG_NS		300000ULL	/* about what a sleep and its end take between systems */
+#define LONG_TURNS	30000		/* ... of a clock that does not stand */
+#define LONG_EACH	8		/* of the waits that a short look has not been enough for */
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
 #define LOOK_NS		20000000ULL	/* a waiter, when somebody listens for it */
@@ -124,11 +127,15 @@ static void have_bells(struct sg_vol *vol)
 		sg_allocate(vol, &file, SG_SEM_BELLS_PAGE, 1);
 }
 
+static bool others_have(const struct sg_sem_want *w)
+{
+	return sg_load64(&sg_sem_record(w->vol, w->sem)->users) & ~(1ULL << w->vol->slot);
+}
+
 /* Only who has it open in another system rings: as long as nobody has, no ring is looked for. */
 static void note_others(struct sg_sem_want *w, bool waits)
 {
-	u64 users = sg_load64(&sg_sem_record(w->vol, w->sem)->users);
-	bool others = waits && users & ~(1ULL << w->vol->slot);
+	bool others = waits && others_have(w);
 	struct sg_sems *s = w->vol->sems;
 
 	if (others == w->others)
@@ -427,6 +434,36 @@ static int spin(struct sg_sem_want *w)
 	return err;
 }
 
+/*
+ * What other systems give is looked for longer, as long as such a look has found it lately. Who
+ * sleeps answers late, so that who waits for him comes to sleep, too, and both go on so: now and
+ * then there is a long look in vain, by which they find back.
+ */
+static int spin_long(struct sg_sem_want *w, u64 until)
+{
+	struct sg_sems *s = w->vol->sems;
+	struct sg_sem_patience *p = &s->patience[w->sem->rec % SG_SEM_BUCKETS];
+	u64 ns = sg_load64(&p->ns), begun = sg_ticks(), took = 0;
+	unsigned int turn;
+	int err = -EAGAIN;
+
+	if (!ns && sg_add64(&p->missed, 1) % LONG_EACH == 0)
+		ns = LONG_NS;
+	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN; turn++) {
+		if (took >= ns || begun + took >= until)
+			break;
+		if (sg_wanted())
+			sg_yield();
+		sg_relax();
+		err = look(w);
+		took = sg_ticks() - begun;
+	}
+	if (ns)
+		sg_store64(&p->ns, err == -EAGAIN ? (ns < LONG_NS / 8 ? 0 : ns / 2) :
+						    SG_MIN(SG_MAX(took * 4, ns), LONG_NS));
+	return err;
+}
+
 static u64 nap(const struct sg_sem_want *w, u64 now)
 {
 	u64 waited = now - w->since, ns = waited / 8;
@@ -470,6 +507,8 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 	if (err != -EAGAIN || !until)
 		return err;
 	err = spin(w);
+	if (err == -EAGAIN && others_have(w))
+		err = spin_long(w, until);
 	if (err != -EAGAIN)
 		return err;
 	w->until = until;

@@ -139,6 +139,11 @@ static inline void sg_relax(void)	/* one turn of a spin loop */
 	cpu_relax();
 }
 
+static inline bool sg_wanted(void)	/* somebody else has a use for this processor */
+{
+	return need_resched();
+}
+
 static inline void sg_yield(void)
 {
 	cond_resched();

@@ -130,6 +130,11 @@ void sg_relax(void)
 	_mm_pause();
 }
 
+bool sg_wanted(void)
+{
+	return false;
+}
+
 void sg_yield(void)
 {
 	sched_yield();
