@@ -204,7 +204,7 @@ function draw(    n, ns, k, fs, i, j, one) {
 }
 
 function escaped(text) {
-	gsub(/\\/, "\\\\", text)
+	gsub(/\\/, "\\\\\\\\", text)
 	gsub(/"/, "\\\"", text)
 	gsub(/\n/, "\\n", text)
 	return text
