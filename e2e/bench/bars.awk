@@ -47,7 +47,7 @@ function text_at(x, y, what, anchor, size) {
 }
 
 function label(v) {
-	return v >= 100 ? sprintf("%d", v) : v >= 10 ? sprintf("%.1f", v) : sprintf("%.2f", v)
+	return v >= 100 ? sprintf("%.0f", v) : v >= 10 ? sprintf("%.1f", v) : sprintf("%.2f", v)
 }
 
 function legend(y,    s, x) {

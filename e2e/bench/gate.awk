@@ -3,8 +3,8 @@
 # gate.awk -v tolerance=PERCENT BASELINE NOW: counts beside those of before. Both have lines
 # "on: WHAT" (kernel, machine, compiler: what counts depend on besides our sources) and lines
 # "MAP OPERATION INSTRUCTIONS SPREAD". What differs from one repeat to the next may differ as much from
-# one run to the next: each operation is allowed twice its SPREAD (hundredths of a per cent, at most
-# 300) beside PERCENT. Ends with
+# one run to the next: each operation is allowed twice the SPREAD that BASELINE has (hundredths of a
+# per cent, at most 300) beside PERCENT. Ends with
 #   0  nothing takes more than that
 #   1  something does, or it is not in BASELINE, or it is there and was not counted
 #   3  taken on something else, or never: nothing can be said, and a new baseline has to be taken
@@ -34,8 +34,6 @@ FILENAME == ARGV[1] {
 
 {
 	now[$1, $2] = $3
-	if ($4 > spread[$1, $2])
-		spread[$1, $2] = $4
 	seen_map[$1] = 1
 	if (n && !(($1, $2) in before)) {
 		printf "   %s %s: not in the baseline\n", $1, $2

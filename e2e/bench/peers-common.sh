@@ -8,6 +8,7 @@
 #
 #   load NUMBER                                       of the machine, before and after
 #   not SYSTEM WHAT REASON...                         what does not go there
+#   with PACKAGE VERSION...                           what of others was measured
 #
 # and lines of its own.
 #
@@ -130,9 +131,17 @@ flow_everywhere() {
 	done
 }
 
+versions() {
+	local packages=(fio nfs-kernel-server samba cifs-utils e2fsprogs)
+	# shellcheck disable=SC2016 # dpkg-query's
+	echo "with $(on g1 "dpkg-query -W -f '\${Package} \${Version}, ' ${packages[*]}" </dev/null)" \
+		"$(/usr/libexec/virtiofsd --version 2>/dev/null || echo "no virtiofsd")"
+}
+
 # The rig unmounts the volume, and wants a guest that ends.
 leave() {
 	local guest
+	versions
 	for guest in "${guests[@]}"; do
 		on "$guest" 'cd /; umount /mnt/{nfs,smb}{,-loop} 2>/dev/null
 			pkill smbd; [ ! -e /proc/fs/nfsd/threads ] || rpc.nfsd 0
@@ -143,17 +152,22 @@ leave() {
 
 # --- processor time -------------------------------------------------------------------------------
 
-# Processor time, in ms, that QEMU, virtiofsd and their like have used: what the rig has started,
-# besides this script.
+# Processor time, in ms, that QEMU, virtiofsd and their like have used: all that the rig has started,
+# besides who keeps this script (e2e/cmd/rig/keep.go), and what they have started in turn.
 host_ms() {
-	local pid sum=0 stat
-	for pid in $(pgrep -P "$PPID"); do
-		[[ $pid -ne $$ && -r /proc/$pid/stat ]] || continue
-		stat=$(<"/proc/$pid/stat") || continue
+	local rig pid stat sum=0 todo=()
+	rig=$(ps -o ppid= -p "$PPID") || fail "no process of the rig"
+	mapfile -t todo < <(pgrep -P "${rig// /}")
+	while ((${#todo[@]})); do
+		pid=${todo[0]}
+		todo=("${todo[@]:1}")
+		[[ $pid -ne $PPID ]] && stat=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
+		mapfile -t -O "${#todo[@]}" todo < <(pgrep -P "$pid")
 		# shellcheck disable=SC2086 # fields
 		set -- ${stat##*) }
 		sum=$((sum + ${12} + ${13}))
 	done
+	((sum)) || fail "what the rig has started has used no time"
 	echo $((sum * 1000 / $(getconf CLK_TCK)))
 }
 

@@ -14,13 +14,17 @@ ms=${SG_MS:-$(scaled 500 1000 5000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)}
 order=(stargatefs 9p virtiofs nfs smb virtio-blk ext4-dax tmpfs)
 cases=("read 4096" "write 4096" "read 1048576" "write 1048576")
 
-now_ms() { echo "$(($(date +%s%N) / 1000000)) $(guest_ms g1) $(guest_ms "$server") $(host_ms)"; }
+now_ms() {
+	local outside
+	outside=$(host_ms) || exit 1
+	echo "$(($(date +%s%N) / 1000000)) $(guest_ms g1) $(guest_ms "$server") $outside"
+}
 
 cost() { # SYSTEM KIND BLOCK COMMAND
 	local before after said
-	before=$(now_ms)
+	before=$(now_ms) || exit 1
 	said=$(on g1 "$4" </dev/null) || fail "$1 $2 $3: $said"
-	after=$(now_ms)
+	after=$(now_ms) || exit 1
 	awk -v before="$before" -v after="$after" -v what="cpu $1 $2 $3 ${said%% *}" 'BEGIN {
 		split(before, b)
 		split(after, a)

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one
-# serves NFS and Samba. One thread goes through all sizes, several through those that P1 has for
-# them. Prints
+# serves NFS and Samba. Sizes are P1's, each second one of those that it has: 1 KiB to 2 MiB with one
+# thread, 128 KiB to 2 MiB with two and four; more threads and larger blocks are beside that. Prints
 #
 #   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
 #
-# words and memcpy: the same fio, whose reads and writes are nothing but copies from and to a file
-# that it has mapped, by words as kernels copy, and as the C library does: what cannot be beaten.
+# words and memcpy: the same fio, whose reads and writes are nothing but copies from and to memory of
+# its own, by words as kernels copy, and as the C library does (e2e/programs/onlycopy.c): no call of
+# the kernel, which whatever it serves has to be entered for.
 # Page caches answer where they are what the system is there for (9p-loose, virtiofs-auto);
 # elsewhere fio goes past them (O_DIRECT), as there are none between StargateFS and its bytes.
 #
@@ -19,8 +20,8 @@ source "$(dirname "$0")/peers-common.sh"
 ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
 budget=${SG_BUDGET:-1500} # seconds, after which no round begins that would not end in time
 read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
-sizes_of_one=(1k 4k 32k 256k 2m)
-sizes_of_several=(128k 2m)
+sizes_of_one=(1k 4k 16k 64k 256k 1m 8m)
+sizes_of_several=(128k 512k 2m)
 loads=(read write randread randwrite)
 read -ra order <<<"${SG_SYSTEMS:-stargatefs words memcpy 9p 9p-loose virtiofs virtiofs-auto nfs smb \
 	virtio-blk ext4-dax tmpfs nfs-loop smb-loop}"
@@ -28,7 +29,7 @@ read -ra order <<<"${SG_SYSTEMS:-stargatefs words memcpy 9p 9p-loose virtiofs vi
 # loads FIRST-GROUP SIZE...: fio's words for all loads of these sizes.
 job_file() {
 	local size one
-	printf '[global]\nioengine=${ENGINE}\nthread=1\ndirect=${DIRECT}\nsize=%dM\n' "$mib"
+	printf '[global]\nioengine=psync\nthread=1\ndirect=${DIRECT}\nsize=%dM\n' "$mib"
 	printf 'time_based=1\nruntime=%dms\nfilename_format=f.$jobnum\noverwrite=1\n' "$ms"
 	printf 'fallocate=none\nrandrepeat=1\ngroup_reporting=1\nnorandommap=1\ninvalidate=0\n'
 	for size; do
@@ -40,14 +41,15 @@ job_file() {
 
 # one SYSTEM JOBS: all loads, once.
 one() {
-	local engine=psync direct=1 before='' file=several
+	local direct=1 before='' file=several
 	case $1 in
-	words) engine=mmap direct=0 before='LD_PRELOAD=/root/wordcopy.so' ;;
-	memcpy) engine=mmap direct=0 ;;
+	words | memcpy)
+		direct=0 before="ONLYCOPY=$1 ONLYCOPY_MIB=$mib LD_PRELOAD=/root/onlycopy.so"
+		;;
 	9p-loose | virtiofs-auto) direct=0 ;;
 	esac
 	[[ $2 -gt 1 ]] || file=one
-	on g1 "cd ${folder[$1]} && ENGINE=$engine DIRECT=$direct $before \
+	on g1 "cd ${folder[$1]} && DIRECT=$direct $before \
 		fio --output-format=terse --numjobs=$2 /root/$file.fio" </dev/null >"$work/said" 2>&1 ||
 		fail "fio in $1: $(tail -n 5 "$work/said")"
 	awk -v system_="$1" -v jobs="$2" -f "$(dirname "$0")/peers-fio.awk" "$work/said" ||
@@ -58,9 +60,9 @@ one() {
 prepare g1 "${order[@]}"
 job_file "${sizes_of_one[@]}" | on g1 'cat >/root/one.fio'
 job_file "${sizes_of_several[@]}" | on g1 'cat >/root/several.fio'
-gcc -shared -fPIC -O2 -nostdlib -fno-builtin -Wall -Wextra -Werror -o "$work/wordcopy.so" \
-	"$root/e2e/programs/wordcopy.c" || fail "wordcopy.c does not compile"
-put "$work/wordcopy.so" /root/wordcopy.so
+gcc -shared -fPIC -O2 -Wall -Wextra -Werror -o "$work/onlycopy.so" \
+	"$root/e2e/programs/onlycopy.c" || fail "onlycopy.c does not compile"
+put "$work/onlycopy.so" /root/onlycopy.so
 
 step "files" >&2
 for system in "${order[@]}"; do

@@ -18,6 +18,8 @@ def parse(section, path, where):
             rows.setdefault(tuple(rest[:names]), []).append([float(v) for v in rest[names:]])
         elif what == "load":
             load.append(float(rest[0]))
+        elif what == "with":
+            where = where + [f"- {' '.join(rest)}"]
         elif what == "not" and rest not in refused:
             refused.append(rest)
     if not rows or not load:

@@ -10,8 +10,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 repeats=${SG_REPEATS:-7}
 mib=${SG_MIB:-1024} names=${SG_NAMES:-1000000}
-operations=(read-4k read-1m write-4k write-1m append-4k append-1m append-4k-fsync open-close stat
-	lookup create create-fsync unlink mkdir rename list-100 map-read map-write)
+operations=(read-4k read-64k read-1m read-4m write-4k write-16k write-64k write-1m write-4m append-4k append-1m
+	append-4k-fsync open-close stat lookup create create-fsync unlink mkdir rename list-100 map-read map-write)
 threads=(read-4k-by-1 read-4k-by-4 write-4k-by-1 write-4k-by-4)
 work=$(mktemp -d /dev/shm/targets.XXXXXX)
 trap 'rm -rf "$work"' EXIT
@@ -49,7 +49,7 @@ in_guest "$device" "no device"
 
 step "memcpy, tmpfs" >&2
 in_guest 'mkdir -p /mnt/tmpfs /mnt/peer /mnt/sg && mount -t tmpfs tmpfs /mnt/tmpfs' "tmpfs"
-count memcpy /mnt/tmpfs memcpy-4k memcpy-1m
+count memcpy /mnt/tmpfs {memcpy,libc}-{4k,1m,4m}
 count tmpfs /mnt/tmpfs "${operations[@]}" "${threads[@]}"
 
 declare -A mkfs=([ext4-dax]='mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0'

@@ -8,6 +8,10 @@
  * in one piece, short enough that most pieces have no timer interrupt in them. The least of the
  * repeats counts: what else the kernel happens to do can only add. SPREAD is how much more the
  * median has, in hundredths of a per cent. What a loop of nothing takes is taken off.
+ *
+ *   cost --where DIR REPEATS OPERATION...
+ *
+ * prints where they go instead: "where OPERATION SAMPLES WHOSE FUNCTION" (samples.h).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,15 +28,17 @@
 #include <unistd.h>
 
 #include "count.h"
+#include "samples.h"
 
 #define KIB		1024u
 #define MIB		(1024u * KIB)
 #define HUGE		(2 * MIB)
+#define LARGE		(4 * MIB)
 #define REPEATS_MAX	64
 #define FOLDER		"cost"
 #define FILES		100	/* in the folder that is listed */
 
-static char *buffer, *other;	/* MIB each, present */
+static char *buffer, *other;	/* LARGE each, present */
 static char *mapped;		/* an aligned place for HUGE */
 static int file = -1;
 static char names[2048][16];	/* made before anything is counted */
@@ -63,6 +69,14 @@ static void with_data(unsigned int all)
 	(void)all;
 	open_file(0);
 	if (pwrite(file, buffer, MIB, 0) != MIB)
+		die("data");
+}
+
+static void with_large(unsigned int all)
+{
+	(void)all;
+	open_file(0);
+	if (pwrite(file, buffer, LARGE, 0) != LARGE)
 		die("data");
 }
 
@@ -182,6 +196,34 @@ static int do_memcpy_1m(unsigned int i)
 	return 0;
 }
 
+static int do_memcpy_4m(unsigned int i)
+{
+	(void)i;
+	copy_words(other, buffer, LARGE);
+	return 0;
+}
+
+/* The C library's, which takes vectors where there is no fast `rep movsb`. */
+static int do_libc_4k(unsigned int i)
+{
+	memcpy(other + i % 256 * 4096, buffer + i % 256 * 4096, 4096);
+	return 0;
+}
+
+static int do_libc_1m(unsigned int i)
+{
+	(void)i;
+	memcpy(other, buffer, MIB);
+	return 0;
+}
+
+static int do_libc_4m(unsigned int i)
+{
+	(void)i;
+	memcpy(other, buffer, LARGE);
+	return 0;
+}
+
 static int do_read_1(unsigned int i)
 {
 	return sys(SYS_pread64, file, buffer, 1, i % 256 * 4096) != 1;
@@ -198,6 +240,17 @@ static int do_read_1m(unsigned int i)
 	return sys(SYS_pread64, file, buffer, MIB, 0) != MIB;
 }
 
+static int do_read_64k(unsigned int i)
+{
+	return sys(SYS_pread64, file, buffer, 65536, i % 16 * 65536) != 65536;
+}
+
+static int do_read_4m(unsigned int i)
+{
+	(void)i;
+	return sys(SYS_pread64, file, buffer, LARGE, 0) != LARGE;
+}
+
 static int do_write_1(unsigned int i)
 {
 	return sys(SYS_pwrite64, file, buffer, 1, i % 256 * 4096) != 1;
@@ -212,6 +265,22 @@ static int do_write_1m(unsigned int i)
 {
 	(void)i;
 	return sys(SYS_pwrite64, file, buffer, MIB, 0) != MIB;
+}
+
+static int do_write_16k(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, 16384, i % 64 * 16384) != 16384;
+}
+
+static int do_write_64k(unsigned int i)
+{
+	return sys(SYS_pwrite64, file, buffer, 65536, i % 16 * 65536) != 65536;
+}
+
+static int do_write_4m(unsigned int i)
+{
+	(void)i;
+	return sys(SYS_pwrite64, file, buffer, LARGE, 0) != LARGE;
 }
 
 static int do_append_64(unsigned int i)
@@ -529,13 +598,22 @@ static const struct op {
 	{ "call", with_empty, do_call, 50, 1000, NULL },
 	{ "memcpy-4k", with_empty, do_memcpy_4k, 50, 500, NULL },
 	{ "memcpy-1m", with_empty, do_memcpy_1m, 2, 6, NULL },
+	{ "memcpy-4m", with_empty, do_memcpy_4m, 2, 6, NULL },
+	{ "libc-4k", with_empty, do_libc_4k, 50, 500, NULL },
+	{ "libc-1m", with_empty, do_libc_1m, 2, 6, NULL },
+	{ "libc-4m", with_empty, do_libc_4m, 2, 6, NULL },
 	{ "read-1", with_data, do_read_1, 50, 500, NULL },
 	{ "read-4k", with_data, do_read_4k, 50, 500, NULL },
 	{ "read-1m", with_data, do_read_1m, 2, 6, NULL },
+	{ "read-64k", with_data, do_read_64k, 8, 64, NULL },
+	{ "read-4m", with_large, do_read_4m, 2, 6, NULL },
 	{ "read-hole-4k", with_hole, do_read_4k, 50, 500, NULL },
 	{ "write-1", with_data, do_write_1, 50, 500, NULL },
 	{ "write-4k", with_data, do_write_4k, 50, 500, NULL },
 	{ "write-1m", with_data, do_write_1m, 2, 6, NULL },
+	{ "write-16k", with_data, do_write_16k, 16, 128, NULL },
+	{ "write-64k", with_data, do_write_64k, 8, 64, NULL },
+	{ "write-4m", with_large, do_write_4m, 2, 6, NULL },
 	{ "append-64", with_append, do_append_64, 64, 256, NULL },
 	{ "append-4k", with_append, do_append_4k, 50, 200, NULL },
 	{ "append-1m", with_append, do_append_1m, 2, 6, NULL },
@@ -577,6 +655,8 @@ static const struct op {
 	{ "write-4k-by-4", with_thread_files, NULL, 0, THREAD_TURNS, by_four_write },
 };
 
+static bool where;
+
 static uint64_t loop(const char *name, int (*run)(unsigned int), unsigned int from, unsigned int to)
 {
 	uint64_t start = counter();
@@ -604,6 +684,21 @@ static void empty_folder(void)
 	file = -1;
 	if (nftw(".", remove_one, 8, FTW_DEPTH | FTW_PHYS))
 		die("emptying the folder");
+}
+
+static void sampled(const struct op *op, unsigned int turn)
+{
+	unsigned int all = op->warm + op->count;
+
+	settle();
+	op->prepare(all);
+	loop(op->name, op->run, 0, op->warm);
+	settle();
+	samples_open(turn);
+	samples_on();
+	loop(op->name, op->run, op->warm, all);
+	samples_close();
+	empty_folder();
 }
 
 static uint64_t once(const struct op *op)
@@ -641,6 +736,12 @@ static void measure(const char *name, unsigned int repeats)
 	for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
 		if (strcmp(name, ops[o].name))
 			continue;
+		for (unsigned int r = 0; where && r < repeats; r++)
+			sampled(&ops[o], r);
+		if (where) {
+			samples_print(name);
+			return;
+		}
 		for (unsigned int r = 0; r < repeats; r++)
 			took[r] = once(&ops[o]);
 		qsort(took, repeats, sizeof(took[0]), by_size);
@@ -666,17 +767,21 @@ static char *memory(size_t len)
 
 int main(int argc, char **argv)
 {
-	unsigned int repeats = argc > 3 ? (unsigned int)atoi(argv[2]) : 0;
+	unsigned int repeats;
 
-	if (!repeats || repeats > REPEATS_MAX || chdir(argv[1])) {
-		fprintf(stderr, "usage: cost DIR REPEATS OPERATION...\n");
+	where = argc > 1 && !strcmp(argv[1], "--where");
+	argc -= where;
+	argv += where;
+	repeats = argc > 3 ? (unsigned int)atoi(argv[2]) : 0;
+	if (!repeats || (!where && repeats > REPEATS_MAX) || chdir(argv[1])) {
+		fprintf(stderr, "usage: cost [--where] DIR REPEATS OPERATION...\n");
 		return 2;
 	}
 	must_count();
 	if (mkdir(FOLDER, 0700) || chdir(FOLDER))
 		die(FOLDER);
-	buffer = memory(MIB);
-	other = memory(MIB);
+	buffer = memory(LARGE);
+	other = memory(LARGE);
 	mapped = (char *)(((uintptr_t)memory(2 * HUGE) + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		snprintf(names[i], sizeof(names[i]), "name-%06zu", i);
