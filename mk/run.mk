@@ -24,7 +24,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: csi csi-tests torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
-.PHONY: bench-scale bench-flushes
+.PHONY: bench-scale bench-flushes bench-profile bench-copy bench-all
 .PHONY: hostile
 .PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image deb clean distclean
 
@@ -151,6 +151,11 @@ bench-scale: ## volumes of 1 TiB, 10^7 files, 64 systems in one process, and wha
 	@$(call script,e2e/bench/scale)
 bench-flushes: ## fences and lines written back, for each operation: docs/performance
 	@$(call script,e2e/bench/flushes)
+bench-profile: ## in which functions instructions are, by samples: docs/performance
+	@$(call script,e2e/bench/profile)
+bench-copy: ## copies past this processor's caches and through them: docs/performance
+	@$(call script,e2e/bench/copy)
+bench-all: bench-targets bench-quick bench-profile bench-flushes bench-copy bench-scale bench-sem bench ## all that docs/performance has: hours
 bench-overhead: ## what coherence costs a system that is alone: docs/together.md
 	@$(call script,e2e/bench/overhead)
 

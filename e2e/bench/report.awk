@@ -18,10 +18,6 @@ BEGIN {
 	title["create"] = "create and close"
 	title["create-fsync"] = "create, fsync, close"
 	title["unlink"] = "unlink"
-	# share of ext4-dax's instructions that is allowed
-	target["read-4k"] = 1
-	target["append-4k"] = 0.5
-	target["create"] = 0.5
 }
 
 NF == 3 && $3 ~ /^[0-9]+$/ {
@@ -44,23 +40,6 @@ function grouped(number,    text, at) {
 	return text
 }
 
-function best(op,    s, least) {
-	least = n["walk", op]
-	for (s = 4; s <= systems; s++)
-		if (n[system_name[s], op] < least)
-			least = n[system_name[s], op]
-	return least
-}
-
-function verdict(op,    allowed) {
-	if (!(op in target))
-		return ""
-	allowed = target[op] * n["ext4-dax", op]
-	return sprintf("at most %s: %s", grouped(allowed), n["walk", op] <= allowed ? "met" : \
-		best(op) <= allowed ? "met, but not by walk" : sprintf("missed by %.0f %%", \
-		100 * (n["walk", op] / allowed - 1)))
-}
-
 function write_json(    s, r, sep) {
 	printf "{\n  \"machine\": \"%s\",\n  \"date\": \"%s\",\n  \"commit\": \"%s\",\n", \
 		machine, date, commit > json
@@ -79,23 +58,6 @@ function write_json(    s, r, sep) {
 }
 
 function line(text) { print text }
-
-function write_table(    s, r, text) {
-	text = "| instructions for one |"
-	for (s = 1; s <= systems; s++)
-		text = text " " (s > 2 ? "`map=" system_name[s] "`" : system_name[s]) " |"
-	line(text " target |")
-	text = "|---|"
-	for (s = 1; s <= systems; s++)
-		text = text "---:|"
-	line(text "---|")
-	for (r = 1; r <= rows; r++) {
-		text = "| " title[row[r]] " |"
-		for (s = 1; s <= systems; s++)
-			text = text " " grouped(n[system_name[s], row[r]]) " |"
-		line(text " " verdict(row[r]) " |")
-	}
-}
 
 # A read taken apart: the bare system call, the way to the bytes, the copy.
 function write_parts(    s, name) {
@@ -119,12 +81,6 @@ function write_page() {
 	line("- each figure: the mean of 2 000 operations of a warm loop (500 with fsync, 50 of 1 MiB), by")
 	line("  [icount.c](../../e2e/programs/icount.c)")
 	line("- " date ", commit " commit)
-	line("")
-	write_table()
-	line("")
-	line("tmpfs keeps nothing across a crash and its names are always cached. ext4 has a journal that is")
-	line("written later, or when fsync asks for it; with StargateFS an operation that has returned is")
-	line("durable, so that its rows with and without fsync are to be compared with ext4's with fsync.")
 	line("")
 	write_parts()
 }

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# copy.awk RESULTS: what e2e/programs/crossover.c has printed, as a table, and from which size on the
+# vectors that a kernel has to save registers for are the fastest.
+
+$1 == "copy" && NF == 5 {
+	if (!($3 in seen)) {
+		seen[$3] = 1
+		size[++sizes] = $3
+	}
+	written[$2, $3] = $4
+	both[$2, $3] = $5
+}
+
+function name(n) { return n >= 1048576 ? n / 1048576 " MiB" : n >= 1024 ? n / 1024 " KiB" : n " bytes" }
+
+# The least size from which on @figures of vectors are below the others for good; 0: there is none.
+function wins(figures, against,    i, from) {
+	for (i = 1; i <= sizes; i++)
+		if (figures["saved", size[i]] >= figures[against, size[i]])
+			from = 0
+		else if (!from)
+			from = size[i]
+	return from
+}
+
+function from(n) { return n ? "from " name(n) " on" : "at no size" }
+
+END {
+	if (!sizes)
+		exit 1
+	print "\n| nanoseconds for a copy of | cached, written back | words past caches | vectors past caches | with registers saved |" \
+		" the same, read at once: cached | words | vectors | with registers saved |"
+	print "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+	for (i = 1; i <= sizes; i++) {
+		n = size[i]
+		printf "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", name(n), \
+			written["cached", n], written["words", n], written["vectors", n], written["saved", n], \
+			both["cached", n], both["words", n], both["vectors", n], both["saved", n]
+	}
+	printf "\nVectors, registers saved, are faster than words past caches %s, than what is cached and written back\n", \
+		from(wins(written, "words"))
+	printf "%s; when it is read at once, than that %s.\n", from(wins(written, "cached")), from(wins(both, "cached"))
+}

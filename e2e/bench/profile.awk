@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# profile.awk RESULTS: what e2e/bench/profile.sh has printed, as a table: the instructions of each
+# operation by whose they are, and the functions that have most of them.
+
+BEGIN {
+	least = 0.02	# of an operation: what has less is not named
+	title["read-4k"] = "read 4 KiB"
+	title["write-4k"] = "overwrite 4 KiB"
+	title["append-4k"] = "append 4 KiB"
+	title["create"] = "create and close"
+	title["open-close"] = "open and close"
+}
+
+$1 == "cost" && NF == 4 { cost[$2] = $3; operation[++operations] = $2 }
+
+$1 == "where" && NF == 5 {
+	if ($4 == "all") {
+		all[$2] = $3
+		next
+	}
+	whose[$2, $4] += $3
+	if ($4 != "program" && $3 >= least * all[$2])
+		functions[$2] = functions[$2] (functions[$2] ? ", " : "") \
+			sprintf("`%s` %s", $5, grouped($3 / all[$2] * cost[$2]))
+}
+
+function grouped(number,    text, at) {
+	text = sprintf("%.0f", number)
+	for (at = length(text) - 3; at > 0; at -= 3)
+		text = substr(text, 1, at) " " substr(text, at + 1)
+	return text
+}
+
+function part(op, of) { return grouped(whose[op, of] / all[op] * cost[op]) }
+
+END {
+	if (!operations)
+		exit 1
+	print "\n| operation | instructions | the program | the kernel | StargateFS | functions that have 2 % or more |"
+	print "|---|---:|---:|---:|---:|---|"
+	for (i = 1; i <= operations; i++) {
+		op = operation[i]
+		if (all[op] < 500) {
+			print "profile: only " all[op] + 0 " samples of " op > "/dev/stderr"
+			exit 1
+		}
+		printf "| %s | %s | %s | %s | %s | %s |\n", title[op], grouped(cost[op]), part(op, "program"), \
+			part(op, "kernel"), part(op, "stargatefs"), functions[op]
+	}
+}
