@@ -10,13 +10,13 @@
 kubevirt_cases=(
 	install operator manifests
 	machines machine-guest machine-examples machine-virtiofs
-	machine-reader machine-killed machine-paused machine-refused machine-restarted
+	machine-reader machine-killed machine-paused machine-refused machine-restarted machine-drained
 	uninstall
 )
 kubevirt_kvm_cases=(
 	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
-	machine-refused machine-restarted machine-failures machine-power machine-virtiofs
+	machine-refused machine-restarted machine-drained machine-failures machine-power machine-virtiofs
 	uninstall
 )
 
@@ -516,6 +516,25 @@ case_machine-refused() {
 	machine second data first >/dev/null || true
 	soon 90 "and no second one" contains "ReadWriteOnce" k -n "$ns" get vm second -o 'jsonpath={.status.conditions[*].message}'
 	check "the first goes on" well owner
+}
+
+# nothing_mounted VOLUME: on the node, as a file or as a device of LVM.
+nothing_mounted() { refused on_zoned grep -qF -e "$1" -e "${1//-/--}" /proc/mounts; }
+# A machine with volumes does not move: its node is emptied by ending it, and it waits for the node.
+case_machine-drained() {
+	local pod name
+	claim data 128Mi ReadWriteMany
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume" says first "holds the lock"
+	pod=$(launcher first) name=$(volume_of data)
+	check "its node is drained of machines" k drain "$zoned" --pod-selector=vm.kubevirt.io/name --ignore-daemonsets \
+		--delete-emptydir-data --force --timeout 200s
+	soon 120 "its volume is mounted there no more" nothing_mounted "$name"
+	soon 120 "a new pod waits" other_pod "$pod"
+	check "as the node takes none" contains Pending k -n "$ns" get pod "$(launcher first)" -o 'jsonpath={.status.phase}'
+	check "it takes pods again" k uncordon "$zoned"
+	soon 240 "the machine is back, with the volume and its lock" says first "holds the lock"
+	check "nothing failed" well first
 }
 
 # Of a pod that is deleted by force KubeVirt notes what is left on the node; on a slow one it then
