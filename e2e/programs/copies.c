@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #define PAGE	4096ul
-#define ROOM	(768 * 1024ul)	/* of the file, and of the source */
+#define MIB	(1ul << 20)	/* copies are by vectors long before */
+#define ROOM	(4 * MIB)	/* of the file, and of the source */
 
 static unsigned char *source, *expected, *seen;
 static unsigned long checks, seed;
@@ -58,13 +59,17 @@ static void compare(const char *what, size_t at, size_t len, long ret)
 
 static size_t some_size(void)
 {
-	switch (chance(4)) {
+	switch (chance(6)) {
 	case 0:
 		return 1 + chance(300);
 	case 1:
 		return PAGE * (1 + chance(40));
 	case 2:
 		return 4000 + chance(300);
+	case 3:
+		return MIB - 200 + chance(400);
+	case 4:
+		return MIB + chance(2 * MIB);
 	}
 	return 1 + chance(300 * 1024);
 }
@@ -98,9 +103,9 @@ static void write_somewhere(void)
  */
 static void write_up_to_a_hole(void)
 {
-	size_t at = chance(2) ? 0 : chance(64), hole = 1 + chance(60);
+	size_t at = chance(2) ? 0 : chance(64), hole = 1 + chance(chance(2) ? 60 : 400);
 	size_t from = chance(2) ? 0 : chance(PAGE);
-	size_t there = hole * PAGE - from, len = there + PAGE * (1 + chance(8));
+	size_t there = hole * PAGE - from, len = there + PAGE * (1 + chance(chance(2) ? 8 : 400));
 	long ret;
 
 	if (mprotect(source + hole * PAGE, PAGE, PROT_NONE))
@@ -119,7 +124,7 @@ static void write_up_to_a_hole(void)
 static void write_what_is_not_there_yet(const char *path)
 {
 	int other = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	size_t len = PAGE * (2 + chance(60));
+	size_t len = PAGE * (2 + chance(chance(2) ? 60 : 600));
 	unsigned char *p;
 	long ret;
 
@@ -141,6 +146,7 @@ static void write_what_is_not_there_yet(const char *path)
 __attribute__((target("avx"))) static void keep_registers(void)
 {
 	uint64_t before[16 * 4], after[16 * 4];
+	const size_t len = MIB + 64 * PAGE;
 	long ret;
 
 	for (int i = 0; i < 16 * 4; i++)
@@ -153,14 +159,14 @@ __attribute__((target("avx"))) static void keep_registers(void)
 
 	asm volatile(ALL(LOAD) "syscall\n" ALL(KEEP) "vzeroupper\n"
 		     : "=a" (ret)
-		     : "a" (18L /* pwrite64 */), "D" ((long)file), "S" (source), "d" (32 * PAGE),
+		     : "a" (18L /* pwrite64 */), "D" ((long)file), "S" (source), "d" (len),
 		       "r" (r10), [before] "r" (before), [after] "r" (after)
 		     : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
 		       "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-	if (ret != (long)(32 * PAGE) || memcmp(before, after, sizeof(before)))
-		wrong("vector registers", 0, 32 * PAGE, ret);
-	memcpy(expected, source, 32 * PAGE);
-	compare("vector registers", 0, 32 * PAGE, ret);
+	if (ret != (long)len || memcmp(before, after, sizeof(before)))
+		wrong("vector registers", 0, len, ret);
+	memcpy(expected, source, len);
+	compare("vector registers", 0, len, ret);
 }
 
 static unsigned char *memory(void)

@@ -38,7 +38,8 @@
 #define FOLDER		"cost"
 #define FILES		100	/* in the folder that is listed */
 
-static char *buffer, *other;	/* LARGE each, present */
+static char *buffer, *other;	/* MIB each, present */
+static char *large, *large_other;	/* LARGE each, present */
 static char *mapped;		/* an aligned place for HUGE */
 static int file = -1;
 static char names[2048][16];	/* made before anything is counted */
@@ -76,7 +77,7 @@ static void with_large(unsigned int all)
 {
 	(void)all;
 	open_file(0);
-	if (pwrite(file, buffer, LARGE, 0) != LARGE)
+	if (pwrite(file, large, LARGE, 0) != LARGE)
 		die("data");
 }
 
@@ -199,7 +200,7 @@ static int do_memcpy_1m(unsigned int i)
 static int do_memcpy_4m(unsigned int i)
 {
 	(void)i;
-	copy_words(other, buffer, LARGE);
+	copy_words(large_other, large, LARGE);
 	return 0;
 }
 
@@ -220,7 +221,7 @@ static int do_libc_1m(unsigned int i)
 static int do_libc_4m(unsigned int i)
 {
 	(void)i;
-	memcpy(other, buffer, LARGE);
+	memcpy(large_other, large, LARGE);
 	return 0;
 }
 
@@ -248,7 +249,7 @@ static int do_read_64k(unsigned int i)
 static int do_read_4m(unsigned int i)
 {
 	(void)i;
-	return sys(SYS_pread64, file, buffer, LARGE, 0) != LARGE;
+	return sys(SYS_pread64, file, large, LARGE, 0) != LARGE;
 }
 
 static int do_write_1(unsigned int i)
@@ -280,7 +281,7 @@ static int do_write_64k(unsigned int i)
 static int do_write_4m(unsigned int i)
 {
 	(void)i;
-	return sys(SYS_pwrite64, file, buffer, LARGE, 0) != LARGE;
+	return sys(SYS_pwrite64, file, large, LARGE, 0) != LARGE;
 }
 
 static int do_append_64(unsigned int i)
@@ -780,9 +781,11 @@ int main(int argc, char **argv)
 	must_count();
 	if (mkdir(FOLDER, 0700) || chdir(FOLDER))
 		die(FOLDER);
-	buffer = memory(LARGE);
-	other = memory(LARGE);
+	buffer = memory(MIB);
+	other = memory(MIB);
 	mapped = (char *)(((uintptr_t)memory(2 * HUGE) + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+	large = memory(LARGE);
+	large_other = memory(LARGE);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		snprintf(names[i], sizeof(names[i]), "name-%06zu", i);
 	for (int i = 3; i < argc; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Stores into the volume that pass the caches by, 32 bytes at a time (copy_wide.c). */
+/* Stores into the volume that pass the caches by (copy_wide.c). */
 #ifndef SG_COPY_WIDE_H
 #define SG_COPY_WIDE_H
 
@@ -8,7 +8,7 @@
 struct iov_iter;
 
 /**
- * sg_copy_wide() - copy from user memory into the volume with wide, non-temporal stores
+ * sg_copy_wide() - copy from user memory into the volume with non-temporal stores
  * @to: in the volume's linear mapping, or in a window
  * @len: how much at most
  * @from: advanced by what has been copied
@@ -23,7 +23,7 @@ struct iov_iter;
 size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from);
 
 /**
- * sg_zero_wide() - zero memory of the volume with wide, non-temporal stores
+ * sg_zero_wide() - zero memory of the volume with non-temporal stores
  * @to: in the volume's linear mapping
  * @len: how much
  *

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The loop of kernel/module/copy_wide.c on this processor, with an exception table of our own: what is
-# copied, how much of it when a page of the source or of the target is not there, and nothing else.
+# The loops of kernel/module/copy_wide.c on this processor, with an exception table of our own: what is
+# copied, how much of it when a page of the source or of the target is not there, and nothing else but
+# a line that words have stored of a step which ended early.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 grep -qw avx /proc/cpuinfo || { echo "0 checks: this processor has no AVX"; exit 0; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-sed -n '/^static __always_inline size_t steps/,/^}/p' kernel/module/copy_wide.c >"$work/steps.h"
-grep -q vmovntdq "$work/steps.h" || { echo "copy_wide.c has no steps() any more" >&2; exit 1; }
+sed -n '/^#define WORD_/p; /^static __always_inline size_t \(word_\)\?steps/,/^}/p
+	/^static void zero_\(words\|steps\)/,/^}/p' kernel/module/copy_wide.c >"$work/steps.h"
+[[ $(grep -c vmovntdq "$work/steps.h") -eq 8 && $(grep -c 'WORD_STORE(' "$work/steps.h") -eq 9 ]] ||
+	{ echo "copy_wide.c has other loops by now" >&2; exit 1; }
 cat >"$work/test.c" <<'END'
 #define _GNU_SOURCE
 #include <signal.h>
@@ -52,17 +55,47 @@ static void fault(int sig, siginfo_t *info, void *context)
 }
 
 /* What ends early (in target or source, whichever is first) has copied whole steps up to there. */
-static void check(size_t at, size_t of, size_t len)
+static void check_by(size_t (*copy)(void *, const void *, size_t), size_t more, size_t at, size_t of,
+		     size_t len)
 {
 	size_t there = ROOM - at < ROOM - of ? ROOM - at : ROOM - of, want = len < there ? len : there, n;
 
 	memset(to, 0xee, ROOM);
-	n = steps(to + at, from + of, len);
+	n = copy(to + at, from + of, len);
+	if (more && at + n + more <= ROOM && of + n + more <= ROOM && n < len &&
+	    !memcmp(to + at + n, from + of + n, more))
+		memset(to + at + n, 0xee, more);	/* the line of words */
 	if (n != want / STEP * STEP || memcmp(to + at, from + of, n) || (at && to[at - 1] != 0xee) ||
 	    (at + n < ROOM && ROOM - at >= ROOM - of && to[at + n] != 0xee)) {
-		printf("%zu bytes from %zu to %zu: said %zu\n", len, of, at, n);
+		printf("%zu bytes from %zu to %zu%s: said %zu\n", len, of, at, more ? " by words" : "", n);
 		exit(1);
 	}
+	for (size_t i = at + n; i < ROOM && i < at + n + 256 && ROOM - at >= ROOM - of; i++)
+		if (to[i] != 0xee) {
+			printf("%zu bytes from %zu to %zu: byte %zu behind them\n", len, of, at, i - at - n);
+			exit(1);
+		}
+	checks++;
+}
+
+static size_t by_vectors(void *t, const void *f, size_t len) { return steps(t, f, len); }
+static size_t by_words(void *t, const void *f, size_t len) { return word_steps(t, f, len); }
+
+static void check(size_t at, size_t of, size_t len)
+{
+	check_by(by_vectors, 0, at, of, len);
+	check_by(by_words, 64, at, of, len);
+}
+
+static void check_zero(void (*zero)(void *, size_t), size_t at, size_t len)
+{
+	memset(to, 0xee, ROOM);
+	zero(to + at, len);
+	for (size_t i = 0; i < ROOM; i++)
+		if (to[i] != (i >= at && i < at + len ? 0 : 0xee)) {
+			printf("zeroes: %zu at %zu: byte %zu\n", len, at, i);
+			exit(1);
+		}
 	checks++;
 }
 
@@ -84,6 +117,12 @@ int main(void)
 		check(64 * ((size_t)random() % 64), (size_t)random() % 4096, len);
 		check(0, ROOM - 1 - (size_t)random() % 20000, len);
 		check(ROOM - 64 * (1 + (size_t)random() % 300), 0, len);
+	}
+	for (int i = 0; i < 200; i++) {
+		size_t at = 64 * ((size_t)random() % 200);
+
+		check_zero(zero_steps, at, STEP * (1 + (size_t)random() % 400));
+		check_zero(zero_words, at, STEP * (1 + (size_t)random() % 400));
 	}
 	printf("%ld checks\n", checks);
 	return 0;
