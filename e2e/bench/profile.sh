@@ -14,5 +14,6 @@ for operation in "${operations[@]}"; do
 	step "$operation" >&2
 	said=$(on g1 "/root/cost /mnt/sg 7 $operation" </dev/null 2>&1) || fail "cost: $said"
 	echo "cost $said"
-	on g1 "/root/cost --where /mnt/sg $repeats $operation" </dev/null 2>&1 || fail "cost --where"
+	said=$(on g1 "/root/cost --where /mnt/sg $repeats $operation" </dev/null 2>&1) || fail "cost --where: $said"
+	printf '%s\n' "$said"
 done

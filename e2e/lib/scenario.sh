@@ -101,7 +101,8 @@ compile() {
 	mkdir -p "$out"
 	for name in "$@"; do
 		source=$here/programs/$name.c
-		if [[ ! $out/$name -nt $source || $here/programs/count.h -nt $out/$name ]]; then
+		if [[ ! $out/$name -nt $source ||
+			-n $(find "$here/programs" -name '*.h' -newer "$out/$name") ]]; then
 			gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread \
 				-o "$out/$name.$$" "$source" || fail "$source does not compile"
 			mv "$out/$name.$$" "$out/$name"

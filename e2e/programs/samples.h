@@ -99,7 +99,6 @@ static void samples_open(unsigned int turn)
 	if (!samples.symbol) {
 		samples_load();
 		samples_setting("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
-		samples_setting("/proc/sys/kernel/perf_event_max_sample_rate", "1000000");
 	}
 	samples.fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 	if (samples.fd < 0) {

@@ -3,8 +3,8 @@
 #
 # A volume of 512 GiB, half of what an emulated processor can address, on memory that is there where it
 # is touched: it is made, mounted, written to at both ends, looked at, checked and unmounted as a
-# small one is, and mounting and unmounting take hardly more than those of 1 GiB (counted: a nanosecond
-# of the guest is an instruction).
+# small one is, and mounting and unmounting, programs included, are done in 30 million instructions
+# (counted: a nanosecond of the guest is one), in which nobody looks through 512 GiB.
 #
 # rig: --icount --size 512G --mem 1G --no-mount
 # kernels: 6.12
@@ -27,34 +27,23 @@ timed() {
 		done; echo \$best" </dev/null || fail "$1"
 }
 
-# volume SIZE: made outside; mounting and unmounting it, in $mounting and $unmounting.
-volume() {
-	head -c 1M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none
-	"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" --size "$1" "$RIG_RANGE" || fail "mkfs of $1"
-	mounting=$(timed 'mount -t stargatefs /dev/pmem0 /mnt/large' 'umount /mnt/large')
-	on g1 'mount -t stargatefs /dev/pmem0 /mnt/large' </dev/null || fail "mount of $1"
-	unmounting=$(timed 'umount /mnt/large' 'mount -t stargatefs /dev/pmem0 /mnt/large')
-	passed "$1: mounted in $((mounting / 1000)) us, unmounted in $((unmounting / 1000)) us"
+# quick WHAT NANOSECONDS
+quick() {
+	[[ $2 -lt 30000000 ]] || fail "$1 takes $2 instructions"
+	passed "$1 takes $2 instructions"
 }
 
 holds "a device" 'mkdir -p /mnt/large
 	for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; [ -b /dev/pmem0 ]'
-step "1 GiB"
-volume 1G
-small=($mounting $unmounting)
-holds "is unmounted" "umount /mnt/large"
 step "512 GiB"
 before=$(used)
-volume 512G
+"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail mkfs
 made=$(($(used) - before))
 [[ $made -lt 128 ]] || fail "a volume of 512 GiB that has nothing takes $made MiB"
 passed "with nothing in it, it takes $made MiB"
-for i in 0 1; do
-	large=("$mounting" "$unmounting")
-	[[ ${large[i]} -lt $((small[i] + small[i] / 2)) ]] ||
-		fail "512 GiB: ${large[i]} ns where 1 GiB takes ${small[i]}"
-done
-passed "hardly longer than a small one"
+quick mounting "$(timed 'mount -t stargatefs /dev/pmem0 /mnt/large' 'umount /mnt/large')"
+holds "it is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/large'
+quick unmounting "$(timed 'umount /mnt/large' 'mount -t stargatefs /dev/pmem0 /mnt/large')"
 holds "and says its size" '[ "$(df --output=size -B1G /mnt/large | tail -n 1)" -ge 500 ]'
 holds "a file of 300 GiB with bytes at its ends" 'cd /mnt/large && truncate -s 300G file &&
 	echo first | dd of=file conv=notrunc status=none &&
