@@ -99,7 +99,9 @@ func (s System) Silent() bool { return s.State == "silent" || s.State == "suspec
 
 // Slot is a place in the mount table that somebody has.
 type Slot struct {
-	Machine string `json:"machine"`
+	Slot        int    `json:"slot"`
+	Incarnation int64  `json:"incarnation"`
+	Machine     string `json:"machine"`
 }
 
 // Slots are those that are taken, without a look at anybody's heart.

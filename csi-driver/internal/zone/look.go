@@ -39,13 +39,14 @@ func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
 }
 
 // Ended declares dead what a machine has left on it that runs no more, and names it. Of whom a heart still
-// beats it was not the machine that has ended.
+// beats it was not the machine that has ended, nor of who has come while that was being looked at.
 func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	if err != nil {
 		return nil, looked(err, v)
 	}
-	if !slices.ContainsFunc(slots, func(s tools.Slot) bool { return strings.EqualFold(s.Machine, machine) }) {
+	slots = slices.DeleteFunc(slots, func(s tools.Slot) bool { return !strings.EqualFold(s.Machine, machine) })
+	if len(slots) == 0 {
 		return nil, nil
 	}
 	systems, err := l.Tools.Systems(ctx, v.Path)
@@ -54,7 +55,8 @@ func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, er
 	}
 	var names []string
 	for _, s := range systems {
-		if !strings.EqualFold(s.Machine, machine) || s.Lives() || !s.Silent() {
+		there := slices.Contains(slots, tools.Slot{Slot: s.Slot, Incarnation: s.Incarnation, Machine: s.Machine})
+		if !there || s.Lives() || !s.Silent() {
 			continue
 		}
 		if err := l.Tools.Fence(ctx, v.Path, s); err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"k8s.io/klog/v2"
@@ -48,10 +49,13 @@ type Hooks struct {
 	config Config
 	zone   zone.Zone
 	show   Shower
+	given  given
 }
 
 // New makes them.
-func New(config Config, z zone.Zone, show Shower) *Hooks { return &Hooks{config, z, show} }
+func New(config Config, z zone.Zone, show Shower) *Hooks {
+	return &Hooks{config: config, zone: z, show: show, given: given{lives: map[holding]life{}}}
+}
 
 // Register serves them.
 func (h *Hooks) Register(s grpc.ServiceRegistrar) {
@@ -107,6 +111,7 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 		if err := h.forget(ctx, m, v); err != nil {
 			return err
 		}
+		h.given.to(m, v.Name, time.Now())
 	}
 	return nil
 }
@@ -140,19 +145,43 @@ func (h *Hooks) podOf(path string) string {
 	return pod
 }
 
-// ended looks at all volumes: the machine's pod may be gone, and its mounts with it.
+// ended is about the volumes that the machine was given: its pod may be gone, and its mounts with it. Others,
+// on which its UUID stands, are not its own: users may write one, and KubeVirt makes it of a name that
+// machines of several namespaces have.
 func (h *Hooks) ended(ctx context.Context, m machine) error {
-	all, err := h.zone.List(ctx)
+	names, err := h.had(ctx, m)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, v := range all {
-		if v.State == zone.Ready || v.State == zone.InUse {
-			failed = append(failed, h.forget(ctx, m, v))
+	for _, name := range names {
+		v, err := h.zone.Get(ctx, name)
+		if err == nil && (v.State == zone.Ready || v.State == zone.InUse) {
+			err = h.forget(ctx, m, v)
 		}
+		if err != nil && !fault.Is(err, fault.NotFound) { // it may have been deleted
+			failed = append(failed, err)
+			continue
+		}
+		h.given.ended(m, name, time.Now())
 	}
 	return errors.Join(failed...)
+}
+
+// had are the volumes that were noted when the machine started, and those that its pod still has: a driver
+// that was started later has noted nothing.
+func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
+	names := h.given.of(m)
+	shown, err := h.volumesOf(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range shown {
+		if !slices.Contains(names, v.Name) && !h.given.toAnother(m, v.Name) {
+			names = append(names, v.Name)
+		}
+	}
+	return names, nil
 }
 
 // forget has what the machine holds given to others.

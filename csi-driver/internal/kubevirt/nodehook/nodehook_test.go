@@ -4,12 +4,17 @@ package nodehook
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/kubevirt/wire"
 	"stargate/csi-driver/internal/zone"
 )
@@ -50,5 +55,119 @@ func TestPodOf(t *testing.T) {
 		if got := h.podOf(path); got != want {
 			t.Errorf("%s: %q, and not %q", path, got, want)
 		}
+	}
+}
+
+// node is one whose volumes are shown where it says, and that notes of which a machine was said to have ended.
+type node struct {
+	zone.Nothing
+	shown  map[string][]string
+	forgot []string
+	fails  bool
+}
+
+func (n *node) List(context.Context) ([]zone.Volume, error) {
+	var all []zone.Volume
+	for name := range n.shown {
+		all = append(all, zone.Volume{Name: name, State: zone.InUse, Base: 64 << 30})
+	}
+	slices.SortFunc(all, func(a, b zone.Volume) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func (n *node) Get(ctx context.Context, name string) (zone.Volume, error) {
+	if _, there := n.shown[name]; !there {
+		return n.Nothing.Get(ctx, name)
+	}
+	return zone.Volume{Name: name, State: zone.InUse}, nil
+}
+
+func (n *node) Shown(v zone.Volume) ([]string, error) { return n.shown[v.Name], nil }
+
+func (n *node) Ended(_ context.Context, v zone.Volume, _ string) ([]string, error) {
+	if n.fails {
+		return nil, fault.New(fault.Busy, "not now")
+	}
+	n.forgot = append(n.forgot, v.Name)
+	return nil, nil
+}
+
+// said is what KubeVirt says of a machine, all of which have one UUID here; forgot are the volumes that are
+// then none of its own any more.
+func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (forgot []string, err error) {
+	t.Helper()
+	vmi, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"name": "vm", "namespace": namespace, "uid": uid, "annotations": map[string]string{"d/volumes": "data"}},
+		"spec":     map[string]any{"domain": map[string]any{"firmware": map[string]string{"uuid": "u"}}},
+		"status":   map[string]any{"activePods": map[string]string{pod: "n"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.forgot = nil
+	_, err = h.execute(context.Background(), wire.Message{}.Add(1, []byte(point)).Add(2, vmi))
+	return n.forgot, err
+}
+
+func (n *node) wants(t *testing.T, h *Hooks, point, namespace, uid, pod string, want ...string) {
+	t.Helper()
+	if forgot, err := n.said(t, h, point, namespace, uid, pod); err != nil || !slices.Equal(forgot, want) {
+		t.Errorf("%s of %s/%s: %v, %v; not %v", point, namespace, uid, forgot, err, want)
+	}
+}
+
+func pods(uid string) []string {
+	return []string{"/pods/" + uid + "/volumes/kubernetes.io~csi/p/mount"}
+}
+
+// Two namespaces have a machine of one name, and so of one UUID: the end of one is none of the other's.
+func TestEndOfItsOwn(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": pods("pod-a"), "b": pods("pod-b")}}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	n.wants(t, h, preVMStart, "one", "1", "pod-a", "a")
+	n.wants(t, h, preVMStart, "two", "2", "pod-b", "b")
+	n.shown["b"] = nil // its pod has gone before it
+	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b")
+	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b") // KubeVirt says it again
+	// A driver that was started in between knows what pods have.
+	h = New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	n.wants(t, h, postVMStop, "two", "2", "pod-b")
+	n.wants(t, h, postVMStop, "one", "1", "pod-a", "a")
+}
+
+// A late word of an end is not of the machine's next life, not even while that is paused.
+func TestEndOfItsLastLife(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": pods("pod-1"), "b": pods("pod-1")}}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	n.wants(t, h, preVMStart, "ns", "1", "pod-1", "a", "b")
+	n.fails = true
+	if _, err := n.said(t, h, postVMStop, "ns", "1", "pod-1"); !fault.Is(err, fault.Busy) {
+		t.Errorf("what does not succeed is told: %v", err)
+	}
+	n.fails = false
+	n.shown["a"] = append(n.shown["a"], pods("pod-2")...)
+	n.wants(t, h, preVMStart, "ns", "2", "pod-2", "a")
+	n.wants(t, h, postVMStop, "ns", "1", "pod-1", "b") // the new life does not have that one
+	n.wants(t, h, postVMStop, "ns", "2", "pod-2", "a")
+	delete(n.shown, "a")
+	n.wants(t, h, postVMStop, "ns", "2", "pod-2") // deleted meanwhile
+}
+
+// What was given is not known for ever.
+func TestGiven(t *testing.T) {
+	g := given{lives: map[holding]life{}}
+	var runs, ended, next machine
+	runs.Metadata.Name, ended.Metadata.Name, next.Metadata.Name = "runs", "ended", "next"
+	now := time.Now()
+	g.to(runs, "v", now)
+	g.to(ended, "v", now)
+	g.ended(ended, "v", now)
+	g.to(next, "v", now.Add(known/2))
+	if len(g.of(ended)) != 1 {
+		t.Error("it is forgotten while KubeVirt may say it again")
+	}
+	g.to(next, "v", now.Add(2*known))
+	if len(g.of(ended)) != 0 || len(g.of(runs)) != 1 || len(g.lives) != 2 {
+		t.Errorf("%v", g.lives)
 	}
 }
