@@ -220,6 +220,40 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// What is not the template's is nobody's business here, whatever is wrong with the template or the cluster.
+func TestChangedMachines(t *testing.T) {
+	const other = `"labels":{"a":"b"},`
+	w := usual()
+	w.gates = nil
+	r := w.reviewer(t)
+	vm := func(metadata, running, volumes string, spec map[string]any) []byte {
+		return []byte(fmt.Sprintf(`{"metadata":{%s"name":"vm"},"spec":{"runStrategy":%q,"template":%s}}`, metadata, running, machineWith(volumes, spec)))
+	}
+	arm := map[string]any{"architecture": "arm64"}
+	was := vm("", "Always", "data", arm)
+	for name, c := range map[string]struct {
+		is    []byte
+		words string
+	}{
+		"stopped":            {vm("", "Halted", "data", arm), ""},
+		"labelled":           {vm(other, "Always", "data", arm), ""},
+		"going away":         {vm(`"deletionTimestamp":"2026-01-01T00:00:00Z",`, "Always", "Data", nil), ""},
+		"its claims":         {vm("", "Always", "data,models:ro", arm), "amd64 alone"},
+		"its architecture":   {vm("", "Always", "data", nil), "feature gate Sidecar is not on"},
+		"no names of claims":        {vm("", "Always", "Data", arm), "annotation"},
+	} {
+		q := request("virtualmachines", admissionv1.Update, c.is)
+		q.OldObject.Raw = was
+		res := r.answer(context.Background(), q, r.Validate)
+		if res.Allowed != (c.words == "") || c.words != "" && !strings.Contains(res.Result.Message, c.words) {
+			t.Errorf("%s: %+v", name, res.Result)
+		}
+	}
+	if res := r.answer(context.Background(), request("virtualmachines", admissionv1.Create, was), r.Validate); res.Allowed {
+		t.Error("a new one is not looked at")
+	}
+}
+
 // patched is what an object becomes.
 func patched(t *testing.T, r *Reviewer, q *admissionv1.AdmissionRequest, into any) []byte {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +101,9 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	if t == nil || vm.DeletionTimestamp != nil {
 		return answer{}, nil
 	}
+	if same, err := sameTemplate(q); err != nil || same {
+		return answer{}, err
+	}
 	wanted, err := claims.Of(t.Annotations, r.cluster.Driver)
 	if err != nil || wanted == nil {
 		return answer{}, err
@@ -116,6 +120,26 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 		return answer{warnings: []string{"stargate: the machine could not start now: " + err.Error()}}, nil
 	}
 	return answer{}, nil
+}
+
+// sameTemplate tells of a change that is none of the template: who stops a machine, or labels it, does not
+// make it what it is, and need not hear what is wrong with it, or with the cluster.
+func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
+	if q.Operation != admissionv1.Update {
+		return false, nil
+	}
+	var is, was struct {
+		Spec struct {
+			Template any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := decode(q.Object.Raw, &is); err != nil {
+		return false, err
+	}
+	if err := decode(q.OldObject.Raw, &was); err != nil {
+		return false, err
+	}
+	return reflect.DeepEqual(is, was), nil
 }
 
 func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.AdmissionRequest) error {
