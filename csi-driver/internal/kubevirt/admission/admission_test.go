@@ -46,10 +46,11 @@ func claimOf(name, volume, class string, modes ...corev1.PersistentVolumeAccessM
 	}
 }
 
-func volumeOn(name, node string) *corev1.PersistentVolume {
+func volumeOn(name, node string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            modes,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology." + driver + "/node", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
@@ -90,7 +91,9 @@ func (w world) objects() []runtime.Object {
 	all := []runtime.Object{
 		claimOf("data", "pv-data", "stargate", many), claimOf("models", "", "stargate", read), claimOf("mine", "pv-mine", "stargate", once),
 		claimOf("far", "pv-far", "stargate", many), claimOf("lost", "pv-lost", "stargate", many), claimOf("disk", "", "ceph", many), block, leaving,
-		volumeOn("pv-data", "n1"), volumeOn("pv-mine", "n1"), volumeOn("pv-far", "n2"), volumeOn("pv-lost", "n3"),
+		claimOf("either", "", "stargate", once, read), claimOf("first", "", "stargate", read, once), claimOf("made", "pv-made", "stargate", many),
+		volumeOn("pv-data", "n1", many), volumeOn("pv-mine", "n1", once), volumeOn("pv-far", "n2", many), volumeOn("pv-lost", "n3", many),
+		volumeOn("pv-made", "n1", read, many),
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "stargate"}, Provisioner: driver},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}, Provisioner: "ceph.example"},
 	}
@@ -107,7 +110,7 @@ func (w world) objects() []runtime.Object {
 func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 	t.Helper()
 	objects := []runtime.Object{object("VirtualMachineInstance", "ns", "owner", map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine"}}, "status": map[string]any{"phase": "Running"}})}
+		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine,either,first:ro"}}, "status": map[string]any{"phase": "Running"}})}
 	if w.version != "" {
 		objects = append(objects, object("KubeVirt", "kubevirt", "kubevirt", map[string]any{
 			"spec":   map[string]any{"configuration": map[string]any{"developerConfiguration": map[string]any{"featureGates": w.gates}}},
@@ -159,6 +162,10 @@ func TestRefusals(t *testing.T) {
 		{usual(), "leaving", nil, "claim leaving is being deleted"},
 		{usual(), "models", nil, "write it as models:ro"},
 		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and machine owner has it"},
+		{usual(), "either", nil, "claim either is ReadWriteOnce, and machine owner has it"},
+		{usual(), "first:ro,made:ro", nil, ""},
+		{usual(), "first", nil, "write it as first:ro"},
+		{usual(), "made", nil, "write it as made:ro"},
 		{usual(), "data,far", nil, "claim data is on node n1, and claim far on node n2"},
 		{usual(), "lost", nil, "claim lost is on node n3, where the CSI driver stargate.csi.dev does not run"},
 		{usual(), "data", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n2"}}, "spec.nodeSelector asks for n2"},

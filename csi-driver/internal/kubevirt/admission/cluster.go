@@ -88,29 +88,47 @@ func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.Pe
 	return p, nil
 }
 
-// provisioner is who makes, or has made, a claim's volume; "": nobody yet. node is where that is.
-func (c *Cluster) provisioner(ctx context.Context, p *corev1.PersistentVolumeClaim) (driver, node string, err error) {
+// origin is what a claim's volume is, or will be.
+type origin struct {
+	driver string // who makes, or has made it; "": nobody yet
+	node   string // where it is; "": nowhere yet
+	modes  []corev1.PersistentVolumeAccessMode
+}
+
+// readersOnly: kubelet mounts by the first of the access modes, whatever others there are.
+func (o origin) readersOnly() bool { return len(o.modes) > 0 && o.modes[0] == corev1.ReadOnlyMany }
+
+func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
 	if p.Spec.VolumeName != "" {
-		v, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
-		if err != nil {
-			return "", "", fmt.Errorf("volume of claim %s: %w", p.Name, err)
-		}
-		if v.Spec.CSI != nil {
-			driver = v.Spec.CSI.Driver
-		}
-		return driver, c.nodeOf(v), nil
+		return c.made(ctx, p)
 	}
+	o := origin{modes: p.Spec.AccessModes}
 	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
-		return "", "", nil
+		return o, nil
 	}
 	s, err := c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", "", nil
+		return o, nil
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("class of claim %s: %w", p.Name, err)
+		return o, fmt.Errorf("class of claim %s: %w", p.Name, err)
 	}
-	return s.Provisioner, "", nil
+	o.driver = s.Provisioner
+	return o, nil
+}
+
+// made is the origin of a claim that has its volume. One that somebody has written by hand may have other
+// access modes than the claim.
+func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
+	v, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		return origin{}, fmt.Errorf("volume of claim %s: %w", p.Name, err)
+	}
+	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
+	if v.Spec.CSI != nil {
+		o.driver = v.Spec.CSI.Driver
+	}
+	return o, nil
 }
 
 // nodeOf is what the driver's own topology says.

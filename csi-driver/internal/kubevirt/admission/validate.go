@@ -105,38 +105,37 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c c
 	if p == nil {
 		return "", fmt.Errorf("there is no claim %s in namespace %s", c.Name, namespace)
 	}
-	driver, node, err := r.cluster.provisioner(ctx, p)
+	o, err := r.cluster.origin(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if err := usable(p, c, driver, r.cluster.Driver); err != nil {
+	if err := usable(p, c, o, r.cluster.Driver); err != nil {
 		return "", err
 	}
-	if node != "" {
-		served, err := r.cluster.served(ctx, node)
+	if o.node != "" {
+		served, err := r.cluster.served(ctx, o.node)
 		switch {
 		case err != nil:
 			return "", err
 		case !served:
-			return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", c.Name, node, driver)
+			return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", c.Name, o.node, o.driver)
 		}
-		if host := m.Spec.NodeSelector[corev1.LabelHostname]; host != "" && host != node {
-			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, node, host)
+		if host := m.Spec.NodeSelector[corev1.LabelHostname]; host != "" && host != o.node {
+			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, o.node, host)
 		}
 	}
-	return node, r.alone(ctx, namespace, m, p)
+	return o.node, r.alone(ctx, namespace, m, p, o)
 }
 
-func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, driver, ours string) error {
-	writable := slices.ContainsFunc(p.Spec.AccessModes, func(a corev1.PersistentVolumeAccessMode) bool { return a != corev1.ReadOnlyMany })
+func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, o origin, ours string) error {
 	switch {
-	case driver != ours:
-		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(driver, "no class that there is"), ours)
+	case o.driver != ours:
+		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(o.driver, "no class that there is"), ours)
 	case p.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted", c.Name)
 	case p.Spec.VolumeMode != nil && *p.Spec.VolumeMode == corev1.PersistentVolumeBlock:
 		return fmt.Errorf("claim %s has volumeMode Block: take Filesystem", c.Name)
-	case !writable && !c.ReadOnly:
+	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
 	}
 	return nil
@@ -149,12 +148,11 @@ func cmpOr(a, b string) string {
 	return a
 }
 
-// alone: what is for one only is not given to a second machine.
-func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim) error {
-	for _, a := range p.Spec.AccessModes {
-		if a == corev1.ReadWriteMany || a == corev1.ReadOnlyMany {
-			return nil
-		}
+// alone: what is for one only is not given to a second machine. That a claim could be ReadOnlyMany as well
+// makes no readers of those who have it.
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin) error {
+	if o.readersOnly() || slices.Contains(p.Spec.AccessModes, corev1.ReadWriteMany) {
+		return nil
 	}
 	all, err := r.cluster.machines(ctx, namespace)
 	if err != nil {
