@@ -296,10 +296,22 @@ func TestMachine(t *testing.T) {
 	if m.Annotations[sidecarsKey] != want {
 		t.Errorf("sidecars: %s", m.Annotations[sidecarsKey])
 	}
+	// A release later the hook is of another image, and still ours.
+	r.config.Image = "img:2"
 	again := patched(t, r, request("virtualmachineinstances", admissionv1.Create, text), m)
 	if !bytes.Equal(again, text) {
 		t.Errorf("again: %s", again)
 	}
+	other := bytes.Replace(text, []byte(`--driver-name=stargate.csi.dev`), []byte(`--driver-name=other.example`), 1)
+	patched(t, r, request("virtualmachineinstances", admissionv1.Create, other), m)
+	if n := strings.Count(m.Annotations[sidecarsKey], hookProgram); n != 2 {
+		t.Errorf("beside another driver's hook: %s", m.Annotations[sidecarsKey])
+	}
+}
+
+// sidecar is our hook as KubeVirt makes it of the annotation.
+func sidecar(image string) corev1.Container {
+	return corev1.Container{Name: "hook-sidecar-0", Image: image, Command: []string{hookProgram}, Args: []string{"--driver-name=" + driver}}
 }
 
 func launcher(more ...corev1.Container) []byte {
@@ -317,8 +329,9 @@ func TestLauncher(t *testing.T) {
 	w.config.ZoneOfFiles = true
 	r := w.reviewer(t)
 	pod := &corev1.Pod{}
-	hook := corev1.Container{Name: "hook-sidecar-0", Image: "img:1", Args: []string{"--driver-name=" + driver}}
-	text := patched(t, r, request("pods", admissionv1.Create, launcher(corev1.Container{Name: "other", Image: "img:2"}, hook)), pod)
+	// The machine was made by the release before this one.
+	other := corev1.Container{Name: "other", Image: "img:1", Args: []string{"--driver-name=" + driver}}
+	text := patched(t, r, request("pods", admissionv1.Create, launcher(other, sidecar("img:0"))), pod)
 	if v := pod.Spec.Volumes; len(v) != 3 || v[1].PersistentVolumeClaim.ClaimName != "data" || v[1].PersistentVolumeClaim.ReadOnly || !v[2].PersistentVolumeClaim.ReadOnly {
 		t.Errorf("volumes: %+v", v)
 	}
@@ -355,6 +368,12 @@ func TestPluginLauncher(t *testing.T) {
 	}
 	if limit := pod.Spec.Containers[0].Resources.Limits.Memory(); limit.Value() != 2<<30+4<<20 {
 		t.Errorf("memory: %s", limit)
+	}
+	// One that was made for sidecars: KubeVirt asks both, so both see the claims.
+	pod = &corev1.Pod{}
+	patched(t, r, request("pods", admissionv1.Create, launcher(sidecar("img:0"))), pod)
+	if all := pod.Spec.Containers; len(all) != 3 || len(all[1].VolumeMounts) != 2 || len(all[2].VolumeMounts) != 3 {
+		t.Errorf("with a sidecar: %+v", all)
 	}
 }
 

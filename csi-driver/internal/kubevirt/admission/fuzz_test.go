@@ -20,7 +20,7 @@ import (
 // mounts claims nowhere but in their own folder.
 func FuzzReview(f *testing.F) {
 	pod := `{"metadata":{"annotations":{"` + driver + `/volumes":"data"}},"spec":{"containers":[{"name":"compute"},
-		{"name":"h","image":"img:1","args":["--driver-name=` + driver + `"]}]}}`
+		{"name":"h","image":"img:1","command":["` + hookProgram + `"],"args":["--driver-name=` + driver + `"]}]}}`
 	for resource, objects := range map[string][]string{
 		"virtualmachineinstances":          {string(machineWith("data,models:ro", nil)), string(machineWith("../../etc", nil)), `{"metadata":{"annotations":null}}`, `[]`},
 		"virtualmachines":                  {`{"spec":{"template":` + string(machineWith("data", nil)) + `}}`, `{"spec":{"template":null}}`, `{}`},

@@ -48,26 +48,41 @@ func (r *Reviewer) machinePatch(m *instance) ([]operation, error) {
 	if r.config.API == Plugin {
 		return patch, nil
 	}
+	value, err := r.withHook(m.Annotations[sidecarsKey])
+	if err != nil || value == m.Annotations[sidecarsKey] {
+		return patch, err
+	}
+	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), value)), nil
+}
+
+// isHook tells our hook by what it runs. Its image changes with each release, also while a machine has been
+// made and its pod has not.
+func (r *Reviewer) isHook(command, args []string) bool {
+	return slices.Equal(command, []string{hookProgram}) && slices.Equal(args, r.arguments())
+}
+
+// withHook is the annotation by which a machine has sidecars, with our hook once among them.
+func (r *Reviewer) withHook(had string) (string, error) {
 	sidecars := []json.RawMessage{}
-	if had := m.Annotations[sidecarsKey]; had != "" {
+	if had != "" {
 		if err := json.Unmarshal([]byte(had), &sidecars); err != nil {
-			return nil, fmt.Errorf("annotation %s: %w", sidecarsKey, err)
+			return "", fmt.Errorf("annotation %s: %w", sidecarsKey, err)
+		}
+	}
+	for _, s := range sidecars {
+		var c struct{ Command, Args []string }
+		if json.Unmarshal(s, &c) == nil && r.isHook(c.Command, c.Args) {
+			return had, nil
 		}
 	}
 	ours, err := json.Marshal(map[string]any{
 		"image": r.config.Image, "imagePullPolicy": r.config.PullPolicy, "command": []string{hookProgram}, "args": r.arguments(),
 	})
 	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(sidecars, func(s json.RawMessage) bool { return string(s) == string(ours) }) {
-		return patch, nil
+		return "", err
 	}
 	value, err := json.Marshal(append(sidecars, ours))
-	if err != nil {
-		return nil, err
-	}
-	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), string(value))), nil
+	return string(value), err
 }
 
 // podPatch gives a launcher its claims, in the containers of QEMU and of the hook.
@@ -112,17 +127,20 @@ func mountsOf(wanted []claims.Claim) []corev1.VolumeMount {
 	return mounts
 }
 
-// giveHook finds the sidecar that KubeVirt has made of the annotation, or adds one for the Plugin.
+// giveHook gives the claims to the sidecar that KubeVirt has made of the annotation, and for the Plugin to one
+// that it adds. A machine that was made before the operator went from sidecars to the Plugin has both: KubeVirt
+// waits for each, asks the Plugin's last, and that finds what the other has added, and makes it anew.
 func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) error {
-	if r.config.API != Plugin {
-		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-			return c.Image == r.config.Image && slices.Equal(c.Args, r.arguments())
-		})
-		if i < 0 {
-			return fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made while the webhook was not there")
-		}
-		c := &pod.Spec.Containers[i]
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return r.isHook(c.Command, c.Args) })
+	if at >= 0 {
+		c := &pod.Spec.Containers[at]
 		c.VolumeMounts = append(c.VolumeMounts, mounts...)
+	}
+	if r.config.API != Plugin {
+		if at < 0 {
+			return fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made " +
+				"while the webhook was not there, or for kubevirt.api=plugin: restart it")
+		}
 		return nil
 	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pluginSockets }) {
