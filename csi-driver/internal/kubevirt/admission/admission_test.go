@@ -75,10 +75,11 @@ type world struct {
 	gates   []any
 	driver  bool
 	config  Config
+	evicts  string // the cluster's evictionStrategy
 }
 
 func usual() world {
-	return world{"v1.8.4", []any{"Sidecar", "Plugins"}, true, Config{API: Sidecar, Image: "img:1", PullPolicy: "IfNotPresent"}}
+	return world{version: "v1.8.4", gates: []any{"Sidecar", "Plugins"}, driver: true, config: Config{API: Sidecar, Image: "img:1", PullPolicy: "IfNotPresent"}}
 }
 
 func (w world) objects() []runtime.Object {
@@ -113,7 +114,8 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine,either,first:ro"}}, "status": map[string]any{"phase": "Running"}})}
 	if w.version != "" {
 		objects = append(objects, object("KubeVirt", "kubevirt", "kubevirt", map[string]any{
-			"spec":   map[string]any{"configuration": map[string]any{"developerConfiguration": map[string]any{"featureGates": w.gates}}},
+			"spec": map[string]any{"configuration": map[string]any{
+				"evictionStrategy": w.evicts, "developerConfiguration": map[string]any{"featureGates": w.gates}}},
 			"status": map[string]any{"observedKubeVirtVersion": w.version}}))
 	}
 	d := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -306,6 +308,24 @@ func TestMachine(t *testing.T) {
 	patched(t, r, request("virtualmachineinstances", admissionv1.Create, other), m)
 	if n := strings.Count(m.Annotations[sidecarsKey], hookProgram); n != 2 {
 		t.Errorf("beside another driver's hook: %s", m.Annotations[sidecarsKey])
+	}
+}
+
+// The cluster's evictionStrategy, which KubeVirt writes into machines, is not their users' word.
+func TestEviction(t *testing.T) {
+	w := usual()
+	w.evicts = "LiveMigrate"
+	r := w.reviewer(t)
+	for written, words := range map[string]string{"LiveMigrate": "", "LiveMigrateIfPossible": "evictionStrategy is LiveMigrateIfPossible", "External": ""} {
+		m := &instance{}
+		text := patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", map[string]any{"evictionStrategy": written})), m)
+		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, text), r.Validate)
+		if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
+			t.Errorf("%s: %+v", written, res.Result)
+		}
+		if is := *m.Spec.EvictionStrategy; (is == "None") != (written == w.evicts) {
+			t.Errorf("%s has become %s", written, is)
+		}
 	}
 }
 

@@ -37,9 +37,13 @@ func escape(key string) string {
 func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
 
 // machinePatch completes a machine: it stays on its node, has no memory plugged in, and gets the hook.
-func (r *Reviewer) machinePatch(m *instance) ([]operation, error) {
+func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, error) {
 	var patch []operation
-	if m.Spec.EvictionStrategy == nil {
+	unset, err := r.unset(ctx, m.Spec.EvictionStrategy)
+	if err != nil {
+		return nil, err
+	}
+	if unset {
 		patch = append(patch, add("/spec/evictionStrategy", "None"))
 	}
 	if mem := m.Spec.Domain.Memory; mem != nil && mem.Guest != nil && (mem.MaxGuest == nil || mem.MaxGuest.Cmp(*mem.Guest) != 0) {
@@ -53,6 +57,16 @@ func (r *Reviewer) machinePatch(m *instance) ([]operation, error) {
 		return patch, err
 	}
 	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), value)), nil
+}
+
+// unset tells of an evictionStrategy that nobody has written: KubeVirt writes the cluster's own into a machine
+// that has none, before or after we see it.
+func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
+	if strategy == nil || !migrates(*strategy) {
+		return strategy == nil, nil
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	return k != nil && k.Spec.Configuration.EvictionStrategy == *strategy, err
 }
 
 // isHook tells our hook by what it runs. Its image changes with each release, also while a machine has been

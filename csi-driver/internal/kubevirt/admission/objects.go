@@ -55,7 +55,8 @@ type migration struct {
 type kubevirt struct {
 	Spec struct {
 		Configuration struct {
-			Developer struct {
+			EvictionStrategy string `json:"evictionStrategy,omitempty"`
+			Developer        struct {
 				FeatureGates []string `json:"featureGates,omitempty"`
 			} `json:"developerConfiguration"`
 		} `json:"configuration"`

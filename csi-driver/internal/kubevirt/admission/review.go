@@ -62,7 +62,7 @@ func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) 
 		if err != nil || wanted == nil {
 			return answer{}, err
 		}
-		patch, err := r.machinePatch(m)
+		patch, err := r.machinePatch(ctx, m)
 		return answer{patch: patch}, err
 	case "pods":
 		pod := &corev1.Pod{}

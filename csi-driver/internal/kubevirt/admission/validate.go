@@ -27,7 +27,7 @@ func (r *Reviewer) shape(m *instance, template bool) error {
 		return fmt.Errorf("spec.domain.machine.type is %s: set it to q35", s.Domain.Machine.Type)
 	case len(s.Domain.LaunchSecurity) > 0 && string(s.Domain.LaunchSecurity) != "null":
 		return fmt.Errorf("spec.domain.launchSecurity encrypts the machine's memory, which then cannot be shared: leave that out, or the volumes")
-	case s.EvictionStrategy != nil && strings.HasPrefix(*s.EvictionStrategy, "LiveMigrate"):
+	case s.EvictionStrategy != nil && migrates(*s.EvictionStrategy):
 		return fmt.Errorf("spec.evictionStrategy is %s: a machine with volumes cannot migrate, as they are memory of its node; set None", *s.EvictionStrategy)
 	}
 	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
@@ -36,6 +36,8 @@ func (r *Reviewer) shape(m *instance, template bool) error {
 	}
 	return nil
 }
+
+func migrates(evictionStrategy string) bool { return strings.HasPrefix(evictionStrategy, "LiveMigrate") }
 
 // ready is about KubeVirt and the driver.
 func (r *Reviewer) ready(ctx context.Context) error {
