@@ -311,6 +311,25 @@ func TestMachine(t *testing.T) {
 	}
 }
 
+// What KubeVirt plugs in it plugs in by moving the machine: processors, too.
+func TestNothingPluggedIn(t *testing.T) {
+	r := usual().reviewer(t)
+	for _, c := range []struct {
+		cpu  map[string]any
+		want uint32
+	}{
+		{map[string]any{"sockets": 2, "maxSockets": 8}, 2}, {map[string]any{"cores": 4, "maxSockets": 4}, 1},
+		{map[string]any{"sockets": 2, "maxSockets": 2}, 2}, {map[string]any{"cores": 4}, 0}, {map[string]any{"sockets": 4, "maxSockets": 2}, 2},
+	} {
+		m := &instance{}
+		text := patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", map[string]any{"domain": map[string]any{"cpu": c.cpu}})), m)
+		if m.Spec.Domain.CPU.MaxSockets != c.want {
+			t.Errorf("%v: %s", c.cpu, text)
+		}
+	}
+	patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", nil)), &instance{})
+}
+
 // The cluster's evictionStrategy, which KubeVirt writes into machines, is not their users' word.
 func TestEviction(t *testing.T) {
 	w := usual()

@@ -36,7 +36,8 @@ func escape(key string) string {
 
 func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
 
-// machinePatch completes a machine: it stays on its node, has no memory plugged in, and gets the hook.
+// machinePatch completes a machine: it stays on its node, has neither memory nor processors plugged in, for
+// which KubeVirt would move it to another pod, and gets the hook.
 func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, error) {
 	var patch []operation
 	unset, err := r.unset(ctx, m.Spec.EvictionStrategy)
@@ -48,6 +49,9 @@ func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, 
 	}
 	if mem := m.Spec.Domain.Memory; mem != nil && mem.Guest != nil && (mem.MaxGuest == nil || mem.MaxGuest.Cmp(*mem.Guest) != 0) {
 		patch = append(patch, add("/spec/domain/memory/maxGuest", mem.Guest.String()))
+	}
+	if cpu := m.Spec.Domain.CPU; cpu != nil && cpu.MaxSockets > max(cpu.Sockets, 1) {
+		patch = append(patch, add("/spec/domain/cpu/maxSockets", max(cpu.Sockets, 1)))
 	}
 	if r.config.API == Plugin {
 		return patch, nil

@@ -17,11 +17,17 @@ type memory struct {
 	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
 }
 
+type processors struct {
+	Sockets    uint32 `json:"sockets,omitempty"`
+	MaxSockets uint32 `json:"maxSockets,omitempty"`
+}
+
 type machineSpec struct {
 	Architecture     string            `json:"architecture,omitempty"`
 	NodeSelector     map[string]string `json:"nodeSelector,omitempty"`
 	EvictionStrategy *string           `json:"evictionStrategy,omitempty"`
 	Domain           struct {
+		CPU            *processors     `json:"cpu,omitempty"`
 		Memory         *memory         `json:"memory,omitempty"`
 		LaunchSecurity json.RawMessage `json:"launchSecurity,omitempty"`
 		Machine        *struct {
