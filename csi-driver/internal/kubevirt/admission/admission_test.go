@@ -146,6 +146,15 @@ func request(resource string, operation admissionv1.Operation, raw []byte) *admi
 		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}}
 }
 
+// part is a spec with a part of its domain.
+func part(name string, value map[string]any) map[string]any {
+	return map[string]any{"domain": map[string]any{name: value}}
+}
+
+func nic(name, binding string) map[string]any {
+	return map[string]any{"name": name, binding: map[string]any{}}
+}
+
 func TestRefusals(t *testing.T) {
 	edit := func(f func(w *world)) world { w := usual(); f(&w); return w }
 	plugin := func(w *world) { w.config.API, w.config.PluginName, w.version = Plugin, "p", "v1.9.0" }
@@ -175,6 +184,14 @@ func TestRefusals(t *testing.T) {
 		{usual(), "data", map[string]any{"evictionStrategy": "LiveMigrateIfPossible"}, "set None"},
 		{usual(), "data", map[string]any{"domain": map[string]any{"launchSecurity": map[string]any{"sev": map[string]any{}}}}, "encrypts"},
 		{usual(), "data", map[string]any{"domain": map[string]any{"machine": map[string]any{"type": "virt"}}}, "set it to q35"},
+		{usual(), "data", part("devices", map[string]any{"hostDevices": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "hostDevices has all memory"},
+		{usual(), "data", part("devices", map[string]any{"gpus": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "gpus has all memory"},
+		{usual(), "data", part("devices", map[string]any{"interfaces": []any{nic("default", "masquerade"), nic("fast", "sriov")}}), "fast (sriov) has all memory"},
+		{usual(), "data", part("devices", map[string]any{"interfaces": []any{nic("default", "masquerade")}, "gpus": []any{}}), ""},
+		{usual(), "data", part("cpu", map[string]any{"realtime": map[string]any{}}), "cpu.realtime has all memory"},
+		{usual(), "data", part("cpu", map[string]any{"dedicatedCpuPlacement": true}), ""},
+		{usual(), "data", part("memory", map[string]any{"reservedOverhead": map[string]any{"memLock": "Required"}}), "memLock has all memory"},
+		{usual(), "data", part("memory", map[string]any{"reservedOverhead": map[string]any{"memLock": "NotRequired"}}), ""},
 		{edit(func(w *world) { w.version = "v1.7.2" }), "data", nil, "KubeVirt is v1.7.2, and v1.8 is needed"},
 		{edit(func(w *world) { w.version = "" }), "data", nil, "there is no KubeVirt"},
 		{edit(func(w *world) { w.gates = nil }), "data", nil, "feature gate Sidecar is not on"},

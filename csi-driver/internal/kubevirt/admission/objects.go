@@ -15,11 +15,24 @@ import (
 type memory struct {
 	Guest    *resource.Quantity `json:"guest,omitempty"`
 	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
+	Reserved *struct {
+		MemLock string `json:"memLock,omitempty"`
+	} `json:"reservedOverhead,omitempty"`
 }
 
 type processors struct {
-	Sockets    uint32 `json:"sockets,omitempty"`
-	MaxSockets uint32 `json:"maxSockets,omitempty"`
+	Sockets    uint32    `json:"sockets,omitempty"`
+	MaxSockets uint32    `json:"maxSockets,omitempty"`
+	Realtime   *struct{} `json:"realtime,omitempty"`
+}
+
+type devices struct {
+	Host       []struct{} `json:"hostDevices,omitempty"`
+	GPUs       []struct{} `json:"gpus,omitempty"`
+	Interfaces []struct {
+		Name  string    `json:"name"`
+		SRIOV *struct{} `json:"sriov,omitempty"`
+	} `json:"interfaces,omitempty"`
 }
 
 type machineSpec struct {
@@ -29,6 +42,7 @@ type machineSpec struct {
 	Domain           struct {
 		CPU            *processors     `json:"cpu,omitempty"`
 		Memory         *memory         `json:"memory,omitempty"`
+		Devices        devices         `json:"devices"`
 		LaunchSecurity json.RawMessage `json:"launchSecurity,omitempty"`
 		Machine        *struct {
 			Type string `json:"type,omitempty"`

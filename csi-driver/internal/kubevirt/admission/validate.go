@@ -34,7 +34,32 @@ func (r *Reviewer) shape(m *instance, template bool) error {
 	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
 		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
 	}
+	if what := locked(s); what != "" {
+		return fmt.Errorf("%s has all memory of the machine locked, and that of volumes cannot be: leave that out, or the volumes", what)
+	}
 	return nil
+}
+
+// locked is what needs all of a machine's memory to stay where it is (VFIO, mlock): the kernel does not pin
+// memory without struct pages, and KubeVirt allows QEMU to lock what the machine has of its own.
+func locked(s machineSpec) string {
+	d := s.Domain
+	switch {
+	case len(d.Devices.Host) > 0:
+		return "spec.domain.devices.hostDevices"
+	case len(d.Devices.GPUs) > 0:
+		return "spec.domain.devices.gpus"
+	case d.CPU != nil && d.CPU.Realtime != nil:
+		return "spec.domain.cpu.realtime"
+	case d.Memory != nil && d.Memory.Reserved != nil && d.Memory.Reserved.MemLock == "Required":
+		return "spec.domain.memory.reservedOverhead.memLock"
+	}
+	for _, i := range d.Devices.Interfaces {
+		if i.SRIOV != nil {
+			return fmt.Sprintf("spec.domain.devices.interfaces: %.63s (sriov)", i.Name)
+		}
+	}
+	return ""
 }
 
 func migrates(evictionStrategy string) bool { return strings.HasPrefix(evictionStrategy, "LiveMigrate") }

@@ -214,6 +214,13 @@ func TestPolicy(t *testing.T) {
 		{"data", `architecture: arm64, domain: {devices: {}}`, "amd64"},
 		{"data", `domain: {launchSecurity: {sev: {}}, devices: {}}`, "encrypted"},
 		{"data", `evictionStrategy: LiveMigrate, domain: {devices: {}}`, "cannot migrate"},
+		{"data", `domain: {}`, ""},
+		{"data", `domain: {devices: {hostDevices: [{name: x, deviceName: y}]}}`, "hostDevices have all memory"},
+		{"data", `domain: {devices: {gpus: [{name: x, deviceName: y}]}}`, "gpus have all memory"},
+		{"data", `domain: {devices: {gpus: [], interfaces: [{name: default, bridge: {}}, {name: fast, sriov: {}}]}}`, "sriov has all memory"},
+		{"data", `domain: {cpu: {realtime: {}}, devices: {}}`, "realtime has all memory"},
+		{"data", `domain: {memory: {reservedOverhead: {memLock: Required}}}`, "memLock has all memory"},
+		{"data", `domain: {memory: {reservedOverhead: {memLock: NotRequired}}}`, ""},
 	} {
 		said := refusals(t, `{metadata: {annotations: {stargate.csi.dev/volumes: "`+c.volumes+`"}}, spec: {`+c.spec+`}}`)
 		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
