@@ -62,3 +62,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "stargate.volumesKey" -}}
 {{ .Values.driverName }}/volumes
 {{- end -}}
+
+{{/* Where pods go: to the API server, and to DNS for its name. */}}
+{{- define "stargate.egress" -}}
+{{- range .Values.apiServerPorts -}}
+- {protocol: TCP, port: {{ . }}}
+{{ end -}}
+- {protocol: TCP, port: 53}
+- {protocol: UDP, port: 53}
+{{- end -}}
