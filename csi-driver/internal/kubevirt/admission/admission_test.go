@@ -174,6 +174,8 @@ func TestRefusals(t *testing.T) {
 		{usual(), "models", nil, "write it as models:ro"},
 		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and machine owner has it"},
 		{usual(), "either", nil, "claim either is ReadWriteOnce, and machine owner has it"},
+		{usual(), "data:ro", nil, "claim data can be written to"},
+		{usual(), "either:ro", nil, "claim either can be written to"},
 		{usual(), "first:ro,made:ro", nil, ""},
 		{usual(), "first", nil, "write it as first:ro"},
 		{usual(), "made", nil, "write it as made:ro"},

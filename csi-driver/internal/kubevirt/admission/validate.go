@@ -154,6 +154,8 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c c
 	return o.node, r.alone(ctx, namespace, m, p, o)
 }
 
+// usable is about a claim by itself. A machine whose memory of a volume is read-only is not seen by those who
+// write, and would read what they have freed: nobody may be one, now or later.
 func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, o origin, ours string) error {
 	switch {
 	case o.driver != ours:
@@ -164,6 +166,9 @@ func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, o origin, ours stri
 		return fmt.Errorf("claim %s has volumeMode Block: take Filesystem", c.Name)
 	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
+	case !o.readersOnly() && c.ReadOnly:
+		return fmt.Errorf("claim %s can be written to, and who only reads cannot be beside a writer: take a claim that is ReadOnlyMany, as a copy of it (dataSource), "+
+			"or leave out :ro, and mount it with -o ro", c.Name)
 	}
 	return nil
 }
