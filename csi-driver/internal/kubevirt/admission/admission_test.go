@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -409,6 +410,35 @@ func TestLauncher(t *testing.T) {
 	}
 	if out := r.answer(context.Background(), request("pods", admissionv1.Create, launcher()), r.Mutate); out.Allowed || !strings.Contains(out.Result.Message, "has no hook") {
 		t.Errorf("without a hook: %+v", out)
+	}
+}
+
+// A machine's own volumes may have all kinds of names; what was done is known by the claim as well.
+func TestOwnVolumes(t *testing.T) {
+	r := usual().reviewer(t)
+	for _, own := range []corev1.Volume{
+		{Name: "stargate-0"}, {Name: volumeName(0)},
+		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}}},
+	} {
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(launcher(sidecar("img:1")), pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, own)
+		text, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &corev1.Pod{}
+		patched(t, r, request("pods", admissionv1.Create, text), got)
+		if len(got.Spec.Volumes) != 4 || len(got.Spec.Containers[0].VolumeMounts) != 2 {
+			t.Errorf("beside %+v: %+v", own, got.Spec.Volumes)
+		}
+		// An API server takes no name twice; ours is one that nobody is likely to have given.
+		same := slices.IndexFunc(got.Spec.Volumes[2:], func(v corev1.Volume) bool { return v.Name == own.Name })
+		if own.Name == "stargate-0" && same >= 0 {
+			t.Errorf("%s is there twice", own.Name)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	if at < 0 {
 		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
 	}
-	if slices.ContainsFunc(changed.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeName(0) }) {
+	if slices.ContainsFunc(changed.Spec.Volumes, isFirst(wanted[0])) {
 		return nil, nil // asked a second time
 	}
 	for i, c := range wanted {
@@ -135,7 +135,15 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	return []operation{add("/spec/volumes", changed.Spec.Volumes), add("/spec/containers", changed.Spec.Containers)}, nil
 }
 
-func volumeName(i int) string { return fmt.Sprintf("stargate-%d", i) }
+// volumeName is that of a pod's volume, beside those of the machine's own, which have the names that users give.
+func volumeName(i int) string { return fmt.Sprintf("stargate-claim-%d", i) }
+
+// isFirst tells the volume that a machine's first claim has got.
+func isFirst(c claims.Claim) func(corev1.Volume) bool {
+	return func(v corev1.Volume) bool {
+		return v.Name == volumeName(0) && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name
+	}
+}
 
 func mountsOf(wanted []claims.Claim) []corev1.VolumeMount {
 	var mounts []corev1.VolumeMount
