@@ -84,7 +84,7 @@ func TestNodeHookStart(t *testing.T) {
 		{"no memory said", vmi(t, "data", "", "n1"), codes.OK, nil},
 		{"one is missing", vmi(t, "data,more:ro", "1Gi", "n1"), codes.FailedPrecondition, []string{"names 2 claims", "has 1 volumes"}},
 		{"its pod is elsewhere", vmi(t, "data", "1Gi", "n2"), codes.FailedPrecondition, []string{"has 0 volumes"}},
-		{"its memory lies there", vmi(t, "data", "100Gi", "n1"), codes.FailedPrecondition, []string{"data lies at 64Gi", "at most 62Gi"}},
+		{"its memory lies there", vmi(t, "data", "100Gi", "n1"), codes.FailedPrecondition, []string{"claim data lies at 64Gi", "at most 62Gi"}},
 		{"no size", vmi(t, "data", "much", "n1"), codes.InvalidArgument, []string{"spec.domain.memory.guest"}},
 		{"less than nothing", vmi(t, "data", "-1Gi", "n1"), codes.InvalidArgument, []string{"spec.domain.memory.guest"}},
 		{"no name", vmi(t, "data,", "1Gi", "n1"), codes.InvalidArgument, []string{"ns/vm", "empty name"}},

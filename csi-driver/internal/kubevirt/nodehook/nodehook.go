@@ -104,7 +104,7 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 		if !v.State.Whole() {
 			return fault.New(fault.InUse, "machine %s: volume %s cannot be used: %s", m, v.Name, v.Why)
 		}
-		if err := domain.Fits(volume.Volume{Claim: v.Name, Base: uint64(v.Base)}, memory); err != nil {
+		if err := domain.Fits(volume.Volume{Claim: claimOf(v, wanted), Base: uint64(v.Base)}, memory); err != nil {
 			return fault.Wrap(fault.InUse, err, "machine %s", m)
 		}
 		// Whoever has it now is not this machine, which is yet to start.
@@ -114,6 +114,17 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 		h.given.to(m, v.Name, time.Now())
 	}
 	return nil
+}
+
+// claimOf is what the machine calls a volume. The label is the claim's name, unless its class says otherwise.
+func claimOf(v zone.Volume, wanted []claims.Claim) string {
+	switch {
+	case slices.ContainsFunc(wanted, func(c claims.Claim) bool { return c.Name == v.Label }):
+		return v.Label
+	case len(wanted) == 1:
+		return wanted[0].Name
+	}
+	return v.Name
 }
 
 // volumesOf are those that the machine's pod has here.

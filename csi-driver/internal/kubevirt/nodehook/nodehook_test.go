@@ -15,6 +15,7 @@ import (
 
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/kubevirt/claims"
 	"stargate/csi-driver/internal/kubevirt/wire"
 	"stargate/csi-driver/internal/zone"
 )
@@ -169,5 +170,19 @@ func TestGiven(t *testing.T) {
 	g.to(next, "v", now.Add(2*known))
 	if len(g.of(ended)) != 0 || len(g.of(runs)) != 1 || len(g.lives) != 2 {
 		t.Errorf("%v", g.lives)
+	}
+}
+
+// A machine hears of its claims by the names that it has for them.
+func TestClaimOf(t *testing.T) {
+	one, two := []claims.Claim{{Name: "data"}}, []claims.Claim{{Name: "data"}, {Name: "more"}}
+	for _, c := range []struct {
+		label  string
+		wanted []claims.Claim
+		want   string
+	}{{"data", one, "data"}, {"more", two, "more"}, {"ours", one, "data"}, {"ours", two, "pvc-1"}, {"", two, "pvc-1"}} {
+		if got := claimOf(zone.Volume{Name: "pvc-1", Label: c.label}, c.wanted); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }
