@@ -249,6 +249,25 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// An annotation where KubeVirt leaves it is not taken in silence.
+func TestMisplaced(t *testing.T) {
+	r := usual().reviewer(t)
+	for _, c := range []struct {
+		template string
+		warned   bool
+	}{{`{"spec":{}}`, true}, {string(machineWith("data", nil)), false}} {
+		text := `{"metadata":{"name":"vm","annotations":{"` + driver + `/volumes":"data"}},"spec":{"template":` + c.template + `}}`
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+			q := request("virtualmachines", operation, []byte(text))
+			q.OldObject.Raw = []byte(`{"metadata":{"name":"vm"},"spec":{"template":` + c.template + `}}`)
+			res := r.answer(context.Background(), q, r.Validate)
+			if !res.Allowed || (len(res.Warnings) == 1 && strings.Contains(res.Warnings[0], "spec.template.metadata")) != c.warned {
+				t.Errorf("%s %s: %+v", operation, c.template, res)
+			}
+		}
+	}
+}
+
 // What is not the template's is nobody's business here, whatever is wrong with the template or the cluster.
 func TestChangedMachines(t *testing.T) {
 	const other = `"labels":{"a":"b"},`

@@ -101,6 +101,9 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	if t == nil || vm.DeletionTimestamp != nil {
 		return answer{}, nil
 	}
+	if lost := r.misplaced(vm); lost != "" {
+		return answer{warnings: []string{lost}}, nil
+	}
 	if same, err := sameTemplate(q); err != nil || same {
 		return answer{}, err
 	}
@@ -120,6 +123,17 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 		return answer{warnings: []string{"stargate: the machine could not start now: " + err.Error()}}, nil
 	}
 	return answer{}, nil
+}
+
+// misplaced is about claims that no machine gets: KubeVirt makes machines of the template, with its annotations.
+func (r *Reviewer) misplaced(vm *virtualMachine) string {
+	key := claims.Annotation(r.cluster.Driver)
+	_, here := vm.Annotations[key]
+	_, there := vm.Spec.Template.Annotations[key]
+	if !here || there {
+		return ""
+	}
+	return "stargate: annotation " + key + " of a VirtualMachine itself gives its machine no volumes: write it into spec.template.metadata.annotations"
 }
 
 // sameTemplate tells of a change that is none of the template: who stops a machine, or labels it, does not
