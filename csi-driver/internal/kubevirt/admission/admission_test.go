@@ -461,6 +461,48 @@ func TestOwnVolumes(t *testing.T) {
 	}
 }
 
+// Of two machines that were made at once, and have not seen each other, the first one has the claim.
+func TestTwoAtOnce(t *testing.T) {
+	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
+	for _, m := range []struct{ name, uid, made, volumes string }{
+		{"early", "9", "2026-01-01T00:00:00Z", "tied"}, {"one", "1", "2026-01-01T00:00:01Z", "tied"}, {"two", "2", "2026-01-01T00:00:01Z", "tied"},
+		{"between", "3", "2026-01-01T00:00:02Z", "data"},
+	} {
+		u := object("VirtualMachineInstance", "ns", m.name, map[string]any{"metadata": map[string]any{"uid": m.uid, "creationTimestamp": m.made,
+			"annotations": map[string]any{driver + "/volumes": m.volumes}}, "status": map[string]any{"phase": "Pending"}})
+		if _, err := r.cluster.Dynamic.Resource(instances).Namespace("ns").Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	starts := func(name, volumes, words string) {
+		t.Helper()
+		pod, yes := &corev1.Pod{}, true
+		if err := json.Unmarshal(launcher(sidecar("img:1")), pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[driver+"/volumes"] = volumes
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "VirtualMachineInstance", Name: name, Controller: &yes}}
+		text, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := r.answer(context.Background(), request("pods", admissionv1.Create, text), r.Mutate)
+		if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
+			t.Errorf("%s: %+v", name, res.Result)
+		}
+	}
+	starts("early", "tied", "")
+	starts("one", "tied", "machine early has it")
+	starts("two", "tied", "machine early has it")
+	starts("between", "data", "")
+	starts("gone", "tied", "")
+	if err := r.cluster.Dynamic.Resource(instances).Namespace("ns").Delete(context.Background(), "early", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	starts("one", "tied", "")
+	starts("two", "tied", "machine one has it")
+}
+
 func TestPluginLauncher(t *testing.T) {
 	w := usual()
 	w.config.API, w.config.PluginName = Plugin, "stargate-csi"

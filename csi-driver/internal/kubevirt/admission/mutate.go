@@ -113,6 +113,9 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	if slices.ContainsFunc(changed.Spec.Volumes, isFirst(wanted[0])) {
 		return nil, nil // asked a second time
 	}
+	if err := r.mayStart(ctx, namespace, pod, wanted); err != nil {
+		return nil, err
+	}
 	for i, c := range wanted {
 		changed.Spec.Volumes = append(changed.Spec.Volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name, ReadOnly: c.ReadOnly},

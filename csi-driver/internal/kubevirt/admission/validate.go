@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stargate/csi-driver/internal/kubevirt/claims"
 )
@@ -151,7 +152,7 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c c
 			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, o.node, host)
 		}
 	}
-	return o.node, r.alone(ctx, namespace, m, p, o)
+	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
 }
 
 // usable is about a claim by itself. A machine whose memory of a volume is read-only is not seen by those who
@@ -180,9 +181,9 @@ func cmpOr(a, b string) string {
 	return a
 }
 
-// alone: what is for one only is not given to a second machine. That a claim could be ReadOnlyMany as well
-// makes no readers of those who have it.
-func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin) error {
+// alone: what is for one only is not given to a second machine, if the other one counts. That a claim could be
+// ReadOnlyMany as well makes no readers of those who have it.
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts func(m, other *instance) bool) error {
 	if o.readersOnly() || slices.Contains(p.Spec.AccessModes, corev1.ReadWriteMany) {
 		return nil
 	}
@@ -192,12 +193,52 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 	}
 	for i := range all {
 		other := &all[i]
-		if other.Name == m.Name || other.Status.Phase == "Succeeded" || other.Status.Phase == "Failed" {
+		if other.Name == m.Name || other.Status.Phase == "Succeeded" || other.Status.Phase == "Failed" || !counts(m, other) {
 			continue
 		}
 		theirs, err := claims.Of(other.Annotations, r.cluster.Driver)
 		if err == nil && slices.ContainsFunc(theirs, func(c claims.Claim) bool { return c.Name == p.Name }) {
 			return fmt.Errorf("claim %s is ReadWriteOnce, and machine %s has it: make a claim that is ReadWriteMany, or stop that machine", p.Name, other.Name)
+		}
+	}
+	return nil
+}
+
+// A machine that is to be made comes behind all that there are.
+func anybody(_, _ *instance) bool { return true }
+
+// Of two that have been made, both know who was first.
+func earlier(m, other *instance) bool {
+	if other.CreationTimestamp.Equal(&m.CreationTimestamp) {
+		return other.UID < m.UID
+	}
+	return other.CreationTimestamp.Before(&m.CreationTimestamp)
+}
+
+// mayStart looks once more before a machine gets a pod: of two that were made at once neither has seen the other.
+func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.Pod, wanted []claims.Claim) error {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "VirtualMachineInstance" {
+		return nil
+	}
+	m, err := r.cluster.machine(ctx, namespace, owner.Name)
+	if err != nil || m == nil {
+		return err
+	}
+	for _, c := range wanted {
+		p, err := r.cluster.claim(ctx, namespace, c.Name)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			continue // the pod waits for it
+		}
+		o, err := r.cluster.origin(ctx, p)
+		if err == nil {
+			err = r.alone(ctx, namespace, m, p, o, earlier)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
