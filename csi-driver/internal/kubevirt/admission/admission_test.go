@@ -288,7 +288,7 @@ func TestChangedMachines(t *testing.T) {
 		"going away":         {vm(`"deletionTimestamp":"2026-01-01T00:00:00Z",`, "Always", "Data", nil), ""},
 		"its claims":         {vm("", "Always", "data,models:ro", arm), "amd64 alone"},
 		"its architecture":   {vm("", "Always", "data", nil), "feature gate Sidecar is not on"},
-		"no names of claims":        {vm("", "Always", "Data", arm), "annotation"},
+		"no names of claims": {vm("", "Always", "Data", arm), "annotation"},
 	} {
 		q := request("virtualmachines", admissionv1.Update, c.is)
 		q.OldObject.Raw = was

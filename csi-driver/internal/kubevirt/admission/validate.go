@@ -63,7 +63,9 @@ func locked(s machineSpec) string {
 	return ""
 }
 
-func migrates(evictionStrategy string) bool { return strings.HasPrefix(evictionStrategy, "LiveMigrate") }
+func migrates(evictionStrategy string) bool {
+	return strings.HasPrefix(evictionStrategy, "LiveMigrate")
+}
 
 // ready is about KubeVirt and the driver.
 func (r *Reviewer) ready(ctx context.Context) error {
@@ -168,8 +170,8 @@ func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, o origin, ours stri
 	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
 	case !o.readersOnly() && c.ReadOnly:
-		return fmt.Errorf("claim %s can be written to, and who only reads cannot be beside a writer: take a claim that is ReadOnlyMany, as a copy of it (dataSource), "+
-			"or leave out :ro, and mount it with -o ro", c.Name)
+		return fmt.Errorf("claim %s can be written to, and who only reads cannot be beside a writer: take a claim that is ReadOnlyMany, "+
+			"as a copy of it (dataSource), or leave out :ro, and mount it with -o ro", c.Name)
 	}
 	return nil
 }
@@ -181,9 +183,12 @@ func cmpOr(a, b string) string {
 	return a
 }
 
+// counts tells whether a machine is to be asked about, when another one is to have what it has.
+type counts func(m, other *instance) bool
+
 // alone: what is for one only is not given to a second machine, if the other one counts. That a claim could be
 // ReadOnlyMany as well makes no readers of those who have it.
-func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts func(m, other *instance) bool) error {
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
 	if o.readersOnly() || slices.Contains(p.Spec.AccessModes, corev1.ReadWriteMany) {
 		return nil
 	}
