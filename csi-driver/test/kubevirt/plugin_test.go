@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "kubevirt.io/api/core/v1"
 	pluginv1alpha1 "kubevirt.io/api/plugin/v1alpha1"
+	"kubevirt.io/kubevirt/pkg/hooks"
 	nodecel "kubevirt.io/kubevirt/pkg/plugins/cel"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/api"
 	"kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/translate"
@@ -51,6 +53,27 @@ func TestPlugin(t *testing.T) {
 	startHook(t, lay(t, "data", "models", "logs"), socket)
 	throughHook(t, "plugin", translated, func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error) {
 		_, text, err := plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, spec, pluginv1alpha1.InvocationContextBoot)
+		return text, err
+	})
+}
+
+// TestPluginBehindSidecar is a machine that was made for hook sidecars, and gets its pod when there is the
+// Plugin: KubeVirt asks both, and what comes out is as if it had asked one.
+func TestPluginBehindSidecar(t *testing.T) {
+	p := thePlugin(t)
+	volumes := lay(t, "data", "models", "logs")
+	startSidecar(t, 0, "stargate.csi.dev", "--volumes", volumes)
+	startHook(t, volumes, p.Spec.DomainHooks[0].Sidecar.SocketPath)
+	m := hooks.GetManager()
+	if err := m.Collect(1, 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	throughHook(t, "both", translated, func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error) {
+		text, err := m.OnDefineDomain(spec, vmi)
+		if err != nil {
+			return "", err
+		}
+		_, text, err = plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, again(t, text), pluginv1alpha1.InvocationContextBoot)
 		return text, err
 	})
 }
