@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -284,6 +285,56 @@ func (n *node) recovered(id string) {
 	_, err = n.NodeExpandVolume(background, r)
 	wants(n.t, "growing while all read", err, codes.FailedPrecondition, "read-only")
 	n.unstage(id)
+}
+
+// fence declares this node dead, as another system does that waits for it in vain. Of itself the module takes no
+// such word, and the tool asks it wherever it sees it: so it is not to see it.
+func (n *node) fence(path string) {
+	n.t.Helper()
+	region := filepath.Join(path, ".stargate", "region")
+	var table struct{ Systems []struct{ Slot int } }
+	if err := json.Unmarshal([]byte(run(n.t, "stargatectl", "-j", "systems", region)), &table); err != nil || len(table.Systems) != 1 {
+		n.t.Fatalf("%+v, %v", table, err)
+	}
+	run(n.t, "unshare", "--mount", "sh", "-c", `mount -t tmpfs none /sys/fs/stargatefs && exec stargatectl systems "$0" fence "$1" --force`,
+		region, fmt.Sprint(table.Systems[0].Slot))
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.ReadDir(path); errors.Is(err, unix.EIO) {
+			return
+		}
+		if time.Now().After(end) {
+			n.t.Fatal("the node does not notice that it was declared dead")
+		}
+	}
+}
+
+// A mount that was declared dead is of no use, and goes all the same; the next pod has a new one.
+func TestDAXFenced(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("v", 32*mib)
+	n.stage("v", rwx)
+	n.publish("v", "a", rwx, false)
+	staging := n.staging("v")
+	if err := os.WriteFile(filepath.Join(n.target("a"), "hello"), []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.fence(n.target("a"))
+	n.unpublish("v", "a")
+	n.unpublish("v", "a")
+	if _, err := n.NodeUnstageVolume(background, &csi.NodeUnstageVolumeRequest{VolumeId: "v", StagingTargetPath: staging}); err != nil {
+		t.Fatal(err)
+	}
+	n.stage("v", rwx)
+	n.publish("v", "b", rwx, false)
+	if got, err := os.ReadFile(filepath.Join(n.target("b"), "hello")); err != nil || string(got) != "before" {
+		t.Errorf("the next pod reads %q, %v", got, err)
+	}
+	n.unpublish("v", "b")
+	n.unstage("v")
+	n.delete("v")
+	p.stop()
+	n.nothingLeft()
 }
 
 func TestDAXOnePod(t *testing.T) {

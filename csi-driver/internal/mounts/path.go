@@ -15,7 +15,10 @@ import (
 )
 
 // Folder is the one that paths of requests have to be in: kubelet's.
-type Folder struct{ said, real string }
+type Folder struct {
+	said, real string
+	open       func(dirfd int, path string, how *unix.OpenHow) (int, error)
+}
 
 // OpenFolder takes the operator's word for it, links included.
 func OpenFolder(path string) (*Folder, error) {
@@ -27,7 +30,7 @@ func OpenFolder(path string) (*Folder, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "kubelet's folder")
 	}
-	return &Folder{said: path, real: real}, nil
+	return &Folder{said: path, real: real, open: unix.Openat2}, nil
 }
 
 // Inside is where a path of a request is, really. It is Invalid if it is not in the folder, or if a
@@ -43,23 +46,24 @@ func (f *Folder) Inside(path string) (string, error) {
 	return filepath.Join(f.real, below), nil
 }
 
-// linkless looks at the path as far as it is there.
-func (f *Folder) linkless(below string) error {
+// linkless looks at the path as far as it is there. Its last part may be a mount that was declared dead, which
+// answers nothing when it is entered: that is one to be unmounted, and whoever cannot look at it can do that.
+func (f *Folder) linkless(whole string) error {
 	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "kubelet's folder %s", f.said)
 	}
 	defer unix.Close(root)
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	for below != "." {
-		fd, err := unix.Openat2(root, below, &how)
-		switch err {
-		case nil:
+	for below := whole; below != "."; below = filepath.Dir(below) {
+		fd, err := f.open(root, below, &how)
+		switch {
+		case err == nil:
 			unix.Close(fd)
 			return nil
-		case unix.ENOENT:
-			below = filepath.Dir(below)
-		case unix.ELOOP, unix.EXDEV, unix.ENOTDIR:
+		case err == unix.ENOENT:
+		case (err == unix.EIO || err == unix.ESTALE) && below == whole: // links are found before it is entered
+		case err == unix.ELOOP || err == unix.EXDEV || err == unix.ENOTDIR:
 			return fault.New(fault.Invalid, "path %q in %s leads through a link, or through what is no directory", below, f.said)
 		default:
 			return fault.Wrap(fault.Internal, err, "path %s in %s", below, f.said)

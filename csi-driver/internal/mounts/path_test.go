@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/fault"
 )
 
 // Whatever a request says, it leads nowhere outside.
@@ -69,5 +73,32 @@ func TestInside(t *testing.T) {
 	}
 	if _, err := OpenFolder("relative"); err == nil {
 		t.Error("a relative folder is taken")
+	}
+}
+
+// A mount that was declared dead fails when it is entered (EIO of the module): its path is one that can be
+// unmounted, what would be in it is none.
+func TestInsideOfTheDead(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "pods", "dead"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := OpenFolder(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dead := range []error{unix.EIO, unix.ESTALE} {
+		folder.open = func(dirfd int, path string, how *unix.OpenHow) (int, error) {
+			if path == "pods/dead" || strings.HasPrefix(path, "pods/dead/") {
+				return -1, dead
+			}
+			return unix.Openat2(dirfd, path, how)
+		}
+		for path, ok := range map[string]bool{"pods/dead": true, "pods/dead/in": false, "pods/dead/in/it": false, "pods/other": true} {
+			at, err := folder.Inside(filepath.Join(root, path))
+			if ok != (err == nil) || err != nil && !fault.Is(err, fault.Internal) {
+				t.Errorf("%v at %s: %q, %v", dead, path, at, err)
+			}
+		}
 	}
 }
