@@ -396,6 +396,42 @@ func TestUnpublishInUse(t *testing.T) {
 	}
 }
 
+// A path may be any in kubelet's folder: what others have mounted there, or below, is theirs.
+func TestUnpublishOfOthers(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("v", 32*mib)
+	n.stage("v", rwx)
+	pods := filepath.Join(n.kubelet, "pods")
+	other, one := filepath.Join(pods, "other"), filepath.Join(pods, "one")
+	if err := os.MkdirAll(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("other", other, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	r := n.publishRequest("v", "", rwx, false)
+	r.TargetPath = one
+	if _, err := n.NodePublishVolume(background, r); err != nil {
+		t.Fatal(err)
+	}
+	before := n.shown()
+	for _, path := range []string{pods, other} {
+		if _, err := n.NodeUnpublishVolume(background, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: path}); err == nil {
+			t.Errorf("%s is said to be unpublished", path)
+		}
+		if _, err := n.NodeUnstageVolume(background, &csi.NodeUnstageVolumeRequest{VolumeId: "v", StagingTargetPath: path}); err != nil {
+			t.Errorf("nothing is staged at %s: %v", path, err)
+		}
+	}
+	if after := n.shown(); strings.Join(after, " ") != strings.Join(before, " ") {
+		t.Errorf("mounted are %v, and were %v", after, before)
+	}
+	if _, err := n.NodeUnpublishVolume(background, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: one}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOnePod(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/mount-utils"
@@ -92,27 +91,55 @@ func Attributes(readOnly bool, more uint64) uint64 {
 // ReadOnly tells whether nothing can be written by this mount.
 func ReadOnly(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "ro") }
 
-// Clear unmounts all that is at a path and below, the last first.
-func (m *Mounter) Clear(path string) error {
+// Clear unmounts what is ours at a path, and what is mounted in that, the last first. What else is there, or
+// below, is somebody else's and stays.
+func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	entries, err := m.Entries()
 	if err != nil {
 		return err
 	}
-	for i := len(entries) - 1; i >= 0; i-- {
-		at := entries[i].MountPoint
-		if at != path && !strings.HasPrefix(at, path+"/") {
+	all, err := within(entries, path, ours)
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(all) {
+		if err := m.unmount(e.MountPoint); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within are those mounts, in the order of their making. One over ours that is not is in the way: who has made
+// it knows what for.
+func within(entries []mount.MountInfo, path string, ours func(*mount.MountInfo) bool) ([]mount.MountInfo, error) {
+	in := map[int]bool{}
+	var all []mount.MountInfo
+	for i := range entries {
+		e := &entries[i]
+		mine := e.MountPoint == path && ours(e)
+		if !mine && !in[e.ParentID] {
 			continue
 		}
-		// Not by umount(8), which tells what has failed in words alone.
-		err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)
-		if errors.Is(err, unix.EINVAL) {
-			if left, lerr := m.At(at); lerr == nil && left == nil {
-				continue // somebody else was quicker
-			}
+		if !mine && e.MountPoint == path {
+			return nil, fmt.Errorf("unmount %s: a mount of %s is over it", path, e.FsType)
 		}
-		if err != nil {
-			return fmt.Errorf("unmount %s: %w", at, err)
+		in[e.ID] = true
+		all = append(all, *e)
+	}
+	return all, nil
+}
+
+// unmount is not umount(8), which tells what has failed in words alone.
+func (m *Mounter) unmount(at string) error {
+	err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EINVAL) {
+		if left, lerr := m.At(at); lerr == nil && left == nil {
+			return nil // somebody else was quicker
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", at, err)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 		if err := d.same(v, at, o); err != nil {
 			return err
 		}
-		if !o.Unwritten || slices.Contains(at.SuperOptions, noJoin) || d.m.Clear(path) != nil {
+		if !o.Unwritten || slices.Contains(at.SuperOptions, noJoin) || d.m.Clear(path, ours) != nil {
 			return nil
 		}
 	}
@@ -78,7 +78,7 @@ func (d *DAX) unwritten(ctx context.Context, v zone.Volume, path string, o Optio
 	if err := d.mount(ctx, v, path, o); err != nil {
 		return err
 	}
-	if err := d.m.Clear(path); err != nil {
+	if err := d.m.Clear(path, ours); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	step.Reached(ctx, "dax: recovered")

@@ -7,8 +7,10 @@ package present
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/mount-utils"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/mounts"
@@ -45,9 +47,15 @@ type Presenter interface {
 	Grown(ctx context.Context, v zone.Volume) error
 }
 
-// Withdraw undoes what any of them has done at a path.
+// ours tells whether a Presenter has made a mount, of whatever volume: the zone may be gone by now.
+func ours(at *mount.MountInfo) bool {
+	return at.FsType == fsType || at.FsType == shellType && strings.HasPrefix(at.Source, shellSource) && at.Root == "/"
+}
+
+// Withdraw undoes what any of them has done at a path. Nothing else is touched, there or below: a path is what
+// a caller says, and may be one where others have their volumes.
 func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
-	err := m.Clear(path)
+	err := m.Clear(path, ours)
 	if errors.Is(err, unix.EBUSY) {
 		return fault.Wrap(fault.Busy, err, "path %s: somebody still uses it", path)
 	}
