@@ -9,6 +9,7 @@ import (
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
 	"stargate/csi-driver/internal/step"
 	"stargate/csi-driver/internal/zone"
 )
@@ -54,15 +55,48 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 		return nil, err
 	}
 	step.Reached(ctx, "publish: directory made")
-	spec := s.spec(zone.EphemeralName(r.GetVolumeId()), n)
-	v, err := d.create(ctx, spec, nil, func(zone.Volume) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	if err := d.show.Direct(ctx, v, target, o); err != nil {
+	if err := d.showEphemeral(ctx, s.spec(zone.EphemeralName(r.GetVolumeId()), n), target, o); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// showEphemeral makes the volume, or finds what an earlier call has made, and shows it. kubelet does not come
+// again to undo what has failed for good: so what this call has made goes with it. What an earlier one has made
+// a pod may have already; it stays, and the answer is one upon which kubelet unpublishes in the end.
+func (d *Driver) showEphemeral(ctx context.Context, spec zone.Spec, target string, o present.Options) error {
+	fresh := false
+	v, err := findOrMake(func() (zone.Volume, error) { return d.active(ctx, spec.Name) }, func() (zone.Volume, error) {
+		fresh = true
+		return d.zone.Create(ctx, spec)
+	})
+	if err == nil {
+		err = d.show.Direct(ctx, v, target, o)
+	}
+	if err == nil {
+		return nil
+	}
+	left := fault.New(fault.Exists, "it was there before")
+	if fresh {
+		left = d.removeEphemeral(ctx, spec.Name, target)
+	}
+	if left == nil || comesAgain[fault.KindOf(err)] {
+		return err
+	}
+	return fault.Wrap(fault.Busy, err, "an inline volume is left (%v)", left)
+}
+
+// comesAgain are kinds whose codes kubelet takes for "perhaps done".
+var comesAgain = map[fault.Kind]bool{fault.Busy: true, fault.NoSpace: true, fault.NoZone: true}
+
+func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error {
+	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
+		return err
+	}
+	if err := d.zone.Delete(ctx, name); err != nil {
+		return err
+	}
+	return mounts.RemoveDir(target)
 }
 
 // deleteEphemeral has nothing to do for a claim's volume. kubelet's names for inline volumes are none that a

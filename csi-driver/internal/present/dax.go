@@ -78,8 +78,9 @@ func (d *DAX) unwritten(ctx context.Context, v zone.Volume, path string, o Optio
 	if err := d.mount(ctx, v, path, o); err != nil {
 		return err
 	}
+	// As a member it serves as well, and is left for somebody: not for good, so this is to be tried again.
 	if err := d.m.Clear(path, ours); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+		return fault.Wrap(fault.Busy, err, "volume %s", v.Name)
 	}
 	step.Reached(ctx, "dax: recovered")
 	if d.mount(ctx, v, path, o, noJoin) == nil {

@@ -85,7 +85,7 @@ func (f *File) Stage(ctx context.Context, v zone.Volume, path string, _ Options)
 		return nil
 	}
 	if err := fill(v, path); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+		return undone(f.m, v, path, err)
 	}
 	step.Reached(ctx, "shell: filled")
 	return nil
@@ -134,7 +134,8 @@ func (f *File) Publish(ctx context.Context, v zone.Volume, staging, target strin
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// The region of one pod may be read-only and that of another not.
+// The region of one pod may be read-only and that of another not. Without one the shell at target is no
+// volume, and goes.
 func (f *File) region(ctx context.Context, v zone.Volume, target string, readOnly bool) error {
 	path := filepath.Join(target, hidden, region)
 	at, err := f.m.At(path)
@@ -149,7 +150,7 @@ func (f *File) region(ctx context.Context, v zone.Volume, target string, readOnl
 	}
 	const bare = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 	if err := f.m.Bind(v.Path, path, mounts.Attributes(readOnly, bare)); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+		return undone(f.m, v, target, err)
 	}
 	step.Reached(ctx, "region: bound")
 	return nil
@@ -166,7 +167,7 @@ func (f *File) Direct(ctx context.Context, v zone.Volume, target string, o Optio
 			return err
 		}
 		if err := f.m.Close(target); err != nil {
-			return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+			return undone(f.m, v, target, err)
 		}
 		step.Reached(ctx, "shell: closed")
 	} else if !isShell(v, at) {

@@ -66,6 +66,15 @@ func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	return nil
 }
 
+// undone takes back what has been made at a path when the rest of it fails: who is refused does not come again,
+// and nobody would unmount it. What cannot be taken back is as if the call had not ended, so that he does.
+func undone(m *mounts.Mounter, v zone.Volume, path string, err error) error {
+	if left := m.Clear(path, ours); left != nil {
+		return fault.Wrap(fault.Busy, err, "volume %s: a mount is left (%v) of what failed", v.Name, left)
+	}
+	return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+}
+
 func usageOf(s tools.Space) Usage {
 	return Usage{s.Size, s.Used, s.Free, s.Inodes, s.InodesUsed, s.Inodes - s.InodesUsed}
 }

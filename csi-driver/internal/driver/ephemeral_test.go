@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/zone"
+)
+
+// inlineZone keeps the names of its volumes, and fails where a test says so.
+type inlineZone struct {
+	zone.Nothing
+	there               map[string]bool
+	get, create, delete error
+}
+
+func (z *inlineZone) Get(_ context.Context, name string) (zone.Volume, error) {
+	if z.get != nil {
+		return zone.Volume{}, z.get
+	}
+	if !z.there[name] {
+		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)
+	}
+	return zone.Volume{Name: name, State: zone.Ready}, nil
+}
+
+func (z *inlineZone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
+	z.there[spec.Name] = true
+	if z.create != nil {
+		return zone.Volume{}, z.create
+	}
+	return z.Get(ctx, spec.Name)
+}
+
+func (z *inlineZone) Delete(_ context.Context, name string) error {
+	if z.delete == nil {
+		delete(z.there, name)
+	}
+	return z.delete
+}
+
+// failing shows no volume.
+type failing struct {
+	shower
+	err error
+}
+
+func (f failing) Direct(context.Context, zone.Volume, string, present.Options) error { return f.err }
+
+// An inline volume that cannot be shown is not left where nobody deletes it: it goes with the call that has made
+// it, or the answer is one upon which kubelet unpublishes. One that a pod may have stays whatever happens.
+func TestInlineVolumesAreNotLeft(t *testing.T) {
+	broken := fault.New(fault.Internal, "broken")
+	const id = "csi-0123"
+	name := zone.EphemeralName(id)
+	for _, c := range []struct {
+		what                      string
+		before                    bool // it was there
+		get, create, delete, show error
+		code                      codes.Code
+		left                      bool
+	}{
+		{what: "shown", code: codes.OK, left: true},
+		{what: "shown again", before: true, code: codes.OK, left: true},
+		{what: "not shown", show: broken, code: codes.Internal},
+		{what: "something is in the way", show: fault.New(fault.Exists, "there"), code: codes.AlreadyExists},
+		{what: "made, and then not seen", create: broken, code: codes.Internal},
+		{what: "neither shown nor deleted", show: broken, delete: broken, code: codes.Aborted, left: true},
+		{what: "of an earlier call", before: true, show: broken, code: codes.Aborted, left: true},
+		{what: "not seen", before: true, get: broken, code: codes.Aborted, left: true},
+		{what: "busy", before: true, show: fault.New(fault.Busy, "wait"), code: codes.Aborted, left: true},
+	} {
+		kubelet := t.TempDir()
+		folder, err := mounts.OpenFolder(kubelet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := &inlineZone{there: map[string]bool{}, get: c.get, create: c.create, delete: c.delete}
+		if c.before {
+			z.there[name] = true
+		}
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, mounts.New(), module.New(kubelet), folder)
+		target := filepath.Join(kubelet, "pod")
+		_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{contextInline: "true"},
+			VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
+		if got := status.Code(Status(err)); got != c.code || z.there[name] != c.left {
+			t.Errorf("%s: %v (%s); left: %v", c.what, err, got, z.there[name])
+		}
+		if _, err := os.Stat(target); (err == nil) != c.left {
+			t.Errorf("%s: the directory: %v", c.what, err)
+		}
+	}
+}
