@@ -26,6 +26,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"stargate/csi-driver/internal/app"
+	"stargate/csi-driver/internal/zone"
 )
 
 var background = context.Background()
@@ -713,6 +714,11 @@ func TestNoZone(t *testing.T) {
 		}
 		_, err := n.CreateVolume(background, createRequest("v", 32*mib))
 		wants(t, kind, err, codes.ResourceExhausted, "n1")
+		// It may have had one: who is told that a volume is deleted forgets it.
+		_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
+		wants(t, kind+": delete", err, codes.Unavailable, "zone")
+		_, err = n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName("s")})
+		wants(t, kind+": delete a snapshot", err, codes.Unavailable, "zone")
 		n.unpublish("v", "p")
 		res, err := n.NodeGetStorageHealth(background, &csi.NodeGetStorageHealthRequest{})
 		if err != nil || len(res.GetBackendHealth()) != map[string]int{"none": 0, "dax": 1}[kind] {

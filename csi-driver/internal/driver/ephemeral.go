@@ -51,6 +51,9 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	if _, err := d.zone.Status(ctx); err != nil {
 		return nil, err
 	}
+	if d.zone.Kind() == zone.None {
+		return nil, fault.New(fault.NoZone, "node %s has no zone", d.config.NodeID)
+	}
 	if err := mounts.MakeDir(target); err != nil {
 		return nil, err
 	}

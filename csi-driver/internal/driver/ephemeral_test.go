@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -25,6 +26,8 @@ type inlineZone struct {
 	there               map[string]bool
 	get, create, delete error
 }
+
+func (*inlineZone) Kind() zone.Kind { return zone.File }
 
 func (z *inlineZone) Get(_ context.Context, name string) (zone.Volume, error) {
 	if z.get != nil {
@@ -106,5 +109,29 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 		if _, err := os.Stat(target); (err == nil) != c.left {
 			t.Errorf("%s: the directory: %v", c.what, err)
 		}
+	}
+}
+
+// A pod that was put on a node without a zone can end: no directory says that there may be a volume.
+func TestInlineOnNone(t *testing.T) {
+	kubelet := t.TempDir()
+	folder, err := mounts.OpenFolder(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, zone.Nothing{}, shower{t, kubelet}, mounts.New(), module.New(kubelet), folder)
+	id, target := "csi-"+strings.Repeat("0123456789abcdef", 4), filepath.Join(kubelet, "pod")
+	_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: target, VolumeContext: map[string]string{contextInline: "true"},
+		VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+	})
+	if got := status.Code(Status(err)); got != codes.Unavailable {
+		t.Errorf("published: %v", err)
+	}
+	if _, err := d.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+		t.Errorf("the pod cannot end: %v", err)
 	}
 }

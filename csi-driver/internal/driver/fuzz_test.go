@@ -35,6 +35,8 @@ func (s strict) named(name string, ok bool) {
 	}
 }
 
+func (strict) Kind() zone.Kind { return zone.File }
+
 func (s strict) Get(_ context.Context, name string) (zone.Volume, error) {
 	if name != "v" {
 		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)

@@ -55,11 +55,11 @@ func (n Nothing) TakeSnapshot(context.Context, string, Volume, Target) (Snapshot
 // CopyOut is refused.
 func (n Nothing) CopyOut(context.Context, Volume, string) error { return n.err() }
 
-// DeleteSnapshot has nothing to do.
-func (Nothing) DeleteSnapshot(context.Context, string) error { return nil }
+// DeleteSnapshot is refused, as Delete is.
+func (n Nothing) DeleteSnapshot(context.Context, string) error { return n.err() }
 
-// Delete has nothing to do.
-func (Nothing) Delete(context.Context, string) error { return nil }
+// Delete is refused: the node may have had a zone, and its bytes would stay while nobody knows of them any more.
+func (n Nothing) Delete(context.Context, string) error { return n.err() }
 
 // Grow finds none.
 func (n Nothing) Grow(ctx context.Context, name string, _ int64) (Volume, error) {

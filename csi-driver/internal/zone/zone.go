@@ -174,7 +174,7 @@ type Zone interface {
 	// Create is NoSpace with the largest size there can be. If it is cut off, at any point, a later
 	// Create of the same name finds nothing, or the volume whole.
 	Create(ctx context.Context, spec Spec) (Volume, error)
-	// Delete of none is no error; InUse if a system that lives has it mounted.
+	// Delete of none is no error; InUse if a system that lives has it mounted; NoZone where nobody can know.
 	Delete(ctx context.Context, name string) error
 	// Grow makes it as large at least; OutOfRange with the largest size there can be.
 	Grow(ctx context.Context, name string, size int64) (Volume, error)

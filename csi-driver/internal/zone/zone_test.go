@@ -3,6 +3,7 @@
 package zone
 
 import (
+	"context"
 	"math/rand"
 	"strings"
 	"testing"
@@ -100,6 +101,16 @@ func TestUnused(t *testing.T) {
 	} {
 		if err := Unused("v", c.systems); (err != nil) != (c.kind != fault.Internal) || err != nil && !fault.Is(err, c.kind) {
 			t.Errorf("%+v: %v", c.systems, err)
+		}
+	}
+}
+
+// Where there is no zone nobody knows what there was: nothing is said to be deleted.
+func TestNothingIsDeleted(t *testing.T) {
+	ctx := context.Background()
+	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, "s-1")} {
+		if !fault.Is(err, fault.NoZone) {
+			t.Errorf("a %s: %v", what, err)
 		}
 	}
 }
