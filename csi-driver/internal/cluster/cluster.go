@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -32,6 +33,8 @@ const (
 	Period    = 30 * time.Second
 	limit     = 20 * time.Second
 	mebiShift = 20
+	// So many looks in vain, one after another, are worth an Event: one is a busy node.
+	patience = 4
 )
 
 // Node is this one, as the cluster knows it.
@@ -42,6 +45,7 @@ type Node struct {
 	contents     dynamic.ResourceInterface // nil if it claims none
 
 	zone    string            // what was said of it last
+	vain    int               // looks at it, one after another
 	volumes map[string]string // what was said of each that could not be used
 }
 
@@ -79,6 +83,11 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
 	s, zerr := z.Status(ctx)
+	if zerr != nil && !fault.Is(zerr, fault.NoZone) {
+		n.tellUnknown(zerr)
+		return zerr // label, taint and what was said stay as they are
+	}
+	n.vain = 0
 	n.tellZone(z.Kind(), s, zerr)
 	if err := n.mark(ctx, node, z.Kind(), s, zerr); err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
@@ -98,6 +107,14 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 		return fmt.Errorf("contents of snapshots: %w", err)
 	}
 	return nil
+}
+
+// tellUnknown says that nobody knows what there is, if that lasts.
+func (n *Node) tellUnknown(err error) {
+	if n.vain++; n.vain == patience {
+		n.zone = err.Error()
+		n.events.Event(n.itself(), corev1.EventTypeWarning, "ZoneUnknown", err.Error())
+	}
 }
 
 func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {

@@ -120,6 +120,55 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// A zone that does not answer is not one that is not there: nothing changes, and if it lasts it is said, once.
+func TestNoAnswer(t *testing.T) {
+	ctx := context.Background()
+	client := fake.NewClientset(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: driver + "/not-ready", Effect: corev1.TaintEffectNoSchedule}}},
+	})
+	recorder := record.NewFakeRecorder(20)
+	n := New(client, recorder, driver, "n1")
+	z := &told{kind: zone.DAX}
+	look := func(label string, taints int, events ...string) {
+		t.Helper()
+		if err := n.Look(ctx, z); (err == nil) != (z.err == nil) {
+			t.Errorf("%v", err)
+		}
+		node, err := client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
+		if err != nil || node.Labels[n.Label()] != label || len(node.Spec.Taints) != taints {
+			t.Errorf("labels %v, taints %v, %v; should be %q and %d", node.Labels, node.Spec.Taints, err, label, taints)
+		}
+		for _, words := range append(events, "") {
+			said := ""
+			select {
+			case said = <-recorder.Events:
+			default:
+			}
+			if words == "" && said != "" || !strings.Contains(said, words) {
+				t.Errorf("event %q; should be %q", said, words)
+			}
+		}
+	}
+	silent := fault.New(fault.NoAnswer, "deadline exceeded")
+	z.err = silent
+	look("", 1)
+	z.err, z.status = nil, zone.Status{Size: 3 << 30}
+	look("3072", 0, "Normal ZoneReady")
+	z.err = silent
+	for range patience - 1 {
+		look("3072", 0)
+	}
+	look("3072", 0, "Warning ZoneUnknown deadline exceeded")
+	look("3072", 0)
+	z.err = nil
+	look("3072", 0, "Normal ZoneReady")
+	z.err = silent
+	look("3072", 0)
+	z.err = nil
+	look("3072", 0)
+}
+
 // A node that is to have no zone is ready without one.
 func TestNone(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{

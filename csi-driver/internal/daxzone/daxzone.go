@@ -61,7 +61,7 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		Zones []zoneRow `json:"zones"`
 	}
 	if err := z.tools.JSON(ctx, &shown, "zone", "show", z.name); err != nil {
-		return zone.Status{}, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+		return zone.Status{}, zone.Unseen(err, "zone "+z.name)
 	}
 	for _, r := range shown.Zones {
 		if r.Zone != z.name {
@@ -130,7 +130,7 @@ func (z *Zone) rows(ctx context.Context) ([]volumeRow, error) {
 		Volumes []volumeRow `json:"volumes"`
 	}
 	if err := z.tools.JSON(ctx, &shown, "volume", "list", z.name); err != nil {
-		return nil, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+		return nil, zone.Unseen(err, "zone "+z.name)
 	}
 	sort.Slice(shown.Volumes, func(i, j int) bool { return shown.Volumes[i].Volume < shown.Volumes[j].Volume })
 	return shown.Volumes, nil
@@ -163,7 +163,7 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 		return r, fault.New(fault.NotFound, "there is no volume %q", name)
 	}
 	if err != nil {
-		return r, fault.Wrap(fault.NoZone, err, "zone %s", z.name)
+		return r, zone.Unseen(err, "zone "+z.name)
 	}
 	return r, nil
 }

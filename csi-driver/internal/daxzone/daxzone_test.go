@@ -129,8 +129,38 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.put(t, "zone.json", `nonsense`)
-	if _, err := s.Status(background); !fault.Is(err, fault.NoZone) {
+	if _, err := s.Status(background); !fault.Is(err, fault.NoAnswer) {
 		t.Errorf("%v", err)
+	}
+}
+
+// That there is no zone is known if it is said; a tool that has failed, or that nobody has waited for, says nothing.
+func TestNoZoneAndNoAnswer(t *testing.T) {
+	looks := map[string]func(s stand, ctx context.Context) error{
+		"status": func(s stand, ctx context.Context) error { _, err := s.Status(ctx); return err },
+		"list":   func(s stand, ctx context.Context) error { _, err := s.List(ctx); return err },
+		"get":    func(s stand, ctx context.Context) error { _, err := s.Get(ctx, "b"); return err },
+		"delete": func(s stand, ctx context.Context) error { return s.Delete(ctx, "b") },
+	}
+	ended, end := context.WithCancel(background)
+	end()
+	for what, look := range looks {
+		for answer, kind := range map[string]fault.Kind{
+			`echo '{"reason": "no-zone"}'; echo "there is no zone" >&2; exit 9`:  fault.NoZone,
+			`echo '{"reason": "failed"}'; echo "Input/output error" >&2; exit 1`: fault.NoAnswer,
+			`echo '{"reason": "busy"}'; echo "somebody is at work" >&2; exit 7`:  fault.NoAnswer,
+			`echo "stargatectl: killed" >&2; kill -9 $$`:                         fault.NoAnswer,
+			`echo "[]"`: fault.NoAnswer,
+		} {
+			s := newStand(t, "0")
+			s.put(t, tools.Ctl, "#!/bin/sh\n"+answer+"\n")
+			if err := look(s, background); !fault.Is(err, kind) {
+				t.Errorf("%s, %s: %v", what, answer, err)
+			}
+		}
+		if err := look(newStand(t, "0"), ended); !fault.Is(err, fault.NoAnswer) {
+			t.Errorf("%s, and nobody waits: %v", what, err)
+		}
 	}
 }
 

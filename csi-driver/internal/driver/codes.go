@@ -22,6 +22,7 @@ var codeOf = map[fault.Kind]codes.Code{
 	fault.InUse:       codes.FailedPrecondition,
 	fault.Busy:        codes.Aborted,
 	fault.NoZone:      codes.Unavailable,
+	fault.NoAnswer:    codes.Unavailable,
 	fault.Unsupported: codes.Unimplemented,
 }
 

@@ -90,7 +90,7 @@ func (d *Driver) showEphemeral(ctx context.Context, spec zone.Spec, target strin
 }
 
 // comesAgain are kinds whose codes kubelet takes for "perhaps done".
-var comesAgain = map[fault.Kind]bool{fault.Busy: true, fault.NoSpace: true, fault.NoZone: true}
+var comesAgain = map[fault.Kind]bool{fault.Busy: true, fault.NoSpace: true, fault.NoZone: true, fault.NoAnswer: true}
 
 func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error {
 	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
@@ -108,7 +108,7 @@ func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error
 // machine that still has it ends with its pod: that is waited for, too.
 func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
 	err := d.zone.Delete(ctx, zone.EphemeralName(id))
-	if fault.Is(err, fault.NoZone) && (zone.ValidName(id) || !mounts.DirThere(target)) {
+	if (fault.Is(err, fault.NoZone) || fault.Is(err, fault.NoAnswer)) && (zone.ValidName(id) || !mounts.DirThere(target)) {
 		return nil
 	}
 	if fault.Is(err, fault.InUse) {

@@ -123,6 +123,8 @@ func (d *Driver) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorage
 	switch {
 	case fault.Is(err, fault.NoZone):
 		return bad(csi.StorageHealthErrorType_STORAGE_UNREACHABLE, "NoZone", err.Error()), nil
+	case fault.Is(err, fault.NoAnswer):
+		return bad(csi.StorageHealthErrorType_STORAGE_UNREACHABLE, "NoAnswer", err.Error()), nil
 	case err != nil:
 		return nil, err
 	case s.Damaged:

@@ -72,3 +72,35 @@ func TestWhatIsLeftBehindIsFound(t *testing.T) {
 		t.Errorf("a snapshot: %v, %v", taken, err)
 	}
 }
+
+// deaf is a zone that does not answer.
+type deaf struct {
+	strict
+	kind fault.Kind
+}
+
+func (z deaf) err() error { return fault.New(z.kind, "no word") }
+
+func (z deaf) Get(context.Context, string) (zone.Volume, error)       { return zone.Volume{}, z.err() }
+func (z deaf) Status(context.Context) (zone.Status, error)            { return zone.Status{}, z.err() }
+func (z deaf) Create(context.Context, zone.Spec) (zone.Volume, error) { return zone.Volume{}, z.err() }
+
+// Only a node that has no zone sends a claim to another one: a zone that does not answer may have the volume.
+func TestWithoutAnAnswer(t *testing.T) {
+	for kind, want := range map[fault.Kind]codes.Code{fault.NoZone: codes.ResourceExhausted, fault.NoAnswer: codes.Unavailable} {
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, deaf{strict{t: t}, kind}, nil, nil, nil, nil)
+		_, err := d.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
+			Name: "new", VolumeCapabilities: []*csi.VolumeCapability{{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			}},
+		})
+		if got := status.Code(Status(err)); got != want {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+		res, err := d.GetCapacity(context.Background(), &csi.GetCapacityRequest{})
+		if kind == fault.NoZone && (err != nil || res.GetMaximumVolumeSize().GetValue() != 0) || kind == fault.NoAnswer && err == nil {
+			t.Errorf("kind %d: capacity %v, %v", kind, res, err)
+		}
+	}
+}

@@ -29,8 +29,10 @@ const (
 	InUse
 	// Busy is another call for the same volume that has not ended.
 	Busy
-	// NoZone is a node without a zone, or with one that does not answer.
+	// NoZone is a node without a zone: whoever looks for room has to look elsewhere.
 	NoZone
+	// NoAnswer is a zone of which nobody can say just now whether it is there, and what is in it.
+	NoAnswer
 	// Unsupported is a call that this driver does not have.
 	Unsupported
 )

@@ -134,7 +134,7 @@ func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, nam
 func (z *Zone) names() ([]string, error) {
 	entries, err := os.ReadDir(z.config.Dir)
 	if err != nil {
-		return nil, fault.Wrap(fault.NoZone, err, "zone of files")
+		return nil, unseen(err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -146,11 +146,20 @@ func (z *Zone) names() ([]string, error) {
 	return names, nil
 }
 
+// unseen is what a look at the folder has failed with. None is no zone; what else there is nobody can say.
+func unseen(err error) error {
+	kind := fault.NoAnswer
+	if errors.Is(err, fs.ErrNotExist) {
+		kind = fault.NoZone
+	}
+	return fault.Wrap(kind, err, "zone of files")
+}
+
 // free is what the file system can still give to volumes.
 func (z *Zone) free() (int64, error) {
 	n, err := z.folder.Free()
 	if err != nil {
-		return 0, fault.Wrap(fault.NoZone, err, "zone of files")
+		return 0, unseen(err)
 	}
 	return n / zone.Extent * zone.Extent, nil
 }

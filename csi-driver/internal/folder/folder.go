@@ -127,7 +127,7 @@ func Snapshot(file string) (name, source string, ok bool) {
 func (f Folder) Snapshots() ([]zone.Snapshot, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
-		return nil, fault.Wrap(fault.NoZone, err, "snapshots")
+		return nil, fault.Wrap(fault.NoAnswer, err, "snapshots")
 	}
 	var all []zone.Snapshot
 	for _, e := range entries {
@@ -196,7 +196,7 @@ func (f Folder) room(ctx context.Context, z zone.Zone, source zone.Volume) error
 	}
 	free, err := f.Free()
 	if err != nil {
-		return fault.Wrap(fault.NoZone, err, "snapshots")
+		return fault.Wrap(fault.NoAnswer, err, "snapshots")
 	}
 	if used := source.Size - space.Free; used > free {
 		return fault.New(fault.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, free)

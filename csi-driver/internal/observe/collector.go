@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
 
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/zone"
 )
@@ -19,6 +20,8 @@ import (
 const (
 	fresh     = 15 * time.Second
 	lookLimit = 30 * time.Second
+	// What was seen stands for so long when the zone does not answer: one look in vain is a busy node.
+	stands = 5 * time.Minute
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -36,9 +39,10 @@ type Collector struct {
 	shutDown                                                *prometheus.Desc
 	shown                                                   []shown
 
-	mu   sync.Mutex
-	last time.Time
-	seen []prometheus.Metric
+	mu       sync.Mutex
+	last     time.Time // of a look
+	answered time.Time // of one that was not in vain
+	seen     []prometheus.Metric
 }
 
 // shown is a number that the module has of each volume that the node has mounted.
@@ -108,7 +112,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if c.last.IsZero() || time.Since(c.last) > fresh {
 		ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), c.log), lookLimit)
 		defer cancel()
-		c.seen, c.last = c.look(ctx), time.Now()
+		c.refresh(ctx)
 	}
 	for _, m := range c.seen {
 		ch <- m
@@ -126,12 +130,29 @@ func truth(b bool) int64 {
 	return 0
 }
 
-func (c *Collector) look(ctx context.Context) []prometheus.Metric {
+// refresh keeps what was seen, for a while, if it sees nothing.
+func (c *Collector) refresh(ctx context.Context) {
+	seen, err := c.look(ctx)
+	c.last = time.Now()
+	if err == nil {
+		c.answered = c.last
+	}
+	if err == nil || time.Since(c.answered) > stands {
+		c.seen = seen
+	}
+}
+
+// look fails if it cannot say whether there is a zone.
+func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	kind := string(c.zone.Kind())
 	s, err := c.zone.Status(ctx)
 	if err != nil {
 		c.log.Error(err, "The zone cannot be read")
-		return []prometheus.Metric{gauge(c.up, 0, kind)}
+		down := []prometheus.Metric{gauge(c.up, 0, kind)}
+		if fault.Is(err, fault.NoZone) {
+			return down, nil
+		}
+		return down, err
 	}
 	seen := []prometheus.Metric{
 		gauge(c.up, truth(!s.Damaged), kind), gauge(c.zoneSize, s.Size), gauge(c.zoneFree, s.Free),
@@ -141,12 +162,12 @@ func (c *Collector) look(ctx context.Context) []prometheus.Metric {
 	volumes, err := c.zone.List(ctx)
 	if err != nil {
 		c.log.Error(err, "Volumes cannot be listed")
-		return seen
+		return seen, nil
 	}
 	for _, v := range volumes {
 		seen = append(seen, c.volume(ctx, v)...)
 	}
-	return seen
+	return seen, nil
 }
 
 func (c *Collector) volume(ctx context.Context, v zone.Volume) []prometheus.Metric {

@@ -31,14 +31,18 @@ const (
 const grace = time.Minute
 
 // How many run at once. Of LVM's there is work for one at a time in a zone: hundreds that wait for it
-// have been seen to take all of a node's memory.
-const atOnce = 16
+// have been seen to take all of a node's memory. Those that only look, and end at once, do not wait for
+// those that wipe or copy for minutes: who waits for a look takes the zone for lost.
+const (
+	atOnce      = 16
+	looksAtOnce = 8
+)
 
 // Tools are the programs in a folder.
 type Tools struct {
 	dir string
 	// One element for each that runs.
-	running chan struct{}
+	running, looking chan struct{}
 	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
 	// ended, also when the driver itself is killed.
 	held []*os.File
@@ -62,12 +66,12 @@ func New(dir string) (*Tools, error) {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
 	}
-	return &Tools{dir: dir, running: make(chan struct{}, atOnce)}, nil
+	return &Tools{dir: dir, running: make(chan struct{}, atOnce), looking: make(chan struct{}, looksAtOnce)}, nil
 }
 
 // Holding is the same programs, each of which keeps the file open.
 func (t *Tools) Holding(f *os.File) *Tools {
-	return &Tools{dir: t.dir, running: t.running, held: append(append([]*os.File{}, t.held...), f)}
+	return &Tools{dir: t.dir, running: t.running, looking: t.looking, held: append(append([]*os.File{}, t.held...), f)}
 }
 
 // Reason is why stargatectl has not done something with a zone or a volume, in its own words
@@ -121,8 +125,13 @@ func ReasonOf(err error) Reason {
 
 func (r *Refused) Error() string { return r.Said }
 
-// Run calls a program and returns what it has printed.
+// Run calls a program that changes something, and returns what it has printed.
 func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	return t.run(ctx, t.running, program, args...)
+}
+
+// run waits until there is room for one more.
+func (t *Tools) run(ctx context.Context, room chan struct{}, program string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, program), args...)
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -131,13 +140,13 @@ func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	select {
-	case t.running <- struct{}{}:
+	case room <- struct{}{}:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
 	}
 	start := time.Now()
 	err := cmd.Run()
-	<-t.running
+	<-room
 	klog.FromContext(ctx).V(4).Info("Ran a tool", "tool", program, "arguments", args, "took", time.Since(start), "error", err)
 	if err == nil {
 		return out.Bytes(), nil
@@ -168,9 +177,9 @@ func sentence(program, said string) string {
 	return strings.Join(lines, "; ")
 }
 
-// JSON calls stargatectl and decodes what it prints.
+// JSON has stargatectl look, and decodes what it prints.
 func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
-	out, err := t.Run(ctx, Ctl, append([]string{"-j"}, args...)...)
+	out, err := t.run(ctx, t.looking, Ctl, append([]string{"-j"}, args...)...)
 	if err != nil {
 		return err
 	}

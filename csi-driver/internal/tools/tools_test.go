@@ -88,3 +88,27 @@ func TestWaitsNoLonger(t *testing.T) {
 		t.Errorf("%d seem to run", len(tools.running))
 	}
 }
+
+// Who only looks does not wait for those that work for long.
+func TestLooksDoNotWaitForWork(t *testing.T) {
+	tools := programs(t, `case "$1" in -j) echo {} ;; *) exec sleep 60 ;; esac`)
+	working, stop := context.WithCancel(context.Background())
+	var g sync.WaitGroup
+	for range 2 * atOnce {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			_, _ = tools.Run(working, Ctl, "volume", "create")
+		}()
+	}
+	for len(tools.running) < atOnce {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := tools.JSON(ctx, &struct{}{}, "zone", "show"); err != nil {
+		t.Errorf("a look: %v", err)
+	}
+	stop()
+	g.Wait()
+}

@@ -23,6 +23,16 @@ var kinds = map[tools.Reason]fault.Kind{
 // KindOf is that of what a tool has not done.
 func KindOf(err error) fault.Kind { return kinds[tools.ReasonOf(err)] }
 
+// Unseen is what a look at a whole zone has failed with. That there is none is known only if it is said: a tool
+// that fails, waits in vain or is killed knows nothing, and what was known of the zone before stays true.
+func Unseen(err error, zone string) error {
+	kind := fault.NoAnswer
+	if tools.ReasonOf(err) == tools.NoZone {
+		kind = fault.NoZone
+	}
+	return fault.Wrap(kind, err, "%s", zone)
+}
+
 // Unused is an error as long as somebody uses a volume, who is named, or may: who is between life and death
 // is one or the other in a moment. Who is dead, or silent for so long that he is suspected to be, does not
 // keep it.
