@@ -138,9 +138,13 @@ func (n *node) load(ctx context.Context) (How, error) {
 	if err := n.takesModules(); err != nil {
 		return None, err
 	}
-	_, err := n.run.Run(ctx, "modprobe", Name)
+	_, there := n.installed(ctx)
+	said, err := n.run.Run(ctx, "modprobe", Name)
 	if err == nil && n.loaded() {
 		return Installed, nil
+	}
+	if there {
+		return None, n.refused("modprobe "+Name, said, err)
 	}
 	if how, err := n.prebuilt(ctx); how == Prebuilt || err != nil {
 		return how, err
@@ -149,6 +153,12 @@ func (n *node) load(ctx context.Context) (How, error) {
 		return None, fmt.Errorf("kernel %s has no module %s installed, and none is to be built: make dkms-install there", n.Release, Name)
 	}
 	return n.build(ctx)
+}
+
+// installed: the node has a module for this kernel, and that is its version.
+func (n *node) installed(ctx context.Context) (version string, there bool) {
+	said, err := n.run.Run(ctx, "modinfo", "-k", n.Release, "-F", "version", Name)
+	return strings.TrimSpace(said), err == nil
 }
 
 // takesModules says why the kernel would take none that is built here.
@@ -198,7 +208,11 @@ func (n *node) prebuilt(ctx context.Context) (How, error) {
 	return Prebuilt, nil
 }
 
+// refused says why a program has not given the kernel its module, in the program's words.
 func (n *node) refused(what, said string, err error) error {
+	if err == nil {
+		err = errors.New("the kernel does not have it all the same")
+	}
 	if n.locked() {
 		return errors.New(signed)
 	}
@@ -236,9 +250,6 @@ func (n *node) build(ctx context.Context) (How, error) {
 		return None, n.refused("dkms install "+pkg+" -k "+n.Release, said, err)
 	}
 	if said, err := n.run.Run(ctx, "modprobe", Name); err != nil || !n.loaded() {
-		if err == nil {
-			err = errors.New("the kernel does not have it all the same")
-		}
 		return None, n.refused("modprobe "+Name, said, err)
 	}
 	return Built, nil

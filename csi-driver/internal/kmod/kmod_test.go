@@ -92,6 +92,8 @@ func fails(said string) func() (string, error) {
 
 func works() (string, error) { return "", nil }
 
+func says(words string) func() (string, error) { return func() (string, error) { return words, nil } }
+
 func TestEnsure(t *testing.T) {
 	sources := t.TempDir()
 	put(t, sources, map[string]string{
@@ -129,6 +131,11 @@ func TestEnsure(t *testing.T) {
 		{name: "a kernel without", files: []map[string]string{{"proc/filesystems": without}}, how: None, words: "without loadable modules"},
 		{name: "a kernel that takes no more", files: []map[string]string{modules, {"proc/sys/kernel/modules_disabled": "1\n"}}, how: None, words: "until it is booted again"},
 		{name: "installed", files: []map[string]string{modules}, does: does{"modprobe": loading}, how: Installed, words: "version 0.1.0"},
+		{name: "installed, of another kernel's make", files: []map[string]string{modules, headers}, does: does{"modinfo": always(says("0.1.0\n")), "dkms": always(works),
+			"modprobe": always(fails("modprobe: ERROR: could not insert 'stargatefs': Exec format error"))}, how: None, words: "modprobe stargatefs: modprobe: ERROR: could not insert 'stargatefs': Exec format error"},
+		{name: "installed, secure boot", files: []map[string]string{modules, {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}},
+			does: does{"modinfo": always(says("0.1.0\n")), "modprobe": always(fails("Key was rejected by service"))}, noBuild: true, how: None, words: "secure boot"},
+		{name: "installed, and does nothing", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.1.0\n")), "modprobe": always(works)}, how: None, words: "does not have it"},
 		{name: "prebuilt", files: []map[string]string{modules}, does: does{"insmod": loading}, prebuilt: true, how: Prebuilt},
 		{name: "prebuilt, refused", files: []map[string]string{modules}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format"))}, prebuilt: true, how: None, words: "Invalid module format"},
 		{name: "prebuilt, secure boot", files: []map[string]string{modules, {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}},
