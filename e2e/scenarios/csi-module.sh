@@ -44,8 +44,11 @@ says "it is taken" "prebuilt, kernel" --prebuilt /root/built
 holds "it works" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 says "it is there" "loaded before, kernel" --prebuilt /root/built
 holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/version.h'
-says "it says what has to be drained" "the image has 9.9.9: drain the node"
-holds "which was not touched" 'umount /mnt/sg && rmmod stargatefs'
+says "it says what has to be drained" "the image has 9.9.9: drain the node" --prebuilt /root/built
+says "it cannot build that" "the image has 9.9.9: the node has no DKMS" --prebuilt /none
+holds "which was not touched" 'umount /mnt/sg'
+says "what nobody uses is exchanged" "prebuilt, kernel" --prebuilt /root/built
+holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
 
 step "one that is installed"
 holds "the kernel's modules can be changed" 'mount -o remount,rw "/lib/modules/$(uname -r)"'

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kmod sees to it that a node's kernel has the module: loaded, from what the node has installed,
+// Package kmod sees to it that a node's kernel has the module of this image: from what the node has installed,
 // from a folder of modules that somebody has built, or built by the node's own DKMS from the sources in
-// the image. It never fails a node: where there can be no module it says why.
+// the image. Another release that is loaded is exchanged for it as soon as nobody uses it. It never fails a node: where there can be no module it says why.
 package kmod
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,15 +71,15 @@ func (r Result) String() string {
 func Ensure(ctx context.Context, c Config, run Runner) Result {
 	n := node{c, run}
 	r := Result{Release: c.Release}
-	how, err := n.load(ctx)
+	how, why, err := n.load(ctx)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "There is no module")
 		r.How, r.Why = None, err.Error()
 		return r
 	}
 	r.How, r.Version = how, n.version()
-	if has := n.sourceVersion(); how == WasLoaded && has != "" && r.Version != "" && r.Version != has {
-		r.Why = fmt.Sprintf("the image has %s: drain the node, unmount its volumes, and modprobe -r %s, for that to be taken", has, Name)
+	if n.other(r.Version) {
+		r.Why = fmt.Sprintf("the image has %s: %s", n.sourceVersion(), why)
 	}
 	return r
 }
@@ -120,6 +119,12 @@ func (n *node) sourceVersion() string {
 	return n.between("core/version.h", "#define SG_RELEASE\t\"", `"`)
 }
 
+// other tells whether that is not the version that this image has.
+func (n *node) other(version string) bool {
+	has := n.sourceVersion()
+	return has != "" && version != "" && version != has
+}
+
 // between is what stands there in a file of the sources.
 func (n *node) between(name, before, behind string) string {
 	text, err := os.ReadFile(filepath.Join(n.Sources, name))
@@ -131,28 +136,86 @@ func (n *node) between(name, before, behind string) string {
 	return found
 }
 
-func (n *node) load(ctx context.Context) (How, error) {
-	if n.loaded() {
-		return WasLoaded, nil
+// load has the kernel have this image's module, or at least one: why says what has kept it from this image's.
+func (n *node) load(ctx context.Context) (how How, why string, err error) {
+	switch {
+	case n.loaded() && !n.other(n.version()):
+		return WasLoaded, "", nil
+	case n.loaded():
+		return n.exchange(ctx)
 	}
 	if err := n.takesModules(); err != nil {
-		return None, err
+		return None, "", err
 	}
-	_, there := n.installed(ctx)
-	said, err := n.run.Run(ctx, "modprobe", Name)
-	if err == nil && n.loaded() {
+	how, err = n.provide(ctx)
+	if err == nil {
+		err = n.take(ctx, how)
+	}
+	if err == nil {
+		return how, "", nil
+	}
+	// Another release is better than none.
+	if version, there := n.installed(ctx); there && n.other(version) && n.modprobe(ctx) == nil {
+		return Installed, err.Error(), nil
+	}
+	return None, "", err
+}
+
+// exchange takes this image's module in place of another one that is loaded, if nobody has that: the kernel lets
+// go of none that is in use. Where somebody has it, this image's is there for the next boot, or for who drains.
+func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
+	err = n.takesModules()
+	if err == nil {
+		how, err = n.provide(ctx)
+	}
+	if err != nil {
+		return WasLoaded, err.Error(), nil
+	}
+	if n.locked() { // and a node that works would have none
+		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes signed modules alone, and may refuse that)", nil
+	}
+	// Not modprobe -r, which knows only what is installed.
+	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
+		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, and start the driver's pod there anew, for that to be taken (%v)",
+			failed("rmmod "+Name, said, err)), nil
+	}
+	klog.FromContext(ctx).Info("The module that was loaded is another release, and is gone")
+	if err = n.take(ctx, how); err == nil {
+		return how, "what was there to be loaded is another one", nil
+	}
+	if n.modprobe(ctx) == nil {
+		return Installed, err.Error(), nil
+	}
+	return None, "", err
+}
+
+// provide has this image's module where it can be loaded from.
+func (n *node) provide(ctx context.Context) (How, error) {
+	if version, there := n.installed(ctx); there && !n.other(version) {
 		return Installed, nil
 	}
-	if there {
-		return None, n.refused("modprobe "+Name, said, err)
-	}
-	if how, err := n.prebuilt(ctx); how == Prebuilt || err != nil {
-		return how, err
+	if _, err := os.Stat(n.prebuilt()); err == nil {
+		return Prebuilt, nil
 	}
 	if !n.Build {
-		return None, fmt.Errorf("kernel %s has no module %s installed, and none is to be built: make dkms-install there", n.Release, Name)
+		return None, fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
 	}
-	return n.build(ctx)
+	return Built, n.build(ctx)
+}
+
+// take loads what was provided.
+func (n *node) take(ctx context.Context, how How) error {
+	if how == Prebuilt {
+		return n.insmod(ctx)
+	}
+	return n.modprobe(ctx)
+}
+
+func (n *node) modprobe(ctx context.Context) error {
+	if said, err := n.run.Run(ctx, "modprobe", Name); err != nil || !n.loaded() {
+		return n.refused("modprobe "+Name, said, err)
+	}
+	return nil
 }
 
 // installed: the node has a module for this kernel, and that is its version.
@@ -182,40 +245,43 @@ func (n *node) locked() bool {
 const signed = "the kernel takes signed modules alone (secure boot): sign it with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
-// prebuilt loads one for exactly this kernel, if the image or the operator has brought one.
-func (n *node) prebuilt(ctx context.Context) (How, error) {
-	from := filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko")
-	text, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return None, nil
-	}
+// prebuilt is one for exactly this kernel, if the image or the operator has brought one.
+func (n *node) prebuilt() string { return filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko") }
+
+func (n *node) insmod(ctx context.Context) error {
+	text, err := os.ReadFile(n.prebuilt())
 	if err != nil {
-		return None, err
+		return err
 	}
 	// Programs of the node see the node's files.
 	const dir = "/run/stargatefs"
 	if err := os.MkdirAll(n.path(dir), 0o755); err != nil {
-		return None, err
+		return err
 	}
 	to := dir + "/" + Name + ".ko"
 	if err := os.WriteFile(n.path(to), text, 0o600); err != nil {
-		return None, err
+		return err
 	}
 	defer os.Remove(n.path(to))
 	if said, err := n.run.Run(ctx, "insmod", to); err != nil {
-		return None, n.refused("insmod "+from, said, err)
+		return n.refused("insmod "+n.prebuilt(), said, err)
 	}
-	return Prebuilt, nil
+	return nil
 }
 
-// refused says why a program has not given the kernel its module, in the program's words.
+// refused says why a program has not given the kernel its module.
 func (n *node) refused(what, said string, err error) error {
-	if err == nil {
-		err = errors.New("the kernel does not have it all the same")
-	}
 	if n.locked() {
 		return errors.New(signed)
 	}
+	if err == nil {
+		err = errors.New("the kernel does not have it all the same")
+	}
+	return failed(what, said, err)
+}
+
+// failed is what a program has said last.
+func failed(what, said string, err error) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		return fmt.Errorf("%s: %s", what, last)
@@ -225,32 +291,29 @@ func (n *node) refused(what, said string, err error) error {
 
 // build has the node's DKMS do it: it knows the node's compiler and keys, and builds it anew for kernels
 // that come later.
-func (n *node) build(ctx context.Context) (How, error) {
+func (n *node) build(ctx context.Context) error {
 	version := n.packageVersion()
 	if version == "" {
-		return None, fmt.Errorf("no sources of the module in %s", n.Sources)
+		return fmt.Errorf("no sources of the module in %s", n.Sources)
 	}
 	if _, err := n.run.Run(ctx, "dkms", "--version"); err != nil {
-		return None, fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
+		return fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
 	}
 	// The node looks itself: this is a link, to a place of its root and not of ours.
 	if _, err := n.run.Run(ctx, "test", "-e", "/lib/modules/"+n.Release+"/build/Makefile"); err != nil {
-		return None, fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
+		return fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
 	}
 	target := n.path("/usr/src/" + Name + "-" + version)
 	if err := os.RemoveAll(target); err != nil {
-		return None, err
+		return err
 	}
 	if err := os.CopyFS(target, os.DirFS(n.Sources)); err != nil {
-		return None, fmt.Errorf("sources of the module: %w", err)
+		return fmt.Errorf("sources of the module: %w", err)
 	}
 	pkg := Name + "/" + version
 	klog.FromContext(ctx).Info("Building the module", "package", pkg, "kernel", n.Release)
 	if said, err := n.run.Run(ctx, "dkms", "install", "--force", pkg, "-k", n.Release); err != nil {
-		return None, n.refused("dkms install "+pkg+" -k "+n.Release, said, err)
+		return failed("dkms install "+pkg+" -k "+n.Release, said, err)
 	}
-	if said, err := n.run.Run(ctx, "modprobe", Name); err != nil || !n.loaded() {
-		return None, n.refused("modprobe "+Name, said, err)
-	}
-	return Built, nil
+	return nil
 }

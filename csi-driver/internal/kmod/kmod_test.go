@@ -107,15 +107,18 @@ func TestEnsure(t *testing.T) {
 		return func(string) func() (string, error) { return f }
 	}
 	loading := func(root string) func() (string, error) { return loads(t, root) }
-	second := func(root string) func() (string, error) { // modprobe: only once it has been built
-		n := 0
+	// What the kernel has, or has not, behind a program.
+	unloading := func(root string) func() (string, error) {
+		return func() (string, error) { put(t, root, map[string]string{"proc/filesystems": without}); return "", nil }
+	}
+	loadingOld := func(root string) func() (string, error) {
 		return func() (string, error) {
-			if n++; n == 1 {
-				return fails("modprobe: FATAL: Module stargatefs not found")()
-			}
-			return loads(t, root)()
+			put(t, root, map[string]string{"proc/filesystems": with, "sys/module/stargatefs/version": "0.0.9\n"})
+			return "", nil
 		}
 	}
+	inUse := always(fails("rmmod: ERROR: Module stargatefs is in use\n"))
+	old := map[string]string{"proc/modules": "", "proc/filesystems": with, "sys/module/stargatefs/version": "0.0.9"}
 	for _, c := range []struct {
 		name     string
 		files    []map[string]string
@@ -125,12 +128,31 @@ func TestEnsure(t *testing.T) {
 		link     string // of the headers
 		how      How
 		words    string
+		built    bool // by DKMS, whatever is loaded
 	}{
 		{name: "is there", files: []map[string]string{{"proc/filesystems": with, "sys/module/stargatefs/version": "0.1.0"}}, how: WasLoaded, words: "version 0.1.0"},
-		{name: "another is there", files: []map[string]string{{"proc/filesystems": with, "sys/module/stargatefs/version": "0.0.9"}}, how: WasLoaded, words: "the image has 0.1.0: drain the node"},
+		{name: "another is there, in use", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": inUse}, how: WasLoaded,
+			words: "the image has 0.1.0: drain the node", built: true},
+		{name: "another is there, which nobody uses", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": unloading, "modprobe": loading},
+			how: Built, words: "version 0.1.0"},
+		{name: "another is there, and this one installed", files: []map[string]string{old}, does: does{"modinfo": always(says("0.1.0\n")), "rmmod": unloading, "modprobe": loading},
+			noBuild: true, how: Installed, words: "version 0.1.0"},
+		{name: "another is there, and this one prebuilt", files: []map[string]string{old}, does: does{"rmmod": unloading, "insmod": loading}, prebuilt: true, how: Prebuilt, words: "version 0.1.0"},
+		{name: "another is there, and prebuilt is what does not fit", files: []map[string]string{old}, does: does{"modinfo": always(says("0.0.9")), "rmmod": unloading, "modprobe": loadingOld,
+			"insmod": always(fails("Invalid module format"))}, prebuilt: true, how: Installed, words: "the image has 0.1.0: insmod"},
+		{name: "another is there, and none can be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: the node has no DKMS"},
+		{name: "another is there, and none is to be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, noBuild: true, how: WasLoaded, words: "none is to be built"},
+		{name: "another is there, in a kernel that takes no more", files: []map[string]string{old, {"proc/sys/kernel/modules_disabled": "1\n"}}, does: does{"rmmod": unloading},
+			how: WasLoaded, words: "the image has 0.1.0: the kernel takes no more"},
+		{name: "another is there, secure boot", files: []map[string]string{old, headers, {"sys/module/module/parameters/sig_enforce": "Y\n"}},
+			does: does{"dkms": always(works), "rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: drain the node", built: true},
+		{name: "another is installed", files: []map[string]string{modules, headers}, does: does{"modinfo": always(says("0.0.9\n")), "dkms": always(works), "modprobe": loading},
+			how: Built, words: "version 0.1.0"},
+		{name: "another is installed, and none can be built", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.0.9\n")), "modprobe": loadingOld},
+			how: Installed, words: "version 0.0.9: the image has 0.1.0: the node has no DKMS"},
 		{name: "a kernel without", files: []map[string]string{{"proc/filesystems": without}}, how: None, words: "without loadable modules"},
 		{name: "a kernel that takes no more", files: []map[string]string{modules, {"proc/sys/kernel/modules_disabled": "1\n"}}, how: None, words: "until it is booted again"},
-		{name: "installed", files: []map[string]string{modules}, does: does{"modprobe": loading}, how: Installed, words: "version 0.1.0"},
+		{name: "installed", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.1.0\n")), "modprobe": loading}, how: Installed, words: "version 0.1.0"},
 		{name: "installed, of another kernel's make", files: []map[string]string{modules, headers}, does: does{"modinfo": always(says("0.1.0\n")), "dkms": always(works),
 			"modprobe": always(fails("modprobe: ERROR: could not insert 'stargatefs': Exec format error"))}, how: None, words: "modprobe stargatefs: modprobe: ERROR: could not insert 'stargatefs': Exec format error"},
 		{name: "installed, secure boot", files: []map[string]string{modules, {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}},
@@ -143,8 +165,8 @@ func TestEnsure(t *testing.T) {
 		{name: "none is to be built", files: []map[string]string{modules, headers}, noBuild: true, how: None, words: "none is to be built"},
 		{name: "no DKMS", files: []map[string]string{modules, headers}, how: None, words: "apt-get install dkms linux-headers-" + release},
 		{name: "no headers", files: []map[string]string{modules}, does: does{"dkms": always(works)}, how: None, words: "no headers of kernel " + release},
-		{name: "built", files: []map[string]string{modules, headers}, does: does{"dkms": always(works), "modprobe": second}, how: Built, words: "version 0.1.0"},
-		{name: "built, where Debian has headers", files: []map[string]string{modules, linked}, link: "/usr/src/linux-headers-" + release, does: does{"dkms": always(works), "modprobe": second}, how: Built},
+		{name: "built", files: []map[string]string{modules, headers}, does: does{"dkms": always(works), "modprobe": loading}, how: Built, words: "version 0.1.0"},
+		{name: "built, where Debian has headers", files: []map[string]string{modules, linked}, link: "/usr/src/linux-headers-" + release, does: does{"dkms": always(works), "modprobe": loading}, how: Built},
 		{name: "headers removed, their link left", files: []map[string]string{modules}, link: "/usr/src/linux-headers-" + release, does: does{"dkms": always(works)}, how: None, words: "no headers of kernel " + release},
 		{name: "built, but not taken", files: []map[string]string{modules, headers}, does: does{"dkms": always(works), "modprobe": always(fails("modprobe: ERROR: Exec format error"))}, how: None, words: "modprobe stargatefs: modprobe: ERROR: Exec format error"},
 		{name: "built, secure boot", files: []map[string]string{modules, headers, {"sys/module/module/parameters/sig_enforce": "Y\n"}},
@@ -172,7 +194,7 @@ func TestEnsure(t *testing.T) {
 			if c.how == None && r.Why == "" {
 				t.Error("no reason is given")
 			}
-			if c.how == Built {
+			if c.how == Built || c.built {
 				if text, err := os.ReadFile(filepath.Join(m.root, "usr/src/stargatefs-0.1/module/super.c")); err != nil || string(text) != "x" {
 					t.Errorf("the node has no sources: %v", err)
 				}
