@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/folder"
@@ -60,11 +62,16 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 		return nil, err
 	}
 	here, err := z.folder.Snapshots()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range here {
 		s.Outside = true
 		all = append(all, s)
 	}
-	return all, err
+	// Both are sorted; who lists by pages goes on behind a name.
+	slices.SortFunc(all, func(a, b zone.Snapshot) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 // Snapshot is one outside, which is there also when the zone is not, or of the zone.

@@ -92,6 +92,32 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// within has snapshots in the zone.
+type within struct {
+	lost
+	all []zone.Snapshot
+}
+
+func (w *within) Snapshots(context.Context) ([]zone.Snapshot, error) { return w.all, nil }
+
+// What is inside and what is outside is one list by name: pages of it lose nothing.
+func TestSorted(t *testing.T) {
+	z, _ := open(t, &within{all: []zone.Snapshot{{Name: "s-b"}, {Name: "s-d"}}})
+	for _, name := range []string{"s-a", "s-c", "s-e"} {
+		if _, err := z.TakeSnapshot(background, name, zone.Volume{Name: "v"}, zone.InFolder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := z.Snapshots(background)
+	names := ""
+	for _, s := range all {
+		names += s.Name + " "
+	}
+	if err != nil || names != "s-a s-b s-c s-d s-e " {
+		t.Errorf("%s, %v", names, err)
+	}
+}
+
 // One process has it; a path that depends on where that was started is none.
 func TestOpen(t *testing.T) {
 	if _, err := Open(background, "snapshots"); err == nil {
