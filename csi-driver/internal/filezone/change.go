@@ -116,9 +116,12 @@ func (z *Zone) reserve(ctx context.Context, spec zone.Spec) error {
 	if _, ok := z.made[spec.Name]; ok {
 		return fault.New(fault.Busy, "volume %s is being changed by another call", spec.Name)
 	}
-	space, err := z.spaceLocked(ctx)
+	space, unread, err := z.spaceLocked(ctx)
 	if err != nil {
 		return err
+	}
+	if unread != "" {
+		return fault.New(fault.NoSpace, "%s", allTaken(unread))
 	}
 	room, err := z.free()
 	if err != nil {
@@ -218,7 +221,7 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 	if _, ok := z.made[v.Name]; ok {
 		return fault.New(fault.Busy, "volume %s is being changed by another call", v.Name)
 	}
-	space, err := z.spaceLocked(ctx)
+	space, _, err := z.spaceLocked(ctx)
 	if err != nil {
 		return err
 	}

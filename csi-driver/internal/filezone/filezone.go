@@ -49,7 +49,7 @@ type Zone struct {
 
 	mu    sync.Mutex
 	made  map[string]zone.Span // being made, or to be larger
-	bases map[uint64]int64     // of files by inode: an address never changes
+	bases map[uint64]base      // of files by inode, as they were seen last
 }
 
 var _ zone.Zone = (*Zone)(nil)
@@ -59,7 +59,7 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]int64{}}
+	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
 	var err error
 	if z.folder, z.lock, err = folder.Open(ctx, config.Dir, lockName, z.leftLink); err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)

@@ -19,7 +19,7 @@ func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 	if !zone.ValidName(name) {
 		return zone.Volume{}, notFound(name)
 	}
-	space, err := z.space(ctx)
+	space, _, err := z.space(ctx)
 	if err != nil {
 		return zone.Volume{}, err
 	}
@@ -37,7 +37,7 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	space, err := z.space(ctx)
+	space, _, err := z.space(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 	if err != nil {
 		return zone.Status{}, err
 	}
-	space, err := z.space(ctx)
+	space, unread, err := z.space(ctx)
 	if err != nil {
 		return zone.Status{}, err
 	}
@@ -73,14 +73,22 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 	if err != nil {
 		return zone.Status{}, err
 	}
+	why := ""
+	if unread != "" {
+		why = allTaken(unread)
+	}
 	return zone.Status{
-		Name: z.config.Dir, Size: z.config.Size,
+		Name: z.config.Dir, Size: z.config.Size, Damaged: unread != "", Why: why,
 		Free:      min(space.Free(), room),
 		Largest:   min(space.Largest(zone.Extent), room),
 		Largest1G: min(space.Largest(zone.Gigabyte), room),
 		Addresses: space.Largest(zone.Extent), Addresses1G: space.Largest(zone.Gigabyte),
 		Volumes: len(names), Others: len(strays),
 	}, nil
+}
+
+func allTaken(unread string) string {
+	return "volume " + unread + " cannot be read, so that nobody knows which addresses are not its own: none are given away until it is restored or deleted"
 }
 
 func notFound(name string) error { return fault.New(fault.NotFound, "there is no volume %q", name) }
@@ -107,6 +115,9 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 	if err != nil {
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
+	z.mu.Lock()
+	z.noteLocked(st, int64(info.Base))
+	z.mu.Unlock()
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
 	v.Size, v.Memory, v.Alignment = info.Size, st.Size(), zone.Alignment(int64(info.Base))
@@ -124,33 +135,50 @@ func (z *Zone) canGrowTo(v zone.Volume, info tools.Info, space zone.Space) (int6
 	return max(v.Size, min(info.MaxSize, v.Memory+behind, v.Size+room)), nil
 }
 
-// space has what volumes take of the addresses, those that are being made included.
-func (z *Zone) space(ctx context.Context) (zone.Space, error) {
+// space has what volumes take of the addresses, those that are being made included; and one that may have any.
+func (z *Zone) space(ctx context.Context) (space zone.Space, unread string, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.spaceLocked(ctx)
 }
 
-func (z *Zone) spaceLocked(ctx context.Context) (zone.Space, error) {
+func (z *Zone) spaceLocked(ctx context.Context) (space zone.Space, unread string, err error) {
 	names, err := z.names()
 	if err != nil {
-		return zone.Space{}, err
+		return space, "", err
 	}
+	all := zone.Span{Base: z.config.Base, Size: z.config.Size}
 	var taken []zone.Span
 	for _, name := range names {
 		span, err := z.spanLocked(ctx, name)
+		if fault.Is(err, fault.InUse) {
+			span, unread, err = all, name, nil
+		}
 		if err != nil {
-			return zone.Space{}, err
+			return space, "", err
 		}
 		taken = append(taken, span)
 	}
 	for _, span := range z.made {
 		taken = append(taken, span)
 	}
-	return zone.NewSpace(zone.Span{Base: z.config.Base, Size: z.config.Size}, taken), nil
+	return zone.NewSpace(all, taken), unread, nil
 }
 
-// spanLocked asks for a file's address once. One that cannot be read has none: what it has is memory.
+// base is the address of a file when its inode was changed last. A store through a mapping need not count as
+// a change: so each look at the volume notes it, too.
+type base struct {
+	at      int64
+	changed syscall.Timespec
+}
+
+func (z *Zone) noteLocked(st fs.FileInfo, at int64) {
+	inode := st.Sys().(*syscall.Stat_t)
+	z.bases[inode.Ino] = base{at, inode.Ctim}
+}
+
+// spanLocked asks for a file's address when the file has changed. One that cannot be read any more keeps what
+// it had: a machine may have it there, and it may be restored. InUse: nobody knows what that was.
 func (z *Zone) spanLocked(ctx context.Context, name string) (zone.Span, error) {
 	st, err := os.Stat(z.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,19 +187,25 @@ func (z *Zone) spanLocked(ctx context.Context, name string) (zone.Span, error) {
 	if err != nil {
 		return zone.Span{}, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
-	inode := st.Sys().(*syscall.Stat_t).Ino
-	base, ok := z.bases[inode]
-	if !ok {
-		info, err := z.tools.Info(ctx, z.path(name))
-		var refused *tools.Refused
-		if errors.As(err, &refused) {
-			return zone.Span{}, nil
-		}
-		if err != nil {
-			return zone.Span{}, fault.Wrap(fault.Internal, err, "volume %s", name)
-		}
-		base = int64(info.Base)
-		z.bases[inode] = base
+	inode := st.Sys().(*syscall.Stat_t)
+	known, ok := z.bases[inode.Ino]
+	if ok && known.changed == inode.Ctim {
+		return zone.Span{Base: known.at, Size: st.Size()}, nil
 	}
-	return zone.Span{Base: base, Size: st.Size()}, nil
+	info, err := z.tools.Info(ctx, z.path(name))
+	if err == nil {
+		z.noteLocked(st, int64(info.Base))
+		return zone.Span{Base: int64(info.Base), Size: st.Size()}, nil
+	}
+	var refused *tools.Refused
+	if !errors.As(err, &refused) {
+		return zone.Span{}, fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	if _, err := os.Stat(z.path(name)); errors.Is(err, fs.ErrNotExist) {
+		return zone.Span{}, nil // deleted meanwhile
+	}
+	if !ok {
+		return zone.Span{}, fault.Wrap(fault.InUse, err, "volume %s", name)
+	}
+	return zone.Span{Base: known.at, Size: st.Size()}, nil
 }

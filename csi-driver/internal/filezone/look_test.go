@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filezone
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// Volumes are files here whose first line is what stargatectl would say of them.
+const script = `#!/bin/sh
+line=$(head -n 1 "$3")
+case $line in "{"*) echo "$line" ;; *) echo "stargatectl: $3: not a volume" >&2; exit 1 ;; esac
+`
+
+func scripted(t *testing.T) *tools.Tools {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{tools.Ctl, tools.Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := tools.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// An address is the file's as long as it is there: it is asked for anew when the file changes, and kept when it
+// cannot be read any more. Where nobody knows it, none are given away.
+func TestAddressesOfWhatChanges(t *testing.T) {
+	const m = int64(1) << 20
+	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+	programs := scripted(t)
+	open := func() *Zone {
+		t.Helper()
+		z, err := Open(background, config, programs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		return z
+	}
+	z := open()
+	put := func(line string) {
+		t.Helper()
+		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+		path := z.path("v")
+		err := os.WriteFile(path, []byte(line+"\n"), 0o600)
+		if err == nil {
+			err = os.Truncate(path, 32*m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(base int64) string {
+		return fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`, base, 32*m, 64*m)
+	}
+	largest := func(when string, want int64, damaged bool) {
+		t.Helper()
+		s, err := z.Status(background)
+		if err != nil || s.Addresses != want || s.Damaged != damaged || damaged != strings.Contains(s.Why, "volume v cannot be read") {
+			t.Errorf("%s: %d MiB in one piece, damaged %v (%s), %v; should be %d", when, s.Addresses/m, s.Damaged, s.Why, err, want/m)
+		}
+	}
+	put(at(config.Base))
+	largest("made", 992*m, false)
+	put(at(config.Base + 512*m))
+	largest("somebody has moved it", 512*m, false)
+	put("damaged")
+	largest("damaged", 512*m, false)
+	z.Close()
+	z = open()
+	largest("damaged before the start", 0, true)
+	if _, err := z.Create(background, zone.Spec{Name: "w", Size: 16 * m, Align: zone.Extent}); !fault.Is(err, fault.NoSpace) || !strings.Contains(err.Error(), "volume v") {
+		t.Errorf("made at an address that may be another's: %v", err)
+	}
+	if v, err := z.Get(background, "v"); err != nil || v.State != zone.Damaged {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := z.Delete(background, "v"); err != nil {
+		t.Error(err)
+	}
+	largest("deleted", 1024*m, false)
+}
