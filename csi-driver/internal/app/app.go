@@ -54,7 +54,6 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer end()
 	c.Driver.SnapshotFolder = c.SnapshotDir != ""
-	report(ctx, z)
 	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
 	p := parts{
 		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
@@ -117,6 +116,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	if at.registration != nil {
 		serveRegistration(ctx, g, at.registration, c)
 	}
+	g.Go(func() error { report(ctx, p.zone); return nil })
 	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", p.zone.Kind(), "endpoint", c.Endpoint)
 	return g.Wait()
 }
@@ -157,8 +157,14 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Too
 	return z, present.NewFile(m, z), func() { z.Close() }, nil
 }
 
-// report logs what there is. What nobody knows is named and left alone.
+// reportLimit ends a look that nobody waits for.
+const reportLimit = 2 * time.Minute
+
+// report logs what there is, while calls are served: a zone that does not answer is no reason for a driver that
+// does not. What nobody knows is named and left alone.
 func report(ctx context.Context, z zone.Zone) {
+	ctx, cancel := context.WithTimeout(ctx, reportLimit)
+	defer cancel()
 	logger := klog.FromContext(ctx)
 	s, err := z.Status(ctx)
 	if err != nil {

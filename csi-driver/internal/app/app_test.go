@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"stargate/csi-driver/internal/tools"
+)
+
+// A driver answers, and can be ended, while LVM does not.
+func TestServesWhileTheZoneHangs(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "sgapp") // sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, name := range []string{tools.Ctl, tools.Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexec sleep 600\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := Config{
+		Endpoint: "unix://" + filepath.Join(dir, "csi.sock"), KubeletDir: dir, ToolsDir: dir, ZoneKind: "dax", ZoneName: "sm",
+		CallLimit: time.Minute, StopLimit: time.Second,
+	}
+	c.Driver.Name, c.Driver.NodeID, c.Driver.DefaultSize = "d.example", "n1", 1<<30
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, c) }()
+	conn, err := grpc.NewClient(c.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	within, end := context.WithTimeout(ctx, 30*time.Second)
+	defer end()
+	if _, err := csi.NewIdentityClient(conn).Probe(within, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Errorf("it does not answer: %v", err)
+	}
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("it ends by %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it does not end")
+	}
+}
