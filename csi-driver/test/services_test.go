@@ -83,6 +83,9 @@ func TestCreateRefusals(t *testing.T) {
 		{"other growth", func(r *csi.CreateVolumeRequest) {
 			r.Name, r.Parameters = "there", map[string]string{"maxSize": "8Ti"}
 		}, codes.AlreadyExists, nil},
+		{"other label", func(r *csi.CreateVolumeRequest) { r.Name, r.Parameters = "there", map[string]string{"label": "l"} }, codes.AlreadyExists, []string{"label"}},
+		{"other lease", func(r *csi.CreateVolumeRequest) { r.Name, r.Parameters = "there", map[string]string{"lease": "30"} }, codes.AlreadyExists, []string{"lease"}},
+		{"other reserve", func(r *csi.CreateVolumeRequest) { r.Name, r.Parameters = "there", map[string]string{"reserve": "32Mi"} }, codes.AlreadyExists, nil},
 	} {
 		r := createRequest("new", 32*mib)
 		r.VolumeCapabilities = []*csi.VolumeCapability{capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)}

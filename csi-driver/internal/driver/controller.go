@@ -4,6 +4,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -11,6 +12,7 @@ import (
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/step"
+	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -70,7 +72,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		if v.Origin != spec.Origin {
 			return fault.New(fault.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
 		}
-		return d.compatible(ctx, v, s, r.GetCapacityRange())
+		return d.compatible(ctx, v, spec, r.GetCapacityRange())
 	})
 	if fault.Is(err, fault.NoZone) {
 		// Another node may have one: that is what this code makes the scheduler try.
@@ -155,10 +157,21 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 	if err != nil {
 		return s, 0, err
 	}
-	if s.maxSize != 0 && s.maxSize < n+s.reserve {
-		return s, 0, fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", s.maxSize, n+s.reserve)
+	// That of a copy is known when its source is.
+	if r.GetVolumeContentSource() == nil {
+		if err := grows(s.maxSize, n, s.reserve); err != nil {
+			return s, 0, err
+		}
 	}
 	return s, n, d.here(r.GetAccessibilityRequirements())
+}
+
+// grows tells whether a volume can have its size and its reserve. 0: the tool knows how far.
+func grows(most, size, reserve int64) error {
+	if most != 0 && most < size+reserve {
+		return fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", most, size+reserve)
+	}
+	return nil
 }
 
 // here tells whether a volume may be on this node.
@@ -179,28 +192,45 @@ func (d *Driver) ours(t *csi.Topology) bool {
 	return !ok || node == d.config.NodeID
 }
 
-// compatible tells whether a volume that is there is the one that is asked for.
-func (d *Driver) compatible(ctx context.Context, v zone.Volume, s settings, r *csi.CapacityRange) error {
+// compatible tells whether a volume that is there is the one that is asked for, as far as it still shows: the owner
+// and mode of its root are whoever's who uses it. A copy has some things from its source.
+func (d *Driver) compatible(ctx context.Context, v zone.Volume, spec zone.Spec, r *csi.CapacityRange) error {
 	if !v.State.Whole() {
-		return fault.New(fault.Exists, "there is a volume %s already, and %s", v.Name, v.Why)
+		return other(v, "and %s", v.Why)
 	}
 	if !within(v.Size, r) {
-		return fault.New(fault.Exists, "there is a volume %s already, with %d bytes", v.Name, v.Size)
+		return other(v, "with %d bytes", v.Size)
 	}
-	if v.Alignment < s.align {
-		return fault.New(fault.Exists, "there is a volume %s already, at an address that is a multiple of %d bytes only", v.Name, v.Alignment)
+	if v.Alignment < spec.Align {
+		return other(v, "at an address that is a multiple of %d bytes only", v.Alignment)
+	}
+	if least := zone.RoundUp(max(r.GetRequiredBytes(), zone.MinVolume), zone.Extent) + spec.Reserve; spec.Reserve > 0 && v.Memory < least {
+		return other(v, "with %d bytes of memory that is its own, and not %d", v.Memory, least)
 	}
 	info, err := d.zone.Info(ctx, v)
 	if err != nil {
 		return err
 	}
-	if info.HostSplice != (s.hostMode == "splice") {
-		return fault.New(fault.Exists, "there is a volume %s already, with another hostMode", v.Name)
-	}
-	if info.MaxSize < s.maxSize {
-		return fault.New(fault.Exists, "there is a volume %s already, which can grow to %d bytes", v.Name, info.MaxSize)
+	return d.alike(v, info, spec)
+}
+
+// alike is about what stands in its superblock.
+func (d *Driver) alike(v zone.Volume, info tools.Info, spec zone.Spec) error {
+	switch {
+	case info.HostSplice != spec.HostSplice:
+		return other(v, "with another hostMode")
+	case info.MaxSize < spec.MaxSize:
+		return other(v, "which can grow to %d bytes", info.MaxSize)
+	case info.Label != spec.Label && (spec.Label != "" || info.Label != "" && info.Label != v.Name):
+		return other(v, "with the label %q", info.Label)
+	case spec.Origin == "" && info.LeaseMS != spec.LeaseMS():
+		return other(v, "with another lease, of %d ms", info.LeaseMS)
 	}
 	return nil
+}
+
+func other(v zone.Volume, format string, args ...any) error {
+	return fault.New(fault.Exists, "there is a volume %s already, %s", v.Name, fmt.Sprintf(format, args...))
 }
 
 // DeleteVolume deletes one that nobody uses.

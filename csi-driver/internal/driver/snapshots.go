@@ -168,6 +168,9 @@ func (d *Driver) clone(ctx context.Context, spec zone.Spec, r *csi.CapacityRange
 	if spec.Size < source.Size {
 		return source, fault.New(fault.OutOfRange, "%s has %d bytes; a copy of it cannot have %d", source.Name, source.Size, spec.Size)
 	}
+	if err := grows(spec.MaxSize, spec.Size, spec.Reserve); err != nil {
+		return source, err
+	}
 	info, err := d.zone.Info(ctx, source)
 	if err != nil {
 		return source, err

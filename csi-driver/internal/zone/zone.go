@@ -6,6 +6,7 @@ package zone
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"stargate/csi-driver/internal/tools"
@@ -94,6 +95,15 @@ func (s Spec) Options() []string {
 		add("--param", "host-splice")
 	}
 	return o
+}
+
+// LeaseMS is the lease as the volume shows it; 0: none.
+func (s Spec) LeaseMS() int64 {
+	seconds, err := strconv.ParseInt(s.Lease, 10, 64)
+	if err != nil {
+		return 0 // never
+	}
+	return seconds * 1000
 }
 
 // Volume is one that there is.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// kept is a zone with one volume more, new, which was made with some parameters.
+type kept struct {
+	strict
+	memory int64
+	origin string
+	info   tools.Info
+}
+
+func (k kept) Get(ctx context.Context, name string) (zone.Volume, error) {
+	if name != "new" {
+		return k.strict.Get(ctx, name)
+	}
+	return zone.Volume{Name: name, State: zone.Ready, Size: zone.Gigabyte, Memory: k.memory, Alignment: zone.Extent, Origin: k.origin}, nil
+}
+
+func (k kept) Info(context.Context, zone.Volume) (tools.Info, error) { return k.info, nil }
+
+func asked(parameters map[string]string, source *csi.VolumeContentSource) *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{
+		Name: "new", Parameters: parameters, VolumeContentSource: source,
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}},
+	}
+}
+
+func copyOfV() *csi.VolumeContentSource {
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: "v"}}}
+}
+
+// A volume of that name that was made with other parameters is another one.
+func TestTheSameNameWithOtherParameters(t *testing.T) {
+	type words = map[string]string
+	for _, c := range []struct {
+		what    string
+		asked   words
+		info    tools.Info
+		memory  int64
+		source  *csi.VolumeContentSource
+		another bool
+	}{
+		{what: "the same", asked: words{"label": "l", "lease": "30", "reserve": "64Mi"}, info: tools.Info{Label: "l", LeaseMS: 30000}, memory: zone.Gigabyte + 64<<20},
+		{what: "nothing is asked"},
+		{what: "its label is its name", info: tools.Info{Label: "new"}},
+		{what: "a claim's name", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: tools.Info{Label: "data"}},
+		{what: "another claim's", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: tools.Info{Label: "other"}, another: true},
+		{what: "another label", asked: words{"label": "l"}, info: tools.Info{Label: "m"}, another: true},
+		{what: "a label that nobody asks for", info: tools.Info{Label: "m"}, another: true},
+		{what: "no lease", asked: words{"lease": "30"}, another: true},
+		{what: "a lease", asked: words{"lease": "never"}, info: tools.Info{LeaseMS: 30000}, another: true},
+		{what: "a lease that nobody asks for", info: tools.Info{LeaseMS: 30000}, another: true},
+		{what: "a copy, with its source's lease", asked: words{"lease": "30"}, source: copyOfV()},
+		{what: "no reserve", asked: words{"reserve": "64Mi"}, memory: zone.Gigabyte, another: true},
+		{what: "less reserve", asked: words{"reserve": "64Mi"}, memory: zone.Gigabyte + 32<<20, another: true},
+		{what: "less to grow to", asked: words{"maxSize": "32Gi"}, another: true},
+	} {
+		c.info.MaxSize = 16 * zone.Gigabyte
+		z := kept{strict: strict{t: t}, memory: max(c.memory, zone.Gigabyte), info: c.info}
+		if c.source != nil {
+			z.origin = "v"
+		}
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, nil, nil, nil, nil)
+		r := asked(c.asked, c.source)
+		r.CapacityRange = &csi.CapacityRange{RequiredBytes: zone.Gigabyte}
+		_, err := d.CreateVolume(context.Background(), r)
+		if want := map[bool]codes.Code{false: codes.OK, true: codes.AlreadyExists}[c.another]; status.Code(Status(err)) != want {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// A copy for which no size is named has its source's, and not that of a new volume.
+func TestCopiesWithoutASize(t *testing.T) {
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: 8 * zone.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
+	for most, want := range map[string]codes.Code{"2Gi": codes.OK, "512Mi": codes.InvalidArgument} {
+		res, err := d.CreateVolume(context.Background(), asked(map[string]string{"maxSize": most}, copyOfV()))
+		if status.Code(Status(err)) != want || err == nil && res.GetVolume().GetCapacityBytes() != zone.Gigabyte {
+			t.Errorf("maxSize %s: %v, %v", most, res, err)
+		}
+	}
+}
