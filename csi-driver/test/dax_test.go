@@ -366,6 +366,8 @@ func TestDAXByHand(t *testing.T) {
 	run(t, "lvcreate", "-y", "-q", "-n", "other", "-l", "8", zone)
 	_, err := n.CreateVolume(background, createRequest("other", 32*mib))
 	wants(t, "a name that somebody else has", err, codes.AlreadyExists, "foreign")
+	_, err = n.ControllerGetVolume(background, &csi.ControllerGetVolumeRequest{VolumeId: "other"})
+	wants(t, "what somebody else has made", err, codes.NotFound)
 	n.delete("other")
 	if left := n.left(); len(left) != 2 {
 		t.Errorf("somebody else's is deleted: %v", left)

@@ -284,7 +284,7 @@ func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.Validate
 	case len(r.GetVolumeCapabilities()) == 0:
 		return nil, fault.New(fault.Invalid, "no volume capabilities are given")
 	}
-	if _, err := d.zone.Get(ctx, r.GetVolumeId()); err != nil {
+	if _, err := d.own(ctx, r.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	err := checkAll(r.GetVolumeCapabilities())
@@ -376,6 +376,15 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 	}
 	step.Reached(ctx, "expand: done")
 	return v, nil
+}
+
+// own is a volume of the driver's: what somebody else has made in the zone is none.
+func (d *Driver) own(ctx context.Context, id string) (zone.Volume, error) {
+	v, err := d.zone.Get(ctx, id)
+	if err == nil && v.State == zone.Foreign {
+		return v, fault.New(fault.NotFound, "there is no volume %q: somebody else has made what is called so", id)
+	}
+	return v, err
 }
 
 // active is a volume as it is when its device is there, which after a boot it need not be yet.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sync/errgroup"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/zone"
@@ -68,7 +69,7 @@ func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	if err := given(id); err != nil {
 		return nil, err
 	}
-	v, err := d.zone.Get(ctx, id)
+	v, err := d.own(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +100,40 @@ func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 	if err != nil {
 		return nil, err
 	}
+	all, err := d.healthOfAll(ctx, page)
+	if err != nil {
+		return nil, err
+	}
 	res := &csi.ControllerListVolumeHealthResponse{NextToken: next}
-	for _, v := range page {
-		h, err := d.health(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		if len(h.HealthStatuses) > 0 {
+	for _, h := range all {
+		if len(h.GetHealthStatuses()) > 0 {
 			res.Entries = append(res.Entries, h)
 		}
 	}
 	return res, nil
+}
+
+// healthAtOnce volumes are looked at: each that is used takes a second or two.
+const healthAtOnce = 4
+
+// healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
+func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Volume) ([]*csi.VolumeHealth, error) {
+	all := make([]*csi.VolumeHealth, len(volumes))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(healthAtOnce)
+	for i, v := range volumes {
+		g.Go(func() error {
+			h, err := d.health(ctx, v)
+			if err != nil {
+				if _, gone := d.zone.Get(ctx, v.Name); fault.Is(gone, fault.NotFound) {
+					return nil
+				}
+			}
+			all[i] = h
+			return err
+		})
+	}
+	return all, g.Wait()
 }
 
 // NodeGetStorageHealth is about the zone.

@@ -75,7 +75,7 @@ func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVo
 	if err := given(r.GetVolumeId()); err != nil {
 		return nil, err
 	}
-	v, err := d.zone.Get(ctx, r.GetVolumeId())
+	v, err := d.own(ctx, r.GetVolumeId())
 	if err != nil {
 		return nil, err
 	}

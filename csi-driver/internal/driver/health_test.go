@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+// many is a zone with volumes v0 to v7; of some the file system cannot be seen, and of those some are gone.
+type many struct {
+	zone.Nothing
+	fails, gone map[string]bool
+
+	mu        sync.Mutex
+	now, most int // looks at once
+}
+
+func (z *many) List(context.Context) ([]zone.Volume, error) {
+	var all []zone.Volume
+	for i := range 8 {
+		all = append(all, zone.Volume{Name: fmt.Sprintf("v%d", i), State: zone.Ready})
+	}
+	return all, nil
+}
+
+func (z *many) Get(_ context.Context, name string) (zone.Volume, error) {
+	if z.gone[name] {
+		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)
+	}
+	return zone.Volume{Name: name, State: zone.Foreign}, nil
+}
+
+func (z *many) Info(_ context.Context, v zone.Volume) (tools.Info, error) {
+	z.mu.Lock()
+	z.now++
+	z.most = max(z.most, z.now)
+	z.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	z.mu.Lock()
+	z.now--
+	z.mu.Unlock()
+	if z.fails[v.Name] {
+		return tools.Info{}, fault.New(fault.Internal, "no such file")
+	}
+	return tools.Info{Errors: 1}, nil
+}
+
+func (z *many) Taken(context.Context, zone.Volume) (int, error) { return 0, nil }
+
+// What goes while volumes are looked at is left out, and several are looked at at once.
+func TestHealthOfMany(t *testing.T) {
+	z := &many{fails: map[string]bool{"v3": true}, gone: map[string]bool{"v3": true}}
+	d := New(Config{Name: "d", NodeID: "n"}, z, nil, nil, module.New(t.TempDir()), nil)
+	list := func() (*csi.ControllerListVolumeHealthResponse, error) {
+		return d.ControllerListVolumeHealth(context.Background(), &csi.ControllerListVolumeHealthRequest{})
+	}
+	res, err := list()
+	names := ""
+	for _, h := range res.GetEntries() {
+		names += h.GetVolumeId() + " "
+	}
+	if err != nil || names != "v0 v1 v2 v4 v5 v6 v7 " {
+		t.Errorf("%s, %v", names, err)
+	}
+	if z.most < 2 || z.most > healthAtOnce {
+		t.Errorf("%d were looked at at once", z.most)
+	}
+	z.gone = nil
+	if _, err := list(); err == nil {
+		t.Error("one that cannot be looked at is left out")
+	}
+}
+
+// What somebody else has made in the zone is no volume of the driver's.
+func TestForeign(t *testing.T) {
+	ctx := context.Background()
+	d := New(Config{Name: "d", NodeID: "n"}, &many{}, nil, nil, module.New(t.TempDir()), nil)
+	capabilities := asked(nil, nil).GetVolumeCapabilities()
+	for what, call := range map[string]func() error{
+		"get": func() error {
+			_, err := d.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: "v0"})
+			return err
+		},
+		"validate": func() error {
+			_, err := d.ValidateVolumeCapabilities(ctx, &csi.ValidateVolumeCapabilitiesRequest{VolumeId: "v0", VolumeCapabilities: capabilities})
+			return err
+		},
+		"health": func() error {
+			_, err := d.NodeGetVolumeHealth(ctx, &csi.NodeGetVolumeHealthRequest{VolumeId: "v0"})
+			return err
+		},
+	} {
+		if err := call(); status.Code(Status(err)) != codes.NotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
