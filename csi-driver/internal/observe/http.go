@@ -4,6 +4,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,12 +18,17 @@ const (
 	probeLimit = 5 * time.Second
 	headLimit  = 10 * time.Second
 	stopLimit  = 2 * time.Second
+	// A look at a zone that does not answer ends before.
+	metricsLimit = lookLimit + 5*time.Second
+	scrapes      = 4 // at once
 )
 
 // Handler serves /metrics, /healthz (is the driver alive? else start it anew) and /readyz (can it serve?).
 func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: metricsLimit,
+	}))
 	mux.Handle("/healthz", probe(alive))
 	mux.Handle("/readyz", probe(ready))
 	return mux
@@ -52,7 +58,11 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	}
 	end, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	if err := s.Shutdown(end); err != nil {
+	err := s.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.Close() // who still waits for an answer can ask the next driver
+	}
+	if err != nil {
 		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)
 	}
 	return nil
