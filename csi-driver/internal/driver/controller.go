@@ -187,9 +187,14 @@ func (d *Driver) here(t *csi.TopologyRequirement) error {
 	return fault.New(fault.NoSpace, "the volume is wanted on other nodes than %s", d.config.NodeID)
 }
 
+// ours tells whether a topology is this node's, which has one key: by another it is nowhere.
 func (d *Driver) ours(t *csi.Topology) bool {
-	node, ok := t.GetSegments()[d.config.TopologyKey()]
-	return !ok || node == d.config.NodeID
+	for key, value := range t.GetSegments() {
+		if key != d.config.TopologyKey() || value != d.config.NodeID {
+			return false
+		}
+	}
+	return true
 }
 
 // compatible tells whether a volume that is there is the one that is asked for, as far as it still shows: the owner

@@ -96,3 +96,33 @@ func TestCopiesWithoutASize(t *testing.T) {
 		}
 	}
 }
+
+// A volume is wanted where one of the topologies is this node's; a key that it has not is no node's of this driver.
+func TestTopologies(t *testing.T) {
+	key := Config{Name: "d"}.TopologyKey()
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
+	of := func(words ...string) *csi.Topology {
+		segments := map[string]string{}
+		for i := 0; i < len(words); i += 2 {
+			segments[words[i]] = words[i+1]
+		}
+		return &csi.Topology{Segments: segments}
+	}
+	for what, c := range map[string]struct {
+		at   *csi.Topology
+		here bool
+	}{
+		"this node": {of(key, "n"), true}, "anywhere": {of(), true}, "another node": {of(key, "m"), false},
+		"another key": {of("topology.other/node", "n"), false}, "another key besides": {of(key, "n", "zone", "a"), false},
+	} {
+		r := asked(nil, nil)
+		r.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: []*csi.Topology{c.at}}
+		_, err := d.CreateVolume(context.Background(), r)
+		if want := map[bool]codes.Code{true: codes.OK, false: codes.ResourceExhausted}[c.here]; status.Code(Status(err)) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+		if d.ours(c.at) != c.here {
+			t.Errorf("%s: capacity is that of another place", what)
+		}
+	}
+}
