@@ -161,7 +161,7 @@ host_ms() {
 	while ((${#todo[@]})); do
 		pid=${todo[0]}
 		todo=("${todo[@]:1}")
-		[[ $pid -ne $PPID ]] && stat=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
+		if [[ $pid -eq $PPID ]] || ! stat=$(cat "/proc/$pid/stat" 2>/dev/null); then continue; fi
 		mapfile -t -O "${#todo[@]}" todo < <(pgrep -P "$pid")
 		# shellcheck disable=SC2086 # fields
 		set -- ${stat##*) }

@@ -145,7 +145,7 @@ static void samples_close(void)
 
 	ioctl(samples.fd, PERF_EVENT_IOC_DISABLE, 0);
 	end = __atomic_load_n(&samples.ring->data_head, __ATOMIC_ACQUIRE);
-	while (at + 16 <= end) {	/* records are multiples of 8, the ring is of none of them */
+	while (at + 16 <= end) {	/* a part of 8 bytes is never at both ends of the ring */
 		struct perf_event_header h;
 		uint64_t ip;
 

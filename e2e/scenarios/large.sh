@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of 512 GiB, half of what an emulated processor can address, on memory that is there where it
-# is touched: it is made, mounted, written to at both ends, looked at, checked and unmounted as a
+# A volume of 512 GiB, half of what an emulated processor can address, on memory that is there where
+# it is touched: it is made, mounted, written to at both ends, looked at, checked and unmounted as a
 # small one is, and mounting and unmounting, programs included, are done in 30 million instructions
 # (counted: a nanosecond of the guest is one), in which nobody looks through 512 GiB.
 #
@@ -47,7 +47,7 @@ quick unmounting "$(timed 'umount /mnt/large' 'mount -t stargatefs /dev/pmem0 /m
 holds "and says its size" '[ "$(df --output=size -B1G /mnt/large | tail -n 1)" -ge 500 ]'
 holds "a file of 300 GiB with bytes at its ends" 'cd /mnt/large && truncate -s 300G file &&
 	echo first | dd of=file conv=notrunc status=none &&
-	echo last | dd of=file bs=1 seek=$((300 * 1024 * 1024 * 1024 - 5)) conv=notrunc status=none &&
+	echo last | dd of=file bs=1 seek=$((300 * (1 << 30) - 5)) conv=notrunc status=none &&
 	[ "$(head -c 5 file)" = first ] && [ "$(tail -c 5 file)" = last ] && [ "$(du -k file | cut -f 1)" -le 64 ]'
 holds "is sound" 'umount /mnt/large && fsck.stargatefs -n /dev/pmem0'
 finish

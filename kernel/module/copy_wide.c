@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes, and zeroes for fresh pages, past the caches: no write-back of each line behind them. As the
- * kernel does it (_copy_from_iter_flushcache()), but with less around it, and by 32 bytes a store
- * instead of 8 for what is large: a third of the instructions.
+ * Writes, and zeroes for fresh pages, past the caches: no write-back of each line behind them. As
+ * the kernel does it (_copy_from_iter_flushcache()), but with less around it, and by 32 bytes a
+ * store instead of 8 for what is large: a third of the instructions.
  *
  * Vector registers belong to user space: using them costs their saving and, on the way out, their
- * loading, once per system call: as long as it takes to store 2 KiB. What memory takes hardly depends
- * on how wide a store is, so that is not made up for by anything small: from 256 KiB on they are as
- * good within some per cent (measured: docs/performance, "Stores past the caches").
+ * loading, once per system call: as long as it takes to store 2 KiB. What memory takes hardly
+ * depends on how wide a store is, so that is not made up for by anything small: from 256 KiB on
+ * they are as good within some per cent (docs/performance, "Stores past the caches").
  */
 #include <linux/sizes.h>
 #include <linux/uaccess.h>

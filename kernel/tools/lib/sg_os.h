@@ -136,7 +136,7 @@ u64 sg_ticks(void);		/* monotonic ns */
 void sg_random(void *buf, size_t len);
 unsigned int sg_cpu(void);	/* a hint, for spreading */
 void sg_relax(void);		/* one turn of a spin loop */
-bool sg_wanted(void);		/* somebody else has a use for this processor: programs do not know */
+bool sg_wanted(void);		/* who else wants this processor? programs do not know */
 void sg_yield(void);
 bool sg_interrupted(void);	/* who waits is to die; in programs a signal sees to that itself */
 void sg_sleep_us(unsigned int us);
