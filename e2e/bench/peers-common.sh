@@ -152,8 +152,8 @@ leave() {
 
 # --- processor time -------------------------------------------------------------------------------
 
-# Processor time, in ms, that QEMU, virtiofsd and their like have used: all that the rig has started,
-# besides who keeps this script (e2e/cmd/rig/keep.go), and what they have started in turn.
+# Processor time, in ms, that QEMU, virtiofsd and their like have used: all that the rig has
+# started, besides who keeps this script (e2e/cmd/rig/keep.go), and what they have started in turn.
 host_ms() {
 	local rig pid stat sum=0 todo=()
 	rig=$(ps -o ppid= -p "$PPID") || fail "no process of the rig"

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest has everything, the other one
-# serves NFS and Samba. Sizes are P1's, each second one of those that it has: 1 KiB to 2 MiB with one
-# thread, 128 KiB to 2 MiB with two and four; more threads and larger blocks are beside that. Prints
+# serves NFS and Samba. Sizes are P1's, each second one of those that it has: 1 KiB to 2 MiB with
+# one thread, 128 KiB to 2 MiB with two and four; more threads and larger blocks are beside that.
+# Prints
 #
 #   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
 #
-# words and memcpy: the same fio, whose reads and writes are nothing but copies from and to memory of
-# its own, by words as kernels copy, and as the C library does (e2e/programs/onlycopy.c): no call of
-# the kernel, which whatever it serves has to be entered for.
+# words and memcpy: the same fio, whose reads and writes are nothing but copies from and to memory
+# of its own, by words as kernels copy, and as the C library does (e2e/programs/onlycopy.c): no call
+# of the kernel, which whatever it serves has to be entered for.
 # Page caches answer where they are what the system is there for (9p-loose, virtiofs-auto);
 # elsewhere fio goes past them (O_DIRECT), as there are none between StargateFS and its bytes.
 #

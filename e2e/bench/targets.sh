@@ -10,8 +10,9 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 repeats=${SG_REPEATS:-7}
 mib=${SG_MIB:-1024} names=${SG_NAMES:-1000000}
-operations=(read-4k read-64k read-1m read-4m write-4k write-16k write-64k write-1m write-4m append-4k append-1m
-	append-4k-fsync open-close stat lookup create create-fsync unlink mkdir rename list-100 map-read map-write)
+operations=(read-4k read-64k read-1m read-4m write-4k write-16k write-64k write-1m write-4m
+	append-4k append-1m append-4k-fsync open-close stat lookup create create-fsync unlink
+	mkdir rename list-100 map-read map-write)
 threads=(read-4k-by-1 read-4k-by-4 write-4k-by-1 write-4k-by-4)
 work=$(mktemp -d /dev/shm/targets.XXXXXX)
 trap 'rm -rf "$work"' EXIT

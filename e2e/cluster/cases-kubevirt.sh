@@ -10,13 +10,15 @@
 kubevirt_cases=(
 	install operator manifests
 	machines machine-guest machine-examples machine-virtiofs
-	machine-reader machine-killed machine-paused machine-refused machine-restarted machine-drained
+	machine-reader machine-killed machine-paused machine-refused machine-restarted
+	machine-drained
 	uninstall
 )
 kubevirt_kvm_cases=(
 	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
-	machine-refused machine-restarted machine-drained machine-failures machine-power machine-virtiofs
+	machine-refused machine-restarted machine-drained machine-failures machine-power
+	machine-virtiofs
 	uninstall
 )
 

@@ -5,8 +5,8 @@
  * any call of the kernel. ONLYCOPY=words: as kernels do it on a processor without fast `rep movsb`;
  * else as the C library does. ONLYCOPY_MIB: how much there is for each file.
  *
- * Files are told apart by their descriptors, as far as there are FILES of them: two that share memory
- * by that cost what they would with memory of their own, where there are no caches.
+ * Files are told apart by their descriptors, as far as there are FILES of them: two that share
+ * memory by that cost what they would with memory of their own, where there are no caches.
  */
 #include <stdint.h>
 #include <stdlib.h>
