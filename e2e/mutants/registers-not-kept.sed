@@ -4,5 +4,4 @@
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk
-/kernel_fpu_begin();/d
-/kernel_fpu_end();/d
+s/kernel_fpu_\(begin\|end\)();/;/

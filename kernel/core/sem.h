@@ -192,4 +192,11 @@ struct sg_sems {
 	} patience[SG_SEM_BUCKETS];
 };
 
+#define SG_SEM_BUCKET(rec) ((rec) / sizeof(struct sg_sem_record) % SG_SEM_BUCKETS)
+
+static inline struct sg_sem_patience *sg_sem_patience(struct sg_sems *s, u64 rec)
+{
+	return &s->patience[SG_SEM_BUCKET(rec)];
+}
+
 #endif

@@ -12,7 +12,7 @@
 
 static struct sg_sem_opened **opened(struct sg_sems *s, u64 rec)
 {
-	struct sg_sem_opened **at = &s->open[rec / sizeof(struct sg_sem_record) % SG_SEM_BUCKETS];
+	struct sg_sem_opened **at = &s->open[SG_SEM_BUCKET(rec)];
 
 	while (*at && (*at)->rec != rec)
 		at = &(*at)->next;

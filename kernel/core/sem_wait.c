@@ -435,32 +435,45 @@ static int spin(struct sg_sem_want *w)
 }
 
 /*
+ * May another system give it soon, and to whoever looks? Not an owner of our own, who may need this
+ * processor to, and not by turns: those are for who is queued.
+ */
+static bool may_come(const struct sg_sem_want *w)
+{
+	u64 word = sg_load64(sg_sem_word(w->vol, w->sem));
+
+	if (!others_have(w) || w->c->urgent || (w->takes && word & SG_SEMW_ASKED))
+		return false;
+	return w->sem->type != SG_SEM_MUTEX || (int)SG_SEMW_SLOT(word) != w->vol->slot;
+}
+
+/*
  * What other systems give is looked for longer, as long as such a look has found it lately. Who
  * sleeps answers late, so that who waits for him comes to sleep, too, and both go on so: now and
  * then there is a long look in vain, by which they find back.
  */
 static int spin_long(struct sg_sem_want *w, u64 until)
 {
-	struct sg_sems *s = w->vol->sems;
-	struct sg_sem_patience *p = &s->patience[w->sem->rec % SG_SEM_BUCKETS];
+	struct sg_sem_patience *p = sg_sem_patience(w->vol->sems, w->sem->rec);
 	u64 ns = sg_load64(&p->ns), begun = sg_ticks(), took = 0;
 	unsigned int turn;
 	int err = -EAGAIN;
 
 	if (!ns && sg_add64(&p->missed, 1) % LONG_EACH == 0)
 		ns = LONG_NS;
-	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN; turn++) {
-		if (took >= ns || begun + took >= until)
-			break;
+	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN && took < ns; turn++) {
+		if (begun + took >= until || !may_come(w))
+			return err;	/* no answer to how long it takes */
 		if (sg_wanted())
 			sg_yield();
 		sg_relax();
 		err = look(w);
 		took = sg_ticks() - begun;
 	}
-	if (ns)
-		sg_store64(&p->ns, err == -EAGAIN ? (ns < LONG_NS / 8 ? 0 : ns / 2) :
-						    SG_MIN(SG_MAX(took * 4, ns), LONG_NS));
+	if (err == -EAGAIN && ns)
+		sg_store64(&p->ns, ns < LONG_NS / 8 ? 0 : ns / 2);
+	else if (!err)
+		sg_store64(&p->ns, SG_MIN(SG_MAX(took * 4, ns), LONG_NS));
 	return err;
 }
 
@@ -507,7 +520,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 	if (err != -EAGAIN || !until)
 		return err;
 	err = spin(w);
-	if (err == -EAGAIN && others_have(w))
+	if (err == -EAGAIN && may_come(w))
 		err = spin_long(w, until);
 	if (err != -EAGAIN)
 		return err;

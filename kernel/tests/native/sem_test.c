@@ -666,9 +666,93 @@ static void forged_cells(void)
 	end();
 }
 
+/* --- how long it is worth it to look before one sleeps ---------------------------------------- */
+
+static u64 clock_now, gives_at;
+static unsigned int slept;
+static const struct sg_sem *given;
+
+extern u64 (*sg_ticks_hook)(void);	/* kernel/tools/lib/os_user.c */
+extern void (*sg_sleep_hook)(u64 ns);
+
+/* A microsecond for each look at the clock; at some time another system gives. */
+static u64 clock_of_looks(void)
+{
+	clock_now += 1000;
+	if (gives_at && clock_now >= gives_at) {
+		gives_at = 0;
+		sg_sem_post(&other, given);
+	}
+	return clock_now;
+}
+
+static void sleep_of_looks(u64 ns)
+{
+	slept++;
+	clock_now += ns;
+	clock_of_looks();
+}
+
+/* One wait, for what the other system gives after so many microseconds: how often did we sleep? */
+static unsigned int sleeps_for(struct sg_sem *s, unsigned int us)
+{
+	slept = 0;
+	gives_at = clock_now + us * 1000ULL;
+	CHECK_OK(sg_sem_wait(&t.v, s, me, SG_SEM_NEVER));
+	return slept;
+}
+
+static void patience(void)
+{
+	struct sg_sem s, s2, o, o2, m, m2;
+	unsigned int i, n = 0;
+
+	begin();
+	s = sem_make(&t.v, "s", SG_SEM_COUNT, 0, 0);
+	s2 = sem_of(&other, "s");
+	o = sem_make(&t.v, "o", SG_SEM_COUNT, 0, 0);
+	o2 = sem_of(&other, "o");
+	m = sem_make(&t.v, "m", SG_SEM_MUTEX, 0, 0);
+	m2 = sem_of(&other, "m");
+	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
+	clock_now = sg_ticks();
+	sg_ticks_hook = clock_of_looks;
+	sg_sleep_hook = sleep_of_looks;
+	given = &s2;
+	for (i = 0; i < 20; i++)	/* who answers within the look is waited for awake */
+		CHECK_EQ(sleeps_for(&s, 50 + i), 0);
+	for (i = 0; i < 8; i++)		/* who does not is not, after a few times in vain */
+		n += sleeps_for(&s, 100000) > 0;
+	CHECK_EQ(n, 8);
+	CHECK_EQ(sg_sem_patience(t.v.sems, s.rec)->ns, 0);
+	for (i = 0, n = 0; i < 8; i++)	/* but now and then one looks, and then finds back */
+		n += sleeps_for(&s, 250) > 0;
+	CHECK(n > 0 && n < 8);
+	for (i = 0; i < 20; i++)
+		CHECK_EQ(sleeps_for(&s, 50), 0);
+	given = &o2;	/* another object's is its own */
+	for (i = 0; i < 8; i++)
+		CHECK(sleeps_for(&o, 100000) > 0);
+	given = &s2;
+	CHECK_EQ(sleeps_for(&s, 50), 0);
+	/* nobody else's to give: an owner here may need this processor */
+	slept = 0;
+	CHECK_EQ(sg_sem_lock(&t.v, &m, me, clock_now + 10 * MS), -ETIMEDOUT);
+	CHECK(slept > 0 && !sg_sem_patience(t.v.sems, m.rec)->missed);
+	/* one who does not want to wait that long has learnt nothing */
+	CHECK_EQ(sg_sem_wait(&t.v, &s, me, clock_now + 20000), -ETIMEDOUT);
+	CHECK_EQ(sleeps_for(&s, 250), 0);
+	sg_ticks_hook = NULL;
+	sg_sleep_hook = NULL;
+	CHECK_OK(sg_sem_unlock(&t.v, &m, you));
+	(void)m2;
+	end();
+}
+
 int main(void)
 {
 	mutex();
+	patience();
 	recursive();
 	robust();
 	system_dies();
