@@ -155,8 +155,10 @@ bench-profile: ## in which functions instructions are, by samples: docs/performa
 	@$(call script,e2e/bench/profile)
 bench-copy: ## copies past this processor's caches and through them: docs/performance
 	@$(call script,e2e/bench/copy)
-bench-all: bench-targets bench-quick bench-profile bench-flushes bench-copy bench-scale bench-sem
-bench-all: bench ## all that docs/performance has: hours
+bench-all: ## all that docs/performance has of the file system itself, one after the other: hours
+	@for one in targets quick profile flushes copy scale sem; do \
+		$(MAKE) --no-print-directory bench-$$one || exit 1; done
+	@$(MAKE) --no-print-directory bench
 bench-overhead: ## what coherence costs a system that is alone: docs/together.md
 	@$(call script,e2e/bench/overhead)
 

@@ -132,10 +132,11 @@ flow_everywhere() {
 }
 
 versions() {
-	local packages=(fio nfs-kernel-server samba cifs-utils e2fsprogs)
+	local packages=(fio nfs-kernel-server samba cifs-utils e2fsprogs git sqlite3 rsync python3
+		gcc)
 	# shellcheck disable=SC2016 # dpkg-query's
 	echo "with $(on g1 "dpkg-query -W -f '\${Package} \${Version}, ' ${packages[*]}" </dev/null)" \
-		"$(/usr/libexec/virtiofsd --version 2>/dev/null || echo "no virtiofsd")"
+		"$("$root/e2e/rig" doctor 2>/dev/null | grep -o 'virtiofsd [0-9.]*' | head -n 1)"
 }
 
 # The rig unmounts the volume, and wants a guest that ends.

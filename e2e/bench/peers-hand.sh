@@ -9,8 +9,8 @@
 # WAY local: as in P1, who writes is where the file is (for 9p and virtiofs outside, for NFS and
 # Samba the server, on its ext4-dax; StargateFS has it everywhere), and turns are two words of
 # memory that both look at. through: two guests, who both have it by that way, and semaphores of
-# StargateFS, which sleep. SYSTEM turns: nothing but these; outside: StargateFS, written outside, by
-# the engine in a program, as this machine's kernel takes no module (local only).
+# StargateFS, which look before they sleep. SYSTEM turns: nothing but these; outside: StargateFS,
+# written outside, by the engine in a program, as this kernel takes no module (local only).
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

@@ -5,7 +5,7 @@
 # json and bars (files to write).
 #
 # The bounds are chosen here, and are what somebody would call broken: a command or a mount that a
-# person waits for, a check that holds up a night, more memory than a node has to spare.
+# person waits for, a check that takes ten minutes, more memory than a node has to spare.
 
 BEGIN {
 	# figure, what it is called, unit of the total, divisor, each or total, target, bound (0: none)

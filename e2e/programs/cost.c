@@ -737,6 +737,8 @@ static void measure(const char *name, unsigned int repeats)
 	for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
 		if (strcmp(name, ops[o].name))
 			continue;
+		if (where && ops[o].whole)
+			break;	/* of several threads: there are no samples of all */
 		for (unsigned int r = 0; where && r < repeats; r++)
 			sampled(&ops[o], r);
 		if (where) {

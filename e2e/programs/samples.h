@@ -69,7 +69,7 @@ static void samples_load(void)
 
 		of[0] = '\0';
 		if (sscanf(line, "%lx %c %55s [%23[^]]", &s.at, &type, s.name, of) < 3 ||
-		    (type != 't' && type != 'T'))
+		    !strchr("tTwW", type))
 			continue;
 		snprintf(s.of, sizeof(s.of), "%s", of[0] ? of : "kernel");
 		s.name[strcspn(s.name, ".")] = '\0';	/* parts of one function belong together */

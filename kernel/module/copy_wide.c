@@ -22,7 +22,7 @@
 #define STEP	128UL
 #define LEAST	SZ_4K	/* below, the kernel's own is as good */
 #define VECTORS	SZ_256K	/* from there on, if the processor has them */
-#define MOST	SZ_64K	/* at once: nobody else gets the processor meanwhile */
+#define MOST	SZ_64K	/* at once: with vectors nobody else gets the processor meanwhile */
 
 static bool usable(void)
 {

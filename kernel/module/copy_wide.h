@@ -14,7 +14,9 @@ struct iov_iter;
  * @from: advanced by what has been copied
  *
  * Never sleeps, and needs nothing of what it copies from or to to be there: page faults are to be
- * disabled by the caller. What it has copied needs no write-back, only a fence.
+ * disabled by the caller. What it has copied needs no write-back, only a fence. Where a page is not
+ * there, up to a line behind what it says may have been stored, of bytes that could be read: the
+ * caller goes on from there by other means, and stores the same again.
  *
  * Return: bytes copied. Fewer than @len, or none, when a page is not there, when the rest is not
  * worth it, or when processor, iterator or alignment do not allow it: the rest is the caller's, by
