@@ -7,7 +7,7 @@
  * Vector registers belong to user space: using them costs their saving and, on the way out, their
  * loading, once per system call: as long as it takes to store 2 KiB. What memory takes hardly
  * depends on how wide a store is, so that is not made up for by anything small: from 256 KiB on
- * they are as good within some per cent (docs/performance, "Stores past the caches").
+ * they are as good within some per cent (docs/decisions/0006).
  */
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
