@@ -25,13 +25,6 @@ $1 == "where" && NF == 5 {
 			sprintf("`%s` %s", $5, grouped($3 / all[$2] * cost[$2]))
 }
 
-function grouped(number,    text, at) {
-	text = sprintf("%.0f", number)
-	for (at = length(text) - 3; at > 0; at -= 3)
-		text = substr(text, 1, at) " " substr(text, at + 1)
-	return text
-}
-
 function part(op, of) { return grouped(whose[op, of] / all[op] * cost[op]) }
 
 END {

@@ -48,15 +48,6 @@ function mode_of(key) {
 	return substr(key, 1, index(key, ".") - 1)
 }
 
-function grouped(n,    s, out) {
-	s = sprintf("%.0f", n)
-	while (length(s) > 3) {
-		out = " " substr(s, length(s) - 2) out
-		s = substr(s, 1, length(s) - 3)
-	}
-	return s out
-}
-
 function short(v) {
 	if (v != 0 && v < 0.0095)
 		return sprintf("%.2g", v)
@@ -203,18 +194,11 @@ function draw(    n, ns, k, fs, i, j, one) {
 	}
 }
 
-function escaped(text) {
-	gsub(/\\/, "\\\\\\\\", text)
-	gsub(/"/, "\\\"", text)
-	gsub(/\n/, "\\n", text)
-	return text
-}
-
 function write_json(text,    i) {
-	printf "{\n  \"where\": \"%s\",\n  \"figures\": [\n", escaped(where) > json
+	printf "{\n  \"where\": %s,\n  \"figures\": [\n", quoted(where) > json
 	for (i = 1; i <= all_lines; i++)
 		printf "    %s%s\n", lines[i], i < all_lines ? "," : "" > json
-	printf "  ],\n  \"lines\": [\n%s\n  ],\n  \"first\": \"%s\"\n}\n", model_lines, escaped(text) > json
+	printf "  ],\n  \"lines\": [\n%s\n  ],\n  \"first\": %s\n}\n", model_lines, quoted(text) > json
 }
 
 END {

@@ -50,15 +50,6 @@ function count(fs, op) {
 	return 1
 }
 
-function grouped(number,    text, at) {
-	if (number < 0)
-		return "-" grouped(-number)
-	text = sprintf("%d", number)
-	for (at = length(text) - 3; at > 0; at -= 3)
-		text = substr(text, 1, at) " " substr(text, at + 1)
-	return text
-}
-
 # A row of the table of targets: ours, what it is compared with, and how much of that it may be.
 function target(what, ours, than, other, most,    share) {
 	share = ours / other
@@ -169,13 +160,6 @@ function write_ways(    ops, op, i) {
 	for (i = 1; i <= ops - 2; i++)
 		printf "| a new file has that back after: %s | %s | %s |\n", title[op[i]], \
 			until("splice", op[i]), until("shadow", op[i])
-}
-
-function quoted(text) {
-	gsub(/\\/, "\\\\\\\\", text)
-	gsub(/"/, "\\\"", text)
-	gsub(/\n/, "\\n", text)
-	return "\"" text "\""
 }
 
 function write_json(    i, part) {

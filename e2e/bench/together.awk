@@ -40,13 +40,6 @@ $1 == "wait" { waited[$2, $3] = $4 == "never" ? "never" : $5 " " $6 " " $7 }
 $1 == "sees" { answer[$2, $3] = $4 (NF > 4 ? " " $5 : "") }
 $1 == "load" { loads = loads (loads ? ", after " : "") $2 }
 
-function grouped(number,    text, at) {
-	text = sprintf("%d", number)
-	for (at = length(text) - 3; at > 0; at -= 3)
-		text = substr(text, 1, at) " " substr(text, at + 1)
-	return text
-}
-
 function missing_figure(what) {
 	print "together: no figure for " what > "/dev/stderr"
 	missing = 1

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How figures and texts are written: before -f of those who need it.
+
+# 1 234 567: in groups of three.
+function grouped(number,    text, at) {
+	if (number < 0)
+		return "-" grouped(-number)
+	text = sprintf("%.0f", number)
+	for (at = length(text) - 3; at > 0; at -= 3)
+		text = substr(text, 1, at) " " substr(text, at + 1)
+	return text
+}
+
+# A text as JSON has it.
+function quoted(text) {
+	gsub(/\\/, "\\\\\\\\", text)
+	gsub(/"/, "\\\"", text)
+	gsub(/\n/, "\\n", text)
+	return "\"" text "\""
+}
