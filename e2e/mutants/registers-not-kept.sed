@@ -4,4 +4,4 @@
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk
-s/kernel_fpu_\(begin\|end\)();/;/
+s/kernel_fpu_\(begin\|end\)();/barrier();/

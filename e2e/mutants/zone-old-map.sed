@@ -4,4 +4,4 @@
 # file: kernel/tools/ctl/wipe.c
 # scenario: zone
 # maps: walk
-s/if (is_left(z->name, p->volume)) {/if (z->name) {/
+s/left = p && zone_tagged(p->tags, WIPING_TAG);/left = p != NULL;/
