@@ -25,9 +25,13 @@ work=$(mktemp -d)
 declare -A to job
 trap 'rm -rf "$work"' EXIT
 
+# Who is told and has died is found by what it said last, not by the pipe's end.
+trap : PIPE
+
 # tell SYSTEM TURN LINE: what it is told, and its answer.
 tell() {
-	echo "$3" >&"${to[$1]}"
+	echo "$3" 2>/dev/null >&"${to[$1]}" || fail "$1 has ended before turn $2 ($3), \
+SG_SEED=$seed: $(cat "$work/$1")"
 	until [[ $(grep -c '^ok$' "$work/$1" || true) -ge $2 ]]; do
 		if grep -q '^fsx:' "$work/$1" || ! kill -0 "${job[$1]}" 2>/dev/null; then
 			fail "$1, turn $2 ($3), SG_SEED=$seed: $(cat "$work/$1")"
@@ -41,8 +45,10 @@ in_turns() {
 	local system turn actor other fd own=()
 	for system in "${systems[@]}"; do
 		mkfifo "$work/to.$system"
-		on "$system" "/root/fsx -i -s $seed -l $1 /mnt/sg/one" <"$work/to.$system" \
-			>"$work/$system" 2>&1 &
+		# What it says goes to an empty file before its pipe opens: the last round's answers
+		# are not this one's.
+		on "$system" "/root/fsx -i -s $seed -l $1 /mnt/sg/one" >"$work/$system" 2>&1 \
+			<"$work/to.$system" &
 		job[$system]=$!
 		on "$system" "/root/fsx -s $((seed + ${#own[@]} + 1)) -l 200000 -n 100000000 -t $((turns / 4)) \
 			/mnt/sg/own-$system" </dev/null >"$work/own.$system" 2>&1 &
