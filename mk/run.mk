@@ -21,7 +21,7 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
 .PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt
 .PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external e2e-kubevirt
-.PHONY: csi csi-tests torture node-cuts
+.PHONY: csi csi-tests csi-volumes torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
 .PHONY: bench-scale bench-flushes bench-profile bench-copy bench-all
@@ -83,6 +83,11 @@ node-cuts: ## 100 power cuts of a node, whose memory keeps its bytes (CUTS=; res
 	@mk/deps native tests
 	@mk/long-run node-cuts node SG_CUTS $(CUTS) 10
 CUTS ?= 100
+csi-volumes: ## 10,000 volumes of LVM come and go through the driver (VOLUMES=; resumable)
+	@mk/deps native tests csi
+	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory csi csi-tests
+	@SG_ONLY=OverTime MAPS=walk mk/long-run csi-many rig SG_VOLUMES $(VOLUMES) 500
+VOLUMES ?= 10000
 
 test-fresh: ## what a stranger sees: SUITE=bookworm, GOALS="test-quick demo", in an empty root
 	@mk/run-fresh $(SUITE) $(GOALS)

@@ -26,8 +26,11 @@ func TestDemandAtOnce(t *testing.T) {
 	}
 }
 
-// demand is how many volumes come and go: SG_TEST_SCALE, as for the engine's tests.
+// demand is how many volumes come and go: SG_VOLUMES, or SG_TEST_SCALE, as for the engine's tests.
 func demand(quick, normal int) int {
+	if volumes, err := strconv.Atoi(os.Getenv("SG_VOLUMES")); err == nil && volumes > 0 {
+		return volumes
+	}
 	switch os.Getenv("SG_TEST_SCALE") {
 	case "long":
 		return 10000

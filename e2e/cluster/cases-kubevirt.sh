@@ -12,8 +12,10 @@ kubevirt_cases=(
 	machines machine-guest machine-examples machine-virtiofs
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	machine-drained
-	uninstall
 )
+# The next version comes when everything of this one has been seen.
+[[ $kubevirt != kubevirt-1.8 ]] || kubevirt_cases+=(kubevirt-upgraded)
+kubevirt_cases+=(uninstall)
 kubevirt_kvm_cases=(
 	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
@@ -39,13 +41,16 @@ operator_objects() {
 	rm -rf "$work"
 }
 
-# How machines get their volumes: 1.9 has plugins, with hooks on the node too. Of what it has by
+# of_version: how machines get their volumes: 1.9 has plugins, with hooks on the node too. Of what it has by
 # default, templates of machines are another project's program, and images as volumes ask for a
 # newer containerd than Debian's.
-case $kubevirt in
-kubevirt-1.8) api=sidecar gates='Sidecar' disabled='' ;;
-*) api=plugin gates='Plugins' disabled='disabledFeatureGates: [Template, ImageVolume]' ;;
-esac
+of_version() {
+	case $kubevirt in
+	kubevirt-1.8) api=sidecar gates='Sidecar' disabled='' ;;
+	*) api=plugin gates='Plugins' disabled='disabledFeatureGates: [Template, ImageVolume]' ;;
+	esac
+}
+of_version
 
 kubevirt_object() {
 	local emulated=true
@@ -150,10 +155,14 @@ case_operator() {
 	soon 60 "there is a kind KubeVirt" k get crd kubevirts.kubevirt.io
 	kubevirt_object | k apply -f - >/dev/null
 	soon 420 "KubeVirt is deployed" deployed
-	check "the chart's part for it" helm upgrade "$release" "$chart" "${install_args[@]}" \
-		--set kubevirt.enabled=true --set kubevirt.api=$api --timeout 6m
+	check "the chart's part for it" chart_for "$api"
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
+}
+# chart_for API: the chart, with machines that get their volumes so.
+chart_for() {
+	helm upgrade "$release" "$chart" "${install_args[@]}" \
+		--set kubevirt.enabled=true --set "kubevirt.api=$1" --timeout 6m
 }
 
 # The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their
@@ -648,3 +657,61 @@ case_machine-power() {
 	check "nothing failed" well first
 }
 other_pod() { local now; now=$(launcher first); [[ -n $now && $now != "$1" ]]; }
+
+# upgraded: all of KubeVirt is of the version that it is to be.
+upgraded() {
+	deployed && equals "$(kubevirt_release)" k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.observedKubeVirtVersion}'
+}
+import_next() {
+	local archive
+	for archive in "$next_images"/*.tar; do ctr images import --digests "$archive"; done
+	tag_kubevirt
+}
+# by_sidecar NAME: it has its volume from a hook sidecar.
+by_sidecar() { contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'; }
+
+# KubeVirt is upgraded under a machine that runs: that goes on; by hook sidecars others start as
+# before; and when the chart has followed, machines have their volumes from a Plugin when they start.
+case_kubevirt-upgraded() {
+	local pod
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and counts" says first "holds the lock"
+	pod=$(launcher first)
+
+	kubevirt=kubevirt-$next_kubevirt
+	of_version
+	check "the images of $kubevirt" import_next
+	gates=Sidecar
+	operator_objects | k apply --server-side --force-conflicts -f - >/dev/null
+	check "the operator is of $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
+	kubevirt_object | k apply -f - >/dev/null
+	soon 600 "KubeVirt is upgraded" upgraded
+	check "the machine has gone on, in its pod" equals "$pod" launcher first
+	check "it counts" goes_on
+	machine second data heir >/dev/null
+	soon 240 "another one starts" says second "waits for the lock"
+	check "by a hook sidecar" by_sidecar second
+	k -n "$ns" delete vm second --wait >/dev/null
+
+	of_version
+	kubevirt_object | k apply -f - >/dev/null
+	soon 300 "with plugins" upgraded
+	check "the chart follows" chart_for "$api"
+	soon 90 "the webhook is ready" webhook_ready
+	soon 90 "the driver is ready" driver_ready
+	check "the machine counts on" goes_on
+	k -n "$ns" delete vmi first --wait=false >/dev/null
+	soon 240 "restarted, it comes back" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	check "by the Plugin" refused by_sidecar first
+	check "it counts" goes_on
+	machine second data heir >/dev/null
+	soon 240 "so does another one" says second "waits for the lock"
+	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
+	soon 240 "the other has the lock, as the driver is told" says second "has the lock"
+	check "nothing failed" well first
+	check "nor in the second" well second
+}

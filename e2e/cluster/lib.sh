@@ -12,7 +12,7 @@ source "$home/versions.env"
 work=$home/build/cluster
 run=$work/run       # of this run: gone when the cluster is
 logs=$work/logs     # of the last run: what each program has said
-images=$work/images # archives
+images=${CLUSTER_IMAGES:-$work/images} # archives
 node=n1
 # Of each checkout its own: kubelet ends pods in it that are not its own.
 cgroup=stargate-cluster-$(cksum <<<"$home" | cut -d' ' -f1)
@@ -37,9 +37,21 @@ version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
 
 # KubeVirt has a folder for each minor version that is tried; KUBEVIRT=1.9 chooses.
 kubevirt=kubevirt-${KUBEVIRT:-1.8}
+# What 1.8 is upgraded to, once the tests of 1.8 have been: its images wait elsewhere.
+next_kubevirt=1.9
+next_images=$work/images-next
 # What its operator starts, beside virt-operator itself and the node's part.
 kubevirt_controllers() { sed -nE 's/^\tkubevirt\.io\/kubevirt\/cmd\/(virt-(api|controller|exportproxy))$/\1/p' "$here/$kubevirt/go.mod"; }
 kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
+# tag_kubevirt: its controllers are of one image each, and so are its parts of the node.
+tag_kubevirt() {
+	local name release
+	release=$(kubevirt_release)
+	for name in $(kubevirt_controllers); do
+		ctr images tag "localhost/kubevirt/virt-operator:$release" "localhost/kubevirt/$name:$release"
+	done
+	ctr images tag "localhost/kubevirt/virt-launcher:$release" "localhost/kubevirt/virt-handler:$release"
+}
 
 # programs MODULE: folder of those that e2e/cluster/build has compiled.
 programs() { "$here/build" "$1"; }

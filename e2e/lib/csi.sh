@@ -7,7 +7,7 @@
 
 # No udev is in these guests: LVM is not to wait for it.
 environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
-environment+=" SG_TEST_SCALE=${SG_TEST_SCALE:-normal}"
+environment+=" SG_TEST_SCALE=${SG_TEST_SCALE:-normal} SG_VOLUMES=${SG_VOLUMES:-}"
 
 # tests NAMES: of csi-test, by a pattern; what they say goes by.
 tests() {

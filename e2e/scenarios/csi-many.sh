@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The CSI driver on a zone of reserved memory that many volumes come from: two hundred made, and
-# deleted, at once; one after another (SG_TEST_SCALE=long: ten thousand), after which neither the
-# driver nor the node holds more than when there had been a few.
+# deleted, at once; one after another (SG_VOLUMES; SG_TEST_SCALE=long: ten thousand), after which
+# neither the driver nor the node holds more than when there had been a few.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 3328M --pkgs lvm2 --copy-in build/csi
@@ -19,4 +19,5 @@ holds "a zone" "stargatectl zone create sm /dev/pmem0"
 holds "what the driver says of itself can be asked for" "ip link set lo up"
 dax_tests AtOnce OverTime
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
+[[ -z ${SG_VOLUMES:-} ]] || passed "$SG_VOLUMES volumes have come and gone"
 finish
