@@ -405,16 +405,21 @@ case_machine-reader() {
 
 # One machine dies with a lock; the next of that name is the same machine, and the lock is free.
 case_machine-killed() {
+	local pod
 	claim data 128Mi ReadWriteMany
 	machine holder data holder >/dev/null
 	machine heir data heir >/dev/null
 	soon 240 "one holds a lock" says holder "holds the lock"
 	soon 120 "the other waits for it" says heir "waits for the lock"
+	pod=$(launcher holder)
 	check "its process is killed" on_zoned pkill -KILL -f "$(qemu holder)"
 	soon 240 "the other has the lock" says heir "has the lock"
 	check "nothing failed" well heir
-	soon 240 "it is started again, and has the volume" says holder "mounted data"
-	[[ $api == sidecar ]] || check "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+	soon 240 "it is started again" other_pod "$pod" holder
+	soon 240 "and has the volume" says holder "mounted data"
+	# On reserved memory the node has seen its memory go, before anybody could tell it.
+	[[ $api == sidecar ]] || with_vm ||
+		soon 60 "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
 # counted: how far a machine has come that counts, as a pod sees it.
@@ -656,7 +661,8 @@ case_machine-power() {
 	check "it stores, and the pod sees it" test "$(in_pod beside cat /data/count)" -gt "${count:-0}"
 	check "nothing failed" well first
 }
-other_pod() { local now; now=$(launcher first); [[ -n $now && $now != "$1" ]]; }
+# other_pod POD [NAME]: the machine has another one than that.
+other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
 
 # upgraded: all of KubeVirt is of the version that it is to be.
 upgraded() {
