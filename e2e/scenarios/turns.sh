@@ -30,7 +30,7 @@ trap : PIPE
 
 # tell SYSTEM TURN LINE: what it is told, and its answer.
 tell() {
-	echo "$3" 2>/dev/null >&"${to[$1]}" || fail "$1 has ended before turn $2 ($3), \
+	echo "$3" >&"${to[$1]}" || fail "$1 has ended before turn $2 ($3), \
 SG_SEED=$seed: $(cat "$work/$1")"
 	until [[ $(grep -c '^ok$' "$work/$1" || true) -ge $2 ]]; do
 		if grep -q '^fsx:' "$work/$1" || ! kill -0 "${job[$1]}" 2>/dev/null; then
