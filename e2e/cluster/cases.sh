@@ -452,6 +452,7 @@ case_uninstall-refused() {
 	check "helm does not uninstall" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
 	check "the reason is told" contains "1 volumes of $driver are left ($ns/data)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
+	check "who has looked may look no more" refused k get clusterrole "$release-csi-volumes"
 	check "the driver works on" driver_ready
 	pod second data
 	soon 60 "another pod gets the volume" running second
@@ -477,6 +478,7 @@ case_uninstall-data() {
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --no-hooks --wait --timeout 3m
 	check "the volume is there" volume_kept "$name"
 	check "the pod has it" stored first /greeting hello
+	check "nodes keep what the driver has said of them" on_nodes "$driver/zone-mib"
 	check "helm installs again" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "kubelet knows the driver" registered
 	pod second data
@@ -484,14 +486,21 @@ case_uninstall-data() {
 	check "with what is in it" stored second /greeting hello
 }
 
+# on_nodes WORDS: a node has it.
+on_nodes() { k get nodes -o json | grep -F "$1" >/dev/null; }
+
 case_uninstall() {
 	soon 90 "no namespace is left that goes" no_namespaces_going
+	check "nodes have labels of it" on_nodes "topology.$driver/node"
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'
 	soon 60 "kubelet has forgotten the driver" refused registered
-	for kind in storageclass/stargate "csidriver/$driver" "clusterrole/$release-csi" "clusterrolebinding/$release-csi"; do
+	for kind in storageclass/stargate "csidriver/$driver" "clusterrole/$release-csi" "clusterrolebinding/$release-csi" \
+		"clusterrole/$release-csi-volumes" "clusterrole/$release-csi-nodes" \
+		"clusterrolebinding/$release-csi-volumes" "clusterrolebinding/$release-csi-nodes"; do
 		check "$kind is gone" refused k get "$kind"
 	done
+	check "nodes have nothing of it" refused on_nodes "$driver/"
 	check "no socket is left" refused on_zoned sh -c 'ls /var/lib/kubelet/plugins_registry/*.sock'
 	soon 60 "nothing is said of its room" equals "" k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[*].metadata.name}'
 }

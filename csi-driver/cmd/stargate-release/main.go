@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-release is what the chart asks before and after its work: whether volumes or snapshots are
-// left when it is uninstalled, and whether a pod can use its volume (helm test).
+// stargate-release is what the chart runs before and after its work: it says whether volumes or snapshots
+// are left when the chart is uninstalled, takes from nodes then what the driver has left on them, and
+// tries whether a pod can use its volume (helm test).
 package main
 
 import (
@@ -27,7 +28,7 @@ const (
 	message = "/dev/termination-log"
 )
 
-var errUsage = errors.New("stargate-release volumes|snapshots DRIVER | stargate-release try FOLDER")
+var errUsage = errors.New("stargate-release volumes|snapshots|nodes DRIVER | stargate-release try FOLDER")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,6 +71,17 @@ func run(ctx context.Context, args []string) (string, error) {
 			}
 			return release.NoSnapshots(ctx, client, args[1])
 		})
+	case "nodes":
+		var said string
+		err := asking(func(config *rest.Config) error {
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			said, err = release.ForgetNodes(ctx, client, args[1])
+			return err
+		})
+		return said, err
 	case "try":
 		return release.Try(args[1])
 	}

@@ -6,11 +6,8 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/marks"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -53,12 +50,6 @@ type Node struct {
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	return &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
 }
-
-// Label has the zone's size in MiB: a number, so that affinities can ask for more than one.
-func (n *Node) Label() string { return n.driver + "/zone-mib" }
-
-// Taint is the one that is taken away as soon as the node can have volumes.
-func (n *Node) Taint() string { return n.driver + "/not-ready" }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
 func (n *Node) Run(ctx context.Context, z zone.Zone) {
@@ -90,7 +81,7 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 	n.vain = 0
 	n.tellZone(z.Kind(), s, zerr)
 	if err := n.mark(ctx, node, z.Kind(), s, zerr); err != nil {
-		return fmt.Errorf("node %s: %w", n.name, err)
+		return err
 	}
 	if zerr != nil {
 		return nil
@@ -138,26 +129,14 @@ func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
 // mark changes label and taint if they are not what they should be.
 func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zone.Status, zerr error) error {
 	marked := node.DeepCopy()
-	delete(marked.Labels, n.Label())
+	delete(marked.Labels, marks.Size(n.driver))
 	if zerr == nil && kind != zone.None {
-		metav1.SetMetaDataLabel(&marked.ObjectMeta, n.Label(), strconv.FormatInt(s.Size>>mebiShift, 10))
+		metav1.SetMetaDataLabel(&marked.ObjectMeta, marks.Size(n.driver), strconv.FormatInt(s.Size>>mebiShift, 10))
 	}
 	if zerr == nil && !s.Damaged {
-		marked.Spec.Taints = slices.DeleteFunc(marked.Spec.Taints, func(t corev1.Taint) bool { return t.Key == n.Taint() })
+		marks.Ready(marked, n.driver)
 	}
-	was, err := json.Marshal(node)
-	if err != nil {
-		return err
-	}
-	is, err := json.Marshal(marked)
-	if err != nil || bytes.Equal(was, is) {
-		return err
-	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(was, is, corev1.Node{})
-	if err != nil {
-		return err
-	}
-	_, err = n.client.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err := marks.Change(ctx, n.client, node, marked)
 	return err
 }
 

@@ -77,7 +77,7 @@ func TestLook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if node.Labels[n.Label()] != label || node.Labels["kept"] != "yes" || len(node.Spec.Taints) != taints {
+		if node.Labels[driver+"/zone-mib"] != label || node.Labels["kept"] != "yes" || len(node.Spec.Taints) != taints {
 			t.Errorf("labels %v, taints %v; should be %q and %d", node.Labels, node.Spec.Taints, label, taints)
 		}
 		for _, words := range events {
@@ -136,7 +136,7 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		node, err := client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
-		if err != nil || node.Labels[n.Label()] != label || len(node.Spec.Taints) != taints {
+		if err != nil || node.Labels[driver+"/zone-mib"] != label || len(node.Spec.Taints) != taints {
 			t.Errorf("labels %v, taints %v, %v; should be %q and %d", node.Labels, node.Spec.Taints, err, label, taints)
 		}
 		for _, words := range append(events, "") {

@@ -7,6 +7,7 @@ package driver
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"stargate/csi-driver/internal/marks"
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/present"
@@ -30,7 +31,7 @@ type Config struct {
 }
 
 // TopologyKey is the label that tells nodes apart.
-func (c Config) TopologyKey() string { return "topology." + c.Name + "/node" }
+func (c Config) TopologyKey() string { return marks.Topology(c.Name) }
 
 func (c Config) topology() *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{c.TopologyKey(): c.NodeID}}

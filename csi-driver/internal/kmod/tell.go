@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"stargate/csi-driver/internal/marks"
 )
 
 // Tell leaves the result as an annotation of the Node, DRIVER/module, and as an Event of it when there
 // is no module or a wrong one.
 func Tell(ctx context.Context, client kubernetes.Interface, c clock.PassiveClock, driver, name string, r Result) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{driver + "/module": r.String()}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{marks.Module(driver): r.String()}}})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release looks at a cluster for the chart: before it is uninstalled, and after it has been
-// installed.
+// Package release does what the chart needs beside its objects: it looks whether the release may be
+// uninstalled, clears nodes after that, and tries a volume after it has been installed.
 package release
 
 import (

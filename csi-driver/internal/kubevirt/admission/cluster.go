@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"stargate/csi-driver/internal/marks"
 )
 
 // Cluster is asked anew with each review: there are few, and what they say is never old.
@@ -138,7 +140,7 @@ func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
 	}
 	for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
-			if e.Key == "topology."+c.Driver+"/node" && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			if e.Key == marks.Topology(c.Driver) && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
 				return e.Values[0]
 			}
 		}
