@@ -101,7 +101,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	})
 	g.Go(func() error { return csiServer.Serve(ctx, at.csi) })
 	if at.web != nil {
-		serveHTTP(ctx, g, at.web, own, p.zone, p.module, calls)
+		serveHTTP(ctx, g, at.web, own, p, calls)
 	}
 	if p.node != nil {
 		g.Go(func() error { p.node.Run(ctx, p.zone); return nil })
@@ -189,10 +189,14 @@ func report(ctx context.Context, z zone.Zone) {
 }
 
 // serveHTTP also asks our own socket: that it answers is what alive means.
-func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, z zone.Zone, k *module.Module, calls metrics.CSIMetricsManager) {
+func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
+	orphans := func() (int64, bool) { return 0, false } // nobody is asked for PersistentVolumes
+	if p.node != nil {
+		orphans = p.node.Orphans
+	}
 	own.MustRegister(
-		observe.NewCollector(z, k, klog.FromContext(ctx)),
+		observe.NewCollector(p.zone, p.module, orphans, klog.FromContext(ctx)),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	alive := func(ctx context.Context) error {
@@ -200,7 +204,7 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grp
 		return err
 	}
 	ready := func(ctx context.Context) error {
-		_, err := z.Status(ctx)
+		_, err := p.zone.Status(ctx)
 		return err
 	}
 	g.Go(func() error {

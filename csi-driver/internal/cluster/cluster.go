@@ -7,8 +7,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,11 +46,16 @@ type Node struct {
 	zone    string            // what was said of it last
 	vain    int               // looks at it, one after another
 	volumes map[string]string // what was said of each that could not be used
+	orphans orphans
+
+	orphaned atomic.Int64 // of them; -1: not known. For who asks meanwhile.
 }
 
 // New is for the node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
-	return &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
+	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
+	n.orphaned.Store(-1)
+	return n
 }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
@@ -91,13 +98,14 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 		return fmt.Errorf("volumes: %w", err)
 	}
 	n.tellVolumes(ctx, volumes)
+	err = n.findOrphans(ctx, volumes)
 	if n.contents == nil {
-		return nil
+		return err
 	}
-	if err := n.claimContents(ctx, z); err != nil {
-		return fmt.Errorf("contents of snapshots: %w", err)
+	if cerr := n.claimContents(ctx, z); cerr != nil {
+		return errors.Join(err, fmt.Errorf("contents of snapshots: %w", cerr))
 	}
-	return nil
+	return err
 }
 
 // tellUnknown says that nobody knows what there is, if that lasts.

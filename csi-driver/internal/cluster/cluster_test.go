@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"stargate/csi-driver/internal/fault"
@@ -183,6 +185,92 @@ func TestNone(t *testing.T) {
 	node, err := client.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
 	if err != nil || len(node.Labels) != 0 || len(node.Spec.Taints) != 0 || len(recorder.Events) != 0 {
 		t.Errorf("%v, %v, %v", node.Labels, node.Spec.Taints, err)
+	}
+}
+
+// A volume that no PersistentVolume has is told of when that has lasted, once; what was not made for a claim,
+// and a pod's own, are nobody's business.
+func TestOrphans(t *testing.T) {
+	ctx := context.Background()
+	restored := claimed("pvc-3", driver, "again")
+	restored.Name = "restored" // by a backup: what counts is the handle
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		claimed("pvc-1", driver, "data"), claimed("pvc-2", "another.driver", "other"), restored)
+	recorder := record.NewFakeRecorder(9)
+	n := New(client, recorder, driver, "n1")
+	z := &told{kind: zone.DAX}
+	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3", "x-0123", "e-0123", "by-hand"} {
+		z.volumes = append(z.volumes, zone.Volume{Name: name, State: zone.Ready})
+	}
+	looks := func(times int, found int64, known bool, events ...string) {
+		t.Helper()
+		for range times {
+			if err := n.Look(ctx, z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is, so := n.Orphans(); so != known || known && is != found {
+			t.Errorf("%d orphans, %v; should be %d, %v", is, so, found, known)
+		}
+		for _, words := range append(events, "") {
+			said := ""
+			select {
+			case said = <-recorder.Events:
+			default:
+			}
+			if words == "" && said != "" || !strings.Contains(said, words) {
+				t.Errorf("event %q; should be %q", said, words)
+			}
+		}
+	}
+	looks(orphansEvery, 0, false, "ZoneReady")
+	looks(1, 2, true, "VolumeOrphaned volume pvc-2 has no", "VolumeOrphaned volume x-0123 has no")
+	looks(orphansEvery, 2, true)
+	remove := func(name string) {
+		t.Helper()
+		if err := client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove("pvc-1")
+	looks(orphansEvery, 2, true)
+	looks(orphansEvery, 3, true, "volume pvc-1 has no")
+	// Somebody has written a PersistentVolume for one, and deleted another.
+	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pvc-1", driver, "data"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	z.volumes = z.volumes[:3]
+	looks(orphansEvery, 1, true)
+	remove("pvc-1")
+	looks(orphansEvery, 1, true)
+	looks(orphansEvery, 2, true, "volume pvc-1 has no")
+}
+
+// Who is not answered asks again with the next look, and all else goes on.
+func TestOrphansUnknown(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	asked, silent := 0, true
+	client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		asked++
+		return silent, nil, errors.New("no answer")
+	})
+	n := New(client, record.NewFakeRecorder(9), driver, "n1")
+	z := &told{kind: zone.DAX, volumes: []zone.Volume{{Name: "pvc-1", State: zone.Ready}}}
+	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
+	n.Contents(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds))
+	for range 3 {
+		if err := n.Look(context.Background(), z); err == nil || !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("%v", err)
+		}
+	}
+	silent = false
+	for range orphansEvery {
+		if err := n.Look(context.Background(), z); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	if found, known := n.Orphans(); asked != 4 || known {
+		t.Errorf("asked %d times; %d orphans, %v", asked, found, known)
 	}
 }
 

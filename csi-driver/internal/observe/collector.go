@@ -33,8 +33,10 @@ type Collector struct {
 	zone   zone.Zone
 	module *module.Module
 	log    klog.Logger
+	lost   func() (int64, bool)
 
 	up, zoneSize, zoneFree, zoneLargest, volumes, others    *prometheus.Desc
+	orphans                                                 *prometheus.Desc
 	size, used, inodes, inodesUsed, systems, whole, growsTo *prometheus.Desc
 	shutDown                                                *prometheus.Desc
 	shown                                                   []shown
@@ -71,10 +73,10 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone.
-func NewCollector(z zone.Zone, k *module.Module, log klog.Logger) *Collector {
+// NewCollector is for one zone. orphans says how many of its volumes no PersistentVolume has, if that is known.
+func NewCollector(z zone.Zone, k *module.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
-		zone: z, module: k, log: log, shown: moduleShows(),
+		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
 		shutDown:    desc("mount_shut_down", "1: this node was taken for dead, and its mount of the volume is of no use.", "volume"),
 		up:          desc("zone_up", "Whether the node's zone can be read and none of its devices is missing.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
@@ -82,6 +84,7 @@ func NewCollector(z zone.Zone, k *module.Module, log klog.Logger) *Collector {
 		zoneLargest: desc("zone_largest_volume_bytes", "The largest volume there can be.", "alignment"),
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
 		others:      desc("zone_strays", "What is in the zone and was not made by the driver's tools."),
+		orphans:     desc("zone_orphans", "Volumes that were made for claims and that no PersistentVolume has any more."),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
@@ -95,7 +98,7 @@ func NewCollector(z zone.Zone, k *module.Module, log klog.Logger) *Collector {
 // Describe names all.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others,
+		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others, c.orphans,
 		c.size, c.used, c.inodes, c.inodesUsed, c.systems, c.whole, c.growsTo, c.shutDown,
 	} {
 		ch <- d
@@ -158,6 +161,9 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 		gauge(c.up, truth(!s.Damaged), kind), gauge(c.zoneSize, s.Size), gauge(c.zoneFree, s.Free),
 		gauge(c.zoneLargest, s.Largest, "2Mi"), gauge(c.zoneLargest, s.Largest1G, "1Gi"),
 		gauge(c.volumes, int64(s.Volumes)), gauge(c.others, int64(s.Others)),
+	}
+	if n, known := c.lost(); known {
+		seen = append(seen, gauge(c.orphans, n))
 	}
 	volumes, err := c.zone.List(ctx)
 	if err != nil {

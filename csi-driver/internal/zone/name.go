@@ -18,6 +18,9 @@ const (
 	snapshot  = "s-"
 )
 
+// What external-provisioner's names begin with.
+const provisioned = "pvc-"
+
 // ValidName is stargatectl's rule: 1 to 63 letters, digits, dots and dashes, the first a letter or
 // digit, and none of LVM's own.
 func ValidName(name string) bool {
@@ -41,6 +44,12 @@ func NameFor(name string) string {
 		return name
 	}
 	return hashed + digest(name)
+}
+
+// OfClaim tells whether a volume is called as those are that Kubernetes has had made for claims. What an operator
+// makes by hand has other names, as a rule.
+func OfClaim(name string) bool {
+	return strings.HasPrefix(name, provisioned) || strings.HasPrefix(name, hashed)
 }
 
 // EphemeralName is that of a volume that lives as long as a pod.
