@@ -13,22 +13,28 @@ import (
 	"k8s.io/mount-utils"
 )
 
-const table = "/proc/self/mountinfo"
+// System is what a Mounter works on: this node's kernel, or in tests a table of their own (package mountstest).
+type System interface {
+	// Entries are all mounts, in the order of their making.
+	Entries() ([]mount.MountInfo, error)
+	// Mount mounts a file system.
+	Mount(source, target, fstype string, options []string) error
+	// Bind shows at target what is at source, with these attributes from the first moment on.
+	Bind(source, target string, attributes uint64) error
+	// Close makes a mount read-only: this one, not its file system.
+	Close(path string) error
+	// Unmount takes the uppermost mount away; EBUSY while somebody uses it, EINVAL if there is none.
+	Unmount(path string) error
+}
 
 // Mounter mounts and unmounts.
-type Mounter struct{ m mount.Interface }
+type Mounter struct{ System }
 
-// New needs mount(8) and umount(8).
-func New() *Mounter { return &Mounter{mount.NewWithoutSystemd("")} }
+// New is for this node: it needs mount(8).
+func New() *Mounter { return On(newKernel()) }
 
-// Entries are all mounts, in the order of their making.
-func (m *Mounter) Entries() ([]mount.MountInfo, error) {
-	entries, err := mount.ParseMountInfo(table)
-	if err != nil {
-		return nil, fmt.Errorf("mounts: %w", err)
-	}
-	return entries, nil
-}
+// On is for another system than the kernel.
+func On(s System) *Mounter { return &Mounter{s} }
 
 // At is the uppermost mount at a path; nil if there is none.
 func (m *Mounter) At(path string) (*mount.MountInfo, error) {
@@ -42,42 +48,6 @@ func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 		}
 	}
 	return nil, nil
-}
-
-// Mount mounts.
-func (m *Mounter) Mount(source, target, fstype string, options []string) error {
-	if err := m.m.Mount(source, target, fstype, options); err != nil {
-		return fmt.Errorf("mount %s at %s: %w", source, target, err)
-	}
-	return nil
-}
-
-// Bind shows at target what is at source. mount(8) and mount-utils need two steps for one that is
-// read-only; a crash between them would leave a pod's mount writable, and nobody could tell. So it is
-// made elsewhere with all its attributes, and attached in one step.
-func (m *Mounter) Bind(source, target string, attributes uint64) error {
-	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("bind %s: %w", source, err)
-	}
-	defer unix.Close(tree)
-	attr := unix.MountAttr{Attr_set: attributes, Propagation: unix.MS_PRIVATE}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return fmt.Errorf("bind %s with attributes %#x: %w", source, attributes, err)
-	}
-	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("bind %s at %s: %w", source, target, err)
-	}
-	return nil
-}
-
-// Close makes a mount read-only: this one, not its file system.
-func (m *Mounter) Close(path string) error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &attr); err != nil {
-		return fmt.Errorf("make the mount at %s read-only: %w", path, err)
-	}
-	return nil
 }
 
 // Attributes are those of a bind mount.
@@ -130,9 +100,8 @@ func within(entries []mount.MountInfo, path string, ours func(*mount.MountInfo) 
 	return all, nil
 }
 
-// unmount is not umount(8), which tells what has failed in words alone.
 func (m *Mounter) unmount(at string) error {
-	err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW)
+	err := m.Unmount(at)
 	if errors.Is(err, unix.EINVAL) {
 		if left, lerr := m.At(at); lerr == nil && left == nil {
 			return nil // somebody else was quicker

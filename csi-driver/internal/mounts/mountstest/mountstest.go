@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mountstest has mounts that are nowhere but in a table, so that tests of what is shown need
+// neither root nor a kernel that mounts.
+package mountstest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/mount-utils"
+
+	"stargate/csi-driver/internal/mounts"
+)
+
+// Table is a mounts.System. What is stored below a mount point is in the folder itself, and goes with
+// the mount, as that of a tmpfs does; where it is bound to nobody sees it.
+type Table struct {
+	mu      sync.Mutex
+	entries []mount.MountInfo
+	last    int
+	own     map[int]bool // mounts whose files are in the folder: all but those that are bound
+	fails   map[Call]error
+}
+
+var _ mounts.System = (*Table)(nil)
+
+// New has the root, as all have.
+func New() *Table {
+	root := mount.MountInfo{ID: 1, MountPoint: "/", Root: "/", FsType: "ext4", Source: "root"}
+	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]error{}}
+}
+
+// Call is one that a test can have fail.
+type Call string
+
+const (
+	Entries Call = "entries"
+	Mount   Call = "mount"
+	Bind    Call = "bind"
+	Close   Call = "close"
+	Unmount Call = "unmount"
+)
+
+// Fail has the next call of a kind end with an error, and nothing done.
+func (t *Table) Fail(c Call, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fails[c] = err
+}
+
+func (t *Table) failLocked(c Call) error {
+	err := t.fails[c]
+	delete(t.fails, c)
+	return err
+}
+
+// Shown are the points where something is mounted, but for the root.
+func (t *Table) Shown() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var points []string
+	for _, e := range t.entries[1:] {
+		points = append(points, e.MountPoint)
+	}
+	return points
+}
+
+// Entries are copies.
+func (t *Table) Entries() ([]mount.MountInfo, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.failLocked(Entries); err != nil {
+		return nil, fmt.Errorf("mounts: %w", err)
+	}
+	return slices.Clone(t.entries), nil
+}
+
+// Mount wants an empty directory: nothing could cover what is in it.
+func (t *Table) Mount(source, target, fstype string, options []string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.failLocked(Mount)
+	if err == nil {
+		var in []os.DirEntry
+		if in, err = os.ReadDir(target); err == nil && len(in) > 0 {
+			err = unix.ENOTEMPTY
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("mount %s at %s: %w", source, target, err)
+	}
+	t.addLocked(mount.MountInfo{Root: "/", Source: source, MountPoint: target, FsType: fstype, SuperOptions: options})
+	t.own[t.last] = true
+	return nil
+}
+
+// Bind shows the mount again in which source is.
+func (t *Table) Bind(source, target string, attributes uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.failLocked(Bind); err != nil {
+		return fmt.Errorf("bind %s at %s: %w", source, target, err)
+	}
+	of := t.entries[t.in(source)]
+	root, err := filepath.Rel(of.MountPoint, source)
+	if err != nil {
+		return fmt.Errorf("bind %s at %s: %w", source, target, err)
+	}
+	of.Root, of.MountPoint, of.MountOptions = filepath.Join(of.Root, root), target, nil
+	if attributes&unix.MOUNT_ATTR_RDONLY != 0 {
+		of.MountOptions = []string{"ro"}
+	}
+	t.addLocked(of)
+	return nil
+}
+
+// Close sets ro.
+func (t *Table) Close(path string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := t.at(path)
+	err := t.failLocked(Close)
+	if err == nil && i < 0 {
+		err = unix.EINVAL
+	}
+	if err != nil {
+		return fmt.Errorf("make the mount at %s read-only: %w", path, err)
+	}
+	t.entries[i].MountOptions = []string{"ro"}
+	return nil
+}
+
+// Unmount takes the uppermost away.
+func (t *Table) Unmount(path string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.failLocked(Unmount); err != nil {
+		return err
+	}
+	i := t.at(path)
+	if i <= 0 {
+		return unix.EINVAL
+	}
+	if slices.ContainsFunc(t.entries, func(e mount.MountInfo) bool { return e.ParentID == t.entries[i].ID }) {
+		return unix.EBUSY
+	}
+	own := t.own[t.entries[i].ID]
+	t.entries = slices.Delete(t.entries, i, i+1)
+	if own {
+		return empty(path)
+	}
+	return nil
+}
+
+func empty(path string) error {
+	in, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range in {
+		if err := os.RemoveAll(filepath.Join(path, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) addLocked(e mount.MountInfo) {
+	t.last++
+	e.ID, e.ParentID = t.last, t.entries[t.in(e.MountPoint)].ID
+	t.entries = append(t.entries, e)
+}
+
+// at is the uppermost at a path; -1: none.
+func (t *Table) at(path string) int {
+	for i, e := range slices.Backward(t.entries) {
+		if e.MountPoint == path {
+			return i
+		}
+	}
+	return -1
+}
+
+// in is the one in which a path is: that of the longest point, the uppermost there.
+func (t *Table) in(path string) int {
+	in := 0
+	for i, e := range t.entries {
+		below := e.MountPoint == path || strings.HasPrefix(path, strings.TrimSuffix(e.MountPoint, "/")+"/")
+		if below && len(e.MountPoint) >= len(t.entries[in].MountPoint) {
+			in = i
+		}
+	}
+	return in
+}
