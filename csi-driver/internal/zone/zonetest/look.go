@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zonetest
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
+)
+
+const inodes = 1 << 16
+
+// look is at the file system of a volume or snapshot, as it is found by its name.
+func look[T any](ctx context.Context, z *Zone, c Call, v zone.Volume, at func(*volume) (T, error)) (T, error) {
+	return do(ctx, z, c, func() (T, error) {
+		found, ok := z.volumes[v.Name]
+		if s, is := z.snapshots[v.Name]; is {
+			found, ok = s, true
+		}
+		if !ok || found.State == zone.Damaged {
+			var none T
+			return none, fault.New(fault.Internal, "volume %s: there is no file system at %s", v.Name, v.Path)
+		}
+		return at(found)
+	})
+}
+
+// Info is of the file system.
+func (z *Zone) Info(ctx context.Context, v zone.Volume) (tools.Info, error) {
+	return look(ctx, z, Info, v, func(v *volume) (tools.Info, error) { return v.info, nil })
+}
+
+// Space is of the file system.
+func (z *Zone) Space(ctx context.Context, v zone.Volume) (tools.Space, error) {
+	return look(ctx, z, Space, v, func(v *volume) (tools.Space, error) {
+		return tools.Space{Size: v.Size, Used: v.used, Free: v.Size - v.used, LargestFree: v.Size - v.used, InodesUsed: 1, Inodes: inodes}, nil
+	})
+}
+
+// Systems are those of Use.
+func (z *Zone) Systems(ctx context.Context, v zone.Volume) ([]tools.System, error) {
+	return look(ctx, z, Systems, v, func(v *volume) ([]tools.System, error) { return slices.Clone(v.systems), nil })
+}
+
+// Taken counts them.
+func (z *Zone) Taken(ctx context.Context, v zone.Volume) (int, error) {
+	return look(ctx, z, Taken, v, func(v *volume) (int, error) { return len(v.systems), nil })
+}
+
+// Ended takes away those of the machine whose hearts do not beat.
+func (z *Zone) Ended(ctx context.Context, v zone.Volume, machine string) ([]string, error) {
+	return look(ctx, z, Ended, v, func(v *volume) ([]string, error) {
+		var names []string
+		v.systems = slices.DeleteFunc(v.systems, func(s tools.System) bool {
+			ended := strings.EqualFold(s.Machine, machine) && !s.Lives() && s.Silent()
+			if ended {
+				names = append(names, s.Name)
+			}
+			return ended
+		})
+		return names, nil
+	})
+}
