@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/mounts/mountstest"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/server"
+	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/zone/zonetest"
+)
+
+const mib = int64(1) << 20
+
+// world is a node whose zone and mounts are in this process: no root, no tools, no mounts.
+type world struct {
+	t       *testing.T
+	dir     string
+	kubelet string
+	zone    *zonetest.Zone
+	table   *mountstest.Table
+	driver  *driver.Driver
+}
+
+func newWorld(t *testing.T, size int64) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sgdrv") // sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &world{
+		t: t, dir: dir, kubelet: filepath.Join(dir, "kubelet"),
+		zone: zonetest.New(zonetest.Config{Base: 64 * zone.Gigabyte, Size: size}), table: mountstest.New(),
+	}
+	if err := os.Mkdir(w.kubelet, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := mounts.OpenFolder(w.kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := driver.Config{Name: "stargate.csi.dev", Version: "test", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true}
+	m := mounts.On(w.table)
+	w.driver = driver.New(config, w.zone, present.NewFile(m, w.zone), m, module.New(filepath.Join(dir, "sysfs")), folder)
+	return w
+}
+
+// serve has the driver on a socket, as the program has it, until the test ends.
+func (w *world) serve() (endpoint string) {
+	w.t.Helper()
+	endpoint = "unix://" + filepath.Join(w.dir, "csi.sock")
+	l, err := server.Listen(endpoint)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := server.New(ctx, server.Config{CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status}, func(r grpc.ServiceRegistrar) {
+		csi.RegisterIdentityServer(r, w.driver)
+		csi.RegisterControllerServer(r, w.driver)
+		csi.RegisterNodeServer(r, w.driver)
+	})
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+	return endpoint
+}
+
+// left is what there is: in the zone, mounted, and in kubelet's folder.
+func (w *world) left() []string {
+	w.t.Helper()
+	left := append(w.zone.Left(), w.table.Shown()...)
+	entries, err := os.ReadDir(w.kubelet)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, "folder "+e.Name())
+	}
+	return left
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sanity runs csi-sanity in full against a driver, for tests alone: one that is in this process,
+// on a zone in memory, and the real one on each kind of zone.
+package sanity
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+const mib = int64(1) << 20
+
+// notClaimed is why csi-sanity leaves tests out, and how many: of what the driver does not claim.
+var notClaimed = map[string]int{
+	// There is nothing to attach.
+	"ControllerPublishVolume not supported":             7,
+	"ControllerUnpublishVolume not supported":           1,
+	"Controller Publish, UnpublishVolume not supported": 2,
+	// A volume can be changed in its size only.
+	"ControllerModifyVolume not supported": 6,
+	"Modify Volume not supported":          1,
+	"Modify volume not supported":          1,
+	"GroupControllerService not supported": 6,
+	// A snapshot is where its source is.
+	"SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported": 1,
+	// One that csi-sanity itself has put off (kubernetes-csi/csi-test, pagination).
+	"": 1,
+}
+
+// names are valid for the driver, which has rules for volumes' names.
+type names struct{ n int }
+
+func (g *names) next(what string) string             { g.n++; return fmt.Sprintf("%s-%d", what, g.n) }
+func (g *names) GenerateUniqueValidVolumeID() string { return g.next("volume") }
+func (g *names) GenerateInvalidVolumeID() string     { return "_no/name" }
+func (g *names) GenerateUniqueValidNodeID() string   { return g.next("node") }
+func (g *names) GenerateInvalidNodeID() string       { return "no node" }
+
+// leftOut has, when csi-sanity has ended, how many of its tests it has left out for each reason.
+func leftOut() *map[string]int {
+	left := map[string]int{}
+	ginkgo.ReportAfterSuite("what is left out", func(report ginkgo.Report) {
+		for _, spec := range report.SpecReports {
+			if spec.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
+				left[spec.Failure.Message]++
+			}
+		}
+	})
+	return &left
+}
+
+// Run has the driver at an endpoint tested, which takes paths in a folder for kubelet's. It can be done once in
+// a process. What is skipped is what the driver does not claim, and no more.
+func Run(t *testing.T, endpoint, kubelet string) {
+	t.Helper()
+	config := sanity.NewTestConfig()
+	config.Address = endpoint
+	config.TargetPath, config.StagingPath = filepath.Join(kubelet, "target"), filepath.Join(kubelet, "staging")
+	config.TestVolumeSize, config.TestVolumeExpandSize = 32*mib, 64*mib
+	config.TestVolumeParameters = map[string]string{"alignment": "2Mi", "rootMode": "1777"}
+	config.IDGen = &names{}
+	left := leftOut()
+	sanity.Test(t, config)
+	if !maps.Equal(*left, notClaimed) {
+		t.Errorf("left out are %v; should be %v", *left, notClaimed)
+	}
+}
