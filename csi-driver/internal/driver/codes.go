@@ -3,6 +3,9 @@
 package driver
 
 import (
+	"context"
+	"errors"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -10,8 +13,8 @@ import (
 )
 
 // The one place where a kind of failure becomes gRPC's. What callers make of them: Aborted,
-// Unavailable and Internal are tried again soon, ResourceExhausted on another node or later;
-// OutOfRange and InvalidArgument are final for the claim as it stands.
+// Unavailable, DeadlineExceeded, Canceled and Internal are tried again soon, ResourceExhausted on another
+// node or later; OutOfRange and InvalidArgument are final for the claim as it stands.
 var codeOf = map[fault.Kind]codes.Code{
 	fault.Internal:    codes.Internal,
 	fault.Invalid:     codes.InvalidArgument,
@@ -34,5 +37,18 @@ func Status(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return status.Error(codeOf[fault.KindOf(err)], err.Error())
+	return status.Error(code(err), err.Error())
+}
+
+// code tells what has been cut off from what has failed. Internal is final for sidecars and kubelet: they would
+// forget a call of which nobody knows how far it has come, and a volume that it has made stays when its claim goes.
+func code(err error) codes.Code {
+	kind := fault.KindOf(err)
+	switch {
+	case kind == fault.Internal && errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case kind == fault.Internal && errors.Is(err, context.Canceled):
+		return codes.Canceled
+	}
+	return codeOf[kind]
 }

@@ -4,8 +4,11 @@ package driver_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,13 +89,33 @@ func (w *world) serve() (endpoint string) {
 // left is what there is: in the zone, mounted, and in kubelet's folder.
 func (w *world) left() []string {
 	w.t.Helper()
-	left := append(w.zone.Left(), w.table.Shown()...)
+	left := w.zone.Left()
+	for _, point := range w.table.Shown() {
+		left = append(left, "mount "+strings.TrimPrefix(point, w.kubelet+"/"))
+	}
 	entries, err := os.ReadDir(w.kubelet)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, e := range entries {
-		left = append(left, "folder "+e.Name())
+		left = append(append(left, folder+e.Name()), w.described(e.Name())...)
 	}
 	return left
 }
+
+const folder = "folder "
+
+// described is how large the volume is said to be that is shown there, if any.
+func (w *world) described(name string) []string {
+	text, err := os.ReadFile(filepath.Join(w.kubelet, name, ".stargate", "volume.json"))
+	if err != nil {
+		return nil
+	}
+	var d struct{ Size int64 }
+	if err := json.Unmarshal(text, &d); err != nil {
+		w.t.Error(err)
+	}
+	return []string{fmt.Sprintf("in %s a volume with %d bytes", name, d.Size)}
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.kubelet, name) }

@@ -25,7 +25,7 @@ type Table struct {
 	entries []mount.MountInfo
 	last    int
 	own     map[int]bool // mounts whose files are in the folder: all but those that are bound
-	fails   map[Call]error
+	fails   map[Call]*failure
 }
 
 var _ mounts.System = (*Table)(nil)
@@ -33,7 +33,7 @@ var _ mounts.System = (*Table)(nil)
 // New has the root, as all have.
 func New() *Table {
 	root := mount.MountInfo{ID: 1, MountPoint: "/", Root: "/", FsType: "ext4", Source: "root"}
-	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]error{}}
+	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]*failure{}}
 }
 
 // Call is one that a test can have fail.
@@ -47,17 +47,42 @@ const (
 	Unmount Call = "unmount"
 )
 
+// failure comes once, after so many calls that succeed.
+type failure struct {
+	after int
+	err   error
+}
+
 // Fail has the next call of a kind end with an error, and nothing done.
-func (t *Table) Fail(c Call, err error) {
+func (t *Table) Fail(c Call, err error) { t.FailAt(c, 1, err) }
+
+// FailAt has the nth call from now on do so.
+func (t *Table) FailAt(c Call, n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.fails[c] = err
+	t.fails[c] = &failure{n - 1, err}
+}
+
+// Disarm forgets the failures that have not come, and tells whether there were any.
+func (t *Table) Disarm() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	armed := len(t.fails) > 0
+	clear(t.fails)
+	return armed
 }
 
 func (t *Table) failLocked(c Call) error {
-	err := t.fails[c]
+	f := t.fails[c]
+	if f == nil {
+		return nil
+	}
+	if f.after > 0 {
+		f.after--
+		return nil
+	}
 	delete(t.fails, c)
-	return err
+	return f.err
 }
 
 // Shown are the points where something is mounted, but for the root.

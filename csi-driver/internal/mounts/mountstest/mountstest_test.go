@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Who asks for a failure has it once.
+// Who asks for a failure has it once, when he has asked for it.
 func TestFail(t *testing.T) {
 	table := New()
 	for c, do := range map[Call]func() error{
@@ -76,6 +76,10 @@ func TestFail(t *testing.T) {
 		}
 		if err := do(); err != nil {
 			t.Errorf("%s again: %v", c, err)
+		}
+		table.FailAt(c, 2, unix.EIO)
+		if first, second := do(), do(); first != nil || !errors.Is(second, unix.EIO) || table.Disarm() {
+			t.Errorf("%s, the second: %v, %v", c, first, second)
 		}
 	}
 }

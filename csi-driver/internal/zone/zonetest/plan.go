@@ -69,6 +69,15 @@ func (p *plan) Fail(c Call, when When, err error) {
 	p.fails[c] = failure{when, err}
 }
 
+// Disarm forgets the failures that have not come, and tells whether there were any.
+func (p *plan) Disarm() bool {
+	p.planMu.Lock()
+	defer p.planMu.Unlock()
+	armed := len(p.fails) > 0
+	clear(p.fails)
+	return armed
+}
+
 // Hold has the next call of a kind wait in the middle of it. reached is closed when it does.
 func (p *plan) Hold(c Call) (reached <-chan struct{}, release func()) {
 	p.planMu.Lock()

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/zone/zonetest"
+)
+
+// class is how a call of the zone can fail, and the code that says so.
+type class struct {
+	err  error
+	code codes.Code
+}
+
+var classes = map[string]class{
+	"no space":  {fault.New(fault.NoSpace, "full"), codes.ResourceExhausted},
+	"no size":   {fault.New(fault.OutOfRange, "too much"), codes.OutOfRange},
+	"busy":      {fault.New(fault.Busy, "wait"), codes.Aborted},
+	"damaged":   {fault.New(fault.InUse, "it is torn"), codes.FailedPrecondition},
+	"gone":      {fault.New(fault.NoZone, "there is no zone"), codes.Unavailable},
+	"no answer": {fault.New(fault.NoAnswer, "it does not say"), codes.Unavailable},
+	"too late":  {fault.Wrap(fault.Internal, fmt.Errorf("tool: %w", context.DeadlineExceeded), "volume"), codes.DeadlineExceeded},
+	"cancelled": {fault.Wrap(fault.Internal, fmt.Errorf("tool: %w", context.Canceled), "volume"), codes.Canceled},
+	"unknown":   {fault.New(fault.Internal, "broken"), codes.Internal},
+}
+
+// at is where a call fails: of what the zone is asked, and how.
+type at struct {
+	call  zonetest.Call
+	when  zonetest.When
+	class string
+}
+
+// scenario is one call of the driver.
+type scenario struct {
+	before func(*world)
+	call   func(context.Context, *world) error
+	// other is a code that is not the class's; Unknown where it is.
+	other func(at) codes.Code
+	// The directory that is to be mounted at is there when this has failed: kubelet removes it, or unpublishes.
+	prepares zonetest.Call
+	// What stays as long as it fails, so that kubelet comes again.
+	keeps string
+}
+
+func elsewhere(a at) codes.Code {
+	if a.class == "gone" {
+		return codes.ResourceExhausted // another node may have a zone
+	}
+	return codes.Unknown
+}
+
+// An answer, and not a failure.
+func said(classes ...string) func(at) codes.Code {
+	return func(a at) codes.Code {
+		if slices.Contains(classes, a.class) {
+			return codes.OK
+		}
+		return codes.Unknown
+	}
+}
+
+// kubelet unpublishes after codes alone that leave it open what was done; so what may be there already is Aborted.
+func inlineMayBeThere(a at) codes.Code {
+	if a.call == zonetest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
+		return codes.Aborted
+	}
+	return codes.Unknown
+}
+
+func machineHasIt(answers ...string) func(at) codes.Code {
+	return func(a at) codes.Code {
+		if a.class == "damaged" {
+			return codes.Aborted
+		}
+		return said(answers...)(a)
+	}
+}
+
+var scenarios = map[string]scenario{
+	"create":       {before: nothing, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"create again": {before: volume, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"after a boot": {before: inactive, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"clone":        {before: volume, call: func(ctx context.Context, w *world) error { return w.create(ctx, "c", ofVolume("v")) }, other: elsewhere},
+	"restore": {before: snapshotted, call: func(ctx context.Context, w *world) error {
+		return w.create(ctx, "c", ofSnapshot(zone.SnapshotName("s")))
+	}, other: elsewhere},
+	"delete":        {before: volume, call: func(ctx context.Context, w *world) error { return w.delete(ctx, "v") }},
+	"expand":        {before: staged, call: func(ctx context.Context, w *world) error { return w.expand(ctx, "v") }},
+	"snapshot":      {before: volume, call: func(ctx context.Context, w *world) error { return w.snapshot(ctx, "s", "v") }},
+	"drop snapshot": {before: snapshotted, call: func(ctx context.Context, w *world) error { return w.deleteSnapshot(ctx, "s") }},
+	"stage":         {before: volume, call: func(ctx context.Context, w *world) error { return w.stage(ctx, "v") }, prepares: zonetest.Get},
+	"publish":       {before: staged, call: func(ctx context.Context, w *world) error { return w.publish(ctx, "v") }, prepares: zonetest.Get},
+	"unstage":       {before: staged, call: func(ctx context.Context, w *world) error { return w.unstage(ctx, "v") }},
+	"unpublish": {
+		before: published, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, "v") },
+		other: machineHasIt("gone", "no answer"), keeps: folder + "pod",
+	},
+	"inline":           {before: nothing, call: func(ctx context.Context, w *world) error { return w.publishInline(ctx) }, other: inlineMayBeThere, prepares: zonetest.Get},
+	"unpublish inline": {before: publishedInline, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, inlineID) }, other: machineHasIt(), keeps: folder + "pod"},
+	"stats":            {before: staged, call: func(ctx context.Context, w *world) error { return w.stats(ctx, "v") }},
+	"health":           {before: used, call: func(ctx context.Context, w *world) error { return w.health(ctx, "v") }},
+	"capacity": {before: nothing, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.GetCapacity(ctx, &csi.GetCapacityRequest{})
+		return err
+	}, other: said("gone")},
+	"storage health": {before: nothing, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.NodeGetStorageHealth(ctx, &csi.NodeGetStorageHealthRequest{})
+		return err
+	}, other: said("gone", "no answer")},
+	"list": {before: volume, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ListVolumes(ctx, &csi.ListVolumesRequest{})
+		return err
+	}},
+	"list health": {before: used, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ControllerListVolumeHealth(ctx, &csi.ControllerListVolumeHealthRequest{})
+		return err
+	}},
+	"list snapshots": {before: snapshotted, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{})
+		return err
+	}},
+	"get": {before: volume, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: "v"})
+		return err
+	}},
+}
+
+// The zone fails once, with each class of error, at each place where a call asks it: the code says what is the
+// matter, nothing is there that was not before or is to be, and the same call is done when it comes again.
+func TestZoneFailsOnce(t *testing.T) {
+	places := 0
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			before, after, calls := s.clean(t)
+			for _, call := range calls {
+				for _, when := range []zonetest.When{zonetest.Before, zonetest.After} {
+					for class := range classes {
+						if s.failsOnce(t, at{call, when, class}, before, after) {
+							places++
+						}
+					}
+				}
+			}
+		})
+	}
+	if places < 600 {
+		t.Errorf("the zone has failed %d times only", places)
+	}
+}
+
+// failsOnce tells whether it has failed.
+func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
+	t.Helper()
+	w := newWorld(t, zone.Gigabyte)
+	s.before(w)
+	w.zone.Fail(a.call, a.when, classes[a.class].err)
+	err := s.call(context.Background(), w)
+	if w.zone.Disarm() {
+		return false // it has been asked for what is not there: nothing fails after that
+	}
+	want := classes[a.class].code
+	if s.other != nil && s.other(a) != codes.Unknown {
+		want = s.other(a)
+	}
+	if code := status.Code(driver.Status(err)); code != want {
+		t.Errorf("%+v: %s, %v; should be %s", a, code, err, want)
+	}
+	left := w.left()
+	if s.prepares == a.call && err != nil {
+		left = slices.DeleteFunc(left, func(line string) bool { return strings.HasPrefix(line, folder) && !slices.Contains(before, line) })
+	}
+	if !onTheWay(left, before, after) {
+		t.Errorf("%+v: left is %q; before it was %q, and should become %q", a, left, before, after)
+	}
+	if err != nil && s.keeps != "" && !slices.Contains(left, s.keeps) {
+		t.Errorf("%+v: left is %q, and kubelet does not come again", a, left)
+	}
+	if err := s.call(context.Background(), w); err != nil {
+		t.Errorf("%+v: again: %v", a, err)
+	}
+	if left := w.left(); !slices.Equal(left, after) {
+		t.Errorf("%+v: again: left is %q; should be %q", a, left, after)
+	}
+	return true
+}
+
+// clean is what is there before and after it when nothing fails, and what the zone is asked on the way.
+func (s scenario) clean(t *testing.T) (before, after []string, calls []zonetest.Call) {
+	t.Helper()
+	w := newWorld(t, zone.Gigabyte)
+	s.before(w)
+	before = w.left()
+	w.zone.Calls()
+	w.must(s.call(context.Background(), w))
+	return before, w.left(), slices.Compact(slices.Sorted(slices.Values(w.zone.Calls())))
+}
+
+// onTheWay tells whether all that there is has been there before, or is to be.
+func onTheWay(left, before, after []string) bool {
+	return !slices.ContainsFunc(left, func(line string) bool { return !slices.Contains(before, line) && !slices.Contains(after, line) })
+}
