@@ -130,12 +130,13 @@ func (f *File) Publish(ctx context.Context, v zone.Volume, staging, target strin
 			return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 		}
 		step.Reached(ctx, "shell: bound")
+		return f.bindRegion(ctx, v, target, o.ReadOnly)
 	}
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// The region of one pod may be read-only and that of another not. Without one the shell at target is no
-// volume, and goes.
+// The region of one pod may be read-only and that of another not. One that an earlier call has bound a pod may
+// have: whatever fails here, it stays.
 func (f *File) region(ctx context.Context, v zone.Volume, target string, readOnly bool) error {
 	path := filepath.Join(target, hidden, region)
 	at, err := f.m.At(path)
@@ -148,8 +149,13 @@ func (f *File) region(ctx context.Context, v zone.Volume, target string, readOnl
 	if at != nil {
 		return inTheWay(path)
 	}
+	return f.bindRegion(ctx, v, target, readOnly)
+}
+
+// bindRegion is for a shell that has none. Without one the shell at target is no volume, and goes.
+func (f *File) bindRegion(ctx context.Context, v zone.Volume, target string, readOnly bool) error {
 	const bare = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
-	if err := f.m.Bind(v.Path, path, mounts.Attributes(readOnly, bare)); err != nil {
+	if err := f.m.Bind(v.Path, filepath.Join(target, hidden, region), mounts.Attributes(readOnly, bare)); err != nil {
 		return undone(f.m, v, target, err)
 	}
 	step.Reached(ctx, "region: bound")
@@ -170,7 +176,9 @@ func (f *File) Direct(ctx context.Context, v zone.Volume, target string, o Optio
 			return undone(f.m, v, target, err)
 		}
 		step.Reached(ctx, "shell: closed")
-	} else if !isShell(v, at) {
+		return f.bindRegion(ctx, v, target, o.ReadOnly) // it is closed before it has one
+	}
+	if !isShell(v, at) {
 		return inTheWay(target)
 	}
 	return f.region(ctx, v, target, o.ReadOnly)
