@@ -99,10 +99,13 @@ lint: ## shellcheck, Go, SPDX lines, line lengths, sparse
 
 fuzz: SECONDS := 3600
 fuzz-quick: SECONDS := 60
-fuzz: ## libFuzzer targets, SECONDS=3600 each
-fuzz-quick: ## libFuzzer targets, SECONDS=60 each
+fuzz: ## libFuzzer's and Go's fuzzers, SECONDS=3600 each (ONLY=)
+fuzz-quick: ## libFuzzer's and Go's fuzzers, SECONDS=60 each (ONLY=)
 fuzz fuzz-quick: fuzz-programs
-	@mk/run-fuzz "$(SECONDS)" $(fuzz-bins)
+	@ONLY="$(ONLY)" mk/run-fuzz "$(SECONDS)" $(fuzz-bins) $(fuzz-go)
+# FOLDER:FuzzNAME, those of the CSI driver.
+fuzz-go = $(shell grep -rho --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' csi-driver/internal \
+	--with-filename | sed 's|/[^/]*_test.go:func |:|' | sort)
 
 hostile: ## attacks on volumes in use, HOURS=6 of processor time in all; resumable (FORMS=)
 	@mk/deps native tests

@@ -141,17 +141,21 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
+// Whatever stands in volume.json is refused in a line, or means memory that a machine can have.
 func FuzzDescription(f *testing.F) {
 	f.Add([]byte(described1(base, size, "")))
 	f.Add([]byte(`{"kind":"file","volume":"pvc-1","uuid":"","base":"0x1000000000","size":33554432,"alignment":2097152}`))
 	f.Add([]byte(`{"base":"0xffffffffffe00000","size":18446744073709551615,"mode":"ro"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := parse(text)
-		if err != nil {
-			return
-		}
 		v := Volume{}
-		if v.take(d) != nil {
+		if err == nil {
+			err = v.take(d)
+		}
+		if err != nil {
+			if len(err.Error()) > 600 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%d bytes of error: %q", len(err.Error()), err)
+			}
 			return
 		}
 		if v.Base < Lowest || v.End() <= v.Base || v.End() > highest || v.Base%Extent != 0 || v.Size%Extent != 0 {
