@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Most is how many volumes a machine can have.
@@ -40,13 +42,13 @@ func Parse(value string) ([]Claim, error) {
 		claim, mode, cut := strings.Cut(word, ":")
 		switch {
 		case claim == "":
-			return nil, fmt.Errorf("volumes %q: an empty name; write the names of claims, like data,models:ro", shorten(value))
+			return nil, fmt.Errorf("volumes %s: an empty name; write the names of claims, like data,models:ro", quoted(value))
 		case cut && mode != "ro" && mode != "rw":
-			return nil, fmt.Errorf("volumes %q: behind the colon %q: there are ro and rw", shorten(value), shorten(mode))
+			return nil, fmt.Errorf("volumes %s: behind the colon %s: there are ro and rw", quoted(value), quoted(mode))
 		case len(claim) > maxName || !name.MatchString(claim):
-			return nil, fmt.Errorf("volumes %q: %q cannot be the name of a claim", shorten(value), shorten(claim))
+			return nil, fmt.Errorf("volumes %s: %s cannot be the name of a claim", quoted(value), quoted(claim))
 		case seen[claim]:
-			return nil, fmt.Errorf("volumes %q: claim %s is named twice", shorten(value), claim)
+			return nil, fmt.Errorf("volumes %s: claim %s is named twice", quoted(value), claim)
 		case len(all) == Most:
 			return nil, fmt.Errorf("volumes: more than %d claims; a machine can have as many", Most)
 		}
@@ -69,10 +71,18 @@ func Of(annotations map[string]string, driver string) ([]Claim, error) {
 	return all, nil
 }
 
-func shorten(s string) string {
+// quoted is so much of it that the sentence around it stays one that an Event has room for, whatever it is that a
+// quote makes of its bytes.
+func quoted(s string) string {
 	const most = 80
-	if len(s) <= most {
-		return s
+	text, rest := strconv.Quote(s[:min(len(s), most)]), len(s) > most
+	for cut := min(len(s), most); len(text) > most; rest = true {
+		_, length := utf8.DecodeLastRuneInString(s[:cut])
+		cut -= length
+		text = strconv.Quote(s[:cut])
 	}
-	return s[:most] + "..."
+	if rest {
+		return text + "..."
+	}
+	return text
 }

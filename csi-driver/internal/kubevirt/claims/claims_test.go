@@ -3,6 +3,7 @@
 package claims
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -50,21 +51,35 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// Whatever a user writes is refused in a sentence that fits an Event, or means claims that each lead to a folder of
+// their own; written again, it means the same.
 func FuzzParse(f *testing.F) {
-	f.Add("data,models:ro")
-	f.Add("a:b:c,,")
+	for _, value := range []string{"data,models:ro", "a:b:c,,", " a , b:rw", "..", "a/../b", "a\n", strings.Repeat("a,", 20), "\xff\x00", "a.b-c:ro,a"} {
+		f.Add(value)
+	}
 	f.Fuzz(func(t *testing.T, value string) {
 		all, err := Parse(value)
 		if err != nil {
-			if len(err.Error()) > 600 || len(all) != 0 {
-				t.Errorf("%d bytes of error, %d claims", len(err.Error()), len(all))
+			if len(err.Error()) > 600 || strings.Contains(err.Error(), "\n") || len(all) != 0 {
+				t.Errorf("%d bytes of error, %d claims: %q", len(err.Error()), len(all), err)
 			}
 			return
 		}
+		if len(all) == 0 || len(all) > Most {
+			t.Errorf("%d claims", len(all))
+		}
+		var words []string
+		folders := map[string]bool{}
 		for _, c := range all {
-			if !strings.HasPrefix(Folder(c.Name), "/var/run/stargate/") || strings.Contains(c.Name, "/") {
-				t.Errorf("leads to %q", Folder(c.Name))
+			in := Folder(c.Name)
+			if path.Dir(in) != "/var/run/stargate" || strings.ContainsAny(c.Name, "/,: \t\n") || folders[in] {
+				t.Errorf("%q leads to %q", c.Name, in)
 			}
+			folders[in] = true
+			words = append(words, c.Name+map[bool]string{true: ":ro", false: ":rw"}[c.ReadOnly])
+		}
+		if again, err := Parse(strings.Join(words, ",")); err != nil || !slices.Equal(again, all) {
+			t.Errorf("%v becomes %v: %v", all, again, err)
 		}
 	})
 }
