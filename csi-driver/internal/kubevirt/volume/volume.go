@@ -194,9 +194,23 @@ func allocates(f *os.File) error {
 	}
 	defer unix.Munmap(m)
 	if err := unix.Madvise(m, unix.MADV_POPULATE_WRITE); err != nil {
-		return fmt.Errorf("this node's kernel does not allocate %s in advance (MADV_POPULATE_WRITE: %w), so QEMU would store over what others have written: Linux 5.14 or later is needed", region, err)
+		return notAllocated(err)
 	}
 	return nil
+}
+
+// notAllocated says what is the matter with the memory, or with the kernel, by what MADV_POPULATE_WRITE has said.
+func notAllocated(err error) error {
+	switch {
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("this node's kernel does not allocate %s in advance (MADV_POPULATE_WRITE: %w), so QEMU would store over what others have written: Linux 5.14 or later is needed", region, err)
+	case errors.Is(err, unix.EHWPOISON):
+		return fmt.Errorf("the memory of %s is bad (EHWPOISON, %w): a page of it has had a hardware error; stargatectl bad shows what is known of the volume's", region, err)
+	case errors.Is(err, unix.EFAULT):
+		return fmt.Errorf("a page of %s cannot be had (%w): it is bad memory, or its file system has no room for it", region, err)
+	default:
+		return fmt.Errorf("a page of %s cannot be allocated: %w", region, err)
+	}
 }
 
 // Region is what QEMU is to open: for a machine with a UUID the name by which the node stands by it.

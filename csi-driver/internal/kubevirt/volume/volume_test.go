@@ -3,6 +3,7 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,6 +139,39 @@ func TestNoFiles(t *testing.T) {
 				t.Errorf("%s for %s: %+v", what, name, v)
 			}
 		}
+	}
+}
+
+// A refusal says what is the matter: an old kernel is not the same as bad memory, nor as what nobody has foreseen.
+func TestNotAllocated(t *testing.T) {
+	for reason, words := range map[unix.Errno]string{
+		unix.EINVAL:    "Linux 5.14 or later is needed",
+		unix.EHWPOISON: "hardware error",
+		unix.EFAULT:    "bad memory, or its file system has no room",
+		unix.ENOMEM:    "cannot allocate memory",
+		unix.EIO:       "input/output error",
+	} {
+		err := notAllocated(reason)
+		if !errors.Is(err, reason) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v says nothing of %q", unix.ErrnoName(reason), err, words)
+		}
+		if strings.Contains(err.Error(), "5.14") != (reason == unix.EINVAL) {
+			t.Errorf("%s: %v", unix.ErrnoName(reason), err)
+		}
+	}
+}
+
+// Behind the end of a file the kernel has no page to give: that is EFAULT, and no old kernel.
+func TestAllocates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), region)
+	store(t, path, nil, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := allocates(f); !errors.Is(err, unix.EFAULT) || strings.Contains(err.Error(), "Linux 5.14") {
+		t.Errorf("a file that ends before its first page: %v", err)
 	}
 }
 
