@@ -32,6 +32,7 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 		csi.ControllerServiceCapability_RPC_GET_VOLUME_HEALTH,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUME_HEALTH,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+		controllerCondition,
 	}
 	if d.config.ControllerExpand {
 		claims = append(claims, csi.ControllerServiceCapability_RPC_EXPAND_VOLUME)

@@ -13,25 +13,28 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// health is what is wrong with a volume, if anything.
-func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+func add(h *csi.VolumeHealth, status csi.VolumeHealthErrorType, reason, format string, args ...any) {
+	h.HealthStatuses = append(h.HealthStatuses, &csi.VolumeHealth_VolumeHealthEntry{
+		Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func readable(v zone.Volume) bool { return v.State == zone.Ready || v.State == zone.InUse }
+
+// known is what is wrong with a volume as far as a glance tells.
+func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
 	h := &csi.VolumeHealth{VolumeId: v.Name}
-	add := func(status csi.VolumeHealthErrorType, reason, format string, args ...any) {
-		h.HealthStatuses = append(h.HealthStatuses, &csi.VolumeHealth_VolumeHealthEntry{
-			Status: status, Reason: reason, Message: fmt.Sprintf(format, args...),
-		})
-	}
 	switch v.State {
 	case zone.Damaged:
-		add(csi.VolumeHealthErrorType_DATA_LOSS, "Damaged", "%s", v.Why)
+		add(h, csi.VolumeHealthErrorType_DATA_LOSS, "Damaged", "%s", v.Why)
 	case zone.Missing:
-		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Missing", "%s", v.Why)
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Missing", "%s", v.Why)
 	case zone.Moved:
-		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Moved", "%s", v.Why)
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Moved", "%s", v.Why)
 	case zone.Scattered:
-		add(csi.VolumeHealthErrorType_INACCESSIBLE, "Scattered", "%s", v.Why)
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Scattered", "%s", v.Why)
 	}
-	if v.State != zone.Ready && v.State != zone.InUse {
+	if !readable(v) {
 		return h, nil
 	}
 	mount, err := d.module.Mounted(v.UUID)
@@ -39,7 +42,7 @@ func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, 
 		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	if mount != nil && mount.ShutDown() {
-		add(csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown",
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown",
 			"this node was taken for dead by another system that has the volume, and stores nothing more in it: delete the volume's pods here; new ones can use it")
 	}
 	info, err := d.zone.Info(ctx, v)
@@ -47,7 +50,16 @@ func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, 
 		return nil, err
 	}
 	if info.Errors > 0 {
-		add(csi.VolumeHealthErrorType_DEGRADED, "ErrorsFound", "damage has been met %d times: run fsck.stargatefs when nobody uses it", info.Errors)
+		add(h, csi.VolumeHealthErrorType_DEGRADED, "ErrorsFound", "damage has been met %d times: run fsck.stargatefs when nobody uses it", info.Errors)
+	}
+	return h, nil
+}
+
+// health is what is wrong with a volume, if anything.
+func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+	h, err := d.known(ctx, v)
+	if err != nil || !readable(v) {
+		return h, err
 	}
 	// To look at hearts takes a second or two.
 	if taken, err := d.zone.Taken(ctx, v); err != nil || taken == 0 {
@@ -59,7 +71,7 @@ func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, 
 	}
 	for _, s := range systems {
 		if s.State == "suspected" || s.State == "dead" {
-			add(csi.VolumeHealthErrorType_DEGRADED, "SystemSilent"+fmt.Sprint(s.Slot), "system %s is %s and holds up %d bytes", s.Name, s.State, s.HeldUp)
+			add(h, csi.VolumeHealthErrorType_DEGRADED, "SystemSilent"+fmt.Sprint(s.Slot), "system %s is %s and holds up %d bytes", s.Name, s.State, s.HeldUp)
 		}
 	}
 	return h, nil
@@ -118,18 +130,29 @@ const healthAtOnce = 4
 
 // healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
 func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Volume) ([]*csi.VolumeHealth, error) {
-	all := make([]*csi.VolumeHealth, len(volumes))
+	return inOrder(ctx, volumes, func(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+		h, err := d.health(ctx, v)
+		if err != nil && d.gone(ctx, v) {
+			return nil, nil
+		}
+		return h, err
+	})
+}
+
+func (d *Driver) gone(ctx context.Context, v zone.Volume) bool {
+	_, err := d.zone.Get(ctx, v.Name)
+	return fault.Is(err, fault.NotFound)
+}
+
+// inOrder looks at several at once, and has what comes of it in the volumes' order.
+func inOrder[T any](ctx context.Context, volumes []zone.Volume, look func(context.Context, zone.Volume) (T, error)) ([]T, error) {
+	all := make([]T, len(volumes))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(healthAtOnce)
 	for i, v := range volumes {
 		g.Go(func() error {
-			h, err := d.health(ctx, v)
-			if err != nil {
-				if _, gone := d.zone.Get(ctx, v.Name); fault.Is(gone, fault.NotFound) {
-					return nil
-				}
-			}
-			all[i] = h
+			var err error
+			all[i], err = look(ctx, v)
 			return err
 		})
 	}

@@ -61,11 +61,18 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 	if err != nil {
 		return nil, err
 	}
+	conditions, err := d.conditions(ctx, page)
+	if err != nil {
+		return nil, err
+	}
 	res := &csi.ListVolumesResponse{NextToken: next}
-	for _, v := range page {
-		res.Entries = append(res.Entries, &csi.ListVolumesResponse_Entry{
-			Volume: d.volume(v, nil), Status: &csi.ListVolumesResponse_VolumeStatus{},
-		})
+	for i, v := range page {
+		if conditions[i] == nil {
+			continue
+		}
+		status := &csi.ListVolumesResponse_VolumeStatus{}
+		conditions[i].put(status)
+		res.Entries = append(res.Entries, &csi.ListVolumesResponse_Entry{Volume: d.volume(v, nil), Status: status})
 	}
 	return res, nil
 }
@@ -79,7 +86,11 @@ func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVo
 	if err != nil {
 		return nil, err
 	}
-	return &csi.ControllerGetVolumeResponse{
-		Volume: d.volume(v, nil), Status: &csi.ControllerGetVolumeResponse_VolumeStatus{},
-	}, nil
+	c, err := d.condition(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	status := &csi.ControllerGetVolumeResponse_VolumeStatus{}
+	c.put(status)
+	return &csi.ControllerGetVolumeResponse{Volume: d.volume(v, nil), Status: status}, nil
 }

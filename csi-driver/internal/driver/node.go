@@ -25,6 +25,7 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
 		csi.NodeServiceCapability_RPC_GET_STORAGE_HEALTH,
+		nodeCondition,
 	} {
 		res.Capabilities = append(res.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: c}},
@@ -223,12 +224,29 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeSta
 	}
 	u, err := d.show.Usage(ctx, v, path)
 	if err != nil {
+		return d.statsOfBroken(ctx, v, err)
+	}
+	c, err := d.condition(ctx, v)
+	if err != nil {
 		return nil, err
 	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+	res := &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
 		{Unit: csi.VolumeUsage_BYTES, Total: u.Size, Used: u.Used, Available: u.Free},
 		{Unit: csi.VolumeUsage_INODES, Total: u.Inodes, Used: u.InodesUsed, Available: u.InodesFree},
-	}}, nil
+	}}
+	c.put(res)
+	return res, nil
+}
+
+// statsOfBroken are without usage: of what is known to be wrong with a volume its condition tells.
+func (d *Driver) statsOfBroken(ctx context.Context, v zone.Volume, why error) (*csi.NodeGetVolumeStatsResponse, error) {
+	h, err := d.known(ctx, v)
+	if err != nil || len(h.GetHealthStatuses()) == 0 {
+		return nil, why
+	}
+	res := &csi.NodeGetVolumeStatsResponse{}
+	conditionOf(h).put(res)
+	return res, nil
 }
 
 // shownAt is NotFound unless the volume is there, and at that path.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
+)
+
+// The volume condition was an alpha part of CSI up to 1.12; 1.13 has health in its place, and gives its numbers to
+// nothing else. Kubelets of before that (1.21 to 1.36 with the gate CSIVolumeHealth), and the health monitor of
+// their time, ask for the condition alone. So it is claimed and sent by its numbers; whoever does not know them
+// leaves it out.
+const (
+	nodeCondition       = csi.NodeServiceCapability_RPC_Type(4)        // VOLUME_CONDITION
+	controllerCondition = csi.ControllerServiceCapability_RPC_Type(11) // VOLUME_CONDITION
+
+	conditionField = protowire.Number(2) // of all messages that had one
+	abnormalField  = protowire.Number(1)
+	messageField   = protowire.Number(2)
+)
+
+const well = "nothing is known to be wrong with it"
+
+// condition is what is wrong with a volume in one sentence. Hearts are not looked at: that takes a second or
+// two, and kubelet asks each minute for each pod.
+type condition struct {
+	abnormal bool
+	message  string
+}
+
+// condition is an error only if nobody waits for it any more, or if the volume has gone meanwhile: what cannot be
+// looked at is not as it should be.
+func (d *Driver) condition(ctx context.Context, v zone.Volume) (condition, error) {
+	h, err := d.known(ctx, v)
+	switch {
+	case err != nil && d.gone(ctx, v):
+		return condition{}, fault.Wrap(fault.NotFound, err, "volume %s has gone", v.Name)
+	case err != nil && ctx.Err() != nil:
+		return condition{}, fault.Wrap(fault.KindOf(err), errors.Join(err, ctx.Err()), "condition")
+	case err != nil:
+		return condition{true, fmt.Sprintf("its state cannot be told: %v", err)}, nil
+	}
+	return conditionOf(h), nil
+}
+
+// conditions are in the volumes' order; nil for those that have gone meanwhile.
+func (d *Driver) conditions(ctx context.Context, volumes []zone.Volume) ([]*condition, error) {
+	return inOrder(ctx, volumes, func(ctx context.Context, v zone.Volume) (*condition, error) {
+		c, err := d.condition(ctx, v)
+		if fault.Is(err, fault.NotFound) {
+			return nil, nil
+		}
+		return &c, err
+	})
+}
+
+func conditionOf(h *csi.VolumeHealth) condition {
+	var words []string
+	for _, s := range h.GetHealthStatuses() {
+		words = append(words, s.GetReason()+": "+s.GetMessage())
+	}
+	if len(words) == 0 {
+		return condition{false, well}
+	}
+	return condition{true, strings.Join(words, "; ")}
+}
+
+// put has the message carry it, beside the fields that CSI knows now.
+func (c condition) put(m proto.Message) {
+	inner := protowire.AppendTag(nil, abnormalField, protowire.VarintType)
+	inner = protowire.AppendVarint(inner, protowire.EncodeBool(c.abnormal))
+	inner = protowire.AppendTag(inner, messageField, protowire.BytesType)
+	inner = protowire.AppendString(inner, strings.ToValidUTF8(c.message, "?"))
+	outer := protowire.AppendTag(nil, conditionField, protowire.BytesType)
+	m.ProtoReflect().SetUnknown(protowire.AppendBytes(outer, inner))
+}
