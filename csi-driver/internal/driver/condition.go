@@ -17,7 +17,7 @@ import (
 )
 
 // The volume condition was an alpha part of CSI up to 1.12; 1.13 has health in its place, and gives its numbers to
-// nothing else. Kubelets of before that (1.21 to 1.36 with the gate CSIVolumeHealth), and the health monitor of
+// nothing else. Kubelets of before that (1.35, with the gate CSIVolumeHealth), and the health monitor of
 // their time, ask for the condition alone. So it is claimed and sent by its numbers; whoever does not know them
 // leaves it out.
 const (
