@@ -91,7 +91,7 @@ func suitable(d *libvirtxml.Domain) error {
 	arch, machine := d.OS.Type.Arch, d.OS.Type.Machine
 	switch {
 	case arch != "" && arch != "x86_64":
-		return fmt.Errorf("the machine is of architecture %.40s: volumes are for x86_64 alone", arch)
+		return fmt.Errorf("the machine is of architecture %.40q: volumes are for x86_64 alone", arch)
 	case machine != "q35" && !strings.Contains(machine, "-q35-"):
 		return fmt.Errorf("the machine is of type %.40q: set spec.domain.machine.type to q35", machine)
 	case d.LaunchSecurity != nil:
@@ -100,7 +100,7 @@ func suitable(d *libvirtxml.Domain) error {
 		return errors.New("the machine can have memory plugged in, which has no room beside a volume: set spec.domain.memory.maxGuest to what spec.domain.memory.guest is")
 	}
 	for _, m := range others(d.Devices.Memorydevs) {
-		return fmt.Errorf("the machine has another memory device (%.40s): KubeVirt keeps one alone, so volumes cannot be beside it", m.Model)
+		return fmt.Errorf("the machine has another memory device (%.40q): KubeVirt keeps one alone, so volumes cannot be beside it", m.Model)
 	}
 	return nil
 }

@@ -179,6 +179,7 @@ func TestRefusals(t *testing.T) {
 		{small(func(d *libvirtxml.Domain) { d.CPU = &libvirtxml.DomainCPU{Mode: "custom"} }), []volume.Volume{at("far", 2<<40, 2*mebibyte)}, intel, "(40 bits): set spec.domain.cpu.model to host-passthrough"},
 		{small(func(d *libvirtxml.Domain) { d.Type = "qemu" }), []volume.Volume{at("far", 2<<40, 2*mebibyte)}, intel, "(40 bits)"},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "aarch64" }), one, intel, "x86_64 alone"},
+		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "a\nb" }), one, intel, `architecture "a\nb"`},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Machine = "microvm" }), one, intel, "machine.type to q35"},
 		{small(func(d *libvirtxml.Domain) { d.OS = nil }), one, intel, "no os type"},
 		{small(func(d *libvirtxml.Domain) { d.Memory = nil }), one, intel, "nothing of its memory"},
@@ -190,7 +191,10 @@ func TestRefusals(t *testing.T) {
 		{small(func(d *libvirtxml.Domain) { d.MaximumMemory = &libvirtxml.DomainMaxMemory{Value: 4, Unit: "GiB"} }), one, intel, "maxGuest"},
 		{small(func(d *libvirtxml.Domain) {
 			d.Devices = &libvirtxml.DomainDeviceList{Memorydevs: []libvirtxml.DomainMemorydev{{Model: "virtio-mem"}}}
-		}), one, intel, "another memory device (virtio-mem)"},
+		}), one, intel, `another memory device ("virtio-mem")`},
+		{small(func(d *libvirtxml.Domain) {
+			d.Devices = &libvirtxml.DomainDeviceList{Memorydevs: []libvirtxml.DomainMemorydev{{Model: "a\nb"}}}
+		}), one, intel, `another memory device ("a\nb")`},
 		{[]byte("<domain>"), one, intel, "cannot be read"},
 		{nil, one, intel, "cannot be read"},
 		{bytes.Repeat([]byte(" "), mostXML+1), one, intel, "bytes of XML"},

@@ -109,7 +109,7 @@ func (h *Hook) mutateDomain(ctx context.Context, request wire.Message) (wire.Mes
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	if why := string(sidecar.Get(invocation)); why != "" && why != boot {
-		return nil, status.Errorf(codes.FailedPrecondition, "the machine cannot migrate (%.40s): its volumes are memory of this node", why)
+		return nil, status.Errorf(codes.FailedPrecondition, "the machine cannot migrate (%.40q): its volumes are memory of this node", why)
 	}
 	out, err := h.attach(ctx, request.Get(xml), request.Get(vmi))
 	if err != nil {
