@@ -31,7 +31,7 @@ const (
 	envBinary = "SG_CSI_BINARY" // stargate-csi
 )
 
-func newDAXNode(t *testing.T) *node {
+func newDAXNode(t testing.TB) *node {
 	t.Helper()
 	n := bareNode(t)
 	n.config.ZoneKind, n.config.ZoneName = "dax", os.Getenv(envZone)
@@ -64,7 +64,7 @@ func (n *node) binary() *process {
 	return p
 }
 
-func run(t *testing.T, name string, args ...string) string {
+func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	var said bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -571,7 +571,7 @@ func TestDAXOverTime(t *testing.T) {
 }
 
 // lvmFiles are those that LVM keeps of volume groups: the last state of each, and older ones.
-func lvmFiles(t *testing.T) []string {
+func lvmFiles(t testing.TB) []string {
 	t.Helper()
 	var files []string
 	for _, dir := range []string{"backup", "archive"} {

@@ -43,7 +43,7 @@ func demand(quick, normal int) int {
 // holding is what a process has of what could be left behind.
 type holding struct{ files, goroutines, kib int }
 
-func (p *process) holds(t *testing.T) holding {
+func (p *process) holds(t testing.TB) holding {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
 	files, err := os.ReadDir(dir + "fd")
@@ -59,7 +59,7 @@ func (p *process) holds(t *testing.T) holding {
 }
 
 // number follows the word a line begins with.
-func number(t *testing.T, text, word string) int {
+func number(t testing.TB, text, word string) int {
 	t.Helper()
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {

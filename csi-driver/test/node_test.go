@@ -36,7 +36,7 @@ const (
 
 // node is one with a zone, and kubelet's folder.
 type node struct {
-	t       *testing.T
+	t       testing.TB
 	config  app.Config
 	dir     string
 	zoneDir string
@@ -51,7 +51,7 @@ type node struct {
 }
 
 // toolsDir is where the real tools are.
-func toolsDir(t *testing.T) string {
+func toolsDir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("SG_TOOLS")
 	if dir == "" {
@@ -68,7 +68,7 @@ func toolsDir(t *testing.T) string {
 }
 
 // newNode has folders and a file system in memory of that size for its zone, and no driver yet.
-func newNode(t *testing.T, size int64, memory string) *node {
+func newNode(t testing.TB, size int64, memory string) *node {
 	t.Helper()
 	n := bareNode(t)
 	if err := unix.Mount("zone", n.zoneDir, "tmpfs", 0, "size="+memory); err != nil {
@@ -83,7 +83,7 @@ func newNode(t *testing.T, size int64, memory string) *node {
 }
 
 // bareNode has folders, and no zone yet.
-func bareNode(t *testing.T) *node {
+func bareNode(t testing.TB) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("mounts need root")
@@ -167,7 +167,7 @@ func (n *node) filesLeft() []string {
 }
 
 // filesOf a folder, but for the one that is locked. None, if there is no folder.
-func filesOf(t *testing.T, dir, lock string) []string {
+func filesOf(t testing.TB, dir, lock string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
@@ -353,7 +353,7 @@ func (n *node) unstage(id string) {
 }
 
 // wants fails unless the call was refused with that code and a sentence that has the words.
-func wants(t *testing.T, what string, err error, code codes.Code, words ...string) {
+func wants(t testing.TB, what string, err error, code codes.Code, words ...string) {
 	t.Helper()
 	s, _ := status.FromError(err)
 	if err == nil || s.Code() != code {

@@ -122,7 +122,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func capacity(t *testing.T, n *node, align string) (largest, all int64) {
+func capacity(t testing.TB, n *node, align string) (largest, all int64) {
 	t.Helper()
 	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{Parameters: map[string]string{"alignment": align}})
 	if err != nil {
@@ -788,7 +788,7 @@ func TestAllSocketsOrNone(t *testing.T) {
 }
 
 // freePort is one that nobody listens at just now.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -58,7 +58,7 @@ func leftOut() *map[string]int {
 
 // Run has the driver at an endpoint tested, which takes paths in a folder for kubelet's. It can be done once in
 // a process. What is skipped is what the driver does not claim, and no more.
-func Run(t *testing.T, endpoint, kubelet string) {
+func Run(t testing.TB, endpoint, kubelet string) {
 	t.Helper()
 	config := sanity.NewTestConfig()
 	config.Address = endpoint
