@@ -71,7 +71,7 @@ kubevirt-tier-1 := kubevirt
 kubevirt-tier-2 := k8s-kubevirt-kvm
 kubevirt-tier-3 := k8s-kubevirt
 test-guest: ## a stock Debian that cloud-init installs the package in, and the disk that has it
-test-kubevirt: ## KubeVirt's own code, 1.8 and 1.9, and our hook (compiles KubeVirt, once)
+test-kubevirt: ## KubeVirt's own code, our hook, libvirt and QEMU (compiles KubeVirt, once)
 test-mutants: ## break the code on purpose and see a test fail for each
 test-mutants-vm: ## the same with the module, and scenarios in VMs
 

@@ -1,0 +1,320 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Machines of KubeVirt without KubeVirt: the domains that virt-launcher's converter of 1.6, 1.7, 1.8
+# and 1.9 has made (mk/run-kubevirt stores them) go through the real stargate-hook, asked by gRPC,
+# for volumes that are mounted on a node; a real libvirtd, with QEMU as the user that it has in
+# KubeVirt, defines what comes back, and starts it. The machines mount the volumes.
+#
+# What is changed of a domain before the hook gets it: a kernel to boot is added, as KubeVirt's
+# kernelBoot does, since there are no disks. Disks, sockets, network, processor, emulator and (but
+# for one, before it is started) the domain's type are as KubeVirt has them. What else is here as in
+# a launcher's pod: user 107 for hook and QEMU, no security driver of libvirt's, nobody who would
+# give files to that user, the folder of the sockets, each claim at a path of its own.
+#
+# suite: kubevirt
+# node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
+# limit: 3600
+# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+
+home=$(cd "$(dirname "$0")/../.." && pwd)
+machines=$home/csi-driver/test/kubevirt/vms
+converted=$home/csi-driver/internal/kubevirt/domain/testdata
+machine=0b5e55ed-0000-4000-8000-00000000beef # the converter was given this UUID ...
+pod=4a5c5f3e-0000-4000-8000-00000000abcd     # ... and this one, of the VMI object
+qemu=107
+size=$((16 << 20)) # of each volume
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# here WHAT COMMAND: it succeeds on the node.
+here() { in_one host "$@"; }
+
+step "what KubeVirt has made"
+mkdir "$work/domains" "$work/programs"
+python3 - "$machines" "$converted" "$work/domains" <<'PYTHON' || fail "what the converter has made"
+import pathlib, re, sys
+machines, converted, out = map(pathlib.Path, sys.argv[1:])
+words = "console=ttyS0 loglevel=5 no_timer_check panic=1 sg.role=visitor sg.volumes=%d"
+for vmi in sorted(machines.glob("*.yaml")):
+    text = vmi.read_text()
+    if "test/refused" in text:
+        continue
+    claims = re.search(r'stargate\.csi\.dev/volumes: ("[^"]*"|[^,}]*)', text)[1].strip('"')
+    for version in sorted(converted.glob("kubevirt-*")):
+        domain = (version / (vmi.stem + ".xml")).read_text()
+        kernel = "<kernel>/run/boot/vmlinuz</kernel><initrd>/run/boot/initrd</initrd>" \
+            f"<cmdline>{words % (claims.count(',') + 1)}</cmdline>"
+        domain, n = re.subn(r"(<os>.*?</type>)", r"\1" + kernel, domain, flags=re.DOTALL)
+        assert n == 1, vmi
+        folder = out / version.name.removeprefix("kubevirt-") / vmi.stem
+        folder.mkdir(parents=True)
+        (folder / "in").write_text(domain)
+        (folder / "claims").write_text(claims + "\n")
+PYTHON
+versions=$(ls "$work/domains")
+same "of these versions" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
+(cd "$home/csi-driver" && ../mk/go build -trimpath -buildvcs=false -ldflags '-s -w' \
+	-o "$work/programs/" ./cmd/stargate-hook ./test/hookcall) || fail "the hook does not compile"
+"$home/e2e/cluster/machine-boot" "$work/boot" "$SG_KERNEL" || fail "what machines boot"
+{ echo "qemu=$qemu console=/run/kubevirt-private/$pod/virt-serial0-log" && cat; } >"$work/node" <<'NODE'
+set -euo pipefail
+
+# with_hook KIND COMMAND...: while the hook of that machine's pod is there.
+with_hook() {
+	local hook
+	rm -f /run/hook/socket
+	setpriv --reuid "$qemu" --regid "$qemu" --clear-groups --no-new-privs \
+		/run/programs/stargate-hook --socket /run/hook/socket --volumes "/run/pods/$1" \
+		>>/run/hook/log 2>&1 </dev/null &
+	hook=$!
+	trap "kill $hook" EXIT
+	for try in $(seq 1200); do [ ! -S /run/hook/socket ] || break; sleep 0.05; done
+	"${@:2}"
+	trap - EXIT
+	kill $hook
+	wait $hook
+}
+# about VERSION KIND: which domain it is.
+about() { name=default_$2 && cd "/run/domains/$1/$2"; }
+# ask DOMAIN: what the hook makes of it; the claims are those of the folder.
+ask() { /run/programs/hookcall /run/hook/socket "$1" "$(cat claims)"; }
+# define DOMAIN: and what libvirt has then.
+define() { virsh -q define "$1" >/dev/null && virsh dumpxml --inactive "$name"; }
+undefine() { virsh -q undefine "$name" >/dev/null; }
+# but_for_chance FILE: libvirt makes up addresses of network cards.
+but_for_chance() { sed '/<mac address=/d' "$1"; }
+
+# defined VERSION KIND: what comes back is defined, and goes through the hook again.
+defined() {
+	about "$@"
+	ask in >out
+	ask out >once-more
+	cmp out once-more
+	define out >first
+	ask first >back
+	define back >second
+	cmp first second
+}
+# repeatedly VERSION KIND: from nothing, too.
+repeatedly() {
+	local round
+	defined "$@"
+	undefine
+	for round in 1 2; do
+		define out >fresh
+		cmp <(but_for_chance first) <(but_for_chance fresh)
+		undefine
+	done
+	virt-xml-validate first domain
+	virt-xml-validate back domain
+}
+addresses() { grep -oE "base='0x[^']*'|addr=0x[^,]*" "$1"; }
+# edited VERSION KIND: it becomes larger, converted anew; and by `virsh edit` what it was.
+edited() {
+	defined "$@"
+	sed -e 's/268435456</402653184</' -e 's/cores="1"/cores="2"/' \
+		-e 's/>1<\/vcpu>/>2<\/vcpu>/' in >larger-in
+	ask larger-in >larger-out
+	define larger-out >larger
+	grep -q ">2</vcpu>" larger
+	grep -q "<cell id='0' cpus='0-1' memory='393216'" larger
+	cmp <(addresses first) <(addresses larger)
+	cat >/run/editor <<-EDITOR
+		#!/bin/bash
+		set -e
+		sed -i -e "s/>2<\/vcpu>/>1<\/vcpu>/" -e "s/cores='2'/cores='1'/" \
+			-e "s/cpus='0-1' memory='393216'/cpus='0' memory='262144'/" "\$1"
+		/run/programs/hookcall /run/hook/socket "\$1" "$(cat claims)" >/run/edited
+		cp /run/edited "\$1"
+	EDITOR
+	chmod 755 /run/editor
+	EDITOR=/run/editor virsh -q edit "$name" </dev/null
+	virsh dumpxml --inactive "$name" >edited
+	cmp first edited
+	undefine
+}
+# started VERSION KIND: and whose QEMU is, and what it has mapped, while it is there.
+started() {
+	local process
+	defined "$@"
+	rm -f "$console"
+	virsh -q start "$name"
+	process=$(pgrep -x qemu-system-x86)
+	stat -c %u "/proc/$process" >user
+	awk '/\.stargate/ { print $2, $NF }' "/proc/$process/maps" | sort >mapped
+}
+NODE
+tar -C "$work" -c domains programs boot node | on host 'tar -C /run -x --no-same-owner'
+
+step "claims, mounted as the driver does it"
+# Who only reads a claim has a volume that no system joins.
+here "volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0 &&
+	for name in data logs models data-ro models-ro; do
+		stargatectl volume create \$name --size 16M &&
+			stargatectl label /dev/sm/\$name \${name%-ro} || exit
+	done
+	for name in data-ro models-ro; do
+		mount -t stargatefs /dev/sm/\$name /mnt &&
+			echo published in \$name >/mnt/greeting && umount /mnt || exit
+	done"
+declare -A base
+for volume in data logs models data-ro models-ro; do
+	base[$volume]=$(printf '0x%x' "$(of "$volume" base)")
+	echo "$volume ${base[$volume]}"
+done >"$work/bases"
+for kind in "$work/domains/1.9"/*; do
+	tr ',' '\n' <"$kind/claims" | while IFS=: read -r claim how; do
+		echo "${kind##*/} $claim $claim${how:+-$how} ${how:+ro,nojoin,}nosuid,nodev"
+	done
+done >"$work/mounts"
+here "each in the folder of its pod" "while read -r kind claim volume options; do
+		mkdir -p /run/pods/\$kind/\$claim &&
+		mount -t stargatefs -o \$options,region_gid=$qemu,region_mode=0660 \
+			/dev/sm/\$volume /run/pods/\$kind/\$claim || exit
+	done <<<'$(<"$work/mounts")'"
+
+step "libvirtd"
+here "it runs" "printf '%s\n' 'user = \"+$qemu\"' 'group = \"+$qemu\"' 'dynamic_ownership = 0' \
+		'security_driver = \"none\"' 'namespaces = []' 'stdio_handler = \"file\"' \
+		>>/etc/libvirt/qemu.conf
+	install -d -o $qemu -g $qemu /run/hook /run/kubevirt-private/$pod
+	chmod 666 /dev/kvm # there is no udev
+	mkdir -p /run/libvirt && libvirtd -d &&
+	for try in \$(seq 600); do virsh -q list && exit; sleep 0.1; done; exit 1"
+on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p'
+
+# on_node WHAT KIND COMMAND...: of those above, with that machine's hook.
+on_node() { here "$1" ". /run/node; with_hook ${*:2}"; }
+
+step "defined, again and again"
+denied host "one that has memory where its volume lies" "give it at most 14Gi" \
+	". /run/node; about 1.9 large; with_hook large ask in"
+rm -r "$work"/domains/*/large
+declare -A first
+for kind in "$work"/domains/1.9/*; do
+	kind=${kind##*/}
+	for version in $versions; do
+		# Where versions have made the same text, it is the same test.
+		text=$kind:$(sha256sum <"$work/domains/$version/$kind/in")
+		if [[ -n ${first[$text]:-} ]]; then
+			echo "   $version: $kind: is what ${first[$text]} makes"
+			continue
+		fi
+		first[$text]=$version
+		on_node "$version: $kind" "$kind" repeatedly "$version" "$kind"
+	done
+done
+
+step "what libvirt has then"
+on host 'tar -C /run -c domains' </dev/null | tar -C "$work" -x
+python3 - "$work" $machine >"$work/said" 2>&1 <<'PYTHON' || fail "$(<"$work/said")"
+import pathlib, sys
+import xml.etree.ElementTree as tree
+work, machine = pathlib.Path(sys.argv[1]), sys.argv[2]
+bases = dict(line.split() for line in (work / "bases").read_text().splitlines())
+size, checked = 16 << 20, 0
+for path in sorted(work.glob("domains/*/*/first")):
+    kind = path.parent.name
+    expected, slots = set(), 0
+    for claim in (path.parent / "claims").read_text().strip().split(","):
+        claim, _, how = claim.partition(":")
+        region = f"/run/pods/{kind}/{claim}/.stargate/region@{machine}"
+        expected.add((region, int(bases[claim + ("-" + how if how else "")], 16), size, how))
+        slots += 1
+    domain = tree.parse(path).getroot()
+    found = []
+    for m in domain.findall("devices/memory"):
+        assert m.get("model") == "nvdimm" and m.get("access") == "shared", path
+        assert m.findtext("source/alignsize") == "2048", path
+        found.append((m.findtext("source/path"), int(m.find("address").get("base"), 16),
+                      int(m.findtext("target/size")) << 10, ""))
+    words = [a.get("value") for a in domain.findall("{*}commandline/{*}arg")]
+    given = [dict(w.split("=", 1) for w in word.split(",") if "=" in w) for word in words]
+    for o in (o for o in given if "mem-path" in o):
+        assert o["share"] == "on" and o["readonly"] == "on" and o["prealloc"] == "off", path
+        device, = (d for d in given if d.get("memdev") == o["id"])
+        found.append((o["mem-path"], int(device["addr"], 16), int(o["size"]), "ro"))
+    assert len(found) == slots and set(found) == expected, f"{path}: {found}, not {expected}"
+    assert domain.findtext("uuid") == machine, path
+    assert domain.find("maxMemory").get("slots") == str(slots), path
+    checked += 1
+print(checked)
+PYTHON
+[[ $(<"$work/said") -ge 11 ]] || fail "$(<"$work/said") domains"
+passed "$(<"$work/said") domains have each volume once, by this machine's name, at its address"
+
+step "edited"
+on_node "1.6: minimal" minimal edited 1.6 minimal
+on_node "1.9: mixed" mixed edited 1.9 mixed
+
+# says WORDS: the machine, in a line of its own.
+says() {
+	grep -qxF "SG $1" "$work/console" || fail "the machine does not say '$1': $(<"$work/console")"
+	passed "$1"
+}
+
+# runs VERSION KIND: a machine is started, mounts what it has, and answers in it.
+runs() {
+	local kind=$2 claim how at region written=() before="" after="" mapped=() memory=()
+	local word=$RANDOM$RANDOM read=()
+	step "$1: $kind runs"
+	while IFS=: read -r claim how; do
+		at=${base[$claim${how:+-$how}]}
+		memory+=("has $(printf '%x-%x' "$at" $((at + size - 1)))")
+		region=/run/pods/$kind/$claim/.stargate/region@$machine
+		if [[ -z $how ]]; then
+			written+=("/run/pods/$kind/$claim") mapped+=("rw-s $region")
+			read+=("mounted $claim at $at" "read in $claim: $word" "stored in $claim")
+		else
+			before+=$(bytes "$at" $((at + size))) mapped+=("r--s $region")
+			read+=("mounted $claim read-only at $at" "read in $claim: published in $claim-ro"
+				"cannot store in $claim")
+		fi
+	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
+	here "(words for it)" "for folder in ${written[*]}; do
+		rm -f \$folder/answer && echo $word >\$folder/greeting || exit; done"
+	on_node "started" "$kind" started "$1" "$kind"
+	same "QEMU is the user that it is in a pod" $qemu "$(on host "cat /run/domains/$1/$kind/user" </dev/null)"
+	same "QEMU has mapped them" "$(printf '%s\n' "${mapped[@]}" | sort)" \
+		"$(on host "cat /run/domains/$1/$kind/mapped" </dev/null)"
+	on host ". /run/node; for try in \$(seq 4000); do
+		! grep -qE 'SG done|Kernel panic' \$console || break; sleep 0.3; done
+		tr -d '\r' <\$console" </dev/null >"$work/console" || fail "it has no console"
+	for claim in "${memory[@]}" "${read[@]}"; do says "$claim"; done
+	! grep -q '^SG failed' "$work/console" || fail "$(<"$work/console")"
+	same "no other memory" "${#memory[@]}" "$(grep -c '^SG has ' "$work/console")"
+	for claim in "${written[@]}"; do
+		same "the node reads what it stored in ${claim##*/}" "$word to $machine" \
+			"$(on host "cat $claim/answer" </dev/null)"
+	done
+	while IFS=: read -r claim how; do
+		[[ -z $how ]] || after+=$(bytes "${base[$claim-ro]}" $((${base[$claim-ro]} + size)))
+	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
+	[[ -z $before ]] || same "no byte is another of what it only reads" "$before" "$after"
+	here "it has ended by itself, and nobody has its volumes" ". /run/node; about $1 $kind
+		for try in \$(seq 600); do
+			[ \"\$(virsh -q domstate --reason \$name)\" = 'shut off (shutdown)' ] && break
+			sleep 0.5
+		done
+		virsh -q domstate --reason \$name | grep -x 'shut off (shutdown)' &&
+			[ -z \"\$(cat /sys/fs/stargatefs/*/holders)\" ] && undefine"
+}
+runs 1.6 minimal
+runs 1.7 requests-only
+runs 1.8 mixed
+runs 1.9 read-only
+# QEMU that translates, in a node that is translated itself, takes longer than anybody waits.
+on host "sed -i 's/<domain type=\"qemu\"/<domain type=\"kvm\"/' /run/domains/1.9/emulated-three/in" </dev/null
+runs 1.9 emulated-three
+
+step "it ends"
+here "the volumes are sound" 'umount /run/pods/*/* && for volume in data logs models data-ro models-ro; do
+	stargatectl volume check $volume || exit; done'
+here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
+finish
