@@ -37,7 +37,7 @@ func main() {
 	flags := flag.NewFlagSet("stargate-module", flag.ContinueOnError)
 	flags.StringVar(&c.Host, "host", "/host", "the node's root")
 	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources; that of the image if empty")
-	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder with RELEASE/stargatefs.ko for kernels that nothing has to be built for")
+	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder with RELEASE/stargatefs.ko for kernels that nothing has to be built for; none of them is taken if empty")
 	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
 	flags.BoolVar(&c.Build, "build", true, "build it by the node's DKMS where there is none")
 	flags.StringVar(&driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")

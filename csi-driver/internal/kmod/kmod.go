@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kmod sees to it that a node's kernel has the module of this image: from what the node has installed,
-// from a folder of modules that somebody has built, or built by the node's own DKMS from the sources in
+// from those that the image has for some kernels, or built by the node's own DKMS from the sources in
 // the image. Another release that is loaded is exchanged for it as soon as nobody uses it. It never fails a node: where there can be no module it says why.
 package kmod
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type Runner interface {
 type Config struct {
 	// Host is the node's root as we see it.
 	Host string
-	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has RELEASE/stargatefs.ko.
+	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has RELEASE/stargatefs.ko; none is taken if empty.
 	Sources, Prebuilt string
 	// Release is that of the running kernel.
 	Release string
@@ -149,7 +150,7 @@ func (n *node) load(ctx context.Context) (how How, why string, err error) {
 	}
 	how, err = n.provide(ctx)
 	if err == nil {
-		err = n.take(ctx, how)
+		how, err = n.take(ctx, how)
 	}
 	if err == nil {
 		return how, "", nil
@@ -180,7 +181,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 			failed("rmmod "+Name, said, err)), nil
 	}
 	klog.FromContext(ctx).Info("The module that was loaded is another release, and is gone")
-	if err = n.take(ctx, how); err == nil {
+	if how, err = n.take(ctx, how); err == nil {
 		return how, "what was there to be loaded is another one", nil
 	}
 	if n.modprobe(ctx) == nil {
@@ -194,21 +195,31 @@ func (n *node) provide(ctx context.Context) (How, error) {
 	if version, there := n.installed(ctx); there && !n.other(version) {
 		return Installed, nil
 	}
-	if _, err := os.Stat(n.prebuilt()); err == nil {
+	there, usable := n.hasPrebuilt()
+	if usable {
 		return Prebuilt, nil
 	}
-	if !n.Build {
-		return None, fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
+	err := n.build(ctx)
+	if err != nil && there {
+		err = fmt.Errorf("%w; and of the one for it that the image has: %s", err, signed)
 	}
-	return Built, n.build(ctx)
+	return Built, err
 }
 
-// take loads what was provided.
-func (n *node) take(ctx context.Context, how How) error {
-	if how == Prebuilt {
-		return n.insmod(ctx)
+// take loads what was provided. What was built for a kernel of that name and is refused all the same, the node may
+// have to build for its own.
+func (n *node) take(ctx context.Context, how How) (How, error) {
+	if how != Prebuilt {
+		return how, n.modprobe(ctx)
 	}
-	return n.modprobe(ctx)
+	refused := n.insmod(ctx)
+	if refused == nil {
+		return Prebuilt, nil
+	}
+	if err := n.build(ctx); err != nil {
+		return None, fmt.Errorf("%w; %w", refused, err)
+	}
+	return Built, n.modprobe(ctx)
 }
 
 func (n *node) modprobe(ctx context.Context) error {
@@ -245,8 +256,24 @@ func (n *node) locked() bool {
 const signed = "the kernel takes signed modules alone (secure boot): sign it with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
-// prebuilt is one for exactly this kernel, if the image or the operator has brought one.
+// prebuilt is one for exactly this kernel.
 func (n *node) prebuilt() string { return filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko") }
+
+// hasPrebuilt tells whether there is one, and whether this kernel may take it: where only signed ones are taken, what the
+// node's DKMS builds and signs is.
+func (n *node) hasPrebuilt() (there, usable bool) {
+	if n.Config.Prebuilt == "" {
+		return false, false
+	}
+	text, err := os.ReadFile(n.prebuilt())
+	if err != nil {
+		return false, false
+	}
+	return true, !n.locked() || bytes.HasSuffix(text, []byte(signature))
+}
+
+// signature is how a module ends that somebody has signed.
+const signature = "~Module signature appended~\n"
 
 func (n *node) insmod(ctx context.Context) error {
 	text, err := os.ReadFile(n.prebuilt())
@@ -292,6 +319,9 @@ func failed(what, said string, err error) error {
 // build has the node's DKMS do it: it knows the node's compiler and keys, and builds it anew for kernels
 // that come later.
 func (n *node) build(ctx context.Context) error {
+	if !n.Build {
+		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
+	}
 	version := n.packageVersion()
 	if version == "" {
 		return fmt.Errorf("no sources of the module in %s", n.Sources)

@@ -118,12 +118,15 @@ func TestEnsure(t *testing.T) {
 		}
 	}
 	inUse := always(fails("rmmod: ERROR: Module stargatefs is in use\n"))
+	const elf = "ELF"
+	locked := map[string]string{"sys/kernel/security/lockdown": "none [integrity] confidentiality"}
 	old := map[string]string{"proc/modules": "", "proc/filesystems": with, "sys/module/stargatefs/version": "0.0.9"}
 	for _, c := range []struct {
 		name     string
 		files    []map[string]string
 		does     does
-		prebuilt bool
+		prebuilt string // what it has in it
+		notThat  bool   // none of them is to be taken
 		noBuild  bool
 		link     string // of the headers
 		how      How
@@ -137,9 +140,9 @@ func TestEnsure(t *testing.T) {
 			how: Built, words: "version 0.1.0"},
 		{name: "another is there, and this one installed", files: []map[string]string{old}, does: does{"modinfo": always(says("0.1.0\n")), "rmmod": unloading, "modprobe": loading},
 			noBuild: true, how: Installed, words: "version 0.1.0"},
-		{name: "another is there, and this one prebuilt", files: []map[string]string{old}, does: does{"rmmod": unloading, "insmod": loading}, prebuilt: true, how: Prebuilt, words: "version 0.1.0"},
+		{name: "another is there, and this one prebuilt", files: []map[string]string{old}, does: does{"rmmod": unloading, "insmod": loading}, prebuilt: elf, how: Prebuilt, words: "version 0.1.0"},
 		{name: "another is there, and prebuilt is what does not fit", files: []map[string]string{old}, does: does{"modinfo": always(says("0.0.9")), "rmmod": unloading, "modprobe": loadingOld,
-			"insmod": always(fails("Invalid module format"))}, prebuilt: true, how: Installed, words: "the image has 0.1.0: insmod"},
+			"insmod": always(fails("Invalid module format"))}, prebuilt: elf, how: Installed, words: "the image has 0.1.0: insmod"},
 		{name: "another is there, and none can be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, how: WasLoaded, words: "the image has 0.1.0: the node has no DKMS"},
 		{name: "another is there, and none is to be built", files: []map[string]string{old}, does: does{"rmmod": unloading}, noBuild: true, how: WasLoaded, words: "none is to be built"},
 		{name: "another is there, in a kernel that takes no more", files: []map[string]string{old, {"proc/sys/kernel/modules_disabled": "1\n"}}, does: does{"rmmod": unloading},
@@ -158,10 +161,26 @@ func TestEnsure(t *testing.T) {
 		{name: "installed, secure boot", files: []map[string]string{modules, {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}},
 			does: does{"modinfo": always(says("0.1.0\n")), "modprobe": always(fails("Key was rejected by service"))}, noBuild: true, how: None, words: "secure boot"},
 		{name: "installed, and does nothing", files: []map[string]string{modules}, does: does{"modinfo": always(says("0.1.0\n")), "modprobe": always(works)}, how: None, words: "does not have it"},
-		{name: "prebuilt", files: []map[string]string{modules}, does: does{"insmod": loading}, prebuilt: true, how: Prebuilt},
-		{name: "prebuilt, refused", files: []map[string]string{modules}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format"))}, prebuilt: true, how: None, words: "Invalid module format"},
-		{name: "prebuilt, secure boot", files: []map[string]string{modules, {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}},
-			does: does{"insmod": always(fails("insmod: ERROR: Operation not permitted"))}, prebuilt: true, how: None, words: "secure boot"},
+		{name: "prebuilt", files: []map[string]string{modules}, does: does{"insmod": loading}, prebuilt: elf, how: Prebuilt},
+		{name: "prebuilt, where none is to be built", files: []map[string]string{modules, headers}, does: does{"insmod": loading}, prebuilt: elf, noBuild: true, how: Prebuilt},
+		{name: "prebuilt, and not wanted", files: []map[string]string{modules, headers}, does: does{"insmod": loading, "dkms": always(works), "modprobe": loading},
+			prebuilt: elf, notThat: true, how: Built},
+		{name: "prebuilt, refused, and none can be built", files: []map[string]string{modules}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format"))},
+			prebuilt: elf, how: None, words: "Invalid module format; the node has no DKMS"},
+		{name: "prebuilt, refused, and none is to be built", files: []map[string]string{modules, headers}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format")),
+			"dkms": always(works), "modprobe": loading}, prebuilt: elf, noBuild: true, how: None, words: "Invalid module format; kernel " + release + " has no module"},
+		{name: "prebuilt, refused, and built", files: []map[string]string{modules, headers}, does: does{"insmod": always(fails("insmod: ERROR: Invalid module format")),
+			"dkms": always(works), "modprobe": loading}, prebuilt: elf, how: Built, words: "version 0.1.0"},
+		{name: "another is there, and prebuilt is refused, and built", files: []map[string]string{old, headers}, does: does{"rmmod": unloading, "dkms": always(works), "modprobe": loading,
+			"insmod": always(fails("Invalid module format"))}, prebuilt: elf, how: Built, words: "version 0.1.0"},
+		{name: "prebuilt, secure boot", files: []map[string]string{modules, locked}, does: does{"insmod": loading}, prebuilt: elf, how: None,
+			words: "the node has no DKMS to build stargatefs for kernel " + release + ": apt-get install dkms linux-headers-" + release + "; and of the one for it that the image has: the kernel takes signed"},
+		{name: "prebuilt, secure boot, and DKMS signs", files: []map[string]string{modules, headers, locked}, does: does{"insmod": always(fails("Key was rejected by service")),
+			"dkms": always(works), "modprobe": loading}, prebuilt: elf, how: Built},
+		{name: "prebuilt and signed, secure boot", files: []map[string]string{modules, headers, locked}, does: does{"insmod": loading, "dkms": always(works)},
+			prebuilt: elf + "~Module signature appended~\n", how: Prebuilt},
+		{name: "prebuilt and signed by somebody else, secure boot", files: []map[string]string{modules, locked}, does: does{"insmod": always(fails("Key was rejected by service"))},
+			prebuilt: elf + "~Module signature appended~\n", how: None, words: "secure boot"},
 		{name: "none is to be built", files: []map[string]string{modules, headers}, noBuild: true, how: None, words: "none is to be built"},
 		{name: "no DKMS", files: []map[string]string{modules, headers}, how: None, words: "apt-get install dkms linux-headers-" + release},
 		{name: "no headers", files: []map[string]string{modules}, does: does{"dkms": always(works)}, how: None, words: "no headers of kernel " + release},
@@ -184,8 +203,11 @@ func TestEnsure(t *testing.T) {
 				m.does[program] = do(m.root)
 			}
 			config := Config{Host: m.root, Sources: sources, Prebuilt: t.TempDir(), Release: release, Build: !c.noBuild}
-			if c.prebuilt {
-				put(t, config.Prebuilt, map[string]string{release + "/stargatefs.ko": "ELF"})
+			if c.prebuilt != "" {
+				put(t, config.Prebuilt, map[string]string{release + "/stargatefs.ko": c.prebuilt})
+			}
+			if c.notThat {
+				config.Prebuilt = ""
 			}
 			r := Ensure(context.Background(), config, m)
 			if r.How != c.how || !strings.Contains(r.String(), c.words) || !strings.Contains(r.String(), release) {
