@@ -15,7 +15,7 @@ dax_cases=(
 )
 
 # On a node that has no module, but what DKMS builds one with: NODE_BUILDS=1 e2e/cluster/up --dax.
-module_cases=(module-built uninstall)
+module_cases=(module-built module-prebuilt uninstall)
 
 ! with_vm || install_args+=(--values "$here/values-dax.yaml")
 
@@ -68,7 +68,7 @@ case_install-dax() {
 # The driver's pod has the node's DKMS build the module, within what its container may do.
 case_module-built() {
 	check "the node has no module" refused on_vm modinfo stargatefs
-	check "helm installs" helm install "$release" "$chart" "${install_args[@]}"
+	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --set module.prebuilt=false
 	soon 900 "all containers are ready" driver_ready # helm waits for one node less than all
 	check "the module is built there" module_of "$vm" "built by the node's DKMS, kernel"
 	check "DKMS knows it" contains ": installed" on_vm dkms status stargatefs
@@ -84,6 +84,30 @@ case_module-built() {
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	soon 120 "another driver's pod" driver_ready
 	check "finds it loaded" module_of "$vm" "loaded before, kernel"
+}
+
+# image_has_module RELEASE: for the kernel of that.
+image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "$images/stargate-csi.spdx.json"; }
+
+# What DKMS has built is gone, and the image brings its own; the zone stays. It has one for the
+# kernel that Debian has now: if that is not the one which the rig has kept, e2e/rig clean.
+case_module-prebuilt() {
+	local package
+	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")
+	check "the image has one for the node's kernel" image_has_module "$(on_vm uname -r)"
+	check "the other one is not used" on_vm rmmod stargatefs
+	check "and DKMS forgets it" on_vm dkms remove "stargatefs/$package" --all
+	check "the node has no module" refused on_vm modinfo stargatefs
+	check "helm upgrades" helm upgrade "$release" "$chart" "${install_args[@]}"
+	soon 300 "all containers are ready" driver_ready
+	soon 60 "the image's is loaded" module_of "$vm" "prebuilt, kernel"
+	check "the node has none of its own" refused on_vm modinfo stargatefs
+	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	claim data 64Mi
+	pod first data
+	soon 120 "a pod runs" running first
+	check "it is a mount of the module" on_stargatefs first
+	check "stored" store first /greeting hello
 }
 
 # same_files POD OTHER: what one has made the other has, byte for byte.

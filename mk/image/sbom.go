@@ -171,7 +171,8 @@ func debian(path, dir string, parts map[part]bool) error {
 	if dir == linkedDir {
 		relation = "STATIC_LINK"
 	}
-	purl := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s", fields["Package"], strings.ReplaceAll(fields["Version"], "+", "%2B"), fields["Architecture"])
+	plain := func(name string) string { return strings.ReplaceAll(fields[name], "+", "%2B") }
+	purl := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s", plain("Package"), plain("Version"), fields["Architecture"])
 	parts[part{"deb", fields["Package"], fields["Version"], purl, relation}] = true
 	return nil
 }
