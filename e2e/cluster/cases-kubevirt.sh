@@ -41,9 +41,9 @@ operator_objects() {
 	rm -rf "$work"
 }
 
-# of_version: how machines get their volumes: 1.9 has plugins, with hooks on the node too. Of what it has by
-# default, templates of machines are another project's program, and images as volumes ask for a
-# newer containerd than Debian's.
+# of_version: how machines get their volumes: 1.9 has plugins, with hooks on the node too. Of what
+# it has by default, templates of machines are another project's program, and images as volumes
+# ask for a newer containerd than Debian's.
 of_version() {
 	case $kubevirt in
 	kubevirt-1.8) api=sidecar gates='Sidecar' disabled='' ;;
@@ -674,10 +674,13 @@ import_next() {
 	tag_kubevirt
 }
 # by_sidecar NAME: it has its volume from a hook sidecar.
-by_sidecar() { contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'; }
+by_sidecar() {
+	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'
+}
 
 # KubeVirt is upgraded under a machine that runs: that goes on; by hook sidecars others start as
-# before; and when the chart has followed, machines have their volumes from a Plugin when they start.
+	local names='{.spec.containers[*].name}'
+	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o "jsonpath=$names"
 case_kubevirt-upgraded() {
 	local pod
 	claim data 128Mi ReadWriteMany
