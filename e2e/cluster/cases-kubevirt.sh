@@ -679,8 +679,7 @@ by_sidecar() {
 }
 
 # KubeVirt is upgraded under a machine that runs: that goes on; by hook sidecars others start as
-	local names='{.spec.containers[*].name}'
-	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o "jsonpath=$names"
+# before; when the chart has followed, machines have their volumes from a Plugin when they start.
 case_kubevirt-upgraded() {
 	local pod
 	claim data 128Mi ReadWriteMany
