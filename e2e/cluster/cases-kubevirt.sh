@@ -8,8 +8,8 @@
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_cases=(
-	install operator manifests
-	machines machine-guest machine-examples machine-virtiofs
+	install cdi operator manifests
+	machines machine-guest machine-examples machine-datavolume machine-virtiofs
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	machine-drained
 )
@@ -165,9 +165,13 @@ chart_for() {
 		--set kubevirt.enabled=true --set "kubevirt.api=$1" --timeout 6m
 }
 
-# The examples as they are, as far as this cluster knows their kinds: it has no CDI, nor their
-# images. So they are asked of the API server, with all that admits them, and nothing starts.
-example() { sed '/^apiVersion: cdi/,/^---/d' "$1" | k -n "$ns" apply --dry-run=server -f - 2>&1; }
+# The examples as they are, as far as this cluster knows their kinds: it may have no CDI, and it has not
+# their images. So they are asked of the API server, with all that admits them, and nothing starts.
+example() {
+	local unknown='/^apiVersion: cdi/,/^---/d'
+	! with_cdi || unknown=''
+	sed "$unknown" "$1" | k -n "$ns" apply --dry-run=server -f - 2>&1
+}
 case_manifests() {
 	local file
 	for file in "$home"/kubevirt-manifests/*.yaml; do
@@ -295,11 +299,13 @@ case_machine-guest() {
 
 # tagged IMAGE NAME: the node has it by that name, too.
 tagged() { ctr images tag --force "$1" "$2" >/dev/null; }
-# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone has,
-# where images are, a processor that QEMU can translate, and the pod's network: for that KubeVirt
-# makes links of a type (dummy) that this machine's kernel may not have.
+# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone and this
+# machine have, where images are, a processor that QEMU can translate, and the pod's network: for that
+# KubeVirt makes links of a type (dummy) that this machine's kernel may not have. A DataVolume
+# is of another class, and as large as it is.
 example_started() {
-	sed -e 's/storage: [0-9]*Gi/storage: 64Mi/' \
+	sed -e '/^kind: DataVolume/,/^---/!s/storage: [0-9]*Gi/storage: 64Mi/' \
+		-e '/ memory: /s/8Gi/1Gi/g' \
 		-e 's#REGISTRY/stargate-guest:1#localhost/kubevirt/guest:1#' \
 		-e 's/, model: host-passthrough//' -e '/^ *\(interfaces\|networks\): /d' \
 		-e 's/^\( *\)devices:$/&\n\1  autoattachPodInterface: false/' \

@@ -43,6 +43,8 @@ next_images=$work/images-next
 # What its operator starts, beside virt-operator itself and the node's part.
 kubevirt_controllers() { sed -nE 's/^\tkubevirt\.io\/kubevirt\/cmd\/(virt-(api|controller|exportproxy))$/\1/p' "$here/$kubevirt/go.mod"; }
 kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
+# CDI, which fills machines' disks, and goes with any of them.
+cdi_release() { sed -nE 's/^\tkubevirt\.io\/containerized-data-importer (v[0-9.]+).*/\1/p' "$here/cdi/go.mod"; }
 # tag_kubevirt: its controllers are of one image each, and so are its parts of the node.
 tag_kubevirt() {
 	local name release

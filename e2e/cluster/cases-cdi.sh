@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Cases with CDI, which fills machines' disks: its own operator, on the node of this machine
+# (e2e/cluster/cdi-images). They are among those of cases-kubevirt.sh; e2e/cluster/case sources it.
+# shellcheck disable=SC2016,SC2154 # which has the rest; some is quoted for other shells
+
+with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
+
+# cdi_generator ARGUMENT...: CDI's own, told what images are called; those that clone, upload and
+# ask other clouds are not made.
+cdi_generator() {
+	local name images=()
+	for name in operator controller importer cloner apiserver uploadproxy uploadserver; do
+		images+=("-$name-image=localhost/cdi/cdi-$name:$(cdi_release)")
+	done
+	"$(programs cdi)/manifest-generator" "${images[@]}" -ovirt-populator-image=localhost/cdi/none \
+		-operator-version="$(cdi_release)" -deploy-cluster-resources=true -verbosity=3 \
+		-pull-policy=IfNotPresent -cr-name=cdi -namespace=cdi "$@"
+}
+# cdi_objects NAME: one of the files of a release, with our images.
+cdi_objects() {
+	local source work
+	source=$(cd "$here/cdi" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
+	work=$(mktemp -d)
+	cdi_generator -resource-type=operator >"$work/operator-everything.yaml.in"
+	cdi_generator -template="$source/manifests/templates/release/$1.yaml.in" -generated-manifests-path="$work"
+	rm -rf "$work"
+}
+cdi_deployed() { equals Deployed k get cdi cdi -o 'jsonpath={.status.phase}'; }
+cdi_available() { equals True k get cdi cdi -o 'jsonpath={.status.conditions[?(@.type=="Available")].status}'; }
+
+case_cdi() {
+	cdi_objects cdi-operator | k apply --server-side -f - >/dev/null
+	soon 60 "there is a kind CDI" k get crd cdis.cdi.kubevirt.io
+	cdi_objects cdi-cr | k apply -f - >/dev/null
+	soon 420 "CDI is deployed" cdi_deployed
+	soon 120 "all of it is available" cdi_available
+	soon 60 "there is a kind DataVolume" with_cdi
+}
+
+# root_disks FOLDER: a class of the node's own disk, which is the cluster's default, and one volume.
+root_disks() {
+	k delete pv root-disk --ignore-not-found --wait >/dev/null
+	on_zoned rm -rf "$1"
+	on_zoned mkdir -p "$1"
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: root-disks, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+		provisioner: kubernetes.io/no-provisioner
+		volumeBindingMode: WaitForFirstConsumer
+		---
+		apiVersion: v1
+		kind: PersistentVolume
+		metadata: {name: root-disk}
+		spec:
+		  capacity: {storage: 10Gi}
+		  accessModes: [ReadWriteOnce]
+		  storageClassName: root-disks
+		  local: {path: $1}
+		  nodeAffinity:
+		    required:
+		      nodeSelectorTerms:
+		      - matchExpressions:
+		        - {key: kubernetes.io/hostname, operator: In, values: [$zoned]}
+	EOF
+}
+imported() { equals Succeeded k -n "$ns" get datavolume "$1" -o 'jsonpath={.status.phase}'; }
+
+# The largest example: CDI fills a root disk from a container disk, the machine boots from it and has
+# three volumes, one of which it can only read. The node has the image by the name it is asked for by, as in
+# machine-examples.
+case_machine-datavolume() {
+	local folder=/var/lib/root-disk
+	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
+	root_disks "$folder"
+	claim models-in-work 64Mi ReadWriteMany
+	pod writer models-in-work
+	soon 60 "a pod runs" running writer
+	check "stored" store writer /word hello
+	k -n "$ns" create secret generic stargate-guest --from-literal=userdata='#cloud-config
+bootcmd:
+- |
+  echo boot >>/var/boots
+  echo "boot $(wc -l </var/boots) of a disk of $(lsblk -dbno SIZE /dev/vda) bytes" >/dev/console
+runcmd:
+- |
+  cd /mnt/stargate
+  until [ -e models/word ]; do sleep 1; done
+  until mountpoint input && mountpoint output; do sleep 1; done
+  cp models/word input/word
+  tr a-z A-Z <input/word >output/word
+  cp output/word models/answer 2>/dev/null && no="" || no=" not"
+  echo "the word is $(cat output/word), and models are$no written to" >/dev/console' >/dev/null
+	check "full" example_started full
+	soon 600 "its root disk is imported" imported worker-root
+	check "by the node's own pull" on_zoned test -s "$folder/disk.img"
+	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of "
+	soon 1000 "has all three volumes, one of them read-only" \
+		prints worker "the word is HELLO, and models are not written to"
+	no_machines
+	pod after output
+	soon 60 "a pod has what it worked in" running after
+	check "with what it has stored" stored after /word HELLO
+	k -n "$ns" delete datavolume worker-root --wait >/dev/null
+	soon 60 "the root disk goes with its DataVolume" gone pvc worker-root
+	k delete storageclass root-disks >/dev/null
+	k delete pv root-disk --wait >/dev/null
+	on_zoned rm -r "$folder"
+}
