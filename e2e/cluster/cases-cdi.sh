@@ -30,7 +30,7 @@ cdi_objects() {
 cdi_deployed() { equals Deployed k get cdi cdi -o 'jsonpath={.status.phase}'; }
 cdi_available() { equals True k get cdi cdi -o 'jsonpath={.status.conditions[?(@.type=="Available")].status}'; }
 
-case_cdi() {
+case_cdi-operator() {
 	cdi_objects cdi-operator | k apply --server-side -f - >/dev/null
 	soon 60 "there is a kind CDI" k get crd cdis.cdi.kubevirt.io
 	cdi_objects cdi-cr | k apply -f - >/dev/null

@@ -8,7 +8,7 @@
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_cases=(
-	install cdi operator manifests
+	install cdi-operator operator manifests
 	machines machine-guest machine-examples machine-datavolume machine-virtiofs
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	machine-drained
