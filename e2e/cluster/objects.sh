@@ -203,6 +203,10 @@ post_mortem() {
 		echo "--- the console of $pod"
 		k -n "$ns" logs "$pod" -c guest-console-log --tail 12
 	done
+	for pod in $(k -n "$ns" get pods -l cdi.kubevirt.io=importer -o name); do
+		echo "--- $pod, which fills a disk"
+		k -n "$ns" logs "$pod" --all-containers --tail 20
+	done
 	for pod in $(k -n kubevirt get pods -l kubevirt.io=virt-handler -o name); do
 		echo "--- $pod"
 		k -n kubevirt logs "$pod" -c virt-handler --tail 40
