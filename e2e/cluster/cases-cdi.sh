@@ -69,10 +69,10 @@ root_disks() {
 imported() { equals Succeeded k -n "$ns" get datavolume "$1" -o 'jsonpath={.status.phase}'; }
 
 # The largest example: CDI fills a root disk from a container disk, the machine boots from it and has
-# three volumes, one of which it can only read. The node has the image by the name it is asked for by, as in
-# machine-examples.
+# three volumes, one of which it can only read. What it stores on the disk is there when it comes
+# back. The node has the image by the name that is asked for, as in machine-examples.
 case_machine-datavolume() {
-	local folder=/var/lib/root-disk
+	local folder=/var/lib/root-disk pod
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	root_disks "$folder"
 	claim models-in-work 64Mi ReadWriteMany
@@ -95,10 +95,14 @@ runcmd:
   echo "the word is $(cat output/word), and models are$no written to" >/dev/console' >/dev/null
 	check "full" example_started full
 	soon 600 "its root disk is imported" imported worker-root
-	check "by the node's own pull" on_zoned test -s "$folder/disk.img"
-	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of "
+	check "on the node's own disk" equals root-disk volume_of worker-root
+	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of $((8 << 30)) bytes"
 	soon 1000 "has all three volumes, one of them read-only" \
 		prints worker "the word is HELLO, and models are not written to"
+	pod=$(launcher worker)
+	k -n "$ns" delete vmi worker --wait=false >/dev/null
+	soon 400 "restarted, it comes back" other_pod "$pod"
+	soon 2000 "with the disk that it has stored on" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
 	no_machines
 	pod after output
 	soon 60 "a pod has what it worked in" running after
