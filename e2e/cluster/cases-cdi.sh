@@ -68,9 +68,9 @@ root_disks() {
 }
 imported() { equals Succeeded k -n "$ns" get datavolume "$1" -o 'jsonpath={.status.phase}'; }
 
-# The largest example: CDI fills a root disk from a container disk, the machine boots from it and has
-# three volumes, one of which it can only read. What it stores on the disk is there when it comes
-# back. The node has the image by the name that is asked for, as in machine-examples.
+# The largest example: CDI fills a root disk from a container disk, the machine boots from it and
+# has three volumes, one of which it can only read. What it stores on the disk is there when it
+# comes back. The node has the image by the name that is asked for, as in machine-examples.
 case_machine-datavolume() {
 	local folder=/var/lib/root-disk pod
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13

@@ -165,8 +165,8 @@ chart_for() {
 		--set kubevirt.enabled=true --set "kubevirt.api=$1" --timeout 6m
 }
 
-# The examples as they are, as far as this cluster knows their kinds: it may have no CDI, and it has not
-# their images. So they are asked of the API server, with all that admits them, and nothing starts.
+# The examples as they are, as far as this cluster knows their kinds: it may have no CDI. Their
+# images it has not, so they are asked of the API server, with all that admits them: nothing starts.
 example() {
 	local unknown='/^apiVersion: cdi/,/^---/d'
 	! with_cdi || unknown=''
@@ -299,10 +299,10 @@ case_machine-guest() {
 
 # tagged IMAGE NAME: the node has it by that name, too.
 tagged() { ctr images tag --force "$1" "$2" >/dev/null; }
-# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that this zone and this
-# machine have, where images are, a processor that QEMU can translate, and the pod's network: for that
-# KubeVirt makes links of a type (dummy) that this machine's kernel may not have. A DataVolume
-# is of another class, and as large as it is.
+# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that zone and node
+# have here, where images are, a processor that QEMU can translate, and the pod's network: for
+# that KubeVirt makes links of a type (dummy) that this machine's kernel may not have. A
+# DataVolume, which is of another class, is as large as it is.
 example_started() {
 	sed -e '/^kind: DataVolume/,/^---/!s/storage: [0-9]*Gi/storage: 64Mi/' \
 		-e '/ memory: /s/8Gi/1Gi/g' \
