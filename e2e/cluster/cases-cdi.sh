@@ -101,7 +101,7 @@ runcmd:
 		prints worker "the word is HELLO, and models are not written to"
 	pod=$(launcher worker)
 	k -n "$ns" delete vmi worker --wait=false >/dev/null
-	soon 400 "restarted, it comes back" other_pod "$pod"
+	soon 400 "restarted, it comes back" other_pod "$pod" worker
 	soon 2000 "with the disk that it has stored on" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
 	no_machines
 	pod after output
