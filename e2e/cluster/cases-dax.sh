@@ -2,13 +2,13 @@
 # shellcheck shell=bash
 #
 # The cases of a cluster with a second node that has reserved memory, in their order: e2e/cluster/up
-# --dax. The first node has none. Those that are not here are in cases.sh. Sourced by
+# --dax. What grows needs the memory behind it, and has the zone for itself. The first node has none. Those that are not here are in cases.sh. Sourced by
 # e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 dax_cases=(
-	install-dax helm-test files+readonly+pod-once+block+quota grow+expand+clone
-	snapshot+snapshot-outside+snapshot-by-hand nothing-left full
+	install-dax helm-test files+readonly+pod-once+block+quota grow expand
+	clone+snapshot+snapshot-outside+snapshot-by-hand nothing-left full
 	plugin-killed kubelet-restarted forced+inline-nowhere driver-deleted inline
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall
