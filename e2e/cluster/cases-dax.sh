@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # The cases of a cluster with a second node that has reserved memory, in their order: e2e/cluster/up
-# --dax. What grows needs the memory behind it, and has the zone for itself. The first node has none. Those that are not here are in cases.sh. Sourced by
-# e2e/cluster/case.
+# --dax. The first node has none. What grows needs the memory behind it, and has the zone for
+# itself. Those that are not here are in cases.sh. Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 dax_cases=(
