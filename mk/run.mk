@@ -99,12 +99,12 @@ lint: ## shellcheck, Go, SPDX lines, line lengths, sparse
 
 # Whoever wants one that is in Go alone needs no clang.
 fuzz-chosen = $(shell for f in $(fuzz-bins); do \
-	case $$(basename $$f _fuzz) in ($(ONLY)) echo $$f ;; esac; done 2>/dev/null)
+	[[ $$(basename $$f _fuzz) != $(ONLY) ]] || echo $$f; done)
 fuzz: SECONDS := 3600
 fuzz-quick: SECONDS := 60
 fuzz: ## libFuzzer's and Go's fuzzers, SECONDS=3600 each (ONLY=)
 fuzz-quick: ## libFuzzer's and Go's fuzzers, SECONDS=60 each (ONLY=)
-fuzz fuzz-quick: $(if $(ONLY),$(fuzz-chosen),fuzz-programs)
+fuzz fuzz-quick: $(if $(filter fuzz%,$(MAKECMDGOALS)),$(if $(ONLY),$(fuzz-chosen),fuzz-programs))
 	@ONLY="$(ONLY)" mk/run-fuzz "$(SECONDS)" $(fuzz-bins) $(fuzz-go)
 # FOLDER:FuzzNAME, those of the CSI driver.
 fuzz-go = $(shell grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' csi-driver/internal | \
