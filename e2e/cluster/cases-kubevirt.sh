@@ -725,7 +725,8 @@ case_kubevirt-upgraded() {
 	machine second data heir >/dev/null
 	soon 240 "so does another one" says second "waits for the lock"
 	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
-	soon 240 "the other has the lock, as the driver is told" says second "has the lock"
+	soon 240 "the other has the lock" says second "has the lock"
+	soon 60 "as the Plugin has told the driver" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
 	check "nothing failed" well first
 	check "nor in the second" well second
 }

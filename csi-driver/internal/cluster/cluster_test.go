@@ -55,6 +55,21 @@ func claimed(name, driver, claim string) *corev1.PersistentVolume {
 	}
 }
 
+// said are the Events since the last time: one for each of the words, and no more.
+func said(t *testing.T, recorder *record.FakeRecorder, events ...string) {
+	t.Helper()
+	for _, words := range append(events, "") {
+		event := ""
+		select {
+		case event = <-recorder.Events:
+		default:
+		}
+		if words == "" && event != "" || !strings.Contains(event, words) {
+			t.Errorf("event %q; should be %q", event, words)
+		}
+	}
+}
+
 func TestLook(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(
@@ -141,16 +156,7 @@ func TestNoAnswer(t *testing.T) {
 		if err != nil || node.Labels[driver+"/zone-mib"] != label || len(node.Spec.Taints) != taints {
 			t.Errorf("labels %v, taints %v, %v; should be %q and %d", node.Labels, node.Spec.Taints, err, label, taints)
 		}
-		for _, words := range append(events, "") {
-			said := ""
-			select {
-			case said = <-recorder.Events:
-			default:
-			}
-			if words == "" && said != "" || !strings.Contains(said, words) {
-				t.Errorf("event %q; should be %q", said, words)
-			}
-		}
+		said(t, recorder, events...)
 	}
 	silent := fault.New(fault.NoAnswer, "deadline exceeded")
 	z.err = silent
@@ -212,16 +218,7 @@ func TestOrphans(t *testing.T) {
 		if is, so := n.Orphans(); so != known || known && is != found {
 			t.Errorf("%d orphans, %v; should be %d, %v", is, so, found, known)
 		}
-		for _, words := range append(events, "") {
-			said := ""
-			select {
-			case said = <-recorder.Events:
-			default:
-			}
-			if words == "" && said != "" || !strings.Contains(said, words) {
-				t.Errorf("event %q; should be %q", said, words)
-			}
-		}
+		said(t, recorder, events...)
 	}
 	looks(orphansEvery, 0, false, "ZoneReady")
 	looks(1, 2, true, "VolumeOrphaned volume pvc-2 has no", "VolumeOrphaned volume x-0123 has no")
