@@ -65,6 +65,7 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 		defer end()
+		p.node.LookForOrphans(c.OrphanLimit)
 	}
 	at, err := listen(c)
 	if err != nil {

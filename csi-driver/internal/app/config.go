@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"stargate/csi-driver/internal/cluster"
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/filezone"
 	"stargate/csi-driver/internal/zone"
@@ -37,6 +38,8 @@ type Config struct {
 	SnapshotDir string
 	Cluster     bool
 	Contents    bool
+	// OrphanLimit is how long a claim's volume may be without a PersistentVolume.
+	OrphanLimit time.Duration
 	CallLimit   time.Duration
 	StopLimit   time.Duration
 	// Sysfs, for tests, is another folder than module.Sysfs.
@@ -98,6 +101,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")
+	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "how long a claim's volume may be without a PersistentVolume until that is told; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
 }
@@ -117,6 +121,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--claim-contents needs --cluster")
 	case c.CallLimit <= 0 || c.StopLimit <= 0:
 		return fmt.Errorf("--call-limit and --stop-limit are more than nothing")
+	case c.Cluster && c.OrphanLimit <= 0:
+		return fmt.Errorf("--orphan-limit is more than nothing")
 	}
 	switch zone.Kind(c.ZoneKind) {
 	case zone.DAX, zone.None:

@@ -55,6 +55,7 @@ type Node struct {
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
 	n.orphaned.Store(-1)
+	n.LookForOrphans(OrphanLimit)
 	return n
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,10 @@ func TestOrphans(t *testing.T) {
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3", "x-0123", "e-0123", "by-hand"} {
 		z.volumes = append(z.volumes, zone.Volume{Name: name, State: zone.Ready})
 	}
+	orphansEvery := n.orphans.every
+	if orphansEvery != 20 {
+		t.Errorf("of %d looks one is for orphans", orphansEvery)
+	}
 	looks := func(times int, found int64, known bool, events ...string) {
 		t.Helper()
 		for range times {
@@ -243,6 +248,28 @@ func TestOrphans(t *testing.T) {
 	looks(orphansEvery, 2, true, "volume pvc-1 has no")
 }
 
+// With another limit they are looked for that often, and at least with each look.
+func TestOrphanLimit(t *testing.T) {
+	for limit, every := range map[time.Duration]int{time.Second: 1, Period: 1, Period + 1: 2, OrphanLimit: 20} {
+		recorder := record.NewFakeRecorder(9)
+		n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), recorder, driver, "n1")
+		n.LookForOrphans(limit)
+		z := &told{kind: zone.None, volumes: []zone.Volume{{Name: "pvc-1", State: zone.Ready}}}
+		for look := 0; look <= every; look++ {
+			if _, known := n.Orphans(); known {
+				t.Errorf("limit %s: after %d looks", limit, look)
+			}
+			if err := n.Look(context.Background(), z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, known := n.Orphans(); !known || found != 1 {
+			t.Errorf("limit %s: %d orphans, %v", limit, found, known)
+		}
+		said(t, recorder, "VolumeOrphaned volume pvc-1 has no")
+	}
+}
+
 // Who is not answered asks again with the next look, and all else goes on.
 func TestOrphansUnknown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
@@ -261,7 +288,7 @@ func TestOrphansUnknown(t *testing.T) {
 		}
 	}
 	silent = false
-	for range orphansEvery {
+	for range n.orphans.every {
 		if err := n.Look(context.Background(), z); err != nil {
 			t.Errorf("%v", err)
 		}

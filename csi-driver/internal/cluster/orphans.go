@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +14,21 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// Of so many looks one is for orphans, as it lists the volumes of the whole cluster. It is also how long one
-// has to be without a PersistentVolume: one that is just being made has none yet, either.
-const orphansEvery = 20
+// OrphanLimit is how long a volume may be without a PersistentVolume, as one that is just being made has none
+// yet, either; and how often orphans are looked for, as that lists the volumes of the whole cluster.
+const OrphanLimit = 10 * time.Minute
 
 // orphans are volumes that were made for claims and that no PersistentVolume has any more: nobody will ask the
 // driver to delete them.
 type orphans struct {
-	looks int
+	every int             // of so many looks one is for them
+	wait  int             // looks until the next one that is
 	told  map[string]bool // those that had none at the last look, and whether it has been said
+}
+
+// LookForOrphans is for another limit than OrphanLimit; before Run.
+func (n *Node) LookForOrphans(limit time.Duration) {
+	n.orphans.every = max(1, int((limit+Period-1)/Period))
 }
 
 // Orphans is how many there are; false: nobody has looked for long enough.
@@ -31,15 +38,16 @@ func (n *Node) Orphans() (int64, bool) {
 }
 
 func (n *Node) findOrphans(ctx context.Context, volumes []zone.Volume) error {
-	if n.orphans.looks++; n.orphans.looks%orphansEvery != 1 {
+	if n.orphans.wait > 0 {
+		n.orphans.wait--
 		return nil
 	}
 	// What the API server has in memory will do.
 	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		n.orphans.looks-- // with the next look
-		return fmt.Errorf("PersistentVolumes: %w", err)
+		return fmt.Errorf("PersistentVolumes: %w", err) // with the next look
 	}
+	n.orphans.wait = n.orphans.every - 1
 	known := map[string]bool{}
 	for i := range list.Items {
 		if of := list.Items[i].Spec.CSI; of != nil && of.Driver == n.driver {
