@@ -9,7 +9,8 @@
 cases=(
 	install helm-test share+readonly pod-once+block+expand
 	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left full quota inline
-	plugin-killed kubelet-restarted forced driver-deleted many times
+	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
+	many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
 

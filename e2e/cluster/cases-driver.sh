@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Of the driver itself: a node begins to have one, one ends in the middle of a call, and what nobody would
+# ever ask it to delete. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2154 # which has the rest; some is quoted for other shells
+
+# change_driver PATCH: of what its pods are made from.
+change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }
+no_driver() { equals "" k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name; }
+taints() { k get node "$zoned" -o 'jsonpath={.spec.taints[*].key}'; }
+
+# placed_after POD: the scheduler has placed it when the driver had begun.
+placed_after() {
+	local placed began
+	placed=$(k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime}')
+	began=$(k -n "$release_ns" get pod "$(driver_pod)" \
+		-o 'jsonpath={.status.containerStatuses[?(@.name=="driver")].state.running.startedAt}')
+	[[ -n $placed && -n $began && ! $placed < $began ]]
+}
+
+# A node that comes new: its taint keeps pods away until it has a driver, which takes the taint away.
+case_start-up() {
+	local selector=/spec/template/spec/nodeSelector
+	change_driver '[{"op": "add", "path": "'$selector'", "value": {"stargate-test/no-such": "node"}}]'
+	soon 60 "the node has no driver" no_driver
+	k label node "$zoned" "$driver/zone-mib-" >/dev/null
+	check "an operator gives it the taint" k taint node "$zoned" "$driver/not-ready=:NoSchedule"
+	claim data 64Mi
+	pod first data
+	soon 30 "a pod of a claim is told why it waits" has_event first "untolerated taint"
+	check "it waits" pending pod first
+	check "the node has no label" node_label ""
+	change_driver '[{"op": "remove", "path": "'$selector'"}]'
+	soon 90 "the driver is ready" driver_ready
+	soon 60 "the taint is gone" equals "" taints
+	soon 30 "the label with the zone's size is there" node_label 1024
+	soon 60 "the pod runs" running first
+	check "it was not placed before there was a driver" placed_after first
+	check "its volume can be used" store first /greeting hello
+}
+
+# --- a call that does not end ---------------------------------------------------------------
+
+hold=/var/lib/kubelet/plugins/$driver/hold # in the driver's container /csi/hold
+
+# hold_mkfs: the one that this driver calls waits from now on, until let_go. The image has no shell to say
+# so in: it gets one.
+hold_mkfs() {
+	on_zoned sh -euc '
+		pid=$(pgrep -o "$2" "$3")
+		mkdir -p "$1"
+		cp "/proc/$pid/root/usr/local/sbin/mkfs.stargatefs" "$1/real"
+		cp "$(command -v busybox)" "$1/busybox"
+		printf "%s\n" "#!/csi/hold/busybox sh" "while [ -e /csi/hold/wait ]; do /csi/hold/busybox sleep 0.1; done" \
+			"exec /csi/hold/real \"\$@\"" >"$1/mkfs"
+		chmod 755 "$1/mkfs"
+		: >"$1/wait"
+		nsenter --target "$pid" --mount mount --bind /csi/hold/mkfs /usr/local/sbin/mkfs.stargatefs' \
+		sh "$hold" "${driver_process[@]}"
+}
+let_go() { on_zoned rm "$hold/wait"; }
+held() { on_zoned pgrep -f '^/csi/hold/busybox sh [^ ]*/mkfs\.stargatefs .*'"$1" >/dev/null; }
+half_made() { inside ls -A "$zone_dir" | grep -E '^\.(making|deleting)-'; }
+
+# end_driver: its pod is deleted, as by a drain or an upgrade; what its container has logged since is in
+# $logs/$ns.driver. It fails if that has not ended by itself, with status 0, before kubelet would kill it.
+end_driver() {
+	local pod
+	pod=$(driver_pod)
+	k -n "$release_ns" logs "$pod" -c driver --follow --tail 0 >"$logs/$ns.driver" &
+	following=$!
+	k -n "$release_ns" wait "pod/$pod" --timeout 55s \
+		--for 'jsonpath={.status.containerStatuses[?(@.name=="driver")].state.terminated.exitCode}=0' >/dev/null &
+	ending=$!
+	sleep 1 # until both look
+	k -n "$release_ns" delete pod "$pod" --wait=false >/dev/null
+}
+ends_well() { wait "$ending" && wait "$following" && ! grep -F 'The driver has failed' "$logs/$ns.driver"; }
+# has_logged WORDS METHOD [CODE]: of a call.
+has_logged() { grep -F "\"$1\" method=\"$2\"" "$logs/$ns.driver" | grep -F "${3:+code=\"$3\"}" >/dev/null; }
+
+# complaints SINCE: warnings here, that time or later.
+complaints() {
+	k -n "$ns" get events --field-selector type=Warning \
+		-o 'jsonpath={range .items[*]}{.lastTimestamp} {.reason} {.message}{"\n"}{end}' | awk -v since="$1" '$1 >= since'
+}
+
+# Its pod is deleted in the middle of a call: one that has the time ends, one that does not is cut off and
+# made again by the next driver. Pods come and go meanwhile.
+case_driver-ends() {
+	local volume since
+	claim data 64Mi
+	pod first data
+	soon 60 "a pod runs" running first
+	check "mkfs will wait" hold_mkfs
+	claim one 64Mi
+	volume=pvc-$(k -n "$ns" get pvc one -o 'jsonpath={.metadata.uid}')
+	pod second one
+	soon 60 "a volume is being made" held "$volume"
+	check "the driver's pod is deleted" end_driver
+	k -n "$ns" delete pod first --wait=false >/dev/null
+	sleep 4
+	check "it goes on with the call" on_zoned pgrep "${driver_process[@]}"
+	check "which has not ended" refused volume_kept "$volume"
+	check "mkfs goes on" let_go
+	check "the driver ends by itself" ends_well
+	check "the call ended well" has_logged "Call done" CreateVolume
+	check "the volume is there" volume_kept "$volume"
+	soon 90 "another driver is ready" driver_ready
+	soon 60 "kubelet knows it" registered
+	soon 90 "the pod runs" running second
+	check "with that volume" equals "$volume" volume_of one
+	soon 90 "the one that was deleted is gone" gone pod first
+
+	check "mkfs will wait" hold_mkfs
+	claim two 64Mi
+	volume=pvc-$(k -n "$ns" get pvc two -o 'jsonpath={.metadata.uid}')
+	pod third two
+	soon 60 "a volume is being made" held "$volume"
+	check "the driver's pod is deleted" end_driver
+	check "the driver ends by itself" ends_well
+	check "nothing is half made" refused half_made
+	check "there is no volume" refused volume_kept "$volume"
+	check "nobody goes on with it" refused held "$volume"
+	check "the call was cut off, and may be made again" has_logged "Call failed" CreateVolume Canceled
+	soon 90 "another driver is ready" driver_ready
+	soon 60 "kubelet knows it" registered
+	soon 90 "the pod runs" running third
+	check "with that volume" equals "$volume" volume_of two
+	check "which can be used" store third /greeting hello
+	since=$(now)
+	sleep 15 # kubelet looks at each pod every ten seconds
+	check "nobody complains any more" equals "" complaints "$since"
+	on_zoned rm -r "$hold"
+}
+
+# --- what nobody would delete ---------------------------------------------------------------
+
+# What docs/operate/kubernetes.md says of them: its command, and its object.
+page() { sed -n '/^### StargateVolumesOrphaned$/,/^### /p' "$home/docs/operate/kubernetes.md"; }
+handles() { eval "k $(page | sed -n 's/^kubectl \(get pv .*\)/\1/p')"; }
+taken_back() { # NAME SIZE CLAIM
+	page | sed -n '/^```yaml$/,/^```$/{/^```/d;p}' |
+		sed "s/NAMESPACE/$ns/g; s/NAME/$1/g; s/SIZE/$2/g; s/CLAIM/$3/g; s/NODE/$zoned/g"
+}
+
+in_zone() { inside ls "$zone_dir" | sed -n 's/\.stargate$//p' | sort; }
+# without_pv: volumes that the page's two commands tell apart.
+without_pv() { comm -13 <(handles | sort) <(in_zone); }
+orphans() {
+	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
+		awk '/^stargate_zone_orphans/ { print $NF }'
+}
+told_of() {
+	contains "volume $1 has no PersistentVolume" k -n default get events -o 'jsonpath={.items[*].message}' \
+		--field-selector "involvedObject.kind=Node,involvedObject.name=$zoned,reason=VolumeOrphaned"
+}
+
+# Two ways in which a volume loses its PersistentVolume; what can be done with it.
+case_orphans() {
+	local kept forced both volume
+	claim kept 64Mi
+	claim forced 32Mi
+	pod first kept
+	pod second forced
+	soon 60 "a pod runs" running first
+	soon 60 "and another one" running second
+	check "stored" store first /greeting hello
+	kept=$(volume_of kept) forced=$(volume_of forced)
+	both=$(printf '%s\n' "$kept" "$forced" | sort)
+	check "no volume is without" equals "" without_pv
+	k patch pv "$kept" -p '{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}' >/dev/null
+	k -n "$ns" delete pod first second --wait >/dev/null
+	k -n "$ns" delete pvc kept --wait >/dev/null
+	k delete pv "$kept" --wait >/dev/null
+	k delete pv "$forced" --wait=false >/dev/null
+	k patch pv "$forced" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null
+	k -n "$ns" delete pvc forced --wait >/dev/null
+	soon 30 "neither has a PersistentVolume" no_volumes
+	# Ten minutes would be waited for in vain.
+	change_driver '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--orphan-limit=30s"}]'
+	soon 90 "there is a driver that looks more often" counts_orphans
+	soon 60 "it counts them" equals 2 orphans
+	for volume in "$kept" "$forced"; do
+		check "an Event of the node names each" told_of "$volume"
+		check "it stays" volume_kept "$volume"
+	done
+	check "the documented commands find them" equals "$both" without_pv
+
+	claim again 64Mi
+	taken_back "$kept" 64Mi again | k apply -f - >/dev/null
+	pod third again
+	soon 60 "one is taken back" running third
+	check "with what is in it" stored third /greeting hello
+	check "it is that one" equals "$kept" volume_of again
+	check "the other one is deleted" inside rm "$zone_dir/$forced.stargate"
+	soon 60 "none is counted" equals 0 orphans
+	check "nor found" equals "" without_pv
+	check "nor left in the zone" equals "$kept" in_zone
+	k -n "$ns" delete pod third --wait >/dev/null
+	k -n "$ns" delete pvc again --wait >/dev/null
+	soon 60 "with its claim the one goes as any other" no_volumes
+	soon 60 "for good" refused volume_kept "$kept"
+	k -n "$release_ns" rollout undo "daemonset/$release-csi" >/dev/null
+	soon 90 "the driver is as it was" driver_as_before
+}
+limited() { contains --orphan-limit k -n "$release_ns" get pod "$(driver_pod)" -o 'jsonpath={.spec.containers[0].args}'; }
+counts_orphans() { driver_ready && limited && [[ -n $(orphans) ]]; }
+driver_as_before() { driver_ready && ! limited; }
