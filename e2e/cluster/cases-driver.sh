@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Of the driver itself: a node begins to have one, one ends in the middle of a call, and what nobody would
-# ever ask it to delete. Sourced by e2e/cluster/case.
+# Of the driver itself: a node begins to have one, one ends in the middle of a call, and what nobody
+# would ever ask it to delete. Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2154 # which has the rest; some is quoted for other shells
 
 # change_driver PATCH: of what its pods are made from.
@@ -19,7 +19,7 @@ placed_after() {
 	[[ -n $placed && -n $began && ! $placed < $began ]]
 }
 
-# A node that comes new: its taint keeps pods away until it has a driver, which takes the taint away.
+# A node that comes new: its taint keeps pods away until it has a driver, which takes it away.
 case_start-up() {
 	local selector=/spec/template/spec/nodeSelector
 	change_driver '[{"op": "add", "path": "'$selector'", "value": {"stargate-test/no-such": "node"}}]'
@@ -44,8 +44,8 @@ case_start-up() {
 
 hold=/var/lib/kubelet/plugins/$driver/hold # in the driver's container /csi/hold
 
-# hold_mkfs: the one that this driver calls waits from now on, until let_go. The image has no shell to say
-# so in: it gets one.
+# hold_mkfs: the one that this driver calls waits from now on, until let_go. The image has no shell
+# to say so in: it gets one.
 hold_mkfs() {
 	on_zoned sh -euc '
 		pid=$(pgrep -o "$2" "$3")
@@ -63,8 +63,8 @@ let_go() { on_zoned rm "$hold/wait"; }
 held() { on_zoned pgrep -f '^/csi/hold/busybox sh [^ ]*/mkfs\.stargatefs .*'"$1" >/dev/null; }
 half_made() { inside ls -A "$zone_dir" | grep -E '^\.(making|deleting)-'; }
 
-# end_driver: its pod is deleted, as by a drain or an upgrade; what its container has logged since is in
-# $logs/$ns.driver. It fails if that has not ended by itself, with status 0, before kubelet would kill it.
+# end_driver: its pod is deleted, as by a drain or an upgrade; what its container logs from then on
+# is in $logs/$ns.driver. ends_well: it has ended by itself, with status 0, before kubelet kills it.
 end_driver() {
 	local pod
 	pod=$(driver_pod)
@@ -86,8 +86,8 @@ complaints() {
 		-o 'jsonpath={range .items[*]}{.lastTimestamp} {.reason} {.message}{"\n"}{end}' | awk -v since="$1" '$1 >= since'
 }
 
-# Its pod is deleted in the middle of a call: one that has the time ends, one that does not is cut off and
-# made again by the next driver. Pods come and go meanwhile.
+# Its pod is deleted in the middle of a call: one that has the time ends, one that does not is cut
+# off and made again with the next driver. A pod ends meanwhile.
 case_driver-ends() {
 	local volume since
 	claim data 64Mi
