@@ -17,7 +17,7 @@
 
 run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 
-.PHONY: demo test test-quick test-native test-asan test-ubsan test-tsan
+.PHONY: demo demo-k8s test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
 .PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt
 .PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external e2e-kubevirt
@@ -31,6 +31,10 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 demo: ## see a VM work on files in the shared range
 	@mk/deps native
 	@$(call script,e2e/demo)
+
+demo-k8s: ## see two pods of a Kubernetes cluster here work on one claim (KEEP=1: it stays)
+	@mk/deps native csi image cluster
+	@KEEP="$(KEEP)" e2e/cluster/demo
 
 test: ## prove every claim: lint, models, native, sanitizers, modules, VMs
 	@$(run-tests) lint models native asan ubsan tsan csi-quick modules vm-short
