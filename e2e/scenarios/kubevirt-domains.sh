@@ -4,7 +4,8 @@
 # Machines of KubeVirt without KubeVirt: the domains that virt-launcher's converter of 1.6, 1.7, 1.8
 # and 1.9 has made (mk/run-kubevirt stores them) go through the real stargate-hook, asked by gRPC,
 # for volumes that are mounted on a node; a real libvirtd, with QEMU as the user that it has in
-# KubeVirt, defines what comes back, and starts it. The machines mount the volumes.
+# KubeVirt, defines what comes back, and starts it. The machines mount the volumes, also one with
+# bad memory.
 #
 # What is changed of a domain before the hook gets it: a kernel to boot is added, as KubeVirt's
 # kernelBoot does, since there are no disks. Disks, sockets, network, processor, emulator and (but
@@ -313,8 +314,34 @@ runs 1.9 read-only
 on host "sed -i 's/<domain type=\"qemu\"/<domain type=\"kvm\"/' /run/domains/1.9/emulated-three/in" </dev/null
 runs 1.9 emulated-three
 
+step "a page of it is bad, which the node's processor has met"
+hurt=/run/pods/minimal/data
+here "(a file)" "head -c 64K /dev/urandom >$hurt/hurt && sync -f $hurt"
+at=$(on host "stargatectl -j stat /dev/sm/data /hurt 2>/dev/null" </dev/null |
+	python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])')
+at=$((at + 3 * 4096))
+here "(the kernel looks each second)" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
+machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((at + 128)))" 0
+here "it is noted, and told" "for try in \$(seq 300); do
+		! stargatectl bad $hurt/.stargate/region | grep -q none || { sleep 0.1; continue; }
+		break
+	done
+	stargatectl bad $hurt/.stargate/region | grep $(printf '0x%x' "$at") &&
+		grep '\"bad\": true' $hurt/.stargate/volume.json"
+# That is what the hook is to spare it: the domain as libvirt has it of the time before.
+denied host "as libvirt would have it, it does not start" "preallocating memory" ". /run/node
+	about 1.6 minimal; define first >/dev/null; virsh -q start \$name && exit; undefine; false"
+for version in $versions; do
+	on_node "$version: minimal, with it" minimal repeatedly "$version" minimal
+done
+on_node "1.9: mixed, with it" mixed repeatedly 1.9 mixed
+runs 1.8 minimal
+says "read of hurt in data: 12288 bytes, and then: Input/output error"
+same "the node goes on, too" "Input/output error" "$(on host \
+	"dd if=$hurt/hurt of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'" </dev/null)"
+
 step "it ends"
-here "the volumes are sound" 'umount /run/pods/*/* && for volume in data logs models data-ro models-ro; do
+here "the volumes are sound" 'umount /run/pods/*/* && for volume in logs models data-ro models-ro; do
 	stargatectl volume check $volume || exit; done'
 here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
 finish

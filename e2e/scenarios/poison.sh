@@ -58,6 +58,10 @@ done
 bad=$((phys - RIG_BASE >> 12))
 sees g1 "a VMM that has the whole volume mapped" "$bad bad memory" '/root/poison /mnt/sg/.stargate/region'
 sees g2 "the volume's list has it" "$phys 4 KiB in use <2>" 'stargatectl bad /dev/pmem0 | tr -s " "'
+for guest in g1 g2; do
+	sees "$guest" "and who is to give it to a machine is told" '"bad": true' \
+		'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
+done
 
 step "the file goes, the page is nobody's"
 sees g2 "removed" "" 'rm /mnt/sg/f'
@@ -73,6 +77,8 @@ holds "mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
 sees g2 "who knows it by the list alone may strike it out" none \
 	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
+sees g2 "then it says so" '"bad": false' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
+sees g1 "and the one who found it does not" '"bad": true' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 holds "the one who found it does not use it all the same" \
 	"! cat /dev/zero >/mnt/sg/full 2>/dev/null; rm /mnt/sg/full && stargatectl bad /dev/pmem0 add $phys"
 

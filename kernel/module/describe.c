@@ -17,6 +17,12 @@ static u64 alignment(const struct sgfs_memory *mem)
 	return lowest ? min_t(u64, lowest, SZ_1G) : SZ_1G;
 }
 
+/* Then faults of region fail there, and so does MADV_POPULATE_WRITE of all of it (region.c). */
+static bool has_bad(const struct sgfs *fs)
+{
+	return sg_has_bad(&fs->vol) && sg_is_bad(&fs->vol, 0, fs->mem.size >> PAGE_SHIFT);
+}
+
 /* Numbers above 2^53 are not safe in JSON: an address is a string. */
 static int describe(const struct super_block *sb, char text[ROOM])
 {
@@ -30,10 +36,12 @@ static int describe(const struct super_block *sb, char text[ROOM])
 			 "  \"size\": %llu,\n"
 			 "  \"alignment\": %llu,\n"
 			 "  \"mode\": \"%s\",\n"
-			 "  \"joined\": %s\n"
+			 "  \"joined\": %s,\n"
+			 "  \"bad\": %s\n"
 			 "}\n",
 			 fs->vol.sb.uuid, (u64)fs->mem.phys, fs->mem.size, alignment(&fs->mem),
-			 sb_rdonly(sb) ? "ro" : "rw", fs->joined ? "true" : "false");
+			 sb_rdonly(sb) ? "ro" : "rw", fs->joined ? "true" : "false",
+			 has_bad(fs) ? "true" : "false");
 }
 
 loff_t sgfs_about_size(const struct super_block *sb)

@@ -160,8 +160,8 @@ func firstCell(d *libvirtxml.Domain) uint {
 }
 
 func add(d *libvirtxml.Domain, slot uint, v volume.Volume) {
-	if v.ReadOnly {
-		addReadOnly(d, slot, v)
+	if v.ReadOnly || v.Bad {
+		addArguments(d, slot, v)
 		return
 	}
 	d.Devices.Memorydevs = append(d.Devices.Memorydevs, device(slot, v, uuid(d), firstCell(d)))

@@ -113,8 +113,8 @@ func TestAttachReadOnly(t *testing.T) {
 		args = append(args, a.Value)
 	}
 	const want = "-fw_cfg name=x -machine nvdimm=on " +
-		"-object memory-backend-file,id=stargate-ro-0,mem-path=/var/run/stargate/a/.stargate/region,size=33554432,align=2097152,share=on,prealloc=off,readonly=on " +
-		"-device nvdimm,id=stargate-nv-0,memdev=stargate-ro-0,slot=0,addr=0x1000000000,node=0,unarmed=on"
+		"-object memory-backend-file,id=stargate-mem-0,mem-path=/var/run/stargate/a/.stargate/region,size=33554432,align=2097152,share=on,prealloc=off,readonly=on " +
+		"-device nvdimm,id=stargate-nv-0,memdev=stargate-mem-0,slot=0,addr=0x1000000000,node=0,unarmed=on"
 	if got := strings.Join(args, " "); got != want {
 		t.Errorf("arguments: %s", got)
 	}
@@ -130,6 +130,51 @@ func TestAttachReadOnly(t *testing.T) {
 	}
 }
 
+// TestAttachBad: a volume with bad memory is not allocated in advance, and can be written to; what it is
+// in the machine does not change when a page of it becomes bad, or is good again.
+func TestAttachBad(t *testing.T) {
+	bad, good := at("bad", 64*gibibyte, 32*mebibyte), at("good", 128*gibibyte, 32*mebibyte)
+	bad.ByMachine = true
+	before := must(t, small(nil), bad, good)
+	bad.Bad = true
+	out := must(t, before, bad, good)
+	d := parsed(t, out)
+	if d.QEMUCommandline == nil {
+		t.Fatalf("no arguments:\n%s", out)
+	}
+	var args []string
+	for _, a := range d.QEMUCommandline.Args {
+		args = append(args, a.Value)
+	}
+	const want = "-machine nvdimm=on " +
+		"-object memory-backend-file,id=stargate-mem-0,mem-path=/var/run/stargate/bad/.stargate/region@0b5e55ed-0000-4000-8000-00000000beef," +
+		"size=33554432,align=2097152,share=on,prealloc=off " +
+		"-device nvdimm,id=stargate-nv-0,memdev=stargate-mem-0,slot=0,addr=0x1000000000,node=0"
+	if got := strings.Join(args, " "); got != want {
+		t.Errorf("arguments: %s", got)
+	}
+	if m := d.Devices.Memorydevs; len(m) != 1 || *m[0].Address.DIMM.Slot != 1 || *m[0].Address.DIMM.Base != good.Base {
+		t.Errorf("devices: %+v", m)
+	}
+	if m, was := d.MaximumMemory, parsed(t, before).MaximumMemory; *m != *was {
+		t.Errorf("maxMemory: %+v, and was %+v", m, was)
+	}
+	if c := d.CPU.Numa; c == nil || len(c.Cell) != 1 {
+		t.Errorf("cells: %+v", c)
+	}
+	if again := must(t, out, bad, good); !bytes.Equal(again, out) {
+		t.Errorf("again:\n%s", again)
+	}
+	bad.ReadOnly = true
+	if d := parsed(t, must(t, out, bad, good)); !strings.HasSuffix(d.QEMUCommandline.Args[3].Value, ",readonly=on") {
+		t.Errorf("read-only, too: %+v", d.QEMUCommandline)
+	}
+	bad.ReadOnly, bad.Bad = false, false
+	if after := must(t, out, bad, good); !bytes.Equal(after, before) {
+		t.Errorf("good again:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
 func must(t *testing.T, in []byte, volumes ...volume.Volume) []byte {
 	t.Helper()
 	out, err := Attach(in, volumes, intel)
@@ -139,9 +184,12 @@ func must(t *testing.T, in []byte, volumes ...volume.Volume) []byte {
 	return out
 }
 
-// TestKubeVirt: what the real converter makes is taken, in each version, and taken again.
+// TestKubeVirt: what the real converter makes is taken, in each version, and taken again; also when the
+// volume's memory has become bad.
 func TestKubeVirt(t *testing.T) {
 	v := at("data", 64*gibibyte, 32*mebibyte)
+	bad := v
+	bad.Bad = true
 	taken := 0
 	for name, in := range stored(t) {
 		out, err := Attach(in, []volume.Volume{v}, intel)
@@ -155,6 +203,15 @@ func TestKubeVirt(t *testing.T) {
 		taken++
 		if again, err := Attach(out, []volume.Volume{v}, intel); err != nil || !bytes.Equal(again, out) {
 			t.Errorf("%s: again: %v", name, err)
+		}
+		hurt := must(t, in, bad)
+		if n := bytes.Count(hurt, []byte("memory-backend-file,id="+objectID)); n != 1 || len(parsed(t, hurt).Devices.Memorydevs) != 0 {
+			t.Errorf("%s: %d arguments for bad memory\n%s", name, n, hurt)
+		}
+		for _, before := range [][]byte{hurt, out} {
+			if again := must(t, before, bad); !bytes.Equal(again, hurt) {
+				t.Errorf("%s: again, with bad memory:\n%s\nand first:\n%s", name, again, hurt)
+			}
 		}
 	}
 	if taken < 50 {
@@ -266,10 +323,11 @@ func FuzzAttach(f *testing.F) {
 		f.Add(text, uint64(64)<<30, uint64(32)<<20, true)
 	}
 	f.Add(small(nil), ^uint64(0), uint64(2)<<20, false)
+	f.Add(must2(small(nil)), uint64(64)<<30+1, uint64(2)<<20, false)
 	f.Add(must2(small(nil)), uint64(64)<<30, uint64(2)<<20, false)
 	f.Fuzz(func(t *testing.T, text []byte, base, length uint64, readOnly bool) {
 		v := at("data", base&(1<<51-1)&^(volume.Extent-1), length&(1<<50-1)&^(volume.Extent-1)+volume.Extent)
-		v.ReadOnly = readOnly
+		v.ReadOnly, v.Bad = readOnly, base&1 != 0 // a bit of what is rounded away
 		out, err := Attach(text, []volume.Volume{v}, intel)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {

@@ -42,6 +42,7 @@ type Volume struct {
 	Base      uint64
 	Size      uint64
 	ReadOnly  bool
+	Bad       bool // some of its memory is: it cannot be allocated in advance
 	ByMachine bool // region@UUID is there: the node knows by it when the machine is dead
 }
 
@@ -54,6 +55,7 @@ type described struct {
 	Size    uint64 `json:"size"`
 	Mode    string `json:"mode"`
 	Joined  bool   `json:"joined"` // the node is a member of the volume
+	Bad     bool   `json:"bad"`    // some of its memory is known to be
 }
 
 // Read looks at the claim that is mounted in a folder.
@@ -141,7 +143,7 @@ func (v *Volume) take(d described) error {
 	case base < Lowest:
 		return fmt.Errorf("it lies at 0x%x, where machines have memory or devices of their own: reserve memory from 4 GiB on for the zone", base)
 	}
-	v.Base, v.Size = base, d.Size
+	v.Base, v.Size, v.Bad = base, d.Size, d.Bad
 	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
 	if v.ReadOnly && d.Joined {
 		return errors.New("its node has joined it, and beside that a machine that can only read cannot mount it: take a claim that is ReadOnlyMany, as a clone of this one (dataSource)")
@@ -170,7 +172,7 @@ func (v *Volume) look() error {
 	if st.Size() < 0 || uint64(st.Size()) != v.Size {
 		return fmt.Errorf("%s has %d bytes, and %s says %d", region, st.Size(), description, v.Size)
 	}
-	if !v.ReadOnly {
+	if !v.ReadOnly && !v.Bad {
 		if err := allocates(f); err != nil {
 			return err
 		}

@@ -89,6 +89,20 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What is known to be bad is said, and is not asked for: the first page may be the one.
+func TestBad(t *testing.T) {
+	for text, bad := range map[string]bool{``: false, `, "bad": false`: false, `, "bad": true`: true} {
+		dir := lay(t, described1(base, size, `, "mode": "rw", "joined": true`+text), int64(size))
+		if v, err := Read("data", dir, false); err != nil || v.Bad != bad || v.ReadOnly {
+			t.Errorf("%q: %+v, %v", text, v, err)
+		}
+	}
+	dir := lay(t, described1(base, size, `, "bad": 1`), int64(size))
+	if v, err := Read("data", dir, false); err == nil {
+		t.Errorf("a number: %+v", v)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	good := described1(base, size, "")
 	for _, c := range []struct {
@@ -179,6 +193,7 @@ func TestAllocates(t *testing.T) {
 func FuzzDescription(f *testing.F) {
 	f.Add([]byte(described1(base, size, "")))
 	f.Add([]byte(`{"kind":"file","volume":"pvc-1","uuid":"","base":"0x1000000000","size":33554432,"alignment":2097152}`))
+	f.Add([]byte(`{"base":"0x1000000000","size":33554432,"bad":true}`))
 	f.Add([]byte(`{"base":"0xffffffffffe00000","size":18446744073709551615,"mode":"ro"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := parse(text)

@@ -11,25 +11,34 @@ import (
 	"stargate/csi-driver/internal/kubevirt/volume"
 )
 
-// A volume that a machine may only read is memory that it must not be able to write to, whatever its
-// kernel does (D10). libvirt (11.3, and those before) has no way to say so: of <readonly/> it makes
-// unarmed=on, which asks the guest not to, and QEMU opens the file for writing. So these come as arguments
-// of QEMU's own, which do not allocate memory in advance either.
+// Two kinds of volumes libvirt (11.3, and those before) cannot give, so these come as arguments of QEMU's
+// own; all others are libvirt's devices, which it checks, counts and shows.
+//
+// One that a machine may only read is memory that it must not be able to write to, whatever its kernel does
+// (D10). Of <readonly/> libvirt makes unarmed=on, which asks the guest not to, and QEMU opens the file for
+// writing.
+//
+// One with bad memory cannot be allocated in advance: the kernel gives no page that it knows to be bad, and
+// QEMU ends. libvirt has it do that for every nvdimm, whatever <allocation mode> says.
 const (
-	objectID = "stargate-ro-"
+	objectID = "stargate-mem-"
 	deviceID = "stargate-nv-"
 	nvdimms  = "nvdimm=on"
 )
 
-func addReadOnly(d *libvirtxml.Domain, slot uint, v volume.Volume) {
+func addArguments(d *libvirtxml.Domain, slot uint, v volume.Volume) {
 	if d.QEMUCommandline == nil {
 		d.QEMUCommandline = &libvirtxml.DomainQEMUCommandline{}
 	}
+	var readOnly, unarmed string
+	if v.ReadOnly {
+		readOnly, unarmed = ",readonly=on", ",unarmed=on"
+	}
 	args := []string{
-		"-object", fmt.Sprintf("memory-backend-file,id=%s%d,mem-path=%s,size=%d,align=%d,share=on,prealloc=off,readonly=on",
-			objectID, slot, strings.ReplaceAll(v.Region(uuid(d)), ",", ",,"), v.Size, volume.Extent),
-		"-device", fmt.Sprintf("nvdimm,id=%s%d,memdev=%s%d,slot=%d,addr=0x%x,node=%d,unarmed=on",
-			deviceID, slot, objectID, slot, slot, v.Base, firstCell(d)),
+		"-object", fmt.Sprintf("memory-backend-file,id=%s%d,mem-path=%s,size=%d,align=%d,share=on,prealloc=off%s",
+			objectID, slot, strings.ReplaceAll(v.Region(uuid(d)), ",", ",,"), v.Size, volume.Extent, readOnly),
+		"-device", fmt.Sprintf("nvdimm,id=%s%d,memdev=%s%d,slot=%d,addr=0x%x,node=%d%s",
+			deviceID, slot, objectID, slot, slot, v.Base, firstCell(d), unarmed),
 	}
 	if !hasPair(d, "-machine", nvdimms) {
 		args = append([]string{"-machine", nvdimms}, args...)
