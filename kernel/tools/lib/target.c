@@ -25,6 +25,7 @@
 #include <sys/vfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "internal.h"
 #include "tool.h"
 
 static int failed(struct target *t, const char *what, int err)
@@ -98,6 +99,22 @@ static int open_flags(enum target_use use, bool block)
 	return O_RDWR | O_CLOEXEC | (block ? O_EXCL : 0);
 }
 
+/*
+ * Of a block device the kernel reads neighbours of what is looked at, too. The engine looks at
+ * nothing that the list of bad memory has; but a neighbour may be in it, and not every processor
+ * survives that (docs/bad-memory.md). So where there is a list, what is looked at is all.
+ */
+static void keep_to_it(const struct target *t)
+{
+	u64 bads;
+
+	posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (pread(t->fd, &bads, sizeof(bads), SG_HOT(bads)) != sizeof(bads) || SG_BADS_USED(bads))
+		madvise(t->base, t->size, MADV_RANDOM);
+	else
+		posix_fadvise(t->fd, 0, 0, POSIX_FADV_NORMAL);
+}
+
 static int map(struct target *t)
 {
 	int prot = t->use == TARGET_READ ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -108,7 +125,11 @@ static int map(struct target *t)
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	t->base = mmap(NULL, t->size, prot, share | MAP_NORESERVE, t->fd, 0);
-	return t->base == MAP_FAILED ? -errno : 0;
+	if (t->base == MAP_FAILED)
+		return -errno;
+	if (t->kind == TARGET_BLOCK)
+		keep_to_it(t);
+	return 0;
 }
 
 bool target_follow(struct target *t)
