@@ -5,6 +5,7 @@ package lab
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,24 +29,41 @@ const (
 	VerbReboot    = "await_reboot"
 )
 
-// NoMount as an argument of VerbStart only boots. What follows -- are words for
-// the QEMU of a guest in a node: how it has the range, or another one.
-const NoMount = "--no-mount"
+// NoMount as an argument of VerbStart only boots. At and an address have a guest
+// that is in no node see the range there. What follows -- are words for the QEMU
+// of a guest in a node: how it has the range, or another one.
+const (
+	NoMount = "--no-mount"
+	At      = "--at"
+)
+
+// Life is how a guest is to be booted.
+type Life struct {
+	NoMount bool
+	At      int64    // where it has the range; 0: as all have it
+	Words   []string // for QEMU, in a node: how it has the range; nil: as the rig has it
+}
 
 // startArguments are those of VerbStart.
-func startArguments(args []string) (mount bool, words []string, err error) {
-	mount = true
-	for i, arg := range args {
+func startArguments(args []string) (life Life, err error) {
+	for len(args) > 0 {
 		switch {
-		case arg == NoMount:
-			mount = false
-		case arg == "--" && i+1 < len(args):
-			return mount, args[i+1:], nil
+		case args[0] == NoMount:
+			life.NoMount = true
+		case args[0] == At && len(args) > 1:
+			args = args[1:]
+			if life.At, err = strconv.ParseInt(args[0], 0, 64); err != nil || life.At <= 0 {
+				return Life{}, fmt.Errorf("%s: %s %q is no address", VerbStart, At, args[0])
+			}
+		case args[0] == "--" && len(args) > 1:
+			life.Words = args[1:]
+			return life, nil
 		default:
-			return false, nil, fmt.Errorf("%s: %q: [%s] [-- WORDS FOR QEMU]", VerbStart, arg, NoMount)
+			return Life{}, fmt.Errorf("%s: %q: [%s] [%s ADDRESS] [-- WORDS FOR QEMU]", VerbStart, args[0], NoMount, At)
 		}
+		args = args[1:]
 	}
-	return mount, nil, nil
+	return life, nil
 }
 
 // Serve answers the script's functions until the listener is closed.
@@ -111,11 +129,11 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 	case VerbStop:
 		return l.Stop(r.Guest)
 	case VerbStart:
-		mount, words, err := startArguments(r.Args)
+		life, err := startArguments(r.Args)
 		if err != nil {
 			return err
 		}
-		return l.Start(r.Guest, mount, words)
+		return l.Start(r.Guest, life)
 	case VerbPause:
 		return l.Pause(r.Guest)
 	case VerbResume:

@@ -73,7 +73,7 @@ type member struct {
 	guest     *vm.Guest  // the last life, or nil; changed under the lab's lock as well
 	guard     *guard     // beside it, or nil
 	nodeGuard *guard     // likewise, for the end of the node that it runs in
-	words     []string   // for QEMU, how this life of it has the range; nil: as the rig has it
+	life      Life       // the last one, as it was asked for
 	expected  bool       // its end, if it has ended, was asked for
 	paused    bool
 	consoles  []string        // one file for each life
@@ -157,9 +157,8 @@ func (l *Lab) StartAll() error {
 }
 
 // Start boots a guest that is not running, and mounts there, which recovers
-// the volume if need be. With words its QEMU has other memory than the range,
-// or has it elsewhere.
-func (l *Lab) Start(name string, mount bool, words []string) error {
+// the volume if need be.
+func (l *Lab) Start(name string, life Life) error {
 	if err := l.notTheNode(name, "start_node boots it"); err != nil {
 		return err
 	}
@@ -172,14 +171,17 @@ func (l *Lab) Start(name string, mount bool, words []string) error {
 	if m.guest != nil && m.guest.Alive() {
 		return fmt.Errorf("%s is running already", name)
 	}
-	if words != nil && !l.inNode(m) {
+	if life.Words != nil && !l.inNode(m) {
 		return fmt.Errorf("%s: words for QEMU are for guests in a node", name)
 	}
-	m.words = words
+	if life.At != 0 && l.inNode(m) {
+		return fmt.Errorf("%s: %s is for guests in no node, which has the range where it has it", name, At)
+	}
+	m.life = life
 	if err := l.boot(m); err != nil {
 		return err
 	}
-	if !mount {
+	if life.NoMount {
 		return nil
 	}
 	return l.mount(m)
@@ -250,6 +252,10 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 	case l.host != nil:
 		return l.planInNode(m)
 	}
+	shared := l.Range
+	if m.life.At != 0 {
+		shared = shared.At(m.life.At)
+	}
 	return l.QEMU, vm.Spec{
 		Name:      m.name,
 		Accel:     l.Accel,
@@ -259,7 +265,7 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 		Disks:     vm.Disks{Root: l.root, Payload: l.Payload, Modules: m.system.modules, Kept: l.Kept},
 		CPUs:      l.CPUs,
 		MemoryMiB: l.MemoryMiB,
-		Range:     l.Range,
+		Range:     shared,
 		Shares:    l.Shares,
 		Net:       l.Net,
 	}, nil

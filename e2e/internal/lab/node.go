@@ -187,7 +187,7 @@ func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 		CPUs:      l.CPUs,
 		MemoryMiB: l.MemoryMiB,
 		Range:     l.Range,
-		Words:     m.words,
+		Words:     m.life.Words,
 	}
 	return vm.Node{Link: host.Link, QEMU: vm.At(nodeQEMU), Memory: regionPath}, spec, nil
 }

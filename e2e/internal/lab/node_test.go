@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestSystems(t *testing.T) {
 func TestNodeRefuses(t *testing.T) {
 	l := testLab()
 	for what, err := range map[string]error{
-		"start_node": l.Start("g1", true, nil), "start_node boots it": l.Start(Host, true, nil), "kill_node takes": l.Kill(Host),
+		"start_node": l.Start("g1", Life{}), "start_node boots it": l.Start(Host, Life{}), "kill_node takes": l.Kill(Host),
 		"ends with the run": l.Stop(Host), "not running": l.KillNode(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
@@ -78,23 +79,30 @@ func TestNodeRefuses(t *testing.T) {
 // What a script may say of a guest that it starts.
 func TestStartArguments(t *testing.T) {
 	for _, c := range []struct {
-		args, words []string
-		mount, bad  bool
+		args []string
+		life Life
+		bad  bool
 	}{
-		{nil, nil, true, false},
-		{[]string{"--no-mount"}, nil, false, false},
-		{[]string{"--", "-m", "--no-mount"}, []string{"-m", "--no-mount"}, true, false},
-		{[]string{"--no-mount", "--", "-m"}, []string{"-m"}, false, false},
-		{[]string{"--"}, nil, false, true},
-		{[]string{"-m"}, nil, false, true},
+		{nil, Life{}, false},
+		{[]string{"--no-mount"}, Life{NoMount: true}, false},
+		{[]string{"--no-mount", "--at", "0x480000000"}, Life{NoMount: true, At: 0x480000000}, false},
+		{[]string{"--at", "4096", "--no-mount"}, Life{NoMount: true, At: 4096}, false},
+		{[]string{"--", "-m", "--no-mount"}, Life{Words: []string{"-m", "--no-mount"}}, false},
+		{[]string{"--no-mount", "--", "-m"}, Life{NoMount: true, Words: []string{"-m"}}, false},
+		{[]string{"--"}, Life{}, true},
+		{[]string{"-m"}, Life{}, true},
+		{[]string{"--at"}, Life{}, true},
+		{[]string{"--at", "0"}, Life{}, true},
+		{[]string{"--at", "-1"}, Life{}, true},
+		{[]string{"--at", "there"}, Life{}, true},
 	} {
-		mount, words, err := startArguments(c.args)
-		if mount != c.mount || strings.Join(words, " ") != strings.Join(c.words, " ") || (err != nil) != c.bad {
-			t.Errorf("%q: %v, %q, %v", c.args, mount, words, err)
+		life, err := startArguments(c.args)
+		if !reflect.DeepEqual(life, c.life) || (err != nil) != c.bad {
+			t.Errorf("%q: %+v, %v", c.args, life, err)
 		}
 	}
 	here := New(&Assets{systems: []system{{}}}, Options{Guests: 1}, nil, "/run")
-	if err := here.Start("g1", true, []string{"-m"}); err == nil || !strings.Contains(err.Error(), "in a node") {
+	if err := here.Start("g1", Life{Words: []string{"-m"}}); err == nil || !strings.Contains(err.Error(), "in a node") {
 		t.Errorf("got %v", err)
 	}
 }

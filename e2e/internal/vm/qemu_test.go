@@ -148,7 +148,8 @@ func TestRangeOfANode(t *testing.T) {
 	for _, c := range []struct {
 		r    *Range
 		want string
-	}{{shared, "rig.skip=nd_e820"}, {shared.WithPages(), "memmap=67108864!0x400000000 rig.skip=nfit"}} {
+	}{{shared, "rig.skip=nd_e820"}, {shared.WithPages(), "memmap=67108864!0x400000000 rig.skip=nfit"},
+		{shared.WithPages().At(0x480000000), "memmap=67108864!0x480000000 rig.skip=nfit"}} {
 		spec := Spec{Name: "x", Accel: Accel{Name: "tcg", Node: true}, Range: c.r}
 		line := spec.commandLine()
 		if !strings.Contains(line, c.want) || !strings.Contains(line, "tsc_early_khz=") {

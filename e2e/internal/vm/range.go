@@ -22,6 +22,7 @@ type Range struct {
 	// Labels gives that NVDIMM a label area, so that it can have several
 	// namespaces. It lies behind the range, in the same file.
 	Labels bool
+	at     int64 // where one guest has it instead of at Base; 0: at Base
 }
 
 // labelRoom: of the least that there is, 128K, what is left over is lost: the
@@ -76,6 +77,22 @@ func (r *Range) Path() string {
 // WithPages is the same memory, as a node has it.
 func (r *Range) WithPages() *Range { return &Range{File: r.File, Size: r.Size, Pages: true} }
 
+// At is the same memory for a guest that has it elsewhere than all others, as a
+// node does after a boot with another memmap=.
+func (r *Range) At(base int64) *Range {
+	moved := *r
+	moved.at = base
+	return &moved
+}
+
+// base is where the guest has it.
+func (r *Range) base() int64 {
+	if r.at != 0 {
+		return r.at
+	}
+	return Base
+}
+
 // Wipe makes it all zeros, as a power cut does with memory that forgets.
 func (r *Range) Wipe() error {
 	if err := r.File.Truncate(0); err != nil {
@@ -87,13 +104,13 @@ func (r *Range) Wipe() error {
 // maxMemoryMiB is up to where the guest's physical memory must be able to
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
-	return (2*Base + r.fileSize() + 1<<30) >> 20
+	return (2*r.base() + r.fileSize() + 1<<30) >> 20
 }
 
 // kernelWords name the driver for the range: the others leave it alone.
 func (r *Range) kernelWords() []string {
 	if r.Pages {
-		return []string{fmt.Sprintf("memmap=%d!%#x", r.Size, int64(Base)), "rig.skip=nfit"}
+		return []string{fmt.Sprintf("memmap=%d!%#x", r.Size, r.base()), "rig.skip=nfit"}
 	}
 	return []string{"rig.skip=nd_e820"}
 }
@@ -108,6 +125,6 @@ func (r *Range) args(path string) []string {
 	}
 	return []string{
 		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.fileSize()),
-		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x%s", int64(Base), labels),
+		"-device", fmt.Sprintf("nvdimm,id=range0,memdev=range,addr=%#x%s", r.base(), labels),
 	}
 }
