@@ -189,7 +189,8 @@ boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
 node_is_ready() { equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
-power_back() { in_rig bash -c 'start_guest g1 --no-mount' && in_rig "$here/vm" boot; }
+# power_back [--at ADDRESS]: where it has its memory then.
+power_back() { in_rig bash -c 'start_guest g1 --no-mount "$@"' power_back "$@" && in_rig "$here/vm" boot; }
 # lose_memory: what a power cut does to DRAM.
 lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
 

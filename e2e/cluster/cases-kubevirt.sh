@@ -20,6 +20,7 @@ kubevirt_kvm_cases=(
 	install-dax operator manifests
 	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
 	machine-refused machine-restarted machine-drained machine-failures machine-power
+	machine-module machine-moved
 	machine-virtiofs
 	uninstall
 )
@@ -669,6 +670,93 @@ case_machine-power() {
 }
 # other_pod POD [NAME]: the machine has another one than that.
 other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
+
+# other_module: another release of the module, which is this one with another version in it.
+other_module() {
+	(cd "$home" && SG_KERNEL=$vm_kernel bash -c 'source e2e/lib/scenario.sh
+		source e2e/lib/release.sh
+		other_release >&2 && cat "$next"')
+}
+# takes_other: the node has that loaded, which nobody uses.
+takes_other() {
+	other_module | in_rig bash -c 'on g1 "cat >/run/other.ko && rmmod stargatefs && insmod /run/other.ko"'
+}
+module_is() { equals "$1" on_vm cat /sys/module/stargatefs/version; }
+# driver_anew: its pod on the node is another one, which has looked at the module.
+driver_anew() {
+	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
+	soon 120 "the driver's pod is another one" driver_ready
+}
+
+# A node with another release of the module than the image gets the image's: not while a machine
+# and a pod have a volume, which go on; when they have left it, and have come back, all is there.
+case_machine-module() {
+	local began count image
+	image=$(on_vm cat /sys/module/stargatefs/version)
+	check "the node has another release" takes_other
+	check "which is not the image's" refused module_is "$image"
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and stores" says first "holds the lock"
+	began=$(now)
+	driver_anew
+	check "the node says what has to be done" node_says "$vm" OtherModule "$began"
+	check "it is to be drained" module_of "$vm" "the image has $image: drain the node"
+	check "the other one stays" refused module_is "$image"
+	check "the machine goes on" goes_on
+	check "and the pod" store beside /greeting hello
+	check "nothing failed" well first
+	count=$(counted)
+	k -n "$ns" delete vm first --wait >/dev/null
+	k -n "$ns" delete pod beside --wait >/dev/null
+	soon 60 "nobody has the volume" no_node_mounts
+	driver_anew
+	check "the image's is loaded" module_is "$image"
+	check "the node has nothing to say" refused module_of "$vm" "drain the node"
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "with what the other release has stored" stored beside /greeting hello
+	check "the machine's count, too" test "$(counted)" -ge "${count:-0}"
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume and its lock" says first "holds the lock"
+	check "it counts" goes_on
+	check "nothing failed" well first
+}
+
+# told_to_relocate KIND: of the claim, or of the machine's pod, as it is by now.
+told_to_relocate() {
+	local name=data
+	[[ $1 == claim ]] || name=$(launcher first)
+	has_event "$name" "another address than it was made for: stargatectl volume relocate"
+}
+# After a boot with another memmap= the zone lies elsewhere: the machine waits until its volume has
+# been made one for where it is now. The node stays so: whoever comes later has volumes of that.
+case_machine-moved() {
+	local before pod volume
+	claim data 128Mi ReadWriteMany
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume" says first "holds the lock"
+	soon 60 "at its address" at_its_address first data
+	pod=$(launcher first) before=$(boot_of "$vm") volume=$zone_name/$(volume_of data)
+	check "the power is cut" power_cut
+	check "the node boots, with its memory elsewhere" power_back --at 0x500000000
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 240 "the machine has another pod" other_pod "$pod"
+	soon 120 "its Events say what to do" told_to_relocate pod
+	soon 60 "and the claim's" told_to_relocate claim
+	check "it has not started" refused says first "holds the lock"
+	check "its volume is made one for there" on_vm stargatectl volume relocate "$volume"
+	soon 240 "the machine has the volume and its lock" says first "holds the lock"
+	check "at the new address" at_its_address first data
+	check "which is another" contains '"base": "0x5' on_vm stargatectl -j volume show "$volume"
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "the machine stores, and the pod sees it" goes_on
+	check "nothing failed" well first
+}
 
 # upgraded: all of KubeVirt is of the version that it is to be.
 upgraded() {
