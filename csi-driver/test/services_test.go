@@ -307,6 +307,13 @@ const (
 // tell has it do something.
 func (n *node) machine(id, uuid string) (tell func(line string)) {
 	n.t.Helper()
+	tell, _ = n.mortal(id, uuid)
+	return tell
+}
+
+// mortal is one that can be killed, with all that it has open.
+func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
+	n.t.Helper()
 	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "..", "tests", "machine"))
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -320,6 +327,7 @@ func (n *node) machine(id, uuid string) (tell func(line string)) {
 		n.t.Fatalf("make build/tests/machine: %v", err)
 	}
 	n.t.Cleanup(func() { in.Close(); cmd.Wait() })
+	kill = func() { cmd.Process.Kill(); cmd.Wait() }
 	answers := bufio.NewReader(out)
 	tell = func(line string) {
 		n.t.Helper()
@@ -329,7 +337,7 @@ func (n *node) machine(id, uuid string) (tell func(line string)) {
 		}
 	}
 	tell("join " + filepath.Join(n.zoneDir, id+".stargate") + " " + uuid + " 1")
-	return tell
+	return tell, kill
 }
 
 // A system that has it mounted keeps a volume from being deleted; it is named.
@@ -342,30 +350,6 @@ func TestDeleteInUse(t *testing.T) {
 	wants(t, "in use", err, codes.FailedPrecondition, "in use by")
 	leave()
 	n.delete("v")
-}
-
-// While others who use a volume do not answer, what needs them is to be tried again, and is done then.
-func TestNotAtRest(t *testing.T) {
-	n := newNode(t, gib, "512m")
-	n.start()
-	n.create("v", 32*mib)
-	tell := n.machine("v", machineA)
-	snapshot := &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"}
-	larger := &csi.ControllerExpandVolumeRequest{VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 48 * mib}}
-	tell("still 0")
-	_, err := n.ControllerExpandVolume(background, larger)
-	wants(t, "expand", err, codes.Aborted, "slot", "does not answer")
-	_, err = n.CreateSnapshot(background, snapshot)
-	wants(t, "snapshot", err, codes.Aborted, "slot", "does not stand still")
-	tell("go 0")
-	_, err = n.ControllerExpandVolume(background, larger)
-	wants(t, "more than the machine has", err, codes.FailedPrecondition, "uses the volume")
-	if _, err := n.CreateSnapshot(background, snapshot); err != nil {
-		t.Error(err)
-	}
-	if left := n.left(); len(left) != 2 {
-		t.Errorf("left: %v", left)
-	}
 }
 
 // What a pod still has open is not unmounted under it.

@@ -204,7 +204,7 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, 
 	}
 	defer z.release(name)
 	step.Reached(ctx, "file: addresses behind taken")
-	if _, err := z.tools.Run(ctx, tools.Ctl, "-j", "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
+	if err := z.ask(ctx, v, "-j", "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
 		return v, fault.Wrap(zone.KindOf(err), err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: grown")

@@ -30,8 +30,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 
 // CopyOut has the tool copy a volume beside those who use it.
 func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, file string) error {
-	_, err := z.tools.Run(ctx, tools.Ctl, "-j", "snapshot", source.Path, file)
-	return err
+	return z.ask(ctx, source, "-j", "snapshot", source.Path, file)
 }
 
 // DeleteSnapshot takes the name away first, as Delete does.

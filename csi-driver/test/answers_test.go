@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+)
+
+// While others who use a volume do not answer, what needs them is to be tried again, and is done then.
+func TestNotAtRest(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("v", 32*mib)
+	tell := n.machine("v", machineA)
+	snapshot := &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"}
+	larger := &csi.ControllerExpandVolumeRequest{VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 48 * mib}}
+	tell("still 0")
+	_, err := n.ControllerExpandVolume(background, larger)
+	wants(t, "expand", err, codes.Aborted, "slot", "does not answer")
+	_, err = n.CreateSnapshot(background, snapshot)
+	wants(t, "snapshot", err, codes.Aborted, "slot", "does not stand still")
+	tell("go 0")
+	_, err = n.ControllerExpandVolume(background, larger)
+	wants(t, "more than the machine has", err, codes.FailedPrecondition, "uses the volume")
+	if _, err := n.CreateSnapshot(background, snapshot); err != nil {
+		t.Error(err)
+	}
+	if left := n.left(); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Who does not answer, and has the file open no more, was killed: nobody waits for that.
+func TestKilled(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.start()
+	n.create("v", 32*mib)
+	snapshot := func() error {
+		_, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"})
+		return err
+	}
+	larger := func() error {
+		_, err := n.ControllerExpandVolume(background, &csi.ControllerExpandVolumeRequest{
+			VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 48 * mib},
+		})
+		return err
+	}
+	for _, c := range []struct {
+		what string
+		call func() error
+	}{{"expand", larger}, {"snapshot", snapshot}} {
+		tell, kill := n.mortal("v", machineA)
+		tell("still 0")
+		wants(t, c.what+" beside who stands still", c.call(), codes.Aborted, "slot")
+		kill()
+		if err := c.call(); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+	n.sound("v")
+}
