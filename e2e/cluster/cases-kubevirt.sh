@@ -11,7 +11,7 @@ kubevirt_cases=(
 	install cdi-operator operator manifests
 	machines machine-guest machine-examples machine-datavolume machine-virtiofs
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
-	machine-drained
+	machine-drained machine-lost machine-helpers machine-grown
 )
 # The next version comes when everything of this one has been seen.
 [[ $kubevirt != kubevirt-1.8 ]] || kubevirt_cases+=(kubevirt-upgraded)
@@ -64,6 +64,8 @@ kubevirt_object() {
 		  imagePullPolicy: IfNotPresent
 		  infra: {replicas: 1}
 		  workloads: {nodePlacement: {nodeSelector: {kubernetes.io/hostname: $zoned}}}
+		  # What an upgrade is to do with machines that run; ours it cannot.
+		  workloadUpdateStrategy: {workloadUpdateMethods: [LiveMigrate]}
 		  configuration:
 		    imagePullPolicy: IfNotPresent
 		    developerConfiguration:
@@ -95,6 +97,8 @@ virtual() {
 	EOF
 }
 
+# What kernels of machines are told of a panic: to begin anew after a second.
+panics=panic=1
 # machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: it boots what e2e/cluster/images/machine-init says;
 # CLAIM, of another class, it has by virtiofs.
 machine() {
@@ -103,7 +107,7 @@ machine() {
 		other='filesystems: [{name: other, virtiofs: {}}]'
 		volume="volumes: [{name: other, persistentVolumeClaim: {claimName: $5}}]"
 	}
-	words="console=ttyS0 panic=1 sg.role=$3 sg.volumes=$((${#names} + 1))"
+	words="console=ttyS0 $panics sg.role=$3 sg.volumes=$((${#names} + 1))"
 	! with_kvm || processor='cpu: {model: host-passthrough}'
 	virtual "$1" "$2" <<-EOF
 		      domain:
@@ -135,8 +139,10 @@ launcher() {
 }
 console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
 # prints NAME WORDS: on the machine's console; says NAME WORDS: in a line of ours.
-prints() { console "$1" | tr -d '\r' | grep -qF "$2"; }
-says() { console "$1" | tr -d '\r' | grep -qF "SG $2"; }
+prints() { console "$1" | tr -d '\r' | grep -F "$2" >/dev/null; } # to the end, or who writes fails
+says() { prints "$1" "SG $2"; }
+# said NAME WORDS: how often the machine, in its pod of now, has.
+said() { console "$1" | tr -d '\r' | grep -cF "SG $2" || true; }
 well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
 condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
 # at_its_address NAME CLAIM: the machine has it mounted, where the node has it.
@@ -444,6 +450,9 @@ told() {
 	local api=/apis/subresources.kubevirt.io/v1/namespaces/$ns
 	k replace --raw "$api/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null
 }
+restarted() { # NAME: what virtctl would do to it
+	k replace --raw "/apis/subresources.kubevirt.io/v1/namespaces/$ns/virtualmachines/$1/restart" -f - <<<'{}' >/dev/null
+}
 is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
 machine_saved() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
@@ -590,7 +599,6 @@ driver_on() {
 driver_there() {
 	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name | grep -q .
 }
-begun_twice() { [[ $(console "$1" | tr -d '\r' | grep -cF "SG holds the lock") -eq 2 ]]; }
 going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
 
 # What the matrix in docs/kubevirt.md says, for all that is not a case of its own.
@@ -603,7 +611,7 @@ case_machine-failures() {
 	soon 240 "a machine holds a lock" says doomed "holds the lock"
 	check "its kernel is to panic" in_pod beside touch /data/panic-now
 	soon 120 "it has begun anew, and the lock is free" says doomed "came back"
-	check "in the same pod" begun_twice doomed
+	check "in the same pod" equals 2 said doomed "holds the lock"
 	k -n "$ns" delete vm doomed --wait >/dev/null
 
 	check "stored" store beside /greeting hello
@@ -758,6 +766,134 @@ case_machine-moved() {
 	check "nothing failed" well first
 }
 
+# is_now NAME PHASE READY: what `kubectl get vmi` shows of a machine.
+is_now() { equals "$2 $3" k -n "$ns" get vmi "$1" -o 'jsonpath={.status.phase} {.status.conditions[?(@.type=="Ready")].status}'; }
+# launcher_killed NAME: the program that has the machine's QEMU for a child.
+launcher_killed() { on_zoned pkill -KILL -f "^[^ ]*virt-launcher .*--name $1 "; }
+# sound_file CLAIM: of a zone of files, when nobody has it.
+sound_file() { k -n "$release_ns" exec "$(driver_pod)" -c driver -- fsck.stargatefs -n "$zone_dir/$(volume_of "$1").stargate"; }
+
+# Its kernel panics, and was not told to begin anew: QEMU goes on, so nobody takes it for dead
+# until it is restarted. Then its launcher is killed. Another machine stores all the time, and has
+# the lock of the first one whenever that has come to an end.
+case_machine-lost() {
+	local pod panics=
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data doomed >/dev/null
+	machine other data witness >/dev/null
+	soon 240 "a machine holds a lock" says first "holds the lock"
+	soon 120 "another one waits for it" says other "waits for the lock, 1"
+	soon 60 "the first one's kernel panics" prints first "Kernel panic"
+	pod=$(launcher first)
+	sleep 20
+	check "KubeVirt shows nothing of it" is_now first Running True
+	check "it stands there" equals 1 said first "holds the lock"
+	check "the other goes on" goes_on
+	check "and waits for the lock" refused says other "had the lock"
+	check "it is restarted" restarted first
+	soon 240 "it has another pod" other_pod "$pod"
+	soon 240 "and the volume" says first "came back"
+	soon 60 "the other has had the lock" says other "had the lock, 1"
+
+	soon 60 "and waits for it again" says other "waits for the lock, 2"
+	pod=$(launcher first)
+	check "the launcher is killed" launcher_killed first
+	soon 240 "KubeVirt starts the machine again" other_pod "$pod"
+	soon 240 "it has the volume" says first "came back"
+	soon 60 "the other has had the lock" says other "had the lock, 2"
+	check "it counts" goes_on
+	check "nothing failed in it" well other
+	check "nor in the first" well first
+	no_machines
+	k -n "$ns" delete pod beside --wait >/dev/null
+	check "the volume is sound" sound_file data
+}
+
+# handler SIGNAL: to KubeVirt's part of the node, which has launchers make machines.
+handler() { on_zoned pkill "-$1" -f '^[^ ]*virt-handler '; }
+
+# What serves a machine goes away under it: the driver, between its mount and the machine's making;
+# and the hook, once it runs.
+case_machine-helpers() {
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "KubeVirt's handler stands still" handler STOP
+	machine first data holder >/dev/null
+	soon 90 "the machine's pod runs, and has its claim" is_now first Scheduled False
+	check "the driver is taken away" driver_on '"true"'
+	soon 60 "it is gone" refused driver_there
+	check "there is no machine yet" is_now first Scheduled False
+	check "the handler goes on" handler CONT
+	if [[ $api == sidecar ]]; then
+		soon 240 "the machine starts without it" says first "holds the lock"
+		check "the driver comes back" driver_on null
+	else
+		soon 120 "KubeVirt says why it waits" condition first Synchronized "failed to dial"
+		check "there is no machine yet" is_now first Scheduled False
+		check "the driver comes back" driver_on null
+		soon 240 "the machine starts" says first "holds the lock"
+	fi
+	soon 120 "the driver is ready" driver_ready
+	soon 60 "so is the machine" is_now first Running True
+
+	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
+	soon 60 "the machine is not ready any more" is_now first Running False
+	check "it goes on" goes_on
+	check "it is restarted" restarted first
+	soon 240 "it comes back" is_now first Running True
+	soon 60 "with its lock" says first "holds the lock"
+	check "nothing failed" well first
+}
+
+# growing_class: claims of it have 64 MiB behind them that are theirs.
+growing_class() {
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: growing}
+		provisioner: $driver
+		volumeBindingMode: WaitForFirstConsumer
+		allowVolumeExpansion: true
+		parameters: {reserve: 64Mi}
+	EOF
+}
+# told_by_claim NAME CONDITION WORDS: in what `kubectl describe pvc` shows.
+told_by_claim() {
+	contains "$3" k -n "$ns" get pvc "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"
+}
+# to_grow CLAIM SIZE: it is to be so large.
+to_grow() { k -n "$ns" patch pvc "$1" -p "{\"spec\": {\"resources\": {\"requests\": {\"storage\": \"$2\"}}}}" >/dev/null; }
+
+# The machine's memory has had the reserve since it started: it follows into that, and no further.
+case_machine-grown() {
+	growing_class
+	claim data 64Mi ReadWriteMany Filesystem '' growing
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data witness >/dev/null
+	soon 240 "a machine counts" says first "has 64 MiB"
+	check "the claim is to grow" to_grow data 128Mi
+	soon 120 "it has" grown 128Mi
+	soon 30 "the machine sees that" says first "has 128 MiB"
+	soon 60 "and stores more than there was room for" says first "stored 64 MiB"
+	check "it is to grow further" to_grow data 256Mi
+	soon 60 "that is refused, as the machine has it" \
+		told_by_claim data NodeResizeError "no more than 128 MiB while"
+	check "the machine goes on" goes_on
+	check "with what it had" refused says first "has 256 MiB"
+	no_machines
+	# Kubelet tries again when it has forgotten the claim, and that is when no pod has it.
+	k -n "$ns" delete pod beside --wait >/dev/null
+	soon 60 "nobody has the volume" no_node_mounts
+	pod after data
+	soon 90 "who has it next makes it grow" grown 256Mi
+	check "what was stored is there" in_pod after stargatectl cat "$region" /count
+	k delete storageclass growing >/dev/null
+}
+
 # upgraded: all of KubeVirt is of the version that it is to be.
 upgraded() {
 	deployed && equals "$(kubevirt_release)" k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.observedKubeVirtVersion}'
@@ -791,6 +927,7 @@ case_kubevirt-upgraded() {
 	check "the operator is of $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
 	kubevirt_object | k apply -f - >/dev/null
 	soon 600 "KubeVirt is upgraded" upgraded
+	soon 180 "it asks for a migration, which is refused" has_event first "machine first cannot migrate"
 	check "the machine has gone on, in its pod" equals "$pod" launcher first
 	check "it counts" goes_on
 	machine second data heir >/dev/null

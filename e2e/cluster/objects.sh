@@ -34,7 +34,7 @@ refused() { ! "$@" >/dev/null 2>&1; }
 contains() { [[ $("${@:2}" 2>&1) == *"$1"* ]]; }
 equals() { [[ $("${@:2}") == "$1" ]]; }
 
-# claim NAME SIZE [ACCESS MODE] [VOLUME MODE] [KIND/NAME], of which it is to be a copy.
+# claim NAME SIZE [ACCESS MODE] [VOLUME MODE] [KIND/NAME, of which it is to be a copy] [CLASS]
 claim() {
 	local source=
 	case ${5:-} in
@@ -46,7 +46,7 @@ claim() {
 		kind: PersistentVolumeClaim
 		metadata: {name: $1, namespace: $ns}
 		spec:
-		  storageClassName: stargate
+		  storageClassName: ${6:-stargate}
 		  accessModes: [${3:-ReadWriteOnce}]
 		  volumeMode: ${4:-Filesystem}
 		  resources: {requests: {storage: $2}}
