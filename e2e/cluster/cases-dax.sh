@@ -69,7 +69,7 @@ case_install-dax() {
 case_module-built() {
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --set module.prebuilt=false
-	soon 900 "all containers are ready" driver_ready # helm waits for one node less than all
+	soon 1500 "all containers are ready" driver_ready # QEMU translates the compiler
 	check "the module is built there" module_of "$vm" "built by the node's DKMS, kernel"
 	check "DKMS knows it" contains ": installed" on_vm dkms status stargatefs
 	check "nothing had to be started twice" equals "" restarts
