@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What becomes of virtual machines and their volumes when something fails, or changes under them:
+# rows of the table in docs/kubevirt.md. They are among the cases of cases-kubevirt.sh; e2e/cluster/case
+# sources it.
+# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+
+webhook() { k -n "$release_ns" scale deployment -l app.kubernetes.io/name=stargate-webhook --replicas "$1" >/dev/null; }
+webhook_gone() { ! k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-webhook -o name | grep -q .; }
+# driver_on VALUE: it runs on nodes that have it in that label; null: on all.
+driver_on() {
+	local set
+	set=$(k -n "$release_ns" get daemonset -l app.kubernetes.io/name=stargate-csi -o name)
+	k -n "$release_ns" patch "$set" --type merge \
+		-p "{\"spec\": {\"template\": {\"spec\": {\"nodeSelector\": {\"stargate-test/nowhere\": $1}}}}}"
+}
+driver_there() {
+	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name | grep -q .
+}
+going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
+
+# What the matrix in docs/kubevirt.md says, for all that is not a case of its own.
+case_machine-failures() {
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+
+	machine doomed data doomed >/dev/null
+	soon 240 "a machine holds a lock" says doomed "holds the lock"
+	check "its kernel is to panic" in_pod beside touch /data/panic-now
+	soon 120 "it has begun anew, and the lock is free" says doomed "came back"
+	check "in the same pod" equals 2 said doomed "holds the lock"
+	k -n "$ns" delete vm doomed --wait >/dev/null
+
+	check "stored" store beside /greeting hello
+	machine filler data filler >/dev/null
+	soon 240 "the volume is full" says filler "it is full"
+	check "for the pod, too" contains "No space left" in_pod beside sh -c 'cat /dev/zero >/data/one-more'
+	check "some space" in_pod beside sh -c 'rm /data/filler /data/one-more && touch /data/less'
+	soon 60 "the machine goes on" says filler "goes on"
+	check "nothing failed" well filler
+	k -n "$ns" delete vm filler --wait >/dev/null
+
+	machine first data holder >/dev/null
+	soon 240 "a machine stores" says first "holds the lock"
+	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
+	check "the machine goes on" goes_on
+	webhook 0
+	soon 60 "the webhook is down" webhook_gone
+	check "a machine with volumes is not taken" refused machine second data second
+	check "what has none is" claim other 16Mi
+	pod unrelated data
+	soon 60 "a pod runs" running unrelated
+	webhook 1
+	soon 60 "the webhook is back" webhook_ready
+	check "the driver is taken away" driver_on '"true"'
+	soon 60 "it is gone" refused driver_there
+	machine second data heir >/dev/null
+	sleep 20
+	check "a machine waits for it" refused says second "waits for the lock"
+	check "the first goes on" goes_on
+	check "the driver comes back" driver_on null
+	soon 120 "it is ready" driver_ready
+	soon 240 "the machine has the volume" says second "waits for the lock"
+
+	k -n "$ns" delete pvc data --wait=false >/dev/null
+	check "the claim goes" going_away data
+	check "not while it is used" goes_on
+	k -n "$ns" delete vm first second --wait >/dev/null
+	k -n "$ns" delete pod beside unrelated --wait >/dev/null
+	soon 120 "and then it does" gone pvc data
+}
+
+# The node's power is cut: it comes back, and so do machine and pod, with what was stored.
+case_machine-power() {
+	local before pod count
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and stores" says first "holds the lock"
+	check "the pod made a file durable" in_pod beside sh -c 'echo hello >/data/greeting; sync'
+	pod=$(launcher first) before=$(boot_of "$vm")
+	check "the power is cut" power_cut
+	check "the node boots" power_back
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 200 "the pod runs again" running beside
+	check "with what was stored" stored beside /greeting hello
+	soon 240 "the machine has another pod" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	count=$(in_pod beside cat /data/count)
+	sleep 3
+	check "it stores, and the pod sees it" test "$(in_pod beside cat /data/count)" -gt "${count:-0}"
+	check "nothing failed" well first
+}
+# other_pod POD [NAME]: the machine has another one than that.
+other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
+
+# other_module: another release of the module, which is this one with another version in it.
+other_module() {
+	(cd "$home" && SG_KERNEL=$vm_kernel bash -c 'source e2e/lib/scenario.sh
+		source e2e/lib/release.sh
+		other_release >&2 && cat "$next"')
+}
+# takes_other: the node has that loaded, which nobody uses.
+takes_other() {
+	other_module | in_rig bash -c 'on g1 "cat >/run/other.ko && rmmod stargatefs && insmod /run/other.ko"'
+}
+module_is() { equals "$1" on_vm cat /sys/module/stargatefs/version; }
+# driver_anew: its pod on the node is another one, which has looked at the module.
+driver_anew() {
+	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
+	soon 120 "the driver's pod is another one" driver_ready
+}
+
+# A node with another release of the module than the image gets the image's: not while a machine
+# and a pod have a volume, which go on; when they have left it, and have come back, all is there.
+case_machine-module() {
+	local began count image
+	image=$(on_vm cat /sys/module/stargatefs/version)
+	check "the node has another release" takes_other
+	check "which is not the image's" refused module_is "$image"
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and stores" says first "holds the lock"
+	began=$(now)
+	driver_anew
+	check "the node says what has to be done" node_says "$vm" OtherModule "$began"
+	check "it is to be drained" module_of "$vm" "the image has $image: drain the node"
+	check "the other one stays" refused module_is "$image"
+	check "the machine goes on" goes_on
+	check "and the pod" store beside /greeting hello
+	check "nothing failed" well first
+	count=$(counted)
+	k -n "$ns" delete vm first --wait >/dev/null
+	k -n "$ns" delete pod beside --wait >/dev/null
+	soon 60 "nobody has the volume" no_node_mounts
+	driver_anew
+	check "the image's is loaded" module_is "$image"
+	check "the node has nothing to say" refused module_of "$vm" "drain the node"
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "with what the other release has stored" stored beside /greeting hello
+	check "the machine's count, too" test "$(counted)" -ge "${count:-0}"
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume and its lock" says first "holds the lock"
+	check "it counts" goes_on
+	check "nothing failed" well first
+}
+
+# told_to_relocate KIND: of the claim, or of the machine's pod, as it is by now.
+told_to_relocate() {
+	local name=data
+	[[ $1 == claim ]] || name=$(launcher first)
+	has_event "$name" "another address than it was made for: stargatectl volume relocate"
+}
+# After a boot with another memmap= the zone lies elsewhere: the machine waits until its volume has
+# been made one for where it is now. The node stays so: whoever comes later has volumes of that.
+case_machine-moved() {
+	local before pod volume
+	claim data 128Mi ReadWriteMany
+	machine first data holder >/dev/null
+	soon 240 "a machine has the volume" says first "holds the lock"
+	soon 60 "at its address" at_its_address first data
+	pod=$(launcher first) before=$(boot_of "$vm") volume=$zone_name/$(volume_of data)
+	check "the power is cut" power_cut
+	check "the node boots, with its memory elsewhere" power_back --at 0x500000000
+	soon 120 "the node is there" another_boot "$before"
+	soon 200 "all containers of the driver are ready" driver_ready
+	soon 240 "the machine has another pod" other_pod "$pod"
+	soon 120 "its Events say what to do" told_to_relocate pod
+	soon 60 "and the claim's" told_to_relocate claim
+	check "it has not started" refused says first "holds the lock"
+	check "its volume is made one for there" on_vm stargatectl volume relocate "$volume"
+	soon 240 "the machine has the volume and its lock" says first "holds the lock"
+	check "at the new address" at_its_address first data
+	check "which is another" contains '"base": "0x5' on_vm stargatectl -j volume show "$volume"
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "the machine stores, and the pod sees it" goes_on
+	check "nothing failed" well first
+}
+
+# is_now NAME PHASE READY: what `kubectl get vmi` shows of a machine.
+is_now() { equals "$2 $3" k -n "$ns" get vmi "$1" -o 'jsonpath={.status.phase} {.status.conditions[?(@.type=="Ready")].status}'; }
+# launcher_killed NAME: the program that has the machine's QEMU for a child.
+launcher_killed() { on_zoned pkill -KILL -f "^[^ ]*virt-launcher .*--name $1 "; }
+# sound_file CLAIM: of a zone of files, when nobody has it.
+sound_file() { k -n "$release_ns" exec "$(driver_pod)" -c driver -- fsck.stargatefs -n "$zone_dir/$(volume_of "$1").stargate"; }
+
+# Its kernel panics, and was not told to begin anew: QEMU goes on, so nobody takes it for dead
+# until it is restarted. Then its launcher is killed. Another machine stores all the time, and has
+# the lock of the first one whenever that has come to an end.
+case_machine-lost() {
+	local pod panics=
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data doomed >/dev/null
+	machine other data witness >/dev/null
+	soon 240 "a machine holds a lock" says first "holds the lock"
+	soon 120 "another one waits for it" says other "waits for the lock, 1"
+	soon 60 "the first one's kernel panics" prints first "Kernel panic"
+	pod=$(launcher first)
+	sleep 20
+	check "KubeVirt shows nothing of it" is_now first Running True
+	check "it stands there" equals 1 said first "holds the lock"
+	check "the other goes on" goes_on
+	check "and waits for the lock" refused says other "had the lock"
+	check "it is restarted" restarted first
+	soon 240 "it has another pod" other_pod "$pod"
+	soon 240 "and the volume" says first "came back"
+	soon 60 "the other has had the lock" says other "had the lock, 1"
+
+	soon 60 "and waits for it again" says other "waits for the lock, 2"
+	pod=$(launcher first)
+	check "the launcher is killed" launcher_killed first
+	soon 240 "KubeVirt starts the machine again" other_pod "$pod"
+	soon 240 "it has the volume" says first "came back"
+	soon 60 "the other has had the lock" says other "had the lock, 2"
+	check "it counts" goes_on
+	check "nothing failed in it" well other
+	check "nor in the first" well first
+	no_machines
+	k -n "$ns" delete pod beside --wait >/dev/null
+	check "the volume is sound" sound_file data
+}
+
+# handler SIGNAL: to KubeVirt's part of the node, which has launchers make machines.
+handler() { on_zoned pkill "-$1" -f '^[^ ]*virt-handler '; }
+
+# What serves a machine goes away under it: the driver, between its mount and the machine's making;
+# and the hook, once it runs.
+case_machine-helpers() {
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "KubeVirt's handler stands still" handler STOP
+	machine first data holder >/dev/null
+	soon 90 "the machine's pod runs, and has its claim" is_now first Scheduled False
+	check "the driver is taken away" driver_on '"true"'
+	soon 60 "it is gone" refused driver_there
+	check "there is no machine yet" is_now first Scheduled False
+	check "the handler goes on" handler CONT
+	if [[ $api == sidecar ]]; then
+		soon 240 "the machine starts without it" says first "holds the lock"
+		check "the driver comes back" driver_on null
+	else
+		soon 120 "KubeVirt says why it waits" condition first Synchronized "failed to dial"
+		check "there is no machine yet" is_now first Scheduled False
+		check "the driver comes back" driver_on null
+		soon 120 "it is ready" driver_ready
+		# KubeVirt 1.9.0 does not mount a container's kernel a second time ("file exists").
+		check "the machine is restarted" restarted first
+		soon 240 "it starts" says first "holds the lock"
+	fi
+	soon 120 "the driver is ready" driver_ready
+	soon 60 "so is the machine" is_now first Running True
+
+	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
+	soon 60 "the machine is not ready any more" is_now first Running False
+	check "it goes on" goes_on
+	check "it is restarted" restarted first
+	soon 240 "it comes back" is_now first Running True
+	soon 60 "with its lock" says first "holds the lock"
+	check "nothing failed" well first
+}
+
+# growing_class: claims of it have 64 MiB behind them that are theirs.
+growing_class() {
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: growing}
+		provisioner: $driver
+		volumeBindingMode: WaitForFirstConsumer
+		allowVolumeExpansion: true
+		parameters: {reserve: 64Mi}
+	EOF
+}
+# told_by_claim NAME CONDITION WORDS: in what `kubectl describe pvc` shows.
+told_by_claim() {
+	contains "$3" k -n "$ns" get pvc "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"
+}
+# to_grow CLAIM SIZE: it is to be so large.
+to_grow() { k -n "$ns" patch pvc "$1" -p "{\"spec\": {\"resources\": {\"requests\": {\"storage\": \"$2\"}}}}" >/dev/null; }
+
+# The machine's memory has had the reserve since it started: it follows into that, and no further.
+case_machine-grown() {
+	growing_class
+	claim data 64Mi ReadWriteMany Filesystem '' growing
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data witness >/dev/null
+	soon 240 "a machine counts" says first "has 64 MiB"
+	check "the claim is to grow" to_grow data 128Mi
+	soon 120 "it has" grown 128Mi
+	soon 30 "the machine sees that" says first "has 128 MiB"
+	soon 60 "and stores more than there was room for" says first "stored 64 MiB"
+	check "it is to grow further" to_grow data 256Mi
+	soon 60 "that is refused, as the machine has it" \
+		told_by_claim data NodeResizeError "no more than 128 MiB while"
+	check "the machine goes on" goes_on
+	check "with what it had" refused says first "has 256 MiB"
+	no_machines
+	# Kubelet tries again when it has forgotten the claim, and that is when no pod has it.
+	k -n "$ns" delete pod beside --wait >/dev/null
+	soon 60 "nobody has the volume" no_node_mounts
+	pod after data
+	soon 90 "who has it next makes it grow" grown 256Mi
+	check "what was stored is there" in_pod after stargatectl cat "$region" /count
+	k delete storageclass growing >/dev/null
+}
+
+# upgraded: all of KubeVirt is of the version that it is to be.
+upgraded() {
+	deployed && equals "$(kubevirt_release)" k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.observedKubeVirtVersion}'
+}
+import_next() {
+	local archive
+	for archive in "$next_images"/*.tar; do ctr images import --digests "$archive"; done
+	tag_kubevirt
+}
+# by_sidecar NAME: it has its volume from a hook sidecar.
+by_sidecar() {
+	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'
+}
+
+# KubeVirt is upgraded under a machine that runs: that goes on; by hook sidecars others start as
+# before; when the chart has followed, machines have their volumes from a Plugin when they start.
+case_kubevirt-upgraded() {
+	local pod
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	machine first data holder >/dev/null
+	soon 240 "a machine holds a lock and counts" says first "holds the lock"
+	pod=$(launcher first)
+
+	kubevirt=kubevirt-$next_kubevirt
+	of_version
+	check "the images of $kubevirt" import_next
+	gates=Sidecar
+	operator_objects | k apply --server-side --force-conflicts -f - >/dev/null
+	check "the operator is of $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
+	kubevirt_object | k apply -f - >/dev/null
+	soon 600 "KubeVirt is upgraded" upgraded
+	soon 180 "it asks for a migration, which is refused" has_event first "machine first cannot migrate"
+	check "the machine has gone on, in its pod" equals "$pod" launcher first
+	check "it counts" goes_on
+	machine second data heir >/dev/null
+	soon 240 "another one starts" says second "waits for the lock"
+	check "by a hook sidecar" by_sidecar second
+	k -n "$ns" delete vm second --wait >/dev/null
+
+	of_version
+	kubevirt_object | k apply -f - >/dev/null
+	soon 300 "with plugins" upgraded
+	check "the chart follows" chart_for "$api"
+	soon 90 "the webhook is ready" webhook_ready
+	soon 90 "the driver is ready" driver_ready
+	check "the machine counts on" goes_on
+	k -n "$ns" delete vmi first --wait=false >/dev/null
+	soon 240 "restarted, it comes back" other_pod "$pod"
+	soon 240 "and has the volume and its lock" says first "holds the lock"
+	check "by the Plugin" refused by_sidecar first
+	check "it counts" goes_on
+	machine second data heir >/dev/null
+	soon 240 "so does another one" says second "waits for the lock"
+	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
+	soon 240 "the other has the lock" says second "has the lock"
+	soon 60 "as the Plugin has told the driver" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+	check "nothing failed" well first
+	check "nor in the second" well second
+}
