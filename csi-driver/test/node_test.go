@@ -103,7 +103,7 @@ func bareNode(t testing.TB) *node {
 	n.config.Driver.Name, n.config.Driver.NodeID, n.config.Driver.Version = "stargate.csi.dev", "n1", "test"
 	n.config.Driver.DefaultSize, n.config.Driver.ControllerExpand = 32*mib, true
 	n.config.Endpoint, n.config.KubeletDir = "unix://"+filepath.Join(dir, "csi.sock"), n.kubelet
-	n.config.CallLimit, n.config.StopLimit = patience, time.Minute
+	n.config.CallLimit, n.config.StopLimit, n.config.OrphanLimit = patience, time.Minute, time.Minute
 	n.config.SnapshotDir = filepath.Join(dir, "snapshots")
 	return n
 }
