@@ -8,7 +8,7 @@
 ##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
 ##  KVER=                         another kernel than the running one for `make dkms-install`
 ##  TIER="1 2"                    tiers of `make e2e-kubevirt`; 3 is a node without KVM
-##  KUBEVIRT=1.8                  the KubeVirt of tiers 2 and 3, or 1.9
+##  KUBEVIRT=1.8                  the KubeVirt of `make e2e-kubevirt...`, or 1.9
 ##  SUITE= GOALS=                 the fresh machine and what `make test-fresh` makes there
 ##  HOURS=6                       processor time of `make hostile`, earlier runs included
 ##  SECTIONS="fio hand"           parts of `make bench` that are measured again (all)
@@ -20,7 +20,8 @@ run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
 .PHONY: demo demo-k8s test test-quick test-native test-asan test-ubsan test-tsan
 .PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
 .PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt
-.PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external e2e-kubevirt
+.PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external
+.PHONY: e2e-kubevirt e2e-kubevirt-failures
 .PHONY: csi csi-tests csi-volumes torture node-cuts
 .PHONY: dkms-install dkms-remove
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
@@ -70,6 +71,8 @@ e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles th
 e2e-kubevirt: ## KubeVirt (compiled once): its own code (tier 1), machines in a cluster (TIER=)
 	$(if $(filter-out 1 2 3,$(TIER)),$(error TIER=$(TIER): there are 1 2 3))
 	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) $(foreach tier,$(TIER),$(kubevirt-tier-$(tier)))
+e2e-kubevirt-failures: ## what fails, or changes, under machines by KVM on reserved memory
+	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) k8s-kubevirt-failures
 TIER ?= 1 2
 kubevirt-tier-1 := kubevirt
 kubevirt-tier-2 := k8s-kubevirt-kvm

@@ -2,9 +2,17 @@
 # shellcheck shell=bash
 #
 # What becomes of virtual machines and their volumes when something fails, or changes under them:
-# rows of the table in docs/kubevirt.md. They are among the cases of cases-kubevirt.sh; e2e/cluster/case
+# rows of the table in docs/kubevirt.md. Some are among the cases of cases-kubevirt.sh; those on
+# reserved memory that every user need not see have a cluster of their own. e2e/cluster/case
 # sources it.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+
+kubevirt_failure_cases=(
+	install-dax operator
+	machine-paused machine-drained machine-failures machine-module
+	machine-moved # after which the zone lies elsewhere
+	uninstall
+)
 
 webhook() { k -n "$release_ns" scale deployment -l app.kubernetes.io/name=stargate-webhook --replicas "$1" >/dev/null; }
 webhook_gone() { ! k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-webhook -o name | grep -q .; }

@@ -18,10 +18,8 @@ kubevirt_cases=(
 kubevirt_cases+=(uninstall)
 kubevirt_kvm_cases=(
 	install-dax operator manifests
-	machines machine-pod machine-reader machine-killed machine-paused machine-fenced
-	machine-refused machine-restarted machine-drained machine-failures machine-power
-	machine-module machine-moved
-	machine-virtiofs
+	machines machine-pod machine-reader machine-killed machine-fenced
+	machine-refused machine-restarted machine-power machine-virtiofs
 	uninstall
 )
 
