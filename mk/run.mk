@@ -66,7 +66,7 @@ e2e-k8s-dax: ## the same with a second node, a VM with reserved memory, LVM and 
 	@$(run-tests) k8s-dax
 e2e-k8s-module: ## one whose second node has DKMS and no module: the driver's pod has it built
 	@$(run-tests) k8s-module
-e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once; hours)
+e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once)
 	@$(run-tests) k8s-external
 e2e-kubevirt: ## KubeVirt (compiled once): its own code (tier 1), machines in a cluster (TIER=)
 	$(if $(filter-out 1 2 3,$(TIER)),$(error TIER=$(TIER): there are 1 2 3))
