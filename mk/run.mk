@@ -93,7 +93,7 @@ CUTS ?= 100
 csi-volumes: ## 10,000 volumes of LVM come and go through the driver (VOLUMES=; resumable)
 	@mk/deps native tests csi
 	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory csi csi-tests
-	@SG_ONLY=OverTime MAPS=walk mk/long-run csi-many rig SG_VOLUMES $(VOLUMES) 500
+	@SG_ONLY=OverTime MAPS=walk mk/long-run csi-many rig SG_VOLUMES $(VOLUMES) 1000
 VOLUMES ?= 10000
 
 test-fresh: ## what a stranger sees: SUITE=bookworm, GOALS="test-quick demo", in an empty root

@@ -561,7 +561,7 @@ func TestDAXOverTime(t *testing.T) {
 	n.config.HTTP = freePort(t)
 	p := n.binary()
 	before := lvmFiles(t)
-	n.overTime(p, 20, demand(20, 200))
+	n.overTime(p, 20, demand(20, 200), 100)
 	if after := lvmFiles(t); len(after) > len(before)+1 {
 		t.Errorf("LVM keeps %d files, and kept %d: %v", len(after), len(before), after)
 	}

@@ -118,18 +118,19 @@ func (n *node) whole(lives int) {
 func TestDemandOverTime(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.HTTP = freePort(t)
-	n.overTime(n.run(0), 100, demand(200, 1000))
+	n.overTime(n.run(0), 100, demand(200, 1000), 20)
 }
 
-// overTime compares what the driver holds after few volumes, and after many more.
-func (n *node) overTime(p *process, few, many int) {
+// overTime compares what the driver holds after few volumes, and after many more. One in so many goes
+// through all calls, which take many times what its making and deleting take.
+func (n *node) overTime(p *process, few, many, oneIn int) {
 	t := n.t
 	t.Helper()
 	n.comeAndGo(few)
-	n.whole(few / 20)
+	n.whole(max(1, few/oneIn))
 	before := p.holds(t)
 	n.comeAndGo(many)
-	n.whole(many / 20)
+	n.whole(max(1, many/oneIn))
 	after := p.holds(t)
 	p.stop()
 	t.Logf("%d volumes: before %+v, after %+v", many, before, after)
