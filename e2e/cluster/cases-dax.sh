@@ -191,12 +191,16 @@ another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
 # power_back [--at ADDRESS]: where it has its memory then.
 power_back() { in_rig bash -c 'start_guest g1 --no-mount "$@"' power_back "$@" && in_rig "$here/vm" boot; }
+# container_of POD; runs_anew POD CONTAINER: in another one than that. What was said of a pod before
+# its node's power was cut stands until the kubelet has looked, which the node being ready is not.
+container_of() { k -n "$ns" get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}'; }
+runs_anew() { running "$1" && [[ $(container_of "$1") != "$2" ]]; }
 # lose_memory: what a power cut does to DRAM.
 lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
 
 # Memory that keeps its bytes: what was made durable is there again, and so are the pods.
 case_power-nvm() {
-	local before
+	local before container
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
@@ -205,14 +209,14 @@ case_power-nvm() {
 	claim other 32Mi
 	snapshot kept data
 	soon 60 "a snapshot is ready" ready_to_use kept
-	before=$(boot_of "$vm")
+	before=$(boot_of "$vm") container=$(container_of first)
 	pod second other # in the middle of which
 	sleep 2
 	check "the power is cut" power_cut
 	check "the node boots" power_back
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
-	soon 200 "the pod runs again" running first
+	soon 200 "the pod runs again" runs_anew first "$container"
 	check "with what was in it" stored first /greeting hello
 	check "which can be used" store first /more words
 	soon 200 "so does one that was just being started" running second

@@ -2,14 +2,15 @@
 # shellcheck shell=bash
 #
 # What becomes of virtual machines and their volumes when something fails, or changes under them:
-# rows of the table in docs/kubevirt.md. Some are among the cases of cases-kubevirt.sh; those on
-# reserved memory that every user need not see have a cluster of their own. e2e/cluster/case
-# sources it.
+# rows of the table in docs/kubevirt.md. Some are among the cases of cases-kubevirt.sh, as is how
+# virtiofs does beside a claim; those on reserved memory that every user need not see have a
+# cluster of their own. e2e/cluster/case sources it.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 kubevirt_failure_cases=(
 	install-dax operator
-	machine-paused machine-drained machine-failures machine-module
+	machine-virtiofs machine-killed machine-paused machine-drained
+	machine-failures machine-module
 	machine-moved # after which the zone lies elsewhere
 	uninstall
 )
@@ -82,19 +83,19 @@ case_machine-failures() {
 
 # The node's power is cut: it comes back, and so do machine and pod, with what was stored.
 case_machine-power() {
-	local before pod
+	local before container pod
 	claim data 128Mi ReadWriteMany
 	pod beside data
 	soon 60 "a pod runs" running beside
 	machine first data holder >/dev/null
 	soon 240 "a machine holds a lock and stores" says first "holds the lock"
 	check "the pod made a file durable" in_pod beside sh -c 'echo hello >/data/greeting; sync'
-	pod=$(launcher first) before=$(boot_of "$vm")
+	pod=$(launcher first) before=$(boot_of "$vm") container=$(container_of beside)
 	check "the power is cut" power_cut
 	check "the node boots" power_back
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
-	soon 200 "the pod runs again" running beside
+	soon 200 "the pod runs again" runs_anew beside "$container"
 	check "with what was stored" stored beside /greeting hello
 	soon 240 "the machine has another pod" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"

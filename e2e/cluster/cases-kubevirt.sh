@@ -18,8 +18,8 @@ kubevirt_cases=(
 kubevirt_cases+=(uninstall)
 kubevirt_kvm_cases=(
 	install-dax operator manifests
-	machines machine-pod machine-reader machine-killed machine-fenced
-	machine-refused machine-restarted machine-power machine-virtiofs
+	machines machine-pod machine-reader machine-fenced
+	machine-refused machine-restarted machine-power
 	uninstall
 )
 
