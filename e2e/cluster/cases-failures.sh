@@ -10,7 +10,7 @@
 kubevirt_failure_cases=(
 	install-dax operator
 	machine-virtiofs machine-killed machine-paused machine-drained
-	machine-failures machine-module
+	machine-failures machine-module machine-bad
 	machine-moved # after which the zone lies elsewhere
 	uninstall
 )
@@ -156,6 +156,35 @@ case_machine-module() {
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume and its lock" says first "holds the lock"
 	check "it counts" goes_on
+	check "nothing failed" well first
+}
+
+# page_of DEVICE FILE: the address of its first.
+page_of() {
+	on_vm stargatectl -j stat "$1" "$2" |
+		python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])'
+}
+# A volume with a page that is known to be bad: QEMU cannot have all of it allocated in advance, as
+# libvirt would; a machine starts all the same, and the node and it do without that page.
+case_machine-bad() {
+	local at device
+	claim data 128Mi ReadWriteMany
+	pod beside data
+	soon 60 "a pod runs" running beside
+	check "stored" store beside /greeting hello
+	check "a file of many pages" in_pod beside sh -c 'head -c 64K /dev/urandom >/data/hurt && sync'
+	device=/dev/$zone_name/$(volume_of data) at=$(page_of "$device" /hurt)
+	check "a page of it is bad" on_vm stargatectl bad "$device" add "$at"
+	check "machines are told" contains '"bad": true' in_pod beside cat /data/.stargate/volume.json
+	machine first data holder >/dev/null
+	soon 240 "a machine starts, and has the volume" says first "holds the lock"
+	check "it stores, and the pod sees it" goes_on
+	check "what was on that page is lost" refused in_pod beside cat /data/hurt
+	check "what was not is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
+	check "nor is another file" stored beside /greeting hello
+	check "the file is removed" in_pod beside rm /data/hurt
+	check "there is another in its place" in_pod beside sh -c 'head -c 64K /dev/urandom >/data/hurt'
+	check "which is whole" in_pod beside sh -c 'cat /data/hurt >/dev/null'
 	check "nothing failed" well first
 }
 
