@@ -172,7 +172,7 @@ case_machine-bad() {
 	pod beside data
 	soon 60 "a pod runs" running beside
 	check "stored" store beside /greeting hello
-	check "a file of many pages" in_pod beside sh -c 'head -c 64K /dev/urandom >/data/hurt && sync'
+	check "a file of many pages" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt && sync'
 	device=/dev/$zone_name/$(volume_of data) at=$(page_of "$device" /hurt)
 	check "a page of it is bad" on_vm stargatectl bad "$device" add "$at"
 	check "machines are told" contains '"bad": true' in_pod beside cat /data/.stargate/volume.json
@@ -183,7 +183,7 @@ case_machine-bad() {
 	check "what was not is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
 	check "nor is another file" stored beside /greeting hello
 	check "the file is removed" in_pod beside rm /data/hurt
-	check "there is another in its place" in_pod beside sh -c 'head -c 64K /dev/urandom >/data/hurt'
+	check "there is another in its place" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
 	check "which is whole" in_pod beside sh -c 'cat /data/hurt >/dev/null'
 	check "nothing failed" well first
 }
