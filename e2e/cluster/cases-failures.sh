@@ -181,7 +181,7 @@ case_machine-bad() {
 	check "it stores, and the pod sees it" goes_on
 	check "what was on that page is lost" refused in_pod beside cat /data/hurt
 	check "what was not is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
-	check "nor is another file" stored beside /greeting hello
+	check "so is another file" stored beside /greeting hello
 	check "the file is removed" in_pod beside rm /data/hurt
 	check "there is another in its place" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
 	check "which is whole" in_pod beside sh -c 'cat /data/hurt >/dev/null'
