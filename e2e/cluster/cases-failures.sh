@@ -348,6 +348,7 @@ case_machine-grown() {
 	soon 60 "nobody has the volume" no_node_mounts
 	pod after data
 	soon 90 "who has it next makes it grow" grown 256Mi
+	soon 60 "its pod runs" running after
 	check "what was stored is there" in_pod after stargatectl cat "$region" /count
 	k delete storageclass growing >/dev/null
 }
