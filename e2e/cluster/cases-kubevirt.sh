@@ -290,8 +290,9 @@ guest() {
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
 # at_console NAME COMMAND LINE: who logs in on a Debian's console as users do, and types that, reads
-# this line. virtctl wants a terminal: script gives it one. It is 1.8's: what 1.9's is made of (a part
-# for templates) is not to be had from Go's proxy.
+# this line. virtctl wants a terminal: script gives it one. It is 1.8's: what 1.9's is made of (a
+# part for templates) is not to be had from Go's proxy.
+# shellcheck disable=SC2317 # within calls what is defined in here
 at_console() {
 	local seen=$logs/console-$1 said=0 virtctl to
 	virtctl=$(programs kubevirt-1.8)/virtctl
