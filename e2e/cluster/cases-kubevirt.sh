@@ -252,8 +252,8 @@ case_machine-pod() {
 	check "nor in the second" well second
 }
 
-# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), told what to do by cloud-init.
 guest_password=of-a-test
+# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), told what to do by cloud-init.
 guest() {
 	virtual "$1" "$2" <<-EOF
 		      domain:
@@ -299,14 +299,15 @@ at_console() {
 	rm -f "$seen"
 	exec {to}> >(inside script -qfc "'$virtctl' --kubeconfig '$run/admin.conf' -n $ns console $1" "$seen" >/dev/null)
 	stands() { sed 's/\r//g; s/\x1b\[[?;0-9]*[a-zA-Z]//g' "$seen" | grep "$1" >/dev/null; }
-	prompted() { echo >&"$to" && stands "$1 login: "; }
+	typed() { (printf '%b' "$1" >&"$to"); } # in a shell of its own: SIGPIPE, if virtctl has ended
+	prompted() { typed '\n' && stands "$1 login: "; }
 	# What is typed before login asks for it is thrown away.
 	{ within 60 stands "^Successfully connected to $1 console. Press Ctrl+] or Ctrl+5 to exit console.$" &&
-		within 120 prompted "$1" && sleep 3 && echo debian >&"$to" &&
-		within 120 stands '^Password: ' && echo "$guest_password" >&"$to" &&
-		within 240 stands "debian@$1:~\\$ " && echo "$2" >&"$to" &&
+		within 120 prompted "$1" && sleep 3 && typed 'debian\n' &&
+		within 120 stands '^Password: ' && typed "$guest_password\n" &&
+		within 240 stands "debian@$1:~\\$ " && typed "$2\n" &&
 		within 120 stands "^$3$"; } || said=1
-	printf '\035' >&"$to" # Ctrl+]
+	typed '\035' || said=1 # Ctrl+]
 	exec {to}>&-
 	return "$said"
 }
