@@ -450,7 +450,8 @@ case_uninstall-refused() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "helm does not uninstall" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
+	check "helm does not uninstall, and says why" contains "1 volumes of $driver are left ($ns/data)" \
+		helm uninstall "$release" --namespace "$release_ns" --timeout 2m
 	check "the reason is told" contains "1 volumes of $driver are left ($ns/data)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	check "who has looked may look no more" refused k get clusterrole "$release-csi-volumes"
@@ -466,7 +467,15 @@ case_uninstall-refused() {
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
+	# To helm it is as good as gone since then.
+	check "it is not upgraded so" refused helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "a rollback to what it is takes that back" helm rollback "$release" "$(revision)" --namespace "$release_ns" --wait --timeout 3m
+	check "and it is upgraded" helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "the driver works on" driver_ready
 }
+
+# revision: helm's number of what is installed.
+revision() { helm history "$release" --namespace "$release_ns" --max 1 -o json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'; }
 
 # Uninstalled all the same: what is in volumes stays, and is there when the driver is.
 case_uninstall-data() {

@@ -28,6 +28,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Where the image can run: what it has is for one kind of processor. */}}
+{{- define "stargate.platform" -}}
+kubernetes.io/os: linux
+kubernetes.io/arch: amd64
+{{- end -}}
+
+{{/*
+Of what runs once, and is to end: with the driver's own tolerations it would be put on nodes that are dead. A
+cluster may have none but control planes, or nodes which still wait for the driver.
+*/}}
+{{- define "stargate.onceTolerations" -}}
+- {key: node-role.kubernetes.io/control-plane, operator: Exists}
+- {key: {{ .Values.driverName }}/not-ready, operator: Exists}
+{{- with .Values.onceTolerations }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{/* The driver's socket is root's; a sidecar asks for nothing else. */}}
 {{- define "stargate.sidecarSecurity" -}}
 runAsUser: 0
