@@ -284,7 +284,7 @@ func (n *node) mounted(id, state string) {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	for name, text := range map[string]string{
-		"uuid": of.UUID, "state": state, "epoch": "volume 12\nacknowledged 9", "journal": "commits 7\nreplays 1", "operations": "", "errors": "",
+		"uuid": of.UUID, "state": state, "slot": "0", "epoch": "volume 12\nacknowledged 9", "journal": "commits 7\nreplays 1", "operations": "", "errors": "",
 	} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644)

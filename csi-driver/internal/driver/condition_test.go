@@ -112,7 +112,7 @@ func (w *world) shutDown() {
 	w.must(err)
 	dir := filepath.Join(w.dir, "sysfs", "dm-0")
 	w.must(os.MkdirAll(dir, 0o755))
-	for name, text := range map[string]string{"uuid": v.UUID, "state": "shut down", "epoch": "", "operations": "", "journal": "", "errors": ""} {
+	for name, text := range map[string]string{"uuid": v.UUID, "state": "shut down", "slot": "0", "epoch": "", "operations": "", "journal": "", "errors": ""} {
 		w.must(os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644))
 	}
 }

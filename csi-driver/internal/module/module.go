@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Sysfs is where the module shows them.
@@ -30,6 +32,7 @@ const shutDown = "shut down"
 // Mount is one volume of this node.
 type Mount struct {
 	State    string
+	Joined   bool                        // it has a slot, as who writes has
 	counters map[string]map[string]int64 // by file and name
 }
 
@@ -58,8 +61,8 @@ func (m *Module) Mounted(uuid string) (*Mount, error) {
 			continue // unmounted meanwhile, or another one
 		}
 		mount, err := read(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			return nil, nil // unmounted meanwhile
 		}
 		return mount, err
 	}
@@ -76,7 +79,11 @@ func read(dir string) (*Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mount{State: state, counters: map[string]map[string]int64{}}
+	slot, err := word(dir, "slot")
+	if err != nil {
+		return nil, err
+	}
+	m := &Mount{State: state, Joined: slot != "-1", counters: map[string]map[string]int64{}}
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -33,11 +33,11 @@ func TestMounted(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "dm-0"), map[string]string{"uuid": "other\n"})
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{
-		"uuid": uuid + "\n", "state": "writable\n", "epoch": "volume 12\nacknowledged 9\n", "operations": "reads 5\nnew thing\n",
+		"uuid": uuid + "\n", "state": "writable\n", "slot": "3\n", "epoch": "volume 12\nacknowledged 9\n", "operations": "reads 5\nnew thing\n",
 		"journal": "commits 7\nreplays 1\nlock_waits 18446744073709551615\n", "errors": "count 2\nlast_ino 3\n",
 	})
 	m, err := module.Mounted(uuid)
-	if err != nil || m == nil || m.ShutDown() {
+	if err != nil || m == nil || m.ShutDown() || !m.Joined {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, c := range []struct {
@@ -50,6 +50,10 @@ func TestMounted(t *testing.T) {
 		if got := m.Counter(c.file, c.name); got != c.want {
 			t.Errorf("%s %s: %d, should be %d", c.file, c.name, got, c.want)
 		}
+	}
+	write(t, filepath.Join(dir, "dm-1"), map[string]string{"slot": "-1\n"})
+	if m, err := module.Mounted(uuid); err != nil || m.Joined {
+		t.Errorf("it only reads: %+v, %v", m, err)
 	}
 	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "shut down\n"})
 	if m, err := module.Mounted(uuid); err != nil || !m.ShutDown() {

@@ -18,8 +18,9 @@ import (
 
 // What is read is kept so long: a look at each volume is several programs.
 const (
-	fresh     = 15 * time.Second
-	lookLimit = 30 * time.Second
+	fresh = 15 * time.Second
+	// Less than Prometheus waits (podMonitor.interval of the chart).
+	lookLimit = 20 * time.Second
 	// What was seen stands for so long when the zone does not answer: one look in vain is a busy node.
 	stands = 5 * time.Minute
 )
@@ -52,7 +53,7 @@ type shown struct {
 	desc       *prometheus.Desc
 	kind       prometheus.ValueType
 	file, name string
-	less       string // another one that is to be taken off
+	less       string // another one that is to be taken off; who has not joined has none
 }
 
 func moduleShows() []shown {
@@ -145,7 +146,7 @@ func (c *Collector) refresh(ctx context.Context) {
 	}
 }
 
-// look fails if it cannot say whether there is a zone.
+// look fails if it cannot say whether there is a zone, or what is in it.
 func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	kind := string(c.zone.Kind())
 	s, err := c.zone.Status(ctx)
@@ -168,12 +169,12 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	volumes, err := c.zone.List(ctx)
 	if err != nil {
 		c.log.Error(err, "Volumes cannot be listed")
-		return seen, nil
+		return seen, err
 	}
 	for _, v := range volumes {
 		seen = append(seen, c.volume(ctx, v)...)
 	}
-	return seen, nil
+	return seen, ctx.Err() // what was asked for last may be missing
 }
 
 func (c *Collector) volume(ctx context.Context, v zone.Volume) []prometheus.Metric {
@@ -204,7 +205,11 @@ func (c *Collector) mount(v zone.Volume) []prometheus.Metric {
 	}
 	seen := []prometheus.Metric{gauge(c.shutDown, truth(m.ShutDown()), v.Name)}
 	for _, s := range c.shown {
-		n := m.Counter(s.file, s.name) - m.Counter(s.file, s.less)
+		if s.less != "" && !m.Joined {
+			continue
+		}
+		// Both are not read at one moment.
+		n := max(0, m.Counter(s.file, s.name)-m.Counter(s.file, s.less))
 		seen = append(seen, prometheus.MustNewConstMetric(s.desc, s.kind, float64(n), v.Name))
 	}
 	return seen

@@ -4,14 +4,19 @@ package observe
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/klog/v2"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -68,4 +73,94 @@ func TestLooksInVain(t *testing.T) {
 	is("there again", 1, float64(zone.Gigabyte))
 	z.err = fault.New(fault.NoZone, "none")
 	is("gone", 0, 0)
+}
+
+// full is a zone with a volume, which may not be listed, and may take its time.
+type full struct {
+	silent
+	list error
+	slow bool
+}
+
+func (f *full) List(context.Context) ([]zone.Volume, error) {
+	return []zone.Volume{{Name: "v", UUID: "u", State: zone.InUse, Size: zone.Gigabyte}}, f.list
+}
+
+func (f *full) Space(ctx context.Context, _ zone.Volume) (tools.Space, error) {
+	if f.slow {
+		<-ctx.Done()
+		return tools.Space{}, ctx.Err()
+	}
+	return tools.Space{Used: 5}, nil
+}
+
+func (f *full) Taken(ctx context.Context, _ zone.Volume) (int, error) { return 2, ctx.Err() }
+
+// families are the names of what a look has come to.
+func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for _, m := range seen {
+		var is dto.Metric
+		if err := m.Write(&is); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(m.Desc().String(), `Desc{fqName: "`), `"`)
+		values[name] = is.GetGauge().GetValue() + is.GetCounter().GetValue()
+	}
+	return values
+}
+
+// A look that has not come to its end is one in vain: what is known of volumes stands.
+func TestVolumesInVain(t *testing.T) {
+	z := &full{}
+	c := NewCollector(z, module.New(t.TempDir()), func() (int64, bool) { return 0, false }, klog.Background())
+	used := func(when string, want float64, limit time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		c.refresh(ctx)
+		if got := families(t, c.seen)["stargate_volume_used_bytes"]; got != want {
+			t.Errorf("%s: %v, should be %v", when, got, want)
+		}
+	}
+	used("there", 5, time.Minute)
+	z.slow = true
+	used("too slow", 5, time.Millisecond)
+	z.slow, z.list = false, fault.New(fault.NoAnswer, "deadline exceeded")
+	used("not listed", 5, time.Minute)
+	c.answered = time.Now().Add(-2 * stands)
+	used("not listed for long", 0, time.Minute)
+}
+
+// A mount that only reads acknowledges nothing, and nothing waits for it.
+func TestEpochsBehind(t *testing.T) {
+	sysfs := t.TempDir()
+	dir := filepath.Join(sysfs, "dm-0")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCollector(&full{}, module.New(sysfs), func() (int64, bool) { return 0, false }, klog.Background())
+	for _, k := range []struct {
+		slot, epoch string
+		want        float64
+		shown       bool
+	}{
+		{"0", "volume 12\nacknowledged 9\n", 3, true},
+		{"0", "volume 12\nacknowledged 13\n", 0, true},
+		{"-1", "volume 12\nacknowledged 0\n", 0, false},
+	} {
+		for name, text := range map[string]string{
+			"uuid": "u", "state": "writable", "slot": k.slot, "epoch": k.epoch, "operations": "reads 7\n", "journal": "", "errors": "",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.refresh(context.Background())
+		seen := families(t, c.seen)
+		if got, shown := seen["stargate_mount_epochs_behind"]; got != k.want || shown != k.shown || seen["stargate_mount_reads_total"] != 7 {
+			t.Errorf("slot %s, %q: %v", k.slot, k.epoch, seen)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 const (
 	probeLimit = 5 * time.Second
 	headLimit  = 10 * time.Second
+	idleLimit  = time.Minute
 	stopLimit  = 2 * time.Second
 	// A look at a zone that does not answer ends before.
 	metricsLimit = lookLimit + 5*time.Second
@@ -30,8 +32,30 @@ func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) err
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: metricsLimit,
 	}))
 	mux.Handle("/healthz", probe(alive))
-	mux.Handle("/readyz", probe(ready))
+	mux.Handle("/readyz", probe(kept(ready)))
 	return mux
+}
+
+// kept asks once for all who want to know at about the same time: whoever reaches the port may ask, and each
+// answer is a program that looks at the zone.
+func kept(check func(context.Context) error) func(context.Context) error {
+	var (
+		mu   sync.Mutex
+		last time.Time
+		said error
+	)
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if last.IsZero() || time.Since(last) > fresh {
+			// Who asked may go away, and others have the answer.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
+			defer cancel()
+			said = check(ctx)
+			last = time.Now()
+		}
+		return said
+	}
 }
 
 func probe(check func(context.Context) error) http.Handler {
@@ -48,7 +72,7 @@ func probe(check func(context.Context) error) http.Handler {
 
 // Serve serves until ctx is done.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: headLimit}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: headLimit, IdleTimeout: idleLimit}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	select {

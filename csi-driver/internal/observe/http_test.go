@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,4 +76,29 @@ func TestSoManyScrapes(t *testing.T) {
 	}
 	close(s)
 	g.Wait()
+}
+
+// However many ask, the zone is looked at once in a while; and who goes away spoils nobody's answer.
+func TestReadyIsKept(t *testing.T) {
+	var asked atomic.Int32
+	ready := kept(func(ctx context.Context) error {
+		asked.Add(1)
+		return ctx.Err()
+	})
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	var g sync.WaitGroup
+	for range 20 {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			if err := ready(gone); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	g.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
 }
