@@ -137,15 +137,16 @@ func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
 
 // mark changes label and taint if they are not what they should be.
 func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zone.Status, zerr error) error {
-	marked := node.DeepCopy()
-	delete(marked.Labels, marks.Size(n.driver))
-	if zerr == nil && kind != zone.None {
-		metav1.SetMetaDataLabel(&marked.ObjectMeta, marks.Size(n.driver), strconv.FormatInt(s.Size>>mebiShift, 10))
-	}
-	if zerr == nil && !s.Damaged {
-		marks.Ready(marked, n.driver)
-	}
-	_, err := marks.Change(ctx, n.client, node, marked)
+	_, err := marks.Change(ctx, n.client, node, func(node *corev1.Node) {
+		delete(node.Labels, marks.Size(n.driver))
+		if zerr == nil && kind != zone.None {
+			size := strconv.FormatInt(s.Size>>mebiShift, 10)
+			metav1.SetMetaDataLabel(&node.ObjectMeta, marks.Size(n.driver), size)
+		}
+		if zerr == nil && !s.Damaged {
+			marks.Ready(node, n.driver)
+		}
+	})
 	return err
 }
 

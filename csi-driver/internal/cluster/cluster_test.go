@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/marks/markstest"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -34,10 +35,17 @@ type told struct {
 
 	snapshots []zone.Snapshot
 	asked     int // for them
+
+	meanwhile func() // what happens while it is looked at
 }
 
-func (z *told) Kind() zone.Kind                             { return z.kind }
-func (z *told) Status(context.Context) (zone.Status, error) { return z.status, z.err }
+func (z *told) Kind() zone.Kind { return z.kind }
+func (z *told) Status(context.Context) (zone.Status, error) {
+	if z.meanwhile != nil {
+		z.meanwhile()
+	}
+	return z.status, z.err
+}
 func (z *told) List(context.Context) ([]zone.Volume, error) { return z.volumes, nil }
 func (z *told) Snapshots(context.Context) ([]zone.Snapshot, error) {
 	z.asked++
@@ -176,6 +184,31 @@ func TestNoAnswer(t *testing.T) {
 	look("3072", 0)
 	z.err = nil
 	look("3072", 0)
+}
+
+// Taints that come and go while the zone is looked at are other people's, and stay as they are.
+func TestTaintsOfOthers(t *testing.T) {
+	ctx := context.Background()
+	client := fake.NewClientset(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "1"},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+			{Key: driver + "/not-ready", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "other.example/not-ready", Effect: corev1.TaintEffectNoSchedule},
+		}},
+	})
+	markstest.Strict(t, client)
+	z := &told{kind: zone.DAX, status: zone.Status{Size: 3 << 30}}
+	unreachable := corev1.Taint{Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}
+	z.meanwhile = func() {
+		markstest.Others(t, client, "n1", func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints[:1], unreachable) })
+	}
+	if err := New(client, record.NewFakeRecorder(9), driver, "n1").Look(ctx, z); err != nil {
+		t.Fatal(err)
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
+	if err != nil || len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != unreachable || node.Labels[driver+"/zone-mib"] != "3072" {
+		t.Errorf("labels %v, taints %v, %v", node.Labels, node.Spec.Taints, err)
+	}
 }
 
 // A node that is to have no zone is ready without one.

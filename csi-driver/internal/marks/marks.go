@@ -4,17 +4,19 @@
 package marks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 // Size is the label with the zone's size in MiB: a number, so that affinities can ask for more than one.
@@ -43,23 +45,53 @@ func Ready(node *corev1.Node, driver string) {
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == NotReady(driver) })
 }
 
-// Change makes of the Node as it was what it is to be, and of nothing but what differs; it says whether
-// anything did.
-func Change(ctx context.Context, client kubernetes.Interface, was, is *corev1.Node) (bool, error) {
-	before, err := json.Marshal(was)
+// Change has a Node changed as change does it in memory, and of it nothing but what differs; it says whether
+// anything did. A patch of taints has all of them, those of others, too: so it is for the Node as it was and no
+// other, and one that somebody has changed since then is read anew.
+func Change(
+	ctx context.Context, client kubernetes.Interface, was *corev1.Node, change func(*corev1.Node),
+) (bool, error) {
+	nodes := client.CoreV1().Nodes()
+	name, changed := was.Name, false
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		if was == nil {
+			if was, err = nodes.Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		changed, err = patch(ctx, nodes, was, change)
+		was = nil
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("node %s: %w", name, err)
+	}
+	return changed, nil
+}
+
+func patch(
+	ctx context.Context, nodes typedcorev1.NodeInterface, was *corev1.Node, change func(*corev1.Node),
+) (bool, error) {
+	is := was.DeepCopy()
+	change(is)
+	if equality.Semantic.DeepEqual(was, is) {
+		return false, nil
+	}
+	unversioned := was.DeepCopy()
+	unversioned.ResourceVersion = "" // so that the patch has it
+	before, err := json.Marshal(unversioned)
 	if err != nil {
 		return false, err
 	}
 	after, err := json.Marshal(is)
-	if err != nil || bytes.Equal(before, after) {
-		return false, err
-	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
 	if err != nil {
 		return false, err
 	}
-	if _, err := client.CoreV1().Nodes().Patch(ctx, was.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return false, fmt.Errorf("node %s: %w", was.Name, err)
+	differs, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	kind := types.StrategicMergePatchType
+	_, err = nodes.Patch(ctx, was.Name, kind, differs, metav1.PatchOptions{})
+	return err == nil, err
 }

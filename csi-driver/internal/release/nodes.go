@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,11 +25,9 @@ func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string
 	}
 	changed := 0
 	var failed []error
+	forget := func(node *corev1.Node) { marks.Clear(node, driver) }
 	for i := range nodes.Items {
-		was := &nodes.Items[i]
-		is := was.DeepCopy()
-		marks.Clear(is, driver)
-		did, err := marks.Change(ctx, client, was, is)
+		did, err := marks.Change(ctx, client, &nodes.Items[i], forget)
 		switch {
 		case did:
 			changed++

@@ -17,13 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"stargate/csi-driver/internal/marks/markstest"
 )
 
 // marked is a node with all that a driver leaves, and something of others beside each of it.
 func marked(name, driver string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name,
+			Name: name, ResourceVersion: "1",
 			Labels: map[string]string{
 				driver + "/zone-mib": "1024", "topology." + driver + "/node": name, driver + "/by-hand": "kept", "kubernetes.io/hostname": name,
 			},
@@ -78,6 +80,28 @@ func TestForgetNodes(t *testing.T) {
 		if a.GetVerb() != "list" {
 			t.Errorf("once more: %s of %s", a.GetVerb(), a.GetResource().Resource)
 		}
+	}
+}
+
+// With many nodes some time goes by between the list and a node's turn: what has been changed there meanwhile
+// stays.
+func TestForgetNodesMeanwhile(t *testing.T) {
+	ctx := context.Background()
+	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"))
+	markstest.Strict(t, client)
+	drained := corev1.Taint{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}
+	client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.(clienttesting.PatchAction).GetName() == "n1" {
+			markstest.Others(t, client, "n2", func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints[1:2], drained) })
+		}
+		return false, nil, nil
+	})
+	if said, err := ForgetNodes(ctx, client, "this.example"); err != nil || said != "2 of 2 nodes had something of this.example" {
+		t.Errorf("%q, %v", said, err)
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{})
+	if err != nil || !slices.Equal(node.Spec.Taints, []corev1.Taint{drained}) || node.Labels["this.example/zone-mib"] != "" {
+		t.Errorf("labels %v, taints %v, %v", node.Labels, node.Spec.Taints, err)
 	}
 }
 
