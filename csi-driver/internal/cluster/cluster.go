@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,8 +99,7 @@ func (n *Node) Look(ctx context.Context, z zone.Zone) error {
 	if err != nil {
 		return fmt.Errorf("volumes: %w", err)
 	}
-	n.tellVolumes(ctx, volumes)
-	err = n.findOrphans(ctx, volumes)
+	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, volumes))
 	if n.contents == nil {
 		return err
 	}
@@ -150,18 +150,15 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zo
 	return err
 }
 
-func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) {
-	there := map[string]bool{}
+// tellVolumes says what has changed. A volume that cannot be told of waits for the next look, others do not wait
+// for it.
+func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
+	there, untold := map[string]bool{}, 0
+	var last error
 	for _, v := range volumes {
 		there[v.Name] = true
-		before, told := n.volumes[v.Name]
-		switch {
-		case !v.State.Whole() && before != v.Why:
-			n.volumes[v.Name] = v.Why
-			n.events.Eventf(n.owner(ctx, v), corev1.EventTypeWarning, "VolumeUnusable", "volume %s on node %s cannot be used: %s", v.Name, n.name, v.Why)
-		case v.State.Whole() && told:
-			delete(n.volumes, v.Name)
-			n.events.Eventf(n.owner(ctx, v), corev1.EventTypeNormal, "VolumeUsable", "volume %s on node %s can be used again", v.Name, n.name)
+		if err := n.tellVolume(ctx, v); err != nil {
+			untold, last = untold+1, err // one will do: there may be hundreds, of one cause
 		}
 	}
 	for name := range n.volumes {
@@ -169,6 +166,30 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) {
 			delete(n.volumes, name)
 		}
 	}
+	if last != nil {
+		return fmt.Errorf("%d volumes cannot be told of yet: %w", untold, last)
+	}
+	return nil
+}
+
+func (n *Node) tellVolume(ctx context.Context, v zone.Volume) error {
+	before, told := n.volumes[v.Name]
+	whole := v.State.Whole()
+	if whole && !told || !whole && before == v.Why {
+		return nil
+	}
+	owner, err := n.owner(ctx, v)
+	if err != nil {
+		return err
+	}
+	if whole {
+		delete(n.volumes, v.Name)
+		n.events.Eventf(owner, corev1.EventTypeNormal, "VolumeUsable", "volume %s on node %s can be used again", v.Name, n.name)
+		return nil
+	}
+	n.volumes[v.Name] = v.Why
+	n.events.Eventf(owner, corev1.EventTypeWarning, "VolumeUnusable", "volume %s on node %s cannot be used: %s", v.Name, n.name, v.Why)
+	return nil
 }
 
 // itself is the node as Events have it: kubectl describe looks for its name in place of a UID, as kubelet's
@@ -177,14 +198,20 @@ func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }
 
-// owner is the claim of a volume, or the node if there is none.
-func (n *Node) owner(ctx context.Context, v zone.Volume) runtime.Object {
+// owner is the claim of a volume, or the node if there is none: who does not answer has not said that.
+func (n *Node) owner(ctx context.Context, v zone.Volume) (runtime.Object, error) {
 	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
-	if err != nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != n.driver || pv.Spec.CSI.VolumeHandle != v.Name || pv.Spec.ClaimRef == nil {
-		return n.itself()
+	switch {
+	case apierrors.IsNotFound(err):
+		return n.itself(), nil
+	case err != nil:
+		return nil, fmt.Errorf("PersistentVolume %s: %w", v.Name, err)
 	}
-	c := pv.Spec.ClaimRef
+	c, of := pv.Spec.ClaimRef, pv.Spec.CSI
+	if of == nil || of.Driver != n.driver || of.VolumeHandle != v.Name || c == nil {
+		return n.itself(), nil
+	}
 	return &corev1.ObjectReference{
 		Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
-	}
+	}, nil
 }

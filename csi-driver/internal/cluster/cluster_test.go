@@ -211,6 +211,41 @@ func TestTaintsOfOthers(t *testing.T) {
 	}
 }
 
+// Whose a volume is, if nobody answers, is not known: it is told with the next look, to the claim. Others are told.
+func TestOwnerUnknown(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		claimed("pvc-1", driver, "data"), claimed("pvc-2", driver, "more"))
+	silent := "pvc-1"
+	client.PrependReactor("get", "persistentvolumes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.(clienttesting.GetAction).GetName() == silent, nil, errors.New("no answer")
+	})
+	recorder := record.NewFakeRecorder(9)
+	recorder.IncludeObject = true
+	n := New(client, recorder, driver, "n1")
+	z := &told{kind: zone.None}
+	look := func(fails bool, events ...string) {
+		t.Helper()
+		if err := n.Look(context.Background(), z); (err != nil) != fails || fails && !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("%v", err)
+		}
+		said(t, recorder, events...)
+	}
+	at := " involvedObject{kind=PersistentVolumeClaim"
+	for _, name := range []string{"pvc-1", "pvc-2"} {
+		z.volumes = append(z.volumes, zone.Volume{Name: name, State: zone.Moved, Why: "relocate it"})
+	}
+	look(true, "volume pvc-2 on node n1 cannot be used: relocate it"+at)
+	look(true)
+	silent = ""
+	look(false, "volume pvc-1 on node n1 cannot be used: relocate it"+at)
+	silent = "pvc-1"
+	look(false)
+	z.volumes[0].State, z.volumes[1].State = zone.Ready, zone.Ready
+	look(true, "volume pvc-2 on node n1 can be used again"+at)
+	silent = ""
+	look(false, "volume pvc-1 on node n1 can be used again"+at)
+}
+
 // A node that is to have no zone is ready without one.
 func TestNone(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{
