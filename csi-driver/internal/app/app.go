@@ -66,6 +66,7 @@ func Run(ctx context.Context, c Config) error {
 		}
 		defer end()
 		p.node.LookForOrphans(c.OrphanLimit)
+		p.node.LookAtMounts(k.Mounted)
 	}
 	at, err := listen(c)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/marks"
+	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -42,11 +43,12 @@ type Node struct {
 	client       kubernetes.Interface
 	events       record.EventRecorder
 	name, driver string
-	contents     dynamic.ResourceInterface // nil if it claims none
+	contents     dynamic.ResourceInterface                // nil if it claims none
+	mounted      func(uuid string) (*module.Mount, error) // of a volume; nil: none here
 
-	zone    string            // what was said of it last
-	vain    int               // looks at it, one after another
-	volumes map[string]string // what was said of each that could not be used
+	zone    string             // what was said of it last
+	vain    int                // looks at it, one after another
+	volumes map[string]trouble // what was said of each that could not be used
 	orphans orphans
 
 	orphaned atomic.Int64 // of them; -1: not known. For who asks meanwhile.
@@ -54,11 +56,15 @@ type Node struct {
 
 // New is for the node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
-	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]string{}}
+	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}}
 	n.orphaned.Store(-1)
+	n.LookAtMounts(func(string) (*module.Mount, error) { return nil, nil })
 	n.LookForOrphans(OrphanLimit)
 	return n
 }
+
+// LookAtMounts has mounts told of that are shut down; before Run.
+func (n *Node) LookAtMounts(of func(uuid string) (*module.Mount, error)) { n.mounted = of }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
 func (n *Node) Run(ctx context.Context, z zone.Zone) {
@@ -172,23 +178,52 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
 	return nil
 }
 
+// trouble is why a volume cannot be used; the empty one: nothing is known to be wrong.
+type trouble struct{ reason, words string }
+
+const (
+	unusable = "VolumeUnusable"
+	shutDown = "MountShutDown"
+)
+
+func (n *Node) troubleOf(v zone.Volume) (trouble, error) {
+	if !v.State.Whole() {
+		return trouble{unusable, "cannot be used: " + v.Why}, nil
+	}
+	mount, err := n.mounted(v.UUID)
+	if err != nil {
+		return trouble{}, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	if mount != nil && mount.ShutDown() {
+		return trouble{shutDown, "cannot be used by pods: " + module.WhyShutDown}, nil
+	}
+	return trouble{}, nil
+}
+
 func (n *Node) tellVolume(ctx context.Context, v zone.Volume) error {
-	before, told := n.volumes[v.Name]
-	whole := v.State.Whole()
-	if whole && !told || !whole && before == v.Why {
-		return nil
+	before := n.volumes[v.Name]
+	is, err := n.troubleOf(v)
+	if err != nil || is == before {
+		return err
 	}
 	owner, err := n.owner(ctx, v)
 	if err != nil {
 		return err
 	}
-	if whole {
-		delete(n.volumes, v.Name)
-		n.events.Eventf(owner, corev1.EventTypeNormal, "VolumeUsable", "volume %s on node %s can be used again", v.Name, n.name)
+	switch {
+	case is != trouble{}:
+		n.volumes[v.Name] = is
+		n.events.Eventf(owner, corev1.EventTypeWarning, is.reason,
+			"volume %s on node %s %s", v.Name, n.name, is.words)
 		return nil
+	case before.reason == shutDown: // if it was for bad memory, that is still there
+		n.events.Eventf(owner, corev1.EventTypeNormal, "MountGone",
+			"volume %s on node %s: the mount that was shut down is gone", v.Name, n.name)
+	default:
+		n.events.Eventf(owner, corev1.EventTypeNormal, "VolumeUsable",
+			"volume %s on node %s can be used again", v.Name, n.name)
 	}
-	n.volumes[v.Name] = v.Why
-	n.events.Eventf(owner, corev1.EventTypeWarning, "VolumeUnusable", "volume %s on node %s cannot be used: %s", v.Name, n.name, v.Why)
+	delete(n.volumes, v.Name)
 	return nil
 }
 

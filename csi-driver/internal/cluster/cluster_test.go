@@ -22,6 +22,7 @@ import (
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/marks/markstest"
+	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -244,6 +245,45 @@ func TestOwnerUnknown(t *testing.T) {
 	look(true, "volume pvc-2 on node n1 can be used again"+at)
 	silent = ""
 	look(false, "volume pvc-1 on node n1 can be used again"+at)
+}
+
+// A mount that is shut down is the claim's business, though its volume is as it should be.
+func TestShutDown(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, claimed("pvc-1", driver, "data"))
+	recorder := record.NewFakeRecorder(9)
+	recorder.IncludeObject = true
+	n := New(client, recorder, driver, "n1")
+	var unread error
+	mounts := map[string]*module.Mount{"u1": {State: "writable"}}
+	n.LookAtMounts(func(uuid string) (*module.Mount, error) { return mounts[uuid], unread })
+	z := &told{kind: zone.None, volumes: []zone.Volume{
+		{Name: "pvc-1", UUID: "u1", State: zone.InUse}, {Name: "e-2", UUID: "u2", State: zone.InUse},
+	}}
+	look := func(events ...string) {
+		t.Helper()
+		if err := n.Look(context.Background(), z); !errors.Is(err, unread) {
+			t.Errorf("%v; should be %v", err, unread)
+		}
+		said(t, recorder, events...)
+	}
+	look()
+	mounts["u1"], mounts["u2"] = &module.Mount{State: "shut down"}, &module.Mount{State: "shut down"}
+	unread = errors.New("sysfs cannot be read")
+	look()
+	unread = nil
+	claims, nodes := " involvedObject{kind=PersistentVolumeClaim", " involvedObject{kind=Node"
+	look("Warning MountShutDown volume pvc-1 on node n1 cannot be used by pods: "+module.WhyShutDown+claims,
+		"Warning MountShutDown volume e-2 on node n1 cannot be used by pods: "+module.WhyShutDown+nodes)
+	look()
+	// That it can be used again would be too much to say: memory may be bad.
+	delete(mounts, "u2")
+	look("Normal MountGone volume e-2 on node n1: the mount that was shut down is gone" + nodes)
+	z.volumes[0].State, z.volumes[0].Why = zone.Damaged, "check it"
+	look("Warning VolumeUnusable volume pvc-1 on node n1 cannot be used: check it" + claims)
+	z.volumes[0].State = zone.InUse
+	look("Warning MountShutDown volume pvc-1")
+	delete(mounts, "u1")
+	look("Normal MountGone volume pvc-1")
 }
 
 // A node that is to have no zone is ready without one.

@@ -157,7 +157,7 @@ func TestCondition(t *testing.T) {
 		"somebody's heart is slow": {func(w *world) { w.zone.Use("v", tools.System{Name: "vm", State: "silent"}) }, false, ""},
 		"damaged":                  {func(w *world) { w.zone.Damage("v", "its superblock is torn") }, true, "Damaged: its superblock is torn"},
 		"damage was met":           {func(w *world) { w.zone.MeetErrors("v", 3) }, true, "ErrorsFound: damage has been met 3 times"},
-		"the mount is shut down":   {(*world).shutDown, true, "ShutDown: "},
+		"the mount is shut down":   {(*world).shutDown, true, "declared this node dead, or the volume itself stands on bad memory"},
 		"both":                     {func(w *world) { w.shutDown(); w.zone.MeetErrors("v", 3) }, true, "; ErrorsFound: "},
 	} {
 		w := newWorld(t, zone.Gigabyte)

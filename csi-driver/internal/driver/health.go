@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -42,8 +43,7 @@ func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, e
 		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	if mount != nil && mount.ShutDown() {
-		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown",
-			"this node was taken for dead by another system that has the volume, and stores nothing more in it: delete the volume's pods here; new ones can use it")
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown", "%s", module.WhyShutDown)
 	}
 	info, err := d.zone.Info(ctx, v)
 	if err != nil {

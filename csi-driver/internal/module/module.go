@@ -36,8 +36,13 @@ type Mount struct {
 	counters map[string]map[string]int64 // by file and name
 }
 
-// ShutDown is a mount that another system has taken for dead: whatever is asked of it fails until it
-// has been unmounted and mounted again.
+// WhyShutDown is what is known of such a mount.
+const WhyShutDown = "this node's mount of it fails whatever it is asked, until it is unmounted " +
+	"with the volume's last pod here: another system has declared this node dead, or the " +
+	"volume itself stands on bad memory; the kernel's log says which"
+
+// ShutDown is a mount of a system that another one has declared dead, or of a volume that itself stands on bad
+// memory: whatever is asked of it fails until it has been unmounted.
 func (m *Mount) ShutDown() bool { return m.State == shutDown }
 
 // Counter is 0 where this module has none of that name.
