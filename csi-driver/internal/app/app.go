@@ -149,7 +149,7 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, pres
 
 func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Tools) (zone.Zone, present.Presenter, func(), error) {
 	if zone.Kind(c.ZoneKind) == zone.DAX {
-		z, err := daxzone.New(c.ZoneName, t)
+		z, err := daxzone.New(c.ZoneName, t, present.Mountable)
 		return z, present.NewDAX(m, c.File.Group), func() {}, err
 	}
 	z, err := filezone.Open(ctx, c.File, t)

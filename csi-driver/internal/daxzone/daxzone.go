@@ -18,19 +18,21 @@ import (
 
 // Zone is one volume group.
 type Zone struct {
-	name  string
-	tools *tools.Tools
+	name      string
+	tools     *tools.Tools
+	mountable func() bool
 	zone.Look
 }
 
 var _ zone.Zone = (*Zone)(nil)
 
-// New is the zone of that name, which need not be there (yet).
-func New(name string, t *tools.Tools) (*Zone, error) {
+// New is the zone of that name, which need not be there (yet). mountable tells whether the kernel has the
+// file system: LVM and the tools do without, and pods cannot.
+func New(name string, t *tools.Tools, mountable func() bool) (*Zone, error) {
 	if !zone.ValidName(name) {
 		return nil, fault.New(fault.Invalid, "%q is no name of a zone", name)
 	}
-	return &Zone{name: name, tools: t, Look: zone.Look{Tools: t}}, nil
+	return &Zone{name: name, tools: t, mountable: mountable, Look: zone.Look{Tools: t}}, nil
 }
 
 // Kind is zone.DAX.
@@ -67,18 +69,29 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		if r.Zone != z.name {
 			continue
 		}
-		s := zone.Status{
-			Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
-			Addresses: r.Largest, Addresses1G: r.Largest1G, Volumes: r.Volumes, Others: r.Others,
-		}
-		for _, d := range r.Devices {
-			if !d.Present || !d.DAX {
-				s.Damaged, s.Why = true, "device "+d.Path+" is missing, or is not DAX capable"
-			}
-		}
-		return s, nil
+		return z.status(r), nil
 	}
 	return zone.Status{}, fault.New(fault.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
+}
+
+const noFileSystem = "this node's kernel has no file system stargatefs, so that nobody could mount a volume: " +
+	"load its module; why it is not there, the Node's annotation and the driver's init container say"
+
+func (z *Zone) status(r zoneRow) zone.Status {
+	s := zone.Status{
+		Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
+		Addresses: r.Largest, Addresses1G: r.Largest1G, Volumes: r.Volumes, Others: r.Others,
+	}
+	for _, d := range r.Devices {
+		if !d.Present || !d.DAX {
+			s.Damaged, s.Why = true, "device "+d.Path+" is missing, or is not DAX capable"
+		}
+	}
+	if !s.Damaged && !z.mountable() {
+		s.Damaged, s.Why = true, noFileSystem
+		s.Largest, s.Largest1G, s.Addresses, s.Addresses1G = 0, 0, 0, 0
+	}
+	return s
 }
 
 type volumeRow struct {

@@ -81,7 +81,7 @@ func newStand(t *testing.T, status string) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Zone, err = New("sm", found); err != nil {
+	if s.Zone, err = New("sm", found, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -131,6 +131,19 @@ func TestLooks(t *testing.T) {
 	s.put(t, "zone.json", `nonsense`)
 	if _, err := s.Status(background); !fault.Is(err, fault.NoAnswer) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a kernel cannot mount is of no use to anybody: the zone is there, and has room for nobody.
+func TestKernelWithoutFileSystem(t *testing.T) {
+	s := newStand(t, "0")
+	s.mountable = func() bool { return false }
+	st, err := s.Status(background)
+	if err != nil || !st.Damaged || !strings.Contains(st.Why, "stargatefs") || st.Size != 1<<30 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if st.LargestAt(zone.Extent, 0) > 0 || st.LargestAt(zone.Gigabyte, 0) > 0 {
+		t.Errorf("it has room: %+v", st)
 	}
 }
 
@@ -252,7 +265,7 @@ func TestFailures(t *testing.T) {
 			}
 		}
 	}
-	if _, err := New("_bad", nil); err == nil {
+	if _, err := New("_bad", nil, nil); err == nil {
 		t.Error("a zone of that name is taken")
 	}
 }

@@ -3,13 +3,19 @@
 package mounts
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/mount-utils"
 )
 
-const table = "/proc/self/mountinfo"
+const (
+	table = "/proc/self/mountinfo"
+	types = "/proc/filesystems"
+)
 
 // kernel is that of this node.
 type kernel struct{ m mount.Interface }
@@ -65,3 +71,27 @@ func (kernel) Close(path string) error {
 
 // Unmount is not umount(8), which tells what has failed in words alone.
 func (kernel) Unmount(path string) error { return unix.Unmount(path, unix.UMOUNT_NOFOLLOW) }
+
+// Known tells whether the kernel has a file system of that name, or a module that it loads for it.
+func Known(fstype string) bool {
+	list, err := os.ReadFile(types)
+	if err != nil {
+		list = nil // it is asked, then
+	}
+	return known(string(list), fstype, unix.Fsopen)
+}
+
+// To open one has the kernel load its module, as mount does. It is missing if the kernel says so: who
+// may not ask, or asks an old kernel, knows nothing.
+func known(list, fstype string, open func(string, int) (int, error)) bool {
+	for line := range strings.Lines(list) {
+		if f := strings.Fields(line); len(f) > 0 && f[len(f)-1] == fstype {
+			return true
+		}
+	}
+	fd, err := open(fstype, unix.FSOPEN_CLOEXEC)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return !errors.Is(err, unix.ENODEV)
+}

@@ -19,6 +19,9 @@ import (
 
 const fsType = "stargatefs"
 
+// Mountable tells whether this node's kernel has the file system.
+func Mountable() bool { return mounts.Known(fsType) }
+
 // DAX mounts volumes on the node; pods see the mount, machines its .stargate/region.
 type DAX struct {
 	m *mounts.Mounter

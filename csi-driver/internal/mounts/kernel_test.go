@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mounts
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// That a kernel has no file system of a name is known if it says so.
+func TestKnown(t *testing.T) {
+	const list = "nodev\tproc\n\text4\nnodev\tstargatefs\n"
+	for _, c := range []struct {
+		fstype string
+		opened error
+		known  bool
+	}{
+		{"stargatefs", unix.ENODEV, true},
+		{"ext4", unix.ENODEV, true},
+		{"stargate", unix.ENODEV, false},
+		{"nodev", unix.ENODEV, false},
+		{"loaded", nil, true},
+		{"refused", unix.EPERM, true},
+		{"old", unix.ENOSYS, true},
+	} {
+		opened := func(string, int) (int, error) {
+			if c.opened != nil {
+				return -1, c.opened
+			}
+			return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		if got := known(list, c.fstype, opened); got != c.known {
+			t.Errorf("%s, %v: %v", c.fstype, c.opened, got)
+		}
+	}
+	if !Known("proc") {
+		t.Error("this kernel has no proc")
+	}
+}
