@@ -71,6 +71,9 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
 func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (zone.Volume, error) {
+	if err := z.room(ctx); err != nil {
+		return zone.Volume{}, err
+	}
 	from, to := z.volume(source.Name), spec.Name
 	if source.Outside {
 		from, to = source.Path, z.volume(spec.Name)

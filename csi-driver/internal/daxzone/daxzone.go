@@ -89,9 +89,21 @@ func (z *Zone) status(r zoneRow) zone.Status {
 	}
 	if !s.Damaged && !z.mountable() {
 		s.Damaged, s.Why = true, noFileSystem
+	}
+	if s.Damaged {
 		s.Largest, s.Largest1G, s.Addresses, s.Addresses1G = 0, 0, 0, 0
 	}
 	return s
+}
+
+// room is NoSpace where nothing can be made, whatever the size: what stargatectl would fail with there does
+// not have anybody look for room elsewhere, or it would make what nobody can mount.
+func (z *Zone) room(ctx context.Context) error {
+	s, err := z.Status(ctx)
+	if err == nil && s.Damaged {
+		err = fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, s.Why)
+	}
+	return err
 }
 
 type volumeRow struct {
@@ -231,6 +243,9 @@ func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
 
 // Create has stargatectl cut, wipe and format.
 func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
+	if err := z.room(ctx); err != nil {
+		return zone.Volume{}, err
+	}
 	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
 	args = append(args, reserve(spec)...)
 	if options := spec.Options(); len(options) > 0 {

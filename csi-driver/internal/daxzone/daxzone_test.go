@@ -147,6 +147,32 @@ func TestKernelWithoutFileSystem(t *testing.T) {
 	}
 }
 
+// A zone that is damaged has room for nothing: who looks for some is to look elsewhere. What is there is found.
+func TestDamagedHasNoRoom(t *testing.T) {
+	s := newStand(t, "1 failed Input/output error")
+	s.put(t, "zone.json", strings.Replace(zoneJSON, `"dax": true`, `"dax": false`, 1))
+	st, err := s.Status(background)
+	if err != nil || !st.Damaged || st.LargestAt(zone.Extent, 0) > 0 || st.Addresses > 0 || st.Addresses1G > 0 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	spec := zone.Spec{Name: "n", Size: zone.MinVolume, Align: zone.Extent}
+	makes := map[string]func() error{
+		"create": func() error { _, err := s.Create(background, spec); return err },
+		"clone":  func() error { _, err := s.Clone(background, spec, zone.Volume{Name: "b"}); return err },
+	}
+	for what, do := range makes {
+		if err := do(); !fault.Is(err, fault.NoSpace) || !strings.Contains(err.Error(), "/dev/pmem0") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if calls := s.calls(t); strings.Contains(calls, "volume create") || strings.Contains(calls, "volume clone") {
+		t.Errorf("it is tried all the same:\n%s", calls)
+	}
+	if _, err := s.Get(background, "b"); err != nil {
+		t.Error(err)
+	}
+}
+
 // That there is no zone is known if it is said; a tool that has failed, or that nobody has waited for, says nothing.
 func TestNoZoneAndNoAnswer(t *testing.T) {
 	looks := map[string]func(s stand, ctx context.Context) error{
