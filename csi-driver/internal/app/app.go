@@ -24,6 +24,7 @@ import (
 	"stargate/csi-driver/internal/cluster"
 	"stargate/csi-driver/internal/daxzone"
 	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/filezone"
 	"stargate/csi-driver/internal/kubelet"
 	"stargate/csi-driver/internal/kubevirt/nodehook"
@@ -119,6 +120,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 		serveRegistration(ctx, g, at.registration, c)
 	}
 	g.Go(func() error { report(ctx, p.zone); return nil })
+	g.Go(func() error { sweep(ctx, p.zone, sweepEvery, c.CallLimit); return nil })
 	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", p.zone.Kind(), "endpoint", c.Endpoint)
 	return g.Wait()
 }
@@ -186,6 +188,27 @@ func report(ctx context.Context, z zone.Zone) {
 	for _, v := range volumes {
 		if !v.State.Whole() {
 			logger.Info("A volume cannot be used", "volume", v.Name, "state", v.State, "why", v.Why)
+		}
+	}
+}
+
+// sweepEvery is how long memory may be nobody's that somebody who died was about to take or to give back.
+const sweepEvery = 10 * time.Minute
+
+// sweep has removed, while calls are served, what somebody has left half done. The next change would do that, too;
+// but there is none where capacity, which that takes from, keeps all away who want more.
+func sweep(ctx context.Context, z zone.Zone, every, limit time.Duration) {
+	for {
+		within, cancel := context.WithTimeout(ctx, limit)
+		err := z.Sweep(within)
+		cancel()
+		if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoZone) {
+			klog.FromContext(ctx).Error(err, "What is left half made cannot be removed")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
 		}
 	}
 }

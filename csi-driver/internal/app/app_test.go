@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/tools"
+	"stargate/csi-driver/internal/zone"
 )
 
 // A driver answers, and can be ended, while LVM does not.
@@ -55,5 +57,38 @@ func TestServesWhileTheZoneHangs(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("it does not end")
+	}
+}
+
+// swept is a zone that tells when it is swept, which fails.
+type swept struct {
+	zone.Nothing
+	calls chan struct{}
+}
+
+func (z swept) Sweep(context.Context) error {
+	z.calls <- struct{}{}
+	return fault.New(fault.Internal, "broken")
+}
+
+// What is left half made goes when the driver starts, and not only when something is changed next.
+func TestSweeps(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	z, done := swept{calls: make(chan struct{})}, make(chan struct{})
+	go func() { sweep(ctx, z, time.Millisecond, time.Minute); close(done) }()
+	for range 3 {
+		select {
+		case <-z.calls:
+		case <-time.After(30 * time.Second):
+			t.Fatal("it is not swept")
+		}
+	}
+	cancel()
+	for {
+		select {
+		case <-z.calls: // it was about to
+		case <-done:
+			return
+		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strconv"
 
+	"k8s.io/klog/v2"
+
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/step"
 	"stargate/csi-driver/internal/tools"
@@ -193,7 +195,7 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	return r, nil
 }
 
-// Get has one. What is half made or half deleted is none: the next change of the zone removes it.
+// Get has one. What is half made or half deleted is none: the next change of the zone removes it, or Sweep.
 func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 	r, err := z.row(ctx, name)
 	if err != nil {
@@ -206,6 +208,26 @@ func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 		return zone.Volume{}, fault.New(fault.NotFound, "%q is a snapshot, and no volume", name)
 	}
 	return r.volume(), nil
+}
+
+// Sweep has stargatectl do what it does before any change: it wipes and removes all that nobody is at. So it is
+// to delete what nobody has. It is not told what is left: that may be whole when its turn comes.
+func (z *Zone) Sweep(ctx context.Context) error {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return err
+	}
+	left := false
+	for _, r := range rows {
+		if r.State == zone.Unfinished {
+			left = true
+			klog.FromContext(ctx).Info("Half made or half deleted: removing it, unless somebody is at it", "volume", r.Volume, "size", r.Size)
+		}
+	}
+	if !left {
+		return nil
+	}
+	return z.remove(ctx, zone.Nobodys())
 }
 
 // Strays are logical volumes that somebody else has made.

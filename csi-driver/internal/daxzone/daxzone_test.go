@@ -173,6 +173,27 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	}
 }
 
+// stargatectl sweeps when something is changed, and so is told of a name that nobody has: by that of what is left
+// it could delete what somebody has just finished. Nothing is changed where nothing is left.
+func TestSweep(t *testing.T) {
+	s := newStand(t, "3 not-found there is none")
+	if err := s.Sweep(background); err != nil {
+		t.Error(err)
+	}
+	if calls := s.calls(t); strings.Count(calls, "volume delete") != 1 || !strings.Contains(calls, "volume delete sm/"+zone.Nobodys()+"\n") {
+		t.Errorf("calls:\n%s", calls)
+	}
+	s.put(t, "status", "1 failed Input/output error")
+	if err := s.Sweep(background); !fault.Is(err, fault.Internal) {
+		t.Error(err)
+	}
+	s = newStand(t, "0")
+	s.put(t, "volumes.json", strings.Replace(volumesJSON, `"unfinished"`, `"snapshot"`, 1))
+	if err := s.Sweep(background); err != nil || s.calls(t) != "volume list sm\n" {
+		t.Errorf("%v, calls:\n%s", err, s.calls(t))
+	}
+}
+
 // That there is no zone is known if it is said; a tool that has failed, or that nobody has waited for, says nothing.
 func TestNoZoneAndNoAnswer(t *testing.T) {
 	looks := map[string]func(s stand, ctx context.Context) error{

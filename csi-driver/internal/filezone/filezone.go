@@ -98,6 +98,9 @@ func (z *Zone) leftLink(file string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// Sweep has nothing to do: Open has done it, before this process has begun anything.
+func (z *Zone) Sweep(context.Context) error { return nil }
+
 // Strays are files that are no volumes.
 func (z *Zone) Strays(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(z.config.Dir)

@@ -55,6 +55,9 @@ func OfClaim(name string) bool {
 // EphemeralName is that of a volume that lives as long as a pod.
 func EphemeralName(id string) string { return ephemeral + digest(id) }
 
+// Nobodys is a name that no volume has: a pod's has an id that it is made of.
+func Nobodys() string { return EphemeralName("") }
+
 // IsEphemeral tells whether a volume is one of these.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
 

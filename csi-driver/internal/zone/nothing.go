@@ -81,5 +81,8 @@ func (n Nothing) Taken(context.Context, Volume) (int, error) { return 0, n.err()
 // Ended is refused.
 func (n Nothing) Ended(context.Context, Volume, string) ([]string, error) { return nil, n.err() }
 
+// Sweep finds nothing.
+func (Nothing) Sweep(context.Context) error { return nil }
+
 // Strays are none.
 func (Nothing) Strays(context.Context) ([]string, error) { return nil, nil }

@@ -208,6 +208,9 @@ type Zone interface {
 	Taken(ctx context.Context, v Volume) (int, error)
 	// Ended has what a machine, by its UUID, has left on the volume declared dead, and names it.
 	Ended(ctx context.Context, v Volume, machine string) ([]string, error)
+	// Sweep removes what somebody who died has left half made or half deleted. It may take as long as it
+	// takes to wipe that.
+	Sweep(ctx context.Context) error
 	// Strays are what is in the zone and nobody knows, for the log.
 	Strays(ctx context.Context) ([]string, error)
 }

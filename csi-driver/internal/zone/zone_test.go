@@ -87,6 +87,14 @@ func FuzzNames(f *testing.F) {
 }
 
 // Who is between life and death is waited for, and who lives is named; the dead keep nothing.
+// Nobody can ask for what nobody has: neither for a claim of that name, nor for a pod.
+func TestNobodys(t *testing.T) {
+	name := Nobodys()
+	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {
+		t.Errorf("%q is somebody's", name)
+	}
+}
+
 func TestUnused(t *testing.T) {
 	system := func(state string, guarded bool) tools.System {
 		return tools.System{Name: "g", State: state, Guarded: guarded}

@@ -32,6 +32,7 @@ const (
 	Systems        Call = "Systems"
 	Taken          Call = "Taken"
 	Ended          Call = "Ended"
+	Sweep          Call = "Sweep"
 	Strays         Call = "Strays"
 )
 

@@ -111,6 +111,12 @@ func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
 	})
 }
 
+// Sweep finds nothing: who is cut off leaves nothing.
+func (z *Zone) Sweep(ctx context.Context) error {
+	_, err := do(ctx, z, Sweep, func() (any, error) { return nil, nil })
+	return err
+}
+
 // Strays are none.
 func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 	return do(ctx, z, Strays, func() ([]string, error) { return nil, nil })
