@@ -16,6 +16,19 @@ func (r volumeRow) snapshot() zone.Snapshot {
 	return zone.Snapshot{Name: r.Volume, Source: r.Origin, Path: r.Device, Size: r.Size, Created: time.Unix(0, r.Created)}
 }
 
+// isSnapshot goes by the name where the state says no more than that nobody can read it.
+func (r volumeRow) isSnapshot() bool {
+	return r.State == zone.Snapshotted || (r.State == zone.Missing || r.State == zone.Scattered) && zone.IsSnapshot(r.Volume)
+}
+
+// readable is InUse, as for a volume, of a snapshot that is there and that nobody can read.
+func (r volumeRow) readable() error {
+	if r.State == zone.Snapshotted {
+		return nil
+	}
+	return fault.New(fault.InUse, "snapshot %s: %s", r.Volume, why(r))
+}
+
 // Snapshots has those with stargatectl's tag.
 func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 	rows, err := z.rows(ctx)
@@ -34,8 +47,11 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 // Snapshot has one, with its device there.
 func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
 	r, err := z.row(ctx, name)
-	if fault.Is(err, fault.NotFound) || err == nil && r.State != zone.Snapshotted {
+	if fault.Is(err, fault.NotFound) || err == nil && !r.isSnapshot() {
 		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+	}
+	if err == nil {
+		err = r.readable()
 	}
 	if err != nil {
 		return zone.Snapshot{}, err
@@ -57,11 +73,15 @@ func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, file string) err
 	return z.change(ctx, "snapshot", z.volume(source.Name), file)
 }
 
-// DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone.
+// DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone; one that cannot be
+// wiped now is not forgotten.
 func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
-	if fault.Is(err, fault.NotFound) || err == nil && r.State != zone.Snapshotted && r.State != zone.Unfinished {
+	if fault.Is(err, fault.NotFound) || err == nil && !r.isSnapshot() && r.State != zone.Unfinished {
 		return nil
+	}
+	if err == nil && r.State != zone.Unfinished {
+		err = r.readable()
 	}
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 	}
 	var volumes []zone.Volume
 	for _, r := range rows {
-		if r.State != zone.Foreign && r.State != zone.Unfinished && r.State != zone.Snapshotted {
+		if r.State != zone.Foreign && r.State != zone.Unfinished && !r.isSnapshot() {
 			volumes = append(volumes, r.volume())
 		}
 	}
@@ -204,7 +204,7 @@ func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 	if r.State == zone.Unfinished {
 		return zone.Volume{}, fault.New(fault.NotFound, "volume %q is half made, or half deleted", name)
 	}
-	if r.State == zone.Snapshotted {
+	if r.isSnapshot() {
 		return zone.Volume{}, fault.New(fault.NotFound, "%q is a snapshot, and no volume", name)
 	}
 	return r.volume(), nil
