@@ -78,7 +78,7 @@ func moduleShows() []shown {
 func NewCollector(z zone.Zone, k *module.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
-		shutDown:    desc("mount_shut_down", "1: this node was taken for dead, and its mount of the volume is of no use.", "volume"),
+		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume is of no use: it was declared dead, or memory is bad.", "volume"),
 		up:          desc("zone_up", "Whether the node's zone can be read and none of its devices is missing.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
 		zoneFree:    desc("zone_free_bytes", "What is free of the node's zone, in however many pieces."),
