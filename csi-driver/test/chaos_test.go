@@ -4,6 +4,7 @@ package test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -151,9 +152,12 @@ func (c call) again() error {
 	}
 }
 
+// inlineID is as kubelet names a pod's own volume.
+func inlineID(volume string) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume))) }
+
 func life(n *node, volume string) []call {
 	pod := &csi.NodePublishVolumeRequest{
-		VolumeId: "inline-" + volume, TargetPath: n.target("inline"), VolumeCapability: rwo,
+		VolumeId: inlineID(volume), TargetPath: n.target("inline"), VolumeCapability: rwo,
 		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "size": "16Mi"},
 	}
 	return []call{

@@ -15,13 +15,17 @@ import (
 )
 
 // An inline volume stands in a pod: it is made when the pod is started and ends with it. Its name tells
-// what it is, so that nothing has to be remembered.
+// what it is, so that nothing has to be remembered. So does its id: kubelet's for these ("csi-" and 64 digits) are
+// longer than any name in the zone, which is the id of a claim's.
 
 const contextInline = foreignPrefix + "ephemeral"
 
 func inline(context map[string]string) bool { return context[contextInline] == "true" }
 
 func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeRequest, target string) (*csi.NodePublishVolumeResponse, error) {
+	if zone.ValidName(r.GetVolumeId()) {
+		return nil, fault.New(fault.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
+	}
 	o, err := d.options(r.GetVolumeCapability(), nil)
 	if err != nil {
 		return nil, err
@@ -102,13 +106,16 @@ func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error
 	return mounts.RemoveDir(target)
 }
 
-// deleteEphemeral has nothing to do for a claim's volume. kubelet's names for inline volumes are none that a
-// claim's volume could have. On a node that has never had a zone no directory was made for one, and its pod is
-// to end; where there is one, a zone that cannot be seen now is waited for, as the volume may be in it. A
-// machine that still has it ends with its pod: that is waited for, too.
+// deleteEphemeral has nothing to do for a claim's volume: its pod ends whether or not the zone answers. On a node
+// that has never had a zone no directory was made for an inline one, and its pod is to end; where there is one, a
+// zone that cannot be seen now is waited for, as the volume may be in it. A machine that still has it ends with
+// its pod: that is waited for, too.
 func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
+	if zone.ValidName(id) {
+		return nil
+	}
 	err := d.zone.Delete(ctx, zone.EphemeralName(id))
-	if (fault.Is(err, fault.NoZone) || fault.Is(err, fault.NoAnswer)) && (zone.ValidName(id) || !mounts.DirThere(target)) {
+	if (fault.Is(err, fault.NoZone) || fault.Is(err, fault.NoAnswer)) && !mounts.DirThere(target) {
 		return nil
 	}
 	if fault.Is(err, fault.InUse) {

@@ -66,7 +66,7 @@ func (f failing) Direct(context.Context, zone.Volume, string, present.Options) e
 // it, or the answer is one upon which kubelet unpublishes. One that a pod may have stays whatever happens.
 func TestInlineVolumesAreNotLeft(t *testing.T) {
 	broken := fault.New(fault.Internal, "broken")
-	const id = "csi-0123"
+	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
 	name := zone.EphemeralName(id)
 	for _, c := range []struct {
 		what                      string
@@ -133,5 +133,36 @@ func TestInlineOnNone(t *testing.T) {
 	}
 	if _, err := d.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
 		t.Errorf("the pod cannot end: %v", err)
+	}
+}
+
+// A claim's volume is never a pod's own: a pod that has one ends also while nobody knows what is in the zone. Who
+// gives a pod's own volume such a name is refused, as nobody would delete that.
+func TestClaimsAreNotInline(t *testing.T) {
+	kubelet := t.TempDir()
+	folder, err := mounts.OpenFolder(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := &inlineZone{there: map[string]bool{}, delete: fault.New(fault.Internal, "LVM does not answer")}
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, shower{t, kubelet}, mounts.New(), module.New(kubelet), folder)
+	for _, id := range []string{"pvc-01234567-89ab-cdef-0123-456789abcdef", zone.NameFor("a name that LVM does not take"), "v"} {
+		target := filepath.Join(kubelet, "pod")
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+			t.Errorf("%s: the pod cannot end: %v", id, err)
+		}
+		_, err := d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{contextInline: "true"},
+			VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
+		if !fault.Is(err, fault.Invalid) || len(z.there) > 0 {
+			t.Errorf("%s: as a pod's own volume: %v, left: %v", id, err, z.there)
+		}
 	}
 }
