@@ -102,7 +102,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "how long a claim's volume may be without a PersistentVolume until that is told; with --cluster")
-	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long")
+	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long. Those that only look end with who has called")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
 }
 

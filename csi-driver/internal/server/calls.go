@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,18 +25,33 @@ var quiet = map[string]bool{
 	"GetPluginCapabilities": true, "NodeGetVolumeStats": true, "NodeGetVolumeHealth": true, "NodeGetInfo": true,
 }
 
+// lookLimit ends a call that only looks: who asks comes again, and another one would wait behind it.
+const lookLimit = 2 * time.Minute
+
+// looks tells whether a method changes nothing, by the names that CSI gives such.
+func looks(method string) bool {
+	rest := strings.TrimPrefix(strings.TrimPrefix(method, "Controller"), "Node")
+	return rest == "Probe" || strings.HasPrefix(rest, "Get") || strings.HasPrefix(rest, "List") || strings.HasPrefix(rest, "Validate")
+}
+
 type caller struct {
 	config Config
 	work   context.Context
 	number atomic.Uint64
 }
 
-// detach gives a call a context that ends with the server, and not with the patience of who has called.
+// detach gives a call a context that ends with the server, and not with the patience of who has called. Where it
+// only looks nobody has its answer then, and where nothing is to be seen such would pile up.
 func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.CallLimit)
+	method := path.Base(info.FullMethod)
+	of, limit := context.WithoutCancel(ctx), c.config.CallLimit
+	if looks(method) {
+		of, limit = ctx, min(limit, lookLimit)
+	}
+	detached, cancel := context.WithTimeout(of, limit)
 	defer cancel()
 	defer context.AfterFunc(c.work, cancel)()
-	logger := klog.FromContext(c.work).WithValues("method", path.Base(info.FullMethod), "call", c.number.Add(1))
+	logger := klog.FromContext(c.work).WithValues("method", method, "call", c.number.Add(1))
 	detached = klog.NewContext(detached, logger)
 	if c.config.Context != nil {
 		detached = c.config.Context(detached)

@@ -15,7 +15,8 @@ import (
 // Config is of one server.
 type Config struct {
 	// CallLimit ends a call that does not end. It is long: a caller's own limit ends its waiting and not
-	// the work, so that a large volume that takes longer to make than anyone waits is made at last.
+	// the work, so that a large volume that takes longer to make than anyone waits is made at last. A call
+	// that only looks ends with its caller.
 	CallLimit time.Duration
 	// StopLimit is how long calls have to end when the server stops.
 	StopLimit time.Duration
