@@ -79,7 +79,7 @@ func NewCollector(z zone.Zone, k *module.Module, orphans func() (int64, bool), l
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
 		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume is of no use: it was declared dead, or memory is bad.", "volume"),
-		up:          desc("zone_up", "Whether the node's zone can be read and none of its devices is missing.", "kind"),
+		up:          desc("zone_up", "Whether the node's zone can be read, none of its devices is missing, and its kernel has the file system.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
 		zoneFree:    desc("zone_free_bytes", "What is free of the node's zone, in however many pieces."),
 		zoneLargest: desc("zone_largest_volume_bytes", "The largest volume there can be.", "alignment"),
