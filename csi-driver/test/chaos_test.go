@@ -143,7 +143,7 @@ func (c call) inTime() error {
 }
 
 // again repeats it as kubelet and the provisioner do: as long as a tool that a dead driver has left
-// behind is at work the answer is Aborted.
+// behind is at work, or what it has left half made is being swept, the answer is Aborted.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -325,7 +325,7 @@ func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 				met[died] = true
 				p = n.run(0)
 				n.sound(died)
-				err = c.inTime()
+				err = c.again()
 			}
 			if err != nil {
 				n.t.Fatalf("death at %q: %s: %v\n%s", died, c.name, err, p.log.String())

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -420,6 +421,63 @@ func TestDAXCapacity(t *testing.T) {
 	n.nothingLeft()
 }
 
+// swept waits until nothing is half made: whose driver has come back need not ask for anything.
+func (n *node) swept() {
+	n.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		half := slices.ContainsFunc(n.volumes(), func(v shownVolume) bool { return v.State == "unfinished" })
+		if !half || n.t.Failed() {
+			return
+		}
+		if time.Now().After(end) {
+			n.t.Fatal("something is half made, and stays so")
+		}
+	}
+}
+
+// What was half deleted when its driver died goes when the next one has started, though nothing is changed:
+// nobody would ask for anything where it takes all the room.
+func TestDAXSwept(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	before, all := capacity(t, n, "2Mi")
+	n.create("half", 64*mib)
+	p.stop()
+	run(t, "lvchange", "--addtag", "stargate.wiping", n.config.ZoneName+"/half")
+	p = n.binary()
+	n.swept()
+	if l, f := capacity(t, n, "2Mi"); l != before || f != all {
+		t.Errorf("largest %d of %d, before %d of %d", l, f, before, all)
+	}
+	p.stop()
+	n.nothingLeft()
+}
+
+// A zone whose volumes the kernel cannot mount (any more: its module is away) has room for nothing. What
+// there is can be deleted.
+func TestDAXWithoutModule(t *testing.T) {
+	n := newDAXNode(t)
+	n.config.HTTP = freePort(t)
+	run(t, "stargatectl", "volume", "create", n.config.ZoneName+"/old", "--size", "64M")
+	p := n.binary()
+	if largest, all := capacity(t, n, "2Mi"); largest != 0 || all != 0 {
+		t.Errorf("largest %d of %d", largest, all)
+	}
+	_, err := n.CreateVolume(background, createRequest("new", 64*mib))
+	wants(t, "create", err, codes.ResourceExhausted, "stargatefs", "module")
+	_, err = n.CreateVolume(background, createRequest("old", 64*mib))
+	if err != nil {
+		t.Errorf("what is there: %v", err)
+	}
+	_, metrics := get(t, "http://"+n.config.HTTP+"/metrics")
+	if !strings.Contains(metrics, `stargate_zone_up{kind="dax"} 0`) {
+		t.Error("its metrics say that the zone is of use")
+	}
+	n.delete("old")
+	p.stop()
+	n.nothingLeft()
+}
+
 // A volume grows into its reserve, also as a copy, though another one comes behind it.
 func TestDAXReserve(t *testing.T) {
 	n := newDAXNode(t)
@@ -629,6 +687,7 @@ func TestDAXPowerCutAfter(t *testing.T) {
 		fmt.Printf("left by the cut: %s is %s, %d bytes\n", v.Volume, v.State, v.Size)
 	}
 	p := n.binary()
+	n.swept()
 	list, err := n.ListVolumes(background, &csi.ListVolumesRequest{})
 	if err != nil || !strings.Contains(fmt.Sprint(list.GetEntries()), `"kept"`) {
 		t.Errorf("%v, %v", list, err)

@@ -4,7 +4,7 @@
 # The CSI driver on a zone of reserved memory: LVM, the module and mounts are real, stargate-csi is
 # the program that is shipped. csi-sanity in full; what it does not know of (several pods, growth
 # while mounted, one pod at a time, what an administrator does by hand, capacity); the driver killed
-# at each step and at any time; the node's power cut in the middle of several calls.
+# at each step and at any time; the node's power cut in the middle of several calls; a kernel without the module.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 1152M --pkgs lvm2 --copy-in build/csi
@@ -17,7 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
-dax_tests Pods Readers Fenced OnePod ByHand Capacity Reserve Outside Many
+dax_tests Pods Readers Fenced OnePod ByHand Capacity Swept Reserve Outside Many
 
 # cut_power SECONDS: so long after three calls have begun.
 cut_power() {
@@ -45,5 +45,7 @@ if only PowerCut; then
 	done
 fi
 dax_tests DeathAtAnyTime DeathAtEachStep Sanity
+holds "the module is away" "rmmod stargatefs"
+dax_tests WithoutModule
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
 finish
