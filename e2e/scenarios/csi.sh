@@ -4,7 +4,8 @@
 # The CSI driver on a zone of reserved memory: LVM, the module and mounts are real, stargate-csi is
 # the program that is shipped. csi-sanity in full; what it does not know of (several pods, growth
 # while mounted, one pod at a time, what an administrator does by hand, capacity); the driver killed
-# at each step and at any time; the node's power cut in the middle of several calls; a kernel without the module.
+# at each step and at any time; the node's power cut in the middle of several calls; a kernel
+# without the module.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 1152M --pkgs lvm2 --copy-in build/csi
