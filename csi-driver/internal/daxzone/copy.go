@@ -91,9 +91,6 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
 func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (zone.Volume, error) {
-	if err := z.room(ctx); err != nil {
-		return zone.Volume{}, err
-	}
 	from, to := z.volume(source.Name), spec.Name
 	if source.Outside {
 		from, to = source.Path, z.volume(spec.Name)
@@ -103,7 +100,7 @@ func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (z
 	if spec.Label != "" {
 		args = append(args, "--label", spec.Label)
 	}
-	if err := z.change(ctx, args...); err != nil {
+	if err := z.makes(ctx, args...); err != nil {
 		if tools.ReasonOf(err) == tools.NotFound {
 			return zone.Volume{}, fault.Wrap(fault.NotFound, err, "source")
 		}

@@ -98,12 +98,19 @@ func (z *Zone) status(r zoneRow) zone.Status {
 	return s
 }
 
-// room is NoSpace where nothing can be made, whatever the size: what stargatectl would fail with there does
-// not have anybody look for room elsewhere, or it would make what nobody can mount.
-func (z *Zone) room(ctx context.Context) error {
-	s, err := z.Status(ctx)
-	if err == nil && s.Damaged {
-		err = fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, s.Why)
+// makes has stargatectl make a volume. Where nothing can be made, whatever the size, that is NoSpace: what
+// stargatectl fails with in a zone that is damaged has nobody look for room elsewhere, and without the file system
+// it would make what nobody can mount.
+func (z *Zone) makes(ctx context.Context, args ...string) error {
+	if !z.mountable() {
+		return fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, noFileSystem)
+	}
+	err := z.change(ctx, args...)
+	if !fault.Is(err, fault.Internal) {
+		return err
+	}
+	if s, unread := z.Status(ctx); unread == nil && s.Damaged {
+		return fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, s.Why)
 	}
 	return err
 }
@@ -265,15 +272,12 @@ func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
 
 // Create has stargatectl cut, wipe and format.
 func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
-	if err := z.room(ctx); err != nil {
-		return zone.Volume{}, err
-	}
 	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
 	args = append(args, reserve(spec)...)
 	if options := spec.Options(); len(options) > 0 {
 		args = append(append(args, "--"), options...)
 	}
-	if err := z.change(ctx, args...); err != nil {
+	if err := z.makes(ctx, args...); err != nil {
 		return zone.Volume{}, err
 	}
 	step.Reached(ctx, "dax: made")

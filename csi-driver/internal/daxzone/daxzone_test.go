@@ -145,6 +145,25 @@ func TestKernelWithoutFileSystem(t *testing.T) {
 	if st.LargestAt(zone.Extent, 0) > 0 || st.LargestAt(zone.Gigabyte, 0) > 0 {
 		t.Errorf("it has room: %+v", st)
 	}
+	s.madeNowhere(t, "stargatefs")
+	if calls := s.calls(t); strings.Contains(calls, "volume create") || strings.Contains(calls, "volume clone") {
+		t.Errorf("it is tried all the same:\n%s", calls)
+	}
+}
+
+// madeNowhere fails if what is to be made is not refused in a way that has it made elsewhere.
+func (s stand) madeNowhere(t *testing.T, why string) {
+	t.Helper()
+	spec := zone.Spec{Name: "n", Size: zone.MinVolume, Align: zone.Extent}
+	makes := map[string]func() error{
+		"create": func() error { _, err := s.Create(background, spec); return err },
+		"clone":  func() error { _, err := s.Clone(background, spec, zone.Volume{Name: "b"}); return err },
+	}
+	for what, do := range makes {
+		if err := do(); !fault.Is(err, fault.NoSpace) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 // A zone that is damaged has room for nothing: who looks for some is to look elsewhere. What is there is found.
@@ -155,19 +174,7 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	if err != nil || !st.Damaged || st.LargestAt(zone.Extent, 0) > 0 || st.Addresses > 0 || st.Addresses1G > 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	spec := zone.Spec{Name: "n", Size: zone.MinVolume, Align: zone.Extent}
-	makes := map[string]func() error{
-		"create": func() error { _, err := s.Create(background, spec); return err },
-		"clone":  func() error { _, err := s.Clone(background, spec, zone.Volume{Name: "b"}); return err },
-	}
-	for what, do := range makes {
-		if err := do(); !fault.Is(err, fault.NoSpace) || !strings.Contains(err.Error(), "/dev/pmem0") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if calls := s.calls(t); strings.Contains(calls, "volume create") || strings.Contains(calls, "volume clone") {
-		t.Errorf("it is tried all the same:\n%s", calls)
-	}
+	s.madeNowhere(t, "/dev/pmem0")
 	if _, err := s.Get(background, "b"); err != nil {
 		t.Error(err)
 	}
