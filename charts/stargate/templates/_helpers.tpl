@@ -34,6 +34,11 @@ kubernetes.io/os: linux
 kubernetes.io/arch: amd64
 {{- end -}}
 
+{{/* And where it is wanted: who names these labels, too, has them once. */}}
+{{- define "stargate.nodeSelector" -}}
+{{- merge (include "stargate.platform" . | fromYaml) .Values.nodeSelector | toYaml -}}
+{{- end -}}
+
 {{/*
 Of what runs once, and is to end: with the driver's own tolerations it would be put on nodes that are dead. A
 cluster may have none but control planes, or nodes which still wait for the driver.
