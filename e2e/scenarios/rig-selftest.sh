@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
+# suite: vm
 # kernels: 6.12
 # maps: walk
 # limit: 600
