@@ -465,6 +465,7 @@ int sg_ledger_settle_inodes(struct sg_vol *vol);
  */
 bool sg_ledger_settle_left(struct sg_vol *vol);
 u64 sg_ledger_payable(const struct sg_vol *vol);	/* debts of pages */
+bool sg_ledger_paying(const struct sg_vol *vol);	/* a thread of ours pays some just now */
 bool sg_ledger_is_stuck(const struct sg_vol *vol);	/* others keep us from paying any */
 
 /* --- file tables (table.c) ----------------------------------------------------------------- */

@@ -198,6 +198,11 @@ u64 sg_ledger_payable(const struct sg_vol *vol)
 	return sg_load64(&vol->ledger->payable);
 }
 
+bool sg_ledger_paying(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->paying);
+}
+
 bool sg_ledger_is_stuck(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->ledger->stuck);

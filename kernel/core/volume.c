@@ -2,7 +2,7 @@
 /* What all parts of the engine ask of a volume: may I write, is it damaged, fresh pages, totals. */
 #include "internal.h"
 
-#define STATFS_WAIT_MS	200	/* for others, so that what was freed counts as free */
+#define STATFS_WAIT_MS	200	/* for who holds up what was freed, so that it counts as free */
 
 int sg_is_member(const struct sg_vol *vol)
 {
@@ -71,13 +71,27 @@ void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val)
 	sg_store64(sg_at(vol, off), val);
 }
 
+/* What is owed counts as free: for whoever asks, it is paid, also by another thread of ours. */
+static void pay_all(struct sg_vol *vol)
+{
+	u64 start = sg_ticks();
+
+	if (sg_may_write(vol) || sg_reclaim(vol, ~0u) <= 0)
+		return;
+	if (sg_epoch_wait(vol, STATFS_WAIT_MS))
+		sg_reclaim(vol, ~0u);
+	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
+		sg_sleep_us(200);
+		sg_reclaim(vol, ~0u);	/* that thread may have put back what it could not pay */
+	}
+}
+
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 {
 	u64 meta = vol->sb.data_off / SG_PAGE + 1;
 
 	sg_follow(vol);
-	if (!sg_may_write(vol) && sg_reclaim(vol, ~0u) > 0 && sg_epoch_wait(vol, STATFS_WAIT_MS))
-		sg_reclaim(vol, ~0u);
+	pay_all(vol);
 	out->pages = sg_size(vol) / SG_PAGE - meta;
 	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
 	out->free_pages -= SG_MIN(sg_bad_free(vol), out->free_pages);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One thread pays what a file has let go, slowly, while another one asks how much is free: that
+ * counts as free already (D7), as the file system's user sees who removes and looks at once, and
+ * whose system is tended in that moment.
+ */
+#define _GNU_SOURCE
+#include <semaphore.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "test.h"
+
+#define PAGES	100
+#define SLOW_US	20000
+
+static struct tvol t;
+static pthread_t payer;
+static sem_t at_it;
+
+/* Between what is picked and what is paid. */
+static void quiesce(struct sg_vol *v)
+{
+	(void)v;
+	if (!pthread_equal(pthread_self(), payer))
+		return;
+	sem_post(&at_it);
+	usleep(SLOW_US);
+}
+
+static void *pay(void *arg)
+{
+	(void)arg;
+	payer = pthread_self();
+	CHECK_OK(sg_reclaim(&t.v, ~0u));
+	return NULL;
+}
+
+static u64 free_pages(void)
+{
+	struct sg_statfs st;
+
+	CHECK_OK(sg_statfs(&t.v, &st));
+	return st.free_pages;
+}
+
+int main(void)
+{
+	u64 turn, turns = test_amount(5, 20, 1000), before;
+	struct sg_iref file;
+	pthread_t id;
+
+	sem_init(&at_it, 0, 0);
+	tvol_make(&t, 16 << 20);
+	t.v.quiesce = quiesce;
+	file = test_create(&t.v, &t.root, "file", S_IFREG | 0600);
+	before = free_pages();
+	for (turn = 0; turn < turns; turn++) {
+		test_fill(&t.v, &file, 0, PAGES * SG_PAGE);
+		CHECK_EQ(before - PAGES - free_pages() < 8, 1);	/* and tables */
+		CHECK_OK(sg_resize(&t.v, &file, 0, 1));
+		CHECK_OK(pthread_create(&id, NULL, pay, NULL));
+		sem_wait(&at_it);
+		CHECK_EQ(free_pages(), before);
+		CHECK_OK(pthread_join(id, NULL));
+	}
+	test_clean(t.mem, t.size);
+	tvol_drop(&t);
+	return test_done();
+}
