@@ -74,10 +74,11 @@ void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val)
 /* What is owed counts as free: for whoever asks, it is paid, also by another thread of ours. */
 static void pay_all(struct sg_vol *vol)
 {
-	u64 start = sg_ticks();
+	u64 start;
 
 	if (sg_may_write(vol) || sg_reclaim(vol, ~0u) <= 0)
 		return;
+	start = sg_ticks();
 	if (sg_epoch_wait(vol, STATFS_WAIT_MS))
 		sg_reclaim(vol, ~0u);
 	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
