@@ -2,7 +2,7 @@
 #
 # Everything a user or a developer does with the project starts here: `make help`.
 # The rules stand in mk/engine.mk (what the compiler builds) and mk/run.mk (what is run);
-# running, measuring and counting is done by mk/run-tests, not in recipes.
+# mk/test/run runs, measures and counts; recipes do not.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c

@@ -3,7 +3,7 @@
 # The engine, the tools and the native test programs. One set of sources, several builds of it:
 # each SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
 
-##  SAN=asan|ubsan|tsan|cov|rec|fuzz|hostile  build the engine, tools and tests so, in build/<SAN>/
+##  SAN=asan|tsan|cov|rec|fuzz|hostile  build the engine, tools and tests so, in build/<SAN>/
 ##  STATIC=1                      link the tools statically
 ##  DESTDIR= PREFIX=/usr/local    where `make install` puts the tools
 ##  V=1                           show the commands
@@ -15,21 +15,19 @@ ifeq ($(origin CC),default)
 CC := $(if $(filter fuzz,$(SAN)),clang,gcc)
 endif
 
-san-asan  := -fsanitize=address -fno-omit-frame-pointer
-san-ubsan := -fsanitize=undefined -fno-sanitize-recover=all
+san-asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # The fences of the seam are not among what TSan knows, and the compiler warns of that.
 san-tsan  := -fsanitize=thread -Wno-tsan
 san-cov   := --coverage -O0
 # Not a sanitizer but made the same way: every store of the engine is reported to a recorder.
 san-rec   := -DSG_RECORD
 # ... or that lets an attacker in at each load and store.
-san-hostile := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-	-fno-omit-frame-pointer -DSG_HOSTILE
+san-hostile := $(san-asan) -DSG_HOSTILE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 ifneq ($(SAN),)
 ifeq ($(origin san-$(SAN)),undefined)
-$(error SAN=$(SAN) is unknown: use one of asan, ubsan, tsan, cov, rec, fuzz, hostile)
+$(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, fuzz, hostile)
 endif
 endif
 

@@ -5,7 +5,8 @@
 ##  KERNEL=6.12                   the kernel for `make module` and `make demo`
 ##  KERNELS="6.1 6.12 7.2"        kernels for `make modules`, `make test-vm`, `make test`
 ##  MAPS="walk splice shadow"     map modes for `make test-vm`, `make test`
-##  ONLY=PATTERN                  run only the tests whose name matches this shell pattern
+##  ONLY="PATTERN ..."            run only the tests whose name matches one of these patterns
+##  FORCE=1                       `make test-all` runs again what passed on the same inputs
 ##  KVER=                         another kernel than the running one for `make dkms-install`
 ##  TIER="1 2"                    tiers of `make e2e-kubevirt`; 3 is a node without KVM
 ##  KUBEVIRT=1.8                  the KubeVirt of `make e2e-kubevirt...`, or 1.9
@@ -15,11 +16,10 @@
 ##  UPDATE=1                      `make bench-gate` writes the counts instead of comparing them
 ##  SECONDS=60                    time per target for `make fuzz-quick` (fuzz: 3600)
 
-run-tests := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" mk/run-tests
+# mk/test/run knows the suites; each is a target here, test-SUITE.
+test-run := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" FORCE="$(FORCE)" mk/test/run
 
-.PHONY: demo demo-k8s test test-quick test-native test-asan test-ubsan test-tsan
-.PHONY: test-models test-vm test-node test-debug test-mutants test-mutants-vm test-fresh
-.PHONY: test-csi test-csi-vm test-chart test-sem-long test-image test-guest test-kubevirt
+.PHONY: demo demo-k8s test test-quick test-all test-fresh
 .PHONY: e2e-k8s e2e-k8s-dax e2e-k8s-module e2e-k8s-external
 .PHONY: e2e-kubevirt e2e-kubevirt-failures
 .PHONY: csi csi-tests csi-volumes torture node-cuts
@@ -37,42 +37,45 @@ demo-k8s: ## see two pods of a Kubernetes cluster here work on one claim (KEEP=1
 	@mk/deps native csi image cluster
 	@KEEP="$(KEEP)" e2e/cluster/demo
 
-test: ## prove every claim: lint, models, native, sanitizers, modules, VMs
-	@$(run-tests) lint models native asan ubsan tsan csi-quick modules vm-short
+test: ## the proof of each subject, in a quarter of an hour: what CI runs
+	@$(test-run) test
+test-quick: ## the native tests only, quick amounts (under 2 minutes)
+	@$(test-run) test-quick
+test-all: ## everything, in pieces; what passed on the same inputs is left out (FORCE=1: nothing is)
+	@$(test-run) test-all
 
-test-quick: ## the native tests only, quick amounts (under 3 minutes)
-	@SG_TEST_SCALE=$${SG_TEST_SCALE:-quick} $(run-tests) native
-
-test-native test-asan test-ubsan test-tsan test-models test-vm test-node test-debug \
-test-mutants test-mutants-vm test-csi test-csi-vm test-chart test-sem-long test-image \
-test-guest test-kubevirt:
-	@$(run-tests) $(@:test-%=%)
-test-native: ## engine and tool tests, fuzzers' seeds and past crashes
-test-asan: ## the same under AddressSanitizer
-test-ubsan: ## the same under UndefinedBehaviorSanitizer
-test-tsan: ## the same under ThreadSanitizer
-test-models: ## the protocol between systems, every state of it (Spin)
+suites := native asan tsan threads models models-long mutants units csi chart image scenarios vm node modules \
+	debug mutants-vm sem-long csi-vm kubevirt guest fuzz coverage
+.PHONY: $(suites:%=test-%)
+$(suites:%=test-%):
+	@$(test-run) $(@:test-%=%)
+test-native: ## engine and tool tests, normal amounts; fuzzers' seeds and past crashes
+test-asan: ## test programs under AddressSanitizer and UndefinedBehaviorSanitizer
+test-tsan: ## test programs under ThreadSanitizer (test-threads: only those about threads)
+test-models: ## the protocol between systems, checked by Spin (test-models-long: every state)
+test-scenarios: ## the scenarios of `make test`: one of each subject, on one kernel
 test-vm: ## e2e/scenarios in VMs, on all the kernels they are for (KERNELS=, MAPS=)
 test-node: ## those that say so, in a node: a host with KVM and guests in it
 test-debug: ## some of them on a kernel with KASAN, lockdep and kmemleak
+test-units: ## Go units: the CSI driver with csi-sanity in process, the rig
 test-csi: ## the CSI driver on a zone of files: csi-sanity, deaths at each step
 test-csi-vm: ## the CSI driver on reserved memory, LVM and real mounts, in a VM
 test-sem-long: ## shared semaphores: 2 GiB in all block sizes, 10^7 acquisitions by 4 VMs
 test-chart: ## charts/stargate, linted and rendered by helm (compiled once)
 test-image: ## make image twice: the same bytes, and what is in it
 e2e-k8s: ## a Kubernetes cluster here: the chart, from install to uninstall
-	@$(run-tests) k8s
+	@$(test-run) k8s
 e2e-k8s-dax: ## the same with a second node, a VM with reserved memory, LVM and the module
-	@$(run-tests) k8s-dax
+	@$(test-run) k8s-dax
 e2e-k8s-module: ## one whose second node has DKMS and no module: the driver's pod has it built
-	@$(run-tests) k8s-module
+	@$(test-run) k8s-module
 e2e-k8s-external: ## Kubernetes' own tests of storage drivers there (compiles them, once)
-	@$(run-tests) k8s-external
+	@$(test-run) k8s-external
 e2e-kubevirt: ## KubeVirt (compiled once): its own code (tier 1), machines in a cluster (TIER=)
 	$(if $(filter-out 1 2 3,$(TIER)),$(error TIER=$(TIER): there are 1 2 3))
-	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) $(foreach tier,$(TIER),$(kubevirt-tier-$(tier)))
+	@KUBEVIRT="$(KUBEVIRT)" $(test-run) $(foreach tier,$(TIER),$(kubevirt-tier-$(tier)))
 e2e-kubevirt-failures: ## what fails, or changes, under machines by KVM on reserved memory
-	@KUBEVIRT="$(KUBEVIRT)" $(run-tests) k8s-kubevirt-failures
+	@KUBEVIRT="$(KUBEVIRT)" $(test-run) k8s-kubevirt-failures
 TIER ?= 1 2
 kubevirt-tier-1 := kubevirt
 kubevirt-tier-2 := k8s-kubevirt-kvm
@@ -102,7 +105,7 @@ SUITE ?= $(NATIVE_SUITE)
 GOALS ?= test-quick
 
 lint: ## shellcheck, Go, SPDX lines, line lengths, sparse
-	@$(run-tests) lint
+	@$(test-run) lint
 
 # Whoever wants one that is in Go alone needs no clang.
 fuzz-chosen = $(shell for f in $(fuzz-bins); do \
@@ -124,7 +127,7 @@ hostile: ## attacks on volumes in use, HOURS=6 of processor time in all; resumab
 HOURS ?= 6
 
 coverage: ## lines of kernel/core that the native tests reach: build/coverage
-	@mk/run-coverage
+	@$(test-run) coverage
 
 csi: ## build/csi: stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt
 	@mk/deps csi
@@ -140,7 +143,7 @@ csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversio
 module: ## build/module/KERNEL/stargatefs.ko (KERNEL=)
 	@mk/build-module $(KERNEL)
 modules: ## the module for every kernel of KERNELS
-	@$(run-tests) modules
+	@$(test-run) modules
 kvm-modules: ## KVM with kvm-patches for a stock kernel: build/kvm (SERIES=)
 	@kvm-patches/build $(SERIES)
 SERIES ?= 6.12

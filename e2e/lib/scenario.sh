@@ -3,7 +3,7 @@
 #
 # What scenarios share. A scenario begins with
 #   source "$(dirname "$0")/../lib/scenario.sh"
-# and ends with `finish`. It runs with `e2e/rig run`, by itself or through mk/run-tests; a failed
+# and ends with `finish`. It runs with `e2e/rig run`, by itself or through mk/test/run; a failed
 # check ends it with the reason.
 set -euo pipefail
 

@@ -6,8 +6,6 @@
 # hangs, whatever waits can be killed, and the volume can be unmounted at the end of each round.
 #
 # rig: --size 32M --cpus 2 --pkgs "acl attr"
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

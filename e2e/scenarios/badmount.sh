@@ -5,8 +5,6 @@
 # and without a byte of the volume being changed.
 #
 # rig: --guests 2 --size 32M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

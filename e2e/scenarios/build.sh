@@ -5,9 +5,6 @@
 # They must work, be up to date for make, and be the same bytes in whatever way they are read.
 #
 # rig: --size 256M --mem 1G --cpus 2 --pkgs "gcc libc6-dev make"
-# suite: vm
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 1800
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

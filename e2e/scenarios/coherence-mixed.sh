@@ -3,7 +3,8 @@
 #
 # The same as coherence.sh, between the oldest and the newest kernel.
 #
-# rig: --guests 2 --kernel 6.1,7.2 --size 256M --mem 384M --pkgs "acl attr"
+# rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
+# mixed: 6.1,7.2
 # kernels: 6.12
 # maps: inside
 # limit: 1200

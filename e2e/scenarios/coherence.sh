@@ -8,7 +8,6 @@
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
 # node: --guests 2 --kernel 6.1,7.2 --size 256M --pkgs "acl attr" --timeout 60m
-# suite: vm node
 # kernels: 6.12
 # node-kernels: 6.12 7.2
 # maps: inside

@@ -6,8 +6,6 @@
 # write at once.
 #
 # rig: --size 64M --cpus 2
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

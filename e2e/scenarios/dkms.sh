@@ -7,8 +7,6 @@
 # installs for the kernel is then laid into the guest, which boots that kernel.
 #
 # rig: --no-mount --size 64M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the shells inside

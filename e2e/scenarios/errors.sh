@@ -7,8 +7,6 @@
 # whoever meets it a bounded time, in which it can be killed.
 #
 # rig: --size 32M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

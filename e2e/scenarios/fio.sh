@@ -6,8 +6,6 @@
 # at its end.
 #
 # rig: --size 256M --mem 768M --cpus 2 --pkgs "fio"
-# kernels: 7.2
-# also: 6.1 6.12
 # maps: inside
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -6,8 +6,6 @@
 # files, with small ones, with directories; more than once, because leaks show the second time.
 #
 # rig: --size 32M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

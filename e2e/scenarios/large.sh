@@ -7,8 +7,7 @@
 # (counted: a nanosecond of the guest is one), in which nobody looks through 512 GiB.
 #
 # rig: --icount --size 512G --mem 1G --no-mount
-# kernels: 6.12
-# also: 7.2
+# kernels: 6.12 7.2
 # maps: walk
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -4,7 +4,8 @@
 # flock, fcntl and open-file locks: alone as on any file system, and between systems; given up by
 # unlock, close, exit and death. sqlite used by all at once, with a rollback journal and with WAL.
 #
-# rig: --guests 2 --kernel 6.1,7.2 --size 256M --mem 384M --pkgs "sqlite3"
+# rig: --guests 2 --size 256M --mem 384M --pkgs "sqlite3"
+# mixed: 6.1,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 256M --pkgs "sqlite3"
 # kernels: 6.12
 # maps: walk

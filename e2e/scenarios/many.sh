@@ -9,7 +9,8 @@
 #
 # Large enough for what cannot be freed while the dead one has not been fenced (D7).
 #
-# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 1G --mem 320M
+# rig: --guests 3 --size 1G --mem 320M
+# mixed: 6.1,6.12,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 1G
 # kernels: 6.12
 # node-kernels: 6.12 7.2

@@ -9,8 +9,6 @@
 # The NVDIMM has labels: in the end it has two namespaces, and the zone both.
 #
 # rig: --labels --size 256M --mem 320M --pkgs "lvm2 ndctl"
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -5,8 +5,6 @@
 # directories, renamed directories, and what is left in the upper layer.
 #
 # rig: --pkgs "attr"
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

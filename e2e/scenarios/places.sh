@@ -6,7 +6,8 @@
 # can work in every directory: none takes for removed what another one had put in the removed one's
 # place.
 #
-# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 64M --mem 320M
+# rig: --guests 3 --size 64M --mem 320M
+# mixed: 6.1,6.12,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 64M
 # kernels: 6.12
 # maps: inside

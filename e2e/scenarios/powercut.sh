@@ -7,8 +7,6 @@
 # all of the journal is in use. What earlier rounds left must never change.
 #
 # rig: --size 256M --cpus 2
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

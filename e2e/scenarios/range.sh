@@ -6,8 +6,6 @@
 # is no reserved memory, or not all of it, is refused with a reason.
 #
 # rig: --size 32M --cpus 2 --append 'memmap=64M$256M'
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: inside
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

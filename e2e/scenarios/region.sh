@@ -7,8 +7,6 @@
 # to do with it: nothing.
 #
 # rig: --size 64M --pages --pkgs attr
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

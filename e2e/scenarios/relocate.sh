@@ -6,8 +6,7 @@
 # read in each map mode, written and checked. Not while anybody uses it.
 #
 # rig: --size 160M --pages --pkgs "dmsetup"
-# kernels: 6.12
-# also: 7.2
+# kernels: 6.12 7.2
 # maps: inside
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -7,8 +7,6 @@
 # among them, and what it counts is exact.
 #
 # rig: --guests 2 --size 128M --mem 384M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -7,8 +7,6 @@
 # processor.
 #
 # rig: --guests 2 --size 256M --mem 384M
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

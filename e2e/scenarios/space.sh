@@ -5,7 +5,8 @@
 # its last close there it is gone, at once, and whoever needs its space has it, be it the one who
 # removed it or the one who closed it. So it is when the one who has it open dies.
 #
-# rig: --guests 2 --kernel 6.1,7.2 --size 64M --mem 320M
+# rig: --guests 2 --size 64M --mem 320M
+# mixed: 6.1,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 64M
 # kernels: 6.12
 # maps: inside

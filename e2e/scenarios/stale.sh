@@ -16,8 +16,6 @@
 # rig: --guests 2 --cpus 2 --size 16M --mem 320M --append preempt=full
 # node: --guests 2 --size 16M --append preempt=full
 # kernels: 6.12
-# maps: splice
-# also-maps: walk shadow
 # limit: 900
 # node-limit: 2400
 # shellcheck disable=SC2016 # what is quoted is for a system's shell

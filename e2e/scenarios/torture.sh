@@ -10,7 +10,8 @@
 #
 # SG_KILLS=N: so many deaths, in all guests together. `make torture` goes on until it has seen many.
 #
-# rig: --guests 4 --kernel 6.1,6.12,7.2 --size 512M --mem 288M
+# rig: --guests 4 --size 512M --mem 288M
+# mixed: 6.1,6.12,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 512M --timeout 60m
 # maps: inside
 # kernels: 6.12

@@ -6,7 +6,8 @@
 # file shows it, by calls and in what it had mapped before. Beside it each works on a file of its
 # own.
 #
-# rig: --guests 3 --kernel 6.1,6.12,7.2 --size 384M --mem 320M
+# rig: --guests 3 --size 384M --mem 320M
+# mixed: 6.1,6.12,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 384M
 # kernels: 6.12
 # maps: inside

@@ -6,8 +6,6 @@
 # and comes back with all that was in it. Below LVM, too.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -6,8 +6,6 @@
 # all flushes left out, which the test must notice.
 #
 # rig: --no-module --cpus 2
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 600
 set -euo pipefail

@@ -5,8 +5,6 @@
 # or read-only, keeps its bytes and its tag; a device that does not become a zone, what is on it.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

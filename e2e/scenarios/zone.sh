@@ -8,8 +8,6 @@
 # g2 has the same memory, as another system that has a volume mounted would.
 #
 # rig: --guests 2 --pages --no-mount --size 1152M --pkgs "lvm2 qemu-system-x86"
-# kernels: 6.12
-# also: 6.1 7.2
 # maps: walk
 # limit: 1800
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

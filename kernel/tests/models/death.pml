@@ -27,9 +27,9 @@
  * where a store must be seen before a load (waiters, HANDED), waiters look again and again.
  *
  * check: DEATHS=3
- * check: DEATHS=2 REBOOT BITS
- * check: DEATHS=1 REBOOT ALL_AT_ONCE
- * check: DEATHS=2 LEASE
+ * long: DEATHS=2 REBOOT BITS
+ * long: DEATHS=1 REBOOT ALL_AT_ONCE
+ * long: DEATHS=2 LEASE
  * check: DEATHS=1 REBOOT LEASE NAMES
  * mutant: DEAD_HOLD_NOTHING DEATHS=1
  * mutant: RELEASE_FIRST DEATHS=1

@@ -23,11 +23,11 @@
  * between a store and a load of something else there always is one.
  *
  * check: ROUNDS=2
- * check: ROUNDS=1 DEATHS=2
- * check: ROUNDS=1 DEATHS=1 REBOOT
+ * long: ROUNDS=1 DEATHS=2
+ * long: ROUNDS=1 DEATHS=1 REBOOT
  * check: ROUNDS=2 TIMEOUTS=2 PATIENT
  * check: ROUNDS=1 TIMEOUTS=1 DEATHS=1
- * check: ROUNDS=3 EAGER
+ * long: ROUNDS=3 EAGER
  * mutant: NO_SECOND_LOOK ROUNDS=2
  * mutant: FLAG_STAYS_AWAY ROUNDS=2
  * mutant: BIT_AFTER_FLAG ROUNDS=2

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What a scenario says of itself at its top (CONTRIBUTING.md, "Testing").
+
+# header KEY FILE: the value of a line "# KEY: value" at the top of a script.
+header() {
+	sed -nE "/^[^#]/q; s/^# $1: *//p" "$2" | head -n 1
+}
