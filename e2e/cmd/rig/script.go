@@ -28,6 +28,7 @@ await_panic() { "$RIG_PROGRAM" __client await_panic "$@"; }
 kill_node() { "$RIG_PROGRAM" __client kill_node host "$@"; }
 start_node() { "$RIG_PROGRAM" __client start_node host "$@"; }
 await_reboot() { "$RIG_PROGRAM" __client await_reboot host "$@"; }
+expect_damage() { "$RIG_PROGRAM" __client expect_damage volume "$@"; }
 console() { "$RIG_PROGRAM" __client console "$@"; }
 `
 

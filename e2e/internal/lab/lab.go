@@ -58,7 +58,7 @@ type Lab struct {
 	lost    bool // the range's bytes went with the node's power; guarded by the node's lock
 
 	mu       sync.Mutex
-	cutOff   map[string]bool // systems that had the volume mounted when they ended, and have not mounted it since
+	damage   bool // the script expects systems to have met damage in the volume
 	doing    map[int]activity
 	activity int
 }
@@ -89,7 +89,7 @@ type activity struct {
 // New makes a lab; its guests are started by Start.
 func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, members: map[string]*member{},
-		cutOff: map[string]bool{}, doing: map[int]activity{}}
+		doing: map[int]activity{}}
 	if o.Node {
 		l.host = &member{name: Host, system: a.node.system, panics: map[string]bool{}}
 		l.members[Host] = l.host
@@ -305,7 +305,6 @@ func (l *Lab) mount(m *member) error {
 	if err := l.inGuest(m, mountScript, MountPoint, l.MountOptions); err != nil {
 		return fmt.Errorf("%s: mounting the volume: %w", m.name, err)
 	}
-	l.setCutOff(m, false)
 	return nil
 }
 
@@ -335,7 +334,6 @@ func (l *Lab) Kill(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		m.expected = true
 		m.guest.Kill()
-		l.setCutOff(m, l.Mount)
 		return l.guardsDone(m)
 	})
 }
@@ -373,7 +371,6 @@ func (l *Lab) AwaitPanic(name, text string) error {
 	}
 	m.expected = true
 	m.panics[m.guest.Console] = true
-	l.setCutOff(m, l.Mount)
 	return l.guardsDone(m)
 }
 
@@ -468,14 +465,17 @@ func (l *Lab) current(m *member) *vm.Guest {
 	return m.guest
 }
 
-func (l *Lab) setCutOff(m *member, cutOff bool) {
+// ExpectDamage is what a script says that has systems meet damage in the volume.
+func (l *Lab) ExpectDamage() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cutOff {
-		l.cutOff[m.name] = true
-	} else {
-		delete(l.cutOff, m.name)
-	}
+	l.damage = true
+}
+
+func (l *Lab) damageSeen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.damage
 }
 
 // begin notes what is being waited for; the returned function ends that.

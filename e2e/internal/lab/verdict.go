@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ func (l *Lab) Finish(fsck string) []string {
 		wrong = append(wrong, reports(l.members[name])...)
 	}
 	if fsck != "" && !l.lost {
-		if err := l.check(fsck); err != nil {
+		if err := checkVolume(fsck, l.Range.Path(), l.damageSeen()); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
@@ -46,7 +45,6 @@ func (l *Lab) end(m *member) error {
 		if m.expected {
 			return l.guardsDone(m)
 		}
-		l.setCutOff(m, l.Mount)
 		if l.inNode(m) && !l.current(l.host).Alive() {
 			return nil // the node has ended by itself, which is told of it
 		}
@@ -77,7 +75,6 @@ func (l *Lab) shutDown(m *member) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: unmounting and unloading: %w", m.name, err)
-		l.setCutOff(m, l.Mount)
 	} else {
 		waitForText(m.guest.Console, endMarker)
 	}
@@ -138,25 +135,6 @@ func reports(m *member) []string {
 		}
 	}
 	return wrong
-}
-
-// check runs fsck over the volume. One that was cut off is recovered first, as
-// its next mount would.
-func (l *Lab) check(fsck string) error {
-	if len(l.cutOff) > 0 {
-		out, err := exec.Command(fsck, "-p", l.Range.Path()).CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
-			err = nil // corrected, which is its duty here
-		}
-		if err != nil {
-			return fmt.Errorf("fsck.stargatefs -p after the power cut: %w\n%s", err, out)
-		}
-	}
-	out, err := exec.Command(fsck, "-n", l.Range.Path()).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("fsck.stargatefs -n: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // Where says what the run is waiting for, for a hang: what was asked of
