@@ -75,8 +75,8 @@ func (l *Lab) shutDown(m *member) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: unmounting and unloading: %w", m.name, err)
-	} else {
-		waitForText(m.guest.Console, endMarker)
+	} else if err = awaitText(m.guest.Console, endMarker, logLimit); err != nil {
+		err = fmt.Errorf("%s: its kernel log was not read to its end: %w", m.name, err)
 	}
 	m.expected = true
 	m.guest.Kill()
@@ -107,12 +107,22 @@ fi
 if [ -e /sys/module/stargatefs ]; then rmmod stargatefs; fi
 echo "<5>` + endMarker + `" >/dev/kmsg`
 
-// waitForText waits until a file has a text; a printing kernel is not far behind.
-func waitForText(path, text string) {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+// logLimit is how long a kernel may take to print what it has already logged.
+const logLimit = time.Minute
+
+// awaitText waits until a file has a text. What a console has not shown by the
+// end of the limit can be searched by nobody.
+func awaitText(path, text string, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(path)
 		if err == nil && bytes.Contains(data, []byte(text)) {
-			return
+			return nil
+		}
+		if time.Now().After(deadline) {
+			if err == nil {
+				err = fmt.Errorf("no %q within %s", text, limit)
+			}
+			return err
 		}
 	}
 }
