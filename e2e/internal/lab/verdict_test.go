@@ -12,13 +12,13 @@ import (
 
 func TestLogThatDoesNotEnd(t *testing.T) {
 	console := filepath.Join(t.TempDir(), "console")
-	if err := awaitText(console, endMarker, time.Millisecond); err == nil {
+	if err := awaitText(console, 0, endMarker, time.Millisecond); err == nil {
 		t.Error("a log that is not there has been read to its end")
 	}
 	if err := os.WriteFile(console, []byte("[    1.0] WARN"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := awaitText(console, endMarker, 20*time.Millisecond)
+	err := awaitText(console, 0, endMarker, 20*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "within 20ms") {
 		t.Errorf("a log without an end has been read to its end: %v", err)
 	}
@@ -27,7 +27,7 @@ func TestLogThatDoesNotEnd(t *testing.T) {
 func TestLogThatEndsLate(t *testing.T) {
 	console := filepath.Join(t.TempDir(), "console")
 	ended := make(chan error)
-	go func() { ended <- awaitText(console, endMarker, time.Minute) }()
+	go func() { ended <- awaitText(console, 0, endMarker, time.Minute) }()
 	for _, text := range []string{"[    1.0] hello\n", "[    2.0] " + endMarker + "\n"} {
 		time.Sleep(20 * time.Millisecond)
 		select {
