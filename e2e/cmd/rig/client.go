@@ -38,7 +38,7 @@ func client(args []string) int {
 
 func clientCall(args []string) (int, error) {
 	if len(args) < 2 {
-		return 0, errors.New("usage: on GUEST COMMAND...; kill_guest, start_guest, stop_guest, pause_guest, resume_guest, unguard_guest, machine_check, await_panic, console GUEST; kill_node, start_node, await_reboot")
+		return 0, errors.New("usage: on GUEST COMMAND...; kill_guest, start_guest, stop_guest, pause_guest, resume_guest, unguard_guest, machine_check, await_panic, console GUEST; kill_node, start_node, await_reboot; expect_damage")
 	}
 	verb, guest, rest := args[0], args[1], args[2:]
 	dir := os.Getenv("RIG_DIR")

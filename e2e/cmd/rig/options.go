@@ -44,6 +44,7 @@ type options struct {
 	append    string
 	timeout   limit
 	keepLogs  bool
+	each      string   // folder for the output of scripts that share the guests
 	text      string   // of -c
 	script    []string // what follows the flags
 }
@@ -75,10 +76,11 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.BoolVar(&o.noGuard, "no-guard", false, "no guard beside the guests: nobody outside knows when one is dead")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")
 	flags.StringVar(&o.append, "append", "", "more words for the guests' kernel command line")
-	flags.Var(&o.timeout, "timeout", "limit of the whole run")
+	flags.Var(&o.timeout, "timeout", "limit of the whole run (with --each it has none by itself, but each script has one)")
 	flags.BoolVar(&o.keepLogs, "keep-logs", false, "keep the logs of a run that succeeded, too")
 	if name == "run" {
 		flags.StringVar(&o.text, "c", "", "the script itself, instead of its path")
+		flags.StringVar(&o.each, "each", "", "run several scripts, one after the other, on the same guests; the output of each goes into this folder")
 	}
 	if err := parse(flags, rest, 0, -1, args); err != nil {
 		return nil, err
@@ -102,6 +104,9 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	}
 	if err := o.check(); err != nil {
 		return nil, misused("%s: %v", flags.Name(), err)
+	}
+	if o.each != "" && !given(flags, "timeout") {
+		o.timeout = limit(noLimit)
 	}
 	kernels := o.kernels
 	if o.node {
@@ -201,6 +206,9 @@ func (o *options) check() error {
 	if err := o.checkMember(); err != nil {
 		return err
 	}
+	if err := o.checkEach(); err != nil {
+		return err
+	}
 	_, err := o.copies()
 	return err
 }
@@ -273,6 +281,15 @@ func (o *options) checkShares() error {
 	return nil
 }
 
+// checkEach is about guests that several scripts have one after the other: what
+// else they have cannot be made as it was.
+func (o *options) checkEach() error {
+	if o.each != "" && (o.node || o.labels || len(o.shares) > 0 || o.tap != "" || o.disk != "" || o.noModule) {
+		return fmt.Errorf("--each: not with --node, --labels, --share, --tap, --disk, --no-module")
+	}
+	return nil
+}
+
 func checkPackages(names []string) error {
 	for _, name := range names {
 		if !packageName.MatchString(name) {
@@ -313,16 +330,24 @@ func (o *options) copies() (map[string]string, error) {
 
 // checkScript wants a script that can be read.
 func (o *options) checkScript() error {
+	if o.each != "" {
+		_, err := o.scripts()
+		return err
+	}
 	if o.text != "" {
 		return nil
 	}
 	if len(o.script) == 0 {
 		return misused("run wants a script: a path, - for standard input, or -c TEXT")
 	}
-	path := o.script[0]
-	if path == "-" {
+	if o.script[0] == "-" {
 		return nil
 	}
+	return checkReadable(o.script[0])
+}
+
+// checkReadable wants the path of a script that can be read.
+func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return misused("run: the script: %v", err)

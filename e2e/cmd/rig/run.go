@@ -33,7 +33,11 @@ func run(r rig, args []string) error {
 	if err := o.checkScript(); err != nil {
 		return err
 	}
-	return r.withLab(o, func(s *session) (int, error) { return s.script() })
+	work := (*session).script
+	if o.each != "" {
+		work = (*session).eachScript
+	}
+	return r.withLab(o, work)
 }
 
 // session is one run.
@@ -154,7 +158,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		Guests: s.guests, CPUs: s.cpus, MemoryMiB: int(s.memory >> 20), Append: s.append, Payload: payload,
 		Node: s.node, Forgets: s.zone == zoneDRAM, Format: s.format,
 		Module: !s.noModule, Mount: !s.noMount, MountOptions: s.mountOpts.String(), Guard: guard,
-		Shares: shares, Net: s.network(), Kept: s.disk,
+		Shares: shares, Net: s.network(), Kept: s.disk, Shared: s.each != "",
 	}, s.shared, s.dir))
 	listener, err := net.Listen("unix", socketPath(s.dir))
 	if err != nil {
@@ -166,10 +170,10 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		return 0, err
 	}
 	code, err := work(s)
-	if err != nil || s.abortStatus() != 0 {
+	if err != nil || s.abortStatus() != 0 || s.each != "" { // each script was judged by itself
 		return code, err
 	}
-	return code, s.judge(code)
+	return code, s.judge()
 }
 
 // network is that of --net, this run's own, or what is behind --tap.
@@ -211,7 +215,7 @@ type unsound []string
 
 func (u unsound) Error() string { return strings.Join(u, "\n") }
 
-func (s *session) judge(code int) error {
+func (s *session) judge() error {
 	wrong := s.lab.Finish(s.fsck)
 	if len(wrong) == 0 {
 		return nil

@@ -28,6 +28,7 @@ await_panic() { "$RIG_PROGRAM" __client await_panic "$@"; }
 kill_node() { "$RIG_PROGRAM" __client kill_node host "$@"; }
 start_node() { "$RIG_PROGRAM" __client start_node host "$@"; }
 await_reboot() { "$RIG_PROGRAM" __client await_reboot host "$@"; }
+expect_damage() { "$RIG_PROGRAM" __client expect_damage volume "$@"; }
 console() { "$RIG_PROGRAM" __client console "$@"; }
 `
 
@@ -37,36 +38,46 @@ func (s *session) script() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	prelude := filepath.Join(s.dir, "functions.sh")
-	if err := os.WriteFile(prelude, []byte(functions), 0o644); err != nil {
-		return 0, err
-	}
-	cmd, err := keeper(append([]string{"bash", path}, args...)...)
-	if err != nil {
-		return 0, err
-	}
-	if cmd.Env, err = s.environment(prelude); err != nil {
-		return 0, err
-	}
 	// The script is a process group of its own; reading a terminal from there
 	// would stop it.
+	var stdin *os.File
 	if !isTerminal(os.Stdin) && !(len(s.options.script) > 0 && s.text == "" && s.options.script[0] == "-") {
-		cmd.Stdin = os.Stdin
+		stdin = os.Stdin
 	}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	s.mu.Lock()
-	if s.aborted == 0 {
-		if err = proc.Start(cmd, syscall.SIGTERM); err == nil {
-			s.main = cmd
-		}
-	} else {
-		err = status(s.aborted)
-	}
-	s.mu.Unlock()
+	cmd, err := s.start(append([]string{path}, args...), stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return 0, err
 	}
 	return waitStatus(cmd)
+}
+
+// start starts a script with its arguments.
+func (s *session) start(words []string, stdin, stdout, stderr *os.File) (*exec.Cmd, error) {
+	prelude := filepath.Join(s.dir, "functions.sh")
+	if err := os.WriteFile(prelude, []byte(functions), 0o644); err != nil {
+		return nil, err
+	}
+	cmd, err := keeper(append([]string{"bash"}, words...)...)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Env, err = s.environment(prelude); err != nil {
+		return nil, err
+	}
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.aborted != 0 {
+		return nil, status(s.aborted)
+	}
+	if err := proc.Start(cmd, syscall.SIGTERM); err != nil {
+		return nil, err
+	}
+	s.main = cmd
+	return cmd, nil
 }
 
 // environment is the user's own, and what tells a script about its run.

@@ -8,14 +8,9 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"time"
 
 	"stargate/e2e/internal/wire"
 )
-
-// grace is how long output may still come after the command has ended, from
-// children that it left behind with its streams open.
-const grace = 200 * time.Millisecond
 
 // session is one command and its streams.
 type session struct {
@@ -152,34 +147,29 @@ func (s *session) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// finish forwards output until the command has ended and returns its status.
-// Children left behind do not hold the session open: after a moment of silence
-// their output is cut off.
+// finish forwards output until the command has ended, with all that it wrote,
+// and returns its status.
 func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 	var pumps sync.WaitGroup
+	var all []*output
 	for file, kind := range outputs {
+		o := &output{file: file, left: grace}
+		all = append(all, o)
 		pumps.Add(1)
-		go func(file *os.File, kind wire.Kind) {
+		go func(kind wire.Kind) {
 			defer pumps.Done()
-			// An error ends the stream as its end does: a terminal's last
-			// close is EIO, and the deadline below cuts off what lingers.
-			_ = wire.Pump(s.out, s.id, kind, file, s.credits, s.done)
-		}(file, kind)
+			// An error ends the stream as its end does: a terminal's last close is EIO.
+			_ = wire.Pump(s.out, s.id, kind, o, s.credits, s.done)
+		}(kind)
 	}
 	status := exitStatus(cmd.Wait())
 	s.mu.Lock()
 	s.process = nil
 	s.mu.Unlock()
-	drained := make(chan struct{})
-	go func() { pumps.Wait(); close(drained) }()
-	select {
-	case <-drained:
-	case <-time.After(grace):
-		for file := range outputs {
-			_ = file.SetReadDeadline(time.Now())
-		}
-		<-drained
+	for _, o := range all {
+		o.commandEnded()
 	}
+	pumps.Wait()
 	close(s.done)
 	return status
 }

@@ -129,6 +129,74 @@ func TestChildLeftBehindHoldsNobody(t *testing.T) {
 	}
 }
 
+// slow is a reader of output who stops for a while before each part.
+type slow struct {
+	bytes.Buffer
+	delay time.Duration
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	time.Sleep(s.delay)
+	return s.Buffer.Write(p)
+}
+
+// All that a command wrote arrives, whenever it is read: what fills the window
+// and the pipe behind it, when the command has long ended.
+func TestSlowReaderGetsAllOutput(t *testing.T) {
+	for what, script := range map[string]string{
+		"a pipe that is full":             "head -c 320000 /dev/zero | tr '\\0' x",
+		"both streams":                    "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
+		"children that hold it":           "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
+		"children that write behind it":   "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
+		"a command that ends by a signal": "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
+	} {
+		what, script := what, script
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			link := newLink(t)
+			var errs bytes.Buffer
+			out := &slow{delay: 100 * time.Millisecond}
+			start := time.Now()
+			status, err := link.Run([]string{"bash", "-c", script}, nil, out, &errs)
+			if err != nil || status != 0 && status != 137 {
+				t.Errorf("status %d, %v", status, err)
+			}
+			if n := len(strings.TrimRight(out.String(), "y\n")) + errs.Len(); n != 320000 {
+				t.Errorf("%d bytes of 320000 have arrived", n)
+			}
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// The same of a terminal, which hands on what it was given bit by bit.
+func TestSlowReaderOfATerminal(t *testing.T) {
+	link := newLink(t)
+	client, server := net.Pipe()
+	go func() {
+		_ = link.Forward(wire.Request{Args: []string{"bash", "-c", "sleep 30 & for i in $(seq 12000); do echo 12345678; done"}, Terminal: true, Rows: 33, Columns: 77}, server)
+	}()
+	out := &slow{delay: 100 * time.Millisecond}
+	status, err := wire.Converse(wire.NewWriter(client), 0, wire.Frames(client), nil, out, out)
+	if err != nil || status != 0 || out.Len() != 120000 {
+		t.Errorf("status %d, %v, %d bytes of 120000 have arrived", status, err, out.Len())
+	}
+}
+
+// What children say that a command has left behind is cut off, however much it is.
+func TestChildrenAreCutOff(t *testing.T) {
+	link := newLink(t)
+	for _, child := range []string{"yes", "while echo y; do sleep 0.01; done"} {
+		start := time.Now()
+		status, out, _ := runCommand(t, link, "echo started; ("+child+") & sleep 0.1", "")
+		if status != 0 || !strings.HasPrefix(out, "started\n") || time.Since(start) > 10*time.Second {
+			t.Errorf("%s: status %d, %d bytes after %s", child, status, len(out), time.Since(start))
+		}
+	}
+}
+
 func TestClientGoesAway(t *testing.T) {
 	link := newLink(t)
 	client, server := net.Pipe()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,6 +53,14 @@ func (b Build) Run(messages io.Writer) error {
 	if err := mirror.Sources(tree, work); err != nil {
 		return fmt.Errorf("copying the sources of %s: %w", tree, err)
 	}
+	// Sparse looks at every file each time; a tree that somebody builds kernels in may be another one by now.
+	lasting := !b.Sparse && b.Kernel.Tree == ""
+	if lasting && b.done(name, work, output) {
+		return nil
+	}
+	if err := b.undone(output); err != nil {
+		return err
+	}
 	log, err := b.compile(tree, name, work, messages)
 	if err != nil {
 		return err
@@ -62,7 +71,79 @@ func (b Build) Run(messages io.Writer) error {
 	if warning := firstWarning(log); warning != "" {
 		return fmt.Errorf("a warning is an error: %s", warning)
 	}
-	return deliver(filepath.Join(work, name), output)
+	if err := deliver(filepath.Join(work, name), output); err != nil || !lasting {
+		return err
+	}
+	return b.note(name, work, output)
+}
+
+// noteName is the file beside the products of a build that says what they were
+// made of: where nothing has changed since, make is not even asked. It takes
+// seconds to find that there is nothing to do.
+const noteName = ".made-of"
+
+// done tells whether the output is what the build would make.
+func (b Build) done(name, work, output string) bool {
+	noted, err := os.ReadFile(filepath.Join(output, noteName))
+	if err != nil {
+		return false
+	}
+	now, err := b.madeOf(name, work, output)
+	return err == nil && now == string(noted)
+}
+
+// undone is said before the output changes.
+func (b Build) undone(output string) error {
+	err := os.Remove(filepath.Join(output, noteName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// note is said when the output is complete.
+func (b Build) note(name, work, output string) error {
+	now, err := b.madeOf(name, work, output)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(output, noteName), []byte(now), 0o644)
+}
+
+// madeOf says what the output is made of, and what it is: how make is called,
+// and each file as make would compare it.
+func (b Build) madeOf(name, work, output string) (string, error) {
+	var text strings.Builder
+	fmt.Fprintln(&text, b.Kernel.Release, b.Kernel.Root, b.makeArgs(name))
+	describe := func(path string) error {
+		info, err := os.Stat(path)
+		if err == nil {
+			fmt.Fprintln(&text, path, info.Size(), info.ModTime().UnixNano())
+		}
+		return err
+	}
+	err := filepath.WalkDir(work, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !mirror.IsSource(path) {
+			return err
+		}
+		return describe(path)
+	})
+	if err != nil {
+		return "", err
+	}
+	modules, err := filepath.Glob(filepath.Join(output, "*.ko"))
+	if err != nil {
+		return "", err
+	}
+	if modules == nil {
+		return "", errors.New("there is no module")
+	}
+	for _, module := range modules {
+		if err := describe(module); err != nil {
+			return "", err
+		}
+	}
+	return text.String(), nil
 }
 
 // compile runs make on the copy of the sources and returns what it said. A

@@ -23,6 +23,7 @@ const (
 	VerbUnguard = "unguard_guest"
 	VerbCheck   = "machine_check"
 	VerbConsole = "console"
+	VerbDamage  = "expect_damage"
 
 	VerbKillNode  = "kill_node"
 	VerbStartNode = "start_node"
@@ -148,6 +149,9 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 		return l.StartNode()
 	case VerbReboot:
 		return l.AwaitReboot()
+	case VerbDamage:
+		l.ExpectDamage()
+		return nil
 	case VerbPanic:
 		return l.AwaitPanic(r.Guest, strings.Join(r.Args, " "))
 	case VerbConsole:

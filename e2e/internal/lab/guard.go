@@ -99,15 +99,26 @@ func (g *guard) await() error {
 	if g == nil {
 		return nil
 	}
-	select {
-	case <-g.ended:
-	case <-time.After(guardLimit):
-		return fmt.Errorf("its guard has not ended within %s", guardLimit)
+	if err := g.gone(); err != nil {
+		return err
 	}
 	if g.err == nil || g.dismissed {
 		return nil
 	}
 	return fmt.Errorf("its guard: %w: %s", g.err, strings.TrimSpace(tail(g.log, 10)))
+}
+
+// gone waits until the guard has ended, however it did.
+func (g *guard) gone() error {
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.ended:
+		return nil
+	case <-time.After(guardLimit):
+		return fmt.Errorf("its guard has not ended within %s", guardLimit)
+	}
 }
 
 // dismiss ends a guard; the machine goes on without.

@@ -37,6 +37,7 @@ type Options struct {
 	Shares       []vm.Share // each is at /mnt/KIND in the guests
 	Net          *vm.Net    // that they are on, or nil
 	Kept         string     // file of a disk that the only guest keeps, or empty
+	Shared       bool       // one script after the other has the guests
 }
 
 // ModulePath is where a guest has the module; the payload has one for each kernel.
@@ -58,7 +59,7 @@ type Lab struct {
 	lost    bool // the range's bytes went with the node's power; guarded by the node's lock
 
 	mu       sync.Mutex
-	cutOff   map[string]bool // systems that had the volume mounted when they ended, and have not mounted it since
+	damage   bool // the script expects systems to have met damage in the volume
 	doing    map[int]activity
 	activity int
 }
@@ -76,7 +77,11 @@ type member struct {
 	life      Life       // the last one, as it was asked for
 	expected  bool       // its end, if it has ended, was asked for
 	paused    bool
-	consoles  []string        // one file for each life
+	spent     bool            // its machine is not what it was: nothing but a boot makes it so
+	booted    guestState      // what it was when it had booted, if it is to be shared
+	logs      int             // how many it has
+	consoles  []string        // one file for each life that is yet to be judged
+	judged    int64           // how much of the present life's was judged before
 	panics    map[string]bool // of these, those that end in a panic which the script wanted
 }
 
@@ -89,7 +94,7 @@ type activity struct {
 // New makes a lab; its guests are started by Start.
 func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, members: map[string]*member{},
-		cutOff: map[string]bool{}, doing: map[int]activity{}}
+		doing: map[int]activity{}}
 	if o.Node {
 		l.host = &member{name: Host, system: a.node.system, panics: map[string]bool{}}
 		l.members[Host] = l.host
@@ -131,12 +136,25 @@ func (l *Lab) StartAll() error {
 			return err
 		}
 	}
+	if err := l.together(l.boot); err != nil {
+		return err
+	}
+	for _, name := range l.names {
+		if err := l.mount(l.members[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together does something with all guests at once.
+func (l *Lab) together(do func(*member) error) error {
 	results := make(chan error)
 	for _, name := range l.names {
 		go func(m *member) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			results <- l.boot(m)
+			results <- do(m)
 		}(l.members[name])
 	}
 	var failures []string
@@ -147,11 +165,6 @@ func (l *Lab) StartAll() error {
 	}
 	if failures != nil {
 		return errors.New(strings.Join(failures, "; "))
-	}
-	for _, name := range l.names {
-		if err := l.mount(l.members[name]); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -197,9 +210,9 @@ func (l *Lab) boot(m *member) error {
 	if err != nil {
 		return err
 	}
-	console := filepath.Join(l.Dir, fmt.Sprintf("%s.%d.console", m.name, len(m.consoles)+1))
-	m.consoles = append(m.consoles, console)
-	m.expected, m.paused = false, false
+	console := l.logName(m, "console")
+	m.consoles, m.judged = append(m.consoles, console), 0
+	m.expected, m.paused, m.spent = false, false, false
 	if m.guest != nil { // the life before, if it ended by itself
 		if err := l.guardsDone(m); err != nil {
 			return err
@@ -224,10 +237,8 @@ func (l *Lab) boot(m *member) error {
 	if err := l.inGuest(m, rangesScript); err != nil {
 		return fmt.Errorf("%s: waiting for its ranges: %w", m.name, err)
 	}
-	if l.Module {
-		if err := l.inGuest(m, loadScript, ModulePath, ModuleFor(m.system.Release)); err != nil {
-			return fmt.Errorf("%s: loading the module: %w", m.name, err)
-		}
+	if err := l.load(m); err != nil {
+		return err
 	}
 	for _, share := range l.Shares {
 		modules, kind, source, options := share.MountWords()
@@ -238,6 +249,11 @@ func (l *Lab) boot(m *member) error {
 	if l.Net != nil {
 		if err := l.inGuest(m, netScript, l.Net.Address(m.name)); err != nil {
 			return fmt.Errorf("%s: the network: %w", m.name, err)
+		}
+	}
+	if l.Shared {
+		if m.booted, err = l.state(m); err != nil {
+			return err
 		}
 	}
 	say.Line("%s is up after %.1f s", m.name, time.Since(start).Seconds())
@@ -280,7 +296,7 @@ done`
 
 // loadScript loads a module that modprobe does not know, and what it needs.
 const loadScript = `set -e
-ln -s "$2" "$1"
+[ -L "$1" ] || ln -s "$2" "$1"
 for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
 insmod "$1"`
 
@@ -305,7 +321,6 @@ func (l *Lab) mount(m *member) error {
 	if err := l.inGuest(m, mountScript, MountPoint, l.MountOptions); err != nil {
 		return fmt.Errorf("%s: mounting the volume: %w", m.name, err)
 	}
-	l.setCutOff(m, false)
 	return nil
 }
 
@@ -335,7 +350,6 @@ func (l *Lab) Kill(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		m.expected = true
 		m.guest.Kill()
-		l.setCutOff(m, l.Mount)
 		return l.guardsDone(m)
 	})
 }
@@ -364,7 +378,7 @@ func (l *Lab) AwaitPanic(name, text string) error {
 	if err != nil {
 		return err
 	}
-	before, after, found := strings.Cut(string(log), "Kernel panic - ")
+	before, after, found := strings.Cut(string(m.unjudged(m.guest.Console, log)), "Kernel panic - ")
 	if !found || !strings.Contains(firstLine(after), text) {
 		return fmt.Errorf("%s ended without a panic that says %q:\n%s", name, text, tail(m.guest.Console, 30))
 	}
@@ -373,7 +387,6 @@ func (l *Lab) AwaitPanic(name, text string) error {
 	}
 	m.expected = true
 	m.panics[m.guest.Console] = true
-	l.setCutOff(m, l.Mount)
 	return l.guardsDone(m)
 }
 
@@ -401,6 +414,7 @@ func (l *Lab) MachineCheck(name string, words []string) error {
 		return errors.New("usage: machine_check GUEST BANK STATUS GLOBAL-STATUS ADDRESS MISC")
 	}
 	return l.withRunning(name, func(m *member) error {
+		m.spent = true
 		return m.guest.MachineCheck(words)
 	})
 }
@@ -413,7 +427,8 @@ func (l *Lab) Resume(name string) error {
 	})
 }
 
-// Console returns what a guest's kernel has printed in its present life.
+// Console returns what a guest's kernel has printed in its present life, for
+// the present script.
 func (l *Lab) Console(name string) ([]byte, error) {
 	m, err := l.member(name)
 	if err != nil {
@@ -424,7 +439,12 @@ func (l *Lab) Console(name string) ([]byte, error) {
 	if len(m.consoles) == 0 {
 		return nil, nil
 	}
-	return os.ReadFile(m.consoles[len(m.consoles)-1])
+	console := m.consoles[len(m.consoles)-1]
+	log, err := os.ReadFile(console)
+	if err != nil {
+		return nil, err
+	}
+	return m.unjudged(console, log), nil
 }
 
 // Running returns a guest that can be spoken to.
@@ -468,14 +488,23 @@ func (l *Lab) current(m *member) *vm.Guest {
 	return m.guest
 }
 
-func (l *Lab) setCutOff(m *member, cutOff bool) {
+// ExpectDamage is what a script says that has systems meet damage in the volume.
+func (l *Lab) ExpectDamage() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cutOff {
-		l.cutOff[m.name] = true
-	} else {
-		delete(l.cutOff, m.name)
-	}
+	l.damage = true
+}
+
+func (l *Lab) damageSeen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.damage
+}
+
+// logName is a file for one more log of a guest's.
+func (l *Lab) logName(m *member, kind string) string {
+	m.logs++
+	return filepath.Join(l.Dir, fmt.Sprintf("%s.%d.%s", m.name, m.logs, kind))
 }
 
 // begin notes what is being waited for; the returned function ends that.

@@ -267,7 +267,6 @@ func (l *Lab) KillNode() error {
 		for _, m := range running {
 			m.expected = true
 			<-m.guest.Ended()
-			l.setCutOff(m, l.Mount)
 			if err := l.guardsDone(m); err != nil {
 				return err
 			}
@@ -312,7 +311,6 @@ func (l *Lab) AwaitReboot() error {
 	for _, m := range gone {
 		<-m.guest.Ended()
 		m.expected = true
-		l.setCutOff(m, l.Mount)
 		if err := l.guardsDone(m); err != nil {
 			return err
 		}
@@ -323,8 +321,5 @@ func (l *Lab) AwaitReboot() error {
 // lose is what a power cut does to memory that forgets.
 func (l *Lab) lose() error {
 	l.lost = true
-	for _, m := range l.members {
-		l.setCutOff(m, false) // there is nothing to recover
-	}
 	return l.Range.Wipe()
 }

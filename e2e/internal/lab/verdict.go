@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,10 +16,13 @@ import (
 
 // Finish ends the guests in good order and says what was wrong with the run:
 // nothing, if all is well. fsck is the checker's path, or empty.
-func (l *Lab) Finish(fsck string) []string {
+func (l *Lab) Finish(fsck string) []string { return l.judge(fsck, l.shutDown) }
+
+// judge ends what guests do, by end where one is still there, and says what was wrong.
+func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	var wrong []string
 	for i := len(l.Systems()) - 1; i >= 0; i-- { // the node after those in it
-		if err := l.end(l.members[l.Systems()[i]]); err != nil {
+		if err := l.end(l.members[l.Systems()[i]], end); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
@@ -28,15 +30,15 @@ func (l *Lab) Finish(fsck string) []string {
 		wrong = append(wrong, reports(l.members[name])...)
 	}
 	if fsck != "" && !l.lost {
-		if err := l.check(fsck); err != nil {
+		if err := checkVolume(fsck, l.Range.Path(), l.damageSeen()); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
 	return wrong
 }
 
-// end shuts a guest down, if it still runs.
-func (l *Lab) end(m *member) error {
+// end has a guest come to an end as by says, if it still runs.
+func (l *Lab) end(m *member, by func(*member) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.guest == nil {
@@ -46,7 +48,6 @@ func (l *Lab) end(m *member) error {
 		if m.expected {
 			return l.guardsDone(m)
 		}
-		l.setCutOff(m, l.Mount)
 		if l.inNode(m) && !l.current(l.host).Alive() {
 			return nil // the node has ended by itself, which is told of it
 		}
@@ -56,16 +57,28 @@ func (l *Lab) end(m *member) error {
 		if err := m.guest.Resume(); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
+		m.paused = false
 	}
-	return l.shutDown(m)
+	return by(m)
 }
 
 // endLimit is how long a guest may take to unmount.
 const endLimit = 2 * time.Minute
 
-// shutDown unmounts, unloads the module, waits until the console has all that
-// the kernel said, and ends the guest.
+// shutDown settles a guest and ends it.
 func (l *Lab) shutDown(m *member) error {
+	err := l.settle(m)
+	m.expected = true
+	m.guest.Kill()
+	if err == nil {
+		err = l.guardsDone(m)
+	}
+	return err
+}
+
+// settle unmounts, unloads the module, and waits until the console has all that
+// the kernel said.
+func (l *Lab) settle(m *member) error {
 	done := make(chan error, 1)
 	go func() { done <- l.inGuest(m, endScript, MountPoint) }()
 	var err error
@@ -77,14 +90,8 @@ func (l *Lab) shutDown(m *member) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: unmounting and unloading: %w", m.name, err)
-		l.setCutOff(m, l.Mount)
-	} else {
-		waitForText(m.guest.Console, endMarker)
-	}
-	m.expected = true
-	m.guest.Kill()
-	if err == nil {
-		err = l.guardsDone(m)
+	} else if err = awaitText(m.guest.Console, m.judged, endMarker, logLimit); err != nil {
+		err = fmt.Errorf("%s: its kernel log was not read to its end: %w", m.name, err)
 	}
 	return err
 }
@@ -99,7 +106,7 @@ const endScript = `set -e
 for dir in /proc/[0-9]*; do
 	pid=${dir#/proc/}
 	case $pid in 1|$$|$PPID) continue;; esac
-	if readlink $dir/exe >/dev/null 2>&1; then kill -9 $pid 2>/dev/null || true; fi
+	if [ -e $dir/exe ]; then kill -9 $pid 2>/dev/null || true; fi # the kernel's own have none
 done
 while mountpoint -q "$1"; do umount "$1"; done
 leaks=/sys/kernel/debug/kmemleak
@@ -110,12 +117,22 @@ fi
 if [ -e /sys/module/stargatefs ]; then rmmod stargatefs; fi
 echo "<5>` + endMarker + `" >/dev/kmsg`
 
-// waitForText waits until a file has a text; a printing kernel is not far behind.
-func waitForText(path, text string) {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+// logLimit is how long a kernel may take to print what it has already logged.
+const logLimit = time.Minute
+
+// awaitText waits until a file has a text, behind what is known of it. What a console has not shown by the
+// end of the limit can be searched by nobody.
+func awaitText(path string, known int64, text string, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(data, []byte(text)) {
-			return
+		if err == nil && int64(len(data)) >= known && bytes.Contains(data[known:], []byte(text)) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			if err == nil {
+				err = fmt.Errorf("no %q within %s", text, limit)
+			}
+			return err
 		}
 	}
 }
@@ -132,31 +149,12 @@ func reports(m *member) []string {
 			wrong = append(wrong, fmt.Sprintf("%s: its console: %v", m.name, err))
 			continue
 		}
-		for _, report := range klog.Find(string(log)) {
+		for _, report := range klog.Find(string(m.unjudged(console, log))) {
 			wrong = append(wrong, fmt.Sprintf("%s: kernel log (%s):\n%s",
 				m.name, filepath.Base(console), strings.Join(report, "\n")))
 		}
 	}
 	return wrong
-}
-
-// check runs fsck over the volume. One that was cut off is recovered first, as
-// its next mount would.
-func (l *Lab) check(fsck string) error {
-	if len(l.cutOff) > 0 {
-		out, err := exec.Command(fsck, "-p", l.Range.Path()).CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
-			err = nil // corrected, which is its duty here
-		}
-		if err != nil {
-			return fmt.Errorf("fsck.stargatefs -p after the power cut: %w\n%s", err, out)
-		}
-	}
-	out, err := exec.Command(fsck, "-n", l.Range.Path()).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("fsck.stargatefs -n: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // Where says what the run is waiting for, for a hang: what was asked of

@@ -101,6 +101,12 @@ func (r *Range) Wipe() error {
 	return r.File.Truncate(r.fileSize())
 }
 
+// Clear makes it all zeros while machines have it mapped.
+func (r *Range) Clear() error {
+	const punchHole, keepSize = 2, 1
+	return syscall.Fallocate(int(r.File.Fd()), punchHole|keepSize, 0, r.fileSize())
+}
+
 // maxMemoryMiB is up to where the guest's physical memory must be able to
 // reach: QEMU counts from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {

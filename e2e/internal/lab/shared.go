@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"stargate/e2e/internal/say"
+)
+
+// One script after the other has the same guests: Verdict judges what the last
+// one left, and Renew makes the guests and the volume as they were at first.
+
+// Verdict says what was wrong since the guests were started, or since the last
+// verdict. Guests that still run have neither volume nor module then.
+func (l *Lab) Verdict(fsck string) []string {
+	wrong := l.judge(fsck, l.settleAndUnguard)
+	l.forget()
+	return wrong
+}
+
+// settleAndUnguard leaves a guest without anything of the volume's, whose bytes
+// are about to be others.
+func (l *Lab) settleAndUnguard(m *member) error {
+	if err := l.settle(m); err != nil {
+		return err
+	}
+	return m.guard.dismiss()
+}
+
+// forget leaves only what is yet to be judged.
+func (l *Lab) forget() {
+	l.mu.Lock()
+	l.damage = false
+	l.mu.Unlock()
+	for _, name := range l.names {
+		m := l.members[name]
+		m.mu.Lock()
+		m.consoles, m.panics = nil, map[string]bool{}
+		if m.guest != nil && m.guest.Alive() {
+			m.consoles = []string{m.guest.Console}
+			m.judged = fileSize(m.guest.Console)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// Renew makes the volume anew, and each guest as it was at first. A guest that
+// cannot be tidied boots anew; all do, if anew says so.
+func (l *Lab) Renew(anew bool) error {
+	if anew {
+		l.KillAll() // also those that another's request waits for
+		l.forget()
+	}
+	if err := l.together(func(m *member) error { return l.tidyOrEnd(m, anew) }); err != nil {
+		return err
+	}
+	if err := l.Range.Clear(); err != nil {
+		return fmt.Errorf("clearing the range: %w", err)
+	}
+	if l.Mount {
+		if err := l.Format(); err != nil {
+			return err
+		}
+	}
+	if err := l.together(l.refit); err != nil {
+		return err
+	}
+	for _, name := range l.names {
+		if err := l.mount(l.members[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidyOrEnd makes a guest's state what it was when it had booted, or ends the
+// guest. It comes before the range is cleared: file systems of the last script's
+// may still be mounted there.
+func (l *Lab) tidyOrEnd(m *member, anew bool) error {
+	if m.guest == nil || anew {
+		err := m.guard.gone() // it stores in the volume what it has seen
+		m.guard = nil
+		return err
+	}
+	if m.guest.Alive() && !m.spent && m.life.At == 0 {
+		err := l.tidy(m)
+		if err == nil {
+			return nil
+		}
+		say.Line("%s boots anew, as it is not as it was: %v", m.name, err)
+	}
+	m.expected = true
+	m.guest.Kill()
+	return l.guardsDone(m)
+}
+
+// refit boots a guest, or has it go on.
+func (l *Lab) refit(m *member) error {
+	m.life = Life{}
+	if m.guest == nil || !m.guest.Alive() {
+		return l.boot(m)
+	}
+	if l.Guard != "" {
+		if err := l.startGuards(m, l.logName(m, "guard")); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return l.load(m)
+}
+
+// tidy undoes what the last script has done to a guest.
+func (l *Lab) tidy(m *member) error {
+	now, err := l.state(m)
+	if err != nil {
+		return err
+	}
+	work := m.booted.undo(now)
+	if err := l.inGuest(m, tidyScript, work...); err != nil {
+		return err
+	}
+	if work != nil {
+		if now, err = l.state(m); err != nil {
+			return err
+		}
+	}
+	if other := m.booted.differs(now); other != "" {
+		return errors.New(other)
+	}
+	return nil
+}
+
+// state asks a guest for its state.
+func (l *Lab) state(m *member) (guestState, error) {
+	var out, errs bytes.Buffer
+	status, err := m.guest.Link.Run([]string{"bash", "-c", stateScript}, nil, &out, &errs)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("status %d: %s", status, strings.TrimSpace(errs.String()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: its state: %w", m.name, err)
+	}
+	return parseState(out.String()), nil
+}
+
+// stateScript prints what scripts change in guests: files that are not the
+// system's own, mounts, block devices, interfaces, control groups, settings. A
+// line has a kind, a name and a value.
+const stateScript = `set -e
+find /etc /home /mnt /opt /root /run /srv /tmp /usr/local /var /dev/shm -xdev \
+	\( -type d -printf 'file\t%p\t%y %m %U:%G\n' -o -printf 'file\t%p\t%y %m %U:%G %s %T@\n' \)
+while read -r source target kind _; do printf 'mount\t%s\t%s %s\n' "$target" "$source" "$kind"; done </proc/self/mounts
+for block in /sys/block/*; do
+	read -r size <"$block/size"
+	[ "$size" = 0 ] || printf 'block\t%s\t%s\n' "${block##*/}" "$size"
+done
+for link in /sys/class/net/*; do printf 'link\t%s\t\n' "${link##*/}"; done
+[ ! -d /sys/fs/cgroup ] || find /sys/fs/cgroup -mindepth 1 -type d -printf 'cgroup\t%p\t\n'
+printf 'setting\t/proc/sys/kernel/hostname\t%s\n' "$(</proc/sys/kernel/hostname)"
+huge=/sys/kernel/mm/transparent_hugepage/enabled
+[ ! -e $huge ] || sed -n "s|.*\[\(.*\)\].*|setting\t$huge\t\1|p" $huge
+{ grep -sH . /proc/sys/vm/* /proc/sys/fs/{aio-max-nr,file-max,leases-enable,nr_open,protected_*} \
+	/proc/sys/kernel/{core_pattern,modules_disabled,panic*,printk,randomize_va_space,sysrq,threads-max,yama/*} \
+	/sys/kernel/tracing/{tracing_on,current_tracer} || true; } |
+	sed -n 's|^/proc/sys/vm/drop_caches:.*||; s|^\([^:]*\):|setting\t\1\t|p'`
+
+// tidyScript undoes what scripts have done; its arguments are pairs of a verb
+// and what it is about. What a page cache still has of the range is written now.
+const tidyScript = `while [ $# -gt 0 ]; do
+	case $1 in
+	umount) umount "$2" || umount -l "$2" ;;
+	devices)
+		! command -v dmsetup >/dev/null || dmsetup remove_all --force
+		losetup -D ;;
+	remove) rm -rf --one-file-system "$2" ;;
+	rmdir) rmdir "$2" ;;
+	set) echo "${2#*=}" >"${2%%=*}" ;;
+	esac
+	shift 2
+done
+sync
+echo 3 >/proc/sys/vm/drop_caches
+dmesg -C
+if [ -d /sys/kernel/tracing ]; then : >/sys/kernel/tracing/set_event; : >/sys/kernel/tracing/trace; fi
+exit 0`
+
+// guestState is what a guest's state script printed: values by kind and name.
+// A name may have several, as a place where several things are mounted.
+type guestState map[stateKey][]string
+
+type stateKey struct{ kind, name string }
+
+func parseState(text string) guestState {
+	state := guestState{}
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		kind, rest, _ := strings.Cut(line, "\t")
+		name, value, _ := strings.Cut(rest, "\t")
+		key := stateKey{kind, name}
+		state[key] = append(state[key], value)
+	}
+	return state
+}
+
+// differs names one thing in which a state is another one.
+func (s guestState) differs(now guestState) string {
+	for _, key := range s.keys(now) {
+		if was, is := s[key], now[key]; len(was) != len(is) || strings.Join(was, "\n") != strings.Join(is, "\n") {
+			return fmt.Sprintf("%s %s: %q was %q", key.kind, key.name, is, was)
+		}
+	}
+	return ""
+}
+
+// keys are those of two states, in order.
+func (s guestState) keys(now guestState) []stateKey {
+	var keys []stateKey
+	for key := range s {
+		keys = append(keys, key)
+	}
+	for key := range now {
+		if _, both := s[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		a, b := keys[i], keys[j]
+		return a.kind < b.kind || a.kind == b.kind && a.name < b.name
+	})
+	return keys
+}
+
+// undo is the work for tidyScript that leads back from a state.
+func (s guestState) undo(now guestState) []string {
+	var umount, devices, remove, set []string
+	for _, key := range s.keys(now) {
+		was, is := s[key], now[key]
+		added := len(was) == 0
+		switch {
+		case key.kind == "mount" && len(is) > len(was):
+			for range is[len(was):] {
+				umount = append([]string{"umount", key.name}, umount...) // what is mounted below comes first
+			}
+		case key.kind == "block" && added:
+			devices = []string{"devices", ""}
+		case key.kind == "file" && added:
+			remove = append(remove, "remove", key.name)
+		case key.kind == "cgroup" && added:
+			remove = append([]string{"rmdir", key.name}, remove...)
+		case key.kind == "setting" && !added && len(is) == 1 && is[0] != was[0]:
+			set = append(set, "set", key.name+"="+was[0])
+		}
+	}
+	return append(append(append(umount, devices...), remove...), set...)
+}
+
+// load loads the module.
+func (l *Lab) load(m *member) error {
+	if !l.Module {
+		return nil
+	}
+	if err := l.inGuest(m, loadScript, ModulePath, ModuleFor(m.system.Release)); err != nil {
+		return fmt.Errorf("%s: loading the module: %w", m.name, err)
+	}
+	return nil
+}
+
+// unjudged returns what of a log is yet to be judged.
+func (m *member) unjudged(console string, log []byte) []byte {
+	if m.guest != nil && console == m.guest.Console && m.judged <= int64(len(log)) {
+		return log[m.judged:]
+	}
+	return log
+}
+
+// fileSize is 0 for a file that cannot be looked at.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
