@@ -7,6 +7,8 @@
 # whoever meets it a bounded time, in which it can be killed.
 #
 # rig: --size 32M
+# test: walk
+# test-rig: --size 64M --pages --pkgs "acl attr"
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -9,6 +9,7 @@
 # run.
 #
 # rig: --icount --size 256M --pages
+# test: walk splice shadow
 # kernels: 6.12
 # maps: inside
 # limit: 600

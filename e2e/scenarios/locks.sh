@@ -5,6 +5,8 @@
 # unlock, close, exit and death. sqlite used by all at once, with a rollback journal and with WAL.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "sqlite3"
+# test: walk
+# test-rig: --guests 2 --size 128M --mem 384M --pkgs "acl attr sqlite3"
 # mixed: 6.1,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 256M --pkgs "sqlite3"
 # kernels: 6.12

@@ -10,6 +10,7 @@
 # Large enough for what cannot be freed while the dead one has not been fenced (D7).
 #
 # rig: --guests 3 --size 1G --mem 320M
+# test: walk
 # mixed: 6.1,6.12,7.2
 # node: --guests 2 --kernel 6.1,7.2 --size 1G
 # kernels: 6.12

@@ -6,6 +6,8 @@
 # a freeze, an io_uring.
 #
 # rig: --size 256M
+# test: walk
+# test-rig: --size 64M --pages --pkgs "acl attr"
 # maps: inside
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

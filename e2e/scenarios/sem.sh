@@ -7,6 +7,8 @@
 # processor.
 #
 # rig: --guests 2 --size 256M --mem 384M
+# test: walk
+# test-rig: --guests 2 --size 128M --mem 384M --pkgs "acl attr sqlite3"
 # maps: walk
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

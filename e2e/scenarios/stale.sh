@@ -14,6 +14,7 @@
 # In a node, which has one processor, the host looks, and then a guest while the host cuts.
 #
 # rig: --guests 2 --cpus 2 --size 16M --mem 320M --append preempt=full
+# test: splice
 # node: --guests 2 --size 16M --append preempt=full
 # kernels: 6.12
 # limit: 900

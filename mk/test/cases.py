@@ -2,6 +2,7 @@
 """What a test run consists of: cases, and the setups that they need first."""
 
 import dataclasses
+import fnmatch
 import os
 import re
 
@@ -36,11 +37,23 @@ class Case:
     after: tuple = ()  # cases that end before this one starts
     env: dict = dataclasses.field(default_factory=dict)
     inputs: tuple = ()  # paths that decide its result
-    several: bool = False  # it reports cases of its own, SUITE/NAME each
+    parts: tuple = ()  # cases that its command runs and reports one by one
 
     @property
     def suite(self):
         return self.name.split("/", 1)[0]
+
+
+    @property
+    def names(self):
+        """The cases that are counted."""
+        return self.parts or (self.name,)
+
+
+def wanted(name):
+    """Whether one of the patterns in ONLY is for SUITE/CASE, or for the case alone."""
+    return any(fnmatch.fnmatchcase(name, one) or fnmatch.fnmatchcase(name.split("/", 1)[1], one)
+               for one in (os.environ.get("ONLY") or "*").split())
 
 
 def versions():

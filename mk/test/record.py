@@ -68,7 +68,7 @@ def inputs_of(case):
     compiler, releases = tools()
     uses_kernels = any(path.startswith("e2e") for path in case.inputs)
     env = tuple(sorted((k, v) for k, v in case.env.items() if k != "OWNER"))
-    settings = (compiler, releases if uses_kernels else (), env, tuple(case.command))
+    settings = (compiler, releases if uses_kernels else (), env, () if case.parts else tuple(case.command))
     return digest(case.inputs, settings)
 
 
@@ -86,22 +86,22 @@ def rows():
 
 
 def has(case):
-    row = rows().get(case.name)
-    return row is not None and row[5] == inputs_of(case)
+    table = rows()
+    return all(name in table and table[name][5] == inputs_of(case) for name in case.names)
 
 
-def add(case, checks, took):
-    """Writes the case's row; runs in two terminals may do so at once."""
+def add(name, case, checks, took):
+    """Writes a row for a case, or for a part of it; runs in two terminals may do so at once."""
     changed = output("git", "status", "--porcelain", "--", ".", f":!{PAGE}")
     commit = output("git", "rev-parse", "--short", "HEAD") + ("+" if changed else "")
-    row = (case.name, str(checks), f"{took:.0f}", time.strftime("%Y-%m-%d"), commit, inputs_of(case))
+    row = (name, str(checks), f"{took:.0f}", time.strftime("%Y-%m-%d"), commit, inputs_of(case))
     os.makedirs("build", exist_ok=True)
     with open("build/test-results.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         table = rows()
-        table[case.name] = row
+        table[name] = row
         with open(PAGE + ".new", "w", encoding="utf-8") as file:
             file.write(HEAD)
-            for name in sorted(table):
-                file.write("| " + " | ".join(table[name]) + " |\n")
+            for one in sorted(table):
+                file.write("| " + " | ".join(table[one]) + " |\n")
         os.rename(PAGE + ".new", PAGE)

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 
-from cases import WHOLE, Case, Setup, header, versions
+from cases import WHOLE, Case, Setup, header, versions, wanted
 
 VERSIONS = versions()
 DEFAULT_KERNEL = VERSIONS["KERNEL_DEFAULT"]
@@ -17,7 +17,7 @@ MAPS = (os.environ.get("MAPS") or "walk splice shadow").split()
 ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/engine.mk", "mk/test", "versions.env")
 NATIVE = ENGINE + ("kernel/tests",)
 RIG = ("kernel", "kvm-patches", "e2e/cmd", "e2e/internal", "e2e/lib", "e2e/programs", "e2e/rig",
-       "e2e/go.mod", "mk/run-scenario", "mk/test", "mk/engine.mk", "versions.env")
+       "e2e/go.mod", "mk/run-scenario", "mk/run-shared", "mk/test", "mk/engine.mk", "versions.env")
 DRIVER = ENGINE + ("csi-driver", "mk/go", "mk/run-csi")
 CLUSTER = ("kernel", "csi-driver", "charts", "kubevirt-manifests", "e2e", "mk", "Dockerfile",
            "versions.env")
@@ -230,11 +230,18 @@ def chosen(kernels):
 
 @suite("scenarios", "native", "tests", about="one scenario of each subject on one kernel")
 def suite_scenarios():
-    for path, _, keys in scenarios():
-        if "test" in keys:
-            maps = keys["test"].split() or keys.get("maps", "walk").split()
-            yield from runs("scenarios", path, keys, chosen([DEFAULT_KERNEL]), maps,
-                            env={**QUICK, "ONE_KERNEL": "1"})
+    groups = {}
+    for path, name, keys in scenarios():
+        if "test" in keys and wanted(f"scenarios/{name}"):
+            flags = keys.get("test-rig") or keys["rig"]
+            groups.setdefault((flags, keys["test"]), []).append(path)
+    for (flags, maps), paths in groups.items():
+        parts = tuple("scenarios/" + os.path.basename(path)[:-len(".sh")] for path in paths)
+        limits = [int(header(path).get("limit", 900)) for path in paths]
+        yield Case(parts[0] + "...", ["mk/run-shared", "build/logs/scenarios",
+                                      DEFAULT_KERNEL, maps, *paths], parts=parts,
+                   limit=sum(limits), cost=100 * len(paths), needs=(kernel(DEFAULT_KERNEL),),
+                   env={**QUICK, "ONE_KERNEL": "1"}, inputs=RIG + tuple(paths))
 
 
 @suite("vm", "native", "tests", about="all scenarios, on all the kernels and maps they are for")
