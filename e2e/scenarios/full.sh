@@ -6,8 +6,6 @@
 # files, with small ones, with directories; more than once, because leaks show the second time.
 #
 # rig: --size 32M
-# test: walk
-# test-rig: --size 64M --pages --pkgs "acl attr"
 # maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -150,7 +150,8 @@ func (l *Lab) state(m *member) (guestState, error) {
 
 // stateScript prints what scripts change in guests: files that are not the
 // system's own, mounts, block devices, interfaces, control groups, settings. A
-// line has a kind, a name and a value.
+// line has a kind, a name and a value. The kernel itself changes min_free_kbytes
+// as large pages come into use.
 const stateScript = `set -e
 find /etc /home /mnt /opt /root /run /srv /tmp /usr/local /var /dev/shm -xdev \
 	\( -type d -printf 'file\t%p\t%y %m %U:%G\n' -o -printf 'file\t%p\t%y %m %U:%G %s %T@\n' \)
@@ -167,7 +168,7 @@ huge=/sys/kernel/mm/transparent_hugepage/enabled
 { grep -sH . /proc/sys/vm/* /proc/sys/fs/{aio-max-nr,file-max,leases-enable,nr_open,protected_*} \
 	/proc/sys/kernel/{core_pattern,modules_disabled,panic*,printk,randomize_va_space,sysrq,threads-max,yama/*} \
 	/sys/kernel/tracing/{tracing_on,current_tracer} || true; } |
-	sed -n 's|^/proc/sys/vm/drop_caches:.*||; s|^\([^:]*\):|setting\t\1\t|p'`
+	sed -n 's|^/proc/sys/vm/\(drop_caches\|min_free_kbytes\):.*||; s|^\([^:]*\):|setting\t\1\t|p'`
 
 // tidyScript undoes what scripts have done; its arguments are pairs of a verb
 // and what it is about. What a page cache still has of the range is written now.
