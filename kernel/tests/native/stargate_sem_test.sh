@@ -57,6 +57,49 @@ done
 refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock a -- true
 refuses_sem 1 'not on a mounted StargateFS volume' --volume /nowhere list
 
+# --- its completion ---------------------------------------------------------------------------
+# Names are other people's. They are offered quoted, and nothing in them is run.
+
+mkdir fake
+# shellcheck disable=SC2016,SC2028 # what is quoted stands in a script, and in a name
+{
+	echo '#!/bin/bash'
+	echo '[[ $1 == list ]] || exit 1'
+	echo 'show() { if [[ $2 == --names ]]; then echo "$3"; else echo "mutex 600 free $3"; fi; }'
+	for name in 'plain' 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' 'a\x0ab' 'back\\slash' ';id>pwned'; do
+		printf "show %s %s '%s'\n" '"$1"' '"${2:-}"' "$name"
+	done
+} >fake/stargate-sem
+chmod +x fake/stargate-sem
+
+# complete_sem WORD: what is offered for it as the NAME of rm.
+complete_sem() {
+	expect 0 env PATH="$dir/fake:$PATH" bash -c "source '$completion/stargate-sem'
+		compopt() { :; }
+		COMP_WORDS=(stargate-sem rm \"\$1\") COMP_CWORD=2
+		_stargate_sem
+		printf '%s\n' \"\${COMPREPLY[@]}\"" - "$1"
+}
+
+if command -v compgen >/dev/null; then
+	complete_sem ''
+	[[ ! -e pwned ]] || fail "a command that stands in a name was run"
+	# shellcheck disable=SC2016
+	printf '%q\n' plain 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' $'a\nb' 'back\slash' ';id>pwned' >want
+	same out want
+	# what is offered, taken over into a command line, is the name again
+	while read -r offered; do
+		bash -c "printf '%s\\0' $offered"
+	done <out >again
+	# shellcheck disable=SC2016
+	printf '%s\0' plain 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' $'a\nb' 'back\slash' ';id>pwned' >want
+	same again want
+	[[ ! -e pwned ]] || fail "a command that stands in a name was run"
+	complete_sem 'tw'
+	printf '%q\n' 'two words' >want
+	same out want
+fi
+
 # --- the library ------------------------------------------------------------------------------
 
 printf '#include <stargate.h>\nint main(void) { return stargate_why(0) == NULL; }\n' >user.c

@@ -411,6 +411,20 @@ if command -v compgen >/dev/null; then
 		printf '%q\n' \"\${COMPREPLY[@]}\" | sort"
 	printf '%q\n' $'/tree/new\nline' '/tree/new\x0aline' | sort >want
 	same out want
+	# Names of volumes are offered quoted, and nothing in them is run.
+	mkdir fake
+	# shellcheck disable=SC2016 # it is a name
+	printf '#!/bin/sh\ncat <<"END"\nNAME SIZE\nx`id>pwned` 1M\ngood 2M\nEND\n' >fake/stargatectl
+	chmod +x fake/stargatectl
+	expect 0 env PATH="$dir/fake:$PATH" bash -c "source '$completion/stargatectl'
+		compopt() { :; }
+		COMP_WORDS=(stargatectl volume show '') COMP_CWORD=3
+		_stargatectl
+		printf '%s\n' \"\${COMPREPLY[@]}\""
+	[[ ! -e pwned ]] || fail "a command that stands in a volume's name was run"
+	# shellcheck disable=SC2016
+	printf '%q\n' 'x`id>pwned`' good >want
+	same out want
 fi
 
 # --- damaged names: each is told of, and what else is there is listed and copied ---------------

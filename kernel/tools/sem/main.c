@@ -36,6 +36,7 @@ static const char usage[] =
 "      --all              (post) a condition: wake all\n"
 "      --count N          (wait) the count of an event to wait for\n"
 "      --read             (lock) a reader-writer lock beside other readers\n"
+"      --names            (list) only names, one a line, escaped as messages are\n"
 "  -j, --json             (list, show) as JSON\n"
 "  -h, --help\n"
 "  -V, --version\n"
@@ -50,7 +51,7 @@ static const struct command {
 	int (*run)(struct call *c);
 	bool named;
 } commands[] = {
-	{ "list", "j", cmd_list, false },
+	{ "list", "jO", cmd_list, false },
 	{ "create", "TnmRGLX", cmd_create, true },
 	{ "rm", "", cmd_rm, true },
 	{ "show", "j", cmd_show, true },
@@ -68,7 +69,8 @@ static const struct option options[] = {
 	{ "guarded", no_argument, NULL, 'G' }, { "last-user", no_argument, NULL, 'L' },
 	{ "exclusive", no_argument, NULL, 'X' }, { "by", required_argument, NULL, 'b' },
 	{ "all", no_argument, NULL, 'a' }, { "count", required_argument, NULL, 'N' },
-	{ "read", no_argument, NULL, 'r' }, { "json", no_argument, NULL, 'j' },
+	{ "read", no_argument, NULL, 'r' }, { "names", no_argument, NULL, 'O' },
+	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 }
 };
 
@@ -150,6 +152,7 @@ static void take_flag(struct call *c, int opt)
 	case 'X': c->how |= STARGATE_EXCLUSIVE; break;
 	case 'a': c->all = true; break;
 	case 'r': c->read = true; break;
+	case 'O': c->names = true; break;
 	case 'j': c->json = true; break;
 	}
 }

@@ -22,7 +22,7 @@ struct call {
 	enum stargate_type type;
 	unsigned int flags, mode, how;
 	uint64_t value, by, at, until;
-	bool json, read, all, has_count;
+	bool json, names, read, all, has_count;
 };
 
 /* They return an exit status, and say what is wrong. */

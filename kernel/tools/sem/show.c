@@ -96,6 +96,12 @@ static int by_name(const void *a, const void *b)
 		      ((const struct stargate_stat *)b)->name);
 }
 
+static void put_name(const struct stargate_stat *st)
+{
+	put_text(stdout, st->name, strlen(st->name));
+	putchar('\n');
+}
+
 static void put_line(const struct stargate_stat *st)
 {
 	char state[64];
@@ -143,8 +149,12 @@ int cmd_list(struct call *c)
 		qsort(l.all, l.n, sizeof(*l.all), by_name);
 	if (c->json)
 		put_all(&l);
-	for (i = 0; i < l.n && !c->json; i++)
-		put_line(&l.all[i]);
+	for (i = 0; i < l.n && !c->json; i++) {
+		if (c->names)
+			put_name(&l.all[i]);
+		else
+			put_line(&l.all[i]);
+	}
 	free(l.all);
 	return 0;
 }
