@@ -35,6 +35,11 @@ bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
 	return fix;
 }
 
+enum ck_cure ck_giving(const struct sg_ck *c)
+{
+	return c->unfixed ? CK_ASK : CK_SAFE;
+}
+
 void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total)
 {
 	sg_beat(&c->vol);

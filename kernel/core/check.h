@@ -121,6 +121,11 @@ struct sg_ck {
 bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off);
 #define ck_found(c, cure, ino, off, ...) \
 	(sg_snprintf((c)->line, sizeof((c)->line), __VA_ARGS__), ck_report(c, cure, ino, off))
+/*
+ * Of what gives something back (a record, a name's count, a page): safe only while all that has
+ * been met in this pass is repaired. What is left may refer to it, also where it is not readable.
+ */
+enum ck_cure ck_giving(const struct sg_ck *c);
 void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total);
 void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg);
 #define CK_U(x)	((unsigned long long)(x))	/* for formats, the same in kernel and user space */

@@ -275,7 +275,7 @@ void ck_free_lists(struct sg_ck *c)
 	for (slot = 0; slot < SG_SLOTS && !relist; slot++)
 		for (i = 0; i < c->vol.sb.areas; i++)
 			if (!follow(c, ck_get(c, list_off(c, slot, i))))
-				relist |= ck_found(c, CK_SAFE, 0, list_off(c, slot, i),
+				relist |= ck_found(c, ck_giving(c), 0, list_off(c, slot, i),
 						   "a list of free inodes is broken");
 	for (ino = 1; ino < c->inodes; ino++) {
 		used += (c->state[ino] & (CK_USED | CK_TYPELESS)) != 0;
@@ -283,7 +283,7 @@ void ck_free_lists(struct sg_ck *c)
 	}
 	c->unlisted = unlisted;
 	if (unlisted && !relist)
-		relist = ck_found(c, CK_SAFE, 0, 0, "%llu free inodes are on no list",
+		relist = ck_found(c, ck_giving(c), 0, 0, "%llu free inodes are on no list",
 				  CK_U(unlisted));
 	if (relist)
 		make_list(c);

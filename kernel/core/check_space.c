@@ -211,7 +211,6 @@ static void free_counter(struct sg_ck *c, u64 want)
 void ck_space(struct sg_ck *c)
 {
 	struct difference d = { 0 };
-	enum ck_cure cure;
 
 	compare(c, &d);
 	c->res->pages = total_pages(c);
@@ -222,8 +221,7 @@ void ck_space(struct sg_ck *c)
 	/* What is unclear may own them: repaired first, given back by the next pass. */
 	if (!c->looking && c->hold_pages)
 		return;
-	cure = c->unfixed ? CK_ASK : CK_SAFE;
-	if (d.lost && ck_found(c, cure, 0, d.lost_at,
+	if (d.lost && ck_found(c, ck_giving(c), 0, d.lost_at,
 			       "%llu pages are marked in use and belong to nothing", CK_U(d.lost)))
 		correct(c, true);
 	free_counter(c, d.free);

@@ -83,7 +83,7 @@ static void check_links(struct sg_ck *c, u64 ino, u32 want)
 	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
 
 	if (sg_nlink(mode) != want &&
-	    ck_found(c, CK_SAFE, ino, at, "has %u links, counts %u", want, sg_nlink(mode)))
+	    ck_found(c, ck_giving(c), ino, at, "has %u links, counts %u", want, sg_nlink(mode)))
 		ck_set(c, at, (u64)want << 32 | sg_mode(mode));
 }
 
@@ -141,7 +141,8 @@ static void no_name(struct sg_ck *c, u64 ino, bool links)
 			     c->state[ino] & CK_DIR ? "a directory" : "a file"))
 			ck_note(c, &c->orphans, ino, 0);
 	} else if (!(c->state[ino] & CK_OWED)) {
-		if (ck_found(c, CK_SAFE, ino, ck_inode_off(c, ino), "no links and still there"))
+		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
+			     "no links and still there"))
 			ck_note(c, &c->settle, ino, 0);
 	}
 }
@@ -171,7 +172,8 @@ static void check_cutting(struct sg_ck *c)
 
 		if (c->state[ino] & CK_OWED)
 			continue;
-		if (ck_found(c, CK_SAFE, ino, ck_inode_off(c, ino), "was being cut to its size"))
+		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
+			     "was being cut to its size"))
 			c->settle.item[n++].ino = ino;
 	}
 	c->settle.n = n;

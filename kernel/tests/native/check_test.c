@@ -148,6 +148,87 @@ static void test_preen(const struct damage *d)
 		survivors(d);
 }
 
+/* A list of free records leads to @ino. */
+static bool is_listed(u64 ino)
+{
+	unsigned int slot, i;
+	struct sg_iref ref;
+	u64 at, steps;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < look.sb.areas; i++)
+			for (at = *AREA(slot, i, free_ino), steps = 0; at; steps++) {
+				if (at == ino)
+					return true;
+				if (steps > *HOT(inodes) || sg_iref(&look, at, &ref) ||
+				    *word(ref.off + offsetof(struct sg_inode, mode)))
+					break;	/* broken: nobody goes on from there */
+				at = *word(ref.off + offsetof(struct sg_inode, next_free));
+			}
+	return false;
+}
+
+/*
+ * A file's record is gone, its name is not, and @d is damaged besides. What preening leaves names
+ * the record still: were it listed, the next file to be made would be read under the old name.
+ */
+static void test_preen_named(const struct damage *d)
+{
+	u64 ino = number("deep/a/file");
+	struct sg_check_result res;
+	struct sg_iref root, ref;
+	struct sg_vol v;
+	unsigned int i;
+	char name[32];
+
+	restore(d);
+	memset(word(record("deep/a/file")), 0, SG_INODE_SIZE);
+	res = check(SG_CHECK_PREEN);
+	CHECK(res.found > res.fixed);
+	if (is_listed(ino))
+		test_fail(__FILE__, __LINE__, "inode %" PRIu64 " is named, and listed as free", ino);
+	if (d)
+		return;
+	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	for (i = 0; i < 2 * SG_INODES_PER_PAGE; i++) {
+		snprintf(name, sizeof(name), "secret-%u", i);
+		ref = test_create(&v, &root, name, S_IFREG | 0600);
+		CHECK(ref.ino != ino);
+	}
+	sg_leave(&v);
+	res = check(SG_CHECK_REPAIR);
+	CHECK_EQ(res.fixed, res.found);
+	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
+}
+
+/* A name that was not counted may be one that is found: its inode keeps the links that it says. */
+static void test_preen_links(void)
+{
+	struct sg_check_result res;
+	u64 *mode;
+
+	restore(NULL);
+	{
+		WIDE_NAME;
+		struct sg_iref ref;
+
+		CHECK_OK(sg_iref(&look, SG_REF_INO(dirent_of(b, i)->ref), &ref));
+		mode = word(ref.off + offsetof(struct sg_inode, mode));
+	}
+	name_twice();
+	CHECK_EQ(sg_nlink(*mode), 1);
+	*mode += 1ULL << 32;
+	res = check(SG_CHECK_PREEN);
+	CHECK(res.found > res.fixed);
+	CHECK_EQ(sg_nlink(*mode), 2);
+	res = check(SG_CHECK_REPAIR);
+	CHECK_EQ(res.fixed, res.found);
+	CHECK_EQ(sg_nlink(*mode), 1);
+	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
+}
+
 /* --- repairs that are interrupted ---------------------------------------------------------- */
 
 static void test_interrupted(const struct damage *d, struct rng *rng)
@@ -460,12 +541,19 @@ int main(int argc, char **argv)
 		test_note("damage %s", damages[i].name);
 		test_damage(&damages[i]);
 		test_preen(&damages[i]);
+		if (!below("deep/a/file", damages[i].lost)) {	/* its name stays */
+			test_note("damage %s, and a record gone", damages[i].name);
+			test_preen_named(&damages[i]);
+		}
 		test_note("damage %s, repair interrupted", damages[i].name);
 		for (n = only ? 1 : SG_MIN(test_amount(0, 1, 10), (u64)10); n; n--)
 			test_interrupted(&damages[i], &rng);
 	}
 	if (only && strcmp(only, "random"))
 		return test_done();
+	test_note("preening beside what it leaves");
+	test_preen_named(NULL);
+	test_preen_links();
 	test_note("recovery");
 	test_recovery();
 	test_committed();
