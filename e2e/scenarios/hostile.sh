@@ -99,7 +99,7 @@ for ((round = seed; round < seed + rounds; round++)); do
 	wait "$attacker" || fail "the attacker: $(cat "$saved/said")"
 	part 1 >"$saved/volume"
 	status=0
-	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y -f "$saved/volume" \
+	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y --force-live --force-foreign "$saved/volume" \
 		>"$saved/fsck" 2>&1 || status=$?
 	# the attacker may have had both superblocks: then there is nothing to check
 	[[ $status -lt 8 ]] || grep -q "holds no StargateFS\|superblock and backup are damaged" "$saved/fsck" ||

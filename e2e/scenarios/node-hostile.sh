@@ -149,7 +149,7 @@ step "the host is rid of them"
 attacker_ends
 in_time "unmounting" 'umount /mnt/v || umount /mnt/v'
 in_one host "it is unmounted" '! grep -q " /mnt/v " /proc/mounts'
-in_time "checking" 'fsck.stargatefs -y -f /dev/sm/v'
+in_time "checking" 'fsck.stargatefs -y --force-live --force-foreign /dev/sm/v'
 same "the zone around it has not lost a byte" "$kept" "$(around)"
 in_one host "the volume can be made anew" 'mkfs.stargatefs -q -f /dev/sm/v && mount -t stargatefs /dev/sm/v /mnt/v &&
 	echo new >/mnt/v/new && umount /mnt/v &&

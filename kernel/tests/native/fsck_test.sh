@@ -100,7 +100,7 @@ diff -r tree got >out 2>&1 || fail "not all came back"
 duration() {
 	local start=$EPOCHREALTIME
 	cp bad.img v.img
-	"$fsck" -y -f v.img >/dev/null || true
+	"$fsck" -y --force-live v.img >/dev/null || true
 	echo $((${EPOCHREALTIME/./} - ${start/./})) # microseconds
 }
 most=$(duration)
@@ -109,7 +109,7 @@ killed=0
 for _ in $(seq "$rounds"); do
 	cp bad.img v.img
 	for _ in $(seq 20); do
-		"$fsck" -y -f v.img >/dev/null 2>&1 &
+		"$fsck" -y --force-live v.img >/dev/null 2>&1 &
 		pid=$!
 		sleep "$(printf '0.%06d' $((RANDOM * most / 65536)))"
 		kill -9 "$pid" 2>/dev/null || true
@@ -118,7 +118,7 @@ for _ in $(seq "$rounds"); do
 		[[ $status -eq 137 ]] || break
 		killed=$((killed + 1))
 	done
-	timeout 120 "$fsck" -y -f v.img >out 2>&1 || [[ $? -eq 1 ]] || fail "not repaired after a kill"
+	timeout 120 "$fsck" -y --force-live v.img >out 2>&1 || [[ $? -eq 1 ]] || fail "not repaired after a kill"
 	expect 0 "$fsck" -n v.img
 	contents v.img got
 	diff -r want got >out 2>&1 || fail "an interrupted repair ends differently"
@@ -181,7 +181,7 @@ def damaged():
 ends = collections.Counter()
 for number in range(int(os.environ["SG_IMAGES"])):
     open("x.img", "wb").write(damaged())
-    status, out = run(fsck, "-y", "-f", "x.img")
+    status, out = run(fsck, "-y", "--force-live", "--force-foreign", "x.img")
     said = re.search(r"^(\d+) inodes are lost", out, re.M)
     def check(good, what):
         if not good:

@@ -362,7 +362,13 @@ for mode in -p -y; do
 	quietly_hopeless 'holds ext2, ext3 or ext4, and what an older StargateFS has left'
 done
 same over.img over.was
-expect 1 "$fsck" -y -f over.img
+for how in -f --force-live; do
+	expect 8 "$fsck" -y $how over.img
+	says 'only with --force-foreign' err
+done
+same over.img over.was
+expect 16 "$fsck" -y --force over.img # no abbreviation of what destroys something
+expect 1 "$fsck" -y --force-foreign over.img
 expect 0 "$fsck" -n over.img
 poke v.img 200 'gone'
 poke v.img $(((32 << 20) - 4096 + 200)) 'gone'
@@ -399,6 +405,17 @@ expect 0 "$ctl" ls v.img /
 says 'shown as recovery would leave it' err
 expect 0 "$fsck" -n v.img
 says 'clean, once recovered'
+# -f of other checkers means no harm: who lives is not declared dead by it.
+for how in -p -y '-p -f' '-y -f' '-f -a'; do
+	# shellcheck disable=SC2086 # words
+	expect 8 "$fsck" $how v.img
+	complains 'in use by process [0-9]+ on'
+done
+"$ctl" --json slots v.img >out 2>/dev/null
+json 'd["taken"] == 1 and d["slots"][0]["state"] == "live"'
+cp v.img live.img
+expect 1 "$fsck" -y --force-live live.img
+says 'warning: live.img: all systems that use it are taken for dead' err
 expect 1 "$mkfs" -f --phys 16G v.img
 complains 'give --force-live'
 for how in '' -f -n; do # who uses it is said first, whatever else is missing

@@ -23,7 +23,7 @@ enum {
 struct job {
 	const char *path;
 	enum sg_check_mode mode;
-	bool mode_given, force, json, progress, quiet;
+	bool mode_given, force_live, force_foreign, json, progress, quiet;
 	u64 shown;
 	const char *phase;
 	const struct target *target;
@@ -38,7 +38,11 @@ static const char usage[] =
 "  -n                change nothing, answer no (the default)\n"
 "  -p, -a            recover and repair what cannot lose anything\n"
 "  -y                repair everything\n"
-"  -f                (with -p or -y) take systems that do not leave for dead\n"
+"  -f                nothing: a check is made in any case (for e2fsck's users)\n"
+"      --force-live  (with -p or -y) take all systems that use it for dead, also\n"
+"                    those that live: they lose what they write from then on\n"
+"      --force-foreign  (with -p or -y) repair it by its backup superblock though\n"
+"                    another file system has been made over it\n"
 "  -C, --progress    show how far it has come\n"
 "  -q, --quiet       no summary when there is nothing to say\n"
 "      --json        findings and summary as JSON\n"
@@ -223,8 +227,9 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 {
 	const char *foreign = foreign_signature(t->base, t->size);
 
-	if (probe->from_backup && foreign && job->mode != SG_CHECK_ONLY && !job->force) {
-		tool_error("%s: holds %s, and what an older StargateFS has left behind it; only with -f is the latter repaired over the former",
+	if (probe->from_backup && foreign && job->mode != SG_CHECK_ONLY &&
+	    !job->force_foreign) {
+		tool_error("%s: holds %s, and what an older StargateFS has left behind it; only with --force-foreign is the latter repaired over the former",
 			   job->path, foreign);
 		return true;
 	}
@@ -250,7 +255,7 @@ static int check(struct job *job, struct target *t)
 	struct sg_check_result res;
 	struct sg_identity id;
 	struct sg_check_opts opts = {
-		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force,
+		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force_live,
 		.holding = holding, .flush = flush, .report = report, .progress = show_progress,
 		.ctx = job,
 	};
@@ -262,7 +267,10 @@ static int check(struct job *job, struct target *t)
 	member_identity(&id);
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
-	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid && !job->force) {
+	if (job->mode != SG_CHECK_ONLY && job->force_live) {
+		tool_warn("%s: all systems that use it are taken for dead without a look; one that lives loses what it writes from now on",
+			  job->path);
+	} else if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
 		err = member_watch(t, &probe.sb, MEMBER_WAIT_MS, res.why);
 		opts.force = true;	/* the mapping shows no heartbeats */
 		if (err) {
@@ -320,12 +328,14 @@ static int run(struct job *job)
 
 /* --- command line -------------------------------------------------------------------------- */
 
-enum { OPT_JSON = 256, OPT_VERSION };
+enum { OPT_JSON = 256, OPT_VERSION, OPT_FORCE_LIVE, OPT_FORCE_FOREIGN };
 
 static const struct option options[] = {
 	{ "progress", no_argument, NULL, 'C' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "force-live", no_argument, NULL, OPT_FORCE_LIVE },
+	{ "force-foreign", no_argument, NULL, OPT_FORCE_FOREIGN },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ 0 }
@@ -360,8 +370,13 @@ int main(int argc, char **argv)
 		case 'y':
 			ok &= take_mode(&job, SG_CHECK_REPAIR);
 			break;
-		case 'f':
-			job.force = true;
+		case 'f':	/* as others have it: check also what is marked clean */
+			break;
+		case OPT_FORCE_LIVE:
+			job.force_live = true;
+			break;
+		case OPT_FORCE_FOREIGN:
+			job.force_foreign = true;
 			break;
 		case 'C':
 			job.progress = isatty(STDERR_FILENO);
