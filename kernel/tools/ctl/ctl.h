@@ -15,6 +15,7 @@
  * @argv, @argc: its arguments behind the volume.
  * @spent: steps taken in trees, see call_may_go_on().
  * @links: files with several names that have been copied, see links.c.
+ * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
@@ -36,6 +37,8 @@ struct call {
 	u64 spent;
 	struct json j;
 	void *links;
+	int top;
+	size_t below;
 	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir;
 	char **argv;
@@ -103,11 +106,13 @@ void list_free(struct listing *l);
 
 /**
  * struct link_seen - a file that has other names, and has been copied.
- * @dev, @ino: which one. @other: its number in the volume (put). @path: where it is now (get).
+ * @dev, @ino: which one. @other: its number in the volume (put). @path: where it is now, below
+ * what is made; @made: what it is there (get).
  */
 struct link_seen {
 	u64 dev, ino, other;
 	char *path;
+	struct stat made;
 };
 const struct link_seen *links_find(void *const *links, u64 dev, u64 ino);
 int links_add(void **links, const struct link_seen *what);

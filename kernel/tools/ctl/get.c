@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "ctl.h"
+#include "outside.h"
 
 static char buffer[CTL_PIECE];
 
@@ -65,160 +66,233 @@ static int get_data(struct call *c, const struct sg_iref *ref, const struct sg_a
 	return pos < 0 && pos != -ENXIO ? path_error(to, (int)pos) : 0;
 }
 
-static int get_file(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
-		    const char *to, unsigned int depth)
+/*
+ * What is there is written over, as by cp: also a file of somebody who has it open, or has given it
+ * a set-ID bit. So it is the owner's alone before it has a byte of ours. What is no file is looked
+ * at only: a FIFO would be waited for, a device would obey.
+ */
+static int open_file(const struct outside *to, struct stat *made)
 {
-	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (depth ? O_NOFOLLOW : 0);
-	int fd = open(to, flags, 0600), err;
+	int fd = openat(to->at, to->name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+			(to->follow ? 0 : O_NOFOLLOW), 0600);
+	int err = 0;
+
+	if (fd < 0 && errno != ENXIO)
+		return outside_error(to->path);
+	if (fd < 0 || (!fstat(fd, made) && !S_ISREG(made->st_mode))) {
+		tool_error("%s: is there, and is no file", to->path);
+		err = -EEXIST;
+	} else if (fchmod(fd, 0600) || ftruncate(fd, 0)) {
+		err = outside_error(to->path);
+	}
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int get_file(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
+		    const struct outside *to, struct stat *made)
+{
+	int fd = open_file(to, made), err;
 	struct timespec times[2];
 
 	if (fd < 0)
-		return outside_error(to);
+		return fd;
 	times_of(attr, times);
-	err = get_data(c, ref, attr, fd, to);
+	err = get_data(c, ref, attr, fd, to->path);
 	if (!err && (ftruncate(fd, (off_t)attr->size) || fchmod(fd, attr->mode & 01777) ||
 		     futimens(fd, times)))
-		err = outside_error(to);
+		err = outside_error(to->path);
 	if (close(fd) && !err)
-		err = outside_error(to);
+		err = outside_error(to->path);
 	return err;
 }
 
-static int get_link(struct call *c, const struct sg_iref *ref, const char *to)
+/* --- what is neither file nor directory ---------------------------------------------------- */
+
+static int get_link(struct call *c, const struct sg_iref *ref, const struct outside *to)
 {
 	char target[SG_SYMLINK_MAX + 1];
 	int n = sg_readlink(call_vol(c), ref, target, SG_SYMLINK_MAX);
 
 	if (n < 0)
-		return path_error(to, n);
+		return path_error(to->path, n);
 	target[SG_MIN(n, SG_SYMLINK_MAX)] = 0;
-	return symlink(target, to) ? outside_error(to) : 0;
+	return symlinkat(target, to->at, to->name) ? outside_error(to->path) : 0;
 }
 
-static int get_special(const struct sg_attr *attr, const char *to)
+static int get_special(const struct sg_attr *attr, const struct outside *to)
 {
 	if (S_ISFIFO(attr->mode) || S_ISSOCK(attr->mode))
-		return mknod(to, attr->mode & ~07000u, 0) ? outside_error(to) : 0;
-	tool_error("%s: is a %s; devices are not taken out of a volume", to, type_name(attr->mode));
+		return mknodat(to->at, to->name, attr->mode & ~07000u, 0) ?
+		       outside_error(to->path) : 0;
+	tool_error("%s: is a %s; devices are not taken out of a volume", to->path,
+		   type_name(attr->mode));
 	return -EPERM;
 }
 
-/* "TO/NAME", without a second slash where TO ends with some. */
-static int name_inside(const char *to, const char *name, char **out)
+/* What is no file cannot be overwritten: one of the same kind makes way. */
+static void make_way(const struct outside *to, u32 mode)
 {
-	const char *slash = to[strlen(to) - 1] == '/' ? "" : "/";
+	struct stat st;
 
-	return asprintf(out, "%s%s%s", to, slash, name) < 0 ? path_error(to, -ENOMEM) : 0;
+	if (!fstatat(to->at, to->name, &st, AT_SYMLINK_NOFOLLOW) &&
+	    (st.st_mode & S_IFMT) == (mode & S_IFMT))
+		unlinkat(to->at, to->name, 0);
+}
+
+/* Its times, if it is what has just been made: nothing has times set that has taken its place. */
+static int set_times(const struct outside *to, const struct sg_attr *attr, struct stat *made)
+{
+	int fd = openat(to->at, to->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	struct timespec times[2];
+
+	if (fd < 0 || fstat(fd, made)) {
+		err = outside_error(to->path);
+	} else if ((made->st_mode & S_IFMT) != (attr->mode & S_IFMT) ||
+		   made->st_uid != geteuid() || made->st_nlink != 1) {
+		err = outside_exchanged(to);
+	} else {
+		times_of(attr, times);
+		if (utimensat(fd, "", times, AT_EMPTY_PATH))
+			err = outside_error(to->path);
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int get_other(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
+		     const struct outside *to, struct stat *made)
+{
+	int err;
+
+	make_way(to, attr->mode);
+	err = S_ISLNK(attr->mode) ? get_link(c, ref, to) : get_special(attr, to);
+	return err ? err : set_times(to, attr, made);
 }
 
 /* --- trees --------------------------------------------------------------------------------- */
 
-static int get_any(struct call *c, const struct sg_iref *ref, const char *to, unsigned int depth);
+static int get_any(struct call *c, const struct sg_iref *ref, const struct outside *to);
 
-/* 1: made; 0: it was there. */
-static int outside_dir(const char *to, unsigned int depth)
+/* *made: it was not there. To be closed. */
+static int outside_dir(const struct outside *to, bool *made)
 {
 	struct stat st;
+	int fd;
 
-	if (!mkdir(to, 0700))
-		return 1;
-	if (errno != EEXIST || (depth ? lstat(to, &st) : stat(to, &st)))
-		return outside_error(to);
-	errno = ENOTDIR;
-	return S_ISDIR(st.st_mode) ? 0 : outside_error(to);
+	*made = !mkdirat(to->at, to->name, 0700);
+	if (!*made && errno != EEXIST)
+		return outside_error(to->path);
+	/* of one that was there nothing is read: there need be no permission to */
+	fd = outside_open(to, O_DIRECTORY | (*made ? O_RDONLY : O_PATH), NULL);
+	if (fd < 0 || !*made || (!fstat(fd, &st) && st.st_uid == geteuid()))
+		return fd;
+	close(fd);
+	return outside_exchanged(to);
 }
 
-static int get_below(struct call *c, const struct listing *l, const char *to, unsigned int depth)
+static int get_below(struct call *c, const struct listing *l, const struct outside *to, int dir)
 {
+	struct outside below;
 	int err = 0, e;
 	size_t i;
 
 	for (i = 0; i < l->n && err != -ELOOP; i++) {
 		struct sg_iref child;
-		char *path;
 
-		e = name_inside(to, l->item[i].name, &path);
+		e = outside_below(&below, to, dir, l->item[i].name);
 		if (e)
 			return e;
 		e = sg_iref(call_vol(c), l->item[i].ino, &child);
-		e = e ? path_error(path, e) : get_any(c, &child, path, depth + 1);
+		e = e ? path_error(below.path, e) : get_any(c, &child, &below);
 		err = err ? err : e;
-		free(path);
+		outside_free(&below);
 	}
 	return err;
 }
 
-/* A directory that was there keeps its mode, as with cp. */
-static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
-		   const char *to, unsigned int depth)
+/* What it holds, and then, if it was made, what it is. A directory that was there stays as it is. */
+static int fill_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
+		    const struct outside *to, int dir, bool made)
 {
 	struct timespec times[2];
 	struct listing l;
-	int err, made;
+	int err = list_dir(call_vol(c), ref, to->path, &l);
 
-	if (!c->recursive)
-		return needs_recursion(c->argv[0]);
-	if (depth > DEPTH_MAX || !call_may_go_on(c))
-		return depth > DEPTH_MAX ? path_error(to, -ENAMETOOLONG) : -ELOOP;
-	made = outside_dir(to, depth);
-	if (made < 0)
-		return made;
-	err = list_dir(call_vol(c), ref, to, &l);
 	if (err)
 		return err;
-	err = get_below(c, &l, to, depth);
+	err = get_below(c, &l, to, dir);
 	err = err ? err : l.missing;
 	list_free(&l);
 	times_of(attr, times);
-	if (made && (chmod(to, attr->mode & 01777) || utimensat(AT_FDCWD, to, times, 0)))
-		return err ? err : outside_error(to);
+	if (made && (fchmod(dir, attr->mode & 01777) || futimens(dir, times)))
+		return err ? err : outside_error(to->path);
 	return err;
 }
 
-/* What is no file cannot be overwritten: one of the same kind makes way. */
-static void make_way(const char *to, u32 mode)
+static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
+		   const struct outside *to)
 {
+	bool made;
+	int dir, err;
+
+	if (!c->recursive)
+		return needs_recursion(c->argv[0]);
+	if (to->depth > DEPTH_MAX || !call_may_go_on(c))
+		return to->depth > DEPTH_MAX ? path_error(to->path, -ENAMETOOLONG) : -ELOOP;
+	dir = outside_dir(to, &made);
+	if (dir < 0)
+		return dir;
+	if (!to->depth) {
+		c->top = dir;
+		c->below = strlen(to->path) + (to->path[strlen(to->path) - 1] != '/');
+	}
+	err = fill_dir(c, ref, attr, to, dir, made);
+	close(dir);
+	return err;
+}
+
+/* One more name of what has been copied: of that, and not of what has taken its place since. */
+static int get_again(struct call *c, const struct link_seen *seen, const struct outside *to)
+{
+	const char *path = seen->path + c->below, *name = last_name(path);
+	int dir = outside_walk(c->top, path, (size_t)(name - path)), err = 0;
 	struct stat st;
 
-	if (!lstat(to, &st) && (st.st_mode & S_IFMT) == (mode & S_IFMT))
-		unlink(to);
-}
-
-static int get_inode(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
-		     const char *to, unsigned int depth)
-{
-	struct timespec times[2];
-	int err;
-
-	if (S_ISREG(attr->mode))
-		return get_file(c, ref, attr, to, depth);
-	make_way(to, attr->mode);
-	err = S_ISLNK(attr->mode) ? get_link(c, ref, to) : get_special(attr, to);
-	times_of(attr, times);
-	if (!err && utimensat(AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW))
-		err = outside_error(to);
+	if (dir < 0)
+		return path_error(to->path, dir);
+	if ((unlinkat(to->at, to->name, 0) && errno != ENOENT) ||
+	    linkat(dir, name, to->at, to->name, 0) ||
+	    fstatat(to->at, to->name, &st, AT_SYMLINK_NOFOLLOW)) {
+		err = outside_error(to->path);
+	} else if (!outside_same(&st, &seen->made)) {
+		unlinkat(to->at, to->name, 0);
+		err = outside_exchanged(to);
+	}
+	close(dir);
 	return err;
 }
 
-static int get_any(struct call *c, const struct sg_iref *ref, const char *to, unsigned int depth)
+static int get_any(struct call *c, const struct sg_iref *ref, const struct outside *to)
 {
-	struct link_seen this = { .ino = ref->ino, .path = (char *)to };
+	struct link_seen this = { .ino = ref->ino, .path = to->path };
 	const struct link_seen *seen;
 	struct sg_attr attr;
 	int err = sg_getattr(call_vol(c), ref, &attr);
 
 	if (err)
-		return path_error(to, err);
+		return path_error(to->path, err);
 	if (S_ISDIR(attr.mode))
-		return get_dir(c, ref, &attr, to, depth);
+		return get_dir(c, ref, &attr, to);
 	seen = attr.nlink > 1 ? links_find(&c->links, 0, ref->ino) : NULL;
-	if (seen && ((unlink(to) && errno != ENOENT) || link(seen->path, to)))
-		return outside_error(to);
 	if (seen)
-		return 0;
-	err = get_inode(c, ref, &attr, to, depth);
-	if (!err && attr.nlink > 1)
-		err = path_error(to, links_add(&c->links, &this));
+		return get_again(c, seen, to);
+	err = S_ISREG(attr.mode) ? get_file(c, ref, &attr, to, &this.made) :
+	      get_other(c, ref, &attr, to, &this.made);
+	if (!err && attr.nlink > 1 && to->depth)
+		err = path_error(to->path, links_add(&c->links, &this));
 	return err;
 }
 
@@ -234,15 +308,36 @@ static const char *own_name(const char *path)
 	return name;
 }
 
+/* What the command line calls @to is a directory that is there: the copy goes into it, as by cp. */
+static int get_into(struct call *c, const struct sg_iref *ref, const char *name, char *to)
+{
+	struct outside dir = outside_named(AT_FDCWD, to, to, true), inside;
+	int fd = outside_open(&dir, O_PATH | O_DIRECTORY, NULL), err;
+
+	if (fd < 0)
+		return fd;
+	err = outside_below(&inside, &dir, fd, name);
+	if (!err) {
+		inside.depth = 0;
+		err = get_any(c, ref, &inside);
+		outside_free(&inside);
+	}
+	close(fd);
+	return err;
+}
+
 int cmd_get(struct call *c)
 {
-	char *from = without_slashes(c->argv[0]), *inside = NULL;
-	const char *name = from ? own_name(from) : NULL, *to = c->argc > 1 ? c->argv[1] : name;
+	char *from = without_slashes(c->argv[0]), *to = c->argc > 1 ? c->argv[1] : NULL;
+	const char *name = from ? own_name(from) : NULL;
+	struct outside top;
 	struct sg_attr attr;
 	struct sg_iref ref;
 	struct stat st;
 	int err = from ? 0 : -ENOMEM;
 
+	outside_many();
+	to = to ? to : (char *)name;
 	if (err || (!to || !*to || !strcmp(to, "-"))) {
 		tool_error("%s: %s", c->argv[0], err ? strerror(-err) : !to || !*to ?
 			   "say where to: get VOLUME PATH TO" : "for standard output use cat");
@@ -250,13 +345,14 @@ int cmd_get(struct call *c)
 	}
 	if (!err)
 		err = path_find(call_vol(c), c->argv[0], true, &ref, &attr);
-	/* as cp: into a directory that is there */
-	if (!err && name && !stat(to, &st) && S_ISDIR(st.st_mode))
-		err = name_inside(to, name, &inside);
-	if (!err)
-		err = get_any(c, &ref, inside ? inside : to, 0);
+	if (!err) {
+		top = outside_named(AT_FDCWD, to, to, true);
+		if (name && !stat(to, &st) && S_ISDIR(st.st_mode))
+			err = get_into(c, &ref, name, to);
+		else
+			err = get_any(c, &ref, &top);
+	}
 	links_free(&c->links);
-	free(inside);
 	free(from);
 	return err;
 }

@@ -6,18 +6,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "ctl.h"
+#include "outside.h"
 
 static char buffer[CTL_PIECE];
 
 /**
  * struct source - what is put.
+ * @in: where it is; @path: for messages.
  * @stream: it is read to its end, whatever it is; else a file of st_size bytes, or no file.
  */
 struct source {
+	const struct outside *in;
 	const char *path;
 	struct stat st;
 	bool stream;
 };
+
+static bool is_input(const struct outside *from)
+{
+	return !from->depth && !strcmp(from->path, "-");
+}
 
 /* After these the next file would fare no better. */
 static bool hopeless(int err)
@@ -84,11 +92,18 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 
 static int put_contents(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
-	int fd = strcmp(s->path, "-") ? open(s->path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-	int err;
+	/* within a tree only files are opened; one that a FIFO has replaced must not be waited for */
+	int flags = O_RDONLY | O_NOCTTY | (s->stream ? 0 : O_NONBLOCK), err, fd;
 
-	if (fd < 0)
-		return outside_error(s->path);
+	if (is_input(s->in)) {
+		fd = dup(STDIN_FILENO);
+		if (fd < 0)
+			return outside_error(s->path);
+	} else {
+		fd = outside_open(s->in, flags, s->stream ? NULL : &s->st);
+		if (fd < 0)
+			return fd;
+	}
 	if (s->stream || !s->st.st_size || lseek(fd, 0, SEEK_HOLE) < 0)
 		err = put_stream(c, ref, fd, s->path);
 	else
@@ -143,7 +158,7 @@ static int make_nameless(struct call *c, const struct place *p, const struct sou
 	int err = 0;
 
 	if (S_ISLNK(new->mode)) {
-		n = readlink(s->path, target, sizeof(target));
+		n = readlinkat(s->in->at, s->in->name, target, sizeof(target));
 		if (n < 0)
 			return outside_error(s->path);
 		new->target = target;
@@ -200,29 +215,31 @@ static int put_other(struct call *c, const struct sg_iref *dir, const char *name
 
 /* --- directories --------------------------------------------------------------------------- */
 
-static int put_any(struct call *c, const struct sg_iref *dir, const char *name, const char *from,
-		   unsigned int depth);
+static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
+		   const struct outside *from);
 
 /* Goes on behind what cannot be put, while there is hope for the next. */
-static int put_below(struct call *c, const struct sg_iref *ref, const char *from,
-		     unsigned int depth)
+static int put_below(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
-	DIR *d = opendir(from);
+	int fd = outside_open(s->in, O_RDONLY | O_DIRECTORY, &s->st), err = 0, now;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct outside from;
 	struct dirent *e;
-	int err = 0, now;
-	char *path;
 
-	if (!d)
-		return outside_error(from);
+	if (fd < 0)
+		return fd;
+	if (!d) {
+		err = outside_error(s->path);
+		close(fd);
+		return err;
+	}
 	while (!hopeless(err) && (e = readdir(d))) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
-		if (asprintf(&path, "%s/%s", from, e->d_name) < 0)
-			path = NULL;
-		now = path ? put_any(c, ref, e->d_name, path, depth + 1) :
-			path_error(from, -ENOMEM);
+		now = outside_below(&from, s->in, dirfd(d), e->d_name);
+		now = now ? now : put_any(c, ref, e->d_name, &from);
 		err = !err || hopeless(now) ? now : err;
-		free(path);
+		outside_free(&from);
 	}
 	closedir(d);
 	return err;
@@ -230,7 +247,7 @@ static int put_below(struct call *c, const struct sg_iref *ref, const char *from
 
 /* A directory that is there stays what it is, as with cp. */
 static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
-		   const struct source *s, unsigned int depth)
+		   const struct source *s)
 {
 	struct sg_iref ref;
 	struct sg_new new;
@@ -239,18 +256,18 @@ static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 
 	if (!c->recursive)
 		return needs_recursion(s->path);
-	if (depth > DEPTH_MAX)
+	if (s->in->depth > DEPTH_MAX)
 		return path_error(s->path, -ENAMETOOLONG);
 	err = place_look(c, dir, name, S_IFDIR, s->path, &p);
 	if (err)
 		return err;
 	if (p.taken)
-		return put_below(c, &p.old, s->path, depth);
+		return put_below(c, &p.old, s);
 	describe(s, &new);
 	err = path_error(s->path, sg_create(call_vol(c), dir, name, p.len, &new, &ref));
 	if (err)
 		return err;
-	err = put_below(c, &ref, s->path, depth);
+	err = put_below(c, &ref, s);
 	e = hopeless(err) ? 0 : set_mtime(c, &ref, s);
 	return err ? err : e;
 }
@@ -258,20 +275,18 @@ static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 /* --- the source ---------------------------------------------------------------------------- */
 
 /* What is named on the command line is read; links, pipes and devices in a tree are made anew. */
-static int source_look(const char *from, unsigned int depth, struct source *s)
+static int source_look(const struct outside *from, struct source *s)
 {
-	bool in = !depth && !strcmp(from, "-");
-	int err;
+	bool in = is_input(from);
 
-	*s = (struct source){ .path = from };
-	err = depth ? lstat(from, &s->st) : in ? fstat(STDIN_FILENO, &s->st) : stat(from, &s->st);
-	if (err)
-		return outside_error(from);
-	if (!depth && S_ISSOCK(s->st.st_mode) && !in) {
-		tool_error("%s: is a socket: there is nothing in it to be put", from);
+	*s = (struct source){ .in = from, .path = from->path };
+	if (in ? fstat(STDIN_FILENO, &s->st) : outside_stat(from, &s->st))
+		return outside_error(from->path);
+	if (!from->depth && S_ISSOCK(s->st.st_mode) && !in) {
+		tool_error("%s: is a socket: there is nothing in it to be put", from->path);
 		return -EINVAL;
 	}
-	s->stream = in || (!depth && !S_ISDIR(s->st.st_mode) && !S_ISREG(s->st.st_mode));
+	s->stream = in || (!from->depth && !S_ISDIR(s->st.st_mode) && !S_ISREG(s->st.st_mode));
 	return 0;
 }
 
@@ -285,20 +300,20 @@ static bool is_volume(const struct call *c, const struct stat *st)
 	       own.st_ino == st->st_ino;
 }
 
-static int put_any(struct call *c, const struct sg_iref *dir, const char *name, const char *from,
-		   unsigned int depth)
+static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
+		   const struct outside *from)
 {
 	struct source s;
-	int err = source_look(from, depth, &s);
+	int err = source_look(from, &s);
 
 	if (err)
 		return err;
 	if ((S_ISREG(s.st.st_mode) || s.stream) && is_volume(c, &s.st)) {
-		tool_error("%s: is the volume itself", from);
+		tool_error("%s: is the volume itself", from->path);
 		return -EINVAL;
 	}
 	if (S_ISDIR(s.st.st_mode) && !s.stream)
-		return put_dir(c, dir, name, &s, depth);
+		return put_dir(c, dir, name, &s);
 	return put_other(c, dir, name, &s);
 }
 
@@ -347,8 +362,9 @@ int before_put(struct call *c)
 {
 	const char *path = c->argc > 1 ? c->argv[1] : "/";
 	size_t n = strlen(path);
+	struct outside from = outside_named(AT_FDCWD, c->argv[0], c->argv[0], true);
 	struct source s;
-	int err = source_look(c->argv[0], 0, &s);
+	int err = source_look(&from, &s);
 
 	if (!err && S_ISDIR(s.st.st_mode) && !c->recursive)
 		err = needs_recursion(c->argv[0]);
@@ -361,16 +377,20 @@ int cmd_put(struct call *c)
 {
 	const char *path = c->argc > 1 ? c->argv[1] : "/";
 	char *from = without_slashes(c->argv[0]), *name;
+	struct outside top = outside_named(AT_FDCWD, from, from, true);
 	struct sg_attr attr;
 	struct sg_iref dir;
+	struct source s;
 	int err = from ? 0 : path_error(c->argv[0], -ENOMEM);
 
+	outside_many();
 	if (!err && c->must_be_dir)
 		err = path_find(call_vol(c), path, true, &dir, &attr);
 	if (!err)
 		err = find_place(c, from, path, &dir, &name);
 	if (!err) {
-		err = name ? put_any(c, &dir, name, from, 0) : put_below(c, &dir, from, 0);
+		err = name ? put_any(c, &dir, name, &top) :
+		      source_look(&top, &s) ?: put_below(c, &dir, &s);
 		free(name);
 	}
 	links_free(&c->links);

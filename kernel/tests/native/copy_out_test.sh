@@ -1,0 +1,259 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# put and get beside somebody who owns the tree outside: while it is copied he puts links in the
+# place of files and directories. Nothing is read from or written to where they lead. And what is
+# there already: FIFOs, set-ID bits, paths of any length.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+clean() {
+	expect 0 "$fsck" -n v.img
+}
+
+# --- somebody who swaps -----------------------------------------------------------------------
+
+# $SWAP_CALL of a path whose last name is $SWAP_NAME is followed by $SWAP_SCRIPT, once.
+cat >swap.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <errno.h>
+#include <unistd.h>
+
+static void swap(const char *call, const char *path)
+{
+	const char *want = getenv("SWAP_CALL"), *name = strrchr(path, '/');
+	static int done;
+	int err = errno;
+
+	name = name ? name + 1 : path;
+	if (done || !want || strcmp(want, call) || strcmp(name, getenv("SWAP_NAME")))
+		return;
+	done = 1;
+	unsetenv("LD_PRELOAD");
+	if (system(getenv("SWAP_SCRIPT")))
+		abort();
+	close(open(getenv("SWAP_DONE"), O_CREAT | O_WRONLY, 0600));
+	errno = err;
+}
+#define REAL(name)	__typeof__(name) *real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+int lstat(const char *path, struct stat *st)
+{
+	REAL(lstat);
+	int r = real(path, st);
+
+	swap("stat", path);
+	return r;
+}
+
+int fstatat(int at, const char *path, struct stat *st, int flags)
+{
+	REAL(fstatat);
+	int r = real(at, path, st, flags);
+
+	swap("stat", path);
+	return r;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	REAL(mkdir);
+	int r = real(path, mode);
+
+	swap("mkdir", path);
+	return r;
+}
+
+int mkdirat(int at, const char *path, mode_t mode)
+{
+	REAL(mkdirat);
+	int r = real(at, path, mode);
+
+	swap("mkdir", path);
+	return r;
+}
+
+int openat(int at, const char *path, int flags, ...)
+{
+	REAL(openat);
+	va_list ap;
+	int r;
+
+	va_start(ap, flags);
+	r = real(at, path, flags, va_arg(ap, mode_t));
+	va_end(ap);
+	swap("open", path);
+	return r;
+}
+
+int open(const char *path, int flags, ...)
+{
+	REAL(open);
+	va_list ap;
+	int r;
+
+	va_start(ap, flags);
+	r = real(path, flags, va_arg(ap, mode_t));
+	va_end(ap);
+	swap("open", path);
+	return r;
+}
+
+DIR *opendir(const char *path)
+{
+	REAL(opendir);
+	DIR *d = real(path);
+
+	swap("open", path);
+	return d;
+}
+END
+swaps=
+if nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	echo "a sanitizer wants to be loaded first: nothing is swapped"
+else
+	gcc -shared -fPIC -O1 -Wno-nonnull -o swap.so swap.c -ldl || fail "cannot compile swap.c"
+	swaps=yes
+fi
+
+# swapped CALL NAME SCRIPT STATUS COMMAND...: SCRIPT has run when it ends (or, *: may have).
+swapped() {
+	local call=$1 name=$2 script=$3
+	shift 3
+	rm -f swapped
+	expect "$1" env LD_PRELOAD="$dir/swap.so" SWAP_CALL="$call" SWAP_NAME="$name" \
+		SWAP_SCRIPT="$script" SWAP_DONE="$dir/swapped" "${@:2}"
+}
+
+fresh_tree() {
+	rm -rf tree secret gone
+	mkdir -p tree/sub secret
+	echo mine >tree/sub/key
+	echo mine >tree/file
+	echo secret >secret/key
+	rm -f v.img
+	expect 0 "$mkfs" --phys 16G --size 16M v.img
+}
+
+no_secret() {
+	rm -rf all
+	expect 0 "$ctl" get -r v.img / all
+	! grep -rl secret all >err || fail "what a link leads to was copied"
+	[[ -z $(find all -type l) ]] || fail "a link was made of it"
+	clean
+}
+
+if [[ $swaps ]]; then
+	fresh_tree
+	swapped stat sub 'mv tree/sub gone && ln -s ../secret tree/sub' 1 "$ctl" put -r v.img tree /
+	[[ -e swapped ]] || fail "nothing was swapped"
+	says 'tree/sub: (Not a directory|somebody has put something else)' err
+	no_secret
+	fresh_tree # another directory, not a link
+	swapped stat sub 'mv tree/sub gone && mv secret tree/sub' 1 "$ctl" put -r v.img tree /
+	[[ -e swapped ]] || fail "nothing was swapped"
+	says 'tree/sub: somebody has put something else in its place' err
+	no_secret
+	fresh_tree
+	swapped stat file 'mv tree/file gone && ln -s ../secret/key tree/file' 1 "$ctl" put -r v.img tree /
+	[[ -e swapped ]] || fail "nothing was swapped"
+	says 'tree/file: (Too many levels of symbolic links|somebody)' err
+	no_secret
+	fresh_tree
+	swapped stat file 'mv tree/file gone && ln secret/key tree/file' 1 "$ctl" put -r v.img tree /
+	[[ -e swapped ]] || fail "nothing was swapped"
+	says 'tree/file: somebody' err
+	no_secret
+	fresh_tree # a FIFO is not waited for
+	swapped stat file 'mv tree/file gone && mkfifo tree/file' 1 timeout 20 "$ctl" put -r v.img tree /
+	[[ -e swapped ]] || fail "nothing was swapped"
+	no_secret
+
+	# Out of the volume: into a directory that was there.
+	fresh_tree
+	expect 0 "$ctl" put -r v.img tree /
+	for call in stat mkdir open; do
+		rm -rf back secret gone && mkdir -p back/sub secret
+		echo secret >secret/key
+		swapped "$call" sub 'mv back/sub gone && ln -s ../secret back/sub' '*' \
+			"$ctl" get -r v.img /tree/. back
+		[[ $(cat secret/key) == secret ]] || fail "$call: written through a link"
+		rm -rf back secret gone && mkdir -p back secret
+		chmod 751 secret
+		touch -d '2001-01-01 UTC' secret
+		swapped "$call" sub 'mv back/sub gone && ln -s ../secret back/sub' '*' \
+			"$ctl" get -r v.img /tree/. back
+		[[ ! -e secret/key ]] || fail "$call: made through a link"
+		[[ $(stat -c '%a %Y' secret) == '751 978307200' ]] ||
+			fail "$call: mode and times of what a link leads to"
+	done
+	# Another name for what was made is none for what has taken its place.
+	fresh_tree
+	rm tree/file tree/sub/key
+	echo mine >tree/a
+	ln tree/a tree/sub/b
+	expect 0 "$ctl" put -r v.img tree /
+	rm -rf back && mkdir back
+	swapped open a 'mv back/a gone && ln secret/key back/a' 1 "$ctl" get -r v.img /tree/. back
+	[[ -e swapped ]] || fail "nothing was swapped"
+	says 'back/sub/b: somebody' err
+	[[ ! -e back/sub/b && $(cat secret/key) == secret ]] || fail "another one's file has got a name"
+fi
+
+# --- what is there ----------------------------------------------------------------------------
+
+rm -rf tree v.img && mkdir tree
+head -c 300000 /dev/urandom >tree/large
+expect 0 "$mkfs" --phys 16G --size 16M v.img
+expect 0 "$ctl" put -r v.img tree /
+
+# A copy that fails leaves no set-ID bit, and nothing that others may read, on what is half there.
+install -m 6755 /dev/null out.bin
+expect 1 bash -c "ulimit -f 8; exec '$ctl' get v.img /tree/large out.bin"
+says 'out.bin: File too large' err
+[[ $(stat -c %s out.bin) -gt 0 && $(stat -c %a out.bin) == 600 ]] || fail "mode $(stat -c %a out.bin)"
+expect 0 "$ctl" get v.img /tree/large out.bin
+same out.bin tree/large
+[[ $(stat -c %a out.bin) == "$(stat -c %a tree/large)" ]] || fail "the mode is not that in the volume"
+
+# A FIFO or a device is no file to be written over, and is not waited for.
+mkfifo fifo
+refuses 1 'fifo: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large fifo
+refuses 1 '/dev/null: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large /dev/null
+mkdir -p back2/tree && mkfifo back2/tree/large
+refuses 1 'back2/tree/large: is there, and is no file' timeout 20 "$ctl" get -r v.img /tree back2
+
+# Links: the command line's is followed, one that is in the directory that it names is not.
+echo other >other
+ln -s other named
+expect 0 "$ctl" get v.img /tree/large named
+same other tree/large
+mkdir into && ln -s ../other into/large
+echo other >other
+refuses 1 'into/large: Too many levels of symbolic links' "$ctl" get v.img /tree/large into
+[[ $(cat other) == other ]] || fail "written through a link"
+
+# --- paths longer than 4,096 bytes ------------------------------------------------------------
+
+name=$(printf 'n%.0s' $(seq 200))
+path=
+for _ in $(seq 40); do path+=/$name; done
+expect 0 "$ctl" mkdir -p v.img "$path"
+expect 0 "$ctl" put v.img other "$path/end"
+rm -rf deep
+expect 0 "$ctl" get -r v.img "/$name" deep
+[[ $(find deep -type d | wc -l) -eq 40 && $(find deep -name end -execdir cat {} +) == other ]] ||
+	fail "what is deep was left out"
+expect 0 "$ctl" put -r v.img deep /again
+expect 0 "$ctl" ls v.img "/again${path#/"$name"}"
+says '^end$'
+clean
+
+echo "$checks checks"
