@@ -6,6 +6,8 @@
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
+# shellcheck source=kernel/tests/lib/swaps.sh
+source "$src/../tests/lib/swaps.sh"
 
 nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
 
@@ -47,6 +49,42 @@ echo old >c4.part
 expect 0 "$ctl" snapshot --stall 10000 v.img c4
 expect 0 "$fsck" -n c4
 [[ ! -e c4.part ]] || fail "c4.part is there"
+
+# What others have put there is not taken over: they would read the copy.
+if [[ $(id -u) -eq 0 ]]; then
+	install -o 65534 -m 666 /dev/null c4b.part
+	refuses 1 'c4b.part: is there, and is no file that is yours alone' "$ctl" snapshot v.img c4b
+	[[ ! -e c4b && ! -s c4b.part ]] || fail "another one's file was taken over"
+	rm c4b.part
+fi
+echo mine >mine
+ln mine c4b.part
+refuses 1 'c4b.part: is there, and is no file that is yours alone' "$ctl" snapshot v.img c4b
+[[ $(cat mine) == mine ]] || fail "a file was stored to by its other name"
+rm c4b.part
+mkfifo c4b.part
+refuses 1 'c4b.part: is there, and is no file that is yours alone' timeout 20 "$ctl" snapshot v.img c4b
+rm c4b.part
+# Who has had it open does not see the copy.
+echo old >c4b.part
+chmod 644 c4b.part
+exec 8<c4b.part
+expect 0 "$ctl" snapshot --stall 10000 v.img c4b
+[[ $(cat <&8) == old && $(stat -c %a c4b) == 600 ]] || fail "the copy is in a file that was open"
+exec 8<&-
+# One that gets finished while the next command begins is not begun anew.
+if [[ $swaps ]]; then
+	for swap_skip in 0 1; do
+		rm -f c4c c4c.part
+		cp c4 c4c.part
+		swapped open c4c.part 'mv c4c.part c4c' 1 "$ctl" snapshot v.img c4c
+		[[ -e swapped ]] || fail "nothing was swapped"
+		complains 'c4c: is there already'
+		cmp c4 c4c || fail "a finished copy was replaced"
+		[[ ! -e c4c.part ]] || fail "c4c.part is there"
+	done
+	swap_skip=0
+fi
 
 # --- beside others ---
 start 1

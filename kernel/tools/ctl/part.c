@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include "copy.h"
@@ -13,27 +14,78 @@ static int name_taken(const char *path)
 	return -EEXIST;
 }
 
-static int open_file(struct part *p)
+static int in_use(const struct part *p)
 {
-	int err;
-
-	p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (p->fd < 0) {
-		err = -errno;
-		tool_error("%s: cannot be created: %s", p->path, strerror(-err));
-		return err;
-	}
-	if (!flock(p->fd, LOCK_EX | LOCK_NB))
-		return 0;
 	tool_error("%s: another copy is just being made there", p->path);
-	close(p->fd);
 	return -EAGAIN;
 }
 
-/* What one who was killed has left is begun anew. */
+static int not_made(const char *path)
+{
+	int err = -errno;
+
+	tool_error("%s: cannot be created: %s", path, strerror(-err));
+	return err;
+}
+
+/* @fd is what @path names now, and no other name. */
+static bool is_named(int fd, const char *path)
+{
+	struct stat own, there;
+
+	return !fstat(fd, &own) && !lstat(path, &there) && own.st_dev == there.st_dev &&
+	       own.st_ino == there.st_ino && own.st_nlink == 1;
+}
+
+/*
+ * What one who was killed has left goes: whoever had it open would read the copy. It goes under its
+ * lock, and only while it has the name: the one who made it may have finished it meanwhile.
+ */
+static int remove_old(const struct part *p)
+{
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), err = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : not_made(p->path);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1) {
+		tool_error("%s: is there, and is no file that is yours alone; remove it", p->path);
+		err = -EEXIST;
+	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
+		err = in_use(p);
+	} else if (is_named(fd, p->path) && unlink(p->path) && errno != ENOENT) {
+		err = not_made(p->path);
+	}
+	close(fd);
+	return err;
+}
+
+/* A new file, locked, that has the name: another copy may have removed it before we had the lock. */
+static int open_file(struct part *p)
+{
+	unsigned int turn;
+	int err;
+
+	for (turn = 0; turn < 100; turn++) {
+		p->fd = open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (p->fd < 0 && errno != EEXIST)
+			return not_made(p->path);
+		if (p->fd < 0) {
+			err = remove_old(p);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!flock(p->fd, LOCK_EX | LOCK_NB) && is_named(p->fd, p->path))
+			return 0;
+		close(p->fd);
+	}
+	return in_use(p);
+}
+
 static int set_size(const struct part *p, u64 size, bool reserved)
 {
-	if (ftruncate(p->fd, 0) || ftruncate(p->fd, (off_t)size))
+	if (fchmod(p->fd, 0600) || ftruncate(p->fd, (off_t)size))
 		return -errno;
 	/* who maps it stores into it: that there is no memory he would learn by SIGBUS */
 	if (reserved && fallocate(p->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP &&
@@ -56,12 +108,33 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	err = open_file(p);
 	if (err)
 		return err;
+	if (!access(name, F_OK)) {	/* finished by another copy meanwhile */
+		part_close(p);
+		return name_taken(name);
+	}
 	err = set_size(p, size, reserved);
 	if (!err)
 		return 0;
 	tool_error("%s: cannot be made as large as %s: %s", p->path,
 		   reserved ? "it is to be" : "the volume", strerror(-err));
 	part_close(p);
+	return err;
+}
+
+/* That it has its name is durable, too; by all of the file system where the directory says no. */
+static int flush_name(const struct part *p)
+{
+	size_t n = strlen(p->name) - strlen(last_name(p->name));
+	char *dir = n ? strndup(p->name, n) : strdup(".");
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, err = 0;
+
+	if ((fd < 0 || fsync(fd)) && syncfs(p->fd)) {
+		err = -errno;
+		tool_error("%s: its name cannot be written: %s", p->name, strerror(-err));
+	}
+	if (fd >= 0)
+		close(fd);
+	free(dir);
 	return err;
 }
 
@@ -74,6 +147,11 @@ int part_finish(struct part *p)
 		tool_error("%s: cannot be written: %s", p->path, strerror(-err));
 		return err;
 	}
+	if (!is_named(p->fd, p->path)) {
+		tool_error("%s: somebody has put something else in its place meanwhile", p->path);
+		p->path[0] = 0;
+		return -ESTALE;
+	}
 	if (renameat2(AT_FDCWD, p->path, AT_FDCWD, p->name, RENAME_NOREPLACE))
 		err = -errno;
 	if (err == -EEXIST)
@@ -82,12 +160,12 @@ int part_finish(struct part *p)
 		tool_error("%s: cannot be renamed to %s: %s", p->path, p->name, strerror(-err));
 	else
 		p->path[0] = 0;
-	return err;
+	return err ? err : flush_name(p);
 }
 
 void part_close(struct part *p)
 {
-	if (p->path[0])
+	if (p->path[0] && is_named(p->fd, p->path))
 		unlink(p->path);
 	close(p->fd);
 }
