@@ -56,8 +56,10 @@ static void show(struct call *c, const struct copy *s, const struct own *o, cons
 	char a[32], b[32];
 
 	if (!c->json) {
-		printf("%s: copied to %s, %s at 0x%llx", c->volume, path, show_size(o->size, a),
-		       (unsigned long long)o->base);
+		print_text(c->volume);
+		fputs(": copied to ", stdout);
+		print_text(path);
+		printf(", %s at 0x%llx", show_size(o->size, a), (unsigned long long)o->base);
 		if (o->size != s->size)
 			printf(" (grown from %s)", show_size(s->size, b));
 		printf(s->freeze ? "; all stood still for %.1f ms\n" : "\n", (double)s->stalled / 1e6);

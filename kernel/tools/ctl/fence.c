@@ -157,6 +157,20 @@ static const char *mode_of(const struct holder *one, const struct holder now[], 
 	return "revoked";
 }
 
+static void say_holder(const struct holder *one, const char *mode)
+{
+	printf("process %llu (", (unsigned long long)one->pid);
+	print_text(one->command);
+	printf("), %s\n", mode);
+}
+
+/* Its name is its own choice. */
+static void say_dead(const struct fencing *f)
+{
+	print_text(f->slot.name);
+	printf(" (slot %u): declared dead\n", f->number);
+}
+
 static void say_whose(const struct fencing *f, const struct holder then[], unsigned int n)
 {
 	struct holder now[HOLDERS];
@@ -164,8 +178,7 @@ static void say_whose(const struct fencing *f, const struct holder then[], unsig
 
 	for (i = 0; i < n; i++)
 		if (then[i].known && !memcmp(then[i].machine, f->slot.machine, 16))
-			printf("process %llu (%s), %s\n", (unsigned long long)then[i].pid,
-			       then[i].command, mode_of(&then[i], now, m));
+			say_holder(&then[i], mode_of(&then[i], now, m));
 }
 
 static int fence_here(struct fencing *f, const char *dir)
@@ -176,7 +189,7 @@ static int fence_here(struct fencing *f, const char *dir)
 
 	switch (-err) {
 	case 0:
-		printf("%s (slot %u): declared dead\n", f->slot.name, f->number);
+		say_dead(f);
 		say_whose(f, then, n);
 		return 0;
 	case ENXIO:
@@ -211,7 +224,7 @@ static int declare(struct fencing *f)
 	target_close(&shared);
 	if (err)
 		return refused(f, err == -ESTALE ? "has left meanwhile" : strerror(-err));
-	printf("%s (slot %u): declared dead\n", f->slot.name, f->number);
+	say_dead(f);
 	return 0;
 }
 

@@ -23,10 +23,11 @@ static int show(struct call *c, u64 size, u64 was)
 		json_size(&c->j, "was", was);
 		json_end(&c->j);
 	} else if (size == was) {
-		printf("%s: has %s already\n", c->volume, show_size(size, a));
+		print_text(c->volume);
+		printf(": has %s already\n", show_size(size, a));
 	} else {
-		printf("%s: has grown from %s to %s\n", c->volume, show_size(was, a),
-		       show_size(size, b));
+		print_text(c->volume);
+		printf(": has grown from %s to %s\n", show_size(was, a), show_size(size, b));
 	}
 	return 0;
 }

@@ -9,7 +9,10 @@ static void show(struct call *c, const struct copy *s, int fd, const char *path)
 	char a[32];
 
 	if (!c->json) {
-		printf("%s: copied to %s, %s", c->volume, path, show_size(s->size, a));
+		print_text(c->volume);
+		fputs(": copied to ", stdout);
+		print_text(path);
+		printf(", %s", show_size(s->size, a));
 		printf(s->freeze ? "; all stood still for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
 		return;
 	}

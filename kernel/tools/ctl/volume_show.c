@@ -151,10 +151,11 @@ static void line(const struct sight *s)
 	bool copied = *zone_tag_value(s->piece->tags, ORIGIN_TAG, origin, sizeof(origin));
 
 	snprintf(name, sizeof(name), "%s/%s", s->zone->name, s->piece->volume);
-	printf("%-28s  %-10s  %-10s  0x%010llx  %-7s  %-12s  %s\n", name, state_of(s),
+	printf("%-28s  %-10s  %-10s  0x%010llx  %-7s  %-12s  ", name, state_of(s),
 	       show_size(lv_size(s), size), (unsigned long long)s->piece->base,
-	       show_size(zone_alignment(s->piece->base), align), copied ? origin : "-",
-	       s->mounted ? s->where : "");
+	       show_size(zone_alignment(s->piece->base), align), copied ? origin : "-");
+	print_text(s->mounted ? s->where : "");
+	putchar('\n');
 }
 
 static void list(struct call *c, const struct zone *z)

@@ -200,7 +200,8 @@ static void summary(struct job *job, const struct sg_check_result *res)
 	if (job->quiet && !res->found && !res->unclean)
 		return;
 	show_losses(res);
-	printf("%s: %s; %llu inodes, %llu/%llu pages in use", job->path, verdict(job, res),
+	print_text(job->path);
+	printf(": %s; %llu inodes, %llu/%llu pages in use", verdict(job, res),
 	       (unsigned long long)all, (unsigned long long)res->pages_used,
 	       (unsigned long long)res->pages);
 	if (res->found)

@@ -189,8 +189,8 @@ static bool put_string(struct json *j, const unsigned char *s, size_t len)
 		whole &= n != 0;
 		if (!n)
 			fputs("\\ufffd", j->out);
-		else if (s[i] < 0x20 || s[i] == 0x7f)
-			fprintf(j->out, "\\u%04x", s[i]);
+		else if (!s[i] || utf8_hidden(s + i, n))
+			fprintf(j->out, "\\u%04x", utf8_hidden(s + i, n));
 		else if (s[i] == '"' || s[i] == '\\')
 			fprintf(j->out, "\\%c", s[i]);
 		else

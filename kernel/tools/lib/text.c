@@ -2,7 +2,8 @@
 /*
  * Text from strangers: names and labels of a volume, arguments of a script. What is shown to people
  * must not command their terminal, is one line whatever it holds, and says which bytes it stands
- * for: all that is no printable UTF-8 is shown as \xNN, and a backslash as two.
+ * for: all that is no printable UTF-8, or changes the direction of what follows, is shown as \xNN,
+ * and a backslash as two.
  */
 #include "tool.h"
 
@@ -25,10 +26,34 @@ size_t utf8_len(const unsigned char *s, size_t left)
 	return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? n : 0;
 }
 
-/* Also those from U+0080 to U+009F: some terminals obey them. */
-static bool is_control(const unsigned char *s, size_t n)
+static unsigned int code_of(const unsigned char *s, size_t n)
 {
-	return n == 1 ? *s < 0x20 || *s == 0x7f : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+	unsigned int c = n == 1 ? *s : *s & (0x7fu >> n);
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+/* Also those from U+0080 to U+009F: some terminals obey them. */
+static bool is_control(unsigned int c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+/* Ends a line, or has what follows written in the other direction: a line looks like another. */
+static bool is_layout(unsigned int c)
+{
+	return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
+}
+
+unsigned int utf8_hidden(const unsigned char *s, size_t n)
+{
+	unsigned int c = code_of(s, n);
+
+	return is_control(c) || is_layout(c) ? c : 0;
 }
 
 void put_text(FILE *out, const char *text, size_t len)
@@ -38,7 +63,7 @@ void put_text(FILE *out, const char *text, size_t len)
 
 	for (i = 0; i < len; i += n) {
 		n = utf8_len(s + i, len - i);
-		if (!n || is_control(s + i, n)) {
+		if (!n || !s[i] || utf8_hidden(s + i, n)) {
 			n = n ? n : 1;
 			for (k = 0; k < n; k++)
 				fprintf(out, "\\x%02x", s[i + k]);
@@ -50,6 +75,11 @@ void put_text(FILE *out, const char *text, size_t len)
 	}
 }
 
+void print_text(const char *text)
+{
+	put_text(stdout, text, strlen(text));
+}
+
 bool text_plain(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -57,7 +87,7 @@ bool text_plain(const char *text, size_t len)
 
 	for (i = 0; i < len; i += n) {
 		n = utf8_len(s + i, len - i);
-		if (!n || is_control(s + i, n))
+		if (!n || is_control(code_of(s + i, n)))
 			return false;
 	}
 	return true;

@@ -21,7 +21,9 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 	(void)owner;
 	if (level == SG_INFO || tool_quiet)
 		return;
-	fprintf(stderr, "%s: %s%s\n", tool_name, level == SG_WARN ? "warning: " : "", line);
+	fprintf(stderr, "%s: %s", tool_name, level == SG_WARN ? "warning: " : "");
+	put_text(stderr, line, strlen(line));	/* it may quote names of systems */
+	fputc('\n', stderr);
 }
 
 /*

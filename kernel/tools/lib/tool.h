@@ -60,9 +60,12 @@ const char *show_time(s64 ns, char buf[48]);
 
 /* For people: unambiguous, harmless to terminals, one line. */
 void put_text(FILE *out, const char *text, size_t len);
-bool text_plain(const char *text, size_t len);	/* put_text() would change nothing but '\\' */
+void print_text(const char *text);		/* the same, of a string, to standard output */
+bool text_plain(const char *text, size_t len);	/* UTF-8 without control characters */
 /* Length of the UTF-8 character at @s, 0 when it is none. */
 size_t utf8_len(const unsigned char *s, size_t left);
+/* Of such a character: its number if it must not reach a terminal as it is, else 0. */
+unsigned int utf8_hidden(const unsigned char *s, size_t n);
 
 /* --- json.c -------------------------------------------------------------------------------- */
 

@@ -39,8 +39,11 @@ static void summary(const struct request *r, const struct sg_super *sb)
 	put_text(stdout, r->path, strlen(r->path));
 	printf(": StargateFS %s%s\n", r->dry ? "as it would be made" : "made",
 	       sb->label[0] ? "" : " (no label)");
-	if (sb->label[0])
-		printf("  label     %s\n", sb->label);
+	if (sb->label[0]) {
+		fputs("  label     ", stdout);
+		print_text(sb->label);
+		putchar('\n');
+	}
 	printf("  uuid      %s\n", show_uuid(sb->uuid, id));
 	printf("  base      0x%llx\n", (unsigned long long)sb->phys);
 	printf("  size      %s, room to grow to %s\n", show_size(sb->size, a),

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Names that guests, users and other programs have chosen reach a terminal escaped: none commands it,
+# ends a line, or turns the direction of what follows.
+# shellcheck source=kernel/tests/lib/machines.sh
+source "$(dirname "$0")/../lib/machines.sh"
+
+evil=$'e\e[2J\nroot: \x07' # ESC, newline, bell
+shown='e\\x1b\[2J\\x0aroot: \\x07'
+turned=$'a\u202eb\u2028c\u009bd' # right to left, a line's end, CSI of 8 bits
+turned_shown='a\\xe2\\x80\\xaeb\\xe2\\x80\\xa8c\\xc2\\x9bd'
+
+# harmless FILE LINES: what was said has so many lines, and nothing that a terminal obeys.
+harmless() {
+	[[ $(wc -l <"$1") -eq $2 ]] || fail "$1 has $(wc -l <"$1") lines, not $2"
+	! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]' "$1" ||
+		fail "a terminal obeys what is in $1"
+	checks=$((checks + 2))
+}
+
+"$mkfs" -q --phys 16G --size 32M v.img
+start 1
+start 2
+say 1 join v.img $m1 1
+say 2 join v.img $m2 1
+
+# A system's name, as a guest may have it.
+for _ in 1 2; do
+	at=$(grep -abo 'machine-' v.img | head -n 1 | cut -d: -f1)
+	poke v.img "$at" "$(printf '%s\\0\\0\\0\\0\\0\\0\\0\\0' "$evil")"
+done
+"$ctl" slots v.img >out 2>err
+says "$shown"
+harmless out "$(wc -l <out)"
+expect 0 "$ctl" systems v.img
+says "$shown"
+harmless out 4
+expect 1 "$ctl" systems v.img fence 0
+says "$shown \(slot 0\): its heart beats" err
+harmless err 1
+expect 0 "$ctl" systems v.img fence 0 --force
+says "^$shown \(slot 0\): declared dead$"
+harmless out 1
+harmless err 0
+
+# Paths, as a pattern of the shell finds them.
+"$mkfs" -q --phys 16G --size 16M w.img
+cp w.img "$evil"
+expect 0 "$fsck" "$evil"
+says "^$shown: clean"
+harmless out 1
+expect 0 "$ctl" snapshot --stall 10000 w.img "2$evil"
+says "^w.img: copied to 2$shown, "
+harmless out 1
+expect 0 "$ctl" snapshot --stall 10000 "$evil" s.img
+says "^$shown: copied to s.img, "
+harmless out 1
+expect 0 "$ctl" clone --base 20G "$evil" "3$evil"
+says "^$shown: copied to 3$shown, "
+harmless out 1
+expect 0 "$ctl" grow "$evil" --size 16M
+says "^$shown: has "
+harmless out 1
+
+# Names of files: also those that turn the direction, for people and in JSON, which is their name.
+echo x >"$turned"
+expect 0 "$ctl" put w.img "$turned"
+expect 0 "$ctl" ls w.img
+says "^$turned_shown$"
+harmless out 1
+expect 0 "$ctl" -j ls w.img
+! LC_ALL=C grep -qP '\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]' out || fail "JSON that a terminal obeys"
+json "d['directories'][0]['entries'][0]['name'] == 'a\u202eb\u2028c\u009bd'"
+expect 1 "$ctl" cat w.img "/none$turned"
+says "$turned_shown" err
+harmless err 1
+
+echo "$checks checks"
