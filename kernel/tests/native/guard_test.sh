@@ -339,6 +339,21 @@ for signal in TERM:42 USR1:43 KILL:137 HUP:129; do
 	fi
 	ends vm "${signal#*:}"
 done
+# With few descriptors it watches, or there is no machine: none runs unguarded.
+few=0
+for descriptors in $(seq 4 16); do
+	rm -f started
+	status=0
+	# shellcheck disable=SC2016 # it is the machine's
+	bash -c 'ulimit -n "$1"; exec "${@:2}"' - "$descriptors" "$ctl" guard v.img -- \
+		bash -c 'echo $$ >started; sleep 1' -uuid $a >out 2>err || status=$?
+	[[ $status -ne 0 ]] || break
+	[[ $status -ne 125 ]] || few=$((few + 1))
+	sleep 0.3
+	[[ ! -e started ]] || fail "$descriptors descriptors: status $status, and the machine runs"
+	checks=$((checks + 1))
+done
+[[ $status -eq 0 && $few -gt 0 ]] || fail "$few refusals, then status $status"
 refuses 125 'none.img: cannot be opened: No such file' "$ctl" guard none.img -- true -uuid $a
 refuses 125 'none.img: cannot be opened' "$ctl" guard v.img none.img -- true -uuid $a
 refuses 125 'does not tell its UUID' "$ctl" guard v.img -- true

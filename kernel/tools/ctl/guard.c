@@ -7,6 +7,7 @@
  * moves, so that nobody takes a machine that is only paused for a dead one.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,14 +23,14 @@
 
 /**
  * struct guard - one machine being watched.
- * @pid, @pidfd: its process. @child: we have started it.
+ * @pid, @pidfd: its process. @spare: a descriptor kept for @pidfd, or -1. @child: we have started it.
  * @machine: its number, as its systems write it into their slots.
  * @silent_ms: how long none of its systems has beaten. @looked: when we looked last (ticks).
  */
 struct guard {
 	struct call *c;
 	pid_t pid;
-	int pidfd;
+	int pidfd, spare;
 	bool child, killed;
 	u8 machine[16];
 	u64 silent_ms, looked;
@@ -142,10 +143,29 @@ static void become(char **argv)
 	_exit(err == ENOENT ? NOT_FOUND : CANNOT_RUN);
 }
 
+/* Freed when there is a process to watch: for want of a descriptor no machine runs unguarded. */
+static int open_spare(struct guard *g)
+{
+	g->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (g->spare >= 0)
+		return 0;
+	tool_error("no descriptor to watch the machine with: %s", strerror(errno));
+	return -errno;
+}
+
+static void close_spare(struct guard *g)
+{
+	if (g->spare >= 0)
+		close(g->spare);
+	g->spare = -1;
+}
+
 static int start(struct guard *g)
 {
 	sigset_t all, before;
 
+	if (open_spare(g))
+		return -EMFILE;
 	sigfillset(&all);	/* none may come before we know whom it is for */
 	sigprocmask(SIG_SETMASK, &all, &before);
 	fflush(NULL);
@@ -165,11 +185,25 @@ static int start(struct guard *g)
 
 static int watch_process(struct guard *g)
 {
+	close_spare(g);
 	g->pidfd = (int)syscall(SYS_pidfd_open, g->pid, 0);
 	if (g->pidfd >= 0)
 		return 0;
 	tool_error("process %d cannot be watched: %s", (int)g->pid, strerror(errno));
 	return -errno;
+}
+
+/* One that we have started and cannot watch must not go on. */
+static int watch_child(struct guard *g)
+{
+	int err = watch_process(g);
+
+	if (!err)
+		return 0;
+	kill(g->pid, SIGKILL);	/* its number is its own until we have waited for it */
+	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return err;
 }
 
 /* Within @ms. */
@@ -260,7 +294,8 @@ static int open_volumes(struct guard *g)
 /* Of a machine that runs the process is held first, so that its number is not another's by then. */
 int cmd_guard(struct call *c)
 {
-	struct guard g = { .c = c, .pid = (pid_t)c->pid, .child = !c->pid, .pidfd = -1 };
+	struct guard g = { .c = c, .pid = (pid_t)c->pid, .child = !c->pid, .pidfd = -1,
+			   .spare = -1 };
 	int err, status;
 
 	tool_quiet = true;	/* what is wrong with a volume, those say who mount it */
@@ -270,7 +305,7 @@ int cmd_guard(struct call *c)
 	if (!err)
 		err = find_machine(&g);
 	if (!err && g.child)
-		err = start(&g) ?: watch_process(&g);
+		err = start(&g) ?: watch_child(&g);
 	status = err ? OWN_FAILURE : watch(&g);
 	free(g.volume);
 	return status;
