@@ -95,6 +95,35 @@ rm -rf got
 expect 0 "$ctl" get -r v.img /tree got
 diff -r tree got >out 2>&1 || fail "not all came back"
 
+# --- more findings than are shown, and nobody who reads them ------------------------------------
+
+mkdir names
+for i in $(seq 1100); do : >"names/$i"; done
+expect 0 "$mkfs" --size 16M --phys 16G many.img
+expect 0 "$ctl" put -r many.img names /
+"$ctl" --json ls many.img /names >listing
+python3 -c 'import json
+print(*sorted({e["inode"] & ~15 for e in json.load(open("listing"))["directories"][0]["entries"]}))' >first
+for ino in $(<first); do # the pages of their records; not that of the root
+	[[ $ino -ne 0 ]] || continue
+	"$ctl" --json dump many.img inode "<$ino>" >record
+	at=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*')))
+	dd if=/dev/zero of=many.img bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
+done
+expect 4 "$fsck" -n many.img
+grep -qE '^\.\.\. and [0-9]+ more findings$' out || fail "does not say that there are more findings"
+expect 4 "$fsck" --json -n many.img
+grep -q '"truncated": true' out || fail "JSON does not say that there are more findings"
+[[ $(grep -c '"what"' out) -eq 1000 ]] || fail "not 1,000 findings in JSON"
+status=0
+{
+	sleep 0.5 # until nobody reads
+	"$fsck" -y many.img 2>err || status=$?
+	echo "$status" >ended
+} > >(exec true)
+[[ $(<ended) -eq 9 ]] || fail "a repair that nobody reads ends with $(<ended)"
+expect 0 "$fsck" -n many.img
+
 # --- killed -----------------------------------------------------------------------------------
 
 duration() {

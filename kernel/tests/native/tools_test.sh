@@ -411,6 +411,8 @@ for how in -p -y '-p -f' '-y -f' '-f -a'; do
 	expect 8 "$fsck" $how v.img
 	complains 'in use by process [0-9]+ on'
 done
+expect 8 "$fsck" --json -y v.img
+json 'd["status"] == 8 and d["truncated"] == False'
 "$ctl" --json slots v.img >out 2>/dev/null
 json 'd["taken"] == 1 and d["slots"][0]["state"] == "live"'
 cp v.img live.img

@@ -124,11 +124,12 @@ static int status(const struct job *job, const struct sg_check_result *res)
 	return res->fixed || (res->unclean && job->mode != SG_CHECK_ONLY) ? EXIT_FIXED : EXIT_CLEAN;
 }
 
-static void summary_json(struct job *job, const struct sg_check_result *res)
+static void summary_json(struct job *job, const struct sg_check_result *res, int code)
 {
 	struct json *j = &job->j;
 
 	json_close(j, ']');
+	json_bool(j, "truncated", job->shown > SHOWN_MAX);
 	json_u64(j, "files", res->files);
 	json_u64(j, "directories", res->directories);
 	json_u64(j, "others", res->others);
@@ -143,7 +144,7 @@ static void summary_json(struct job *job, const struct sg_check_result *res)
 	json_u64(j, "in_lost_found", res->adopted);
 	json_bool(j, "unclean", res->unclean);
 	json_bool(j, "replayed", res->replayed);
-	json_u64(j, "status", (u64)status(job, res));
+	json_u64(j, "status", (u64)code);
 	json_end(j);
 }
 
@@ -186,13 +187,14 @@ static void show_losses(const struct sg_check_result *res)
 		       (unsigned long long)res->adopted);
 }
 
-static void summary(struct job *job, const struct sg_check_result *res)
+/* @code: what the check ends with. */
+static void summary(struct job *job, const struct sg_check_result *res, int code)
 {
 	u64 all = res->files + res->directories + res->others;
 
 	end_progress(job);
 	if (job->json) {
-		summary_json(job, res);
+		summary_json(job, res, code);
 		return;
 	}
 	if (job->shown > SHOWN_MAX)
@@ -251,6 +253,26 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 	return true;
 }
 
+/* What is said of a repair is said when it is stored. */
+static int conclude(struct job *job, const struct target *t, const struct sg_check_result *res,
+		    int err)
+{
+	int code = err ? EXIT_TROUBLE : status(job, res), flushed = 0;
+
+	if (job->mode != SG_CHECK_ONLY)
+		flushed = target_flush(t);
+	if (flushed)
+		code |= EXIT_TROUBLE;
+	if (!err || job->json)
+		summary(job, res, code);
+	end_progress(job);
+	if (err)
+		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
+	if (flushed)
+		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
+	return code;
+}
+
 static int check(struct job *job, struct target *t)
 {
 	struct sg_check_result res;
@@ -285,13 +307,7 @@ static int check(struct job *job, struct target *t)
 		json_array(&job->j, "findings");
 	}
 	err = sg_check(t->base, size, &opts, &res);
-	if (!err || job->json)
-		summary(job, &res);
-	end_progress(job);
-	if (!err)
-		return status(job, &res);
-	tool_error("%s: %s", job->path, res.why[0] ? res.why : strerror(-err));
-	return EXIT_TROUBLE;
+	return conclude(job, t, &res, err);
 }
 
 /* The status is about the volume only when all findings could be told. */
@@ -319,6 +335,8 @@ static int run(struct job *job)
 	tool_quiet = true;	/* what the engine would say is among the findings */
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
+	if (job->mode != SG_CHECK_ONLY)
+		signal(SIGPIPE, SIG_IGN);	/* who stops reading does not stop a repair */
 	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHANGE))
 		return EXIT_TROUBLE;
 	code = check(job, &t);
