@@ -754,12 +754,17 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 		struct sg_sem *out);
 /* The opener has nothing locked. What it still reads is given back. */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
-/* Who has it open keeps it, without a name. */
-int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len);
+/*
+ * Who has it open keeps it, without a name. What a name stands for may change between a look and
+ * this: @serial is what sg_sem_stat() said of the object that is meant, and -ESTALE says that it is
+ * another one by now. SG_SEM_ANY: whichever it is.
+ */
+#define SG_SEM_ANY	(~0ULL)
+int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial);
 int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_stat *out);
 void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out);
-/* By name, whatever anybody has: as it was made, and all who sleep look again. */
-int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len);
+/* By name, whatever anybody has: as it was made, and all who sleep look again. @serial likewise. */
+int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial);
 /* *cookie: 0 begins. @emit must not sleep, nor call the engine; false: stop before that one. */
 typedef bool (*sg_sem_emit)(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st);
 int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx);

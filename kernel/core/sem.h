@@ -104,6 +104,8 @@ int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s);
 bool sg_sem_is_used(const struct sg_vol *vol, const struct sg_sem_spot *s);
 /* Gone, but for its record: nobody has it open, and it has no name, or was not to outlive them. */
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s);
+/* It has this serial number, or any will do (SG_SEM_ANY). */
+bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 serial);
 /* Its words, without opening it. */
 int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out);
 u64 sg_sem_first_word(unsigned int type, u64 initial);

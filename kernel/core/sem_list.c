@@ -71,7 +71,8 @@ void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_st
 }
 
 /* With the file locked after 0. */
-static int begin_with(struct sg_vol *vol, const char *name, u32 len, struct sg_sem *sem)
+static int begin_with(struct sg_vol *vol, const char *name, u32 len, u64 serial,
+		      struct sg_sem *sem)
 {
 	struct sg_sem_search q;
 	int err = sg_sem_begin(vol, name, len, &q);
@@ -80,6 +81,8 @@ static int begin_with(struct sg_vol *vol, const char *name, u32 len, struct sg_s
 		return err;
 	if (!q.has || sg_sem_is_over(vol, &q.found))
 		err = -ENOENT;
+	else if (!sg_sem_is_meant(vol, &q.found, serial))
+		err = -ESTALE;
 	else
 		err = sg_sem_look_at(vol, &q.found, sem);
 	if (err)
@@ -90,7 +93,7 @@ static int begin_with(struct sg_vol *vol, const char *name, u32 len, struct sg_s
 int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_stat *out)
 {
 	struct sg_sem sem;
-	int err = begin_with(vol, name, len, &sem);
+	int err = begin_with(vol, name, len, SG_SEM_ANY, &sem);
 
 	if (err)
 		return err;
@@ -99,10 +102,10 @@ int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_sta
 	return 0;
 }
 
-int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len)
+int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 {
 	struct sg_sem sem;
-	int err = begin_with(vol, name, len, &sem);
+	int err = begin_with(vol, name, len, serial, &sem);
 
 	if (err)
 		return err;

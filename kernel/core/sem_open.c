@@ -78,6 +78,11 @@ void sg_sem_set_durably(struct sg_vol *vol, u64 off, u64 val)
 	sg_fence();
 }
 
+bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 serial)
+{
+	return serial == SG_SEM_ANY || SG_SEM_SERIAL(sg_get(vol, SG_SEM_FIELD(s, head))) == serial;
+}
+
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));

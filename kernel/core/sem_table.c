@@ -190,7 +190,7 @@ static int hide(struct sg_vol *vol, const struct sg_sem_spot *s)
 	return commit_change(tx);
 }
 
-int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len)
+int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 {
 	struct sg_sem_search q;
 	int err = sg_sem_begin(vol, name, len, &q);
@@ -199,6 +199,8 @@ int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len)
 		return err;
 	if (!q.has || sg_sem_is_over(vol, &q.found))
 		err = -ENOENT;
+	else if (!sg_sem_is_meant(vol, &q.found, serial))
+		err = -ESTALE;
 	else if (sg_sem_is_used(vol, &q.found))
 		err = hide(vol, &q.found);
 	else

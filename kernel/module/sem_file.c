@@ -10,6 +10,8 @@
  */
 #include <linux/fs_struct.h>
 #include <linux/mount.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "sem_priv.h"
@@ -279,12 +281,16 @@ static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 
 /* --- by name ---------------------------------------------------------------------------------- */
 
+/*
+ * The caller may change one object, so that one is changed or none: the name may stand for
+ * somebody else's at any moment. -ESTALE: it does by now, so look again.
+ */
 static int remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
 {
 	struct sg_sem_stat st;
 
 	return sg_sem_stat(vol, name, len, &st) ?: may_remove(file, &st) ?:
-	       sg_sem_unlink(vol, name, len);
+	       sg_sem_unlink(vol, name, len, st.serial);
 }
 
 static int reset_object(struct file *file, struct sg_vol *vol, const char *name, int len)
@@ -296,7 +302,7 @@ static int reset_object(struct file *file, struct sg_vol *vol, const char *name,
 		return err;
 	if (!is_owner(file, st.uid) && !capable(CAP_FOWNER))
 		return -EPERM;
-	return sg_sem_reset(vol, name, len);
+	return sg_sem_reset(vol, name, len, st.serial);
 }
 
 static int change(struct file *file, unsigned int cmd, const char *name)
@@ -306,8 +312,12 @@ static int change(struct file *file, unsigned int cmd, const char *name)
 
 	if (err)
 		return err;
-	err = cmd == SG_IOC_SEM_REMOVE ? remove_object(file, &s->fs->vol, name, len) :
-					 reset_object(file, &s->fs->vol, name, len);
+	do {
+		err = cmd == SG_IOC_SEM_REMOVE ? remove_object(file, &s->fs->vol, name, len) :
+						 reset_object(file, &s->fs->vol, name, len);
+	} while (err == -ESTALE && !signal_pending(current));
+	if (err == -ESTALE)
+		err = -EINTR;
 	mnt_drop_write_file(file);
 	return err;
 }

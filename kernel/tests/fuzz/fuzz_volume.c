@@ -129,7 +129,7 @@ static void make_objects(struct sg_vol *v, bool crashed)
 		else if (new.type == SG_SEM_RWLOCK)
 			CHECK_OK(sg_sem_read_lock(v, &sem, &c, 0));
 		if (i % 7 == 6)
-			CHECK_OK(sg_sem_unlink(v, name, (u32)strlen(name)));
+			CHECK_OK(sg_sem_unlink(v, name, (u32)strlen(name), SG_SEM_ANY));
 		if (!crashed || i % 3 == 2)
 			sg_sem_close(v, &sem);
 	}

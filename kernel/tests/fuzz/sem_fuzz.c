@@ -74,13 +74,13 @@ static void one_object(struct sg_vol *v, unsigned int i, u8 script)
 	if (!sg_sem_open(v, name, len, 0, i & 1, &sem)) {
 		use(v, &sem, script & 8 && i == 3 ? sg_ticks() + 1000000 : 0);
 		if (script & 4)
-			sg_sem_unlink(v, name, len);
+			sg_sem_unlink(v, name, len, SG_SEM_ANY);
 		sg_sem_close(v, &sem);
 	}
 	if (script & 16)
-		sg_sem_reset(v, name, len);
+		sg_sem_reset(v, name, len, SG_SEM_ANY);
 	if (script & 32)
-		sg_sem_unlink(v, name, len);
+		sg_sem_unlink(v, name, len, SG_SEM_ANY);
 	if (!sg_sem_create(v, name, len, &new, script & 64, true, &sem)) {
 		use(v, &sem, 0);
 		if (i & 1)

@@ -380,10 +380,10 @@ static void op_sem(struct host *h)
 	}
 	switch (below(h, 8)) {
 	case 0:
-		said(sg_sem_unlink(h->v, name, len));
+		said(sg_sem_unlink(h->v, name, len, SG_SEM_ANY));
 		break;
 	case 1:
-		said(sg_sem_reset(h->v, name, len));
+		said(sg_sem_reset(h->v, name, len, SG_SEM_ANY));
 		break;
 	case 2:
 		said(sg_sem_list(h->v, &cookie, emit_sem, &n));

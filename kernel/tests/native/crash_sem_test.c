@@ -107,7 +107,7 @@ static void judge(struct crash *c, struct crash_image *img)
 		there += !sg_sem_stat(&v, name_of(n), (u32)strlen(name_of(n)), &st);
 	CHECK_EQ(listed, there);
 	for (n = 0; n < NAMES; n++)
-		sg_sem_unlink(&v, name_of(n), (u32)strlen(name_of(n)));
+		sg_sem_unlink(&v, name_of(n), (u32)strlen(name_of(n)), SG_SEM_ANY);
 	/* all that is left is members, and the tables over them: whatever had no name is gone, too */
 	const struct sg_iref file = sg_sem_file();
 	CHECK(sg_iget(&v, &file, blocks) <= 5);

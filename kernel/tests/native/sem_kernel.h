@@ -275,7 +275,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 	else if (what == SG_IOC_SEM_ME)
 		err = (*(u64 *)arg = caller(o->v)->me, 0);
 	else if (what == SG_IOC_SEM_REMOVE)
-		err = sg_sem_unlink(o->v, arg, (u32)strlen(arg));
+		err = sg_sem_unlink(o->v, arg, (u32)strlen(arg), SG_SEM_ANY);
 	errno = -err;
 	return err ? -1 : 0;
 }

@@ -35,7 +35,7 @@ static void names(void)
 		CHECK_EQ(sg_sem_create(&t.v, bad[i].name, bad[i].len, &new, false, false, &sem),
 			 bad[i].err);
 		CHECK_EQ(sg_sem_open(&t.v, bad[i].name, bad[i].len, 0, false, &sem), bad[i].err);
-		CHECK_EQ(sg_sem_unlink(&t.v, bad[i].name, bad[i].len), bad[i].err);
+		CHECK_EQ(sg_sem_unlink(&t.v, bad[i].name, bad[i].len, SG_SEM_ANY), bad[i].err);
 	}
 	memset(longest, 'x', sizeof(longest));
 	CHECK_EQ(sg_sem_create(&t.v, longest, SG_SEM_NAME_MAX + 1, &new, true, false, &sem),
@@ -51,8 +51,33 @@ static void names(void)
 	CHECK_EQ(try_open(&other, "x", 0, false, &again), -ENOENT);
 	CHECK_EQ(sem_rm(&other, "x"), -ENOENT);
 	sg_sem_close(&t.v, &sem);
-	CHECK_OK(sg_sem_unlink(&other, longest, SG_SEM_NAME_MAX));
+	CHECK_OK(sg_sem_unlink(&other, longest, SG_SEM_NAME_MAX, SG_SEM_ANY));
 	CHECK_EQ(pages_of_file(), NO_OBJECTS);
+	end();
+}
+
+/* A look, then another object under the same name: what was meant is not there, and is not touched. */
+static void meant(void)
+{
+	struct sg_sem_stat first, st;
+	struct sg_sem sem;
+
+	begin();
+	sem = sem_make(&t.v, "m", SG_SEM_COUNT, 0, 3);
+	first = stat_of(&other, "m");
+	CHECK_EQ(sg_sem_reset(&other, "m", 1, first.serial + 1ULL), -ESTALE);
+	CHECK_OK(sg_sem_reset(&other, "m", 1, first.serial));
+	sg_sem_close(&t.v, &sem);
+	CHECK_OK(sem_rm(&t.v, "m"));
+	sem = sem_make(&t.v, "m", SG_SEM_COUNT, 0, 3);
+	sg_sem_close(&t.v, &sem);
+	st = stat_of(&t.v, "m");
+	CHECK(st.serial != first.serial);
+	CHECK_EQ(sg_sem_unlink(&other, "m", 1, first.serial), -ESTALE);
+	CHECK_EQ(sg_sem_reset(&other, "m", 1, first.serial), -ESTALE);
+	CHECK_EQ(stat_of(&t.v, "m").serial, st.serial);
+	CHECK_OK(sg_sem_unlink(&other, "m", 1, st.serial));
+	CHECK_EQ(sg_sem_unlink(&other, "m", 1, st.serial), -ENOENT);
 	end();
 }
 
@@ -308,6 +333,7 @@ static void full(void)
 int main(void)
 {
 	names();
+	meant();
 	refused();
 	lifetimes();
 	lifetimes_of_the_dead();

@@ -110,7 +110,7 @@ static void robust(void)
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, SG_SEM_NEVER), -ENOTRECOVERABLE);
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, 0), -ENOTRECOVERABLE);
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
-	CHECK_OK(sg_sem_reset(&t.v, "m", 1));
+	CHECK_OK(sg_sem_reset(&t.v, "m", 1, SG_SEM_ANY));
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	end();
 }
@@ -631,7 +631,7 @@ static void forged(void)
 	/* one that names somebody who lives is that one's, until he ends, or somebody resets it */
 	sg_store64(sg_sem_word(&t.v, &sem[0]), they->me);
 	CHECK_EQ(sg_sem_lock(&t.v, &sem[0], me, in_ms(5)), -ETIMEDOUT);
-	CHECK_OK(sg_sem_reset(&t.v, "0", 1));
+	CHECK_OK(sg_sem_reset(&t.v, "0", 1, SG_SEM_ANY));
 	CHECK_OK(sg_sem_lock(&t.v, &sem[0], me, 0));
 	sg_log_hook = NULL;
 	end();
@@ -650,7 +650,7 @@ static void forged_cells(void)
 	for (i = SG_SEM_CELL_KERNEL; i < SG_SEM_CELLS; i++)
 		sg_store64((u64 *)sg_at(&t.v, rw.words) + i, i & 1 ? ~0ULL : 1ULL << 40);
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, in_ms(5)), -ETIMEDOUT);
-	CHECK_OK(sg_sem_reset(&t.v, "rw", 2));
+	CHECK_OK(sg_sem_reset(&t.v, "rw", 2, SG_SEM_ANY));
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	/* who read meanwhile has nothing to give back, now or when he goes */
 	CHECK_OK(sg_sem_read_unlock(&other, &rw2));
@@ -658,7 +658,7 @@ static void forged_cells(void)
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
 	CHECK_OK(sg_sem_read_lock(&other, &rw2, they, 0));
-	CHECK_OK(sg_sem_reset(&t.v, "rw", 2));
+	CHECK_OK(sg_sem_reset(&t.v, "rw", 2, SG_SEM_ANY));
 	sg_sem_close(&other, &rw2);
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));

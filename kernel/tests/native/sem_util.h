@@ -82,7 +82,7 @@ static inline struct sg_sem sem_of(struct sg_vol *v, const char *name)
 
 static inline int sem_rm(struct sg_vol *v, const char *name)
 {
-	return sg_sem_unlink(v, name, (u32)strlen(name));
+	return sg_sem_unlink(v, name, (u32)strlen(name), SG_SEM_ANY);
 }
 
 static inline struct sg_sem_stat stat_of(struct sg_vol *v, const char *name)
