@@ -12,6 +12,7 @@
  *   region use FILE STOP          the same, with loads of all its pages again and again
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
+ *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region sendfile FILE          a page of it by that call into a file in memory
  *   region splice FILE            ... into a pipe
@@ -136,6 +137,25 @@ static int use(const char *stop)
 	return 0;
 }
 
+/*
+ * Of one open file, with flags and a file offset that fit: the kernel may make one mapping of both.
+ * Both halves come in the place of what has been mapped so far.
+ */
+static int neighbours(const char *path, const char *stop)
+{
+	size_t half = size / 2;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return fail(path);
+	for (size_t at = 0; at < size; at += half)
+		if (mmap(base + at, half, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			 (off_t)at) == MAP_FAILED)
+			return fail("mmap");
+	close(fd);
+	return hold(stop);
+}
+
 /* The pipe has the page itself; what comes out of it is what is there by then. */
 static int lend(const char *stop)
 {
@@ -210,7 +230,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3) {
 		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
-				"use|lend|sendfile|splice|readonly FILE ...\n");
+				"neighbours|use|lend|sendfile|splice|readonly FILE ...\n");
 		return 2;
 	}
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
@@ -222,6 +242,8 @@ int main(int argc, char **argv)
 		return lend(argv[3]);
 	if (!strcmp(verb, "child") && argc == 4)
 		return child(argv[3]);
+	if (!strcmp(verb, "neighbours") && argc == 4)
+		return neighbours(argv[2], argv[3]);
 	if (!strcmp(verb, "use") && argc == 4)
 		return use(argv[3]);
 	if (!strcmp(verb, "sendfile"))

@@ -172,6 +172,10 @@ hold child "$region@$machine"
 same "a child that has it from one who has ended holds it" "rw $machine region" "$(held)"
 enough
 same "nobody, after that" "" "$(held)"
+hold neighbours "$region@$machine"
+same "two mappings side by side are one process's" "rw $machine region" "$(held)"
+enough
+same "and end with it" "" "$(held)"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid')
 refused "nobody has it for the machine whose host this is" 'Invalid argument' "cat $region@$own"
 for bad in 1234 "$machine-" "${machine/1/g}" ''; do

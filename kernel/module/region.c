@@ -162,6 +162,10 @@ static const struct vm_operations_struct vm_operations = {
 /*
  * A private mapping would give a machine copies of its own, which nobody else ever sees. Of a file
  * that is open for reading the kernel makes a mapping that can never become writable.
+ *
+ * The flags stay as they came. Where they change here, Linux 6.12 merges the mapping into its
+ * neighbour after this call and frees it without ->close(): its hold would never end. DAX mappings
+ * have large entries without VM_HUGEPAGE.
  */
 static int map_region(struct file *file, struct vm_area_struct *vma)
 {
@@ -178,7 +182,6 @@ static int map_region(struct file *file, struct vm_area_struct *vma)
 	count_mapping(inode, 1);
 	vma->vm_private_data = holder;
 	vma->vm_ops = &vm_operations;
-	vm_flags_set(vma, VM_HUGEPAGE);
 	return 0;
 }
 
