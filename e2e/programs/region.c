@@ -14,6 +14,7 @@
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
  *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
+ *   region longterm FILE          a page of it pinned for as long as one likes, as by VFIO for DMA
  *   region sendfile FILE          a page of it by that call into a file in memory
  *   region splice FILE            ... into a pipe
  *   region readonly FILE          a mapping of one that is open for reading never becomes writable
@@ -21,6 +22,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -167,6 +170,20 @@ static int lend(const char *stop)
 	return hold(stop);
 }
 
+/* io_uring pins the buffers that are registered with it so. */
+static int longterm(void)
+{
+	struct io_uring_params params = { 0 };
+	struct iovec page = { base, PAGE };
+	int ring = (int)syscall(__NR_io_uring_setup, 1, &params);
+
+	if (ring < 0)
+		return fail("io_uring_setup");
+	if (syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &page, 1))
+		return fail("io_uring_register");
+	return 0;
+}
+
 static int child(const char *stop)
 {
 	switch (fork()) {
@@ -230,7 +247,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3) {
 		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
-				"neighbours|use|lend|sendfile|splice|readonly FILE ...\n");
+				"neighbours|use|lend|longterm|sendfile|splice|readonly FILE ...\n");
 		return 2;
 	}
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
@@ -246,6 +263,8 @@ int main(int argc, char **argv)
 		return neighbours(argv[2], argv[3]);
 	if (!strcmp(verb, "use") && argc == 4)
 		return use(argv[3]);
+	if (!strcmp(verb, "longterm"))
+		return longterm();
 	if (!strcmp(verb, "sendfile"))
 		return send_page(argv[2]);
 	if (!strcmp(verb, "splice"))

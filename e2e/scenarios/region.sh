@@ -120,6 +120,7 @@ for mode in 4600 2600 1600 7777; do
 done
 same "which has changed nothing" 600 "$(on g1 "stat -c %a $region")"
 refused "direct I/O" "Invalid argument" "dd if=$region iflag=direct bs=4096 count=1"
+refused "a pin for long, as for a device's DMA (VFIO)" "io_uring_register: Operation not supported" "/root/region longterm $region"
 for call in sendfile splice; do
 	refused "$call(2) from it" "$call: Invalid argument" "/root/region $call $region"
 done
