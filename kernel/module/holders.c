@@ -189,18 +189,24 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 	return ERR_PTR(-EPERM);
 }
 
-/* One who has forked is still there when only his child is: it maps for the same machine. */
+/*
+ * One who has forked is still there when only his child is: it maps for the same machine. A child
+ * begins without entries (region has none that fork() copies), so it stores nothing before a fault,
+ * and that asks whether it has been revoked.
+ */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable)
 {
 	struct sgfs_holder *fresh = NULL;
+	bool revoked;
 
-	if (h->mm != mm) {
+	if (h->mm != mm)
 		fresh = make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
-		fresh->revoked = sgfs_is_revoked(h);
-	}
 	spin_lock(&fs->holders_lock);
+	revoked = h->revoked;	/* before the lock is free again it is in the child's as well */
 	h = hold(fs, fresh ?: h, writable);
+	if (revoked)
+		WRITE_ONCE(h->revoked, true);
 	spin_unlock(&fs->holders_lock);
 	if (fresh && h != fresh)
 		unmake(fresh);
