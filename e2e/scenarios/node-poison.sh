@@ -65,6 +65,9 @@ print(*[s["state"] for s in json.load(sys.stdin)["systems"] if s["name"] == "g1"
 sees host "the other volume has lost nothing" "0 none" \
 	'cmp /mnt/w/f /mnt/sg/g; echo $? $(stargatectl bad /mnt/w/.stargate/region)'
 
+in_one host "all of region can be written back, but for that page, which the kernel has unmapped" \
+	'timeout 60 sync /mnt/sg/.stargate/region && ! dmesg | grep -i "unable to handle"'
+
 step "written anew, by the machine"
 sees g1 "elsewhere" 0 'cd /mnt/sg && fallocate -p -o 12288 -l 4096 f &&
 	dd if=g of=f bs=4096 skip=3 seek=3 count=1 conv=notrunc 2>/dev/null

@@ -7,21 +7,40 @@
 #include <linux/random.h>
 #include <linux/ratelimit.h>
 #include <linux/timekeeping.h>
+#include <asm/alternative.h>
+#include <asm/asm.h>
 #include <asm/cpufeature.h>
-#include <asm/special_insns.h>
 
 #include "copy_wide.h"
 #include "sg_os.h"
 
 #define LINE	64UL
 
-/* clwb() is the best of clwb, clflushopt and clflush that the processor has, patched in. */
+/*
+ * The best of clwb, clflushopt and clflush that the processor has, patched in, as the kernel's
+ * clwb() is. False: the page is not mapped. The kernel takes pages that a machine check found bad
+ * out of its linear mapping, before anybody tells us.
+ */
+static __always_inline bool wb_line(unsigned long a)
+{
+	asm goto("1: "
+		 ALTERNATIVE_2(".byte 0x3e; clflush (%[a])",
+			       ".byte 0x66; clflush (%[a])", X86_FEATURE_CLFLUSHOPT,
+			       ".byte 0x66, 0x0f, 0xae, 0x30", X86_FEATURE_CLWB) "\n"
+		 _ASM_EXTABLE(1b, %l[unmapped])
+		 : : [a] "a" (a) : "memory" : unmapped);
+	return true;
+unmapped:
+	return false;
+}
+
+/* Of a page that is not mapped there is nothing to write back: its bytes are lost. */
 void sg_wb(const void *p, size_t len)
 {
 	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
 
-	for (; a < end; a += LINE)
-		clwb((void *)a);
+	while (a < end)
+		a = likely(wb_line(a)) ? a + LINE : (a & PAGE_MASK) + PAGE_SIZE;
 }
 
 /* The fence: a page that is given back unused is not to be zeroed when it is somebody else's. */

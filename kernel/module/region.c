@@ -22,6 +22,7 @@
  */
 #include <linux/dax.h>
 #include <linux/iomap.h>
+#include <linux/sched/signal.h>
 #include <linux/uuid.h>
 
 #include "stargatefs.h"
@@ -203,18 +204,24 @@ static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
 	return done;
 }
 
+/* A volume may be large: whoever waits for all of it can be killed. */
 static int sync_region(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	const struct sgfs_memory *mem = &SGFS(file_inode(file)->i_sb)->mem;
 	u64 pos = start, stop = min_t(u64, (u64)end + 1, mem->size), n;
+	int err = 0;
 
 	for (; pos < stop; pos += n) {
 		n = min_t(u64, stop - pos, SGFS_PIECE);
 		sg_wb(mem->base + pos, n);
 		cond_resched();
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 	}
 	sg_fence();
-	return 0;
+	return err;
 }
 
 /* This machine is in its own mount table: whoever said that it has gone would be believed. */
