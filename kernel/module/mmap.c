@@ -10,6 +10,8 @@
  * the mapping as a whole (VM_IO), as it does not know large special entries. A pin of ours would
  * not keep a page of the volume from being freed by another system.
  */
+#include <linux/hash.h>
+#include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
@@ -23,11 +25,29 @@
 #define HUGE_PAGES	(PMD_SIZE / PAGE_SIZE)
 #define HUGE_ORDER	(PMD_SHIFT - PAGE_SHIFT)
 
+/*
+ * At one place of a page table an entry of 2 MiB and a table for small ones exclude each other. The
+ * kernel warns when a large one comes in where something else has come meanwhile, and its own lock
+ * cannot be held around a look and an entry. So a fault that enters something at an empty place, or
+ * a large entry, holds this one.
+ */
+#define PLACE_BITS	5
+static struct mutex places[1 << PLACE_BITS];
+
+static struct mutex *place_of(const pmd_t *pmd)
+{
+	return &places[hash_ptr(pmd, PLACE_BITS)];
+}
+
 /* What holes show: 4 KiB, and 2 MiB once somebody has had use for them. */
 static struct page *zeroes, *huge_zeroes;
 
 int sgfs_mmap_init(void)
 {
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		mutex_init(&places[i]);
 	zeroes = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	return zeroes ? 0 : -ENOMEM;
 }
@@ -213,6 +233,19 @@ static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 			break;
 }
 
+static vm_fault_t insert_page(struct vm_fault *vmf, unsigned long pfn)
+{
+	struct mutex *place = place_of(vmf->pmd);
+	vm_fault_t ret;
+
+	if (!SGFS_LARGE_ENTRIES || !pmd_none(READ_ONCE(*vmf->pmd)))
+		return sgfs_insert_page(vmf->vma, vmf->address, pfn);
+	mutex_lock(place);
+	ret = sgfs_insert_page(vmf->vma, vmf->address, pfn);
+	mutex_unlock(place);
+	return ret;
+}
+
 /*
  * Entries come in read-only first, for whatever access: a shared one is made writable by
  * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault. So those of the
@@ -228,7 +261,7 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	if (err)
 		ret = fault_error(inode, err);
 	else
-		ret = sgfs_insert_page(vmf->vma, vmf->address, shown_by(inode, &run, 0));
+		ret = insert_page(vmf, shown_by(inode, &run, 0));
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
 		ret = 0;	/* a large page has been entered meanwhile: look again */
 	if (ret == VM_FAULT_NOPAGE)
@@ -321,13 +354,12 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 	return true;
 }
 
-static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
+/* The place is ours: nothing comes in there but by us, though what is there may go. */
+static vm_fault_t insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
+			      unsigned long pfn, bool write)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
-	unsigned long pfn;
 
-	if (!find_huge(inode, page, write, &pfn))
-		return VM_FAULT_FALLBACK;
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
 		return 0;	/* small pages have been entered meanwhile: look again */
 	if (!pmd_none(pmd) && pmd_pfn(pmd) != pfn) {
@@ -337,11 +369,21 @@ static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t 
 	}
 	if (write && sgfs_written_mark(inode, page, HUGE_PAGES))
 		return VM_FAULT_OOM;
-	/*
-	 * Zeroes may come in beside us, of who has looked before it was filled; the kernel wants no
-	 * other pages in place of them. Read-only it lets them be, and we come again.
-	 */
-	return sgfs_insert_huge(vmf, pfn, write && (!pmd_none(pmd) || !SGFS_I(inode)->holer));
+	return sgfs_insert_huge(vmf, pfn, write);
+}
+
+static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
+{
+	struct mutex *place = place_of(vmf->pmd);
+	unsigned long pfn;
+	vm_fault_t ret;
+
+	if (!find_huge(inode, page, write, &pfn))
+		return VM_FAULT_FALLBACK;
+	mutex_lock(place);
+	ret = insert_huge(inode, vmf, page, pfn, write);
+	mutex_unlock(place);
+	return ret;
 }
 
 vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
