@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The POSIX matrix on memory that has struct pages, as on a node with memmap=: the volume is found
-# through its DAX device, and mappings must not let anybody get at those pages. Entries of 2 MiB meet
-# small ones without a warning of the kernel.
+# through its DAX device, and mappings must not let anybody get at those pages. Entries of 2 MiB: a
+# child inherits none (fork() would copy one that is just being taken away), and they meet small ones
+# without a warning of the kernel.
 #
 # rig: --size 256M --cpus 2 --pages
 # maps: walk
@@ -22,6 +23,9 @@ passed "${said##*$'\n'}"
 holds "2 MiB are mapped at once, but by old kernels" 'case $(uname -r) in 6.1.*) exit;; esac
 	[ "$(awk "/^huge_faults/ { print \$2 }" /sys/fs/stargatefs/pmem0/operations)" -gt 0 ]'
 program large
+said=$(on g1 '/root/large fork /mnt/sg/large' </dev/null) || fail "$said"
+[[ $said -ge 1 ]] || fail "a child has its parent's entries: $said faults"
+passed "a child finds its entries by faults"
 said=$(on g1 "/root/large race /mnt/sg/large $(scaled 5 20 120)" </dev/null) || fail "$said"
 passed "entries of both sizes, at once: $said"
 holds "the device is a DAX device" 'grep -q 1 /sys/block/pmem0/queue/dax'

@@ -487,8 +487,15 @@ static void count_mapping(struct inode *inode, int by)
 	mutex_unlock(&fs->mappers_lock);
 }
 
+/*
+ * A child's shared mapping begins empty: it finds its entries by faults. fork() would copy those of
+ * 2 MiB, and does so by a look without a lock, so that one which a truncation takes away at that
+ * moment stays with the child. It asks for this flag after it has called us.
+ */
 static void open_mapping(struct vm_area_struct *vma)
 {
+	if (SGFS_LARGE_ENTRIES && vma->vm_flags & VM_SHARED && vma->vm_mm != current->mm)
+		vm_flags_set(vma, VM_WIPEONFORK);
 	count_mapping(file_inode(vma->vm_file), 1);
 }
 
