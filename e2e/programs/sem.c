@@ -348,6 +348,30 @@ static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
 	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 }
 
+/*
+ * No bare frames (VM_PFNMAP, "pf"): VFIO would map those for a device without asking for a pin, and
+ * keep them when the object's page is somebody else's.
+ */
+static void is_mixed(void)
+{
+	FILE *maps = fopen("/proc/self/smaps", "re");
+	char line[512];
+	bool words = false, seen = false;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		words |= strstr(line, "/semaphores") != NULL;
+		if (!words || strncmp(line, "VmFlags:", 8) != 0)
+			continue;
+		if (strstr(line, " pf ") || !strstr(line, " mm "))
+			fail(line, EFAULT);
+		seen = true;
+		break;
+	}
+	if (!seen)
+		fail("no mapping in smaps", ENOENT);
+	fclose(maps);
+}
+
 static void forge(const char *name)
 {
 	uint64_t seed = 5, i, k;
@@ -359,6 +383,7 @@ static void forge(const char *name)
 	page = map_raw(name, &fd, 0);
 	if (page == MAP_FAILED)
 		fail("mmap", errno);
+	is_mixed();
 	for (i = 0; i < 300; i++) {
 		for (k = 0; k < 512; k++) {
 			uint64_t b = next_byte(&seed), x = next_byte(&seed) << 56 |

@@ -419,13 +419,15 @@ static int advise(struct file *file, loff_t offset, loff_t len, int advice)
 static vm_fault_t fault(struct vm_fault *vmf)
 {
 	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
+	unsigned int nofs = memalloc_nofs_save();	/* reclaim may wait for us (mmap.c) */
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	int srcu = srcu_read_lock(&s->fs->faults);
 
 	if (!vmf->pgoff && sgfs_alive(s->fs->sb))
-		ret = vmf_insert_pfn(vmf->vma, vmf->address,
-				     PHYS_PFN(s->fs->mem.phys + s->sem.words));
+		ret = sgfs_insert_page(vmf->vma, vmf->address,
+				       PHYS_PFN(s->fs->mem.phys + s->sem.words));
 	srcu_read_unlock(&s->fs->faults, srcu);
+	memalloc_nofs_restore(nofs);
 	return ret;
 }
 
@@ -436,6 +438,9 @@ static const struct vm_operations_struct vm_operations = {
 /*
  * Words of their own page only. A child does not inherit it: it would count readers in its parent's
  * cell, and be taken for one of its parent's threads.
+ *
+ * A mixed map of special entries, as of files: VFIO would map bare frames (VM_PFNMAP) for a device
+ * without asking for a pin.
  */
 static int map_words(struct file *file, struct vm_area_struct *vma)
 {
@@ -447,7 +452,7 @@ static int map_words(struct file *file, struct vm_area_struct *vma)
 		return -EACCES;
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != 1)
 		return -EINVAL;
-	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND | VM_DONTCOPY | VM_DONTDUMP);
+	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTCOPY | VM_DONTDUMP);
 	vma->vm_ops = &vm_operations;
 	return 0;
 }
