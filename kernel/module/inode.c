@@ -309,8 +309,11 @@ static int read_target(struct inode *inode)
 	int err = sgfs_readlink_cache(inode);
 
 	if (!READ_ONCE(record->mode) ||
-	    (u32)READ_ONCE(record->genflags) != (u32)sgfs_ref(inode)->generation)
+	    (u32)READ_ONCE(record->genflags) != (u32)sgfs_ref(inode)->generation) {
+		kfree(inode->i_link);	/* a bad inode is no link, nor freed as one */
+		inode->i_link = NULL;
 		return -ESTALE;
+	}
 	return err;
 }
 
