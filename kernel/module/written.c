@@ -47,14 +47,18 @@ static unsigned int kind_of(u64 first, u64 pages)
 	return pages == large && IS_ALIGNED(first, large);
 }
 
-/* invalidate_lock is held shared. */
+/*
+ * invalidate_lock is held shared, so nobody flushes meanwhile. Who finds a mark may store at once
+ * and call sync(), which goes by the list: the inode is in it before its first mark is there.
+ */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 {
 	unsigned int kind = kind_of(first, pages);
 	struct xarray *xa = &SGFS_I(inode)->written[kind];
-	bool was_empty = xa_empty(xa);
 	int err = 0;
 
+	if (xa_empty(xa))
+		track(inode);
 	first >>= mark_shift[kind];
 	pages >>= mark_shift[kind];
 	while (pages && !err) {
@@ -64,8 +68,6 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 		first += n;
 		pages -= n;
 	}
-	if (was_empty)
-		track(inode);
 	return err;
 }
 
