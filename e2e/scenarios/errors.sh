@@ -80,6 +80,19 @@ for errors in continue remount-ro; do
 	passed "fsck finds it: $(grep -m 1 -i 'director\|bucket' "$saved/fsck")"
 	restore
 done
+step "met while the volume is frozen"
+switched=$(said 'now read-only')
+holds "mount, and freeze" 'mount -t stargatefs /dev/pmem0 /mnt/sg && fsfreeze -f /mnt/sg'
+printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
+refused "listing" 'needs cleaning' 'ls /mnt/sg/hurt'
+holds "the thaw" 'fsfreeze -u /mnt/sg'
+holds "leaves it read-only" 'grep -q "stargatefs ro," /proc/mounts'
+refused "for all" 'read-only' 'touch /mnt/sg/well/g'
+same "the log says it, once" "$((switched + 1))" "$(said 'now read-only')"
+holds "made writable again by hand" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
+holds "unmount" 'umount /mnt/sg'
+restore
+
 step "errors=panic"
 holds "mount" 'mount -t stargatefs -o errors=panic /dev/pmem0 /mnt/sg &&
 	grep -q errors=panic /proc/mounts && echo precious >/mnt/sg/well/kept'

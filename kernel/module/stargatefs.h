@@ -123,6 +123,7 @@ struct sgfs_sems {
  * @mem: where the volume is
  * @joined: has a place in the mount table
  * @damaged: something was found that makes no sense
+ * @failed: since it was last made writable, and errors=remount-ro has made it read-only
  * @watcher, @acknowledger: each for the one work of that name, which nothing else holds up
  * @watch, @acknowledge: our part in the life of the volume (tend.c)
  * @settle: what may wait for locks: frees what was deleted
@@ -164,7 +165,7 @@ struct sgfs {
 	struct sgfs_options opt;
 	struct sgfs_memory mem;
 	bool joined;
-	bool damaged;
+	bool damaged, failed;
 	struct workqueue_struct *watcher, *acknowledger;
 	struct delayed_work watch, acknowledge, settle, stand;
 	struct work_struct death, unpin;
@@ -321,6 +322,8 @@ static inline s64 sgfs_now(struct inode *inode)
 /* super.c */
 extern struct workqueue_struct *sgfs_wq;
 void sgfs_identify(struct sg_identity *id);
+/* After damage: shows users that the mount is read-only, as soon as that can be. */
+void sgfs_show_failed(struct sgfs *fs);
 
 /* tend.c */
 int sgfs_tend_init(struct sgfs *fs);

@@ -42,6 +42,23 @@ void sgfs_identify(struct sg_identity *id)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
+/*
+ * The VFS goes by SB_RDONLY when it thaws, too: it takes a superblock that has it for one that was
+ * read-only when it was frozen, holds its writers back for ever, and does not call us. So the flag
+ * is set while nothing is frozen, or about to be, or by the thaw itself (sgfs_unfreeze_fs()). This
+ * does not sleep: if s_umount is held, the next settling sets it. Until then the engine refuses.
+ */
+void sgfs_show_failed(struct sgfs *fs)
+{
+	struct super_block *sb = fs->sb;
+
+	if (!READ_ONCE(fs->failed) || sb_rdonly(sb) || !down_write_trylock(&sb->s_umount))
+		return;
+	if (fs->failed && sb->s_writers.frozen == SB_UNFROZEN)
+		sb->s_flags |= SB_RDONLY;
+	up_write(&sb->s_umount);
+}
+
 /* The engine has logged what and where. Engine locks may be held: nothing here sleeps. */
 static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 {
@@ -57,9 +74,11 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	case SGFS_ERRORS_REMOUNT_RO:
 		break;
 	}
-	if (xchg(&vol->read_only, true))	/* several may find damage at the same moment */
+	/* several may find damage at the same moment; what was read-only before stays so */
+	if (xchg(&fs->failed, true) || sb_rdonly(fs->sb))
 		return;
-	fs->sb->s_flags |= SB_RDONLY;
+	WRITE_ONCE(vol->read_only, true);
+	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
 
@@ -112,10 +131,19 @@ static int sgfs_freeze_fs(struct super_block *sb)
 
 static int sgfs_unfreeze_fs(struct super_block *sb)
 {
-	if (SGFS(sb)->standing)
+	struct sgfs *fs = SGFS(sb);
+
+	if (!fs->standing && !READ_ONCE(fs->failed)) {
+		WRITE_ONCE(fs->vol.read_only, false);
+		smp_mb();	/* pairs with the xchg() of on_damage() */
+		if (READ_ONCE(fs->failed))
+			WRITE_ONCE(fs->vol.read_only, true);
+	}
+	if (READ_ONCE(fs->failed))
+		sb->s_flags |= SB_RDONLY;
+	if (fs->standing)
 		return 0;
-	WRITE_ONCE(SGFS(sb)->vol.read_only, sb_rdonly(sb));
-	sgfs_settle_resume(SGFS(sb));
+	sgfs_settle_resume(fs);
 	return 0;
 }
 
@@ -501,6 +529,7 @@ static int make_writable(struct fs_context *fc, struct sgfs *fs)
 		errorfc(fc, "%s", unwritable(fs));
 		return -EROFS;
 	}
+	WRITE_ONCE(fs->failed, false);
 	WRITE_ONCE(fs->vol.read_only, false);
 	return 0;
 }

@@ -38,6 +38,7 @@ static void settle(struct work_struct *work)
 	sgfs_kept_settle(fs);
 	sg_settle(&fs->vol);
 	sgfs_memory_watch(fs);
+	sgfs_show_failed(fs);
 	if (!fs->vol.shut_down)
 		queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
 }
