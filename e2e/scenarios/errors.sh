@@ -155,6 +155,15 @@ slots=$("$tools/stargatectl" -j dump "$RIG_RANGE" super 2>"$saved/said" |
 put_word $((slots + 9 * 256)) $((1 | 77 << 32))
 wild 0 $((10 | 77 << 8))
 killed "who waits for it can be killed" 'touch /mnt/sg/victim'
+program nowait
+for verb in write append fill; do
+	same "$verb that must not wait" "Resource temporarily unavailable" \
+		"$(on g1 "timeout 10 /root/nowait $verb /mnt/sg/victim" </dev/null)"
+done
+same "nor does a read of which the time would be stored" "Resource temporarily unavailable" \
+	"$(on g1 'timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
+same "one of which it would not is done" "done" \
+	"$(on g1 'mount -o remount,noatime /mnt/sg && timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
 wild 0 0
 put_word $((slots + 9 * 256)) 0
 holds "free again, it is there for all" 'touch /mnt/sg/victim; umount /mnt/sg'

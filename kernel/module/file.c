@@ -3,6 +3,7 @@
  * Reading and writing. There is no page cache: a read is one copy out of the volume, a write one
  * copy into it, durable when the call returns. So O_DIRECT is how every file is opened.
  */
+#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/uio.h>
@@ -20,6 +21,7 @@ static u64 pages_spanned(u64 pos, size_t len)
 
 #define TRIES	16	/* to copy, where nothing gets copied */
 #define CUT_TRIES	4	/* to read what others cut at */
+#define SECONDS_A_DAY	(24 * 60 * 60)
 
 static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
 		       struct iov_iter *to)
@@ -76,7 +78,8 @@ static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct i
 	return n;
 }
 
-static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to)
+static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to,
+			    bool nowait)
 {
 	bool bounce = sgfs_iter_allocates(to);
 	unsigned int tries = 0;
@@ -97,6 +100,8 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 				cond_resched();
 			continue;
 		}
+		if (nowait)
+			return done ?: -EAGAIN;
 		/* it was the user's memory, which comes, or ours, which does not (poison.c) */
 		if (stop && sgfs_poison_met(SGFS(inode->i_sb), stop, want - n))
 			return done ?: -EIO;
@@ -107,7 +112,7 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 	return done;
 }
 
-static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to)
+static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
 	loff_t size = i_size_read(inode);
 	size_t len, done;
@@ -118,7 +123,7 @@ static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to)
 	len = min_t(u64, iov_iter_count(to), size - pos);
 	done = sgfs_map_read(inode, pos, len, to);
 	if (done < len) {
-		walked = read_walking(inode, pos + done, len - done, to);
+		walked = read_walking(inode, pos + done, len - done, to, nowait);
 		if (walked > 0)
 			sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, walked);
 		if (walked < 0 && !done)
@@ -129,10 +134,40 @@ static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to)
 }
 
 /*
+ * A call that must not wait (RWF_NOWAIT, io_uring's first try) takes what is at hand: to learn what
+ * another system is just changing may take as long as that system wants. -EAGAIN: come again, with
+ * time.
+ */
+static int look(struct inode *inode, bool nowait)
+{
+	if (!nowait)
+		return sgfs_refresh(inode);
+	return sgfs_is_fresh(inode) ? 0 : -EAGAIN;
+}
+
+/*
+ * The same for the time of the last access, which is stored with the file locked between systems.
+ * As the VFS judges it, or more often.
+ */
+static bool atime_is_due(const struct file *file)
+{
+	const struct inode *inode = file_inode(file);
+	unsigned int flags = file->f_path.mnt->mnt_flags;
+	struct timespec64 atime = inode_get_atime(inode), mtime = inode_get_mtime(inode);
+	struct timespec64 ctime = inode_get_ctime(inode);
+
+	if (file->f_flags & O_NOATIME || IS_NOATIME(inode) || flags & (MNT_NOATIME | MNT_READONLY))
+		return false;
+	return !(flags & MNT_RELATIME) || timespec64_compare(&mtime, &atime) >= 0 ||
+	       timespec64_compare(&ctime, &atime) >= 0 ||
+	       ktime_get_real_seconds() - atime.tv_sec >= SECONDS_A_DAY;
+}
+
+/*
  * Another system may cut the file meanwhile. Zeroes are read then where there have never been any:
  * behind the new end. So it is read once more, up to where it ends now.
  */
-static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
+static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
 	const struct sg_inode *record = sgfs_record(inode);
 	unsigned int turn = 0;
@@ -142,9 +177,9 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
 
 	for (;;) {
 		cuts = READ_ONCE(record->cuts);
-		n = read_once(inode, pos, to);
+		n = read_once(inode, pos, to, nowait);
 		/* Declared dead: others have waited for us no longer, it may be another file's. */
-		err = sgfs_refresh(inode);
+		err = look(inode, nowait);
 		if (err || n <= 0)
 			return err ?: n;
 		if (likely(cuts == READ_ONCE(record->cuts) && pos + n <= i_size_read(inode)))
@@ -158,15 +193,16 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to)
 static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool nowait = iocb->ki_flags & IOCB_NOWAIT;
 	ssize_t n;
 
 	if (!iov_iter_count(to))
 		return 0;
-	if (!(iocb->ki_flags & IOCB_NOWAIT))
+	if (!nowait)
 		inode_lock_shared(inode);
-	else if (!inode_trylock_shared(inode))
+	else if (atime_is_due(iocb->ki_filp) || !inode_trylock_shared(inode))
 		return -EAGAIN;
-	n = sgfs_refresh(inode) ?: read_locked(inode, iocb->ki_pos, to);
+	n = look(inode, nowait) ?: read_locked(inode, iocb->ki_pos, to, nowait);
 	inode_unlock_shared(inode);
 	trace_sgfs_read(inode, iocb->ki_pos, n);
 	if (n > 0) {
@@ -174,7 +210,8 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 		sgfs_add(inode->i_sb, SGFS_READS, 1);
 		sgfs_add(inode->i_sb, SGFS_READ_BYTES, n);
 	}
-	file_accessed(iocb->ki_filp);
+	if (!nowait)
+		file_accessed(iocb->ki_filp);
 	return n;
 }
 
@@ -431,10 +468,10 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t n;
 
-	if (!(iocb->ki_flags & IOCB_NOWAIT))
-		inode_lock(inode);
-	else if (!inode_trylock(inode))
+	/* The times alone are stored with the file locked between systems: each write may wait. */
+	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
+	inode_lock(inode);
 	n = write_checked(iocb, from);
 	inode_unlock(inode);
 	trace_sgfs_write(inode, iocb->ki_pos, n);
