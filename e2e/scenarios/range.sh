@@ -5,7 +5,7 @@
 # reserved. It is mounted and used in all ways to the data, it is one mount however often, and what
 # is no reserved memory, or not all of it, is refused with a reason.
 #
-# rig: --size 32M --cpus 2 --append 'memmap=64M$256M'
+# rig: --size 32M --cpus 2 --append 'memmap=64M$256M,16M$256G'
 # maps: inside
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell
@@ -49,6 +49,7 @@ refuses "memory of the kernel" 'not all of this is reserved memory' 'phys=128M,s
 refuses "a range that begins in it" 'not all of this is reserved memory' 'phys=240M,size=32M'
 refuses "a range that ends in it" 'not all of this is reserved memory' 'phys=304M,size=32M'
 refuses "addresses where nothing is" 'not all of this is reserved memory' 'phys=64G,size=32M'
+refuses "a range that goes on where nothing is" 'not all of this is reserved memory' 'phys=256G,size=32M'
 refuses "a range that ends behind all addresses" 'not all of this is reserved memory' \
 	'phys=0xffffffffffe00000,size=32M'
 refuses "a start that is not aligned" 'multiple of 2 MiB' 'phys=0x10001000,size=32M'

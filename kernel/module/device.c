@@ -117,9 +117,23 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 	return err;
 }
 
+/* Whether what is wanted begins where it should; the first piece that is found ends the search. */
+struct piece {
+	u64 start, end;
+};
+
+static int take_piece(struct resource *res, void *arg)
+{
+	struct piece *p = arg;
+
+	if (res->start <= p->start)
+		p->end = res->end + 1;
+	return 1;
+}
+
 /*
  * Reserved on purpose: by memmap=SIZE$ADDRESS or firmware, or announced as persistent or specific
- * purpose memory that no driver has taken. Not what merely happens to be no RAM.
+ * purpose memory that no driver has taken, without a gap. Not what merely happens to be no RAM.
  */
 static bool is_reserved(u64 phys, u64 size)
 {
@@ -127,14 +141,23 @@ static bool is_reserved(u64 phys, u64 size)
 		IORES_DESC_RESERVED, IORES_DESC_PERSISTENT_MEMORY,
 		IORES_DESC_PERSISTENT_MEMORY_LEGACY, IORES_DESC_SOFT_RESERVED,
 	};
-	unsigned int i;
+	struct piece p = { .start = phys };
+	unsigned int i = 0;
 
 	if (region_intersects(phys, size, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return false;
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (region_intersects(phys, size, IORESOURCE_MEM, kinds[i]) == REGION_INTERSECTS)
+	while (i < ARRAY_SIZE(kinds)) {	/* of one kind after the other, until there is a hole */
+		p.end = p.start;
+		walk_iomem_res_desc(kinds[i++], IORESOURCE_MEM, p.start, phys + size - 1, &p,
+				    take_piece);
+		if (p.end == p.start)
+			continue;
+		if (p.end >= phys + size)
 			return true;
+		p.start = p.end;
+		i = 0;
+	}
 	return false;
 }
 
