@@ -15,6 +15,7 @@
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/mm.h>
+#include <linux/preempt.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <asm/pgtable.h>
@@ -47,8 +48,12 @@ static struct {
 	bool huge;		/* ioremap() maps it by large entries */
 } borrow;
 
-/* The word that maps @addr at @level of the kernel's page table, or NULL when it ends above. */
-static u64 *table_word(unsigned long addr, unsigned int level)
+/*
+ * The word that maps @addr at @level of the kernel's page table, or NULL when it ends above. The
+ * top of the table is an mm's, which a kernel thread may only have borrowed until it is preempted;
+ * what lies below it is the kernel's own, and stays.
+ */
+static u64 *walk_kernel(unsigned long addr, unsigned int level)
 {
 	u64 *table = __va(read_cr3_pa());
 	unsigned int l = pgtable_l5_enabled() ? 5 : 4;
@@ -63,6 +68,16 @@ static u64 *table_word(unsigned long addr, unsigned int level)
 			return NULL;
 		table = __va(e & PTE_PFN_MASK & SG_PTE_ADDR);
 	}
+}
+
+static u64 *table_word(unsigned long addr, unsigned int level)
+{
+	u64 *word;
+
+	preempt_disable();
+	word = walk_kernel(addr, level);
+	preempt_enable();
+	return word;
 }
 
 /* Does ioremap() use large entries here (no nohugeiomap, uniform memory type)? */
