@@ -7,27 +7,29 @@ static unsigned int space_of(int type)
 	return type == ACL_TYPE_ACCESS ? SG_XATTR_ACL_ACCESS : SG_XATTR_ACL_DEFAULT;
 }
 
-/* Reads an attribute of unknown size, which may change between asking and getting. */
+/*
+ * Reads an attribute of unknown size, which others may change between asking and getting: if it has
+ * grown there, the next try has room for the largest.
+ */
 static int read_whole(struct inode *inode, unsigned int space, void **out)
 {
-	void *buf = NULL;
-	int size = 0, got;
+	const struct sg_iref *ref = sgfs_ref(inode);
+	int size = sg_xattr_get(sgfs_vol(inode), ref, space, "", 0, NULL, 0), got;
+	void *buf;
 
 	for (;;) {
-		got = sg_xattr_get(sgfs_vol(inode), sgfs_ref(inode), space, "", 0, buf, size);
-		if (got >= 0 && buf)
+		if (size <= 0)
+			return size ?: -ENODATA;
+		buf = kvmalloc(size, GFP_NOFS);
+		if (!buf)
+			return -ENOMEM;
+		got = sg_xattr_get(sgfs_vol(inode), ref, space, "", 0, buf, size);
+		if (got >= 0)
 			break;
 		kvfree(buf);
-		buf = NULL;
-		if (got == -ERANGE)
-			got = 0;	/* it has grown: ask anew */
-		else if (got <= 0)
-			return got ?: -ENODATA;
-		size = got;
-		if (size)
-			buf = kvmalloc(size, GFP_NOFS);
-		if (size && !buf)
-			return -ENOMEM;
+		if (got != -ERANGE || size == SG_XATTR_VALUE_MAX)
+			return got;
+		size = SG_XATTR_VALUE_MAX;
 	}
 	*out = buf;
 	return got;
