@@ -199,7 +199,7 @@ const sweepEvery = 10 * time.Minute
 // but there is none where capacity, which that takes from, keeps all away who want more.
 func sweep(ctx context.Context, z zone.Zone, every, limit time.Duration) {
 	for {
-		within, cancel := context.WithTimeout(ctx, limit)
+		within, cancel := context.WithTimeout(tools.Changing(ctx), limit)
 		err := z.Sweep(within)
 		cancel()
 		if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoZone) {

@@ -111,28 +111,24 @@ func (z *Zone) reserved(name string) zone.Span {
 
 // reserve takes addresses for a volume that is about to be made.
 func (z *Zone) reserve(ctx context.Context, spec zone.Spec) error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if _, ok := z.made[spec.Name]; ok {
-		return fault.New(fault.Busy, "volume %s is being changed by another call", spec.Name)
-	}
-	space, unread, err := z.spaceLocked(ctx)
-	if err != nil {
-		return err
-	}
-	if unread != "" {
-		return fault.New(fault.NoSpace, "%s", allTaken(unread))
-	}
-	room, err := z.free()
-	if err != nil {
-		return err
-	}
-	base, ok := space.Fit(spec.Size+spec.Reserve, spec.Align)
-	if !ok || room < spec.Size {
-		return noSpace(spec.Size, max(0, min(space.Largest(spec.Align)-spec.Reserve, room)), spec.Align)
-	}
-	z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size + spec.Reserve}
-	return nil
+	return z.settled(ctx, func(t taken) error {
+		if _, ok := z.made[spec.Name]; ok {
+			return fault.New(fault.Busy, "volume %s is being changed by another call", spec.Name)
+		}
+		if t.unread != "" {
+			return fault.New(fault.NoSpace, "%s", allTaken(t.unread))
+		}
+		room, err := z.free()
+		if err != nil {
+			return err
+		}
+		base, ok := t.space.Fit(spec.Size+spec.Reserve, spec.Align)
+		if !ok || room < spec.Size {
+			return noSpace(spec.Size, max(0, min(t.space.Largest(spec.Align)-spec.Reserve, room)), spec.Align)
+		}
+		z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size + spec.Reserve}
+		return nil
+	})
 }
 
 func (z *Zone) release(name string) {
@@ -216,28 +212,24 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 	if err != nil {
 		return err
 	}
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if _, ok := z.made[v.Name]; ok {
-		return fault.New(fault.Busy, "volume %s is being changed by another call", v.Name)
-	}
-	space, _, err := z.spaceLocked(ctx)
-	if err != nil {
-		return err
-	}
-	// The file is longer than what is in it if there is a reserve, or somebody died: those bytes are its own.
-	had, err := z.spanLocked(ctx, v.Name)
-	if err != nil {
-		return err
-	}
-	room, err := z.free()
-	if err != nil {
-		return err
-	}
-	most := min(info.MaxSize, had.Size+space.Behind(had.Base+had.Size), v.Size+room)
-	if size > most {
-		return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
-	}
-	z.made[v.Name] = zone.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
-	return nil
+	return z.settled(ctx, func(t taken) error {
+		if _, ok := z.made[v.Name]; ok {
+			return fault.New(fault.Busy, "volume %s is being changed by another call", v.Name)
+		}
+		// The file is longer than what is in it if there is a reserve, or somebody died: those bytes are its own.
+		had, ok := t.of[v.Name]
+		if !ok {
+			return fault.New(fault.Busy, "volume %s has changed meanwhile: try again", v.Name)
+		}
+		room, err := z.free()
+		if err != nil {
+			return err
+		}
+		most := min(info.MaxSize, had.Size+t.space.Behind(had.Base+had.Size), v.Size+room)
+		if size > most {
+			return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
+		}
+		z.made[v.Name] = zone.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
+		return nil
+	})
 }

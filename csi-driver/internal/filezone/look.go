@@ -115,9 +115,7 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 	if err != nil {
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
-	z.mu.Lock()
-	z.noteLocked(st, int64(info.Base))
-	z.mu.Unlock()
+	z.note(st, int64(info.Base))
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
 	v.Size, v.Memory, v.Alignment = info.Size, st.Size(), zone.Alignment(int64(info.Base))
@@ -137,33 +135,102 @@ func (z *Zone) canGrowTo(v zone.Volume, info tools.Info, space zone.Space) (int6
 
 // space has what volumes take of the addresses, those that are being made included; and one that may have any.
 func (z *Zone) space(ctx context.Context) (space zone.Space, unread string, err error) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return z.spaceLocked(ctx)
+	err = z.settled(ctx, func(t taken) error {
+		space, unread = t.space, t.unread
+		return nil
+	})
+	return space, unread, err
 }
 
-func (z *Zone) spaceLocked(ctx context.Context) (space zone.Space, unread string, err error) {
+// taken is what the zone's addresses are used for, at one moment.
+type taken struct {
+	space  zone.Space
+	of     map[string]zone.Span // by volume
+	unread string               // a volume that may have any of them
+}
+
+// settled calls use, while no other call takes or gives back addresses, with what is taken of them. Programs are
+// asked without the lock: one that hangs holds up the call that has asked it, and no other. So the lock is taken
+// when all files that are there have been asked for; one that has come meanwhile is asked for first.
+func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
+	known := addresses{}
+	for {
+		if err := z.learn(ctx, known); err != nil {
+			return err
+		}
+		if done, err := z.try(known, use); done || err != nil {
+			return err
+		}
+	}
+}
+
+func (z *Zone) try(known addresses, use func(taken) error) (done bool, err error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	t, whole, err := z.takenLocked(known)
+	if err != nil || !whole {
+		return false, err
+	}
+	return true, use(t)
+}
+
+// addresses are those of files by inode, as a call has found them since it began.
+type addresses map[uint64]address
+
+type address struct {
+	at    int64
+	known bool // else the file may have any
+}
+
+// takenLocked is whole if all files that are there are among the known ones. It runs no program.
+func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 	names, err := z.names()
 	if err != nil {
-		return space, "", err
+		return t, false, err
 	}
 	all := zone.Span{Base: z.config.Base, Size: z.config.Size}
-	var taken []zone.Span
+	t.of = map[string]zone.Span{}
+	var spans []zone.Span
 	for _, name := range names {
-		span, err := z.spanLocked(ctx, name)
-		if fault.Is(err, fault.InUse) {
-			span, unread, err = all, name, nil
-		}
+		st, err := z.stat(name)
 		if err != nil {
-			return space, "", err
+			return t, false, err
 		}
-		taken = append(taken, span)
+		if st == nil {
+			continue
+		}
+		a, ok := known[inode(st).Ino]
+		if !ok {
+			return t, false, nil
+		}
+		span := zone.Span{Base: a.at, Size: st.Size()}
+		if a.known {
+			t.of[name] = span
+		} else {
+			span, t.unread = all, name
+		}
+		spans = append(spans, span)
 	}
 	for _, span := range z.made {
-		taken = append(taken, span)
+		spans = append(spans, span)
 	}
-	return zone.NewSpace(all, taken), unread, nil
+	t.space = zone.NewSpace(all, spans)
+	return t, true, nil
 }
+
+// stat is nil if there is no such volume.
+func (z *Zone) stat(name string) (fs.FileInfo, error) {
+	st, err := os.Stat(z.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	return st, nil
+}
+
+func inode(st fs.FileInfo) *syscall.Stat_t { return st.Sys().(*syscall.Stat_t) }
 
 // base is the address of a file when its inode was changed last. A store through a mapping need not count as
 // a change: so each look at the volume notes it, too.
@@ -172,40 +239,65 @@ type base struct {
 	changed syscall.Timespec
 }
 
-func (z *Zone) noteLocked(st fs.FileInfo, at int64) {
-	inode := st.Sys().(*syscall.Stat_t)
-	z.bases[inode.Ino] = base{at, inode.Ctim}
+func (z *Zone) note(st fs.FileInfo, at int64) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.bases[inode(st).Ino] = base{at, inode(st).Ctim}
 }
 
-// spanLocked asks for a file's address when the file has changed. One that cannot be read any more keeps what
-// it had: a machine may have it there, and it may be restored. InUse: nobody knows what that was.
-func (z *Zone) spanLocked(ctx context.Context, name string) (zone.Span, error) {
-	st, err := os.Stat(z.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return zone.Span{}, nil
-	}
+func (z *Zone) noted(st fs.FileInfo) (b base, ok bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	b, ok = z.bases[inode(st).Ino]
+	return b, ok
+}
+
+// learn finds the addresses of all files that are not among the known ones.
+func (z *Zone) learn(ctx context.Context, known addresses) error {
+	names, err := z.names()
 	if err != nil {
-		return zone.Span{}, fault.Wrap(fault.Internal, err, "volume %s", name)
+		return err
 	}
-	inode := st.Sys().(*syscall.Stat_t)
-	known, ok := z.bases[inode.Ino]
-	if ok && known.changed == inode.Ctim {
-		return zone.Span{Base: known.at, Size: st.Size()}, nil
+	for _, name := range names {
+		st, err := z.stat(name)
+		if err != nil {
+			return err
+		}
+		if st == nil {
+			continue
+		}
+		if _, ok := known[inode(st).Ino]; ok {
+			continue
+		}
+		a, there, err := z.addressOf(ctx, name, st)
+		if err != nil {
+			return err
+		}
+		if there {
+			known[inode(st).Ino] = a
+		}
+	}
+	return nil
+}
+
+// addressOf asks for a file's address when the file has changed. One that cannot be read any more keeps what
+// it had: a machine may have it there, and it may be restored. If it has not been read before, nobody knows it.
+func (z *Zone) addressOf(ctx context.Context, name string, st fs.FileInfo) (a address, there bool, err error) {
+	had, ok := z.noted(st)
+	if ok && had.changed == inode(st).Ctim {
+		return address{had.at, true}, true, nil
 	}
 	info, err := z.tools.Info(ctx, z.path(name))
 	if err == nil {
-		z.noteLocked(st, int64(info.Base))
-		return zone.Span{Base: int64(info.Base), Size: st.Size()}, nil
+		z.note(st, int64(info.Base))
+		return address{int64(info.Base), true}, true, nil
 	}
 	var refused *tools.Refused
 	if !errors.As(err, &refused) {
-		return zone.Span{}, fault.Wrap(fault.Internal, err, "volume %s", name)
+		return a, false, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
-	if _, err := os.Stat(z.path(name)); errors.Is(err, fs.ErrNotExist) {
-		return zone.Span{}, nil // deleted meanwhile
+	if left, err := z.stat(name); left == nil || err != nil {
+		return a, false, err // deleted meanwhile
 	}
-	if !ok {
-		return zone.Span{}, fault.Wrap(fault.InUse, err, "volume %s", name)
-	}
-	return zone.Span{Base: known.at, Size: st.Size()}, nil
+	return address{had.at, ok}, true, nil
 }

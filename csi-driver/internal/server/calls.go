@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/tools"
 )
 
 // Calls of the kind that comes all the time are logged at this level only.
@@ -44,7 +46,7 @@ type caller struct {
 // only looks nobody has its answer then, and where nothing is to be seen such would pile up.
 func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
-	of, limit := context.WithoutCancel(ctx), c.config.CallLimit
+	of, limit := tools.Changing(context.WithoutCancel(ctx)), c.config.CallLimit
 	if looks(method) {
 		of, limit = ctx, min(limit, lookLimit)
 	}

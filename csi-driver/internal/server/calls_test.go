@@ -10,10 +10,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+
+	"stargate/csi-driver/internal/tools"
 )
 
 // within makes a call, and says what becomes of its context when the caller leaves, and when the server ends.
-func within(t *testing.T, method string) (left time.Duration, withCaller, withServer bool) {
+func within(t *testing.T, method string) (left time.Duration, changes, withCaller, withServer bool) {
 	t.Helper()
 	work, end := context.WithCancel(context.Background())
 	defer end()
@@ -22,7 +24,7 @@ func within(t *testing.T, method string) (left time.Duration, withCaller, withSe
 	defer leave()
 	_, err := c.detach(caller, nil, &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Service/" + method}, func(ctx context.Context, _ any) (any, error) {
 		deadline, _ := ctx.Deadline()
-		left = time.Until(deadline)
+		left, changes = time.Until(deadline), tools.Changes(ctx)
 		leave()
 		withCaller = ctx.Err() != nil
 		end()
@@ -36,7 +38,7 @@ func within(t *testing.T, method string) (left time.Duration, withCaller, withSe
 	if err != nil {
 		t.Error(err)
 	}
-	return left, withCaller, withServer
+	return left, changes, withCaller, withServer
 }
 
 // A call that changes something goes on when nobody waits for it; one that only looks is of use to nobody then, and
@@ -54,16 +56,16 @@ func TestCallers(t *testing.T) {
 			if change {
 				met++
 			}
-			left, withCaller, withServer := within(t, m.MethodName)
-			if change == withCaller || change != (left > lookLimit) || left > time.Hour || !withServer {
-				t.Errorf("%s has %v, ends with its caller: %v, with the server: %v", m.MethodName, left, withCaller, withServer)
+			left, marked, withCaller, withServer := within(t, m.MethodName)
+			if change == withCaller || change != marked || change != (left > lookLimit) || left > time.Hour || !withServer {
+				t.Errorf("%s has %v, is marked as a change: %v, ends with its caller: %v, with the server: %v", m.MethodName, left, marked, withCaller, withServer)
 			}
 		}
 	}
 	if met != len(changes) {
 		t.Errorf("of %d calls that change something there are %d", len(changes), met)
 	}
-	if left, withCaller, _ := within(t, "NotifyRegistrationStatus"); withCaller || left <= lookLimit {
+	if left, _, withCaller, _ := within(t, "NotifyRegistrationStatus"); withCaller || left <= lookLimit {
 		t.Errorf("of another service: %v, %v", left, withCaller)
 	}
 }

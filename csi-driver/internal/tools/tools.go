@@ -33,16 +33,27 @@ const grace = time.Minute
 // How many run at once. Of LVM's there is work for one at a time in a zone: hundreds that wait for it
 // have been seen to take all of a node's memory. Those that only look, and end at once, do not wait for
 // those that wipe or copy for minutes: who waits for a look takes the zone for lost.
+// For the same reason the looks of a change, any of which may take as long as the change may, have places of
+// their own.
 const (
 	atOnce      = 16
 	looksAtOnce = 8
 )
 
+type changing struct{}
+
+// Changing marks the context of a call that changes something: its looks do not take the places of those of calls
+// that only look.
+func Changing(ctx context.Context) context.Context { return context.WithValue(ctx, changing{}, true) }
+
+// Changes tells whether the call is marked so.
+func Changes(ctx context.Context) bool { return ctx.Value(changing{}) != nil }
+
 // Tools are the programs in a folder.
 type Tools struct {
 	dir string
 	// One element for each that runs.
-	running, looking chan struct{}
+	running, looking, lookingToChange chan struct{}
 	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
 	// ended, also when the driver itself is killed.
 	held []*os.File
@@ -66,12 +77,16 @@ func New(dir string) (*Tools, error) {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
 	}
-	return &Tools{dir: dir, running: make(chan struct{}, atOnce), looking: make(chan struct{}, looksAtOnce)}, nil
+	return &Tools{
+		dir: dir, running: make(chan struct{}, atOnce), looking: make(chan struct{}, looksAtOnce), lookingToChange: make(chan struct{}, looksAtOnce),
+	}, nil
 }
 
 // Holding is the same programs, each of which keeps the file open.
 func (t *Tools) Holding(f *os.File) *Tools {
-	return &Tools{dir: t.dir, running: t.running, looking: t.looking, held: append(append([]*os.File{}, t.held...), f)}
+	more := *t
+	more.held = append(append([]*os.File{}, t.held...), f)
+	return &more
 }
 
 // Reason is why stargatectl has not done something with a zone or a volume, in its own words
@@ -179,7 +194,11 @@ func sentence(program, said string) string {
 
 // JSON has stargatectl look, and decodes what it prints.
 func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
-	out, err := t.run(ctx, t.looking, Ctl, append([]string{"-j"}, args...)...)
+	room := t.looking
+	if Changes(ctx) {
+		room = t.lookingToChange
+	}
+	out, err := t.run(ctx, room, Ctl, append([]string{"-j"}, args...)...)
 	if err != nil {
 		return err
 	}

@@ -112,3 +112,27 @@ func TestLooksDoNotWaitForWork(t *testing.T) {
 	stop()
 	g.Wait()
 }
+
+// Nor does it wait for the looks of those that change something, which may hang for as long as a change may last.
+func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
+	tools := programs(t, `case "$3" in hangs) exec sleep 60 ;; *) echo {} ;; esac`)
+	working, stop := context.WithCancel(Changing(context.Background()))
+	var g sync.WaitGroup
+	for range 2 * looksAtOnce {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			_ = tools.JSON(working, &struct{}{}, "info", "hangs")
+		}()
+	}
+	for len(tools.lookingToChange)+len(tools.looking) < looksAtOnce {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := tools.JSON(ctx, &struct{}{}, "info", "answers"); err != nil {
+		t.Errorf("a look: %v", err)
+	}
+	stop()
+	g.Wait()
+}
