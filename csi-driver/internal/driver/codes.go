@@ -12,10 +12,12 @@ import (
 	"stargate/csi-driver/internal/fault"
 )
 
-// The one place where a kind of failure becomes gRPC's. What callers make of them: Aborted,
-// Unavailable, DeadlineExceeded, Canceled and Internal are tried again soon, ResourceExhausted on another
-// node or later; OutOfRange and InvalidArgument are final for the claim as it stands.
-var codeOf = map[fault.Kind]codes.Code{
+// The one place where a kind of failure becomes gRPC's. What callers make of them: after Aborted, Unavailable,
+// DeadlineExceeded and Canceled they take what was asked for as perhaps done, or still going on, and call again
+// until they know. All other codes are final: callers take it that nothing is left. They try again, later each
+// time, unless the claim has gone meanwhile; after ResourceExhausted on another node. OutOfRange and
+// InvalidArgument do not go away by themselves.
+var codeOf = [fault.Kinds]codes.Code{
 	fault.Internal:    codes.Internal,
 	fault.Invalid:     codes.InvalidArgument,
 	fault.NotFound:    codes.NotFound,
@@ -40,8 +42,8 @@ func Status(err error) error {
 	return status.Error(code(err), err.Error())
 }
 
-// code tells what has been cut off from what has failed. Internal is final for sidecars and kubelet: they would
-// forget a call of which nobody knows how far it has come, and a volume that it has made stays when its claim goes.
+// code tells what has been cut off from what has failed: Internal is final. A caller would forget a call of which
+// nobody knows how far it has come, and a volume that it has made would stay when its claim goes.
 func code(err error) codes.Code {
 	kind := fault.KindOf(err)
 	switch {
@@ -49,6 +51,14 @@ func code(err error) codes.Code {
 		return codes.DeadlineExceeded
 	case kind == fault.Internal && errors.Is(err, context.Canceled):
 		return codes.Canceled
+	}
+	return codeOfKind(kind)
+}
+
+// codeOfKind is never OK: a failure whose kind has no code would be told as a success.
+func codeOfKind(kind fault.Kind) codes.Code {
+	if kind < 0 || kind >= fault.Kinds || codeOf[kind] == codes.OK {
+		return codes.Internal
 	}
 	return codeOf[kind]
 }

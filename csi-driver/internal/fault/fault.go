@@ -13,7 +13,7 @@ import (
 type Kind int
 
 const (
-	// Internal is whatever nobody has foreseen; it may go away by itself.
+	// Internal is whatever nobody has foreseen. It may go away by itself; callers take it as final for this call.
 	Internal Kind = iota
 	// Invalid is a request that cannot be meant, whenever it is made.
 	Invalid
@@ -35,6 +35,8 @@ const (
 	NoAnswer
 	// Unsupported is a call that this driver does not have.
 	Unsupported
+	// Kinds is how many there are, and stands last.
+	Kinds
 )
 
 // Error is a failure of a known kind with one sentence for the user.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/fault"
+)
+
+// A failure of any kind is told as one: gRPC makes nothing of a status that is OK, and the caller would take the
+// call as done. Each kind has a code of its own choice, and one that is not known is Internal.
+func TestEachKindHasACode(t *testing.T) {
+	for kind := range fault.Kinds {
+		if codeOf[kind] == codes.OK || codeOf[kind] == codes.Unknown {
+			t.Errorf("kind %d has no code", kind)
+		}
+	}
+	for _, kind := range []fault.Kind{-1, fault.Kinds, fault.Kinds + 1} {
+		if got := status.Code(Status(fault.New(kind, "new"))); got != codes.Internal {
+			t.Errorf("kind %d, which is not known, is %s", kind, got)
+		}
+	}
+	if got := status.Code(Status(errors.New("of no kind"))); got != codes.Internal {
+		t.Errorf("an error of no kind is %s", got)
+	}
+}
