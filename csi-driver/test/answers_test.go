@@ -11,6 +11,7 @@ import (
 
 // While others who use a volume do not answer, what needs them is to be tried again, and is done then.
 func TestNotAtRest(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, gib, "512m")
 	n.start()
 	n.create("v", 32*mib)
@@ -35,6 +36,7 @@ func TestNotAtRest(t *testing.T) {
 
 // Who does not answer, and has the file open no more, was killed: nobody waits for that.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, gib, "512m")
 	n.start()
 	n.create("v", 32*mib)

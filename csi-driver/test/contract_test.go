@@ -16,6 +16,8 @@ import (
 
 // What the driver's tests take for a zone (package zonetest) is held to the same as a real one, with its tools.
 func TestContract(t *testing.T) {
+	t.Parallel()
+	needsRoot(t)
 	programs, err := tools.New(toolsDir(t))
 	if err != nil {
 		t.Fatal(err)

@@ -109,6 +109,7 @@ func TestNodeHookStart(t *testing.T) {
 // What a machine held when it ended is free when KubeVirt has said so, also if its pod has gone before; who
 // lives is left alone.
 func TestNodeHookEnd(t *testing.T) {
+	t.Parallel()
 	n, ask := hooked(t)
 	published := n.toPod()
 	survivor := n.machine("data", machineB)

@@ -314,7 +314,10 @@ func (n *node) machine(id, uuid string) (tell func(line string)) {
 // mortal is one that can be killed, with all that it has open.
 func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 	n.t.Helper()
-	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "..", "tests", "machine"))
+	program := filepath.Join(n.config.ToolsDir, "..", "tests", "machine")
+	_, err := os.Stat(program)
+	needs(n.t, err, "make build/tests/machine")
+	cmd := exec.Command(program)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		n.t.Fatal(err)
@@ -324,7 +327,7 @@ func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 		n.t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		n.t.Fatalf("make build/tests/machine: %v", err)
+		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { in.Close(); cmd.Wait() })
 	kill = func() { cmd.Process.Kill(); cmd.Wait() }

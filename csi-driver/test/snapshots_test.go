@@ -111,6 +111,7 @@ func (n *node) holds(id, name, text string) {
 
 // A snapshot is taken, copied, and has what there was; deleted in any order.
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, gib, "512m")
 	n.start()
 	n.create("source", 32*mib)
@@ -259,6 +260,7 @@ func TestSnapshotNoMemory(t *testing.T) {
 // Where the class says so a snapshot goes into the node's folder, or does if the zone has no room, and takes
 // as much there as the volume uses.
 func TestSnapshotsOutside(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, gib, "72m")
 	n.start()
 	n.create("source", 48*mib)

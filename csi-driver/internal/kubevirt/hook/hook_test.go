@@ -23,14 +23,30 @@ import (
 	"stargate/csi-driver/internal/kubevirt/wire"
 )
 
+// program is the real one, which all tests share.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "stargate-hook")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "stargate-hook")
+	if said, err := exec.Command("go", "build", "-o", program, "stargate/csi-driver/cmd/stargate-hook").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s", err, said)
+		return 1
+	}
+	return m.Run()
+}
+
 // start has the real program at a real socket, with a claim data.
 func start(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "stargate-hook")
-	if said, err := exec.Command("go", "build", "-o", program, "stargate/csi-driver/cmd/stargate-hook").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
 	hidden := filepath.Join(dir, "data", ".stargate")
 	if err := os.MkdirAll(hidden, 0o755); err != nil {
 		t.Fatal(err)

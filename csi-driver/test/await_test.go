@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"stargate/csi-driver/internal/app"
+)
+
+// A driver that has been killed leaves its socket's name, and for a moment somebody may still listen
+// there: a tool that the driver was just starting has all that the driver had open until it runs its own
+// program. That its queue takes a connection is no answer: a test waits for the next driver.
+func TestAwaitSuccessor(t *testing.T) {
+	needsRoot(t)
+	n := bareNode(t)
+	n.config.ZoneKind = "none"
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(n.dir, "csi.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))))
+	done := make(chan error, 1)
+	go func() {
+		first, err := left.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		time.Sleep(100 * time.Millisecond) // in which a caller has sent what nobody will read
+		first.Close()
+		left.Close()
+		done <- app.Run(ctx, n.config)
+	}()
+	n.await(done)
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
