@@ -143,7 +143,8 @@ func (c call) inTime() error {
 }
 
 // again repeats it as kubelet and the provisioner do: as long as a tool that a dead driver has left
-// behind is at work, or what it has left half made is being swept, the answer is Aborted.
+// behind is at work, or what it has left half made is being swept, the answer is Aborted. So it is when a tool
+// is just being started, which has what the driver has open, a mount among it, until it runs its own program.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -319,7 +320,7 @@ func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	for _, c := range life(n, fmt.Sprintf("v-%d", at)) {
 		died := ""
 		for range 2 {
-			err := c.inTime()
+			err := c.again()
 			if status.Code(err) == codes.Unavailable {
 				died = p.dead() + " of " + c.name
 				met[died] = true
@@ -357,7 +358,7 @@ func deathAtAnyTime(n *node, rounds int, within time.Duration) {
 		timer := time.AfterFunc(time.Duration(random.Int63n(int64(within))), func() { p.cmd.Process.Kill() })
 		dead := false
 		for _, c := range life(n, fmt.Sprintf("r-%d", round)) {
-			err := c.inTime()
+			err := c.again()
 			for try := 0; status.Code(err) == codes.Unavailable && !dead && try < 1; try++ {
 				dead = true
 				p.dead()
