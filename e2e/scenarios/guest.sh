@@ -53,6 +53,7 @@ on g1 'env -i container=vm PATH=/usr/sbin:/usr/bin \
 soon "systemd runs" "systemctl is-active sysinit.target"
 soon "udev runs" "systemctl is-active systemd-udevd"
 soon "the volume is mounted by its label" "mountpoint -q /mnt/stargate/shared"
+soon "without setuid programs and devices" "findmnt -O nosuid,nodev /mnt/stargate/shared"
 soon "and writable" "echo word >/mnt/stargate/shared/word"
 soon "once more changes nothing" "systemctl restart stargate-mount@pmem0 && cat /mnt/stargate/shared/word"
 

@@ -84,6 +84,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Driver.NodeID, "node", "", "name of this node")
 	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "of a volume for which no size is named")
 	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that machines write")
+	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "let mount options suid and dev of a StorageClass take away nosuid and nodev, which all volumes are mounted with")
 	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "claim ControllerExpandVolume: its calls reach the volume's node")
 	fs.StringVar(&c.Endpoint, "endpoint", "unix:///csi/csi.sock", "socket of the CSI services")
 	fs.StringVar(&c.Registration, "registration-dir", "", "kubelet's folder for sockets of plugins (usually /registration)")

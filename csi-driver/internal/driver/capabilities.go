@@ -10,6 +10,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/present"
 )
 
 const fsType = "stargatefs"
@@ -32,7 +33,7 @@ func readerOnly(c *csi.VolumeCapability) bool {
 
 // Options of mount(8) and of stargatefs(5) that a StorageClass may have.
 var mountOptions = []string{
-	"noatime", "atime", "relatime", "strictatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "dirsync", "lazytime", "ro", "rw",
+	"noatime", "atime", "relatime", "strictatime", "nodiratime", "nodev", "dev", "nosuid", "suid", "noexec", "sync", "dirsync", "lazytime", "ro", "rw",
 	"map=walk", "map=shadow", "map=splice", "errors=continue", "errors=remount-ro",
 }
 
@@ -81,18 +82,23 @@ func checkAll(all []*csi.VolumeCapability) error {
 	return nil
 }
 
-// flags are a capability's mount options, one by one; ro is told apart.
-func flags(c *csi.VolumeCapability) (flags []string, readOnly bool) {
+// mountOf has a capability's mount options, one by one; those that are not the file system's are told apart.
+func mountOf(c *csi.VolumeCapability) present.Options {
+	o := present.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
 	for _, f := range c.GetMount().GetMountFlags() {
-		for _, o := range strings.Split(f, ",") {
-			switch o {
+		for _, option := range strings.Split(f, ",") {
+			switch option {
 			case "ro":
-				readOnly = true
-			case "rw":
+				o.ReadOnly = true
+			case "suid":
+				o.Setuid = true
+			case "dev":
+				o.Devices = true
+			case "rw", "nosuid", "nodev": // as it is anyway
 			default:
-				flags = append(flags, o)
+				o.Flags = append(o.Flags, option)
 			}
 		}
 	}
-	return flags, readOnly || readerOnly(c)
+	return o
 }

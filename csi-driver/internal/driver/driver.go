@@ -23,6 +23,8 @@ type Config struct {
 	DefaultSize int64
 	// AllowHostSplice lets this node follow file tables that machines write (D5).
 	AllowHostSplice bool
+	// AllowSuidDev lets a StorageClass have volumes mounted without nosuid and nodev.
+	AllowSuidDev bool
 	// SnapshotFolder: the zone is one of package outside.
 	SnapshotFolder bool
 	// ControllerExpand claims that calls of the controller reach the volume's node. Where an

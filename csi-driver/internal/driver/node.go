@@ -67,12 +67,15 @@ func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (pr
 	if err := check(c); err != nil {
 		return present.Options{}, err
 	}
-	f, readOnly := flags(c)
 	m, err := mode(context)
 	if err != nil {
 		return present.Options{}, err
 	}
-	o := present.Options{ReadOnly: readOnly, Unwritten: readerOnly(c), Flags: append(f, m...)}
+	o := mountOf(c)
+	o.Flags = append(o.Flags, m...)
+	if (o.Setuid || o.Devices) && !d.config.AllowSuidDev {
+		return o, fault.New(fault.InUse, "mount options suid and dev: this node does not allow them (--allow-suid-dev)")
+	}
 	if slices.Contains(o.Flags, "map=splice") && !d.config.AllowHostSplice {
 		return o, fault.New(fault.InUse, "map=splice: this node does not allow it (--allow-host-splice)")
 	}

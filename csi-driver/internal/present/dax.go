@@ -65,6 +65,12 @@ func (d *DAX) mount(ctx context.Context, v zone.Volume, path string, o Options, 
 	if o.ReadOnly {
 		flags = append(flags, "ro")
 	}
+	if !o.Setuid {
+		flags = append(flags, "nosuid")
+	}
+	if !o.Devices {
+		flags = append(flags, "nodev")
+	}
 	if err := d.m.Mount(v.Path, path, fsType, flags); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
@@ -134,7 +140,8 @@ func (d *DAX) Publish(ctx context.Context, v zone.Volume, staging, target string
 		}
 		return inTheWay(target)
 	}
-	if err := d.m.Bind(staging, target, mounts.Attributes(o.ReadOnly, 0)); err != nil {
+	// It may have been staged by a driver that did not think of them.
+	if err := d.m.Bind(staging, target, o.attributes()); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	step.Reached(ctx, "dax: bound")

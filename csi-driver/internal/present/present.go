@@ -24,6 +24,24 @@ type Options struct {
 	ReadOnly  bool
 	Unwritten bool     // nobody stores to the volume, here or elsewhere: its access modes say so
 	Flags     []string // of mount(8), checked
+	Setuid    bool     // programs in the volume may run as their owners, which whoever writes it chooses
+	Devices   bool     // its device nodes are devices
+}
+
+// attributes are those of the pod's mount. Any member of a volume's group can forge any inode, so nobody here
+// is to become root by one, or to have a device.
+func (o Options) attributes() uint64 {
+	var a uint64
+	if o.ReadOnly {
+		a |= unix.MOUNT_ATTR_RDONLY
+	}
+	if !o.Setuid {
+		a |= unix.MOUNT_ATTR_NOSUID
+	}
+	if !o.Devices {
+		a |= unix.MOUNT_ATTR_NODEV
+	}
+	return a
 }
 
 // Usage is how full a volume is.

@@ -138,8 +138,13 @@ func (t *Table) Bind(source, target string, attributes uint64) error {
 		return fmt.Errorf("bind %s at %s: %w", source, target, err)
 	}
 	of.Root, of.MountPoint, of.MountOptions = filepath.Join(of.Root, root), target, nil
-	if attributes&unix.MOUNT_ATTR_RDONLY != 0 {
-		of.MountOptions = []string{"ro"}
+	for _, a := range []struct {
+		bit  uint64
+		name string
+	}{{unix.MOUNT_ATTR_RDONLY, "ro"}, {unix.MOUNT_ATTR_NOSUID, "nosuid"}, {unix.MOUNT_ATTR_NODEV, "nodev"}, {unix.MOUNT_ATTR_NOEXEC, "noexec"}} {
+		if attributes&a.bit != 0 {
+			of.MountOptions = append(of.MountOptions, a.name)
+		}
 	}
 	t.addLocked(of)
 	return nil
