@@ -7,7 +7,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -76,6 +79,32 @@ func (b bytes) Set(s string) error {
 	return nil
 }
 
+// pairs are a flag with names and values.
+type pairs struct{ of *map[string]string }
+
+func (p pairs) String() string {
+	if p.of == nil {
+		return ""
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*p.of)) {
+		all = append(all, name+"="+(*p.of)[name])
+	}
+	return strings.Join(all, ",")
+}
+
+func (p pairs) Set(s string) error {
+	*p.of = map[string]string{}
+	for _, pair := range strings.Split(s, ",") {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("%q: NAME=VALUE", pair)
+		}
+		(*p.of)[name] = value
+	}
+	return nil
+}
+
 // Flags has the config's flags, with their defaults.
 func (c *Config) Flags(fs *flag.FlagSet) {
 	c.Driver.DefaultSize = zone.Gigabyte
@@ -85,6 +114,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "of a volume for which no size is named")
 	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that machines write")
 	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "let mount options suid and dev of a StorageClass take away nosuid and nodev, which all volumes are mounted with")
+	fs.Var(pairs{&c.Driver.Inline}, "inline-parameters", "hostMode, lease and rootOwner of inline volumes, as rootOwner=1000:107,lease=30: a pod's author does not choose them")
 	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "claim ControllerExpandVolume: its calls reach the volume's node")
 	fs.StringVar(&c.Endpoint, "endpoint", "unix:///csi/csi.sock", "socket of the CSI services")
 	fs.StringVar(&c.Registration, "registration-dir", "", "kubelet's folder for sockets of plugins (usually /registration)")
@@ -124,6 +154,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--call-limit and --stop-limit are more than nothing")
 	case c.Cluster && c.OrphanLimit <= 0:
 		return fmt.Errorf("--orphan-limit is more than nothing")
+	}
+	if err := driver.CheckInline(c.Driver.Inline); err != nil {
+		return fmt.Errorf("--inline-parameters: %w", err)
 	}
 	switch zone.Kind(c.ZoneKind) {
 	case zone.DAX, zone.None:

@@ -25,6 +25,8 @@ type Config struct {
 	AllowHostSplice bool
 	// AllowSuidDev lets a StorageClass have volumes mounted without nosuid and nodev.
 	AllowSuidDev bool
+	// Inline are parameters of all inline volumes, which no pod's author chooses.
+	Inline map[string]string
 	// SnapshotFolder: the zone is one of package outside.
 	SnapshotFolder bool
 	// ControllerExpand claims that calls of the controller reach the volume's node. Where an

@@ -30,7 +30,7 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(append(append([]parameter{}, parameters...), inlineSize), r.GetVolumeContext())
+	s, err := d.config.inlineSettings(r.GetVolumeContext())
 	if err != nil {
 		return nil, err
 	}

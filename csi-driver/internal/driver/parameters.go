@@ -4,6 +4,7 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"sort"
@@ -94,6 +95,34 @@ var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *settings, v string) b
 	s.size = n
 	return ok && n > 0 && n <= zone.MaxVolume
 }}
+
+// operators are those of an inline volume that its pod's author does not choose: whose it is, whether systems that
+// pause are declared dead, and whether the node's kernel follows tables that machines write.
+var operators = []string{"hostMode", "lease", "rootOwner"}
+
+func operatorsAlone(p parameter) bool { return slices.Contains(operators, p.name) }
+
+// CheckInline is about what the operator says of all inline volumes (Config.Inline).
+func CheckInline(given map[string]string) error {
+	_, err := parse(slices.DeleteFunc(slices.Clone(parameters), func(p parameter) bool { return !operatorsAlone(p) }), given)
+	return err
+}
+
+// inlineSettings are an inline volume's: what its pod says, and what the operator does.
+func (c Config) inlineSettings(said map[string]string) (settings, error) {
+	table := append(slices.Clone(parameters), inlineSize)
+	all := map[string]string{}
+	maps.Copy(all, said)
+	for _, name := range operators {
+		if _, ok := said[name]; ok {
+			return settings{}, fault.New(fault.Invalid, "parameter %s of an inline volume is the operator's (--inline-parameters)", name)
+		}
+		if v, ok := c.Inline[name]; ok {
+			all[name] = v
+		}
+	}
+	return parse(table, all)
+}
 
 // Of a VolumeSnapshotClass.
 var snapshotParameters = []parameter{

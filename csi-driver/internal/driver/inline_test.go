@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// Whose an inline volume is, its lease and how the node reads it: the operator says so, and the pod's author cannot.
+func TestInlineParameters(t *testing.T) {
+	c := Config{Inline: map[string]string{"rootOwner": "1000:107", "lease": "30", "hostMode": "shadow"}}
+	said := map[string]string{"size": "32Mi", "label": "mine", "csi.storage.k8s.io/ephemeral": "true"}
+	before := maps.Clone(said)
+	s, err := c.inlineSettings(said)
+	if err != nil || s.size != 32<<20 || s.label != "mine" || s.rootOwner != "1000:107" || s.lease != "30" || s.hostMode != "shadow" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if !maps.Equal(said, before) {
+		t.Errorf("the request has become %v", said)
+	}
+	for name, value := range map[string]string{"rootOwner": "0:0", "lease": "2", "hostMode": "walk"} {
+		for _, c := range []Config{c, {}} {
+			if _, err := c.inlineSettings(map[string]string{name: value}); err == nil || !strings.Contains(err.Error(), "operator") {
+				t.Errorf("a pod chooses %s: %v", name, err)
+			}
+		}
+	}
+	if s, err := (Config{}).inlineSettings(nil); err != nil || s.rootOwner != "" || s.lease != "" || s.hostMode != "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := CheckInline(c.Inline); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []map[string]string{{"rootOwner": "root"}, {"size": "1Gi"}, {"label": "x"}, {"nothing": ""}} {
+		if err := CheckInline(bad); err == nil {
+			t.Errorf("taken: %v", bad)
+		}
+	}
+}
