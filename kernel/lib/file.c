@@ -70,6 +70,7 @@ static int map_all(struct stargate_map *m)
 API int stargate_map_file(struct stargate_map *m, const char *path, int flags, mode_t mode,
 			  size_t size)
 {
+	SGL_UNCANCELLED;
 	int err;
 
 	*m = (struct stargate_map){ .fd = open(path, flags | O_CLOEXEC, mode) };
@@ -91,12 +92,13 @@ API int stargate_map_again(struct stargate_map *m)
 API void stargate_unmap(struct stargate_map *m)
 {
 	munmap(m->base, m->size);
-	close(m->fd);
+	sgl_close(m->fd);
 }
 
 /* Looks, and sleeps ever longer between: files have nobody to ring for them. */
 API int stargate_await_size(int fd, uint64_t size, uint64_t until)
 {
+	SGL_UNCANCELLED;
 	u64 nap = NAP_MIN_NS, t;
 	struct stat st;
 

@@ -14,6 +14,7 @@
 #define STARGATE_LIB_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include "semctl.h"
 #include "semword.h"
@@ -34,6 +35,26 @@ struct stargate_sem {
 	struct stargate_sem *before, *after;
 };
 
+/*
+ * No function of the library is a cancellation point: a thread that ended within one would leave a
+ * handle or a lock behind. Some that it calls are; where this stands they are not, until the end of
+ * the block.
+ */
+static inline int sgl_uncancelled(void)
+{
+	int was;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	return was;
+}
+static inline void sgl_cancelled_as(const int *was)
+{
+	pthread_setcancelstate(*was, NULL);
+}
+#define SGL_UNCANCELLED \
+	const int sgl_was __attribute__((cleanup(sgl_cancelled_as), unused)) = sgl_uncancelled()
+
+void sgl_close(int fd);
 /* The descriptor of the volume's semaphores. EROFS, unless @look. */
 int sgl_open_volume(const char *path, bool look, int *fd);
 /* A handle comes and goes: as long as there is one, threads keep their names in its volume. */

@@ -65,7 +65,7 @@ static int open_handle(stargate_sem **out, const char *volume, struct sg_ioc_sem
 	if (!err) {
 		err = get_object(s, o, how);
 		if (err)
-			close(s->fd);
+			sgl_close(s->fd);
 	}
 	if (err)
 		free(s);
@@ -111,7 +111,7 @@ API void stargate_close(stargate_sem *s)
 	sgl_remove(s);
 	if (s->page)
 		munmap(s->page, PAGE);
-	close(s->fd);
+	sgl_close(s->fd);
 	free(s);
 }
 
@@ -126,7 +126,7 @@ static int by_name(const char *volume, const char *name, unsigned long what)
 		return err;
 	put_name(n.name, name);
 	err = ioctl(fd, what, &n) ? errno : 0;
-	close(fd);
+	sgl_close(fd);
 	return err;
 }
 
@@ -177,7 +177,7 @@ API int stargate_stat(const char *volume, const char *name, struct stargate_stat
 		return err;
 	put_name(st.name, name);
 	err = ioctl(fd, SG_IOC_SEM_STAT, &st) ? errno : 0;
-	close(fd);
+	sgl_close(fd);
 	if (!err)
 		show(out, &st);
 	return err;
@@ -211,6 +211,6 @@ API int stargate_list(const char *volume, int (*fn)(void *ctx, const struct star
 			err = fn(ctx, &st);
 		}
 	} while (!err && l.count);
-	close(fd);
+	sgl_close(fd);
 	return err;
 }

@@ -85,8 +85,16 @@ static int root_of(const char *path, char root[PATH_MAX])
 	return 0;
 }
 
+void sgl_close(int fd)
+{
+	SGL_UNCANCELLED;
+
+	close(fd);
+}
+
 int sgl_open_volume(const char *path, bool look, int *fd)
 {
+	SGL_UNCANCELLED;
 	char root[PATH_MAX], file[PATH_MAX + sizeof(SG_SEM_FILE) + 1];
 	int err = path ? root_of(path, root) : first_volume(root);
 

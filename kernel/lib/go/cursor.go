@@ -82,8 +82,17 @@ func (c *Cursor) PublishAt(timeout time.Duration) (at, room uint64, err error) {
 	return at, least(c.room-(published-consumed), c.room-at), nil
 }
 
-// Publish: so many bytes are there.
-func (c *Cursor) Publish(bytes uint64) error { return c.published.Advance(bytes) }
+// Publish: so many bytes are there; no more than PublishAt has room for, else EINVAL.
+func (c *Cursor) Publish(bytes uint64) error {
+	published, consumed, err := c.both()
+	if err == nil && bytes > c.room-(published-consumed) {
+		err = wrap(c.published.name, syscall.EINVAL)
+	}
+	if err != nil {
+		return err
+	}
+	return c.published.Advance(bytes)
+}
 
 // ConsumeAt says where the next bytes are, and how many, in one piece.
 func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) {
@@ -100,5 +109,14 @@ func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) 
 	return at, least(published-consumed, c.room-at), nil
 }
 
-// Consume: so many bytes are not needed any more.
-func (c *Cursor) Consume(bytes uint64) error { return c.consumed.Advance(bytes) }
+// Consume: so many bytes are not needed any more; no more than are there, else EINVAL.
+func (c *Cursor) Consume(bytes uint64) error {
+	published, consumed, err := c.both()
+	if err == nil && bytes > published-consumed {
+		err = wrap(c.consumed.name, syscall.EINVAL)
+	}
+	if err != nil {
+		return err
+	}
+	return c.consumed.Advance(bytes)
+}

@@ -317,6 +317,45 @@ static void files(void)
 	CHECK_EQ(stargate_map_file(&m, path, O_RDWR, 0, 0), ENOENT);
 }
 
+/* --- a thread that is cancelled ---------------------------------------------------------------- */
+
+/* Goes through all that opens, and what waits outside of the kernel, which is played here. */
+static bool through_whole;
+
+static void *through_all(void *path)
+{
+	stargate_sem *s;
+	struct stargate_map m;
+	int fd = open(path, O_RDWR);	/* not the library's: before it is cancelled */
+
+	pthread_cancel(pthread_self());
+	CHECK_OK(stargate_create(&s, at[0], "cancelled", &(struct stargate_new){
+				 .type = STARGATE_SEMAPHORE, .mode = 0600, .initial = 1 }, 0));
+	CHECK_OK(stargate_sem_wait(s, STARGATE_TRY));
+	stargate_close(s);
+	CHECK_OK(stargate_remove(at[0], "cancelled"));
+	CHECK_OK(stargate_map_file(&m, path, O_RDWR, 0, 5000));
+	CHECK_EQ(stargate_await_size(fd, 1 << 20, stargate_in(20 * MS)), ETIMEDOUT);
+	stargate_unmap(&m);
+	through_whole = true;
+	close(fd);			/* here it ends */
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	char path[] = "/tmp/libstargate-file-XXXXXX";
+	pthread_t t;
+	void *end;
+
+	close(mkstemp(path));
+	CHECK_OK(pthread_create(&t, NULL, through_all, path));
+	CHECK_OK(pthread_join(t, &end));
+	CHECK(end == PTHREAD_CANCELED);
+	CHECK(through_whole);
+	unlink(path);
+}
+
 int main(void)
 {
 	begin();
@@ -325,6 +364,7 @@ int main(void)
 	readers_and_writer();
 	robust();
 	many();
+	cancelled();
 	end();
 	files();
 	return test_done();

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -257,7 +258,7 @@ static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 int __wrap_ioctl(int fd, unsigned long what, ...)
 {
 	struct opened *o = opened(fd);
-	int err = -ENOTTY;
+	int err = -ENOTTY, cancel;
 	va_list ap;
 	void *arg;
 
@@ -266,6 +267,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 	va_end(ap);
 	if (!o)
 		return __real_ioctl(fd, what, arg);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* no ioctl() is such a point */
 	if (what == SG_IOC_SEM_OPEN)
 		err = kernel_open(o, arg);
 	else if (what == SG_IOC_SEM_OP)
@@ -276,6 +278,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 		err = (*(u64 *)arg = caller(o->v)->me, 0);
 	else if (what == SG_IOC_SEM_REMOVE)
 		err = sg_sem_unlink(o->v, arg, (u32)strlen(arg), SG_SEM_ANY);
+	pthread_setcancelstate(cancel, NULL);
 	errno = -err;
 	return err ? -1 : 0;
 }

@@ -64,6 +64,111 @@ assert issubclass(stargate._kinds[errno.EOWNERDEAD], stargate.Error)
 END
 STARGATE_LIBRARY=$lib/libstargate.so.1 expect 0 python3 -W error check.py "one/$wheel" "$(./sizes)"
 
+# What the binding itself does, with a library whose answers are told: a wait goes on after a signal, a
+# lock whose repair fails is released, what is closed is an error, and a name has no NUL.
+cat >fake.c <<'END'
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+int asked, held, consistent, interrupts, answer, opens;
+static int wait_for(void)
+{
+	asked++;
+	return interrupts-- > 0 ? EINTR : answer;
+}
+const char *stargate_why(int err) { return strerror(err); }
+uint64_t stargate_in(uint64_t ns) { return ns; }
+int stargate_create(void **out) { opens++; *out = malloc(1); return 0; }
+int stargate_open(void **out) { return stargate_create(out); }
+void stargate_close(void *s) { free(s); }
+int stargate_remove(void) { opens++; return 0; }
+int stargate_reset(void) { opens++; return 0; }
+int stargate_mutex_lock(void *s) { int err = wait_for(); held += !err || err == EOWNERDEAD; return err; }
+int stargate_mutex_unlock(void *s) { held--; return 0; }
+int stargate_write_lock(void *s) { return stargate_mutex_lock(s); }
+int stargate_write_unlock(void *s) { return stargate_mutex_unlock(s); }
+int stargate_consistent(void *s) { consistent++; return 0; }
+int stargate_sem_wait(void *s) { return wait_for(); }
+int stargate_event_await(void *s, uint64_t n, uint64_t until) { return wait_for(); }
+int stargate_barrier_wait(void *s, uint64_t until, int *last) { return wait_for(); }
+int stargate_cond_wait(void *s, void *m, uint64_t until) { return wait_for(); }
+int stargate_cursor_open(void **out) { return stargate_create(out); }
+void stargate_cursor_close(void *c) { free(c); }
+int stargate_publish_at(char *c, uint64_t *at, uint64_t *n, uint64_t until) { c[0] = *at = *n = 0; return wait_for(); }
+int stargate_consume_at(char *c, uint64_t *at, uint64_t *n, uint64_t until) { return stargate_publish_at(c, at, n, until); }
+int stargate_publish(char *c, uint64_t n) { return c[0] = 0; }
+int stargate_consume(char *c, uint64_t n) { return c[0] = 0; }
+END
+gcc -shared -fPIC -o fake.so fake.c || fail "fake.c"
+cat >behaviour.py <<'END'
+import ctypes, errno, sys
+sys.path.insert(0, sys.argv[1])
+import stargate
+var = lambda name: ctypes.c_int.in_dll(stargate._lib, name)
+
+def waits(call, want=3):
+    var("interrupts").value, var("asked").value = 2, 0
+    call()
+    assert var("asked").value == want, (call, var("asked").value)
+
+mutex = stargate.Mutex(None, "m")
+waits(lambda: mutex.acquire(5))
+mutex.release()
+waits(stargate.Semaphore(None, "s").acquire)
+waits(lambda: stargate.Event(None, "e").wait(3))
+waits(stargate.Barrier(None, "b", 2).wait)
+waits(lambda: stargate.Condition(None, "c").wait(mutex), 1) # its signal may have come meanwhile
+cursor = stargate.Cursor(None, "r", 100)
+waits(cursor.publish_at)
+waits(cursor.consume_at)
+var("interrupts").value = 0
+
+class Broken(Exception):
+    pass
+
+def repair():
+    assert var("held").value == 1
+    raise Broken
+
+var("answer").value = errno.EOWNERDEAD
+for lock in (stargate.Mutex(None, "m", repair=repair), stargate.RWLock(None, "l", repair=repair).write):
+    try:
+        with lock:
+            raise AssertionError("it has not been repaired")
+    except Broken:
+        pass
+    assert var("held").value == 0, "the lock is kept"
+    assert var("consistent").value == 0
+mended = stargate.Mutex(None, "m", repair=lambda: None)
+with mended:
+    assert var("held").value == 1 and var("consistent").value == 1
+assert var("held").value == 0
+var("answer").value = 0
+
+cursor.close()
+for call in (cursor.publish_at, cursor.consume_at, lambda: cursor.publish(1), lambda: cursor.consume(1)):
+    try:
+        call()
+    except ValueError as error:
+        assert "has been closed" in str(error)
+    else:
+        raise AssertionError("a cursor that has been closed")
+
+before = var("opens").value
+for call in (lambda name: stargate.Mutex(None, name), lambda name: stargate.Mutex(None, name, create=False),
+             lambda name: stargate.Cursor(None, name, 9), lambda name: stargate.remove(None, name),
+             lambda name: stargate.reset(None, name), lambda name: stargate.Mutex(name, "m")):
+    try:
+        call("a\0b")
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("a NUL")
+assert var("opens").value == before
+END
+STARGATE_LIBRARY=$dir/fake.so expect 0 python3 -W error behaviour.py "one/$wheel"
+
 # --- Go ---------------------------------------------------------------------------------------
 
 if command -v go >/dev/null; then

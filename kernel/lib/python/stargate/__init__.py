@@ -64,6 +64,21 @@ _kinds = {
 }
 
 
+def _name(name: str) -> bytes:
+    raw = os.fsencode(name)
+    if b"\0" in raw:
+        raise ValueError("a name has no NUL")  # C would take what is before it
+    return raw
+
+
+def _retried(call: Callable[..., int], *args: object) -> int:
+    """A wait that a signal has ended goes on when its handler has run (PEP 475)."""
+    while True:
+        err = call(*args)
+        if err != errno.EINTR:
+            return err
+
+
 def _check(err: int, name: str) -> None:
     if err:
         why = _lib.stargate_why(err).decode()
@@ -136,7 +151,7 @@ def _stat(st: _Stat) -> Stat:
 
 
 def _path(volume: Optional[str]) -> Optional[bytes]:
-    return None if volume is None else os.fsencode(volume)
+    return None if volume is None else _name(volume)
 
 
 _T = TypeVar("_T", bound="_Object")
@@ -156,10 +171,10 @@ class _Object:
             new = _New(self._type, _flags | (_GUARDED if guarded else 0) |
                        (_LAST_USER if last_user else 0), mode, _initial)
             err = _lib.stargate_create(ctypes.byref(self._handle), _path(volume),
-                                       os.fsencode(name), ctypes.byref(new), how)
+                                       _name(name), ctypes.byref(new), how)
         else:
             err = _lib.stargate_open(ctypes.byref(self._handle), _path(volume),
-                                     os.fsencode(name), self._type, how)
+                                     _name(name), self._type, how)
         _check(err, name)
 
     def close(self) -> None:
@@ -182,7 +197,7 @@ class _Object:
         return self._handle
 
     def _wait(self, what: str, timeout: Optional[float]) -> None:
-        _check(getattr(_lib, what)(self._open(), _until(timeout)), self.name)
+        _check(_retried(getattr(_lib, what), self._open(), _until(timeout)), self.name)
 
     def _do(self, what: str) -> None:
         _check(getattr(_lib, what)(self._open()), self.name)
@@ -209,8 +224,12 @@ class _Lock(_Object):
         except OwnerDied:
             if self.repair is None:
                 raise
-            self.repair()
-            self.consistent()
+            try:
+                self.repair()
+                self.consistent()
+            except BaseException:
+                self.release()  # not made consistent: it is Lost until it is reset
+                raise
 
     def __enter__(self: _T) -> _T:
         self.acquire()  # type: ignore[attr-defined]
@@ -311,8 +330,10 @@ class Condition(_Object):
     _type = 4
 
     def wait(self, mutex: Mutex, timeout: Optional[float] = None) -> None:
-        """Releases the mutex, waits for a signal, and acquires it again whatever happens."""
-        _check(_lib.stargate_cond_wait(self._open(), mutex._open(), _until(timeout)), self.name)
+        """Releases the mutex, waits for a signal, and acquires it again whatever happens. It may
+        also return without one, when a handler of signals has run: look at what is waited for."""
+        err = _lib.stargate_cond_wait(self._open(), mutex._open(), _until(timeout))
+        _check(0 if err == errno.EINTR else err, self.name)
 
     def signal(self) -> None:
         self._do("stargate_cond_signal")
@@ -331,8 +352,8 @@ class Barrier(_Object):
     def wait(self, timeout: Optional[float] = None) -> bool:
         """True for one of those who have met."""
         last = ctypes.c_int()
-        _check(_lib.stargate_barrier_wait(self._open(), _until(timeout), ctypes.byref(last)),
-               self.name)
+        _check(_retried(_lib.stargate_barrier_wait, self._open(), _until(timeout),
+                        ctypes.byref(last)), self.name)
         return bool(last)
 
 
@@ -351,8 +372,8 @@ class Event(_Object):
 
     def wait(self, count: int, timeout: Optional[float] = None) -> None:
         """Until it is count, or more."""
-        _check(_lib.stargate_event_await(self._open(), ctypes.c_uint64(count), _until(timeout)),
-               self.name)
+        _check(_retried(_lib.stargate_event_await, self._open(), ctypes.c_uint64(count),
+                        _until(timeout)), self.name)
 
 
 class Cursor:
@@ -363,7 +384,7 @@ class Cursor:
         self.name = name
         self._handle = ctypes.c_void_p()
         _check(_lib.stargate_cursor_open(ctypes.byref(self._handle), _path(volume),
-                                         os.fsencode(name), ctypes.c_uint64(room)), name)
+                                         _name(name), ctypes.c_uint64(room)), name)
 
     def close(self) -> None:
         handle, self._handle = self._handle, ctypes.c_void_p()
@@ -373,10 +394,15 @@ class Cursor:
         if getattr(self, "_handle", None):
             self.close()
 
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError(f"{self.name}: it has been closed")
+        return self._handle
+
     def _at(self, what: str, timeout: Optional[float]) -> tuple[int, int]:
         at, count = ctypes.c_uint64(), ctypes.c_uint64()
-        _check(getattr(_lib, what)(self._handle, ctypes.byref(at), ctypes.byref(count),
-                                   _until(timeout)), self.name)
+        _check(_retried(getattr(_lib, what), self._open(), ctypes.byref(at), ctypes.byref(count),
+                        _until(timeout)), self.name)
         return at.value, count.value
 
     def publish_at(self, timeout: Optional[float] = None) -> tuple[int, int]:
@@ -386,20 +412,20 @@ class Cursor:
         return self._at("stargate_consume_at", timeout)
 
     def publish(self, count: int) -> None:
-        _check(_lib.stargate_publish(self._handle, ctypes.c_uint64(count)), self.name)
+        _check(_lib.stargate_publish(self._open(), ctypes.c_uint64(count)), self.name)
 
     def consume(self, count: int) -> None:
-        _check(_lib.stargate_consume(self._handle, ctypes.c_uint64(count)), self.name)
+        _check(_lib.stargate_consume(self._open(), ctypes.c_uint64(count)), self.name)
 
 
 def remove(volume: Optional[str], name: str) -> None:
     """The name goes; who has the object open keeps it."""
-    _check(_lib.stargate_remove(_path(volume), os.fsencode(name)), name)
+    _check(_lib.stargate_remove(_path(volume), _name(name)), name)
 
 
 def reset(volume: Optional[str], name: str) -> None:
     """As it was made, whoever has it."""
-    _check(_lib.stargate_reset(_path(volume), os.fsencode(name)), name)
+    _check(_lib.stargate_reset(_path(volume), _name(name)), name)
 
 
 _EACH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Stat))
