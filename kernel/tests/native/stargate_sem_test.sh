@@ -57,6 +57,103 @@ done
 refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock a -- true
 refuses_sem 1 'not on a mounted StargateFS volume' --volume /nowhere list
 
+# A name may begin with a hyphen, behind "--"; "-" is one anywhere.
+for name in -x --help - --; do
+	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -- "$name"
+	refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock -- "$name" -- true
+done
+refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -
+refuses_sem 2 'too many arguments' --volume "$dir" rm -- -x -y
+refuses_sem 2 'no COMMAND' lock -- -x
+# Help on one command: its options and no others'.
+for command in list create rm show stat reset wait post lock; do
+	expect 0 "$sem" help "$command"
+	cp out help
+	says "^Usage: stargate-sem \\[OPTION\\]\\.\\.\\. $command( |$)"
+	says "^  $command "
+	says '^  -v, --volume PATH'
+	expect 0 "$sem" "$command" --help
+	same out help
+done
+expect 0 "$sem" help create
+says '^      --type TYPE'
+says '^                         event; else a semaphore$'
+! grep -q -- '--count\|--by\|--json\|^  rm\|^  help\|Exit status' out || fail "more than is about create"
+expect 0 "$sem" help
+says '^  -j, --json'
+refuses_sem 2 "there is no command 'nothing'" help nothing
+
+# --- the tool over a library that has what it is asked for -------------------------------------
+
+cat >yes.c <<'END'
+#include "stargate.h"
+#include "tool.h"
+#define YES(name, ...)	int name(__VA_ARGS__) { return 0; }
+void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
+const char *stargate_why(int err) { return strerror(err); }
+uint64_t stargate_in(uint64_t ns) { return ns; }
+YES(stargate_create, stargate_sem **s, const char *v, const char *n, const struct stargate_new *w, unsigned int h)
+YES(stargate_open, stargate_sem **s, const char *v, const char *n, enum stargate_type t, unsigned int h)
+void stargate_close(stargate_sem *s) { }
+int stargate_remove(const char *v, const char *n) { return printf("removed <%s>\n", n) < 0; }
+YES(stargate_reset, const char *v, const char *n)
+YES(stargate_stat, const char *v, const char *n, struct stargate_stat *st)
+int stargate_fstat(stargate_sem *s, struct stargate_stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->type = STARGATE_MUTEX;
+	return 0;
+}
+int stargate_list(const char *v, int (*fn)(void *, const struct stargate_stat *), void *ctx)
+{
+	struct stargate_stat st = { .type = STARGATE_MUTEX, .slot = 3, .comm = "c\033[m", .system = "x\ny" };
+
+	strcpy(st.name, "b\033[2J\n c");
+	fn(ctx, &st);
+	strcpy(st.name, "a`id`");
+	return fn(ctx, &st);
+}
+YES(stargate_mutex_lock, stargate_sem *s, uint64_t until)
+YES(stargate_mutex_unlock, stargate_sem *s)
+YES(stargate_consistent, stargate_sem *s)
+YES(stargate_read_lock, stargate_sem *s, uint64_t until)
+YES(stargate_read_unlock, stargate_sem *s)
+YES(stargate_write_lock, stargate_sem *s, uint64_t until)
+YES(stargate_write_unlock, stargate_sem *s)
+YES(stargate_sem_wait, stargate_sem *s, uint64_t until)
+YES(stargate_sem_post, stargate_sem *s)
+YES(stargate_cond_look, stargate_sem *s, uint64_t *seen)
+YES(stargate_cond_wait_from, stargate_sem *s, uint64_t seen, uint64_t until)
+YES(stargate_cond_signal, stargate_sem *s)
+YES(stargate_cond_broadcast, stargate_sem *s)
+YES(stargate_barrier_wait, stargate_sem *s, uint64_t until, int *last)
+YES(stargate_event_read, stargate_sem *s, uint64_t *n)
+YES(stargate_event_await, stargate_sem *s, uint64_t n, uint64_t until)
+YES(stargate_event_advance, stargate_sem *s, uint64_t by)
+END
+yes=$dir/stargate-sem
+expect 0 gcc -w -std=gnu11 -D_GNU_SOURCE -I"$top" -I"$src/../core" -I"$src/lib" -I"$src/sem" -o "$yes" yes.c \
+	"$src"/sem/*.c "$src"/lib/{tool,text,json}.c
+for name in -x --help - --; do
+	expect 0 "$yes" rm -- "$name"
+	says "^removed <$name>$"
+done
+expect 0 "$yes" list --names
+# shellcheck disable=SC2016 # it is a name
+printf '%s\n' 'a`id`' 'b\x1b[2J\x0a c' >want
+same out want
+expect 0 "$yes" list
+[[ $(wc -l <out) -eq 2 ]] || fail "a name is more than a line"
+expect 7 "$yes" lock -- -x -- sh -c 'exit 7'
+# Of signals the command gets what the tool was given, and nothing that the tool ignores for itself.
+ignored() { # COMMAND...: what its child ignores, of SIGINT (2), SIGQUIT (3), SIGXFSZ (25)
+	local set
+	set=$("$@" "$yes" lock a -- sed -n 's/^SigIgn:\t//p' /proc/self/status)
+	echo $((0x$set & 0x1000006))
+}
+[[ $(ignored env --default-signal) -eq 0 ]] || fail "the command ignores what was not ignored"
+[[ $(ignored env --ignore-signal=XFSZ,INT) -eq $((0x1000002)) ]] || fail "the command does not ignore what was"
+
 # --- its completion ---------------------------------------------------------------------------
 # Names are other people's. They are offered quoted, and nothing in them is run.
 

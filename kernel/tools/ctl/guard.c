@@ -136,7 +136,7 @@ static void become(char **argv)
 {
 	int err;
 
-	signal(SIGXFSZ, SIG_DFL);	/* tool_begin() has changed it */
+	tool_signals_back();
 	execvp(argv[0], argv);
 	err = errno;
 	tool_error("%s: cannot be run: %s", argv[0], strerror(err));

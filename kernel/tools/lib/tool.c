@@ -57,11 +57,19 @@ static void no_memory(int sig)
 	_exit(tool_trouble);
 }
 
+static void (*file_limit)(int) = SIG_DFL;	/* as we were given it */
+
+void tool_signals_back(void)
+{
+	signal(SIGXFSZ, file_limit == SIG_IGN ? SIG_IGN : SIG_DFL);
+}
+
 void tool_begin(const char *name, char **argv)
 {
 	signal(SIGBUS, no_memory);
 	hold_closed_outputs();
-	signal(SIGXFSZ, SIG_IGN);	/* a limit of file sizes is an error like others: EFBIG */
+	/* a limit of file sizes is an error like others: EFBIG */
+	file_limit = signal(SIGXFSZ, SIG_IGN);
 	tool_name = name;
 	argv[0] = (char *)name;	/* for what getopt_long() says */
 	sg_log_hook = engine_says;

@@ -38,13 +38,17 @@ static int give(struct call *c, stargate_sem *s, enum stargate_type type)
 	return c->read ? stargate_read_unlock(s) : stargate_write_unlock(s);
 }
 
-static void run_child(struct call *c, pid_t parent)
+typedef void (*handler)(int);
+
+/* It gets signals as we were given them: what was ignored stays so, and nothing else is. */
+static void run_child(struct call *c, pid_t parent, handler on_int, handler on_quit)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(STATUS_TROUBLE);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
+	signal(SIGINT, on_int);
+	signal(SIGQUIT, on_quit);
+	tool_signals_back();
 	execvp(c->command[0], c->command);
 	tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -53,18 +57,17 @@ static void run_child(struct call *c, pid_t parent)
 /* What the terminal sends goes to the command, which decides. */
 static int run(struct call *c)
 {
+	handler on_int = signal(SIGINT, SIG_IGN), on_quit = signal(SIGQUIT, SIG_IGN);
 	pid_t parent = getpid(), pid;
 	int status;
 
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
 	pid = fork();
 	if (pid < 0) {
 		tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
 		return STATUS_TROUBLE;
 	}
 	if (!pid)
-		run_child(c, parent);
+		run_child(c, parent, on_int, on_quit);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -21,6 +21,7 @@ static const char usage[] =
 "                         condition: a signal; barrier: until all are there\n"
 "  post NAME              semaphore: give one; event: count; condition: signal\n"
 "  lock NAME -- COMMAND   run COMMAND with the lock, and exit as it does\n"
+"  help [COMMAND]         this, or what is about one command\n"
 "\n"
 "  -v, --volume PATH      any path on the volume; else the first one mounted\n"
 "  -t, --timeout SECONDS  wait no longer; 0: not at all\n"
@@ -167,14 +168,58 @@ static const struct command *find(const char *word)
 	return NULL;
 }
 
-/* 0, an exit status, or -1: that was all, and well. @given: letters of the options that were. */
-static int parse_options(struct call *c, int argc, char **argv, char *given)
+/* The option that a line of the usage is about, or 0. */
+static int option_of(const char *line)
+{
+	const char *name = strstr(line, "--");
+	unsigned int i;
+	size_t n;
+
+	if (strspn(line, " ") > 6 || !name || name > strchrnul(line, '\n'))
+		return 0;
+	n = strcspn(name += 2, " ,\n");
+	for (i = 0; options[i].name; i++)
+		if (strlen(options[i].name) == n && !strncmp(options[i].name, name, n))
+			return options[i].val;
+	return 0;
+}
+
+/* Of the usage, what is about @cmd: its lines, and those of its options and of all commands'. */
+static int help_of(const struct command *cmd)
+{
+	const char *line, *end;
+	size_t n = strlen(cmd->name), indent;
+	bool ours = false;
+	int option;
+
+	printf("Usage: stargate-sem [OPTION]... %s%s%s\n", cmd->name, cmd->named ? " NAME" : "",
+	       cmd->run == cmd_lock ? " -- COMMAND [ARGUMENT]..." : "");
+	for (line = usage; *line; line = end + 1) {
+		end = strchrnul(line, '\n');
+		option = option_of(line);
+		indent = strspn(line, " ");
+		if (option)
+			ours = strchr("vhV", option) || strchr(cmd->options, option);
+		else if (indent <= 2)
+			ours = indent == 2 && !strncmp(line + 2, cmd->name, n) && line[2 + n] == ' ';
+		if (ours)
+			fwrite(line, 1, (size_t)(end + 1 - line), stdout);
+	}
+	return tool_end(0);
+}
+
+/*
+ * 0, an exit status, or -1: that was all, and well. @given: letters of the options that were. @cmd:
+ * that they stand behind, or NULL.
+ */
+static int parse_options(struct call *c, const struct command *cmd, int argc, char **argv,
+			 char *given)
 {
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "+:v:t:jhV", options, NULL)) != -1) {
 		if (opt == 'h')
-			return tool_help(usage) ?: -1;
+			return (cmd ? help_of(cmd) : tool_help(usage)) ?: -1;
 		if (opt == 'V')
 			return tool_version() ?: -1;
 		if (opt == ':' || opt == '?')
@@ -199,16 +244,20 @@ static int parse_rest(struct call *c, const struct command *cmd, int argc, char 
 	int err;
 
 	while (optind < argc && strcmp(argv[optind - 1], "--")) {
-		if (argv[optind][0] != '-') {
+		if (argv[optind][0] != '-' || !argv[optind][1]) {
 			if (c->name || !cmd->named)
 				return tool_usage_error("%s: too many arguments: '%s'", cmd->name,
 							argv[optind]);
 			c->name = argv[optind++];
 			continue;
 		}
-		err = parse_options(c, argc, argv, given);
+		err = parse_options(c, cmd, argc, argv, given);
 		if (err)
 			return err;
+	}
+	if (cmd->named && !c->name && optind < argc) {	/* behind "--" it may begin with '-' */
+		c->name = argv[optind++];
+		optind += optind < argc && !strcmp(argv[optind], "--");
 	}
 	c->command = argv + optind;
 	if (cmd->named && !c->name)
@@ -233,11 +282,17 @@ int main(int argc, char **argv)
 
 	tool_begin("stargate-sem", argv);
 	opterr = 0;
-	err = parse_options(&c, argc, argv, given);
+	err = parse_options(&c, NULL, argc, argv, given);
 	if (err)
 		return err < 0 ? 0 : err;
 	if (optind == argc)
 		return tool_usage_error("there is no command");
+	if (!strcmp(argv[optind], "help")) {
+		cmd = optind + 1 < argc ? find(argv[optind + 1]) : NULL;
+		if (optind + 1 < argc && !cmd)
+			return tool_usage_error("there is no command '%s'", argv[optind + 1]);
+		return cmd ? help_of(cmd) : tool_help(usage);
+	}
 	cmd = find(argv[optind++]);
 	if (!cmd)
 		return tool_usage_error("there is no command '%s'", argv[optind - 1]);
