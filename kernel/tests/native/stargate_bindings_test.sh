@@ -95,8 +95,15 @@ int stargate_barrier_wait(void *s, uint64_t until, int *last) { return wait_for(
 int stargate_cond_wait(void *s, void *m, uint64_t until) { return wait_for(); }
 int stargate_cursor_open(void **out) { return stargate_create(out); }
 void stargate_cursor_close(void *c) { free(c); }
-int stargate_publish_at(char *c, uint64_t *at, uint64_t *n, uint64_t until) { c[0] = *at = *n = 0; return wait_for(); }
-int stargate_consume_at(char *c, uint64_t *at, uint64_t *n, uint64_t until) { return stargate_publish_at(c, at, n, until); }
+int stargate_publish_at(char *c, uint64_t *at, uint64_t *n, uint64_t until)
+{
+	c[0] = *at = *n = 0;
+	return wait_for();
+}
+int stargate_consume_at(char *c, uint64_t *at, uint64_t *n, uint64_t until)
+{
+	return stargate_publish_at(c, at, n, until);
+}
 int stargate_publish(char *c, uint64_t n) { return c[0] = 0; }
 int stargate_consume(char *c, uint64_t n) { return c[0] = 0; }
 END

@@ -92,7 +92,8 @@ cat >yes.c <<'END'
 void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 const char *stargate_why(int err) { return strerror(err); }
 uint64_t stargate_in(uint64_t ns) { return ns; }
-YES(stargate_create, stargate_sem **s, const char *v, const char *n, const struct stargate_new *w, unsigned int h)
+YES(stargate_create, stargate_sem **s, const char *v, const char *n, const struct stargate_new *w,
+    unsigned int h)
 YES(stargate_open, stargate_sem **s, const char *v, const char *n, enum stargate_type t, unsigned int h)
 void stargate_close(stargate_sem *s) { }
 int stargate_remove(const char *v, const char *n) { return printf("removed <%s>\n", n) < 0; }

@@ -213,7 +213,7 @@ static int get_below(struct call *c, const struct listing *l, const struct outsi
 	return err;
 }
 
-/* What it holds, and then, if it was made, what it is. A directory that was there stays as it is. */
+/* What it holds, and then, if it was made, what it is. One that was there stays as it is. */
 static int fill_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
 		    const struct outside *to, int dir, bool made)
 {

@@ -23,7 +23,8 @@
 
 /**
  * struct guard - one machine being watched.
- * @pid, @pidfd: its process. @spare: a descriptor kept for @pidfd, or -1. @child: we have started it.
+ * @pid, @pidfd: its process. @child: we have started it.
+ * @spare: a descriptor kept for @pidfd, or -1.
  * @machine: its number, as its systems write it into their slots.
  * @silent_ms: how long none of its systems has beaten. @looked: when we looked last (ticks).
  */

@@ -60,7 +60,7 @@ static int remove_old(const struct part *p)
 	return err;
 }
 
-/* A new file, locked, that has the name: another copy may have removed it before we had the lock. */
+/* A new file, locked, that has the name: another copy may have removed it before it was locked. */
 static int open_file(struct part *p)
 {
 	unsigned int turn;

@@ -92,7 +92,7 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 
 static int put_contents(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
-	/* within a tree only files are opened; one that a FIFO has replaced must not be waited for */
+	/* within a tree only files are opened; a FIFO that has replaced one is not waited for */
 	int flags = O_RDONLY | O_NOCTTY | (s->stream ? 0 : O_NONBLOCK), err, fd;
 
 	if (is_input(s->in)) {

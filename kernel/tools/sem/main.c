@@ -201,7 +201,8 @@ static int help_of(const struct command *cmd)
 		if (option)
 			ours = strchr("vhV", option) || strchr(cmd->options, option);
 		else if (indent <= 2)
-			ours = indent == 2 && !strncmp(line + 2, cmd->name, n) && line[2 + n] == ' ';
+			ours = indent == 2 && !strncmp(line + 2, cmd->name, n) &&
+			       line[2 + n] == ' ';
 		if (ours)
 			fwrite(line, 1, (size_t)(end + 1 - line), stdout);
 	}
