@@ -18,11 +18,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work EACH_LIBRARY=$here/../lib/scenario.sh
 
-# script NAME [HEADER]: from standard input, with what all begin and end with.
+# script NAME: from standard input, with what all begin and end with.
 script() {
 	# shellcheck disable=SC2016 # the script's own
 	{
-		printf '#!/usr/bin/env bash\n%s\nset -euo pipefail\nsource "$EACH_LIBRARY"\n' "${2:-}"
+		printf '#!/usr/bin/env bash\nset -euo pipefail\nsource "$EACH_LIBRARY"\n'
 		echo 'for g in g1 g2; do on $g "$(cat "$EACH_FRESH")" || fail "$g is not as at first"; passed "$g is"; done'
 		cat
 	} >"$work/$1.sh"
@@ -40,9 +40,12 @@ echo given >"$work/given"
 script a-leaves-much <<'S'
 passed "and is about to be no more"
 for g in g1 g2; do
-	on $g 'echo x >/mnt/sg/$(hostname); echo x >/tmp/left; echo x >/root/left; mkdir -p /mnt/t && mount -t tmpfs none /mnt/t
-		mkdir -p /mnt/t/u && mount --bind /tmp /mnt/t/u; echo 10 >/proc/sys/vm/swappiness; mkdir /sys/fs/cgroup/left
-		head -c 1M /dev/zero >/root/disk; losetup -f /root/disk; echo "of the last script" >/dev/kmsg; sleep 1000 & sleep 0.2'
+	on $g 'echo x >/mnt/sg/$(hostname); echo x >/tmp/left; echo x >/root/left
+		mkdir -p /mnt/t && mount -t tmpfs none /mnt/t
+		mkdir -p /mnt/t/u && mount --bind /tmp /mnt/t/u
+		echo 10 >/proc/sys/vm/swappiness; mkdir /sys/fs/cgroup/left
+		head -c 1M /dev/zero >/root/disk; losetup -f /root/disk
+		echo "of the last script" >/dev/kmsg; sleep 1000 & sleep 0.2'
 done
 pause_guest g2
 finish
@@ -63,9 +66,7 @@ S
 script e-is-well <<'S'
 finish
 S
-script f-is-late "# limit: 5" <<'S'
-on g1 'sleep 1000'
-S
+printf '%s\n' '# limit: 5' "on g1 'sleep 1000'" >"$work/f-is-late.sh"
 script g-is-unsound <<'S'
 on g1 'echo "WARNING: CPU: 0 PID: 1 at the self-test" >/dev/kmsg
 	mkdir -p /mnt/t && mount -t stargatefs /dev/pmem0 /mnt/t'

@@ -15,7 +15,7 @@ file	/root/in/data	f 644 0:0 5 1000.5
 mount	/	/dev/vda ext4
 mount	/tmp	tmpfs tmpfs
 block	vda	8388608
-link	lo	
+link	lo
 setting	/proc/sys/kernel/hostname	g1
 setting	/proc/sys/vm/swappiness	60
 `
@@ -31,8 +31,8 @@ mount	/mnt/a	/dev/loop0 ext4
 mount	/mnt/a/b	none tmpfs
 mount	/tmp	none overlay
 block	loop0	2048
-cgroup	/sys/fs/cgroup/a	
-cgroup	/sys/fs/cgroup/a/b	
+cgroup	/sys/fs/cgroup/a
+cgroup	/sys/fs/cgroup/a/b
 `)
 	want := strings.Fields(`umount /tmp umount /mnt/a/b umount /mnt/a devices - remove /mnt/a remove /tmp/x
 		set /proc/sys/vm/swappiness=60`)
@@ -80,7 +80,7 @@ func TestChangesThatStayAreSeen(t *testing.T) {
 		"a folder's mode":                    {"d 700 0:0", "d 777 0:0"},
 		"a file system is gone":              {"mount\t/tmp\ttmpfs tmpfs\n", ""},
 		"a disk has another size":            {"vda\t8388608", "vda\t16"},
-		"an interface more":                  {"link\tlo\t\n", "link\tlo\t\nlink\teth0\t\n"},
+		"an interface more":                  {"link\tlo\n", "link\tlo\nlink\teth0\n"},
 		"a setting that does not go back":    {"hostname\tg1", "hostname\tg7"},
 	} {
 		now := parseState(strings.Replace(bootedState, c.from, c.to, 1))
