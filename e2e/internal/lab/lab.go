@@ -149,24 +149,33 @@ func (l *Lab) StartAll() error {
 
 // together does something with all guests at once.
 func (l *Lab) together(do func(*member) error) error {
-	results := make(chan error)
-	for _, name := range l.names {
-		go func(m *member) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			results <- do(m)
-		}(l.members[name])
-	}
-	var failures []string
-	for range l.names {
-		if err := <-results; err != nil {
-			failures = append(failures, err.Error())
-		}
-	}
-	if failures != nil {
+	if failures := l.failures(do); failures != nil {
 		return errors.New(strings.Join(failures, "; "))
 	}
 	return nil
+}
+
+// failures does the same, and has one text for each guest where it failed.
+func (l *Lab) failures(do func(*member) error) []string {
+	results := make([]error, len(l.names))
+	var all sync.WaitGroup
+	for i, name := range l.names {
+		all.Add(1)
+		go func(result *error, m *member) {
+			defer all.Done()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			*result = do(m)
+		}(&results[i], l.members[name])
+	}
+	all.Wait()
+	var failures []string
+	for _, err := range results {
+		if err != nil {
+			failures = append(failures, err.Error())
+		}
+	}
+	return failures
 }
 
 // Start boots a guest that is not running, and mounts there, which recovers

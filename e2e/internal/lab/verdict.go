@@ -20,11 +20,13 @@ func (l *Lab) Finish(fsck string) []string { return l.judge(fsck, l.shutDown) }
 
 // judge ends what guests do, by end where one is still there, and says what was wrong.
 func (l *Lab) judge(fsck string, end func(*member) error) []string {
-	var wrong []string
-	for i := len(l.Systems()) - 1; i >= 0; i-- { // the node after those in it
-		if err := l.end(l.members[l.Systems()[i]], end); err != nil {
+	wrong := l.failures(func(m *member) error { return l.end(m, end) })
+	if l.host != nil { // after those in it
+		l.host.mu.Lock()
+		if err := l.end(l.host, end); err != nil {
 			wrong = append(wrong, err.Error())
 		}
+		l.host.mu.Unlock()
 	}
 	for _, name := range l.Systems() {
 		wrong = append(wrong, reports(l.members[name])...)
@@ -39,8 +41,6 @@ func (l *Lab) judge(fsck string, end func(*member) error) []string {
 
 // end has a guest come to an end as by says, if it still runs.
 func (l *Lab) end(m *member, by func(*member) error) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.guest == nil {
 		return nil
 	}
