@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# suite: vm
 # kernels: 6.12
 # maps: walk
 # limit: 900
