@@ -20,7 +20,7 @@ of() {
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# largest ALIGNMENT: of the zone: "largest_volume" or "largest_volume_1g".
+# largest WHAT: of the zone: "largest_volume", "largest_volume_1g", "uuid".
 largest() {
 	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
@@ -82,6 +82,7 @@ refused "by force, too" "belongs to zone sm" "stargatectl zone create --force ot
 refused "another of that name" "zone sm: there is one already" "stargatectl zone create --force sm /dev/pmem0"
 same "LVM shows it" "sm stargate contiguous 2.00m" \
 	"$(line 'vgs --noheadings -o vg_name,vg_tags,vg_allocation_policy,vg_extent_size')"
+same "its UUID is LVM's" "$(line 'vgs --noheadings -o vg_uuid sm')" "$(largest uuid)"
 same "its data begins where a volume may" 0 \
 	$(((RIG_BASE + $(line 'pvs --noheadings --units b --nosuffix -o pe_start')) % 2097152))
 

@@ -129,6 +129,13 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.File.Base}, "zone-base", "guest-physical address at which the volumes begin (file)")
 	fs.Var(bytes{&c.File.Size}, "zone-size", "what the volumes can have together (file)")
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
+	fs.Func("gone-zone", "identity of a zone whose memory is gone for good: what was in it counts as deleted; as often as needed", func(s string) error {
+		if id, ok := zone.ParseID("v@" + s); !ok || id.Zone == "" {
+			return fmt.Errorf("%q: 16 digits, as the refusal of a deletion has them", s)
+		}
+		c.Driver.GoneZones = append(c.Driver.GoneZones, s)
+		return nil
+	})
 	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")

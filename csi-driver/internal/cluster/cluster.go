@@ -243,7 +243,7 @@ func (n *Node) owner(ctx context.Context, v zone.Volume) (runtime.Object, error)
 		return nil, fmt.Errorf("PersistentVolume %s: %w", v.Name, err)
 	}
 	c, of := pv.Spec.ClaimRef, pv.Spec.CSI
-	if of == nil || of.Driver != n.driver || of.VolumeHandle != v.Name || c == nil {
+	if of == nil || of.Driver != n.driver || of.VolumeHandle != v.Name && of.VolumeHandle != v.ID() || c == nil {
 		return n.itself(), nil
 	}
 	return &corev1.ObjectReference{

@@ -309,13 +309,15 @@ func TestOrphans(t *testing.T) {
 	ctx := context.Background()
 	restored := claimed("pvc-3", driver, "again")
 	restored.Name = "restored" // by a backup: what counts is the handle
+	const in = "0123456789abcdef"
+	restored.Spec.CSI.VolumeHandle += "@" + in
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 		claimed("pvc-1", driver, "data"), claimed("pvc-2", "another.driver", "other"), restored)
 	recorder := record.NewFakeRecorder(9)
 	n := New(client, recorder, driver, "n1")
 	z := &told{kind: zone.DAX}
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3", "x-0123", "e-0123", "by-hand"} {
-		z.volumes = append(z.volumes, zone.Volume{Name: name, State: zone.Ready})
+		z.volumes = append(z.volumes, zone.Volume{Name: name, Zone: in, State: zone.Ready})
 	}
 	orphansEvery := n.orphans.every
 	if orphansEvery != 20 {

@@ -48,7 +48,7 @@ func (n *Node) claimContents(ctx context.Context, z zone.Zone) error {
 	}
 	here := map[string]bool{}
 	for _, s := range snapshots {
-		here[s.Name] = true
+		here[s.Name], here[s.ID()] = true, true
 	}
 	for name, handle := range handles {
 		if !here[handle] {

@@ -58,7 +58,7 @@ func (n *Node) findOrphans(ctx context.Context, volumes []zone.Volume) error {
 	n.orphans.told = map[string]bool{}
 	found := int64(0)
 	for _, v := range volumes {
-		if !zone.OfClaim(v.Name) || known[v.Name] {
+		if !zone.OfClaim(v.Name) || known[v.Name] || known[v.ID()] {
 			continue
 		}
 		told, again := before[v.Name]

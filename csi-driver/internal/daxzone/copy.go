@@ -13,7 +13,10 @@ import (
 )
 
 func (r volumeRow) snapshot() zone.Snapshot {
-	return zone.Snapshot{Name: r.Volume, Source: r.Origin, Path: r.Device, Size: r.Size, Created: time.Unix(0, r.Created)}
+	return zone.Snapshot{
+		Name: r.Volume, Zone: zone.Identity(zone.DAX, r.ZoneUUID), Source: r.Origin, Path: r.Device, Size: r.Size,
+		Created: time.Unix(0, r.Created),
+	}
 }
 
 // isSnapshot goes by the name where the state says no more than that nobody can read it.

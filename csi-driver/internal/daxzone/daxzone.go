@@ -50,6 +50,7 @@ type device struct {
 
 type zoneRow struct {
 	Zone      string   `json:"zone"`
+	UUID      string   `json:"uuid"`
 	Size      int64    `json:"size"`
 	Free      int64    `json:"free"`
 	Largest   int64    `json:"largest_volume"`
@@ -61,19 +62,32 @@ type zoneRow struct {
 
 // Status is of the whole zone; NoZone if there is none.
 func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
+	r, err := z.show(ctx)
+	if err != nil {
+		return zone.Status{}, err
+	}
+	return z.status(r), nil
+}
+
+// ID is made of the volume group's UUID: another one of that name has another.
+func (z *Zone) ID(ctx context.Context) (string, error) {
+	r, err := z.show(ctx)
+	return zone.Identity(zone.DAX, r.UUID), err
+}
+
+func (z *Zone) show(ctx context.Context) (zoneRow, error) {
 	var shown struct {
 		Zones []zoneRow `json:"zones"`
 	}
 	if err := z.tools.JSON(ctx, &shown, "zone", "show", z.name); err != nil {
-		return zone.Status{}, zone.Unseen(err, "zone "+z.name)
+		return zoneRow{}, zone.Unseen(err, "zone "+z.name)
 	}
 	for _, r := range shown.Zones {
-		if r.Zone != z.name {
-			continue
+		if r.Zone == z.name {
+			return r, nil
 		}
-		return z.status(r), nil
 	}
-	return zone.Status{}, fault.New(fault.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
+	return zoneRow{}, fault.New(fault.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
 }
 
 const noFileSystem = "this node's kernel has no file system stargatefs, so that nobody could mount a volume: " +
@@ -116,6 +130,7 @@ func (z *Zone) makes(ctx context.Context, args ...string) error {
 }
 
 type volumeRow struct {
+	ZoneUUID   string        `json:"zone_uuid"`
 	Volume     string        `json:"volume"`
 	State      zone.State    `json:"state"`
 	Device     string        `json:"device"`
@@ -132,7 +147,7 @@ type volumeRow struct {
 
 func (r volumeRow) volume() zone.Volume {
 	v := zone.Volume{
-		Name: r.Volume, State: r.State, Path: r.Device, Base: r.Base, Size: r.Size, Memory: r.Size,
+		Name: r.Volume, Zone: zone.Identity(zone.DAX, r.ZoneUUID), State: r.State, Path: r.Device, Base: r.Base, Size: r.Size, Memory: r.Size,
 		CanGrowTo: r.CanGrowTo, Alignment: r.Alignment, UUID: r.UUID, Label: r.Label,
 		Origin: r.Origin,
 	}

@@ -32,11 +32,11 @@ case "$1 $2" in
 esac
 `
 
-const zoneJSON = `{"zones": [{"zone": "sm", "size": 1073741824, "free": 536870912, "largest_volume": 268435456, "largest_volume_1g": 0,
+const zoneJSON = `{"zones": [{"zone": "sm", "uuid": "Ab-1", "size": 1073741824, "free": 536870912, "largest_volume": 268435456, "largest_volume_1g": 0,
   "volumes": 2, "others": 1, "devices": [{"path": "/dev/pmem0", "base": "0x400200000", "size": 1073741824, "present": true, "dax": true}]}]}`
 
 const volumesJSON = `{"volumes": [
-  {"zone": "sm", "volume": "b", "state": "ready", "device": "/dev/sm/b", "base": "0x410000000", "size": 33554432, "alignment": 268435456,
+  {"zone": "sm", "zone_uuid": "Ab-1", "volume": "b", "state": "ready", "device": "/dev/sm/b", "base": "0x410000000", "size": 33554432, "alignment": 268435456,
    "uuid": "u", "label": "l", "can_grow_to": 67108864, "systems": 0},
   {"zone": "sm", "volume": "a", "state": "in use", "device": "/dev/sm/a", "base": "0x400200000", "size": 67108864, "file_system": 33554432,
    "alignment": 2097152, "can_grow_to": 67108864, "systems": 1, "mounted": "/mnt"},
@@ -94,6 +94,11 @@ func TestLooks(t *testing.T) {
 	st, err := s.Status(background)
 	if err != nil || st.Largest != 256<<20 || st.Largest1G != 0 || st.Free != 512<<20 || st.Damaged {
 		t.Errorf("%+v, %v", st, err)
+	}
+	if id, err := s.ID(background); err != nil || id == "" || id != zone.Identity(zone.DAX, "Ab-1") {
+		t.Errorf("its identity is %q, %v", id, err)
+	} else if v, err := s.Get(background, "b"); err != nil || v.Zone != id {
+		t.Errorf("a volume is in zone %q, %v", v.Zone, err)
 	}
 	volumes, err := s.List(background)
 	names := ""

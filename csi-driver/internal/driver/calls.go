@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/zone"
 )
 
 // calls knows which volumes are being changed: one call at a time for each.
@@ -16,8 +17,10 @@ type calls struct {
 
 func newCalls() *calls { return &calls{now: map[string]string{}} }
 
-// begin is Busy while another call for the volume has not ended; else end is to be called.
-func (c *calls) begin(volume, call string) (end func(), err error) {
+// begin is Busy while another call for the volume has not ended; else end is to be called. The volume is named by
+// its id, or by its name: that is one volume.
+func (c *calls) begin(id, call string) (end func(), err error) {
+	volume := zone.NameOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other, ok := c.now[volume]; ok {

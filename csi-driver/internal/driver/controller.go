@@ -48,7 +48,7 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 
 func (d *Driver) volume(v zone.Volume, context map[string]string) *csi.Volume {
 	return &csi.Volume{
-		VolumeId: v.Name, CapacityBytes: v.Size, VolumeContext: context,
+		VolumeId: v.ID(), CapacityBytes: v.Size, VolumeContext: context,
 		AccessibleTopology: []*csi.Topology{d.config.topology()},
 	}
 }
@@ -61,15 +61,17 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	}
 	name := zone.NameFor(r.GetName())
 	spec := s.spec(name, n)
-	if spec.Origin, err = origin(r.GetVolumeContentSource()); err != nil {
+	of, err := origin(r.GetVolumeContentSource())
+	if err != nil {
 		return nil, err
 	}
+	spec.Origin = of.Name
 	end, err := d.calls.begin(name, "CreateVolume")
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	v, err := d.create(ctx, spec, r.GetCapacityRange(), func(v zone.Volume) error {
+	v, err := d.create(ctx, spec, of, r.GetCapacityRange(), func(v zone.Volume) error {
 		if v.Origin != spec.Origin {
 			return fault.New(fault.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
 		}
@@ -89,7 +91,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 }
 
 // create finds a volume, which has to fit, or makes it.
-func (d *Driver) create(ctx context.Context, spec zone.Spec, r *csi.CapacityRange, fits func(zone.Volume) error) (zone.Volume, error) {
+func (d *Driver) create(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.CapacityRange, fits func(zone.Volume) error) (zone.Volume, error) {
 	find := func() (zone.Volume, error) {
 		v, err := d.active(ctx, spec.Name)
 		if err == nil {
@@ -99,7 +101,7 @@ func (d *Driver) create(ctx context.Context, spec zone.Spec, r *csi.CapacityRang
 	}
 	return findOrMake(find, func() (zone.Volume, error) {
 		if spec.Origin != "" {
-			return d.clone(ctx, spec, r)
+			return d.clone(ctx, spec, of, r)
 		}
 		return d.zone.Create(ctx, spec)
 	})
@@ -245,7 +247,8 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	if err := given(id); err != nil {
 		return nil, err
 	}
-	if !zone.ValidName(id) {
+	of, ok := zone.ParseID(id)
+	if !ok || d.config.gone(of) {
 		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
 	}
 	end, err := d.calls.begin(id, "DeleteVolume")
@@ -253,31 +256,34 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		return nil, err
 	}
 	defer end()
-	if err := d.withdrawn(ctx, id); err != nil {
+	if err := d.deletable(ctx, of); err != nil {
 		return nil, err
 	}
-	if err := d.zone.Delete(ctx, id); err != nil {
+	if err := d.zone.Delete(ctx, of.Name); err != nil {
 		return nil, err
 	}
 	step.Reached(ctx, "delete: done")
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// withdrawn is InUse as long as the volume is shown somewhere on the node.
-func (d *Driver) withdrawn(ctx context.Context, id string) error {
-	v, err := d.zone.Get(ctx, id)
+// deletable is InUse as long as the volume is shown somewhere on the node, and if it is in another zone.
+func (d *Driver) deletable(ctx context.Context, of zone.ID) error {
+	v, err := d.zone.Get(ctx, of.Name)
 	if fault.Is(err, fault.NotFound) {
-		return nil
+		return d.inThisZone(ctx, "volume", of)
 	}
 	if err != nil {
 		return err
+	}
+	if of.Elsewhere(v.Zone) {
+		return d.inAnotherZone("volume", of, v.Zone)
 	}
 	shown, err := d.show.Shown(v)
 	if err != nil {
 		return err
 	}
 	if len(shown) > 0 {
-		return fault.New(fault.InUse, "volume %s is mounted at %s", id, shown[0])
+		return fault.New(fault.InUse, "volume %s is mounted at %s", v.Name, shown[0])
 	}
 	return nil
 }
@@ -372,7 +378,7 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 		return v, fault.New(fault.OutOfRange, "volume %s has %d bytes; it cannot shrink to %d", id, v.Size, r.GetLimitBytes())
 	}
 	if n > v.Size {
-		if v, err = d.zone.Grow(ctx, id, n); err != nil {
+		if v, err = d.zone.Grow(ctx, v.Name, n); err != nil {
 			return v, err
 		}
 	}
@@ -384,9 +390,22 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 	return v, nil
 }
 
+// find is the volume that an id names. What is called so in this zone is another one if the id names another zone.
+func (d *Driver) find(ctx context.Context, id string) (zone.Volume, error) {
+	of, ok := zone.ParseID(id)
+	if !ok {
+		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", id)
+	}
+	v, err := d.zone.Get(ctx, of.Name)
+	if err == nil && of.Elsewhere(v.Zone) {
+		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q: it is in another zone than this node's, %s", id, v.Zone)
+	}
+	return v, err
+}
+
 // own is a volume of the driver's: what somebody else has made in the zone is none.
 func (d *Driver) own(ctx context.Context, id string) (zone.Volume, error) {
-	v, err := d.zone.Get(ctx, id)
+	v, err := d.find(ctx, id)
 	if err == nil && v.State == zone.Foreign {
 		return v, fault.New(fault.NotFound, "there is no volume %q: somebody else has made what is called so", id)
 	}
@@ -395,9 +414,9 @@ func (d *Driver) own(ctx context.Context, id string) (zone.Volume, error) {
 
 // active is a volume as it is when its device is there, which after a boot it need not be yet.
 func (d *Driver) active(ctx context.Context, id string) (zone.Volume, error) {
-	v, err := d.zone.Get(ctx, id)
+	v, err := d.find(ctx, id)
 	if err == nil && v.State == zone.Inactive {
-		return d.zone.Activate(ctx, id)
+		return d.zone.Activate(ctx, v.Name)
 	}
 	return v, err
 }
@@ -412,4 +431,22 @@ func (d *Driver) whole(ctx context.Context, id string) (zone.Volume, error) {
 		return v, fault.New(fault.InUse, "volume %s cannot be used: %s", id, v.Why)
 	}
 	return v, nil
+}
+
+// inThisZone is an error if what is to be deleted is, or was, in another zone: there its bytes would stay, and
+// nobody would know of them any more.
+func (d *Driver) inThisZone(ctx context.Context, what string, of zone.ID) error {
+	if of.Zone == "" {
+		return nil // an earlier driver's
+	}
+	here, err := d.zone.ID(ctx)
+	if err == nil && of.Elsewhere(here) {
+		err = d.inAnotherZone(what, of, here)
+	}
+	return err
+}
+
+func (d *Driver) inAnotherZone(what string, of zone.ID, here string) error {
+	return fault.New(fault.InUse, "%s %s is in zone %s, and node %s has zone %s now: it is not deleted. Give the node that zone again; "+
+		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, of.Zone, d.config.NodeID, here, of.Zone)
 }

@@ -5,6 +5,8 @@
 package driver
 
 import (
+	"slices"
+
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"stargate/csi-driver/internal/marks"
@@ -32,7 +34,11 @@ type Config struct {
 	// ControllerExpand claims that calls of the controller reach the volume's node. Where an
 	// external-resizer speaks for all nodes they do not: kubelet's call on the node does it all.
 	ControllerExpand bool
+	// GoneZones are identities of zones whose memory there is no more: what was in them counts as deleted.
+	GoneZones []string
 }
+
+func (c Config) gone(of zone.ID) bool { return of.Zone != "" && slices.Contains(c.GoneZones, of.Zone) }
 
 // TopologyKey is the label that tells nodes apart.
 func (c Config) TopologyKey() string { return marks.Topology(c.Name) }

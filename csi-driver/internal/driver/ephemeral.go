@@ -22,8 +22,14 @@ const contextInline = foreignPrefix + "ephemeral"
 
 func inline(context map[string]string) bool { return context[contextInline] == "true" }
 
+// isClaims tells whether an id is that of a claim's volume.
+func isClaims(id string) bool {
+	_, ok := zone.ParseID(id)
+	return ok
+}
+
 func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeRequest, target string) (*csi.NodePublishVolumeResponse, error) {
-	if zone.ValidName(r.GetVolumeId()) {
+	if isClaims(r.GetVolumeId()) {
 		return nil, fault.New(fault.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
 	}
 	o, err := d.options(r.GetVolumeCapability(), nil)
@@ -111,7 +117,7 @@ func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error
 // zone that cannot be seen now is waited for, as the volume may be in it. A machine that still has it ends with
 // its pod: that is waited for, too.
 func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
-	if zone.ValidName(id) {
+	if isClaims(id) {
 		return nil
 	}
 	err := d.zone.Delete(ctx, zone.EphemeralName(id))
@@ -126,7 +132,7 @@ func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
 
 // get has a volume of a claim, or of a pod.
 func (d *Driver) get(ctx context.Context, id string) (zone.Volume, error) {
-	v, err := d.zone.Get(ctx, id)
+	v, err := d.find(ctx, id)
 	if !fault.Is(err, fault.NotFound) {
 		return v, err
 	}

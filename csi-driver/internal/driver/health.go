@@ -24,7 +24,7 @@ func readable(v zone.Volume) bool { return v.State == zone.Ready || v.State == z
 
 // known is what is wrong with a volume as far as a glance tells.
 func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
-	h := &csi.VolumeHealth{VolumeId: v.Name}
+	h := &csi.VolumeHealth{VolumeId: v.ID()}
 	switch v.State {
 	case zone.Damaged:
 		add(h, csi.VolumeHealthErrorType_DATA_LOSS, "Damaged", "%s", v.Why)
@@ -85,7 +85,11 @@ func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	if err != nil {
 		return nil, err
 	}
-	return d.health(ctx, v)
+	h, err := d.health(ctx, v)
+	if err == nil {
+		h.VolumeId = id // which may be one of an earlier driver
+	}
+	return h, err
 }
 
 // ControllerGetVolumeHealth is about one volume.

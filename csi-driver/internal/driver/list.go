@@ -92,5 +92,7 @@ func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVo
 	}
 	status := &csi.ControllerGetVolumeResponse_VolumeStatus{}
 	c.put(status)
-	return &csi.ControllerGetVolumeResponse{Volume: d.volume(v, nil), Status: status}, nil
+	found := d.volume(v, nil)
+	found.VolumeId = r.GetVolumeId() // which may be one of an earlier driver
+	return &csi.ControllerGetVolumeResponse{Volume: found, Status: status}, nil
 }

@@ -13,9 +13,13 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-func shown(s zone.Snapshot) *csi.Snapshot {
+// shown has the source by the id that the caller has for it, if there is one.
+func shown(s zone.Snapshot, source string) *csi.Snapshot {
+	if source == "" {
+		source = zone.ID{Name: s.Source, Zone: s.Zone}.String()
+	}
 	return &csi.Snapshot{
-		SnapshotId: s.Name, SourceVolumeId: s.Source, SizeBytes: s.Size,
+		SnapshotId: s.ID(), SourceVolumeId: source, SizeBytes: s.Size,
 		CreationTime: timestamppb.New(s.Created), ReadyToUse: true,
 	}
 }
@@ -47,14 +51,14 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 		return nil, err
 	}
 	step.Reached(ctx, "snapshot: done")
-	return &csi.CreateSnapshotResponse{Snapshot: shown(s)}, nil
+	return &csi.CreateSnapshotResponse{Snapshot: shown(s, source)}, nil
 }
 
 // snapshot finds one, which has to be of that volume, or takes it.
 func (d *Driver) snapshot(ctx context.Context, name, source string, target zone.Target) (zone.Snapshot, error) {
 	find := func() (zone.Snapshot, error) {
 		s, err := d.zone.Snapshot(ctx, name)
-		if err == nil && s.Source != source {
+		if err == nil && s.Source != zone.NameOf(source) {
 			err = fault.New(fault.Exists, "there is such a snapshot already, of volume %s", s.Source)
 		}
 		return s, err
@@ -74,7 +78,8 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	if id == "" {
 		return nil, fault.New(fault.Invalid, "no snapshot id is given")
 	}
-	if !zone.IsSnapshot(id) {
+	of, ok := zone.ParseID(id)
+	if !ok || !zone.IsSnapshot(of.Name) || d.config.gone(of) {
 		return &csi.DeleteSnapshotResponse{}, nil // there cannot be one
 	}
 	end, err := d.calls.begin(id, "DeleteSnapshot")
@@ -82,7 +87,10 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 		return nil, err
 	}
 	defer end()
-	if err := d.zone.DeleteSnapshot(ctx, id); err != nil {
+	if err := d.inThisZone(ctx, "snapshot", of); err != nil {
+		return nil, err
+	}
+	if err := d.zone.DeleteSnapshot(ctx, of.Name); err != nil {
 		return nil, err
 	}
 	step.Reached(ctx, "snapshot: deleted")
@@ -95,14 +103,24 @@ func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*c
 	if id == "" {
 		return nil, fault.New(fault.Invalid, "no snapshot id is given")
 	}
-	if !zone.IsSnapshot(id) {
+	of, ok := zone.ParseID(id)
+	if !ok || !zone.IsSnapshot(of.Name) {
 		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
 	}
-	s, err := d.zone.Snapshot(ctx, id)
+	s, err := d.findSnapshot(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	return &csi.GetSnapshotResponse{Snapshot: shown(s)}, nil
+	return &csi.GetSnapshotResponse{Snapshot: shown(s, "")}, nil
+}
+
+// findSnapshot is the one that an id names.
+func (d *Driver) findSnapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
+	s, err := d.zone.Snapshot(ctx, of.Name)
+	if err == nil && of.Elsewhere(s.Zone) {
+		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: it is in another zone than this node's, %s", of, s.Zone)
+	}
+	return s, err
 }
 
 // ListSnapshots has those of this node; of one volume, or one alone, if asked for.
@@ -113,7 +131,10 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	}
 	var meant []zone.Snapshot
 	for _, s := range all {
-		if (r.GetSnapshotId() == "" || s.Name == r.GetSnapshotId()) && (r.GetSourceVolumeId() == "" || s.Source == r.GetSourceVolumeId()) {
+		if id := r.GetSnapshotId(); id != "" && !named(id, s.Name, s.Zone) {
+			continue
+		}
+		if id := r.GetSourceVolumeId(); id == "" || named(id, s.Source, s.Zone) {
 			meant = append(meant, s)
 		}
 	}
@@ -123,42 +144,49 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	}
 	res := &csi.ListSnapshotsResponse{NextToken: next}
 	for _, s := range page {
-		res.Entries = append(res.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: shown(s)})
+		res.Entries = append(res.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: shown(s, r.GetSourceVolumeId())})
 	}
 	return res, nil
 }
 
-// --- what a volume is a copy of ------------------------------------------------------------------
-
-// origin is the name of what a volume is to be a copy of; "" if it is to be empty.
-func origin(s *csi.VolumeContentSource) (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	what, name := "snapshot", s.GetSnapshot().GetSnapshotId()
-	if s.GetSnapshot() == nil {
-		what, name = "volume", s.GetVolume().GetVolumeId()
-	}
-	switch {
-	case name == "":
-		return "", fault.New(fault.Invalid, "the content source names neither a snapshot nor a volume")
-	case zone.IsSnapshot(name) != (what == "snapshot"):
-		return "", fault.New(fault.NotFound, "there is no %s %q to copy", what, name)
-	}
-	return name, nil
+// named tells whether an id is that of what is called so in a zone.
+func named(id, name, in string) bool {
+	of, ok := zone.ParseID(id)
+	return ok && of.Name == name && !of.Elsewhere(in)
 }
 
-func (d *Driver) source(ctx context.Context, name string) (zone.Volume, error) {
-	if !zone.IsSnapshot(name) {
-		return d.whole(ctx, name)
+// --- what a volume is a copy of ------------------------------------------------------------------
+
+// origin is what a volume is to be a copy of; of no name if it is to be empty.
+func origin(s *csi.VolumeContentSource) (of zone.ID, err error) {
+	if s == nil {
+		return of, nil
 	}
-	s, err := d.zone.Snapshot(ctx, name)
+	what, id := "snapshot", s.GetSnapshot().GetSnapshotId()
+	if s.GetSnapshot() == nil {
+		what, id = "volume", s.GetVolume().GetVolumeId()
+	}
+	if id == "" {
+		return of, fault.New(fault.Invalid, "the content source names neither a snapshot nor a volume")
+	}
+	of, ok := zone.ParseID(id)
+	if !ok || zone.IsSnapshot(of.Name) != (what == "snapshot") {
+		return of, fault.New(fault.NotFound, "there is no %s %q to copy", what, id)
+	}
+	return of, nil
+}
+
+func (d *Driver) source(ctx context.Context, of zone.ID) (zone.Volume, error) {
+	if !zone.IsSnapshot(of.Name) {
+		return d.whole(ctx, of.String())
+	}
+	s, err := d.findSnapshot(ctx, of)
 	return s.Volume(), err
 }
 
 // clone makes a copy of what a request names. Owner, mode and lease are those of what is copied.
-func (d *Driver) clone(ctx context.Context, spec zone.Spec, r *csi.CapacityRange) (zone.Volume, error) {
-	source, err := d.source(ctx, spec.Origin)
+func (d *Driver) clone(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.CapacityRange) (zone.Volume, error) {
+	source, err := d.source(ctx, of)
 	if err != nil {
 		return source, err
 	}

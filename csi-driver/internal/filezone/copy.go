@@ -16,16 +16,27 @@ import (
 // --- snapshots ---------------------------------------------------------------------------------
 
 // Snapshots looks at all.
-func (z *Zone) Snapshots(context.Context) ([]zone.Snapshot, error) { return z.folder.Snapshots() }
+func (z *Zone) Snapshots(context.Context) ([]zone.Snapshot, error) {
+	all, err := z.folder.Snapshots()
+	for i := range all {
+		all[i].Zone = z.id
+	}
+	return all, err
+}
 
 // Snapshot looks at one.
 func (z *Zone) Snapshot(_ context.Context, name string) (zone.Snapshot, error) {
-	return z.folder.Snapshot(name)
+	return z.here(z.folder.Snapshot(name))
 }
 
 // TakeSnapshot has the tool copy a volume beside those who use it.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume, _ zone.Target) (zone.Snapshot, error) {
-	return z.folder.Take(ctx, z, name, source)
+	return z.here(z.folder.Take(ctx, z, name, source))
+}
+
+func (z *Zone) here(s zone.Snapshot, err error) (zone.Snapshot, error) {
+	s.Zone = z.id
+	return s, err
 }
 
 // CopyOut has the tool copy a volume beside those who use it.

@@ -46,6 +46,7 @@ type Zone struct {
 	tools  *tools.Tools
 	zone.Look
 	lock *os.File
+	id   string
 
 	mu    sync.Mutex
 	made  map[string]zone.Span // being made, or to be larger
@@ -62,6 +63,10 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
 	var err error
 	if z.folder, z.lock, err = folder.Open(ctx, config.Dir, lockName, z.leftLink); err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	if z.id, err = identity(z.lock, config.Dir); err != nil {
+		z.lock.Close()
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
 	z.tools = t.Holding(z.lock)
@@ -87,6 +92,9 @@ func (z *Zone) Close() error { return z.lock.Close() }
 
 // Kind is zone.File.
 func (z *Zone) Kind() zone.Kind { return zone.File }
+
+// ID was found, or made, by Open.
+func (z *Zone) ID(context.Context) (string, error) { return z.id, nil }
 
 // leftLink tells whether a file says where a volume comes from that is not there.
 func (z *Zone) leftLink(file string) bool {

@@ -94,7 +94,7 @@ func allTaken(unread string) string {
 func notFound(name string) error { return fault.New(fault.NotFound, "there is no volume %q", name) }
 
 func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Volume, error) {
-	v := zone.Volume{Name: name, Path: z.path(name), State: zone.Ready}
+	v := zone.Volume{Name: name, Zone: z.id, Path: z.path(name), State: zone.Ready}
 	st, err := os.Stat(v.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return v, notFound(name)

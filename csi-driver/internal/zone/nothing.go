@@ -19,6 +19,9 @@ func (Nothing) err() error { return fault.New(fault.NoZone, "this node has no zo
 // Kind is None.
 func (Nothing) Kind() Kind { return None }
 
+// ID is none: what is asked for may be in the zone that the node had.
+func (n Nothing) ID(context.Context) (string, error) { return "", n.err() }
+
 // Status is empty.
 func (n Nothing) Status(context.Context) (Status, error) { return Status{}, nil }
 

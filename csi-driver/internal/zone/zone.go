@@ -109,6 +109,7 @@ func (s Spec) LeaseMS() int64 {
 // Volume is one that there is.
 type Volume struct {
 	Name      string
+	Zone      string // the identity of the zone that it is in, if that is known
 	State     State
 	Path      string // of the device or file
 	Base      tools.Address
@@ -126,6 +127,7 @@ type Volume struct {
 // Snapshot is a copy of a volume that stays as it is.
 type Snapshot struct {
 	Name    string
+	Zone    string // the identity of the zone that it is in, if it is in one
 	Source  string // the volume
 	Path    string
 	Size    int64 // of the volume, as it was
@@ -174,6 +176,8 @@ func (s Status) LargestAt(align, reserve int64) int64 {
 // Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.
 type Zone interface {
 	Kind() Kind
+	// ID is the zone's identity; "" if it has none. NoZone, NoAnswer as of Status.
+	ID(ctx context.Context) (string, error)
 	Status(ctx context.Context) (Status, error)
 	// List has all volumes, those of others left out, by name.
 	List(ctx context.Context) ([]Volume, error)

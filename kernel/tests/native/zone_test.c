@@ -14,17 +14,17 @@
 /* As lvm2 2.03 prints it; '@' stands for a row's end. */
 static const char real[] =
 "  {\n      \"report\": [\n          {\n              \"pvseg\": [\n"
-"  {\"vg_name\":\"z\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
+"  {\"vg_name\":\"z\", \"vg_uuid\":\"Ab-1\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
 " \"pv_name\":\"/dev/pmem0\", \"pe_start\":\"3670016\", \"pvseg_start\":\"0\","
 " \"pvseg_size\":\"10\", \"lv_name\":\"\", \"lv_tags\":\"\", \"segtype\":\"free\"},\n"
-"  {\"vg_name\":\"z\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
+"  {\"vg_name\":\"z\", \"vg_uuid\":\"Ab-1\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
 " \"pv_name\":\"/dev/pmem0\", \"pe_start\":\"3670016\", \"pvseg_start\":\"10\","
 " \"pvseg_size\":\"30\", \"lv_name\":\"one\", \"lv_tags\":\"stargate\","
 " \"segtype\":\"linear\"},\n"
 "  {\"vg_name\":\"other\", \"vg_tags\":\"stargate2\", \"vg_extent_size\":\"4194304\","
 " \"pv_name\":\"/dev/vdz\", \"pe_start\":\"1048576\", \"pvseg_start\":\"0\","
 " \"pvseg_size\":\"10\", \"lv_name\":\"x\", \"lv_tags\":\"\", \"segtype\":\"linear\"},\n"
-"  {\"vg_name\":\"z\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
+"  {\"vg_name\":\"z\", \"vg_uuid\":\"Ab-1\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
 " \"pv_name\":\"/dev/pmem0\", \"pe_start\":\"3670016\", \"pvseg_start\":\"40\","
 " \"pvseg_size\":\"4\", \"lv_name\":\"two\", \"lv_tags\":\"foo,stargate.wiping\","
 " \"segtype\":\"linear\"}\n"
@@ -66,6 +66,7 @@ static void test_real(void)
 	CHECK(zone && !zones_find(&z, "other", 5) && !zones_find(&z, "zz", 2));
 	CHECK_EQ(zone->devices, 1);
 	CHECK_EQ(zone->pieces, 3);
+	CHECK(!strcmp(zone->uuid, "Ab-1"));
 	CHECK_EQ(zone->extent, ZONE_EXTENT);
 	CHECK_EQ(zone->device[0].start, 16 * GIB + 3 * MIB);
 	CHECK_EQ(zone_size(zone), 88 * MIB);

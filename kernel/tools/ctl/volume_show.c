@@ -105,6 +105,7 @@ static void show_file_system(struct json *j, const struct sight *s)
 static void show_sight(struct json *j, const struct sight *s)
 {
 	json_str(j, "zone", s->zone->name);
+	json_str(j, "zone_uuid", s->zone->uuid);
 	json_str(j, "volume", s->piece->volume);
 	json_str(j, "state", state_of(s));
 	json_str(j, "device", s->path);

@@ -321,6 +321,7 @@ static void show_zone(struct json *j, const struct zone *z)
 	}
 	json_object(j, NULL);
 	json_str(j, "zone", z->name);
+	json_str(j, "uuid", z->uuid);
 	json_size(j, "size", zone_size(z));
 	json_size(j, "free", zone_free(z));
 	json_size(j, "largest_volume", zone_largest(z, SG_VOLUME_ALIGN));

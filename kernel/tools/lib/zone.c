@@ -10,7 +10,7 @@
 /* One row for each run of extents, free ones too. */
 const char *const zone_report[] = {
 	"pvs", "--segments", "--reportformat", "json", "--units", "b", "--nosuffix", "-o",
-	"vg_name,vg_tags,vg_extent_size,pv_name,pe_start,pvseg_start,pvseg_size,lv_name,lv_tags,"
+	"vg_name,vg_uuid,vg_tags,vg_extent_size,pv_name,pe_start,pvseg_start,pvseg_size,lv_name,lv_tags,"
 	"segtype", NULL
 };
 
@@ -92,8 +92,10 @@ static struct zone *zone_of_row(struct zones *z, size_t row)
 	if (zone)
 		return zone;
 	zone = one_more(&z->zone, &z->zones, sizeof(*zone));
-	if (zone)
+	if (zone) {
 		zone->name = name;
+		zone->uuid = report_text(&z->report, row, "vg_uuid");
+	}
 	return zone;
 }
 

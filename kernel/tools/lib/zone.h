@@ -47,8 +47,9 @@ struct zone_piece {
 	u64 base, size;
 };
 
+/* @uuid: LVM's, of the volume group: another one of that name has another. */
 struct zone {
-	const char *name;
+	const char *name, *uuid;
 	u64 extent;
 	struct zone_device *device;
 	struct zone_piece *piece;

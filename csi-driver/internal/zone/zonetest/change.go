@@ -55,7 +55,7 @@ func (z *Zone) make(ctx context.Context, c Call, spec zone.Spec, info tools.Info
 			info.Label = spec.Name
 		}
 		v := &volume{info: info, used: used, Volume: zone.Volume{
-			Name: spec.Name, State: zone.Ready, Path: "/memory/" + spec.Name, Base: info.Base, Size: spec.Size, Memory: at.Size,
+			Name: spec.Name, Zone: z.config.ID, State: zone.Ready, Path: "/memory/" + spec.Name, Base: info.Base, Size: spec.Size, Memory: at.Size,
 			Alignment: zone.Alignment(at.Base), UUID: info.UUID, Label: info.Label, Origin: spec.Origin,
 		}}
 		z.volumes[spec.Name] = v

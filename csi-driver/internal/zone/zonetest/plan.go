@@ -14,6 +14,7 @@ import (
 type Call string
 
 const (
+	ID             Call = "ID"
 	Status         Call = "Status"
 	List           Call = "List"
 	Get            Call = "Get"

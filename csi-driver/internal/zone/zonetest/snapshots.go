@@ -49,7 +49,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 		case z.roomLocked() < v.Size:
 			return zone.Snapshot{}, fault.New(fault.NoSpace, "there are %d bytes of memory for a copy of %d", z.roomLocked(), v.Size)
 		}
-		s := zone.Snapshot{Name: name, Source: v.Name, Path: "/memory/" + name, Size: v.Size, Created: time.Now()}
+		s := zone.Snapshot{Name: name, Zone: z.config.ID, Source: v.Name, Path: "/memory/" + name, Size: v.Size, Created: time.Now()}
 		z.snapshots[name] = &volume{Volume: s.Volume(), info: v.info, used: v.used, snapshot: s}
 		return s, nil
 	})

@@ -20,6 +20,7 @@ import (
 // Config is of one.
 type Config struct {
 	Base, Size int64 // addresses
+	ID         string
 	Memory     int64 // that volumes and snapshots can have together; 0: as much as there are addresses
 }
 
@@ -54,6 +55,9 @@ func New(config Config) *Zone {
 	if config.Memory == 0 {
 		config.Memory = config.Size
 	}
+	if config.ID == "" {
+		config.ID = zone.Identity(zone.File, "memory")
+	}
 	return &Zone{
 		config: config, volumes: map[string]*volume{}, snapshots: map[string]*volume{}, made: map[string]zone.Span{},
 		plan: newPlan(),
@@ -62,6 +66,11 @@ func New(config Config) *Zone {
 
 // Kind is zone.File.
 func (z *Zone) Kind() zone.Kind { return zone.File }
+
+// ID is the one that the test has chosen.
+func (z *Zone) ID(ctx context.Context) (string, error) {
+	return do(ctx, z, ID, func() (string, error) { return z.config.ID, nil })
+}
 
 // Status has the largest volume that Create would make.
 func (z *Zone) Status(ctx context.Context) (zone.Status, error) {

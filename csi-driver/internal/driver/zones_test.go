@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+
+	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/zone/zonetest"
+)
+
+// another gives the node a zone of another identity, with nothing in it; gone are named to the driver.
+func (w *world) another(id string, gone ...string) {
+	w.t.Helper()
+	w.zone = zonetest.New(zonetest.Config{ID: id, Base: 64 * zone.Gigabyte, Size: zone.Gigabyte})
+	folder, err := mounts.OpenFolder(w.kubelet)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config := driver.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true, GoneZones: gone}
+	m := mounts.On(w.table)
+	w.driver = driver.New(config, w.zone, present.NewFile(m, w.zone), m, module.New(w.dir), folder)
+}
+
+func (w *world) made(name string) (id string) {
+	w.t.Helper()
+	res, err := w.driver.CreateVolume(context.Background(), &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{capability}})
+	w.must(err)
+	return res.GetVolume().GetVolumeId()
+}
+
+func (w *world) taken(name, source string) (id string) {
+	w.t.Helper()
+	res, err := w.driver.CreateSnapshot(context.Background(), &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source})
+	w.must(err)
+	if got := res.GetSnapshot().GetSourceVolumeId(); got != source {
+		w.t.Errorf("its source is %q, and was called %q", got, source)
+	}
+	return res.GetSnapshot().GetSnapshotId()
+}
+
+// What is in another zone than the node has now is not deleted, and nothing that is called so in this one is: its
+// bytes would stay, and nobody would know of them. Who is told that the other zone is gone takes it for deleted.
+func TestOfAnotherZone(t *testing.T) {
+	ctx, first, second := context.Background(), zone.Identity(zone.DAX, "first"), zone.Identity(zone.DAX, "second")
+	w := newWorld(t, zone.Gigabyte)
+	w.another(first)
+	v := w.made("v")
+	s := w.taken("s", v)
+	if !strings.HasSuffix(v, "@"+first) || !strings.HasSuffix(s, "@"+first) {
+		t.Errorf("ids are %q, %q", v, s)
+	}
+	w.another(second)
+	for _, there := range []bool{false, true} {
+		if there {
+			w.made("v")
+			w.taken("s", "v")
+		}
+		before := strings.Join(w.left(), "\n")
+		w.wants("delete", w.delete(ctx, v), codes.FailedPrecondition, first, second, "--gone-zone "+first)
+		_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
+		w.wants("delete a snapshot", err, codes.FailedPrecondition, first, second)
+		w.wants("stage", w.stage(ctx, v), codes.NotFound)
+		w.wants("expand", w.expand(ctx, v), codes.NotFound)
+		_, err = w.driver.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: v})
+		w.wants("get", err, codes.NotFound)
+		_, err = w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: s})
+		w.wants("get a snapshot", err, codes.NotFound)
+		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: s})
+		if err != nil || len(list.GetEntries()) > 0 {
+			t.Errorf("listed are %v, %v", list, err)
+		}
+		if left := strings.Join(w.left(), "\n"); left != before {
+			t.Errorf("it was %q, and is %q", before, left)
+		}
+	}
+	w.another(second, first)
+	w.must(w.delete(ctx, v))
+	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
+	w.must(err)
+}
+
+func (w *world) clone(of string) error {
+	_, err := w.driver.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
+		Name: "c", VolumeCapabilities: []*csi.VolumeCapability{capability}, VolumeContentSource: ofVolume(of),
+	})
+	return err
+}
+
+// Ids of earlier drivers, which are names alone, stay good, and so does the new one of the same volume: both are one
+// volume.
+func TestIDsOfEarlierDrivers(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, zone.Gigabyte)
+	id := w.made("v")
+	if id == "v" || w.made("v") != id {
+		t.Errorf("its id is %q", id)
+	}
+	s := w.taken("s", "v")
+	for _, old := range []string{"v", id} {
+		res, err := w.driver.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: old})
+		if err != nil || res.GetVolume().GetVolumeId() != old {
+			t.Errorf("%s: %v, %v", old, res, err)
+		}
+		w.must(w.stage(ctx, old))
+		w.must(w.unstage(ctx, old))
+		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: old})
+		if err != nil || len(list.GetEntries()) != 1 || list.GetEntries()[0].GetSnapshot().GetSourceVolumeId() != old {
+			t.Errorf("%s: snapshots are %v, %v", old, list, err)
+		}
+	}
+	for _, old := range []string{zone.SnapshotName("s"), s} {
+		res, err := w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: old})
+		if err != nil || res.GetSnapshot().GetSnapshotId() != s || res.GetSnapshot().GetSourceVolumeId() != id {
+			t.Errorf("%s: %v, %v", old, res, err)
+		}
+	}
+	reached, release := w.zone.Hold(zonetest.Grow)
+	done := make(chan error, 1)
+	w.must(w.stage(ctx, id))
+	go func() { done <- w.expand(ctx, id) }()
+	<-reached
+	w.wants("by its old id", w.unstage(ctx, "v"), codes.Aborted)
+	release()
+	w.must(<-done)
+	w.must(w.unstage(ctx, "v"))
+	w.must(w.clone(id))
+	w.must(w.clone("v"))
+	w.must(w.create(ctx, "d", ofSnapshot(s)))
+	w.must(w.delete(ctx, "v"))
+	w.must(w.delete(ctx, id))
+	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName("s")})
+	w.must(err)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filezone
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/zone"
+)
+
+const identityBytes = 16
+
+// identity is the zone's. Where bytes outlive the node it is made of what stands in the lock's file, by chance: so
+// another file system that is mounted at the folder, or none, is another zone. In memory that is the kernel's own
+// a zone ends with its bytes, and what was in it is gone, as it should be for one who deletes it: there it is
+// made of the folder's name.
+func identity(lock *os.File, dir string) (string, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {
+		return "", fmt.Errorf("%s: %w", dir, err)
+	}
+	if st.Type == unix.TMPFS_MAGIC || st.Type == unix.HUGETLBFS_MAGIC {
+		return zone.Identity(zone.File, "folder "+dir), nil
+	}
+	own, err := ownWord(lock)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", lock.Name(), err)
+	}
+	return zone.Identity(zone.File, "word "+own), nil
+}
+
+// ownWord reads the file, or gives it a word. Nothing is in a zone yet whose word is not whole: whoever writes it
+// has the lock, and waits until it is where it survives a power cut.
+func ownWord(lock *os.File) (string, error) {
+	text := make([]byte, 2*identityBytes+1)
+	n, err := lock.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	word := strings.TrimSuffix(string(text[:n]), "\n")
+	if b, err := hex.DecodeString(word); err == nil && len(b) == identityBytes {
+		return word, nil
+	}
+	var made [identityBytes]byte
+	if _, err := rand.Read(made[:]); err != nil {
+		return "", err
+	}
+	word = hex.EncodeToString(made[:])
+	if err := lock.Truncate(0); err != nil {
+		return "", err
+	}
+	if _, err := lock.WriteAt([]byte(word+"\n"), 0); err != nil {
+		return "", err
+	}
+	return word, lock.Sync()
+}
