@@ -23,13 +23,15 @@ func (z *Zone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) 
 		return zone.Volume{}, err
 	}
 	defer z.release(spec.Name)
+	end, err := z.folder.Begin(spec.Name)
+	if err != nil {
+		return zone.Volume{}, err
+	}
+	defer end()
 	temporary := z.folder.Path(folder.Making, spec.Name)
 	if err := z.make(ctx, spec, temporary); err != nil {
 		// Of a failed mkfs nothing is there; of what comes behind it the file is.
-		if err := folder.Remove(temporary); err != nil {
-			return zone.Volume{}, fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
-		}
-		return zone.Volume{}, err
+		return zone.Volume{}, folder.NotCleaned(err, folder.Remove(temporary))
 	}
 	return z.Get(ctx, spec.Name)
 }
@@ -137,7 +139,7 @@ func (z *Zone) release(name string) {
 	delete(z.made, name)
 }
 
-// Delete takes the name away first: a crash leaves a file that the next Open removes. Its memory is
+// Delete takes the name away first: a crash leaves a file that the next Open removes, or Sweep. Its memory is
 // zeroed by the kernel before somebody else gets it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	v, err := z.Get(ctx, name)
@@ -150,6 +152,11 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	if err := z.unused(ctx, v); err != nil {
 		return err
 	}
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return err
+	}
+	defer end()
 	step.Reached(ctx, "file: found unused")
 	gone := z.folder.Path(folder.Deleting, name)
 	if err := os.Rename(v.Path, gone); err != nil {

@@ -4,7 +4,6 @@ package filezone
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"stargate/csi-driver/internal/folder"
@@ -57,9 +56,14 @@ func (z *Zone) Clone(ctx context.Context, spec zone.Spec, source zone.Volume) (z
 		return zone.Volume{}, err
 	}
 	defer z.release(spec.Name)
+	end, err := z.folder.Begin(spec.Name)
+	if err != nil {
+		return zone.Volume{}, err
+	}
+	defer end()
 	file, part := z.folder.Copying(spec.Name)
 	if err := z.clone(ctx, spec, source, file); err != nil {
-		return zone.Volume{}, folder.NotCopied(errors.Join(err, folder.Remove(file, part)), "volume "+spec.Name)
+		return zone.Volume{}, folder.NotCopied(err, folder.Remove(file, part), "volume "+spec.Name)
 	}
 	return z.Get(ctx, spec.Name)
 }

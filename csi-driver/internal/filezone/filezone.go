@@ -106,8 +106,13 @@ func (z *Zone) leftLink(file string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Sweep has nothing to do: Open has done it, before this process has begun anything.
-func (z *Zone) Sweep(context.Context) error { return nil }
+// Sweep removes what calls have left that could not clean up behind them.
+func (z *Zone) Sweep(ctx context.Context) error {
+	if err := z.folder.Sweep(ctx, z.leftLink); err != nil {
+		return fault.Wrap(fault.Internal, err, "zone of files")
+	}
+	return nil
+}
 
 // Strays are files that are no volumes.
 func (z *Zone) Strays(context.Context) ([]string, error) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package folder has what both kinds of zone keep in files: snapshots, each called NAME@VOLUME.snapshot.
-// What is being made or deleted has another name, and is removed by whoever opens the folder next: one
-// process at a time has it.
+// What is being made or deleted has another name, and is removed by whoever opens the folder next, or by Sweep
+// when nobody is at it any more: one process at a time has it.
 package folder
 
 import (
@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
@@ -35,12 +36,36 @@ const (
 )
 
 // Folder is one.
-type Folder struct{ Dir string }
+type Folder struct {
+	Dir  string
+	work *work
+}
+
+// work has the names that calls are at: what is half made of others is nobody's.
+type work struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// Begin is Busy while another call, or Sweep, is at what is called so; else end is to be called.
+func (f Folder) Begin(name string) (end func(), err error) {
+	f.work.mu.Lock()
+	defer f.work.mu.Unlock()
+	if f.work.names[name] {
+		return nil, fault.New(fault.Busy, "somebody else is at %s: try again", name)
+	}
+	f.work.names[name] = true
+	return func() {
+		f.work.mu.Lock()
+		defer f.work.mu.Unlock()
+		delete(f.work.names, name)
+	}, nil
+}
 
 // Open makes it if it is not there, waits until no other process has it, and removes what they, and
 // whoever else has left, have half done. It is held until lock is closed.
 func Open(ctx context.Context, dir, lockName string, left func(file string) bool) (f Folder, lock *os.File, err error) {
-	f = Folder{Dir: dir}
+	f = Folder{Dir: dir, work: &work{names: map[string]bool{}}}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return f, nil, err
 	}
@@ -48,7 +73,7 @@ func Open(ctx context.Context, dir, lockName string, left func(file string) bool
 	if err != nil {
 		return f, nil, err
 	}
-	if err := f.sweep(ctx, left); err != nil {
+	if err := f.Sweep(ctx, left); err != nil {
 		lock.Close()
 		return f, nil, err
 	}
@@ -60,21 +85,47 @@ func Half(file string) bool {
 	return strings.HasPrefix(file, Making) || strings.HasPrefix(file, Deleting)
 }
 
-func (f Folder) sweep(ctx context.Context, left func(file string) bool) error {
+// Sweep removes what is half made or half deleted, and what left says is, unless a call is at it. It is told of all
+// that it cannot remove.
+func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return err
 	}
+	var all []error
 	for _, e := range entries {
-		if !Half(e.Name()) && !left(e.Name()) {
-			continue
-		}
-		klog.FromContext(ctx).Info("Removing what was left half made or half deleted", "file", e.Name())
-		if err := os.Remove(filepath.Join(f.Dir, e.Name())); err != nil {
-			return err
+		if Half(e.Name()) || left(e.Name()) {
+			all = append(all, f.sweep(ctx, e.Name(), left))
 		}
 	}
-	return nil
+	return errors.Join(all...)
+}
+
+func (f Folder) sweep(ctx context.Context, file string, left func(file string) bool) error {
+	end, err := f.Begin(nameIn(file))
+	if err != nil {
+		return nil // somebody is at it
+	}
+	defer end()
+	// Whoever was at it a moment ago may have ended: with a whole one, or with nothing.
+	if !Half(file) && !left(file) {
+		return nil
+	}
+	err = os.Remove(f.Path("", file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		klog.FromContext(ctx).Info("What was left half made or half deleted is removed", "file", file)
+	}
+	return err
+}
+
+// nameIn is the name of what such a file is of: all of their prefixes end with a dash, and begin with a dot.
+func nameIn(file string) string {
+	_, name, _ := strings.Cut(file, "-")
+	name, _, _ = strings.Cut(name, of)
+	return name
 }
 
 // Path of a file by its name and what comes before it.
@@ -108,12 +159,13 @@ func (f Folder) Sync() error {
 
 // Remove all of these that are there.
 func Remove(files ...string) error {
+	var all []error
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			all = append(all, err)
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // Snapshot is which one a file is.
@@ -169,8 +221,13 @@ func (f Folder) Called(name, source string) string { return f.Path("", name+of+s
 
 // Take has a zone make a file of a volume, and gives it its name. What the volume does not use is a hole.
 func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.Volume) (zone.Snapshot, error) {
+	end, err := f.Begin(name)
+	if err != nil {
+		return zone.Snapshot{}, err
+	}
+	defer end()
 	file, part := f.Copying(name)
-	err := f.room(ctx, z, source)
+	err = f.room(ctx, z, source)
 	if err == nil {
 		step.Reached(ctx, "file: snapshot begun")
 		err = z.CopyOut(ctx, source, file)
@@ -184,7 +241,7 @@ func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.
 		err = f.Sync()
 	}
 	if err != nil {
-		return zone.Snapshot{}, NotCopied(errors.Join(err, Remove(file, part)), "snapshot "+name)
+		return zone.Snapshot{}, NotCopied(err, Remove(file, part), "snapshot "+name)
 	}
 	return f.Snapshot(name)
 }
@@ -204,17 +261,31 @@ func (f Folder) room(ctx context.Context, z zone.Zone, source zone.Volume) error
 	return nil
 }
 
-// NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on.
-func NotCopied(err error, what string) error {
+// NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on. left is what
+// has failed when it was cleaned up.
+func NotCopied(err, left error, what string) error {
 	var known *fault.Error
 	if errors.As(err, &known) {
-		return known
+		return NotCleaned(known, left)
 	}
-	return fault.Wrap(zone.KindOf(err), err, "%s", what)
+	return NotCleaned(fault.Wrap(zone.KindOf(err), err, "%s", what), left)
+}
+
+// NotCleaned is a failure, and the one of cleaning up behind it, if any: Sweep tries that again.
+func NotCleaned(err, left error) error {
+	if left == nil {
+		return err
+	}
+	return fault.Wrap(fault.KindOf(err), err, "what was half made is left for now (%v)", left)
 }
 
 // Delete takes the name away first. To delete none is no error.
 func (f Folder) Delete(ctx context.Context, name string) error {
+	end, err := f.Begin(name)
+	if err != nil {
+		return err
+	}
+	defer end()
 	s, err := f.Snapshot(name)
 	if fault.Is(err, fault.NotFound) {
 		return nil

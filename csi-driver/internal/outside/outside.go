@@ -6,6 +6,7 @@ package outside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,12 +27,14 @@ type Folder struct {
 	lock   *os.File
 }
 
+func nothingMore(string) bool { return false }
+
 // Open waits until no other process has the folder, and removes what they left half done.
 func Open(ctx context.Context, dir string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)
 	}
-	f, lock, err := folder.Open(ctx, dir, lockName, func(string) bool { return false })
+	f, lock, err := folder.Open(ctx, dir, lockName, nothingMore)
 	if err != nil {
 		return nil, fmt.Errorf("folder of snapshots: %w", err)
 	}
@@ -72,6 +75,15 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 	// Both are sorted; who lists by pages goes on behind a name.
 	slices.SortFunc(all, func(a, b zone.Snapshot) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// Sweep sweeps both.
+func (z *Zone) Sweep(ctx context.Context) error {
+	err := z.folder.Sweep(ctx, nothingMore)
+	if err != nil {
+		err = fault.Wrap(fault.Internal, err, "folder of snapshots")
+	}
+	return errors.Join(err, z.Zone.Sweep(ctx)) // whoever calls goes by the first: that there is no zone is no failure
 }
 
 // Snapshot is one outside, which is there also when the zone is not, or of the zone.

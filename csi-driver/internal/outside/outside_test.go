@@ -130,3 +130,26 @@ func TestOpen(t *testing.T) {
 		t.Error("two have it")
 	}
 }
+
+func (l *lost) Sweep(context.Context) error { l.asked++; return l.err }
+
+// What was left half made is removed where the zone is not, too; what cannot be removed is told in any case.
+func TestSweepsTheFolder(t *testing.T) {
+	z, dir := open(t, &lost{err: fault.New(fault.NoZone, "gone")})
+	inTheWay := filepath.Join(dir, ".deleting-s-1", "x")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Sweep(background); !fault.Is(err, fault.Internal) {
+		t.Errorf("it cannot be removed: %v", err)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Sweep(background); !fault.Is(err, fault.NoZone) {
+		t.Errorf("there is no zone: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(inTheWay)); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+}
