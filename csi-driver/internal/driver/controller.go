@@ -166,7 +166,7 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 			return s, 0, err
 		}
 	}
-	return s, n, d.here(r.GetAccessibilityRequirements())
+	return s, n, d.here(r.GetAccessibilityRequirements(), "volume")
 }
 
 // grows tells whether a volume can have its size and its reserve. 0: the tool knows how far.
@@ -177,8 +177,8 @@ func grows(most, size, reserve int64) error {
 	return nil
 }
 
-// here tells whether a volume may be on this node.
-func (d *Driver) here(t *csi.TopologyRequirement) error {
+// here tells whether a volume or snapshot may be on this node.
+func (d *Driver) here(t *csi.TopologyRequirement, what string) error {
 	if t == nil || len(t.GetRequisite())+len(t.GetPreferred()) == 0 {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (d *Driver) here(t *csi.TopologyRequirement) error {
 			return nil
 		}
 	}
-	return fault.New(fault.NoSpace, "the volume is wanted on other nodes than %s", d.config.NodeID)
+	return fault.New(fault.NoSpace, "the %s is wanted on other nodes than %s", what, d.config.NodeID)
 }
 
 // ours tells whether a topology is this node's, which has one key: by another it is nowhere.

@@ -14,13 +14,14 @@ import (
 )
 
 // shown has the source by the id that the caller has for it, if there is one.
-func shown(s zone.Snapshot, source string) *csi.Snapshot {
+func (d *Driver) shown(s zone.Snapshot, source string) *csi.Snapshot {
 	if source == "" {
 		source = zone.ID{Name: s.Source, Zone: s.Zone}.String()
 	}
 	return &csi.Snapshot{
 		SnapshotId: s.ID(), SourceVolumeId: source, SizeBytes: s.Size,
 		CreationTime: timestamppb.New(s.Created), ReadyToUse: true,
+		AccessibleTopology: []*csi.Topology{d.config.topology()},
 	}
 }
 
@@ -32,6 +33,9 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	source := r.GetSourceVolumeId()
 	if source == "" {
 		return nil, fault.New(fault.Invalid, "no source volume id is given")
+	}
+	if err := d.here(r.GetAccessibilityRequirements(), "snapshot"); err != nil {
+		return nil, err
 	}
 	p, err := parse(snapshotParameters, r.GetParameters())
 	if err == nil {
@@ -51,7 +55,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 		return nil, err
 	}
 	step.Reached(ctx, "snapshot: done")
-	return &csi.CreateSnapshotResponse{Snapshot: shown(s, source)}, nil
+	return &csi.CreateSnapshotResponse{Snapshot: d.shown(s, source)}, nil
 }
 
 // snapshot finds one, which has to be of that volume, or takes it.
@@ -111,7 +115,7 @@ func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*c
 	if err != nil {
 		return nil, err
 	}
-	return &csi.GetSnapshotResponse{Snapshot: shown(s, "")}, nil
+	return &csi.GetSnapshotResponse{Snapshot: d.shown(s, "")}, nil
 }
 
 // findSnapshot is the one that an id names.
@@ -144,7 +148,7 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	}
 	res := &csi.ListSnapshotsResponse{NextToken: next}
 	for _, s := range page {
-		res.Entries = append(res.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: shown(s, r.GetSourceVolumeId())})
+		res.Entries = append(res.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: d.shown(s, r.GetSourceVolumeId())})
 	}
 	return res, nil
 }
@@ -184,9 +188,25 @@ func (d *Driver) source(ctx context.Context, of zone.ID) (zone.Volume, error) {
 	return s.Volume(), err
 }
 
+// elsewhere is why there is no such source here. One that another node has is no failure for good: the scheduler is to
+// look there. That one is nowhere can be said by its id, or where there is a zone at all.
+func (d *Driver) elsewhere(ctx context.Context, of zone.ID, why error) error {
+	here, err := d.zone.ID(ctx)
+	switch {
+	case err != nil:
+		return err
+	case of.Elsewhere(here) && !d.config.gone(of):
+		return fault.Wrap(fault.NoSpace, why, "node %s has another zone than what is to be copied is in", d.config.NodeID)
+	}
+	return why
+}
+
 // clone makes a copy of what a request names. Owner, mode and lease are those of what is copied.
 func (d *Driver) clone(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.CapacityRange) (zone.Volume, error) {
 	source, err := d.source(ctx, of)
+	if fault.Is(err, fault.NotFound) {
+		err = d.elsewhere(ctx, of, err)
+	}
 	if err != nil {
 		return source, err
 	}

@@ -4,11 +4,13 @@ package driver_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/module"
@@ -140,4 +142,68 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 	w.must(w.delete(ctx, id))
 	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName("s")})
 	w.must(err)
+}
+
+// A source that is in another node's zone sends the claim there; one that is in this node's zone, and is not there, is
+// nowhere. A node without a zone does not know that it is nowhere.
+func TestSourceOfAnotherNode(t *testing.T) {
+	w := newWorld(t, zone.Gigabyte)
+	of, here := zone.Identity(zone.DAX, "another node's"), zone.Identity(zone.File, "memory")
+	s := zone.SnapshotName("s")
+	for what, source := range map[string]func(in string) *csi.VolumeContentSource{
+		"a volume": func(in string) *csi.VolumeContentSource { return ofVolume("v" + in) }, "a snapshot": func(in string) *csi.VolumeContentSource { return ofSnapshot(s + in) },
+	} {
+		for in, code := range map[string]codes.Code{"@" + of: codes.ResourceExhausted, "@" + here: codes.NotFound, "": codes.NotFound} {
+			w.wants(what+in, w.create(context.Background(), "c", source(in)), code)
+		}
+		// Also where something else is called so.
+		w.made("v")
+		w.taken("s", "v")
+		w.wants(what+" of the same name", w.create(context.Background(), "c", source("@"+of)), codes.ResourceExhausted)
+		w.must(w.delete(context.Background(), "v"))
+		w.must(w.deleteSnapshot(context.Background(), "s"))
+		none := driver.New(driver.Config{Name: "stargate.csi.dev", NodeID: "n2", DefaultSize: 32 * mib}, zone.Nothing{}, nil, nil, nil, nil)
+		for _, in := range []string{"@" + of, ""} {
+			_, err := none.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
+				Name: "c", VolumeCapabilities: []*csi.VolumeCapability{capability}, VolumeContentSource: source(in),
+			})
+			w.wants(what+in+" on a node without a zone", err, codes.ResourceExhausted)
+		}
+		w.another(here, of)
+		w.wants(what+" of a zone that is gone", w.create(context.Background(), "c", source("@"+of)), codes.NotFound)
+		w = newWorld(t, zone.Gigabyte)
+	}
+}
+
+// A snapshot is where its node is, and says so; one that is wanted elsewhere is not taken.
+func TestTopologyOfSnapshots(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, zone.Gigabyte)
+	w.made("v")
+	at := func(node string) *csi.Topology {
+		return &csi.Topology{Segments: map[string]string{driver.Config{Name: "stargate.csi.dev"}.TopologyKey(): node}}
+	}
+	request := func(node string) *csi.CreateSnapshotRequest {
+		return &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v", AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{at(node)}}}
+	}
+	_, err := w.driver.CreateSnapshot(ctx, request("n2"))
+	w.wants("wanted elsewhere", err, codes.ResourceExhausted, "snapshot")
+	made, err := w.driver.CreateSnapshot(ctx, request("n1"))
+	w.must(err)
+	got, err := w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: made.GetSnapshot().GetSnapshotId()})
+	w.must(err)
+	list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{})
+	w.must(err)
+	for what, s := range map[string]*csi.Snapshot{"made": made.GetSnapshot(), "found": got.GetSnapshot(), "listed": list.GetEntries()[0].GetSnapshot()} {
+		if all := s.GetAccessibleTopology(); len(all) != 1 || !proto.Equal(all[0], at("n1")) {
+			t.Errorf("%s: it is usable from %v", what, all)
+		}
+	}
+	res, err := w.driver.GetPluginCapabilities(ctx, &csi.GetPluginCapabilitiesRequest{})
+	w.must(err)
+	if !slices.ContainsFunc(res.GetCapabilities(), func(c *csi.PluginCapability) bool {
+		return c.GetService().GetType() == csi.PluginCapability_Service_SNAPSHOT_ACCESSIBILITY_CONSTRAINTS
+	}) {
+		t.Error("that is not claimed")
+	}
 }

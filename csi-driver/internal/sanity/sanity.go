@@ -13,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
 )
 
 const mib = int64(1) << 20
@@ -28,11 +29,13 @@ var notClaimed = map[string]int{
 	"Modify Volume not supported":          1,
 	"Modify volume not supported":          1,
 	"GroupControllerService not supported": 6,
-	// A snapshot is where its source is.
-	"SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported": 1,
-	// One that csi-sanity itself has put off (kubernetes-csi/csi-test, pagination).
-	"": 1,
+	// One that csi-sanity itself has put off (kubernetes-csi/csi-test, pagination), and broken.
+	"": 2,
 }
+
+// broken compares a message with one that has been sent, byte for byte: that one has its size noted by then, so that
+// no driver that tells a topology passes (csi-test 5.6). package driver has the same test with proto.Equal.
+const broken = "should succeed when creating a snapshot with accessibility requirements"
 
 // names are valid for the driver, which has rules for volumes' names.
 type names struct{ n int }
@@ -67,7 +70,12 @@ func Run(t testing.TB, endpoint, kubelet string) {
 	config.TestVolumeParameters = map[string]string{"alignment": "2Mi", "rootMode": "1777"}
 	config.IDGen = &names{}
 	left := leftOut()
-	sanity.Test(t, config)
+	run := sanity.GinkgoTest(&config)
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	suite.SkipStrings = append(suite.SkipStrings, broken)
+	ginkgo.RunSpecs(t, "csi-sanity", suite, reporter)
+	run.Finalize()
 	if !maps.Equal(*left, notClaimed) {
 		t.Errorf("left out are %v; should be %v", *left, notClaimed)
 	}
