@@ -108,8 +108,8 @@ func TestNames(t *testing.T) {
 		if again := n.create(name, 16*mib); again.GetVolumeId() != v.GetVolumeId() {
 			t.Errorf("%q is %q, and then %q", name, v.GetVolumeId(), again.GetVolumeId())
 		}
-		ids[v.GetVolumeId()] = true
-		n.create(v.GetVolumeId(), 16*mib) // may be the same, or another
+		ids[zone.NameOf(v.GetVolumeId())] = true
+		n.create(zone.NameOf(v.GetVolumeId()), 16*mib) // may be the same, or another
 	}
 	if !ids["pvc-1"] {
 		t.Error("pvc-1 has not kept its name")
@@ -638,7 +638,7 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range res.GetEntries() {
-			seen = append(seen, e.GetVolume().GetVolumeId())
+			seen = append(seen, zone.NameOf(e.GetVolume().GetVolumeId()))
 		}
 		if token = res.GetNextToken(); token == "" {
 			break

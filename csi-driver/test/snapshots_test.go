@@ -160,8 +160,10 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("snapshots that there are not, %v: %v", r, ids)
 		}
 	}
-	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || !proto.Equal(got.GetSnapshot(), s) {
+	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || zone.NameOf(got.GetSnapshot().GetSourceVolumeId()) != "source" {
 		t.Errorf("the snapshot is %v, and then %v, %v", s, got, err)
+	} else if got.Snapshot.SourceVolumeId = s.GetSourceVolumeId(); !proto.Equal(got.GetSnapshot(), s) { // it was named by its old id
+		t.Errorf("the snapshot is %v, and then %v", s, got)
 	}
 	for id, code := range map[string]codes.Code{"": codes.InvalidArgument, "source": codes.NotFound, "s-none": codes.NotFound, "../x": codes.NotFound} {
 		_, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: id})
