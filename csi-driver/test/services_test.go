@@ -785,9 +785,9 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// A volume grows into its reserve though another one comes behind it; that counts as taken, and takes no memory.
+// A volume grows into its reserve though another one comes behind it; that counts as taken, its memory, too.
 func TestReserve(t *testing.T) {
-	n := newNode(t, 256*mib, "128m")
+	n := newNode(t, 256*mib, "192m")
 	n.config.HTTP = freePort(t)
 	n.start()
 	r := createRequest("v", 32*mib)
@@ -798,15 +798,28 @@ func TestReserve(t *testing.T) {
 	if _, err := n.CreateVolume(background, r); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if largest, _ := n.room(nil); largest != 94*mib {
+	var made unix.Stat_t
+	if err := unix.Stat(filepath.Join(n.zoneDir, "v.stargate"), &made); err != nil || made.Blocks*512 < 96*mib {
+		t.Errorf("of 96 MiB that a machine allocates, %d bytes have memory, %v", made.Blocks*512, err)
+	}
+	if res, err := n.CreateVolume(background, r); err != nil || res.GetVolume().GetVolumeContext()["memory"] != fmt.Sprint(96*mib) {
+		t.Errorf("its memory is not told: %v, %v", res, err)
+	}
+	if largest, _ := n.room(nil); largest != 96*mib {
 		t.Errorf("there is room for %d bytes", largest)
 	}
-	if largest, _ := n.room(map[string]string{"reserve": "128Mi"}); largest != 32*mib {
+	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 32*mib {
 		t.Errorf("with a reserve there is room for %d bytes", largest)
 	}
 	n.create("w", 32*mib)
-	// 96 MiB by its addresses, and 94 by what memory there is.
-	const grows = `stargate_volume_can_grow_to_bytes{volume="v"} 9.8566144e+07`
+	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 0 {
+		t.Errorf("there is no memory for another reserve, and room for %d bytes", largest)
+	}
+	more := createRequest("x", 32*mib)
+	more.Parameters = map[string]string{"reserve": "64Mi"}
+	_, err := n.CreateVolume(background, more)
+	wants(t, "no memory for its reserve", err, codes.ResourceExhausted)
+	const grows = `stargate_volume_can_grow_to_bytes{volume="v"} 1.00663296e+08`
 	if _, text := get(t, "http://"+n.config.HTTP+"/metrics"); !strings.Contains(text, grows) {
 		t.Errorf("metrics without %s:\n%s", grows, text)
 	}

@@ -96,7 +96,7 @@ const noFileSystem = "this node's kernel has no file system stargatefs, so that 
 func (z *Zone) status(r zoneRow) zone.Status {
 	s := zone.Status{
 		Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
-		Addresses: r.Largest, Addresses1G: r.Largest1G, Volumes: r.Volumes, Others: r.Others,
+		Volumes: r.Volumes, Others: r.Others,
 	}
 	for _, d := range r.Devices {
 		if !d.Present || !d.DAX {
@@ -107,7 +107,7 @@ func (z *Zone) status(r zoneRow) zone.Status {
 		s.Damaged, s.Why = true, noFileSystem
 	}
 	if s.Damaged {
-		s.Largest, s.Largest1G, s.Addresses, s.Addresses1G = 0, 0, 0, 0
+		s.Largest, s.Largest1G = 0, 0
 	}
 	return s
 }

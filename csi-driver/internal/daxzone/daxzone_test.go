@@ -176,7 +176,7 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	s := newStand(t, "1 failed Input/output error")
 	s.put(t, "zone.json", strings.Replace(zoneJSON, `"dax": true`, `"dax": false`, 1))
 	st, err := s.Status(background)
-	if err != nil || !st.Damaged || st.LargestAt(zone.Extent, 0) > 0 || st.Addresses > 0 || st.Addresses1G > 0 {
+	if err != nil || !st.Damaged || st.LargestAt(zone.Extent, 0) > 0 || st.LargestAt(zone.Gigabyte, 0) > 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
 	s.madeNowhere(t, "/dev/pmem0")

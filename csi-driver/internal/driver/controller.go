@@ -85,7 +85,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		return nil, err
 	}
 	step.Reached(ctx, "create: done")
-	made := d.volume(v, s.context())
+	made := d.volume(v, s.context(v))
 	made.ContentSource = r.GetVolumeContentSource()
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }

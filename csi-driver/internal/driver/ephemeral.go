@@ -43,7 +43,7 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	if err := s.allowed(d.config); err != nil {
 		return nil, err
 	}
-	m, err := mode(s.context())
+	m, err := mode(s.context(zone.Volume{}))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/marks"
 	"stargate/csi-driver/internal/zone"
 )
 
@@ -69,7 +70,7 @@ var parameters = []parameter{
 		s.maxSize = n
 		return ok && n >= zone.MinVolume && n <= zone.MaxVolume && n%zone.Extent == 0
 	}},
-	{"reserve", "2Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
+	{marks.ReserveParameter, "2Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
 		n, ok := quantity(v)
 		s.reserve = n
 		return ok && n >= zone.Extent && n <= zone.MaxVolume && n%zone.Extent == 0
@@ -186,14 +187,22 @@ func (s settings) spec(name string, size int64) zone.Spec {
 	}
 }
 
-// Keys of the context that goes with a volume to the node.
+// Keys of the context that goes with a volume to the node, and stands in its PersistentVolume.
 const contextHostMode = "hostMode"
 
-func (s settings) context() map[string]string {
-	if s.hostMode == "" {
+func (s settings) context(v zone.Volume) map[string]string {
+	words := map[string]string{}
+	if s.hostMode != "" {
+		words[contextHostMode] = s.hostMode
+	}
+	// The webhook charges a machine's pod with it: the claim's capacity leaves the reserve out.
+	if s.reserve > 0 {
+		words[marks.MemoryAttribute] = strconv.FormatInt(v.Memory, 10)
+	}
+	if len(words) == 0 {
 		return nil
 	}
-	return map[string]string{contextHostMode: s.hostMode}
+	return words
 }
 
 // allowed is about this node.

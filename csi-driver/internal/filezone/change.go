@@ -51,6 +51,9 @@ func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error
 
 // name gives a whole volume its owner and its name.
 func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error {
+	if err := z.lengthen(spec, temporary); err != nil {
+		return err
+	}
 	// What a deleted one of that name was a copy of, or this one is.
 	link := z.folder.Path(origin, spec.Name)
 	err := folder.Remove(link)
@@ -59,12 +62,6 @@ func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
-	}
-	// What it can grow into is a hole behind it, and takes no memory until then.
-	if spec.Reserve > 0 {
-		if err := os.Truncate(temporary, spec.Size+spec.Reserve); err != nil {
-			return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
-		}
 	}
 	// QEMU is no root: it gets at the bytes by the group.
 	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
@@ -81,6 +78,30 @@ func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error
 	return z.folder.Sync()
 }
 
+// lengthen puts the reserve behind a volume. QEMU allocates all of a file when a machine starts, so the reserve
+// has its memory from the beginning: a hole would be found too large when the zone is full.
+func (z *Zone) lengthen(spec zone.Spec, temporary string) error {
+	if spec.Reserve == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(temporary, os.O_RDWR, 0)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
+	}
+	defer f.Close()
+	err = unix.Fallocate(int(f.Fd()), 0, spec.Size, spec.Reserve)
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
+		err = f.Truncate(spec.Size + spec.Reserve)
+	case errors.Is(err, unix.ENOSPC): // somebody else was quicker to take it
+		return fault.New(fault.NoSpace, "volume %s: no memory is left for its reserve of %d bytes", spec.Name, spec.Reserve)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s: its reserve", spec.Name)
+	}
+	return nil
+}
+
 // Options that the tool refuses are the user's; all else, such as memory that somebody else was
 // quicker to take, may be different next time.
 func (z *Zone) notMade(err error, spec zone.Spec) error {
@@ -91,8 +112,8 @@ func (z *Zone) notMade(err error, spec zone.Spec) error {
 	if refused.Status == 2 {
 		return fault.Wrap(fault.Invalid, err, "volume %s", spec.Name)
 	}
-	if room, ferr := z.free(); ferr == nil && room < spec.Size {
-		return noSpace(spec.Size, room, spec.Align)
+	if room, ferr := z.free(); ferr == nil && room < spec.Size+spec.Reserve {
+		return noSpace(spec.Size, max(0, room-spec.Reserve), spec.Align)
 	}
 	return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 }
@@ -125,8 +146,8 @@ func (z *Zone) reserve(ctx context.Context, spec zone.Spec) error {
 			return err
 		}
 		base, ok := t.space.Fit(spec.Size+spec.Reserve, spec.Align)
-		if !ok || room < spec.Size {
-			return noSpace(spec.Size, max(0, min(t.space.Largest(spec.Align)-spec.Reserve, room)), spec.Align)
+		if !ok || room < spec.Size+spec.Reserve {
+			return noSpace(spec.Size, max(0, min(t.space.Largest(spec.Align), room)-spec.Reserve), spec.Align)
 		}
 		z.made[spec.Name] = zone.Span{Base: base, Size: spec.Size + spec.Reserve}
 		return nil
@@ -232,7 +253,7 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 		if err != nil {
 			return err
 		}
-		most := min(info.MaxSize, had.Size+t.space.Behind(had.Base+had.Size), v.Size+room)
+		most := min(info.MaxSize, had.Size+t.space.Behind(had.Base+had.Size), allocated(v)+room)
 		if size > most {
 			return fault.New(fault.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
@@ -82,8 +84,7 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		Free:      min(space.Free(), room),
 		Largest:   min(space.Largest(zone.Extent), room),
 		Largest1G: min(space.Largest(zone.Gigabyte), room),
-		Addresses: space.Largest(zone.Extent), Addresses1G: space.Largest(zone.Gigabyte),
-		Volumes: len(names), Others: len(strays),
+		Volumes:   len(names), Others: len(strays),
 	}, nil
 }
 
@@ -130,7 +131,17 @@ func (z *Zone) canGrowTo(v zone.Volume, info tools.Info, space zone.Space) (int6
 		return 0, err
 	}
 	behind := space.Behind(int64(v.Base) + v.Memory)
-	return max(v.Size, min(info.MaxSize, v.Memory+behind, v.Size+room)), nil
+	return max(v.Size, min(info.MaxSize, v.Memory+behind, allocated(v)+room)), nil
+}
+
+// allocated is how much of a volume has its memory already: all of it, and of its reserve what is no hole. Releases
+// before this one left a reserve as a hole.
+func allocated(v zone.Volume) int64 {
+	var st unix.Stat_t
+	if err := unix.Stat(v.Path, &st); err != nil {
+		return v.Size
+	}
+	return min(max(st.Blocks*512, v.Size), max(v.Memory, v.Size))
 }
 
 // space has what volumes take of the addresses, those that are being made included; and one that may have any.

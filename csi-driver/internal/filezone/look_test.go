@@ -70,8 +70,8 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	largest := func(when string, want int64, damaged bool) {
 		t.Helper()
 		s, err := z.Status(background)
-		if err != nil || s.Addresses != want || s.Damaged != damaged || damaged != strings.Contains(s.Why, "volume v cannot be read") {
-			t.Errorf("%s: %d MiB in one piece, damaged %v (%s), %v; should be %d", when, s.Addresses/m, s.Damaged, s.Why, err, want/m)
+		if err != nil || s.Largest != want || s.Damaged != damaged || damaged != strings.Contains(s.Why, "volume v cannot be read") {
+			t.Errorf("%s: %d MiB in one piece, damaged %v (%s), %v; should be %d", when, s.Largest/m, s.Damaged, s.Why, err, want/m)
 		}
 	}
 	put(at(config.Base))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package marks has the names of what the driver leaves on Nodes, and how a Node is changed.
+// Package marks has the names of what the driver leaves on Nodes and PersistentVolumes, and how a Node is changed.
 package marks
 
 import (
@@ -27,6 +27,14 @@ func Topology(driver string) string { return "topology." + driver + "/node" }
 
 // Module is the annotation that says what module the node has.
 func Module(driver string) string { return driver + "/module" }
+
+// The names by which the driver says what a volume has, and a class asks for it.
+const (
+	// ReserveParameter is of a StorageClass: memory behind the volume that is its own.
+	ReserveParameter = "reserve"
+	// MemoryAttribute is of a PersistentVolume: all memory that is the volume's own, in bytes, its reserve included.
+	MemoryAttribute = "memory"
+)
 
 // NotReady is the taint that an operator may give to nodes, for the driver to take away when they can
 // have volumes.

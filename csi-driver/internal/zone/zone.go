@@ -156,21 +156,19 @@ type Status struct {
 	Free      int64
 	Largest   int64 // volume that there can be
 	Largest1G int64 // the same from a multiple of 1 GiB on
-	// Of addresses in one piece there may be more than memory: a reserve takes those alone.
-	Addresses   int64
-	Addresses1G int64
-	Volumes     int
-	Others      int // that are not the driver's
-	Damaged     bool
-	Why         string // if it is damaged
+	Volumes   int
+	Others    int // that are not the driver's
+	Damaged   bool
+	Why       string // if it is damaged
 }
 
-// LargestAt is the largest volume at such an address, with so much reserve.
+// LargestAt is the largest volume at such an address, with so much reserve: that is memory like the rest, since a
+// machine has all of it from the start.
 func (s Status) LargestAt(align, reserve int64) int64 {
 	if align > Extent {
-		return min(s.Largest1G, s.Addresses1G-reserve)
+		return s.Largest1G - reserve
 	}
-	return min(s.Largest, s.Addresses-reserve)
+	return s.Largest - reserve
 }
 
 // Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.

@@ -432,6 +432,46 @@ func TestLauncher(t *testing.T) {
 	}
 }
 
+// QEMU allocates all of a file, the reserve as well: whether the class alone says how much that is, or the volume.
+func TestLauncherReserve(t *testing.T) {
+	const many, gib = corev1.ReadWriteMany, int64(1) << 30
+	classes := []runtime.Object{}
+	for name, reserve := range map[string]string{"roomy": "3Gi", "odd": "some"} {
+		classes = append(classes, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: driver,
+			Parameters: map[string]string{"reserve": reserve}})
+	}
+	told, before := volumeOn("pv-told", "n1", many), volumeOn("pv-before", "n1", many)
+	told.Spec.CSI.VolumeAttributes = map[string]string{"memory": fmt.Sprint(6 * gib)}
+	grown := claimOf("grown", "pv-told", "roomy", many)
+	grown.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi")}
+	for name, c := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		own   int64
+	}{
+		"to be made":          {claimOf("c", "", "roomy", many), 4 * gib},
+		"made":                {claimOf("c", "pv-told", "gone", many), 6 * gib},
+		"made, and has grown": {grown, 7 * gib},
+		"of an older driver":  {claimOf("c", "pv-before", "roomy", many), 4 * gib},
+		"no quantity":         {claimOf("c", "", "odd", many), gib},
+	} {
+		for _, files := range []bool{true, false} {
+			w := usual()
+			w.config.ZoneOfFiles = files
+			r := w.reviewer(t, append([]runtime.Object{c.claim, told, before}, classes...)...)
+			want := 2*gib + c.own/512
+			if files {
+				want += c.own
+			}
+			text := bytes.Replace(launcher(sidecar("img:1")), []byte("data,models:ro"), []byte(c.claim.Name), 1)
+			pod := &corev1.Pod{}
+			patched(t, r, request("pods", admissionv1.Create, text), pod)
+			if is := pod.Spec.Containers[0].Resources.Limits.Memory().Value(); is != want {
+				t.Errorf("%s, files %v: a limit of %d bytes, and not %d", name, files, is, want)
+			}
+		}
+	}
+}
+
 // A machine's own volumes may have all kinds of names; what was done is known by the claim as well.
 func TestOwnVolumes(t *testing.T) {
 	r := usual().reviewer(t)

@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,6 +97,7 @@ type origin struct {
 	driver string // who makes, or has made it; "": nobody yet
 	node   string // where it is; "": nowhere yet
 	modes  []corev1.PersistentVolumeAccessMode
+	memory int64 // that is the volume's own, as its maker has said; 0: not known
 }
 
 // readersOnly: kubelet mounts by the first of the access modes, whatever others there are.
@@ -129,8 +132,50 @@ func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (or
 	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
 	if v.Spec.CSI != nil {
 		o.driver = v.Spec.CSI.Driver
+		// What is no number is of no driver of ours.
+		o.memory, _ = strconv.ParseInt(v.Spec.CSI.VolumeAttributes[marks.MemoryAttribute], 10, 64)
 	}
 	return o, nil
+}
+
+// reserve is what a claim's class puts behind its volumes.
+func (c *Cluster) reserve(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
+	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
+		return 0, nil
+	}
+	s, err := c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("class of claim %s: %w", p.Name, err)
+	}
+	q, err := resource.ParseQuantity(s.Parameters[marks.ReserveParameter])
+	if err != nil {
+		return 0, nil // there is none, or the driver makes no volume of such a class
+	}
+	return max(q.Value(), 0), nil
+}
+
+// memory is all that a machine maps of a claim's volume: its size and its reserve.
+func (c *Cluster) memory(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
+	q := p.Spec.Resources.Requests[corev1.ResourceStorage]
+	if has, there := p.Status.Capacity[corev1.ResourceStorage]; there {
+		q = has
+	}
+	size := q.Value()
+	if p.Spec.VolumeName != "" {
+		o, err := c.made(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		if o.memory > 0 {
+			return max(size, o.memory), nil
+		}
+	}
+	// It is yet to be made, or a release before this one has made it.
+	more, err := c.reserve(ctx, p)
+	return size + more, err
 }
 
 // nodeOf is what the driver's own topology says.

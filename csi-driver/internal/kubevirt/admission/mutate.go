@@ -208,13 +208,13 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []claim
 		if p == nil {
 			continue
 		}
-		size := p.Spec.Resources.Requests[corev1.ResourceStorage]
-		if has, there := p.Status.Capacity[corev1.ResourceStorage]; there {
-			size = has
+		memory, err := r.cluster.memory(ctx, p)
+		if err != nil {
+			return 0, err
 		}
-		total += size.Value() / tableShare
+		total += memory / tableShare
 		if r.config.ZoneOfFiles {
-			total += size.Value()
+			total += memory
 		}
 	}
 	return total, nil

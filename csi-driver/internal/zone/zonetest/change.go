@@ -72,8 +72,8 @@ func (z *Zone) placeLocked(spec zone.Spec) (zone.Span, error) {
 	}
 	space, room := z.spaceLocked(), z.roomLocked()
 	base, ok := space.Fit(spec.Size+spec.Reserve, spec.Align)
-	if !ok || room < spec.Size {
-		largest := max(0, min(space.Largest(spec.Align)-spec.Reserve, room))
+	if !ok || room < spec.Size+spec.Reserve {
+		largest := max(0, min(space.Largest(spec.Align), room)-spec.Reserve)
 		return zone.Span{}, fault.New(fault.NoSpace, "no contiguous %d bytes are free; the largest possible volume has %d", spec.Size, largest)
 	}
 	return zone.Span{Base: base, Size: spec.Size + spec.Reserve}, nil

@@ -79,7 +79,6 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 		return zone.Status{
 			Name: "memory", Size: z.config.Size, Free: min(space.Free(), room), Volumes: len(z.volumes),
 			Largest: min(space.Largest(zone.Extent), room), Largest1G: min(space.Largest(zone.Gigabyte), room),
-			Addresses: space.Largest(zone.Extent), Addresses1G: space.Largest(zone.Gigabyte),
 		}, nil
 	})
 }
@@ -151,7 +150,7 @@ func (z *Zone) shownLocked(v *volume) zone.Volume {
 // The least of memory, addresses, and what it was made for.
 func (z *Zone) canGrowToLocked(v *volume) int64 {
 	behind := z.spaceLocked().Behind(int64(v.Base) + v.Memory)
-	return max(v.Size, min(v.info.MaxSize, v.Memory+behind, v.Size+z.roomLocked()))
+	return max(v.Size, min(v.info.MaxSize, v.Memory+behind, v.Memory+z.roomLocked()))
 }
 
 func (z *Zone) spaceLocked() zone.Space {
@@ -162,16 +161,17 @@ func (z *Zone) spaceLocked() zone.Space {
 	return zone.NewSpace(zone.Span{Base: z.config.Base, Size: z.config.Size}, taken)
 }
 
-// roomLocked is memory that nobody has. A reserve has none before it is grown into.
+// roomLocked is memory that nobody has. A reserve has its own from the start.
 func (z *Zone) roomLocked() int64 {
 	room := z.config.Memory
 	for _, span := range z.made {
 		room -= span.Size
 	}
-	for _, all := range []map[string]*volume{z.volumes, z.snapshots} {
-		for _, v := range all {
-			room -= v.Size
-		}
+	for _, v := range z.volumes {
+		room -= v.Memory
+	}
+	for _, s := range z.snapshots {
+		room -= s.Size
 	}
 	return max(0, room)
 }
