@@ -112,18 +112,41 @@ func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
 		return nil, err
 	}
 	data := map[string][]byte{certKey: cert, keyKey: key, bundleKey: cert}
+	was := s.Data[certKey]
+	if missing {
+		if was, err = o.trusted(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := parse(was); err == nil {
+		data[bundleKey] = append(bytes.Clone(cert), was...)
+	}
 	klog.FromContext(ctx).Info("A certificate is made", "secret", o.Secret, "names", o.Names, "life", o.Life)
 	if missing {
 		return secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: o.Secret, Namespace: o.Namespace}, Type: corev1.SecretTypeTLS, Data: data,
 		}, metav1.CreateOptions{})
 	}
-	if _, err := parse(s.Data[certKey]); err == nil {
-		data[bundleKey] = append(bytes.Clone(cert), s.Data[certKey]...)
-	}
 	s = s.DeepCopy()
 	s.Data = data
 	return secrets.Update(ctx, s, metav1.UpdateOptions{})
+}
+
+// trusted is the certificate that the API server believes now. Where somebody has deleted the Secret, it is what
+// the other replicas show until they look.
+func (o *Own) trusted(ctx context.Context) ([]byte, error) {
+	m, err := o.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, o.Mutating, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("webhooks: %w", err)
+	}
+	if len(m.Webhooks) == 0 {
+		return nil, nil
+	}
+	block, _ := pem.Decode(m.Webhooks[0].ClientConfig.CABundle)
+	if block == nil {
+		return nil, nil
+	}
+	return pem.EncodeToMemory(block), nil
 }
 
 func parse(text []byte) (*x509.Certificate, error) {
