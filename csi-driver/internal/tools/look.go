@@ -102,7 +102,11 @@ type Slot struct {
 	Slot        int    `json:"slot"`
 	Incarnation int64  `json:"incarnation"`
 	Machine     string `json:"machine"`
+	State       string `json:"state"`
 }
+
+// Dead tells whether its system has been declared dead already: all that is left to do is to recover it.
+func (s Slot) Dead() bool { return s.State == "dead" || s.State == "recovering" }
 
 // Slots are those that are taken, without a look at anybody's heart.
 func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {

@@ -5,9 +5,9 @@ package zone
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/machineid"
 	"stargate/csi-driver/internal/tools"
 )
 
@@ -45,7 +45,8 @@ func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, er
 	if err != nil {
 		return nil, looked(err, v)
 	}
-	slots = slices.DeleteFunc(slots, func(s tools.Slot) bool { return !strings.EqualFold(s.Machine, machine) })
+	// Dead ones stay in the table until somebody mounts the volume. To look at hearts takes seconds.
+	slots = slices.DeleteFunc(slots, func(s tools.Slot) bool { return s.Dead() || !machineid.Same(s.Machine, machine) })
 	if len(slots) == 0 {
 		return nil, nil
 	}
@@ -55,7 +56,9 @@ func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, er
 	}
 	var names []string
 	for _, s := range systems {
-		there := slices.Contains(slots, tools.Slot{Slot: s.Slot, Incarnation: s.Incarnation, Machine: s.Machine})
+		there := slices.ContainsFunc(slots, func(was tools.Slot) bool {
+			return was.Slot == s.Slot && was.Incarnation == s.Incarnation && was.Machine == s.Machine
+		})
 		if !there || s.Lives() || !s.Silent() {
 			continue
 		}

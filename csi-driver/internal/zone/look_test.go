@@ -12,17 +12,19 @@ import (
 	"stargate/csi-driver/internal/tools"
 )
 
-// lookWith has a stargatectl that knows one system of machine u, of one incarnation when it looks at slots
+const machine = "0b5e55ed-0000-4000-8000-00000000beef"
+
+// lookWith has a stargatectl that knows one system of a machine, of one incarnation when it looks at slots
 // and of another when it has looked at hearts; fenced is what it was told to fence.
-func lookWith(t *testing.T, inSlots, inSystems, state string) (l Look, fenced func() string) {
+func lookWith(t *testing.T, inSlots, inTable, inSystems, state string) (l Look, fenced func() string, looks func() int) {
 	t.Helper()
 	dir := t.TempDir()
-	said := filepath.Join(dir, "fenced")
+	said, looked := filepath.Join(dir, "fenced"), filepath.Join(dir, "looked")
 	script := `#!/bin/sh
 case "$*" in
 *fence*) echo "$*" >>` + said + ` ;;
-*slots*) echo '{"slots": [{"slot": 3, "incarnation": ` + inSlots + `, "machine": "U"}, {"slot": 4, "incarnation": 1, "machine": "w"}]}' ;;
-*) echo '{"systems": [{"slot": 3, "incarnation": ` + inSystems + `, "name": "vm", "machine": "U", "state": "` + state + `"},
+*slots*) echo '{"slots": [{"slot": 3, "incarnation": ` + inSlots + `, "machine": "` + machine + `", "state": "` + inTable + `"}, {"slot": 4, "incarnation": 1, "machine": "w", "state": "live"}]}' ;;
+*) echo x >>` + looked + `; echo '{"systems": [{"slot": 3, "incarnation": ` + inSystems + `, "name": "vm", "machine": "` + machine + `", "state": "` + state + `"},
 	{"slot": 4, "incarnation": 1, "name": "other", "machine": "w", "state": "silent"}]}' ;;
 esac
 `
@@ -35,21 +37,33 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Look{programs}, func() string {
-		text, _ := os.ReadFile(said)
+	lines := func(file string) string {
+		text, _ := os.ReadFile(file)
 		return string(text)
 	}
+	return Look{programs}, func() string { return lines(said) }, func() int { return strings.Count(lines(looked), "x") }
 }
 
-// Who has ended is declared dead, and neither who lives nor who has come while that was found out.
+// Who has ended is declared dead, and neither who lives nor who has come while that was found out, in whatever form
+// his UUID is written. Whoever has been declared dead is not waited for again.
 func TestEnded(t *testing.T) {
-	for _, c := range []struct{ inSlots, inSystems, state, fenced string }{
-		{"7", "7", "silent", "fence 3/7"}, {"7", "7", "alive", ""}, {"7", "8", "silent", ""},
+	plain := strings.ReplaceAll(machine, "-", "")
+	for _, c := range []struct {
+		machine, inSlots, inTable, inSystems, state, fenced string
+		looks                                               int
+	}{
+		{machine, "7", "live", "7", "silent", "fence 3/7", 1}, {machine, "7", "live", "7", "alive", "", 1}, {machine, "7", "live", "8", "silent", "", 1},
+		{strings.ToUpper(machine), "7", "live", "7", "silent", "fence 3/7", 1}, {plain, "7", "live", "7", "silent", "fence 3/7", 1},
+		{machine, "7", "dead", "7", "dead", "", 0}, {machine, "7", "recovering", "7", "recovering", "", 0},
+		{"w", "7", "live", "7", "silent", "", 0}, {"", "7", "live", "7", "silent", "", 0},
 	} {
-		l, fenced := lookWith(t, c.inSlots, c.inSystems, c.state)
-		names, err := l.Ended(context.Background(), Volume{Name: "v", Path: "/v"}, "u")
+		l, fenced, looks := lookWith(t, c.inSlots, c.inTable, c.inSystems, c.state)
+		names, err := l.Ended(context.Background(), Volume{Name: "v", Path: "/v"}, c.machine)
 		if got := fenced(); err != nil || (len(names) == 1) != (c.fenced != "") || !strings.Contains(got, c.fenced) || c.fenced == "" && got != "" {
 			t.Errorf("%+v: %v, %v, %q", c, names, err, got)
+		}
+		if n := looks(); n != c.looks {
+			t.Errorf("%+v: %d looks at hearts", c, n)
 		}
 	}
 }

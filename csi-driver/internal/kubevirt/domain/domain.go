@@ -14,6 +14,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"stargate/csi-driver/internal/kubevirt/volume"
+	"stargate/csi-driver/internal/machineid"
 )
 
 // Host is what must be known of the node's processor.
@@ -115,8 +116,13 @@ func others(all []libvirtxml.DomainMemorydev) []libvirtxml.DomainMemorydev {
 }
 
 // uuid is the machine's: that of the domain, or the one which libvirt takes from what the guest's
-// firmware is to say.
+// firmware is to say. The node knows the canonical form alone.
 func uuid(d *libvirtxml.Domain) string {
+	id, _ := machineid.Canonical(said(d)) // of what is none libvirt makes no machine
+	return id
+}
+
+func said(d *libvirtxml.Domain) string {
 	if d.UUID != "" {
 		return d.UUID
 	}

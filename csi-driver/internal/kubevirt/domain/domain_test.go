@@ -97,6 +97,21 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// libvirt takes a UUID without hyphens, and the node knows machines by the canonical form alone.
+func TestAttachUUID(t *testing.T) {
+	const id = "0b5e55ed-0000-4000-8000-00000000beef"
+	for said, want := range map[string]string{id: "@" + id, strings.ToUpper(id): "@" + id, strings.ReplaceAll(id, "-", ""): "@" + id, "": ""} {
+		for _, bad := range []bool{false, true} {
+			v := at("a", 64*gibibyte, 32*mebibyte)
+			v.ByMachine, v.Bad = true, bad
+			out, err := Attach(small(func(d *libvirtxml.Domain) { d.UUID = said }), []volume.Volume{v}, intel)
+			if err != nil || !strings.Contains(string(out), v.Path+want) || (want == "") == strings.Contains(string(out), v.Path+"@") {
+				t.Errorf("%q, bad %v: %v\n%s", said, bad, err, out)
+			}
+		}
+	}
+}
+
 func TestAttachReadOnly(t *testing.T) {
 	a, b := at("a", 64*gibibyte, 32*mebibyte), at("b", 128*gibibyte, 32*mebibyte)
 	a.ReadOnly = true

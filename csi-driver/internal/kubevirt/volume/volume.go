@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -215,10 +214,11 @@ func notAllocated(err error) error {
 	}
 }
 
-// Region is what QEMU is to open: for a machine with a UUID the name by which the node stands by it.
+// Region is what QEMU is to open: for a machine with a UUID, in its canonical form, the name by which the node
+// stands by it.
 func (v Volume) Region(uuid string) string {
 	if v.ByMachine && uuid != "" {
-		return v.Path + "@" + strings.ToLower(uuid)
+		return v.Path + "@" + uuid
 	}
 	return v.Path
 }

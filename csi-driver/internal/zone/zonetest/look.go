@@ -5,9 +5,9 @@ package zonetest
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/machineid"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
@@ -56,7 +56,7 @@ func (z *Zone) Ended(ctx context.Context, v zone.Volume, machine string) ([]stri
 	return look(ctx, z, Ended, v, func(v *volume) ([]string, error) {
 		var names []string
 		v.systems = slices.DeleteFunc(v.systems, func(s tools.System) bool {
-			ended := strings.EqualFold(s.Machine, machine) && !s.Lives() && s.Silent()
+			ended := machineid.Same(s.Machine, machine) && !s.Lives() && s.Silent()
 			if ended {
 				names = append(names, s.Name)
 			}

@@ -22,6 +22,7 @@ func TestContract(t *testing.T) {
 
 // Who uses a volume keeps it, and is named; who is between life and death is waited for.
 func TestUse(t *testing.T) {
+	const machine = "0b5e55ed-0000-4000-8000-00000000beef"
 	z, ctx := fresh(), context.Background()
 	v, err := z.Create(ctx, zone.Spec{Name: "v", Size: zone.MinVolume, Align: zone.Extent})
 	if err != nil {
@@ -31,7 +32,7 @@ func TestUse(t *testing.T) {
 		state string
 		kind  fault.Kind
 	}{{"alive", fault.InUse}, {"silent", fault.Busy}} {
-		z.Use("v", tools.System{Name: "vm", Machine: "U", State: c.state})
+		z.Use("v", tools.System{Name: "vm", Machine: strings.ToUpper(machine), State: c.state})
 		if err := z.Delete(ctx, "v"); !fault.Is(err, c.kind) || !strings.Contains(err.Error(), "vm") {
 			t.Errorf("%s: %v", c.state, err)
 		}
@@ -39,7 +40,7 @@ func TestUse(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.state, got, err)
 		}
 	}
-	if names, err := z.Ended(ctx, v, "u"); err != nil || !slices.Equal(names, []string{"vm"}) {
+	if names, err := z.Ended(ctx, v, strings.ReplaceAll(machine, "-", "")); err != nil || !slices.Equal(names, []string{"vm"}) {
 		t.Errorf("ended: %v, %v", names, err)
 	}
 	z.Damage("v", "it is torn")
