@@ -35,6 +35,7 @@ import (
 const (
 	driver  = "stargate.csi.dev"
 	service = "hook.ns.svc"
+	board   = "0b5e55ed-0000-4000-8000-00000000beef"
 )
 
 func claimOf(name, volume, class string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
@@ -60,6 +61,11 @@ func volumeOn(name, node string, modes ...corev1.PersistentVolumeAccessMode) *co
 	}
 }
 
+// hostNamed is a node, whose label need not be its name.
+func hostNamed(name, host string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}}
+}
+
 func object(kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": kind}}
 	for k, v := range more {
@@ -77,6 +83,8 @@ type world struct {
 	driver  bool
 	config  Config
 	evicts  string // the cluster's evictionStrategy
+
+	gatesOff []any
 }
 
 func usual() world {
@@ -95,11 +103,12 @@ func (w world) objects() []runtime.Object {
 		claimOf("far", "pv-far", "stargate", many), claimOf("lost", "pv-lost", "stargate", many), claimOf("disk", "", "ceph", many), block, leaving,
 		claimOf("either", "", "stargate", once, read), claimOf("first", "", "stargate", read, once), claimOf("made", "pv-made", "stargate", many),
 		volumeOn("pv-data", "n1", many), volumeOn("pv-mine", "n1", once), volumeOn("pv-far", "n2", many), volumeOn("pv-lost", "n3", many),
-		volumeOn("pv-made", "n1", read, many),
+		volumeOn("pv-made", "n1", read, many), claimOf("named", "pv-named", "stargate", many), volumeOn("pv-named", "n4", many),
+		hostNamed("n1", "n1"), hostNamed("n4", "host-4.example"),
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "stargate"}, Provisioner: driver},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}, Provisioner: "ceph.example"},
 	}
-	for _, n := range []string{"n1", "n2"} {
+	for _, n := range []string{"n1", "n2", "n4"} {
 		drivers := []storagev1.CSINodeDriver{{Name: driver}}
 		all = append(all, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n}, Spec: storagev1.CSINodeSpec{Drivers: drivers}})
 	}
@@ -116,7 +125,7 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 	if w.version != "" {
 		objects = append(objects, object("KubeVirt", "kubevirt", "kubevirt", map[string]any{
 			"spec": map[string]any{"configuration": map[string]any{
-				"evictionStrategy": w.evicts, "developerConfiguration": map[string]any{"featureGates": w.gates}}},
+				"evictionStrategy": w.evicts, "developerConfiguration": map[string]any{"featureGates": w.gates, "disabledFeatureGates": w.gatesOff}}},
 			"status": map[string]any{"observedKubeVirtVersion": w.version}}))
 	}
 	d := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -183,6 +192,13 @@ func TestRefusals(t *testing.T) {
 		{usual(), "data,far", nil, "claim data is on node n1, and claim far on node n2"},
 		{usual(), "lost", nil, "claim lost is on node n3, where the CSI driver stargate.csi.dev does not run"},
 		{usual(), "data", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n2"}}, "spec.nodeSelector asks for n2"},
+		{usual(), "named", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "host-4.example"}}, ""},
+		{usual(), "named", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n4"}}, "claim named is on node n4, and spec.nodeSelector asks for n4"},
+		{usual(), "data", part("firmware", map[string]any{"uuid": strings.ToUpper(board)}), ""},
+		{usual(), "data", part("firmware", map[string]any{"uuid": strings.ReplaceAll(board, "-", "")}), ""},
+		{usual(), "data", part("firmware", map[string]any{"uuid": ""}), ""},
+		{usual(), "data", part("firmware", map[string]any{"uuid": "my-machine"}), `uuid "my-machine" is no UUID`},
+		{usual(), "data", part("firmware", map[string]any{"uuid": "00000000-0000-0000-0000-000000000000"}), "is no UUID"},
 		{usual(), "data", map[string]any{"architecture": "arm64"}, "amd64 alone"},
 		{usual(), "data", map[string]any{"evictionStrategy": "LiveMigrateIfPossible"}, "set None"},
 		{usual(), "data", map[string]any{"domain": map[string]any{"launchSecurity": map[string]any{"sev": map[string]any{}}}}, "encrypts"},
@@ -198,6 +214,8 @@ func TestRefusals(t *testing.T) {
 		{edit(func(w *world) { w.version = "v1.7.2" }), "data", nil, "KubeVirt is v1.7.2, and v1.8 is needed"},
 		{edit(func(w *world) { w.version = "" }), "data", nil, "there is no KubeVirt"},
 		{edit(func(w *world) { w.gates = nil }), "data", nil, "feature gate Sidecar is not on"},
+		{edit(func(w *world) { w.gatesOff = []any{"Sidecar"} }), "data", nil, "feature gate Sidecar is turned off"},
+		{edit(func(w *world) { w.gatesOff = []any{"Plugins"} }), "data", nil, ""},
 		{edit(func(w *world) { w.driver = false }), "data", nil, "there is no CSI driver"},
 		{edit(plugin), "data", nil, ""},
 		{edit(func(w *world) { plugin(w); w.version = "v1.8.4" }), "data", nil, "v1.9 is needed"},
@@ -501,6 +519,99 @@ func TestOwnVolumes(t *testing.T) {
 	}
 }
 
+// starts has a machine ask for its pod, and it is refused with these words, if there are any.
+func (r *Reviewer) starts(t *testing.T, name, volumes, words string) {
+	t.Helper()
+	pod, yes := &corev1.Pod{}, true
+	if err := json.Unmarshal(launcher(sidecar("img:1")), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Annotations[driver+"/volumes"] = volumes
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "VirtualMachineInstance", Name: name, Controller: &yes}}
+	text, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := r.answer(context.Background(), request("pods", admissionv1.Create, text), r.Mutate)
+	if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
+		t.Errorf("%s: %+v", name, res.Result)
+	}
+}
+
+// has is a machine that the cluster has.
+func (r *Reviewer) has(t *testing.T, name, made, id, volumes, phase string) {
+	t.Helper()
+	u := object("VirtualMachineInstance", "ns", name, map[string]any{
+		"metadata": map[string]any{"uid": name, "creationTimestamp": made, "annotations": map[string]any{driver + "/volumes": volumes}},
+		"spec":     map[string]any{"domain": map[string]any{"firmware": map[string]any{"uuid": id}}}, "status": map[string]any{"phase": phase}})
+	if _, err := r.cluster.Dynamic.Resource(instances).Namespace("ns").Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// launches gives a machine its pod.
+func (r *Reviewer) launches(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+	yes := true
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "virt-launcher-" + name, Namespace: "ns", Labels: map[string]string{"kubevirt.io": "virt-launcher"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "VirtualMachineInstance", Name: name, Controller: &yes}}}}
+	pod, err := r.cluster.Client.CoreV1().Pods("ns").Create(context.Background(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// A machine that was stamped later may have been stored, looked at and given its pod before the earlier one came.
+func TestStampedEarlierStoredLater(t *testing.T) {
+	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
+	r.has(t, "later", second, "", "tied", "Pending")
+	r.starts(t, "later", "tied", "")
+	pod := r.launches(t, "later")
+	r.has(t, "earlier", first, "", "tied", "Pending")
+	r.starts(t, "earlier", "tied", "machine later has it")
+	r.starts(t, "later", "tied", "machine earlier has it") // a second pod would be no better
+	pod.Status.Phase = corev1.PodFailed
+	if _, err := r.cluster.Client.CoreV1().Pods("ns").UpdateStatus(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.starts(t, "earlier", "tied", "")
+}
+
+// Two machines of one UUID are one to a volume that both can write to.
+func TestTwins(t *testing.T) {
+	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+	r := usual().reviewer(t)
+	r.has(t, "original", first, strings.ToUpper(board), "far,data,first:ro", "Running")
+	r.has(t, "over", first, board, "made", "Succeeded")
+	r.has(t, "odd", first, "", "data", "Running")
+	for _, c := range []struct{ name, volumes, id, words string }{
+		{"copy", "data", board, "machine original has the same spec.domain.firmware.uuid, and claim data, too"},
+		{"copy", "data", strings.ReplaceAll(board, "-", ""), "machine original has the same"},
+		{"copy", "first:ro", board, ""}, {"copy", "lost", board, "n3"}, {"copy", "named", board, ""},
+		{"copy", "data", "1b5e55ed-0000-4000-8000-00000000beef", ""}, {"copy", "data", "", ""},
+		{"", "data", board, "machine original has the same"}, // of a pool: it is yet to get its name
+		{"original", "data", board, ""},                      // its next life
+	} {
+		text := bytes.Replace(machineWith(c.volumes, part("firmware", map[string]any{"uuid": c.id})), []byte(`"name":"vm"`), []byte(`"name":"`+c.name+`"`), 1)
+		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, text), r.Validate)
+		if res.Allowed != (c.words == "") || c.words != "" && !strings.Contains(res.Result.Message, c.words) {
+			t.Errorf("%+v: %+v", c, res.Result)
+		}
+		vm := []byte(fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"template":%s}}`, c.name, text))
+		if res := r.answer(context.Background(), request("virtualmachines", admissionv1.Create, vm), r.Validate); !res.Allowed || (len(res.Warnings) == 1) != (c.words != "") {
+			t.Errorf("template %+v: %+v", c, res)
+		}
+	}
+	// Both were made at once, and have their UUIDs from KubeVirt.
+	r.has(t, "copy", second, board, "data", "Pending")
+	r.starts(t, "copy", "data", "machine original has the same")
+	r.starts(t, "original", "data", "")
+	r.launches(t, "copy")
+	r.starts(t, "original", "data", "machine copy has the same")
+}
+
 // Of two machines that were made at once, and have not seen each other, the first one has the claim.
 func TestTwoAtOnce(t *testing.T) {
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
@@ -516,20 +627,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	starts := func(name, volumes, words string) {
 		t.Helper()
-		pod, yes := &corev1.Pod{}, true
-		if err := json.Unmarshal(launcher(sidecar("img:1")), pod); err != nil {
-			t.Fatal(err)
-		}
-		pod.Annotations[driver+"/volumes"] = volumes
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "VirtualMachineInstance", Name: name, Controller: &yes}}
-		text, err := json.Marshal(pod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res := r.answer(context.Background(), request("pods", admissionv1.Create, text), r.Mutate)
-		if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
-			t.Errorf("%s: %+v", name, res.Result)
-		}
+		r.starts(t, name, volumes, words)
 	}
 	starts("early", "tied", "")
 	starts("one", "tied", "machine early has it")

@@ -32,6 +32,12 @@ var (
 	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
 )
 
+// How launchers' pods are found, and whose they are.
+const (
+	launcherLabel = "kubevirt.io=virt-launcher"
+	instanceKind  = "VirtualMachineInstance"
+)
+
 func convert(u *unstructured.Unstructured, into any) error {
 	text, err := u.MarshalJSON()
 	if err != nil {
@@ -208,6 +214,38 @@ func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// hostname is a node's label, which need not be its name; empty if there is none.
+func (c *Cluster) hostname(ctx context.Context, node string) (string, error) {
+	n, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", node, err)
+	}
+	return n.Labels[corev1.LabelHostname], nil
+}
+
+// launched are the machines, by name, that have a launcher's pod which has not ended.
+func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
+	list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
+	if err != nil {
+		return nil, fmt.Errorf("launchers of namespace %s: %w", namespace, err)
+	}
+	names := map[string]bool{}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == instanceKind && !ended(p) {
+			names[owner.Name] = true
+		}
+	}
+	return names, nil
+}
+
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 func (c *Cluster) installed(ctx context.Context) (bool, error) {

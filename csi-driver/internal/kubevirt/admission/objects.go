@@ -44,7 +44,10 @@ type machineSpec struct {
 		Memory         *memory         `json:"memory,omitempty"`
 		Devices        devices         `json:"devices"`
 		LaunchSecurity json.RawMessage `json:"launchSecurity,omitempty"`
-		Machine        *struct {
+		Firmware       *struct {
+			UUID string `json:"uuid,omitempty"`
+		} `json:"firmware,omitempty"`
+		Machine *struct {
 			Type string `json:"type,omitempty"`
 		} `json:"machine,omitempty"`
 	} `json:"domain"`
@@ -58,6 +61,17 @@ type instance struct {
 		Phase string `json:"phase,omitempty"`
 	} `json:"status"`
 }
+
+// uuid is the one by which volumes know the machine; empty if nobody has given it one yet.
+func (m *instance) uuid() string {
+	if m.Spec.Domain.Firmware == nil {
+		return ""
+	}
+	return m.Spec.Domain.Firmware.UUID
+}
+
+// over tells of a machine that runs no more.
+func (m *instance) over() bool { return m.Status.Phase == "Succeeded" || m.Status.Phase == "Failed" }
 
 type virtualMachine struct {
 	metav1.ObjectMeta `json:"metadata"`
@@ -78,6 +92,7 @@ type kubevirt struct {
 			EvictionStrategy string `json:"evictionStrategy,omitempty"`
 			Developer        struct {
 				FeatureGates []string `json:"featureGates,omitempty"`
+				Disabled     []string `json:"disabledFeatureGates,omitempty"`
 			} `json:"developerConfiguration"`
 		} `json:"configuration"`
 	} `json:"spec"`

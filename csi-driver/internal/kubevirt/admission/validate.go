@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stargate/csi-driver/internal/kubevirt/claims"
+	"stargate/csi-driver/internal/machineid"
 )
 
 // The oldest KubeVirt whose hooks have been tried.
@@ -30,6 +31,11 @@ func (r *Reviewer) shape(m *instance, template bool) error {
 		return fmt.Errorf("spec.domain.launchSecurity encrypts the machine's memory, which then cannot be shared: leave that out, or the volumes")
 	case s.EvictionStrategy != nil && migrates(*s.EvictionStrategy):
 		return fmt.Errorf("spec.evictionStrategy is %s: a machine with volumes cannot migrate, as they are memory of its node; set None", *s.EvictionStrategy)
+	}
+	if id := m.uuid(); id != "" {
+		if _, ok := machineid.Canonical(id); !ok {
+			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID by which a machine can be known: leave it out, or give it one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
+		}
 	}
 	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
 	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
@@ -91,7 +97,11 @@ func (r *Reviewer) ready(ctx context.Context) error {
 	if !atLeast(k.Status.Version, oldestMajor, minor) {
 		return fmt.Errorf("KubeVirt is %s, and v%d.%d is needed for volumes (kubevirt.api=%s)", k.Status.Version, oldestMajor, minor, r.config.API)
 	}
-	if !slices.Contains(k.Spec.Configuration.Developer.FeatureGates, gate) {
+	developer := k.Spec.Configuration.Developer
+	if slices.Contains(developer.Disabled, gate) {
+		return fmt.Errorf("KubeVirt's feature gate %s is turned off: take it out of spec.configuration.developerConfiguration.disabledFeatureGates of its KubeVirt object, and add it to featureGates there", gate)
+	}
+	if !slices.Contains(developer.FeatureGates, gate) {
 		return fmt.Errorf("KubeVirt's feature gate %s is not on: add it to spec.configuration.developerConfiguration.featureGates of its KubeVirt object", gate)
 	}
 	return nil
@@ -124,7 +134,7 @@ func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, 
 		}
 		where, first = node, c.Name
 	}
-	return nil
+	return r.twinless(ctx, namespace, m, wanted, anybody)
 }
 
 func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c claims.Claim) (node string, err error) {
@@ -150,8 +160,12 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c c
 		case !served:
 			return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", c.Name, o.node, o.driver)
 		}
-		if host := m.Spec.NodeSelector[corev1.LabelHostname]; host != "" && host != o.node {
-			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, o.node, host)
+		host, err := r.cluster.hostname(ctx, o.node)
+		if err != nil {
+			return "", err
+		}
+		if asked := m.Spec.NodeSelector[corev1.LabelHostname]; asked != "" && host != "" && asked != host {
+			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, o.node, asked)
 		}
 	}
 	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
@@ -198,12 +212,44 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 	}
 	for i := range all {
 		other := &all[i]
-		if other.Name == m.Name || other.Status.Phase == "Succeeded" || other.Status.Phase == "Failed" || !counts(m, other) {
+		if other.Name == m.Name || other.over() || !counts(m, other) {
 			continue
 		}
 		theirs, err := claims.Of(other.Annotations, r.cluster.Driver)
 		if err == nil && slices.ContainsFunc(theirs, func(c claims.Claim) bool { return c.Name == p.Name }) {
 			return fmt.Errorf("claim %s is ReadWriteOnce, and machine %s has it: make a claim that is ReadWriteMany, or stop that machine", p.Name, other.Name)
+		}
+	}
+	return nil
+}
+
+// twinless: no other machine of this one's UUID, if it counts, can write to what this one can. A volume knows its
+// systems by that: the silence of one, which may be paused, would be taken for the end of the other.
+func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, wanted []claims.Claim, counts counts) error {
+	writes := func(all []claims.Claim, name string) bool {
+		return slices.ContainsFunc(all, func(c claims.Claim) bool { return c.Name == name && !c.ReadOnly })
+	}
+	if m.uuid() == "" || !slices.ContainsFunc(wanted, func(c claims.Claim) bool { return !c.ReadOnly }) {
+		return nil
+	}
+	all, err := r.cluster.machines(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		other := &all[i]
+		if other.Name == m.Name || other.over() || !machineid.Same(other.uuid(), m.uuid()) || !counts(m, other) {
+			continue
+		}
+		theirs, err := claims.Of(other.Annotations, r.cluster.Driver)
+		if err != nil {
+			continue
+		}
+		for _, c := range wanted {
+			if !c.ReadOnly && writes(theirs, c.Name) {
+				return fmt.Errorf("machine %s has the same spec.domain.firmware.uuid, and claim %s, too: a volume could not tell them apart; "+
+					"give this one another UUID, or a claim of its own (a clone), or stop that machine", other.Name, c.Name)
+			}
 		}
 	}
 	return nil
@@ -223,13 +269,20 @@ func earlier(m, other *instance) bool {
 // mayStart looks once more before a machine gets a pod: of two that were made at once neither has seen the other.
 func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.Pod, wanted []claims.Claim) error {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "VirtualMachineInstance" {
+	if owner == nil || owner.Kind != instanceKind {
 		return nil
 	}
 	m, err := r.cluster.machine(ctx, namespace, owner.Name)
 	if err != nil || m == nil {
 		return err
 	}
+	launched, err := r.cluster.launched(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	// An API server stamps an object before it asks us, and stores it afterwards: one that is stamped earlier may
+	// come when the later one has been looked at, and has its pod.
+	before := func(m, other *instance) bool { return launched[other.Name] || earlier(m, other) }
 	for _, c := range wanted {
 		p, err := r.cluster.claim(ctx, namespace, c.Name)
 		if err != nil {
@@ -240,11 +293,11 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 		}
 		o, err := r.cluster.origin(ctx, p)
 		if err == nil {
-			err = r.alone(ctx, namespace, m, p, o, earlier)
+			err = r.alone(ctx, namespace, m, p, o, before)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.twinless(ctx, namespace, m, wanted, before)
 }
