@@ -4,10 +4,12 @@ package test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -57,9 +59,14 @@ func vmi(t *testing.T, volumes, memory, node string) string {
 // toPod publishes data where the pod's claim is.
 func (n *node) toPod() *csi.NodePublishVolumeRequest {
 	n.t.Helper()
-	n.stage("data", rwx)
-	r := n.publishRequest("data", "", rwx, false)
-	r.TargetPath = filepath.Join(n.kubelet, "pods", podUID, "volumes", "kubernetes.io~csi", "pvc-1", "mount")
+	return n.toPodAs("data")
+}
+
+func (n *node) toPodAs(volume string) *csi.NodePublishVolumeRequest {
+	n.t.Helper()
+	n.stage(volume, rwx)
+	r := n.publishRequest(volume, "", rwx, false)
+	r.TargetPath = filepath.Join(n.kubelet, "pods", podUID, "volumes", "kubernetes.io~csi", "pvc-"+volume, "mount")
 	if err := os.MkdirAll(filepath.Dir(r.TargetPath), 0o750); err != nil {
 		n.t.Fatal(err)
 	}
@@ -137,5 +144,35 @@ func TestNodeHookEnd(t *testing.T) {
 		}
 		survivor("take 0")
 		survivor("give 0")
+	}
+}
+
+// A machine that was killed with all the volumes that one can have is started again while KubeVirt waits: they are
+// looked at at once. Asked again, what has been declared dead is not looked at a second time.
+func TestNodeHookManySilent(t *testing.T) {
+	const volumes, most = 16, 15 * time.Second // a look takes a second at least
+	n, ask := hooked(t)
+	var names []string
+	for i := range volumes {
+		name := fmt.Sprintf("many-%02d", i)
+		n.create(name, 16*mib)
+		n.toPodAs(name)
+		vm := n.machine(name, machineA)
+		vm("take 0")
+		vm("still 0")
+		names = append(names, name)
+	}
+	for _, when := range []string{"silent", "dead"} {
+		began := time.Now()
+		if err := ask("PreVMStart", vmi(t, strings.Join(names, ","), "1Gi", "n1")); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if took := time.Since(began); took > most {
+			t.Errorf("%s: it took %v", when, took)
+		}
+	}
+	for _, name := range names {
+		tell := n.machine(name, machineB)
+		tell("take 0") // which the dead one held
 	}
 }

@@ -24,15 +24,22 @@ type holding struct{ machine, volume string }
 
 type life struct {
 	uid   string
+	board string    // its UUID, in canonical form
+	pods  []string  // by their UIDs
 	ended time.Time // zero as long as nobody has said so
 }
 
-// to notes that a machine starts with a volume, of which nothing is its last life's any more.
-func (g *given) to(m machine, volume string, now time.Time) {
+// to notes that a machine starts with a volume, unless it has a twin there, which is the answer then: of two that
+// start at once one is refused. What its last life has left there is its own to forget.
+func (g *given) to(m machine, volume string, pods []string, has func(pod string) bool, now time.Time) (twin string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if twin := g.twinLocked(m, volume, has); twin != "" {
+		return twin
+	}
 	maps.DeleteFunc(g.lives, func(_ holding, l life) bool { return !l.ended.IsZero() && now.Sub(l.ended) > known })
-	g.lives[holding{m.String(), volume}] = life{uid: m.Metadata.UID}
+	g.lives[holding{m.String(), volume}] = life{uid: m.Metadata.UID, board: m.uuid(), pods: pods}
+	return ""
 }
 
 // ended notes that nothing of the volume is the machine's any more.
@@ -41,7 +48,8 @@ func (g *given) ended(m machine, volume string, now time.Time) {
 	defer g.mu.Unlock()
 	at := holding{m.String(), volume}
 	if l, noted := g.lives[at]; noted && l.uid == m.Metadata.UID {
-		g.lives[at] = life{l.uid, now}
+		l.ended = now
+		g.lives[at] = l
 	}
 }
 
@@ -57,6 +65,24 @@ func (g *given) of(m machine) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// twin is another machine of the same UUID that has the volume, if has says so of its pods: it runs, or is paused.
+// Empty if there is none.
+func (g *given) twin(m machine, volume string, has func(pod string) bool) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.twinLocked(m, volume, has)
+}
+
+func (g *given) twinLocked(m machine, volume string, has func(pod string) bool) string {
+	for at, l := range g.lives {
+		if at.volume == volume && at.machine != m.String() && l.board != "" && l.board == m.uuid() &&
+			l.ended.IsZero() && slices.ContainsFunc(l.pods, has) {
+			return at.machine
+		}
+	}
+	return ""
 }
 
 // toAnother tells whether another life of the machine has the volume.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/machineid"
 )
 
 // machine is what matters here of a VirtualMachineInstance.
@@ -48,12 +49,25 @@ func (m machine) hasPod(node, uid string) bool {
 	return known && at == node
 }
 
-// uuid is what its kernel finds as that of its board, and says of itself on volumes (D6).
+// uuid is what its kernel finds as that of its board, and says of itself on volumes (D6); empty if nobody here
+// knows.
 func (m machine) uuid() string {
 	if m.Spec.Domain.Firmware == nil {
 		return ""
 	}
-	return m.Spec.Domain.Firmware.UUID
+	id, _ := machineid.Canonical(m.Spec.Domain.Firmware.UUID)
+	return id
+}
+
+// pods are those that it has on a node.
+func (m machine) pods(node string) []string {
+	var here []string
+	for uid, at := range m.Status.ActivePods {
+		if at == node {
+			here = append(here, uid)
+		}
+	}
+	return here
 }
 
 // memory is what it has of its own; nothing if it does not say: then the hook of its domain finds out.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -107,13 +108,43 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 		if err := domain.Fits(volume.Volume{Claim: claimOf(v, wanted), Base: uint64(v.Base)}, memory); err != nil {
 			return fault.Wrap(fault.InUse, err, "machine %s", m)
 		}
-		// Whoever has it now is not this machine, which is yet to start.
-		if err := h.forget(ctx, m, v); err != nil {
-			return err
-		}
-		h.given.to(m, v.Name, time.Now())
 	}
-	return nil
+	return h.give(ctx, m, volumes)
+}
+
+// give has all volumes looked at at once: KubeVirt waits for 25 s, and a look at a volume on which the machine has
+// left something takes seconds. What one look has done stays done, whatever becomes of the others.
+func (h *Hooks) give(ctx context.Context, m machine, volumes []zone.Volume) error {
+	failed := make([]error, len(volumes))
+	var all sync.WaitGroup
+	for i, v := range volumes {
+		all.Go(func() {
+			failed[i] = h.giveOne(ctx, m, v)
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
+	has, err := h.podsWith(v)
+	if err != nil {
+		return err
+	}
+	if twin := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now()); twin != "" {
+		return fault.New(fault.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
+			"nobody could tell what each of them holds there; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
+	}
+	// Whoever has it now is not this machine, which is yet to start.
+	return h.forget(ctx, m, v)
+}
+
+// podsWith tells of a pod, by its UID, whether a volume is shown there.
+func (h *Hooks) podsWith(v zone.Volume) (has func(pod string) bool, err error) {
+	shown, err := h.show.Shown(v)
+	return func(pod string) bool {
+		return slices.ContainsFunc(shown, func(path string) bool { return h.podOf(path) == pod })
+	}, err
 }
 
 // claimOf is what the machine calls a volume. The label is the claim's name, unless its class says otherwise.
@@ -168,7 +199,7 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 	for _, name := range names {
 		v, err := h.zone.Get(ctx, name)
 		if err == nil && (v.State == zone.Ready || v.State == zone.InUse) {
-			err = h.forget(ctx, m, v)
+			err = h.left(ctx, m, v)
 		}
 		if err != nil && !fault.Is(err, fault.NotFound) { // it may have been deleted
 			failed = append(failed, err)
@@ -193,6 +224,15 @@ func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// left forgets a machine that has ended, unless another one goes on under its UUID: that one's silence is none.
+func (h *Hooks) left(ctx context.Context, m machine, v zone.Volume) error {
+	has, err := h.podsWith(v)
+	if err != nil || h.given.twin(m, v.Name, has) != "" {
+		return err
+	}
+	return h.forget(ctx, m, v)
 }
 
 // forget has what the machine holds given to others.

@@ -5,8 +5,10 @@ package nodehook
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,12 +61,17 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
+const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
+
 // node is one whose volumes are shown where it says, and that notes of which a machine was said to have ended.
 type node struct {
 	zone.Nothing
-	shown  map[string][]string
+	shown map[string][]string
+	fails bool
+	looks func(volume string) // while one is looked at
+
+	mu     sync.Mutex
 	forgot []string
-	fails  bool
 }
 
 func (n *node) List(context.Context) ([]zone.Volume, error) {
@@ -89,6 +96,11 @@ func (n *node) Ended(_ context.Context, v zone.Volume, _ string) ([]string, erro
 	if n.fails {
 		return nil, fault.New(fault.Busy, "not now")
 	}
+	if n.looks != nil {
+		n.looks(v.Name)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.forgot = append(n.forgot, v.Name)
 	return nil, nil
 }
@@ -99,7 +111,7 @@ func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (
 	t.Helper()
 	vmi, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"name": "vm", "namespace": namespace, "uid": uid, "annotations": map[string]string{"d/volumes": "data"}},
-		"spec":     map[string]any{"domain": map[string]any{"firmware": map[string]string{"uuid": "u"}}},
+		"spec":     map[string]any{"domain": map[string]any{"firmware": map[string]string{"uuid": board}}},
 		"status":   map[string]any{"activePods": map[string]string{pod: "n"}},
 	})
 	if err != nil {
@@ -107,6 +119,7 @@ func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (
 	}
 	n.forgot = nil
 	_, err = h.execute(context.Background(), wire.Message{}.Add(1, []byte(point)).Add(2, vmi))
+	slices.Sort(n.forgot)
 	return n.forgot, err
 }
 
@@ -154,20 +167,66 @@ func TestEndOfItsLastLife(t *testing.T) {
 	n.wants(t, h, postVMStop, "ns", "2", "pod-2") // deleted meanwhile
 }
 
+// A machine that is paused is as silent as one that was killed. Another one of its UUID is not given what it has,
+// and the end of another one is not its end.
+func TestTwins(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
+	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt asks again
+	forgot, err := n.said(t, h, preVMStart, "two", "2", "pod-2")
+	if !fault.Is(err, fault.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
+	}
+	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
+	// Its pod has gone, though nobody has said that it has ended.
+	n.shown["a"] = pods("pod-2")
+	n.wants(t, h, preVMStart, "two", "2", "pod-2", "a", "b")
+	n.shown["a"] = append(pods("pod-1"), pods("pod-2")...)
+	n.wants(t, h, postVMStop, "one", "1", "pod-1") // the second one goes on
+	n.wants(t, h, postVMStop, "two", "2", "pod-2", "a", "b")
+	n.wants(t, h, preVMStart, "one", "3", "pod-1", "a")
+}
+
+// All volumes are looked at at once: one after the other they would outrun what KubeVirt waits for.
+func TestManyAtOnce(t *testing.T) {
+	const volumes = 16
+	n := &node{shown: map[string][]string{}}
+	for i := range volumes {
+		n.shown[fmt.Sprintf("v%02d", i)] = pods("pod-1")
+	}
+	var begun sync.WaitGroup
+	begun.Add(volumes)
+	together := make(chan struct{})
+	go func() { begun.Wait(); close(together) }()
+	n.looks = func(volume string) {
+		begun.Done()
+		select {
+		case <-together:
+		case <-time.After(10 * time.Second):
+			t.Errorf("the look at %s is not beside those at the others", volume)
+		}
+	}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	if forgot, err := n.said(t, h, preVMStart, "ns", "1", "pod-1"); err != nil || len(forgot) != volumes {
+		t.Errorf("%v, %v", forgot, err)
+	}
+}
+
 // What was given is not known for ever.
 func TestGiven(t *testing.T) {
 	g := given{lives: map[holding]life{}}
 	var runs, ended, next machine
 	runs.Metadata.Name, ended.Metadata.Name, next.Metadata.Name = "runs", "ended", "next"
 	now := time.Now()
-	g.to(runs, "v", now)
-	g.to(ended, "v", now)
+	g.to(runs, "v", nil, nil, now)
+	g.to(ended, "v", nil, nil, now)
 	g.ended(ended, "v", now)
-	g.to(next, "v", now.Add(known/2))
+	g.to(next, "v", nil, nil, now.Add(known/2))
 	if len(g.of(ended)) != 1 {
 		t.Error("it is forgotten while KubeVirt may say it again")
 	}
-	g.to(next, "v", now.Add(2*known))
+	g.to(next, "v", nil, nil, now.Add(2*known))
 	if len(g.of(ended)) != 0 || len(g.of(runs)) != 1 || len(g.lives) != 2 {
 		t.Errorf("%v", g.lives)
 	}
