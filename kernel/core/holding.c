@@ -27,7 +27,8 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 
 	if (!sg_data_page(c->vol, off))
 		return 0;
-	for (i = first; i < SG_TABLE_ENTRIES && c->budget; i++, c->budget--) {
+	for (i = first; i < SG_TABLE_ENTRIES && c->budget; i++) {
+		c->budget--;	/* before what is below it spends the rest */
 		switch (sg_entry_kind(c->vol, sg_get(c->vol, off + 8 * i), level, &sub)) {
 		case SG_ENTRY_LEAF:
 			pages += 1ULL << 9 * (level - 1);

@@ -549,6 +549,7 @@ static const struct {
 	{ "a table that goes", case_table_gone },
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },
+	{ "a table of itself", case_table_of_itself },
 };
 
 void cases_run(void)

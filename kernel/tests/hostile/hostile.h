@@ -10,6 +10,7 @@
  *   step.c	one thread; the attacker gets his turn at loads and stores of the engine: repeatable
  *   race.c	the attacker is a process, the host has threads
  *   cases.c	what has been found, each as a test
+ *   loops.c	likewise: loops that must end, whatever the volume says
  *
  * Built with SG_HOSTILE, and the sanitizers of addresses and of undefined behaviour (SAN=hostile).
  */
@@ -109,5 +110,8 @@ void cases_run(void);
 void step_clock(bool on);
 /* cases.c: called at each load of the engine, before it. */
 extern void (*hook_load)(u64 off);
+
+/* loops.c: run by cases.c. */
+void case_table_of_itself(void);
 
 #endif

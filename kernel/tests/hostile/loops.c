@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loops whose end stands in the volume, where somebody has made it so that there is none. Each has
+ * a limit of loads, which is one of time that does not depend on the machine.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+#include "hostile.h"
+
+static struct sg_vol v;
+static u64 loads, most;
+
+static void set(u64 off, u64 val)
+{
+	__atomic_store_n((u64 *)(volume + off), val, __ATOMIC_RELAXED);
+}
+
+static void count_load(u64 off)
+{
+	if (++loads > most)
+		test_fail(__FILE__, __LINE__, "no end after %" PRIu64 " loads; the last at 0x%" PRIx64,
+			  most, off);
+}
+
+static void begin_limit(u64 n)
+{
+	loads = 0;
+	most = n;
+	hook_load = count_load;
+	alarm(100);	/* for loops without loads */
+}
+
+static void end_limit(void)
+{
+	hook_load = NULL;
+	alarm(0);
+	test_counted();
+}
+
+/* --- a table that names itself ------------------------------------------------------------------ */
+
+static bool is_used(u64 page)
+{
+	return sg_get(&v, sg_chunk_off(&v, page / SG_CHUNK) + offsetof(struct sg_chunk, map) +
+		      page % SG_CHUNK / SG_PAGE / 64 * 8) >> (page >> SG_PAGE_SHIFT & 63) & 1;
+}
+
+static u64 some_free_page(void)
+{
+	u64 page = H_SIZE - 2 * SG_PAGE;
+
+	while (is_used(page))
+		page -= SG_PAGE;
+	return page;
+}
+
+/* What it owes is counted by who only looks on, up to so many entries. */
+void case_table_of_itself(void)
+{
+	static struct sg_holding all[SG_SLOTS];
+	u64 page, i;
+
+	CHECK_OK(host_join(&v, true));
+	page = some_free_page();
+	for (i = 0; i < SG_TABLE_ENTRIES; i++)
+		set(page + 8 * i, (honest.sb.phys + page) | SG_PTE_TABLE);
+	set(sg_ledger_off(&v, 20) + 8,
+	    SG_DEBT(SG_DEBT_TABLE + 3, page >> SG_PAGE_SHIFT, 0, 0));
+	begin_limit(8 << 20);
+	sg_holdings(&v, all);
+	end_limit();
+	CHECK(all[20].owes > SG_TABLE_ENTRIES);
+	set(sg_ledger_off(&v, 20) + 8, 0);
+	sg_leave(&v);
+}
