@@ -206,6 +206,19 @@ static inline void sg_count(u64 *counter, u64 n)
 	sg_store64(counter, sg_load64(counter) + n);
 }
 
+/*
+ * For loops that are as long as somebody has made them who can write to the volume: at each turn,
+ * with no spin lock held. Others get to run meanwhile; -EINTR: who is at it is to die.
+ */
+#define SG_TURNS	1024
+static inline int sg_turn(u64 *turns)
+{
+	if (++*turns % SG_TURNS)
+		return 0;
+	sg_yield();
+	return sg_interrupted() ? -EINTR : 0;
+}
+
 /* --- locks (lock.c) ------------------------------------------------------------------------ */
 /*
  * Order: rename_lock, inode locks by ascending inode number, a transaction area, inode_lock,

@@ -14,7 +14,8 @@
 
 #define MAP_WORDS	8
 #define MEND_STEP	8192	/* chunks, 16 GiB: below a millisecond */
-#define BUSY_TURNS	2000	/* how often a taker comes back to busy chunks */
+#define BUSY_NS		1000000ULL	/* for a busy chunk, before its lock is waited for */
+#define BUSY_HELD_NS	100000000ULL	/* or before a taker that may not wait gives up */
 
 struct map {
 	u64 w[MAP_WORDS];
@@ -121,6 +122,7 @@ bool sg_space_mend_hints(struct sg_vol *vol)
 	if (!left)
 		return false;
 	hints_promise(vol, from, left);
+	sg_yield();
 	sg_cas64(&vol->hints_left, left, from);	/* or there is new doubt, or another was first */
 	return true;
 }
@@ -284,10 +286,20 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
 
+/* As sg_turn(), for a look at all chunks. False: tx->err says why. */
+static bool go_on(struct sg_tx *tx, u64 *turns)
+{
+	int err = sg_turn(turns);
+
+	if (err)
+		sg_tx_fail(tx, err);
+	return !err;
+}
+
 static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 			unsigned int want, u64 *off, u64 *got)
 {
-	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks;
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, turns = 0;
 	unsigned int pass;
 
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
@@ -296,6 +308,8 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 				sg_store64(cursor(tx, use), c + 1);
 				return true;
 			}
+			if (!go_on(tx, &turns))
+				return false;
 			c++;
 		}
 	}
@@ -310,7 +324,7 @@ static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned 
 		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
 		    take_hinted(tx, use, from, 1, want, off, got))
 			return true;
-	} while (sg_space_mend_hints(tx->vol));
+	} while (!tx->err && sg_space_mend_hints(tx->vol));
 	return false;
 }
 
@@ -327,10 +341,10 @@ static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 /* The hints promise nothing: look for ourselves, and mend them. *busy: a lock in the way, or 0. */
 static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, u64 *busy)
 {
-	u64 c;
+	u64 c, turns = 0;
 
 	*busy = 0;
-	for (c = 0; c < sg_chunks(tx->vol); c++) {
+	for (c = 0; c < sg_chunks(tx->vol) && go_on(tx, &turns); c++) {
 		u64 all = ~0ULL;
 		unsigned int i;
 		struct map m;
@@ -361,11 +375,39 @@ static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u
 	return take_anywhere(tx, want, off, got, &lock);
 }
 
+/*
+ * The only chunks with room are locked. Their holders are mostly about to commit; so one of the
+ * chunks is looked at, alone, until it is free (true) or @until has come.
+ */
+static bool await_chunk(struct sg_tx *tx, u64 lock, u64 until)
+{
+	do {
+		if (sg_interrupted())
+			sg_tx_fail(tx, -EINTR);
+		if (tx->err || sg_ticks() >= until)
+			return false;
+		sg_yield();
+	} while (sg_is_locked(tx->vol, lock));
+	return true;
+}
+
+/* The hints have nothing: all chunks are looked at, again as often as a busy one becomes free. */
+static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
+{
+	u64 until = sg_ticks() + (tx->holds_chunk ? BUSY_HELD_NS : BUSY_NS), busy;
+
+	do {
+		if (take_anywhere(tx, want, off, got, &busy))
+			return true;
+	} while (busy && !tx->err && await_chunk(tx, busy, until));
+	return busy && !tx->err && take_busy(tx, busy, want, off, got);
+}
+
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
 {
-	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES), turn;
+	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES);
 	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
-	u64 from = sg_load64(cursor(tx, use)), busy = 0;
+	u64 from = sg_load64(cursor(tx, use));
 
 	if (tx->err)
 		return tx->err;
@@ -375,15 +417,7 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off
 		    got))
 		return 0;
 	from = from ? (from - 1) % sg_chunks(tx->vol) : first_cursor(tx->vol, use);
-	for (turn = 0; turn < BUSY_TURNS; turn++) {
-		if (take_promised(tx, use, from, big, want, off, got) ||
-		    take_anywhere(tx, want, off, got, &busy))
-			return 0;
-		if (!busy)
-			break;
-		sg_yield();
-	}
-	if (busy && take_busy(tx, busy, want, off, got))
+	if (take_promised(tx, use, from, big, want, off, got) || take_last(tx, want, off, got))
 		return 0;
 	sg_tx_fail(tx, -ENOSPC);
 	return tx->err;
@@ -398,7 +432,7 @@ int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
 
 static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
 {
-	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, got;
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, turns = 0, got;
 	unsigned int pass;
 
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
@@ -407,6 +441,8 @@ static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
 				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
 				return true;
 			}
+			if (!go_on(tx, &turns))
+				return false;
 			c++;
 		}
 	}
@@ -425,8 +461,8 @@ int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 	do {
 		if (take_empty(tx, from, off))
 			return 0;
-	} while (sg_space_mend_hints(tx->vol));
-	return -ENOSPC;
+	} while (!tx->err && sg_space_mend_hints(tx->vol));
+	return tx->err ?: -ENOSPC;
 }
 
 /* --- giving back ---------------------------------------------------------------------------- */

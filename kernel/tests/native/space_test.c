@@ -5,6 +5,7 @@
  * making a volume: what nobody looks at is left as it was.
  */
 #include <sys/mman.h>
+#include <time.h>
 #include "systems.h"
 #include "data_util.h"
 
@@ -305,6 +306,85 @@ static void false_promises_end(void)
 	printf("ok false promises end\n");
 }
 
+/* --- room that somebody has locked ------------------------------------------------------------ */
+
+#define HUGE	(256 * GIB)
+
+extern bool (*sg_interrupt_hook)(void);
+
+static bool killed(void)
+{
+	return true;
+}
+
+/* Of this thread: other programs beside it cost no patience. */
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	CHECK_OK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t));
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* By one who is paused: the only chunk with room. */
+static void lock_chunk(const struct sg_vol *vol, u64 chunk, bool on)
+{
+	sg_store64(sg_state_word(vol, 9), on ? SG_SLOT_WORD(SG_SLOT_LIVE, 77) : 0);
+	sg_store64(&chunk_at(vol, chunk)->lock.word, on ? SG_LOCK_WORD(9, 77) : 0);
+}
+
+static void *give_back(void *arg)
+{
+	struct sg_vol *vol = arg;
+
+	sg_sleep_us(30000);
+	sg_store64(&chunk_at(vol, sg_chunks(vol) - 2)->lock.word, 0);
+	return NULL;
+}
+
+/* Whoever is to die leaves soon, with a chunk of its own or without; others wait, and find room. */
+static void room_is_locked(void)
+{
+	struct sg_vol *vol = vol_new(HUGE);
+	u64 chunk = sg_chunks(vol) - 2, off, got;
+	double begun;
+	struct sg_tx *tx;
+	pthread_t id;
+
+	while (sg_space_mend_hints(vol))
+		;
+	take_all_but(vol, chunk);
+	set_hints(vol, 0);
+	lock_chunk(vol, chunk, true);
+	sg_interrupt_hook = killed;
+	tx = begin(vol);
+	begun = cpu_seconds();
+	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -EINTR);
+	CHECK(cpu_seconds() - begun < 0.5);
+	sg_tx_abort(tx);
+	sg_interrupt_hook = NULL;
+
+	tx = begin(vol);		/* no wait behind a chunk that is held: not for ever */
+	tx->holds_chunk = true;
+	begun = cpu_seconds();
+	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -ENOSPC);
+	CHECK(cpu_seconds() - begun < 0.5);
+	tx->holds_chunk = false;
+	sg_tx_abort(tx);
+
+	CHECK_OK(pthread_create(&id, NULL, give_back, vol));
+	tx = begin(vol);
+	CHECK_OK(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got));
+	CHECK_EQ(off >> SG_CHUNK_SHIFT, chunk);
+	sg_tx_abort(tx);
+	CHECK_OK(pthread_join(id, NULL));
+	lock_chunk(vol, chunk, false);
+	sg_abandon(vol);
+	test_unmap(vol->base, HUGE);
+	free(vol);
+	printf("ok room is locked\n");
+}
+
 /* --- at the same time ------------------------------------------------------------------------ */
 
 static u64 stop;
@@ -359,6 +439,7 @@ int main(void)
 	found_in_doubt();
 	found_beyond_doubt();
 	false_promises_end();
+	room_is_locked();
 	others_meanwhile();
 	return test_done();
 }
