@@ -100,11 +100,24 @@ u64 sg_bad_pages(const struct sg_vol *vol)
 	return SG_MIN(sum, sg_bound(vol) / SG_PAGE);
 }
 
-static bool page_used(const struct sg_vol *vol, u64 page)
+/* The word of the chunk table that has the bit of @page. */
+static u64 used_word(const struct sg_vol *vol, u64 page)
 {
 	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
 
-	return sg_get(vol, off + page % SG_CHUNK_PAGES / 64 * 8) >> (page & 63) & 1;
+	return sg_get(vol, off + page % SG_CHUNK_PAGES / 64 * 8);
+}
+
+static bool page_used(const struct sg_vol *vol, u64 page)
+{
+	return used_word(vol, page) >> (page & 63) & 1;
+}
+
+/* Bits of the word that @page is in, from its own on; no more than *n, which becomes how many. */
+static u64 bits_from(u64 page, u64 *n)
+{
+	*n = SG_MIN(*n, 64 - (page & 63));
+	return (*n == 64 ? ~0ULL : (1ULL << *n) - 1) << (page & 63);
 }
 
 void sg_bad_mask(const struct sg_vol *vol, u64 chunk, u64 map[SG_CHUNK_PAGES / 64])
@@ -113,10 +126,12 @@ void sg_bad_mask(const struct sg_vol *vol, u64 chunk, u64 map[SG_CHUNK_PAGES / 6
 	struct sg_run p;
 
 	for (i = 0; known(vol, i, &p); i++) {
-		u64 end = SG_MIN(p.off + p.pages, first + SG_CHUNK_PAGES);
+		u64 end = SG_MIN(p.off + p.pages, first + SG_CHUNK_PAGES), n;
 
-		for (page = SG_MAX(p.off, first); page < end; page++)
-			map[(page - first) / 64] |= 1ULL << (page & 63);
+		for (page = SG_MAX(p.off, first); page < end; page += n) {
+			n = end - page;
+			map[(page - first) / 64] |= bits_from(page, &n);
+		}
 	}
 }
 
@@ -134,15 +149,21 @@ bool sg_bad_listed(const void *base, u64 off)
 	return false;
 }
 
+/* Every piece of the list may be said to be as large as a piece can be. */
 u64 sg_bad_free(const struct sg_vol *vol)
 {
-	u64 i, page, n = used(vol), sum = 0;
+	u64 i, page, n = used(vol), k, sum = 0, turns = 0;
 
 	for (i = 0; i < n; i++) {
 		struct sg_run p = piece(vol, i);
+		u64 end = SG_MIN(p.off + p.pages, sg_size(vol) / SG_PAGE);
 
-		for (page = p.off; page < p.off + p.pages; page++)
-			sum += page < sg_size(vol) / SG_PAGE && !page_used(vol, page);
+		for (page = p.off; page < end; page += k) {
+			k = end - page;
+			sum += sg_popcount64(bits_from(page, &k) & ~used_word(vol, page));
+			if (sg_turn(&turns))
+				return sum;	/* nobody is left to be told */
+		}
 	}
 	return sum;
 }

@@ -550,6 +550,7 @@ static const struct {
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },
 	{ "a table of itself", case_table_of_itself },
+	{ "a list of bad memory", case_bad_list },
 };
 
 void cases_run(void)

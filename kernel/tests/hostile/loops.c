@@ -73,3 +73,22 @@ void case_table_of_itself(void)
 	set(sg_ledger_off(&v, 20) + 8, 0);
 	sg_leave(&v);
 }
+
+/* --- bad memory --------------------------------------------------------------------------------- */
+
+/* A list that is full, and each piece of it as large as the volume: asked by who wants to know. */
+void case_bad_list(void)
+{
+	struct sg_statfs st;
+	u64 i;
+
+	CHECK_OK(host_join(&v, true));
+	for (i = 0; i < SG_BAD_MAX; i++)
+		set(SG_HOT(bad) + 8 * i, SG_BAD(honest.sb.data_off / SG_PAGE, SG_BAD_COUNT_MAX));
+	set(SG_HOT(bads), SG_BADS(SG_BAD_MAX, 1));
+	begin_limit(SG_BAD_MAX * (H_SIZE / SG_PAGE / 64 + 8) + 20000);
+	CHECK_OK(sg_statfs(&v, &st));
+	end_limit();
+	set(SG_HOT(bads), SG_BADS(0, 2));
+	sg_leave(&v);
+}
