@@ -279,6 +279,7 @@ struct sg_tx {
 	u64 area;
 	struct sg_area *a;
 	bool locked;		/* we have the area's lock; else nothing comes of it */
+	bool spare;		/* in memory of its own, not one of sg_vol.tx: not @locked */
 	int err;
 	unsigned int n;
 	u32 round, index[SG_TX_INDEX];

@@ -46,12 +46,17 @@ static void next_round(struct sg_tx *tx)
 	tx->round = 1u << 8;
 }
 
-/* @err: its lock is not ours: who was to wait for it is to die, or in a hurry. */
+/*
+ * @err: its lock is not ours: who was to wait for it is to die, or in a hurry. Nothing comes of the
+ * transaction then, and it stays out of the way of whoever has the area: he may wait for somebody
+ * who is paused, with no end to it.
+ */
 static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
 {
-	struct sg_tx *tx = &vol->tx[i];
+	struct sg_tx *spare = err ? sg_alloc(sizeof(*spare)) : NULL, *tx = spare ?: &vol->tx[i];
 
 	begin_turn(tx);
+	tx->spare = spare;
 	tx->vol = vol;
 	tx->area = off;
 	tx->a = sg_at(vol, off);
@@ -226,6 +231,10 @@ static void release(struct sg_tx *tx)
 			sg_space_release(tx, off);
 		else
 			sg_unlock(vol, off);
+	}
+	if (tx->spare) {
+		sg_free(tx);
+		return;
 	}
 	locked = tx->locked;	/* behind the next store it may be another's */
 	sg_store64_release(&tx->turn, sg_load64(&tx->turn) + 1);

@@ -551,6 +551,7 @@ static const struct {
 	{ "a directory without rest", case_dir_no_rest },
 	{ "a table of itself", case_table_of_itself },
 	{ "a list of bad memory", case_bad_list },
+	{ "no place for a transaction", case_no_place },
 };
 
 void cases_run(void)

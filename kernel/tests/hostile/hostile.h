@@ -114,5 +114,6 @@ extern void (*hook_load)(u64 off);
 /* loops.c: run by cases.c. */
 void case_table_of_itself(void);
 void case_bad_list(void);
+void case_no_place(void);
 
 #endif

@@ -74,6 +74,23 @@ void case_table_of_itself(void)
 	sg_leave(&v);
 }
 
+/* --- for one who is to die ---------------------------------------------------------------------- */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static bool killed(void)
+{
+	return true;
+}
+
+static struct sg_iref inode(const char *name)
+{
+	struct sg_iref root;
+
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	return test_lookup(&v, &root, name);
+}
+
 /* --- bad memory --------------------------------------------------------------------------------- */
 
 /* A list that is full, and each piece of it as large as the volume: asked by who wants to know. */
@@ -90,5 +107,34 @@ void case_bad_list(void)
 	CHECK_OK(sg_statfs(&v, &st));
 	end_limit();
 	set(SG_HOT(bads), SG_BADS(0, 2));
+	sg_leave(&v);
+}
+
+/* --- a place for a transaction ------------------------------------------------------------------ */
+
+/*
+ * All areas of a transaction are in use, and who uses them waits for somebody who is paused. One
+ * more that is to die leaves, without a place.
+ */
+void case_no_place(void)
+{
+	struct sg_tx *tx[64];
+	struct sg_iref f;
+	unsigned int i;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	for (i = 0; i < honest.sb.areas; i++) {
+		tx[i] = sg_tx_begin_payer(&v);
+		CHECK_OK(tx[i]->err);
+	}
+	sg_interrupt_hook = killed;
+	begin_limit(20000);
+	CHECK_EQ(sg_resize(&v, &f, 0, 1), -EINTR);
+	end_limit();
+	sg_interrupt_hook = NULL;
+	for (i = 0; i < honest.sb.areas; i++)
+		sg_tx_abort(tx[i]);
+	CHECK_OK(sg_resize(&v, &f, 0, 1));
 	sg_leave(&v);
 }
