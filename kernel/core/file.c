@@ -48,13 +48,15 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 {
 	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT, sum = 0;
+	u64 turns = 0;
 	struct sg_run run;
 	int err;
 
 	if (pos >= size)
 		return -ENXIO;
 	while (page < sg_pages_of(size)) {
-		err = sg_walk_bad(vol, ref, page, sg_pages_of(size) - page, &run) ?:
+		err = sg_turn(&turns) ?:
+		      sg_walk_bad(vol, ref, page, sg_pages_of(size) - page, &run) ?:
 		      met(vol, ref, &run, &sum);
 		if (err)
 			return err;
@@ -68,6 +70,7 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
 	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first, sum = 0;
+	u64 turns = 0;
 	struct sg_run run;
 	int err;
 
@@ -82,6 +85,7 @@ int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages
 			sg_wb(sg_at(vol, run.off), pages << SG_PAGE_SHIFT);
 		}
 		first += pages ?: 1;	/* what was in bad memory is lost */
+		sg_turn(&turns);	/* whoever is to die may do it for others: to the end */
 	}
 	sg_fence();
 	return 0;

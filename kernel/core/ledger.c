@@ -823,6 +823,7 @@ int sg_ledger_settle_inodes(struct sg_vol *vol)
 		for (i = 0; !err && i < PER_PAGE; i++)
 			err = settle_entry(vol, page * PER_PAGE + i);
 		sg_epoch_heed(vol);
+		sg_yield();
 	}
 	return err;
 }

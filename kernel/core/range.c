@@ -181,15 +181,18 @@ static int list_run(struct list *l, u64 off, u64 pages)
 static int move(struct sg_vol *vol, const struct sg_iref *ref, const struct plan *plan,
 		struct build *b, struct list *l)
 {
-	u64 page = plan->from, walks = 0;
+	u64 page = plan->from, met = 0, turns = 0;
 	struct sg_run run;
 	int err;
 
 	while (page < plan->end) {
-		if (walks++ > sg_bound(vol) >> SG_PAGE_SHIFT)
+		err = sg_turn(&turns) ?: sg_walk_bad(vol, ref, page, plan->end - page, &run);
+		if (err)
+			return err;
+		met += run.off ? run.pages : 1;		/* an honest file maps no page twice */
+		if (met > 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
 			return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
-		err = sg_walk_bad(vol, ref, page, plan->end - page, &run);
-		if (!err && run.off)
+		if (run.off)
 			err = b ? put_run(b, plan->to + (page - plan->from), run.off, run.pages) :
 				  list_run(l, run.off, run.pages);
 		if (err)
@@ -199,25 +202,31 @@ static int move(struct sg_vol *vol, const struct sg_iref *ref, const struct plan
 	return 0;
 }
 
-/* Lists the pages of a table itself. Calls itself once per level. */
-static int list_tables(struct sg_vol *vol, struct list *l, u64 table, unsigned int level)
+/*
+ * Lists the pages of a table itself, *@tables so far: no more than there are pages, unless tables
+ * are named twice. Calls itself once per level.
+ */
+static int list_tables(struct sg_vol *vol, struct list *l, u64 table, unsigned int level,
+		       u64 *tables)
 {
-	int err = list_run(l, table, 1);
+	int err = sg_turn(tables) ?: list_run(l, table, 1);
 	u64 i, off;
 
+	if (!err && *tables > sg_bound(vol) >> SG_PAGE_SHIFT)
+		return sg_damaged(vol, 0, table, "file table larger than the volume");
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES && !err; i++)
 		if (sg_entry_kind(vol, sg_get(vol, table + 8 * i), level, &off) == SG_ENTRY_TABLE)
-			err = list_tables(vol, l, off, level - 1);
+			err = list_tables(vol, l, off, level - 1, tables);
 	return err;
 }
 
 static int list_tables_of(struct sg_vol *vol, struct list *l, u64 root)
 {
-	u64 off;
+	u64 off, tables = 0;
 
 	switch (sg_root_kind(vol, root, &off)) {
 	case SG_ENTRY_TABLE:
-		return list_tables(vol, l, off, SG_ROOT_HEIGHT(root));
+		return list_tables(vol, l, off, SG_ROOT_HEIGHT(root), &tables);
 	case SG_ENTRY_BAD:
 		return sg_damaged(vol, 0, root & SG_PTE_ADDR, "file table");
 	default:

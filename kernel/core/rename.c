@@ -33,26 +33,37 @@ static bool exchange(const struct move *m)
 
 /* --- is it allowed? --------------------------------------------------------------------------- */
 
-/* 1: @dir is @top, or below it. */
+static int parent_of(const struct sg_vol *vol, struct sg_iref *at)
+{
+	int err = sg_iref(vol, sg_iget(vol, at, special), at);
+
+	if (err == -ESTALE || (!err && !sg_is_dir(sg_iget(vol, at, mode))))
+		return sg_damaged(vol, at->ino, at->off, "parent of a directory");
+	return err;
+}
+
+/*
+ * 1: @dir is @top, or below it. The way up is no longer than there are inodes, but that is a word
+ * of the volume, too, and locks are held. A circle is met after few rounds of it: where the way was
+ * at each power of two is kept, and it comes by there again.
+ */
 static int is_below(const struct sg_vol *vol, const struct sg_iref *dir, u64 top)
 {
-	u64 turn, most = sg_get(vol, SG_HOT(inodes));
+	u64 most = SG_MIN(sg_get(vol, SG_HOT(inodes)), sg_bound(vol) / SG_INODE_SIZE);
+	u64 turns = 0, kept = 0;
 	struct sg_iref at = *dir;
+	int err = 0;
 
-	for (turn = 0; turn < most; turn++) {
-		int err;
-
+	while (!err && turns < most && at.ino != kept) {
 		if (at.ino == top)
 			return 1;
 		if (at.ino == SG_INO_ROOT)
 			return 0;
-		err = sg_iref(vol, sg_iget(vol, &at, special), &at);
-		if (err == -ESTALE || (!err && !sg_is_dir(sg_iget(vol, &at, mode))))
-			return sg_damaged(vol, at.ino, at.off, "parent of a directory");
-		if (err)
-			return err;
+		if (!(turns & (turns - 1)))
+			kept = at.ino;
+		err = sg_turn(&turns) ?: parent_of(vol, &at);
 	}
-	return sg_damaged(vol, dir->ino, dir->off, "parents of a directory go in a circle");
+	return err ?: sg_damaged(vol, dir->ino, dir->off, "parents of a directory go in a circle");
 }
 
 static int check_circle(const struct move *m)

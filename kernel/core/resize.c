@@ -113,9 +113,25 @@ static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
 	return 0;
 }
 
+/*
+ * Between pieces. Each cuts something, or passes many entries: so they are no more than the volume
+ * has pages, unless somebody puts in again what has been cut. What is not done is owed.
+ */
+static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces)
+{
+	if (sg_wanted())
+		sg_yield();
+	if (sg_interrupted())
+		return -EINTR;
+	if (++*pieces > sg_bound(vol) >> SG_PAGE_SHIFT)
+		return sg_damaged(vol, ref->ino, ref->off, "pages that are cut come again");
+	return 0;
+}
+
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	struct sg_hunger hunger = {};
+	u64 pieces = 0;
 	bool done = false;
 	int err = 0;
 
@@ -126,6 +142,8 @@ int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 		err = finish_some(vol, ref, hunger.since, &done);
 		sg_iunlock(vol, ref);
 		err = after_piece(vol, err, &hunger);
+		if (!err && !done)
+			err = next_piece(vol, ref, &pieces);
 	}
 	return err;
 }
@@ -265,6 +283,7 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
 {
 	struct sg_hunger hunger = {};
+	u64 pieces = 0;
 	int err = 0;
 
 	while (!err && page < end) {
@@ -274,6 +293,8 @@ static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, 
 		err = punch_some(vol, ref, &page, end, hunger.since);
 		sg_iunlock(vol, ref);
 		err = after_piece(vol, err, &hunger);
+		if (!err && page < end)
+			err = next_piece(vol, ref, &pieces);
 	}
 	return err;
 }

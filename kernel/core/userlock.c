@@ -151,6 +151,8 @@ struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 	int err;
 
 	for (; at->page < c->pages; at->page++, at->in = NULL, at->i = 0) {
+		if (!at->in && at->page && sg_wanted())
+			sg_yield();	/* a chain may be long, and gone through often */
 		if (!at->in)
 			at->in = sg_userlock_page(c->vol, c->nr, at->page, &err);
 		while (at->in && at->i < SG_USERLOCK_RECORDS) {

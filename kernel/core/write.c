@@ -358,22 +358,29 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 	return sg_tx_commit(tx);
 }
 
-/* -ENOSPC when the holes of [first, end) alone are more than is free: then nothing is taken. */
+/*
+ * -ENOSPC when the holes of [first, end) alone are more than is free: then nothing is taken. An
+ * honest file maps no page twice: so its pieces are no more than the volume has pages.
+ */
 static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
 {
-	u64 left = SG_MIN(sg_free_pages(vol), sg_bound(vol) >> SG_PAGE_SHIFT);
+	u64 all = sg_bound(vol) >> SG_PAGE_SHIFT, left = SG_MIN(sg_free_pages(vol), all);
+	u64 turns = 0, mapped = 0;
 	struct sg_run run;
 	int err;
 
 	for (; first < end; first += run.pages) {
-		err = sg_walk_bad(vol, ref, first, end - first, &run);
+		err = sg_turn(&turns) ?: sg_walk_bad(vol, ref, first, end - first, &run);
 		if (err)
 			return err;
 		if (run.off)
-			continue;
-		if (run.pages > left)
+			mapped += run.pages;
+		else if (run.pages > left)
 			return -ENOSPC;
-		left -= run.pages;
+		else
+			left -= run.pages;
+		if (mapped > all)
+			return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
 	}
 	return 0;
 }
@@ -397,7 +404,9 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* owed by others, too */
 		err = has_room(vol, ref, first, end);
 	while (!err && first < end) {
-		err = sg_ilock(vol, ref);
+		if (sg_wanted())
+			sg_yield();
+		err = sg_interrupted() ? -EINTR : sg_ilock(vol, ref);
 		if (err)
 			return err;
 		err = allocate_some(vol, ref, first, end - first, &n);

@@ -550,8 +550,11 @@ static const struct {
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },
 	{ "a table of itself", case_table_of_itself },
+	{ "parents in a circle", case_parent_circle },
+	{ "pages without end", case_allocate },
 	{ "a list of bad memory", case_bad_list },
 	{ "no place for a transaction", case_no_place },
+	{ "a range that is moved", case_move_range },
 };
 
 void cases_run(void)

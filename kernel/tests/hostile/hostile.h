@@ -113,7 +113,10 @@ extern void (*hook_load)(u64 off);
 
 /* loops.c: run by cases.c. */
 void case_table_of_itself(void);
+void case_parent_circle(void);
+void case_allocate(void);
 void case_bad_list(void);
 void case_no_place(void);
+void case_move_range(void);
 
 #endif

@@ -91,6 +91,89 @@ static struct sg_iref inode(const char *name)
 	return test_lookup(&v, &root, name);
 }
 
+/* --- parents ------------------------------------------------------------------------------------ */
+
+/*
+ * Directories that are each other's parent, in a circle of @n that begins @before steps above the
+ * one that something is renamed into; and as many inodes as a word can say.
+ */
+static void parent_circle(unsigned int before, unsigned int n)
+{
+	struct sg_iref root, d[16], from;
+	unsigned int i;
+	char name[8];
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	d[0] = test_create(&v, &root, "d0", S_IFDIR | 0755);
+	for (i = 1; i < before + n; i++) {
+		sprintf(name, "d%u", i);
+		d[i] = test_create(&v, &root, name, S_IFDIR | 0755);
+		set(SG_IOFF(&d[i - 1], special), d[i].ino);
+	}
+	set(SG_IOFF(&d[i - 1], special), d[before].ino);
+	from = test_create(&v, &root, "from", S_IFDIR | 0755);
+	set(SG_HOT(inodes), ~0ULL);
+	begin_limit(20000);
+	CHECK_EQ(sg_rename(&v, &root, "from", 4, &d[0], "to", 2, 0, NULL, 5), -EUCLEAN);
+	end_limit();
+	CHECK(!sg_is_locked(&v, SG_HOT(rename_lock)) && !sg_is_locked(&v, SG_IOFF(&from, lock)));
+	sg_leave(&v);
+}
+
+void case_parent_circle(void)
+{
+	unsigned int n;
+
+	for (n = 1; n < 6; n++) {
+		volume_reset();
+		parent_circle(n % 3, n);
+	}
+	volume_reset();
+	parent_circle(7, 9);
+}
+
+/* --- a file of pages without end ---------------------------------------------------------------- */
+
+/*
+ * Three levels of tables: each of the upper ones names the next in all entries. No run is longer
+ * than a page.
+ */
+static u64 forge_table(void)
+{
+	u64 data = honest.sb.phys + H_SIZE / 2, at[3], i, k;
+
+	for (k = 0; k < 3; k++) {
+		at[k] = some_free_page() - k * SG_PAGE;
+		for (i = 0; i < SG_TABLE_ENTRIES; i++)
+			set(at[k] + 8 * i, k ? (honest.sb.phys + at[k - 1]) | SG_PTE_TABLE :
+			    (data + (i & 1) * 2 * SG_PAGE) | SG_PTE_LEAF);
+	}
+	return SG_ROOT((honest.sb.phys + at[2]) | SG_PTE_TABLE, 3);
+}
+
+/* It maps more than there is; and who counts that can be killed before. */
+void case_allocate(void)
+{
+	const u64 pages = 1ULL << 27;
+	struct sg_iref f;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("table");
+	set(SG_IOFF(&f, table), forge_table());
+	begin_limit(100 * H_SIZE / SG_PAGE);
+	CHECK_EQ(sg_allocate(&v, &f, 0, pages), -EUCLEAN);
+	end_limit();
+	sg_interrupt_hook = killed;
+	set(SG_IOFF(&f, size), 1ULL << 38);
+	begin_limit(100 * SG_TURNS);
+	CHECK_EQ(sg_allocate(&v, &f, 0, pages), -EINTR);
+	CHECK_EQ(sg_seek(&v, &f, 0, true), -EINTR);
+	end_limit();
+	sg_interrupt_hook = NULL;
+	sg_leave(&v);
+}
+
 /* --- bad memory --------------------------------------------------------------------------------- */
 
 /* A list that is full, and each piece of it as large as the volume: asked by who wants to know. */
@@ -136,5 +219,42 @@ void case_no_place(void)
 	for (i = 0; i < honest.sb.areas; i++)
 		sg_tx_abort(tx[i]);
 	CHECK_OK(sg_resize(&v, &f, 0, 1));
+	sg_leave(&v);
+}
+
+/* --- what is cut, or moved ---------------------------------------------------------------------- */
+
+/* Three levels of tables; one of the lowest level is named over and over: empty, or of a run. */
+static u64 forge_same(bool empty)
+{
+	u64 at = some_free_page(), low = at - SG_PAGE, mid = low - SG_PAGE, i;
+
+	for (i = 0; i < SG_TABLE_ENTRIES; i++) {
+		set(low + 8 * i, empty ? 0 :
+		    (honest.sb.phys + H_SIZE / 2 + i * SG_PAGE) | SG_PTE_LEAF);
+		set(mid + 8 * i, (honest.sb.phys + low) | SG_PTE_TABLE);
+		set(at + 8 * i, (honest.sb.phys + mid) | SG_PTE_TABLE);
+	}
+	return SG_ROOT((honest.sb.phys + at) | SG_PTE_TABLE, 3);
+}
+
+/* Pages are counted when they are moved; and who looks through holes without end can be killed. */
+void case_move_range(void)
+{
+	struct sg_iref f;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("table");
+	set(SG_IOFF(&f, table), forge_same(false));
+	set(SG_IOFF(&f, size), 1ULL << 38);
+	begin_limit(200000);
+	CHECK_EQ(sg_collapse(&v, &f, 0, SG_PAGE, 1), -EUCLEAN);
+	end_limit();
+	set(SG_IOFF(&f, table), forge_same(true));
+	sg_interrupt_hook = killed;
+	begin_limit(60000000);
+	CHECK_EQ(sg_collapse(&v, &f, 0, SG_PAGE, 1), -EINTR);
+	end_limit();
+	sg_interrupt_hook = NULL;
 	sg_leave(&v);
 }
