@@ -125,8 +125,10 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
-	if (!can_hold(vol))
+	if (!can_hold(vol)) {
+		sg_snprintf(vol->why, sizeof(vol->why), "not enough memory");
 		return -ENOMEM;
+	}
 	/* durable before anybody bears it: twice given, it would own what the dead locked */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
@@ -311,6 +313,24 @@ static int recover_and_follow(struct sg_vol *vol)
 	return sg_size_join(vol);
 }
 
+/* Only damage is for fsck, which needs the volume for itself; the rest passes, or is ours. */
+static void say_not_entered(struct sg_vol *vol, int err)
+{
+	const char *why = "what a dead system owed cannot be settled yet: try again";
+
+	if (sg_load64(&vol->shut_down) || !sg_is_ours(vol))
+		why = "declared dead by another system meanwhile: try again";
+	else if (err == -EUCLEAN)
+		why = "what a dead system owed cannot be settled: run fsck.stargatefs";
+	else if (err == -ENOMEM)
+		why = "not enough memory";
+	else if (err == -EINTR)
+		why = "interrupted while waiting for another system";
+	else if (err == -EIO)
+		why = "memory that is needed for joining is bad: stargatectl bad lists it";
+	sg_snprintf(vol->why, sizeof(vol->why), "%s (error %d)", why, -err);
+}
+
 int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms, bool force)
 {
 	u64 others;
@@ -342,11 +362,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 	sg_space_doubt_hints(vol);
 	err = sg_slot_enter(vol);
 	if (err) {
-		sg_snprintf(vol->why, sizeof(vol->why),
-			    sg_load64(&vol->shut_down) || !sg_is_ours(vol) ?
-			    "declared dead by another system meanwhile: try again" :
-			    "what a dead system owed cannot be settled (error %d): run fsck.stargatefs",
-			    -err);
+		say_not_entered(vol, err);
 		step_back(vol);
 		return err;
 	}
@@ -437,6 +453,8 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
 	if (!err) {
 		sg_space_doubt_hints(vol);
 		err = sg_slot_enter(vol);
+		if (err)
+			say_not_entered(vol, err);
 	}
 	if (err) {
 		step_back(vol);

@@ -242,6 +242,55 @@ static bool dying(void)
 	return true;
 }
 
+extern bool (*sg_no_memory_hook)(size_t len);
+
+static bool no_memory(size_t len)
+{
+	(void)len;
+	return true;
+}
+
+/* There is just enough for taking a slot. */
+static bool little_memory(size_t len)
+{
+	return len != SG_HELD * sizeof(u64);
+}
+
+static void lacks_memory(struct sg_vol *v, bool (*hook)(size_t len))
+{
+	sg_no_memory_hook = hook;
+	CHECK_EQ(sg_join(v, &test_identity, 0, false), -ENOMEM);
+	CHECK(strstr(v->why, "memory") && !strstr(v->why, "fsck"));
+	v->why[0] = 0;
+	CHECK_EQ(sg_join_alone(v, &test_identity, 0, false), -ENOMEM);
+	CHECK(strstr(v->why, "memory") && !strstr(v->why, "fsck"));
+	sg_no_memory_hook = NULL;
+}
+
+/* Only damage is for fsck: each refusal says what is in the way. */
+static void why_not_entered(void)
+{
+	struct sg_lock *lock = (void *)(mem + SG_HOT(slot_lock));
+	struct sg_vol v;
+	u64 *slot9;
+
+	format();
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	slot9 = sg_state_word(&v, 9);
+	lacks_memory(&v, no_memory);
+	lacks_memory(&v, little_memory);
+	*slot9 = SG_SLOT_WORD(SG_SLOT_LIVE, 77);
+	lock->word = SG_LOCK_WORD(9, 77);
+	sg_interrupt_hook = dying;
+	CHECK_EQ(sg_join(&v, &test_identity, 0, false), -EINTR);
+	CHECK(strstr(v.why, "interrupted") && !strstr(v.why, "fsck"));
+	sg_interrupt_hook = NULL;
+	lock->word = 0;
+	*slot9 = 0;
+	CHECK_OK(sg_join(&v, &test_identity, 0, false));
+	sg_leave(&v);
+}
+
 static bool watch_was_said;
 
 static void watch(void *owner, enum sg_level level, const char *line)
@@ -597,6 +646,7 @@ int main(void)
 	damaged_superblocks();
 	backup_in_the_middle();
 	one_at_a_time();
+	why_not_entered();
 	watching();
 	all_slots_taken();
 	taken_for_dead();
