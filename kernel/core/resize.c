@@ -211,6 +211,32 @@ static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 	return err;
 }
 
+/* 1: pages are mapped behind what @size needs, as fallocate() leaves them on request. */
+static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
+{
+	u64 page = sg_pages_of(size), turns = 0;
+	struct sg_run run;
+	int err;
+
+	for (; page < SG_TABLE_PAGES; page += run.pages) {
+		err = sg_turn(&turns) ?:
+		      sg_walk_bad(vol, ref, page, SG_TABLE_PAGES - page, &run);
+		if (err || run.off)
+			return err ?: 1;
+	}
+	return 0;
+}
+
+/* Inode locked. To the size that it has: what was allocated behind it is given back. */
+static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
+{
+	int more = has_more(vol, ref, size);
+
+	if (more < 0)
+		return more;
+	return more ? shrink(vol, ref, size, now, zero) : grow(vol, ref, size, now);
+}
+
 static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
 	int err = sg_ilock(vol, ref);
@@ -224,6 +250,8 @@ static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, 
 		err = -EAGAIN;
 	else if (size < sg_iget(vol, ref, size))
 		err = shrink(vol, ref, size, now, zero);
+	else if (size == sg_iget(vol, ref, size))
+		err = keep_size(vol, ref, size, now, zero);
 	else
 		err = grow(vol, ref, size, now);
 out:

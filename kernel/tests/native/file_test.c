@@ -329,6 +329,39 @@ static void test_tail(void)
 	printf("ok tail\n");
 }
 
+/* Pages that were allocated behind the end go when the file is cut to the size that it has. */
+static void test_same_size(void)
+{
+	static const u64 sizes[] = { 0, 100, 4096, 10000 };
+	struct sg_vol *vol = vol_new(64 * MIB);
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(sizes); i++) {
+		struct sg_iref f = file_new(vol);
+		u64 blocks, first = sg_pages_of(sizes[i]);
+		struct sg_run run;
+
+		memset(buf, 0x77, sizes[i]);
+		CHECK(sg_write(vol, &f, 0, buf, sizes[i], 1) == (s64)sizes[i]);
+		blocks = sg_iget(vol, &f, blocks);
+		CHECK(!sg_resize(vol, &f, sizes[i], 2));	/* nothing there: nothing cut */
+		CHECK(sg_iget(vol, &f, blocks) == blocks && sg_iget(vol, &f, mtime) == 2);
+		CHECK(!sg_allocate(vol, &f, first, 3 * SG_CHUNK_PAGES));
+		CHECK(!sg_allocate(vol, &f, 1ULL << 30, 1));
+		CHECK(sg_iget(vol, &f, blocks) > blocks + 3 * SG_CHUNK_PAGES);
+		CHECK(!sg_resize(vol, &f, sizes[i], 3));
+		CHECK(!sg_walk(vol, &f, first, SG_TABLE_PAGES - first, &run));
+		CHECK(!run.off && sg_iget(vol, &f, size) == sizes[i]);
+		CHECK(sg_iget(vol, &f, blocks) <= blocks + 5);	/* tables */
+		CHECK(sg_iget(vol, &f, mtime) == 3 && sg_iget(vol, &f, ctime) == 3);
+		CHECK(sg_read(vol, &f, 0, got, sizes[i]) == (s64)sizes[i]);
+		CHECK(!memcmp(got, buf, sizes[i]));
+		file_end(vol, &f);
+	}
+	vol_end(vol);
+	printf("ok same size\n");
+}
+
 /* Two files that grow in small pieces, in turn: large leaves all the same, in the end. */
 static void test_small_pieces(void)
 {
@@ -674,6 +707,7 @@ int main(void)
 	rng.state = test_seed();
 	test_limits();
 	test_tail();
+	test_same_size();
 	test_full();
 	test_too_much();
 	test_full_split();
