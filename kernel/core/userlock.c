@@ -199,6 +199,27 @@ bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userloc
 	return false;
 }
 
+/*
+ * Of all that is held and excludes @want, what begins first: a program that asks again behind what
+ * it was told finds all of them, wherever they stand in the chain.
+ */
+static bool first_in_the_way(const struct sg_userlock_chain *c,
+			     const struct sg_userlock_record *want, struct sg_userlock_record *by)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record r;
+	bool found = false;
+
+	while (sg_userlock_next(c, &at, &r)) {
+		if (r.head & SG_USERLOCK_WAITING || !excludes(&r, want) ||
+		    (found && r.start >= by->start))
+			continue;
+		*by = r;
+		found = true;
+	}
+	return found;
+}
+
 /* The owner's own locks of the file; requests are none. */
 static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 					   struct sg_userlock_at *at,
@@ -524,7 +545,7 @@ int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct
 	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, false);
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	if (sg_userlock_held(&c, &w, &by)) {
+	if (first_in_the_way(&c, &w, &by)) {
 		tell(vol, &by, holder);
 		err = -EAGAIN;
 	}

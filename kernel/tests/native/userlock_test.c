@@ -50,6 +50,23 @@ static bool model_allows(unsigned int f, unsigned int o, bool exclusive, unsigne
 	return true;
 }
 
+/* Nothing that is in the way begins before @start. */
+static void check_first(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
+			unsigned int b, unsigned int start)
+{
+	unsigned int o, i, from;
+
+	for (o = 0; o < OWNERS; o++) {
+		for (i = a; i <= b && o != asker; i++) {
+			if (!model[f][o][i] || (model[f][o][i] == SHARED && !exclusive))
+				continue;
+			for (from = i; from && model[f][o][from - 1] == model[f][o][i]; from--)
+				;
+			CHECK(start <= from);
+		}
+	}
+}
+
 /* The one that is named as holder does hold something in the way, all of what is said. */
 static void check_holder(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
 			 unsigned int b, const struct sg_userlock *h)
@@ -138,8 +155,11 @@ static void model_step(struct rng *rng)
 	} else {
 		CHECK_EQ(sg_userlock_test(vol_of(o), &file[f], &l, &h), may ? 0 : -EAGAIN);
 	}
-	if (!may)
-		check_holder(f, o, exclusive, a, b, &h);
+	if (may)
+		return;
+	check_holder(f, o, exclusive, a, b, &h);
+	if (dice == 9)
+		check_first(f, o, exclusive, a, b, (unsigned int)h.start);
 }
 
 static void against_the_model(u64 ops)
