@@ -25,6 +25,7 @@ type condition struct{ Name, Expression string }
 // rendered is an object of the chart, as far as it has CEL.
 type rendered struct {
 	Kind     string
+	Metadata struct{ Name string }
 	Webhooks []struct {
 		Name            string
 		MatchConditions []condition
@@ -177,13 +178,23 @@ func TestWebhooks(t *testing.T) {
 // refusals are the policy's messages about a machine.
 func refusals(t *testing.T, machine string) []string {
 	t.Helper()
+	return refusalsOf(t, "rel-webhook", map[string]any{
+		"object": read(t, machine), "oldObject": nil, "request": map[string]any{"operation": "CREATE"},
+	})
+}
+
+// refusalsOf are a policy's messages about a request.
+func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
+	t.Helper()
 	var said []string
+	found := false
 	for _, r := range objects(t) {
-		if r.Kind != "ValidatingAdmissionPolicy" {
+		if r.Kind != "ValidatingAdmissionPolicy" || r.Metadata.Name != policy {
 			continue
 		}
+		found = true
 		variables := map[string]any{}
-		in := map[string]any{"object": read(t, machine), "oldObject": nil, "request": map[string]any{"operation": "CREATE"}, "variables": variables}
+		in["variables"] = variables
 		if !all(t, r.Spec.MatchConditions, in) {
 			return nil
 		}
@@ -202,6 +213,9 @@ func refusals(t *testing.T, machine string) []string {
 				said = append(said, v.Message)
 			}
 		}
+	}
+	if !found {
+		t.Errorf("there is no policy %s", policy)
 	}
 	return said
 }

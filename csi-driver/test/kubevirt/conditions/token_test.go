@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build kubevirt19
+
+package conditions
+
+import (
+	"strings"
+	"testing"
+)
+
+// Objects of node n1, and what of them is other than it should be.
+const (
+	volumeN1 = `{metadata: {name: pvc-1, labels: {}, annotations: {pv.kubernetes.io/provisioned-by: stargate.csi.dev}, finalizers: [kubernetes.io/pv-protection]},
+		spec: {csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}, capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: stargate,
+		claimRef: {namespace: a, name: data, uid: u}, persistentVolumeReclaimPolicy: Delete, volumeMode: Filesystem,
+		nodeAffinity: {required: {nodeSelectorTerms: [
+		{matchExpressions: [{key: topology.stargate.csi.dev/node, operator: In, values: [n1]}]}]}}}}`
+	claimN1 = `{metadata: {name: data, annotations: {volume.kubernetes.io/selected-node: n1}, finalizers: [kubernetes.io/pvc-protection]},
+		spec: {storageClassName: stargate, resources: {requests: {storage: 1Gi}}}}`
+	nodeN1 = `{metadata: {name: n1, labels: {kubernetes.io/hostname: n1, stargate.csi.dev/zone-mib: "5"}, annotations: {a: b}},
+		spec: {taints: [{key: other, effect: NoSchedule}, {key: stargate.csi.dev/not-ready, effect: NoSchedule}]}}`
+	contentN1 = `{metadata: {name: c, labels: {snapshot.storage.kubernetes.io/managed-by: n1}}, spec: {driver: stargate.csi.dev}}`
+	roomN1    = `{metadata: {name: r}, nodeTopology: {matchLabels: {topology.stargate.csi.dev/node: n1}}, storageClassName: stargate, capacity: 1Gi}`
+)
+
+// change is an object in which these words have been replaced.
+func change(object string, words ...string) string {
+	changed := strings.NewReplacer(words...).Replace(object)
+	if changed == object {
+		panic("nothing is changed in " + object)
+	}
+	return changed
+}
+
+// TestNodeToken: what the token of the driver's pod on a node may change. RBAC lets it do each of these.
+func TestNodeToken(t *testing.T) {
+	const driver = "system:serviceaccount:ns:rel-csi"
+	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
+	for _, c := range []struct{ policy, what, node, was, is, words string }{
+		{"volumes", "made", "n1", "", volumeN1, ""},
+		{"volumes", "made for another node", "n2", "", volumeN1, "of that node alone"},
+		{"volumes", "made by a token of no node", "", "", volumeN1, "says of no node"},
+		{"volumes", "made for any node", "n1", "", change(volumeN1, "nodeAffinity: {required", "other: {required"), "of that node alone"},
+		{"volumes", "made for two nodes", "n1", "", change(volumeN1, "[n1]", "[n1, n2]"), "of that node alone"},
+		{"volumes", "made for another by a second term", "n1", "", change(volumeN1, "values: [n1]}]}]", "values: [n1]}]}, {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n2]}]}]"), "of that node alone"},
+		{"volumes", "made for all but one", "n1", "", change(volumeN1, "operator: In", "operator: NotIn"), "of that node alone"},
+		{"volumes", "made of the node's own files", "n1", "", change(volumeN1, "csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}", "hostPath: {path: /}"), "driver alone"},
+		{"volumes", "made of another driver", "n1", "", change(volumeN1, "driver: stargate", "driver: other"), "driver alone"},
+		{"volumes", "deleted", "n1", volumeN1, "", ""},
+		{"volumes", "deleted by another node", "n2", volumeN1, "", "of that node alone"},
+		{"volumes", "of another driver deleted", "n1", change(volumeN1, "driver: stargate", "driver: other"), "", "driver alone"},
+		{"volume-changes", "released", "n1", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), ""},
+		{"volume-changes", "grown, by the resizer of another node", "n2", volumeN1, grown, ""},
+		{"volume-changes", "grown at last", "n2", grown, change(volumeN1, "1Gi", "2Gi"), ""},
+		{"volume-changes", "released by another node", "n2", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "how large it is"},
+		{"volume-changes", "taken by another node", "n2", volumeN1, change(volumeN1, "[n1]", "[n2]"), "how large it is"},
+		{"volume-changes", "given to another node", "n1", volumeN1, change(volumeN1, "[n1]", "[n2]"), "how large it is"},
+		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "how large it is"},
+		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "how large it is"},
+		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "how large it is"},
+		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "how large it is"},
+		{"volume-changes", "no longer annotated", "n2", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "how large it is"},
+		{"volume-changes", "of another driver", "n1", change(volumeN1, "driver: stargate", "driver: other"), change(volumeN1, "driver: stargate", "driver: other", "1Gi", "2Gi"), "driver alone"},
+		{"claims", "sent to where there is room", "n1", claimN1, change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), ""},
+		{"claims", "taken by a node", "n1", change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), claimN1, ""},
+		{"claims", "taken for another node", "n1", claimN1, change(claimN1, "selected-node: n1", "selected-node: n2"), "on that node"},
+		{"claims", "taken from another node", "n2", claimN1, change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), "on that node"},
+		{"claims", "protected while it is cloned", "n2", claimN1, change(claimN1, "pvc-protection]", "pvc-protection, provisioner.storage.kubernetes.io/cloning-protection]"), ""},
+		{"claims", "without protection", "n1", claimN1, change(claimN1, "[kubernetes.io/pvc-protection]", "[]"), "nothing else"},
+		{"claims", "bound", "n1", claimN1, change(claimN1, "spec: {", "spec: {volumeName: pvc-2, "), "nothing else"},
+		{"claims", "labelled", "n1", claimN1, change(claimN1, "metadata: {", "metadata: {labels: {a: b}, "), "nothing else"},
+		{"claims", "annotated", "n1", claimN1, change(claimN1, "annotations: {", "annotations: {x: y, "), "nothing else"},
+		{"nodes", "ready", "n1", nodeN1, change(nodeN1, ", {key: stargate.csi.dev/not-ready, effect: NoSchedule}", "", `"5"`, `"7"`, "a: b", "a: b, stargate.csi.dev/module: x"), ""},
+		{"nodes", "without a zone", "n1", nodeN1, change(nodeN1, `, stargate.csi.dev/zone-mib: "5"`, ""), ""},
+		{"nodes", "another one", "n2", nodeN1, change(nodeN1, `"5"`, `"7"`), "that node alone"},
+		{"nodes", "labelled", "n1", nodeN1, change(nodeN1, "labels: {", "labels: {node-role.kubernetes.io/control-plane: '', "), "own label"},
+		{"nodes", "under another name", "n1", nodeN1, change(nodeN1, "hostname: n1", "hostname: n2"), "own label"},
+		{"nodes", "annotated", "n1", nodeN1, change(nodeN1, "a: b", "a: c"), "own label"},
+		{"nodes", "another's taint gone", "n1", nodeN1, change(nodeN1, "{key: other, effect: NoSchedule}, ", ""), "own taint"},
+		{"nodes", "tainted", "n1", nodeN1, change(nodeN1, "taints: [", "taints: [{key: mine, effect: NoExecute}, "), "own taint"},
+		{"nodes", "closed", "n1", nodeN1, change(nodeN1, "spec: {", "spec: {unschedulable: true, "), "own taint"},
+		{"contents", "ready", "n1", contentN1, change(contentN1, "spec: {", "status: {readyToUse: true}, spec: {"), ""},
+		{"contents", "written by hand, and found", "n1", change(contentN1, "snapshot.storage.kubernetes.io/managed-by: n1", ""), contentN1, ""},
+		{"contents", "taken by another node", "n2", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of that node alone"},
+		{"contents", "given to another node", "n1", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of that node alone"},
+		{"contents", "changed by another node", "n2", contentN1, change(contentN1, "name: c", "name: c, annotations: {a: b}"), "of that node alone"},
+		{"contents", "of another driver", "n1", contentN1, change(contentN1, "driver: stargate", "driver: other"), "driver alone"},
+		{"capacities", "told", "n1", "", roomN1, ""},
+		{"capacities", "told again", "n1", roomN1, change(roomN1, "1Gi", "2Gi"), ""},
+		{"capacities", "taken back", "n1", roomN1, "", ""},
+		{"capacities", "told for another node", "n2", "", roomN1, "has room for"},
+		{"capacities", "taken from another node", "n2", roomN1, change(roomN1, "node: n1", "node: n2"), "has room for"},
+		{"capacities", "another's taken back", "n2", roomN1, "", "has room for"},
+		{"capacities", "told for all", "n1", "", change(roomN1, "{topology.stargate.csi.dev/node: n1}", "{}"), "has room for"},
+	} {
+		operation := "UPDATE"
+		switch {
+		case c.was == "":
+			operation = "CREATE"
+		case c.is == "":
+			operation = "DELETE"
+		}
+		user := func(name string) map[string]any {
+			extra := map[string]any{"authentication.kubernetes.io/pod-name": []any{"p"}}
+			if c.node != "" {
+				extra["authentication.kubernetes.io/node-name"] = []any{c.node}
+			}
+			return map[string]any{"operation": operation, "userInfo": map[string]any{"username": name, "extra": extra}}
+		}
+		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": user(driver)}
+		said := refusalsOf(t, "rel-csi-"+c.policy, in)
+		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
+			t.Errorf("%s, %s, by %s: %q, and not %q", c.policy, c.what, c.node, said, c.words)
+		}
+		in["request"] = user("system:serviceaccount:kube-system:somebody")
+		if said := refusalsOf(t, "rel-csi-"+c.policy, in); said != nil {
+			t.Errorf("%s, %s: of somebody else: %q", c.policy, c.what, said)
+		}
+	}
+}
