@@ -5,6 +5,7 @@ package driver
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -40,6 +41,9 @@ var mountOptions = []string{
 // Without categories: between the commas of a level there would be other options.
 var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
 
+// A pod's fsGroup, if it has one.
+var group = regexp.MustCompile(`^[0-9]{0,9}$`)
+
 func allowed(option string) bool {
 	return slices.Contains(mountOptions, option) || seLinuxContext.MatchString(option)
 }
@@ -57,8 +61,8 @@ func check(c *csi.VolumeCapability) error {
 		return fault.New(fault.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
 	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
 		return fault.New(fault.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
-	case c.GetMount().GetVolumeMountGroup() != "":
-		return fault.New(fault.Invalid, "a mount group is not supported: use the parameters rootOwner and rootMode")
+	case !group.MatchString(c.GetMount().GetVolumeMountGroup()):
+		return fault.New(fault.Invalid, "mount group %q: the number of a group", c.GetMount().GetVolumeMountGroup())
 	}
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {
@@ -85,6 +89,7 @@ func checkAll(all []*csi.VolumeCapability) error {
 // mountOf has a capability's mount options, one by one; those that are not the file system's are told apart.
 func mountOf(c *csi.VolumeCapability) present.Options {
 	o := present.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
+	o.Group, _ = strconv.Atoi(c.GetMount().GetVolumeMountGroup()) // checked; none is 0, whose the root is anyway
 	for _, f := range c.GetMount().GetMountFlags() {
 		for _, option := range strings.Split(f, ",") {
 			switch option {

@@ -4,7 +4,10 @@ package present
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -27,13 +30,15 @@ type DAX struct {
 	m *mounts.Mounter
 	// region are mount options: QEMU's group may map the volume's memory.
 	region []string
+	// group is QEMU's.
+	group int
 }
 
 var _ Presenter = (*DAX)(nil)
 
 // NewDAX is for zones of reserved memory, which machines have by processes of that group.
 func NewDAX(m *mounts.Mounter, group int) *DAX {
-	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}}
+	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}, group}
 }
 
 // noJoin keeps the node out of the volume, so that machines can have its memory read-only: they could
@@ -57,8 +62,54 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 	if o.Unwritten {
 		return d.unwritten(ctx, v, path, o)
 	}
-	return d.mount(ctx, v, path, o)
+	if err := d.mount(ctx, v, path, o); err != nil {
+		return err
+	}
+	return d.give(v, path, o)
 }
+
+// give lets a pod's group write to a volume's root as long as the volume is as it was made: empty, and its root
+// root's. Files are never walked through, as others may use them; nor is anything changed that somebody has chosen.
+// A machine's pod has QEMU's group for the volume's memory. It has no business with files, and is often the first.
+func (d *DAX) give(v zone.Volume, path string, o Options) error {
+	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
+		return nil
+	}
+	if err := giveNew(path, o.Group); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s: its root for group %d", v.Name, o.Group)
+	}
+	return nil
+}
+
+func giveNew(path string, group int) error {
+	root, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(root.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Uid != 0 || st.Gid != 0 || st.Mode&0o7777 != newRoot && st.Mode&0o7777 != givenRoot {
+		return nil
+	}
+	if _, err := root.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return err // nil, if there is something in it
+	}
+	// The mode first: a call that was cut off between the two leaves root's group, and the next one goes on.
+	if err := unix.Fchmod(int(root.Fd()), givenRoot); err != nil {
+		return err
+	}
+	return unix.Fchown(int(root.Fd()), -1, group)
+}
+
+// Modes of a volume's root: for which nobody has named one, and that was given to a group. What is made in that
+// is the group's, too.
+const (
+	newRoot   = 0o755
+	givenRoot = 0o2775
+)
 
 func (d *DAX) mount(ctx context.Context, v zone.Volume, path string, o Options, more ...string) error {
 	flags := slices.Concat(o.Flags, d.region, more)
@@ -141,6 +192,9 @@ func (d *DAX) Publish(ctx context.Context, v zone.Volume, staging, target string
 		return inTheWay(target)
 	}
 	// It may have been staged by a driver that did not think of them.
+	if err := d.give(v, staging, o); err != nil {
+		return err
+	}
 	if err := d.m.Bind(staging, target, o.attributes()); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}

@@ -26,6 +26,7 @@ type Options struct {
 	Flags     []string // of mount(8), checked
 	Setuid    bool     // programs in the volume may run as their owners, which whoever writes it chooses
 	Devices   bool     // its device nodes are devices
+	Group     int      // may write a new volume's root; 0: as it was made
 }
 
 // attributes are those of the pod's mount. Any member of a volume's group can forge any inode, so nobody here
