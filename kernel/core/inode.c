@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #define GROW_PAGES	4	/* records come 64 at a time */
+#define BUSY_RECORDS	8	/* passed over, before new ones are made */
 
 /* --- finding -------------------------------------------------------------------------------- */
 
@@ -253,12 +254,15 @@ static bool steal_list(struct sg_tx *tx)
 	return false;
 }
 
-/* More records for the inode file: linked to each other, the first one named by our area. */
+/*
+ * More records for the inode file: linked to each other. The area names the first one, and the last
+ * one names what the area had.
+ */
 static int grow_list(struct sg_tx *tx)
 {
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
 	struct sg_vol *vol = tx->vol;
-	u64 first, off, got, i, n;
+	u64 first, off, got, rest, i, n;
 
 	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), false))
 		return tx->err;
@@ -271,9 +275,10 @@ static int grow_list(struct sg_tx *tx)
 		return tx->err;
 	sg_fresh_zero(vol, off, got * SG_PAGE);
 	n = got * SG_INODES_PER_PAGE;
-	for (i = 0; i + 1 < n; i++)
+	rest = sg_tx_get(tx, free_list(tx->area));	/* records whose locks are busy */
+	for (i = 0; i < n; i++)
 		sg_fresh_set(vol, off + i * SG_INODE_SIZE + offsetof(struct sg_inode, next_free),
-			     first + i + 1);
+			     i + 1 < n ? first + i + 1 : rest);
 	sg_wb(vol->base + off, got * SG_PAGE);
 	if (sg_table_add(tx, &sys, first / SG_INODES_PER_PAGE, off, got))
 		return tx->err;
@@ -332,10 +337,44 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 	sg_wb(rec, offsetof(struct sg_inode, tail));
 }
 
+/*
+ * The first record of our list whose lock is free, with that lock. It is kept until this
+ * transaction's record is void: the commit makes the inode reachable, its link count and change
+ * counter stand in the record, and a replay would undo what others have stored there since. The
+ * area is locked, so a busy lock is not waited for: its holder has just freed the inode, or looks
+ * at it by an old reference. *from: the word that names the record.
+ */
+static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int passed;
+	u64 ino;
+	int err;
+
+	*from = free_list(tx->area);
+	for (passed = 0; passed <= BUSY_RECORDS; passed++) {
+		ino = sg_tx_get(tx, *from);
+		if (!ino)
+			return -EBUSY;
+		err = free_record(tx, ino, out);
+		if (err)
+			return err;
+		if (sg_trylock(vol, SG_IOFF(out, lock))) {
+			sg_tx_keep_lock(tx, SG_IOFF(out, lock));
+			return 0;
+		}
+		/* once we are dead the list is another's, who may have given the record away */
+		if (!sg_is_ours(vol))
+			return -EIO;
+		*from = SG_IOFF(out, next_free);
+	}
+	return -EBUSY;
+}
+
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out)
 {
-	u64 ino;
+	u64 from;
 	int err;
 
 	SG_ASSERT(!tx->holds_chunk);
@@ -344,21 +383,20 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 	tx->fresh_ino = 0;
 	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx) && grow_list(tx))
 		return tx->err;
-	ino = sg_tx_get(tx, free_list(tx->area));
-	err = free_record(tx, ino, out);
+	err = lock_record(tx, out, &from);
+	if (err == -EBUSY && !tx->fresh_ino) {
+		if (grow_list(tx))
+			return tx->err;
+		err = lock_record(tx, out, &from);
+	}
 	if (err) {
 		/* the rest of a damaged list is lost until fsck: better than a loop */
 		if (err == -EUCLEAN)
-			sg_store64(sg_at(tx->vol, free_list(tx->area)), 0);
+			sg_store64(sg_at(tx->vol, from), 0);
 		sg_tx_fail(tx, err);
 		return tx->err;
 	}
-	/* the list is somebody else's, once we are dead, and he may have given the record away */
-	if (!sg_is_ours(tx->vol)) {
-		sg_tx_fail(tx, -EIO);
-		return tx->err;
-	}
-	sg_tx_set(tx, free_list(tx->area), sg_iget(tx->vol, out, next_free));
+	sg_tx_set(tx, from, sg_iget(tx->vol, out, next_free));
 	fill_record(tx->vol, out, new, special);
 	out->generation = (u32)sg_iget(tx->vol, out, genflags);
 	sg_tx_inode(tx, out);

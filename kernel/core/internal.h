@@ -225,6 +225,7 @@ static inline int sg_turn(u64 *turns)
  * chunk locks. A chunk lock is waited for only when no other chunk lock is held. slot_lock,
  * freeze_lock and then grow_lock are waited for with nothing else held; system inodes (number 0)
  * come before others.
+ * A new inode's lock is only tried, with the area's held (inode.c), so it needs no place here.
  * That of semaphores is locked with nothing else held; a barrier's lock with nothing before or
  * behind it.
  *
@@ -261,7 +262,7 @@ void sg_help(struct sg_vol *vol, u64 lock_word);
 
 /* --- transactions (tx.c, D8) --------------------------------------------------------------- */
 
-#define SG_TX_LOCKS	16
+#define SG_TX_LOCKS	17	/* one of them a new inode's */
 #define SG_TX_INODES	6
 #define SG_TX_INDEX	512	/* a power of two, twice SG_AREA_WORDS and more */
 
@@ -308,7 +309,7 @@ void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
  * twice the debts that the ledger can still take, so that one loop bound serves cutters.
  */
 unsigned int sg_tx_room(const struct sg_tx *tx);
-/* This inode changes: readers notice (seq). Its lock is held, or nobody can see it yet. */
+/* This inode changes: readers notice (seq). What guards it is held until the record is void. */
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /* Held until commit or abort. */
 void sg_tx_keep_lock(struct sg_tx *tx, u64 off);
@@ -565,7 +566,10 @@ int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned 
 
 /* --- inodes (inode.c) ---------------------------------------------------------------------- */
 
-/* A free record, filled from @new (links, size 0), touched in tx. Before any page is taken. */
+/*
+ * A free record, filled from @new (links, size 0), touched in tx, and locked until tx ends. Before
+ * any page is taken.
+ */
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out);
 /* Frees the record. Its table, index and xattrs have been cut in this transaction. */

@@ -8,6 +8,7 @@
 #endif
 
 static struct rec *now;
+void (*rec_at_store)(const void *p);
 
 void rec_init(struct rec *r, u8 *base, u64 size, bool keep)
 {
@@ -76,7 +77,7 @@ static bool inside(const struct rec *r, const void *p, size_t len, u64 *off, u64
 	return true;
 }
 
-void sg_rec_store(const void *p, size_t len)
+static void record_store(const void *p, size_t len)
 {
 	u64 off, end;
 
@@ -95,6 +96,13 @@ void sg_rec_store(const void *p, size_t len)
 		}
 		off += n;
 	}
+}
+
+void sg_rec_store(const void *p, size_t len)
+{
+	record_store(p, len);
+	if (rec_at_store)
+		rec_at_store(p);
 }
 
 void sg_rec_wb(const void *p, size_t len)

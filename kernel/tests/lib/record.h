@@ -39,5 +39,7 @@ void rec_free(struct rec *r);
 struct rec *rec_to(struct rec *r);
 void rec_mark(struct rec *r, u64 off);	/* a page is stored to by somebody else */
 void rec_forget_pages(struct rec *r);
+/* Called after each store of the engine, wherever it goes: others act there, or the storer dies. */
+extern void (*rec_at_store)(const void *p);
 
 #endif

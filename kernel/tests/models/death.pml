@@ -19,6 +19,8 @@
  *          window is the lease's price): he goes on, finds it out, and joins anew
  *   NAMES  guards: who finds the name of his machine in a slot declares it dead when the machine
  *          has ended; checked: nobody is declared dead who lives
+ *   REACH  system 0's transaction also makes an inode: with the second word it has a name, and then
+ *          others lock and change it; checked: no replay puts its word of the record back
  *   BITS   checked: a bit that a dead waiter left, or that one who died meant to clear, costs one
  *          hand-over in vain
  *
@@ -31,6 +33,8 @@
  * long: DEATHS=1 REBOOT ALL_AT_ONCE
  * long: DEATHS=2 LEASE
  * check: DEATHS=1 REBOOT LEASE NAMES
+ * check: DEATHS=2 REACH
+ * check: DEATHS=1 REBOOT REACH
  * mutant: DEAD_HOLD_NOTHING DEATHS=1
  * mutant: RELEASE_FIRST DEATHS=1
  * mutant: UNLOCK_FIRST DEATHS=1
@@ -42,6 +46,8 @@
  * mutant: NAME_OF_THE_LAST DEATHS=1 REBOOT NAMES
  * mutant: GUARD_OF_THE_LAST DEATHS=1 REBOOT ALL_AT_ONCE NAMES
  * mutant: STALE_BIT DEATHS=2 REBOOT BITS
+ * mutant: NEW_UNLOCKED DEATHS=1 REACH
+ * mutant: NEW_UNLOCKED_FIRST DEATHS=1 REACH
  */
 #define N 3
 #ifndef DEATHS
@@ -175,6 +181,51 @@ inline count_in_vain() {
 #define count_in_vain()	skip
 #endif
 
+/*
+ * REACH: the new inode's word and its lock. Nobody finds the inode before it is named; to change
+ * its word is one transaction of another system, which is whole here.
+ */
+#ifdef REACH
+byte word_n = 1, area_n[N], n_slot, n_inc;
+bool made, area_new[N], named_n, linked;
+#define N_FREE		(!n_slot || GONE(n_slot, n_inc))
+#define LINKED		(!named_n || linked)
+inline make_inode(s) {
+	if
+	:: p == 0 && !made ->
+		made = true; area_new[s] = true; area_n[s] = 0;
+#ifndef MUTANT_NEW_UNLOCKED
+		n_slot = my_slot[p]; n_inc = my_inc[p];
+#endif
+	:: else
+	fi
+}
+inline store_inode(s) {
+	if
+	:: d_step { area_new[s] -> assert(!area_n[s]); word_n = area_n[s] }
+	:: !area_new[s]
+	fi
+}
+inline name_inode(s)	{ named_n = named_n || area_new[s] }
+inline forget_inode(s)	{ area_new[s] = false; area_n[s] = 0 }
+inline unlock_inode() {
+	if
+	:: n_slot == my_slot[p] && n_inc == my_inc[p] -> n_slot = 0; n_inc = 0
+	:: else
+	fi
+}
+#define OLDER_N(s)	area_n[s] = (area_new[s] -> 1 : 0)
+inline link_inode() {
+	assert(!word_n);
+	linked = true; OLDER_N(0); OLDER_N(1); OLDER_N(2)
+}
+#else
+#define LINKED		true
+#define make_inode(s)	skip
+#define name_inode(s)	skip
+#define forget_inode(s)	skip
+#endif
+
 /* ALL_AT_ONCE: two of the three boot again, for the sake of fewer states. */
 #ifdef ALL_AT_ONCE
 #define BOOTS(q)	((q) != 2)
@@ -238,7 +289,10 @@ idle:		/* sg_tend(), and what users want */
 		:: atomic { RECOVERABLE(2) -> r = 2; goto recover }
 		:: atomic { !done -> wants = true; goto lock }
 		:: atomic { !MINE -> goto declared_dead }
-		:: atomic { done && MINE && ALL_WELL(0) && ALL_WELL(1) && ALL_WELL(2) -> goto leave }
+#ifdef REACH
+		:: d_step { MINE && named_n && !linked && N_FREE -> link_inode() }; goto idle
+#endif
+		:: atomic { done && MINE && LINKED && ALL_WELL(0) && ALL_WELL(1) && ALL_WELL(2) -> goto leave }
 		fi;
 
 recover:	/* sg_recover_slot() */
@@ -258,8 +312,14 @@ replay:		/* sg_tx_replay() */
 #endif
 		if
 		:: atomic { area_head[r] -> assert(BEING_RECOVERED); word_a = area_val[r] };
-			d_step { assert(BEING_RECOVERED); word_b = area_val[r] };
-			d_step { assert(BEING_RECOVERED); area_head[r] = false; area_val[r] = 0 }
+#ifdef REACH
+			store_inode(r);
+#endif
+			d_step { assert(BEING_RECOVERED); word_b = area_val[r]; name_inode(r) };
+			d_step {
+				assert(BEING_RECOVERED);
+				area_head[r] = false; area_val[r] = 0; forget_inode(r)
+			}
 		:: !area_head[r]
 		fi;
 		d_step {
@@ -321,13 +381,26 @@ locked:
 			assert(HOLDS && !word_a && !word_b);	/* all that was committed, no more */
 			d_step {
 				OLDER(word_a); OLDER(word_b); OLDER_IN(0); OLDER_IN(1); OLDER_IN(2);
-				area_val[my_slot[p] - 1] = 0; area_head[my_slot[p] - 1] = true
+				area_val[my_slot[p] - 1] = 0; area_head[my_slot[p] - 1] = true;
+				make_inode(my_slot[p] - 1)
 			}
 		};
 		d_step { assert(HOLDS); word_a = area_val[my_slot[p] - 1] };
-		d_step { assert(HOLDS); word_b = area_val[my_slot[p] - 1] };
+#ifdef REACH
+		store_inode(my_slot[p] - 1);
+#endif
+		d_step {
+			assert(HOLDS); word_b = area_val[my_slot[p] - 1];
+			name_inode(my_slot[p] - 1)
+		};
+#ifdef MUTANT_NEW_UNLOCKED_FIRST
+		d_step { unlock_inode() };
+#endif
 #ifndef MUTANT_UNLOCK_FIRST
-		d_step { assert(HOLDS); area_head[my_slot[p] - 1] = false };
+		d_step { assert(HOLDS); area_head[my_slot[p] - 1] = false; forget_inode(my_slot[p] - 1) };
+#endif
+#ifdef REACH
+		d_step { unlock_inode() };
 #endif
 		d_step {	/* sg_unlock(): the next one in turn that waits and lives */
 			assert(HOLDS);
