@@ -144,12 +144,19 @@ u64 sg_tx_get(struct sg_tx *tx, u64 off)
 	return is_set(tx, e) ? sg_load64(&tx->a->word[*e & 255].val) : sg_get(tx->vol, off);
 }
 
-/* Words live between the superblock and its backup, and in the copies behind that. */
-static bool word_allowed(const struct sg_vol *vol, u64 off)
+static SG_NOINLINE bool in_copies(const struct sg_vol *vol, u64 off)
 {
-	return !(off & 7) && off >= SG_PAGE &&
-	       (off < sg_bound(vol) - SG_PAGE ||
-		(off >= sg_sys_copy_off(vol, 0) && off < sg_sys_copy_off(vol, SG_SYS_COUNT)));
+	return off >= sg_sys_copy_off(vol, 0) && off < sg_sys_copy_off(vol, SG_SYS_COUNT);
+}
+
+/*
+ * Words live between the superblock and its backup, and in the copies behind that. Asked three
+ * times for each word: one comparison is for both ends, as what is below the first one wraps.
+ */
+static SG_INLINE bool word_allowed(const struct sg_vol *vol, u64 off)
+{
+	return !(off & 7) &&
+	       (off - SG_PAGE < sg_bound(vol) - 2 * SG_PAGE || in_copies(vol, off));
 }
 
 static void put(struct sg_tx *tx, u64 off, u64 val)
