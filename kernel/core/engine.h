@@ -142,7 +142,8 @@ struct sg_vol {
 	unsigned int damage_next;
 	struct sg_spin spin;	/* guards @odd, and the look for strayed locks (lock.c) */
 	struct sg_odd odd[16];
-	u64 odd_judged;		/* so many were put there, in turn */
+	u64 odd_next;		/* where the next one is put, in turn */
+	u64 odd_judged, odd_last;	/* so many of late, and when the last one was */
 	u64 stuck;		/* threads of ours that have waited for a lock for long (lock.c) */
 	u64 *held;		/* locks that we hold, counted by hash; as long as we have a slot */
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reading without a lock (D9). A reader begins with an even change counter, and reads again when it
- * has changed. Odd means that a change is being stored, which takes microseconds. A counter that
- * stays odd is damage: whoever finds that out has waited, and remembers it for all others.
+ * has changed. Odd means that a change is being stored, which takes microseconds, unless the system
+ * that stores it is paused: for as long as its heart stands still, or until it has been recovered,
+ * a reader waits as for a lock. A counter that stays odd beside a heart that beats is damage:
+ * whoever finds that out has waited, and remembers it for all others.
  */
 #include "internal.h"
 
 #define SPINS		1000
-#define PATIENCE_HELD_NS 20000000000ULL	/* somebody has the inode's lock */
-#define PATIENCE_NS	2000000000ULL	/* nobody has: it may be a new one, or a wild store */
+#define PATIENCE_HELD_NS 20000000000ULL	/* somebody has the inode's lock, and his heart beats */
+#define PATIENCE_NS	2000000000ULL	/* nobody has: a wild store */
 #define HASTE		6
+#define CALM_NS		60000000000ULL	/* without a judgment: patience is what it was */
+#define BEATS_NS	1000000000ULL	/* a heart that has not beaten for so long stands still */
+#define STEP_NS		200000000ULL	/* a longer one: we were stopped, as others may have been */
+#define HURRY_NS	10000000000ULL	/* for those who are about to leave */
 
 /* By what it said: a change that is made after all says something else. */
 static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
@@ -26,43 +32,109 @@ static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
 
 static int judge(struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 {
+	u64 now = sg_ticks();
+
 	sg_spin_lock(&vol->spin);
-	vol->odd[vol->odd_judged % SG_ARRAY_SIZE(vol->odd)] = (struct sg_odd){ ref->off, seq };
+	vol->odd[vol->odd_next++ % SG_ARRAY_SIZE(vol->odd)] = (struct sg_odd){ ref->off, seq };
+	if (now - sg_load64(&vol->odd_last) > CALM_NS)
+		sg_store64(&vol->odd_judged, 0);
 	sg_store64(&vol->odd_judged, vol->odd_judged + 1);
+	sg_store64(&vol->odd_last, now);
 	sg_spin_unlock(&vol->spin);
 	return sg_damaged(vol, ref->ino, ref->off, "a change never ended");
 }
 
-/* Each one that was judged makes the next one cheaper: many of them are no coincidence. */
-static u64 patience(struct sg_vol *vol, const struct sg_iref *ref)
+/*
+ * Each one that was judged makes the next one cheaper: many of them are no coincidence. Not where
+ * somebody has the lock: it may be no more than a busy processor that keeps him from ending.
+ */
+static u64 haste(const struct sg_vol *vol)
 {
-	u64 ns = sg_is_locked(vol, SG_IOFF(ref, lock)) ? PATIENCE_HELD_NS : PATIENCE_NS;
+	u64 judged = sg_load64(&vol->odd_judged);
 
-	return vol->alone ? 0 : ns >> SG_MIN(sg_load64(&vol->odd_judged), (u64)HASTE);
+	return sg_ticks() - sg_load64(&vol->odd_last) > CALM_NS ? 0 : SG_MIN(judged, (u64)HASTE);
+}
+
+/**
+ * struct odd_wait - a reader that waits for an even counter
+ * @last: when it looked last; @counted: the time that speaks for damage
+ * @word, @beat: of the lock's holder, as last seen; @beaten: when that changed, 0: not yet
+ */
+struct odd_wait {
+	u64 last, counted, word, beat, beaten;
+	bool held;
+};
+
+/* Does the holder of the lock @word do anything at all? */
+static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, u64 now)
+{
+	u64 beat = sg_get(vol, sg_slot_off(vol, SG_LOCK_SLOT(word)) +
+			       offsetof(struct sg_slot, heartbeat));
+	bool other = word != w->word;
+
+	if (other || beat != w->beat)
+		w->beaten = other ? 0 : now;
+	w->word = word;
+	w->beat = beat;
+	return w->beaten && now - w->beaten < BEATS_NS;
+}
+
+/*
+ * Does the time that passes now speak for damage? Not while the change is that of a system that is
+ * paused, or is being recovered. Who has no slot recovers nobody, and may be alone.
+ */
+static bool counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w, u64 now)
+{
+	u64 word = sg_iget(vol, ref, lock.word) & ~SG_LOCK_ASKED;
+	unsigned int slot = SG_LOCK_SLOT(word);
+
+	w->held = slot < SG_SLOTS && sg_is_locked(vol, SG_IOFF(ref, lock));
+	if (!w->held || (int)slot == vol->slot)
+		return true;
+	if (!sg_owner_live(vol, slot, SG_LOCK_INC(word)))
+		return vol->slot < 0;
+	return heart_beats(vol, w, word, now);
+}
+
+static bool is_over(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w)
+{
+	u64 now = sg_ticks(), step = SG_MIN(now - w->last, STEP_NS);
+
+	w->last = now;
+	if (counts(vol, ref, w, now))
+		w->counted += step;
+	return w->counted >= (w->held ? PATIENCE_HELD_NS : PATIENCE_NS >> haste(vol));
 }
 
 static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
 {
 	struct sg_vol *vol = (struct sg_vol *)cvol;	/* what was judged, not its bytes */
-	u64 limit = patience(vol, ref), start = sg_ticks();
+	u64 start = sg_ticks();
+	struct odd_wait w = { .last = start };
 	unsigned int turn;
 
-	for (turn = 0; ; turn++) {
+	for (turn = 0; ; turn += turn <= SPINS) {
 		*seq = sg_load64_acquire(sg_at(vol, SG_IOFF(ref, seq)));
 		if (!(*seq & 1))
 			return 0;
 		if (!turn && is_judged(vol, ref->off, *seq))
 			return -EUCLEAN;
-		if (turn == SPINS)	/* who died in the middle of it */
-			sg_help(vol, sg_iget(vol, ref, lock.word));
-		if (turn < SPINS && limit)
+		if (turn < SPINS && !vol->alone) {
 			sg_relax();
-		else if (sg_interrupted())
+			continue;
+		}
+		if (sg_interrupted())
 			return -EINTR;
-		else if (sg_ticks() - start < limit)
-			sg_sleep_us(100);
-		else
+		if (vol->alone || is_over(vol, ref, &w))
 			return judge(vol, ref, *seq);
+		if (vol->slot >= 0 && !sg_is_ours(vol))
+			return sg_declared_dead(vol);
+		if (vol->hurry && sg_ticks() - start > HURRY_NS)
+			return -EBUSY;
+		sg_help(vol, sg_iget(vol, ref, lock.word));	/* who died in the midst of it */
+		if (!vol->tended)	/* who waits lives */
+			sg_beat(vol);
+		sg_sleep_us(100);
 	}
 }
 

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A system is paused in the midst of a change (virsh suspend, a stalled host): its heart stands
+ * still, and a change counter stays odd. Others wait for it, however long, and take nothing for
+ * damage; they judge only beside a heart that beats. One thread plays all; time goes when it sleeps.
+ */
+#include <setjmp.h>
+#include <sys/stat.h>
+#include "internal.h"
+#include "record.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+#define S	1000000000ULL
+
+extern bool (*sg_interrupt_hook)(void);
+extern u64 (*sg_ticks_hook)(void);
+extern void (*sg_sleep_hook)(u64 ns);
+
+static u8 *mem;
+static struct tsys paused, lives;
+static u64 now = 1000 * S, damage;
+static u64 beats_from, beats_until;	/* the paused one's heart, by the clock */
+static u64 fence_at, kill_at, jump_at;	/* what happens while others sleep; 0: never */
+
+/* --- the clock ------------------------------------------------------------------------------ */
+
+static u64 ticks(void)
+{
+	return now += 100;
+}
+
+static void sleep_ns(u64 ns)
+{
+	u64 *heart = sg_at(&lives.v, sg_slot_off(&lives.v, (unsigned int)paused.v.slot) +
+				     offsetof(struct sg_slot, heartbeat));
+
+	now += ns;
+	if (now >= beats_from && now < beats_until)
+		++*heart;
+	if (jump_at && now >= jump_at) {
+		jump_at = 0;
+		now += 300 * S;
+	}
+	if (fence_at && now >= fence_at) {
+		fence_at = 0;
+		tsys_fence(&lives, &paused);
+	}
+}
+
+static bool killed(void)
+{
+	return kill_at && ticks() >= kill_at;
+}
+
+static void clock_on(bool on)
+{
+	sg_ticks_hook = on ? ticks : NULL;
+	sg_sleep_hook = on ? sleep_ns : NULL;
+	sg_interrupt_hook = on ? killed : NULL;
+	beats_from = beats_until = fence_at = kill_at = jump_at = 0;
+}
+
+/* --- the pause ------------------------------------------------------------------------------ */
+
+static void (*meanwhile)(void);
+static jmp_buf death;
+
+/* Between the two stores that make the directory's change counter odd and even again. */
+static void at_store(const void *p)
+{
+	if (p != mem + SG_IOFF(&paused.root, seq) || !(*(const u64 *)p & 1))
+		return;
+	rec_at_store = NULL;
+	clock_on(true);
+	meanwhile();
+	clock_on(false);
+}
+
+static void count_damage(struct sg_vol *v, u64 ino, u64 off)
+{
+	(void)v;
+	(void)ino;
+	(void)off;
+	damage++;
+}
+
+static void world_make(void)
+{
+	damage = 0;
+	mem = tsys_volume(SIZE);
+	tsys_join(&paused, mem, SIZE, 1);
+	tsys_join(&lives, mem, SIZE, 2);
+	paused.v.tended = lives.v.tended = true;	/* or whoever waits would beat */
+	lives.v.on_damage = count_damage;
+	test_create(&lives.v, &lives.root, "old", S_IFREG | 0600);
+}
+
+static int make(struct tsys *s, const char *name)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref f;
+
+	return sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &f);
+}
+
+static int look(void)
+{
+	struct sg_iref f;
+
+	return sg_lookup(&lives.v, &lives.root, "old", 3, &f, NULL);
+}
+
+/* False: it does not come back from its pause. */
+static bool pause_in_change(void (*fn)(void))
+{
+	int err;
+
+	meanwhile = fn;
+	if (setjmp(death))
+		return false;
+	rec_at_store = at_store;
+	err = make(&paused, "new");
+	CHECK(!rec_at_store);
+	CHECK_OK(err);
+	return true;
+}
+
+static void world_end(void)
+{
+	test_lookup(&lives.v, &lives.root, "new");
+	CHECK_OK(look());
+	CHECK_OK(make(&lives, "after"));
+	sg_leave(&lives.v);
+	if (damage)	/* as expected: fsck would tell of it, too */
+		*(u64 *)(mem + SG_HOT(errors)) = 0;
+	test_clean(mem, SIZE);
+	test_unmap(mem, SIZE);
+}
+
+/* Paused for half an hour; who waits can be killed; then all goes on. */
+static void waits(void)
+{
+	u64 since = now;
+
+	kill_at = now + 1800 * S;
+	CHECK_EQ(look(), -EINTR);
+	CHECK(now - since >= 1800 * S);
+	CHECK_EQ(damage, 0);
+	CHECK_EQ(sg_get(&lives.v, SG_HOT(errors)), 0);
+}
+
+static void comes_back(void)
+{
+	test_note("%s", __func__);
+	world_make();
+	CHECK(pause_in_change(waits));
+	sg_leave(&paused.v);
+	world_end();
+}
+
+/* Declared dead while others wait for it: they recover it, and have their answer. */
+static void waits_for_recovery(void)
+{
+	fence_at = now + 100 * S;
+	kill_at = now + 2000 * S;
+	CHECK_OK(look());
+	CHECK(!fence_at);
+	CHECK_EQ(damage, 0);
+	clock_on(false);
+	longjmp(death, 1);
+}
+
+static void is_fenced(void)
+{
+	test_note("%s", __func__);
+	world_make();
+	CHECK(!pause_in_change(waits_for_recovery));
+	CHECK_EQ(tsys_state(&lives, (unsigned int)paused.v.slot), SG_SLOT_FREE);
+	world_end();
+}
+
+/* Its heart beats, and the change does not end: a wild store, or one that lies. */
+static void judges(void)
+{
+	u64 since = now;
+
+	beats_from = now;
+	beats_until = now + 1000 * S;
+	CHECK_EQ(look(), -EUCLEAN);
+	CHECK_EQ(damage, 1);
+	CHECK(now - since > 15 * S && now - since < 60 * S);
+	since = now;
+	CHECK_EQ(look(), -EUCLEAN);	/* the next one is told at once */
+	CHECK(now - since < S);
+}
+
+static void beats_on(void)
+{
+	test_note("%s", __func__);
+	world_make();
+	CHECK(pause_in_change(judges));
+	sg_leave(&paused.v);
+	world_end();
+}
+
+/* The heart stops before patience is over. The whole machine stands still in between. */
+static void stops_beating(void)
+{
+	beats_from = now;
+	beats_until = now + 15 * S;
+	jump_at = now + 10 * S;
+	kill_at = now + 2000 * S;
+	CHECK_EQ(look(), -EINTR);
+	CHECK(!jump_at);
+	CHECK_EQ(damage, 0);
+}
+
+static void stops(void)
+{
+	test_note("%s", __func__);
+	world_make();
+	CHECK(pause_in_change(stops_beating));
+	sg_leave(&paused.v);
+	world_end();
+}
+
+/* --- patience ------------------------------------------------------------------------------- */
+
+static u64 judged(const char *name)
+{
+	struct sg_iref f = test_create(&lives.v, &lives.root, name, S_IFREG | 0600);
+	struct sg_attr attr;
+	u64 since = now;
+
+	*(u64 *)(mem + SG_IOFF(&f, seq)) |= 1;
+	CHECK_EQ(sg_getattr(&lives.v, &f, &attr), -EUCLEAN);
+	since = now - since;
+	*(u64 *)(mem + SG_IOFF(&f, seq)) += 1;
+	return since;
+}
+
+static void patience_comes_back(void)
+{
+	char name[8];
+	unsigned int i;
+
+	test_note("%s", __func__);
+	world_make();
+	clock_on(true);
+	CHECK(judged("first") > 2 * S - 1);
+	for (i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		judged(name);
+	}
+	CHECK(judged("hasty") < S / 10);
+	now += 70 * S;
+	CHECK(judged("calm") > 2 * S - 1);
+	CHECK(judged("next") > S / 2);
+	clock_on(false);
+	CHECK_OK(make(&paused, "new"));
+	sg_leave(&paused.v);
+	world_end();
+}
+
+int main(void)
+{
+	tlog_catch();
+	comes_back();
+	is_fenced();
+	beats_on();
+	stops();
+	patience_comes_back();
+	return test_done();
+}
