@@ -167,7 +167,8 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
  * RECOVERING is held by the recoverer while it lives, and not, as a lock is, until it has been
  * recovered itself: one that swaps though it has been declared dead could close a circle of slots
  * that wait for each other. A joiner that found no slot free recovers the one that it wants to
- * have, in that slot's own name.
+ * have, in that slot's own name, with the incarnation that it has taken to join: a joiner that was
+ * paused and fenced meanwhile must not take the word of the next one for its own.
  */
 static bool recoverer_gone(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -240,7 +241,7 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	if (!may_recover(vol, slot, seen) || is_dead(vol) || !sees_all(vol))
 		return false;
 	ours = SG_SLOT_WORD(SG_SLOT_RECOVERING, SG_SLOT_INC(seen)) |
-	       (vol->slot < 0 ? SG_SLOT_BY_WORD(slot, SG_SLOT_INC(seen)) :
+	       (vol->slot < 0 ? SG_SLOT_BY_WORD(slot, vol->incarnation) :
 		SG_SLOT_BY_WORD(vol->slot, vol->incarnation));
 	/* first: who has watched the slot must not take us for as silent as the dead one is */
 	if (vol->slot < 0)

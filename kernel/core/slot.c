@@ -125,6 +125,7 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
+	vol->incarnation = inc;	/* without a slot: of who recovers one for himself (death.c) */
 	if (!can_hold(vol)) {
 		sg_snprintf(vol->why, sizeof(vol->why), "not enough memory");
 		return -ENOMEM;

@@ -263,6 +263,63 @@ static void patience_comes_back(void)
 	world_end();
 }
 
+/* --- a joiner ------------------------------------------------------------------------------- */
+
+#define VICTIM	63
+
+static struct sg_vol joiner[2];
+static u64 replayed;			/* a word of the record: the first that replay stores */
+static unsigned int joining;
+static u64 state_of_second;
+
+/* All slots are taken, and one system is dead: whoever joins recovers it in that slot's own name. */
+static int join(unsigned int which)
+{
+	struct sg_identity id = tsys_identity(50 + which, 1);
+
+	CHECK_OK(sg_open(&joiner[which], mem, SIZE, false, NULL));
+	return sg_join(&joiner[which], &id, 0, false);
+}
+
+static void in_replay(const void *p)
+{
+	if (p != mem + replayed)
+		return;
+	if (joining)	/* the second one is in the midst of it when the first one goes on */
+		longjmp(death, 1);
+	joining = 1;
+	sg_fence_slots(&lives.v, 1ULL << VICTIM);	/* the first one has been silent for 5 s */
+	CHECK_EQ(tsys_state(&lives, VICTIM), SG_SLOT_DEAD);
+	if (!setjmp(death))
+		join(1);
+	rec_at_store = NULL;
+	CHECK_EQ(tsys_state(&lives, VICTIM), SG_SLOT_RECOVERING);
+	state_of_second = *sg_state_word(&lives.v, VICTIM);
+}
+
+static void joiner_comes_back(void)
+{
+	struct sg_iref old;
+	unsigned int i;
+
+	test_note("%s", __func__);
+	world_make();
+	old = test_lookup(&lives.v, &lives.root, "old");
+	replayed = SG_IOFF(&old, mtime);
+	for (i = 0; i < SG_SLOTS; i++)
+		if (tsys_state(&lives, i) == SG_SLOT_FREE)
+			*sg_state_word(&lives.v, i) = SG_SLOT_WORD(SG_SLOT_LIVE, 7000 + i);
+	tsys_record(&lives.v, VICTIM, 0, replayed, 77);
+	*sg_state_word(&lives.v, VICTIM) = SG_SLOT_WORD(SG_SLOT_DEAD, 7000 + VICTIM);
+	joining = 0;
+	rec_at_store = in_replay;
+	CHECK_EQ(join(0), -EBUSY);
+	CHECK_EQ(joining, 1);
+	/* the slot is the second one's to recover: nothing is released under it */
+	CHECK_EQ(*sg_state_word(&lives.v, VICTIM), state_of_second);
+	test_unmap(mem, SIZE);
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -271,5 +328,6 @@ int main(void)
 	beats_on();
 	stops();
 	patience_comes_back();
+	joiner_comes_back();
 	return test_done();
 }
