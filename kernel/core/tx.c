@@ -252,6 +252,8 @@ static void release(struct sg_tx *tx)
 void sg_tx_abort(struct sg_tx *tx)
 {
 	sg_count(&tx->vol->stat.aborts, 1);
+	/* stores to fresh pages, past the cache maybe, are over before others get the pages */
+	sg_fence();
 	sg_ledger_abort(tx);
 	release(tx);
 }
