@@ -119,7 +119,7 @@ static void set_genflags(struct sg_tx *tx, const struct sg_iref *ref, unsigned i
 	u64 old = sg_tx_iget(tx, ref, genflags);
 	u32 gen = (u32)old, flags = (u32)(old >> 32);
 
-	if (set & SG_SET_GENERATION)
+	if (set & SG_SET_GENERATION && attr->generation)	/* 0 means any */
 		gen = attr->generation;
 	if (set & SG_SET_FLAGS)
 		flags = (flags & SG_FL_CUTTING) | (attr->flags & SG_FL_KNOWN & ~SG_FL_CUTTING);
@@ -315,7 +315,7 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 			u64 special)
 {
 	struct sg_inode *rec = sg_at(vol, ref->off);
-	u32 gen = (u32)sg_load64(&rec->genflags) + 1;
+	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;	/* 0 means any (sg_is_same()) */
 	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_CUTTING;
 
 	sg_store64(&rec->owner, (u64)new->uid | (u64)new->gid << 32);

@@ -221,6 +221,34 @@ static void passed_over(unsigned int busy)
 	test_unmap(mem, SIZE);
 }
 
+/* --- its generation -------------------------------------------------------------------------- */
+
+/* 0 means any: a reference to the file before would be good for the new one. */
+static void generation_wraps(void)
+{
+	struct sg_attr attr = { .generation = ~0u };
+	struct sg_iref f, next;
+
+	test_note("%s", __func__);
+	world_make(&kinds[0]);
+	f = test_create(&lives.v, &lives.root, "f", S_IFREG | 0600);
+	CHECK_OK(sg_setattr(&lives.v, &f, SG_SET_GENERATION, &attr));
+	f.generation = ~0u;
+	CHECK_OK(sg_unlink(&lives.v, &lives.root, "f", 1, 2));
+	CHECK_OK(sg_evict(&lives.v, &f));
+	next = test_create(&lives.v, &lives.root, "next", S_IFREG | 0600);
+	CHECK_EQ(next.ino, f.ino);
+	CHECK_EQ(next.generation, 1);
+	attr.generation = 0;
+	CHECK_OK(sg_setattr(&lives.v, &next, SG_SET_GENERATION, &attr));
+	CHECK_OK(sg_getattr(&lives.v, &next, &attr));
+	CHECK_EQ(attr.generation, 1);
+	sg_leave(&dies.v);
+	sg_leave(&lives.v);
+	test_clean(mem, SIZE);
+	test_unmap(mem, SIZE);
+}
+
 int main(void)
 {
 	unsigned int i;
@@ -233,6 +261,7 @@ int main(void)
 	tlog_catch();
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		each_store(&kinds[i]);
+	generation_wraps();
 	passed_over(1);
 	passed_over(5);
 	passed_over(20);
