@@ -82,6 +82,8 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 	}
 	do {
 		word = sg_load64(&w->word);
+		if ((word & SG_SEMW_OWNER) != c->me)	/* reset meanwhile, or given to another */
+			return -EPERM;
 		left = sg_sem_flags_left(vol, sem, word);
 		if (word & SG_SEMW_DIED)	/* and nobody has made it consistent */
 			left |= SG_SEMW_LOST;

@@ -98,6 +98,30 @@ static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat 
 	return true;
 }
 
+/* Reset, and locked by another one, between the look at the owner and giving back. */
+static void case_sem_unlock(void)
+{
+	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
+	const u64 other = SG_SEMW_ID(9, 77, 5);
+	static struct sg_sem_caller c;
+	struct sg_sem sem;
+	u64 word;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
+	CHECK_OK(sg_sem_create(&v, "mine", 4, &new, true, false, &sem));
+	CHECK_OK(sg_sem_lock(&v, &sem, &c, 0));
+	word = sem.words + offsetof(struct sg_semwords, word);
+	at_load(word, 2, other);
+	CHECK_EQ(sg_sem_unlock(&v, &sem, &c), -EPERM);
+	hook_load = NULL;
+	CHECK_EQ(sg_get(&v, word), other);
+	set(word, 0);
+	sg_sem_exit(&v, &c);
+	sg_sem_close(&v, &sem);
+	sg_leave(&v);
+}
+
 /* What is shown of an object has been copied, and been looked at after that. */
 static void case_sem_list(void)
 {
@@ -534,6 +558,7 @@ static const struct {
 	{ "head of a record", case_replay_head },
 	{ "holdings", case_holdings },
 	{ "list of semaphores", case_sem_list },
+	{ "a mutex given back", case_sem_unlock },
 	{ "a table that is full", case_merge },
 	{ "name", case_name },
 	{ "debt of a directory", case_dir_debt },
