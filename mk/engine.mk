@@ -25,6 +25,11 @@ san-rec   := -DSG_RECORD
 san-hostile := $(san-asan) -DSG_HOSTILE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
+# What has been compiled once is not compiled again, in whatever folder (DEPS_RUNNER has ccache).
+ccache := $(shell command -v ccache)
+export CCACHE_DIR ?= $(or $(STARGATE_CACHE),$(HOME)/.cache/stargate)/ccache
+export CCACHE_NOHASHDIR := 1
+
 ifneq ($(SAN),)
 ifeq ($(origin san-$(SAN)),undefined)
 $(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, fuzz, hostile)
@@ -107,7 +112,7 @@ $(B)/.members: always
 $(B)/obj/%.o: kernel/%.c $(B)/.cflags | deps-native
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
-	$(Q)$(CC) $(sg-cflags) $(fuzz-cflags) $(sg-incs) -MMD -MP -c -o $@ $<
+	$(Q)$(ccache) $(CC) $(sg-cflags) $(fuzz-cflags) $(sg-incs) -MMD -MP -c -o $@ $<
 $(B)/obj/tests/%.o: sg-incs += -Ikernel/tests/lib
 $(B)/obj/lib/%.o: sg-incs := -Ikernel/core -Ikernel/lib -fPIC -fvisibility=hidden
 

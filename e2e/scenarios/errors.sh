@@ -8,7 +8,7 @@
 #
 # rig: --size 32M
 # test: walk
-# test-rig: --size 64M --pages --pkgs "acl attr"
+# test-rig: --size 64M
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

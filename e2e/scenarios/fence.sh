@@ -7,8 +7,6 @@
 # read, or is nobody's last process, ends without a word; who is fenced alive gets no byte more.
 #
 # rig: --size 64M --pages
-# test: walk
-# test-rig: --size 64M --pages --pkgs "acl attr"
 # maps: walk
 # limit: 400
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

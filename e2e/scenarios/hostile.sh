@@ -8,8 +8,6 @@
 # look on (`make hostile`); 6.12 has a short round in `make test`.
 #
 # rig: --size 96M --cpus 2 --pages --no-mount --pkgs "dmsetup attr"
-# test: walk
-# test-rig: --pages --no-mount --size 128M --cpus 2 --pkgs "dmsetup attr lvm2"
 # maps: walk
 # kernels: 6.12
 # limit: 300

@@ -7,7 +7,7 @@
 #
 # rig: --size 256M
 # test: walk
-# test-rig: --size 64M --pages --pkgs "acl attr"
+# test-rig: --size 64M
 # maps: inside
 # limit: 900
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

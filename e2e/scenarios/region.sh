@@ -7,8 +7,6 @@
 # to do with it: nothing.
 #
 # rig: --size 64M --pages --pkgs attr
-# test: walk
-# test-rig: --size 64M --pages --pkgs "acl attr"
 # maps: walk
 # limit: 300
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -7,7 +7,6 @@
 # lets them go on; unmounting, remounting and freezing meanwhile.
 #
 # rig: --guests 3 --size 64M --pages
-# test: walk
 # maps: inside
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

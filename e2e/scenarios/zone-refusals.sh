@@ -5,8 +5,6 @@
 # or read-only, keeps its bytes and its tag; a device that does not become a zone, what is on it.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
-# test: walk
-# test-rig: --pages --no-mount --size 128M --cpus 2 --pkgs "dmsetup attr lvm2"
 # maps: walk
 # limit: 600
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell

@@ -47,7 +47,7 @@ static void judge(struct crash *c, struct crash_image *img)
 
 int main(int argc, char **argv)
 {
-	u64 points = test_amount(3, 6, 100), i;
+	u64 points = test_amount(1, 6, 100), i;
 	struct crash c;
 	struct rec rec;
 
