@@ -44,8 +44,8 @@ test-quick: ## the native tests only, quick amounts (under 2 minutes)
 test-all: ## everything, in pieces; what passed on the same inputs is left out (FORCE=1: nothing is)
 	@$(test-run) test-all
 
-suites := native asan tsan threads models models-long mutants units csi chart image scenarios vm node modules \
-	debug mutants-vm sem-long csi-vm kubevirt guest fuzz coverage
+suites := native asan tsan threads models models-long mutants units csi chart image scenarios \
+	vm node modules debug mutants-vm sem-long csi-vm kubevirt guest fuzz coverage
 .PHONY: $(suites:%=test-%)
 $(suites:%=test-%):
 	@$(test-run) $(@:test-%=%)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The POSIX matrix on memory that has struct pages, as on a node with memmap=: the volume is found
-# through its DAX device, and mappings must not let anybody get at those pages. Entries of 2 MiB: a
-# child inherits none (fork() would copy one that is just being taken away), and they meet small ones
-# without a warning of the kernel.
+# through its DAX device, and mappings must not let anybody get at those pages. A child inherits no
+# entries of 2 MiB, as fork() would copy one that is just being taken away. Large and small entries
+# meet without a warning of the kernel.
 #
 # rig: --size 256M --cpus 2 --pages
 # maps: walk

@@ -68,7 +68,8 @@ def inputs_of(case):
     compiler, releases = tools()
     uses_kernels = any(path.startswith("e2e") for path in case.inputs)
     env = tuple(sorted((k, v) for k, v in case.env.items() if k != "OWNER"))
-    settings = (compiler, releases if uses_kernels else (), env, () if case.parts else tuple(case.command))
+    command = () if case.parts else tuple(case.command)
+    settings = (compiler, releases if uses_kernels else (), env, command)
     return digest(case.inputs, settings)
 
 

@@ -20,13 +20,18 @@ const grace = 200 * time.Millisecond
 // pipe or a terminal holds, twice. One that never stops is cut off there.
 const mostLeftBehind = 128 << 10
 
+// fullRead is what a terminal hands out at most at once. A read that brings less
+// has emptied the stream; it counts as a tenth of the grace, so that a slow
+// client does not wait for ever for a child that says a little all the time.
+const fullRead = 4095
+
 // output is one stream of a command, whose end does not depend on children that
 // the command leaves behind.
 //
 // A stream keeps the order of what was written. So what it holds when the
 // command ends has all that the command wrote, and is read without a limit,
 // however slow the client is. Only behind that, where nobody but children can
-// have written, time and bytes are limited. Only time spent waiting counts.
+// have written, time and bytes are limited.
 //
 // A terminal may hand on a part of what was written a moment later. That comes
 // within the grace, as it is there without being waited for.
@@ -73,7 +78,11 @@ func (o *output) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := o.file.Read(p)
-	o.left -= time.Since(start)
+	took := time.Since(start)
+	if n < fullRead && took < grace/10 {
+		took = grace / 10
+	}
+	o.left -= took
 	o.more += n
 	return n, err
 }
