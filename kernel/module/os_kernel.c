@@ -18,16 +18,28 @@
 
 /*
  * The best of clwb, clflushopt and clflush that the processor has, patched in, as the kernel's
- * clwb() is. False: the page is not mapped. The kernel takes pages that a machine check found bad
- * out of its linear mapping, before anybody tells us.
+ * clwb() is. The kernel takes pages that a machine check found bad out of its linear mapping,
+ * before anybody tells us: a line of such a page goes to @unmapped.
  */
+#define WB_LINE(at, disp8)								\
+	"1: " ALTERNATIVE_2(".byte 0x3e; clflush " at,					\
+			    ".byte 0x66; clflush " at, X86_FEATURE_CLFLUSHOPT,		\
+			    ".byte 0x66, 0x0f, 0xae, " disp8, X86_FEATURE_CLWB) "\n"	\
+	_ASM_EXTABLE(1b, %l[unmapped])
+
+/* False: its page is not mapped. */
 static __always_inline bool wb_line(unsigned long a)
 {
-	asm goto("1: "
-		 ALTERNATIVE_2(".byte 0x3e; clflush (%[a])",
-			       ".byte 0x66; clflush (%[a])", X86_FEATURE_CLFLUSHOPT,
-			       ".byte 0x66, 0x0f, 0xae, 0x30", X86_FEATURE_CLWB) "\n"
-		 _ASM_EXTABLE(1b, %l[unmapped])
+	asm goto(WB_LINE("(%[a])", "0x30") : : [a] "a" (a) : "memory" : unmapped);
+	return true;
+unmapped:
+	return false;
+}
+
+/* This line and the next one. False: the page of either is not mapped. */
+static __always_inline bool wb_two_lines(unsigned long a)
+{
+	asm goto(WB_LINE("(%[a])", "0x30") WB_LINE("64(%[a])", "0x70, 0x40")
 		 : : [a] "a" (a) : "memory" : unmapped);
 	return true;
 unmapped:
@@ -38,9 +50,14 @@ unmapped:
 void sg_wb(const void *p, size_t len)
 {
 	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
+	unsigned long last = end - LINE;
 
-	while (a < end)
-		a = likely(wb_line(a)) ? a + LINE : (a & PAGE_MASK) + PAGE_SIZE;
+	while (a < end) {
+		while (a < last && likely(wb_two_lines(a)))
+			a += 2 * LINE;
+		if (a < end)
+			a = likely(wb_line(a)) ? a + LINE : (a & PAGE_MASK) + PAGE_SIZE;
+	}
 }
 
 /* The fence: a page that is given back unused is not to be zeroed when it is somebody else's. */

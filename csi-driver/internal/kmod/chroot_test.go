@@ -25,9 +25,14 @@ func TestRunEndsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Killed, it may be there until init has taken notice.
-	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
-	if err == nil && !strings.Contains(string(stat), ") Z ") {
-		t.Errorf("what it has started goes on: %s", stat)
+	// The kernel ends a killed process in its own time, and init then takes notice.
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("what it has started goes on: %s", stat)
+		}
 	}
 }
