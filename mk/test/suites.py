@@ -137,12 +137,12 @@ def models(suite_name, env):
                    inputs=(path, "kernel/tests/models/run", "mk/test"))
 
 
-@suite("models", "models", about="the protocol between systems: states of it, and mutants")
+@suite("models", "models", about="the protocol between systems: the states of its models")
 def suite_models():
     return models("models", QUICK)
 
 
-@suite("models-long", "models", about="the same, with the longest searches")
+@suite("models-long", "models", about="the same, with the longest searches and mutants")
 def suite_models_long():
     return models("models-long", {})
 
