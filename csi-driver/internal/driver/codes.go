@@ -12,8 +12,8 @@ import (
 	"stargate/csi-driver/internal/fault"
 )
 
-// The one place where a kind of failure becomes gRPC's. What callers make of them: after Aborted, Unavailable,
-// DeadlineExceeded and Canceled they take what was asked for as perhaps done, or still going on, and call again
+// The one place where a kind of failure becomes gRPC's. After Aborted, Unavailable,
+// DeadlineExceeded and Canceled callers take the request as perhaps done, or still going on, and call again
 // until they know. All other codes are final: callers take it that nothing is left. They try again, later each
 // time, unless the claim has gone meanwhile; after ResourceExhausted on another node. OutOfRange and
 // InvalidArgument do not go away by themselves.

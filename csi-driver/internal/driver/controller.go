@@ -390,7 +390,7 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 	return v, nil
 }
 
-// find is the volume that an id names. What is called so in this zone is another one if the id names another zone.
+// find is the volume that an id names. If the id names another zone, a volume of that name here is another one.
 func (d *Driver) find(ctx context.Context, id string) (zone.Volume, error) {
 	of, ok := zone.ParseID(id)
 	if !ok {

@@ -50,8 +50,8 @@ func (w *world) taken(name, source string) (id string) {
 	return res.GetSnapshot().GetSnapshotId()
 }
 
-// What is in another zone than the node has now is not deleted, and nothing that is called so in this one is: its
-// bytes would stay, and nobody would know of them. Who is told that the other zone is gone takes it for deleted.
+// The driver does not delete a volume of another zone than the node's, nor one of that name in this zone: its bytes
+// would stay, and nobody would know of them. A driver that is told that the other zone is gone takes it for deleted.
 func TestOfAnotherZone(t *testing.T) {
 	ctx, first, second := context.Background(), zone.Identity(zone.DAX, "first"), zone.Identity(zone.DAX, "second")
 	w := newWorld(t, zone.Gigabyte)

@@ -55,7 +55,7 @@ func (z *Zone) files(t *testing.T) []string {
 
 var small = zone.Spec{Name: "w", Size: 16 << 20, Align: zone.Extent}
 
-// What cannot be cleaned up is told besides what has failed, which stays what it is, and goes with the next Sweep.
+// A failed call also tells which leftovers it could not remove. The next Sweep removes them.
 func TestWhatIsNotCleanedUp(t *testing.T) {
 	z := formats(t, `mkdir -p "$file/in the way"; echo "mkfs.stargatefs: bad label" >&2; exit 2`)
 	_, err := z.Create(background, small)

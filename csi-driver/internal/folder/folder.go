@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package folder has what both kinds of zone keep in files: snapshots, each called NAME@VOLUME.snapshot.
-// What is being made or deleted has another name, and is removed by whoever opens the folder next, or by Sweep
-// when nobody is at it any more: one process at a time has it.
+// A file that is being made or deleted has another name. The next process that opens the folder removes it, or Sweep
+// does when no call is at it any more: one process at a time has the folder.
 package folder
 
 import (
