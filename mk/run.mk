@@ -39,7 +39,7 @@ demo-k8s: ## see two pods of a Kubernetes cluster here work on one claim (KEEP=1
 
 test: ## the proof of each subject, in a quarter of an hour: what CI runs
 	@$(test-run) test
-test-quick: ## the native tests only, quick amounts (under 2 minutes)
+test-quick: ## the native tests only, quick amounts (2 to 3 minutes)
 	@$(test-run) test-quick
 test-all: ## everything, in pieces; what passed on the same inputs is left out (FORCE=1: nothing is)
 	@$(test-run) test-all
