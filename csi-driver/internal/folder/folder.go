@@ -107,7 +107,7 @@ func (f Folder) sweep(ctx context.Context, file string, left func(file string) b
 		return nil // somebody is at it
 	}
 	defer end()
-	// Whoever was at it a moment ago may have ended: with a whole one, or with nothing.
+	// The call that was at it may have ended since: with a whole file, or with nothing.
 	if !Half(file) && !left(file) {
 		return nil
 	}

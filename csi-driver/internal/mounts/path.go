@@ -35,7 +35,7 @@ func OpenFolder(path string) (*Folder, error) {
 
 // Inside is where a path of a request is, really. It is Invalid if it is not in the folder, or if a
 // link is on the way: a request is not to choose what we mount over by a link that is there. The path is used by
-// its name afterwards. Who can put a link into it meanwhile is root: kubelet's directories are root's, and what
+// its name afterwards. Only root can put a link into it meanwhile: kubelet's directories are root's, and what
 // a pod can write to is on no way to a path of ours (README, Security).
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")

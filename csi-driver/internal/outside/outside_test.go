@@ -133,7 +133,7 @@ func TestOpen(t *testing.T) {
 
 func (l *lost) Sweep(context.Context) error { l.asked++; return l.err }
 
-// What was left half made is removed where the zone is not, too; what cannot be removed is told in any case.
+// The sweep removes half-made copies outside of the zone, too, and tells which ones it cannot remove.
 func TestSweepsTheFolder(t *testing.T) {
 	z, dir := open(t, &lost{err: fault.New(fault.NoZone, "gone")})
 	inTheWay := filepath.Join(dir, ".deleting-s-1", "x")

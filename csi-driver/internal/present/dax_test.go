@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// What is mounted on the node, and what a pod gets, is nosuid and nodev unless that was taken away.
+// Mounts on the node and in pods are nosuid and nodev, unless the class took that away.
 func TestNoSetuidNoDevices(t *testing.T) {
 	for _, c := range []struct {
 		o     Options

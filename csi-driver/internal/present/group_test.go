@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// A pod's group can write to the root of a new volume. What somebody has chosen, or has files in, stays as it is.
+// A pod's group can write to the root of a new volume. A root that has a chosen owner, or files in it, stays as it is.
 func TestGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to give a directory away takes root")

@@ -138,7 +138,7 @@ func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (or
 	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
 	if v.Spec.CSI != nil {
 		o.driver = v.Spec.CSI.Driver
-		// What is no number is of no driver of ours.
+		// A value that is no number is not from our driver.
 		o.memory, _ = strconv.ParseInt(v.Spec.CSI.VolumeAttributes[marks.MemoryAttribute], 10, 64)
 	}
 	return o, nil

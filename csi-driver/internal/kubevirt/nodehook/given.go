@@ -30,7 +30,7 @@ type life struct {
 }
 
 // to notes that a machine starts with a volume, unless it has a twin there, which is the answer then: of two that
-// start at once one is refused. What its last life has left there is its own to forget.
+// start at once one is refused. A machine's own last life does not count.
 func (g *given) to(m machine, volume string, pods []string, has func(pod string) bool, now time.Time) (twin string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -113,7 +113,7 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 }
 
 // give has all volumes looked at at once: KubeVirt waits for 25 s, and a look at a volume on which the machine has
-// left something takes seconds. What one look has done stays done, whatever becomes of the others.
+// left something takes seconds. The result of one look stays, whatever becomes of the others.
 func (h *Hooks) give(ctx context.Context, m machine, volumes []zone.Volume) error {
 	failed := make([]error, len(volumes))
 	var all sync.WaitGroup
@@ -135,7 +135,7 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
 		return fault.New(fault.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
 			"nobody could tell what each of them holds there; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
 	}
-	// Whoever has it now is not this machine, which is yet to start.
+	// Another machine has it now, as this one is yet to start.
 	return h.forget(ctx, m, v)
 }
 
