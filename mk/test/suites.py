@@ -86,8 +86,8 @@ def programs(suite_name, san, env, only=None):
 COSTS = {"crash_fsck": 60, "check": 60, "relocate": 40, "systems_epoch": 15, "systems": 15,
          "guard": 90}
 # These mostly wait, for heartbeats and time limits.
-WAITING = """guard grow_tool snapshot_tool freeze lock payer reader sem_names systems systems_epoch
-    systems_opens""".split()
+WAITING = """guard grow_tool snapshot_tool clone_tool relocate_tool fsck freeze lock payer reader
+    sem_names systems systems_epoch systems_opens""".split()
 
 
 def native(name, env):

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		check(t.mem, SG_CHECK_REPAIR);
 		rec_to(NULL);
 		c.every = rec.n / points + 1;
-		stride = rec.n / (8 * points) + 1;
+		stride = rec.n / (points == 1 ? 4 : 8 * points) + 1;
 		c.ctx = (void *)d;
 		crash_run(&c, rec.ev, rec.n);
 		crash_end(&c);
