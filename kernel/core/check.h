@@ -50,6 +50,7 @@ enum {
 	CK_ROOTED = 128,	/* its parents lead to the root */
 	CK_CUT = 256,		/* directory: its name goes, so that a circle ends */
 	CK_MISSING = 512,	/* in a hole of the inode file */
+	CK_CHAINED = 1024,	/* on a list of owed inodes; only while these are looked at */
 };
 
 struct ck_page;			/* a private copy of a page (check_view.c) */

@@ -70,10 +70,57 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 	}
 }
 
+/*
+ * A list, up to where it cannot go on: there it ends from now on. What was behind that is on no
+ * list then, and is looked at as everything is that nobody owes.
+ */
+static void follow_list(struct sg_ck *c, u64 at)
+{
+	u64 head = at, word = ck_get(c, at), ino;
+
+	while ((ino = SG_OWED_INO(word)) != 0) {
+		c->recovering = true;	/* as of any debt */
+		if (ino >= c->inodes || c->state[ino] & (CK_MISSING | CK_CHAINED) ||
+		    !ck_get(c, ck_ifield(c, ino, owed_next))) {
+			if (ck_found(c, CK_SAFE, 0, at, "a list of owed inodes goes on where it cannot"))
+				ck_set(c, at, at == head ? 0 : SG_OWED(0));
+			return;
+		}
+		c->state[ino] |= CK_CHAINED;
+		if (c->state[ino] & (CK_USED | CK_TYPELESS))
+			c->state[ino] |= CK_OWED;
+		at = ck_ifield(c, ino, owed_next);
+		word = ck_get(c, at);
+	}
+}
+
+static void owed_lists(struct sg_ck *c)
+{
+	unsigned int slot, i;
+	u64 ino, at;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			follow_list(c, sg_area_off(&c->vol, slot, i) +
+				       offsetof(struct sg_area, owed_ino));
+	for (ino = 1; ino < c->inodes; ino++) {
+		if (c->state[ino] & CK_MISSING)
+			continue;
+		at = ck_ifield(c, ino, owed_next);
+		if (ck_get(c, at) && !(c->state[ino] & CK_CHAINED) &&
+		    ck_found(c, CK_SAFE, ino, at, "says it is on a list of owed inodes, and is not"))
+			ck_set(c, at, 0);
+		c->state[ino] &= (u16)~CK_CHAINED;
+	}
+}
+
 void ck_debts_of_inodes(struct sg_ck *c)
 {
 	unsigned int slot, n;
 	u64 page;
+
+	if (c->inodes)
+		owed_lists(c);
 
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		page = sg_ledger_off(&c->vol, slot);

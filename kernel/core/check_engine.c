@@ -19,6 +19,15 @@ const struct sg_identity *ck_identity(const struct sg_ck *c)
 	return c->opts->id ? c->opts->id : &nobody;
 }
 
+/* Bits of whoever had the slot before say otherwise. */
+static bool nothing_open(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	(void)vol;
+	(void)ino;
+	(void)generation;
+	return false;
+}
+
 int ck_hold(struct sg_ck *c)
 {
 	unsigned int slot;
@@ -29,6 +38,7 @@ int ck_hold(struct sg_ck *c)
 		return err;
 	if (c->opts->holding)
 		c->opts->holding(c->opts->ctx, &c->vol);
+	c->vol.in_use = nothing_open;
 	err = sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
 	for (slot = 0; slot < SG_SLOTS && !err; slot++) {
 		if (!ck_slot_taken(c, slot))

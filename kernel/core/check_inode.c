@@ -31,11 +31,12 @@ bool ck_type_known(u64 mode)
 /* Frees the record; its generation goes on, so that nobody takes the next file for this one. */
 void ck_clear_inode(struct sg_ck *c, u64 ino)
 {
-	u64 off = ck_inode_off(c, ino);
+	u64 off = ck_inode_off(c, ino), owed = ck_get(c, ck_ifield(c, ino, owed_next));
 	u32 generation = (u32)ck_get(c, ck_ifield(c, ino, genflags)) + 1;
 
 	ck_zero(c, off, SG_INODE_SIZE);
 	ck_set(c, ck_ifield(c, ino, genflags), generation);
+	ck_set(c, ck_ifield(c, ino, owed_next), owed);	/* others may be behind it on a list */
 	c->state[ino] = 0;
 	c->relist = true;
 }

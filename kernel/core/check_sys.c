@@ -34,8 +34,10 @@ static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
 {
 	u64 mode = sg_load64(&in->mode), table = sg_load64(&in->table), off;
 	u64 xattr = sg_load64(&in->xattr);
+	u64 owed = sg_load64(&in->owed_next);
 
-	if (sg_load64(&in->project) || !all_zero(in->reserved, SG_ARRAY_SIZE(in->reserved)) ||
+	if (sg_load64(&in->project) || (owed && owed != SG_OWED(SG_OWED_INO(owed))) ||
+	    !all_zero(in->reserved, SG_ARRAY_SIZE(in->reserved)) ||
 	    (u32)(sg_load64(&in->genflags) >> 32) & ~SG_FL_KNOWN ||
 	    sg_load64(&in->next_free) > SG_INO_MAX)
 		return false;

@@ -94,6 +94,7 @@ struct sg_vol {
 	/* It is about to leave: no lock is waited for any longer than some seconds (-EBUSY). */
 	bool hurry;
 	unsigned int space_wait_ms;	/* for space that is owed (hunger.c); 0: SPACE_WAIT_MS */
+	bool owed_on_lists;	/* for tests: the ledger owes no inodes, lists do (owed.c) */
 	void *owner;		/* for sg_log() */
 	/* called once per damage found; may set read_only (errors=). NULL: only logged */
 	void (*on_damage)(struct sg_vol *vol, u64 ino, u64 off);
@@ -136,6 +137,12 @@ struct sg_vol {
 #define SG_OPENING	16
 	struct sg_spin opening[SG_OPENING]; /* setting and taking back of openers' bits (opens.c) */
 	struct sg_ledger *ledger;
+	struct sg_nameless *nameless;	/* what we use, and owe on lists (nameless.c) */
+	/* how far looks along the lists of owed inodes have come: behind a record; one at a time */
+	struct sg_owed_at {
+		u64 busy, ino;
+		unsigned int slot, area;
+	} owed_at, owed_left_at, opens_at;
 	struct sg_tx *tx;	/* one per transaction area */
 	struct sg_counters stat;
 	u64 damage_seen[16];	/* offsets reported already */

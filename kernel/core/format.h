@@ -205,7 +205,8 @@ struct sg_inode {
 	u64 cuts;		/* +1 whenever pages are taken out of the file table */
 	u64 mappers;		/* bit per slot that has pages of it mapped into processes */
 	u64 holers;		/* ... that has zeroes mapped where there is a hole */
-	u64 reserved[2];
+	u64 owed_next;		/* SG_OWED(): on a list of owed inodes (struct sg_area); else 0 */
+	u64 reserved[1];
 	u8 tail[64];		/* a symlink's target when it is shorter than this */
 };
 #define SG_INODE_SIZE		256
@@ -344,7 +345,7 @@ struct sg_area {
 	u64 free_pages;		/* sum of all areas + free_base = free pages (mod 2^64) */
 	u64 used_inodes;	/* sum over all areas = inodes in use (mod 2^64) */
 	u64 free_ino;		/* first of a list of free inode records, or 0 */
-	u64 reserved;
+	u64 owed_ino;		/* first of a list of owed inodes, or 0 */
 	struct sg_word word[SG_AREA_WORDS];
 };
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
@@ -352,6 +353,15 @@ struct sg_area {
 /* So many words at the end are change counters of inodes: odd while the others are stored. */
 #define SG_AREA_SEQS(n)		((u64)(n) << 48)
 #define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
+
+/*
+ * Lists of owed inodes: what a slot's ledger has no room for. The record on a list names the next
+ * one. A record stays on its list, in use or free, until the list's own system takes it off: so it
+ * is a hint only, as a debt of an inode is.
+ */
+#define SG_OWED_LISTED		(1ULL << 63)
+#define SG_OWED_INO(w)		((w) & ((1ULL << 40) - 1))
+#define SG_OWED(next)		(SG_OWED_LISTED | (u64)(next))	/* 0: it is the last one */
 
 /*
  * The ledger: what a slot still owes. A page of words; word 0 is the offset of a further page of

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #define SPACE_WAIT_MS	2000
+#define LIST_BEGIN	64	/* of another's owed inodes */
 
 static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 {
@@ -15,14 +16,35 @@ static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 }
 
 /* Its pages will be free without anybody closing or removing anything. */
+static bool inode_will_be_free(const struct sg_vol *vol, u64 ino)
+{
+	return sg_is_left(vol, ino) || is_being_cut(vol, ino);
+}
+
 static bool will_be_free(const struct sg_vol *vol, u64 debt)
 {
 	return debt && (SG_DEBT_KIND(debt) != SG_DEBT_INODE ||
-			sg_is_left(vol, SG_DEBT_VALUE(debt)) ||
-			is_being_cut(vol, SG_DEBT_VALUE(debt)));
+			inode_will_be_free(vol, SG_DEBT_VALUE(debt)));
 }
 
-/* Others, dead or alive, have freed what is not paid yet. By the first page of their ledgers. */
+static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		struct sg_owed_walk w = sg_owed_walk(vol, slot, i);
+
+		for (n = 0; n < LIST_BEGIN && sg_owed_walk_next(vol, &w); n++)
+			if (inode_will_be_free(vol, w.ref.ino))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Others, dead or alive, have freed what is not paid yet. By the first page of their ledgers, and
+ * the beginnings of their lists.
+ */
 static bool others_owe(const struct sg_vol *vol)
 {
 	unsigned int slot, i;
@@ -33,6 +55,8 @@ static bool others_owe(const struct sg_vol *vol)
 		for (i = 1; (int)slot != vol->slot && i < SG_LEDGER_WORDS; i++)
 			if (will_be_free(vol, sg_get(vol, page + i * 8)))
 				return true;
+		if ((int)slot != vol->slot && lists_will_free(vol, slot))
+			return true;
 	}
 	return false;
 }

@@ -291,6 +291,7 @@ struct sg_tx {
 	u32 owed[SG_AREA_WORDS / 2];
 	unsigned int npaid;
 	u32 paid[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
+	struct sg_kept *kept;	/* noted by this transaction, taken back by abort (ledger.c) */
 	bool holds_chunk;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 };
@@ -301,6 +302,7 @@ struct sg_tx {
  */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
 struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for those who pay */
+struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this one: owed.c */
 /* The word as this transaction sees it, and its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
@@ -452,10 +454,12 @@ unsigned int sg_ledger_room(const struct sg_vol *vol);	/* debts that can still b
 void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
 void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that it touches */
 /*
- * The debt of an inode: no links, or SG_FL_CUTTING. Owing twice is once. The second ends it,
- * unless the inode, as the transaction sees it, still has one of the two reasons.
+ * The debt of an inode: no links, or SG_FL_CUTTING. It always succeeds: what the ledger has no room
+ * for goes on a list (owed.c). Owing twice is once. The second ends it, unless the inode, as the
+ * transaction sees it, still has one of the two reasons; what is on a list stays there.
  */
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
+bool sg_has_reason(u64 mode, u64 genflags);	/* an inode with these words is owed */
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /*
  * The debt of an inode that we have just made, and use: it is not settled, nor is it given up for
@@ -482,6 +486,45 @@ bool sg_ledger_settle_left(struct sg_vol *vol);
 u64 sg_ledger_payable(const struct sg_vol *vol);	/* debts of pages */
 bool sg_ledger_paying(const struct sg_vol *vol);	/* a thread of ours pays some just now */
 bool sg_ledger_is_stuck(const struct sg_vol *vol);	/* others keep us from paying any */
+
+/* --- inodes without a name that we have made, and owe on lists (nameless.c) ----------------- */
+
+int sg_nameless_open(struct sg_vol *vol);
+void sg_nameless_close(struct sg_vol *vol);
+void sg_nameless_keep(struct sg_tx *tx, u64 ino);	/* abort drops it again */
+bool sg_nameless_kept(const struct sg_vol *vol, u64 ino);
+/* @which, or, if that is NULL, the one of @ino. */
+void sg_nameless_drop(struct sg_vol *vol, u64 ino, const struct sg_kept *which);
+
+/* --- lists of owed inodes (owed.c) ----------------------------------------------------------- */
+
+/* Is on some list, whosever it is: then it is looked after there. The inode is locked. */
+static inline bool sg_is_listed(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_get(vol, ref->off + offsetof(struct sg_inode, owed_next));
+}
+/* Puts it on a list of ours, unless it is on some list. Needs no room. The inode is locked. */
+void sg_owed_add(struct sg_tx *tx, const struct sg_iref *ref);
+/* As sg_ledger_settle_inodes() and sg_ledger_settle_left(), some of them at a time. */
+int sg_owed_settle(struct sg_vol *vol);
+bool sg_owed_settle_left(struct sg_vol *vol);
+bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot);
+/* The lists of a slot that is free become ours. slot_lock is held. */
+int sg_owed_take_over(struct sg_vol *vol, unsigned int slot);
+
+/**
+ * struct sg_owed_walk - along a list that others may change meanwhile.
+ * @at: word that names the next one. @ref: the present one. @n: passed so far.
+ * @mark: one passed before; coming there again the list is a circle.
+ */
+struct sg_owed_walk {
+	u64 at;
+	struct sg_iref ref;
+	u64 n, mark;
+};
+struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, unsigned int area);
+/* False: the end, or what should be on the list and is not, or who is at it is to die. */
+bool sg_owed_walk_next(const struct sg_vol *vol, struct sg_owed_walk *w);
 
 /* --- file tables (table.c) ----------------------------------------------------------------- */
 

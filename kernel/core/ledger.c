@@ -4,14 +4,17 @@
  *
  * A transaction that takes pages out of a file, directory or xattr writes a debt for them; a later
  * one, after everybody who might still look at them has been waited for (quiesce), clears the debt
- * and frees them. Debts for inodes last as long as their reason. The ledger's words live in a
- * chain of pages in the volume; here is a mirror of them with a state for each.
+ * and frees them. Debts for inodes last as long as their reason, which users decide: so the ledger
+ * takes some of them, and the rest go on lists (owed.c), which need no room. The ledger's words
+ * live in a chain of pages in the volume; here is a mirror of them with a state for each.
  */
 #include "internal.h"
 
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 #define TIGHT		64	/* payable debts that are worth a payment */
 #define BATCH		64	/* debts picked at a time */
+#define INODES_MAX	2048	/* owed here, not on a list: each is looked at every second */
+#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave to pages */
 
 enum state { FREE, PENDING, OWED, PAYING };
 #define NONE	(~0u)
@@ -33,6 +36,7 @@ struct ledger_page {
 struct sg_ledger {
 	struct sg_spin spin;
 	u64 pages, nfree, payable, paying;
+	u64 inodes;	/* entries that owe one */
 	u64 stuck;	/* horizon + 1 at which nothing could be paid; 0: something may be */
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for something to pay ended */
@@ -83,6 +87,7 @@ static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, bool kep
 	if (is_inode(word)) {
 		e->next = *bucket(l, word);
 		*bucket(l, word) = i;
+		l->inodes++;
 	}
 }
 
@@ -96,6 +101,7 @@ static void entry_free(struct sg_ledger *l, u32 i)
 		while (*at != i)
 			at = &entry(l, *at)->next;
 		*at = e->next;
+		l->inodes--;
 	}
 	e->word = 0;
 	e->state = FREE;
@@ -157,8 +163,10 @@ int sg_ledger_open(struct sg_vol *vol)
 	u64 off = sg_ledger_off(vol, (unsigned int)vol->slot);
 	struct sg_ledger *l = sg_alloc(sizeof(*l));
 
-	if (!l)
+	if (!l || sg_nameless_open(vol)) {
+		sg_free(l);
 		return -ENOMEM;
+	}
 	sg_spin_init(&l->spin);
 	l->first_free = NONE;
 	memset(l->bucket, 0xff, sizeof(l->bucket));
@@ -184,6 +192,7 @@ void sg_ledger_close(struct sg_vol *vol)
 		return;
 	while (l->pages)
 		sg_free(l->page[--l->pages]);
+	sg_nameless_close(vol);
 	sg_free(l);
 	vol->ledger = NULL;
 }
@@ -279,12 +288,14 @@ int sg_ledger_grow(struct sg_vol *vol)
 
 /* --- owing ---------------------------------------------------------------------------------- */
 
-static u32 entry_take(struct sg_ledger *l, u64 word, bool kept)
+static u32 entry_take(struct sg_ledger *l, u64 word, bool kept, unsigned int inodes)
 {
 	u32 i;
 
 	sg_spin_lock(&l->spin);
 	i = l->first_free;
+	if (is_inode(word) && (l->inodes >= inodes || l->nfree <= ROOM_KEPT))
+		i = NONE;
 	if (i != NONE) {
 		l->first_free = entry(l, i)->next;
 		adjust(&l->nfree, -1);
@@ -294,26 +305,28 @@ static u32 entry_take(struct sg_ledger *l, u64 word, bool kept)
 	return i;
 }
 
-static void owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, bool kept)
+/* False: the ledger has no room for it. */
+static bool owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, bool kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
 	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
 	u32 i;
 
 	if (tx->err)
-		return;
-	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ? entry_take(l, word, kept) : NONE;
-	if (i == NONE) {
-		sg_tx_fail(tx, -ENOSPC);
-		return;
-	}
+		return true;
+	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ?
+		entry_take(l, word, kept, tx->vol->owed_on_lists ? 0 : INODES_MAX) : NONE;
+	if (i == NONE)
+		return false;
 	tx->owed[tx->nowed++] = i;
 	sg_tx_set(tx, entry_off(l, i), word);
+	return true;
 }
 
 void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
 {
-	owe(tx, kind, value, count, false);
+	if (!owe(tx, kind, value, count, false))
+		sg_tx_fail(tx, -ENOSPC);
 }
 
 void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
@@ -352,7 +365,7 @@ bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
 	return find_inode(vol->ledger, ref->ino, &word) != NONE;
 }
 
-static bool has_reason(u64 mode, u64 genflags)
+bool sg_has_reason(u64 mode, u64 genflags)
 {
 	return mode && (!sg_nlink(mode) || (u32)(genflags >> 32) & SG_FL_CUTTING);
 }
@@ -360,15 +373,19 @@ static bool has_reason(u64 mode, u64 genflags)
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	/* as it stood before this transaction: with a reason, the debt exists */
-	if (has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
-	    sg_ledger_owes(tx->vol, ref))
+	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
+	    (sg_is_listed(tx->vol, ref) || sg_ledger_owes(tx->vol, ref)))
 		return;
-	sg_owe(tx, SG_DEBT_INODE, ref->ino, 0);
+	if (!owe(tx, SG_DEBT_INODE, ref->ino, 0, false))
+		sg_owed_add(tx, ref);
 }
 
 void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	owe(tx, SG_DEBT_INODE, ref->ino, 0, true);
+	if (owe(tx, SG_DEBT_INODE, ref->ino, 0, true))
+		return;
+	sg_nameless_keep(tx, ref->ino);
+	sg_owed_add(tx, ref);
 }
 
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -381,7 +398,7 @@ bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
 	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE && !kept; i = entry(l, i)->next)
 		kept = SG_DEBT_VALUE(entry(l, i)->word) == ref->ino && entry(l, i)->kept;
 	sg_spin_unlock(&l->spin);
-	return kept;
+	return kept || sg_nameless_kept(vol, ref->ino);
 }
 
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
@@ -394,6 +411,7 @@ void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
 		if (SG_DEBT_VALUE(entry(l, i)->word) == ref->ino)
 			entry(l, i)->kept = false;
 	sg_spin_unlock(&l->spin);
+	sg_nameless_drop(vol, ref->ino, NULL);
 }
 
 static void pay_entry(struct sg_tx *tx, unsigned int i)
@@ -427,7 +445,7 @@ void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref)
 	u64 word;
 	u32 i;
 
-	if (has_reason(sg_tx_iget(tx, ref, mode), sg_tx_iget(tx, ref, genflags)))
+	if (sg_has_reason(sg_tx_iget(tx, ref, mode), sg_tx_iget(tx, ref, genflags)))
 		return;
 	i = find_inode(tx->vol->ledger, ref->ino, &word);
 	if (i != NONE)
@@ -466,6 +484,8 @@ void sg_ledger_abort(struct sg_tx *tx)
 	struct sg_ledger *l = tx->vol->ledger;
 	unsigned int k;
 
+	if (tx->kept)
+		sg_nameless_drop(tx->vol, 0, tx->kept);
 	if (!tx->nowed && !tx->npaid)
 		return;
 	sg_spin_lock(&l->spin);
@@ -704,6 +724,24 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 		if (page && !sg_data_page(vol, page))
 			return false;
 	}
+	return sg_owed_empty(vol, slot);
+}
+
+/*
+ * Our ledger has no room for this inode. On a list it goes under its lock, which is only tried, as
+ * an area's is held: false, it is busy, and stays owed where it is. What has no record is not owed.
+ */
+static bool take_inode_over(struct sg_tx *tx, u64 ino)
+{
+	struct sg_iref ref;
+	int err = sg_iref(tx->vol, ino, &ref);
+
+	if (err)
+		return err == -ESTALE || err == -EUCLEAN;
+	if (!sg_trylock(tx->vol, SG_IOFF(&ref, lock)))
+		return false;
+	sg_tx_keep_lock(tx, SG_IOFF(&ref, lock));
+	sg_owed_add(tx, &ref);
 	return true;
 }
 
@@ -716,7 +754,14 @@ static int take_over(struct sg_vol *vol, u64 at)
 	if (!word)	/* somebody has taken it away since it was looked at */
 		return 0;
 	tx = sg_tx_begin(vol);
-	sg_owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word));
+	if (!owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), false)) {
+		if (!is_inode(word)) {
+			sg_tx_fail(tx, -ENOSPC);
+		} else if (!take_inode_over(tx, SG_DEBT_VALUE(word))) {
+			sg_tx_abort(tx);
+			return 0;
+		}
+	}
 	sg_tx_set(tx, at, 0);
 	return sg_tx_commit(tx);
 }
@@ -745,12 +790,12 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			break;
 		}
 	}
-	return 0;
+	return sg_owed_take_over(vol, slot);
 }
 
 static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
+	return sg_has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
 }
 
 /* The debt of an inode in entry @i, or 0. */
@@ -825,7 +870,7 @@ int sg_ledger_settle_inodes(struct sg_vol *vol)
 		sg_epoch_heed(vol);
 		sg_yield();
 	}
-	return err;
+	return err ?: sg_owed_settle(vol);
 }
 
 bool sg_ledger_settle_left(struct sg_vol *vol)
@@ -839,5 +884,5 @@ bool sg_ledger_settle_left(struct sg_vol *vol)
 		if (word && sg_is_left(vol, SG_DEBT_VALUE(word)))
 			all &= sg_inode_settle_left(vol, SG_DEBT_VALUE(word));
 	}
-	return all;
+	return sg_owed_settle_left(vol) && all;
 }

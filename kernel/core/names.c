@@ -312,13 +312,15 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 	if (sg_is_dir(mode))
 		return -EPERM;
 	/* the last name may be gone since, on another system; what we made without one is ours */
-	if (!sg_nlink(mode) && !sg_ledger_owes(vol, inode))
+	if (!sg_nlink(mode) && !sg_ledger_owes(vol, inode) && !sg_ledger_keeps(vol, inode))
 		return -ENOENT;
 	if (sg_nlink(mode) >= SG_LINK_MAX)
 		return -EMLINK;
 	do {
 		err = link_tx(vol, inode, dir, n, now);
 	} while (sg_name_again(vol, dir, n, &err, &again));
+	if (!err && !sg_nlink(mode))
+		sg_ledger_let_go(vol, inode);
 	return err;
 }
 

@@ -8,6 +8,8 @@
  */
 #include "internal.h"
 
+#define LISTED_AT_A_TIME	1024	/* records on lists, looked at in a second */
+
 static u64 own_bit(const struct sg_vol *vol)
 {
 	return 1ULL << vol->slot;
@@ -137,12 +139,9 @@ bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref)
  * last link; then some ledger owes the inode, and whoever has the slot now finds it there.
  */
 
-static void withdraw(struct sg_vol *vol, u64 debt, bool all)
+static void withdraw_ref(struct sg_vol *vol, struct sg_iref ref, bool all)
 {
-	struct sg_iref ref;
-
-	if (sg_iref(vol, SG_DEBT_VALUE(debt), &ref) ||
-	    !(sg_load64(openers(vol, &ref)) & own_bit(vol)))
+	if (!(sg_load64(openers(vol, &ref)) & own_bit(vol)))
 		return;
 	sg_spin_lock(spin_of(vol, ref.ino));
 	ref.generation = (u32)sg_iget(vol, &ref, genflags);
@@ -150,6 +149,62 @@ static void withdraw(struct sg_vol *vol, u64 debt, bool all)
 	    !sg_is_silenced(vol))
 		take_back(vol, &ref);
 	sg_spin_unlock(spin_of(vol, ref.ino));
+}
+
+static void withdraw(struct sg_vol *vol, u64 debt, bool all)
+{
+	struct sg_iref ref;
+
+	if (!sg_iref(vol, SG_DEBT_VALUE(debt), &ref))
+		withdraw_ref(vol, ref, all);
+}
+
+static void withdraw_from_lists(struct sg_vol *vol, unsigned int slot)
+{
+	struct sg_owed_walk w;
+	unsigned int i;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		w = sg_owed_walk(vol, slot, i);
+		while (sg_owed_walk_next(vol, &w)) {
+			withdraw_ref(vol, w.ref, true);
+			if (!(w.n % LISTED_AT_A_TIME))
+				sg_epoch_heed(vol);
+		}
+	}
+}
+
+static void next_list(const struct sg_vol *vol, struct sg_owed_at *c)
+{
+	c->ino = 0;
+	c->area = (c->area + 1) % vol->sb.areas;
+	if (!c->area)
+		c->slot = (c->slot + 1) % SG_SLOTS;
+}
+
+/*
+ * Lists may be long: some records at a time, of one list after the other. A list that has changed
+ * where we were is begun again the next time round.
+ */
+static void withdraw_some(struct sg_vol *vol, struct sg_owed_at *c)
+{
+	struct sg_owed_walk w = sg_owed_walk(vol, c->slot, c->area);
+	unsigned int n = 0, lists = 0;
+	struct sg_iref ref;
+
+	if (c->ino && !sg_iref(vol, c->ino, &ref) && !sg_is_lost(vol, ref.off))
+		w.at = SG_IOFF(&ref, owed_next);
+	while (n < LISTED_AT_A_TIME && lists < SG_SLOTS * vol->sb.areas) {
+		if (sg_owed_walk_next(vol, &w)) {
+			withdraw_ref(vol, w.ref, false);
+			c->ino = w.ref.ino;
+			n++;
+			continue;
+		}
+		next_list(vol, c);
+		lists++;
+		w = sg_owed_walk(vol, c->slot, c->area);
+	}
 }
 
 static void withdraw_from(struct sg_vol *vol, unsigned int slot, bool all)
@@ -176,6 +231,13 @@ void sg_withdraw_opens(struct sg_vol *vol, bool all)
 
 	if (!all && sg_alone(vol))
 		return;
-	for (i = 0; i < SG_SLOTS; i++)
+	for (i = 0; i < SG_SLOTS; i++) {
 		withdraw_from(vol, i, all);
+		if (all)
+			withdraw_from_lists(vol, i);
+	}
+	if (!all && !sg_cas64(&vol->opens_at.busy, 0, 1)) {
+		withdraw_some(vol, &vol->opens_at);
+		sg_store64_release(&vol->opens_at.busy, 0);
+	}
 }

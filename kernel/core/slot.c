@@ -187,6 +187,7 @@ int sg_slot_enter(struct sg_vol *vol)
 	int err;
 
 	vol->hurry = false;
+	vol->owed_at = vol->owed_left_at = vol->opens_at = (struct sg_owed_at){ 0 };
 	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
 	vol->watch = sg_watch_make();
 	vol->ack = sg_ack_make();

@@ -70,6 +70,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->ninodes = 0;
 	tx->nowed = 0;
 	tx->npaid = 0;
+	tx->kept = NULL;
 	tx->holds_chunk = false;
 	/* taken for dead: the area is somebody else's, who may be at it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
@@ -92,23 +93,44 @@ static struct sg_tx *take_area(struct sg_vol *vol)
 	return area_taken(vol, first, off, sg_lock(vol, off + offsetof(struct sg_area, lock)));
 }
 
+static struct sg_tx *take_area_of(struct sg_vol *vol, int which)
+{
+	u64 off;
+
+	if (which < 0)
+		return take_area(vol);
+	off = sg_area_off(vol, (unsigned int)vol->slot, (unsigned int)which);
+	return area_taken(vol, (unsigned int)which, off,
+			  sg_lock(vol, off + offsetof(struct sg_area, lock)));
+}
+
 /*
  * Not while we stand still (freeze.c). Either we see that here, behind the barrier of begin_turn(),
- * or whoever makes us stand still sees that we have begun.
+ * or whoever makes us stand still sees that we have begun. @which: area; -1: any.
  */
-struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+static struct sg_tx *begin(struct sg_vol *vol, int which)
 {
 	int err = sg_still_wait(vol);
-	struct sg_tx *tx = take_area(vol);
+	struct sg_tx *tx = take_area_of(vol, which);
 
 	while (!err && !tx->err && sg_is_still(vol)) {
 		sg_tx_abort(tx);
 		err = sg_still_wait(vol);
-		tx = take_area(vol);
+		tx = take_area_of(vol, which);
 	}
 	if (err)
 		sg_tx_fail(tx, err);
 	return tx;
+}
+
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+{
+	return begin(vol, -1);
+}
+
+struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area)
+{
+	return begin(vol, (int)area);
 }
 
 struct sg_tx *sg_tx_begin(struct sg_vol *vol)

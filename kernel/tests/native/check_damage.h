@@ -643,6 +643,19 @@ static void debt_chain_circle(void)
 	memset(word(off), 0, SG_PAGE);
 	*word(off) = off;
 }
+static u64 *owed_head(void)
+{
+	return word(sg_area_off(&look, 9, 0) + offsetof(struct sg_area, owed_ino));
+}
+static void owed_far(void) { *owed_head() = *HOT(inodes); }
+static void owed_unlisted(void) { *owed_head() = number("small"); }
+static void owed_circle(void)
+{
+	*owed_head() = number("small");
+	*FIELD("small", owed_next) = SG_OWED(number("other"));
+	*FIELD("other", owed_next) = SG_OWED(number("small"));
+}
+static void owed_nowhere(void) { *FIELD("small", owed_next) = SG_OWED(0); }
 static void cutting(void) { *FIELD("small", genflags) |= (u64)SG_FL_CUTTING << 32; }
 
 /*
@@ -784,6 +797,10 @@ static const struct damage {
 	DAMAGE(debt_of_below, false, "", 0),
 	DAMAGE(debt_chain, false, "", 0),
 	DAMAGE(debt_chain_circle, false, "", 0),
+	DAMAGE(owed_far, true, "", 0),
+	DAMAGE(owed_unlisted, true, "", 0),
+	DAMAGE(owed_circle, true, "", 0),
+	DAMAGE(owed_nowhere, true, "", 0),
 	DAMAGE(cutting, true, "", 0),
 };
 #define DAMAGES	(sizeof(damages) / sizeof(damages[0]))

@@ -160,6 +160,7 @@ static int dump_journal(struct call *c)
 			json_s64(j, "free_pages", (s64)a->free_pages);
 			json_s64(j, "used_inodes", (s64)a->used_inodes);
 			json_u64(j, "free_ino", a->free_ino);
+			json_u64(j, "owed_ino", a->owed_ino);
 			if (a->head)
 				dump_words(c, a);
 			json_close(j, '}');

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inodes that this system has made without a name, uses, and owes on a list: they are neither freed
+ * nor refused a link before sg_evict(), whatever openers and users say. What the ledger owes is
+ * noted there. In the system's own memory.
+ */
+#include "internal.h"
+
+#define BUCKETS	4096
+
+struct sg_kept {
+	u64 ino;
+	struct sg_kept *next;
+};
+
+struct sg_nameless {
+	struct sg_spin spin;
+	u64 n;
+	struct sg_kept *bucket[BUCKETS];
+};
+
+int sg_nameless_open(struct sg_vol *vol)
+{
+	vol->nameless = sg_alloc(sizeof(*vol->nameless));
+	if (!vol->nameless)
+		return -ENOMEM;
+	sg_spin_init(&vol->nameless->spin);
+	return 0;
+}
+
+void sg_nameless_close(struct sg_vol *vol)
+{
+	struct sg_kept *k;
+	unsigned int i;
+
+	for (i = 0; vol->nameless && i < BUCKETS; i++) {
+		while ((k = vol->nameless->bucket[i])) {
+			vol->nameless->bucket[i] = k->next;
+			sg_free(k);
+		}
+	}
+	sg_free(vol->nameless);
+	vol->nameless = NULL;
+}
+
+static struct sg_kept **bucket(struct sg_nameless *set, u64 ino)
+{
+	return &set->bucket[ino % BUCKETS];
+}
+
+/* Before the transaction can be seen. */
+void sg_nameless_keep(struct sg_tx *tx, u64 ino)
+{
+	struct sg_nameless *set = tx->vol->nameless;
+	struct sg_kept *k = tx->err ? NULL : sg_alloc(sizeof(*k));
+
+	if (!k) {
+		sg_tx_fail(tx, -ENOMEM);
+		return;
+	}
+	k->ino = ino;
+	sg_spin_lock(&set->spin);
+	k->next = *bucket(set, ino);
+	*bucket(set, ino) = k;
+	sg_store64(&set->n, set->n + 1);
+	sg_spin_unlock(&set->spin);
+	tx->kept = k;
+}
+
+bool sg_nameless_kept(const struct sg_vol *vol, u64 ino)
+{
+	struct sg_nameless *set = vol->nameless;
+	const struct sg_kept *k;
+
+	if (!sg_load64(&set->n))
+		return false;
+	sg_spin_lock(&set->spin);
+	for (k = *bucket(set, ino); k && k->ino != ino; k = k->next)
+		;
+	sg_spin_unlock(&set->spin);
+	return k;
+}
+
+void sg_nameless_drop(struct sg_vol *vol, u64 ino, const struct sg_kept *which)
+{
+	struct sg_nameless *set = vol->nameless;
+	struct sg_kept **at, *k;
+
+	if (!sg_load64(&set->n))
+		return;
+	sg_spin_lock(&set->spin);
+	at = bucket(set, which ? which->ino : ino);
+	while (*at && (which ? *at != which : (*at)->ino != ino))
+		at = &(*at)->next;
+	k = *at;
+	if (k) {
+		*at = k->next;
+		sg_store64(&set->n, set->n - 1);
+	}
+	sg_spin_unlock(&set->spin);
+	sg_free(k);
+}

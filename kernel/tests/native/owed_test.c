@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Inodes that are owed on lists, as the ledger has no room for them (owed.c). However many files
+ * are open and have no links: names are removed and files cut as ever, and looking after those that
+ * are open takes no more than a bounded time each second.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE		TEST_SMALL
+#define LARGE		(128ULL << 20)
+#define MANY		135000u	/* more than a ledger has room for */
+
+static u8 *mem;
+static u64 asked;	/* whether an inode is in use */
+static const u8 *closed;	/* by number, or NULL: none */
+
+static bool in_use(struct sg_vol *v, u64 ino, u32 generation)
+{
+	(void)v;
+	(void)generation;
+	asked++;
+	return !closed || !closed[ino];
+}
+
+static unsigned int on_lists(struct sg_vol *v)
+{
+	unsigned int slot, i, n = 0;
+
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		for (i = 0; i < v->sb.areas; i++) {
+			struct sg_owed_walk w = sg_owed_walk(v, slot, i);
+
+			while (sg_owed_walk_next(v, &w))
+				n++;
+		}
+	}
+	return n;
+}
+
+static int unlink_by(struct tsys *s, const char *name)
+{
+	return sg_unlink(&s->v, &s->root, name, (u32)strlen(name), 1);
+}
+
+static struct sg_iref make(struct tsys *s, const char *name)
+{
+	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
+
+	f.generation = (u32)sg_iget(&s->v, &f, genflags);
+	return f;
+}
+
+static bool gone(struct tsys *s, const struct sg_iref *ref)
+{
+	struct sg_attr a;
+	int err = sg_getattr(&s->v, ref, &a);
+
+	CHECK(!err || err == -ESTALE);
+	return err;
+}
+
+static u64 used(struct tsys *s)
+{
+	return sg_used_inodes(&s->v);
+}
+
+static void leave(struct tsys *s)
+{
+	struct sg_statfs st;
+
+	sg_settle(&s->v);
+	CHECK_OK(sg_statfs(&s->v, &st));
+	CHECK_EQ(st.used_inodes, 1);
+	tsys_leave(s);
+	test_clean(mem, SIZE);
+}
+
+/* --- more than the ledger holds ---------------------------------------------------------------- */
+
+static void more_than_the_ledger(void)
+{
+	struct sg_iref *t = calloc(MANY, sizeof(*t)), victim, cut;
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	u8 *is_closed = calloc(1, 2 * MANY);
+	struct sg_statfs before, after;
+	struct tvol vol;
+	unsigned int i;
+
+	CHECK(t && is_closed);
+	tvol_make(&vol, LARGE);
+	vol.v.in_use = in_use;
+	closed = NULL;
+	victim = test_create(&vol.v, &vol.root, "victim", S_IFREG | 0600);
+	cut = test_create(&vol.v, &vol.root, "cut", S_IFREG | 0600);
+	test_fill(&vol.v, &victim, 0, 100000);
+	test_fill(&vol.v, &cut, 0, 100000);
+	CHECK_OK(sg_statfs(&vol.v, &before));
+	for (i = 0; i < MANY; i++)
+		CHECK_OK(sg_tmpfile(&vol.v, &new, &t[i]));
+	CHECK_OK(sg_resize(&vol.v, &cut, 5000, 1));
+	CHECK_OK(sg_unlink(&vol.v, &vol.root, "victim", 6, 1));
+	CHECK_OK(sg_evict(&vol.v, &victim));
+	for (i = 0; i < 20; i++) {
+		asked = 0;
+		sg_settle(&vol.v);
+		CHECK(asked < 10000);
+	}
+	CHECK_EQ(sg_used_inodes(&vol.v), before.used_inodes - 1 + MANY);
+	/* a link ends that it is owed; all others are closed, most of them unseen by us */
+	CHECK_OK(sg_link(&vol.v, &t[MANY / 2], &vol.root, "named", 5, 2));
+	for (i = 0; i < MANY; i++) {
+		if (i == MANY / 2)
+			continue;
+		CHECK(t[i].ino < 2 * MANY);
+		is_closed[t[i].ino] = 1;
+		sg_ledger_let_go(&vol.v, &t[i]);
+		if (i % 5 == 0) {
+			CHECK(sg_close_inode(&vol.v, &t[i]));
+			CHECK_OK(sg_evict(&vol.v, &t[i]));
+		}
+	}
+	closed = is_closed;
+	for (i = 0; i < 20 && on_lists(&vol.v); i++)
+		sg_settle(&vol.v);
+	CHECK_EQ(on_lists(&vol.v), 0);
+	CHECK_EQ(sg_used_inodes(&vol.v), before.used_inodes);
+	CHECK_EQ(test_lookup(&vol.v, &vol.root, "named").ino, t[MANY / 2].ino);
+	CHECK_OK(sg_statfs(&vol.v, &after));
+	CHECK(after.free_pages + 40 + MANY / SG_INODES_PER_PAGE + 20 > before.free_pages);
+	vol.v.in_use = NULL;
+	tvol_recheck(&vol);
+	tvol_drop(&vol);
+	closed = NULL;
+	free(is_closed);
+	free(t);
+}
+
+/* The system stops with all of them open: whoever mounts next frees them. */
+static void many_left_by_the_dead(void)
+{
+	unsigned int n = (unsigned int)test_amount(5000, 20000, MANY), i;
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref f;
+	struct tvol vol;
+
+	tvol_make(&vol, LARGE);
+	for (i = 0; i < n; i++)
+		CHECK_OK(sg_tmpfile(&vol.v, &new, &f));
+	CHECK(on_lists(&vol.v) > n / 2);
+	tvol_crash(&vol);
+	test_clean(vol.mem, LARGE);
+	tvol_join(&vol);
+	for (i = 0; i < 20 && on_lists(&vol.v); i++)
+		sg_settle(&vol.v);
+	CHECK_EQ(sg_used_inodes(&vol.v), 1);
+	tvol_drop(&vol);
+}
+
+/* --- a full volume ------------------------------------------------------------------------------ */
+
+#define OPEN	3000u
+
+static void full(void)
+{
+	struct sg_iref *t = calloc(OPEN, sizeof(*t)), big;
+	struct tvol vol;
+	char name[20];
+	unsigned int i;
+	u64 at = 0;
+
+	CHECK(t);
+	tvol_make(&vol, SIZE);
+	vol.v.space_wait_ms = 1;
+	big = test_create(&vol.v, &vol.root, "big", S_IFREG | 0600);
+	for (i = 0; i < OPEN; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		t[i] = test_create(&vol.v, &vol.root, name, S_IFREG | 0600);
+		CHECK_OK(sg_open_inode(&vol.v, &t[i], false));
+	}
+	while (sg_write(&vol.v, &big, at, "x", 1, 1) == 1)
+		at += SG_PAGE;
+	for (i = 0; i < OPEN; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_OK(sg_unlink(&vol.v, &vol.root, name, (u32)strlen(name), 1));
+	}
+	CHECK(on_lists(&vol.v));
+	CHECK_OK(sg_resize(&vol.v, &big, at / 2, 1));
+	CHECK_OK(sg_unlink(&vol.v, &vol.root, "big", 3, 1));
+	CHECK_OK(sg_evict(&vol.v, &big));
+	for (i = 0; i < OPEN; i++) {
+		CHECK(sg_close_inode(&vol.v, &t[i]));
+		CHECK_OK(sg_evict(&vol.v, &t[i]));
+	}
+	sg_settle(&vol.v);
+	CHECK_EQ(on_lists(&vol.v), 0);
+	CHECK_EQ(sg_used_inodes(&vol.v), 1);
+	tvol_recheck(&vol);
+	tvol_drop(&vol);
+	free(t);
+}
+
+/* --- several systems ---------------------------------------------------------------------------- */
+
+/* Whoever has it open keeps it, whosever list it is on; the last one to close it frees it. */
+static void open_elsewhere(void)
+{
+	struct tsys a, b;
+	struct sg_iref f, g;
+	u64 before;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	before = used(&a);
+	f = make(&a, "f");
+	g = make(&a, "g");
+	CHECK_OK(sg_open_inode(&b.v, &f, false));
+	CHECK_OK(sg_open_inode(&a.v, &g, false));
+	CHECK_OK(unlink_by(&a, "f"));
+	CHECK_OK(sg_evict(&a.v, &f));
+	CHECK_OK(unlink_by(&b, "g"));
+	CHECK_EQ(on_lists(&a.v), 2);
+	sg_settle(&a.v);
+	sg_settle(&b.v);
+	CHECK(!gone(&a, &f) && !gone(&a, &g));
+	/* what another system has removed is not given a name again */
+	CHECK_EQ(sg_link(&a.v, &g, &a.root, "again", 5, 2), -ENOENT);
+	/* b frees it, on a's list; a takes it off */
+	CHECK(sg_close_inode(&b.v, &f));
+	CHECK_OK(sg_evict(&b.v, &f));
+	CHECK(gone(&a, &f));
+	CHECK_EQ(on_lists(&a.v), 2);
+	CHECK(sg_close_inode(&a.v, &g));
+	CHECK_OK(sg_evict(&a.v, &g));
+	sg_settle(&a.v);
+	CHECK_EQ(on_lists(&a.v), 1);
+	sg_settle(&b.v);
+	CHECK_EQ(on_lists(&a.v), 0);
+	CHECK_EQ(used(&a), before);
+	tsys_leave(&b);
+	leave(&a);
+}
+
+/* A system dies: its lists go to whoever lives, who keeps what he has open. */
+static void taken_over(void)
+{
+	struct tsys a, b;
+	struct sg_iref f[9];
+	char name[2] = "a";
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	for (i = 0; i < 9; i++) {
+		name[0] = (char)('a' + i);
+		f[i] = make(&a, name);
+		CHECK_OK(sg_open_inode(i % 3 ? &a.v : &b.v, &f[i], false));
+		CHECK_OK(unlink_by(i % 2 ? &a : &b, name));
+	}
+	CHECK_EQ(on_lists(&b.v), 9);
+	tsys_fence(&b, &a);
+	tsys_die(&a);
+	sg_tend(&b.v);
+	sg_settle(&b.v);
+	for (i = 0; i < 9; i++)
+		CHECK_EQ(gone(&b, &f[i]), i % 3 != 0);
+	CHECK_EQ(on_lists(&b.v), 3);
+	for (i = 0; i < 9; i += 3) {
+		CHECK(sg_close_inode(&b.v, &f[i]));
+		CHECK_OK(sg_evict(&b.v, &f[i]));
+	}
+	leave(&b);
+}
+
+/* The ledger of the dead has more inodes than ours has room for: they go on a list. */
+static void ledger_to_list(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref f, busy;
+	struct tsys a, b;
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	b.v.owed_on_lists = true;
+	for (i = 0; i < 100; i++)
+		CHECK_OK(sg_tmpfile(&a.v, &new, &f));
+	busy = f;
+	CHECK_EQ(on_lists(&b.v), 0);
+	tsys_fence(&b, &a);
+	tsys_die(&a);
+	CHECK_OK(sg_ilock(&b.v, &busy));	/* by another thread of b, say */
+	sg_tend(&b.v);
+	sg_settle(&b.v);
+	CHECK_EQ(used(&b), 2);
+	sg_iunlock(&b.v, &busy);
+	sg_settle(&b.v);
+	CHECK_EQ(used(&b), 1);
+	leave(&b);
+}
+
+/* A record that is on a list is freed and becomes another file: that is owed there, too. */
+static void used_again(void)
+{
+	struct tsys a, b;
+	struct sg_iref f, g, h;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	f = make(&a, "f");
+	CHECK_OK(sg_open_inode(&a.v, &f, false));
+	CHECK_OK(unlink_by(&a, "f"));
+	CHECK(sg_close_inode(&a.v, &f));
+	CHECK_OK(sg_evict(&a.v, &f));
+	CHECK_EQ(on_lists(&a.v), 1);
+	do {	/* free records are given out by processor */
+		g = make(&a, "g");
+		if (g.ino != f.ino)
+			CHECK_OK(sg_rename(&a.v, &a.root, "g", 1, &a.root, "other", 5, 0, NULL, 1));
+	} while (g.ino != f.ino);
+	CHECK_OK(sg_open_inode(&b.v, &g, false));
+	CHECK_OK(unlink_by(&b, "g"));
+	CHECK(sg_is_listed(&a.v, &g));
+	sg_settle(&a.v);
+	CHECK(!gone(&a, &g));
+	tsys_fence(&a, &b);
+	tsys_die(&b);
+	sg_tend(&a.v);
+	sg_settle(&a.v);
+	CHECK(gone(&a, &g));
+	sg_settle(&a.v);
+	CHECK_EQ(on_lists(&a.v), 0);
+	if (!sg_lookup(&a.v, &a.root, "other", 5, &h, NULL)) {
+		CHECK_OK(unlink_by(&a, "other"));
+		CHECK_OK(sg_evict(&a.v, &h));
+	}
+	sg_settle(&a.v);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
+/* Whoever gets a slot has nothing open that its last owner had open: on any list. */
+static void withdrawn(void)
+{
+	struct tsys a, b;
+	struct sg_iref f;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	a.v.owed_on_lists = true;
+	f = make(&a, "f");
+	CHECK_OK(sg_open_inode(&b.v, &f, false));
+	CHECK_OK(unlink_by(&a, "f"));
+	CHECK_OK(sg_evict(&a.v, &f));
+	tsys_fence(&a, &b);
+	tsys_die(&b);
+	sg_tend(&a.v);
+	tsys_join(&b, mem, SIZE, 2);	/* gets the same slot */
+	CHECK_EQ(sg_get(&a.v, SG_IOFF(&f, openers)), 0);
+	sg_settle(&a.v);
+	CHECK(gone(&a, &f));
+	tsys_leave(&b);
+	leave(&a);
+}
+
+/* --- nonsense ----------------------------------------------------------------------------------- */
+
+static u64 damages;
+
+static void on_damage(struct sg_vol *v, u64 ino, u64 off)
+{
+	(void)v;
+	(void)ino;
+	(void)off;
+	damages++;
+}
+
+/* Six files on one list, @s dead or not; *first: the word that names the first. */
+static void six(struct tsys *s, struct sg_iref f[6], u64 **first)
+{
+	char name[2] = "a";
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(s, mem, SIZE, 1);
+	s->v.owed_on_lists = true;
+	s->v.on_damage = on_damage;
+	for (i = 0; i < 6; i++) {
+		name[0] = (char)('a' + i);
+		f[i] = make(s, name);
+		CHECK_OK(sg_open_inode(&s->v, &f[i], false));
+	}
+	do {
+		struct sg_tx *tx = sg_tx_begin(&s->v);
+
+		*first = (u64 *)(mem + tx->area + offsetof(struct sg_area, owed_ino));
+		for (i = 0; i < 6; i++) {
+			CHECK_OK(sg_ilock(&s->v, &f[i]));
+			sg_owed_add(tx, &f[i]);
+		}
+		CHECK_OK(sg_tx_commit(tx));
+		for (i = 0; i < 6; i++)
+			sg_iunlock(&s->v, &f[i]);
+	} while (!**first);
+	for (i = 0; i < 6; i++) {
+		name[0] = (char)('a' + i);
+		CHECK_OK(unlink_by(s, name));
+	}
+	CHECK_EQ(on_lists(&s->v), 6);
+}
+
+enum nonsense { CIRCLE, CIRCLE_OF_ONE, FAR, NOT_LISTED, TO_ANOTHER, NONSENSE };
+
+static void spoil(enum nonsense what, struct sg_iref f[6], u64 *first)
+{
+#define LINK(i)	(*(u64 *)(mem + SG_IOFF(&f[i], owed_next)))
+	switch (what) {
+	case CIRCLE:		LINK(1) = SG_OWED(f[4].ino); break;
+	case CIRCLE_OF_ONE:	LINK(5) = SG_OWED(f[5].ino); break;
+	case FAR:		LINK(3) = SG_OWED(1ULL << 35); break;
+	case NOT_LISTED:	LINK(3) = 0; break;
+	case TO_ANOTHER:	*first = SG_INO_ROOT; break;
+	case NONSENSE:		break;
+	}
+#undef LINK
+}
+
+/* All looks end, and fsck makes it right; what a list has lost goes then at the latest. */
+static void survives(enum nonsense what, bool dead)
+{
+	struct sg_check_result res;
+	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };
+	struct sg_iref f[6];
+	struct tsys s, b;
+	unsigned int i;
+	u64 *first;
+
+	six(&s, f, &first);
+	spoil(what, f, first);
+	if (dead) {
+		tsys_die(&s);
+		CHECK_OK(sg_open(&b.v, mem, SIZE, false, NULL));
+		b.v.on_damage = on_damage;
+		struct sg_identity id = tsys_identity(1, 2);
+		CHECK_OK(sg_join(&b.v, &id, 0, true));
+		for (i = 0; i < 5; i++)
+			sg_settle(&b.v);
+		sg_abandon(&b.v);
+	} else {
+		for (i = 0; i < 5; i++) {
+			sg_settle(&s.v);
+			sg_ledger_settle_left(&s.v);
+		}
+		for (i = 0; i < 6; i++)
+			CHECK(!gone(&s, &f[i]));
+		tsys_die(&s);
+	}
+	CHECK_OK(sg_check(mem, SIZE, &opts, &res));
+	test_clean(mem, SIZE);
+	tsys_join(&s, mem, SIZE, 3);
+	CHECK_EQ(used(&s), 1);
+	leave(&s);
+}
+
+int main(void)
+{
+	unsigned int i;
+
+	more_than_the_ledger();
+	many_left_by_the_dead();
+	full();
+	open_elsewhere();
+	taken_over();
+	ledger_to_list();
+	used_again();
+	withdrawn();
+	for (i = 0; i < 2 * NONSENSE; i++)
+		survives((enum nonsense)(i / 2), i % 2);
+	return test_done();
+}
