@@ -93,6 +93,10 @@ struct sg_vol {
 	bool tended;
 	/* It is about to leave: no lock is waited for any longer than some seconds (-EBUSY). */
 	bool hurry;
+	/* Nor by one who joins, beyond that time (sg_ticks()); 0: it does not join. */
+	u64 join_until;
+	u64 held_up;		/* word of the lock that it waited for then, or 0 */
+	unsigned int join_wait_ms;	/* how long joining waits for locks; 0: JOIN_WAIT_MS */
 	unsigned int space_wait_ms;	/* for space that is owed (hunger.c); 0: SPACE_WAIT_MS */
 	bool owed_on_lists;	/* for tests: the ledger owes no inodes, lists do (owed.c) */
 	void *owner;		/* for sg_log() */

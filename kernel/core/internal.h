@@ -230,7 +230,7 @@ static inline int sg_turn(u64 *turns)
  * behind it.
  *
  * -EINTR: not taken, since who waits is to die. -EIO: nor by one who has been taken for dead.
- * -EBUSY: nor by one in a hurry (sg_vol.hurry).
+ * -EBUSY: nor by one in a hurry (sg_vol.hurry), or who has waited for long while joining.
  */
 #define SG_HELD	1024	/* of sg_vol.held */
 int sg_lock(struct sg_vol *vol, u64 off);

@@ -204,6 +204,16 @@ static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 	}
 }
 
+/* Who leaves, or joins, has waited long enough, or anybody has. */
+static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 now)
+{
+	if (vol->join_until && now > vol->join_until) {
+		vol->held_up = w->word;
+		return true;
+	}
+	return now - w->start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit);
+}
+
 static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 {
 	struct wait w = { .off = off, .start = sg_ticks() };
@@ -236,7 +246,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 			break;
 		if (killable && sg_interrupted())
 			err = -EINTR;
-		else if (now - w.start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit))
+		else if (gives_up(vol, &w, limit, now))
 			err = -EBUSY;
 	}
 	sg_and64(&lk->waiters, ~bit);

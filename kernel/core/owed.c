@@ -21,7 +21,7 @@
 #define KEPT_AT_A_TIME	1024	/* looked at, and left as they are, before others have their turn */
 #define TURNS_MAX	(1u << 20)	/* in one call: others may store what they like */
 #define SPLICED		1024	/* of a dead system's, in one transaction */
-#define SPLICES		(1u << 20)	/* of one list: more than a volume of the largest size has */
+#define SPLICES		(1u << 20)	/* of one list: more than the largest volume has */
 
 static u64 head_off(const struct sg_vol *vol, unsigned int slot, unsigned int area)
 {
@@ -223,7 +223,8 @@ static int settle(struct sg_vol *vol, struct sg_owed_at *c)
 	u64 at = goes_on_at(vol, c);
 	int stays = 0;
 
-	while (stays >= 0 && kept < KEPT_AT_A_TIME && lists <= vol->sb.areas && turn < TURNS_MAX) {
+	while (stays >= 0 && kept < KEPT_AT_A_TIME && lists <= vol->sb.areas &&
+	       turn < TURNS_MAX) {
 		if (!at)
 			at = head_off(vol, (unsigned int)vol->slot, c->area);
 		stays = settle_next(vol, c->area, &at, &c->ino);
@@ -295,7 +296,7 @@ bool sg_owed_settle_left(struct sg_vol *vol)
 	return all;
 }
 
-/* --- of a system that is gone ------------------------------------------------------------------ */
+/* --- of a system that is gone ----------------------------------------------------------------- */
 
 /*
  * The first of a list, up to so many, go in front of ours: only the last one's link changes. What

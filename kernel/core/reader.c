@@ -129,6 +129,10 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 			return judge(vol, ref, *seq);
 		if (vol->slot >= 0 && !sg_is_ours(vol))
 			return sg_declared_dead(vol);
+		if (vol->join_until && sg_ticks() > vol->join_until) {
+			vol->held_up = sg_iget(vol, ref, lock.word);
+			return -EBUSY;
+		}
 		if (vol->hurry && sg_ticks() - start > HURRY_NS)
 			return -EBUSY;
 		sg_help(vol, sg_iget(vol, ref, lock.word));	/* who died in the midst of it */

@@ -182,20 +182,16 @@ static void step_back(struct sg_vol *vol)
 	forget(vol);
 }
 
-int sg_slot_enter(struct sg_vol *vol)
-{
-	int err;
+#define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused, for ever */
 
-	vol->hurry = false;
-	vol->owed_at = vol->owed_left_at = vol->opens_at = (struct sg_owed_at){ 0 };
-	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
-	vol->watch = sg_watch_make();
-	vol->ack = sg_ack_make();
-	vol->sems = sg_sems_make();
-	if (!vol->tx || !vol->watch || !vol->ack || !vol->sems || !can_hold(vol))
-		return -ENOMEM;
-	/* whoever takes over what free slots owe may just be busy with ours */
-	err = sg_lock(vol, SG_HOT(slot_lock));
+/*
+ * What joining cannot do without: our ledger, which somebody may just take over what he finds in,
+ * and that no semaphore is ours any more.
+ */
+static int enter(struct sg_vol *vol)
+{
+	int err = sg_lock(vol, SG_HOT(slot_lock));
+
 	if (err)
 		return err;
 	err = sg_ledger_open(vol);
@@ -203,12 +199,32 @@ int sg_slot_enter(struct sg_vol *vol)
 	if (err)
 		return err;
 	sg_withdraw_opens(vol, true);
-	err = sg_sem_withdraw(vol);
-	if (err)
-		return err;
-	err = sg_settle_free(vol, true) ?: sg_ledger_settle_inodes(vol);
-	/* no room: who cannot mount cannot delete either; sg_settle() comes back to it */
-	return err == -ENOSPC ? 0 : err;
+	return sg_sem_withdraw(vol);
+}
+
+int sg_slot_enter(struct sg_vol *vol)
+{
+	int err;
+
+	vol->hurry = false;
+	vol->held_up = 0;
+	vol->owed_at = vol->owed_left_at = vol->opens_at = (struct sg_owed_at){ 0 };
+	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
+	vol->watch = sg_watch_make();
+	vol->ack = sg_ack_make();
+	vol->sems = sg_sems_make();
+	if (!vol->tx || !vol->watch || !vol->ack || !vol->sems || !can_hold(vol))
+		return -ENOMEM;
+	vol->join_until = sg_ticks() + (vol->join_wait_ms ?: JOIN_WAIT_MS) * 1000000ULL;
+	err = enter(vol);
+	if (!err) {
+		err = sg_settle_free(vol, true) ?: sg_ledger_settle_inodes(vol);
+		/* no room: who cannot mount cannot delete either; sg_settle() comes back to it */
+		if (err == -ENOSPC || err == -EBUSY)
+			err = 0;
+	}
+	vol->join_until = 0;
+	return err;
 }
 
 void sg_slot_exit(struct sg_vol *vol)
@@ -315,11 +331,27 @@ static int recover_and_follow(struct sg_vol *vol)
 	return sg_size_join(vol);
 }
 
+/* Somebody holds what joining needs. He may be paused, and come back at any time. */
+static void say_who_holds(struct sg_vol *vol)
+{
+	struct sg_slot info;
+
+	sg_slot_read(vol, SG_LOCK_SLOT(vol->held_up), &info);
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "%.60s (slot %u) holds a lock that mounting needs and does not give it back; "
+		    "if it is paused, resume it or fence it", info.name,
+		    SG_LOCK_SLOT(vol->held_up));
+}
+
 /* Only damage is for fsck, which needs the volume for itself; the rest passes, or is ours. */
 static void say_not_entered(struct sg_vol *vol, int err)
 {
 	const char *why = "what a dead system owed cannot be settled yet: try again";
 
+	if (err == -EBUSY && SG_LOCK_SLOT(vol->held_up) < SG_SLOTS && sg_is_ours(vol)) {
+		say_who_holds(vol);
+		return;
+	}
 	if (sg_load64(&vol->shut_down) || !sg_is_ours(vol))
 		why = "declared dead by another system meanwhile: try again";
 	else if (err == -EUCLEAN)

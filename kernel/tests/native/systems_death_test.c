@@ -304,6 +304,62 @@ static void join_given_up(void)
 	test_clean(mem, SIZE);
 }
 
+static void waits_in_vain(const struct tsys *holder, bool tried)
+{
+	struct sg_identity id = tsys_identity(2, 1);
+	u64 start = sg_ticks();
+	struct tsys b;
+
+	CHECK_OK(sg_open(&b.v, mem, SIZE, false, NULL));
+	b.v.join_wait_ms = 100;
+	if (tried) {
+		CHECK_OK(sg_join(&b.v, &id, 0, false));
+		sg_leave(&b.v);
+		return;
+	}
+	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EBUSY);
+	CHECK(sg_ticks() - start >= 100000000ULL);
+	CHECK(strstr(b.v.why, "system-1 (slot 0) holds a lock"));
+	CHECK_EQ(sg_slots_taken(&holder->v), 1);
+}
+
+/* Who holds what a joiner needs may be paused, for ever: then the joiner is told who it is. */
+static void join_held_up(void)
+{
+	const struct sg_iref sems = sg_sys_ref(SG_SYS_SEMS);
+	const struct sg_sem_new new = { .type = SG_SEM_COUNT, .mode = 0666, .initial = 1 };
+	struct sg_new tmp = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_sem sem;
+	struct sg_iref f;
+	struct tsys a, b;
+	u64 before;
+
+	tsys_join(&a, mem, SIZE, 1);
+	before = sg_used_inodes(&a.v);
+	CHECK_OK(sg_sem_create(&a.v, "s", 1, &new, true, false, &sem));
+	CHECK_OK(sg_lock(&a.v, SG_HOT(slot_lock)));
+	waits_in_vain(&a, false);
+	sg_unlock(&a.v, SG_HOT(slot_lock));
+	CHECK_OK(sg_ilock(&a.v, &sems));
+	waits_in_vain(&a, false);
+	sg_iunlock(&a.v, &sems);
+	/* what can be done later does not keep it from joining */
+	tsys_join(&b, mem, SIZE, 3);
+	CHECK_OK(sg_tmpfile(&b.v, &tmp, &f));
+	tsys_fence(&a, &b);
+	tsys_die(&b);
+	sg_recover_all(&a.v);
+	CHECK_OK(sg_ilock(&a.v, &f));
+	waits_in_vain(&a, true);
+	sg_iunlock(&a.v, &f);
+	sg_settle(&a.v);
+	CHECK_EQ(sg_used_inodes(&a.v), before);
+	CHECK_OK(sg_sem_unlink(&a.v, "s", 1, SG_SEM_SERIAL(sem.head)));
+	sg_sem_close(&a.v, &sem);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
 /* A free slot whose ledger has a chain, and no debts, is passed by. */
 static void long_ledger(void)
 {
@@ -541,6 +597,7 @@ int main(void)
 	circle_of_recoverers();
 	replay_given_up();
 	join_given_up();
+	join_held_up();
 	long_ledger();
 	ledger_without_memory();
 	all_die(4);
