@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Joiners that find no slot free, and pause for long (docs/protocol.md, section 1).
+ *
+ * A system died in the midst of a transaction of two words: it left a lock, and a journal record.
+ * Two joiners want its slot, and a third system, which lives in another slot, recovers it or uses
+ * the lock once that is free. A joiner recovers the slot in the slot's own name. Fencer declares
+ * such a joiner dead, PAUSES times, though it only pauses: the joiner goes on at any time after
+ * that, finds it out when it looks at the slot's word next, and joins anew. Between a look and the
+ * store that follows nobody pauses for so long (that window is the lease's price).
+ *
+ * death.pml has systems that die, and the waiting for locks; its joiners are not paused.
+ *
+ * Checked: each store of a replay is that of the one recoverer, and so is giving the slot free; who
+ * gets the lock sees all that was committed and nothing else; the slot's recovery comes to an end.
+ *
+ * check: PAUSES=1
+ * check: PAUSES=4
+ * mutant: SAME_WORD PAUSES=1
+ * mutant: LOOKS_ONCE PAUSES=1
+ * mutant: FREE_UNSEEN PAUSES=1
+ */
+#ifndef PAUSES
+#define PAUSES 1
+#endif
+#define JOINERS 2
+#define NOBODY	255
+#define OTHER	JOINERS		/* the system in the other slot */
+
+/* sg_slot.state of the slot: state, incarnation, recoverer; and the volume's incarnations. */
+mtype = { FREE, LIVE, DEAD, RECOVERING };
+mtype state = DEAD;
+bool by_itself;
+byte inc = 1, by_inc, drawn = 1;
+
+/*
+ * The words, and the record of the slot. What is kept is not the value but its age: how many commits
+ * (2: or more) have been made since it was current.
+ */
+byte word_a = 1, word_b = 1, area_val;
+bool area_head = true;
+
+byte recoverer = NOBODY;	/* for the checks: whose swap it was */
+byte pauses;
+bool storing[JOINERS], joined;
+
+#define GONE	(state == FREE || state == LIVE)	/* what the dead one held */
+
+/* The word that @p stores while it recovers the slot in the slot's own name. */
+#ifdef MUTANT_SAME_WORD
+#define OUR_WORD	inc
+#else
+#define OUR_WORD	my_inc
+#endif
+#define OURS	(state == RECOVERING && by_itself && by_inc == OUR_WORD)
+
+inline swap(p, itself, word) {
+	state = RECOVERING; by_itself = itself; by_inc = word; recoverer = p
+}
+inline release() {
+	state = FREE; by_itself = false; by_inc = 0; recoverer = NOBODY
+}
+
+/* may_replay(), then a store */
+inline look() {
+	if
+	:: atomic { OURS -> storing[p] = true }
+#ifdef MUTANT_LOOKS_ONCE
+	:: atomic { looked -> storing[p] = true }
+	:: atomic { !looked && !OURS -> goto join }
+#else
+	:: atomic { !OURS -> goto join }
+#endif
+	fi;
+	looked = true
+}
+
+proctype Joiner(byte p) {
+	byte my_inc;
+	bool looked;
+
+join:	/* sg_slot_take() draws an incarnation, whatever it finds */
+	atomic { looked = false; drawn++; my_inc = drawn };
+	if
+	:: d_step { state == FREE -> state = LIVE; inc = my_inc; joined = true }; goto end
+	:: d_step { state == DEAD -> swap(p, true, OUR_WORD) }
+	:: atomic { joined -> goto end }	/* the other one: all slots are in use */
+	fi;
+	/* sg_tx_replay() */
+	if
+	:: atomic { area_head -> skip };
+		look();
+		d_step { assert(recoverer == p); word_a = area_val; storing[p] = false };
+		look();
+		d_step { assert(recoverer == p); word_b = area_val; storing[p] = false };
+		look();
+		d_step { assert(recoverer == p); area_head = false; area_val = 0; storing[p] = false }
+	:: atomic { !area_head -> skip }
+	fi;
+#ifdef MUTANT_FREE_UNSEEN
+	d_step { assert(recoverer == p); release() };
+#else
+	if
+	:: d_step { OURS -> assert(recoverer == p); release() }
+	:: atomic { !OURS -> skip }
+	fi;
+#endif
+	goto join;
+end:	false
+}
+
+/* Recovers who is dead; with the lock, which is free then, it makes transactions of its own. */
+proctype Other() {
+	byte commits;
+
+end:	do
+	:: d_step { state == DEAD -> swap(OTHER, false, 1) };
+		if
+		:: atomic { area_head -> skip };
+			d_step { assert(recoverer == OTHER); word_a = area_val };
+			d_step { assert(recoverer == OTHER); word_b = area_val };
+			d_step { assert(recoverer == OTHER); area_head = false; area_val = 0 }
+		:: atomic { !area_head -> skip }
+		fi;
+		d_step { assert(recoverer == OTHER); release() }
+	:: atomic { GONE && commits < 2 -> assert(!word_a && !word_b && !area_head) };
+		d_step {
+			commits++; word_a = 1; word_b = 1;
+			area_val = (area_head && area_val < 2 -> area_val + 1 : area_val)
+		};
+		word_a = 0;
+		word_b = 0
+	od
+}
+
+proctype Fencer() {
+end:	do
+	:: d_step {
+		state == RECOVERING && by_itself && pauses < PAUSES && !storing[recoverer] ->
+		pauses++; state = DEAD; by_itself = false; by_inc = 0; recoverer = NOBODY
+	}
+	od
+}
+
+init {
+	atomic { run Joiner(0); run Joiner(1); run Other(); run Fencer() }
+}
