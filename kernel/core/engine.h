@@ -627,6 +627,9 @@ int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages
  * @owner: who it is, within this system and kind: a process, an open file.
  * @start, @last: bytes; SG_USERLOCK_MAX is the last there is. flock: all of them.
  * @slot: of a holder: its system; -1: this one.
+ * @follow: of sg_userlock_set(), may be NULL: called with @arg when the lock can be had, before
+ *	anything is stored and with the chain locked. An error of it is that of the request, and the
+ *	owner keeps what it had. It may seek memory, but not wait for anything else.
  */
 struct sg_userlock {
 	unsigned int kind;
@@ -634,6 +637,8 @@ struct sg_userlock {
 	u32 pid;
 	u64 owner, start, last;
 	int slot;
+	int (*follow)(void *arg);
+	void *arg;
 };
 #define SG_USERLOCK_MAX		0x7fffffffffffffffULL
 
@@ -649,7 +654,8 @@ struct sg_userlock_wait {
  * not wait: -EAGAIN, and *holder (may be NULL) is one of those who are in the way. With @wait the
  * request has its place in the queue then: call again soon, with the same @wait, or give up.
  * -EDEADLK: would wait for itself (POSIX). -ENOLCK: no room for more locks.
- * A flock of the other type that the owner held is lost when this fails.
+ * -EAGAIN: a flock of the other type that the owner held is lost. After any other error the owner
+ * has what it had.
  */
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder);

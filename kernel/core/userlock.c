@@ -254,12 +254,14 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
 
 /*
  * An earlier request that this one would overtake: so readers that come and go do not keep a writer
- * out for ever. Not if the queue waits for us: then to step back would help nobody. And only for a
- * while: who is made to wait may hold other locks, or be waited for in ways that nobody here knows.
+ * out for ever. Not if the queue waits for us: then to step back would help nobody. A flock that is
+ * converted is given up by that, so it does. And only for a while: who is made to wait may hold
+ * other locks, or be waited for in ways that nobody here knows.
  */
 static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 		       const struct sg_userlock_wait *wait, struct sg_userlock_record *behind)
 {
+	bool flock = SG_USERLOCK_KIND(want->head) == SG_USERLOCK_FLOCK;
 	struct sg_userlock_at at = {};
 
 	if (wait->since && sg_ticks() - wait->since > COURTESY_NS)
@@ -267,11 +269,29 @@ static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlo
 	while (sg_userlock_next(c, &at, behind))
 		if (behind->head & SG_USERLOCK_WAITING && excludes(behind, want) &&
 		    (!wait->ticket || behind->ticket < wait->ticket))
-			return !queue_waits_for(c, want);
+			return flock || !queue_waits_for(c, want);
 	return false;
 }
 
 /* --- changing --------------------------------------------------------------------------------- */
+
+struct request {
+	struct sg_userlock_record want, by;
+	struct sg_userlock_wait *wait;
+	int (*follow)(void *arg);
+	void *arg;
+	bool clear;
+	bool held;		/* -EAGAIN: because somebody has it; else somebody was first */
+};
+
+/*
+ * The caller's own table gets the lock first, while nobody else can change the chain: what it has
+ * no memory for has not been stored yet, and what the owner held before is still there.
+ */
+static int follow(const struct request *q)
+{
+	return q->follow ? q->follow(q->arg) : 0;
+}
 
 static bool same_type(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
 {
@@ -319,14 +339,20 @@ static void cut(struct sg_userlock_record *rec, const struct sg_userlock_record 
 }
 
 /* The owner's locks become what they are to be. -ENOBUFS: the chain has to grow first. */
-static int change(struct sg_userlock_chain *c, const struct sg_userlock_record *want, bool clear)
+static int change(struct sg_userlock_chain *c, const struct request *q)
 {
+	const struct sg_userlock_record *want = &q->want;
 	struct sg_userlock_at at = {};
 	struct sg_userlock_record all, r, *rec, *made = NULL;
+	bool clear = q->clear;
 	unsigned int need = grow_by_own(c, want, clear, &all) + !clear;
+	int err;
 
 	if (need > c->spares)
 		return -ENOBUFS;
+	err = follow(q);
+	if (err)
+		return err;
 	if (!clear) {
 		made = c->spare[--c->spares];
 		put(made, &all);
@@ -344,18 +370,26 @@ static int change(struct sg_userlock_chain *c, const struct sg_userlock_record *
 	return 0;
 }
 
-/* flock knows no two locks of one owner: the other type goes first. True: it has this one. */
-static bool convert(struct sg_userlock_chain *c, const struct sg_userlock_record *want)
+/* A flock: does the owner have one of this type? */
+static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
+{
+	struct sg_userlock_at at = {};
+	struct sg_userlock_record r;
+
+	while (next_own(c, &at, want, &r))
+		if (same_type(&r, want))
+			return true;
+	return false;
+}
+
+/* A flock that is to be converted and cannot be is lost (flock(2)). */
+static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
 	struct sg_userlock_record r, *rec;
 
-	while ((rec = next_own(c, &at, want, &r))) {
-		if (same_type(&r, want))
-			return true;
+	while ((rec = next_own(c, &at, want, &r)))
 		sg_store64(&rec->head, 0);
-	}
-	return false;
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
@@ -453,26 +487,21 @@ static bool makes_sense(const struct sg_userlock *lock)
 	       lock->start <= lock->last && lock->last <= SG_USERLOCK_MAX;
 }
 
-struct request {
-	struct sg_userlock_record want, by;
-	struct sg_userlock_wait *wait;
-	bool clear;
-	bool held;		/* -EAGAIN: because somebody has it; else somebody was first */
-};
-
 static int attempt(struct sg_userlock_chain *c, struct request *q)
 {
 	bool flock = SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_FLOCK;
 	int err;
 
-	if (flock && !q->clear && convert(c, &q->want))
-		return 0;
+	if (flock && !q->clear && has_same(c, &q->want))
+		return follow(q);
 	q->held = !q->clear && sg_userlock_held(c, &q->want, &q->by);
 	if (q->held || (q->wait && steps_back(c, &q->want, q->wait, &q->by))) {
 		err = q->wait ? stand_in_line(c, &q->want, q->wait) : 0;
+		if (!err && flock)
+			drop_own(c, &q->want);
 		return err ? err : -EAGAIN;
 	}
-	err = change(c, &q->want, q->clear);
+	err = change(c, q);
 	if (!err && q->wait)
 		leave_line(c->vol, q->wait);
 	return err;
@@ -505,7 +534,7 @@ static int try_request(struct sg_vol *vol, struct request *q)
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder)
 {
-	struct request q = { .wait = wait };
+	struct request q = { .wait = wait, .follow = want->follow, .arg = want->arg };
 	int err;
 
 	if (!makes_sense(want))

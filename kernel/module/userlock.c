@@ -10,6 +10,7 @@
 #include <linux/hash.h>
 #include <linux/once.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/siphash.h>
 #include <linux/wait_bit.h>
@@ -112,25 +113,42 @@ static int unlock(struct file *file, struct file_lock *fl)
 	return err;
 }
 
-static int try_lock(struct file *file, struct file_lock *fl, const struct sg_userlock *want,
+struct granted {
+	struct file *file;
+	struct file_lock *fl;
+};
+
+/*
+ * The volume grants a lock once the VFS's lists have it: what they do not have would never be
+ * unlocked. They alone may lack memory, and change nothing then. Nothing of ours is evicted for
+ * that memory: other systems wait for the chain of locks meanwhile, and an eviction may wait for
+ * them.
+ */
+static int follow(void *arg)
+{
+	struct granted *granted = arg;
+	unsigned int nofs = memalloc_nofs_save();
+	int err = change_local(granted->file, granted->fl, sgfs_fl(granted->fl, type));
+
+	memalloc_nofs_restore(nofs);
+	return err;
+}
+
+static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
 		    struct sg_userlock_wait *wait)
 {
+	struct granted granted = { .file = file, .fl = fl };
 	struct inode *inode = file_inode(file);
 	unsigned int bucket = bucket_of(inode);
 	int err = tables_lock(bucket, TASK_KILLABLE);
 
 	if (err)
 		return err;
+	want->follow = follow;
+	want->arg = &granted;
 	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
-	if (!err) {
-		err = change_local(file, fl, sgfs_fl(fl, type));
-		if (err)	/* no memory; what the VFS does not know would never be unlocked */
-			sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), want);
-	} else if (want->kind == SG_USERLOCK_FLOCK) {
-		/* a conversion: the lock that there was is lost (flock(2)) */
-		sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), want);
-		change_local(file, fl, F_UNLCK);
-	}
+	if (err == -EAGAIN && want->kind == SG_USERLOCK_FLOCK)
+		change_local(file, fl, F_UNLCK);	/* converted: the volume dropped it */
 	tables_unlock(bucket);
 	return err;
 }
@@ -148,7 +166,7 @@ static int nap(unsigned int bucket, int seen, unsigned int ms)
 	return left < 0 ? left : 0;
 }
 
-static int wait_and_lock(struct file *file, struct file_lock *fl, const struct sg_userlock *want)
+static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
 {
 	struct inode *inode = file_inode(file);
 	struct sg_userlock_wait wait = { 0 };

@@ -221,6 +221,89 @@ static void flocks(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
+/* --- a second table that has no room ---------------------------------------------------------- */
+
+static unsigned int follows;
+
+static int no_memory(void *arg)
+{
+	follows++;
+	return *(int *)arg;
+}
+
+/* Takes @l for a system whose own table answers @answer; @waits: with a place in the queue. */
+static int followed(unsigned int s, struct sg_userlock l, int answer, bool waits)
+{
+	struct sg_userlock_wait w = { 0 };
+	int err;
+
+	l.follow = no_memory;
+	l.arg = &answer;
+	err = sg_userlock_set(&sys[s], &file[0], &l, waits ? &w : NULL, NULL);
+	sg_userlock_give_up(&sys[s], &file[0], &w);
+	return err;
+}
+
+static void add_record(void *ctx, struct sg_userlock_record *r)
+{
+	u64 *sum = ctx;
+
+	*sum = *sum * 31 + (r->head ^ r->owner ^ r->start << 8 ^ r->last << 24);
+}
+
+static u64 all_records(void)
+{
+	u64 sum = 0;
+
+	each_record(add_record, &sum);
+	return sum;
+}
+
+/* Whatever is asked for, what was held is held still, and nothing else. */
+static void nothing_changes(unsigned int s, struct sg_userlock l)
+{
+	u64 before = all_records();
+	unsigned int n = follows;
+
+	CHECK_EQ(followed(s, l, -ENOMEM, false), -ENOMEM);
+	CHECK_EQ(all_records(), before);
+	CHECK_EQ(followed(s, l, -ENOMEM, true), -ENOMEM);
+	CHECK_EQ(all_records(), before);
+	CHECK_EQ(follows, n + 2);
+}
+
+static void unfollowed(void)
+{
+	unsigned int n;
+
+	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, false, 0, 99)));
+	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 200, 299)));
+	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 99));
+	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, true, 40, 59));
+	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, false, 250, 400));
+	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, false, 100, 199));
+	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 99, 99)), -EAGAIN);
+	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, false, 250, 250)), -EAGAIN);
+	/* what is refused anyway is not asked of it */
+	n = follows;
+	CHECK_EQ(followed(1, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0), 0, false), -EAGAIN);
+	CHECK_EQ(follows, n);
+	CHECK_OK(followed(0, lock_of(SG_USERLOCK_POSIX, 1, true, 40, 59), 0, true));
+	CHECK_EQ(each_record(NULL, NULL), 4);
+	drop(0, 0, POSIX(1, false));
+
+	CHECK_OK(try(0, 0, FLOCK(1, false)));
+	nothing_changes(0, FLOCK(1, true));
+	nothing_changes(0, FLOCK(1, false));
+	CHECK_EQ(try(1, 0, FLOCK(1, true)), -EAGAIN);
+	CHECK_OK(followed(0, FLOCK(1, true), 0, true));
+	nothing_changes(0, FLOCK(1, false));
+	CHECK_EQ(try(1, 0, FLOCK(1, false)), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), 1);
+	drop(0, 0, FLOCK(1, false));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /* Who comes later does not overtake, except one who only tries, and one who has waited too long. */
@@ -672,6 +755,7 @@ int main(void)
 	refused();
 	against_the_model(test_amount(3000, 100000, 5000000));
 	flocks();
+	unfollowed();
 	killed();
 	turns();
 	circles();
