@@ -349,28 +349,6 @@ static int extend(struct growth *g, const struct zone_place *behind)
 }
 
 /*
- * To what it had (@v is as before), unless the file system has followed in spite of the error. A
- * mount here believes in the memory that it has seen, whoever uses the volume with it can have it
- * go there (D10), and nothing makes it smaller: so that stays the volume's, and nobody else's.
- */
-static void undo_extend(const struct volume *v)
-{
-	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted wherever: busy */
-	struct sg_probe probe;
-	char n[32];
-
-	if (fd < 0) {
-		tool_error("%s: the memory behind it stays its own, as it is mounted here, where "
-			   "that has been seen: the next resize has it", v->lv);
-		return;
-	}
-	close(fd);
-	if (!engine_look(v->path, &probe, true) || !probe.valid || probe.sb.size > v->piece->size)
-		return;
-	LVM("lvreduce", "-y", "-q", "-f", "-l", extents(v->piece->extents, n), v->lv);
-}
-
-/*
  * The file system follows its device, also when that has grown before and somebody was killed in
  * between.
  */
@@ -392,7 +370,7 @@ static int resize(struct call *c, struct volume *v)
 		return err;
 	err = engine_grow(v, c->size);
 	if (err && behind.extents)
-		undo_extend(v);
+		volume_shorten(v);
 	return err;
 }
 

@@ -88,6 +88,14 @@ int wipe_and_remove(const char *zone, const char *name);
 /* What is left of commands that did not end. True: there was something, and the map is old. */
 bool zone_finish(const struct zone *z);
 
+/* --- shorten.c ------------------------------------------------------------------------------ */
+
+/*
+ * Back to the size that @v tells, after a growth that failed; unless the file system has followed
+ * in spite of that, or somebody here may have seen the memory (said).
+ */
+void volume_shorten(const struct volume *v);
+
 /* --- engine.c: the file system in a volume --------------------------------------------------- */
 
 /* What is there; false: the device cannot be looked into (said, if @say). */
