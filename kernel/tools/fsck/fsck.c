@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "paths.h"
 #include "tool.h"
 
 /* As e2fsck has them; bits, of which several may be set. */
@@ -27,6 +28,7 @@ struct job {
 	u64 shown;
 	const char *phase;
 	const struct target *target;
+	struct paths *paths;
 	struct beater beater;
 	struct json j;
 };
@@ -72,31 +74,47 @@ static void show_progress(void *ctx, const char *phase, u64 done, u64 total)
 		(unsigned long long)(total ? done * 100 / total : 0));
 }
 
-static void report_json(struct job *job, const char *what, u64 ino, u64 off, bool fixed)
+static void report_json(struct job *job, const char *what, u64 ino, const char *path, u64 off,
+			bool fixed)
 {
 	json_row(&job->j, NULL);
 	json_str(&job->j, "what", what);
 	if (ino)
 		json_u64(&job->j, "inode", ino);
+	if (path)
+		json_str(&job->j, "path", path);
 	json_hex(&job->j, "offset", off);
 	json_bool(&job->j, "repaired", fixed);
 	json_close(&job->j, '}');
 }
 
+static void report_text(const char *what, u64 ino, const char *path, u64 off, bool fixed)
+{
+	if (ino)
+		printf("inode %llu", (unsigned long long)ino);
+	if (path) {
+		fputs(" (", stdout);
+		print_text(path);
+		putchar(')');
+	}
+	printf("%s%s (at 0x%llx)%s\n", ino ? ": " : "", what, (unsigned long long)off,
+	       fixed ? ": repaired" : "");
+}
+
 static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 {
 	struct job *job = ctx;
+	char *path;
 
 	end_progress(job);
 	if (job->shown++ >= SHOWN_MAX)
 		return;
-	if (job->json) {
-		report_json(job, what, ino, off, fixed);
-		return;
-	}
-	if (ino)
-		printf("inode %llu: ", (unsigned long long)ino);
-	printf("%s (at 0x%llx)%s\n", what, (unsigned long long)off, fixed ? ": repaired" : "");
+	path = ino ? paths_find(job->paths, ino) : NULL;
+	if (job->json)
+		report_json(job, what, ino, path, off, fixed);
+	else
+		report_text(what, ino, path, off, fixed);
+	free(path);
 }
 
 /* A repair may take longer than others wait for a sign of life. */
@@ -306,7 +324,9 @@ static int check(struct job *job, struct target *t)
 		json_str(&job->j, "path", job->path);
 		json_array(&job->j, "findings");
 	}
+	job->paths = paths_begin(t->base, size);
 	err = sg_check(t->base, size, &opts, &res);
+	paths_end(job->paths);
 	return conclude(job, t, &res, err);
 }
 

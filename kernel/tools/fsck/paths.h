@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths of the inodes that findings are about. */
+#ifndef SG_FSCK_PATHS_H
+#define SG_FSCK_PATHS_H
+
+#include "tool.h"
+
+struct paths;
+
+/* Nothing is read before the first question. NULL: there is no memory. */
+struct paths *paths_begin(void *base, u64 size);
+/*
+ * One path that leads to @ino, as the volume was at the first question; to be freed. NULL: none
+ * leads there from the root.
+ */
+char *paths_find(struct paths *p, u64 ino);
+void paths_end(struct paths *p);
+
+#endif
