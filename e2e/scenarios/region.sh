@@ -74,6 +74,45 @@ done
 same "which has changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
 refused "a second mount with others" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
 	'mkdir -p /mnt/again && mount -t stargatefs -o region_uid=1 /dev/pmem0 /mnt/again'
+
+step "which mounts it is opened through: region_nodiratime"
+machine=00000000-1111-2222-3333-444444444444
+# member COMMAND...: one whom owner and mode let open it: of that group, without capabilities.
+member="setpriv --reuid 1000 --regid 1000 --groups 107"
+# What root of a container has, and a bit more.
+tame="setpriv --bounding-set -sys_admin --inh-caps -sys_admin"
+opens() { echo "sh -c ': <>$1/.stargate/$2'"; }
+holds "(two mounts of it, one with the attribute, and the first one bound again)" '
+	mkdir -p /mnt/pod /mnt/launcher /mnt/again
+	mount --bind /mnt/sg /mnt/pod && mount --bind /mnt/pod /mnt/again &&
+	mount --bind /mnt/sg /mnt/launcher && mount -o remount,bind,nodiratime /mnt/launcher'
+holds "a group has it by any mount" "mount -o remount,region_gid=107,region_mode=660 /mnt/sg &&
+	$member $(opens /mnt/pod region) && $member $(opens /mnt/launcher region)"
+holds "until that is restricted" 'mount -o remount,region_nodiratime /mnt/sg'
+grep -q region_nodiratime <<<"$(shown)" || fail "not shown: $(shown)"
+passed "and shown"
+holds "a remount for another reason keeps it" 'mount -o remount,map=walk /mnt/sg && grep -q region_nodiratime /proc/mounts'
+for name in region "region@$machine"; do
+	holds "$name: by the mount with the attribute" "$member $(opens /mnt/launcher "$name")"
+	for at in /mnt/pod /mnt/again; do
+		refused "not by $at" "Permission denied" "$member $(opens $at "$name")"
+		refused "nor as root of a container" "Permission denied" "$tame $(opens $at "$name")"
+	done
+done
+refused "nor after a remount in a namespace of one's own" "permission denied" \
+	"$member unshare -Urm mount -o remount,bind,nodiratime /mnt/pod"
+refused "nor by a bind mount there" "Permission denied" \
+	"$member unshare -Urm sh -c 'mount --bind /mnt/pod /mnt/again
+		mount -o remount,bind,nodiratime /mnt/again
+		: <>/mnt/again/.stargate/region'"
+holds "what is beside it can be had" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
+holds "root of the system opens it by any mount" "$(opens /mnt/pod region)"
+refused "a second mount with the option is told of a first one without" "mounted already, without region_nodiratime" '
+	umount /mnt/launcher /mnt/again /mnt/pod /mnt/sg
+	mount -t stargatefs /dev/pmem0 /mnt/sg &&
+	mount -t stargatefs -o region_nodiratime /dev/pmem0 /mnt/again'
+
+step "what a mount asks for ends with it"
 holds "they come with a mount" "umount /mnt/sg &&
 	mount -t stargatefs -o region_gid=109,region_mode=660 /dev/pmem0 /mnt/sg"
 same "as they were asked for" "660 0:109 440 0:109" "$(attributes)"

@@ -8,7 +8,7 @@
 #include "stargatefs.h"
 
 enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_NOJOIN,
-       OPT_UID, OPT_GID, OPT_MODE };
+       OPT_UID, OPT_GID, OPT_MODE, OPT_MARKED };
 
 static const struct constant_table map_names[] = {
 	{ "walk", SGFS_MAP_WALK },
@@ -34,6 +34,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("region_uid", OPT_UID),
 	fsparam_string("region_gid", OPT_GID),
 	fsparam_string("region_mode", OPT_MODE),
+	fsparam_flag("region_nodiratime", OPT_MARKED),
 	{}
 };
 
@@ -154,6 +155,9 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_NOJOIN:
 		opt->nojoin = true;
 		return 0;
+	case OPT_MARKED:
+		opt->region_marked = true;
+		return 0;
 	case OPT_UID:
 	case OPT_GID:
 	case OPT_MODE:
@@ -189,6 +193,9 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
 	if (asked->nojoin && !now->nojoin)
 		return invalfc(fc, "nojoin: mounted already, as a member of the volume");
+	if (asked->region_marked && !now->region_marked)
+		return invalfc(fc, "mounted already, without region_nodiratime; "
+			       "mount -o remount,region_nodiratime changes that");
 	if (sgfs_region_differs(asked, now))
 		return invalfc(fc, "mounted already, with region_uid=%u,region_gid=%u,"
 			       "region_mode=0%o; mount -o remount,... changes that",
@@ -211,6 +218,8 @@ static void show_region(struct seq_file *m, const struct sgfs_options *opt)
 		seq_printf(m, ",region_gid=%u", from_kgid_munged(&init_user_ns, opt->region_gid));
 	if (opt->region_mode != SGFS_REGION_MODE)
 		seq_printf(m, ",region_mode=%#o", opt->region_mode);
+	if (opt->region_marked)
+		seq_puts(m, ",region_nodiratime");
 }
 
 int sgfs_show_options(struct seq_file *m, struct dentry *root)

@@ -22,6 +22,7 @@
  */
 #include <linux/dax.h>
 #include <linux/iomap.h>
+#include <linux/mount.h>
 #include <linux/sched/signal.h>
 #include <linux/uuid.h>
 
@@ -224,12 +225,27 @@ static int sync_region(struct file *file, loff_t start, loff_t end, int datasync
 	return err;
 }
 
+/*
+ * All mounts of a volume share the inode of region, with its owner and mode. Only a mount's own
+ * attributes tell two of them apart, and this one is kept where a mount is copied, bound or
+ * remounted: a namespace of less privilege can change no attribute of access times.
+ */
+static bool may_open(const struct file *file)
+{
+	const struct sgfs *fs = SGFS(file_inode(file)->i_sb);
+
+	return !READ_ONCE(fs->opt.region_marked) ||
+	       file->f_path.mnt->mnt_flags & MNT_NODIRATIME || capable(CAP_SYS_ADMIN);
+}
+
 /* This machine is in its own mount table: whoever said that it has gone would be believed. */
 static int open_region(struct inode *inode, struct file *file)
 {
 	struct sg_identity self;
 	u8 machine[16];
 
+	if (!may_open(file))
+		return -EACCES;
 	sgfs_identify(&self);
 	sgfs_region_machine(file, machine);
 	if (sg_machine_known(machine) && !memcmp(machine, self.machine, sizeof(machine))) {

@@ -46,6 +46,7 @@ enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PAN
  * @relocate: relocate: this time, whatever the next one asks for
  * @nojoin: nojoin: no member of the volume, as if its memory could not be written
  * @region_uid, @region_gid, @region_mode: region_uid= and so on: who may have what is in .stargate
+ * @region_marked: region_nodiratime: region is opened through mounts with that attribute alone
  * @set: which of them were given (a remount keeps the others)
  */
 struct sgfs_options {
@@ -56,6 +57,7 @@ struct sgfs_options {
 	kuid_t region_uid;
 	kgid_t region_gid;
 	umode_t region_mode;
+	bool region_marked;
 	unsigned int set;
 };
 #define SGFS_SET_MAP	1u

@@ -579,6 +579,8 @@ static int reconfigure(struct fs_context *fc)
 		fs->opt.region_mode = opt->region_mode;
 		sgfs_virtual_give(fs);
 	}
+	if (opt->region_marked)
+		WRITE_ONCE(fs->opt.region_marked, true);
 	return 0;
 }
 
