@@ -232,6 +232,49 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Nobody but KubeVirt's controller makes a pod that names volumes, or has a pod name others.
+func TestPodsThatNameVolumes(t *testing.T) {
+	const controller, words = "system:serviceaccount:kubevirt:kubevirt-controller", "is for the pods of virtual machines"
+	pod := func(volumes string) []byte {
+		named := ""
+		if volumes != "" {
+			named = `"` + driver + `/volumes":"` + volumes + `"`
+		}
+		return []byte(`{"metadata":{"name":"virt-launcher-vm-abcde","labels":{"kubevirt.io":"virt-launcher"},"annotations":{` + named + `}}}`)
+	}
+	without := usual()
+	without.version = ""
+	for _, c := range []struct {
+		world   world
+		user    string
+		was, is string
+		change  bool
+		words   string
+	}{
+		{usual(), controller, "", "data", false, ""},
+		{usual(), "system:serviceaccount:kubevirt:default", "", "data", false, words},
+		{usual(), "system:serviceaccount:ns:kubevirt-controller", "", "data", false, words},
+		{usual(), "alice", "", "data", false, words},
+		{without, controller, "", "data", false, words},
+		{usual(), "alice", "", "", false, ""},
+		{usual(), "alice", "", "data", true, "cannot change"},
+		{usual(), controller, "data", "more", true, "cannot change"},
+		{usual(), "alice", "data", "data", true, ""},
+		{usual(), "alice", "data", "", true, ""},
+	} {
+		q := request("pods", admissionv1.Create, pod(c.is))
+		q.UserInfo.Username = c.user
+		if c.change {
+			q.Operation, q.OldObject.Raw = admissionv1.Update, pod(c.was)
+		}
+		r := c.world.reviewer(t)
+		res := r.answer(context.Background(), q, r.Validate)
+		if res.Allowed != (c.words == "") || !res.Allowed && !strings.Contains(res.Result.Message, c.words) {
+			t.Errorf("%s, %q to %q: %+v", c.user, c.was, c.is, res)
+		}
+	}
+}
+
 func TestOthers(t *testing.T) {
 	r := usual().reviewer(t)
 	validate := func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {

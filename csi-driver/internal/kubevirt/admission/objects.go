@@ -87,7 +87,8 @@ type migration struct {
 }
 
 type kubevirt struct {
-	Spec struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
 		Configuration struct {
 			EvictionStrategy string `json:"evictionStrategy,omitempty"`
 			Developer        struct {

@@ -88,6 +88,8 @@ func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest
 		return answer{}, r.validateInstance(ctx, q)
 	case "virtualmachineinstancemigrations":
 		return answer{}, r.validateMigration(ctx, q)
+	case "pods":
+		return answer{}, r.validatePod(ctx, q)
 	}
 	return answer{}, nil
 }
@@ -184,6 +186,41 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 		return err
 	}
 	return r.claimsOf(ctx, q.Namespace, m, wanted)
+}
+
+// KubeVirt's controller has this name, in the namespace of KubeVirt.
+const controllerAccount = "kubevirt-controller"
+
+// validatePod: a pod that names volumes is a machine's, which KubeVirt's controller has made. The driver opens the
+// memory of the named volumes to such a pod alone, so nobody else makes one, or makes one of another pod.
+func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+	key := claims.Annotation(r.cluster.Driver)
+	pod, before := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	if err := decode(q.Object.Raw, pod); err != nil {
+		return err
+	}
+	is, has := pod.Annotations[key]
+	if !has {
+		return nil
+	}
+	if q.Operation == admissionv1.Update {
+		if err := decode(q.OldObject.Raw, before); err != nil {
+			return err
+		}
+		if was, had := before.Annotations[key]; !had || was != is {
+			return fmt.Errorf("annotation %s of a pod cannot change", key)
+		}
+		return nil
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	if err != nil {
+		return err
+	}
+	if k == nil || q.UserInfo.Username != "system:serviceaccount:"+k.Namespace+":"+controllerAccount {
+		return fmt.Errorf("annotation %s is for the pods of virtual machines, which KubeVirt makes: leave it out, "+
+			"and name the claim in spec.volumes", key)
+	}
+	return nil
 }
 
 func (r *Reviewer) validateMigration(ctx context.Context, q *admissionv1.AdmissionRequest) error {
