@@ -118,6 +118,16 @@ digests() {
 same_files() { [[ -n $(digests "$1") ]] && equals "$(digests "$1")" digests "$2"; }
 on_stargatefs() { contains "stargatefs" in_pod "$1" sh -c 'grep " /data " /proc/mounts'; }
 
+# closed POD [PATH]: the volume's memory cannot be opened there, by neither name, for reading or
+# for writing.
+closed() {
+	local name
+	for name in region region@00000000-1111-2222-3333-444444444444; do
+		contains "ermission denied" in_pod "$1" sh -c ": <'${2:-/data}/.stargate/$name'" || return
+		contains "ermission denied" in_pod "$1" sh -c ": <>'${2:-/data}/.stargate/$name'" || return
+	done
+}
+
 # Two pods have the same files, which are on a mount of the module.
 case_files() {
 	claim data 64Mi ReadWriteMany
@@ -144,6 +154,32 @@ case_files() {
 	check "removed by one" in_pod first rm -r /data/c /data/log
 	check "gone for the other" refused in_pod second ls /data/c
 	check "a machine would have its memory" size_in_pod first $((64 << 20))
+	check "a pod does not, be it root" closed first
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: v1
+		kind: Pod
+		metadata:
+		  name: virt-launcher-mine
+		  namespace: $ns
+		  labels: {kubevirt.io: virt-launcher}
+		  annotations: {$driver/volumes: data}
+		spec:
+		  terminationGracePeriodSeconds: 1
+		  securityContext: {runAsUser: 1000, runAsGroup: 1000, supplementalGroups: [107]}
+		  containers:
+		  - name: main
+		    image: "localhost/pod:1"
+		    imagePullPolicy: Never
+		    volumeMounts:
+		    - {name: data, mountPath: /data}
+		    - {name: data, mountPath: /again, subPath: .}
+		  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+	EOF
+	soon 60 "one of QEMU's group, with the name of a machine's pod, runs" running virt-launcher-mine
+	check "it is of that group" contains " 107" in_pod virt-launcher-mine id
+	check "it does not, either" closed virt-launcher-mine
+	check "nor by another mount of the same" closed virt-launcher-mine /again
+	k -n "$ns" delete pod virt-launcher-mine --wait >/dev/null
 	check "it is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
 	k -n "$ns" delete pod first second --wait >/dev/null
 	soon 60 "nothing is mounted without pods" no_node_mounts

@@ -60,6 +60,13 @@ func Run(ctx context.Context, c Config) error {
 		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
 		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods")}, z, show),
 	}
+	if c.Machines {
+		is, err := cluster.ConnectMachines(c.Driver.Name)
+		if err != nil {
+			return err
+		}
+		p.driver.ServeMachines(is)
+	}
 	if c.Cluster {
 		var end func()
 		if p.node, end, err = cluster.Connect(ctx, c.Driver.Name, c.Driver.NodeID, c.Contents); err != nil {
@@ -128,7 +135,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 // openZone has the zone of the kind that the operator has chosen, and its way of being shown.
 func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, present.Presenter, func(), error) {
 	if zone.Kind(c.ZoneKind) == zone.None {
-		return zone.Nothing{}, present.NewDAX(m, c.File.Group), func() {}, nil
+		return zone.Nothing{}, present.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
 	}
 	t, err := tools.New(c.ToolsDir)
 	if err != nil {
@@ -152,7 +159,7 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, pres
 func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Tools) (zone.Zone, present.Presenter, func(), error) {
 	if zone.Kind(c.ZoneKind) == zone.DAX {
 		z, err := daxzone.New(c.ZoneName, t, present.Mountable)
-		return z, present.NewDAX(m, c.File.Group), func() {}, err
+		return z, present.NewDAX(m, c.File.Group, c.Machines), func() {}, err
 	}
 	z, err := filezone.Open(ctx, c.File, t)
 	if err != nil {

@@ -41,6 +41,8 @@ type Config struct {
 	SnapshotDir string
 	Cluster     bool
 	Contents    bool
+	// Machines are KubeVirt's, whose pods have volumes' memory.
+	Machines bool
 	// OrphanLimit is how long a claim's volume may be without a PersistentVolume.
 	OrphanLimit time.Duration
 	CallLimit   time.Duration
@@ -139,6 +141,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents written by hand, if the snapshot is in this node's zone, as the snapshotter wants it; with --cluster")
+	fs.BoolVar(&c.Machines, "machines", false, "give volumes' memory to the pods of KubeVirt's machines that name them; the webhook has to be there, which admits such pods from KubeVirt alone")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "how long a claim's volume may be without a PersistentVolume until that is told; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "end a call after that; who has called need not wait so long. Those that only look end with who has called")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")

@@ -100,6 +100,7 @@ func mountOf(c *csi.VolumeCapability) present.Options {
 			case "dev":
 				o.Devices = true
 			case "rw", "nosuid", "nodev": // as it is anyway
+			case "nodiratime": // marks the mounts of machines' pods, and would open the volume's memory to this one
 			default:
 				o.Flags = append(o.Flags, option)
 			}

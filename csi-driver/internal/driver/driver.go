@@ -60,6 +60,8 @@ type Driver struct {
 	module *module.Module
 	folder *mounts.Folder
 	calls  *calls
+
+	machines IsMachines // nil: there are none
 }
 
 // New puts it together.

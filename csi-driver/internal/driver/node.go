@@ -143,6 +143,9 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	o.ReadOnly = o.ReadOnly || r.GetReadonly()
+	if o.Machine, err = d.isMachines(ctx, r.GetVolumeContext(), target); err != nil {
+		return nil, err
+	}
 	staging, err := d.at("staging target path", r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err

@@ -51,14 +51,19 @@ func newWorld(t *testing.T, size int64) *world {
 	if err := os.Mkdir(w.kubelet, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	w.driver = w.with(present.NewFile(mounts.On(w.table), w.zone))
+	return w
+}
+
+// with is a driver that shows volumes in that way.
+func (w *world) with(show present.Presenter) *driver.Driver {
+	w.t.Helper()
 	folder, err := mounts.OpenFolder(w.kubelet)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	config := driver.Config{Name: "stargate.csi.dev", Version: "test", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true}
-	m := mounts.On(w.table)
-	w.driver = driver.New(config, w.zone, present.NewFile(m, w.zone), m, module.New(filepath.Join(dir, "sysfs")), folder)
-	return w
+	return driver.New(config, w.zone, show, mounts.On(w.table), module.New(filepath.Join(w.dir, "sysfs")), folder)
 }
 
 // serve has the driver on a socket, as the program has it, until the test ends.

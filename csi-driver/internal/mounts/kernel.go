@@ -50,12 +50,47 @@ func (kernel) Bind(source, target string, attributes uint64) error {
 		return fmt.Errorf("bind %s: %w", source, err)
 	}
 	defer unix.Close(tree)
-	attr := unix.MountAttr{Attr_set: attributes, Propagation: unix.MS_PRIVATE}
+	// What is bound may have the mark of a mount that a machine has, and does not pass it on.
+	attr := unix.MountAttr{Attr_set: attributes, Attr_clr: unix.MOUNT_ATTR_NODIRATIME &^ attributes, Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return fmt.Errorf("bind %s with attributes %#x: %w", source, attributes, err)
 	}
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("bind %s at %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// Takes asks the kernel as a mount would, and mounts nothing. An answer that is not about the option is for who mounts.
+func (kernel) Takes(fstype, option string) bool {
+	fd, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	return !errors.Is(unix.FsconfigSetFlag(fd, option), unix.EINVAL)
+}
+
+// Reconfigure is not mount(8)'s remount, which would also set what it is not told.
+func (kernel) Reconfigure(path string, options []string) error {
+	fd, err := unix.Fspick(unix.AT_FDCWD, path, unix.FSPICK_CLOEXEC|unix.FSPICK_SYMLINK_NOFOLLOW|unix.FSPICK_NO_AUTOMOUNT)
+	if err != nil {
+		return fmt.Errorf("options of the file system at %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	for _, o := range options {
+		key, value, has := strings.Cut(o, "=")
+		if has {
+			err = unix.FsconfigSetString(fd, key, value)
+		} else {
+			err = unix.FsconfigSetFlag(fd, key)
+		}
+		if err != nil {
+			return fmt.Errorf("option %s of the file system at %s: %w", o, path, err)
+		}
+	}
+	if err := unix.FsconfigReconfigure(fd); err != nil {
+		return fmt.Errorf("options %s of the file system at %s: %w", strings.Join(options, ","), path, err)
 	}
 	return nil
 }

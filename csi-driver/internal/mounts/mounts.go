@@ -21,6 +21,10 @@ type System interface {
 	Mount(source, target, fstype string, options []string) error
 	// Bind shows at target what is at source, with these attributes from the first moment on.
 	Bind(source, target string, attributes uint64) error
+	// Takes tells whether the kernel's file system of that type has an option.
+	Takes(fstype, option string) bool
+	// Reconfigure gives the file system that is mounted at a path further options.
+	Reconfigure(path string, options []string) error
 	// Close makes a mount read-only: this one, not its file system.
 	Close(path string) error
 	// Unmount takes the uppermost mount away; EBUSY while somebody uses it, EINVAL if there is none.
@@ -49,6 +53,9 @@ func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 	}
 	return nil, nil
 }
+
+// Marked tells whether a mount has the attribute that Bind gives for unix.MOUNT_ATTR_NODIRATIME.
+func Marked(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "nodiratime") }
 
 // Attributes are those of a bind mount.
 func Attributes(readOnly bool, more uint64) uint64 {

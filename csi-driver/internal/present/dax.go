@@ -28,17 +28,50 @@ func Mountable() bool { return mounts.Known(fsType) }
 // DAX mounts volumes on the node; pods see the mount, machines its .stargate/region.
 type DAX struct {
 	m *mounts.Mounter
-	// region are mount options: QEMU's group may map the volume's memory.
+	// region are mount options that say who may open the volume's memory.
 	region []string
 	// group is QEMU's.
 	group int
 }
 
+// marked has the volume's memory opened through mounts that have the attribute nodiratime alone: those of machines'
+// pods. Owner and mode are the same in all mounts, so they alone would give it to every pod of QEMU's group.
+const marked = "region_nodiratime"
+
 var _ Presenter = (*DAX)(nil)
 
-// NewDAX is for zones of reserved memory, which machines have by processes of that group.
-func NewDAX(m *mounts.Mounter, group int) *DAX {
+// NewDAX is for zones of reserved memory, which machines have by processes of that group, if there are machines.
+func NewDAX(m *mounts.Mounter, group int, machines bool) *DAX {
+	if !machines {
+		return &DAX{m, nil, group}
+	}
 	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}, group}
+}
+
+// options are those of the module that this node has. One of before the mark is served as it always was.
+func (d *DAX) options() []string {
+	all := slices.Clone(d.region)
+	if d.m.Takes(fsType, marked) {
+		all = append(all, marked)
+	}
+	return all
+}
+
+// guard has a volume's memory given to machines alone, also of one that an earlier driver, or this one without
+// machines, has staged.
+func (d *DAX) guard(v zone.Volume, staging string) error {
+	at, err := d.m.At(staging)
+	if err != nil || at == nil || at.FsType != fsType {
+		return err // what is not staged is not published
+	}
+	missing := slices.DeleteFunc(d.options(), func(o string) bool { return slices.Contains(at.SuperOptions, o) })
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := d.m.Reconfigure(staging, missing); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s: who may open its memory", v.Name)
+	}
+	return nil
 }
 
 // noJoin keeps the node out of the volume, so that machines can have its memory read-only: they could
@@ -112,7 +145,7 @@ const (
 )
 
 func (d *DAX) mount(ctx context.Context, v zone.Volume, path string, o Options, more ...string) error {
-	flags := slices.Concat(o.Flags, d.region, more)
+	flags := slices.Concat(o.Flags, d.options(), more)
 	if o.ReadOnly {
 		flags = append(flags, "ro")
 	}
@@ -186,10 +219,13 @@ func (d *DAX) Publish(ctx context.Context, v zone.Volume, staging, target string
 		if err != nil {
 			return err
 		}
-		if ours && mounts.ReadOnly(at) == o.ReadOnly {
+		if ours && mounts.ReadOnly(at) == o.ReadOnly && (o.Machine || !mounts.Marked(at)) {
 			return nil
 		}
 		return inTheWay(target)
+	}
+	if err := d.guard(v, staging); err != nil {
+		return err
 	}
 	// It may have been staged by a driver that did not think of them.
 	if err := d.give(v, staging, o); err != nil {

@@ -39,7 +39,7 @@ func TestNoSetuidNoDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d, v := NewDAX(mounts.On(table), 107), zone.Volume{Name: "v", Path: "/dev/sm/v"}
+		d, v := NewDAX(mounts.On(table), 107, true), zone.Volume{Name: "v", Path: "/dev/sm/v"}
 		if err := d.Stage(ctx, v, staging, c.o); err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +59,63 @@ func TestNoSetuidNoDevices(t *testing.T) {
 					t.Errorf("%+v: %s has %v", c.o, all[i+1].MountPoint, has)
 				}
 			}
+		}
+	}
+}
+
+// The memory of a volume is opened through the mounts of machines' pods alone: theirs have the mark that the file
+// system asks for, whatever staged the volume, and whatever a class says.
+func TestMemoryForMachines(t *testing.T) {
+	const open, closed = "region_gid=107,region_mode=0660,region_nodiratime", "region_nodiratime"
+	for _, c := range []struct {
+		what     string
+		machines bool // the driver serves them
+		before   string
+		lacks    bool // the module is an earlier one
+		want     string
+	}{
+		{"staged by this driver", true, "", false, open},
+		{"without machines", false, "", false, closed},
+		{"staged by an earlier driver", true, "map=walk,region_gid=107,region_mode=0660", false, "map=walk," + open},
+		{"staged when there were no machines", true, closed, false, "region_nodiratime,region_gid=107,region_mode=0660"},
+		{"staged by an earlier driver, and there are no machines", false, "region_gid=107,region_mode=0660", false, open},
+		{"an earlier module", true, "", true, "region_gid=107,region_mode=0660"},
+	} {
+		dir, ctx, table := t.TempDir(), context.Background(), mountstest.New()
+		staging, pod, machine := filepath.Join(dir, "staging"), filepath.Join(dir, "pod"), filepath.Join(dir, "machine")
+		for _, d := range []string{staging, pod, machine} {
+			if err := os.Mkdir(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.lacks {
+			table.Lack("region_nodiratime")
+		}
+		d, v := NewDAX(mounts.On(table), 107, c.machines), zone.Volume{Name: "v", Path: "/dev/sm/v"}
+		err := error(nil)
+		if c.before == "" {
+			err = d.Stage(ctx, v, staging, Options{Setuid: true, Devices: true})
+		} else {
+			err = table.Mount(v.Path, staging, fsType, strings.Split(c.before, ","))
+		}
+		if err == nil {
+			err = d.Publish(ctx, v, staging, pod, Options{})
+		}
+		if err == nil {
+			err = d.Publish(ctx, v, staging, machine, Options{Machine: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := table.Entries()
+		if err != nil || len(all) != 4 {
+			t.Fatalf("%d mounts, %v", len(all), err)
+		}
+		if got := strings.Join(all[1].SuperOptions, ","); got != c.want {
+			t.Errorf("%s: %s, and not %s", c.what, got, c.want)
+		}
+		if mounts.Marked(&all[2]) || !mounts.Marked(&all[3]) {
+			t.Errorf("%s: the pod has %v, the machine %v", c.what, all[2].MountOptions, all[3].MountOptions)
 		}
 	}
 }
@@ -114,7 +171,7 @@ func TestSetuidPlanted(t *testing.T) {
 	if as := runsAs(staging); as != "0" {
 		t.Skipf("a setuid program runs as %s even where it may: this machine cannot show it", as)
 	}
-	if err := NewDAX(m, 107).Publish(ctx, zone.Volume{Name: "v"}, staging, target, Options{}); err != nil {
+	if err := NewDAX(m, 107, true).Publish(ctx, zone.Volume{Name: "v"}, staging, target, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if as := runsAs(target); as != "65534" {

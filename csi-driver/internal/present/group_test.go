@@ -48,7 +48,7 @@ func TestGroup(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			d, v := NewDAX(mounts.On(table), 107), zone.Volume{Name: "v", Path: "/dev/sm/v"}
+			d, v := NewDAX(mounts.On(table), 107, true), zone.Volume{Name: "v", Path: "/dev/sm/v"}
 			staged := c.o
 			if published { // the first pod has no group, the second one does
 				staged.Group = 0

@@ -26,6 +26,7 @@ type Options struct {
 	Flags     []string // of mount(8), checked
 	Setuid    bool     // programs in the volume may run as their owners, which whoever writes it chooses
 	Devices   bool     // its device nodes are devices
+	Machine   bool     // the pod is a machine's, which has the volume's memory
 	Group     int      // may write a new volume's root; 0: as it was made
 }
 
@@ -41,6 +42,9 @@ func (o Options) attributes() uint64 {
 	}
 	if !o.Devices {
 		a |= unix.MOUNT_ATTR_NODEV
+	}
+	if o.Machine {
+		a |= unix.MOUNT_ATTR_NODIRATIME
 	}
 	return a
 }

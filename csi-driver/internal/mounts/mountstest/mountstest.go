@@ -26,6 +26,7 @@ type Table struct {
 	last    int
 	own     map[int]bool // mounts whose files are in the folder: all but those that are bound
 	fails   map[Call]*failure
+	lacks   map[string]bool // options that the file systems do not have
 }
 
 var _ mounts.System = (*Table)(nil)
@@ -33,18 +34,19 @@ var _ mounts.System = (*Table)(nil)
 // New has the root, as all have.
 func New() *Table {
 	root := mount.MountInfo{ID: 1, MountPoint: "/", Root: "/", FsType: "ext4", Source: "root"}
-	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]*failure{}}
+	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]*failure{}, lacks: map[string]bool{}}
 }
 
 // Call is one that a test can have fail.
 type Call string
 
 const (
-	Entries Call = "entries"
-	Mount   Call = "mount"
-	Bind    Call = "bind"
-	Close   Call = "close"
-	Unmount Call = "unmount"
+	Entries     Call = "entries"
+	Mount       Call = "mount"
+	Bind        Call = "bind"
+	Close       Call = "close"
+	Reconfigure Call = "reconfigure"
+	Unmount     Call = "unmount"
 )
 
 // failure comes once, after so many calls that succeed.
@@ -141,12 +143,54 @@ func (t *Table) Bind(source, target string, attributes uint64) error {
 	for _, a := range []struct {
 		bit  uint64
 		name string
-	}{{unix.MOUNT_ATTR_RDONLY, "ro"}, {unix.MOUNT_ATTR_NOSUID, "nosuid"}, {unix.MOUNT_ATTR_NODEV, "nodev"}, {unix.MOUNT_ATTR_NOEXEC, "noexec"}} {
+	}{{unix.MOUNT_ATTR_RDONLY, "ro"}, {unix.MOUNT_ATTR_NOSUID, "nosuid"}, {unix.MOUNT_ATTR_NODEV, "nodev"}, {unix.MOUNT_ATTR_NOEXEC, "noexec"}, {unix.MOUNT_ATTR_NODIRATIME, "nodiratime"}} {
 		if attributes&a.bit != 0 {
 			of.MountOptions = append(of.MountOptions, a.name)
 		}
 	}
 	t.addLocked(of)
+	return nil
+}
+
+// Lack has no file system take an option.
+func (t *Table) Lack(option string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lacks[option] = true
+}
+
+// Takes is true of all options but those.
+func (t *Table) Takes(_, option string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.lacks[option]
+}
+
+// Reconfigure changes all mounts of the file system, which are those of one source.
+func (t *Table) Reconfigure(path string, options []string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.at(path)
+	err := t.failLocked(Reconfigure)
+	if err == nil && at < 0 {
+		err = unix.EINVAL
+	}
+	if err != nil {
+		return fmt.Errorf("options of the file system at %s: %w", path, err)
+	}
+	for i := range t.entries {
+		e := &t.entries[i]
+		if e.Source != t.entries[at].Source {
+			continue
+		}
+		for _, o := range options {
+			key, _, _ := strings.Cut(o, "=")
+			kept := slices.DeleteFunc(slices.Clone(e.SuperOptions), func(had string) bool {
+				return had == key || strings.HasPrefix(had, key+"=")
+			})
+			e.SuperOptions = append(kept, o)
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+)
+
+// IsMachines tells whether a pod is a machine's, which has the PersistentVolume of that name as memory.
+type IsMachines = func(ctx context.Context, namespace, pod, uid, pv string) (bool, error)
+
+// ConnectMachines speaks for the pod's service account.
+func ConnectMachines(driver string) (IsMachines, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	return Machines(client, driver), nil
+}
+
+// Machines tells by a pod's annotation which claims its machine has. The webhook admits a pod with that annotation
+// from KubeVirt's controller alone, and no change of it.
+func Machines(client kubernetes.Interface, driver string) IsMachines {
+	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
+		p, err := client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("pod %s/%s: %w", namespace, pod, err)
+		}
+		if string(p.UID) != uid {
+			return false, nil // a later one of that name
+		}
+		wanted, err := claims.Of(p.Annotations, driver)
+		if err != nil {
+			return false, nil // no machine has what the webhook cannot read
+		}
+		for _, c := range wanted {
+			claim, err := client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, c.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return false, fmt.Errorf("claim %s/%s: %w", namespace, c.Name, err)
+			}
+			if claim.Spec.VolumeName == pv {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
