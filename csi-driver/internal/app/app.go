@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Config) error {
 		}
 		defer end()
 		p.node.LookForOrphans(c.OrphanLimit)
-		p.node.LookAtMounts(k.Mounted)
+		p.node.LookAtMounts(k.All)
 	}
 	at, err := listen(c)
 	if err != nil {

@@ -44,7 +44,7 @@ type Node struct {
 	events       record.EventRecorder
 	name, driver string
 	contents     dynamic.ResourceInterface                // nil if it claims none
-	mounted      func(uuid string) (*module.Mount, error) // of a volume; nil: none here
+	mounted      func() (map[string]*module.Mount, error) // here, by volumes' UUIDs
 
 	zone    string             // what was said of it last
 	vain    int                // looks at it, one after another
@@ -58,13 +58,13 @@ type Node struct {
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}}
 	n.orphaned.Store(-1)
-	n.LookAtMounts(func(string) (*module.Mount, error) { return nil, nil })
+	n.LookAtMounts(func() (map[string]*module.Mount, error) { return nil, nil })
 	n.LookForOrphans(OrphanLimit)
 	return n
 }
 
 // LookAtMounts has mounts told of that are shut down; before Run.
-func (n *Node) LookAtMounts(of func(uuid string) (*module.Mount, error)) { n.mounted = of }
+func (n *Node) LookAtMounts(all func() (map[string]*module.Mount, error)) { n.mounted = all }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
 func (n *Node) Run(ctx context.Context, z zone.Zone) {
@@ -160,10 +160,11 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zo
 // for it.
 func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
 	there, untold := map[string]bool{}, 0
+	mounts, unread := n.mounted()
 	var last error
 	for _, v := range volumes {
 		there[v.Name] = true
-		if err := n.tellVolume(ctx, v); err != nil {
+		if err := n.tellVolume(ctx, v, mounts[v.UUID], unread); err != nil {
 			untold, last = untold+1, err // one will do: there may be hundreds, of one cause
 		}
 	}
@@ -186,13 +187,12 @@ const (
 	shutDown = "MountShutDown"
 )
 
-func (n *Node) troubleOf(v zone.Volume) (trouble, error) {
+func troubleOf(v zone.Volume, mount *module.Mount, unread error) (trouble, error) {
 	if !v.State.Whole() {
 		return trouble{unusable, "cannot be used: " + v.Why}, nil
 	}
-	mount, err := n.mounted(v.UUID)
-	if err != nil {
-		return trouble{}, fmt.Errorf("volume %s: %w", v.Name, err)
+	if unread != nil {
+		return trouble{}, fmt.Errorf("volume %s: %w", v.Name, unread)
 	}
 	if mount != nil && mount.ShutDown() {
 		return trouble{shutDown, "cannot be used by pods: " + module.WhyShutDown}, nil
@@ -200,9 +200,9 @@ func (n *Node) troubleOf(v zone.Volume) (trouble, error) {
 	return trouble{}, nil
 }
 
-func (n *Node) tellVolume(ctx context.Context, v zone.Volume) error {
+func (n *Node) tellVolume(ctx context.Context, v zone.Volume, mount *module.Mount, unread error) error {
 	before := n.volumes[v.Name]
-	is, err := n.troubleOf(v)
+	is, err := troubleOf(v, mount, unread)
 	if err != nil || is == before {
 		return err
 	}

@@ -255,7 +255,7 @@ func TestShutDown(t *testing.T) {
 	n := New(client, recorder, driver, "n1")
 	var unread error
 	mounts := map[string]*module.Mount{"u1": {State: "writable"}}
-	n.LookAtMounts(func(uuid string) (*module.Mount, error) { return mounts[uuid], unread })
+	n.LookAtMounts(func() (map[string]*module.Mount, error) { return mounts, unread })
 	z := &told{kind: zone.None, volumes: []zone.Volume{
 		{Name: "pvc-1", UUID: "u1", State: zone.InUse}, {Name: "e-2", UUID: "u2", State: zone.InUse},
 	}}

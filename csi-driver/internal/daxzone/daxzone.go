@@ -200,6 +200,15 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 	return volumes, nil
 }
 
+// Glances takes two programs: LVM's rows, and a look into all volumes.
+func (z *Zone) Glances(ctx context.Context) ([]zone.Glance, error) {
+	volumes, err := z.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return z.Glanced(ctx, volumes)
+}
+
 // row is one; fault.NotFound if LVM has none.
 func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	var r volumeRow

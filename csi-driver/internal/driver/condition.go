@@ -42,6 +42,10 @@ type condition struct {
 // looked at is not as it should be.
 func (d *Driver) condition(ctx context.Context, v zone.Volume) (condition, error) {
 	h, err := d.known(ctx, v)
+	return d.conditionFrom(ctx, v, h, err)
+}
+
+func (d *Driver) conditionFrom(ctx context.Context, v zone.Volume, h *csi.VolumeHealth, err error) (condition, error) {
 	switch {
 	case err != nil && d.gone(ctx, v):
 		return condition{}, fault.Wrap(fault.NotFound, err, "volume %s has gone", v.Name)
@@ -54,9 +58,14 @@ func (d *Driver) condition(ctx context.Context, v zone.Volume) (condition, error
 }
 
 // conditions are in the volumes' order; nil for those that have gone meanwhile.
-func (d *Driver) conditions(ctx context.Context, volumes []zone.Volume) ([]*condition, error) {
-	return inOrder(ctx, volumes, func(ctx context.Context, v zone.Volume) (*condition, error) {
-		c, err := d.condition(ctx, v)
+func (d *Driver) conditions(ctx context.Context, volumes []zone.Glance) ([]*condition, error) {
+	mounts, err := d.mounted()
+	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*condition, error) {
+		h, kerr := (*csi.VolumeHealth)(nil), err
+		if err == nil {
+			h, kerr = d.knownOf(ctx, g, mounts[g.UUID])
+		}
+		c, err := d.conditionFrom(ctx, g.Volume, h, kerr)
 		if fault.Is(err, fault.NotFound) {
 			return nil, nil
 		}

@@ -130,6 +130,14 @@ func (s shower) Shown(zone.Volume) ([]string, error) {
 	return []string{filepath.Join(s.kubelet, "staged")}, nil
 }
 
+func (s shower) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
+	all := map[string][]string{}
+	for _, v := range volumes {
+		all[v.Name], _ = s.Shown(v)
+	}
+	return all, nil
+}
+
 func (s shower) Usage(_ context.Context, _ zone.Volume, path string) (present.Usage, error) {
 	return present.Usage{}, s.at(present.Options{}, path)
 }

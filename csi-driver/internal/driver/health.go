@@ -20,10 +20,18 @@ func add(h *csi.VolumeHealth, status csi.VolumeHealthErrorType, reason, format s
 	})
 }
 
-func readable(v zone.Volume) bool { return v.State == zone.Ready || v.State == zone.InUse }
-
-// known is what is wrong with a volume as far as a glance tells.
+// known is what is wrong with one volume as far as a glance tells.
 func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+	mount, err := d.mountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	return d.knownOf(ctx, zone.Glance{Volume: v}, mount)
+}
+
+// knownOf is the same of one that has been looked at with others.
+func (d *Driver) knownOf(ctx context.Context, g zone.Glance, mount *module.Mount) (*csi.VolumeHealth, error) {
+	v := g.Volume
 	h := &csi.VolumeHealth{VolumeId: v.ID()}
 	switch v.State {
 	case zone.Damaged:
@@ -35,17 +43,16 @@ func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, e
 	case zone.Scattered:
 		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Scattered", "%s", v.Why)
 	}
-	if !readable(v) {
+	if !v.Readable() {
 		return h, nil
-	}
-	mount, err := d.module.Mounted(v.UUID)
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	if mount != nil && mount.ShutDown() {
 		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown", "%s", module.WhyShutDown)
 	}
-	info, err := d.zone.Info(ctx, v)
+	info, err := g.Info, error(nil)
+	if !g.Seen {
+		info, err = d.zone.Info(ctx, v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +63,18 @@ func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, e
 }
 
 // health is what is wrong with a volume, if anything.
-func (d *Driver) health(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
-	h, err := d.known(ctx, v)
-	if err != nil || !readable(v) {
+func (d *Driver) health(ctx context.Context, g zone.Glance, mount *module.Mount) (*csi.VolumeHealth, error) {
+	v := g.Volume
+	h, err := d.knownOf(ctx, g, mount)
+	if err != nil || !v.Readable() {
 		return h, err
 	}
+	taken := g.Taken
+	if !g.Seen {
+		taken, err = d.zone.Taken(ctx, v)
+	}
 	// To look at hearts takes a second or two.
-	if taken, err := d.zone.Taken(ctx, v); err != nil || taken == 0 {
+	if err != nil || taken == 0 {
 		return h, err
 	}
 	systems, err := d.zone.Systems(ctx, v)
@@ -85,7 +97,11 @@ func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	if err != nil {
 		return nil, err
 	}
-	h, err := d.health(ctx, v)
+	mount, err := d.mountOf(v)
+	if err != nil {
+		return nil, err
+	}
+	h, err := d.health(ctx, zone.Glance{Volume: v}, mount)
 	if err == nil {
 		h.VolumeId = id // which may be one of an earlier driver
 	}
@@ -133,14 +149,38 @@ func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 const healthAtOnce = 4
 
 // healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
-func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Volume) ([]*csi.VolumeHealth, error) {
-	return inOrder(ctx, volumes, func(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
-		h, err := d.health(ctx, v)
-		if err != nil && d.gone(ctx, v) {
+func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Glance) ([]*csi.VolumeHealth, error) {
+	mounts, err := d.mounted()
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*csi.VolumeHealth, error) {
+		h, err := d.health(ctx, g, mounts[g.UUID])
+		if err != nil && d.gone(ctx, g.Volume) {
 			return nil, nil
 		}
 		return h, err
 	})
+}
+
+// mountOf is nil if this node has not mounted the volume, or nobody could.
+func (d *Driver) mountOf(v zone.Volume) (*module.Mount, error) {
+	if !v.Readable() {
+		return nil, nil
+	}
+	mount, err := d.module.Mounted(v.UUID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+	}
+	return mount, nil
+}
+
+func (d *Driver) mounted() (map[string]*module.Mount, error) {
+	all, err := d.module.All()
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "this node's mounts")
+	}
+	return all, nil
 }
 
 func (d *Driver) gone(ctx context.Context, v zone.Volume) bool {
@@ -149,7 +189,7 @@ func (d *Driver) gone(ctx context.Context, v zone.Volume) bool {
 }
 
 // inOrder looks at several at once, and has what comes of it in the volumes' order.
-func inOrder[T any](ctx context.Context, volumes []zone.Volume, look func(context.Context, zone.Volume) (T, error)) ([]T, error) {
+func inOrder[T any](ctx context.Context, volumes []zone.Glance, look func(context.Context, zone.Glance) (T, error)) ([]T, error) {
 	all := make([]T, len(volumes))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(healthAtOnce)

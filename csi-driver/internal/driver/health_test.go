@@ -28,10 +28,10 @@ type many struct {
 	now, most int // looks at once
 }
 
-func (z *many) List(context.Context) ([]zone.Volume, error) {
-	var all []zone.Volume
+func (z *many) Glances(context.Context) ([]zone.Glance, error) {
+	var all []zone.Glance
 	for i := range 8 {
-		all = append(all, zone.Volume{Name: fmt.Sprintf("v%d", i), State: zone.Ready})
+		all = append(all, zone.Glance{Volume: zone.Volume{Name: fmt.Sprintf("v%d", i), State: zone.Ready}})
 	}
 	return all, nil
 }

@@ -47,12 +47,12 @@ type pageRequest interface {
 }
 
 // page has volumes of this node.
-func (d *Driver) page(ctx context.Context, r pageRequest) (page []zone.Volume, next string, err error) {
-	volumes, err := d.zone.List(ctx)
+func (d *Driver) page(ctx context.Context, r pageRequest) (page []zone.Glance, next string, err error) {
+	volumes, err := d.zone.Glances(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	return paginate(volumes, func(v zone.Volume) string { return v.Name }, r.GetStartingToken(), r.GetMaxEntries())
+	return paginate(volumes, func(g zone.Glance) string { return g.Name }, r.GetStartingToken(), r.GetMaxEntries())
 }
 
 // ListVolumes has those of this node.
@@ -66,13 +66,13 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 		return nil, err
 	}
 	res := &csi.ListVolumesResponse{NextToken: next}
-	for i, v := range page {
+	for i, g := range page {
 		if conditions[i] == nil {
 			continue
 		}
 		status := &csi.ListVolumesResponse_VolumeStatus{}
 		conditions[i].put(status)
-		res.Entries = append(res.Entries, &csi.ListVolumesResponse_Entry{Volume: d.volume(v, nil), Status: status})
+		res.Entries = append(res.Entries, &csi.ListVolumesResponse_Entry{Volume: d.volume(g.Volume, nil), Status: status})
 	}
 	return res, nil
 }

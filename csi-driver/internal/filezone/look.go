@@ -35,7 +35,24 @@ func (z *Zone) Activate(ctx context.Context, name string) (zone.Volume, error) {
 
 // List looks at all.
 func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
+	all, err := z.Glances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var volumes []zone.Volume
+	for _, g := range all {
+		volumes = append(volumes, g.Volume)
+	}
+	return volumes, nil
+}
+
+// Glances is one program. Those that it cannot read are looked at one by one.
+func (z *Zone) Glances(ctx context.Context) ([]zone.Glance, error) {
 	names, err := z.names()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := z.glance(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -43,18 +60,58 @@ func (z *Zone) List(ctx context.Context) ([]zone.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	var volumes []zone.Volume
+	var all []zone.Glance
 	for _, name := range names {
-		v, err := z.look(ctx, name, space)
+		var g zone.Glance
+		if s, ok := seen[name]; ok {
+			g = zone.Glance{Seen: true, Info: *s.Info, Space: s.Space, Taken: s.Taken}
+			g.Volume, err = z.described(name, s.st, *s.Info, space)
+		} else {
+			g.Volume, err = z.look(ctx, name, space)
+		}
 		if fault.Is(err, fault.NotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		volumes = append(volumes, v)
+		all = append(all, g)
 	}
-	return volumes, nil
+	return all, nil
+}
+
+// glance is a file as it was before it was looked at.
+type glance struct {
+	tools.Glance
+	st fs.FileInfo
+}
+
+// glance looks at many by one program, and notes their addresses. What the program refuses it does not have.
+func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
+	files := map[string]fs.FileInfo{}
+	var paths []string
+	for _, name := range names {
+		st, err := z.stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if st != nil {
+			files[name] = st
+			paths = append(paths, z.path(name))
+		}
+	}
+	found, err := z.tools.Look(ctx, paths)
+	if err != nil && ctx.Err() != nil {
+		return nil, fault.Wrap(fault.Internal, err, "volumes")
+	}
+	seen := map[string]glance{}
+	for name, st := range files {
+		if g, ok := found[z.path(name)]; ok {
+			z.note(st, int64(g.Info.Base))
+			seen[name] = glance{g, st}
+		}
+	}
+	return seen, nil
 }
 
 // Status is of the whole zone.
@@ -117,6 +174,12 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	z.note(st, int64(info.Base))
+	return z.described(name, st, info, space)
+}
+
+// described is a volume that could be read.
+func (z *Zone) described(name string, st fs.FileInfo, info tools.Info, space zone.Space) (v zone.Volume, err error) {
+	v = zone.Volume{Name: name, Zone: z.id, Path: z.path(name), State: zone.Ready}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
 	v.Size, v.Memory, v.Alignment = info.Size, st.Size(), zone.Alignment(int64(info.Base))
@@ -269,6 +332,9 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 	if err != nil {
 		return err
 	}
+	if err := z.learnMany(ctx, names, known); err != nil {
+		return err
+	}
 	for _, name := range names {
 		st, err := z.stat(name)
 		if err != nil {
@@ -289,6 +355,34 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 		}
 	}
 	return nil
+}
+
+// learnMany has those asked for by one program that addressOf would ask for one by one.
+func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) error {
+	var changed []string
+	for _, name := range names {
+		st, err := z.stat(name)
+		if err != nil {
+			return err
+		}
+		if st == nil {
+			continue
+		}
+		if _, ok := known[inode(st).Ino]; ok {
+			continue
+		}
+		if had, ok := z.noted(st); !ok || had.changed != inode(st).Ctim {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) < 2 {
+		return nil
+	}
+	seen, err := z.glance(ctx, changed)
+	for _, g := range seen {
+		known[inode(g.st).Ino] = address{int64(g.Info.Base), true}
+	}
+	return err
 }
 
 // addressOf asks for a file's address when the file has changed. One that cannot be read any more keeps what

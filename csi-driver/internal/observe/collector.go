@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// What is read is kept so long: a look at each volume is several programs.
+// What is read is kept so long: a look at all volumes runs programs.
 const (
 	fresh = 15 * time.Second
 	// Less than Prometheus waits (podMonitor.interval of the chart).
@@ -166,41 +166,48 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	if n, known := c.lost(); known {
 		seen = append(seen, gauge(c.orphans, n))
 	}
-	volumes, err := c.zone.List(ctx)
+	volumes, err := c.zone.Glances(ctx)
 	if err != nil {
 		c.log.Error(err, "Volumes cannot be listed")
 		return seen, err
 	}
-	for _, v := range volumes {
-		seen = append(seen, c.volume(ctx, v)...)
+	mounts, err := c.module.All()
+	if err != nil {
+		c.log.Error(err, "The module cannot be asked")
+	}
+	for _, g := range volumes {
+		seen = append(seen, c.volume(ctx, g, mounts)...)
 	}
 	return seen, ctx.Err() // what was asked for last may be missing
 }
 
-func (c *Collector) volume(ctx context.Context, v zone.Volume) []prometheus.Metric {
+func (c *Collector) volume(ctx context.Context, g zone.Glance, mounts map[string]*module.Mount) []prometheus.Metric {
+	v := g.Volume
 	seen := []prometheus.Metric{
 		gauge(c.size, v.Size, v.Name), gauge(c.whole, truth(v.State.Whole()), v.Name, string(v.State)),
 	}
-	if v.State != zone.Ready && v.State != zone.InUse {
+	if !v.Readable() {
 		return seen
 	}
 	seen = append(seen, gauge(c.growsTo, v.CanGrowTo, v.Name))
-	if space, err := c.zone.Space(ctx, v); err == nil {
+	space, taken := g.Space, g.Taken
+	var spaceErr, takenErr error
+	if !g.Seen {
+		space, spaceErr = c.zone.Space(ctx, v)
+		taken, takenErr = c.zone.Taken(ctx, v)
+	}
+	if spaceErr == nil {
 		seen = append(seen, gauge(c.used, space.Used, v.Name), gauge(c.inodes, space.Inodes, v.Name), gauge(c.inodesUsed, space.InodesUsed, v.Name))
 	}
-	if n, err := c.zone.Taken(ctx, v); err == nil {
-		seen = append(seen, gauge(c.systems, int64(n), v.Name))
+	if takenErr == nil {
+		seen = append(seen, gauge(c.systems, int64(taken), v.Name))
 	}
-	return append(seen, c.mount(v)...)
+	return append(seen, c.mount(v, mounts[v.UUID])...)
 }
 
 // mount is what the module says, if the volume is mounted here.
-func (c *Collector) mount(v zone.Volume) []prometheus.Metric {
-	m, err := c.module.Mounted(v.UUID)
-	if err != nil {
-		c.log.Error(err, "The module cannot be asked", "volume", v.Name)
-	}
-	if err != nil || m == nil {
+func (c *Collector) mount(v zone.Volume, m *module.Mount) []prometheus.Metric {
+	if m == nil {
 		return nil
 	}
 	seen := []prometheus.Metric{gauge(c.shutDown, truth(m.ShutDown()), v.Name)}

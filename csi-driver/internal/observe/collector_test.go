@@ -82,8 +82,8 @@ type full struct {
 	slow bool
 }
 
-func (f *full) List(context.Context) ([]zone.Volume, error) {
-	return []zone.Volume{{Name: "v", UUID: "u", State: zone.InUse, Size: zone.Gigabyte}}, f.list
+func (f *full) Glances(context.Context) ([]zone.Glance, error) {
+	return []zone.Glance{{Volume: zone.Volume{Name: "v", UUID: "u", State: zone.InUse, Size: zone.Gigabyte}}}, f.list
 }
 
 func (f *full) Space(ctx context.Context, _ zone.Volume) (tools.Space, error) {

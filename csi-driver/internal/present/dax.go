@@ -245,17 +245,32 @@ func (d *DAX) Direct(ctx context.Context, v zone.Volume, target string, o Option
 
 // Shown are its mounts.
 func (d *DAX) Shown(v zone.Volume) ([]string, error) {
+	all, err := d.ShownAll([]zone.Volume{v})
+	return all[v.Name], err
+}
+
+// ShownAll reads the table once, and looks at each device once.
+func (d *DAX) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 	entries, err := d.m.Entries()
 	if err != nil {
 		return nil, err
 	}
-	var at []string
-	for i := range entries {
-		if ours, err := isOf(v, &entries[i]); err == nil && ours {
-			at = append(at, entries[i].MountPoint)
+	type device struct{ major, minor int }
+	points := map[device][]string{}
+	for _, e := range entries {
+		if e.FsType == fsType && e.Root == "/" {
+			of := device{e.Major, e.Minor}
+			points[of] = append(points[of], e.MountPoint)
 		}
 	}
-	return at, nil
+	all := map[string][]string{}
+	for _, v := range volumes {
+		var st unix.Stat_t
+		if unix.Stat(v.Path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
+			all[v.Name] = points[device{int(unix.Major(st.Rdev)), int(unix.Minor(st.Rdev))}]
+		}
+	}
+	return all, nil
 }
 
 // Usage is the mount's.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/mount-utils"
@@ -186,17 +187,27 @@ func (f *File) Direct(ctx context.Context, v zone.Volume, target string, o Optio
 
 // Shown are its shells.
 func (f *File) Shown(v zone.Volume) ([]string, error) {
+	all, err := f.ShownAll([]zone.Volume{v})
+	return all[v.Name], err
+}
+
+// ShownAll reads the table once.
+func (f *File) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 	entries, err := f.m.Entries()
 	if err != nil {
 		return nil, err
 	}
-	var at []string
-	for i := range entries {
-		if isShell(v, &entries[i]) {
-			at = append(at, entries[i].MountPoint)
+	points := map[string][]string{}
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Source, shellSource); ok && isShell(zone.Volume{Name: name}, &e) {
+			points[name] = append(points[name], e.MountPoint)
 		}
 	}
-	return at, nil
+	all := map[string][]string{}
+	for _, v := range volumes {
+		all[v.Name] = points[v.Name]
+	}
+	return all, nil
 }
 
 // Usage asks the volume.

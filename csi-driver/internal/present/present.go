@@ -64,6 +64,8 @@ type Presenter interface {
 	Direct(ctx context.Context, v zone.Volume, target string, o Options) error
 	// Shown are all paths where the volume is.
 	Shown(v zone.Volume) ([]string, error)
+	// ShownAll are the same of many volumes, by their names.
+	ShownAll(volumes []zone.Volume) (map[string][]string, error)
 	// Usage asks the mount, or the volume.
 	Usage(ctx context.Context, v zone.Volume, path string) (Usage, error)
 	// Grown is to be called when the volume has become larger.

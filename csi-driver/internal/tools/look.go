@@ -5,6 +5,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -65,6 +66,36 @@ func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
 	var space Space
 	err := t.JSON(ctx, &space, "df", path)
 	return space, err
+}
+
+// Glance is what `stargatectl look` says of one of many volumes; nil if it cannot be read, and Info says why.
+type Glance struct {
+	Path  string `json:"path"`
+	Info  *Info  `json:"info"`
+	Space Space  `json:"space"`
+	Taken int    `json:"taken"`
+}
+
+// mostPaths of one call are less than what the kernel takes of arguments.
+const mostPaths = 4096
+
+// Look looks at many volumes by one program, and has those by their paths that can be read.
+func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, error) {
+	seen := map[string]Glance{}
+	for some := range slices.Chunk(paths, mostPaths) {
+		var shown struct {
+			Volumes []Glance `json:"volumes"`
+		}
+		if err := t.JSON(ctx, &shown, append([]string{"look"}, some...)...); err != nil {
+			return nil, err
+		}
+		for _, g := range shown.Volumes {
+			if g.Info != nil {
+				seen[g.Path] = g
+			}
+		}
+	}
+	return seen, nil
 }
 
 // System is one that uses a volume, as `stargatectl systems` shows it.

@@ -14,6 +14,40 @@ import (
 // Look is what a zone of any kind knows of the file systems in its volumes: what the tools say.
 type Look struct{ Tools *tools.Tools }
 
+// Glance is a volume with what is in it, as one look at all of them has it.
+type Glance struct {
+	Volume
+	Seen  bool // else the rest is not known, and to be asked for
+	Info  tools.Info
+	Space tools.Space
+	Taken int
+}
+
+// Readable tells of a volume whose file system can be looked at.
+func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
+
+// Glanced looks into volumes, all at once. What is wrong with that look is found again with each.
+func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
+	var paths []string
+	for _, v := range volumes {
+		if v.Readable() {
+			paths = append(paths, v.Path)
+		}
+	}
+	seen, err := l.Tools.Look(ctx, paths)
+	if err != nil && ctx.Err() != nil {
+		return nil, fault.Wrap(fault.NoAnswer, err, "volumes")
+	}
+	all := make([]Glance, len(volumes))
+	for i, v := range volumes {
+		all[i].Volume = v
+		if g, ok := seen[v.Path]; ok && v.Readable() {
+			all[i] = Glance{v, true, *g.Info, g.Space, g.Taken}
+		}
+	}
+	return all, nil
+}
+
 // Info is of the file system.
 func (l Look) Info(ctx context.Context, v Volume) (tools.Info, error) {
 	info, err := l.Tools.Info(ctx, v.Path)

@@ -28,6 +28,9 @@ func (n Nothing) Status(context.Context) (Status, error) { return Status{}, nil 
 // List is empty.
 func (Nothing) List(context.Context) ([]Volume, error) { return nil, nil }
 
+// Glances are none.
+func (Nothing) Glances(context.Context) ([]Glance, error) { return nil, nil }
+
 // Get finds none.
 func (Nothing) Get(_ context.Context, name string) (Volume, error) {
 	return Volume{}, fault.New(fault.NotFound, "there is no volume %q: this node has no zone", name)

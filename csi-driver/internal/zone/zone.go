@@ -179,6 +179,8 @@ type Zone interface {
 	Status(ctx context.Context) (Status, error)
 	// List has all volumes, those of others left out, by name.
 	List(ctx context.Context) ([]Volume, error)
+	// Glances has the same with what is in them, by a number of programs that does not grow with theirs.
+	Glances(ctx context.Context) ([]Glance, error)
 	// Get is NotFound if there is none.
 	Get(ctx context.Context, name string) (Volume, error)
 	// Activate makes one usable that is Inactive, as all may be after a boot.

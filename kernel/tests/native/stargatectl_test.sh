@@ -42,7 +42,7 @@ refuses 2 'which command' "$ctl"
 refuses 2 "there is no command 'nonsense'" "$ctl" nonsense v.img
 refuses 2 "there is no command 'v.img'" "$ctl" v.img
 refuses 2 "there is no command ''" "$ctl" ''
-for command in info df slots systems ls stat cat get put mkdir rm label dump; do
+for command in info df slots look systems ls stat cat get put mkdir rm label dump; do
 	refuses 2 "$command: takes VOLUME" "$ctl" "$command"
 done
 for command in stat cat get put mkdir rm dump; do
@@ -396,6 +396,16 @@ for command in 'stat /tree' 'stat /' info df slots label 'ls -r /' 'dump super' 
 	expect 0 "$ctl" -j "${words[0]}" v.img "${words[@]:1}"
 	json 'isinstance(d, dict) and len(d) > 0'
 done
+cp v.img second.img
+for command in info df slots; do "$ctl" -j "$command" v.img >"$command.json"; done
+expect 0 "$ctl" -j look v.img v.img.not second.img
+complains 'v.img.not: cannot be opened'
+json '[v["path"] for v in d["volumes"]] == ["v.img", "v.img.not", "second.img"]'
+json 'list(d["volumes"][1]) == ["path"]'
+json 'd["volumes"][0]["info"] == __import__("json").load(open("info.json"))'
+json 'd["volumes"][0]["space"] == __import__("json").load(open("df.json"))'
+json 'd["volumes"][0]["taken"] == __import__("json").load(open("slots.json"))["taken"]'
+json '{**d["volumes"][0], "path": ""} == {**d["volumes"][2], "path": ""}'
 expect 1 "$ctl" dump v.img table /
 complains '/: is no file, so that it has no file table'
 expect 1 "$ctl" dump v.img dir /tree/-rf

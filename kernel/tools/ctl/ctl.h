@@ -225,6 +225,7 @@ int before_clone(struct call *c);
 int cmd_info(struct call *c);
 int cmd_df(struct call *c);
 int cmd_slots(struct call *c);
+int cmd_look(struct call *c);
 int cmd_label(struct call *c);
 int cmd_ls(struct call *c);
 int cmd_cat(struct call *c);

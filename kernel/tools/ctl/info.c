@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands about the volume as a whole: info, df, slots, label. */
+/* Commands about the volume as a whole: info, df, slots, look, label. */
 #define _GNU_SOURCE
 #include "ctl.h"
 
@@ -21,13 +21,12 @@ static const char *state_of(struct call *c)
 	return "clean";
 }
 
-int cmd_info(struct call *c)
+static void show_info(struct call *c)
 {
 	const struct sg_super *sb = &c->m.vol.sb;
 	struct json *j = &c->j;
 	char id[37];
 
-	json_begin(j, stdout, !c->json);
 	json_str(j, "uuid", show_uuid(sb->uuid, id));
 	json_str(j, "label", sb->label);
 	json_str(j, "state", state_of(c));
@@ -42,8 +41,24 @@ int cmd_info(struct call *c)
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
 	show_lease(j, sg_lease(&c->m.vol));
 	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));
-	json_end(j);
+}
+
+int cmd_info(struct call *c)
+{
+	json_begin(&c->j, stdout, !c->json);
+	show_info(c);
+	json_end(&c->j);
 	return 0;
+}
+
+static void show_space(struct json *j, const struct sg_statfs *s, u64 largest)
+{
+	json_size(j, "size", s->pages * SG_PAGE);
+	json_size(j, "used", (s->pages - s->free_pages) * SG_PAGE);
+	json_size(j, "free", s->free_pages * SG_PAGE);
+	json_size(j, "largest_free", largest * SG_PAGE);
+	json_u64(j, "inodes_used", s->used_inodes);
+	json_u64(j, "inodes", s->inodes);
 }
 
 int cmd_df(struct call *c)
@@ -55,12 +70,7 @@ int cmd_df(struct call *c)
 	if (err)
 		return path_error(c->m.target.path, err);
 	json_begin(j, stdout, !c->json);
-	json_size(j, "size", s.pages * SG_PAGE);
-	json_size(j, "used", (s.pages - s.free_pages) * SG_PAGE);
-	json_size(j, "free", s.free_pages * SG_PAGE);
-	json_size(j, "largest_free", sg_largest_free(&c->m.vol) * SG_PAGE);
-	json_u64(j, "inodes_used", s.used_inodes);
-	json_u64(j, "inodes", s.inodes);
+	show_space(j, &s, sg_largest_free(&c->m.vol));
 	json_end(j);
 	return 0;
 }
@@ -118,6 +128,59 @@ int cmd_slots(struct call *c)
 	json_close(j, ']');
 	json_u64(j, "taken", n);
 	json_end(j);
+	return 0;
+}
+
+/* --- look: info, df and slots of many ------------------------------------------------------- */
+
+/* In the volume, as for cmd_slots(). */
+static int count_taken(const struct call *c, unsigned int *taken)
+{
+	struct sg_slot slots[SG_SLOTS];
+	unsigned int i;
+
+	if (target_read_now(&c->m.target, c->m.vol.sb.slot_off, slots, sizeof(slots)))
+		return -EIO;
+	for (i = 0, *taken = 0; i < SG_SLOTS; i++)
+		*taken += SG_SLOT_STATE(slots[i].state) != SG_SLOT_FREE;
+	return 0;
+}
+
+static void look_at(struct call *c, const char *path)
+{
+	struct json *j = &c->j;
+	struct sg_statfs s;
+	unsigned int taken;
+
+	json_object(j, NULL);
+	json_str(j, "path", path);
+	if (!member_open(&c->m, path, false, false)) {
+		if (!sg_statfs(&c->m.vol, &s) && !count_taken(c, &taken)) {
+			json_object(j, "info");
+			show_info(c);
+			json_close(j, '}');
+			json_object(j, "space");
+			show_space(j, &s, sg_largest_free(&c->m.vol));
+			json_close(j, '}');
+			json_u64(j, "taken", taken);
+		}
+		member_close(&c->m);
+	}
+	json_close(j, '}');
+}
+
+/* Of one that cannot be read there is the path alone; why, info of it says. */
+int cmd_look(struct call *c)
+{
+	int i;
+
+	json_begin(&c->j, stdout, !c->json);
+	json_array(&c->j, "volumes");
+	look_at(c, c->volume);
+	for (i = 0; i < c->argc; i++)
+		look_at(c, c->argv[i]);
+	json_close(&c->j, ']');
+	json_end(&c->j);
 	return 0;
 }
 

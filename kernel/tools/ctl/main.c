@@ -21,6 +21,7 @@ static const char usage[] =
 "  systems V fence NAME   declare one of them dead: its name, the number of its\n"
 "                         slot, or its machine's UUID\n"
 "  slots V                the mount table itself\n"
+"  look V...              info, df, and how many slots are taken, of many volumes\n"
 "  top V                  semaphores that somebody has locked or waits for; V is\n"
 "                         mounted here, or any path of the mount\n"
 "  ls [-l] [-r] V [PATH]  names in a directory\n"
@@ -69,8 +70,8 @@ static const char usage[] =
 "  volume libvirt-xml V --memory N [--phys-bits N]\n"
 "                           for a machine that has it at its own address\n"
 "\n"
-"  -j, --json             (info, df, systems, slots, top, ls, stat, label, grow,\n"
-"                         snapshot, clone, tune, bad, relocate, dump) as JSON;\n"
+"  -j, --json             (info, df, systems, slots, look, top, ls, stat, label,\n"
+"                         grow, snapshot, clone, tune, bad, relocate, dump) as JSON;\n"
 "                         (zone, volume) too, also the reason why something was\n"
 "                         not done\n"
 "  -l, --long             (ls) long listing\n"
@@ -124,6 +125,7 @@ static const struct command {
 	{ "info", "j", "VOLUME", cmd_info, NULL, 0, 0, LOOK },
 	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, LOOK },
 	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, LOOK },
+	{ "look", "j", "VOLUME...", cmd_look, NULL, 0, INT_MAX, ALONE },
 	{ "systems", "jwF", SYSTEMS_TAKES, cmd_systems, before_systems, 0, 2, ALONE },
 	{ "top", "jw", "VOLUME", cmd_top, NULL, 0, 0, ALONE },
 	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, LOOK },

@@ -208,8 +208,10 @@ int cmd_volume_list(struct call *c)
 		return refused(c, err, NULL);
 	if (c->volume)
 		err = zone_pick(&z, c->volume, strlen(c->volume), &only);
-	if (!err)
+	if (!err) {
+		mounts_keep();
 		list_all(c, &z, only);
+	}
 	zones_free(&z);
 	return refused(c, err, NULL);
 }

@@ -28,7 +28,7 @@ static void unescape(const char *from, size_t len, char *to, size_t room)
  * "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ..."; a bind mount of something in it has
  * another root.
  */
-static bool mount_line(char *line, dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
+static bool mount_line(const char *line, dev_t *dev, char where[PATH_MAX], char source[PATH_MAX])
 {
 	static const char type[] = " - stargatefs ";
 	unsigned int maj, min;
@@ -36,8 +36,9 @@ static bool mount_line(char *line, dev_t dev, char where[PATH_MAX], char source[
 	int root, at;
 
 	if (sscanf(line, "%*u %*u %u:%u %n%*s %n", &maj, &min, &root, &at) != 2 ||
-	    makedev(maj, min) != dev || strncmp(line + root, "/ ", 2))
+	    strncmp(line + root, "/ ", 2))
 		return false;
+	*dev = makedev(maj, min);
 	from = strstr(line, type);
 	if (!from)
 		return false;
@@ -62,32 +63,126 @@ bool mounted_read_only(const char *where)
 	return !statvfs(where, &st) && st.f_flag & ST_RDONLY;
 }
 
-/* Of several, one by which it can be written. */
-static bool find_mount(dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
+/* The table by device, in its own order among those of one. */
+struct mount {
+	dev_t dev;
+	size_t at;
+	char *where, *source;
+};
+
+static struct mount *kept;
+static size_t kept_count;
+static bool keeping;
+
+static int by_device(const void *a, const void *b)
+{
+	const struct mount *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->at < y->at ? -1 : 1;
+}
+
+static bool add(struct mount **table, size_t *n, dev_t dev, const char *where, const char *source)
+{
+	struct mount *more = realloc(*table, (*n + 1) * sizeof(*more));
+
+	if (!more)
+		return false;
+	*table = more;
+	more[*n] = (struct mount){ dev, *n, strdup(where), strdup(source) };
+	if (!more[*n].where || !more[*n].source)
+		return false;
+	++*n;
+	return true;
+}
+
+static void drop(struct mount *table, size_t n)
+{
+	while (n--) {
+		free(table[n].where);
+		free(table[n].source);
+	}
+	free(table);
+}
+
+/* Those of one device, or of all (0). */
+static size_t read_table(dev_t only, struct mount **table)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char at[PATH_MAX], from[PATH_MAX];
-	bool found = false;
 	char *line = NULL;
-	size_t room = 0;
+	size_t room = 0, n = 0;
+	dev_t dev;
 
-	while (f && getline(&line, &room, f) > 0) {
-		bool writable;
-
-		if (!mount_line(line, dev, at, from) || !is_seen(at, dev))
-			continue;
-		writable = !mounted_read_only(at);
-		if (found && !writable)
-			continue;
-		found = true;
-		snprintf(where, PATH_MAX, "%s", at);
-		snprintf(source, PATH_MAX, "%s", from);
-		if (writable)
+	*table = NULL;
+	while (f && getline(&line, &room, f) > 0)
+		if (mount_line(line, &dev, at, from) && (!only || dev == only) &&
+		    !add(table, &n, dev, at, from))
 			break;
-	}
 	free(line);
 	if (f)
 		fclose(f);
+	return n;
+}
+
+void mounts_keep(void)
+{
+	kept_count = read_table(0, &kept);
+	if (kept_count)
+		qsort(kept, kept_count, sizeof(*kept), by_device);
+	keeping = true;
+}
+
+/* The first one of a device in the table that is kept, or where it would be. */
+static const struct mount *kept_of(dev_t dev)
+{
+	size_t low = 0, high = kept_count, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (kept[middle].dev < dev)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return kept + low;
+}
+
+/* Of several, one by which it can be written. */
+static bool choose(const struct mount *m, const struct mount *end, dev_t dev, char where[PATH_MAX],
+		   char source[PATH_MAX])
+{
+	bool found = false;
+
+	for (; m < end && m->dev == dev; m++) {
+		bool writable;
+
+		if (!is_seen(m->where, dev))
+			continue;
+		writable = !mounted_read_only(m->where);
+		if (found && !writable)
+			continue;
+		found = true;
+		snprintf(where, PATH_MAX, "%s", m->where);
+		snprintf(source, PATH_MAX, "%s", m->source);
+		if (writable)
+			break;
+	}
+	return found;
+}
+
+static bool find_mount(dev_t dev, char where[PATH_MAX], char source[PATH_MAX])
+{
+	struct mount *table;
+	bool found;
+	size_t n;
+
+	if (keeping)
+		return choose(kept_of(dev), kept + kept_count, dev, where, source);
+	n = read_table(dev, &table);
+	found = choose(table, table + n, dev, where, source);
+	drop(table, n);
 	return found;
 }
 

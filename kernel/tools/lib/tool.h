@@ -159,6 +159,9 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be the
 
 /* Where the StargateFS on that device is mounted here; one place of several. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
+
+/* From now on the table is as it is now: for who asks about many devices at one moment. */
+void mounts_keep(void);
 bool mounted_read_only(const char *where);	/* nothing is written by that mount */
 /* Of a directory of a StargateFS: where all of its volume is, as a file or device. */
 bool mounted_memory(const char *dir, char path[PATH_MAX]);

@@ -36,6 +36,7 @@ const (
 // Shower knows at which paths a volume is.
 type Shower interface {
 	Shown(v zone.Volume) ([]string, error)
+	ShownAll(volumes []zone.Volume) (map[string][]string, error)
 }
 
 // Config is of one node.
@@ -164,13 +165,13 @@ func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]zone.Volume, error)
 	if err != nil {
 		return nil, err
 	}
+	shown, err := h.show.ShownAll(all)
+	if err != nil {
+		return nil, err
+	}
 	var here []zone.Volume
 	for _, v := range all {
-		shown, err := h.show.Shown(v)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(shown, func(path string) bool { return m.hasPod(h.config.Node, h.podOf(path)) }) {
+		if slices.ContainsFunc(shown[v.Name], func(path string) bool { return m.hasPod(h.config.Node, h.podOf(path)) }) {
 			here = append(here, v)
 		}
 	}

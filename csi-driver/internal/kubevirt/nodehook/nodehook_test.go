@@ -33,7 +33,7 @@ func FuzzMachine(f *testing.F) {
 			f.Add(point, []byte(m))
 		}
 	}
-	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, zone.Nothing{}, nil)
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, zone.Nothing{}, &node{})
 	f.Fuzz(func(t *testing.T, point string, vmi []byte) {
 		_, err := h.execute(context.Background(), wire.Message{}.Add(1, []byte(point)).Add(2, vmi))
 		switch code := status.Code(driver.Status(err)); code {
@@ -91,6 +91,8 @@ func (n *node) Get(ctx context.Context, name string) (zone.Volume, error) {
 }
 
 func (n *node) Shown(v zone.Volume) ([]string, error) { return n.shown[v.Name], nil }
+
+func (n *node) ShownAll([]zone.Volume) (map[string][]string, error) { return n.shown, nil }
 
 func (n *node) Ended(_ context.Context, v zone.Volume, _ string) ([]string, error) {
 	if n.fails {
