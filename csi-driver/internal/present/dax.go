@@ -137,8 +137,8 @@ func giveNew(path string, group int) error {
 	return unix.Fchown(int(root.Fd()), -1, group)
 }
 
-// Modes of a volume's root: for which nobody has named one, and that was given to a group. What is made in that
-// is the group's, too.
+// Modes of a volume's root: newRoot if the class names none, givenRoot once a pod's group has it. Files that are made
+// in a root with givenRoot belong to that group, too.
 const (
 	newRoot   = 0o755
 	givenRoot = 0o2775

@@ -44,8 +44,9 @@ esac
 	return Look{programs}, func() string { return lines(said) }, func() int { return strings.Count(lines(looked), "x") }
 }
 
-// Who has ended is declared dead, and neither who lives nor who has come while that was found out, in whatever form
-// his UUID is written. Whoever has been declared dead is not waited for again.
+// Ended declares a system dead if its machine has ended and its heart does not beat, in whatever form the machine's
+// UUID is written. It spares a system that lives, and one that has come while Ended looked. It does not look at the
+// hearts of systems that are dead already.
 func TestEnded(t *testing.T) {
 	plain := strings.ReplaceAll(machine, "-", "")
 	for _, c := range []struct {
