@@ -138,6 +138,8 @@ func (s shower) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 	return all, nil
 }
 
+func (s shower) Machines(zone.Volume) ([]string, error) { return nil, nil }
+
 func (s shower) Usage(_ context.Context, _ zone.Volume, path string) (present.Usage, error) {
 	return present.Usage{}, s.at(present.Options{}, path)
 }

@@ -89,6 +89,53 @@ func TestMachinesPods(t *testing.T) {
 	}
 }
 
+// A ReadWriteOnce volume is one machine's at a time: another one has it when the first one's pod has given it back. A
+// pod that is no machine's has it beside, and machines share what is ReadWriteMany.
+func TestOneMachine(t *testing.T) {
+	const once, many = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	for _, c := range []struct {
+		mode   csi.VolumeCapability_AccessMode_Mode
+		second codes.Code
+	}{{once, codes.FailedPrecondition}, {csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, codes.FailedPrecondition}, {many, codes.OK}} {
+		w, ctx := newWorld(t, zone.Gigabyte), context.Background()
+		w.driver.ServeMachines(func(context.Context, string, string, string, string) (bool, error) { return true, nil })
+		capability := &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: c.mode},
+		}
+		_, err := w.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
+			Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}, VolumeCapabilities: []*csi.VolumeCapability{capability},
+		})
+		if err == nil {
+			_, err = w.driver.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+				VolumeId: "v", StagingTargetPath: w.path("staging"), VolumeCapability: capability,
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish := func(pod string, want codes.Code) {
+			t.Helper()
+			_, err := w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: "v", StagingTargetPath: w.path("staging"), TargetPath: w.path(pod), VolumeCapability: capability,
+				VolumeContext: map[string]string{"csi.storage.k8s.io/pod.name": pod},
+			})
+			if code := status.Code(driver.Status(err)); code != want {
+				t.Errorf("%s: %s: %s, %v", c.mode, pod, code, err)
+			}
+		}
+		publish("web", codes.OK)
+		publish("virt-launcher-one", codes.OK)
+		publish("virt-launcher-one", codes.OK)
+		publish("virt-launcher-two", c.second)
+		publish("other", codes.OK)
+		if _, err := w.driver.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: w.path("virt-launcher-one")}); err != nil {
+			t.Fatal(err)
+		}
+		publish("virt-launcher-two", codes.OK)
+	}
+}
+
 // stagedAt has each volume staged there.
 type stagedAt struct {
 	*recorder

@@ -162,6 +162,9 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	if err := d.mayPublish(v, r, staging, target); err != nil {
 		return nil, err
 	}
+	if err := d.mayGive(v, r, o, target); err != nil {
+		return nil, err
+	}
 	if err := mounts.MakeDir(target); err != nil {
 		return nil, err
 	}
@@ -187,6 +190,29 @@ func (d *Driver) mayPublish(v zone.Volume, r *csi.NodePublishVolumeRequest, stag
 	for _, path := range shown {
 		if path != staging && path != target {
 			return fault.New(fault.InUse, "volume %s is for one pod at a time (ReadWriteOncePod), and is published at %s", v.Name, path)
+		}
+	}
+	return nil
+}
+
+// mayGive: a volume that is for one machine is not given to a second one, as long as the first one's pod has it. Both
+// may have been admitted, as an API server reviews several objects at once; here one call comes after the other.
+func (d *Driver) mayGive(v zone.Volume, r *csi.NodePublishVolumeRequest, o present.Options, target string) error {
+	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
+	default:
+		return nil
+	}
+	if !o.Machine {
+		return nil
+	}
+	have, err := d.show.Machines(v)
+	if err != nil {
+		return err
+	}
+	for _, path := range have {
+		if path != target {
+			return fault.New(fault.InUse, "volume %s is for one virtual machine at a time (ReadWriteOnce), and another one's pod has it at %s", v.Name, path)
 		}
 	}
 	return nil

@@ -273,6 +273,15 @@ func (d *DAX) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 	return all, nil
 }
 
+// Machines are its mounts with the mark.
+func (d *DAX) Machines(v zone.Volume) ([]string, error) {
+	shown, err := d.Shown(v)
+	if err != nil {
+		return nil, err
+	}
+	return markedOf(d.m, shown)
+}
+
 // Usage is the mount's.
 func (d *DAX) Usage(_ context.Context, v zone.Volume, path string) (Usage, error) {
 	var fs unix.Statfs_t

@@ -127,7 +127,7 @@ func (f *File) Publish(ctx context.Context, v zone.Volume, staging, target strin
 		return inTheWay(target)
 	}
 	if at == nil {
-		if err := f.m.Bind(staging, target, mounts.Attributes(true, 0)); err != nil {
+		if err := f.m.Bind(staging, target, mounts.Attributes(true, o.mark())); err != nil {
 			return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 		}
 		step.Reached(ctx, "shell: bound")
@@ -208,6 +208,15 @@ func (f *File) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 		all[v.Name] = points[v.Name]
 	}
 	return all, nil
+}
+
+// Machines are the shells with the mark.
+func (f *File) Machines(v zone.Volume) ([]string, error) {
+	shown, err := f.Shown(v)
+	if err != nil {
+		return nil, err
+	}
+	return markedOf(f.m, shown)
 }
 
 // Usage asks the volume.

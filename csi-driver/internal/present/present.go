@@ -7,6 +7,7 @@ package present
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -43,10 +44,30 @@ func (o Options) attributes() uint64 {
 	if !o.Devices {
 		a |= unix.MOUNT_ATTR_NODEV
 	}
+	return a | o.mark()
+}
+
+// mark is the attribute by which the mount of a machine's pod is known.
+func (o Options) mark() uint64 {
 	if o.Machine {
-		a |= unix.MOUNT_ATTR_NODIRATIME
+		return unix.MOUNT_ATTR_NODIRATIME
 	}
-	return a
+	return 0
+}
+
+// markedOf are those with it of some mounts, by their points.
+func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
+	entries, err := m.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var marked []string
+	for i := range entries {
+		if e := &entries[i]; mounts.Marked(e) && slices.Contains(points, e.MountPoint) {
+			marked = append(marked, e.MountPoint)
+		}
+	}
+	return marked, nil
 }
 
 // Usage is how full a volume is.
@@ -66,6 +87,8 @@ type Presenter interface {
 	Shown(v zone.Volume) ([]string, error)
 	// ShownAll are the same of many volumes, by their names.
 	ShownAll(volumes []zone.Volume) (map[string][]string, error)
+	// Machines are those that were published to machines' pods. The mounts themselves tell.
+	Machines(v zone.Volume) ([]string, error)
 	// Usage asks the mount, or the volume.
 	Usage(ctx context.Context, v zone.Volume, path string) (Usage, error)
 	// Grown is to be called when the volume has become larger.
