@@ -58,7 +58,7 @@ func Run(ctx context.Context, c Config) error {
 	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
 	p := parts{
 		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
-		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods")}, z, show),
+		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods"), Notes: c.notes()}, z, show),
 	}
 	if c.Machines {
 		is, err := cluster.ConnectMachines(c.Driver.Name)

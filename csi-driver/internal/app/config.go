@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,6 +106,14 @@ func (p pairs) Set(s string) error {
 		(*p.of)[name] = value
 	}
 	return nil
+}
+
+// notes stand beside the socket, in a folder of the node's that is the driver's own.
+func (c *Config) notes() string {
+	if c.NodeHooks == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(strings.TrimPrefix(c.Endpoint, "unix://")), "machines.json")
 }
 
 // Flags has the config's flags, with their defaults.

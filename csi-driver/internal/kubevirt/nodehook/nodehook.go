@@ -44,6 +44,7 @@ type Config struct {
 	Driver string
 	Node   string
 	Pods   string // kubelet's folder of pods
+	Notes  string // file with what machines have been given; none: the driver's end forgets it
 }
 
 // Hooks are a node's.
@@ -56,7 +57,11 @@ type Hooks struct {
 
 // New makes them.
 func New(config Config, z zone.Zone, show Shower) *Hooks {
-	return &Hooks{config: config, zone: z, show: show, given: given{lives: map[holding]life{}}}
+	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
+	if err := h.given.recall(); err != nil {
+		klog.Background().Error(err, "It is not known what machines have been given until now")
+	}
+	return h
 }
 
 // Register serves them.
@@ -132,7 +137,11 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
 	if err != nil {
 		return err
 	}
-	if twin := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now()); twin != "" {
+	twin, err := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now())
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "A driver that is started later will not know it", "volume", v.Name)
+	}
+	if twin != "" {
 		return fault.New(fault.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
 			"nobody could tell what each of them holds there; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
 	}
@@ -206,13 +215,15 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 			failed = append(failed, err)
 			continue
 		}
-		h.given.ended(m, name, time.Now())
+		if err := h.given.ended(m, name, time.Now()); err != nil {
+			klog.FromContext(ctx).Error(err, "A driver that is started later will not know it", "volume", name)
+		}
 	}
 	return errors.Join(failed...)
 }
 
 // had are the volumes that were noted when the machine started, and those that its pod still has: a driver
-// that was started later has noted nothing.
+// that could not read its notes knows nothing of them.
 func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	names := h.given.of(m)
 	shown, err := h.volumesOf(ctx, m)

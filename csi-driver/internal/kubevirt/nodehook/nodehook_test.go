@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -188,6 +190,26 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, postVMStop, "one", "1", "pod-1") // the second one goes on
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "a", "b")
 	n.wants(t, h, preVMStart, "one", "3", "pod-1", "a")
+}
+
+// A driver that is started again knows which machines have volumes, and which life of them. What cannot be read is as
+// if nothing had been given.
+func TestTwinsAfterTheDriver(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
+	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}
+	n.wants(t, New(config, n, n), preVMStart, "one", "1", "pod-1", "a")
+	forgot, err := n.said(t, New(config, n, n), preVMStart, "two", "2", "pod-2")
+	if !fault.Is(err, fault.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
+	}
+	n.wants(t, New(config, n, n), postVMStop, "one", "1", "pod-1", "a")
+	n.wants(t, New(config, n, n), preVMStart, "two", "2", "pod-2", "a", "b")
+	if err := os.WriteFile(config.Notes, []byte("["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.wants(t, New(config, n, n), preVMStart, "one", "3", "pod-1", "a")
+	config.Notes = filepath.Join(t.TempDir(), "nowhere", "machines.json")
+	n.wants(t, New(config, n, n), preVMStart, "one", "4", "pod-1", "a") // it starts all the same
 }
 
 // All volumes are looked at at once: one after the other they would outrun what KubeVirt waits for.
