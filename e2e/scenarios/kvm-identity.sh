@@ -13,38 +13,18 @@
 # shellcheck disable=SC2016 # what is quoted is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
+base=$RIG_BASE
+# shellcheck source=e2e/lib/kvm.sh
+source "$(dirname "$0")/../lib/kvm.sh"
 
 region=/mnt/sg/.stargate/region
 machine=aaaaaaaa-0000-4000-8000-000000000001
 member='machine-aaaaaaaa' # its system's name
 project=$(dirname "$0")/../..
-series=6.12
-modules=$(dirname "$0")/../../build/kvm/$series
-"$(dirname "$0")/../../kvm-patches/build" "$series" >/dev/null
-
-compile vmm
-put "$compiled/vmm" /root/vmm host
-for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory_test; do
-	put "$modules/$file" "/root/$file" host
-done
 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
 	fail "no machine"
 put "$project/build/tests/machine" /root/machine host
 on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
-
-show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
-
-# vmm WORD...: in the node; what it said in $said, and on our output.
-vmm() {
-	said=$(on host "VOLUME_BASE=$RIG_BASE /root/vmm $*" 2>&1 </dev/null) || fail "vmm $*: $said"
-	show
-}
-
-# says WHAT PATTERN: the last vmm did.
-says() {
-	grep -qE -- "$2" <<<"$said" || fail "$1: no '$2'"
-	passed "$1"
-}
 
 # denied WHAT PATTERN COMMAND: it fails in the node, and says so.
 denied() {
@@ -55,15 +35,6 @@ denied() {
 
 # value NAME: of the last vmm's stats.
 value() { sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" | tail -n 1; }
-
-# kvm PARAMETERS: the node has our KVM, with these parameters of kvm.ko and, after a slash, of its
-# part for the processor.
-kvm() {
-	on host "part=\$(lsmod | sed -nE 's/^(kvm_(amd|intel)) .*/\1/p')
-		rmmod \"\$part\" kvm && insmod /root/kvm.ko force_emulation_prefix=1 ${1%/*} && insmod /root/\${part/_/-}.ko ${1#*/}" ||
-		fail "KVM with $1"
-	step "KVM with the patches, ${1/\// }"
-}
 
 # page_of FILE: the physical address of its first page, if the 511 behind it follow.
 page_of() {
@@ -237,7 +208,7 @@ part=2,1024 # of the volume, in MiB: no 1 GiB page fits
 large=0,1024 # one does
 
 step "stock KVM"
-denied "it has no identity slots" "not supported" "VOLUME_BASE=$RIG_BASE /root/vmm run identity $region sum"
+denied "it has no identity slots" "not supported" "VOLUME_BASE=$base /root/vmm run identity $region sum"
 measure stock "stock:$part"
 
 kvm 'tdp_mmu=1/'
@@ -292,24 +263,9 @@ exercise() {
 		"$(sed -nE 's/^dirty 0 ([0-9]+) pages/\1/p' <<<"$said" | tr '\n' ' ')"
 }
 
-# start_spinning ACTION...: a machine in the background, whose guest spins, and what follows; its
-# output in the node's /run/vmm. It has opened the file $opened.
+# start_spinning ACTION...: a machine in the background that has opened the file $opened.
 opened=$region
-start_spinning() {
-	on host "rm -f /run/vmm /run/go
-		VOLUME_BASE=$RIG_BASE /root/vmm run identity:$near $opened spin $page $* >/run/vmm 2>&1" \
-		</dev/null &
-	background=$!
-	on host 'until pid=$(sed -n "s/^spinning //p" /run/vmm 2>/dev/null) && [ "$pid" ]; do sleep 0.05; done' ||
-		fail "it does not start"
-}
-
-await_end() {
-	on host 'touch /run/go'
-	wait "$background" || fail "it failed: $(on host 'cat /run/vmm' </dev/null)"
-	said=$(on host 'cat /run/vmm' </dev/null)
-	show
-}
+start_spinning() { spin "identity:$near" "$opened" "$page" "$@"; }
 
 revocation() {
 	start_spinning spin "$page" drop slot write64 "$page" 5
@@ -395,7 +351,7 @@ fencing() {
 
 	tell "join $region $machine 2"
 	start_held
-	on host "rm -f /run/enough; VOLUME_BASE=$RIG_BASE /root/vmm run readonly:$near $region@$machine await /run/enough" \
+	on host "rm -f /run/enough; VOLUME_BASE=$base /root/vmm run readonly:$near $region@$machine await /run/enough" \
 		</dev/null >/dev/null &
 	reader=$!
 	holds_in_node "one that may only read is listed, too" "for i in \$(seq 200); do

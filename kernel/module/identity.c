@@ -23,6 +23,7 @@
 /* KVM's functions: all of them or none. */
 struct kvm_functions {
 	typeof(&kvm_identity_register) reg;
+	typeof(&kvm_identity_extend) extend;
 	typeof(&kvm_identity_unregister) unregister;
 	typeof(&kvm_identity_open) open;
 	typeof(&kvm_identity_revoke) revoke;
@@ -31,6 +32,7 @@ struct kvm_functions {
 struct sgfs_identity {
 	struct kvm_functions kvm;
 	struct kvm_identity_range *range;
+	u64 size;			/* of @range */
 	spinlock_t lock;		/* guards @grants */
 	struct list_head grants;
 };
@@ -58,6 +60,8 @@ static void put_functions(struct kvm_functions *kvm)
 {
 	if (kvm->reg)
 		symbol_put(kvm_identity_register);
+	if (kvm->extend)
+		symbol_put(kvm_identity_extend);
 	if (kvm->unregister)
 		symbol_put(kvm_identity_unregister);
 	if (kvm->open)
@@ -69,10 +73,11 @@ static void put_functions(struct kvm_functions *kvm)
 static int get_functions(struct kvm_functions *kvm)
 {
 	kvm->reg = symbol_get(kvm_identity_register);
+	kvm->extend = symbol_get(kvm_identity_extend);
 	kvm->unregister = symbol_get(kvm_identity_unregister);
 	kvm->open = symbol_get(kvm_identity_open);
 	kvm->revoke = symbol_get(kvm_identity_revoke);
-	if (kvm->reg && kvm->unregister && kvm->open && kvm->revoke)
+	if (kvm->reg && kvm->extend && kvm->unregister && kvm->open && kvm->revoke)
 		return 0;
 	put_functions(kvm);
 	return -EOPNOTSUPP;
@@ -120,7 +125,8 @@ static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
 	err = get_functions(&id->kvm);
 	if (err)
 		goto no_functions;
-	id->range = id->kvm.reg(mem->phys, mem->size, mem->base, &owner);
+	id->size = READ_ONCE(mem->size);
+	id->range = id->kvm.reg(mem->phys, id->size, mem->base, &owner);
 	if (!IS_ERR(id->range))
 		return id;
 	err = PTR_ERR(id->range);
@@ -141,6 +147,19 @@ static struct sgfs_identity *get_identity(struct sgfs *fs)
 			fs->identity = id;
 	}
 	return id;
+}
+
+/* The volume may have grown since KVM was told where it ends; what is open then stays as it is. */
+static int follow_growth(struct sgfs_identity *id, u64 size)
+{
+	int err;
+
+	if (size <= id->size)
+		return 0;
+	err = id->kvm.extend(id->range, size);
+	if (!err)
+		id->size = size;
+	return err;
 }
 
 static struct grant *make_grant(struct sgfs_identity *id, struct file *file, bool writable)
@@ -179,15 +198,19 @@ static int open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
 	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
 	struct sgfs_identity *id = get_identity(fs);
+	u64 size = READ_ONCE(fs->mem.size);
 	struct grant *grant;
 	int err;
 
 	if (IS_ERR(id))
 		return PTR_ERR(id);
+	err = follow_growth(id, size);
+	if (err)
+		return err;
 	grant = make_grant(id, file, !read_only);
 	if (IS_ERR(grant))
 		return PTR_ERR(grant);
-	err = id->kvm.open(id->range, vm, fs->mem.phys, fs->mem.size,
+	err = id->kvm.open(id->range, vm, fs->mem.phys, size,
 			   read_only ? KVM_IDENTITY_READONLY : 0, grant);
 	if (err)
 		grant_ended(grant);

@@ -22,6 +22,7 @@ struct kvm_identity_owner {
 
 struct kvm_identity_range *kvm_identity_register(phys_addr_t start, size_t size, void *addr,
 						 const struct kvm_identity_owner *owner);
+int kvm_identity_extend(struct kvm_identity_range *range, size_t size);
 void kvm_identity_unregister(struct kvm_identity_range *range);
 int kvm_identity_open(struct kvm_identity_range *range, struct file *vm, phys_addr_t start,
 		      size_t size, unsigned long flags, void *data);

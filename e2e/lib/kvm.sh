@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What scenarios share in which the node has KVM with kvm-patches, and machines that have a volume as
+# identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: the volume's physical address.
+# shellcheck disable=SC2016,SC2154 # what is quoted is for the node's shell; $base is the scenario's
+
+series=6.12
+kvm_modules=$(dirname "$0")/../../build/kvm/$series
+"$(dirname "$0")/../../kvm-patches/build" "$series" >/dev/null
+compile vmm
+put "$compiled/vmm" /root/vmm host
+for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory_test; do
+	put "$kvm_modules/$file" "/root/$file" host
+done
+
+# kvm PARAMETERS: the node has our KVM, with these parameters of kvm.ko and, after a slash, of its
+# part for the processor.
+kvm() {
+	on host "part=\$(lsmod | sed -nE 's/^(kvm_(amd|intel)) .*/\1/p')
+		rmmod \"\$part\" kvm && insmod /root/kvm.ko force_emulation_prefix=1 ${1%/*} && insmod /root/\${part/_/-}.ko ${1#*/}" ||
+		fail "KVM with $1"
+	step "KVM with the patches, ${1/\// }"
+}
+
+show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
+
+# vmm WORD...: in the node; what it said in $said, and on our output.
+vmm() {
+	said=$(on host "VOLUME_BASE=$base /root/vmm $*" 2>&1 </dev/null) || fail "vmm $*: $said"
+	show
+}
+
+# says WHAT PATTERN: the last vmm did.
+says() {
+	grep -qE -- "$2" <<<"$said" || fail "$1: no '$2'"
+	passed "$1"
+}
+
+# spin KIND REGION PAGE ACTION...: a machine in the background, whose guest spins, and what follows;
+# its output in the node's /run/vmm.
+spin() {
+	local kind=$1 opened=$2 page=$3
+	shift 3
+	on host "rm -f /run/vmm /run/go
+		VOLUME_BASE=$base /root/vmm run $kind $opened spin $page $* >/run/vmm 2>&1" </dev/null &
+	background=$!
+	on host 'until pid=$(sed -n "s/^spinning //p" /run/vmm 2>/dev/null) && [ "$pid" ]; do sleep 0.05; done' ||
+		fail "it does not start"
+}
+
+# await_end: of that machine; what it said in $said.
+await_end() {
+	on host 'touch /run/go'
+	wait "$background" || fail "it failed: $(on host 'cat /run/vmm' </dev/null)"
+	said=$(on host 'cat /run/vmm' </dev/null)
+	show
+}
+
+# in_time WHAT COMMAND: it ends in the node within 20 seconds, and well. Not even SIGKILL ends what
+# waits in the kernel, so it is left alone if it does not.
+in_time() {
+	said=$(on host "rm -f /run/timed; (set +e; $2) >/run/timed.said 2>&1 && touch /run/timed &
+		for i in \$(seq 200); do [ ! -e /run/timed ] || break; sleep 0.1; done
+		cat /run/timed.said; [ -e /run/timed ]" 2>&1 </dev/null) || fail "$1: not so: $said"
+	passed "$1"
+}

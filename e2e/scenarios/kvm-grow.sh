@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# KVM with kvm-patches, on a node: a volume grows while a machine has it as identity memory. That
+# machine keeps what it has, as it is; one that has it opened then has all of it.
+#
+# node: --guests 0 --no-mount --size 128M --pkgs lvm2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+# shellcheck source=e2e/lib/kvm.sh
+source "$(dirname "$0")/../lib/kvm.sh"
+
+region=/mnt/a/.stargate/region
+mib=$((1 << 20))
+
+stored() { on host "od -An -tu8 -j $((word - base)) -N 8 $region" </dev/null | xargs; }
+
+# page_of FILE: the physical address of its last page.
+page_of() {
+	on host "stargatectl --json stat /dev/sm/a $1 2>/dev/null" </dev/null | python3 -c 'import json, sys
+run = json.load(sys.stdin)["table"]["runs"][-1]
+print(hex(int(run["phys"], 16) + (run["pages"] - 1) * 4096))'
+}
+
+step "a volume, and KVM"
+in_one host "a volume of a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0 && stargatectl volume create a --size 32M -- --max-size 128M &&
+	mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && head -c 64K /dev/zero >/mnt/a/old'
+base=$(of a base)
+page=$(page_of /old)
+kvm 'tdp_mmu=1/'
+word=$((page + 8)) # not one that the other machine sums up
+spin identity $region $word drop slot write64 "$page" 1
+first=$background
+in_one host "(its output)" 'mv /run/vmm /run/first'
+
+step "it grows"
+in_one host "to 64 MiB" 'stargatectl volume resize a --size 64M'
+same "region has them" $((64 * mib)) "$(on host "stat -c %s $region" </dev/null)"
+before=$(stored)
+sleep 1
+[[ $(stored) -gt $before ]] || fail "the machine's guest does not store any more"
+passed "the machine's guest stores on"
+in_one host "a file in the new part" 'head -c 40M /dev/urandom >/mnt/a/new'
+[[ $(page_of /new) -ge $((base + 32 * mib)) ]] || fail "it is not there"
+vmm run identity $region sum write64 "$(page_of /new)" 1
+says "another machine reads all of it" '^sum [0-9]+ same'
+says "and writes there" '^write64 [0-9]+ done'
+vmm run readonly $region sum
+says "one that may only read reads all" '^sum [0-9]+ same'
+
+step "and again"
+in_one host "to 96 MiB" 'stargatectl volume resize a --size 96M'
+spin identity $region "$page"
+in_time "it is taken from both machines, the old one and the new one" \
+	"VOLUME_BASE=$base /root/vmm revoke $region 0 | grep ' 2 machines'"
+await_end
+says "the new one is told so" '^spin .* memory fault, revoked,'
+wait "$first" || fail "the old one failed: $(on host 'cat /run/first' </dev/null)"
+said=$(on host 'cat /run/first' </dev/null)
+show
+says "the old one is told so" '^spin .* memory fault, revoked,'
+says "opened anew, it is for a new slot" '^write64 [0-9]+ done'
+vmm run identity $region sum
+says "all of it is there" '^sum [0-9]+ same'
+in_one host "it is sound" 'umount /mnt/a && stargatectl volume check a && rmmod stargatefs'
+finish
