@@ -19,6 +19,8 @@
  *         spin ADDRESS    the guest increments a word until something stops it
  *         log | dirty     dirty logging begins | the number of pages written to since
  *         drop | slot     the slot goes | is made anew, opened anew if need be
+ *         pairing|out|in|exchange|tables ADDRESS    for the guest, KVM itself writes there | reads
+ *                    | writes | compares and exchanges | finds the guest's topmost table
  *         leave      closes REGION, for good
  *         await FILE      waits until there is one of this name
  *         stats      what it took so far
@@ -87,6 +89,13 @@ asm(".pushsection .rodata\n"
     "sum64: xor %eax, %eax; 1: add (%rdi), %rax; add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "spin64: 1: incq (%rdi); jmp 1b\n"
     "stamp64: 1: rdtsc; shl $32, %rdx; or %rdx, %rax; mov %rax, (%rdi); jmp 1b\n"
+    /* With rdi or rsi being the address, and rcx 1. */
+    "pairing64: mov $9, %eax; mov %rdi, %rbx; xor %ecx, %ecx; vmmcall; hlt\n"
+    "out64: mov %rdi, %rsi; mov $0x80, %dx; rep outsb; hlt\n"
+    "in64: mov $0x80, %dx; rep insb; hlt\n"
+    "exchange64: xor %eax, %eax; ud2; .ascii \"kvm\"; lock cmpxchgq %rcx, (%rdi); hlt\n"
+    "tables64: mov %rdi, %rbx; mov %cr3, %rsi; mov $512, %ecx; rep movsq; mov %rbx, %cr3\n"
+    "          mov $0x10000, %esi; mov $1, %ecx; mov $0x80, %dx; rep outsb; hlt\n"
     ".code32\n"
     "write32: 1: lea (%edi,%esi), %eax; mov %eax, (%edi); add %edx, %edi; dec %ecx; jnz 1b; hlt\n"
     ".code16\n"
@@ -94,6 +103,7 @@ asm(".pushsection .rodata\n"
     ".code64\n"
     "code_end: .popsection\n");
 extern const char write64[], sum64[], spin64[], stamp64[], write32[], write16[], code_end[];
+extern const char pairing64[], out64[], in64[], exchange64[], tables64[];
 
 static struct machine {
 	int kvm, vm, vcpu, region;
@@ -304,6 +314,10 @@ static const char *run(void)
 			 m.run->mmio.is_write ? "write" : "read",
 			 (unsigned long long)m.run->mmio.phys_addr);
 		return why;
+	case KVM_EXIT_SHUTDOWN:
+		return "triple fault";
+	case KVM_EXIT_INTERNAL_ERROR:
+		return "emulation failed";
 	default:
 		snprintf(why, sizeof(why), "exit %u", m.run->exit_reason);
 		return why;
@@ -402,6 +416,46 @@ static void do_spin(uint64_t gpa)
 	printf("spinning %d\n", getpid());
 	fflush(stdout);
 	printf("spin %.0f %s\n", now() - start, run() ?: "done");
+}
+
+/* The ports' device: takes what comes, gives 0x5a, and is asked once. */
+static const char *run_with_port(void)
+{
+	const char *why = run();
+
+	if (m.run->exit_reason != KVM_EXIT_IO)
+		return why;
+	if (m.run->io.direction == KVM_EXIT_IO_IN)
+		((uint8_t *)m.run)[m.run->io.data_offset] = 0x5a;
+	return run();
+}
+
+/* What the emulator cannot read it asks for: told what it expects, it goes on to exchange. */
+static const char *run_exchange(void)
+{
+	const char *why = run();
+
+	if (!why || m.run->exit_reason != KVM_EXIT_MMIO || m.run->mmio.is_write)
+		return why;
+	memset(m.run->mmio.data, 0, sizeof(m.run->mmio.data));
+	return run();
+}
+
+static void do_own_access(const char *name, uint64_t gpa)
+{
+	const char *code = !strcmp(name, "pairing") ? pairing64 :
+			   !strcmp(name, "out") ? out64 :
+			   !strcmp(name, "in") ? in64 :
+			   !strcmp(name, "exchange") ? exchange64 : tables64;
+	double start = now();
+	const char *why;
+
+	prepare(code, 64, gpa, 1, 0);
+	why = code == exchange64 ? run_exchange() : run_with_port();
+	printf("%s %.0f %s", name, now() - start, why ?: "done");
+	if (!why && code == pairing64)
+		printf(", %lld", (long long)registers().rax);
+	printf("\n");
 }
 
 static void do_dirty(void)
@@ -537,6 +591,10 @@ static int act(char **argv)
 		do_churn();
 	} else if (!strcmp(name, "spin")) {
 		do_spin(number(argv + 1));
+		words = 2;
+	} else if (!strcmp(name, "pairing") || !strcmp(name, "out") || !strcmp(name, "in") ||
+		   !strcmp(name, "exchange") || !strcmp(name, "tables")) {
+		do_own_access(name, number(argv + 1));
 		words = 2;
 	} else if (!strcmp(name, "log")) {
 		change_log();

@@ -284,7 +284,7 @@ static bool revoke(struct sgfs *fs, const u8 machine[16])
 		unmap_mapping_range(mapping, 0, 0, 0);
 	filemap_invalidate_unlock(mapping);
 	if (any)
-		sgfs_identity_revoke_held(fs);
+		sgfs_identity_revoke_held(fs, machine);
 	return any;
 }
 

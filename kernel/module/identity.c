@@ -9,6 +9,7 @@
  * the volume stays mounted, as if the VMM had mapped it. And its VMM is a holder (holders.c), for
  * the machine that the file was opened for, as if it had mapped it, too.
  */
+#include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/module.h>
@@ -40,19 +41,22 @@ struct sgfs_identity {
 /* A VM that the volume is open to. */
 struct grant {
 	struct list_head node;
-	refcount_t refs;		/* of KVM, and of who is revoking it */
+	refcount_t refs;		/* of KVM, and of each that revokes it */
 	struct sgfs_identity *identity;
 	struct file *file;
 	struct pid *pid;		/* of its VMM */
 	struct mm_struct *mm;		/* likewise; its pages are not held */
 	struct sgfs_holder *holder;	/* likewise, as one of the volume's */
+	u8 machine[16];			/* that @file was opened for */
 	bool writable;
-	bool revoked;
+	bool revoked;			/* somebody is about it */
+	struct completion over;		/* KVM has nothing to do with it any more */
 };
 
 /*
- * Held while something is opened or revoked, so that the one finds what the other has begun: for
- * all mounts, as both are rare. Not by grant_ended(), which may be called at any time.
+ * Held while something is opened, and while it is looked for what to revoke, so that the one finds
+ * what the other has begun: for all mounts, as both are rare. Not by grant_ended(), which may be
+ * called at any time, and not while KVM revokes: it waits for the one VM, and the others shall not.
  */
 static DEFINE_MUTEX(identity_lock);
 
@@ -105,6 +109,7 @@ static void grant_ended(void *data)
 	spin_unlock(&grant->identity->lock);
 	sgfs_let_go(SGFS(file_inode(grant->file)->i_sb), grant->holder, grant->writable);
 	fput(grant->file);
+	complete_all(&grant->over);
 	put_grant(grant);
 }
 
@@ -166,12 +171,11 @@ static struct grant *make_grant(struct sgfs_identity *id, struct file *file, boo
 {
 	struct grant *grant = kzalloc(sizeof(*grant), GFP_KERNEL);
 	struct sgfs_holder *holder;
-	u8 machine[16];
 
 	if (!grant)
 		return ERR_PTR(-ENOMEM);
-	sgfs_region_machine(file, machine);
-	holder = sgfs_hold(SGFS(file_inode(file)->i_sb), current->mm, machine, writable);
+	sgfs_region_machine(file, grant->machine);
+	holder = sgfs_hold(SGFS(file_inode(file)->i_sb), current->mm, grant->machine, writable);
 	if (IS_ERR(holder)) {
 		kfree(grant);
 		return ERR_CAST(holder);
@@ -184,6 +188,7 @@ static struct grant *make_grant(struct sgfs_identity *id, struct file *file, boo
 	mmgrab(grant->mm);
 	grant->holder = holder;
 	grant->writable = writable;
+	init_completion(&grant->over);
 	spin_lock(&id->lock);
 	list_add_tail(&grant->node, &id->grants);
 	spin_unlock(&id->lock);
@@ -232,25 +237,30 @@ static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 	return err;
 }
 
-/* Whose to revoke: of who holds region no more; of any process (0), or of one. */
-#define OF_THE_REVOKED	-1
+/* Whose to revoke: of a machine that holds region no more, or of any process (0), or of one. */
+struct victim {
+	const u8 *machine;
+	pid_t pid;
+};
 
-static bool is_meant(const struct grant *grant, pid_t pid)
+static bool is_meant(const struct grant *grant, const struct victim *of)
 {
-	if (pid == OF_THE_REVOKED)
-		return sgfs_is_revoked(grant->holder);
-	return !pid || pid_vnr(grant->pid) == pid;
+	if (of->machine)
+		return sgfs_is_revoked(grant->holder) &&
+		       !memcmp(grant->machine, of->machine, sizeof(grant->machine));
+	return !of->pid || pid_vnr(grant->pid) == of->pid;
 }
 
-/* One that has not been looked at yet, with a reference. */
-static struct grant *next_to_revoke(struct sgfs_identity *id, pid_t pid)
+/* One that is there yet, with a reference; @ours: nobody else is about to revoke it. */
+static struct grant *find_victim(struct sgfs_identity *id, const struct victim *of, bool *ours)
 {
 	struct grant *grant, *found = NULL;
 
 	spin_lock(&id->lock);
 	list_for_each_entry(grant, &id->grants, node) {
-		if (grant->revoked || !is_meant(grant, pid))
+		if (!is_meant(grant, of))
 			continue;
+		*ours = !grant->revoked;
 		grant->revoked = true;
 		refcount_inc(&grant->refs);
 		found = grant;
@@ -260,27 +270,42 @@ static struct grant *next_to_revoke(struct sgfs_identity *id, pid_t pid)
 	return found;
 }
 
-/* One that has ended meanwhile is as good as revoked, but not counted. */
-static long revoke(struct sgfs *fs, pid_t pid)
+static struct grant *next_to_revoke(struct sgfs *fs, const struct victim *of, bool *ours)
 {
-	struct sgfs_identity *id;
-	struct grant *grant;
-	long n = 0;
+	struct grant *grant = NULL;
 
 	mutex_lock(&identity_lock);
-	id = fs->identity;
-	while (id && (grant = next_to_revoke(id, pid))) {
-		n += !id->kvm.revoke(id->range, grant);
+	if (fs->identity)
+		grant = find_victim(fs->identity, of, ours);
+	mutex_unlock(&identity_lock);
+	return grant;
+}
+
+/*
+ * Upon return none of them is left, whoever has ended it; those that we have revoked are counted.
+ * What is opened meanwhile is in the list, and KVM's, before the lock is free.
+ */
+static long revoke(struct sgfs *fs, const struct victim *of)
+{
+	struct grant *grant;
+	long n = 0;
+	bool ours;
+
+	while ((grant = next_to_revoke(fs, of, &ours))) {
+		struct sgfs_identity *id = grant->identity;
+
+		if (ours)
+			n += !id->kvm.revoke(id->range, grant);
+		wait_for_completion(&grant->over);
 		put_grant(grant);
 	}
-	mutex_unlock(&identity_lock);
 	return n;
 }
 
 /* Who has been revoked is given nothing any more: none of them is missed that is being opened. */
-void sgfs_identity_revoke_held(struct sgfs *fs)
+void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
 {
-	revoke(fs, OF_THE_REVOKED);
+	revoke(fs, &(struct victim){ .machine = machine });
 }
 
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -299,7 +324,7 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 			return -EPERM;
 		if ((pid_t)arg < 0)
 			return -EINVAL;
-		return revoke(SGFS(file_inode(file)->i_sb), arg);
+		return revoke(SGFS(file_inode(file)->i_sb), &(struct victim){ .pid = arg });
 	default:
 		return -ENOTTY;
 	}

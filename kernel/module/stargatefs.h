@@ -509,8 +509,8 @@ void sgfs_holders_report(struct sgfs *fs);
 
 /* identity.c: the region's ioctls */
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-/* Takes the volume from the VMs of all who are revoked by now: they reach nothing of it then. */
-void sgfs_identity_revoke_held(struct sgfs *fs);
+/* Takes the volume from the VMs of those of @machine that are revoked. */
+void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16]);
 void sgfs_identity_release(struct sgfs *fs);
 
 /* sem_file.c, sem_thread.c: shared semaphores */

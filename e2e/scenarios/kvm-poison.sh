@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# KVM with kvm-patches, on a node: bad memory in a volume that machines have as identity memory. What
+# a guest lets KVM itself read and write there is an error for that guest, as it is in other slots,
+# though the host's kernel has no such page any more. And while KVM is at the memory for one machine,
+# for whatever time, the volume is taken from others at once.
+#
+# node: --guests 0 --no-mount --size 64M --pkgs lvm2
+# limit: 900
+# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=e2e/lib/zone.sh
+source "$(dirname "$0")/../lib/zone.sh"
+# shellcheck source=e2e/lib/kvm.sh
+source "$(dirname "$0")/../lib/kvm.sh"
+
+region=/mnt/sg/.stargate/region
+hold=/sys/module/kvm_identity_owner/parameters/hold
+
+# own ACTION PATTERN WHAT: KVM's own access to page 3 of the file, in a machine of its own.
+own() {
+	vmm run identity $region "$1" "$bad"
+	says "$3" "^$1 [0-9]+ $2"
+}
+
+step "a volume, and KVM"
+in_one host "a volume of a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	stargatectl zone create sm /dev/pmem0 && stargatectl volume create v --size 24M &&
+	mkdir -p /mnt/sg && mount -t stargatefs /dev/sm/v /mnt/sg && yes 0123456 | head -c 64K >/mnt/sg/f'
+base=$(of v base)
+page=$(on host 'stargatectl --json stat /dev/sm/v /f 2>/dev/null' </dev/null | tr -d ' \n' |
+	sed -nE 's/.*"runs":\[\{"page":0,[^}]*"phys":"(0x[0-9a-f]+)".*/\1/p')
+[[ -n $page ]] || fail "stargatectl stat does not say where the file is"
+bad=$(printf '0x%x' $((page + 3 * 4096)))
+kvm 'tdp_mmu=1/'
+
+step "KVM's own accesses"
+# Without a clock of the kind that it tells, the hypercall writes nothing.
+vmm run identity $region pairing "$bad"
+says "KVM writes for a hypercall" '^pairing [0-9]+ done, (0|-95)$'
+pairing=${said##* }
+for action in out in exchange tables; do own $action 'done$' "KVM does '$action'"; done
+
+step "the host's processor finds $bad bad"
+on host 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval' </dev/null
+machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((bad + 128)))" 0
+in_one host "it is noted" 'for i in $(seq 200); do
+	stargatectl bad '$region' | grep -q none || exit 0; sleep 0.1; done; exit 1'
+[[ $pairing == -95 ]] || pairing=-14
+own pairing "done, $pairing$" "a hypercall that names it is told so"
+own out "read as of a device at $bad" "nothing is read there"
+own in "write as of a device at $bad" "nothing is written there"
+own exchange 'emulation failed' "nothing is exchanged there"
+own tables 'triple fault' "no page table is found there"
+vmm run identity $region write64 "$page" 3
+says "the pages beside it are as before" '^write64 [0-9]+ done'
+spin identity $region "$page"
+in_time "the volume is taken from a machine" "VOLUME_BASE=$base /root/vmm revoke $region 0 | grep ' 1 machines'"
+await_end
+says "which is told so" '^spin .* memory fault, revoked,'
+
+step "an access that does not end"
+in_one host "(what makes it so)" "insmod /root/kvm_identity_owner.ko start=$((base + (32 << 20))) size=2097152 &&
+	echo Y >$hold"
+on host "VOLUME_BASE=$base /root/vmm run identity $region out $page >/run/held 2>&1 & echo \$! >/run/held.pid
+	sleep 1; kill -0 \$!" </dev/null || fail "what is held has ended: $(on host 'cat /run/held' </dev/null)"
+on host "(VOLUME_BASE=$base /root/vmm revoke $region \$(cat /run/held.pid); touch /run/revoked) >/run/its 2>&1 &
+	sleep 1; [ ! -e /run/revoked ]" </dev/null || fail "it is revoked though it goes on"
+passed "holds up the revocation for its own machine"
+spin identity $region "$page"
+in_time "but none for another" \
+	"VOLUME_BASE=$base /root/vmm revoke $region \$(sed -n 's/^spinning //p' /run/vmm) | grep ' 1 machines'"
+await_end
+says "which is told so" '^spin .* memory fault, revoked,'
+spin identity $region "$page"
+in_time "others are given it as well, and their end is seen" "pid=\$(sed -n 's/^spinning //p' /run/vmm)
+	grep \"^\$pid rw\" /sys/fs/stargatefs/*/holders && kill -KILL \$pid
+	while grep \"^\$pid rw\" /sys/fs/stargatefs/*/holders; do sleep 0.5; done"
+! wait "$background" || fail "the monitor is not killed"
+in_time "when it ends, its own is" "echo N >$hold && until [ -e /run/revoked ]; do sleep 0.1; done
+	grep ' 1 machines' /run/its"
+in_one host "(gone)" 'until [ ! -e /proc/$(cat /run/held.pid) ]; do sleep 0.1; done; rmmod kvm_identity_owner'
+in_one host "the host is left with nothing" 'umount /mnt/sg && rmmod stargatefs'
+finish
