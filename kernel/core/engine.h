@@ -426,6 +426,12 @@ u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
  * has it open.
  */
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * The same, for callers that nobody can kill, and that others wait for: memory reclaim, a process
+ * that exits. It waits for no other system. -EBUSY, -ENOSPC: a system holds a lock that this needs,
+ * or the ledger is full; the system that owes the inode frees it, by sg_settle().
+ */
+int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref);
 
 /* --- names --------------------------------------------------------------------------------- */
 

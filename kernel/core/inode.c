@@ -430,14 +430,18 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 		sg_xattr_drop(tx, ref);
 }
 
-static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref)
+/* @begin: sg_tx_begin() or sg_tx_try(). */
+static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
+			struct sg_tx *(*begin)(struct sg_vol *vol))
 {
 	u64 mode = sg_iget(vol, ref, mode);
 	struct sg_tx *tx;
 
 	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_open_elsewhere(vol, ref))
 		return 0;
-	tx = sg_tx_begin(vol);
+	tx = begin(vol);
+	if (!tx)
+		return -EBUSY;
 	drop_contents(tx, ref, mode);
 	sg_inode_give(tx, ref);
 	sg_disown_inode(tx, ref);
@@ -450,7 +454,7 @@ static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (err)
 		return err;
-	err = evict_locked(vol, ref);
+	err = evict_locked(vol, ref, sg_tx_begin);
 	sg_iunlock(vol, ref);
 	return err;
 }
@@ -465,6 +469,27 @@ int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 	err = evict_once(vol, ref);
 	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* the ledger was full */
 		err = evict_once(vol, ref);
+	return err;
+}
+
+/*
+ * The debt of an inode lasts as long as the inode (sg_owe_inode()): what is not freed here is freed
+ * by the next sg_settle() of the system that owes it.
+ */
+int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err;
+
+	if (vol->ledger)
+		sg_ledger_let_go(vol, ref);
+	if (vol->slot < 0)
+		return -EROFS;
+	if (sg_is_lost(vol, SG_IOFF(ref, lock)))
+		return -EIO;
+	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
+		return -EBUSY;
+	err = evict_locked(vol, ref, sg_tx_try);
+	sg_iunlock(vol, ref);
 	return err;
 }
 
@@ -498,7 +523,7 @@ bool sg_inode_settle_left(struct sg_vol *vol, u64 ino)
 		return true;
 	if (!sg_trylock(vol, SG_IOFF(&ref, lock)))
 		return false;
-	evict_locked(vol, &ref);
+	evict_locked(vol, &ref, sg_tx_begin);
 	sg_iunlock(vol, &ref);
 	return true;
 }

@@ -303,6 +303,11 @@ struct sg_tx {
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
 struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for those who pay */
 struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this one: owed.c */
+/*
+ * For callers that must not wait for other systems. NULL: no area is free, or this system stands
+ * still. It pays no debts.
+ */
+struct sg_tx *sg_tx_try(struct sg_vol *vol);
 /* The word as this transaction sees it, and its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);

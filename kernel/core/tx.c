@@ -15,6 +15,8 @@
 
 #define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
 #define LINE	64			/* bytes that the processor writes back at once */
+#define TRIES	20			/* of sg_tx_try() */
+#define TRY_US	50u
 
 static u64 area_field(const struct sg_tx *tx, u64 field)
 {
@@ -77,20 +79,53 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	return tx;
 }
 
-static struct sg_tx *take_area(struct sg_vol *vol)
+/* NULL: none is free. */
+static struct sg_tx *free_area(struct sg_vol *vol, unsigned int first)
 {
-	unsigned int first = sg_cpu() % vol->sb.areas, i;
-	u64 off;
+	unsigned int i;
 
 	for (i = 0; i < vol->sb.areas; i++) {
 		unsigned int k = (first + i) % vol->sb.areas;
+		u64 off = sg_area_off(vol, (unsigned int)vol->slot, k);
 
-		off = sg_area_off(vol, (unsigned int)vol->slot, k);
 		if (sg_trylock(vol, off + offsetof(struct sg_area, lock)))
 			return area_taken(vol, k, off, 0);
 	}
-	off = sg_area_off(vol, (unsigned int)vol->slot, first);
-	return area_taken(vol, first, off, sg_lock(vol, off + offsetof(struct sg_area, lock)));
+	return NULL;
+}
+
+static struct sg_tx *take_area(struct sg_vol *vol)
+{
+	unsigned int first = sg_cpu() % vol->sb.areas;
+	u64 off = sg_area_off(vol, (unsigned int)vol->slot, first);
+	struct sg_tx *tx = free_area(vol, first);
+
+	return tx ?: area_taken(vol, first, off,
+				sg_lock(vol, off + offsetof(struct sg_area, lock)));
+}
+
+/*
+ * The areas are our own threads' most of the time, and such a thread soon ends its transaction. So
+ * the caller looks a few times, unless a thread of ours has waited for a lock for long already:
+ * then another system is in the way, and looking again is no use.
+ */
+struct sg_tx *sg_tx_try(struct sg_vol *vol)
+{
+	struct sg_tx *tx = NULL;
+	unsigned int turn;
+
+	for (turn = 0; !tx && turn < TRIES && !sg_is_still(vol); turn++) {
+		if (turn && sg_load64(&vol->stuck))
+			break;
+		if (turn)
+			sg_sleep_us(TRY_US);
+		tx = free_area(vol, sg_cpu() % vol->sb.areas);
+	}
+	if (tx && sg_is_still(vol)) {	/* as in sg_tx_begin_payer() */
+		sg_tx_abort(tx);
+		tx = NULL;
+	}
+	return tx;
 }
 
 static struct sg_tx *take_area_of(struct sg_vol *vol, int which)

@@ -109,13 +109,14 @@ void sgfs_evict_inode(struct inode *inode)
 	if (!removed)
 		return;
 	/*
-	 * Not while frozen. Waiting for the thaw here could hold up the freeze itself, so what is
-	 * closed then stays owed until somebody settles it.
+	 * Nothing is waited for: memory reclaim comes here, and processes that exit, which nobody can
+	 * kill. Not the thaw, which could hold up the freeze itself; nor a lock that another system
+	 * has. What is not freed here stays owed, and sg_settle() frees it (tend.c).
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;
 	if (!READ_ONCE(sgfs_vol(inode)->read_only))
-		sg_evict(sgfs_vol(inode), sgfs_ref(inode));
+		sg_evict_try(sgfs_vol(inode), sgfs_ref(inode));
 	sb_end_intwrite(sb);
 }
 

@@ -275,6 +275,86 @@ static void locked_is_left_for_later(void)
 	leave(s, 2);
 }
 
+/* Every transaction area of s[0] is locked by s[1], as a hostile member can make them look. */
+static void seize_areas(struct tsys *s, bool on)
+{
+	unsigned int i;
+
+	for (i = 0; i < s[0].v.sb.areas; i++) {
+		u64 lock = sg_area_off(&s[1].v, (unsigned int)s[0].v.slot, i) +
+			   offsetof(struct sg_area, lock);
+
+		if (on)
+			CHECK(sg_trylock(&s[1].v, lock));
+		else
+			sg_unlock(&s[1].v, lock);
+	}
+}
+
+/* An unlinked file that s[0] has no use for any more. */
+static struct sg_iref make_unlinked(struct tsys *s)
+{
+	struct sg_iref f = make(&s[0], "f");
+
+	write_all(&s[0], &f, 7);
+	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	CHECK(sg_close_inode(&s[0].v, &f));
+	return f;
+}
+
+/* s[0] settles what it could not free before, once nobody is in the way. */
+static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
+{
+	CHECK(!gone(&s[0], f));
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[1], f));
+	CHECK_EQ(sg_used_inodes(&s[0].v), used);
+}
+
+/*
+ * The last user of a file may be memory reclaim, or a process that exits: it waits neither for the
+ * file's lock nor for a transaction area, whoever has them and for how long, nor for the end of a
+ * copy. What it leaves is settled later.
+ */
+static void the_last_user_never_waits(void)
+{
+	struct tsys s[2];
+	struct sg_iref f;
+	u64 used, start;
+
+	join(s, 2);
+	used = sg_used_inodes(&s[0].v);
+	f = make_unlinked(s);
+	test_within(20, "evicting, while another system has what that needs");
+	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* nobody is in the way */
+	CHECK(gone(&s[0], &f));
+	f = make_unlinked(s);
+	CHECK_OK(sg_ilock(&s[1].v, &f));
+	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
+	sg_iunlock(&s[1].v, &f);
+	settled_later(s, &f, used);
+	f = make_unlinked(s);
+	seize_areas(s, true);
+	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
+	CHECK(!sg_is_locked(&s[1].v, SG_IOFF(&f, lock)));	/* it has kept nothing */
+	/* once a thread is known to wait for long, those that come later do not even look twice */
+	sg_store64(&s[0].v.stuck, 1);
+	start = sg_ticks();
+	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
+	CHECK(sg_ticks() - start < 1000000000ULL);
+	sg_store64(&s[0].v.stuck, 0);
+	seize_areas(s, false);
+	settled_later(s, &f, used);
+	f = make_unlinked(s);
+	sg_store64(&s[0].v.still.closed, 1);
+	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
+	sg_store64(&s[0].v.still.closed, 0);
+	settled_later(s, &f, used);
+	test_within(0, NULL);
+	leave(s, 2);
+}
+
 /* A bit of the slot's last owner: whoever has the slot now finds it when the file loses its name. */
 static void stale_bits(void)
 {
@@ -600,6 +680,7 @@ int main(void)
 	closed_while_taken_over(true);
 	closed_while_taken_over(false);
 	locked_is_left_for_later();
+	the_last_user_never_waits();
 	stale_bits();
 	numbers_come_back();
 	temporary_files();
