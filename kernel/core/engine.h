@@ -645,6 +645,14 @@ struct sg_userlock {
 	int slot;
 	int (*follow)(void *arg);
 	void *arg;
+	/*
+	 * For callers that hold what other threads wait for: set() and clear() wait for no other
+	 * system, and look for no circle. They say -EBUSY or -ENOBUFS where they would have had to
+	 * wait, and have changed nothing then, but that a flock of the other type may be lost. The
+	 * caller lets go of what it holds, calls sg_userlock_await(), and comes again. After
+	 * -EAGAIN of a request that waits it calls sg_userlock_deadlock().
+	 */
+	bool brief;
 };
 #define SG_USERLOCK_MAX		0x7fffffffffffffffULL
 
@@ -652,6 +660,7 @@ struct sg_userlock {
 struct sg_userlock_wait {
 	u64 off, head, ticket;	/* its record */
 	u64 since;
+	u64 by, by_owner;	/* the lock that is in the way, or 0 */
 	u64 blocker, blocker_owner; /* no circle leads through that one */
 };
 
@@ -665,6 +674,11 @@ struct sg_userlock_wait {
  */
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder);
+/* Waits until the reason for which a brief call has said @err is over. @sure: as for clear(). */
+int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure);
+/* -EDEADLK: the request would wait for itself, and has been given up; -EAGAIN: go on waiting. */
+int sg_userlock_deadlock(struct sg_vol *vol, const struct sg_iref *ref,
+			 const struct sg_userlock *want, struct sg_userlock_wait *wait);
 /* Whatever set() has answered last: the request is over, and has no place in the queue. */
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 			 struct sg_userlock_wait *wait);

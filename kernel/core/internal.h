@@ -235,6 +235,8 @@ static inline int sg_turn(u64 *turns)
 #define SG_HELD	1024	/* of sg_vol.held */
 int sg_lock(struct sg_vol *vol, u64 off);
 int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for those who can come again */
+/* Or -EBUSY at once, or nearly so, for callers that hold what other threads wait for. */
+int sg_lock_brief(struct sg_vol *vol, u64 off);
 /* For who is to die, too: never -EINTR; -EBUSY after minutes. */
 int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);
@@ -759,10 +761,13 @@ struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, u
 					  int *err);
 int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
 /*
- * -ENOENT: there is no such chain yet. After 0, what the dead have left in it is gone. @sure: to
- * give something back, which who is killed must do all the same.
+ * How to wait for a chain's lock. SURE: to give something back, which a process that is killed must
+ * do all the same. BRIEF: -EBUSY instead of waiting for long.
  */
-int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c, bool sure);
+enum sg_userlock_patience { SG_USERLOCK_PATIENT, SG_USERLOCK_SURE, SG_USERLOCK_BRIEF };
+/* -ENOENT: there is no such chain yet. After 0, what the dead have left in it is gone. */
+int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
+		      enum sg_userlock_patience patience);
 void sg_userlock_leave(struct sg_userlock_chain *c);
 /* The next record in use, and a copy of it; NULL at the end. */
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
@@ -779,12 +784,11 @@ static inline bool sg_userlock_same_owner(const struct sg_userlock_record *a,
 	       SG_USERLOCK_KIND(a->head) == SG_USERLOCK_KIND(b->head);
 }
 /*
- * @want waits for @by: -EDEADLK when @by waits, over others maybe, for the owner of @want. Then
- * the request has been given up. No chain is locked.
+ * @want waits for the lock that @wait names: -EDEADLK when that lock's owner waits, over others
+ * maybe, for the owner of @want. Then the request has been given up. No chain is locked.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
-		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait,
-		       const struct sg_userlock_record *by);
+		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait);
 
 /* --- shared semaphores (sem.h has what their files share) ------------------------------------ */
 

@@ -23,6 +23,7 @@
 #define SOON_NS		10000000000ULL	/* for those who can come again */
 #define STUCK_NS	50000000ULL	/* worth being known: freeze.c */
 #define SURE_NS		100000000000ULL	/* for those who can neither come again nor be killed */
+#define BRIEF_NS	20000000ULL	/* for callers that others wait for: two turns of a waiter */
 #define HURRY_NS	REPORT_NS	/* for those who are about to leave */
 #define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
 
@@ -279,6 +280,12 @@ int sg_lock(struct sg_vol *vol, u64 off)
 int sg_lock_soon(struct sg_vol *vol, u64 off)
 {
 	return lock_limited(vol, off, true, SOON_NS);
+}
+
+/* Once a thread of ours has waited for long, the holder is not one that soon gives a lock back. */
+int sg_lock_brief(struct sg_vol *vol, u64 off)
+{
+	return lock_limited(vol, off, false, sg_load64(&vol->stuck) ? 0 : BRIEF_NS);
 }
 
 int sg_lock_sure(struct sg_vol *vol, u64 off)

@@ -95,7 +95,8 @@ static int survey(struct sg_userlock_chain *c)
 	return err;
 }
 
-int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c, bool sure)
+int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
+		      enum sg_userlock_patience patience)
 {
 	u64 lock;
 	int err;
@@ -108,7 +109,10 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 	if (!c->first)
 		return err ? err : -ENOENT;
 	lock = (u64)((u8 *)&c->first->lock - vol->base);
-	err = sure ? sg_lock_sure(vol, lock) : sg_lock(vol, lock);
+	if (patience == SG_USERLOCK_BRIEF)
+		err = sg_lock_brief(vol, lock);
+	else
+		err = patience == SG_USERLOCK_SURE ? sg_lock_sure(vol, lock) : sg_lock(vol, lock);
 	if (err)
 		return err;
 	err = survey(c);
@@ -280,7 +284,7 @@ struct request {
 	struct sg_userlock_wait *wait;
 	int (*follow)(void *arg);
 	void *arg;
-	bool clear;
+	bool clear, brief;
 	bool held;		/* -EAGAIN: because somebody has it; else somebody was first */
 };
 
@@ -445,7 +449,7 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 {
 	struct sg_userlock_chain c;
 
-	if (!wait->off || sg_userlock_enter(vol, chain_of(ref->ino), &c, true))
+	if (!wait->off || sg_userlock_enter(vol, chain_of(ref->ino), &c, SG_USERLOCK_SURE))
 		return;
 	leave_line(vol, wait);
 	sg_userlock_leave(&c);
@@ -487,6 +491,13 @@ static bool makes_sense(const struct sg_userlock *lock)
 	       lock->start <= lock->last && lock->last <= SG_USERLOCK_MAX;
 }
 
+static enum sg_userlock_patience patience(const struct request *q)
+{
+	if (q->brief)
+		return SG_USERLOCK_BRIEF;
+	return q->clear ? SG_USERLOCK_SURE : SG_USERLOCK_PATIENT;
+}
+
 static int attempt(struct sg_userlock_chain *c, struct request *q)
 {
 	bool flock = SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_FLOCK;
@@ -507,7 +518,7 @@ static int attempt(struct sg_userlock_chain *c, struct request *q)
 	return err;
 }
 
-/* Tries, and makes room and tries again, as often as a chain can grow. */
+/* Tries, and makes room and tries again, as often as a chain can grow; if brief, tries once. */
 static int try_request(struct sg_vol *vol, struct request *q)
 {
 	unsigned int nr = chain_of(q->want.ino), turn, pages;
@@ -516,7 +527,7 @@ static int try_request(struct sg_vol *vol, struct request *q)
 
 	for (turn = 0; !err && turn <= SG_USERLOCK_CHAIN_PAGES; turn++) {
 		pages = 0;
-		err = sg_userlock_enter(vol, nr, &c, q->clear);
+		err = sg_userlock_enter(vol, nr, &c, patience(q));
 		if (!err) {
 			err = attempt(&c, q);
 			pages = c.pages;
@@ -526,34 +537,76 @@ static int try_request(struct sg_vol *vol, struct request *q)
 		} else if (err != -ENOENT || q->clear) {
 			return err == -ENOENT ? 0 : err;
 		}
+		if (q->brief)
+			return -ENOBUFS;
 		err = sg_userlock_grow(vol, nr, pages);
 	}
 	return err ? err : -ENOLCK;
 }
 
+int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure)
+{
+	unsigned int nr = chain_of(ref->ino), pages = 0;
+	struct sg_userlock_chain c;
+	bool grow = err == -ENOBUFS;
+
+	if (!sure && sg_interrupted())
+		return -EINTR;
+	err = sg_userlock_enter(vol, nr, &c, sure ? SG_USERLOCK_SURE : SG_USERLOCK_PATIENT);
+	if (!err) {
+		pages = c.pages;
+		sg_userlock_leave(&c);
+	} else if (err != -ENOENT) {
+		return err;
+	}
+	return grow ? sg_userlock_grow(vol, nr, pages) : 0;
+}
+
+/* Keeps in @wait whose POSIX lock is in the way of @q, for sg_userlock_circle(). */
+static void note_holder(struct sg_userlock_wait *wait, const struct request *q, int err)
+{
+	if (err == -EAGAIN && q->held && SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_POSIX) {
+		wait->by = q->by.head;
+		wait->by_owner = q->by.owner;
+		return;
+	}
+	wait->by = 0;
+	wait->blocker = 0;
+}
+
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder)
 {
-	struct request q = { .wait = wait, .follow = want->follow, .arg = want->arg };
+	struct request q = {
+		.wait = wait, .follow = want->follow, .arg = want->arg, .brief = want->brief,
+	};
 	int err;
 
 	if (!makes_sense(want))
 		return -EINVAL;
 	q.want = record_of(vol, ref, want);
 	err = try_request(vol, &q);
-	if (err == -EAGAIN && q.held && wait && want->kind == SG_USERLOCK_POSIX)
-		err = sg_userlock_circle(vol, ref, &q.want, wait, &q.by);
-	else if (wait)
-		wait->blocker = 0;
+	if (wait && err != -EBUSY)
+		note_holder(wait, &q, err);
+	if (err == -EAGAIN && wait && !q.brief)
+		err = sg_userlock_deadlock(vol, ref, want, wait);
 	if (err == -EAGAIN && holder)
 		tell(vol, &q.by, holder);
 	return err;
 }
 
+int sg_userlock_deadlock(struct sg_vol *vol, const struct sg_iref *ref,
+			 const struct sg_userlock *want, struct sg_userlock_wait *wait)
+{
+	const struct sg_userlock_record record = record_of(vol, ref, want);
+
+	return wait->by ? sg_userlock_circle(vol, ref, &record, wait) : -EAGAIN;
+}
+
 int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 		      const struct sg_userlock *range)
 {
-	struct request q = { .clear = true };
+	struct request q = { .clear = true, .brief = range->brief };
 
 	if (!makes_sense(range))
 		return -EINVAL;
@@ -571,7 +624,7 @@ int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct
 	if (!makes_sense(want))
 		return -EINVAL;
 	w = record_of(vol, ref, want);
-	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, false);
+	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, SG_USERLOCK_PATIENT);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (first_in_the_way(&c, &w, &by)) {

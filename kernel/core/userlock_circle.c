@@ -43,7 +43,7 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
 		struct sg_userlock_page *page = sg_userlock_page(vol, nr, 0, &err);
 
-		if (!page || !sg_load64(&page->waiting) || sg_userlock_enter(vol, nr, &c, false))
+		if (!page || !sg_load64(&page->waiting) || sg_userlock_enter(vol, nr, &c, SG_USERLOCK_PATIENT))
 			continue;
 		found = waits_in(&c, who, by, mark);
 		sg_userlock_leave(&c);
@@ -87,8 +87,7 @@ static int look(struct sg_vol *vol, const struct sg_userlock_record *want, bool 
  * together, one is told. Who has looked looks again when another is in his way.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
-		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait,
-		       const struct sg_userlock_record *by)
+		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait)
 {
 	struct sg_userlock_record ours = *want;
 	struct sg_userlock_page *page;
@@ -97,8 +96,8 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 	int err;
 
 	ours.ticket = wait->ticket;
-	if (SG_USERLOCK_KIND(by->head) != SG_USERLOCK_POSIX ||
-	    (wait->blocker == by->head && wait->blocker_owner == by->owner))
+	if (SG_USERLOCK_KIND(wait->by) != SG_USERLOCK_POSIX ||
+	    (wait->blocker == wait->by && wait->blocker_owner == wait->by_owner))
 		return -EAGAIN;
 	page = sg_userlock_page(vol, 0, 0, &err);
 	if (!page) {
@@ -114,8 +113,8 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		sg_userlock_give_up(vol, ref, wait);
 	sg_unlock(vol, lock);
 	if (sure) {
-		wait->blocker = by->head;
-		wait->blocker_owner = by->owner;
+		wait->blocker = wait->by;
+		wait->blocker_owner = wait->by_owner;
 	}
 	return err;
 }

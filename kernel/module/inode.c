@@ -20,6 +20,8 @@ static void init_once(void *p)
 
 	inode_init_once(&si->vfs);
 	mutex_init(&si->window_lock);
+	mutex_init(&si->tables);
+	atomic_set(&si->changes, 0);
 	INIT_LIST_HEAD(&si->kept_at);
 	INIT_LIST_HEAD(&si->mapped);
 	INIT_LIST_HEAD(&si->mappers);

@@ -222,6 +222,7 @@ struct sgfs {
  * @mapped: in sgfs.mapped
  * @window_lock: opens and closes, growth of the window (map.c)
  * @opens: open files
+ * @tables: users' locks of the file change under it; @changes: and are counted (userlock.c)
  * @map: how @window was made
  * @map_age, @map_cuts, @map_root: sgfs.windows_age, cuts and root of the table when it was, or when
  *	it was last found to be right
@@ -247,6 +248,8 @@ struct sgfs_inode {
 	struct list_head mapped;
 	struct mutex window_lock;
 	unsigned int opens;
+	struct mutex tables;
+	atomic_t changes;
 	enum sgfs_map map;
 	u64 map_age, map_cuts, map_root;
 	struct sg_window *window;

@@ -7,7 +7,6 @@
  * A mount that is no member of the volume (read-only, of a device that cannot be written) has the
  * VFS's lists alone: its locks hold in this system.
  */
-#include <linux/hash.h>
 #include <linux/once.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
@@ -19,36 +18,18 @@
 
 #define NAP_MS_MIN	1
 #define NAP_MS_MAX	20	/* what another system releases is noticed so late */
+#define UNLOCK_MS	100000	/* an exit waits no longer for another system */
 
 /*
- * By inode, hashed: a bit that is held while both tables change, so that nobody finds them
- * different; and a count of changes, for those who wait for one by this system.
+ * Both tables of an inode change under its @tables (struct sgfs_inode), so that nobody finds them
+ * different; its @changes counts, for those who wait for one by this system. Nobody waits for
+ * another system under @tables: a process that exits waits for it, and cannot be killed.
  */
-static unsigned long busy;
-static atomic_t changes[BITS_PER_LONG];
-
-static unsigned int bucket_of(const struct inode *inode)
+static void changed(struct sgfs_inode *si)
 {
-	return hash_ptr(inode, ilog2(BITS_PER_LONG));
-}
-
-static int tables_lock(unsigned int bucket, unsigned int mode)
-{
-	return wait_on_bit_lock(&busy, bucket, mode);
-}
-
-static void tables_unlock(unsigned int bucket)
-{
-	clear_bit_unlock(bucket, &busy);
+	atomic_inc(&si->changes);
 	smp_mb__after_atomic();
-	wake_up_bit(&busy, bucket);
-}
-
-static void changed(unsigned int bucket)
-{
-	atomic_inc(&changes[bucket]);
-	smp_mb__after_atomic();
-	wake_up_var(&changes[bucket]);
+	wake_up_var(&si->changes);
 }
 
 /* Other systems compare owners; they need not learn where our kernel keeps things. */
@@ -77,6 +58,7 @@ static struct sg_userlock lock_of(const struct file *file, const struct file_loc
 		.owner = scrambled(sgfs_fl(fl, owner)),
 		.start = fl->fl_start,
 		.last = fl->fl_end,
+		.brief = true,
 	};
 }
 
@@ -97,19 +79,47 @@ static int change_local(struct file *file, struct file_lock *fl, unsigned char t
 	return err;
 }
 
+/* Would have had to wait for another system. */
+static bool is_put_off(int err)
+{
+	return err == -EBUSY || err == -ENOBUFS;
+}
+
+/* @last: the volume's table cannot be had in time, so the VFS's lists change alone. */
+static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_userlock *range,
+		       bool last)
+{
+	struct inode *inode = file_inode(file);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err;
+
+	mutex_lock(&si->tables);
+	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
+	/* no room to split a lock, nothing has changed; other errors: we have none left */
+	if (err != -ENOLCK && err != -EINTR && (last || !is_put_off(err)))
+		err = change_local(file, fl, F_UNLCK);
+	mutex_unlock(&si->tables);
+	return err;
+}
+
 static int unlock(struct file *file, struct file_lock *fl)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(UNLOCK_MS);
 	struct sg_userlock range = lock_of(file, fl);
 	struct inode *inode = file_inode(file);
-	unsigned int bucket = bucket_of(inode);
-	int shared, err;
+	bool last = false;
+	int err;
 
-	tables_lock(bucket, TASK_UNINTERRUPTIBLE);
-	shared = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), &range);
-	/* no room to split a lock, nothing has changed; other errors: we have none left */
-	err = shared == -ENOLCK || shared == -EINTR ? shared : change_local(file, fl, F_UNLCK);
-	tables_unlock(bucket);
-	changed(bucket);
+	for (;;) {
+		err = unlock_once(file, fl, &range, last);
+		if (last || !is_put_off(err))
+			break;
+		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, true);
+		if (err == -ENOLCK || err == -EINTR)
+			break;
+		last = err || time_after(jiffies, end);
+	}
+	changed(SGFS_I(inode));
 	return err;
 }
 
@@ -121,8 +131,7 @@ struct granted {
 /*
  * The volume grants a lock once the VFS's lists have it: what they do not have would never be
  * unlocked. They alone may lack memory, and change nothing then. Nothing of ours is evicted for
- * that memory: other systems wait for the chain of locks meanwhile, and an eviction may wait for
- * them.
+ * that memory: other systems wait for the chain of locks meanwhile.
  */
 static int follow(void *arg)
 {
@@ -134,13 +143,13 @@ static int follow(void *arg)
 	return err;
 }
 
-static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock *want,
 		    struct sg_userlock_wait *wait)
 {
 	struct granted granted = { .file = file, .fl = fl };
 	struct inode *inode = file_inode(file);
-	unsigned int bucket = bucket_of(inode);
-	int err = tables_lock(bucket, TASK_KILLABLE);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err = mutex_lock_killable(&si->tables);
 
 	if (err)
 		return err;
@@ -149,17 +158,37 @@ static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock 
 	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
 	if (err == -EAGAIN && want->kind == SG_USERLOCK_FLOCK)
 		change_local(file, fl, F_UNLCK);	/* converted: the volume dropped it */
-	tables_unlock(bucket);
+	mutex_unlock(&si->tables);
+	return err;
+}
+
+/* What has to be waited for before it can be said whether the lock is free, is waited for here. */
+static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+		    struct sg_userlock_wait *wait)
+{
+	struct inode *inode = file_inode(file);
+	int err;
+
+	for (;;) {
+		err = try_once(file, fl, want, wait);
+		if (!is_put_off(err))
+			break;
+		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, false);
+		if (err)
+			return err;
+	}
+	if (err == -EAGAIN && wait)
+		err = sg_userlock_deadlock(sgfs_vol(inode), sgfs_ref(inode), want, wait);
 	return err;
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
 /* Until something has changed in this system, or for a while. */
-static int nap(unsigned int bucket, int seen, unsigned int ms)
+static int nap(struct sgfs_inode *si, int seen, unsigned int ms)
 {
-	long left = ___wait_var_event(&changes[bucket],
-				      ___wait_cond_timeout(atomic_read(&changes[bucket]) != seen),
+	long left = ___wait_var_event(&si->changes,
+				      ___wait_cond_timeout(atomic_read(&si->changes) != seen),
 				      TASK_INTERRUPTIBLE, 0, msecs_to_jiffies(ms),
 				      __ret = schedule_timeout(__ret));
 
@@ -170,15 +199,15 @@ static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_user
 {
 	struct inode *inode = file_inode(file);
 	struct sg_userlock_wait wait = { 0 };
-	unsigned int bucket = bucket_of(inode), ms = NAP_MS_MIN;
+	unsigned int ms = NAP_MS_MIN;
 	int err, seen;
 
 	for (;;) {
-		seen = atomic_read(&changes[bucket]);
+		seen = atomic_read(&SGFS_I(inode)->changes);
 		err = try_lock(file, fl, want, &wait);
 		if (err != -EAGAIN)
 			break;
-		err = nap(bucket, seen, ms);
+		err = nap(SGFS_I(inode), seen, ms);
 		if (err)
 			break;
 		ms = min(2 * ms, NAP_MS_MAX);
@@ -193,7 +222,7 @@ static int lock(struct file *file, struct file_lock *fl, bool may_wait)
 	int err = may_wait ? wait_and_lock(file, fl, &want) : try_lock(file, fl, &want, NULL);
 
 	/* a lock may have become a weaker one, or a place in the queue free */
-	changed(bucket_of(file_inode(file)));
+	changed(SGFS_I(file_inode(file)));
 	return err;
 }
 
