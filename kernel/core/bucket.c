@@ -315,24 +315,36 @@ int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsi
 	return 0;
 }
 
-struct heap {			/* a bucket being filled */
-	u64 bucket;
+/*
+ * A bucket being filled. Which of its slots are taken stands in our own memory: another machine may
+ * store into the bucket meanwhile, and the search for a free slot must end whatever it stores.
+ */
+struct heap {
+	u64 bucket, taken[SG_BUCKET_SLOTS / 64];
 	struct fill fill;
 };
+
+/* The first free slot from the home of the name on: a heap has more slots than names. */
+static unsigned int take_slot(struct heap *h, u64 hash)
+{
+	unsigned int i = home(hash);
+
+	while (h->taken[i / 64] >> (i % 64) & 1)
+		i = (i + 1) % SG_BUCKET_SLOTS;
+	h->taken[i / 64] |= 1ULL << (i % 64);
+	return i;
+}
 
 /* A name that fitted where it comes from fits here: unless the bucket lies. */
 static bool deal_name(struct sg_vol *vol, struct heap *h, u64 from, u64 key, u64 ref)
 {
 	unsigned int size = sg_dirent_size(SG_REF_LEN(ref)), i;
 	unsigned int off = (unsigned int)offsetof(struct sg_bucket, data) + h->fill.bytes;
-	u64 slot;
 
 	if (h->fill.live >= SG_BUCKET_LIVE_MAX || h->fill.bytes + size > SG_BUCKET_DATA)
 		return false;
-	i = home(key >> SG_DIR_TIE_BITS);
-	while (sg_get(vol, slot = sg_bucket_slot(h->bucket, i)))
-		i++;
-	sg_fresh_set(vol, slot, SG_BUCKET_WORD(key, off));
+	i = take_slot(h, key >> SG_DIR_TIE_BITS);
+	sg_fresh_set(vol, sg_bucket_slot(h->bucket, i), SG_BUCKET_WORD(key, off));
 	sg_fresh_set(vol, h->bucket + off, key);
 	sg_fresh_set(vol, h->bucket + off + offsetof(struct sg_dirent, ref), ref);
 	for (i = sizeof(struct sg_dirent); i < size; i += 8)

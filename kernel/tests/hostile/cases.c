@@ -580,6 +580,7 @@ static const struct {
 	{ "a list of bad memory", case_bad_list },
 	{ "no place for a transaction", case_no_place },
 	{ "a range that is moved", case_move_range },
+	{ "a bucket that is split", case_split },
 };
 
 void cases_run(void)

@@ -118,5 +118,6 @@ void case_allocate(void);
 void case_bad_list(void);
 void case_no_place(void);
 void case_move_range(void);
+void case_split(void);
 
 #endif

@@ -258,3 +258,53 @@ void case_move_range(void)
 	sg_interrupt_hook = NULL;
 	sg_leave(&v);
 }
+
+/* --- names that are dealt out ------------------------------------------------------------------- */
+
+static u64 empty[H_SIZE / SG_PAGE / 64];	/* pages that were free when it began */
+
+/* What is loaded of the slots of a bucket that was a free page before is never an empty one. */
+static void fill_slots(u64 off)
+{
+	u64 in = off % SG_PAGE, page = off / SG_PAGE;
+
+	if (off < H_SIZE && empty[page / 64] >> page % 64 & 1 && !*(u64 *)(volume + off) &&
+	    in >= offsetof(struct sg_bucket, slot) && in < offsetof(struct sg_bucket, data))
+		set(off, SG_BUCKET_TOMB);
+	count_load(off);
+}
+
+static void note_free_pages(void)
+{
+	u64 page;
+
+	memset(empty, 0, sizeof(empty));
+	for (page = honest.sb.data_off; page < H_SIZE - SG_PAGE; page += SG_PAGE)
+		if (!is_used(page))
+			empty[page / SG_PAGE / 64] |= 1ULL << page / SG_PAGE % 64;
+}
+
+/* A full bucket is split into fresh ones, whose slots all seem to be taken. */
+void case_split(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref root, dir, f;
+	unsigned int i;
+	char name[40];
+	int err = 0;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	dir = test_create(&v, &root, "split", S_IFDIR | 0755);
+	for (i = 0; i < 2 * SG_BUCKET_SLOTS && !err; i++) {
+		sprintf(name, "a-name-of-some-length-%u", i);
+		note_free_pages();
+		begin_limit(200000);
+		hook_load = fill_slots;
+		err = sg_create(&v, &dir, name, strlen(name), &new, &f);
+		end_limit();
+	}
+	CHECK(!err || err == -EUCLEAN);
+	CHECK(i > SG_BUCKET_SLOTS / 2);	/* more names than one bucket has room for */
+	sg_leave(&v);
+}
