@@ -2,17 +2,28 @@
 /* File data: reading, searching, flushing. Everything goes by the walk (D5). */
 #include "internal.h"
 
-/*
- * An honest file maps no page twice, and each hole that a walk passes ends at a page or took it
- * over many tables. So there is a limit to what may be met; a damaged file can go on forever.
- */
-static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
-	       u64 *sum)
+#define MET_ANEW	16	/* times that a file which changes is counted anew */
+
+int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m)
 {
-	*sum += run->off ? run->pages : 1;
-	if (*sum <= 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
-		return 0;
-	return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
+	u64 seq;
+
+	sg_acquire_fence();
+	seq = sg_iget(vol, ref, seq);
+	if (m->counted && seq == m->seq && !(seq & 1))
+		return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
+	if (m->counted++ == MET_ANEW)
+		return -EBUSY;
+	m->seq = seq;
+	m->sum = 0;
+	return 0;
+}
+
+/* Each hole that a walk passes ends at a page, or took it over many tables. */
+static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
+	       struct sg_met *m)
+{
+	return sg_met(vol, ref, m, run->off ? run->pages : 1, 2);
 }
 
 s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
@@ -47,7 +58,8 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 
 s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 {
-	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT, sum = 0;
+	u64 size = sg_iget(vol, ref, size), page = pos >> SG_PAGE_SHIFT;
+	struct sg_met sum = {};
 	u64 turns = 0;
 	struct sg_run run;
 	int err;
@@ -69,7 +81,8 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
-	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first, sum = 0;
+	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first;
+	struct sg_met sum = {};
 	u64 turns = 0;
 	struct sg_run run;
 	int err;

@@ -594,6 +594,28 @@ static inline u64 sg_pages_of(u64 bytes)
 {
 	return (bytes + SG_PAGE - 1) >> SG_PAGE_SHIFT;
 }
+/**
+ * struct sg_met - pages that a walk through a file has met
+ * @seq: of the file when counting began; @counted: how often it has begun anew.
+ */
+struct sg_met {
+	u64 sum, seq;
+	unsigned int counted;
+};
+int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m);
+/*
+ * An honest file maps no page twice, so there is a limit to what may be met: @times as many pages
+ * as the volume has. A damaged file can go on for ever. What others move ahead meanwhile is met
+ * again; so only what one state of the file has too much of is damage. -EBUSY: it changes all the
+ * time.
+ */
+static inline int sg_met(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m,
+			 u64 pages, unsigned int times)
+{
+	m->sum += pages;
+	return m->sum <= times * (sg_bound(vol) >> SG_PAGE_SHIFT) ? 0 : sg_met_more(vol, ref, m);
+}
+
 /* Zeroes the mapped bytes of [pos, end) in place and starts their write-back. */
 int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end);
 /* Size and times (now 0: keep) without the journal, durable on return. Inode locked. */

@@ -9,7 +9,8 @@
  * transaction swaps: the file gets the new table, the spare one a table that lists all that is left
  * over. A crash before finds the old file, one after it the new one, and nothing lost.
  *
- * The build takes no lock; should the file change meanwhile, it is begun again.
+ * The build takes no lock; should the file change meanwhile, it is begun again. What were tables of
+ * the file may hold anything by then: nothing is damage once the file is not the one that was read.
  */
 #include "internal.h"
 
@@ -29,6 +30,13 @@ struct pool {
 	struct sg_run run;
 };
 
+/* The file that is read: its change counter when that was begun. */
+struct source {
+	struct sg_vol *vol;
+	const struct sg_iref *ref;
+	u64 seq;
+};
+
 /**
  * struct build - a table under construction; without @pool it is only counted.
  * @table, @covers: per level, the table being filled, and the number of the piece that it maps.
@@ -36,12 +44,24 @@ struct pool {
  */
 struct build {
 	struct pool *pool;
-	const struct sg_vol *vol;
+	const struct source *from;
 	unsigned int height, large;
 	u64 root, leaves, last;
 	u64 table[SG_TABLE_LEVELS + 1], covers[SG_TABLE_LEVELS + 1];
 	u64 tables[SG_TABLE_LEVELS + 1];
 };
+
+/* Who has changed the file has done so before any page of it could become another one's (D7). */
+static int still_same(const struct source *from)
+{
+	return sg_read_retry(from->vol, from->ref, from->seq) ? -EAGAIN : 0;
+}
+
+static int too_large(const struct source *from, u64 off)
+{
+	return still_same(from) ?:
+	       sg_damaged(from->vol, from->ref->ino, off, "file table larger than the volume");
+}
 
 static int pool_take(struct pool *p, u64 *off)
 {
@@ -107,9 +127,9 @@ static int reach(struct build *b, u64 page, unsigned int level)
 		if (err)
 			return err;
 		if (l < b->height)
-			set_entry(b, l + 1, page, sg_link_entry(b->vol, b->table[l]));
+			set_entry(b, l + 1, page, sg_link_entry(b->from->vol, b->table[l]));
 		else
-			b->root = SG_ROOT(sg_link_entry(b->vol, b->table[l]), l);
+			b->root = SG_ROOT(sg_link_entry(b->from->vol, b->table[l]), l);
 	}
 	return 0;
 }
@@ -119,18 +139,18 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	int err;
 
 	b->leaves += sg_level_pages(level);
-	if (b->leaves > sg_bound(b->vol) >> SG_PAGE_SHIFT)	/* pages mapped many times */
-		return sg_damaged(b->vol, 0, off, "file table larger than the volume");
+	if (b->leaves > sg_bound(b->from->vol) >> SG_PAGE_SHIFT)	/* mapped many times */
+		return too_large(b->from, off);
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
 		b->large = SG_MAX(b->large, level);
 	if (!b->height) {	/* a single page needs no table */
-		b->root = SG_ROOT(sg_leaf(b->vol, off, 1), 0);
+		b->root = SG_ROOT(sg_leaf(b->from->vol, off, 1), 0);
 		return 0;
 	}
 	err = reach(b, page, level);
 	if (!err)
-		set_entry(b, level, page, sg_leaf(b->vol, off, level));
+		set_entry(b, level, page, sg_leaf(b->from->vol, off, level));
 	return err;
 }
 
@@ -178,20 +198,21 @@ static int list_run(struct list *l, u64 off, u64 pages)
 }
 
 /* Calls put_run() or list_run() for what is mapped in the plan's range. */
-static int move(struct sg_vol *vol, const struct sg_iref *ref, const struct plan *plan,
-		struct build *b, struct list *l)
+static int move(const struct source *from, const struct plan *plan, struct build *b,
+		struct list *l)
 {
+	struct sg_vol *vol = from->vol;
 	u64 page = plan->from, met = 0, turns = 0;
 	struct sg_run run;
 	int err;
 
 	while (page < plan->end) {
-		err = sg_turn(&turns) ?: sg_walk_bad(vol, ref, page, plan->end - page, &run);
+		err = sg_turn(&turns) ?: sg_walk_bad(vol, from->ref, page, plan->end - page, &run);
 		if (err)
 			return err;
 		met += run.off ? run.pages : 1;		/* an honest file maps no page twice */
 		if (met > 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
-			return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
+			return too_large(from, page << SG_PAGE_SHIFT);
 		if (run.off)
 			err = b ? put_run(b, plan->to + (page - plan->from), run.off, run.pages) :
 				  list_run(l, run.off, run.pages);
@@ -206,29 +227,31 @@ static int move(struct sg_vol *vol, const struct sg_iref *ref, const struct plan
  * Lists the pages of a table itself, *@tables so far: no more than there are pages, unless tables
  * are named twice. Calls itself once per level.
  */
-static int list_tables(struct sg_vol *vol, struct list *l, u64 table, unsigned int level,
+static int list_tables(const struct source *from, struct list *l, u64 table, unsigned int level,
 		       u64 *tables)
 {
-	int err = sg_turn(tables) ?: list_run(l, table, 1);
+	int err = sg_turn(tables) ?: still_same(from) ?: list_run(l, table, 1);
+	struct sg_vol *vol = from->vol;
 	u64 i, off;
 
 	if (!err && *tables > sg_bound(vol) >> SG_PAGE_SHIFT)
-		return sg_damaged(vol, 0, table, "file table larger than the volume");
+		return too_large(from, table);
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES && !err; i++)
 		if (sg_entry_kind(vol, sg_get(vol, table + 8 * i), level, &off) == SG_ENTRY_TABLE)
-			err = list_tables(vol, l, off, level - 1, tables);
+			err = list_tables(from, l, off, level - 1, tables);
 	return err;
 }
 
-static int list_tables_of(struct sg_vol *vol, struct list *l, u64 root)
+static int list_tables_of(const struct source *from, struct list *l, u64 root)
 {
 	u64 off, tables = 0;
 
-	switch (sg_root_kind(vol, root, &off)) {
+	switch (sg_root_kind(from->vol, root, &off)) {
 	case SG_ENTRY_TABLE:
-		return list_tables(vol, l, off, SG_ROOT_HEIGHT(root), &tables);
+		return list_tables(from, l, off, SG_ROOT_HEIGHT(root), &tables);
 	case SG_ENTRY_BAD:
-		return sg_damaged(vol, 0, root & SG_PTE_ADDR, "file table");
+		return still_same(from) ?:
+		       sg_damaged(from->vol, from->ref->ino, root & SG_PTE_ADDR, "file table");
 	default:
 		return 0;
 	}
@@ -239,13 +262,12 @@ static int list_tables_of(struct sg_vol *vol, struct list *l, u64 root)
 /**
  * struct job - one collapse or insert.
  * @keep: the file's pages in their new order; @gone: those that leave it.
- * @seq, @root, @size: of the file as it was read. @left: pages of it that go to the list.
+ * @root, @size: of the file as it was read. @left: pages of it that go to the list.
  */
 struct job {
-	struct sg_vol *vol;
-	const struct sg_iref *ref;
+	struct source from;
 	struct plan keep[2], gone;
-	u64 seq, root, size, left;
+	u64 root, size, left;
 	struct pool pool;
 	struct build file;
 	struct list rest;
@@ -253,22 +275,22 @@ struct job {
 
 static void start_build(struct job *j, struct build *b, struct pool *pool, unsigned int height)
 {
-	*b = (struct build){ .vol = j->vol, .pool = pool, .height = height };
+	*b = (struct build){ .from = &j->from, .pool = pool, .height = height };
 }
 
 static int build_file(struct job *j)
 {
-	int err = move(j->vol, j->ref, &j->keep[0], &j->file, NULL);
+	int err = move(&j->from, &j->keep[0], &j->file, NULL);
 
-	return err ?: move(j->vol, j->ref, &j->keep[1], &j->file, NULL);
+	return err ?: move(&j->from, &j->keep[1], &j->file, NULL);
 }
 
 static int list_rest(struct job *j)
 {
-	int err = move(j->vol, j->ref, &j->gone, NULL, &j->rest);
+	int err = move(&j->from, &j->gone, NULL, &j->rest);
 
 	if (!err)
-		err = list_tables_of(j->vol, &j->rest, j->root);
+		err = list_tables_of(&j->from, &j->rest, j->root);
 	j->left = j->rest.b.leaves;
 	return err;
 }
@@ -276,8 +298,8 @@ static int list_rest(struct job *j)
 /* What is left of the pool, and the tables that hold the pool. The last page may become a table. */
 static int list_pool(struct job *j)
 {
-	int err = list_tables_of(j->vol, &j->rest, sg_iget(j->vol, &j->pool.spare, table));
-	u64 off;
+	u64 root = sg_iget(j->from.vol, &j->pool.spare, table), off;
+	int err = list_tables_of(&j->from, &j->rest, root);
 
 	while (!err && j->pool.used < j->pool.pages) {
 		err = reach(&j->rest.b, j->rest.next, 1);
@@ -293,7 +315,7 @@ static int list_pool(struct job *j)
 /* How many pages both tables will need, how high they will be. Then the same again, in earnest. */
 static int build(struct job *j)
 {
-	struct sg_vol *vol = j->vol;
+	struct sg_vol *vol = j->from.vol;
 	unsigned int height, rest_height;
 	u64 need, more;
 	int err;
@@ -324,15 +346,15 @@ static int build(struct job *j)
 /* The transaction that makes it so, if the file is still the one that was read. */
 static int exchange(struct job *j, u64 size, s64 now)
 {
-	const struct sg_iref *ref = j->ref, *spare = &j->pool.spare;
-	struct sg_vol *vol = j->vol;
+	const struct sg_iref *ref = j->from.ref, *spare = &j->pool.spare;
+	struct sg_vol *vol = j->from.vol;
 	struct sg_tx *tx;
 	int err = sg_lock_inodes(vol, ref, spare);
 
 	if (err)
 		return err;
 	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
-	if (!err && sg_iget(vol, ref, seq) != j->seq)
+	if (!err && sg_iget(vol, ref, seq) != j->from.seq)
 		err = -EAGAIN;
 	if (!err) {
 		tx = sg_tx_begin(vol);
@@ -391,22 +413,23 @@ static s64 plan_move(struct job *j, bool insert, u64 pos, u64 len)
 
 static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 {
-	struct sg_vol *vol = j->vol;
+	const struct sg_iref *ref = j->from.ref;
+	struct sg_vol *vol = j->from.vol;
 	s64 size;
 	int err;
 
-	if (sg_is_cutting(vol, j->ref)) {
-		err = sg_finish_cut(vol, j->ref);
+	if (sg_is_cutting(vol, ref)) {
+		err = sg_finish_cut(vol, ref);
 		if (err)
 			return err;
 	}
-	err = sg_read_begin(vol, j->ref, &j->seq);
+	err = sg_read_begin(vol, ref, &j->from.seq);
 	if (err)
 		return err;
-	j->root = sg_iget(vol, j->ref, table);
-	j->size = sg_iget(vol, j->ref, size);
+	j->root = sg_iget(vol, ref, table);
+	j->size = sg_iget(vol, ref, size);
 	if (j->size > SG_FILE_MAX)
-		return sg_damaged(vol, j->ref->ino, j->ref->off, "inode larger than a file can be");
+		return sg_damaged(vol, ref->ino, ref->off, "inode larger than a file can be");
 	size = plan_move(j, insert, pos, len);
 	if (size < 0)
 		return (int)size;
@@ -426,7 +449,7 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert, u64 pos, u64 len,
 		      s64 now)
 {
-	struct job j = { .vol = vol, .ref = ref };
+	struct job j = { .from = { .vol = vol, .ref = ref } };
 	struct sg_hunger hunger = {};
 	unsigned int tries;
 	int err = sg_may_write(vol);

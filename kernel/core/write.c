@@ -365,22 +365,21 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
 {
 	u64 all = sg_bound(vol) >> SG_PAGE_SHIFT, left = SG_MIN(sg_free_pages(vol), all);
-	u64 turns = 0, mapped = 0;
+	struct sg_met mapped = {};
 	struct sg_run run;
+	u64 turns = 0;
 	int err;
 
 	for (; first < end; first += run.pages) {
-		err = sg_turn(&turns) ?: sg_walk_bad(vol, ref, first, end - first, &run);
+		err = sg_turn(&turns) ?: sg_walk_bad(vol, ref, first, end - first, &run) ?:
+		      sg_met(vol, ref, &mapped, run.off ? run.pages : 0, 1);
 		if (err)
 			return err;
 		if (run.off)
-			mapped += run.pages;
-		else if (run.pages > left)
+			continue;
+		if (run.pages > left)
 			return -ENOSPC;
-		else
-			left -= run.pages;
-		if (mapped > all)
-			return sg_damaged(vol, ref->ino, 0, "file table larger than the volume");
+		left -= run.pages;
 	}
 	return 0;
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One system goes through a file's table without its lock, step by step; between two of its steps
+ * another one changes the file, and what were its tables are pages of somebody else. No step may
+ * take that for damage: damage makes a mount read-only, and any user can bring this about.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+#define PAGES	3200		/* of a file: three quarters of the volume */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static struct tsys a, b;
+static struct sg_iref fa, fb;
+static u64 turns, first_at, step;
+static void (*between)(void);
+
+/* Called every SG_TURNS steps of a: at @first_at, and each @step behind it. */
+static bool at_turn(void)
+{
+	bool now = ++turns >= first_at && (turns == first_at || (step && !((turns - first_at) % step)));
+
+	if (now) {
+		sg_interrupt_hook = NULL;
+		between();
+		sg_interrupt_hook = at_turn;
+	}
+	return false;
+}
+
+static void at_turns(u64 first, u64 each, void (*what)(void))
+{
+	turns = 0;
+	first_at = first;
+	step = each;
+	between = what;
+	sg_interrupt_hook = what ? at_turn : NULL;
+}
+
+static void join(void)
+{
+	u8 *mem = tsys_volume(SIZE);
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+}
+
+static void leave(void)
+{
+	CHECK_EQ(sg_get(&a.v, SG_HOT(errors)), 0);
+	tsys_leave(&a);
+	tsys_leave(&b);
+}
+
+/* The last page first, so that no two lie behind each other: each is a step. */
+static void make(u64 pages, u64 apart)
+{
+	u8 byte = 1;
+
+	fa = test_create(&a.v, &a.root, "file", S_IFREG | 0600);
+	while (pages--)
+		CHECK_EQ(sg_write(&a.v, &fa, apart * pages * SG_PAGE, &byte, 1, 1), 1);
+	fb = test_lookup(&b.v, &b.root, "file");
+}
+
+/* --- tables that become pages of another file ------------------------------------------------- */
+
+#define KEPT	12		/* free pages that are left */
+
+static u64 evil_pages;
+
+/* All that is free becomes pages that look like tables, each of which names one page 512 times. */
+static void write_tables(void)
+{
+	u64 buf[SG_TABLE_ENTRIES], i;
+	struct sg_run run;
+	struct sg_iref f;
+	char name[16];
+
+	for (evil_pages = 0; sg_free_pages(&b.v) > KEPT; evil_pages++) {
+		sprintf(name, "evil%u", (unsigned int)evil_pages);
+		f = test_create(&b.v, &b.root, name, S_IFREG | 0600);
+		if (!evil_pages) {
+			CHECK_OK(sg_allocate(&b.v, &f, 0, 1));
+			CHECK_OK(sg_walk(&b.v, &f, 0, 1, &run));
+			for (i = 0; i < SG_TABLE_ENTRIES; i++)
+				buf[i] = sg_link_entry(&b.v, run.off);
+		}
+		if (sg_write(&b.v, &f, 0, buf, SG_PAGE, 3) != SG_PAGE)
+			break;
+	}
+}
+
+static void truncate_and_reuse(void)
+{
+	unsigned int i;
+
+	CHECK_OK(sg_resize(&b.v, &fb, 0, 2));
+	for (i = 0; i < 20; i++) {
+		sg_tend(&a.v);
+		sg_tend(&b.v);
+		sg_settle(&b.v);
+	}
+	CHECK_EQ(sg_ledger_payable(&b.v), 0);
+	write_tables();
+	CHECK(evil_pages > 1000);
+}
+
+static void collapse(void)
+{
+	u8 byte = 1;
+	u64 i;
+
+	join();
+	/* upper tables, so that there are many to be listed */
+	make(1100, 2);
+	for (i = 0; i < 20; i++)
+		CHECK_EQ(sg_write(&a.v, &fa, i << 31, &byte, 1, 1), 1);
+	at_turns(1, 0, truncate_and_reuse);
+	CHECK_EQ(sg_collapse(&a.v, &fa, 0, SG_PAGE, 5), -EINVAL);	/* of an empty file */
+	at_turns(0, 0, NULL);
+	CHECK(evil_pages);
+	leave();
+}
+
+/* --- pages that are moved ahead ---------------------------------------------------------------- */
+
+#define AHEAD	SG_TURNS	/* pages: as many as have been met by then */
+
+static void move_ahead(void)
+{
+	CHECK_OK(sg_insert(&b.v, &fb, 0, (u64)AHEAD << SG_PAGE_SHIFT, 3));
+}
+
+/* Pages that have been met are met again, behind pages that have been put in before them. */
+static void allocate(void)
+{
+	join();
+	make(PAGES, 1);
+	at_turns(1, 0, move_ahead);
+	CHECK_EQ(sg_allocate(&a.v, &fa, 0, PAGES + AHEAD), -ENOSPC);
+	CHECK(turns > 3);
+	at_turns(0, 0, NULL);
+	leave();
+}
+
+#define MOVES	6
+
+/* Up to the end that was asked for, and no further. */
+static void flush(void)
+{
+	join();
+	make(PAGES, 1);
+	at_turns(1, 1, move_ahead);
+	CHECK_OK(sg_flush(&a.v, &fa, 0, PAGES + MOVES * AHEAD));
+	CHECK(turns > MOVES);
+	at_turns(0, 0, NULL);
+	leave();
+}
+
+int main(void)
+{
+	collapse();
+	allocate();
+	flush();
+	return test_done();
+}
