@@ -368,6 +368,7 @@ int sg_watch(struct sg_vol *vol)
 	if (is_dead(vol))
 		return sg_declared_dead(vol);
 	sg_beat(vol);
+	sg_slot_mend(vol);
 	sg_follow(vol);
 	watch_others(vol);
 	return SG_TEND_MS;

@@ -82,6 +82,7 @@ struct sg_vol {
 	u32 incarnation;
 	const u64 *state;	/* our slot's state word, and what stands there while we live */
 	u64 alive;
+	struct sg_identity id;	/* what we have said there */
 	bool read_only;
 	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
 	bool steady;		/* its size is what it was: the checker's */

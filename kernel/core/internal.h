@@ -366,6 +366,8 @@ u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot);
 bool sg_owner_live(const struct sg_vol *vol, unsigned int slot, u32 inc);
 u64 sg_slots_taken(const struct sg_vol *vol);	/* a bit per slot that is not free */
 int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id);
+/* Who we are is said anew, if a joiner that was paused has stored its own words over ours. */
+void sg_slot_mend(struct sg_vol *vol);
 int sg_slot_take_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
 		       bool force);
 int sg_slot_enter(struct sg_vol *vol);	/* transactions and ledger; settles what the dead owed */

@@ -85,31 +85,79 @@ void sg_beat(struct sg_vol *vol)
 				       offsetof(struct sg_slot, heartbeat))), 1);
 }
 
+/*
+ * Who has not said yet who it is, is fenced when it is silent for some seconds, though it may only
+ * be paused (death.c). Then the slot is the next one's, and the stores that are left must not reach
+ * that one's words. So a system looks at its slot before each store. A word is swapped for what
+ * stood there before the look: nobody stores an incarnation that has been replaced again.
+ */
+static void say_word(struct sg_vol *vol, u64 *word, u64 val)
+{
+	u64 seen;
+
+	do {
+		seen = sg_load64(word);
+		if (seen == val || !sg_is_ours(vol))
+			return;
+	} while (sg_cas64(word, seen, val) != seen);
+}
+
+static void say_bytes(struct sg_vol *vol, void *to, const void *from, size_t len)
+{
+	if (sg_is_ours(vol))
+		sg_os_write(to, from, len);
+}
+
+static void say_who(struct sg_vol *vol)
+{
+	struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, (unsigned int)vol->slot));
+	const struct sg_identity *id = &vol->id;
+
+	say_bytes(vol, slot->machine, id->machine, 16);
+	say_bytes(vol, slot->boot, id->boot, 16);
+	say_bytes(vol, slot->name, id->name, sizeof(slot->name));
+	say_bytes(vol, slot->version, id->version, sizeof(slot->version));
+	say_word(vol, &slot->pid, id->pid);
+	say_word(vol, &slot->beat_ns, id->beat_ns);
+	say_word(vol, &slot->named, vol->incarnation);
+	sg_wb(slot, sizeof(*slot));
+	sg_fence();
+}
+
 /* From here on we own what our incarnation names. */
 static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct sg_identity *id)
 {
 	struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
 
-	/* first: until then others wait for what our predecessor acknowledged */
-	sg_store64_release(&slot->epoch, sg_get(vol, SG_HOT(epoch)));
-	sg_os_write(slot->machine, id->machine, 16);
-	sg_os_write(slot->boot, id->boot, 16);
-	sg_os_write(slot->name, id->name, sizeof(slot->name));
-	sg_os_write(slot->version, id->version, sizeof(slot->version));
-	sg_store64(&slot->pid, id->pid);
-	sg_store64(&slot->beat_ns, id->beat_ns);
-	sg_store64(&slot->joined, sg_now());
-	sg_store64(&slot->cannot, 0);
-	sg_store64(&slot->memory, SG_SIZE_WORD(sg_load64(&vol->room), inc));
-	sg_store64(&slot->reach, SG_SIZE_WORD(sg_bound(vol), inc));
-	sg_store64_release(&slot->named, inc);
-	sg_add64(&slot->heartbeat, 1);
-	sg_wb(slot, sizeof(*slot));
-	sg_fence();
 	vol->slot = (int)i;
 	vol->incarnation = inc;
 	vol->state = &slot->state;
 	vol->alive = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
+	vol->id = *id;
+	make_legible(vol->id.name, sizeof(vol->id.name));
+	/*
+	 * First: until then others wait for what our predecessor acknowledged. Loaded before the
+	 * look at our slot, it is no later than what the next one here begins with.
+	 */
+	say_word(vol, &slot->epoch, sg_get(vol, SG_HOT(epoch)));
+	say_word(vol, &slot->joined, (u64)sg_now());
+	say_word(vol, &slot->cannot, 0);
+	say_word(vol, &slot->memory, SG_SIZE_WORD(sg_load64(&vol->room), inc));
+	say_word(vol, &slot->reach, SG_SIZE_WORD(sg_bound(vol), inc));
+	say_who(vol);
+	sg_add64(&slot->heartbeat, 1);
+}
+
+void sg_slot_mend(struct sg_vol *vol)
+{
+	const struct sg_identity *id = &vol->id;
+	struct sg_slot slot;
+
+	sg_slot_read(vol, (unsigned int)vol->slot, &slot);
+	if (slot.named != vol->incarnation || slot.pid != id->pid || slot.beat_ns != id->beat_ns ||
+	    memcmp(slot.machine, id->machine, 16) || memcmp(slot.boot, id->boot, 16) ||
+	    memcmp(slot.version, id->version, sizeof(slot.version)) || strcmp(slot.name, id->name))
+		say_who(vol);
 }
 
 /* Locks need it (lock.c), from the moment when we have a slot. */
