@@ -131,4 +131,14 @@ passed "without a member nobody has to"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
 refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot /mnt/sg /run/late'
 at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'
+
+step "a copy has the UUID of its source, and is not taken for it"
+address=$(at g1 'd=/sys/fs/stargatefs/pmem0; echo $(($(cat $d/phys) + $(cat $d/size) - 4096 * 1000))')
+at g1 "stargatectl bad /run/alone add $address"
+passed "a page of the copy is noted as bad"
+[[ $(at g1 'stargatectl bad /dev/pmem0') == none ]] || fail "the mounted source was told of it"
+passed "the mounted source is left alone"
+at g1 "stargatectl bad /dev/pmem0 add $address && stargatectl bad /dev/pmem0 | grep -q . &&
+	stargatectl bad /dev/pmem0 remove $address"
+passed "the module is told of a page of the mounted source"
 finish

@@ -26,6 +26,13 @@ struct attribute_of {
 
 /* --- what it is ------------------------------------------------------------------------------- */
 
+/* By this tools find the mount of a device: what the volume says of itself any member can write. */
+static ssize_t dev_show(struct sgfs *fs, char *buf)
+{
+	return sysfs_emit(buf, "%u:%u\n", MAJOR(fs->sb->s_dev), MINOR(fs->sb->s_dev));
+}
+ATTRIBUTE(dev);
+
 static ssize_t uuid_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%pUb\n", fs->vol.sb.uuid);
@@ -207,7 +214,7 @@ static int bad_store(struct sgfs *fs, const char *text)
 SETTING(bad);
 
 static struct attribute *volume_attrs[] = {
-	&uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr, &size_attribute.attr,
+	&dev_attribute.attr, &uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr, &size_attribute.attr,
 	&max_size_attribute.attr,
 	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
 	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,

@@ -196,17 +196,15 @@ static int change(struct call *c)
 	struct sg_vol vol;
 	struct target t;
 	char dir[PATH_MAX];
-	u8 uuid[16];
 	int err;
 
 	if (member_look_on(&t, &vol, c->volume))
 		return 1;
 	err = read_change(c, &vol, &ch);
-	memcpy(uuid, vol.sb.uuid, sizeof(uuid));
 	target_close(&t);
 	if (err)
 		return err;
-	return mounted_here(uuid, dir, sizeof(dir)) ? refused(c, ask_module(dir, &ch)) :
+	return mounted_here(c->volume, dir, sizeof(dir)) ? refused(c, ask_module(dir, &ch)) :
 						       store(c, &ch);
 }
 

@@ -192,9 +192,12 @@ struct holder {
 };
 #define HOLDERS	128
 /* How many, ourselves left out; 0 if it is not mounted here. */
-unsigned int read_holders(const u8 uuid[16], struct holder *to, unsigned int room);
-/* @dir: where the module shows it. */
-bool mounted_here(const u8 uuid[16], char *dir, size_t room);
+unsigned int read_holders(const char *path, struct holder *to, unsigned int room);
+/*
+ * @dir: where the module shows the mount of the device @path, or of the region @path. No name in the
+ * volume counts: members can write another volume's, and a snapshot has its source's.
+ */
+bool mounted_here(const char *path, char *dir, size_t room);
 int own_slot(const char *dir);	/* of the system that has it mounted here, or -1 */
 /* -ENXIO: nobody here can stop it; -EINVAL: that is ourselves; -ESTALE: it has gone. */
 int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld);

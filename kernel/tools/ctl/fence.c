@@ -174,7 +174,7 @@ static void say_dead(const struct fencing *f)
 static void say_whose(const struct fencing *f, const struct holder then[], unsigned int n)
 {
 	struct holder now[HOLDERS];
-	unsigned int i, m = read_holders(f->vol.sb.uuid, now, HOLDERS);
+	unsigned int i, m = read_holders(f->c->volume, now, HOLDERS);
 
 	for (i = 0; i < n; i++)
 		if (then[i].known && !memcmp(then[i].machine, f->slot.machine, 16))
@@ -184,7 +184,7 @@ static void say_whose(const struct fencing *f, const struct holder then[], unsig
 static int fence_here(struct fencing *f, const char *dir)
 {
 	struct holder then[HOLDERS];
-	unsigned int n = read_holders(f->vol.sb.uuid, then, HOLDERS);
+	unsigned int n = read_holders(f->c->volume, then, HOLDERS);
 	int err = ask_to_fence(dir, f->number, SG_SLOT_INC(f->slot.state), f->c->force);
 
 	switch (-err) {
@@ -247,7 +247,7 @@ int fence_system(struct call *c)
 	if (err)
 		return 1;
 	err = find_system(&f, c->argv[1]);
-	here = !err && mounted_here(f.vol.sb.uuid, dir, sizeof(dir));
+	here = !err && mounted_here(c->volume, dir, sizeof(dir));
 	/* Of itself the module says more. */
 	if (!err && !c->force && !(here && own_slot(dir) == (int)f.number))
 		err = refuse_alive(&f);

@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "ctl.h"
 
@@ -24,32 +26,57 @@ static FILE *open_file(const char *dir, const char *name, const char *mode)
 	return f;
 }
 
-static bool is_volume(const char *dir, const u8 uuid[16])
+static bool is_mount(const char *dir, dev_t dev)
 {
-	FILE *f = open_file(dir, "uuid", "re");
-	char text[64] = "";
-	u8 its[16];
+	FILE *f = open_file(dir, "dev", "re");
+	unsigned int maj, min;
 	bool same;
 
 	if (!f)
 		return false;
-	same = fgets(text, sizeof(text), f);
+	same = fscanf(f, "%u:%u", &maj, &min) == 2 && makedev(maj, min) == dev;
 	fclose(f);
-	text[strcspn(text, "\n")] = 0;
-	return same && parse_uuid(text, its) && !memcmp(its, uuid, 16);
+	return same;
 }
 
-bool mounted_here(const u8 uuid[16], char *dir, size_t room)
+/* The device of @path, or of the mount whose .stargate/region it is. Other files are copies. */
+static bool device_of(const char *path, dev_t *dev)
 {
-	DIR *all = opendir(VOLUMES);
+	char real[PATH_MAX], where[PATH_MAX], own[PATH_MAX];
+	struct stat st, folder, its;
+	char *name;
+
+	if (stat(path, &st))
+		return false;
+	*dev = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+	if (S_ISBLK(st.st_mode))
+		return true;
+	if (!mounted_at(st.st_dev, where) || !realpath(path, real))
+		return false;
+	name = strrchr(real, '/');
+	if (!S_ISREG(st.st_mode) || strncmp(name, "/region", 7))
+		return false;
+	*name = 0;
+	return snprintf(own, sizeof(own), "%s/.stargate", where) < (int)sizeof(own) &&
+	       !stat(real, &folder) && !stat(own, &its) && folder.st_dev == its.st_dev &&
+	       folder.st_ino == its.st_ino;
+}
+
+bool mounted_here(const char *path, char *dir, size_t room)
+{
 	struct dirent *d;
 	bool found = false;
+	dev_t dev;
+	DIR *all;
 
+	if (!device_of(path, &dev))
+		return false;
+	all = opendir(VOLUMES);
 	if (!all)
 		return false;
 	while (!found && (d = readdir(all))) {
 		snprintf(dir, room, "%s/%s", VOLUMES, d->d_name);
-		found = d->d_name[0] != '.' && is_volume(dir, uuid);
+		found = d->d_name[0] != '.' && is_mount(dir, dev);
 	}
 	closedir(all);
 	return found;
@@ -70,13 +97,13 @@ static bool read_holder(const char *line, struct holder *h)
 }
 
 /* Not ourselves, who have just mapped it in order to look. */
-unsigned int read_holders(const u8 uuid[16], struct holder *to, unsigned int room)
+unsigned int read_holders(const char *path, struct holder *to, unsigned int room)
 {
 	char dir[PATH_MAX], line[128];
 	unsigned int n = 0;
 	FILE *f;
 
-	if (!mounted_here(uuid, dir, sizeof(dir)))
+	if (!mounted_here(path, dir, sizeof(dir)))
 		return 0;
 	f = open_file(dir, "holders", "re");
 	if (!f)

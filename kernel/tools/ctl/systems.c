@@ -304,7 +304,7 @@ static int table(struct watching *w, u64 ms)
 	err = watch(w, ms);
 	if (!err) {
 		sg_holdings(&w->vol, w->holding);
-		w->holders = read_holders(w->vol.sb.uuid, w->holder, HOLDERS);
+		w->holders = read_holders(w->c->volume, w->holder, HOLDERS);
 		if (ms)
 			turn_page(w->c);
 		if (w->c->json)
