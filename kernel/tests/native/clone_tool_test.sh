@@ -153,6 +153,23 @@ done
 complains 'large.img: somebody began to use it meanwhile: try again'
 nothing_left c10
 
+# --- its name is made to lead to another volume while it is copied ---
+swapped=0
+for try in 1 2 3 4 5 6 7 8; do
+	"$mkfs" -q --phys 40G --size 32M --label victim victim.img
+	cp victim.img victim.before
+	"$ctl" clone --base 20G large.img sw >/dev/null 2>&1 &
+	cloning=$!
+	until [[ -e sw.part ]] || ! kill -0 $cloning 2>/dev/null; do :; done
+	sleep 0.0$try
+	if mv sw.part sw.mine 2>/dev/null && ln -s victim.img sw.part; then swapped=$((swapped + 1)); fi
+	wait $cloning || true
+	cmp victim.img victim.before || fail "another volume was changed in place of the copy"
+	rm -f sw sw.part sw.mine victim.img
+done
+((swapped > 0)) || fail "no copy was met half made"
+checks=$((checks + 8))
+
 # --- killed at any time: a part, or nothing, and the next one begins anew ---
 for ms in 5 20 50 100 200; do
 	"$ctl" clone --base 28G s5 c8 >/dev/null 2>&1 &

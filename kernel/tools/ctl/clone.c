@@ -101,6 +101,7 @@ static int make(struct call *c, struct copy *s, u64 size)
 
 	if (err)
 		return err;
+	target_pin(part.path, part.fd);
 	own.path = part.path;
 	own.size = size;
 	err = fill(s, &part, size) ?: copy_own(&own) ?: part_finish(&part);

@@ -175,13 +175,27 @@ static bool is_region(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == SG_FS_MAGIC;
 }
 
+static const char *pinned;
+static char pinned_at[32];
+
+void target_pin(const char *path, int fd)
+{
+	pinned = path;
+	snprintf(pinned_at, sizeof(pinned_at), "/proc/self/fd/%d", fd);
+}
+
+static const char *file_at(const char *path)
+{
+	return pinned && !strcmp(path, pinned) ? pinned_at : path;
+}
+
 int target_open(struct target *t, const char *path, enum target_use use)
 {
 	struct stat st;
 	int err;
 
 	*t = (struct target){ .path = path, .fd = -1, .use = use };
-	if (stat(path, &st))
+	if (stat(file_at(path), &st))
 		return failed(t, "cannot be opened", errno);
 	err = refuse_kind(path, &st);
 	if (err)
@@ -191,7 +205,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 			   "name the file or device-dax node that they map", path);
 		return -EOPNOTSUPP;
 	}
-	t->fd = open(path, open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
+	t->fd = open(file_at(path), open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
 	if (t->fd < 0 && errno == EBUSY)
 		return failed(t, "is mounted or in use here; unmount it first", EBUSY);
 	if (t->fd < 0)
@@ -297,7 +311,7 @@ undo:
  */
 int target_lengthen(const char *path, u64 had, u64 size)
 {
-	struct target t = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC) };
+	struct target t = { .path = path, .fd = open(file_at(path), O_RDWR | O_CLOEXEC) };
 	int err = 0;
 
 	if (t.fd < 0)

@@ -124,6 +124,11 @@ struct target {
 	bool made, grown;
 	u64 was;
 };
+/*
+ * From now on @path is the file behind @fd, whatever file has the name: in a folder that another user
+ * can write to, that user may exchange it.
+ */
+void target_pin(const char *path, int fd);
 /* Both say by themselves what is wrong. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
