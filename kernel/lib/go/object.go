@@ -138,7 +138,9 @@ func (o *object) Close() error {
 		syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(o.page)), pageSize, 0)
 		o.page, o.cell = nil, nil
 	}
-	return wrap(o.name, syscall.Close(o.fd))
+	fd := o.fd
+	o.fd = -1 // another file may get the number
+	return wrap(o.name, syscall.Close(fd))
 }
 
 // Remove takes away a name. Who has the object open keeps it.

@@ -115,3 +115,28 @@ func TestCountUp(t *testing.T) {
 		t.Error("as far as it goes")
 	}
 }
+
+// The number of a descriptor is soon another file's.
+func TestCloseTwice(t *testing.T) {
+	var pipe [2]int
+	if err := syscall.Pipe(pipe[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(pipe[1])
+	o := object{name: "o", fd: pipe[0]}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := syscall.Dup(pipe[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(other)
+	if err := o.Close(); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("the second Close: %v, not EBADF", err)
+	}
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(other, &stat); err != nil {
+		t.Errorf("another file was closed: %v", err)
+	}
+}

@@ -30,6 +30,12 @@ done
 expect 0 "$ctl" bad v.img
 says '^none$'
 
+# --- a count of inodes that a member has stored ---
+cp v.img counted.img
+expect 0 "$ctl" bad counted.img add $base
+printf '\0\0\0\0\0\0\0\x20' | dd of=counted.img bs=1 seek=4176 conv=notrunc status=none
+expect 0 timeout 20 "$ctl" bad counted.img
+
 # --- a page of a file ---
 "$ctl" -j stat v.img /file >out
 phys=$(pick 'd["table"]["runs"][0]["phys"]' <out)

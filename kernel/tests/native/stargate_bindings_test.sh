@@ -151,6 +151,15 @@ mended = stargate.Mutex(None, "m", repair=lambda: None)
 with mended:
     assert var("held").value == 1 and var("consistent").value == 1
 assert var("held").value == 0
+# The fake wait gives the mutex back and takes it again: its owner died meanwhile.
+condition = stargate.Condition(None, "c")
+condition.wait(mended)
+assert var("consistent").value == 2, "the mutex was not repaired"
+try:
+    condition.wait(stargate.Mutex(None, "m"))
+    raise AssertionError("a mutex without repair is its caller's to repair")
+except stargate.OwnerDied:
+    pass
 var("answer").value = 0
 
 cursor.close()

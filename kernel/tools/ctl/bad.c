@@ -35,7 +35,8 @@ static bool reaches(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u6
 /* Numbers of inodes with data in these pages. */
 static void show_files(struct call *c, struct sg_vol *vol, u64 first, u64 pages)
 {
-	u64 ino, most = sg_get(vol, SG_HOT(inodes));
+	/* The count is in the volume, and any member can store it. */
+	u64 ino, most = SG_MIN(sg_get(vol, SG_HOT(inodes)), vol->size / sizeof(struct sg_inode));
 	struct sg_iref ref;
 
 	if (c->json)

@@ -222,14 +222,18 @@ class _Lock(_Object):
         try:
             self._wait(what, timeout)
         except OwnerDied:
-            if self.repair is None:
-                raise
-            try:
-                self.repair()
-                self.consistent()
-            except BaseException:
-                self.release()  # not made consistent: it is Lost until it is reset
-                raise
+            self._inherit()
+
+    def _inherit(self) -> None:
+        """For a handler of OwnerDied: calls repair, or leaves the lock to the caller."""
+        if self.repair is None:
+            raise
+        try:
+            self.repair()
+            self.consistent()
+        except BaseException:
+            self.release()  # not made consistent: it is Lost until it is reset
+            raise
 
     def __enter__(self: _T) -> _T:
         self.acquire()  # type: ignore[attr-defined]
@@ -333,7 +337,10 @@ class Condition(_Object):
         """Releases the mutex, waits for a signal, and acquires it again whatever happens. It may
         also return without one, when a handler of signals has run: look at what is waited for."""
         err = _lib.stargate_cond_wait(self._open(), mutex._open(), _until(timeout))
-        _check(0 if err == errno.EINTR else err, self.name)
+        try:
+            _check(0 if err == errno.EINTR else err, self.name)
+        except OwnerDied:
+            mutex._inherit()
 
     def signal(self) -> None:
         self._do("stargate_cond_signal")
