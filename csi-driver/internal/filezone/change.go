@@ -203,11 +203,16 @@ func (z *Zone) forget(path string) {
 }
 
 func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
-	if v.State == zone.Damaged {
+	// To look at hearts takes a second or two.
+	taken, err := z.Taken(ctx, v)
+	var refused *tools.Refused
+	if v.State == zone.Damaged && errors.As(err, &refused) {
 		return nil // nobody can have it mounted, or join
 	}
-	// To look at hearts takes a second or two.
-	if taken, err := z.Taken(ctx, v); err != nil || taken == 0 {
+	if err != nil && ctx.Err() == nil && !written(v.Path) {
+		return nil // what cannot be looked at has nobody who could store in it
+	}
+	if err != nil || taken == 0 {
 		return err
 	}
 	systems, err := z.Systems(ctx, v)

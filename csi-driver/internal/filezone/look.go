@@ -162,16 +162,16 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 	}
 	v.Size = st.Size()
 	info, err := z.tools.Info(ctx, v.Path)
-	var refused *tools.Refused
-	if errors.As(err, &refused) {
+	if err != nil && ctx.Err() != nil {
+		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	// Whatever else the look has failed with, this volume's members may have written it: it concerns this one alone.
+	if err != nil {
 		if _, err := os.Stat(v.Path); errors.Is(err, fs.ErrNotExist) {
 			return v, notFound(name)
 		}
-		v.State, v.Why = zone.Damaged, refused.Said
+		v.State, v.Why = zone.Damaged, err.Error()
 		return v, nil
-	}
-	if err != nil {
-		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	z.note(st, int64(info.Base))
 	return z.described(name, st, info, space)
@@ -385,8 +385,9 @@ func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) e
 	return err
 }
 
-// addressOf asks for a file's address when the file has changed. One that cannot be read any more keeps what
-// it had: a machine may have it there, and it may be restored. If it has not been read before, nobody knows it.
+// addressOf asks for a file's address when the file has changed. One that cannot be read any more, for whatever
+// reason, keeps what it had: a machine may have it there, and it may be restored. If it has not been read before,
+// nobody knows it. It fails only where the call itself is over, so that one volume keeps nobody from the others.
 func (z *Zone) addressOf(ctx context.Context, name string, st fs.FileInfo) (a address, there bool, err error) {
 	had, ok := z.noted(st)
 	if ok && had.changed == inode(st).Ctim {
@@ -397,8 +398,7 @@ func (z *Zone) addressOf(ctx context.Context, name string, st fs.FileInfo) (a ad
 		z.note(st, int64(info.Base))
 		return address{int64(info.Base), true}, true, nil
 	}
-	var refused *tools.Refused
-	if !errors.As(err, &refused) {
+	if ctx.Err() != nil {
 		return a, false, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	if left, err := z.stat(name); left == nil || err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -291,9 +292,12 @@ func (d *DAX) Usage(_ context.Context, v zone.Volume, path string) (Usage, error
 	unit := fs.Bsize
 	return Usage{
 		Size: int64(fs.Blocks) * unit, Used: int64(fs.Blocks-fs.Bfree) * unit, Free: int64(fs.Bavail) * unit,
-		Inodes: int64(fs.Files), InodesUsed: int64(fs.Files - fs.Ffree), InodesFree: int64(fs.Ffree),
+		Inodes: signed(fs.Files), InodesUsed: signed(fs.Files - min(fs.Ffree, fs.Files)), InodesFree: signed(fs.Ffree),
 	}, nil
 }
+
+// signed is a counter that the volume's members can write.
+func signed(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // Grown has nothing to do: the module has followed.
 func (d *DAX) Grown(context.Context, zone.Volume) error { return nil }

@@ -124,7 +124,7 @@ func undone(m *mounts.Mounter, v zone.Volume, path string, err error) error {
 }
 
 func usageOf(s tools.Space) Usage {
-	return Usage{s.Size, s.Used, s.Free, s.Inodes, s.InodesUsed, s.Inodes - s.InodesUsed}
+	return Usage{s.Size, s.Used, s.Free, s.Inodes, s.InodesUsed, max(s.Inodes-s.InodesUsed, 0)}
 }
 
 func inTheWay(path string) error {

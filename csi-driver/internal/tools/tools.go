@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,6 +41,10 @@ const (
 	looksAtOnce = 8
 )
 
+// How long a look at one volume may take. A volume's members write what is looked at: one whose look does not end
+// keeps nobody from the others.
+const lookLimit = 30 * time.Second
+
 type changing struct{}
 
 // Changing marks the context of a call that changes something: its looks do not take the places of those of calls
@@ -57,6 +62,8 @@ type Tools struct {
 	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
 	// ended, also when the driver itself is killed.
 	held []*os.File
+	// Of a look at one volume.
+	limit time.Duration
 }
 
 // New finds the programs: in dir, or if that is empty in PATH.
@@ -79,6 +86,7 @@ func New(dir string) (*Tools, error) {
 	}
 	return &Tools{
 		dir: dir, running: make(chan struct{}, atOnce), looking: make(chan struct{}, looksAtOnce), lookingToChange: make(chan struct{}, looksAtOnce),
+		limit: lookLimit,
 	}, nil
 }
 
@@ -86,6 +94,13 @@ func New(dir string) (*Tools, error) {
 func (t *Tools) Holding(f *os.File) *Tools {
 	more := *t
 	more.held = append(append([]*os.File{}, t.held...), f)
+	return &more
+}
+
+// Within is the same programs, with another limit for a look at one volume.
+func (t *Tools) Within(limit time.Duration) *Tools {
+	more := *t
+	more.limit = limit
 	return &more
 }
 
@@ -142,13 +157,16 @@ func (r *Refused) Error() string { return r.Said }
 
 // Run calls a program that changes something, and returns what it has printed.
 func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
-	return t.run(ctx, t.running, program, args...)
+	return t.run(ctx, t.running, 0, program, args...)
 }
 
-// run waits until there is room for one more.
-func (t *Tools) run(ctx context.Context, room chan struct{}, program string, args ...string) ([]byte, error) {
+// run waits until there is room for one more. With a limit the program is killed when it has run for so long: it
+// changes nothing, so it has nothing to clean up.
+func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(t.dir, program), args...)
+	within, done := context.WithCancel(ctx)
+	defer done()
+	cmd := exec.CommandContext(within, filepath.Join(t.dir, program), args...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.ExtraFiles = t.held
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
@@ -159,6 +177,11 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, program string, arg
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
 	}
+	var late atomic.Bool
+	if limit > 0 {
+		cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Kill() }, time.Second
+		defer time.AfterFunc(limit, func() { late.Store(true); done() }).Stop()
+	}
 	start := time.Now()
 	err := cmd.Run()
 	<-room
@@ -168,6 +191,9 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, program string, arg
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
+	}
+	if late.Load() {
+		return nil, fmt.Errorf("%s %s: has not ended within %s", program, strings.Join(args, " "), limit)
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() < 0 {
@@ -194,15 +220,19 @@ func sentence(program, said string) string {
 
 // JSON has stargatectl look, and decodes what it prints.
 func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
+	return t.json(ctx, into, 0, args...)
+}
+
+func (t *Tools) json(ctx context.Context, into any, limit time.Duration, args ...string) error {
 	room := t.looking
 	if Changes(ctx) {
 		room = t.lookingToChange
 	}
-	out, err := t.run(ctx, room, Ctl, append([]string{"-j"}, args...)...)
+	out, err := t.run(ctx, room, limit, Ctl, append([]string{"-j"}, args...)...)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(out, into); err != nil {
+	if err := decode(out, into); err != nil {
 		return fmt.Errorf("%s %s: %w", Ctl, strings.Join(args, " "), err)
 	}
 	return nil
