@@ -85,7 +85,8 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 	if err != nil {
 		return err
 	}
-	if at != nil {
+	there := at != nil
+	if there {
 		if err := d.same(v, at, o); err != nil {
 			return err
 		}
@@ -99,18 +100,24 @@ func (d *DAX) Stage(ctx context.Context, v zone.Volume, path string, o Options) 
 	if err := d.mount(ctx, v, path, o); err != nil {
 		return err
 	}
-	return d.give(v, path, o)
+	if err = d.give(path, o); err == nil {
+		return nil
+	}
+	if !there {
+		return undone(d.m, v, path, err)
+	}
+	return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 }
 
 // give lets a pod's group write to a volume's root as long as the volume is as it was made: empty, and its root
 // root's. Files are never walked through, as others may use them; nor is anything changed that somebody has chosen.
 // A machine's pod has QEMU's group for the volume's memory. It has no business with files, and is often the first.
-func (d *DAX) give(v zone.Volume, path string, o Options) error {
+func (d *DAX) give(path string, o Options) error {
 	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
 		return nil
 	}
 	if err := giveNew(path, o.Group); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s: its root for group %d", v.Name, o.Group)
+		return fmt.Errorf("its root for group %d: %w", o.Group, err)
 	}
 	return nil
 }
@@ -229,8 +236,8 @@ func (d *DAX) Publish(ctx context.Context, v zone.Volume, staging, target string
 		return err
 	}
 	// It may have been staged by a driver that did not think of them.
-	if err := d.give(v, staging, o); err != nil {
-		return err
+	if err := d.give(staging, o); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	if err := d.m.Bind(staging, target, o.attributes()); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", v.Name)

@@ -4,12 +4,14 @@ package present
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/mounts/mountstest"
 	"stargate/csi-driver/internal/zone"
@@ -79,6 +81,31 @@ func TestGroup(t *testing.T) {
 			if int(st.Uid) != c.uid || int(st.Gid) != c.wantGid || st.Mode&0o7777 != c.wantMode {
 				t.Errorf("%s: the root is %d:%d, %#o", c.what, st.Uid, st.Gid, st.Mode&0o7777)
 			}
+		}
+	}
+}
+
+// A call that cannot give the root to the group leaves no mount that it has made: nobody would unmount it.
+func TestGroupNotGiven(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a file system that cannot be written takes a mount")
+	}
+	path, ctx, m := t.TempDir(), context.Background(), mounts.On(mountstest.New())
+	if err := unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "mode=0755"); err != nil {
+		t.Skip("no mounts here:", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	d, v := NewDAX(m, 107), zone.Volume{Name: "v", Path: "/dev/sm/v"}
+	for what, call := range map[string]func() error{
+		"stage":  func() error { return d.Stage(ctx, v, path, Options{Group: 2000}) },
+		"direct": func() error { return d.Direct(ctx, v, path, Options{Group: 2000}) },
+	} {
+		err := call()
+		if !errors.Is(err, unix.EROFS) || !fault.Is(err, fault.Internal) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if at, err := m.At(path); err != nil || at != nil {
+			t.Errorf("%s leaves %+v mounted, %v", what, at, err)
 		}
 	}
 }
