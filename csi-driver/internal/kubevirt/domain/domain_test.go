@@ -304,6 +304,21 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// A volume below 4 GiB fits into no machine, and no amount of memory is named that would do.
+func TestFitBelow4GiB(t *testing.T) {
+	for _, base := range []uint64{0, 2 * mebibyte, gibibyte, 4*gibibyte - 2*mebibyte} {
+		for _, memory := range []uint64{mebibyte, gibibyte, 1 << 40} {
+			err := Fits(at("data", base, 2*mebibyte), memory)
+			if err == nil || strings.Contains(err.Error(), "at most") || !strings.Contains(err.Error(), "below 4 GiB") {
+				t.Errorf("at 0x%x, beside %d bytes: %v", base, memory, err)
+			}
+		}
+	}
+	if err := Fits(at("data", 4*gibibyte, 2*mebibyte), gibibyte); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadHost(t *testing.T) {
 	h := readHost(strings.NewReader("vendor_id\t: GenuineIntel\nflags : x\naddress sizes\t: 39 bits physical, 48 bits virtual\n"))
 	if h != (Host{Bits: 39, Intel: true}) {

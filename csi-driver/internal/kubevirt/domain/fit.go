@@ -46,6 +46,10 @@ func Fits(v volume.Volume, memory uint64) error {
 	if devicesStart(memory) <= v.Base {
 		return nil
 	}
+	if v.Base < 4*gibibyte {
+		return fmt.Errorf("claim %s lies at %s, and every machine has other things below 4 GiB: reserve memory further up for the zone",
+			v.Claim, size(v.Base))
+	}
 	room, most := v.Base/gibibyte*gibibyte-4*gibibyte, lowMost-2*mebibyte
 	if room > 0 {
 		most = max(most, room+low)
