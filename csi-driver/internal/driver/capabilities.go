@@ -41,8 +41,26 @@ var mountOptions = []string{
 // Without categories: between the commas of a level there would be other options.
 var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
 
-// A pod's fsGroup, if it has one.
-var group = regexp.MustCompile(`^[0-9]{0,9}$`)
+// The largest numbers that Kubernetes has for an fsGroup, and mkfs.stargatefs for an owner: all ones is nobody.
+const (
+	lastGroup = 1<<31 - 1
+	lastOwner = 1<<32 - 2
+)
+
+// decimal takes a number without a sign, up to the last one.
+func decimal(s string, last uint64) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && n <= last
+}
+
+// group is a pod's fsGroup; 0, whose a volume's root is anyway, if it has none.
+func group(s string) (gid int, ok bool) {
+	if s == "" {
+		return 0, true
+	}
+	n, ok := decimal(s, lastGroup)
+	return int(n), ok
+}
 
 func allowed(option string) bool {
 	return slices.Contains(mountOptions, option) || seLinuxContext.MatchString(option)
@@ -61,8 +79,9 @@ func check(c *csi.VolumeCapability) error {
 		return fault.New(fault.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
 	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
 		return fault.New(fault.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
-	case !group.MatchString(c.GetMount().GetVolumeMountGroup()):
-		return fault.New(fault.Invalid, "mount group %q: the number of a group", c.GetMount().GetVolumeMountGroup())
+	}
+	if _, ok := group(c.GetMount().GetVolumeMountGroup()); !ok {
+		return fault.New(fault.Invalid, "mount group %q: the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)
 	}
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {
@@ -89,7 +108,7 @@ func checkAll(all []*csi.VolumeCapability) error {
 // mountOf has a capability's mount options, one by one; those that are not the file system's are told apart.
 func mountOf(c *csi.VolumeCapability) present.Options {
 	o := present.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
-	o.Group, _ = strconv.Atoi(c.GetMount().GetVolumeMountGroup()) // checked; none is 0, whose the root is anyway
+	o.Group, _ = group(c.GetMount().GetVolumeMountGroup()) // checked
 	for _, f := range c.GetMount().GetMountFlags() {
 		for _, option := range strings.Split(f, ",") {
 			switch option {

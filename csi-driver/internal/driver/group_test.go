@@ -30,6 +30,8 @@ func TestMountGroup(t *testing.T) {
 	}
 	for group, want := range map[string]codes.Code{
 		"": codes.NotFound, "2000": codes.NotFound, "users": codes.InvalidArgument, "-1": codes.InvalidArgument, "12345678901": codes.InvalidArgument,
+		"0": codes.NotFound, "1000640000": codes.NotFound, "2147483647": codes.NotFound, "2147483648": codes.InvalidArgument,
+		"18446744073709551616": codes.InvalidArgument, "+5": codes.InvalidArgument, "1_0": codes.InvalidArgument, " 5": codes.InvalidArgument,
 	} {
 		_, err := w.driver.NodeStageVolume(context.Background(), &csi.NodeStageVolumeRequest{
 			VolumeId: "none", StagingTargetPath: w.path("staging"), VolumeCapability: &csi.VolumeCapability{

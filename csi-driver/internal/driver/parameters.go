@@ -45,7 +45,6 @@ const mostLabel = 63
 
 var (
 	octal = regexp.MustCompile(`^[0-7]{3,4}$`)
-	owner = regexp.MustCompile(`^[0-9]{1,9}:[0-9]{1,9}$`)
 	lease = regexp.MustCompile(`^(never|[0-9]{1,5})$`)
 )
 
@@ -79,9 +78,12 @@ var parameters = []parameter{
 		s.rootMode = v
 		return octal.MatchString(v)
 	}},
-	{"rootOwner", "UID:GID in decimal", func(s *settings, v string) bool {
+	{"rootOwner", "UID:GID in decimal, each at most 4294967294", func(s *settings, v string) bool {
 		s.rootOwner = v
-		return owner.MatchString(v)
+		uid, gid, _ := strings.Cut(v, ":")
+		_, whose := decimal(uid, lastOwner)
+		_, in := decimal(gid, lastOwner)
+		return whose && in
 	}},
 	{"lease", "never, or 2 to 86400 (seconds)", func(s *settings, v string) bool {
 		s.lease = v

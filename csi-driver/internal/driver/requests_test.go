@@ -47,7 +47,7 @@ func TestParameters(t *testing.T) {
 	for key, values := range map[string][]string{
 		"alignment": {"", "2M", "2mi"}, "hostMode": {"", "dax"}, "label": {"", "a\nb", "\xff", string(make([]byte, 64))},
 		"maxSize": {"", "-1", "0", "1Mi", "17Mi", "65Ti", "1e99", "lots"}, "rootMode": {"", "77", "0778", "rwx", "07777"},
-		"reserve": {"", "0", "-2Mi", "3Mi", "65Ti", "some"}, "rootOwner": {"", "root", "0:", "0:0:0", "-1:0"}, "lease": {"", "1", "0", "86401", "1s", "Never"}, "dataMode": {"", "atomic"},
+		"reserve": {"", "0", "-2Mi", "3Mi", "65Ti", "some"}, "rootOwner": {"", "root", "0:", ":0", "0:0:0", "-1:0", "4294967295:0", "0:4294967295", "0:18446744073709551616"}, "lease": {"", "1", "0", "86401", "1s", "Never"}, "dataMode": {"", "atomic"},
 		"Alignment": {"2Mi"}, "size": {"1Gi"}, "": {""},
 	} {
 		for _, v := range values {
