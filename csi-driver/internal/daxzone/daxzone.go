@@ -324,11 +324,17 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if r.State == zone.Damaged {
+		// stargatectl cannot read who uses it, and asks for --force. That nobody on this node has its device it
+		// finds out all the same, and no other node has the memory. A member can damage its volume on purpose:
+		// its memory would be nobody's for good.
+		return z.remove(ctx, name, "--force")
+	}
 	return z.remove(ctx, name)
 }
 
-func (z *Zone) remove(ctx context.Context, name string) error {
-	if err := z.change(ctx, "delete", z.volume(name)); err != nil && !fault.Is(err, fault.NotFound) {
+func (z *Zone) remove(ctx context.Context, name string, options ...string) error {
+	if err := z.change(ctx, append([]string{"delete", z.volume(name)}, options...)...); err != nil && !fault.Is(err, fault.NotFound) {
 		return err // if there is none any more, somebody else has deleted it
 	}
 	step.Reached(ctx, "dax: deleted")

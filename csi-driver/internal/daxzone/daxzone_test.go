@@ -347,3 +347,21 @@ func TestNamesThatCannotBe(t *testing.T) {
 		t.Errorf("calls: %s", s.calls(t))
 	}
 }
+
+// A volume whose superblock is damaged is deleted by force; one that can be read is not, as its users stand in it. One
+// that somebody on this node has is not deleted by force either.
+func TestDeleteDamaged(t *testing.T) {
+	damaged := strings.Replace(volumesJSON, `"moved"`, `"damaged"`, 1)
+	for name, want := range map[string]string{"gone": "volume delete sm/gone --force\n", "b": "volume delete sm/b\n"} {
+		s := newStand(t, "0")
+		s.put(t, "volumes.json", damaged)
+		if err := s.Delete(background, name); err != nil || !strings.HasSuffix(s.calls(t), "\n"+want) {
+			t.Errorf("%s: %v; it called:\n%s", name, err, s.calls(t))
+		}
+	}
+	s := newStand(t, "6 in-use is open here in another program")
+	s.put(t, "volumes.json", damaged)
+	if err := s.Delete(background, "gone"); !fault.Is(err, fault.InUse) {
+		t.Errorf("%v", err)
+	}
+}
