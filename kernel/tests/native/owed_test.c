@@ -372,6 +372,74 @@ static void withdrawn(void)
 	leave(&a);
 }
 
+/* --- all at once --------------------------------------------------------------------------------- */
+
+#define THREADS	2	/* of each system */
+
+struct worker {
+	struct tsys *s;
+	unsigned int nr;
+	u64 turns;
+};
+
+/* Files come and go on lists, under names that the other system removes as well. */
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_vol *v = &w->s->v;
+	struct sg_iref f, t;
+	char name[20], mine[2] = { (char)('a' + w->nr), 0 };
+	u64 i;
+
+	for (i = 0; i < w->turns; i++) {
+		snprintf(name, sizeof(name), "%llu", (unsigned long long)(i % 5));
+		CHECK_OK(sg_tmpfile(v, &new, &t));
+		t.generation = (u32)sg_iget(v, &t, genflags);
+		if (!sg_create(v, &w->s->root, name, (u32)strlen(name), &new, &f))
+			sg_write(v, &f, 0, "x", 1, 1);
+		if (!sg_lookup(v, &w->s->root, name, (u32)strlen(name), &f, NULL) &&
+		    !sg_open_inode(v, &f, false)) {
+			int err = sg_unlink(v, &w->s->root, name, (u32)strlen(name), 1);
+
+			CHECK(!err || err == -ENOENT);
+		}
+		if (i % 3 == 0)	/* named and removed again */
+			CHECK_OK(sg_link(v, &t, &w->s->root, mine, 1, 1) ?:
+				 sg_unlink(v, &w->s->root, mine, 1, 1));
+		sg_close_inode(v, &t);
+		CHECK_OK(sg_evict(v, &t));
+		if (i % 7 == 0)
+			sg_settle(v);
+	}
+	return NULL;
+}
+
+/* The bits of threads that have the same file open are one: what they leave is seen to at the end. */
+static void all_at_once(void)
+{
+	struct worker w[2 * THREADS];
+	pthread_t thread[2 * THREADS];
+	struct tsys s[2];
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		s[i].v.owed_on_lists = true;
+		tsys_tend(&s[i]);
+	}
+	for (i = 0; i < 2 * THREADS; i++) {
+		w[i] = (struct worker){ &s[i % 2], i, test_amount(300, 3000, 30000) };
+		CHECK_OK(pthread_create(&thread[i], NULL, work, &w[i]));
+	}
+	for (i = 0; i < 2 * THREADS; i++)
+		CHECK_OK(pthread_join(thread[i], NULL));
+	tsys_leave(&s[0]);
+	tsys_leave(&s[1]);
+	test_clean(mem, SIZE);
+}
+
 /* --- nonsense ----------------------------------------------------------------------------------- */
 
 static u64 damages;
@@ -483,6 +551,7 @@ int main(void)
 	ledger_to_list();
 	used_again();
 	withdrawn();
+	all_at_once();
 	for (i = 0; i < 2 * NONSENSE; i++)
 		survives((enum nonsense)(i / 2), i % 2);
 	return test_done();
