@@ -191,10 +191,12 @@ post_mortem() {
 		on_vm tail -n 25 /node/log/kubelet.log
 		on_vm sh -c 'dmesg | tail -n 15'
 	fi
-	for container in driver provisioner resizer snapshotter; do
+	for container in driver provisioner snapshotter; do
 		echo "--- $container"
 		k -n "$release_ns" logs "$(driver_pod)" -c "$container" --tail 30
 	done
+	echo "--- resizer"
+	k -n "$release_ns" logs "deployment/$release-resizer" -c resizer --tail 30
 	for pod in $(k -n "$ns" get pods -l kubevirt.io=virt-launcher -o name); do
 		echo "--- $pod, and its machine"
 		k -n "$ns" get "$pod" -o jsonpath='{.status}'

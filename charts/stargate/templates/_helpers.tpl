@@ -60,6 +60,25 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
+{{- define "stargate.resizer" -}}
+{{- printf "%s-resizer" .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "stargate.resizerSelector" -}}
+app.kubernetes.io/name: stargate-resizer
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "stargate.resizerLabels" -}}
+{{ include "stargate.resizerSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- define "stargate.webhook" -}}
 {{- printf "%s-webhook" .Release.Name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}

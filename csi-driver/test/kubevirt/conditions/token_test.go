@@ -51,16 +51,15 @@ func TestNodeToken(t *testing.T) {
 		{"volumes", "deleted by another node", "n2", volumeN1, "", "of that node alone"},
 		{"volumes", "of another driver deleted", "n1", change(volumeN1, "driver: stargate", "driver: other"), "", "driver alone"},
 		{"volume-changes", "released", "n1", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), ""},
-		{"volume-changes", "grown, by the resizer of another node", "n2", volumeN1, grown, ""},
-		{"volume-changes", "grown at last", "n2", grown, change(volumeN1, "1Gi", "2Gi"), ""},
-		{"volume-changes", "released by another node", "n2", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "how large it is"},
-		{"volume-changes", "taken by another node", "n2", volumeN1, change(volumeN1, "[n1]", "[n2]"), "how large it is"},
-		{"volume-changes", "given to another node", "n1", volumeN1, change(volumeN1, "[n1]", "[n2]"), "how large it is"},
-		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "how large it is"},
-		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "how large it is"},
-		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "how large it is"},
-		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "how large it is"},
-		{"volume-changes", "no longer annotated", "n2", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "how large it is"},
+		{"volume-changes", "grown by another node", "n2", volumeN1, grown, "of that node alone"},
+		{"volume-changes", "released by another node", "n2", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "of that node alone"},
+		{"volume-changes", "taken by another node", "n2", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of that node alone"},
+		{"volume-changes", "given to another node", "n1", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of that node alone"},
+		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "of that node alone"},
+		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "of that node alone"},
+		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "of that node alone"},
+		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "of that node alone"},
+		{"volume-changes", "no longer annotated", "n2", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "of that node alone"},
 		{"volume-changes", "of another driver", "n1", change(volumeN1, "driver: stargate", "driver: other"), change(volumeN1, "driver: stargate", "driver: other", "1Gi", "2Gi"), "driver alone"},
 		{"claims", "sent to where there is room", "n1", claimN1, change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), ""},
 		{"claims", "taken by a node", "n1", change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), claimN1, ""},
@@ -116,6 +115,30 @@ func TestNodeToken(t *testing.T) {
 		in["request"] = user("system:serviceaccount:kube-system:somebody")
 		if said := refusalsOf(t, "rel-csi-"+c.policy, in); said != nil {
 			t.Errorf("%s, %s: of somebody else: %q", c.policy, c.what, said)
+		}
+	}
+}
+
+// TestResizerToken: it may say of a volume how large that is, whichever node has it.
+func TestResizerToken(t *testing.T) {
+	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
+	for _, c := range []struct{ what, was, is, words string }{
+		{"grown", volumeN1, grown, ""},
+		{"grown at last", grown, change(volumeN1, "1Gi", "2Gi"), ""},
+		{"released", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "how large it is"},
+		{"given to another node", volumeN1, change(volumeN1, "[n1]", "[n2]"), "how large it is"},
+		{"given to another claim", volumeN1, change(volumeN1, "name: data", "name: mine"), "how large it is"},
+		{"kept for good", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "how large it is"},
+		{"annotated", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "how large it is"},
+		{"labelled", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "how large it is"},
+		{"no longer annotated", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "how large it is"},
+		{"of another driver", change(volumeN1, "driver: stargate", "driver: other"), change(volumeN1, "driver: stargate", "driver: other", "1Gi", "2Gi"), "driver alone"},
+	} {
+		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
+			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:ns:rel-resizer"}}}
+		said := refusalsOf(t, "rel-csi-sizes", in)
+		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
+			t.Errorf("%s: %q, and not %q", c.what, said, c.words)
 		}
 	}
 }
