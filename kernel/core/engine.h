@@ -98,6 +98,7 @@ struct sg_vol {
 	u64 join_until;
 	u64 held_up;		/* word of the lock that it waited for then, or 0 */
 	unsigned int join_wait_ms;	/* how long joining waits for locks; 0: JOIN_WAIT_MS */
+	u64 settler, settle_stop;	/* the thread in sg_settle(), or 0; it is to end (death.c) */
 	unsigned int space_wait_ms;	/* for space that is owed (hunger.c); 0: SPACE_WAIT_MS */
 	bool owed_on_lists;	/* for tests: the ledger owes no inodes, lists do (owed.c) */
 	void *owner;		/* for sg_log() */
@@ -231,6 +232,11 @@ int sg_watch(struct sg_vol *vol);
 int sg_acknowledge(struct sg_vol *vol);
 /* What can wait longer, and for locks: pays, takes over what the dead owed, mends. Every second. */
 void sg_settle(struct sg_vol *vol);
+/*
+ * On: the thread in sg_settle() ends it soon, whatever it waits for, and nothing is begun there any
+ * more. What it leaves the next one does. No other thread notices.
+ */
+void sg_settle_stop(struct sg_vol *vol, bool on);
 void sg_beat(struct sg_vol *vol);	/* the heartbeat alone */
 /* Declares a system dead: the caller knows that it stores nothing more. -ESTALE: not that one. */
 int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation);

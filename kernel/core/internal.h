@@ -200,6 +200,12 @@ static inline bool sg_is_silenced(const struct sg_vol *vol)
 	return sg_load64(&vol->shut_down) || (!sg_is_ours(vol) && sg_declared_dead(vol));
 }
 
+/* For waits and loops of sg_settle(), which others may want to end (sg_settle_stop()). */
+static inline bool sg_settle_ends(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->settle_stop) && sg_load64(&vol->settler) == sg_self();
+}
+
 /* Statistics: whole words, but not exact across CPUs on purpose. */
 static inline void sg_count(u64 *counter, u64 n)
 {

@@ -683,7 +683,8 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 	struct sg_ledger *l = vol->ledger;
 	int err = sg_may_write(vol);
 
-	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying)) {
+	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying) &&
+	       !sg_settle_ends(vol)) {
 		u64 stuck = sg_epoch_horizon(vol) + 1;
 		bool alone = sg_alone(vol);
 		struct pick p;
@@ -780,7 +781,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			if (err)
 				return err;
 			sg_epoch_heed(vol);
-			if (vol->hurry)		/* a hostile one may go on for long */
+			if (vol->hurry || sg_settle_ends(vol))	/* a hostile one may go on for long */
 				return -EBUSY;
 		}
 		sg_yield();
@@ -865,7 +866,7 @@ int sg_ledger_settle_inodes(struct sg_vol *vol)
 	int err = 0;
 
 	while (!err && page--) {
-		for (i = 0; !err && i < PER_PAGE; i++)
+		for (i = 0; !err && i < PER_PAGE && !sg_settle_ends(vol); i++)
 			err = settle_entry(vol, page * PER_PAGE + i);
 		sg_epoch_heed(vol);
 		sg_yield();

@@ -150,6 +150,11 @@ static inline void sg_yield(void)
 }
 
 /* Who waits is to die: whatever it waits for is of no use any more. */
+static inline u64 sg_self(void)		/* the running thread; never 0 */
+{
+	return (u64)(uintptr_t)current;
+}
+
 static inline bool sg_interrupted(void)
 {
 	return fatal_signal_pending(current);

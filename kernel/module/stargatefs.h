@@ -128,7 +128,7 @@ struct sgfs_sems {
  * @failed: since it was last made writable, and errors=remount-ro has made it read-only
  * @watcher, @acknowledger: each for the one work of that name, which nothing else holds up
  * @watch, @acknowledge: our part in the life of the volume (tend.c)
- * @settle: what may wait for locks: frees what was deleted
+ * @settle: what may wait for locks: frees what was deleted; @settle_lock: it is at it
  * @death: after we have been declared dead
  * @stand: stands still for those who copy the volume (stand.c); @standing: we do
  * @freeze_lock: of those who freeze for that and those whom users have asked to
@@ -171,7 +171,7 @@ struct sgfs {
 	struct workqueue_struct *watcher, *acknowledger;
 	struct delayed_work watch, acknowledge, settle, stand;
 	struct work_struct death, unpin;
-	struct mutex freeze_lock;
+	struct mutex freeze_lock, settle_lock;
 	bool standing, pinned;
 	atomic_t creations;
 	struct srcu_struct faults;
@@ -340,8 +340,9 @@ void sgfs_tend_end(struct sgfs *fs);
 /* Somebody has just died: we look at once. Does not sleep. */
 void sgfs_watch_now(struct sgfs *fs);
 /* While the volume is frozen nothing is settled. */
-void sgfs_settle_pause(struct sgfs *fs);
+int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: it does not end in time */
 void sgfs_settle_resume(struct sgfs *fs);
+void sgfs_settle_end(struct sgfs *fs);		/* for good */
 
 /* kept.c: as if it were open, for a second or two. Settling may sleep. */
 void sgfs_kept_init(struct sgfs *fs);

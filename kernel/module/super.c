@@ -124,7 +124,9 @@ static int sgfs_freeze_fs(struct super_block *sb)
 
 	if (err || fs->standing)
 		return err;
-	sgfs_settle_pause(fs);
+	err = sgfs_settle_pause(fs);
+	if (err)
+		return err;
 	WRITE_ONCE(fs->vol.read_only, true);
 	return 0;
 }
@@ -622,7 +624,7 @@ static void kill_sb(struct super_block *sb)
 
 	/* It holds inodes, which have to go now; and may wait for who does not give a lock back. */
 	WRITE_ONCE(fs->vol.hurry, true);
-	sgfs_settle_pause(fs);
+	sgfs_settle_end(fs);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		kill_anon_super(sb);
 	else

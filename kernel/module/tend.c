@@ -5,11 +5,13 @@
  * for those here who look at the volume, but takes no lock of it; what waits for locks is settled
  * by the third.
  */
+#include <linux/delay.h>
 #include <linux/workqueue.h>
 
 #include "stargatefs.h"
 
 #define SETTLE_MS	1000
+#define PAUSE_MS	10000	/* a freeze waits no longer for the settling to end */
 
 static void watch(struct work_struct *work)
 {
@@ -35,12 +37,16 @@ static void settle(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, settle);
 
-	sgfs_kept_settle(fs);
-	sg_settle(&fs->vol);
-	sgfs_memory_watch(fs);
-	sgfs_show_failed(fs);
-	if (!fs->vol.shut_down)
-		queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+	mutex_lock(&fs->settle_lock);
+	if (!sg_load64(&fs->vol.settle_stop)) {
+		sgfs_kept_settle(fs);
+		sg_settle(&fs->vol);
+		sgfs_memory_watch(fs);
+		sgfs_show_failed(fs);
+		if (!fs->vol.shut_down)
+			queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+	}
+	mutex_unlock(&fs->settle_lock);
 }
 
 /* --- what the engine asks --------------------------------------------------------------------- */
@@ -102,6 +108,7 @@ int sgfs_tend_init(struct sgfs *fs)
 	INIT_DELAYED_WORK(&fs->watch, watch);
 	INIT_DELAYED_WORK(&fs->acknowledge, acknowledge);
 	INIT_DELAYED_WORK(&fs->settle, settle);
+	mutex_init(&fs->settle_lock);
 	INIT_WORK(&fs->death, death);
 	sgfs_stand_init(fs);
 	fs->watcher = alloc_ordered_workqueue("%s-watch", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
@@ -143,7 +150,8 @@ void sgfs_tend_stop(struct sgfs *fs)
 {
 	sgfs_stand_stop(fs);
 	WRITE_ONCE(fs->vol.hurry, true);
-	cancel_delayed_work_sync(&fs->settle);
+	sgfs_settle_end(fs);
+	sg_settle_stop(&fs->vol, false);	/* for the last time, which is ours */
 	if (fs->joined)
 		sg_settle(&fs->vol);
 	cancel_delayed_work_sync(&fs->acknowledge);
@@ -163,13 +171,36 @@ void sgfs_watch_now(struct sgfs *fs)
 		mod_delayed_work(fs->watcher, &fs->watch, 0);
 }
 
-void sgfs_settle_pause(struct sgfs *fs)
+/*
+ * A freeze holds s_umount, and cannot be killed; settling may wait for a lock that another system
+ * has for ever. So it is told to stop, and looks out for that wherever it waits (sg_settle_stop()).
+ * -EBUSY: it has not ended in time, and goes on.
+ */
+int sgfs_settle_pause(struct sgfs *fs)
 {
-	cancel_delayed_work_sync(&fs->settle);
+	unsigned long end = jiffies + msecs_to_jiffies(PAUSE_MS);
+
+	sg_settle_stop(&fs->vol, true);
+	while (!mutex_trylock(&fs->settle_lock)) {
+		if (time_after(jiffies, end)) {
+			sgfs_settle_resume(fs);
+			return -EBUSY;
+		}
+		msleep(1);
+	}
+	mutex_unlock(&fs->settle_lock);	/* from now on it finds that it is to stop */
+	return 0;
 }
 
 void sgfs_settle_resume(struct sgfs *fs)
 {
+	sg_settle_stop(&fs->vol, false);
 	if (fs->joined)
 		mod_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+}
+
+void sgfs_settle_end(struct sgfs *fs)
+{
+	sg_settle_stop(&fs->vol, true);
+	cancel_delayed_work_sync(&fs->settle);
 }

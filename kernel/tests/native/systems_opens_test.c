@@ -9,6 +9,7 @@
 #define SIZE	TEST_SMALL
 
 static u8 *mem;
+static u64 settled;
 
 static int unlink_by(struct tsys *s, const char *name)
 {
@@ -355,6 +356,69 @@ static void the_last_user_never_waits(void)
 	leave(s, 2);
 }
 
+static void *settle_once(void *arg)
+{
+	struct tsys *s = arg;
+
+	sg_settle(&s->v);
+	sg_store64(&settled, 1);
+	return NULL;
+}
+
+/* s[0] settles, and waits for a lock of s[1]; told to stop it ends, which nobody else notices. */
+static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_iref *f)
+{
+	pthread_t id;
+
+	CHECK(sg_trylock(&s[1].v, lock));
+	settled = 0;
+	CHECK_OK(pthread_create(&id, NULL, settle_once, &s[0]));
+	while (!sg_load64(&s[0].v.stuck))
+		sg_sleep_us(1000);
+	CHECK(!sg_load64(&settled));
+	sg_settle_stop(&s[0].v, true);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(sg_load64(&s[0].v.stuck), 0);
+	CHECK_OK(sg_ilock(&s[0].v, &s[0].root));	/* other threads wait as ever */
+	sg_iunlock(&s[0].v, &s[0].root);
+	sg_unlock(&s[1].v, lock);
+	sg_settle(&s[0].v);	/* not before it may */
+	CHECK(!gone(&s[0], f));
+	sg_settle_stop(&s[0].v, false);
+}
+
+/* Whatever settling waits for, it ends when it is told to stop: for who freezes, or unmounts. */
+static void settling_can_be_stopped(void)
+{
+	struct tsys s[3];
+	struct sg_iref f;
+	unsigned int i;
+
+	join(s, 3);
+	f = make(&s[0], "f");
+	write_all(&s[0], &f, 7);
+	CHECK_OK(unlink_by(&s[0], "f"));
+	test_within(20, "settling that has been told to stop");
+	for (i = 1; i < s[0].v.sb.areas; i++)
+		CHECK(sg_trylock(&s[1].v, sg_area_off(&s[1].v, 0, i) + offsetof(struct sg_area, lock)));
+	stopped_while_it_waits(s, sg_area_off(&s[0].v, 0, 0) + offsetof(struct sg_area, lock), &f);
+	for (i = 1; i < s[0].v.sb.areas; i++)
+		sg_unlock(&s[1].v, sg_area_off(&s[1].v, 0, i) + offsetof(struct sg_area, lock));
+	/* what a dead system owed waits for the mount table's lock */
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &f));
+	f = make(&s[2], "g");
+	CHECK_OK(unlink_by(&s[2], "g"));
+	tsys_fence(&s[0], &s[2]);
+	tsys_die(&s[2]);
+	sg_recover_all(&s[0].v);
+	stopped_while_it_waits(s, SG_HOT(slot_lock), &f);
+	sg_settle(&s[0].v);
+	CHECK(gone(&s[0], &f));
+	test_within(0, NULL);
+	leave(s, 2);
+}
+
 /* A bit of the slot's last owner: whoever has the slot now finds it when the file loses its name. */
 static void stale_bits(void)
 {
@@ -681,6 +745,7 @@ int main(void)
 	closed_while_taken_over(false);
 	locked_is_left_for_later();
 	the_last_user_never_waits();
+	settling_can_be_stopped();
 	stale_bits();
 	numbers_come_back();
 	temporary_files();

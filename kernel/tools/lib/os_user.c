@@ -142,6 +142,13 @@ void sg_yield(void)
 
 bool (*sg_interrupt_hook)(void);	/* for tests of waiting */
 
+u64 sg_self(void)
+{
+	static __thread char one;
+
+	return (u64)(uintptr_t)&one;
+}
+
 bool sg_interrupted(void)
 {
 	return sg_interrupt_hook && sg_interrupt_hook();

@@ -138,6 +138,7 @@ unsigned int sg_cpu(void);	/* a hint, for spreading */
 void sg_relax(void);		/* one turn of a spin loop */
 bool sg_wanted(void);		/* who else wants this processor? programs do not know */
 void sg_yield(void);
+u64 sg_self(void);		/* the running thread; never 0 */
 bool sg_interrupted(void);	/* who waits is to die; in programs a signal sees to that itself */
 void sg_sleep_us(unsigned int us);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
