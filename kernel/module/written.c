@@ -127,13 +127,21 @@ void sgfs_written_forget(struct inode *inode)
 	xa_destroy(&SGFS_I(inode)->written[1]);
 }
 
-/* With faults kept out, and no writable entry left, what is flushed now needs no mark any more. */
+/*
+ * With faults kept out, and no writable entry left, what is flushed now needs no mark any more. Who
+ * holds invalidate_lock may wait for a lock that another system has. sync() waits for none of them,
+ * as it is for all volumes of the node: it flushes what is marked, as fsync() does, and leaves the
+ * marks.
+ */
 static int flush_file(struct inode *inode, bool revoke)
 {
 	bool done = revoke;
 	int err;
 
-	filemap_invalidate_lock(inode->i_mapping);
+	if (revoke)
+		filemap_invalidate_lock(inode->i_mapping);
+	else if (!down_write_trylock(&inode->i_mapping->invalidate_lock))
+		return sgfs_written_flush(inode, 0, U64_MAX);
 	if (revoke)
 		unmap_mapping_range(inode->i_mapping, 0, 0, 0);
 	else
