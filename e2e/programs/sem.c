@@ -445,12 +445,16 @@ static void *unlock_by(void *fd)
 static void by_handle(const char *name)
 {
 	stargate_sem *s = have(name, "kernel", STARGATE_MUTEX);
-	int a, b, tries;
+	int a, b, looks, tries;
 	uint64_t *page = map_raw(name, &a, SG_SEM_BY_HANDLE), mine;
 	pthread_t t;
 	void *err;
 
 	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* which has it open, too */
+	looks = open(VOLUME "/" SG_SEM_FILE, O_RDONLY);
+	gives("who am I, without writing", EBADF,
+	      looks < 0 ? errno : ioctl(looks, SG_IOC_SEM_ME, &mine) ? errno : 0);
+	close(looks);
 	mine = who(a);
 	if (mine == who(b) || mine != who(a))
 		fail("who owns is not the descriptor", 0);

@@ -56,11 +56,14 @@ static int may_make(struct file *file)
 static int may_remove(struct file *file, const struct sg_sem_stat *st)
 {
 	struct inode *root = root_of(file);
+	int err = may_make(file);	/* first: it looks at the root as it is now */
 
+	if (err)
+		return err;
 	if (root->i_mode & S_ISVTX && !is_owner(file, st->uid) && !capable(CAP_FOWNER) &&
 	    !is_owner(file, from_kuid(&init_user_ns, root->i_uid)))
 		return -EPERM;
-	return may_make(file);
+	return 0;
 }
 
 /* --- one object ------------------------------------------------------------------------------- */
@@ -88,8 +91,12 @@ static struct sg_sem_new new_of(struct file *file, const struct sg_ioc_sem_open 
 static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 		       int len)
 {
-	struct sg_sem_new new = new_of(file, o);
+	struct sg_sem_new new;
 
+	/* as for a file: nobody owns what a caller makes whom an idmapped mount does not know */
+	if (!fsuidgid_has_mapping(file_inode(file)->i_sb, file_mnt_idmap(file)))
+		return -EOVERFLOW;
+	new = new_of(file, o);
 	return may_make(file) ?:
 	       sg_sem_create(&s->fs->vol, o->name, len, &new, true, s->mapped, &s->sem);
 }
@@ -389,8 +396,8 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	switch (cmd) {
 	case SG_IOC_SEM_OP:
 		return operate(file->private_data, user);
-	case SG_IOC_SEM_ME:
-		return who_am_i(file->private_data, user);
+	case SG_IOC_SEM_ME:	/* which makes the thread known in the volume: it stores */
+		return file->f_mode & FMODE_WRITE ? who_am_i(file->private_data, user) : -EBADF;
 	case SG_IOC_SEM_STAT:
 	case SG_IOC_SEM_LIST:
 		return exchange(file, cmd, user);
