@@ -38,12 +38,24 @@ static int encode(struct inode *inode, u32 *words, int *len, struct inode *paren
 	return parent ? TYPE_PARENT : TYPE_INODE;
 }
 
+/* Somebody here has it open: without links it stays until he closes it (sgfs_open()). */
+static bool is_open(struct inode *inode)
+{
+	struct sgfs_inode *si = SGFS_I(inode);
+	bool open;
+
+	mutex_lock(&si->window_lock);
+	open = si->opens || si->kept;
+	mutex_unlock(&si->window_lock);
+	return open;
+}
+
 static struct dentry *decode(struct super_block *sb, const struct handle *h)
 {
 	struct inode *inode = sgfs_iget_number(sb, le64_to_cpu(h->ino));
 
 	if (!IS_ERR(inode) && (inode->i_generation != le32_to_cpu(h->generation) ||
-			       !inode->i_nlink)) {
+			       (!inode->i_nlink && !is_open(inode)))) {
 		iput(inode);
 		inode = ERR_PTR(-ESTALE);
 	}

@@ -360,6 +360,30 @@ TEST("names", file_handles)
 	FAILS(open_by_handle_at(mount_fd, &fh.h, O_RDONLY), ESTALE);
 }
 
+TEST("names", handle_of_a_removed_file)
+{
+	struct {
+		struct file_handle h;
+		char room[128];
+	} fh = { .h.handle_bytes = 128 };
+	int mount_id, mount_fd = OK(open(".", O_RDONLY)), fd, by;
+	char buf[8];
+
+	fd = make_file("f", "data", 4);
+	OK(name_to_handle_at(AT_FDCWD, "f", &fh.h, &mount_id, 0));
+	OK(unlink("f"));
+	by = OK(open_by_handle_at(mount_fd, &fh.h, O_RDWR));
+	CHECK(pread(by, buf, 4, 0) == 4 && !memcmp(buf, "data", 4));
+	CHECK(pwrite(by, "more", 4, 4) == 4);
+	close(fd);
+	CHECK(pread(by, buf, 8, 0) == 8 && !memcmp(buf, "datamore", 8));
+	fd = OK(open_by_handle_at(mount_fd, &fh.h, O_RDONLY));
+	close(by);
+	CHECK(pread(fd, buf, 8, 0) == 8 && !memcmp(buf, "datamore", 8));
+	close(fd);
+	FAILS(open_by_handle_at(mount_fd, &fh.h, O_RDONLY), ESTALE);
+}
+
 static void drop_caches(void)
 {
 	int fd = OK(open("/proc/sys/vm/drop_caches", O_WRONLY));
