@@ -23,6 +23,10 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/zone"
 )
 
 // A zone of reserved memory, real mounts, and the program itself: in the virtual machine of
@@ -204,6 +208,86 @@ func TestDAXPods(t *testing.T) {
 	n.unstage("v")
 	run(t, "stargatectl", "volume", "check", n.config.ZoneName+"/v")
 	n.delete("v")
+	n.delete("v")
+	p.stop()
+	n.nothingLeft()
+}
+
+// Who may open a volume's memory, by the module itself: nobody without machines; with them a member of QEMU's group
+// through the mount of a machine's pod, and through no other. What was staged before is guarded at the next pod.
+func TestDAXRegion(t *testing.T) {
+	n := newDAXNode(t)
+	p := n.binary()
+	n.create("v", 64*mib)
+	for _, dir := range []string{n.dir, n.kubelet} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opens := func(pod string, want bool) {
+		t.Helper()
+		for _, name := range []string{"region", "region@00000000-1111-2222-3333-444444444444"} {
+			cmd := exec.Command("sh", "-c", `: <>"$1"`, "sh", filepath.Join(n.target(pod), ".stargate", name))
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1000, Gid: 1000, Groups: []uint32{107}}}
+			if said, err := cmd.CombinedOutput(); (err == nil) != want {
+				t.Errorf("%s: %s: %v, %s", pod, name, err, said)
+			}
+		}
+	}
+	super := func(pod string) string {
+		t.Helper()
+		at, err := mounts.New().At(n.target(pod))
+		if err != nil || at == nil {
+			t.Fatal(at, err)
+		}
+		return strings.Join(at.SuperOptions, ",")
+	}
+	n.stage("v", rwx)
+	n.publish("v", "pod", rwx, false)
+	opens("pod", false)
+	if o := super("pod"); !strings.Contains(o, "region_nodiratime") || strings.Contains(o, "region_gid") {
+		t.Errorf("without machines: %s", o)
+	}
+	// A driver with machines, which finds it staged.
+	v := zone.Volume{Name: "v", Path: "/dev/" + n.config.ZoneName + "/v"}
+	show := present.NewDAX(mounts.New(), 107, true)
+	for pod, o := range map[string]present.Options{"machine": {Machine: true}, "reader": {Machine: true, ReadOnly: true}, "other": {}} {
+		if err := os.MkdirAll(n.target(pod), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := show.Publish(background, v, n.staging("v"), n.target(pod), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opens("machine", true)
+	for _, pod := range []string{"pod", "other", "reader"} {
+		opens(pod, false)
+	}
+	if o := super("other"); !strings.Contains(o, "region_gid=107") || !strings.Contains(o, "region_mode=0660") {
+		t.Errorf("with machines: %s", o)
+	}
+	if have, err := show.Machines(v); err != nil || len(have) != 2 {
+		t.Errorf("machines at %v, %v", have, err)
+	}
+	// A pod's mount that is bound again, alone, as kubelet does for a subPath.
+	again := n.target("again")
+	if err := os.Mkdir(again, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(n.target("other"), again, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	opens("again", false)
+	if err := unix.Unmount(again, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(again); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []string{"pod", "machine", "reader", "other"} {
+		n.unpublish("v", pod)
+	}
+	n.unstage("v")
 	n.delete("v")
 	p.stop()
 	n.nothingLeft()

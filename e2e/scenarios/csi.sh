@@ -18,7 +18,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
-dax_tests Pods Readers Fenced OnePod ByHand Capacity Swept Reserve Outside Many
+dax_tests Pods Region Readers Fenced OnePod ByHand Capacity Swept Reserve Outside Many
 
 # cut_power SECONDS: so long after three calls have begun.
 cut_power() {
