@@ -299,10 +299,13 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 	return err ? err : open_found(vol, &q->found, new->type, user, out);
 }
 
+#define CREATE_TURNS	100	/* that make room; more only if one is hostile */
+
 int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
 		  bool exclusive, bool user, struct sg_sem *out)
 {
 	struct sg_hunger hunger = {};
+	unsigned int turns = 0;
 	struct sg_sem_search q;
 	int err;
 
@@ -310,11 +313,16 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 	if (err)
 		return err;
 	do {
+		if (turns && sg_interrupted())
+			return -EINTR;
 		err = sg_sem_begin(vol, name, len, &q);
 		if (err)
 			return err;
 		err = create_or_open(vol, &q, new, exclusive, user, out);
 		sg_sem_end(vol);
+		turns += err == -EAGAIN;
+		if (turns == CREATE_TURNS)
+			return -EBUSY;
 	} while (err == -EAGAIN || (err == -ENOSPC && sg_more_space(vol, &hunger)));
 	return err;
 }

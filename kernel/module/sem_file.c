@@ -119,9 +119,12 @@ static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 	return err;
 }
 
+#define FIND_TURNS	100	/* between which it has come and gone */
+
 static int find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 		       int len)
 {
+	unsigned int turn = 0;
 	int err;
 
 	if (o->how & SG_SEM_EXCL)
@@ -131,8 +134,10 @@ static int find_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 		if (err != -ENOENT || !(o->how & SG_SEM_CREATE))
 			return err;
 		err = make_object(file, s, o, len);
-	} while (err == -EEXIST);
-	return err;
+		if (err == -EEXIST && fatal_signal_pending(current))
+			return -EINTR;
+	} while (err == -EEXIST && ++turn < FIND_TURNS);
+	return err == -EEXIST ? -EBUSY : err;
 }
 
 static bool makes_sense(const struct sg_ioc_sem_open *o)

@@ -581,6 +581,7 @@ static const struct {
 	{ "no place for a transaction", case_no_place },
 	{ "a range that is moved", case_move_range },
 	{ "a bucket that is split", case_split },
+	{ "a semaphore that is over", case_sem_over },
 };
 
 void cases_run(void)

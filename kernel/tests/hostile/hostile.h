@@ -119,5 +119,6 @@ void case_bad_list(void);
 void case_no_place(void);
 void case_move_range(void);
 void case_split(void);
+void case_sem_over(void);
 
 #endif

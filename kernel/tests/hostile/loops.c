@@ -308,3 +308,52 @@ void case_split(void)
 	CHECK(i > SG_BUCKET_SLOTS / 2);	/* more names than one bucket has room for */
 	sg_leave(&v);
 }
+
+/* --- a semaphore that is over ------------------------------------------------------------------- */
+
+static u64 over_at, over_head;
+
+/* Its record is never gone: whenever it is looked at, it is one that has been removed. */
+static void keep_over(u64 off)
+{
+	if (off == over_at)
+		set(off, over_head);
+	count_load(off);
+}
+
+static int create_over(bool (*interrupted)(void))
+{
+	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
+	struct sg_sem sem;
+	int err;
+
+	sg_interrupt_hook = interrupted;
+	begin_limit(10000000);
+	hook_load = keep_over;
+	err = sg_sem_create(&v, "over", 4, &new, true, false, &sem);
+	end_limit();
+	sg_interrupt_hook = NULL;
+	return err;
+}
+
+/* Who makes one of that name makes room first, and again, but not for ever. */
+void case_sem_over(void)
+{
+	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
+	struct sg_sem sem;
+	u64 next;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_sem_create(&v, "over", 4, &new, true, false, &sem));
+	sg_sem_close(&v, &sem);
+	over_at = sem.rec;
+	over_head = SG_SEM_HEAD(SG_SEM_MUTEX, SG_SEM_PERSISTENT, SG_SEM_REMOVED, 1);
+	next = over_at + sizeof(struct sg_sem_record);
+	set(next, SG_SEM_HEAD(SG_SEM_MUTEX, SG_SEM_PERSISTENT, 0, 77));	/* so the page stays */
+	CHECK_EQ(create_over(NULL), -EBUSY);
+	CHECK_EQ(create_over(killed), -EINTR);
+	set(next, 0);
+	CHECK_OK(sg_sem_create(&v, "over", 4, &new, false, false, &sem));
+	sg_sem_close(&v, &sem);
+	sg_leave(&v);
+}
