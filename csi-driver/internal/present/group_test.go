@@ -95,7 +95,7 @@ func TestGroupNotGiven(t *testing.T) {
 		t.Skip("no mounts here:", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
-	d, v := NewDAX(m, 107), zone.Volume{Name: "v", Path: "/dev/sm/v"}
+	d, v := NewDAX(m, 107, true), zone.Volume{Name: "v", Path: "/dev/sm/v"}
 	for what, call := range map[string]func() error{
 		"stage":  func() error { return d.Stage(ctx, v, path, Options{Group: 2000}) },
 		"direct": func() error { return d.Direct(ctx, v, path, Options{Group: 2000}) },
