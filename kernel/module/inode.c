@@ -544,9 +544,10 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	stat->result_mask |= STATX_BTIME;
 	sgfs_stat_change(stat, mask, si->seq);
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
+		/* What is fast: every access is direct, and none has to be aligned. */
 		stat->result_mask |= STATX_DIOALIGN;
-		stat->dio_mem_align = 1;	/* every access is direct: no alignment is asked */
-		stat->dio_offset_align = 1;
+		stat->dio_mem_align = cache_line_size();
+		stat->dio_offset_align = PAGE_SIZE;
 	}
 	return 0;
 }

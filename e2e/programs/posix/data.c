@@ -140,15 +140,22 @@ TEST("data", direct_and_sync)
 
 	for (i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		int fd = OK(open("f", O_RDWR | O_CREAT | O_TRUNC | flags[i], 0644));
-		char *buf = buffer(10001);
+		char *buf = buffer(10001), *back = buffer(10001);
 
 		fill(buf, 10001, i);
-		CHECK(pwrite(fd, buf + 1, 10000, 3) == 10000);	/* no alignment is asked for */
+		memcpy(back, buf, 10001);
+		/* statx() recommends an alignment; none is demanded */
+		CHECK(pwrite(fd, buf + 1, 10000, 3) == 10000);
 		OK(fsync(fd));
 		OK(fdatasync(fd));
-		memset(buf, 0, 10000);
-		CHECK(pread(fd, buf, 10000, 3) == 10000);
+		memset(buf, 0, 10001);
+		CHECK(pread(fd, buf + 1, 10000, 3) == 10000);
+		buf[0] = back[0];
+		CHECK(!memcmp(buf, back, 10001));
+		CHECK(pwrite(fd, buf + 7, 1, 4099) == 1 && pread(fd, buf + 8, 1, 4099) == 1);
+		CHECK(buf[8] == buf[7]);
 		close(fd);
+		free(back);
 		free(buf);
 	}
 }
