@@ -398,6 +398,41 @@ TEST("mmap", advice_and_moves)
 	CHECK(is_zero(q + PAGE, PAGE) && lseek(fd, 0, SEEK_HOLE) == PAGE);
 }
 
+static long locked_kb(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kb = -1;
+
+	CHECK(f);
+	while (kb < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %ld", &kb);
+	fclose(f);
+	return kb;
+}
+
+/*
+ * As docs/limitations.md has it: the kernel locks no mapping of device memory (VM_IO), says 0 and
+ * counts nothing. So msync(MS_INVALIDATE) finds no lock, and invalidates nothing: there is no copy.
+ */
+TEST("mmap", locking_does_nothing)
+{
+	int fd = make_file("f", "", 0);
+	long before = locked_kb();
+	char *p;
+
+	OK(ftruncate(fd, 4 * PAGE));
+	p = OK(mmap(NULL, 4 * PAGE, RW, MAP_SHARED, fd, 0));
+	OK(mlock(p, 4 * PAGE));
+	CHECK(locked_kb() == before);
+	p[5] = 'x';
+	OK(msync(p, 4 * PAGE, MS_SYNC | MS_INVALIDATE));
+	CHECK(p[5] == 'x');
+	CHECK(pwrite(fd, "y", 1, 5) == 1 && p[5] == 'y');
+	OK(munlock(p, 4 * PAGE));
+	OK(msync(p, 4 * PAGE, MS_ASYNC | MS_INVALIDATE));
+}
+
 TEST("mmap", grows_where_it_is)
 {
 	int fd = make_file("f", "", 0);
