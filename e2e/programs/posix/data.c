@@ -267,6 +267,26 @@ TEST("data", fallocate_allocates)
 	FAILS(fallocate(fd, FALLOC_FL_PUNCH_HOLE, 0, PAGE), EOPNOTSUPP);
 }
 
+/* Preallocated pages hold zeroes that have been written: data, as docs/limitations.md says. */
+TEST("data", preallocated_is_data)
+{
+	struct {
+		struct fiemap map;
+		struct fiemap_extent ext[8];
+	} m = { .map = { .fm_length = ~0ULL, .fm_extent_count = 8 } };
+	int fd = make_file("f", "", 0);
+	unsigned int i;
+
+	OK(ftruncate(fd, 8 * PAGE));
+	OK(fallocate(fd, 0, 2 * PAGE, 3 * PAGE));
+	CHECK(lseek(fd, 0, SEEK_DATA) == 2 * PAGE && lseek(fd, 2 * PAGE, SEEK_HOLE) == 5 * PAGE);
+	OK(ioctl(fd, FS_IOC_FIEMAP, &m));
+	CHECK(m.map.fm_mapped_extents >= 1 && m.ext[0].fe_logical == 2 * PAGE);
+	for (i = 0; i < m.map.fm_mapped_extents; i++)
+		CHECK(!(m.ext[i].fe_flags & FIEMAP_EXTENT_UNWRITTEN));
+	CHECK(range_zero(fd, 0, 8 * PAGE));
+}
+
 TEST("data", punch)
 {
 	int fd = filled_file("f", 8 * PAGE, 3);
