@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * midapply load FOLDER: renames a file in it to and fro without end.
+ * midapply VOLUME SLOT PID: stops the process PID in the midst of a change that the system in that
+ * slot makes: a record of its journal is valid, and a change counter in it is odd. Tries until it
+ * has, for two minutes. Runs outside; VOLUME is the range. Prints what was found.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../kernel/core/format.h"
+
+#define SECONDS		120
+#define SETTLE_US	20000	/* until a process of several threads has stopped */
+#define LOOKS		5
+
+static const unsigned char *base;
+static size_t size;
+
+/* The offset of a change counter that is odd, by a valid record; 0: there is none. */
+static u64 odd_counter(const struct sg_area *a)
+{
+	u64 head = *(volatile const u64 *)&a->head, off;
+	unsigned int n = SG_AREA_COUNT(head), seqs = SG_AREA_SEQ_COUNT(head), i;
+
+	if (!head || n > SG_AREA_WORDS || seqs > n)
+		return 0;
+	for (i = n - seqs; i < n; i++) {
+		off = *(volatile const u64 *)&a->word[i].off;
+		if (off && off % 8 == 0 && off < size && *(volatile const u64 *)(base + off) & 1)
+			return off;
+	}
+	return 0;
+}
+
+static u64 find(const struct sg_area *area, u64 areas)
+{
+	u64 i, off = 0;
+
+	for (i = 0; i < areas && !off; i++)
+		off = odd_counter(&area[i]);
+	return off;
+}
+
+/* Stopped, is it still so, and stays so? */
+static u64 stays(const struct sg_area *area, u64 areas)
+{
+	u64 first, off;
+	int i;
+
+	usleep(SETTLE_US);
+	first = find(area, areas);
+	for (i = 0; first && i < LOOKS; i++) {
+		usleep(SETTLE_US);
+		off = find(area, areas);
+		if (off != first)
+			return 0;
+	}
+	return first;
+}
+
+static int load(const char *folder)
+{
+	if (chdir(folder) || open("a", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0) {
+		perror(folder);
+		return 1;
+	}
+	for (;;) {
+		if (rename("a", "b") || rename("b", "a")) {
+			perror("midapply: rename");
+			return 1;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int fd = argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, tries;
+	const struct sg_area *area;
+	const struct sg_super *sb;
+	time_t end = time(NULL) + SECONDS;
+	struct stat st;
+	pid_t pid;
+	u64 off;
+
+	if (argc == 3 && !strcmp(argv[1], "load"))
+		return load(argv[2]);
+	if (fd < 0 || fstat(fd, &st)) {
+		fprintf(stderr, "usage: midapply VOLUME SLOT PID | load FOLDER\n");
+		return 2;
+	}
+	size = (size_t)st.st_size;
+	base = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	pid = (pid_t)atoi(argv[3]);
+	if (base == MAP_FAILED || pid <= 1) {
+		fprintf(stderr, "midapply: %s\n", strerror(errno));
+		return 2;
+	}
+	sb = (const struct sg_super *)base;
+	area = (const struct sg_area *)(base + sb->journal_off);
+	area += strtoul(argv[2], NULL, 0) * sb->areas;
+	for (tries = 0; time(NULL) < end; ) {
+		if (!find(area, sb->areas))
+			continue;
+		if (kill(pid, SIGSTOP)) {
+			perror("midapply: kill");
+			return 2;
+		}
+		tries++;
+		off = stays(area, sb->areas);
+		if (off) {
+			printf("counter at 0x%llx is odd, after %d tries\n",
+			       (unsigned long long)off, tries);
+			return 0;
+		}
+		kill(pid, SIGCONT);
+		usleep(1000);
+	}
+	fprintf(stderr, "midapply: no try of %d met a change half stored\n", tries);
+	return 1;
+}

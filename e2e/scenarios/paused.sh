@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# SIGSTOP stops QEMU of one guest in the midst of a change: a change counter is odd, and the guest
+# holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
+# That is no damage: the other guest waits for what the stopped one holds, goes on with everything
+# else, and stays read-write. When QEMU goes on, so do both guests.
+#
+# rig: --guests 2 --size 256M
+# kernels: 6.12
+# maps: walk
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+seconds=30 # a counter that stays odd while its system's heartbeat goes on is damage after 20
+
+slot_of() {
+	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" | python3 -c 'import json, sys
+print(*[s["slot"] for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[1]])' "$1"
+}
+
+# in_background NAME COMMAND: in g1; what it said, and its status, are in $RIG_DIR/NAME.
+in_background() {
+	{ on g1 "$2" </dev/null >"$RIG_DIR/$1" 2>&1; echo "status $?" >>"$RIG_DIR/$1"; } &
+	job[$1]=$!
+}
+declare -A job
+
+program_everywhere midapply
+holds "a folder, and another one" 'mkdir /mnt/sg/busy /mnt/sg/own'
+on g2 'exec /root/midapply load /mnt/sg/busy' </dev/null >"$RIG_DIR/load" 2>&1 &
+load=$!
+on g2 'until pgrep -x midapply >/dev/null; do sleep 0.1; done' </dev/null
+
+step "stopped in the midst of a change"
+monitor=$(pgrep -f "path=$RIG_DIR/g2\\.[0-9]+\\.console")
+[[ $monitor =~ ^[0-9]+$ ]] || fail "the monitor of g2: '$monitor'"
+trap 'kill -CONT "$monitor" || true' EXIT
+said=$("$compiled/midapply" "$RIG_RANGE" "$(slot_of g2)" "$monitor") || fail "$said"
+begin=$EPOCHSECONDS
+passed "$said"
+in_background reader 'ls /mnt/sg/busy && stat /mnt/sg/busy >/dev/null'
+in_background writer 'touch /mnt/sg/busy/new'
+while ((EPOCHSECONDS - begin < seconds)); do
+	on g1 'echo "$EPOCHREALTIME" >>/mnt/sg/own/line && ls /mnt/sg/own >/dev/null' </dev/null ||
+		fail "g1 cannot go on elsewhere"
+	sleep 1
+done
+passed "g1 goes on elsewhere"
+kill -0 "${job[writer]}" || fail "g1 did not wait for g2: $(<"$RIG_DIR/writer")"
+passed "g1 waits for what g2 holds"
+holds "g1 is read-write" 'grep -q " /mnt/sg stargatefs rw[, ]" /proc/mounts'
+holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
+
+step "QEMU goes on"
+kill -CONT "$monitor"
+trap - EXIT
+for name in reader writer; do
+	wait "${job[$name]}"
+	same "$name: no error" "status 0" "$(tail -n 1 "$RIG_DIR/$name")"
+done
+kill -0 "$load" || fail "what g2 was doing has ended: $(<"$RIG_DIR/load")"
+on g2 'touch /mnt/sg/busy/late && pkill -x midapply' </dev/null || fail "g2 cannot go on"
+wait "$load" || true
+same "all is there" "a b late new" \
+	"$(on g1 'ls /mnt/sg/busy | sed "s/^[ab]$/a b/" | xargs' </dev/null)"
+holds "g1 is read-write" 'grep -q " /mnt/sg stargatefs rw[, ]" /proc/mounts && touch /mnt/sg/busy/more'
+holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
+finish
