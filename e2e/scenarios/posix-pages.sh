@@ -4,7 +4,8 @@
 # The POSIX matrix on memory that has struct pages, as on a node with memmap=: the volume is found
 # through its DAX device, and mappings must not let anybody get at those pages. A child inherits no
 # entries of 2 MiB, as fork() would copy one that is just being taken away. Large and small entries
-# meet without a warning of the kernel.
+# meet without a warning of the kernel. While the volume is frozen no mapping stores into it,
+# whatever is read in meanwhile.
 #
 # rig: --size 256M --cpus 2 --pages
 # maps: walk
@@ -28,5 +29,8 @@ said=$(on g1 '/root/large fork /mnt/sg/large' </dev/null) || fail "$said"
 passed "a child finds its entries by faults"
 said=$(on g1 "/root/large race /mnt/sg/large $(scaled 5 20 120)" </dev/null) || fail "$said"
 passed "entries of both sizes, at once: $said"
+program frozen
+said=$(on g1 "/root/frozen /mnt/sg $(scaled 5 20 120)" </dev/null 2>&1) || fail "$said"
+passed "no store gets into what is frozen: $said"
 holds "the device is a DAX device" 'grep -q 1 /sys/block/pmem0/queue/dax'
 finish

@@ -402,6 +402,15 @@ static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned l
 #endif
 }
 
+static inline pte_t sgfs_pte_mkwrite(pte_t pte)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+	return pte_mkwrite_novma(pte);
+#else
+	return pte_mkwrite(pte);
+#endif
+}
+
 /*
  * Large entries. Much of the kernel looks at the struct page behind one without asking whether
  * there is one: get_user_pages(), MADV_COLD, and smaps among them. So there are none where there

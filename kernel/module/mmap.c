@@ -292,13 +292,41 @@ static vm_fault_t fault(struct vm_fault *vmf)
 }
 
 /*
+ * The entry of the fault becomes writable, if it is what the fault found; else it stays, and the
+ * fault comes again. Here, and not by the kernel when we have returned: after sb_end_pagefault() a
+ * freeze could take all entries away, and another thread read one in that looks the same. Made
+ * writable, it would let stores into what is frozen, and no mark would name the page.
+ *
+ * A table that goes away meanwhile is freed after a grace period, and is not at its place any more
+ * once its lock is held (as in the kernel's pte_offset_map_lock(), which is not exported).
+ */
+static void make_writable(const struct vm_fault *vmf)
+{
+	spinlock_t *lock;
+	pmd_t table;
+	pte_t *pte;
+
+	rcu_read_lock();
+	table = READ_ONCE(*vmf->pmd);
+	if (likely(pmd_present(table) && !pmd_leaf(table))) {
+		pte = pte_offset_kernel(&table, vmf->address);
+		lock = pte_lockptr(vmf->vma->vm_mm, &table);
+		spin_lock(lock);
+		if (likely(pmd_same(table, READ_ONCE(*vmf->pmd)) &&
+			   pte_same(ptep_get(pte), vmf->orig_pte)))
+			set_pte(pte, sgfs_pte_mkwrite(pte_mkdirty(pte_mkyoung(vmf->orig_pte))));
+		spin_unlock(lock);
+	}
+	rcu_read_unlock();
+}
+
+/*
  * A shared, readable entry is about to become writable: not while it shows a page of zeroes, or one
  * that is the file's no longer. Then it is taken away, and the kernel comes back.
  */
 static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
-	vm_fault_t ret = 0;
 	struct entering e;
 	struct sg_run run;
 	int err;
@@ -308,13 +336,13 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 	err = find_pages(inode, vmf->pgoff, 1, true, &run, &e);
 	if (!err)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
-	if (!err && pte_pfn(vmf->orig_pte) != pfn_of(inode, run.off)) {
+	if (!err && pte_pfn(vmf->orig_pte) == pfn_of(inode, run.off))
+		make_writable(vmf);
+	else if (!err)
 		sgfs_unmap(inode, (loff_t)vmf->pgoff << PAGE_SHIFT, PAGE_SIZE, false);
-		ret = VM_FAULT_NOPAGE;
-	}
 	end_entering(inode, e);
 	sb_end_pagefault(inode->i_sb);
-	return err ? fault_error(inode, err) : ret;
+	return err ? fault_error(inode, err) : VM_FAULT_NOPAGE;
 }
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */

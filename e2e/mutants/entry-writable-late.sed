@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# An entry becomes writable when its fault has let a freeze go on, and a while later.
+# file: kernel/module/mmap.c
+# scenario: posix-pages
+# maps: walk
+s/^#include <linux\/hash.h>/#include <linux\/delay.h>\n&/
+/^static vm_fault_t pfn_mkwrite/,/^}/ {
+	s/^\t\tmake_writable(vmf);/\t\terr = 0;/
+	s/^\treturn err ? .*/\tif (err)\n\t\treturn fault_error(inode, err);\n\tmsleep(20);\n\tmake_writable(vmf);\n\treturn VM_FAULT_NOPAGE;/
+}
