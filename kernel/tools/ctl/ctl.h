@@ -17,7 +17,7 @@
  * @links: files with several names that have been copied, see links.c.
  * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
  * @clamped: put has said that a time does not fit.
- * @must_be_dir: put's path ends in a slash.
+ * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one.
  * @size: grow, clone, volume create, resize, clone: wanted, or 0. @align: volume create, clone.
@@ -40,7 +40,7 @@ struct call {
 	int top;
 	size_t below;
 	const char *label;
-	bool json, recursive, longer, force, parents, clamped, must_be_dir;
+	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar;
 	char **argv;
 	int argc;
 };
@@ -138,6 +138,17 @@ int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 
 int place_give(struct call *c, const struct place *p, const struct sg_iref *ref);
 /* What a file keeps when its contents are replaced: owner, mode, flags, extended attributes. */
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new);
+
+/**
+ * struct xattrs - extended attributes for a new inode, as struct sg_new has them.
+ */
+struct xattrs {
+	u64 data[SG_XATTR_TOTAL_MAX / 8];
+	u32 len;
+};
+/* -E2BIG: more than an inode can have. */
+int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_len,
+	       const void *value, u32 value_len);
 
 /* --- guarded.c ----------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "ctl.h"
 #include "outside.h"
+#include "tar.h"
 
 static char buffer[CTL_PIECE];
 
@@ -326,7 +327,7 @@ static int get_into(struct call *c, const struct sg_iref *ref, const char *name,
 	return err;
 }
 
-int cmd_get(struct call *c)
+static int get(struct call *c)
 {
 	char *from = without_slashes(c->argv[0]), *to = c->argc > 1 ? c->argv[1] : NULL;
 	const char *name = from ? own_name(from) : NULL;
@@ -355,4 +356,9 @@ int cmd_get(struct call *c)
 	links_free(&c->links);
 	free(from);
 	return err;
+}
+
+int cmd_get(struct call *c)
+{
+	return c->tar ? tar_get(c) : get(c);
 }

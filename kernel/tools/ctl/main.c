@@ -30,6 +30,9 @@ static const char usage[] =
 "  get [-r] V PATH [TO]   copy a file, or a whole tree, out of the volume\n"
 "  put [-r] V FROM [PATH] copy a file (-: standard input), or a whole tree,\n"
 "                         into it\n"
+"  get --tar V PATH [FILE], put --tar V FILE [PATH]\n"
+"                         the same as a tar archive (-: standard output, input),\n"
+"                         with owners, ACLs and extended attributes\n"
 "  mkdir [-p] V PATH...   make directories\n"
 "  rm [-r] V PATH...      remove files or trees\n"
 "  label V [LABEL]        show or set the label\n"
@@ -76,6 +79,7 @@ static const char usage[] =
 "                         not done\n"
 "  -l, --long             (ls) long listing\n"
 "  -r, --recursive        (ls, get, put, rm) with all below it\n"
+"      --tar              (get, put) an archive\n"
 "  -p, --parents          (mkdir) with missing parents\n"
 "      --force            (put, mkdir, rm, label, relocate) take other systems\n"
 "                         for dead; (systems fence) also one that nobody here\n"
@@ -131,8 +135,8 @@ static const struct command {
 	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, LOOK },
 	{ "stat", "j", "VOLUME PATH", cmd_stat, NULL, 1, 1, LOOK },
 	{ "cat", "", "VOLUME PATH...", cmd_cat, NULL, 1, INT_MAX, LOOK },
-	{ "get", "r", "VOLUME PATH [TO]", cmd_get, NULL, 1, 2, LOOK },
-	{ "put", "rF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, CHANGE },
+	{ "get", "rt", "VOLUME PATH [TO]", cmd_get, NULL, 1, 2, LOOK },
+	{ "put", "rtF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, CHANGE },
 	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, CHANGE },
 	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, CHANGE },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
@@ -179,7 +183,7 @@ static const struct option options[] = {
 	{ "reserve", required_argument, NULL, 'E' },
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
 	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
-	{ "label", required_argument, NULL, 'T' }, { 0 }
+	{ "label", required_argument, NULL, 'T' }, { "tar", no_argument, NULL, 't' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -305,6 +309,9 @@ static void take_flag(struct call *c, int opt)
 		break;
 	case 'F':
 		c->force = true;
+		break;
+	case 't':
+		c->tar = true;
 		break;
 	case 'N':
 		c->dry = true;

@@ -68,38 +68,40 @@ int place_give(struct call *c, const struct place *p, const struct sg_iref *ref)
 
 /* --- what a file that replaces another inherits -------------------------------------------- */
 
-struct inheritance {
-	u8 *data;
-	u32 len;
-};
-
-/* Capabilities were given to the bytes that go: they fall, as when a file is written to. */
-static int inherit_one(void *ctx, unsigned int space, const char *name, u32 name_len,
-		       const void *value, u32 value_len)
+int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_len,
+	       const void *value, u32 value_len)
 {
 	u32 size = (u32)SG_ALIGN_UP(sizeof(struct sg_xattr_entry) + name_len + value_len, 8);
-	struct inheritance *in = ctx;
-	struct sg_xattr_entry *e = (void *)(in->data + in->len);
+	struct sg_xattr_entry *e = (void *)((u8 *)x->data + x->len);
 
-	if (space == SG_XATTR_SECURITY && name_len == 10 && !memcmp(name, "capability", 10))
-		return 0;
-	if (size > SG_XATTR_TOTAL_MAX - in->len)
-		return -EUCLEAN;
+	if (value_len > SG_XATTR_VALUE_MAX || size > SG_XATTR_TOTAL_MAX - x->len)
+		return -E2BIG;
 	memset(e, 0, size);
 	e->value_len = value_len;
 	e->space = (u8)space;
 	e->name_len = (u8)name_len;
 	memcpy(e->name, name, name_len);
 	memcpy(e->name + name_len, value, value_len);
-	in->len += size;
+	x->len += size;
 	return 0;
+}
+
+/* Capabilities were given to the bytes that go: they fall, as when a file is written to. */
+static int inherit_one(void *ctx, unsigned int space, const char *name, u32 name_len,
+		       const void *value, u32 value_len)
+{
+	if (space == SG_XATTR_SECURITY && name_len == 10 && !memcmp(name, "capability", 10))
+		return 0;
+	return xattrs_add(ctx, space, name, name_len, value, value_len) ? -EUCLEAN : 0;
 }
 
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new)
 {
-	static u64 payload[SG_XATTR_TOTAL_MAX / 8];
-	struct inheritance in = { .data = (u8 *)payload };
-	int err = sg_xattr_list(call_vol(c), &p->old, inherit_one, &in);
+	static struct xattrs in;
+	int err;
+
+	in.len = 0;
+	err = sg_xattr_list(call_vol(c), &p->old, inherit_one, &in);
 
 	new->mode = p->attr.mode;
 	new->uid = p->attr.uid;

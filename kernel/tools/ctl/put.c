@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "ctl.h"
 #include "outside.h"
+#include "tar.h"
 
 static char buffer[CTL_PIECE];
 
@@ -364,8 +365,11 @@ int before_put(struct call *c)
 	size_t n = strlen(path);
 	struct outside from = outside_named(AT_FDCWD, c->argv[0], c->argv[0], true);
 	struct source s;
-	int err = source_look(&from, &s);
+	int err;
 
+	if (c->tar)
+		return before_tar_put(c);
+	err = source_look(&from, &s);
 	if (!err && S_ISDIR(s.st.st_mode) && !c->recursive)
 		err = needs_recursion(c->argv[0]);
 	/* the path of a file does not end so, unless it names a directory that is there */
@@ -373,7 +377,7 @@ int before_put(struct call *c)
 	return err ? 1 : 0;
 }
 
-int cmd_put(struct call *c)
+static int put(struct call *c)
 {
 	const char *path = c->argc > 1 ? c->argv[1] : "/";
 	char *from = without_slashes(c->argv[0]), *name;
@@ -396,4 +400,9 @@ int cmd_put(struct call *c)
 	links_free(&c->links);
 	free(from);
 	return err;
+}
+
+int cmd_put(struct call *c)
+{
+	return c->tar ? tar_put(c) : put(c);
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tar archives of trees in a volume, in the pax format of POSIX, with extended attributes and ACLs
+ * as GNU tar, star and libarchive have them.
+ */
+#ifndef SG_CTL_TAR_H
+#define SG_CTL_TAR_H
+
+#include "ctl.h"
+
+#define TAR_BLOCK	512
+#define TAR_SYMBOLIC	"SCHILY.xattr."		/* keys of pax records: then the attribute's name */
+#define TAR_ACL		"SCHILY.acl.access"
+#define TAR_ACL_DEFAULT	"SCHILY.acl.default"
+#define TAR_FLAGS	"SCHILY.fflags"
+
+/* As it is in the archive: text, numbers in octal. */
+struct tar_header {
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100];
+	char magic[6], version[2], uname[32], gname[32], major[8], minor[8], prefix[155], pad[12];
+};
+_Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a block");
+
+unsigned int tar_sum(const struct tar_header *h);
+
+/**
+ * struct tar_text - text that grows. @lost: there was no memory; it is not whole then.
+ */
+struct tar_text {
+	char *bytes;
+	size_t len, room;
+	bool lost;
+};
+void tar_add(struct tar_text *t, const void *bytes, size_t len);
+void tar_printf(struct tar_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A record of a pax header: "LENGTH KEY=VALUE\n", whatever bytes the value has. */
+void tar_record(struct tar_text *t, const char *key, const void *value, size_t len);
+
+/* --- tar_attr.c: attributes as text, and back --------------------------------------------------- */
+
+/* Of an ACL in the form that extended attributes have; false: it is none. */
+bool tar_acl_show(const void *value, size_t len, struct tar_text *out);
+/* The form of extended attributes; its length, or -EINVAL, -ENOENT (there is no such user), ... */
+int tar_acl_read(const char *text, size_t len, void *out, size_t room);
+void tar_flags_show(u32 flags, struct tar_text *out);
+u32 tar_flags_read(const char *text, size_t len);
+/* Name of an extended attribute behind TAR_SYMBOLIC; SG_XATTR_ACL_* have none. */
+void tar_key(unsigned int space, const char *name, u32 len, struct tar_text *out);
+/* The other way, in place: 0: a space that volumes do not have. *name, *len: without its prefix. */
+unsigned int tar_space(char *key, size_t n, const char **name, u32 *len);
+
+int tar_get(struct call *c);
+int tar_put(struct call *c);
+int before_tar_put(struct call *c);
+
+#endif
