@@ -36,7 +36,7 @@ void tar_printf(struct tar_text *t, const char *fmt, ...) __attribute__((format(
 /* A record of a pax header: "LENGTH KEY=VALUE\n", whatever bytes the value has. */
 void tar_record(struct tar_text *t, const char *key, const void *value, size_t len);
 
-/* --- tar_attr.c: attributes as text, and back --------------------------------------------------- */
+/* --- tar_attr.c: attributes as text, and back ------------------------------------------------ */
 
 /* Of an ACL in the form that extended attributes have; false: it is none. */
 bool tar_acl_show(const void *value, size_t len, struct tar_text *out);

@@ -245,7 +245,7 @@ u32 tar_flags_read(const char *text, size_t len)
 	return flags;
 }
 
-/* --- names of extended attributes -------------------------------------------------------------- */
+/* --- names of extended attributes ------------------------------------------------------------ */
 
 static const char *const prefix[] = {
 	[SG_XATTR_USER] = "user.", [SG_XATTR_TRUSTED] = "trusted.", [SG_XATTR_SECURITY] = "security.",

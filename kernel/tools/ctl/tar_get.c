@@ -43,7 +43,7 @@ struct entry {
 	struct tar_text pax, list;
 };
 
-/* --- what is stored --------------------------------------------------------------------------- */
+/* --- what is stored -------------------------------------------------------------------------- */
 
 static int out(const void *bytes, size_t len)
 {
@@ -89,7 +89,7 @@ static int out_pax(const struct tar_text *pax)
 	return out_header(&h) ?: out(pax->bytes, pax->len) ?: out_padding(pax->len);
 }
 
-/* --- attributes --------------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------------------ */
 
 static void record_number(struct tar_text *pax, const char *key, u64 n)
 {
@@ -180,7 +180,7 @@ static int out_entry(struct call *c, struct entry *e)
 	return err ?: out_pax(&e->pax) ?: out_header(&h);
 }
 
-/* --- contents ------------------------------------------------------------------------------------- */
+/* --- contents -------------------------------------------------------------------------------- */
 
 static int add_data(struct map *m, u64 pos, u64 len)
 {
@@ -274,7 +274,7 @@ static int out_data(struct call *c, const struct entry *e)
 	return err ?: out_padding(e->map.bytes + e->list.len) ?: bad;
 }
 
-/* --- entries -------------------------------------------------------------------------------------- */
+/* --- entries --------------------------------------------------------------------------------- */
 
 static int get_file(struct call *c, struct entry *e)
 {
@@ -399,7 +399,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 	return err;
 }
 
-/* --- the command ---------------------------------------------------------------------------------- */
+/* --- the command ----------------------------------------------------------------------------- */
 
 /* What is in it is for those who may read the volume. */
 static int open_archive(struct call *c, const char *to)

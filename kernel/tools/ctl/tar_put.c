@@ -35,7 +35,7 @@ struct put {
 
 static struct tar_reader opened;	/* by before_tar_put() */
 
-/* --- where it goes ---------------------------------------------------------------------------------- */
+/* --- where it goes --------------------------------------------------------------------------- */
 
 static int entry_error(const struct put *p, const struct tar_entry *e, const char *what)
 {
@@ -95,7 +95,7 @@ static int find_parent(struct put *p, const struct tar_entry *e, const char *pat
 	}
 }
 
-/* --- attributes --------------------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------------------ */
 
 static int later(struct put *p, const struct tar_entry *e, const struct sg_iref *ref)
 {
@@ -161,7 +161,7 @@ static int set_all(struct put *p, const struct tar_entry *e, const struct sg_ire
 	return path_error(e->path, err);
 }
 
-/* --- what is put ------------------------------------------------------------------------------------------ */
+/* --- what is put ----------------------------------------------------------------------------- */
 
 static int put_dir(struct put *p, const struct tar_entry *e, const struct sg_iref *dir,
 		   const char *name, u32 len)
@@ -308,7 +308,7 @@ static int put_entry(struct put *p, const struct tar_entry *e)
 	       put_new(p, e, type, &at);
 }
 
-/* --- the command ---------------------------------------------------------------------------------------- */
+/* --- the command ----------------------------------------------------------------------------- */
 
 static bool hopeless(int err)
 {

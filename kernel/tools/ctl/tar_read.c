@@ -20,7 +20,7 @@ static int broken(struct tar_reader *r, const char *why)
 	return -EINVAL;
 }
 
-/* --- bytes ------------------------------------------------------------------------------------- */
+/* --- bytes ----------------------------------------------------------------------------------- */
 
 /* So many, or less at the end. */
 static ssize_t fill(const struct tar_reader *r, void *to, size_t len)
@@ -73,7 +73,7 @@ static int skip_rest(struct tar_reader *r)
 	return err;
 }
 
-/* --- numbers and headers ----------------------------------------------------------------------- */
+/* --- numbers and headers --------------------------------------------------------------------- */
 
 /* In octal, or GNU's binary form. */
 static bool read_number(const char *field, size_t size, s64 *out)
@@ -129,10 +129,11 @@ static int next_header(struct tar_reader *r)
 	}
 	if (is_zero(&r->header))
 		return TAR_END;
-	return header_valid(&r->header) ? 0 : broken(r, "the archive is damaged: a header's checksum is wrong");
+	return header_valid(&r->header) ? 0 :
+		broken(r, "the archive is damaged: a header's checksum is wrong");
 }
 
-/* --- long names and pax records ----------------------------------------------------------------- */
+/* --- long names and pax records -------------------------------------------------------------- */
 
 static int set_text(char **text, const char *from, size_t len)
 {
@@ -336,7 +337,7 @@ static int read_extra(struct tar_reader *r, struct tar_entry *e, int *said)
 	return err ?: skip_rest(r);
 }
 
-/* --- holes -------------------------------------------------------------------------------------- */
+/* --- holes ----------------------------------------------------------------------------------- */
 
 static int add_piece(struct tar_reader *r, struct tar_entry *e, u64 pos, u64 len)
 {
@@ -397,7 +398,7 @@ static int read_list(struct tar_reader *r, struct tar_entry *e)
 	return err;
 }
 
-/* --- entries -------------------------------------------------------------------------------------- */
+/* --- entries --------------------------------------------------------------------------------- */
 
 static void begin(struct tar_entry *e)
 {

@@ -60,15 +60,16 @@ void paths_end(struct paths *p)
 	free(p);
 }
 
-/* --- what is known -------------------------------------------------------------------------- */
+/* --- what is known --------------------------------------------------------------------------- */
 
 /* Where it stands, or would. */
 static struct known *place_of(const struct paths *p, u64 ino)
 {
 	u64 i = ino * 0x9e3779b97f4a7c15ULL >> 20;
 
-	for (i &= p->room - 1; p->known[i].ino && p->known[i].ino != ino; i = (i + 1) & (p->room - 1))
-		;
+	i &= p->room - 1;
+	while (p->known[i].ino && p->known[i].ino != ino)
+		i = (i + 1) & (p->room - 1);
 	return &p->known[i];
 }
 
@@ -106,7 +107,7 @@ static bool add_dir(struct paths *p, u64 ino)
 	return true;
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 /* The first name of an inode is the one that is told. */
 static bool note(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
