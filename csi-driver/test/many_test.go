@@ -20,6 +20,8 @@ import (
 const (
 	manyVolumes = 1000
 	scrapeLimit = 2 * time.Second
+	// Those of the look itself, and of the looks that the driver makes by itself meanwhile.
+	mostPrograms = 8
 )
 
 // processorTime is what this process, which the driver is a part of, and its programs have had.
@@ -93,7 +95,7 @@ func TestManyVolumes(t *testing.T) {
 	if got := strings.Count(text, "\nstargate_volume_used_bytes{"); got != manyVolumes {
 		t.Fatalf("the metrics have %d volumes", got)
 	}
-	if ran := calls(); len(ran) > 2 {
+	if ran := calls(); len(ran) > mostPrograms {
 		t.Errorf("a scrape runs %d programs: %q", len(ran), ran[:3])
 	}
 	t.Logf("a scrape of %d volumes takes %v, %v of a processor", manyVolumes, took, used)
@@ -105,7 +107,7 @@ func TestManyVolumes(t *testing.T) {
 	if err != nil || len(res.GetEntries()) != 2 {
 		t.Fatalf("%d volumes are listed, %v", len(res.GetEntries()), err)
 	}
-	if ran := calls(); len(ran) > 2 {
+	if ran := calls(); len(ran) > mostPrograms {
 		t.Errorf("a list runs %d programs: %q", len(ran), ran[:3])
 	}
 }
