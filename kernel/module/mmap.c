@@ -233,15 +233,30 @@ static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 			break;
 }
 
-static vm_fault_t insert_page(struct vm_fault *vmf, unsigned long pfn)
+static vm_fault_t insert_small(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
+{
+	vm_fault_t ret = sgfs_insert_page(vmf->vma, vmf->address, shown_by(inode, run, 0));
+
+	if (ret == VM_FAULT_NOPAGE)
+		enter_neighbours(inode, vmf, run);
+	return ret;
+}
+
+/*
+ * A place for 2 MiB is one of small pages once it has a table for them. With CONFIG_PT_RECLAIM
+ * MADV_DONTNEED takes an empty table away, with mmap_lock held as faults hold it: then a table that
+ * is there says nothing of the next moment.
+ */
+static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
 {
 	struct mutex *place = place_of(vmf->pmd);
 	vm_fault_t ret;
 
-	if (!SGFS_LARGE_ENTRIES || !pmd_none(READ_ONCE(*vmf->pmd)))
-		return sgfs_insert_page(vmf->vma, vmf->address, pfn);
+	if (!SGFS_LARGE_ENTRIES ||
+	    (!IS_ENABLED(CONFIG_PT_RECLAIM) && !pmd_none(READ_ONCE(*vmf->pmd))))
+		return insert_small(inode, vmf, run);
 	mutex_lock(place);
-	ret = sgfs_insert_page(vmf->vma, vmf->address, pfn);
+	ret = insert_small(inode, vmf, run);
 	mutex_unlock(place);
 	return ret;
 }
@@ -261,11 +276,9 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	if (err)
 		ret = fault_error(inode, err);
 	else
-		ret = insert_page(vmf, shown_by(inode, &run, 0));
+		ret = insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
 		ret = 0;	/* a large page has been entered meanwhile: look again */
-	if (ret == VM_FAULT_NOPAGE)
-		enter_neighbours(inode, vmf, &run);
 	end_entering(inode, e);
 	return ret;
 }
