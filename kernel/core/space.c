@@ -530,14 +530,14 @@ u64 sg_used_inodes(const struct sg_vol *vol)
 
 u64 sg_largest_free(const struct sg_vol *vol)
 {
-	u64 c, run = 0, best = 0;
+	u64 c, run = 0, best = 0, turns = 0;
 
 	for (c = 0; c < sg_chunks(vol); c++) {
 		unsigned int at = 0;
 		struct map m;
 
-		if (!(c & 0xffff))
-			sg_yield();	/* others want to run, too */
+		if (sg_turn(&turns))	/* who asks is to die */
+			break;
 		map_look(vol, c, &m);
 		while (at < SG_CHUNK_PAGES) {
 			unsigned int end = next_bit(&m, at, true);

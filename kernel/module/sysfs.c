@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/fs/stargatefs/<id>/: what a mounted volume is, how it fares, what it has done so far; who
- * holds its memory, and is to be fenced.
+ * holds its memory, and is to be fenced. Each container of a node sees this folder: what tells of
+ * others (where memory lies, who has it, how much they do), or takes long to find out, is root's.
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -19,8 +20,10 @@ struct attribute_of {
 
 #define ATTRIBUTE(name) \
 	static struct attribute_of name##_attribute = { { #name, 0444 }, name##_show }
+#define PRIVATE(name) \
+	static struct attribute_of name##_attribute = { { #name, 0400 }, name##_show }
 #define SETTING(name) \
-	static struct attribute_of name##_attribute = { { #name, 0644 }, name##_show, name##_store }
+	static struct attribute_of name##_attribute = { { #name, 0600 }, name##_show, name##_store }
 #define COMMAND(name) \
 	static struct attribute_of name##_attribute = { { #name, 0200 }, NULL, name##_store }
 
@@ -49,7 +52,7 @@ static ssize_t phys_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "0x%llx\n", (u64)fs->mem.phys);
 }
-ATTRIBUTE(phys);
+PRIVATE(phys);
 
 static ssize_t size_show(struct sgfs *fs, char *buf)
 {
@@ -97,7 +100,7 @@ static ssize_t free_show(struct sgfs *fs, char *buf)
 	return sysfs_emit(buf, "pages %llu\nfree_pages %llu\nlargest_free %llu\nused_inodes %llu\n",
 			  s.pages, s.free_pages, sg_largest_free(&fs->vol), s.used_inodes);
 }
-ATTRIBUTE(free);
+PRIVATE(free);
 
 static ssize_t epoch_show(struct sgfs *fs, char *buf)
 {
@@ -109,7 +112,7 @@ static ssize_t epoch_show(struct sgfs *fs, char *buf)
 		return err;
 	return sysfs_emit(buf, "volume %llu\nacknowledged %llu\n", epoch, slot.epoch);
 }
-ATTRIBUTE(epoch);
+PRIVATE(epoch);
 
 static ssize_t errors_show(struct sgfs *fs, char *buf)
 {
@@ -145,7 +148,7 @@ static ssize_t operations_show(struct sgfs *fs, char *buf)
 	}
 	return len;
 }
-ATTRIBUTE(operations);
+PRIVATE(operations);
 
 static ssize_t journal_show(struct sgfs *fs, char *buf)
 {
@@ -183,7 +186,7 @@ static ssize_t holders_show(struct sgfs *fs, char *buf)
 {
 	return sgfs_holders_show(fs, buf);
 }
-ATTRIBUTE(holders);
+PRIVATE(holders);
 
 /* "SLOT INCARNATION", and "unheld" if nobody here may be known to hold region for that system. */
 static int fence_store(struct sgfs *fs, const char *text)
