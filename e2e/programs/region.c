@@ -13,6 +13,8 @@
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
  *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
+ *   region again FILE STOP        a mapping until STOP appears; then it is given up, and made anew
+ *   region many FILE PROCESSES    FILE@UUID, for as many UUIDs as each of them gets: how many in all
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region longterm FILE          a page of it pinned for as long as one likes, as by VFIO for DMA
  *   region sendfile FILE          a page of it by that call into a file in memory
@@ -120,6 +122,51 @@ static int hold(const char *stop)
 	fflush(stdout);
 	while (access(stop, F_OK))
 		usleep(10000);
+	return 0;
+}
+
+static int again(const char *path, const char *stop)
+{
+	hold(stop);
+	if (munmap(base, size))
+		return fail("munmap");
+	if (map(path, MAP_SHARED, O_RDWR, 0, 0))
+		return 1;
+	printf("mapped again\n");
+	return 0;
+}
+
+/* Maps @path for a machine that nobody else has named. */
+static bool map_for(const char *path, int process, int i)
+{
+	char name[300];
+
+	snprintf(name, sizeof(name), "%s@dddddddd-0000-4000-8000-%06x%06x", path, process, i);
+	return !map(name, MAP_SHARED, O_RDWR, 0, PAGE);
+}
+
+/* Each stays until all have said how many they got. */
+static int many(const char *path, int processes)
+{
+	int up[2], down[2], i, n, total = 0;
+	char end;
+
+	if (pipe(up) || pipe(down))
+		return fail("pipe");
+	for (i = 0; i < processes; i++) {
+		if (fork())
+			continue;
+		close(down[1]);
+		for (n = 0; n < 1000 && map_for(path, i, n); n++)
+			;
+		_exit(write(up[1], &n, sizeof(n)) < 0 || read(down[0], &end, 1));
+	}
+	for (i = 0; i < processes && read(up[0], &n, sizeof(n)) == sizeof(n); i++) {
+		total += n;
+		if (!i)
+			printf("%d of one\n", n);
+	}
+	printf("%d in all\n", total);
 	return 0;
 }
 
@@ -246,15 +293,19 @@ int main(int argc, char **argv)
 	size_t len = argc == 5 ? strtoull(argv[4], NULL, 0) : 0;
 
 	if (argc < 3) {
-		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|child|"
+		fprintf(stderr, "region: read|pinned|write|touch|populate|private|hold|look|again|many|child|"
 				"neighbours|use|lend|longterm|sendfile|splice|readonly FILE ...\n");
 		return 2;
 	}
+	if (!strcmp(verb, "many") && argc == 4)
+		return many(argv[2], atoi(argv[3]));
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
 		strcmp(verb, "look") && strcmp(verb, "readonly") ? O_RDWR : O_RDONLY, at, len))
 		return 1;
 	if ((!strcmp(verb, "hold") || !strcmp(verb, "look")) && argc == 4)
 		return hold(argv[3]);
+	if (!strcmp(verb, "again") && argc == 4)
+		return again(argv[2], argv[3]);
 	if (!strcmp(verb, "lend") && argc == 4)
 		return lend(argv[3]);
 	if (!strcmp(verb, "child") && argc == 4)

@@ -192,16 +192,32 @@ host_wants
 on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
 refused "nobody whose heart beats" 'its heart beats.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
 tell a "mkdir 0 refused"
+on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
+	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null
 said=$(on g1 "stargatectl systems $region fence $a --force" </dev/null) || fail "not fenced: $said"
 grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fence says: $said"
 host_has "from the word to the host's lock"
 gone a
 passed "it has no byte of the volume any more, and ends"
+# Its process may still run a guest that believes itself alive: it gets nothing by asking anew.
+holds "whose process has given its mapping up gets none again" 'touch /run/enough.again
+	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done; cat /run/again
+	grep -q "Operation not permitted" /run/again && ! grep -q "mapped again" /run/again'
+same "who holds nothing is not shown" 0 "$(holders)"
 same "the other one goes on" "bbbbbbbb:alive" "$(who)"
 tell b "mkdir 0 goeson"
 start a
 tell a "join $region@$a $a 7"
 tell a "mkdir 0 back"
+
+step "more machines than a volume has slots for"
+said=$(on g1 "/root/region many $region 20 2>/dev/null" </dev/null)
+echo "   $said" | xargs
+[[ $said =~ ([0-9]+)" of one"[[:space:]]+([0-9]+)" in all" ]] || fail "many: $said"
+same "one process has 16 of them" 16 "${BASH_REMATCH[1]}"
+((BASH_REMATCH[2] > 200 && BASH_REMATCH[2] <= 256)) || fail "all have ${BASH_REMATCH[2]}"
+passed "all have ${BASH_REMATCH[2]}"
+holds "they are gone with their processes" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
 
 step "for no machine that is known"
 start c

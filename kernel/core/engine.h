@@ -246,6 +246,7 @@ bool sg_machine_known(const u8 machine[16]);
 bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16]);
 /* The machine is there: its systems may be paused, but are not dead. Every 500 ms. */
 void sg_stand_by(struct sg_vol *vol, const u8 machine[16]);
+void sg_stand_by_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
 /* Nothing of the machine stores any more: all its systems but ourselves are dead. How many. */
 unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16]);
 /*

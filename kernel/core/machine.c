@@ -75,20 +75,25 @@ static void note_host(struct sg_vol *vol, struct sg_slot *shared, u32 inc)
 	sg_fence();
 }
 
-void sg_stand_by(struct sg_vol *vol, const u8 machine[16])
+void sg_stand_by_slot(struct sg_vol *vol, unsigned int i, const u8 machine[16])
 {
 	struct sg_slot slot, *shared;
+
+	sg_slot_read(vol, i, &slot);
+	if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine))
+		return;
+	shared = sg_at(vol, sg_slot_off(vol, i));
+	sg_store64(&shared->guard, slot.guard + 1);
+	if (vol->slot >= 0 && slot.hosted != SG_SLOT_INC(slot.state))
+		note_host(vol, shared, SG_SLOT_INC(slot.state));
+}
+
+void sg_stand_by(struct sg_vol *vol, const u8 machine[16])
+{
 	unsigned int i;
 
-	for (i = 0; i < SG_SLOTS; i++) {
-		sg_slot_read(vol, i, &slot);
-		if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine))
-			continue;
-		shared = sg_at(vol, sg_slot_off(vol, i));
-		sg_store64(&shared->guard, slot.guard + 1);
-		if (vol->slot >= 0 && slot.hosted != SG_SLOT_INC(slot.state))
-			note_host(vol, shared, SG_SLOT_INC(slot.state));
-	}
+	for (i = 0; i < SG_SLOTS; i++)
+		sg_stand_by_slot(vol, i, machine);
 }
 
 unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16])

@@ -13,11 +13,15 @@
 #include <linux/ctype.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/sysfs.h>
 
 #include "stargatefs.h"
 
 #define STAND_BY_MS	500
+/* Holders: one look goes through all of them, with a lock held that a machine's end needs. */
+#define MOST		(4 * SG_SLOTS)
+#define MOST_OF_ONE	16u	/* of one address space: its machines */
 
 /**
  * struct sgfs_holder - an address space that holds region, for one machine
@@ -28,6 +32,8 @@
  * @maps: its mappings, and grants
  * @writable: those of them through which may be stored, now or after mprotect()
  * @revoked: it gets no page any more
+ * @kept: revoked, and stays listed until its address space has ended: @mm is held. So it cannot
+ *	begin anew by letting go of all that it had, while its guest still runs.
  */
 struct sgfs_holder {
 	struct list_head list;
@@ -36,7 +42,7 @@ struct sgfs_holder {
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];
 	unsigned int maps, writable;
-	bool revoked;
+	bool revoked, kept;
 };
 
 void sgfs_holders_init(struct sgfs *fs)
@@ -107,7 +113,7 @@ int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why)
 
 static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_t gfp)
 {
-	struct sgfs_holder *h = kzalloc(sizeof(*h), gfp);
+	struct sgfs_holder *h = kzalloc(sizeof(*h), gfp | __GFP_ACCOUNT);
 	unsigned int i;
 
 	if (!h)
@@ -124,8 +130,30 @@ static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_
 
 static void unmake(struct sgfs_holder *h)
 {
+	if (h->kept)
+		mmdrop(h->mm);
 	put_pid(h->pid);
 	kfree(h);
+}
+
+/* What is kept, and need not be any more. @all: the mount ends, and nobody can hold its region. */
+static void forget_kept(struct sgfs *fs, bool all)
+{
+	struct sgfs_holder *h, *next;
+	LIST_HEAD(gone);
+
+	spin_lock(&fs->holders_lock);
+	list_for_each_entry_safe(h, next, &fs->holders, list)
+		if (h->kept && !h->maps && (all || !atomic_read(&h->mm->mm_users)))
+			list_move(&h->list, &gone);
+	spin_unlock(&fs->holders_lock);
+	list_for_each_entry_safe(h, next, &gone, list)
+		unmake(h);
+}
+
+void sgfs_holders_end(struct sgfs *fs)
+{
+	forget_kept(fs, true);
 }
 
 static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, const u8 machine[16])
@@ -152,6 +180,21 @@ static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool
 	return h;
 }
 
+/* There is room for one more. The lock is held. */
+static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
+{
+	unsigned int all = 0, own = 0;
+	struct sgfs_holder *h;
+
+	if (find(fs, fresh->mm, fresh->machine))
+		return true;
+	list_for_each_entry(h, &fs->holders, list) {
+		all++;
+		own += h->mm == fresh->mm;
+	}
+	return all < MOST && own < MOST_OF_ONE;
+}
+
 /* Not while our processor follows tables that the machine could write. */
 static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
@@ -172,13 +215,20 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 			      bool writable)
 {
 	struct sgfs_holder *fresh = make(mm, machine, GFP_KERNEL), *h = NULL;
+	bool room;
 
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
+	forget_kept(fs, false);
 	spin_lock(&fs->holders_lock);
-	if (is_trusted(fs, machine, writable))
+	room = may_begin(fs, fresh);
+	if (room && is_trusted(fs, machine, writable))
 		h = hold(fs, fresh, writable);
 	spin_unlock(&fs->holders_lock);
+	if (!room) {
+		unmake(fresh);
+		return ERR_PTR(-ENOSPC);
+	}
 	if (!h)
 		return ERR_PTR(not_trusted(fs, fresh));
 	if (h != fresh)
@@ -244,6 +294,11 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 	if (writable && !h->writable && !h->revoked)
 		machine_gone(fs, h->machine);
 	last = !--h->maps;
+	if (last && h->revoked && !h->kept && atomic_read(&h->mm->mm_users)) {
+		mmgrab(h->mm);
+		h->kept = true;
+	}
+	last &= !h->kept;
 	if (last)
 		list_del(&h->list);
 	spin_unlock(&fs->holders_lock);
@@ -251,21 +306,28 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 		unmake(h);
 }
 
-/* True: there was somebody to revoke. The caller keeps faults away, and takes the pages. */
-static bool revoke_holders(struct sgfs *fs, const u8 machine[16])
+/*
+ * 1: there was somebody to revoke. The caller keeps faults away, and takes the pages. -ESTALE: the
+ * machine's system is not in the slot any more. It has ended, and who holds region now may run the
+ * machine's next life: a machine's end is noted in its slot with this lock held (machine_gone()).
+ */
+static int revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
 	struct sgfs_holder *h;
-	bool any = false;
+	struct sg_slot now;
+	int ret = 0;
 
 	spin_lock(&fs->holders_lock);
+	if (sg_slot_read(&fs->vol, slot, &now) || now.state != was->state)
+		ret = -ESTALE;
 	list_for_each_entry(h, &fs->holders, list) {
-		if (!h->writable || memcmp(h->machine, machine, sizeof(h->machine)))
+		if (ret < 0 || !h->writable || memcmp(h->machine, was->machine, sizeof(h->machine)))
 			continue;
 		WRITE_ONCE(h->revoked, true);
-		any = true;
+		ret = 1;
 	}
 	spin_unlock(&fs->holders_lock);
-	return any;
+	return ret;
 }
 
 /*
@@ -273,26 +335,25 @@ static bool revoke_holders(struct sgfs *fs, const u8 machine[16])
  * each access to them; the machine's next access ends in its VMM, as an error. All who map region
  * lose their entries; those who may have them come again by faults. Grants of the revoked end here.
  */
-static bool revoke(struct sgfs *fs, const u8 machine[16])
+static int revoke(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
 	struct address_space *mapping = fs->region->i_mapping;
-	bool any;
+	int ret;
 
 	filemap_invalidate_lock(mapping);
-	any = revoke_holders(fs, machine);
-	if (any)
+	ret = revoke_holders(fs, slot, was);
+	if (ret > 0)
 		unmap_mapping_range(mapping, 0, 0, 0);
 	filemap_invalidate_unlock(mapping);
-	if (any)
-		sgfs_identity_revoke_held(fs, machine);
-	return any;
+	if (ret > 0)
+		sgfs_identity_revoke_held(fs, was->machine);
+	return ret;
 }
 
 int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 {
 	struct sg_slot s;
-	bool revoked;
-	int err;
+	int revoked = 0, err;
 
 	if (fs->mem.read_only)
 		return -EROFS;
@@ -301,15 +362,17 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 		return -EINVAL;
 	if (SG_SLOT_STATE(s.state) != SG_SLOT_LIVE || SG_SLOT_INC(s.state) != incarnation)
 		return -ESTALE;
-	revoked = fs->region && sg_machine_known(s.machine) &&
-		  s.named == incarnation && revoke(fs, s.machine);
+	if (fs->region && sg_machine_known(s.machine) && s.named == incarnation)
+		revoked = revoke(fs, slot, &s);
+	if (revoked < 0)
+		return revoked;
 	if (!revoked && !unheld)
 		return -ENXIO;
 	err = sg_fence_slot(&fs->vol, slot, incarnation);
 	if (!err)
 		sg_log(fs->sb, SG_WARN, "%.60s (slot %u): declared dead as was asked for%s", s.name,
 		       slot, revoked ? ", its machine's memory taken away" : "");
-	if (revoked)
+	if (revoked && !err)
 		sg_fence_machine(&fs->vol, s.machine);
 	sgfs_watch_now(fs);
 	return err;
@@ -317,18 +380,29 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 
 /* --- meanwhile -------------------------------------------------------------------------------- */
 
+/*
+ * By the thread that beats: slot by slot, as each machine has one at most, however many hold region
+ * for it; the lock is free in between.
+ */
 void sgfs_holders_stand_by(struct sgfs *fs)
 {
-	struct sgfs_holder *h;
+	struct sg_slot slot;
+	unsigned int i;
+	bool held;
 
 	if (time_before(jiffies, fs->stood_by + msecs_to_jiffies(STAND_BY_MS)))
 		return;
 	fs->stood_by = jiffies;
-	spin_lock(&fs->holders_lock);
-	list_for_each_entry(h, &fs->holders, list)
-		if (h->writable && !h->revoked && sg_machine_known(h->machine))
-			sg_stand_by(&fs->vol, h->machine);
-	spin_unlock(&fs->holders_lock);
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (sg_slot_read(&fs->vol, i, &slot) || !sg_machine_known(slot.machine) ||
+		    !sg_slot_of_machine(&slot, slot.machine))
+			continue;
+		spin_lock(&fs->holders_lock);
+		held = is_held(fs, slot.machine);
+		spin_unlock(&fs->holders_lock);
+		if (held)
+			sg_stand_by_slot(&fs->vol, i, slot.machine);
+	}
 }
 
 static const char *mode_of(const struct sgfs_holder *h)
@@ -346,6 +420,8 @@ ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 
 	spin_lock(&fs->holders_lock);
 	list_for_each_entry(h, &fs->holders, list) {
+		if (!h->maps)	/* nothing of it is left but that it gets nothing any more */
+			continue;
 		if (len > PAGE_SIZE - 128) {
 			more++;
 			continue;
@@ -366,7 +442,9 @@ void sgfs_holders_report(struct sgfs *fs)
 
 	spin_lock(&fs->holders_lock);
 	list_for_each_entry(h, &fs->holders, list)
-		sg_log(fs->sb, SG_WARN, "stays mounted: process %d (%s) holds .stargate/region",
-		       pid_nr(h->pid), h->comm);
+		if (h->maps)
+			sg_log(fs->sb, SG_WARN,
+			       "stays mounted: process %d (%s) holds .stargate/region",
+			       pid_nr(h->pid), h->comm);
 	spin_unlock(&fs->holders_lock);
 }

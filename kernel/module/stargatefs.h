@@ -488,6 +488,7 @@ loff_t sgfs_about_size(const struct super_block *sb);
  */
 struct sgfs_holder;
 void sgfs_holders_init(struct sgfs *fs);
+void sgfs_holders_end(struct sgfs *fs);
 /* One more mapping, or grant, by @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable);

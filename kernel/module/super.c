@@ -153,6 +153,7 @@ static void unmount(struct sgfs *fs)
 {
 	sgfs_poison_stop(fs);
 	sgfs_virtual_release(fs);
+	sgfs_holders_end(fs);
 	sgfs_sems_stop(fs);
 	/* Debts are paid also by a mount that was read-only; not on damaged ground. */
 	if (!fs->damaged)
