@@ -50,6 +50,12 @@ mapped() {
 	refused "a rename by who has no mapping" 'Value too large|Overflow|denied' \
 		'cd /run/mapped && mv root elsewhere'
 
+	holds "$map: an idmapped mount of the whole volume" 'mkdir -p /run/whole &&
+		mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg /run/whole'
+	refused "without a mapping no semaphore is made" 'Value too large|Overflow' \
+		'stargate-sem -v /run/whole create nobody'
+	holds "nor is there one" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
+
 	holds "a user namespace sees the plain mount with its own owners" 'cd /mnt/sg/tree &&
 		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "
 			[ \$(stat -c %u mine) = 0 ] && [ \$(stat -c %u root) = 65534 ] &&
