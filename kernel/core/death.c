@@ -420,6 +420,7 @@ void sg_settle(struct sg_vol *vol)
 	sg_freeze_settle(vol);
 	sg_withdraw_opens(vol, false);
 	sg_ledger_settle_inodes(vol);
+	sg_sem_settle(vol);
 	sg_reclaim(vol, ~0u);
 	sg_space_mend_hints(vol);
 	sg_store64(&vol->settler, 0);

@@ -826,5 +826,6 @@ struct sg_sems *sg_sems_make(void);
 void sg_sems_free(struct sg_vol *vol);
 /* We have just joined: what the slot's last owner had open, and waited for, we have not. */
 int sg_sem_withdraw(struct sg_vol *vol);
+void sg_sem_settle(struct sg_vol *vol);	/* what could not be closed when it was to be */
 
 #endif

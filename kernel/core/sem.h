@@ -171,6 +171,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * struct sg_sems - of a system. Its own memory.
  * @first: callers that wait: those for one object behind each other, in order.
  * @open: how many of ours have an object open, by record; with the file's lock.
+ * @closing: what has been closed while nothing might be changed; guarded by @spin.
  * @nothers: how many of them wait for what others have open, too.
  * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
  * @said: when there was last something for the log.
@@ -182,6 +183,10 @@ struct sg_sem_opened {
 	u64 rec, n;
 	struct sg_sem_opened *next;
 };
+struct sg_sem_closing {
+	struct sg_sem sem;
+	struct sg_sem_closing *next;
+};
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
@@ -189,6 +194,7 @@ struct sg_sems {
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];
+	struct sg_sem_closing *closing;
 	struct sg_sem_patience {
 		u64 ns, missed;
 	} patience[SG_SEM_BUCKETS];

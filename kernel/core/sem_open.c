@@ -347,6 +347,7 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
+/* Without the file's lock: until its last store here a cell is ours, and nobody gives it away. */
 static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 {
 	struct sg_sem_side *side;
@@ -419,16 +420,74 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 		sg_sem_destroy(vol, &s);	/* if that fails: whoever meets it next */
 }
 
-void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
+static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 {
 	const struct sg_iref file = sg_sem_file();
-	bool locked = !sg_may_write(vol) && !sg_lock_sure(vol, SG_IOFF(&file, lock));
+	u64 lock = SG_IOFF(&file, lock);
+	int err = sg_may_write(vol);
 
-	if (locked && !sg_may_change(vol, &file)) {
-		give_cells(vol, sem);
-		if (!count_less(vol->sems, sem->rec))
-			close_last(vol, sem);
+	if (!err && wait)
+		err = sg_lock_sure(vol, lock);
+	else if (!err && !sg_trylock(vol, lock))
+		err = -EBUSY;
+	if (err)
+		return err;
+	err = sg_may_change(vol, &file);
+	if (!err && !count_less(vol->sems, sem->rec))
+		close_last(vol, sem);
+	sg_iunlock(vol, &file);
+	return err;
+}
+
+static void keep_closing(struct sg_sems *s, struct sg_sem_closing *c)
+{
+	sg_spin_lock(&s->spin);
+	c->next = s->closing;
+	s->closing = c;
+	sg_spin_unlock(&s->spin);
+}
+
+/*
+ * Others wait for readers: these are given back at once, also by who may not change anything else,
+ * because the mount is frozen or has become read-only. The rest is done when he may again.
+ */
+void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
+{
+	struct sg_sem_closing *c;
+
+	if (sg_is_silenced(vol))
+		return;
+	give_cells(vol, sem);
+	if (!close_object(vol, sem, true) || sg_is_silenced(vol))
+		return;
+	c = sg_alloc(sizeof(*c));
+	if (!c)
+		return;		/* its bit stays until the slot has another owner */
+	c->sem = *sem;
+	keep_closing(vol->sems, c);
+}
+
+static struct sg_sem_closing *take_closing(struct sg_sems *s)
+{
+	struct sg_sem_closing *c;
+
+	sg_spin_lock(&s->spin);
+	c = s->closing;
+	if (c)
+		s->closing = c->next;
+	sg_spin_unlock(&s->spin);
+	return c;
+}
+
+void sg_sem_settle(struct sg_vol *vol)
+{
+	struct sg_sem_closing *c;
+
+	while ((c = take_closing(vol->sems))) {
+		if (close_object(vol, &c->sem, false)) {
+			keep_closing(vol->sems, c);
+			return;
+		}
+		sg_free(c);
 	}
-	if (locked)
-		sg_iunlock(vol, &file);
 }

@@ -52,6 +52,12 @@ void sg_sems_free(struct sg_vol *vol)
 	if (!s)
 		return;
 	SG_ASSERT(!s->first);
+	while (s->closing) {
+		struct sg_sem_closing *c = s->closing;
+
+		s->closing = c->next;
+		sg_free(c);
+	}
 	for (i = 0; i < SG_SEM_BUCKETS; i++) {
 		while (s->open[i]) {
 			struct sg_sem_opened *o = s->open[i];

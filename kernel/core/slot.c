@@ -558,6 +558,7 @@ void sg_leave(struct sg_vol *vol)
 	sg_stand_end(vol);
 	vol->hurry = true;
 	if (!sg_may_write(vol) && vol->ledger) {
+		sg_sem_settle(vol);
 		sg_ledger_settle_inodes(vol);
 		if (sg_reclaim(vol, ~0u) > 0 && sg_epoch_wait(vol, LAST_PUSH_MS))
 			sg_reclaim(vol, ~0u);

@@ -438,6 +438,41 @@ static void rwlock(void)
 	end();
 }
 
+/*
+ * A mount that is frozen, or has become read-only: who closes what he has read lets writers in, and
+ * what else belongs to closing is done when the mount may be changed again.
+ */
+static void closed_while_read_only(void)
+{
+	struct sg_sem rw, rw2, mapped;
+	u64 *users, own;
+
+	begin();
+	own = 1ULL << t.v.slot;
+	rw = sem_make(&t.v, "rw", SG_SEM_RWLOCK, SG_SEM_MAPPED, 0);
+	users = &sg_sem_record(&t.v, &rw)->users;
+	CHECK_OK(sg_sem_open(&t.v, "rw", 2, SG_SEM_RWLOCK, true, &mapped));
+	rw2 = sem_of(&other, "rw");
+	CHECK_OK(sg_sem_read_lock(&t.v, &rw, me, 0));
+	CHECK(mapped.cell >= SG_SEM_CELL_FIRST);
+	CHECK(sg_semw_read(sg_sem_word(&t.v, &mapped), sg_sem_word(&t.v, &mapped) + mapped.cell));
+	t.v.read_only = true;
+	sg_sem_close(&t.v, &rw);
+	CHECK_EQ(sg_sem_write_lock(&other, &rw2, they, in_ms(50)), -ETIMEDOUT);
+	sg_sem_close(&t.v, &mapped);
+	CHECK_OK(sg_sem_write_lock(&other, &rw2, they, in_ms(50)));
+	CHECK_OK(sg_sem_write_unlock(&other, &rw2, they));
+	CHECK(sg_load64(users) & own);
+	sg_settle(&t.v);
+	CHECK(sg_load64(users) & own);
+	t.v.read_only = false;
+	sg_settle(&t.v);
+	CHECK(!(sg_load64(users) & own));
+	sg_sem_close(&other, &rw2);
+	end();
+}
+
+
 /* More processes than cells: the rest reads through its kernel. */
 static void cells_run_out(void)
 {
@@ -764,6 +799,7 @@ int main(void)
 	at_once();
 	event();
 	rwlock();
+	closed_while_read_only();
 	cells_run_out();
 	barrier();
 	condition();
