@@ -57,11 +57,11 @@ await_end() {
 	show
 }
 
-# in_time WHAT COMMAND: it ends in the node within 20 seconds, and well. Not even SIGKILL ends what
+# in_time WHAT COMMAND: it ends in the node within a minute, and well. Not even SIGKILL ends what
 # waits in the kernel, so it is left alone if it does not.
 in_time() {
 	said=$(on host "rm -f /run/timed; (set +e; $2) >/run/timed.said 2>&1 && touch /run/timed &
-		for i in \$(seq 200); do [ ! -e /run/timed ] || break; sleep 0.1; done
+		for i in \$(seq 600); do [ ! -e /run/timed ] || break; sleep 0.1; done
 		cat /run/timed.said; [ -e /run/timed ]" 2>&1 </dev/null) || fail "$1: not so: $said"
 	passed "$1"
 }

@@ -34,6 +34,7 @@ struct sgfs_identity {
 	struct kvm_functions kvm;
 	struct kvm_identity_range *range;
 	u64 size;			/* of @range */
+	u64 opened;			/* grants made so far; identity_lock guards it */
 	spinlock_t lock;		/* guards @grants */
 	struct list_head grants;
 };
@@ -43,6 +44,7 @@ struct grant {
 	struct list_head node;
 	refcount_t refs;		/* of KVM, and of each that revokes it */
 	struct sgfs_identity *identity;
+	u64 number;			/* of those made */
 	struct file *file;
 	struct pid *pid;		/* of its VMM */
 	struct mm_struct *mm;		/* likewise; its pages are not held */
@@ -182,6 +184,7 @@ static struct grant *make_grant(struct sgfs_identity *id, struct file *file, boo
 	}
 	refcount_set(&grant->refs, 1);
 	grant->identity = id;
+	grant->number = id->opened++;
 	grant->file = get_file(file);
 	grant->pid = get_pid(task_tgid(current));
 	grant->mm = current->mm;
@@ -241,10 +244,13 @@ static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 struct victim {
 	const u8 *machine;
 	pid_t pid;
+	u64 before;			/* of these grants: a number */
 };
 
 static bool is_meant(const struct grant *grant, const struct victim *of)
 {
+	if (grant->number >= of->before)
+		return false;
 	if (of->machine)
 		return sgfs_is_revoked(grant->holder) &&
 		       !memcmp(grant->machine, of->machine, sizeof(grant->machine));
@@ -281,17 +287,29 @@ static struct grant *next_to_revoke(struct sgfs *fs, const struct victim *of, bo
 	return grant;
 }
 
+/* What is being opened is KVM's, and in the list, before the lock is free. */
+static u64 opened(struct sgfs *fs)
+{
+	u64 n;
+
+	mutex_lock(&identity_lock);
+	n = fs->identity ? fs->identity->opened : 0;
+	mutex_unlock(&identity_lock);
+	return n;
+}
+
 /*
- * Upon return none of them is left, whoever has ended it; those that we have revoked are counted.
- * What is opened meanwhile is in the list, and KVM's, before the lock is free.
+ * Upon return none is left of those that were there, whoever has ended it; those that we have
+ * revoked are counted. A VMM that opens the volume anew, again and again, does not keep us busy.
  */
-static long revoke(struct sgfs *fs, const struct victim *of)
+static long revoke(struct sgfs *fs, struct victim of)
 {
 	struct grant *grant;
 	long n = 0;
 	bool ours;
 
-	while ((grant = next_to_revoke(fs, of, &ours))) {
+	of.before = opened(fs);
+	while ((grant = next_to_revoke(fs, &of, &ours))) {
 		struct sgfs_identity *id = grant->identity;
 
 		if (ours)
@@ -305,7 +323,7 @@ static long revoke(struct sgfs *fs, const struct victim *of)
 /* Who has been revoked is given nothing any more: none of them is missed that is being opened. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
 {
-	revoke(fs, &(struct victim){ .machine = machine });
+	revoke(fs, (struct victim){ .machine = machine });
 }
 
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -324,7 +342,7 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 			return -EPERM;
 		if ((pid_t)arg < 0)
 			return -EINVAL;
-		return revoke(SGFS(file_inode(file)->i_sb), &(struct victim){ .pid = arg });
+		return revoke(SGFS(file_inode(file)->i_sb), (struct victim){ .pid = arg });
 	default:
 		return -ENOTTY;
 	}
