@@ -98,7 +98,7 @@ struct sg_vol {
 	u64 join_until;
 	u64 held_up;		/* word of the lock that it waited for then, or 0 */
 	unsigned int join_wait_ms;	/* how long joining waits for locks; 0: JOIN_WAIT_MS */
-	u64 settler, settle_stop;	/* the thread in sg_settle(), or 0; it is to end (death.c) */
+	u64 settler, settle_stop;	/* the thread in sg_settle(), or 0; it is to end */
 	unsigned int space_wait_ms;	/* for space that is owed (hunger.c); 0: SPACE_WAIT_MS */
 	bool owed_on_lists;	/* for tests: the ledger owes no inodes, lists do (owed.c) */
 	void *owner;		/* for sg_log() */
@@ -232,10 +232,7 @@ int sg_watch(struct sg_vol *vol);
 int sg_acknowledge(struct sg_vol *vol);
 /* What can wait longer, and for locks: pays, takes over what the dead owed, mends. Every second. */
 void sg_settle(struct sg_vol *vol);
-/*
- * On: the thread in sg_settle() ends it soon, whatever it waits for, and nothing is begun there any
- * more. What it leaves the next one does. No other thread notices.
- */
+/* On: the thread in sg_settle() ends it soon, whatever it waits for, and no other one begins. */
 void sg_settle_stop(struct sg_vol *vol, bool on);
 void sg_beat(struct sg_vol *vol);	/* the heartbeat alone */
 /* Declares a system dead: the caller knows that it stores nothing more. -ESTALE: not that one. */
@@ -435,9 +432,8 @@ u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
  */
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * The same, for callers that nobody can kill, and that others wait for: memory reclaim, a process
- * that exits. It waits for no other system. -EBUSY, -ENOSPC: a system holds a lock that this needs,
- * or the ledger is full; the system that owes the inode frees it, by sg_settle().
+ * The same, for callers that nobody can kill (memory reclaim, exits): it waits for no other system.
+ * -EBUSY, -ENOSPC: not without that; the system that owes the inode frees it, by sg_settle().
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref);
 
@@ -653,14 +649,7 @@ struct sg_userlock {
 	int slot;
 	int (*follow)(void *arg);
 	void *arg;
-	/*
-	 * For callers that hold what other threads wait for: set() and clear() wait for no other
-	 * system, and look for no circle. They say -EBUSY or -ENOBUFS where they would have had to
-	 * wait, and have changed nothing then, but that a flock of the other type may be lost. The
-	 * caller lets go of what it holds, calls sg_userlock_await(), and comes again. After
-	 * -EAGAIN of a request that waits it calls sg_userlock_deadlock().
-	 */
-	bool brief;
+	bool brief;		/* see sg_userlock_await() */
 };
 #define SG_USERLOCK_MAX		0x7fffffffffffffffULL
 
@@ -682,9 +671,14 @@ struct sg_userlock_wait {
  */
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder);
-/* Waits until the reason for which a brief call has said @err is over. @sure: as for clear(). */
+/*
+ * With @brief, for who holds what other threads wait for, set() and clear() wait for no other
+ * system, and look for no circle. -EBUSY, -ENOBUFS: not without waiting; nothing has changed, but
+ * that a flock of the other type may be lost. The caller lets go of what it holds, waits by await()
+ * until the reason of @err is over (@sure: as clear() does), and comes again. For a request that
+ * waits it calls deadlock(): -EDEADLK, it would wait for itself, and is given up; or -EAGAIN.
+ */
 int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure);
-/* -EDEADLK: the request would wait for itself, and has been given up; -EAGAIN: go on waiting. */
 int sg_userlock_deadlock(struct sg_vol *vol, const struct sg_iref *ref,
 			 const struct sg_userlock *want, struct sg_userlock_wait *wait);
 /* Whatever set() has answered last: the request is over, and has no place in the queue. */

@@ -781,7 +781,8 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			if (err)
 				return err;
 			sg_epoch_heed(vol);
-			if (vol->hurry || sg_settle_ends(vol))	/* a hostile one may go on for long */
+			/* a hostile one may go on for long */
+			if (vol->hurry || sg_settle_ends(vol))
 				return -EBUSY;
 		}
 		sg_yield();

@@ -23,7 +23,7 @@
 #define SOON_NS		10000000000ULL	/* for those who can come again */
 #define STUCK_NS	50000000ULL	/* worth being known: freeze.c */
 #define SURE_NS		100000000000ULL	/* for those who can neither come again nor be killed */
-#define BRIEF_NS	20000000ULL	/* for callers that others wait for: two turns of a waiter */
+#define BRIEF_NS	20000000ULL	/* for callers that others wait for */
 #define HURRY_NS	REPORT_NS	/* for those who are about to leave */
 #define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
 

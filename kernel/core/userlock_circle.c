@@ -43,7 +43,8 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
 		struct sg_userlock_page *page = sg_userlock_page(vol, nr, 0, &err);
 
-		if (!page || !sg_load64(&page->waiting) || sg_userlock_enter(vol, nr, &c, SG_USERLOCK_PATIENT))
+		if (!page || !sg_load64(&page->waiting) ||
+		    sg_userlock_enter(vol, nr, &c, SG_USERLOCK_PATIENT))
 			continue;
 		found = waits_in(&c, who, by, mark);
 		sg_userlock_leave(&c);

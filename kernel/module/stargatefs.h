@@ -117,6 +117,8 @@ struct sgfs_sems {
 	bool stop;
 };
 
+#define SGFS_AWAITING	16	/* by inode number */
+
 /**
  * struct sgfs - a mounted volume; sb->s_fs_info
  * @vol: the engine's part
@@ -143,6 +145,7 @@ struct sgfs_sems {
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (written.c)
  * @flush_lock: one at a time goes through @mapped
+ * @awaiting: for a lock of another system one waits at a time, of those who lock files (userlock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
  * @virtual_dir: .stargate (region.c)
@@ -183,6 +186,7 @@ struct sgfs {
 	spinlock_t mapped_lock;
 	struct list_head mapped;
 	struct mutex flush_lock;
+	struct mutex awaiting[SGFS_AWAITING];
 	spinlock_t kept_lock;
 	struct list_head kept_young, kept_old;
 	struct inode *virtual_dir, *region, *about, *semaphores;
@@ -526,6 +530,7 @@ void sgfs_sems_stop(struct sgfs *fs);
 void sgfs_sems_revoke(struct sgfs *fs);
 
 /* userlock.c */
+void sgfs_userlocks_init(struct sgfs *fs);
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl);
 int sgfs_flock(struct file *file, int cmd, struct file_lock *fl);
 

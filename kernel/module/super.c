@@ -474,6 +474,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	INIT_LIST_HEAD(&fs->mappers);
 	mutex_init(&fs->windows_lock);
 	mutex_init(&fs->flush_lock);
+	sgfs_userlocks_init(fs);
 	spin_lock_init(&fs->mapped_lock);
 	INIT_LIST_HEAD(&fs->mapped);
 	sgfs_poison_prepare(fs);

@@ -162,6 +162,23 @@ static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock 
 	return err;
 }
 
+/*
+ * Who waits for another system looks at its lock every millisecond: so it is one at a time, however
+ * many lock files that hash alike. An unlock does not queue here, as it cannot be killed.
+ */
+static int await(struct inode *inode, int err)
+{
+	const struct sg_iref *ref = sgfs_ref(inode);
+	struct mutex *turn = &SGFS(inode->i_sb)->awaiting[ref->ino % SGFS_AWAITING];
+	int e = mutex_lock_killable(turn);
+
+	if (e)
+		return e;
+	e = sg_userlock_await(sgfs_vol(inode), ref, err, false);
+	mutex_unlock(turn);
+	return e;
+}
+
 /* What has to be waited for before it can be said whether the lock is free, is waited for here. */
 static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
 		    struct sg_userlock_wait *wait)
@@ -173,7 +190,7 @@ static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock 
 		err = try_once(file, fl, want, wait);
 		if (!is_put_off(err))
 			break;
-		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, false);
+		err = await(inode, err);
 		if (err)
 			return err;
 	}
@@ -224,6 +241,14 @@ static int lock(struct file *file, struct file_lock *fl, bool may_wait)
 	/* a lock may have become a weaker one, or a place in the queue free */
 	changed(SGFS_I(file_inode(file)));
 	return err;
+}
+
+void sgfs_userlocks_init(struct sgfs *fs)
+{
+	unsigned int i;
+
+	for (i = 0; i < SGFS_AWAITING; i++)
+		mutex_init(&fs->awaiting[i]);
 }
 
 /* --- operations ------------------------------------------------------------------------------- */
