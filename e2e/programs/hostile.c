@@ -8,9 +8,19 @@
  *   hostile seize FILE OFFSET SIZE NAME SECONDS
  *	every transaction area of everybody seems to be locked by the system of that name, which
  *	lives; as often as somebody sets it free
+ *   hostile hold FILE OFFSET SIZE NAME SECONDS WHAT...
+ *	locks seem to be held by the system of that name, which lives, and are free again after
+ *	that time. WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), the
+ *	number of an inode, or number:unlinked: it seems to be that as well meanwhile
  *   hostile use DIR SEED SECONDS BOUND
  *	processes that do what users do; any of it may fail, none may take longer than BOUND
  *	seconds, and be there still when it has been killed
+ *
+ *   hostile flock DIR COUNT wait|each|keep
+ *	locks DIR/0, DIR/1, ...: from as many threads, which wait; or one after the other, without
+ *	waiting, and unlocks each; or so, keeps all of them and says so
+ *   hostile fill FILE GO
+ *	maps FILE, stores to its first page, and to its second one when there is a file GO
  *
  * What it stores is repeated by the seed, the moments are not.
  */
@@ -18,6 +28,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -358,6 +369,99 @@ static int seize(char **argv)
 	return 0;
 }
 
+/* --- locks that are held ---------------------------------------------------------------------- */
+
+/* The page @nr of a system file; 0: none. */
+static u64 page_of(unsigned int which, u64 nr)
+{
+	u64 root = load(SG_PAGE + offsetof(struct sg_hot, sys) + which * SG_INODE_SIZE +
+			offsetof(struct sg_inode, table));
+	unsigned int height = SG_ROOT_HEIGHT(root);
+	u64 at = root & SG_PTE_ADDR, e;
+
+	if (!root || nr >> (9 * height))
+		return 0;
+	for (; height; height--) {
+		e = load(at - sb.phys + (nr >> (9 * (height - 1)) & 511) * 8);
+		if (!(e & SG_PTE_PRESENT))
+			return 0;
+		at = e & SG_PTE_ADDR;
+		if (e & SG_PTE_HUGE)
+			return at - sb.phys + (nr & ((1ULL << (9 * (height - 1))) - 1)) * SG_PAGE;
+	}
+	return at - sb.phys;
+}
+
+/* Whoever has it just now gives it back soon. */
+static void hold_lock(u64 off, u64 word, bool on)
+{
+	u64 seen = on ? 0 : word;
+	u64 asked = word | SG_LOCK_ASKED;
+
+	if (off)
+		__atomic_compare_exchange_n((u64 *)(mem + off), &seen, on ? word : 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (off && !on)
+		__atomic_compare_exchange_n((u64 *)(mem + off), &asked, 0, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void hold_what(const char *what, u64 word, bool on)
+{
+	u64 ino, i, rec, mode;
+	char *rest;
+
+	if (!strcmp(what, "areas")) {
+		for (i = 0; i < (u64)SG_SLOTS * sb.areas; i++)
+			hold_lock(sb.journal_off + i * SG_PAGE + offsetof(struct sg_area, lock),
+				  word, on);
+		return;
+	}
+	if (!strcmp(what, "chains")) {
+		for (i = 0; i < SG_USERLOCK_CHAINS; i++)
+			hold_lock(page_of(SG_SYS_LOCKS, i), word, on);
+		return;
+	}
+	ino = strtoull(what, &rest, 0);
+	rec = page_of(SG_SYS_INODES, ino / SG_INODES_PER_PAGE);
+	if (!rec) {
+		fprintf(stderr, "no inode %s\n", what);
+		exit(2);
+	}
+	rec += ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+	mode = (u32)load(rec + offsetof(struct sg_inode, mode));
+	if (!strcmp(rest, ":unlinked") && mode && !on)
+		store(rec + offsetof(struct sg_inode, mode), mode | 1ULL << 32);
+	hold_lock(rec + offsetof(struct sg_inode, lock), word, on);
+	if (!strcmp(rest, ":unlinked") && mode && on)
+		store(rec + offsetof(struct sg_inode, mode), mode);
+}
+
+static int hold(int argc, char **argv)
+{
+	double end = now() + atof(argv[4]);
+	bool said = false;
+	u64 word;
+	int i;
+
+	map_volume(argv);
+	word = word_of(argv[3]);
+	if (!word) {
+		fprintf(stderr, "no system %s\n", argv[3]);
+		return 2;
+	}
+	for (; now() < end; usleep(500)) {
+		for (i = 5; i < argc; i++)
+			hold_what(argv[i], word, true);
+		if (!said)
+			printf("held\n");
+		said = true;
+	}
+	for (i = 5; i < argc; i++)
+		hold_what(argv[i], word, false);
+	return 0;
+}
+
 static int attack(char **argv)
 {
 	double seconds = atof(argv[4]), end, next = 0;
@@ -654,6 +758,70 @@ static int use(char **argv)
 	return hung ? 1 : 0;
 }
 
+/* --- users who wait --------------------------------------------------------------------------- */
+
+static int open_number(const char *dir, int i)
+{
+	char path[320];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%d", dir, i);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	if (fd < 0)
+		die(path);
+	return fd;
+}
+
+static void *wait_for_lock(void *arg)
+{
+	int *fd = arg;
+
+	return flock(*fd, LOCK_EX) ? arg : NULL;
+}
+
+static int lock_all(const char *dir, int count, const char *how)
+{
+	int *fd = calloc((size_t)count, sizeof(*fd)), i;
+	pthread_t id;
+
+	for (i = 0; i < count; i++)
+		fd[i] = open_number(dir, i);
+	for (i = 0; i < count; i++) {
+		if (!strcmp(how, "wait")) {
+			if (pthread_create(&id, NULL, wait_for_lock, &fd[i]))
+				die("thread");
+			continue;
+		}
+		if (flock(fd[i], LOCK_EX | LOCK_NB))
+			die("flock");
+		if (!strcmp(how, "each") && flock(fd[i], LOCK_UN))
+			die("unlock");
+	}
+	printf("%d locks\n", count);
+	while (strcmp(how, "each"))
+		pause();
+	return 0;
+}
+
+static int fill(const char *file, const char *go)
+{
+	int fd = open(file, O_RDWR);
+	volatile u8 *p;
+
+	if (fd < 0 || ftruncate(fd, 2 * SG_PAGE))
+		die(file);
+	p = mmap(NULL, 2 * SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		die(file);
+	p[0] = 1;
+	printf("stored\n");
+	while (access(go, F_OK))
+		usleep(10000);
+	p[SG_PAGE] = 1;
+	printf("filled\n");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -661,9 +829,16 @@ int main(int argc, char **argv)
 		return attack(argv + 2);
 	if (argc == 7 && !strcmp(argv[1], "seize"))
 		return seize(argv + 2);
+	if (argc >= 8 && !strcmp(argv[1], "hold"))
+		return hold(argc - 2, argv + 2);
+	if (argc == 5 && !strcmp(argv[1], "flock"))
+		return lock_all(argv[2], atoi(argv[3]), argv[4]);
+	if (argc == 4 && !strcmp(argv[1], "fill"))
+		return fill(argv[2], argv[3]);
 	if (argc == 6 && !strcmp(argv[1], "use"))
 		return use(argv + 2);
 	fprintf(stderr, "hostile attack FILE OFFSET SIZE SEED SECONDS | hostile seize FILE OFFSET SIZE NAME SECONDS |\n"
-		"hostile use DIR SEED SECONDS BOUND\n");
+		"hostile hold FILE OFFSET SIZE NAME SECONDS WHAT... | hostile flock DIR COUNT wait|each|keep |\n"
+		"hostile fill FILE GO | hostile use DIR SEED SECONDS BOUND\n");
 	return 2;
 }

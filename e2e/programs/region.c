@@ -13,8 +13,8 @@
  *   region look FILE STOP         the same, of a file that is open for reading
  *   region child FILE STOP        the same, by a child that has got it from one who has ended
  *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
- *   region again FILE STOP        a mapping until STOP appears; then it is given up, and made anew
- *   region many FILE PROCESSES    FILE@UUID, for as many UUIDs as each of them gets: how many in all
+ *   region again FILE STOP        a mapping until STOP appears, then made anew
+ *   region many FILE N            FILE@UUID by N processes, as many as each gets: how many in all
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region longterm FILE          a page of it pinned for as long as one likes, as by VFIO for DMA
  *   region sendfile FILE          a page of it by that call into a file in memory

@@ -201,7 +201,8 @@ gone a
 passed "it has no byte of the volume any more, and ends"
 # Its process may still run a guest that believes itself alive: it gets nothing by asking anew.
 holds "whose process has given its mapping up gets none again" 'touch /run/enough.again
-	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done; cat /run/again
+	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done
+	cat /run/again
 	grep -q "Operation not permitted" /run/again && ! grep -q "mapped again" /run/again'
 same "who holds nothing is not shown" 0 "$(holders)"
 same "the other one goes on" "bbbbbbbb:alive" "$(who)"

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A member of a volume holds its locks, lives, and does not give them back. What cannot be killed
+# does not wait for it: memory reclaim, a process that exits, sync, the settling before a freeze.
+# And what waits for it in one volume holds up nobody in another volume of the same node.
+#
+# rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
+# maps: walk
+# kernels: 6.12
+# limit: 600
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+program hostile
+files=256
+held=
+
+# g2_holds WHAT...: locks of the volume seem to be g2's, until let_go.
+g2_holds() {
+	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 1000 "$@" >"$work/held" 2>&1 &
+	held=$!
+	until grep -q held "$work/held"; do
+		kill -0 "$held" 2>/dev/null || fail "holding $*: $(cat "$work/held")"
+		sleep 0.05
+	done
+}
+# let_go WHAT...
+let_go() {
+	kill "$held"
+	wait "$held" || true
+	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 0.001 "$@" >/dev/null
+}
+number() { on g1 "stat -c %i $1" </dev/null; }
+# in_time SECONDS WHAT COMMAND: in g1 it ends, and well, before that.
+in_time() { holds "$2 within $1 s" "timeout -s KILL $1 sh -c '$3'"; }
+
+step "memory reclaim"
+holds "a file that nobody has open" 'echo x >/mnt/sg/known && cat /mnt/sg/known'
+ino=$(number /mnt/sg/known)
+g2_holds "$ino:unlinked"
+in_time 20 "its memory is taken back" 'echo 2 >/proc/sys/vm/drop_caches'
+let_go "$ino:unlinked"
+
+step "a process that exits"
+holds "it has a removed file open" 'echo x >/mnt/sg/open && exec 3</mnt/sg/open &&
+	stat -c %i /mnt/sg/open >/tmp/ino && { sleep 1000 <&3 >/dev/null 2>&1 & echo $! >/tmp/pid; } &&
+	rm /mnt/sg/open'
+ino=$(on g1 'cat /tmp/ino' </dev/null)
+g2_holds "$ino"
+holds "killed, it is gone within 10 s" 'kill -KILL $(cat /tmp/pid)
+	for try in $(seq 100); do [ -e /proc/$(cat /tmp/pid) ] || exit 0; sleep 0.1; done
+	cat /proc/$(cat /tmp/pid)/stack; exit 1'
+let_go "$ino"
+
+step "sync"
+holds "a hole is about to be filled" 'echo x >/mnt/sg/mapped
+	/root/hostile fill /mnt/sg/mapped /tmp/go >/tmp/filled 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+ino=$(number /mnt/sg/mapped)
+g2_holds "$ino"
+holds "it waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
+in_time 10 "everybody can sync" sync
+let_go "$ino"
+holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+
+step "a freeze"
+holds "something is owed" 'head -c 1M /dev/zero >/mnt/sg/owed && sync'
+on g1 'rm /mnt/sg/owed' </dev/null
+g2_holds areas
+sleep 2
+in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
+holds "and thaws" 'fsfreeze -u /mnt/sg'
+let_go areas
+in_time 20 "it can be written to" 'echo y >/mnt/sg/after'
+
+step "locks of files in two volumes"
+holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
+	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&
+	dd if=/run/bare/volume of=/dev/mem bs=1M seek=256 conv=notrunc status=none &&
+	mount -t stargatefs -o phys=256M,size=32M none /mnt/bare && mkdir /mnt/bare/d'
+holds "all chains are there" "/root/hostile flock /mnt/sg/d $files each && /root/hostile flock /mnt/bare/d $files each"
+g2_holds chains
+holds "many wait in the first one" "/root/hostile flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
+	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
+in_time 10 "all locks of the other one can be had" "/root/hostile flock /mnt/bare/d $files each"
+holds "who has them is gone when killed" '/root/hostile flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
+	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done; grep locks /tmp/keep
+	kill -KILL $p
+	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done; cat /proc/$p/stack; exit 1'
+holds "who waits in the first one can be killed" 'pkill -KILL -x hostile
+	for try in $(seq 300); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
+let_go chains
+in_time 20 "then its locks can be had" "/root/hostile flock /mnt/sg/d 8 each"
+holds "both are left" 'umount /mnt/bare && umount /mnt/sg'
+finish
