@@ -102,7 +102,7 @@ static int look_read(struct sg_sem_want *w)
 	sg_add64(cell, 1);	/* a full fence: then look whether a writer has come */
 	now = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
 	if (now & SG_SEMW_OWNER || (now & SG_SEMW_ASKED && !sg_sem_may_take(w, now))) {
-		sg_add64(cell, ~0ULL);
+		sg_sem_cell_less(cell, 1);	/* a reset may have done so */
 		sg_sem_wake_all(w->vol, w->sem);	/* he may have waited for us */
 		return SG_SEM_CHANGED;
 	}

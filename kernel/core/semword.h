@@ -76,6 +76,21 @@ static inline bool sg_semw_up(u64 *word)
 /* --- readers -------------------------------------------------------------------------------- */
 
 /*
+ * One reader less. Never less than none: a reset by force may have cleared the cell meanwhile, and
+ * a count that wraps would keep writers out for ever.
+ */
+static inline void sg_semw_less(u64 *cell)
+{
+	u64 seen = sg_semw_load(cell), old;
+
+	for (; seen; seen = old) {
+		old = sg_semw_cas(cell, seen, seen - 1);
+		if (old == seen)
+			return;
+	}
+}
+
+/*
  * A reader counts itself, then looks at the word; a writer takes the word, then looks at the
  * counts; both with a locked instruction between: so one at least sees the other.
  */
@@ -86,14 +101,14 @@ static inline bool sg_semw_read(const u64 *word, u64 *cell)
 	sg_semw_add(cell, 1);
 	if (!sg_semw_load(word))
 		return true;
-	sg_semw_add(cell, ~0ULL);
+	sg_semw_less(cell);
 	return false;
 }
 
 /* It is given back in any case. False: somebody may wait for that: the kernel rings. */
 static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 {
-	sg_semw_add(cell, ~0ULL);
+	sg_semw_less(cell);
 	return !sg_semw_load(word);
 }
 

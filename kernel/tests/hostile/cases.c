@@ -122,6 +122,69 @@ static void case_sem_unlock(void)
 	sg_leave(&v);
 }
 
+/* Objects that are reset by force, and had by another one, in the midst of what we do with them. */
+static struct {
+	u64 at, word, word_val, more_val, cell;
+} reset;
+
+static void reset_at(u64 off)
+{
+	if (off != reset.at || (reset.cell && !*(u64 *)(volume + reset.cell)))
+		return;
+	hook_load = NULL;
+	set(reset.word, reset.word_val);
+	set(reset.word + 8, reset.more_val);
+	if (reset.cell)
+		set(reset.cell, 0);
+}
+
+static void expect_reset(u64 at, const struct sg_sem *sem, u64 word, u64 more)
+{
+	reset.at = at;
+	reset.word = sem->words + offsetof(struct sg_semwords, word);
+	reset.word_val = word;
+	reset.more_val = more;
+	reset.cell = 0;
+	hook_load = reset_at;
+}
+
+static void is_now(u64 word, u64 more)
+{
+	CHECK(!hook_load);
+	CHECK_EQ(sg_get(&v, reset.word), word);
+	CHECK_EQ(sg_get(&v, reset.word + 8), more);
+	set(reset.word, 0);
+	set(reset.word + 8, 0);
+}
+
+/* A reader that goes back, as a writer has come: its cell has been cleared by then. */
+static void readers_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
+{
+	struct sg_sem_new new = { .type = SG_SEM_RWLOCK, .mode = 0600 };
+	struct sg_sem sem;
+
+	CHECK_OK(sg_sem_create(&v, "reads", 5, &new, true, false, &sem));
+	expect_reset(sem.words + offsetof(struct sg_semwords, word), &sem, other->me, 0);
+	reset.cell = sem.words + 8 * sem.cell;
+	CHECK_EQ(sg_sem_read_lock(&v, &sem, c, 0), -EAGAIN);
+	CHECK_EQ(sg_get(&v, reset.cell), 0);
+	is_now(other->me, 0);
+	sg_sem_close(&v, &sem);
+}
+
+static void case_sem_reset(void)
+{
+	static struct sg_sem_caller c, other;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
+	CHECK_OK(sg_sem_enter(&v, 1, 3, "case", &other));
+	readers_reset(&c, &other);
+	sg_sem_exit(&v, &c);
+	sg_sem_exit(&v, &other);
+	sg_leave(&v);
+}
+
 /* What is shown of an object has been copied, and been looked at after that. */
 static void case_sem_list(void)
 {
@@ -559,6 +622,7 @@ static const struct {
 	{ "holdings", case_holdings },
 	{ "list of semaphores", case_sem_list },
 	{ "a mutex given back", case_sem_unlock },
+	{ "semaphores that are reset", case_sem_reset },
 	{ "a table that is full", case_merge },
 	{ "name", case_name },
 	{ "debt of a directory", case_dir_debt },

@@ -472,6 +472,26 @@ static void closed_while_read_only(void)
 	end();
 }
 
+/* Reset by force while a process reads: what it gives back then is not there any more. */
+static void reset_beside_readers(void)
+{
+	struct sg_sem rw, rw2;
+	u64 *word, *cell;
+
+	begin();
+	rw = sem_make(&t.v, "rw", SG_SEM_RWLOCK, SG_SEM_MAPPED, 0);
+	rw2 = sem_of(&other, "rw");
+	word = sg_sem_word(&t.v, &rw);
+	cell = word + rw.cell;
+	CHECK(sg_semw_read(word, cell));
+	CHECK_OK(sg_sem_reset(&other, "rw", 2, SG_SEM_ANY));
+	CHECK(sg_semw_unread(word, cell));
+	CHECK_EQ(sg_load64(cell), 0);
+	CHECK_OK(sg_sem_write_lock(&other, &rw2, they, in_ms(50)));
+	CHECK_OK(sg_sem_write_unlock(&other, &rw2, they));
+	end();
+}
+
 
 /* More processes than cells: the rest reads through its kernel. */
 static void cells_run_out(void)
@@ -800,6 +820,7 @@ int main(void)
 	event();
 	rwlock();
 	closed_while_read_only();
+	reset_beside_readers();
 	cells_run_out();
 	barrier();
 	condition();
