@@ -18,17 +18,23 @@ static struct sg_semwords *words_of(const struct sg_vol *vol, const struct sg_se
 	return sg_at(vol, sem->words);
 }
 
-static int lock_again(struct sg_vol *vol, const struct sg_sem *sem)
+/* @more was loaded before: who has reset the mutex meanwhile, or has got it then, counts anew. */
+static bool count_again(struct sg_semwords *w, u64 me, u64 more, u64 now)
+{
+	return (sg_load64_acquire(&w->word) & SG_SEMW_OWNER) == me &&
+	       sg_cas64(&w->more, more, now) == more;
+}
+
+static int lock_again(struct sg_vol *vol, const struct sg_sem *sem, u64 me)
 {
 	struct sg_semwords *w = words_of(vol, sem);
-	u64 more = sg_load64(&w->more);
+	u64 more = sg_load64_acquire(&w->more);
 
 	if (!(sem->flags & SG_SEM_RECURSIVE))
 		return -EDEADLK;
 	if (more >= SG_SEMW_VALUE)
 		return -EAGAIN;
-	sg_store64(&w->more, more + 1);
-	return 0;
+	return count_again(w, me, more, more + 1) ? 0 : SG_SEM_CHANGED;
 }
 
 static int look_mutex(struct sg_sem_want *w)
@@ -40,7 +46,7 @@ static int look_mutex(struct sg_sem_want *w)
 		return -ENOTRECOVERABLE;
 	if (word & SG_SEMW_OWNER) {
 		if ((word & SG_SEMW_OWNER) == w->c->me)
-			return lock_again(w->vol, w->sem);
+			return lock_again(w->vol, w->sem, w->c->me);
 		if (!sg_sem_is_left(w->vol, w->sem, word))
 			return sg_sem_not_yet(w, word);
 		died = SG_SEMW_DIED;
@@ -72,13 +78,15 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 		return -EINVAL;
 	if (sg_is_silenced(vol))
 		return -EIO;
-	word = sg_load64(&w->word);
-	if ((word & SG_SEMW_OWNER) != c->me)
-		return -EPERM;
-	more = sg_load64(&w->more);
-	if (sem->flags & SG_SEM_RECURSIVE && more && more <= SG_SEMW_VALUE) {
-		sg_store64(&w->more, more - 1);
-		return 0;
+	for (;;) {
+		word = sg_load64_acquire(&w->word);
+		if ((word & SG_SEMW_OWNER) != c->me)
+			return -EPERM;
+		more = sg_load64_acquire(&w->more);
+		if (!(sem->flags & SG_SEM_RECURSIVE) || !more || more > SG_SEMW_VALUE)
+			break;
+		if (count_again(w, c->me, more, more - 1))
+			return 0;
 	}
 	do {
 		word = sg_load64(&w->word);
@@ -94,17 +102,19 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 
 int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_caller *c)
 {
-	u64 *at = sg_sem_word(vol, sem), word = sg_load64(at);
+	u64 *at = sg_sem_word(vol, sem), word;
 
 	if (sem->type != SG_SEM_MUTEX && sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
 	if (sg_is_silenced(vol))
 		return -EIO;
-	if ((word & SG_SEMW_OWNER) != c->me)
-		return -EPERM;
-	if (!(word & SG_SEMW_DIED))
-		return -EINVAL;
-	sg_and64(at, ~SG_SEMW_DIED);
+	do {
+		word = sg_load64(at);
+		if ((word & SG_SEMW_OWNER) != c->me)	/* reset meanwhile, or another one's */
+			return -EPERM;
+		if (!(word & SG_SEMW_DIED))
+			return -EINVAL;
+	} while (sg_cas64(at, word, word & ~SG_SEMW_DIED) != word);
 	return 0;
 }
 

@@ -157,6 +157,31 @@ static void is_now(u64 word, u64 more)
 	set(reset.word + 8, 0);
 }
 
+static void mutex_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
+{
+	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .flags = SG_SEM_RECURSIVE, .mode = 0600 };
+	struct sg_sem sem;
+	u64 more;
+
+	CHECK_OK(sg_sem_create(&v, "again", 5, &new, true, false, &sem));
+	more = sem.words + offsetof(struct sg_semwords, more);
+	CHECK_OK(sg_sem_lock(&v, &sem, c, 0));
+	expect_reset(more, &sem, other->me, 0);
+	CHECK_EQ(sg_sem_lock(&v, &sem, c, 0), -EAGAIN);
+	is_now(other->me, 0);
+	CHECK_OK(sg_sem_lock(&v, &sem, c, 0));
+	CHECK_OK(sg_sem_lock(&v, &sem, c, 0));
+	expect_reset(more, &sem, other->me, 3);
+	CHECK_EQ(sg_sem_unlock(&v, &sem, c), -EPERM);
+	is_now(other->me, 3);
+	set(reset.word, c->me | SG_SEMW_DIED);
+	expect_reset(slot_off((unsigned int)v.slot, offsetof(struct sg_slot, state)), &sem,
+		     other->me | SG_SEMW_DIED, 0);
+	CHECK_EQ(sg_sem_consistent(&v, &sem, c), -EPERM);
+	is_now(other->me | SG_SEMW_DIED, 0);
+	sg_sem_close(&v, &sem);
+}
+
 /* A reader that goes back, as a writer has come: its cell has been cleared by then. */
 static void readers_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 {
@@ -179,6 +204,7 @@ static void case_sem_reset(void)
 	CHECK_OK(host_join(&v, true));
 	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
 	CHECK_OK(sg_sem_enter(&v, 1, 3, "case", &other));
+	mutex_reset(&c, &other);
 	readers_reset(&c, &other);
 	sg_sem_exit(&v, &c);
 	sg_sem_exit(&v, &other);
