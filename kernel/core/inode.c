@@ -226,7 +226,34 @@ static u64 free_list(u64 area)
 	return area + offsetof(struct sg_area, free_ino);
 }
 
-/* The free list of an area that nobody uses just now becomes ours. Lists of the dead, too. */
+static bool lives_elsewhere(const struct sg_vol *vol, unsigned int slot)
+{
+	return (int)slot != vol->slot &&
+	       SG_SLOT_STATE(sg_load64(sg_state_word(vol, slot))) == SG_SLOT_LIVE;
+}
+
+static bool steal_from(struct sg_tx *tx, u64 area)
+{
+	u64 lock = area + offsetof(struct sg_area, lock), head;
+	struct sg_vol *vol = tx->vol;
+
+	if (area == tx->area || !sg_get(vol, free_list(area)) || !sg_trylock(vol, lock))
+		return false;
+	head = sg_get(vol, free_list(area));
+	if (!head) {
+		sg_unlock(vol, lock);
+		return false;
+	}
+	sg_tx_keep_lock(tx, lock);
+	sg_tx_set(tx, free_list(area), 0);
+	sg_tx_set(tx, free_list(tx->area), head);
+	return true;
+}
+
+/*
+ * The free list of an area that nobody uses just now becomes ours. Last those of systems that live:
+ * should we be paused, they miss that area.
+ */
 static bool steal_list(struct sg_tx *tx)
 {
 	struct sg_vol *vol = tx->vol;
@@ -234,22 +261,13 @@ static bool steal_list(struct sg_tx *tx)
 
 	if (tx->nlocks + 2 >= SG_TX_LOCKS)
 		return false;
-	for (k = 0; k < total; k++) {
-		unsigned int slot = ((unsigned int)vol->slot + k / vol->sb.areas) % SG_SLOTS;
-		u64 area = sg_area_off(vol, slot, k % vol->sb.areas);
-		u64 lock = area + offsetof(struct sg_area, lock), head;
+	for (k = 0; k < 2 * total; k++) {
+		unsigned int in = k % total;
+		unsigned int slot = ((unsigned int)vol->slot + in / vol->sb.areas) % SG_SLOTS;
 
-		if (area == tx->area || !sg_get(vol, free_list(area)) || !sg_trylock(vol, lock))
-			continue;
-		head = sg_get(vol, free_list(area));
-		if (!head) {
-			sg_unlock(vol, lock);
-			continue;
-		}
-		sg_tx_keep_lock(tx, lock);
-		sg_tx_set(tx, free_list(area), 0);
-		sg_tx_set(tx, free_list(tx->area), head);
-		return true;
+		if (lives_elsewhere(vol, slot) == (k >= total) &&
+		    steal_from(tx, sg_area_off(vol, slot, in % vol->sb.areas)))
+			return true;
 	}
 	return false;
 }

@@ -243,6 +243,7 @@ int sg_lock(struct sg_vol *vol, u64 off);
 int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for those who can come again */
 /* Or -EBUSY at once, or nearly so, for callers that hold what other threads wait for. */
 int sg_lock_brief(struct sg_vol *vol, u64 off);
+int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns);	/* killable; -EBUSY: not in this time */
 /* For who is to die, too: never -EINTR; -EBUSY after minutes. */
 int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);

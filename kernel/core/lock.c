@@ -288,6 +288,11 @@ int sg_lock_brief(struct sg_vol *vol, u64 off)
 	return lock_limited(vol, off, false, sg_load64(&vol->stuck) ? 0 : BRIEF_NS);
 }
 
+int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns)
+{
+	return lock_limited(vol, off, true, ns);
+}
+
 int sg_lock_sure(struct sg_vol *vol, u64 off)
 {
 	return lock_limited(vol, off, false, SURE_NS);

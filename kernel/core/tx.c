@@ -79,29 +79,54 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	return tx;
 }
 
-/* NULL: none is free. */
-static struct sg_tx *free_area(struct sg_vol *vol, unsigned int first)
+static u64 area_lock(const struct sg_vol *vol, unsigned int k)
+{
+	return sg_area_off(vol, (unsigned int)vol->slot, k) + offsetof(struct sg_area, lock);
+}
+
+/* The first one from @k on that nobody has. */
+static bool try_areas(struct sg_vol *vol, unsigned int *k)
 {
 	unsigned int i;
 
 	for (i = 0; i < vol->sb.areas; i++) {
-		unsigned int k = (first + i) % vol->sb.areas;
-		u64 off = sg_area_off(vol, (unsigned int)vol->slot, k);
-
-		if (sg_trylock(vol, off + offsetof(struct sg_area, lock)))
-			return area_taken(vol, k, off, 0);
+		if (sg_trylock(vol, area_lock(vol, *k)))
+			return true;
+		*k = (*k + 1) % vol->sb.areas;
 	}
-	return NULL;
+	return false;
+}
+
+#define AREA_NS		10000000ULL	/* for one, then the next: longer each time, */
+#define AREA_MOST_NS	2000000000ULL	/* so that a lock that has strayed is found out */
+#define AREA_HURRY_NS	10000000000ULL	/* for those who are about to leave */
+
+/*
+ * All are in use. None is waited for alone: who has it may be another system that looks for free
+ * records, and is paused.
+ */
+static int wait_areas(struct sg_vol *vol, unsigned int *k)
+{
+	u64 start = sg_ticks(), ns = AREA_NS;
+	int err;
+
+	for (;; ns = SG_MIN(2 * ns, AREA_MOST_NS)) {
+		err = sg_lock_for(vol, area_lock(vol, *k), ns);
+		if (err != -EBUSY || (vol->hurry && sg_ticks() - start > AREA_HURRY_NS) ||
+		    (vol->join_until && sg_ticks() > vol->join_until))
+			return err;
+		*k = (*k + 1) % vol->sb.areas;
+		if (try_areas(vol, k))
+			return 0;
+	}
 }
 
 static struct sg_tx *take_area(struct sg_vol *vol)
 {
-	unsigned int first = sg_cpu() % vol->sb.areas;
-	u64 off = sg_area_off(vol, (unsigned int)vol->slot, first);
-	struct sg_tx *tx = free_area(vol, first);
+	unsigned int k = sg_cpu() % vol->sb.areas;
+	int err = try_areas(vol, &k) ? 0 : wait_areas(vol, &k);
 
-	return tx ?: area_taken(vol, first, off,
-				sg_lock(vol, off + offsetof(struct sg_area, lock)));
+	return area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), err);
 }
 
 /*
@@ -112,14 +137,16 @@ static struct sg_tx *take_area(struct sg_vol *vol)
 struct sg_tx *sg_tx_try(struct sg_vol *vol)
 {
 	struct sg_tx *tx = NULL;
-	unsigned int turn;
+	unsigned int turn, k;
 
 	for (turn = 0; !tx && turn < TRIES && !sg_is_still(vol); turn++) {
 		if (turn && sg_load64(&vol->stuck))
 			break;
 		if (turn)
 			sg_sleep_us(TRY_US);
-		tx = free_area(vol, sg_cpu() % vol->sb.areas);
+		k = sg_cpu() % vol->sb.areas;
+		if (try_areas(vol, &k))
+			tx = area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), 0);
 	}
 	if (tx && sg_is_still(vol)) {	/* as in sg_tx_begin_payer() */
 		sg_tx_abort(tx);
@@ -130,13 +157,12 @@ struct sg_tx *sg_tx_try(struct sg_vol *vol)
 
 static struct sg_tx *take_area_of(struct sg_vol *vol, int which)
 {
-	u64 off;
+	unsigned int k = (unsigned int)which;
 
 	if (which < 0)
 		return take_area(vol);
-	off = sg_area_off(vol, (unsigned int)vol->slot, (unsigned int)which);
-	return area_taken(vol, (unsigned int)which, off,
-			  sg_lock(vol, off + offsetof(struct sg_area, lock)));
+	return area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k),
+			  sg_lock(vol, area_lock(vol, k)));
 }
 
 /*
