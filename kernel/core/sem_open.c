@@ -483,7 +483,7 @@ void sg_sem_settle(struct sg_vol *vol)
 {
 	struct sg_sem_closing *c;
 
-	while ((c = take_closing(vol->sems))) {
+	while (vol->sems && (c = take_closing(vol->sems))) {
 		if (close_object(vol, &c->sem, false)) {
 			keep_closing(vol->sems, c);
 			return;

@@ -615,7 +615,9 @@ static void case_killed(void)
 /* A lock that a dying process gives back to the table of locks: it comes to its end. */
 static void case_give_back(void)
 {
-	struct sg_userlock lock = { SG_USERLOCK_POSIX, true, 5, 1, 0, 9, -1 };
+	struct sg_userlock lock = {
+		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 5, .owner = 1, .last = 9, .slot = -1,
+	};
 	struct sg_iref f;
 	u64 start, i;
 

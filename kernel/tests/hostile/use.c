@@ -296,8 +296,10 @@ static void op_mappers(struct host *h)
 
 static void op_userlock(struct host *h)
 {
-	struct sg_userlock want = { 1 + (unsigned int)below(h, 3), below(h, 2), 5, below(h, 3), 0, 0,
-		-1 }, who;
+	struct sg_userlock want = {
+		.kind = 1 + (unsigned int)below(h, 3), .exclusive = below(h, 2), .pid = 5,
+		.owner = below(h, 3), .slot = -1,
+	}, who;
 	struct sg_userlock_wait wait = { 0 };
 	struct sg_iref ref;
 

@@ -48,7 +48,10 @@ static void make_tree(struct sg_vol *v, const struct sg_iref *root)
 /* Debts of all kinds, a file without a name, locks: all of it a dead system's. */
 static void leave_behind(struct sg_vol *v, const struct sg_iref *root)
 {
-	const struct sg_userlock lock = { SG_USERLOCK_POSIX, true, 77, 1, 10, 20, -1 };
+	const struct sg_userlock lock = {
+		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 77, .owner = 1,
+		.start = 10, .last = 20, .slot = -1,
+	};
 	struct sg_iref f = test_create(v, root, "gone", S_IFREG | 0600);
 	static u8 value[9000];
 

@@ -69,7 +69,10 @@ static int join(const char *path, const char *machine, unsigned int boot)
 	mem = map_volume(path, &size);
 	if (!mem)
 		return -errno;
-	snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
+	if (getenv("MACHINE_NAME"))
+		snprintf(id.name, sizeof(id.name), "%s", getenv("MACHINE_NAME"));
+	else
+		snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
 	err = tsys_try(&system_of[systems], mem, size, &id, 300, false);
 	if (!err)
 		tsys_tend(&system_of[systems++]);
