@@ -69,11 +69,14 @@ static int join(const char *path, const char *machine, unsigned int boot)
 	mem = map_volume(path, &size);
 	if (!mem)
 		return -errno;
-	if (getenv("MACHINE_NAME"))
-		snprintf(id.name, sizeof(id.name), "%s", getenv("MACHINE_NAME"));
-	else
-		snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
+	snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
 	err = tsys_try(&system_of[systems], mem, size, &id, 300, false);
+	if (!err && getenv("MACHINE_NAME")) {	/* as a hostile engine names itself */
+		struct sg_vol *v = &system_of[systems].v;
+
+		snprintf(v->id.name, sizeof(v->id.name), "%s", getenv("MACHINE_NAME"));
+		sg_slot_mend(v);
+	}
 	if (!err)
 		tsys_tend(&system_of[systems++]);
 	return err;

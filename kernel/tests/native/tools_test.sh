@@ -70,7 +70,7 @@ while read -r option; do
 done <options
 sed -nE 's/^\t\{ "([a-z-]+)", SGFS_.*/\1/p' "$module/options.c" >values
 explained values 6
-sed -nE 's/^(ATTRIBUTE|COMMAND|SETTING)\(([a-z_]+)\);.*/\2/p' "$module/sysfs.c" >attributes
+sed -nE 's/^(ATTRIBUTE|PRIVATE|COMMAND|SETTING)\(([a-z_]+)\);.*/\2/p' "$module/sysfs.c" >attributes
 [[ $(wc -l <attributes) -eq $(grep -o '[a-z]*_attribute\.attr' "$module/sysfs.c" | wc -l) ]] ||
 	fail "an attribute not read"
 explained attributes 15
