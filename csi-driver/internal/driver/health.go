@@ -83,7 +83,7 @@ func (d *Driver) health(ctx context.Context, g zone.Glance, mount *module.Mount)
 	}
 	for _, s := range systems {
 		if s.State == "suspected" || s.State == "dead" {
-			add(h, csi.VolumeHealthErrorType_DEGRADED, "SystemSilent"+fmt.Sprint(s.Slot), "system %s is %s and holds up %d bytes", s.Name, s.State, s.HeldUp)
+			add(h, csi.VolumeHealthErrorType_DEGRADED, "SystemSilent"+fmt.Sprint(s.Slot), "system %q is %s and holds up %d bytes", s.Name, s.State, s.HeldUp)
 		}
 	}
 	return h, nil

@@ -39,12 +39,12 @@ func Unseen(err error, zone string) error {
 func Unused(volume string, systems []tools.System) error {
 	for _, s := range systems {
 		if s.Lives() {
-			return fault.New(fault.InUse, "volume %s is in use by %s", volume, s.Name)
+			return fault.New(fault.InUse, "volume %s is in use by %q", volume, s.Name)
 		}
 	}
 	for _, s := range systems {
 		if s.State == "silent" || s.State == "recovering" {
-			return fault.New(fault.Busy, "volume %s: %s is %s: try again", volume, s.Name, s.State)
+			return fault.New(fault.Busy, "volume %s: %q is %s: try again", volume, s.Name, s.State)
 		}
 	}
 	return nil

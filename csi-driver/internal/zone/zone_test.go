@@ -113,6 +113,16 @@ func TestUnused(t *testing.T) {
 	}
 }
 
+// A system's name is what a member has written: it breaks no line of the log, and colours no terminal.
+func TestNamesOfSystems(t *testing.T) {
+	for _, state := range []string{"alive", "silent"} {
+		err := Unused("v", []tools.System{{Name: "g\x1b[31m\n\"E0000 all is well", State: state}})
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), `\n`) {
+			t.Errorf("%s: %q", state, err)
+		}
+	}
+}
+
 // Where there is no zone nobody knows what there was: nothing is said to be deleted.
 func TestNothingIsDeleted(t *testing.T) {
 	ctx := context.Background()
