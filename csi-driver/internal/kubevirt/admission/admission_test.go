@@ -539,6 +539,8 @@ func TestOwnVolumes(t *testing.T) {
 	for _, own := range []corev1.Volume{
 		{Name: "stargate-0"}, {Name: volumeName(0)},
 		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}}},
+		// A disk that is called so, and is of the first claim: that the pod has it already is no reason to leave it out.
+		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 	} {
 		pod := &corev1.Pod{}
 		if err := json.Unmarshal(launcher(sidecar("img:1")), pod); err != nil {

@@ -110,8 +110,8 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	if at < 0 {
 		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
 	}
-	if slices.ContainsFunc(changed.Spec.Volumes, isFirst(wanted[0])) {
-		return nil, nil // asked a second time
+	if asked(pod, wanted) {
+		return nil, nil
 	}
 	if err := r.mayStart(ctx, namespace, pod, wanted); err != nil {
 		return nil, err
@@ -141,11 +141,32 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 // volumeName is that of a pod's volume, beside those of the machine's own, which have the names that users give.
 func volumeName(i int) string { return fmt.Sprintf("stargate-claim-%d", i) }
 
-// isFirst tells the volume that a machine's first claim has got.
-func isFirst(c claims.Claim) func(corev1.Volume) bool {
-	return func(v corev1.Volume) bool {
-		return v.Name == volumeName(0) && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name
+// asked tells of a pod that this has been asked for before: it has all of its claims, and QEMU's container has them
+// where the driver mounts them. A volume alone tells nothing, as a machine's own have the names that users give: with
+// one of ours among them the API server takes the pod with its two volumes of one name not at all.
+func asked(pod *corev1.Pod, wanted []claims.Claim) bool {
+	for i, c := range wanted {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			p := v.PersistentVolumeClaim
+			return v.Name == volumeName(i) && p != nil && p.ClaimName == c.Name
+		}) {
+			return false
+		}
 	}
+	return pod.Annotations[ephemeralKey] == "true" || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == compute && mounted(c, wanted)
+	})
+}
+
+// mounted tells whether a container has all claims where the driver mounts them: KubeVirt mounts a machine's own disks
+// elsewhere.
+func mounted(c corev1.Container, wanted []claims.Claim) bool {
+	for _, m := range mountsOf(wanted) {
+		if !slices.ContainsFunc(c.VolumeMounts, func(had corev1.VolumeMount) bool { return had.Name == m.Name && had.MountPath == m.MountPath }) {
+			return false
+		}
+	}
+	return true
 }
 
 func mountsOf(wanted []claims.Claim) []corev1.VolumeMount {
