@@ -248,8 +248,17 @@ func (z *Zone) try(known addresses, use func(taken) error) (done bool, err error
 	return true, use(t)
 }
 
-// addresses are those of files by inode, as a call has found them since it began.
-type addresses map[uint64]address
+// addresses are those of files, as a call has found them since it began.
+type addresses map[file]address
+
+// file is one as it was when its inode was changed last: the number alone is used again for the next file, and one
+// that has been written anew may say another address.
+type file struct {
+	number  uint64
+	changed syscall.Timespec
+}
+
+func fileOf(st fs.FileInfo) file { return file{inode(st).Ino, inode(st).Ctim} }
 
 type address struct {
 	at    int64
@@ -273,7 +282,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 		if st == nil {
 			continue
 		}
-		a, ok := known[inode(st).Ino]
+		a, ok := known[fileOf(st)]
 		if !ok {
 			return t, false, nil
 		}
@@ -343,7 +352,7 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 		if st == nil {
 			continue
 		}
-		if _, ok := known[inode(st).Ino]; ok {
+		if _, ok := known[fileOf(st)]; ok {
 			continue
 		}
 		a, there, err := z.addressOf(ctx, name, st)
@@ -351,7 +360,7 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 			return err
 		}
 		if there {
-			known[inode(st).Ino] = a
+			known[fileOf(st)] = a
 		}
 	}
 	return nil

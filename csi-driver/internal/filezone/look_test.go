@@ -94,3 +94,39 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	}
 	largest("deleted", 1024*m, false)
 }
+
+// What a call has found of a file is of that file alone: neither of one that has got its inode's number, nor of what is
+// written into it later.
+func TestAnInodeThatIsUsedAgain(t *testing.T) {
+	const m = int64(1) << 20
+	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+	z, err := Open(background, config, scripted(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	put := func(base int64) {
+		t.Helper()
+		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+		err := os.WriteFile(z.path("v"), []byte(fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", base, 32*m, 64*m)), 0o600)
+		if err == nil {
+			err = os.Truncate(z.path("v"), 32*m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := addresses{}
+	for _, base := range []int64{config.Base, config.Base + 512*m} {
+		put(base)
+		if err := z.learn(background, known); err != nil {
+			t.Fatal(err)
+		}
+		z.mu.Lock()
+		is, whole, err := z.takenLocked(known)
+		z.mu.Unlock()
+		if err != nil || !whole || is.of["v"].Base != base {
+			t.Errorf("at %#x it should be, and is at %#x, %v, %v", base, is.of["v"].Base, whole, err)
+		}
+	}
+}
