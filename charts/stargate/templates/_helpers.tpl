@@ -19,6 +19,33 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end -}}
 
+{{/*
+Volumes and machines name the driver for good. An upgrade whose values leave driverName out would take its CSIDriver and
+its webhooks away from all of them: KubeVirt's machines would be started without a volume, and nobody says so. So
+what this release has in the cluster has to be of the same driver. helm template asks nobody, and finds nothing.
+*/}}
+{{- define "stargate.sameDriver" -}}
+{{- $had := list -}}
+{{- range (lookup "storage.k8s.io/v1" "CSIDriver" "" "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $helm := .metadata.annotations | default dict -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "stargate-csi") (eq (get $labels "app.kubernetes.io/instance" | toString) $.Release.Name) (eq (get $helm "meta.helm.sh/release-namespace" | toString) $.Release.Namespace) -}}
+{{- $had = append $had .metadata.name -}}
+{{- end -}}
+{{- end -}}
+{{- $webhook := include "stargate.webhook" . -}}
+{{- range list "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration" -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" . "" $webhook).webhooks -}}
+{{- $had = append $had (regexReplaceAll "^[^.]*[.]" .name "") -}}
+{{- end -}}
+{{- end -}}
+{{- range $had | uniq -}}
+{{- if ne . $.Values.driverName -}}
+{{- fail (printf "this release has the driver %s, and driverName is %s: its volumes and machines would be nobody's. Set driverName=%s, or --reuse-values; for another name uninstall the release first" . $.Values.driverName .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* image: dict image, default */}}
 {{- define "stargate.image" -}}
 {{- if .image.digest -}}

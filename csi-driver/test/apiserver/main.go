@@ -28,6 +28,7 @@ var kinds = []struct {
 }{
 	{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", false},
 	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
+	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
 	{"kubevirt.io", "v1", "virtualmachines", "VirtualMachine", true},
 	{"kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", true},
 }
