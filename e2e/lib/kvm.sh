@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What scenarios share in which the node has KVM with kvm-patches, and machines that have a volume as
-# identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: the volume's physical address.
+# What scenarios share in which the node has KVM with kvm-patches, and machines that have a volume
+# as identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: its physical address.
 # shellcheck disable=SC2016,SC2154 # what is quoted is for the node's shell; $base is the scenario's
 
 series=6.12

@@ -10,7 +10,6 @@
  *   locks cross FILE A B MS                   lock byte A, wait MS, wait for byte B: "got" or error
  *   locks count KIND N FILE                   N times: lock, add one to the number in FILE, unlock
  *   locks read KIND MS FILE                   shared locks, one after the other, for so long
- *   locks lean GROUP FILE                     in that cgroup, without memory: what is held stays
  *
  * KIND: posix, ofd, flock. TYPE: sh, ex. LEN 0: to the end.
  */
@@ -18,12 +17,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -378,103 +375,6 @@ static int readers(char **arg)
 	return 0;
 }
 
-/* --- without memory --------------------------------------------------------------------------- */
-
-#define SPARE	64	/* files whose locks use up the last of it */
-
-/* A process that has memory tells what it would get: asked by @ask, as memory is what a pipe needs. */
-struct outside {
-	atomic_int ask, answer;	/* ask: 1: of the range, 2: of the open file */
-	long byte;
-};
-
-static void answer(struct outside *o, const char *path)
-{
-	int posix = opened(path), file = opened(path);
-
-	for (;;) {
-		int kind = atomic_exchange(&o->ask, 0);
-
-		if (kind)
-			o->answer = kind == 1 ? lock(posix, "posix", EXCLUSIVE, o->byte, 1, 0) :
-						lock(file, "flock", EXCLUSIVE, 0, 0, 0);
-		else
-			nap(1);
-	}
-}
-
-static int ask_outside(struct outside *o, int kind, long byte)
-{
-	o->byte = byte;
-	o->answer = -1;
-	o->ask = kind;
-	while (o->answer < 0)
-		nap(1);
-	return o->answer;
-}
-
-static void put_text(const char *folder, const char *name, const char *text)
-{
-	char path[200];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		die(path);
-	close(fd);
-}
-
-/*
- * A cgroup that may have no more memory, of a process that the kernel must not end: the VFS cannot
- * note a lock. What the process had held before is as it was, for everybody.
- */
-static int lean(char **arg)
-{
-	struct outside *o = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-				 -1, 0);
-	int fd = opened(arg[1]), whole = opened(arg[1]), spare[SPARE], err, i;
-	char path[200];
-	pid_t pid;
-	long at;
-
-	for (i = 0; i < SPARE; i++) {
-		snprintf(path, sizeof(path), "%s.%d", arg[1], i);
-		spare[i] = opened(path);
-		unlink(path);
-	}
-	pid = fork();
-	if (!pid)
-		answer(o, arg[1]);
-	CHECK(!mlockall(MCL_CURRENT | MCL_FUTURE));
-	put_text("/proc/self", "oom_score_adj", "-1000");
-	CHECK(!lock(fd, "posix", SHARED, 0, 1000000, 0));
-	CHECK(!lock(whole, "flock", SHARED, 0, 0, 0));
-	CHECK(ask_outside(o, 1, 1) == EAGAIN);
-	snprintf(path, sizeof(path), "%d", getpid());
-	put_text(arg[0], "cgroup.procs", path);
-	put_text(arg[0], "memory.max", "0");
-
-	for (at = 1, err = 0; !err && at < 10000; at += 2)	/* each splits a lock: two more */
-		err = lock(fd, "posix", EXCLUSIVE, at, 1, 0);
-	CHECK(err == ENOLCK);
-	at -= 2;
-	CHECK(ask_outside(o, 1, at) == EAGAIN);
-	CHECK(ask_outside(o, 1, at + 100000) == EAGAIN);
-	for (i = 0, err = 0; !err && i < SPARE; i++)
-		err = lock(spare[i], "flock", SHARED, 0, 0, 0);
-	CHECK(err == ENOMEM);
-	CHECK(lock(whole, "flock", EXCLUSIVE, 0, 0, 0) == ENOMEM);
-	CHECK(ask_outside(o, 2, 0) == EAGAIN);
-
-	put_text(arg[0], "memory.max", "max");
-	CHECK(!lock(fd, "posix", EXCLUSIVE, at, 1, 0));
-	CHECK(!lock(whole, "flock", EXCLUSIVE, 0, 0, 0));
-	kill(pid, SIGKILL);
-	printf("%u checks, %ld locks\n", checks, at);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -483,8 +383,6 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "alone") && n == 1)
 		return alone(arg[0]);
-	if (!strcmp(what, "lean") && n == 2)
-		return lean(arg);
 	if (!strcmp(what, "get") && n == 4)
 		return get(arg);
 	if (!strcmp(what, "cross") && n == 4)

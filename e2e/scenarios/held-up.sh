@@ -47,7 +47,8 @@ let_go "$ino:unlinked"
 
 step "a process that exits"
 holds "it has a removed file open" 'echo x >/mnt/sg/open && exec 3</mnt/sg/open &&
-	stat -c %i /mnt/sg/open >/tmp/ino && { sleep 1000 <&3 >/dev/null 2>&1 & echo $! >/tmp/pid; } &&
+	stat -c %i /mnt/sg/open >/tmp/ino &&
+	{ sleep 1000 <&3 >/dev/null 2>&1 & echo $! >/tmp/pid; } &&
 	rm /mnt/sg/open'
 ino=$(on g1 'cat /tmp/ino' </dev/null)
 g2_holds "$ino"
@@ -88,9 +89,11 @@ holds "many wait in the first one" "/root/hostile flock /mnt/sg/d $files wait >/
 	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
 in_time 10 "all locks of the other one can be had" "/root/hostile flock /mnt/bare/d $files each"
 holds "who has them is gone when killed" '/root/hostile flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
-	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done; grep locks /tmp/keep
+	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done
+	grep locks /tmp/keep
 	kill -KILL $p
-	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done; cat /proc/$p/stack; exit 1'
+	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
 holds "who waits in the first one can be killed" 'pkill -KILL -x hostile
 	for try in $(seq 300); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains

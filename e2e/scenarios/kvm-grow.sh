@@ -28,8 +28,9 @@ print(hex(int(run["phys"], 16) + (run["pages"] - 1) * 4096))'
 
 step "a volume, and KVM"
 in_one host "a volume of a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
-	stargatectl zone create sm /dev/pmem0 && stargatectl volume create a --size 32M -- --max-size 128M &&
-	mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && head -c 64K /dev/zero >/mnt/a/old'
+	stargatectl zone create sm /dev/pmem0 &&
+	stargatectl volume create a --size 32M -- --max-size 128M && mkdir -p /mnt/a &&
+	mount -t stargatefs /dev/sm/a /mnt/a && head -c 64K /dev/zero >/mnt/a/old'
 base=$(of a base)
 page=$(page_of /old)
 kvm 'tdp_mmu=1/'

@@ -46,14 +46,6 @@ for system in "${systems[@]}"; do
 	passed "$system: $said"
 done
 
-step "no memory for a lock"
-for system in "${systems[@]}"; do
-	said=$(on "$system" "cd /sys/fs/cgroup && echo +memory >cgroup.subtree_control && mkdir lean &&
-		/root/locks lean /sys/fs/cgroup/lean $file 2>&1; status=\$?
-		rmdir lean; exit \$status" </dev/null) || fail "$system: $said"
-	passed "$system: what was held stays: $said"
-done
-
 # excludes ONE TWO: what one has, the other one does not get.
 excludes() {
 	local one=$1 two=$2 kind pid

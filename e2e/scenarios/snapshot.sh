@@ -133,7 +133,7 @@ refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot
 at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'
 
 step "a copy has the UUID of its source, and is not taken for it"
-address=$(at g1 'd=/sys/fs/stargatefs/pmem0; echo $(($(cat $d/phys) + $(cat $d/size) - 4096 * 1000))')
+address=$(at g1 'cd /sys/fs/stargatefs/pmem0; echo $(($(cat phys) + $(cat size) - 4096 * 1000))')
 at g1 "stargatectl bad /run/alone add $address"
 passed "a page of the copy is noted as bad"
 [[ $(at g1 'stargatectl bad /dev/pmem0') == none ]] || fail "the mounted source was told of it"

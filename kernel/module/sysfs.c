@@ -217,7 +217,8 @@ static int bad_store(struct sgfs *fs, const char *text)
 SETTING(bad);
 
 static struct attribute *volume_attrs[] = {
-	&dev_attribute.attr, &uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr, &size_attribute.attr,
+	&dev_attribute.attr, &uuid_attribute.attr, &label_attribute.attr, &phys_attribute.attr,
+	&size_attribute.attr,
 	&max_size_attribute.attr,
 	&slot_attribute.attr, &map_attribute.attr, &state_attribute.attr, &free_attribute.attr,
 	&epoch_attribute.attr, &errors_attribute.attr, &operations_attribute.attr,

@@ -205,8 +205,8 @@ struct holder {
 /* How many, ourselves left out; 0 if it is not mounted here. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room);
 /*
- * @dir: where the module shows the mount of the device @path, or of the region @path. No name in the
- * volume counts: members can write another volume's, and a snapshot has its source's.
+ * @dir: where the module shows the mount of the device @path, or of the region @path. No name in
+ * the volume counts: members can write another volume's, and a snapshot has its source's.
  */
 bool mounted_here(const char *path, char *dir, size_t room);
 int own_slot(const char *dir);	/* of the system that has it mounted here, or -1 */

@@ -69,7 +69,7 @@ unsigned int tar_sum(const struct tar_header *h)
 
 /* --- ACLs ------------------------------------------------------------------------------------ */
 
-/* As the kernel's struct posix_acl_xattr_header and _entry; little endian, as everything here is. */
+/* As the kernel's struct posix_acl_xattr_header and _entry; little endian, as all is here. */
 struct acl_entry {
 	u16 tag, perm;
 	u32 id;

@@ -3,7 +3,7 @@
  * get --tar: a tree of a volume as a tar archive, with all that belongs to it: owners, modes with
  * set-ID bits, times, extended attributes, ACLs, flags, devices, names of one file, holes.
  *
- * Nothing outside is changed but the archive, so nothing has to be left out: who unpacks it decides.
+ * Nothing outside is changed but the archive, so nothing is left out: who unpacks it decides.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

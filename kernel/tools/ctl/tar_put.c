@@ -237,7 +237,8 @@ static int put_new(struct put *p, const struct tar_entry *e, u32 type, const str
 	if (S_ISREG(type))
 		err = put_contents(p, &ref, e);
 	if (!err)
-		err = path_error(e->path, sg_touch(call_vol(p->c), &ref, SG_SET_MTIME | SG_SET_ATIME,
+		err = path_error(e->path, sg_touch(call_vol(p->c), &ref,
+						   SG_SET_MTIME | SG_SET_ATIME,
 						   e->mtime, 0, e->atime));
 	err = err ?: path_error(e->path, place_give(p->c, at, &ref));
 	if (err)

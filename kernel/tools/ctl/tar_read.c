@@ -290,7 +290,8 @@ static int say_record(struct tar_reader *r, const struct tar_entry *e, const cha
  * The first that cannot be kept is told, and the others are; *said is that error. A list that makes
  * no sense ends it.
  */
-static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, size_t len, int *said)
+static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, size_t len,
+			int *said)
 {
 	char *end = text + len, *digits, *next, *value;
 	int err;

@@ -48,7 +48,7 @@ struct tar_entry {
 /* All say what is wrong. */
 int tar_open(struct tar_reader *r, const char *path);
 void tar_close(struct tar_reader *r);
-/* What is left of the last entry is skipped. 0, TAR_END, or an error, behind which there is nothing. */
+/* Skips the rest of the last entry. 0, TAR_END, or an error, behind which there is nothing. */
 int tar_next(struct tar_reader *r, struct tar_entry *e);
 int tar_read_data(struct tar_reader *r, void *to, size_t len);	/* of the entry */
 void tar_forget(struct tar_entry *e);

@@ -3,7 +3,7 @@
  * Paths of the inodes that findings are about. An inode does not know its name, so the tree is read
  * once, from the root, when the first finding asks: a volume that is clean is not read twice.
  *
- * The tree is damaged, and may be made by somebody hostile (D10). The engine reads it and leaves out
+ * The tree is damaged, and may be a hostile member's (D10). The engine reads it and leaves out
  * names that make no sense. Each directory is read once, however many names it has, and all names
  * together are no more than an honest volume can hold.
  */

@@ -125,8 +125,8 @@ struct target {
 	u64 was;
 };
 /*
- * From now on @path is the file behind @fd, whatever file has the name: in a folder that another user
- * can write to, that user may exchange it.
+ * From now on @path is the file behind @fd, whatever file has the name: in a folder that another
+ * user can write to, that user may exchange it.
  */
 void target_pin(const char *path, int fd);
 /* Both say by themselves what is wrong. */
