@@ -377,7 +377,7 @@ func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) e
 		if st == nil {
 			continue
 		}
-		if _, ok := known[inode(st).Ino]; ok {
+		if _, ok := known[fileOf(st)]; ok {
 			continue
 		}
 		if had, ok := z.noted(st); !ok || had.changed != inode(st).Ctim {
@@ -389,7 +389,7 @@ func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) e
 	}
 	seen, err := z.glance(ctx, changed)
 	for _, g := range seen {
-		known[inode(g.st).Ino] = address{int64(g.Info.Base), true}
+		known[fileOf(g.st)] = address{int64(g.Info.Base), true}
 	}
 	return err
 }
