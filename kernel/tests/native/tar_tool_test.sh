@@ -122,7 +122,9 @@ printf 'x%.0s' {1..9000} >outside/full
 ln outside/full "outside/$long"
 ln -s full outside/link
 for format in posix gnu; do
-	tar -C outside --format=$format $([[ $format != posix ]] || echo --sparse) -cf gnu.tar .
+	sparse=()
+	[[ $format != posix ]] || sparse=(--sparse)
+	tar -C outside --format="$format" "${sparse[@]}" -cf gnu.tar .
 	cp empty.img v.img
 	expect 0 "$ctl" put --tar v.img gnu.tar
 	expect 0 "$fsck" -n v.img
