@@ -91,7 +91,7 @@ func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, er
 		var shown struct {
 			Volumes []json.RawMessage `json:"volumes"`
 		}
-		if err := t.JSON(ctx, &shown, append([]string{"look"}, some...)...); err != nil {
+		if err := t.json(ctx, &shown, t.limit, append([]string{"look"}, some...)...); err != nil {
 			return nil, err
 		}
 		for _, text := range shown.Volumes {
