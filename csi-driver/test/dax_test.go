@@ -213,8 +213,9 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
-// Who may open a volume's memory, by the module itself: nobody without machines; with them a member of QEMU's group
-// through the mount of a machine's pod, and through no other. What was staged before is guarded at the next pod.
+// The module itself decides on opens of a volume's memory. Without machines it refuses all. With machines, a member of
+// QEMU's group opens it through the mount of a machine's pod, and through no other. The driver guards a volume that was
+// staged before when the next pod comes.
 func TestDAXRegion(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()

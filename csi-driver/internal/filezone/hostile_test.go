@@ -14,8 +14,8 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// Whatever a volume's members store in it concerns that volume alone: all others are seen, made and deleted, before
-// a restart and after it, and so is it itself deleted.
+// Members of a volume can store anything in it. The driver still sees, makes and deletes all other volumes, before a
+// restart and after it, and can delete this one.
 func TestAHostileVolume(t *testing.T) {
 	const m = int64(1) << 20
 	whole := fmt.Sprintf(`"base": "0x%x", "size": %d, "max_size": %d`, 64<<30, 32*m, 64*m)

@@ -86,7 +86,7 @@ type glance struct {
 	st fs.FileInfo
 }
 
-// glance looks at many by one program, and notes their addresses. What the program refuses it does not have.
+// glance looks at many by one program, and notes their addresses. Volumes that the program refuses are left out.
 func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
 	files := map[string]fs.FileInfo{}
 	var paths []string
@@ -165,7 +165,7 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 	if err != nil && ctx.Err() != nil {
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
-	// Whatever else the look has failed with, this volume's members may have written it: it concerns this one alone.
+	// This volume's members may have caused any other failure of the look, so the failure concerns this volume alone.
 	if err != nil {
 		if _, err := os.Stat(v.Path); errors.Is(err, fs.ErrNotExist) {
 			return v, notFound(name)

@@ -95,8 +95,8 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	largest("deleted", 1024*m, false)
 }
 
-// What a call has found of a file is of that file alone: neither of one that has got its inode's number, nor of what is
-// written into it later.
+// The driver uses an address that it read from a file for that file alone: not for another file with the same inode
+// number, and not after a later write.
 func TestAnInodeThatIsUsedAgain(t *testing.T) {
 	const m = int64(1) << 20
 	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}

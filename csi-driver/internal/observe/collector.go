@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/zone"
 )
 
-// What is read is kept so long: a look at all volumes runs programs.
+// The collector keeps its readings for these times, because a look at all volumes runs programs.
 const (
 	fresh = 15 * time.Second
 	// Less than Prometheus waits (podMonitor.interval of the chart).

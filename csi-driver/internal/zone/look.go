@@ -26,7 +26,7 @@ type Glance struct {
 // Readable tells of a volume whose file system can be looked at.
 func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
 
-// Glanced looks into volumes, all at once. What is wrong with that look is found again with each.
+// Glanced looks into volumes, all at once. If it fails, the caller looks at each volume and finds the cause.
 func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
 	var paths []string
 	for _, v := range volumes {

@@ -20,8 +20,8 @@ const known = time.Hour
 
 // given is which life of a machine has which volumes. A machine that is started again has its name and its
 // UUID again, but not the UID of its object: by that a late word of its last end is told from its new life.
-// It stands in a file, as machines outlive the driver. What there was before a boot is no harm: of a life that
-// has no pod any more nothing is believed.
+// A file holds it, because machines outlive the driver. Entries from before a boot do no harm: the driver ignores a
+// life that has no pod any more.
 type given struct {
 	file  string // none: it is forgotten with the driver
 	mu    sync.Mutex

@@ -192,8 +192,8 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "3", "pod-1", "a")
 }
 
-// A driver that is started again knows which machines have volumes, and which life of them. What cannot be read is as
-// if nothing had been given.
+// A driver that is started again knows which machines have volumes, and which life of them. A file that
+// cannot be read counts as empty.
 func TestTwinsAfterTheDriver(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}
