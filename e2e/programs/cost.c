@@ -637,7 +637,7 @@ static const struct op {
 	{ "symlink", with_empty, do_symlink, 20, 100, NULL },
 	{ "readlink", with_symlink, do_readlink, 50, 300, NULL },
 	{ "list-100", with_listing, do_list, 5, 50, NULL },
-	{ "grow-and-cut", with_empty, do_grow_and_cut, 20, 100, NULL },
+	{ "grow-and-cut", with_empty, do_grow_and_cut, 64, 640, NULL },
 	{ "allocate-1m", with_empty, do_allocate, 2, 6, NULL },
 	{ "write-and-punch", with_data, do_punch, 20, 100, NULL },
 	{ "seek-data", with_data, do_seek_data, 50, 500, NULL },

@@ -229,8 +229,7 @@ static void stop(struct sg_vol *vol, u64 off)
 	sg_log(vol->owner, SG_ERR,
 	       "bad memory at offset 0x%llx (%s): nothing of this volume can be used any more",
 	       (unsigned long long)off, sg_page_role(vol, off));
-	sg_store64((u64 *)&vol->stopped, 0);
-	*(const u64 *volatile *)&vol->state = &vol->stopped;
+	sg_stop_state(vol);
 	if (vol->on_death)
 		vol->on_death(vol);
 }

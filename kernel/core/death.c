@@ -235,6 +235,8 @@ static bool sees_all(struct sg_vol *vol)
 
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 {
+	u64 *beats = sg_at(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, heartbeat));
+	u64 beat = sg_load64_acquire(beats);	/* before the look at the word: see below */
 	u64 *word = sg_state_word(vol, slot), seen = sg_load64_acquire(word), ours;
 	struct sg_slot info;
 
@@ -243,10 +245,12 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	ours = SG_SLOT_WORD(SG_SLOT_RECOVERING, SG_SLOT_INC(seen)) |
 	       (vol->slot < 0 ? SG_SLOT_BY_WORD(slot, vol->incarnation) :
 		SG_SLOT_BY_WORD(vol->slot, vol->incarnation));
-	/* first: who has watched the slot must not take us for as silent as the dead one is */
+	/*
+	 * First: who has watched the slot must not take us for as silent as the dead one is. A
+	 * swap: a system that has taken the slot meanwhile counts its own beats exactly.
+	 */
 	if (vol->slot < 0)
-		sg_add64(sg_at(vol, sg_slot_off(vol, slot) +
-			       offsetof(struct sg_slot, heartbeat)), 1);
+		sg_cas64(beats, beat, beat + 1);
 	if (sg_cas64(word, seen, ours) != seen)
 		return false;
 	sg_slot_read(vol, slot, &info);

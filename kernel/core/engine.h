@@ -83,6 +83,8 @@ struct sg_vol {
 	const u64 *state;	/* our slot's state word, and what stands there while we live */
 	u64 alive;
 	struct sg_identity id;	/* what we have said there */
+	u64 beats;		/* heartbeats of ours, as the slot counts them (slot.c) */
+	u64 set_back_at;	/* the slot's count when it was ahead of ours; 0: it never was */
 	bool read_only;
 	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
 	bool steady;		/* its size is what it was: the checker's */
@@ -153,7 +155,8 @@ struct sg_vol {
 	struct sg_counters stat;
 	u64 damage_seen[16];	/* offsets reported already */
 	unsigned int damage_next;
-	struct sg_spin spin;	/* guards @odd, and the look for strayed locks (lock.c) */
+	/* guards @odd, the look for strayed locks (lock.c), our arrivals at barriers */
+	struct sg_spin spin;
 	struct sg_odd odd[16];
 	u64 odd_next;		/* where the next one is put, in turn */
 	u64 odd_judged, odd_last;	/* so many of late, and when the last one was */

@@ -252,9 +252,9 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 
 /*
  * The free list of an area that nobody uses just now becomes ours. Last those of systems that live:
- * should we be paused, they miss that area.
+ * should we be paused, they miss that area. *from: the area whose list it was.
  */
-static bool steal_list(struct sg_tx *tx)
+static bool steal_list(struct sg_tx *tx, u64 *from)
 {
 	struct sg_vol *vol = tx->vol;
 	unsigned int total = SG_SLOTS * vol->sb.areas, k;
@@ -265,10 +265,11 @@ static bool steal_list(struct sg_tx *tx)
 		unsigned int in = k % total;
 		unsigned int slot = ((unsigned int)vol->slot + in / vol->sb.areas) % SG_SLOTS;
 
-		if (lives_elsewhere(vol, slot) == (k >= total) &&
-		    steal_from(tx, sg_area_off(vol, slot, in % vol->sb.areas)))
+		*from = sg_area_off(vol, slot, in % vol->sb.areas);
+		if (lives_elsewhere(vol, slot) == (k >= total) && steal_from(tx, *from))
 			return true;
 	}
+	*from = 0;
 	return false;
 }
 
@@ -392,14 +393,15 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out)
 {
-	u64 from;
+	u64 from, stolen = 0;
 	int err;
 
 	SG_ASSERT(!tx->holds_chunk);
 	if (tx->err)
 		return tx->err;
 	tx->fresh_ino = 0;
-	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx) && grow_list(tx))
+	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx, &stolen) &&
+	    grow_list(tx))
 		return tx->err;
 	err = lock_record(tx, out, &from);
 	if (err == -EBUSY && !tx->fresh_ino) {
@@ -409,6 +411,8 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 	}
 	if (err) {
 		/* the rest of a damaged list is lost until fsck: better than a loop */
+		if (err == -EUCLEAN && stolen && from == free_list(tx->area))
+			from = free_list(stolen);
 		if (err == -EUCLEAN)
 			sg_store64(sg_at(tx->vol, from), 0);
 		sg_tx_fail(tx, err);

@@ -194,6 +194,12 @@ static inline bool sg_is_ours(const struct sg_vol *vol)
 }
 /* It does not: -EIO. From now on nothing is stored. */
 int sg_declared_dead(const struct sg_vol *vol);
+/* From here on sg_is_ours() is false, without a look at the slot. */
+static inline void sg_stop_state(struct sg_vol *vol)
+{
+	sg_store64(&vol->stopped, 0);
+	*(const u64 *volatile *)&vol->state = &vol->stopped;
+}
 /* The slot's bits, in inodes and elsewhere, may be its next owner's by now. */
 static inline bool sg_is_silenced(const struct sg_vol *vol)
 {

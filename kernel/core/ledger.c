@@ -631,10 +631,15 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 	int err;
 
 	for (k = from; k < p->n; k++) {
-		u64 word = entry(l, p->index[k])->word;
+		u64 word = entry(l, p->index[k])->word, at = entry_off(l, p->index[k]);
 
 		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
+		/* somebody else has freed or reused these pages: never by our copy alone */
+		if (sg_get(vol, at) != word) {
+			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
+			break;
+		}
 		if (!sg_give_run(tx, SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, SG_DEBT_COUNT(word) + 1))
 			break;
 		pay_entry(tx, p->index[k]);
@@ -853,7 +858,7 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
 	if (err && err != -EUCLEAN && err != -ESTALE)
 		return err;
-	return strike(vol, i, word, err);
+	return strike(vol, i, word, err == -EUCLEAN);
 }
 
 /*

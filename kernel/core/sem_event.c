@@ -127,18 +127,31 @@ u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
 	return sum;
 }
 
-/* How many of ours have come in this phase: one more, or one less. */
-static void arrive(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, u64 more)
+/* How many of ours have come in this phase: one more. */
+static void arrive(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
 {
 	struct sg_sem_side *side = side_of(vol, sem);
 	u64 *count = &side->own[SG_SEM_COUNT_AT + vol->slot];
 	u64 *at = &side->own[SG_SEM_PHASE_AT + vol->slot];
 
+	sg_spin_lock(&vol->spin);
 	if (sg_load64(at) != phase) {
 		sg_store64(count, 0);
 		sg_store64(at, phase);
 	}
-	sg_store64(count, sg_load64(count) + more);
+	sg_store64(count, sg_load64(count) + 1);
+	sg_spin_unlock(&vol->spin);
+}
+
+static void withdraw(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
+{
+	struct sg_sem_side *side = side_of(vol, sem);
+	u64 *count = &side->own[SG_SEM_COUNT_AT + vol->slot];
+
+	sg_spin_lock(&vol->spin);
+	if (sg_load64(&side->own[SG_SEM_PHASE_AT + vol->slot]) == phase && sg_load64(count))
+		sg_store64(count, sg_load64(count) - 1);
+	sg_spin_unlock(&vol->spin);
 }
 
 static u64 lock_of(const struct sg_sem *sem)
@@ -156,7 +169,7 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 	if (err)
 		return err;
 	*phase = phase_of(vol, sem);
-	arrive(vol, sem, *phase, 1);
+	arrive(vol, sem, *phase);
 	if (sg_sem_arrived(vol, sem) >= sg_load64(&sg_sem_record(vol, sem)->initial)) {
 		now = count_up(vol, sem, 1);
 		all = true;
@@ -167,16 +180,23 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 	return all;
 }
 
-/* Who does not wait any more was never there; unless all have met meanwhile. */
+/*
+ * A caller that stops waiting takes its arrival back, unless all have met meanwhile. The lock makes
+ * one of the two true for everybody. Its holder may be paused: after a long wait the arrival is
+ * taken back without it, for a barrier that counts an absent caller opens too early each time.
+ */
 static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {
-	if (sg_lock_sure(vol, lock_of(sem)))
-		return err;
-	if (phase_of(vol, sem) != phase)
-		err = 0;
-	else
-		arrive(vol, sem, phase, ~0ULL);
-	sg_unlock(vol, lock_of(sem));
+	bool locked = !sg_lock_sure(vol, lock_of(sem));
+
+	if (sg_is_ours(vol)) {
+		if (phase_of(vol, sem) != phase)
+			err = 0;
+		else
+			withdraw(vol, sem, phase);
+	}
+	if (locked)
+		sg_unlock(vol, lock_of(sem));
 	return err;
 }
 

@@ -72,17 +72,64 @@ int sg_declared_dead(const struct sg_vol *cvol)
 	return -EIO;
 }
 
+static u64 *heartbeat(struct sg_vol *vol)
+{
+	return sg_at(vol, slot_field(vol, (unsigned int)vol->slot,
+				     offsetof(struct sg_slot, heartbeat)));
+}
+
+/*
+ * The VM was set back to a saved state after it had gone on from there, or runs twice. The slot,
+ * its locks and its ledger belong to the later run, so this one must store nothing.
+ */
+static void set_back(struct sg_vol *vol, u64 seen)
+{
+	if (sg_cas64(&vol->shut_down, false, true))
+		return;
+	vol->set_back_at = seen;
+	sg_stop_state(vol);
+	sg_log(vol->owner, SG_ERR,
+	       "this system was set back to an earlier state: everything fails until unmounted");
+	if (vol->on_death)
+		vol->on_death(vol);
+}
+
+/*
+ * Any thread of ours may beat. Each counts its beat in private memory before it stores it, so the
+ * slot's counter never gets ahead of ours, unless another run of this system has beaten there. The
+ * swap fails if the slot was given to another system since the look: that one's count stays exact.
+ */
 void sg_beat(struct sg_vol *vol)
 {
+	u64 *beats, seen;
+
 	if (vol->slot < 0 || sg_load64(&vol->shut_down))
 		return;
-	if (!sg_is_ours(vol)) {	/* whoever has it now must not seem to live by our beats */
-		sg_declared_dead(vol);
-		return;
-	}
-	/* any of our threads that waits may beat; the sum never goes back */
-	sg_add64(sg_at(vol, slot_field(vol, (unsigned int)vol->slot,
-				       offsetof(struct sg_slot, heartbeat))), 1);
+	beats = heartbeat(vol);
+	sg_add64(&vol->beats, 1);
+	do {
+		seen = sg_load64(beats);
+		if (!sg_is_ours(vol)) {
+			sg_declared_dead(vol);
+			return;
+		}
+		if (seen >= sg_load64(&vol->beats)) {
+			set_back(vol, seen);
+			return;
+		}
+	} while (sg_cas64(beats, seen, seen + 1) != seen);
+}
+
+static void first_beat(struct sg_vol *vol)
+{
+	u64 *beats = heartbeat(vol), seen;
+
+	do {
+		seen = sg_load64(beats);
+		if (!sg_is_ours(vol))
+			return;
+	} while (sg_cas64(beats, seen, seen + 1) != seen);
+	vol->beats = seen + 1;
 }
 
 /*
@@ -145,7 +192,7 @@ static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct 
 	say_word(vol, &slot->memory, SG_SIZE_WORD(sg_load64(&vol->room), inc));
 	say_word(vol, &slot->reach, SG_SIZE_WORD(sg_bound(vol), inc));
 	say_who(vol);
-	sg_add64(&slot->heartbeat, 1);
+	first_beat(vol);
 }
 
 void sg_slot_mend(struct sg_vol *vol)
@@ -216,6 +263,7 @@ static void forget(struct sg_vol *vol)
 	sg_slot_exit(vol);
 	vol->still = (struct sg_still){ 0 };
 	vol->freezing.phase = 0;
+	vol->set_back_at = 0;
 	vol->slot = -1;
 	vol->state = NULL;
 }
@@ -565,11 +613,29 @@ void sg_leave(struct sg_vol *vol)
 	}
 	if (!sg_load64(&vol->shut_down))
 		set_free(vol);
-	forget(vol);
+	sg_abandon(vol);
+}
+
+/*
+ * After a set-back nobody else fences the slot of a guarded VM. We store nothing any more, so
+ * others may recover what the later run left; unless that run still beats.
+ */
+static void fence_later_run(struct sg_vol *vol)
+{
+	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
+
+	if (sg_load64(heartbeat(vol)) != vol->set_back_at)
+		return;
+	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_DEAD, vol->incarnation));
+	sg_wb(word, 8);
+	sg_fence();
 }
 
 void sg_abandon(struct sg_vol *vol)
 {
-	if (vol->slot >= 0)
-		forget(vol);
+	if (vol->slot < 0)
+		return;
+	if (vol->set_back_at)
+		fence_later_run(vol);
+	forget(vol);
 }

@@ -239,10 +239,16 @@ static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 	return NULL;
 }
 
-/* Does anybody wait for what the owner of @want holds? */
+#define QUEUE_LOOKS	16384	/* about one pass over the longest chain */
+
+/*
+ * Does anybody wait for what the owner of @want holds? The chain is locked and each pair of records
+ * is compared, so the answer is yes after so many looks: stepping back is only a courtesy.
+ */
 static bool queue_waits_for(const struct sg_userlock_chain *c,
 			    const struct sg_userlock_record *want)
 {
+	unsigned int looks = QUEUE_LOOKS;
 	struct sg_userlock_at at = {};
 	struct sg_userlock_record own, r;
 
@@ -250,7 +256,7 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
 		struct sg_userlock_at in = {};
 
 		while (sg_userlock_next(c, &in, &r))
-			if (r.head & SG_USERLOCK_WAITING && excludes(&own, &r))
+			if (!looks-- || (r.head & SG_USERLOCK_WAITING && excludes(&own, &r)))
 				return true;
 	}
 	return false;

@@ -538,6 +538,54 @@ static void barrier(void)
 	end();
 }
 
+extern u64 (*sg_ticks_hook)(void);
+
+static u64 paused_at;
+
+/* Seconds pass as milliseconds do from the moment when the other system is paused. */
+static u64 fast_ticks(void)
+{
+	struct timespec ts;
+	u64 now, at = sg_load64(&paused_at);
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
+	return at ? at + (now - at) * 1000 : now;
+}
+
+static void *meet_in_vain(void *arg)
+{
+	CHECK_EQ(sg_sem_meet(&t.v, arg, me, sg_ticks() + 2 * SEC), -ETIMEDOUT);
+	return NULL;
+}
+
+/* The other system is paused with the lock. The caller that gives up is not counted for ever. */
+static void barrier_behind_paused(void)
+{
+	pthread_t thread;
+	struct timespec ts;
+	struct sg_sem b;
+	u64 lock;
+
+	begin();
+	b = sem_make(&t.v, "b", SG_SEM_BARRIER, 0, 2);
+	lock = b.rec + offsetof(struct sg_sem_record, lock);
+	sg_ticks_hook = fast_ticks;
+	CHECK_OK(pthread_create(&thread, NULL, meet_in_vain, &b));
+	while (sg_sem_arrived(&t.v, &b) != 1)
+		sg_sleep_us(100);
+	while (!sg_trylock(&other, lock))
+		sg_sleep_us(100);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	sg_store64(&paused_at, (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec);
+	CHECK_OK(pthread_join(thread, NULL));
+	CHECK_EQ(sg_sem_arrived(&t.v, &b), 0);
+	sg_unlock(&other, lock);
+	sg_store64(&paused_at, 0);
+	sg_ticks_hook = NULL;
+	end();
+}
+
 static void condition(void)
 {
 	struct sg_sem c;
@@ -823,6 +871,7 @@ int main(void)
 	reset_beside_readers();
 	cells_run_out();
 	barrier();
+	barrier_behind_paused();
 	condition();
 	flag_comes_back();
 	bit_of_the_dead();

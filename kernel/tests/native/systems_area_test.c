@@ -73,6 +73,23 @@ static void one_stays(unsigned int k)
 	CHECK_OK(sg_evict(&b.v, &f));
 }
 
+/* The list that A takes over from B names no record: A loses it once, not with each new file. */
+static void damaged_list(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	unsigned int slot, k;
+	struct sg_iref f;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (k = 0; k < a.v.sb.areas; k++)
+			sg_store64(sg_at(&a.v, sg_area_off(&a.v, slot, k) +
+					 offsetof(struct sg_area, free_ino)), 0);
+	sg_store64(sg_at(&a.v, sg_area_off(&a.v, (unsigned int)b.v.slot, 0) +
+			 offsetof(struct sg_area, free_ino)), SG_INO_MAX - 1);
+	CHECK_EQ(sg_create(&a.v, &a.root, "g", 1, &new, &f), -EUCLEAN);
+	CHECK_OK(sg_create(&a.v, &a.root, "g", 1, &new, &f));
+}
+
 int main(void)
 {
 	u8 *mem = tsys_volume(SIZE);
@@ -83,6 +100,7 @@ int main(void)
 	CHECK(b.v.sb.areas > 1);
 	for (k = 0; k < b.v.sb.areas; k++)
 		one_stays(k);
+	damaged_list();
 	tsys_leave(&a);
 	tsys_leave(&b);
 	return test_done();

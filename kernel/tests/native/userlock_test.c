@@ -354,6 +354,34 @@ static void turns(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
+/*
+ * Whether a queue waits for the caller is looked for in so many pairs, as the chain is locked
+ * meanwhile. An owner with more than that is served at once.
+ */
+static void many_pairs(void)
+{
+	static struct sg_userlock_wait wait[200];
+	struct sg_userlock_wait writer = { 0 }, none = { 0 };
+	u64 i;
+
+	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_OFD, 7, false, 5000, 5999)));
+	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_OFD, 8, true, 5000, 5000), &writer), -EAGAIN);
+	for (i = 0; i < SG_ARRAY_SIZE(wait); i++) {
+		CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)));
+		CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_OFD, 9 + i, true, 5500 + i, 5500 + i),
+			     &wait[i]), -EAGAIN);
+	}
+	CHECK_EQ(ask(0, 0, lock_of(SG_USERLOCK_OFD, 2, false, 5000, 5000), &none), -EAGAIN);
+	sg_userlock_give_up(&sys[0], &file[0], &none);
+	CHECK_OK(ask(0, 0, lock_of(SG_USERLOCK_OFD, 1, false, 5000, 5000), &none));
+	for (i = 0; i < SG_ARRAY_SIZE(wait); i++)
+		sg_userlock_give_up(&sys[2], &file[0], &wait[i]);
+	sg_userlock_give_up(&sys[2], &file[0], &writer);
+	drop(0, 0, OFD(1, true));
+	drop(1, 0, OFD(7, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
 /* --- circles ---------------------------------------------------------------------------------- */
 
 /* Owner i holds byte i and wants byte i + 1, on different files and systems. The last is told. */
@@ -852,6 +880,7 @@ int main(void)
 	unfollowed();
 	killed();
 	turns();
+	many_pairs();
 	circles();
 	not_a_member();
 	declared_dead();
