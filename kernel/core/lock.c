@@ -250,7 +250,8 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		else if (gives_up(vol, &w, limit, now))
 			err = -EBUSY;
 	}
-	sg_and64(&lk->waiters, ~bit);
+	if (sg_is_ours(vol))	/* else the bit is the slot's next owner's */
+		sg_and64(&lk->waiters, ~bit);
 	if (w.stuck)
 		sg_add64(&vol->stuck, -1ULL);
 	return err;
