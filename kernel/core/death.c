@@ -16,9 +16,10 @@
  * @beat: heartbeat and guard word, added up: changes while either does
  * @silent: for how long it has stood still (ns), as far as we looked; @looked: when we last did
  * @inc: whose it was
+ * @lapsed: for how long we have seen the slot lapsed (ns)
  */
 struct sg_watch {
-	u64 beat[SG_SLOTS], silent[SG_SLOTS], looked;
+	u64 beat[SG_SLOTS], silent[SG_SLOTS], lapsed[SG_SLOTS], looked;
 	u32 inc[SG_SLOTS];
 };
 
@@ -60,6 +61,24 @@ int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	if (slot >= SG_SLOTS)
 		return -EINVAL;
 	return fence(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
+}
+
+/* Before the fence: a system that sees the slot dead sees that it has lapsed, too (epoch.c). */
+static void note_lapse(struct sg_vol *vol, unsigned int slot)
+{
+	u64 *word = sg_at(vol, SG_HOT(lapsed));
+
+	sg_or64(word, 1ULL << slot);
+	sg_wb(word, 8);
+	sg_fence();
+}
+
+int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+{
+	if (slot >= SG_SLOTS)
+		return -EINVAL;
+	note_lapse(vol, slot);
+	return sg_fence_slot(vol, slot, incarnation);
 }
 
 /* Whoever is there: also a joiner that recovers the slot in its own name, whom no guard knows. */
@@ -305,6 +324,13 @@ static void report_lease(struct sg_vol *vol, unsigned int slot, u64 ms)
 	       info.name, slot, (unsigned long long)ms);
 }
 
+static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
+{
+	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
+
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && sg_load64(&s->named) == SG_SLOT_INC(state);
+}
+
 /*
  * How long a system may be silent. One that died before it said who it was is known to no guard:
  * it would hold up every epoch for ever, or, recovering the slot that it wants to have, the locks
@@ -312,10 +338,9 @@ static void report_lease(struct sg_vol *vol, unsigned int slot, u64 ms)
  */
 static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
-	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
 	u64 lease = sg_lease(vol);
 
-	if (SG_SLOT_STATE(state) != SG_SLOT_LIVE || sg_load64(&s->named) != SG_SLOT_INC(state))
+	if (!is_named(vol, slot, state))
 		return lease ? SG_MIN(lease, (u64)UNNAMED_MS) : UNNAMED_MS;
 	return lease;
 }
@@ -332,6 +357,32 @@ static u64 time_seen(struct sg_watch *w)
 	return SG_MIN(passed, 4ULL * SG_TEND_MS * 1000000);
 }
 
+/*
+ * Each live system measures the time by its own clock, from when it has seen the slot lapsed and
+ * fenced: the first to have seen it long enough ends it. Nobody joins in that slot meanwhile.
+ */
+static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
+{
+	struct sg_watch *w = vol->watch;
+	u64 *word = sg_at(vol, SG_HOT(lapsed));
+
+	if (!(sg_load64(word) >> slot & 1) || SG_SLOT_STATE(state) == SG_SLOT_LIVE) {
+		w->lapsed[slot] = 0;
+		return;
+	}
+	if (w->inc[slot] != SG_SLOT_INC(state)) {
+		w->inc[slot] = SG_SLOT_INC(state);
+		w->lapsed[slot] = 0;
+	}
+	w->lapsed[slot] += passed;
+	if (w->lapsed[slot] < SG_LAPSE_MS * 1000000ULL)
+		return;
+	w->lapsed[slot] = 0;
+	sg_and64(word, ~(1ULL << slot));
+	sg_wb(word, 8);
+	sg_fence();
+}
+
 /* One look at everybody: the dead are recovered, the silent fenced when their lease is over. */
 static void watch_others(struct sg_vol *vol)
 {
@@ -343,6 +394,7 @@ static void watch_others(struct sg_vol *vol)
 		u64 state = sg_load64_acquire(sg_state_word(vol, i)), beat = beat_of(vol, i, true);
 		u64 lease = patience(vol, i, state);
 
+		end_lapse(vol, i, state, passed);
 		if ((int)i == vol->slot || SG_SLOT_STATE(state) == SG_SLOT_FREE)
 			continue;
 		if (!may_be_fenced(i, state)) {
@@ -358,6 +410,8 @@ static void watch_others(struct sg_vol *vol)
 		w->silent[i] += passed;
 		if (lease && w->silent[i] / 1000000 >= lease) {
 			report_lease(vol, i, w->silent[i] / 1000000);
+			if (is_named(vol, i, state))	/* else it has mapped nothing yet */
+				note_lapse(vol, i);
 			fence_silent(vol, i, SG_SLOT_INC(state));
 			sg_recover_slot(vol, i);
 		}

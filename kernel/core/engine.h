@@ -227,6 +227,8 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
  */
 int sg_tend(struct sg_vol *vol);
 #define SG_TEND_MS	50
+/* After a fence for silence, the pages that the fenced system may have mapped are not given out. */
+#define SG_LAPSE_MS	10000
 /*
  * The same in two halves, for two threads: the second waits until nobody here looks at pages that
  * others have freed, and the heart must not stand still meanwhile.
@@ -240,6 +242,8 @@ void sg_settle_stop(struct sg_vol *vol, bool on);
 void sg_beat(struct sg_vol *vol);	/* the heartbeat alone */
 /* Declares a system dead: the caller knows that it stores nothing more. -ESTALE: not that one. */
 int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation);
+/* The same for a system that nothing has stopped: it may still run for a while. */
+int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation);
 /* machine.c: for who sees machines from outside. Is this number one's own? */
 bool sg_machine_known(const u8 machine[16]);
 /* A system of that machine, which lives and has said who it is. */

@@ -34,23 +34,35 @@ static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
 	return sg_at(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, epoch));
 }
 
+/*
+ * A system that is fenced for its silence may only be paused. When it goes on, its processes store
+ * through what they have mapped until its watch has run. So for a while after the fence (death.c)
+ * its slot counts as one that does not acknowledge: what it may have mapped is not given out.
+ */
 bool sg_alone(const struct sg_vol *vol)
 {
-	return !(sg_slots_taken(vol) & ~(1ULL << vol->slot));
+	u64 lapsed = sg_load64(sg_at(vol, SG_HOT(lapsed)));
+
+	return !((sg_slots_taken(vol) | lapsed) & ~(1ULL << vol->slot));
 }
 
-/* How far behind @epoch the last of those who live is; slots that are dead look at nothing. */
+/* How far behind @epoch the last of those is that count. */
 static u64 worst_lag(const struct sg_vol *vol, u64 epoch, unsigned int *who)
 {
-	unsigned int i;
+	u64 live = 0;
 	s64 worst = 0;
+	unsigned int i;
 
 	*who = SG_SLOTS;
-	for (i = 0; i < SG_SLOTS; i++) {
+	for (i = 0; i < SG_SLOTS; i++)
+		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
+			live |= 1ULL << i;
+	/* after the states: a slot that is seen dead has lapsed before */
+	live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
+	for (; live; live &= live - 1) {
 		s64 lag;
 
-		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) != SG_SLOT_LIVE)
-			continue;
+		i = sg_ctz64(live);
 		lag = (s64)(epoch - sg_load64_acquire(acknowledged(vol, i)));
 		if (lag > worst) {
 			worst = lag;

@@ -248,7 +248,8 @@ struct sg_hot {
 	struct sg_lock grow_lock;	/* growth of the volume */
 	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: none */
 	struct sg_lock freeze_lock;	/* whoever wants them to */
-	u8 reserved[192 - 168];
+	u64 lapsed;			/* slots whose last owner was fenced, and may still run */
+	u8 reserved[192 - 176];
 	u64 bads;			/* SG_BADS_*: how much of the list is in use */
 	u64 bad[SG_BAD_MAX];		/* SG_BAD(), or 0; docs/bad-memory.md */
 	u64 reserved2;

@@ -83,12 +83,20 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 	return serial == SG_SEM_ANY || SG_SEM_SERIAL(sg_get(vol, SG_SEM_FIELD(s, head))) == serial;
 }
 
+/* A process of a fenced system may still store into these words: they do not become others'. */
+static bool used_by_lapsed(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	return sg_get(vol, SG_SEM_FIELD(s, users)) & sg_get(vol, SG_HOT(lapsed)) &
+	       ~(1ULL << vol->slot);
+}
+
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
 
 	return head && (SG_SEM_FLAGS(head) & SG_SEM_REMOVED ||
-			SG_SEM_LIFE(head) == SG_SEM_LAST_USER) && !sg_sem_is_used(vol, s);
+			SG_SEM_LIFE(head) == SG_SEM_LAST_USER) &&
+	       !sg_sem_is_used(vol, s) && !used_by_lapsed(vol, s);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */

@@ -229,9 +229,10 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {
-		u64 *word = sg_state_word(vol, i), seen = sg_load64(word);
+		u64 *word = sg_state_word(vol, i), seen = sg_load64_acquire(word);
 
-		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE ||
+		/* its last owner may still go on: its bits in semaphores stay for a while */
+		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE || sg_get(vol, SG_HOT(lapsed)) >> i & 1 ||
 		    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
 			continue;
 		introduce(vol, i, inc, id);

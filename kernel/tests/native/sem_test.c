@@ -586,6 +586,27 @@ static void barrier_behind_paused(void)
 	end();
 }
 
+/* The words of a semaphore do not become others' while a fenced system may still store into them. */
+static void lapsed_user(void)
+{
+	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 1);
+	struct sg_sem s;
+	u64 bit;
+
+	begin();
+	new.life = SG_SEM_LAST_USER;
+	CHECK_OK(try_create(&other, "s", new, true, &s));
+	bit = 1ULL << other.slot;
+	kill_other(true);
+	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
+	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
+	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);
+	CHECK_OK(try_create(&t.v, "s", new, true, &s));
+	sg_sem_close(&t.v, &s);
+	join_other();
+	end();
+}
+
 static void condition(void)
 {
 	struct sg_sem c;
@@ -872,6 +893,7 @@ int main(void)
 	cells_run_out();
 	barrier();
 	barrier_behind_paused();
+	lapsed_user();
 	condition();
 	flag_comes_back();
 	bit_of_the_dead();

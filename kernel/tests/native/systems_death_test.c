@@ -519,6 +519,52 @@ static void lease(void)
 	test_clean(mem, SIZE);
 }
 
+/* Pages that a system fenced for its silence may have mapped stay unused for a while; so does its slot. */
+static void lapse(void)
+{
+	static u8 buf[8 * SG_PAGE] = { 1 };
+	struct tsys a, silent, next;
+	struct sg_iref f;
+
+	clock_now = sg_ticks();
+	sg_ticks_hook = own_clock;
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&silent, mem, SIZE, 2);
+	f = test_create(&a.v, &a.root, "f", S_IFREG | 0600);
+	CHECK_EQ(sg_write(&a.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
+	CHECK(sg_tend(&silent.v) >= 0);
+	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
+	tend_for(&a, 1700, NULL, 0);
+	CHECK_EQ(sg_slots_taken(&a.v), 1);
+	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
+	CHECK_OK(sg_unlink(&a.v, &a.root, "f", 1, 2));
+	CHECK_OK(sg_evict(&a.v, &f));
+	CHECK(!sg_alone(&a.v));
+	tend_for(&a, SG_LAPSE_MS - 500, NULL, 0);
+	CHECK(sg_reclaim(&a.v, ~0u) > 0);
+	tsys_join(&next, mem, SIZE, 3);
+	CHECK_EQ(next.v.slot, 2);
+	tsys_leave(&next);
+	tend_for(&a, 1000, NULL, 0);
+	CHECK(sg_alone(&a.v));
+	CHECK_EQ(sg_reclaim(&a.v, ~0u), 0);
+	tsys_join(&next, mem, SIZE, 3);
+	CHECK_EQ(next.v.slot, 1);
+	tsys_leave(&next);
+	/* an operator's word stops nobody either */
+	tsys_join(&next, mem, SIZE, 3);
+	CHECK_OK(sg_fence_lapsed(&a.v, 1, next.v.incarnation));
+	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(!sg_alone(&a.v));
+	tend_for(&a, SG_LAPSE_MS + 200, NULL, 0);
+	CHECK(sg_alone(&a.v));
+	sg_ticks_hook = NULL;
+	tsys_die(&next);
+	tsys_die(&silent);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+}
+
 /* Who only reads, and has no slot, recovers nobody: its mapping may not even be writable. */
 static void reader_without_slot(void)
 {
@@ -605,6 +651,7 @@ int main(void)
 	wild_states();
 	reader_without_slot();
 	lease();
+	lapse();
 	machine_goes();
 	return test_done();
 }

@@ -220,7 +220,7 @@ static int declare(struct fencing *f)
 		return err;
 	err = sg_open(&vol, shared.base, shared.size, false, NULL);
 	if (!err)
-		err = sg_fence_slot(&vol, f->number, SG_SLOT_INC(f->slot.state));
+		err = sg_fence_lapsed(&vol, f->number, SG_SLOT_INC(f->slot.state));
 	target_close(&shared);
 	if (err)
 		return refused(f, err == -ESTALE ? "has left meanwhile" : strerror(-err));
