@@ -136,7 +136,7 @@ says "$one" got wait flock ex 0 0 "$file"
 passed "given up by death"
 
 # All insert, each in transactions of its own; WAL shares an index by mmap, too.
-rows=$(scaled 20 60 1000)
+rows=$(scaled 8 60 1000)
 for mode in delete wal; do
 	step "sqlite, journal_mode=$mode"
 	db=/mnt/sg/$mode.sqlite

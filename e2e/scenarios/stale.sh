@@ -24,7 +24,7 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere stale
-rounds=$(scaled 4 10 200)
+rounds=$(scaled 3 10 200)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
