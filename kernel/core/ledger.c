@@ -636,7 +636,7 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
 		/* somebody else has freed or reused these pages: never by our copy alone */
-		if (sg_get(vol, at) != word) {
+		if (of_epoch(sg_get(vol, at), SG_DEBT_EPOCH(word)) != word) {
 			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
 			break;
 		}

@@ -3,4 +3,4 @@
 # Pages are freed by the private copy of the ledger, whatever the volume says by now.
 # file: kernel/core/ledger.c
 # test: set_back_test
-s/if (sg_get(vol, at) != word) {/if (false) {/
+s/if (of_epoch(sg_get(vol, at), SG_DEBT_EPOCH(word)) != word) {/if (false) {/

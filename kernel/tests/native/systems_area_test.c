@@ -86,6 +86,7 @@ static void damaged_list(void)
 					 offsetof(struct sg_area, free_ino)), 0);
 	sg_store64(sg_at(&a.v, sg_area_off(&a.v, (unsigned int)b.v.slot, 0) +
 			 offsetof(struct sg_area, free_ino)), SG_INO_MAX - 1);
+	a.v.on_damage = NULL;
 	CHECK_EQ(sg_create(&a.v, &a.root, "g", 1, &new, &f), -EUCLEAN);
 	CHECK_OK(sg_create(&a.v, &a.root, "g", 1, &new, &f));
 }

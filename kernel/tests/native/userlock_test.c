@@ -364,21 +364,21 @@ static void many_pairs(void)
 	struct sg_userlock_wait writer = { 0 }, none = { 0 };
 	u64 i;
 
-	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_OFD, 7, false, 5000, 5999)));
-	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_OFD, 8, true, 5000, 5000), &writer), -EAGAIN);
+	CHECK_OK(try(1, 5, lock_of(SG_USERLOCK_OFD, 7, false, 5000, 5999)));
+	CHECK_EQ(ask(2, 5, lock_of(SG_USERLOCK_OFD, 8, true, 5000, 5000), &writer), -EAGAIN);
 	for (i = 0; i < SG_ARRAY_SIZE(wait); i++) {
-		CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)));
-		CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_OFD, 9 + i, true, 5500 + i, 5500 + i),
+		CHECK_OK(try(0, 5, lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)));
+		CHECK_EQ(ask(2, 5, lock_of(SG_USERLOCK_OFD, 9 + i, true, 5500 + i, 5500 + i),
 			     &wait[i]), -EAGAIN);
 	}
-	CHECK_EQ(ask(0, 0, lock_of(SG_USERLOCK_OFD, 2, false, 5000, 5000), &none), -EAGAIN);
-	sg_userlock_give_up(&sys[0], &file[0], &none);
-	CHECK_OK(ask(0, 0, lock_of(SG_USERLOCK_OFD, 1, false, 5000, 5000), &none));
+	CHECK_EQ(ask(0, 5, lock_of(SG_USERLOCK_OFD, 2, false, 5000, 5000), &none), -EAGAIN);
+	sg_userlock_give_up(&sys[0], &file[5], &none);
+	CHECK_OK(ask(0, 5, lock_of(SG_USERLOCK_OFD, 1, false, 5000, 5000), &none));
 	for (i = 0; i < SG_ARRAY_SIZE(wait); i++)
-		sg_userlock_give_up(&sys[2], &file[0], &wait[i]);
-	sg_userlock_give_up(&sys[2], &file[0], &writer);
-	drop(0, 0, OFD(1, true));
-	drop(1, 0, OFD(7, true));
+		sg_userlock_give_up(&sys[2], &file[5], &wait[i]);
+	sg_userlock_give_up(&sys[2], &file[5], &writer);
+	drop(0, 5, OFD(1, true));
+	drop(1, 5, OFD(7, true));
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
