@@ -105,7 +105,8 @@ static u64 used_word(const struct sg_vol *vol, u64 page)
 {
 	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
 
-	return sg_get(vol, off + page % SG_CHUNK_PAGES / 64 * 8);
+	off += page % SG_CHUNK_PAGES / 64 * 8;
+	return sg_is_lost(vol, off) ? ~0ULL : sg_get(vol, off);
 }
 
 static bool page_used(const struct sg_vol *vol, u64 page)
@@ -220,11 +221,12 @@ int sg_bad_refuse(struct sg_vol *vol)
 
 /*
  * Nothing can be found any more, nor may our own slot be safe to look at. So we are as one who has
- * been declared dead: nothing is stored, everything is EIO.
+ * been declared dead: nothing is stored, everything is EIO. One that has no slot, and could have
+ * one, is about to use the volume: it is refused (sg_bad_refuse()).
  */
 static void stop(struct sg_vol *vol, u64 off)
 {
-	if (vol->slot < 0 || sg_cas64(&vol->shut_down, 0, 1))
+	if ((vol->slot < 0 && !vol->read_only) || sg_cas64(&vol->shut_down, 0, 1))
 		return;
 	sg_log(vol->owner, SG_ERR,
 	       "bad memory at offset 0x%llx (%s): nothing of this volume can be used any more",
@@ -414,7 +416,7 @@ static u64 unlisted(const struct sg_vol *vol, u64 page, u64 pages)
 
 int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 {
-	u64 page, end, n;
+	u64 page, end, n, at;
 	int err = pages_of(vol, off, bytes, &page, &end), added = 0;
 	bool news = err != -EINVAL && remember(vol, page, end - page);
 
@@ -436,8 +438,11 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	if (added) {
 		count(vol, 0, true);
 		sg_bad_look(vol);
-	} else if (news && vol->on_bad) {
-		vol->on_bad(vol);
+	} else if (news) {	/* the list does not say so: it is full, or not ours to change */
+		if (sg_bad_vital(vol, &at))
+			stop(vol, at);
+		if (vol->on_bad)
+			vol->on_bad(vol);
 	}
 	if (err == -ENOSPC)
 		sg_log(vol->owner, SG_ERR,

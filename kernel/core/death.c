@@ -49,6 +49,8 @@ static int fence(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
 	u64 *word = sg_state_word(vol, slot);
 
+	if (sg_has_stopped(vol) || sg_is_lost(vol, sg_slot_off(vol, slot)))
+		return -EIO;
 	if (sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(seen))) != seen)
 		return -ESTALE;
 	sg_wb(word, 8);

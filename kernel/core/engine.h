@@ -125,7 +125,7 @@ struct sg_vol {
 	/* what we have found ourselves, whatever the list says by now; 0: none. nown only grows */
 	u64 nown, own_bad[SG_BAD_MAX];
 	const u64 *bads;	/* 0 there: none is known of; the list's word, or nown (bad.c) */
-	u64 stopped;		/* for our slot's state word, which may not be looked at */
+	u64 stopped;		/* for our slot's state word, if that may not be looked at */
 	/* We have been declared dead: once, from anywhere; must not sleep. NULL: only logged. */
 	void (*on_death)(struct sg_vol *vol);
 	/*
@@ -268,6 +268,7 @@ void sg_leave(struct sg_vol *vol);
 void sg_abandon(struct sg_vol *vol);
 /* True when some slot needs recovery: a read-only open refuses or warns. */
 bool sg_needs_recovery(const struct sg_vol *vol);
+/* -EIO: bad memory. It looks free then, for those who look at all of them. */
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out);
 /**
  * struct sg_holding - what is a slot's, as somebody sees it who only looks on.
@@ -328,6 +329,15 @@ struct sg_statfs {
 };
 /* Exact. Pays debts first, so that freed space counts as free. */
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
+/**
+ * struct sg_health - what the volume says of how it fares
+ * @epoch: of the volume; @acknowledged: by our slot, or 0
+ * @errors: met so far; @error_ino: the inode of the last one
+ */
+struct sg_health {
+	u64 epoch, acknowledged, errors, error_ino;
+};
+int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: that page is bad memory */
 /* Pages of the longest free piece. Looks at every chunk: not for those who ask often. */
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Pays up to @budget debts; returns how many remain, or -errno. */
@@ -365,6 +375,15 @@ static inline bool sg_has_bad(const struct sg_vol *vol)
 static inline bool sg_is_lost(const struct sg_vol *vol, u64 off)
 {
 	return sg_has_bad(vol) && sg_is_bad(vol, off & ~(SG_PAGE - 1), 1);
+}
+/*
+ * This system is at an end, and looks at nothing of the volume any more: memory that all of it
+ * stands on is bad (bad.c), or a later run of it has the slot (slot.c). Whoever does not ask first
+ * whether we live asks this.
+ */
+static inline bool sg_has_stopped(const struct sg_vol *vol)
+{
+	return *(const u64 *const volatile *)&vol->state == &vol->stopped;
 }
 u64 sg_bad_pages(const struct sg_vol *vol);
 /* Some are bad without which nothing of the volume can be found. Where the first of them are. */

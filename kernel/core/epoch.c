@@ -202,11 +202,14 @@ static void report_laggard(struct sg_vol *vol, u64 target)
 /* Until all who live have acknowledged the epoch that comes @ahead of the present one. */
 static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait_ms)
 {
-	u64 target = sg_get(vol, SG_HOT(epoch)) + ahead, start = sg_ticks();
+	u64 target, start = sg_ticks();
 
+	if (sg_has_stopped(vol))
+		return false;
+	target = sg_get(vol, SG_HOT(epoch)) + ahead;
 	if (sg_alone(vol))
 		return true;
-	while ((s64)(sg_epoch_horizon(vol) - target) < 0) {
+	while (!sg_has_stopped(vol) && (s64)(sg_epoch_horizon(vol) - target) < 0) {
 		if (sg_ticks() - start > wait_ms * 1000000ULL || sg_may_write(vol)) {
 			report_laggard(vol, sg_get(vol, SG_HOT(epoch)));
 			return false;
@@ -214,7 +217,7 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait
 		sg_epoch_urge(vol);
 		sg_sleep_us(200);
 	}
-	return true;
+	return !sg_has_stopped(vol);
 }
 
 bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms)

@@ -133,7 +133,7 @@ static bool is_over(const struct sg_vol *vol)
 {
 	const struct sg_still *s = &vol->still;
 
-	return freeze_word(vol) != s->word || !holder_lives(vol) || !sg_is_ours(vol) ||
+	return !sg_is_ours(vol) || freeze_word(vol) != s->word || !holder_lives(vol) ||
 	       sg_ticks() - s->since > limit_ns(s->word);
 }
 
@@ -197,9 +197,12 @@ static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 {
 	unsigned int who;
 
-	while ((who = somebody_moves(vol)) < SG_SLOTS) {
-		if (!sg_is_ours(vol))
+	for (;;) {
+		if (!sg_is_ours(vol))	/* first: the slots may be bad memory by now */
 			return sg_declared_dead(vol);
+		who = somebody_moves(vol);
+		if (who == SG_SLOTS)
+			return 0;
 		if (sg_interrupted())
 			return -EINTR;
 		if ((s64)(sg_ticks() - end) > 0)
@@ -210,7 +213,6 @@ static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 			sg_tend(vol);
 		sg_sleep_us(LOOK_US);
 	}
-	return 0;
 }
 
 static int freeze(struct sg_vol *vol, unsigned int limit_ms, char *why)
@@ -298,6 +300,8 @@ static bool all_stood(const struct sg_vol *vol)
 	unsigned int i;
 
 	sg_full_fence();	/* behind the last byte that was copied */
+	if (!sg_is_ours(vol))
+		return false;
 	for (i = 0; i < SG_SLOTS; i++) {
 		u64 state = sg_load64_acquire(sg_state_word(vol, i));
 

@@ -115,7 +115,7 @@ static u64 follow_grow(struct sg_vol *vol)
 
 void sg_follow(struct sg_vol *vol)
 {
-	if (vol->slot < 0 || vol->steady)
+	if (vol->slot < 0 || vol->steady || sg_has_stopped(vol))
 		return;
 	follow_size(vol);
 	follow_grow(vol);
@@ -234,7 +234,7 @@ u64 sg_grow_limit(struct sg_vol *vol)
 {
 	unsigned int who;
 
-	return SG_MAX(limit(vol, &who), sg_size(vol));
+	return sg_has_stopped(vol) ? sg_size(vol) : SG_MAX(limit(vol, &who), sg_size(vol));
 }
 
 static bool in_the_way(const struct sg_vol *vol, unsigned int who, u64 least, char why[200])
@@ -252,9 +252,12 @@ static bool in_the_way(const struct sg_vol *vol, unsigned int who, u64 least, ch
 int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200])
 {
 	unsigned int who;
-	u64 least = limit_of_others(vol, size & ~(SG_VOLUME_ALIGN - 1), &who);
+	u64 least;
 
 	why[0] = 0;
+	if (sg_has_stopped(vol))
+		return -EIO;
+	least = limit_of_others(vol, size & ~(SG_VOLUME_ALIGN - 1), &who);
 	return in_the_way(vol, who, least, why) ? -EBUSY : 0;
 }
 
@@ -335,12 +338,17 @@ static int wait_for_answers(struct growth *g, u64 end)
 {
 	unsigned int who;
 	bool cannot;
+	int err;
 
-	while ((who = somebody_behind(g, &cannot)) < SG_SLOTS) {
+	for (;;) {
+		err = sg_may_write(g->vol);	/* first: the slots may be bad memory by now */
+		if (err)
+			return err;
+		who = somebody_behind(g, &cannot);
+		if (who == SG_SLOTS)
+			return 0;
 		if (cannot)
 			return too_large(g);
-		if (sg_may_write(g->vol))
-			return sg_may_write(g->vol);
 		if (sg_interrupted())
 			return -EINTR;
 		if ((s64)(sg_ticks() - end) > 0)
@@ -348,7 +356,6 @@ static int wait_for_answers(struct growth *g, u64 end)
 		sg_epoch_urge(g->vol);
 		sg_sleep_us(LOOK_US);
 	}
-	return 0;
 }
 
 /*

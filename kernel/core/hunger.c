@@ -76,8 +76,9 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 {
 	u64 start = sg_ticks();
 
-	while (sg_free_pages(vol) <= free_pages && !sg_ledger_payable(vol) && others_owe(vol) &&
-	       !sg_may_write(vol) && sg_ticks() - start < wait_ms * 1000000ULL) {
+	while (!sg_may_write(vol) && sg_free_pages(vol) <= free_pages &&
+	       !sg_ledger_payable(vol) && others_owe(vol) &&
+	       sg_ticks() - start < wait_ms * 1000000ULL) {
 		sg_epoch_urge(vol);
 		sg_sleep_us(1000);
 		make_payable(vol);

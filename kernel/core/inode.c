@@ -16,6 +16,8 @@ int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
 	struct sg_run run;
 	int err;
 
+	if (sg_is_lost(vol, SG_HOT_OFF))
+		return -EIO;
 	if (!ino || ino > SG_INO_MAX || ino >= sg_get(vol, SG_HOT(inodes)))
 		return -ESTALE;
 	err = sg_walk(vol, &sys, ino / SG_INODES_PER_PAGE, 1, &run);

@@ -197,7 +197,7 @@ int sg_declared_dead(const struct sg_vol *vol);
 /* From here on sg_is_ours() is false, without a look at the slot. */
 static inline void sg_stop_state(struct sg_vol *vol)
 {
-	sg_store64(&vol->stopped, 0);
+	sg_store64(&vol->stopped, ~vol->alive);
 	*(const u64 *volatile *)&vol->state = &vol->stopped;
 }
 /* The slot's bits, in inodes and elsewhere, may be its next owner's by now. */

@@ -79,10 +79,11 @@ static bool handed_in_vain(const struct sg_lock *lk, u64 word)
 bool sg_trylock(struct sg_vol *vol, u64 off)
 {
 	const struct sg_lock *lk = sg_at(vol, off);
-	u64 word = sg_load64(&lk->word), own = own_word(vol);
+	u64 word, own = own_word(vol);
 
-	if (!sg_is_ours(vol))
+	if (!sg_is_ours(vol))	/* first: if we have stopped, that page may be bad memory */
 		return false;
+	word = sg_load64(&lk->word);
 	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word) &&
 	    !handed_in_vain(lk, word))
 		return false;
@@ -238,6 +239,10 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		wait_a_little(turn);
 		if (turn < SPINS)
 			continue;
+		if (sg_is_lost(vol, off)) {	/* while we waited */
+			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			return -EIO;
+		}
 		sg_help(vol, word);
 		sg_epoch_heed(vol);	/* the holder may wait for that */
 		now = sg_ticks();
@@ -324,9 +329,10 @@ static u64 successor(struct sg_vol *vol, struct sg_lock *lk)
 void sg_unlock(struct sg_vol *vol, u64 off)
 {
 	struct sg_lock *lk = sg_at(vol, off);
-	u64 word = sg_load64(&lk->word);
 
 	if (sg_is_ours(vol)) {	/* else: it is somebody else's by now, or may be at any moment */
+		u64 word = sg_load64(&lk->word);
+
 		SG_ASSERT((word & ~(SG_LOCK_DOUBT | SG_LOCK_ASKED)) == own_word(vol));
 		sg_store64_release(&lk->word, word & SG_LOCK_ASKED ? successor(vol, lk) : 0);
 	}

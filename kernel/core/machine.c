@@ -101,7 +101,7 @@ unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16])
 	struct sg_slot slot;
 	unsigned int i, n = 0;
 
-	for (i = 0; i < SG_SLOTS; i++) {
+	for (i = 0; i < SG_SLOTS && !sg_has_stopped(vol); i++) {
 		sg_slot_read(vol, i, &slot);
 		if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine) ||
 		    sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))

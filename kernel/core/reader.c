@@ -139,6 +139,8 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 		if (!vol->tended)	/* who waits lives */
 			sg_beat(vol);
 		sg_sleep_us(100);
+		if (sg_is_lost(vol, ref->off))	/* while we waited */
+			return -EIO;
 	}
 }
 

@@ -30,6 +30,10 @@ int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *ou
 {
 	if (slot >= SG_SLOTS)
 		return -EINVAL;
+	if (sg_is_lost(vol, sg_slot_off(vol, slot))) {
+		memset(out, 0, sizeof(*out));
+		return -EIO;
+	}
 	memcpy(out, sg_at(vol, sg_slot_off(vol, slot)), sizeof(*out));
 	make_legible(out->name, sizeof(out->name));
 	return 0;
@@ -625,7 +629,8 @@ static void fence_later_run(struct sg_vol *vol)
 {
 	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
 
-	if (sg_load64(heartbeat(vol)) != vol->set_back_at)
+	if (sg_is_lost(vol, sg_slot_off(vol, (unsigned int)vol->slot)) ||
+	    sg_load64(heartbeat(vol)) != vol->set_back_at)
 		return;
 	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_DEAD, vol->incarnation));
 	sg_wb(word, 8);

@@ -536,7 +536,7 @@ u64 sg_largest_free(const struct sg_vol *vol)
 		unsigned int at = 0;
 		struct map m;
 
-		if (sg_turn(&turns))	/* who asks is to die */
+		if (sg_turn(&turns) || sg_has_stopped(vol))	/* nobody is left to be told */
 			break;
 		map_look(vol, c, &m);
 		while (at < SG_CHUNK_PAGES) {

@@ -357,8 +357,10 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 
 	if (fs->mem.read_only)
 		return -EROFS;
-	if (sg_slot_read(&fs->vol, slot, &s) ||
-	    ((int)slot == fs->vol.slot && s.state == fs->vol.alive))
+	err = sg_slot_read(&fs->vol, slot, &s);
+	if (err)
+		return err;
+	if ((int)slot == fs->vol.slot && s.state == fs->vol.alive)
 		return -EINVAL;
 	if (SG_SLOT_STATE(s.state) != SG_SLOT_LIVE || SG_SLOT_INC(s.state) != incarnation)
 		return -ESTALE;

@@ -104,22 +104,23 @@ PRIVATE(free);
 
 static ssize_t epoch_show(struct sgfs *fs, char *buf)
 {
-	struct sg_slot slot = {};
-	u64 epoch = READ_ONCE(((struct sg_hot *)(fs->vol.base + SG_PAGE))->epoch);
-	int err = fs->joined ? sg_slot_read(&fs->vol, fs->vol.slot, &slot) : 0;
+	struct sg_health h;
+	int err = sg_health(&fs->vol, &h);
 
 	if (err)
 		return err;
-	return sysfs_emit(buf, "volume %llu\nacknowledged %llu\n", epoch, slot.epoch);
+	return sysfs_emit(buf, "volume %llu\nacknowledged %llu\n", h.epoch, h.acknowledged);
 }
 PRIVATE(epoch);
 
 static ssize_t errors_show(struct sgfs *fs, char *buf)
 {
-	const struct sg_hot *hot = (const struct sg_hot *)(fs->vol.base + SG_PAGE);
+	struct sg_health h;
+	int err = sg_health(&fs->vol, &h);
 
-	return sysfs_emit(buf, "count %llu\nlast_ino %llu\n", READ_ONCE(hot->errors),
-			  READ_ONCE(hot->error_ino));
+	if (err)
+		return err;
+	return sysfs_emit(buf, "count %llu\nlast_ino %llu\n", h.errors, h.error_ino);
 }
 ATTRIBUTE(errors);
 

@@ -119,6 +119,9 @@ func read(dir string) (*Mount, error) {
 	m := &Mount{State: state, Joined: slot != "-1", counters: map[string]map[string]int64{}}
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
+		if m.ShutDown() && errors.Is(err, unix.EIO) {
+			continue // it is about memory that cannot be read any more
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -59,6 +59,21 @@ func TestMounted(t *testing.T) {
 	if m, err := module.Mounted(uuid); err != nil || !m.ShutDown() {
 		t.Errorf("%+v, %v", m, err)
 	}
+	epoch := filepath.Join(dir, "dm-1", "epoch")
+	if err := os.Remove(epoch); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/self/mem", epoch); err != nil { // where a read is EIO
+		t.Fatal(err)
+	}
+	if m, err := module.Mounted(uuid); err != nil || !m.ShutDown() || m.Counter("epoch", "volume") != 0 || m.Counter("errors", "count") != 2 {
+		t.Errorf("it stands on bad memory: %+v, %v", m, err)
+	}
+	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "writable\n"})
+	if m, err := module.Mounted(uuid); err == nil {
+		t.Errorf("it does not, and cannot be read: %+v", m)
+	}
+	write(t, filepath.Join(dir, "dm-1"), map[string]string{"state": "shut down\n"})
 	if err := os.Remove(filepath.Join(dir, "dm-1", "journal")); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
  * or stores there, dies of a signal. So every line below also says that nobody does.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/mman.h>
 #include "data_util.h"
 
@@ -372,6 +373,146 @@ static void on_bad(struct sg_vol *vol)
 	told++;
 }
 
+/* What is asked of a system, or told to it, whatever has become of it: none of it looks there. */
+static void nothing_is_looked_at(struct sg_vol *vol)
+{
+	static const u8 machine[16] = { 1, 2, 3 };
+	char why[200];
+	struct sg_slot slot;
+	struct sg_health h;
+	struct sg_statfs s;
+	struct sg_iref ref;
+	unsigned int i;
+
+	CHECK(sg_has_stopped(vol));
+	for (i = 0; i < SG_SLOTS; i++)
+		CHECK(!sg_slot_read(vol, i, &slot) || !slot.state);
+	CHECK_EQ(sg_fence_machine(vol, machine), 0);
+	sg_stand_by(vol, machine);
+	CHECK_EQ(sg_fence_slot(vol, 5, 1), -EIO);
+	CHECK_EQ(sg_size_now(vol), sg_size(vol));
+	CHECK_EQ(sg_grow_limit(vol), sg_size(vol));
+	CHECK_EQ(sg_grow_ask(vol, 2 * sg_size(vol), why), -EIO);
+	CHECK(sg_grow(vol, 2 * sg_size(vol), 1, why));
+	CHECK(sg_freeze(vol, 10, why));
+	CHECK(sg_thaw(vol));
+	sg_stand(vol);
+	sg_settle(vol);
+	CHECK(sg_tend(vol) == -EIO || vol->slot < 0);
+	CHECK_EQ(sg_statfs(vol, &s), -EIO);
+	CHECK_EQ(sg_largest_free(vol), 0);
+	sg_health(vol, &h);
+	sg_iref(vol, SG_INO_ROOT, &ref);
+	sg_epoch_wait(vol, 1);
+}
+
+/* A mount without a slot stops as well, though it can tell nobody. */
+static void test_looking_on(u64 off)
+{
+	struct sg_vol *b = calloc(1, sizeof(*b));
+	struct sg_iref ref;
+	struct sg_health h;
+	struct tvol t;
+
+	tvol_make(&t, TEST_SMALL);
+	file_named(&t, "f", 1);
+	tvol_leave(&t);
+	CHECK_OK(sg_open(b, t.mem, t.size, true, NULL));
+	deaths = 0;
+	b->on_death = on_death;
+	CHECK_OK(sg_health(b, &h));
+	CHECK_OK(mprotect(t.mem + off, SG_PAGE, PROT_NONE));
+	CHECK_EQ(sg_bad_add(b, off, 1), -EROFS);
+	CHECK_EQ(deaths, 1);
+	CHECK(b->state && *b->state != b->alive);	/* by which callers know (sgfs_alive()) */
+	nothing_is_looked_at(b);
+	if (off == SG_HOT_OFF) {
+		CHECK_EQ(sg_iref(b, SG_INO_ROOT, &ref), -EIO);
+		CHECK_EQ(sg_health(b, &h), -EIO);
+	}
+	CHECK_OK(mprotect(t.mem + off, SG_PAGE, PROT_READ | PROT_WRITE));
+	tvol_join(&t);
+	tvol_drop(&t);
+	free(b);
+	printf("ok one that only looks on\n");
+}
+
+static struct sg_vol *late;
+static u64 late_lock;
+static int late_err;
+
+/* Waits for a lock of another system, in a page that will be bad before it gets that. */
+static void *wait_late(void *arg)
+{
+	(void)arg;
+	late_err = sg_lock(late, late_lock);
+	return NULL;
+}
+
+static void waits_until_bad(u64 lock)
+{
+	struct sg_vol *b = calloc(1, sizeof(*b));
+	pthread_t thread;
+	struct tvol t;
+	u64 page;
+
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
+	CHECK_OK(sg_join(b, &test_identity, 0, false));
+	late_lock = lock ?: test_create(&t.v, &t.root, "f", SG_S_IFREG | 0644).off;
+	page = late_lock & ~(SG_PAGE - 1);
+	late = &t.v;
+	CHECK(sg_trylock(b, late_lock));
+	CHECK_OK(pthread_create(&thread, NULL, wait_late, NULL));
+	while (!sg_load64(&t.v.stuck))
+		sg_sleep_us(1000);
+	/* known first, and then gone: who looks there later dies */
+	CHECK_EQ(sg_bad_add(&t.v, page, 1), 1);
+	sg_sleep_us(20000);
+	CHECK_OK(mprotect(t.mem + page, SG_PAGE, PROT_NONE));
+	CHECK_OK(pthread_join(thread, NULL));
+	CHECK_EQ(late_err, -EIO);
+	CHECK_EQ(sg_load64(&t.v.stuck), 0);
+	if (lock)
+		nothing_is_looked_at(&t.v);
+	sg_abandon(&t.v);
+	sg_abandon(b);
+	CHECK_OK(mprotect(t.mem + page, SG_PAGE, PROT_READ | PROT_WRITE));
+	test_unmap(t.mem, t.size);
+	free(b);
+}
+
+static void test_waiting(void)
+{
+	waits_until_bad(0);
+	waits_until_bad(SG_HOT(grow_lock));
+	printf("ok who waits while a page becomes bad\n");
+}
+
+/* The list is full: what is found then is known all the same. */
+static void test_full_list(void)
+{
+	struct tvol t;
+	u64 i;
+
+	tvol_make(&t, TEST_SMALL);
+	for (i = 0; i < SG_BAD_MAX; i++)
+		CHECK_EQ(sg_bad_add(&t.v, (2000 + 2 * i) * SG_PAGE, 1), 1);
+	deaths = 0;
+	t.v.on_death = on_death;
+	CHECK_EQ(sg_bad_remove(&t.v, 2000 * SG_PAGE, 2 * SG_BAD_MAX * SG_PAGE), 1);
+	for (i = 0; i < SG_BAD_MAX; i++)	/* as another system fills it */
+		sg_store64(sg_at(&t.v, SG_HOT(bad) + i * 8), SG_BAD(2000 + 2 * i, 1));
+	sg_store64(sg_at(&t.v, SG_HOT(bads)), SG_BADS(SG_BAD_MAX, 0));
+	CHECK_EQ(deaths, 0);
+	CHECK_EQ(sg_bad_add(&t.v, sg_area_off(&t.v, 7, 0), 1), -ENOSPC);
+	CHECK_EQ(deaths, 1);
+	nothing_is_looked_at(&t.v);
+	sg_abandon(&t.v);
+	test_unmap(t.mem, t.size);
+	printf("ok a full list\n");
+}
+
 /* One system finds it, the other one hears of it; both stop, and nobody touches it any more. */
 static void test_vital(void)
 {
@@ -407,6 +548,8 @@ static void test_vital(void)
 	CHECK_EQ(deaths, 2);
 	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
 	CHECK_EQ(sg_write(b, &f, 0, buf, 1, 1), -EIO);
+	nothing_is_looked_at(&t.v);
+	nothing_is_looked_at(b);
 	sg_leave(&t.v);
 	sg_leave(b);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
@@ -445,6 +588,7 @@ static void test_hot(void)
 	CHECK_EQ(sg_tend(&t.v), -EIO);
 	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
 	sg_read(&t.v, &f, 0, buf, 1);
+	nothing_is_looked_at(&t.v);
 	sg_leave(&t.v);
 	CHECK_OK(mprotect(t.mem + SG_HOT_OFF, SG_PAGE, PROT_READ | PROT_WRITE));
 	tvol_join(&t);
@@ -493,6 +637,10 @@ int main(void)
 	test_fsck();
 	test_vital();
 	test_hot();
+	test_looking_on(SG_HOT_OFF);
+	test_looking_on(2 * SG_PAGE);	/* the mount table */
+	test_waiting();
+	test_full_list();
 	test_replay();
 	return test_done();
 }
