@@ -78,7 +78,7 @@ void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
 #define SG_SEM_ANY	(~0ULL)
 int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial);
 int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_stat *out);
-void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out);
+int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out);
 /* By name, whatever anybody has: as it was made, and all who sleep look again. @serial likewise. */
 int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial);
 /* *cookie: 0 begins. @emit must not sleep, nor call the engine; false: stop before that one. */
@@ -94,7 +94,8 @@ void sg_sem_cancel(struct sg_sem_caller *caller);
 
 /*
  * All that waits does so until @until, by sg_ticks(): 0: not at all (-EAGAIN), SG_SEM_NEVER: for
- * ever. -ETIMEDOUT; -EINTR: by a signal; -EIO: we have been declared dead; -EINVAL: another type.
+ * ever. -ETIMEDOUT; -EINTR: by a signal; -EIO: we have been declared dead, or the object is in bad
+ * memory; -EINVAL: another type.
  * -EOWNERDEAD: it is ours, as with 0, but somebody died who had it.
  */
 int sg_sem_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until);

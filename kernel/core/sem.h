@@ -52,6 +52,21 @@ u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem);
 /* A head that an object can have. */
 bool sg_sem_head_known(u64 head);
 
+bool sg_sem_is_bad(const struct sg_vol *vol, const struct sg_sem *sem);
+/*
+ * What was looked up when the object was opened is bad memory by now: no word of it is touched any
+ * more, not even to give it back. What we have set there stays until our slot is another's.
+ */
+static inline bool sg_sem_lost(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_has_bad(vol) && sg_sem_is_bad(vol, sem);
+}
+/* Before each use of an open object, and each time when one has slept: else -EIO. */
+static inline bool sg_sem_usable(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return !sg_is_silenced(vol) && !sg_sem_lost(vol, sem);
+}
+
 static inline u64 *sg_sem_word(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	return &((struct sg_semwords *)sg_at(vol, sem->words))->word;

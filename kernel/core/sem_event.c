@@ -31,6 +31,8 @@ int sg_sem_cond_prepare(struct sg_vol *vol, const struct sg_sem *sem, u64 *seen)
 {
 	if (sem->type != SG_SEM_COND)
 		return -EINVAL;
+	if (!sg_sem_usable(vol, sem))
+		return -EIO;
 	*seen = sg_semw_count(sg_sem_word(vol, sem));
 	return 0;
 }
@@ -57,7 +59,7 @@ int sg_sem_cond_signal(struct sg_vol *vol, const struct sg_sem *sem, bool all)
 
 	if (sem->type != SG_SEM_COND)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	now = count_up(vol, sem, 1);
 	if (!now)
@@ -90,7 +92,7 @@ int sg_sem_advance(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
 
 	if (sem->type != SG_SEM_EVENT)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	if (!by)
 		return 0;
@@ -168,6 +170,10 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 
 	if (err)
 		return err;
+	if (sg_sem_lost(vol, sem)) {
+		sg_unlock(vol, lock_of(sem));
+		return -EIO;
+	}
 	*phase = phase_of(vol, sem);
 	arrive(vol, sem, *phase);
 	if (sg_sem_arrived(vol, sem) >= sg_load64(&sg_sem_record(vol, sem)->initial)) {
@@ -189,7 +195,7 @@ static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {
 	bool locked = !sg_lock_sure(vol, lock_of(sem));
 
-	if (sg_is_ours(vol)) {
+	if (sg_is_ours(vol) && !sg_sem_lost(vol, sem)) {
 		if (phase_of(vol, sem) != phase)
 			err = 0;
 		else

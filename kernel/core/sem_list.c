@@ -47,11 +47,15 @@ static void say_owner(struct sg_vol *vol, const struct sg_sem *sem, struct sg_se
 	memcpy(out->comm, m.comm, sizeof(out->comm));
 }
 
-void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
+int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
 {
 	const struct sg_sem_record *r = sg_sem_record(vol, sem);
-	u64 head = sg_load64(&r->head), owner = sg_load64(&r->owner);
+	u64 head, owner;
 
+	if (sg_sem_lost(vol, sem))
+		return -EIO;
+	head = sg_load64(&r->head);
+	owner = sg_load64(&r->owner);
 	if (!sg_sem_head_known(head))
 		head = sem->head;	/* as it was when it was opened */
 	memset(out, 0, sizeof(*out));
@@ -68,6 +72,7 @@ void sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_st
 	out->initial = sg_load64(&r->initial);
 	out->value = value_of(vol, sem);
 	say_owner(vol, sem, out);
+	return 0;
 }
 
 /* With the file locked after 0. */
@@ -97,9 +102,9 @@ int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_sta
 
 	if (err)
 		return err;
-	sg_sem_fstat(vol, &sem, out);
+	err = sg_sem_fstat(vol, &sem, out);
 	sg_sem_end(vol);
-	return 0;
+	return err;
 }
 
 int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
@@ -147,9 +152,8 @@ static int list_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
 		sg_damaged(vol, 0, s->off, "name of a semaphore");
 		return 0;
 	}
-	if (sg_sem_look_at(vol, s, &sem))
-		return 0;	/* damage, which has been said */
-	sg_sem_fstat(vol, &sem, &st);
+	if (sg_sem_look_at(vol, s, &sem) || sg_sem_fstat(vol, &sem, &st))
+		return 0;	/* damage, which has been said, or bad memory */
 	if (l->emit(l->ctx, name, (u32)len, &st))
 		return 0;
 	l->next = s->page * 8 + s->i;
@@ -169,7 +173,13 @@ static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
 	return err;
 }
 
-/* Pages of records, one after the other, as far as there are any. */
+/* Of a system that lives it is bad memory, and what is behind it can be read. */
+static bool is_bad_page(struct sg_vol *vol, int err)
+{
+	return err == -EIO && sg_has_bad(vol) && !sg_is_member(vol);
+}
+
+/* Pages of records, one after the other, as far as there are any. Bad memory is passed over. */
 static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx)
 {
 	const u64 end = (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES;
@@ -179,13 +189,14 @@ static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx
 
 	while (*page < end && !err) {
 		err = sg_walk(vol, &file, *page, end - *page, &run);
-		if (err)
-			break;
-		if (!run.off) {
+		if (!err && !run.off) {
 			*page += run.pages;
 			continue;
 		}
-		err = with_page(vol, *page, fn, ctx);
+		if (!err)
+			err = with_page(vol, *page, fn, ctx);
+		if (is_bad_page(vol, err))
+			err = 0;
 		if (!err)
 			++*page;
 	}

@@ -76,27 +76,50 @@ static u64 introduce(struct sg_vol *vol, struct sg_sem_member *m, u32 pid, u32 t
 	return gen;
 }
 
+static bool is_bad_page(struct sg_vol *vol, u64 page)
+{
+	int err;
+
+	return sg_has_bad(vol) && !sg_sem_page_at(vol, page, &err) && err == -EIO &&
+	       !sg_is_member(vol);
+}
+
+/* The number of a record of ours. One in bad memory stays taken: it is nobody's from now on. */
+static int take_member(struct sg_vol *vol, struct sg_sem_member **m)
+{
+	const struct sg_iref file = sg_sem_file();
+	unsigned int slot = (unsigned int)vol->slot;
+	u64 page;
+	int n, err;
+
+	do {
+		n = take_number(vol->sems);
+		if (n < 0)
+			return n;
+		page = page_of(slot, (unsigned int)n);
+	} while (is_bad_page(vol, page));
+	*m = member_at(vol, slot, (unsigned int)n);
+	if (*m)
+		return n;
+	err = sg_allocate(vol, &file, page, 1);
+	*m = member_at(vol, slot, (unsigned int)n);
+	if (*m)
+		return n;
+	give_number(vol->sems, (unsigned int)n);
+	return err ? err : -EUCLEAN;
+}
+
 int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 		 struct sg_sem_caller *caller)
 {
-	const struct sg_iref file = sg_sem_file();
-	struct sg_sem_member *m;
-	int n, err;
+	struct sg_sem_member *m = NULL;
+	int n;
 
 	if (vol->slot < 0)
 		return -EROFS;
-	n = take_number(vol->sems);
+	n = take_member(vol, &m);
 	if (n < 0)
 		return n;
-	m = member_at(vol, (unsigned int)vol->slot, (unsigned int)n);
-	if (!m) {
-		err = sg_allocate(vol, &file, page_of((unsigned int)vol->slot, (unsigned int)n), 1);
-		m = member_at(vol, (unsigned int)vol->slot, (unsigned int)n);
-		if (!m) {
-			give_number(vol->sems, (unsigned int)n);
-			return err ? err : -EUCLEAN;
-		}
-	}
 	if (sg_is_silenced(vol)) {
 		give_number(vol->sems, (unsigned int)n);
 		return -EIO;
@@ -113,7 +136,7 @@ void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller)
 	struct sg_sem_member *m = sg_at(vol, caller->record);
 
 	/* whoever has been declared dead has given up all of it already */
-	if (!sg_is_silenced(vol))
+	if (!sg_is_silenced(vol) && !sg_is_lost(vol, caller->record))
 		sg_store64_release(&m->id, 0);
 	give_number(vol->sems, SG_SEMW_MEMBER(caller->me));
 	sg_bell_end(&caller->bell);

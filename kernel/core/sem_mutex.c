@@ -76,7 +76,7 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 
 	if (sem->type != SG_SEM_MUTEX)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	for (;;) {
 		word = sg_load64_acquire(&w->word);
@@ -106,7 +106,7 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 
 	if (sem->type != SG_SEM_MUTEX && sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	do {
 		word = sg_load64(at);
@@ -121,7 +121,7 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 			 const struct sg_sem_caller *c)
 {
-	return sem->type == SG_SEM_MUTEX && !sg_is_silenced(vol) &&
+	return sem->type == SG_SEM_MUTEX && sg_sem_usable(vol, sem) &&
 	       sg_semw_take(sg_sem_word(vol, sem), c->me);
 }
 
@@ -130,7 +130,7 @@ bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 			   const struct sg_sem_caller *c)
 {
 	return sem->type == SG_SEM_MUTEX && !(sem->flags & SG_SEM_RECURSIVE) &&
-	       !sg_is_silenced(vol) && sg_semw_give(sg_sem_word(vol, sem), c->me);
+	       sg_sem_usable(vol, sem) && sg_semw_give(sg_sem_word(vol, sem), c->me);
 }
 
 /* --- semaphore -------------------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ int sg_sem_post(struct sg_vol *vol, const struct sg_sem *sem)
 
 	if (sem->type != SG_SEM_COUNT)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	do {
 		word = sg_load64(at);
@@ -174,12 +174,12 @@ int sg_sem_post(struct sg_vol *vol, const struct sg_sem *sem)
 
 bool sg_sem_wait_at_once(struct sg_vol *vol, const struct sg_sem *sem)
 {
-	return sem->type == SG_SEM_COUNT && !sg_is_silenced(vol) &&
+	return sem->type == SG_SEM_COUNT && sg_sem_usable(vol, sem) &&
 	       sg_semw_down(sg_sem_word(vol, sem));
 }
 
 bool sg_sem_post_at_once(struct sg_vol *vol, const struct sg_sem *sem)
 {
-	return sem->type == SG_SEM_COUNT && !sg_is_silenced(vol) &&
+	return sem->type == SG_SEM_COUNT && sg_sem_usable(vol, sem) &&
 	       sg_semw_up(sg_sem_word(vol, sem));
 }

@@ -99,6 +99,14 @@ bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
 	       !sg_sem_is_used(vol, s) && !used_by_lapsed(vol, s);
 }
 
+/* --- bad memory ------------------------------------------------------------------------------- */
+
+bool sg_sem_is_bad(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_is_lost(vol, sem->rec) || sg_is_lost(vol, sem->words) ||
+	       (sem->side && sg_is_lost(vol, sem->side));
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 
 u64 sg_sem_first_word(unsigned int type, u64 initial)
@@ -441,7 +449,7 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 	if (err)
 		return err;
 	err = sg_may_change(vol, &file);
-	if (!err && !count_less(vol->sems, sem->rec))
+	if (!err && !count_less(vol->sems, sem->rec) && !sg_sem_lost(vol, sem))
 		close_last(vol, sem);
 	sg_iunlock(vol, &file);
 	return err;
@@ -465,7 +473,8 @@ void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
 
 	if (sg_is_silenced(vol))
 		return;
-	give_cells(vol, sem);
+	if (!sg_sem_lost(vol, sem))
+		give_cells(vol, sem);
 	if (!close_object(vol, sem, true) || sg_is_silenced(vol))
 		return;
 	c = sg_alloc(sizeof(*c));

@@ -117,6 +117,8 @@ int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_calle
 
 	if (sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
+	if (!sg_sem_usable(vol, sem))
+		return -EIO;
 	w.arg = sem->cell;
 	/* a process that has counted itself before it saw him has kept a writer waiting */
 	if (sem->cell >= SG_SEM_CELL_FIRST && sg_load64(sg_sem_word(vol, sem)) & SG_SEMW_OWNER)
@@ -134,7 +136,7 @@ int sg_sem_read_unlock(struct sg_vol *vol, struct sg_sem *sem)
 
 	if (sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	reads = sg_load64(&sem->reads);
 	while (sem->cell < SG_SEM_CELL_FIRST) {
@@ -216,7 +218,7 @@ int sg_sem_write_unlock(struct sg_vol *vol, const struct sg_sem *sem,
 
 	if (sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
-	if (sg_is_silenced(vol))
+	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	do {
 		word = sg_load64(at);

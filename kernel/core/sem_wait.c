@@ -161,7 +161,8 @@ static void queue(struct sg_sem_want *w)
 	c->herd = w->herd;
 	sg_spin_lock(&s->spin);
 	insert(s, c);
-	sg_or64(&sg_sem_record(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
+	if (!sg_sem_lost(w->vol, w->sem))
+		sg_or64(&sg_sem_record(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
 	sg_spin_unlock(&s->spin);
 	w->queued = true;
 	sg_store64(&s->busy, sg_ticks());
@@ -174,7 +175,7 @@ static void leave(struct sg_sem_want *w)
 	note_others(w, false);
 	sg_spin_lock(&s->spin);
 	take_out(s, w->c);
-	if (!first_for(s, w->sem->rec) && !sg_is_silenced(w->vol))
+	if (!first_for(s, w->sem->rec) && sg_sem_usable(w->vol, w->sem))
 		sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << w->vol->slot));
 	sg_spin_unlock(&s->spin);
 	w->queued = false;
@@ -324,6 +325,8 @@ void sg_sem_wake_all(struct sg_vol *vol, const struct sg_sem *sem)
 
 void sg_sem_ring(struct sg_vol *vol, const struct sg_sem *sem)
 {
+	if (!sg_sem_usable(vol, sem))
+		return;
 	if (sem->type == SG_SEM_MUTEX || sem->type == SG_SEM_COUNT)
 		sg_sem_wake_next(vol, sem);
 	else
@@ -507,9 +510,12 @@ static int is_over(const struct sg_sem_want *w, u64 now)
 /* Was there a ring that we have heard, and that another could use? */
 static void pass_on(const struct sg_sem_want *w, int err)
 {
-	u64 word = sg_load64(sg_sem_word(w->vol, w->sem));
+	u64 word;
 
-	if (!w->takes || !(word & SG_SEMW_WAITERS))
+	if (!w->takes || sg_sem_lost(w->vol, w->sem))
+		return;
+	word = sg_load64(sg_sem_word(w->vol, w->sem));
+	if (!(word & SG_SEMW_WAITERS))
 		return;
 	if (err || (w->sem->type == SG_SEM_COUNT && word & SG_SEMW_VALUE))
 		sg_sem_wake_next(w->vol, w->sem);
@@ -520,7 +526,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 	u64 now;
 	int err;
 
-	if (sg_is_silenced(w->vol))
+	if (!sg_sem_usable(w->vol, w->sem))
 		return -EIO;
 	err = look(w);
 	if (err != -EAGAIN || !until)
@@ -534,7 +540,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 	w->since = sg_ticks();
 	queue(w);
 	for (;;) {
-		err = look(w);
+		err = sg_sem_usable(w->vol, w->sem) ? look(w) : -EIO;
 		if (err != -EAGAIN)
 			break;
 		note_others(w, true);

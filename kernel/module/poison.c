@@ -71,6 +71,7 @@ static void take_away(struct work_struct *work)
 	struct sgfs *fs = container_of(work, struct sgfs, bad);
 
 	sgfs_mmap_revoke(fs);
+	sgfs_sems_revoke(fs);
 	sgfs_map_quiesce(fs);
 }
 

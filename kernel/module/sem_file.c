@@ -110,8 +110,7 @@ static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 
 	if (err)
 		return err;
-	sg_sem_fstat(&s->fs->vol, &s->sem, &st);
-	err = may_open(file, &st, s->look);
+	err = sg_sem_fstat(&s->fs->vol, &s->sem, &st) ?: may_open(file, &st, s->look);
 	if (!err && o->type && o->type != s->sem.type)
 		err = -EPROTOTYPE;
 	if (err)
@@ -241,7 +240,7 @@ static int stat_object(struct sgfs_sem *s, struct sg_ioc_sem_stat *io)
 	if (len)
 		err = sg_sem_stat(&s->fs->vol, io->name, len, &st);
 	else if (smp_load_acquire(&s->bound))
-		sg_sem_fstat(&s->fs->vol, &s->sem, &st);
+		err = sg_sem_fstat(&s->fs->vol, &s->sem, &st);
 	else
 		err = -ENOTCONN;
 	if (err)
@@ -427,7 +426,10 @@ static int advise(struct file *file, loff_t offset, loff_t len, int advice)
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-/* A system that has been declared dead sees nothing any more (sgfs_sems_revoke()). */
+/*
+ * A system that has been declared dead sees nothing any more, nor does anybody see bad memory
+ * (sgfs_sems_revoke()).
+ */
 static vm_fault_t fault(struct vm_fault *vmf)
 {
 	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
@@ -435,7 +437,9 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	int srcu = srcu_read_lock(&s->fs->faults);
 
-	if (!vmf->pgoff && sgfs_alive(s->fs->sb))
+	if (sg_is_lost(&s->fs->vol, s->sem.words))
+		ret = VM_FAULT_HWPOISON;
+	else if (!vmf->pgoff && sgfs_alive(s->fs->sb))
 		ret = sgfs_insert_page(vmf->vma, vmf->address,
 				       PHYS_PFN(s->fs->mem.phys + s->sem.words));
 	srcu_read_unlock(&s->fs->faults, srcu);
