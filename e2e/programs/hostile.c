@@ -20,7 +20,8 @@
  *	locks DIR/0, DIR/1, ...: from as many threads, which wait; or one after the other, without
  *	waiting, and unlocks each; or so, keeps all of them and says so
  *   hostile fill FILE GO
- *	maps FILE, stores to its first page, and to its second one when there is a file GO
+ *	maps FILE, stores its arguments (as ps sees them) to its first page, and something to its
+ *	second one when there is a file GO; another thread maps memory then
  *
  * What it stores is repeated by the seed, the moments are not.
  */
@@ -37,6 +38,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -803,9 +805,30 @@ static int lock_all(const char *dir, int count, const char *how)
 	return 0;
 }
 
+/* A writer of mmap_lock: if a fault keeps it waiting, all who look at the process wait as well. */
+static void *map_something(void *arg)
+{
+	usleep(500000);
+	if (mmap(NULL, SG_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		die("mmap");
+	printf("mapped\n");
+	return arg;
+}
+
+/* What ps shows of us is in the file. */
+static void show_as_name(volatile u8 *p)
+{
+	p[0] = 'x';
+	p[1] = 0;
+	if (prctl(PR_SET_MM, PR_SET_MM_ARG_START, p, 0, 0) ||
+	    prctl(PR_SET_MM, PR_SET_MM_ARG_END, p + 2, 0, 0))
+		die("PR_SET_MM");
+}
+
 static int fill(const char *file, const char *go)
 {
 	int fd = open(file, O_RDWR);
+	pthread_t other;
 	volatile u8 *p;
 
 	if (fd < 0 || ftruncate(fd, 2 * SG_PAGE))
@@ -813,12 +836,15 @@ static int fill(const char *file, const char *go)
 	p = mmap(NULL, 2 * SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		die(file);
-	p[0] = 1;
+	show_as_name(p);
 	printf("stored\n");
 	while (access(go, F_OK))
 		usleep(10000);
+	if (pthread_create(&other, NULL, map_something, NULL))
+		die("thread");
 	p[SG_PAGE] = 1;
 	printf("filled\n");
+	pthread_join(other, NULL);
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A member of a volume holds its locks, lives, and does not give them back. What cannot be killed
-# does not wait for it: memory reclaim, a process that exits, sync, the settling before a freeze.
+# does not wait for it: memory reclaim, a process that exits, sync, the settling before a freeze, a
+# freeze behind a fault that stores, who looks at a process (ps).
 # And what waits for it in one volume holds up nobody in another volume of the same node.
 #
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
@@ -65,6 +66,14 @@ ino=$(number /mnt/sg/mapped)
 g2_holds "$ino"
 holds "it waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
 in_time 10 "everybody can sync" sync
+in_time 10 "everybody can see who it is, and what it has mapped" \
+	'cd /proc/$(pgrep -x hostile) && cat cmdline maps >/dev/null'
+holds "it can map memory meanwhile" 'grep mapped /tmp/filled'
+in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
+in_time 10 "then everybody can sync as well" sync
+holds "it waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
+holds "and for g2 again" 'sleep 1; ! grep filled /tmp/filled'
+in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdline >/dev/null'
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 

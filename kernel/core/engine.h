@@ -135,6 +135,11 @@ struct sg_vol {
 	 */
 	int (*stand)(struct sg_vol *vol, bool on);
 	bool stood;		/* somebody else calls sg_stand() for us all the time */
+	/*
+	 * The calling thread waits for another system. Does it hold meanwhile what others here wait
+	 * for? Then its wait ends: -EINTR. Asked at each look; must not sleep. NULL: no.
+	 */
+	bool (*gives_way)(const struct sg_vol *vol);
 	struct sg_still still;
 	struct sg_freezing freezing;
 	/* Another system is to look at its bell at once: an interrupt. NULL: it looks anyway. */

@@ -43,7 +43,7 @@ static bool holder_lives(const struct sg_vol *vol)
 int sg_still_wait(struct sg_vol *vol)
 {
 	while (sg_is_still(vol) && sg_is_ours(vol)) {
-		if (sg_interrupted())
+		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
 		if (!vol->stood)	/* nobody else sees that it is over */
 			sg_stand(vol);

@@ -212,6 +212,12 @@ static inline bool sg_settle_ends(const struct sg_vol *vol)
 	return sg_load64(&vol->settle_stop) && sg_load64(&vol->settler) == sg_self();
 }
 
+/* For waits that others here may want to end, though the thread is not to die: -EINTR. */
+static inline bool sg_wait_ends(const struct sg_vol *vol)
+{
+	return sg_settle_ends(vol) || (vol->gives_way && vol->gives_way(vol));
+}
+
 /* Statistics: whole words, but not exact across CPUs on purpose. */
 static inline void sg_count(u64 *counter, u64 n)
 {
@@ -241,7 +247,8 @@ static inline int sg_turn(u64 *turns)
  * That of semaphores is locked with nothing else held; a barrier's lock with nothing before or
  * behind it.
  *
- * -EINTR: not taken, since who waits is to die. -EIO: nor by one who has been taken for dead.
+ * -EINTR: not taken, since who waits is to die, or to give way. -EIO: nor by one who has been taken
+ * for dead.
  * -EBUSY: nor by one in a hurry (sg_vol.hurry), or who has waited for long while joining.
  */
 #define SG_HELD	1024	/* of sg_vol.held */

@@ -250,7 +250,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		ask(vol, &w, word, now);
 		if (take_left_over(vol, &w, now))
 			break;
-		if (killable && (sg_interrupted() || sg_settle_ends(vol)))
+		if (killable && (sg_interrupted() || sg_wait_ends(vol)))
 			err = -EINTR;
 		else if (gives_up(vol, &w, limit, now))
 			err = -EBUSY;

@@ -123,7 +123,7 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 			sg_relax();
 			continue;
 		}
-		if (sg_interrupted() || sg_settle_ends(vol))
+		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
 		if (vol->alone || is_over(vol, ref, &w))
 			return judge(vol, ref, *seq);

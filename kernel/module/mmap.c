@@ -87,6 +87,80 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 				    cows);
 }
 
+/* --- waiting for another system --------------------------------------------------------------- */
+
+/*
+ * Another system may keep a lock for as long as it likes. A fault that stores holds up each freeze
+ * (sb_start_pagefault()), and that one holds s_umount, which sync(2) wants of all mounts. And it
+ * has mmap_lock, as a call of mmap() has: whoever looks at the process, as ps does, waits for it.
+ *
+ * So no fault waits so while the file system freezes: it ends, and comes again, to wait for the
+ * thaw. Nor does any wait long with mmap_lock: it gives that back first, if the fault can be done
+ * again (fault()); else it waits for BRIEF_NS.
+ */
+#define BRIEF_NS	(20 * NSEC_PER_MSEC)
+
+/**
+ * struct waiting - a thread that may be about to wait. On its stack.
+ * @until: with mmap_lock: it waits no longer (ktime_get_ns()).
+ */
+struct waiting {
+	struct list_head list;
+	struct task_struct *task;
+	u64 until;
+};
+
+static void begin_waiting(struct sgfs *fs, struct waiting *w, bool brief)
+{
+	w->task = current;
+	w->until = U64_MAX;
+	if (brief)	/* whoever keeps a lock for long is not one who soon gives it back */
+		w->until = ktime_get_ns() + (READ_ONCE(fs->vol.stuck) ? 0 : BRIEF_NS);
+	spin_lock(&fs->waiting_lock);
+	list_add(&w->list, &fs->waiting);
+	spin_unlock(&fs->waiting_lock);
+}
+
+static void end_waiting(struct sgfs *fs, struct waiting *w)
+{
+	spin_lock(&fs->waiting_lock);
+	list_del(&w->list);
+	spin_unlock(&fs->waiting_lock);
+}
+
+bool sgfs_gives_way(const struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of((struct sg_vol *)vol, struct sgfs, vol);
+	bool freezes = READ_ONCE(fs->sb->s_writers.frozen) >= SB_FREEZE_PAGEFAULT, ends = false;
+	struct waiting *w;
+
+	if (list_empty(&fs->waiting))
+		return false;
+	spin_lock(&fs->waiting_lock);
+	list_for_each_entry(w, &fs->waiting, list)
+		if (w->task == current)
+			ends |= freezes || ktime_get_ns() >= w->until;
+	spin_unlock(&fs->waiting_lock);
+	return ends;
+}
+
+/* Of a store by a mapping. If the time cannot be had, the next store notes its own. */
+static void note_store(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	struct timespec64 now = current_time(inode), mtime = inode_get_mtime(inode);
+	struct timespec64 ctime = inode_get_ctime(inode);
+	struct waiting w;
+
+	if (timespec64_equal(&mtime, &now) && timespec64_equal(&ctime, &now))
+		return;
+	begin_waiting(SGFS(inode->i_sb), &w, true);
+	file_update_time(file);
+	end_waiting(SGFS(inode->i_sb), &w);
+}
+
+/* --- pages ------------------------------------------------------------------------------------ */
+
 /* As the volume says now: what the VFS inode shows may be old. */
 static bool beyond_end(struct inode *inode, pgoff_t page)
 {
@@ -120,15 +194,21 @@ struct entering {
 	unsigned int nofs;
 };
 
-static struct entering begin_entering(struct inode *inode)
+static struct entering entering(struct inode *inode)
 	__acquires(&SGFS(inode->i_sb)->faults)
 {
 	struct entering e;
 
-	filemap_invalidate_lock_shared(inode->i_mapping);
 	e.nofs = memalloc_nofs_save();
 	e.srcu = srcu_read_lock(&SGFS(inode->i_sb)->faults);
 	return e;
+}
+
+static struct entering begin_entering(struct inode *inode)
+	__acquires(&SGFS(inode->i_sb)->faults)
+{
+	filemap_invalidate_lock_shared(inode->i_mapping);
+	return entering(inode);
 }
 
 static void end_entering(struct inode *inode, struct entering e)
@@ -171,27 +251,6 @@ static int look(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 	if (!err && !run->off)
 		err = look_at_hole(inode, page, want, run);
 	return err;
-}
-
-/* As look(), filling a hole of a page if that is to be written. The caller calls end_entering(). */
-static int find_pages(struct inode *inode, pgoff_t page, u64 want, bool write,
-		      struct sg_run *run, struct entering *e)
-	__acquires(&SGFS(inode->i_sb)->faults)
-{
-	int err;
-
-	for (;;) {
-		*e = begin_entering(inode);
-		err = look(inode, page, want, run);
-		if (err || run->off || !write)
-			return err;
-		end_entering(inode, *e);
-		err = fill_hole(inode, page);
-		if (err) {
-			*e = begin_entering(inode);
-			return err;
-		}
-	}
 }
 
 static unsigned long pfn_of(const struct inode *inode, u64 off)
@@ -266,16 +325,17 @@ static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const 
  * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault. So those of the
  * neighbours may be there before anybody has asked for them.
  */
-static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write)
+static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole)
 {
-	struct entering e;
+	struct entering e = begin_entering(inode);
 	struct sg_run run;
-	vm_fault_t ret;
-	int err = find_pages(inode, vmf->pgoff, neighbours(vmf), write, &run, &e);
+	vm_fault_t ret = 0;
+	int err = look(inode, vmf->pgoff, neighbours(vmf), &run);
 
+	*hole = !err && write && !run.off;
 	if (err)
 		ret = fault_error(inode, err);
-	else
+	else if (!*hole)
 		ret = insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
 		ret = 0;	/* a large page has been entered meanwhile: look again */
@@ -288,19 +348,62 @@ static bool is_shared_write(const struct vm_fault *vmf)
 	return vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 }
 
+static bool can_come_again(const struct vm_fault *vmf)
+{
+	return vmf->flags & FAULT_FLAG_ALLOW_RETRY;
+}
+
+/*
+ * As filemap_fault() reads a page: mmap_lock is given back, and the fault is done again. What kept
+ * the hole from being filled comes to light then: the second time it is tried with mmap_lock. @vmf
+ * is still there, but not its mapping.
+ */
+static bool lets_go(const struct vm_fault *vmf)
+{
+	return fault_flag_allow_retry_first(vmf->flags) &&
+	       !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT);
+}
+
+static vm_fault_t fill(struct inode *inode, const struct vm_fault *vmf, bool let_go)
+{
+	struct waiting w;
+	int err;
+
+	begin_waiting(SGFS(inode->i_sb), &w, !let_go && can_come_again(vmf));
+	err = fill_hole(inode, vmf->pgoff);
+	end_waiting(SGFS(inode->i_sb), &w);
+	if (let_go)
+		return VM_FAULT_RETRY;
+	if (err == -EINTR && !fatal_signal_pending(current))
+		return VM_FAULT_NOPAGE;		/* has given way */
+	return err ? fault_error(inode, err) : 0;
+}
+
 static vm_fault_t fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
-	bool write = is_shared_write(vmf);
-	vm_fault_t ret;
+	bool write = is_shared_write(vmf), hole = true;
+	struct file *kept = NULL;
+	vm_fault_t ret = 0;
 
 	sgfs_add(inode->i_sb, SGFS_FAULTS, 1);
 	if (write)
 		sb_start_pagefault(inode->i_sb);
-	ret = enter_page(inode, vmf, write);
+	while (!ret && hole) {
+		ret = enter_page(inode, vmf, write, &hole);
+		if (!hole)
+			break;
+		if (lets_go(vmf)) {
+			kept = get_file(vmf->vma->vm_file);
+			mmap_read_unlock(vmf->vma->vm_mm);
+		}
+		ret = fill(inode, vmf, kept);
+	}
 	if (write)
 		sb_end_pagefault(inode->i_sb);
 	trace_sgfs_fault(inode, vmf->pgoff, vmf->flags, ret);
+	if (kept)
+		fput(kept);
 	return ret;
 }
 
@@ -345,11 +448,12 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 	int err;
 
 	sb_start_pagefault(inode->i_sb);
-	file_update_time(vmf->vma->vm_file);
-	err = find_pages(inode, vmf->pgoff, 1, true, &run, &e);
-	if (!err)
+	note_store(vmf->vma->vm_file);
+	e = begin_entering(inode);
+	err = look(inode, vmf->pgoff, 1, &run);
+	if (!err && run.off)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
-	if (!err && pte_pfn(vmf->orig_pte) == pfn_of(inode, run.off))
+	if (!err && run.off && pte_pfn(vmf->orig_pte) == pfn_of(inode, run.off))
 		make_writable(vmf);
 	else if (!err)
 		sgfs_unmap(inode, (loff_t)vmf->pgoff << PAGE_SHIFT, PAGE_SIZE, false);
@@ -441,7 +545,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 		return VM_FAULT_FALLBACK;	/* copies are made page by page */
 	if (write) {
 		sb_start_pagefault(inode->i_sb);
-		file_update_time(vmf->vma->vm_file);
+		note_store(vmf->vma->vm_file);
 	}
 	e = begin_entering(inode);
 	ret = enter_huge(inode, vmf, page, write);
@@ -457,13 +561,23 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 
 /* --- access by debuggers ---------------------------------------------------------------------- */
 
+/*
+ * Not by debuggers alone: what /proc shows of a process's arguments comes this way, to anybody, and
+ * no mapping may hold that up. So nothing is waited for here, and no hole filled.
+ */
 static int access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
-	struct entering e;
 	struct sg_run run = {};
-	int err = find_pages(inode, pos >> PAGE_SHIFT, 1, write, &run, &e);
+	struct entering e;
 	void *p;
+	int err;
 
+	if (!filemap_invalidate_trylock_shared(inode->i_mapping))
+		return -EAGAIN;
+	e = entering(inode);
+	err = look(inode, pos >> PAGE_SHIFT, 1, &run);
+	if (!err && write && !run.off)
+		err = -EAGAIN;
 	if (!err && write)
 		err = sgfs_written_mark(inode, pos >> PAGE_SHIFT, 1);
 	if (!err) {
@@ -481,14 +595,17 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 	return err;
 }
 
-/* For what get_user_pages() refuses: pages of the file, not yet copied by a private mapping. */
+/*
+ * For what get_user_pages() refuses: pages of the file, not yet copied by a private mapping. A
+ * store by force into what the process itself may not write is refused there, too.
+ */
 static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len, int write)
 {
 	struct inode *inode = file_inode(vma->vm_file);
 	u64 pos = ((u64)vma->vm_pgoff << PAGE_SHIFT) + addr - vma->vm_start;
 	int done = 0, n;
 
-	if (write && !(vma->vm_flags & VM_SHARED))
+	if (write && (vma->vm_flags & (VM_SHARED | VM_WRITE)) != (VM_SHARED | VM_WRITE))
 		return -EFAULT;
 	if (write)
 		sb_start_pagefault(inode->i_sb);
@@ -624,7 +741,12 @@ static const struct vm_operations_struct vm_operations = {
 
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 {
+	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
+	struct waiting w;
+
+	begin_waiting(fs, &w, true);	/* mmap_lock is held */
 	file_accessed(file);
+	end_waiting(fs, &w);
 	count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
 	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_HUGEPAGE);

@@ -137,6 +137,8 @@ struct sgfs_sems {
  * @pinned: for that we keep the mount; @unpin: lets it go
  * @creations: inodes without a name that the VFS does not know yet
  * @faults: page faults between looking at a file's table and entering the page
+ * @waiting_lock: guards @waiting
+ * @waiting: threads that give way while they wait for another system (mmap.c)
  * @mappers_lock: guards @mappers, and sgfs_inode.vmas
  * @mappers: inodes that somebody here maps
  * @windows: pool of windows, or NULL (no map= that needs them yet)
@@ -178,6 +180,8 @@ struct sgfs {
 	bool standing, pinned;
 	atomic_t creations;
 	struct srcu_struct faults;
+	spinlock_t waiting_lock;
+	struct list_head waiting;
 	struct mutex mappers_lock;
 	struct list_head mappers;
 	struct sg_windows *windows;
@@ -547,6 +551,8 @@ int sgfs_mmap_init(void);
 void sgfs_mmap_exit(void);
 /* Pages of [pos, pos + len) are about to go, or holes of it were filled: no mapping keeps them. */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
+/* For the engine: what the calling thread holds while it waits, others here wait for by now. */
+bool sgfs_gives_way(const struct sg_vol *vol);
 /* No mapping of ours shows any longer what has been cut off by now (D7). */
 void sgfs_mmap_quiesce(struct sgfs *fs);
 /* No mapping of ours shows anything any longer. */

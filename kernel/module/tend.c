@@ -132,6 +132,7 @@ void sgfs_tend_prepare(struct sgfs *fs)
 	fs->vol.quiesce = quiesce;
 	fs->vol.in_use = in_use;
 	fs->vol.reach = reach;
+	fs->vol.gives_way = sgfs_gives_way;
 	fs->vol.on_death = on_death;
 }
 

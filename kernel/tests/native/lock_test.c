@@ -264,6 +264,60 @@ static void given_up(void)
 }
 
 /* The system dies with the lock in its hands: it is free once the slot has been recovered. */
+/* A thread that holds what others here wait for, and not one beside it. */
+static __thread bool holds_others_up;
+static u64 asked;
+
+static bool gives_way(const struct sg_vol *vol)
+{
+	CHECK(vol == &t.v);
+	asked++;
+	return holds_others_up;
+}
+
+static void *takes_in_time(void *arg)
+{
+	CHECK_OK(sg_lock(arg, LOCK));
+	sg_unlock(arg, LOCK);
+	return NULL;
+}
+
+static void given_way(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "gives way", SG_S_IFREG | 0644);
+	u64 start = sg_ticks(), ino_lock = SG_IOFF(&f, lock), turn[16], i;
+	pthread_t other;
+
+	t.v.gives_way = gives_way;
+	CHECK_OK(sg_lock(&second, LOCK));
+	CHECK_OK(pthread_create(&other, NULL, takes_in_time, &t.v));
+	holds_others_up = true;
+	CHECK_EQ(sg_lock(&t.v, LOCK), -EINTR);
+	/* what a fault does: a hole is filled, a time stored; of areas and inodes that others have */
+	CHECK_OK(sg_lock(&second, ino_lock));
+	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
+	CHECK_EQ(sg_touch(&t.v, &f, SG_SET_MTIME, 77, 0, 0), -EINTR);
+	sg_unlock(&second, ino_lock);
+	CHECK(t.v.sb.areas <= SG_ARRAY_SIZE(turn));
+	for (i = 0; i < t.v.sb.areas; i++)
+		CHECK(sg_trylock(&second, sg_area_off(&t.v, (unsigned int)t.v.slot, (unsigned int)i) +
+					  offsetof(struct sg_area, lock)));
+	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
+	for (i = 0; i < t.v.sb.areas; i++)
+		sg_unlock(&second, sg_area_off(&t.v, (unsigned int)t.v.slot, (unsigned int)i) +
+				   offsetof(struct sg_area, lock));
+	sg_store64(&t.v.still.closed, 1);	/* it stands still: nor is that waited for */
+	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
+	sg_store64(&t.v.still.closed, 0);
+	CHECK(sg_ticks() - start < 5 * SECOND);
+	CHECK(asked);
+	CHECK_OK(sg_allocate(&t.v, &f, 0, 1));	/* nobody is in the way: it is done */
+	holds_others_up = false;
+	sg_unlock(&second, LOCK);
+	pthread_join(other, NULL);
+	t.v.gives_way = NULL;
+}
+
 static void recovered(void)
 {
 	sg_lock(&second, LOCK);
@@ -311,6 +365,7 @@ int main(void)
 	held_for_long();
 	given_up();
 	test_hasten(false);
+	given_way();
 	recovered();
 	several_inodes();
 	tvol_drop(&t);
