@@ -87,6 +87,18 @@ holds "and thaws" 'fsfreeze -u /mnt/sg'
 let_go areas
 in_time 20 "it can be written to" 'echo y >/mnt/sg/after'
 
+step "a reader of a semaphore, in a mount that is frozen"
+holds "it reads" 'stargate-sem create rw --type rwlock &&
+	{ setsid stargate-sem lock --read rw -- sleep 600 >/dev/null 2>&1 </dev/null & } &&
+	for try in $(seq 100); do pgrep -x sleep >/dev/null && exit 0; sleep 0.1; done; exit 1'
+holds "frozen" 'fsfreeze -f /mnt/sg'
+holds "killed, it is gone within 5 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
+	for try in $(seq 50); do [ -e /proc/$p ] || exit 0; sleep 0.1; done; cat /proc/$p/stack; exit 1'
+on g2 'stargate-sem lock -t 5 rw -- true' </dev/null || fail "g2 waits for a reader that is gone"
+passed "a writer of another system goes on"
+holds "thawed, nobody here has it open" 'fsfreeze -u /mnt/sg
+	for try in $(seq 100); do stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
+
 step "locks of files in two volumes"
 holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
 	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&

@@ -70,6 +70,8 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 		struct sg_sem *out);
 /* The opener has nothing locked. What it still reads is given back. */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
+/* The same for who may not wait: only what it still reads is given back now, the rest later. */
+void sg_sem_close_later(struct sg_vol *vol, struct sg_sem *sem);
 /*
  * Who has it open keeps it, without a name. What a name stands for may change between a look and
  * this: @serial is what sg_sem_stat() said of the object that is meant, and -ESTALE says that it is

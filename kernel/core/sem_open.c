@@ -442,6 +442,8 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 	u64 lock = SG_IOFF(&file, lock);
 	int err = sg_may_write(vol);
 
+	if (!err && sg_is_still(vol))	/* what it stores is in no transaction (freeze.c) */
+		err = -EBUSY;
 	if (!err && wait)
 		err = sg_lock_sure(vol, lock);
 	else if (!err && !sg_trylock(vol, lock))
@@ -463,25 +465,39 @@ static void keep_closing(struct sg_sems *s, struct sg_sem_closing *c)
 	sg_spin_unlock(&s->spin);
 }
 
-/*
- * Others wait for readers: these are given back at once, also by who may not change anything else,
- * because the mount is frozen or has become read-only. The rest is done when he may again.
- */
-void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
+static void close_later(struct sg_vol *vol, const struct sg_sem *sem)
 {
-	struct sg_sem_closing *c;
+	struct sg_sem_closing *c = sg_alloc(sizeof(*c));
 
-	if (sg_is_silenced(vol))
-		return;
-	if (!sg_sem_lost(vol, sem))
-		give_cells(vol, sem);
-	if (!close_object(vol, sem, true) || sg_is_silenced(vol))
-		return;
-	c = sg_alloc(sizeof(*c));
 	if (!c)
 		return;		/* its bit stays until the slot has another owner */
 	c->sem = *sem;
 	keep_closing(vol->sems, c);
+}
+
+/*
+ * Others wait for readers: these are given back at once, also by who may not change anything else,
+ * because the mount is frozen or has become read-only. The rest is done when he may again.
+ */
+static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (sg_is_silenced(vol))
+		return false;
+	if (!sg_sem_lost(vol, sem))
+		give_cells(vol, sem);
+	return true;
+}
+
+void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (give_readers(vol, sem) && close_object(vol, sem, true) && !sg_is_silenced(vol))
+		close_later(vol, sem);
+}
+
+void sg_sem_close_later(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (give_readers(vol, sem))
+		close_later(vol, sem);
 }
 
 static struct sg_sem_closing *take_closing(struct sg_sems *s)

@@ -499,7 +499,10 @@ static int open_file(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Threads that have ended give up their locks first: as left by the dead, not as in order. */
+/*
+ * Threads that have ended give up their locks first: as left by the dead, not as in order. The
+ * process may be exiting, and cannot be killed: it does not wait for a thaw.
+ */
 static int close_file(struct inode *inode, struct file *file)
 {
 	struct sgfs_sem *s = file->private_data;
@@ -507,10 +510,11 @@ static int close_file(struct inode *inode, struct file *file)
 	sgfs_sem_reap(s->fs);
 	if (s->owns)
 		sg_sem_exit(&s->fs->vol, &s->self);
-	if (s->bound) {
-		sb_start_write(inode->i_sb);
+	if (s->bound && sb_start_write_trylock(inode->i_sb)) {
 		sg_sem_close(&s->fs->vol, &s->sem);
 		sb_end_write(inode->i_sb);
+	} else if (s->bound) {
+		sg_sem_close_later(&s->fs->vol, &s->sem);
 	}
 	kfree(s);
 	return 0;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Closing a shared semaphore by who may not wait, or not store: readers are given back at once, as
+ * others wait for those; the rest when the system may again.
+ */
+#include "sem_pair.h"
+
+static struct sg_sem rw, rw2;
+
+static void reader_closes(void)
+{
+	begin();
+	rw = sem_make(&t.v, "rw", SG_SEM_RWLOCK, SG_SEM_MAPPED, 0);
+	rw2 = sem_of(&other, "rw");
+	CHECK_OK(sg_sem_read_lock(&t.v, &rw, me, 0));
+	CHECK_EQ(sg_sem_write_lock(&other, &rw2, they, 0), -EAGAIN);
+}
+
+static bool has_it_open(void)
+{
+	return stat_of(&other, "rw").users >> t.v.slot & 1;
+}
+
+static void others_go_on(void)
+{
+	CHECK_OK(sg_sem_write_lock(&other, &rw2, they, 0));
+	CHECK_OK(sg_sem_write_unlock(&other, &rw2, they));
+	CHECK(has_it_open());		/* nothing else has been stored */
+}
+
+static void is_closed(void)
+{
+	sg_sem_settle(&t.v);
+	CHECK(!has_it_open());
+	sg_sem_close(&other, &rw2);
+	end();
+}
+
+/* The mount is frozen by a user: the call would wait for the thaw. */
+static void later(void)
+{
+	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock);
+
+	reader_closes();
+	CHECK(sg_trylock(&other, file_lock));	/* nor does it wait for another system */
+	sg_sem_close_later(&t.v, &rw);
+	sg_unlock(&other, file_lock);
+	others_go_on();
+	is_closed();
+}
+
+/* For a copy: what this stores is in no transaction, so the gate does not keep it away. */
+static void standing_still(void)
+{
+	reader_closes();
+	sg_store64(&t.v.still.closed, 1);
+	sg_sem_close(&t.v, &rw);
+	others_go_on();
+	sg_sem_settle(&t.v);
+	CHECK(has_it_open());
+	sg_store64(&t.v.still.closed, 0);
+	is_closed();
+}
+
+static void read_only(void)
+{
+	reader_closes();
+	t.v.read_only = true;
+	sg_sem_close(&t.v, &rw);
+	others_go_on();
+	t.v.read_only = false;
+	is_closed();
+}
+
+int main(void)
+{
+	later();
+	standing_still();
+	read_only();
+	return test_done();
+}
