@@ -35,7 +35,8 @@ static struct inode *find(struct inode *dir, const struct qstr *name, unsigned i
 		if (inode != ERR_PTR(-ESTALE) ||
 		    sg_seq(sgfs_vol(dir), sgfs_ref(dir)) != *seq)
 			continue;
-		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %.*s",
+		/* any member may have made that name: it is to be no line of its own */
+		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %*pE",
 		       (u64)dir->i_ino, (int)name->len, name->name);
 		return ERR_PTR(-EUCLEAN);
 	}
