@@ -15,6 +15,7 @@
  *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
  *   region again FILE STOP        a mapping until STOP appears, then made anew
  *   region many FILE N            FILE@UUID by N processes, as many as each gets: how many in all
+ *   region forks FILE N           FILE@UUID by a process and N children; then by another one
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region longterm FILE          a page of it pinned for as long as one likes, as by VFIO for DMA
  *   region sendfile FILE          a page of it by that call into a file in memory
@@ -36,6 +37,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -170,6 +172,38 @@ static int many(const char *path, int processes)
 	return 0;
 }
 
+/* Children hold what their parent has mapped: that takes no room from others. */
+static int forks(const char *path, int children)
+{
+	int go[2], stay[2], i;
+	pid_t other;
+	char c = 0;
+
+	if (pipe(go) || pipe(stay))
+		return fail("pipe");
+	other = fork();
+	if (!other) {
+		close(stay[1]);
+		_exit(read(go[0], &c, 1) != 1 || !map_for(path, 1, 0));
+	}
+	if (!map_for(path, 0, 0))
+		return fail("mmap");
+	for (i = 0; i < children; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return fail("fork");
+		if (pid)
+			continue;
+		close(stay[1]);
+		_exit(read(stay[0], &c, 1));
+	}
+	if (write(go[1], &c, 1) != 1 || waitpid(other, &i, 0) != other)
+		return fail("the other one");
+	printf("%s\n", i ? "no room" : "mapped");
+	return 0;
+}
+
 /* All pages have been there once when it says so. */
 static int use(const char *stop)
 {
@@ -299,6 +333,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(verb, "many") && argc == 4)
 		return many(argv[2], atoi(argv[3]));
+	if (!strcmp(verb, "forks") && argc == 4)
+		return forks(argv[2], atoi(argv[3]));
 	if (map(argv[2], strcmp(verb, "private") ? MAP_SHARED : MAP_PRIVATE,
 		strcmp(verb, "look") && strcmp(verb, "readonly") ? O_RDWR : O_RDONLY, at, len))
 		return 1;

@@ -220,6 +220,9 @@ same "one process has 16 of them" 16 "${BASH_REMATCH[1]}"
 passed "all have ${BASH_REMATCH[2]}"
 holds "they are gone with their processes" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
 
+same "children of one process leave room for others" mapped "$(on g1 "/root/region forks $region 300" </dev/null)"
+holds "they are gone as well" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
+
 step "for no machine that is known"
 start c
 tell c "join $region $a 8"

@@ -34,6 +34,8 @@
  * @revoked: it gets no page any more
  * @kept: revoked, and stays listed until its address space has ended: @mm is held. So it cannot
  *	begin anew by letting go of all that it had, while its guest still runs.
+ * @inherited: made by fork(), which cannot be refused: not counted in MOST.
+ * @surplus: one of those beyond MOST of them. It is in no list, and gets no page.
  */
 struct sgfs_holder {
 	struct list_head list;
@@ -42,7 +44,7 @@ struct sgfs_holder {
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];
 	unsigned int maps, writable;
-	bool revoked, kept;
+	bool revoked, kept, inherited, surplus;
 };
 
 void sgfs_holders_init(struct sgfs *fs)
@@ -118,6 +120,7 @@ static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_
 
 	if (!h)
 		return NULL;
+	INIT_LIST_HEAD(&h->list);
 	h->mm = mm;
 	memcpy(h->machine, machine, sizeof(h->machine));
 	h->pid = get_pid(task_tgid(current));
@@ -189,7 +192,7 @@ static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 	if (find(fs, fresh->mm, fresh->machine))
 		return true;
 	list_for_each_entry(h, &fs->holders, list) {
-		all++;
+		all += !h->inherited;
 		own += h->mm == fresh->mm;
 	}
 	return all < MOST && own < MOST_OF_ONE;
@@ -239,6 +242,37 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 	return ERR_PTR(-EPERM);
 }
 
+/* The list stays short, however often somebody forks. The lock is held. */
+static bool is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
+{
+	unsigned int inherited = 0;
+	struct sgfs_holder *h;
+
+	list_for_each_entry(h, &fs->holders, list)
+		inherited += h->inherited;
+	return parent->surplus || inherited >= MOST;
+}
+
+/* For the mappings of a child, as they were made for its parent. The lock is held. */
+static struct sgfs_holder *inherit(struct sgfs *fs, struct sgfs_holder *parent,
+				   struct sgfs_holder *fresh, bool writable)
+{
+	struct sgfs_holder *h;
+
+	fresh->inherited = true;
+	fresh->surplus = !find(fs, fresh->mm, fresh->machine) && is_surplus(fs, parent);
+	if (!fresh->surplus) {
+		h = hold(fs, fresh, writable);
+		if (parent->revoked)
+			WRITE_ONCE(h->revoked, true);
+		return h;
+	}
+	fresh->maps = 1;
+	fresh->writable = writable;
+	fresh->revoked = true;
+	return fresh;
+}
+
 /*
  * One who has forked is still there when only his child is: it maps for the same machine. A child
  * begins without entries (region has none that fork() copies), so it stores nothing before a fault,
@@ -248,15 +282,16 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 				    bool writable)
 {
 	struct sgfs_holder *fresh = NULL;
-	bool revoked;
 
 	if (h->mm != mm)
 		fresh = make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
 	spin_lock(&fs->holders_lock);
-	revoked = h->revoked;	/* before the lock is free again it is in the child's as well */
-	h = hold(fs, fresh ?: h, writable);
-	if (revoked)
-		WRITE_ONCE(h->revoked, true);
+	if (fresh) {	/* before the lock is free again the child is revoked as well */
+		h = inherit(fs, h, fresh, writable);
+	} else {
+		h->maps++;
+		h->writable += writable;
+	}
 	spin_unlock(&fs->holders_lock);
 	if (fresh && h != fresh)
 		unmake(fresh);
@@ -294,7 +329,7 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 	if (writable && !h->writable && !h->revoked)
 		machine_gone(fs, h->machine);
 	last = !--h->maps;
-	if (last && h->revoked && !h->kept && atomic_read(&h->mm->mm_users)) {
+	if (last && h->revoked && !h->kept && !h->surplus && atomic_read(&h->mm->mm_users)) {
 		mmgrab(h->mm);
 		h->kept = true;
 	}
