@@ -43,6 +43,7 @@ bucket() {
 	fail "no page holds the names of directory $1"
 }
 
+program mapped
 holds "two directories" 'mkdir /mnt/sg/hurt /mnt/sg/well && touch /mnt/sg/hurt/{a,b,c} &&
 	echo x >/mnt/sg/well/f && echo y >/mnt/sg/victim'
 ino=$(on g1 'stat -c %i /mnt/sg/hurt')
@@ -56,6 +57,9 @@ for errors in continue remount-ro; do
 	switched=$(said 'now read-only')
 	holds "mount" "mount -t stargatefs -o errors=$errors /dev/pmem0 /mnt/sg &&
 		grep -q errors=$errors /proc/mounts"
+	holds "a process stores through a mapping" 'rm -f /tmp/stop /tmp/end
+		{ /root/mapped /mnt/sg/well/m /tmp/stop; echo $? >/tmp/end; } >/dev/null 2>&1 </dev/null &
+		for try in $(seq 100); do [ -s /mnt/sg/well/m ] && exit 0; sleep 0.1; done; exit 1'
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
 	# at once, so that several find it at the same moment
 	refused "listing" 'needs cleaning' \
@@ -66,13 +70,17 @@ for errors in continue remount-ro; do
 	holds "the rest can be read" '[ "$(cat /mnt/sg/well/f)" = x ]'
 	if [[ $errors == continue ]]; then
 		holds "and written" 'echo y >/mnt/sg/well/g && rm /mnt/sg/well/g'
+		ended=0
 		holds "it is counted" '[ "$(awk "/^count/ { print \$2 }" \
 			/sys/fs/stargatefs/pmem0/errors)" -ge 1 ]'
 	else
 		refused "but not written" 'read-only' 'echo y >/mnt/sg/well/g'
 		holds "which /proc/mounts says" 'grep -q "stargatefs ro," /proc/mounts'
 		same "and the log, once" "$((switched + 1))" "$(said 'now read-only')"
+		ended=135	# SIGBUS
 	fi
+	same "how the process ended" "$ended" "$(on g1 '[ '"$ended"' = 0 ] && touch /tmp/stop
+		for try in $(seq 100); do [ -s /tmp/end ] && break; sleep 0.1; done; cat /tmp/end' </dev/null)"
 	holds "unmount" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then
 		fail "fsck finds nothing: $(<"$saved/fsck")"

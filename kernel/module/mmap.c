@@ -237,13 +237,15 @@ static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_r
 	return sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 }
 
-/* What is at the page, and behind it in one piece, up to @want pages. */
-static int look(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
+/* What is at the page, and behind it in one piece, up to @want pages; to be stored to, @write. */
+static int look(struct inode *inode, pgoff_t page, u64 want, bool write, struct sg_run *run)
 {
 	int err;
 
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode))
 		return -EIO;
+	if (write && READ_ONCE(sgfs_vol(inode)->read_only))
+		return -EROFS;	/* damage has been met; who freezes has taken its faults away */
 	if (beyond_end(inode, page))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
@@ -330,7 +332,7 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	struct entering e = begin_entering(inode);
 	struct sg_run run;
 	vm_fault_t ret = 0;
-	int err = look(inode, vmf->pgoff, neighbours(vmf), &run);
+	int err = look(inode, vmf->pgoff, neighbours(vmf), write, &run);
 
 	*hole = !err && write && !run.off;
 	if (err)
@@ -450,7 +452,7 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 	sb_start_pagefault(inode->i_sb);
 	note_store(vmf->vma->vm_file);
 	e = begin_entering(inode);
-	err = look(inode, vmf->pgoff, 1, &run);
+	err = look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
 	if (!err && run.off && pte_pfn(vmf->orig_pte) == pfn_of(inode, run.off))
@@ -481,6 +483,7 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 	struct sg_run run;
 
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
+	    (write && READ_ONCE(sgfs_vol(inode)->read_only)) ||
 	    beyond_end(inode, page + HUGE_PAGES - 1))
 		return false;
 	smp_mb();	/* as in look() */
@@ -575,7 +578,7 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 	if (!filemap_invalidate_trylock_shared(inode->i_mapping))
 		return -EAGAIN;
 	e = entering(inode);
-	err = look(inode, pos >> PAGE_SHIFT, 1, &run);
+	err = look(inode, pos >> PAGE_SHIFT, 1, write, &run);
 	if (!err && write && !run.off)
 		err = -EAGAIN;
 	if (!err && write)

@@ -164,7 +164,7 @@ struct sgfs_sems {
  * @kobj_gone: nobody looks into it any more
  * @counts: statistics
  * @volumes: in the list of those who hear of bad memory (poison.c)
- * @bad: takes away what shows some
+ * @bad: takes away what shows some, and what stores may go through after damage
  */
 struct sgfs {
 	struct sg_vol vol;

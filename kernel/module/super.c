@@ -78,6 +78,7 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	if (xchg(&fs->failed, true) || sb_rdonly(fs->sb))
 		return;
 	WRITE_ONCE(vol->read_only, true);
+	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults again, and are refused */
 	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
