@@ -75,9 +75,12 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 		break;
 	}
 	/* several may find damage at the same moment; what was read-only before stays so */
-	if (xchg(&fs->failed, true) || sb_rdonly(fs->sb))
+	if (xchg(&fs->failed, true))
 		return;
+	/* before the look: in a remount that makes us writable the VFS still calls us read-only */
 	WRITE_ONCE(vol->read_only, true);
+	if (sb_rdonly(fs->sb))
+		return;		/* else sgfs_show_failed() does the rest, when we have become writable */
 	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults again, and are refused */
 	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
@@ -574,8 +577,11 @@ static int reconfigure(struct fs_context *fc)
 	if (err)
 		return err;
 	/* a machine may just have come */
-	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why))
+	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why)) {
+		if (sb_rdonly(sb))
+			WRITE_ONCE(fs->vol.read_only, true);
 		return map_refused(fc, opt->map, why);
+	}
 	if (ro)
 		WRITE_ONCE(fs->vol.read_only, true);
 	if (opt->set & SGFS_SET_ERRORS)
