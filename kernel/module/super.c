@@ -419,10 +419,14 @@ out:
 	return err;
 }
 
+/* A device's superblock may be found here until kill_sb() has returned, its sgfs freed before. */
 static int test_range(struct super_block *sb, struct fs_context *fc)
 {
-	const struct sgfs *a = SGFS(sb), *b = fc->s_fs_info;
+	const struct sgfs *a, *b = fc->s_fs_info;
 
+	if (sb->s_bdev)
+		return 0;
+	a = SGFS(sb);
 	return a->opt.set & SGFS_SET_PHYS && a->opt.phys == b->opt.phys;
 }
 
