@@ -29,25 +29,31 @@
  * At one place of a page table an entry of 2 MiB and a table for small ones exclude each other. The
  * kernel warns when a large one comes in where something else has come meanwhile, and its own lock
  * cannot be held around a look and an entry. So a fault that enters something at an empty place, or
- * a large entry, holds this one.
+ * a large entry, holds this one. A place shows one file, so each mount has its own: what a process
+ * does under it may take long, if its cgroup has no memory left.
  */
-#define PLACE_BITS	5
-static struct mutex places[1 << PLACE_BITS];
-
-static struct mutex *place_of(const pmd_t *pmd)
+static struct mutex *place_of(const struct vm_fault *vmf)
 {
-	return &places[hash_ptr(pmd, PLACE_BITS)];
+	struct sgfs *fs = SGFS(file_inode(vmf->vma->vm_file)->i_sb);
+
+	return &fs->places[hash_ptr(vmf->pmd, SGFS_PLACE_BITS)];
 }
 
 /* What holes show: 4 KiB, and 2 MiB once somebody has had use for them. */
 static struct page *zeroes, *huge_zeroes;
 
-int sgfs_mmap_init(void)
+void sgfs_mmap_prepare(struct sgfs *fs)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(places); i++)
-		mutex_init(&places[i]);
+	for (i = 0; i < ARRAY_SIZE(fs->places); i++)
+		mutex_init(&fs->places[i]);
+	spin_lock_init(&fs->waiting_lock);
+	INIT_LIST_HEAD(&fs->waiting);
+}
+
+int sgfs_mmap_init(void)
+{
 	zeroes = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	return zeroes ? 0 : -ENOMEM;
 }
@@ -310,13 +316,14 @@ static vm_fault_t insert_small(struct inode *inode, struct vm_fault *vmf, const 
  */
 static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
 {
-	struct mutex *place = place_of(vmf->pmd);
+	struct mutex *place = place_of(vmf);
 	vm_fault_t ret;
 
 	if (!SGFS_LARGE_ENTRIES ||
 	    (!IS_ENABLED(CONFIG_PT_RECLAIM) && !pmd_none(READ_ONCE(*vmf->pmd))))
 		return insert_small(inode, vmf, run);
-	mutex_lock(place);
+	if (mutex_lock_killable(place))
+		return VM_FAULT_SIGBUS;		/* of who is to die */
 	ret = insert_small(inode, vmf, run);
 	mutex_unlock(place);
 	return ret;
@@ -522,13 +529,14 @@ static vm_fault_t insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t
 
 static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
 {
-	struct mutex *place = place_of(vmf->pmd);
+	struct mutex *place = place_of(vmf);
 	unsigned long pfn;
 	vm_fault_t ret;
 
 	if (!find_huge(inode, page, write, &pfn))
 		return VM_FAULT_FALLBACK;
-	mutex_lock(place);
+	if (mutex_lock_killable(place))
+		return VM_FAULT_SIGBUS;
 	ret = insert_huge(inode, vmf, page, pfn, write);
 	mutex_unlock(place);
 	return ret;

@@ -118,6 +118,7 @@ struct sgfs_sems {
 };
 
 #define SGFS_AWAITING	16	/* by inode number */
+#define SGFS_PLACE_BITS	5
 
 /**
  * struct sgfs - a mounted volume; sb->s_fs_info
@@ -137,6 +138,7 @@ struct sgfs_sems {
  * @pinned: for that we keep the mount; @unpin: lets it go
  * @creations: inodes without a name that the VFS does not know yet
  * @faults: page faults between looking at a file's table and entering the page
+ * @places: of page tables, by hash, where a large entry or a table may come in (mmap.c)
  * @waiting_lock: guards @waiting
  * @waiting: threads that give way while they wait for another system (mmap.c)
  * @mappers_lock: guards @mappers, and sgfs_inode.vmas
@@ -180,6 +182,7 @@ struct sgfs {
 	bool standing, pinned;
 	atomic_t creations;
 	struct srcu_struct faults;
+	struct mutex places[1 << SGFS_PLACE_BITS];
 	spinlock_t waiting_lock;
 	struct list_head waiting;
 	struct mutex mappers_lock;
@@ -549,6 +552,7 @@ int sgfs_payload_add(struct sgfs_payload *p, unsigned int space, const char *nam
 /* mmap.c */
 int sgfs_mmap_init(void);
 void sgfs_mmap_exit(void);
+void sgfs_mmap_prepare(struct sgfs *fs);
 /* Pages of [pos, pos + len) are about to go, or holes of it were filled: no mapping keeps them. */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
 /* For the engine: what the calling thread holds while it waits, others here wait for by now. */

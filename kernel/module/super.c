@@ -478,8 +478,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 		free_fs(fs);
 		return NULL;
 	}
-	spin_lock_init(&fs->waiting_lock);
-	INIT_LIST_HEAD(&fs->waiting);
+	sgfs_mmap_prepare(fs);
 	mutex_init(&fs->mappers_lock);
 	INIT_LIST_HEAD(&fs->mappers);
 	mutex_init(&fs->windows_lock);
