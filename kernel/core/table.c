@@ -32,11 +32,14 @@ static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
 
 /*
  * @x is an entry with the flags that it should have flipped: what is left is the address, if the
- * flags were those. Wrong high ones make it too large, wrong low ones make it crooked.
+ * flags were those. Wrong high ones make it too large, wrong low ones make it crooked. A volume has
+ * room for some pages (sg_geometry()), but not always for a larger leaf: then the second subtraction
+ * would wrap, and any address would lie inside.
  */
 static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 {
-	return !(x & (bytes - 1)) && x - b.low <= b.room - bytes;
+	return !(x & (bytes - 1)) && (bytes == SG_PAGE || bytes <= b.room) &&
+	       x - b.low <= b.room - bytes;
 }
 
 /* A table, and its memory is bad: nobody may look into it. */
@@ -58,7 +61,7 @@ static SG_INLINE bool is_leaf(struct bounds b, u64 e, unsigned int level)
 
 	if (level == 1)
 		return names(b, e ^ SG_PTE_LEAF, SG_PAGE);
-	return level < SG_TABLE_LEVELS && bytes <= b.room && names(b, e ^ SG_PTE_LEAF_HUGE, bytes);
+	return level < SG_TABLE_LEVELS && names(b, e ^ SG_PTE_LEAF_HUGE, bytes);
 }
 
 enum sg_entry sg_entry_kind(const struct sg_vol *vol, u64 e, unsigned int level, u64 *off)

@@ -505,6 +505,54 @@ static void test_hostile(void)
 	printf("ok hostile\n");
 }
 
+/*
+ * The tables for growth may leave less than 2 MiB for data. A large leaf of such a volume names
+ * nothing at all, wherever it says it is: a walk for one page looks at it in its own way.
+ */
+static void test_little_room(void)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS, .chunk_cap = 115000, .areas = 2 };
+	struct sg_vol *vol = calloc(1, sizeof(*vol));
+	u8 *mem = test_map(16 * MIB);
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	u64 far[] = { 0, 1ULL << 40, -(1ULL << 40), SG_CHUNK, -SG_CHUNK, 14 * MIB }, root, *leaf;
+	struct sg_iref f, again;
+	struct sg_run run;
+	unsigned int i;
+
+	opts.phys = 1ULL << 41;
+	CHECK_OK(sg_format(mem, 16 * MIB, &opts, vol->why));
+	CHECK_OK(sg_open(vol, mem, 16 * MIB, false, NULL));
+	CHECK(vol->size - SG_PAGE - vol->sb.data_off < SG_CHUNK);
+	CHECK_OK(sg_join(vol, &test_identity, 0, false));
+	vol->on_damage = on_damage;
+	sg_log_hook = quiet;
+	f = file_new(vol);
+	root = add(vol, &f, 0, 1);
+	leaf = sg_at(vol, root);
+	for (i = 0; i < SG_ARRAY_SIZE(far); i++) {
+		*leaf = sg_leaf(vol, far[i], 2);
+		sg_store64(sg_at(vol, SG_IOFF(&f, table)), SG_ROOT(sg_link_entry(vol, root), 2));
+		CHECK_EQ(sg_walk(vol, &f, 0, 1, &run), -EUCLEAN);
+		CHECK_EQ(sg_walk(vol, &f, 0, 2, &run), -EUCLEAN);
+	}
+	/* the same as the table of all inodes: records would be found out there */
+	for (i = 0; i < SG_ARRAY_SIZE(far); i++) {
+		u64 was = sg_iget(vol, &sys, table);
+
+		*leaf = sg_leaf(vol, far[i], 2);
+		sg_store64(sg_at(vol, SG_IOFF(&sys, table)),
+			   SG_ROOT(sg_link_entry(vol, root), 2));
+		CHECK_EQ(sg_iref(vol, f.ino, &again), -EUCLEAN);
+		sg_store64(sg_at(vol, SG_IOFF(&sys, table)), was);
+	}
+	sg_log_hook = NULL;
+	sg_abandon(vol);
+	test_unmap(mem, 16 * MIB);
+	free(vol);
+	printf("ok little room\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -516,5 +564,6 @@ int main(void)
 	test_pay();
 	test_giant();
 	test_hostile();
+	test_little_room();
 	return test_done();
 }
