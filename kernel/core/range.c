@@ -104,16 +104,24 @@ static void set_entry(struct build *b, unsigned int level, u64 page, u64 e)
 {
 	u64 i = page >> (9 * (level - 1)) & (SG_TABLE_ENTRIES - 1);
 
-	if (b->pool)
-		sg_fresh_set(b->pool->vol, b->table[level] + 8 * i, e);
+	if (!b->pool)
+		return;
+	SG_ASSERT(b->table[level]);
+	sg_fresh_set(b->pool->vol, b->table[level] + 8 * i, e);
 }
 
-/* The tables over @page from the root down to @level are those being filled. */
+/*
+ * The tables over @page from the root down to @level are those being filled. In earnest only what
+ * the height that was counted has a place for: the file may have got more since then, and a table
+ * that is not there is no place to store to.
+ */
 static int reach(struct build *b, u64 page, unsigned int level)
 {
 	unsigned int l;
 	int err;
 
+	if (b->pool && (level > SG_MAX(b->height, 1u) || page >> (9 * b->height)))
+		return -EAGAIN;
 	for (l = b->height; l >= level && l; l--) {
 		u64 piece = page >> (9 * l);
 
@@ -144,14 +152,14 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
 		b->large = SG_MAX(b->large, level);
-	if (!b->height) {	/* a single page needs no table */
-		b->root = SG_ROOT(sg_leaf(b->from->vol, off, 1), 0);
-		return 0;
-	}
 	err = reach(b, page, level);
-	if (!err)
+	if (err)
+		return err;
+	if (b->height)
 		set_entry(b, level, page, sg_leaf(b->from->vol, off, level));
-	return err;
+	else	/* a single page needs no table */
+		b->root = SG_ROOT(sg_leaf(b->from->vol, off, 1), 0);
+	return 0;
 }
 
 /* Pages at @off that follow each other; as large leaves where they fit. */
@@ -207,7 +215,8 @@ static int move(const struct source *from, const struct plan *plan, struct build
 	int err;
 
 	while (page < plan->end) {
-		err = sg_turn(&turns) ?: sg_walk_bad(vol, from->ref, page, plan->end - page, &run);
+		err = sg_turn(&turns) ?: still_same(from) ?:
+		      sg_walk_bad(vol, from->ref, page, plan->end - page, &run);
 		if (err)
 			return err;
 		met += run.off ? run.pages : 1;		/* an honest file maps no page twice */

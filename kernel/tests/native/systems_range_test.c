@@ -126,6 +126,41 @@ static void collapse(void)
 	leave();
 }
 
+/* --- a file that gets more than was counted ---------------------------------------------------- */
+
+#define MEM(s)	((u8 *)(s).v.base)
+
+static u64 grown;
+
+/* Large leaves, where the count has seen two pages. */
+static void get_large(void)
+{
+	CHECK_OK(sg_allocate(&b.v, &fb, SG_CHUNK_PAGES, 2 * SG_CHUNK_PAGES));
+	grown++;
+}
+
+/*
+ * A collapse counts what its table needs, then builds it. What the file gets in between has no
+ * place there, and must not be put anywhere else: least of all into the volume's first page.
+ */
+static void more_than_counted(u64 at)
+{
+	u8 first[SG_PAGE];
+	int err;
+
+	join();
+	make(2, 1);
+	CHECK_OK(sg_resize(&a.v, &fa, 10 << 20, 2));
+	memcpy(first, MEM(a), sizeof(first));
+	at_turns(at, 0, get_large);
+	err = sg_collapse(&a.v, &fa, 8 << 20, SG_PAGE, 5);
+	at_turns(0, 0, NULL);
+	CHECK_OK(err);
+	CHECK(!memcmp(first, MEM(a), sizeof(first)));
+	CHECK_EQ(sg_iget(&a.v, &fa, size), (10 << 20) - SG_PAGE);
+	leave();
+}
+
 /* --- pages that are moved ahead ---------------------------------------------------------------- */
 
 #define AHEAD	SG_TURNS	/* pages: as many as have been met by then */
@@ -163,7 +198,12 @@ static void flush(void)
 
 int main(void)
 {
+	u64 at;
+
 	collapse();
+	for (at = 1; at < 12; at++)
+		more_than_counted(at);
+	CHECK(grown);
 	allocate();
 	flush();
 	return test_done();
