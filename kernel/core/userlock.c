@@ -328,17 +328,23 @@ static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userl
 	return splits;
 }
 
-/* Takes [want->start, want->last] out of a lock. Of one that reaches beyond both, the end is put
- * into @spare first. */
-static void cut(struct sg_userlock_record *rec, const struct sg_userlock_record *r,
-		const struct sg_userlock_record *want, struct sg_userlock_record *spare)
+/*
+ * Takes [want->start, want->last] out of a lock. Of one that reaches beyond both, the end is put
+ * into a spare record first. There is one, unless somebody else has stored into the owner's records
+ * since they were counted: then that end is lost.
+ */
+static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
+		const struct sg_userlock_record *r, const struct sg_userlock_record *want)
 {
 	bool left = r->start < want->start, right = r->last > want->last;
 	struct sg_userlock_record end = *r;
 
-	if (left && right) {
+	if (left && right && c->spares) {
 		end.start = want->last + 1;
-		put(spare, &end);
+		put(c->spare[--c->spares], &end);
+	} else if (left && right) {
+		sg_damaged(c->vol, r->ino, (u64)((u8 *)rec - c->vol->base),
+			   "lock of a user has changed");
 	}
 	if (left)
 		sg_store64(&rec->last, want->start - 1);
@@ -374,7 +380,7 @@ static int change(struct sg_userlock_chain *c, const struct request *q)
 			if (overlap(&r, &all))	/* it lies in there, all of it */
 				sg_store64(&rec->head, 0);
 		} else if (overlap(&r, want)) {
-			cut(rec, &r, want, c->spares ? c->spare[c->spares - 1] : NULL);
+			cut(c, rec, &r, want);
 		}
 	}
 	return 0;

@@ -674,6 +674,104 @@ static void case_give_back(void)
 	sg_leave(&v);
 }
 
+/* The record of our lock of "one": the first of its owner's. */
+static struct sg_userlock_record *own_record(unsigned int nr, u64 owner)
+{
+	int err = 0;
+	struct sg_userlock_page *p = sg_userlock_page(&v, nr, 0, &err);
+	unsigned int i;
+
+	CHECK(p);
+	for (i = 0; i < SG_USERLOCK_RECORDS; i++)
+		if (p->record[i].head && p->record[i].owner == owner)
+			return &p->record[i];
+	test_fail(__FILE__, __LINE__, "no record of owner %" PRIu64, owner);
+}
+
+static unsigned int chain_with(u64 owner)
+{
+	unsigned int nr, i;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		int err = 0;
+		struct sg_userlock_page *p = sg_userlock_page(&v, nr, 0, &err);
+
+		for (i = 0; p && i < SG_USERLOCK_RECORDS; i++)
+			if (p->record[i].head && p->record[i].owner == owner)
+				return nr;
+	}
+	test_fail(__FILE__, __LINE__, "no chain with owner %" PRIu64, owner);
+}
+
+static struct {
+	struct sg_userlock_record *rec;
+	u64 loads, from;
+} widened;
+
+/* Between two looks at it our lock of the end of what is to go becomes one of everything. */
+static void widen(u64 off)
+{
+	if (off != (u64)((u8 *)&widened.rec->start - volume) || ++widened.loads != widened.from)
+		return;
+	widened.rec->start = 0;
+	widened.rec->last = SG_USERLOCK_MAX;
+}
+
+/*
+ * Whether a lock is split is found out before anything changes, and no record is kept if it is not.
+ * All others in the chain are taken, by one who lives.
+ */
+static void split_lock(u64 from, bool set_other)
+{
+	struct sg_userlock lock = {
+		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 5, .owner = 77,
+		.start = 12, .last = 20, .slot = -1, .brief = true,
+	};
+	struct sg_userlock_page *p;
+	struct sg_iref f;
+	unsigned int nr, i;
+	int err = 0;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	lock.brief = false;
+	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
+	lock.brief = true;
+	nr = chain_with(77);
+	widened.rec = own_record(nr, 77);
+	p = sg_userlock_page(&v, nr, 0, &err);
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	for (i = 0; i < SG_USERLOCK_RECORDS - set_other; i++)
+		if (!p->record[i].head)
+			p->record[i] = (struct sg_userlock_record){
+				.head = SG_USERLOCK_HEAD(SG_USERLOCK_POSIX, 9, 77),
+				.ino = 1 << 20, .owner = i,
+			};
+	lock.start = 10;
+	lock.last = 30;
+	lock.exclusive = false;
+	widened.loads = 0;
+	widened.from = from;
+	hook_load = widen;
+	err = set_other ? sg_userlock_set(&v, &f, &lock, NULL, NULL) :
+			  sg_userlock_clear(&v, &f, &lock);
+	hook_load = NULL;
+	CHECK(!err || err == -ENOBUFS);
+	sg_leave(&v);
+}
+
+static void case_split_lock(void)
+{
+	u64 from;
+
+	for (from = 1; from < 8; from++) {
+		volume_reset();
+		split_lock(from, false);
+		volume_reset();
+		split_lock(from, true);
+	}
+}
+
 /* ------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -694,6 +792,7 @@ static const struct {
 	{ "leaving", case_leave },
 	{ "killed", case_killed },
 	{ "giving back", case_give_back },
+	{ "a lock that is split", case_split_lock },
 	{ "a cut", case_cut },
 	{ "a ledger", case_ledger },
 	{ "a debt paid twice", case_paid_twice },
