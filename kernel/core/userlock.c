@@ -148,6 +148,16 @@ static void put(struct sg_userlock_record *rec, const struct sg_userlock_record 
 	sg_store64_release(&rec->head, r->head);	/* from here on it counts */
 }
 
+/*
+ * A record as some system may have stored it. What does not make sense is nobody's lock: users are
+ * told ranges, and sums are made of them.
+ */
+static bool plausible(const struct sg_userlock_record *r)
+{
+	return SG_USERLOCK_KIND(r->head) && SG_USERLOCK_SLOT(r->head) < SG_SLOTS &&
+	       r->start <= r->last && r->last <= SG_USERLOCK_MAX;
+}
+
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 					    struct sg_userlock_at *at,
 					    struct sg_userlock_record *copy)
@@ -165,7 +175,8 @@ struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 			if (!sg_load64(&rec->head))
 				continue;
 			load(rec, copy);
-			return rec;
+			if (plausible(copy))
+				return rec;
 		}
 	}
 	return NULL;

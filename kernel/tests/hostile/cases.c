@@ -772,6 +772,35 @@ static void case_split_lock(void)
 	}
 }
 
+/* Where a lock begins and ends is told to users: no number that no lock has. */
+static void case_lock_range(void)
+{
+	static const u64 range[][2] = { { 0, ~0ULL }, { 5, 4 }, { 1, 1ULL << 63 } };
+	struct sg_userlock lock = {
+		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 5, .owner = 77, .last = 9, .slot = -1,
+	}, other, held;
+	struct sg_userlock_record *rec;
+	struct sg_iref f;
+	unsigned int i;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
+	rec = own_record(chain_with(77), 77);
+	other = lock;
+	other.owner = 78;
+	CHECK_EQ(sg_userlock_test(&v, &f, &other, &held), -EAGAIN);
+	for (i = 0; i < 3; i++) {
+		rec->start = range[i][0];
+		rec->last = range[i][1];
+		memset(&held, 0, sizeof(held));
+		sg_userlock_test(&v, &f, &other, &held);
+		CHECK(held.start <= held.last && held.last <= SG_USERLOCK_MAX);
+	}
+	CHECK_OK(sg_userlock_clear(&v, &f, &lock));
+	sg_leave(&v);
+}
+
 /* ------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -793,6 +822,7 @@ static const struct {
 	{ "killed", case_killed },
 	{ "giving back", case_give_back },
 	{ "a lock that is split", case_split_lock },
+	{ "where a lock ends", case_lock_range },
 	{ "a cut", case_cut },
 	{ "a ledger", case_ledger },
 	{ "a debt paid twice", case_paid_twice },
