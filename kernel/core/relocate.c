@@ -21,6 +21,7 @@ static const char *const phase[] = { "looking", "moving", "settling" };
  * struct move - a volume being moved.
  * @to: where it is to be, when it is looked at.
  * @seen: a bit per page: a table or a page of records that this step has met; so circles end.
+ *   For all that an entry may name, when the volume is ours: its size changes no more (hold()).
  * @damage: that this step has met. One line of log is enough.
  * @err: ends the step.
  */
@@ -30,7 +31,7 @@ struct move {
 	struct sg_relocate_result *res;
 	enum step step;
 	u64 to;
-	u64 *seen;
+	u64 *seen, seen_bytes;
 	u64 damage;
 	int err;
 };
@@ -61,8 +62,11 @@ static void damaged(struct move *m, u64 ino, u64 off, const char *what)
 static bool met_before(struct move *m, u64 off)
 {
 	u64 *word = &m->seen[off >> SG_PAGE_SHIFT >> 6], bit = 1ULL << (off >> SG_PAGE_SHIFT & 63);
-	bool was = *word & bit;
+	bool was;
 
+	if (off >> SG_PAGE_SHIFT >> 3 >= m->seen_bytes)
+		return true;
+	was = *word & bit;
 	*word |= bit;
 	return was;
 }
@@ -302,7 +306,7 @@ static int walk_all(struct move *m, enum step step)
 	m->damage = 0;
 	m->res->tables = 0;
 	m->res->entries = 0;
-	memset(m->seen, 0, sg_size(m->vol) >> SG_PAGE_SHIFT >> 3);
+	memset(m->seen, 0, m->seen_bytes);
 	for (i = 0; i < SG_SYS_COUNT && !m->err; i++) {
 		const struct tree t = { .records = i == SG_SYS_INODES };
 		const struct sg_iref sys = sg_sys_ref(i);
@@ -367,26 +371,47 @@ static int move(struct move *m, u64 to)
 /* --- having the volume ------------------------------------------------------------------------ */
 
 /*
- * A slot, but neither transactions nor ledger: nothing is paid or settled meanwhile. What the dead
- * have committed is put in place before any address changes: it counts from the old base.
+ * What the dead have committed is put in place before any address changes: it counts from the old
+ * base. Their records may lie in a part that the volume has got, or was just getting, so its size is
+ * followed meanwhile, and by the last of them at the end. Then it is the size that is moved: a
+ * superblock that is left at a later end would say the old base.
  */
+static int recover(struct move *m)
+{
+	struct sg_vol *vol = m->vol;
+
+	sg_recover_all(vol);
+	if (sg_slots_taken(vol) & ~(1ULL << vol->slot)) {
+		sg_snprintf(vol->why, sizeof(vol->why),
+			    "what a dead system left cannot be recovered: run fsck.stargatefs -y");
+		return -EUCLEAN;
+	}
+	return sg_size_take(vol, sg_get(vol, SG_HOT(size)));
+}
+
+/* A slot, but neither transactions nor ledger: nothing is paid or settled meanwhile. */
 static int hold(struct move *m)
 {
 	const struct sg_relocate_opts *o = m->opts;
-	int err = sg_slot_take_alone(m->vol, o->id, o->wait_ms, o->force);
+	struct sg_vol *vol = m->vol;
+	int err = sg_slot_take_alone(vol, o->id, o->wait_ms, o->force);
 
 	if (err)
 		return err;
-	sg_recover_all(m->vol);
-	if (sg_slots_taken(m->vol) & ~(1ULL << m->vol->slot)) {
-		sg_snprintf(m->vol->why, sizeof(m->vol->why),
-			    "what a dead system left cannot be recovered: run fsck.stargatefs -y");
-		sg_leave(m->vol);
-		return -EUCLEAN;
+	err = sg_size_take(vol, sg_get(vol, SG_HOT(size))) ?: recover(m);
+	vol->steady = true;
+	if (!err && o->phys != SG_BASE_BEGUN && !sg_base_fits(sg_size(vol), o->phys))
+		err = sg_refuse_base(sg_size(vol), o->phys, vol->why);
+	if (!err) {
+		m->seen_bytes = SG_ALIGN_UP(sg_bound(vol) >> SG_PAGE_SHIFT, 64) / 8;
+		m->seen = sg_alloc(m->seen_bytes);
+		err = m->seen ? 0 : -ENOMEM;
 	}
-	if (o->holding)
-		o->holding(o->ctx, m->vol);
-	return 0;
+	if (err)
+		sg_leave(vol);
+	else if (o->holding)
+		o->holding(o->ctx, vol);
+	return err;
 }
 
 static int relocate(struct move *m, void *base, u64 size)
@@ -402,9 +427,6 @@ static int relocate(struct move *m, void *base, u64 size)
 		return sg_refuse_base(sg_size(vol), o->phys, vol->why);
 	if (!sg_is_moving(vol) && (o->phys == SG_BASE_BEGUN || o->phys == vol->sb.phys))
 		return 0;
-	m->seen = sg_alloc(sg_size(vol) >> SG_PAGE_SHIFT >> 3);
-	if (!m->seen)
-		return -ENOMEM;
 	err = hold(m);
 	if (err)
 		return err;

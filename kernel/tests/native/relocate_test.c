@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include "relocate_util.h"
+#include "systems.h"
 
 #define SIZE	(32 * MIB)
 
@@ -593,6 +594,80 @@ static void case_killed(void)
 	CHECK_EQ(halves, want);
 }
 
+/* --- a volume that was growing -------------------------------------------------------------- */
+
+#define SMALL	(16 * MIB)
+#define LARGE	(64 * MIB)
+
+/* Slots of two who died: whoever has the volume to itself recovers them one after the other. */
+static void two_died(struct sg_vol *v)
+{
+	sg_store64(sg_state_word(v, 5), SG_SLOT_WORD(SG_SLOT_DEAD, 1));
+	sg_store64(sg_state_word(v, 7), SG_SLOT_WORD(SG_SLOT_DEAD, 1));
+}
+
+/*
+ * A grower has made its record valid, and stored nothing of it: the volume is as large as before
+ * for whoever opens it, and has grown once that has been replayed. The superblock at its new end
+ * says the old base; it is the one that counts from then on.
+ */
+static void case_dead_grower(void)
+{
+	struct tvol g;
+	struct sg_probe probe;
+	u8 first[SG_PAGE];
+	struct sg_hot *hot;
+	char why[200];
+	u64 whole;
+
+	tvol_make_in(&g, SMALL, LARGE);
+	populate(&g, 20);
+	memcpy(first, g.mem, sizeof(first));
+	CHECK_OK(sg_grow(&g.v, LARGE, 0, why));
+	tvol_leave(&g);
+	whole = digest(g.mem, LARGE);
+	memcpy(g.mem, first, sizeof(first));
+	hot = (void *)(g.mem + SG_HOT_OFF);
+	hot->size = 0;
+	hot->grow = SG_SIZE_WORD(LARGE, 5);
+	CHECK_OK(sg_open(&g.v, g.mem, LARGE, false, NULL));
+	CHECK_EQ(g.v.sb.size, SMALL);
+	tsys_record(&g.v, 7, 0, SG_HOT(size), LARGE);
+	two_died(&g.v);
+	moved_to(g.mem, LARGE, TEST_PHYS + 4 * GIB);
+	CHECK_OK(sg_probe(g.mem, LARGE, &probe));
+	CHECK_EQ(probe.sb.phys, TEST_PHYS + 4 * GIB);
+	CHECK_EQ(probe.sb.size, LARGE);
+	CHECK_EQ(digest(g.mem, LARGE), whole);
+	test_clean(g.mem, LARGE);
+	test_unmap(g.mem, LARGE);
+}
+
+/*
+ * The size is what two words of the hot page say that it is, and is heard of when the second of the
+ * dead is recovered. What is noted of pages has room for all that may be met then.
+ */
+static void case_said_to_grow(void)
+{
+	const struct sg_relocate_opts opts = { .phys = 0, .id = &test_identity, .force = true };
+	struct sg_relocate_result res;
+	struct sg_hot *hot;
+	struct tvol g;
+
+	tvol_make_in(&g, SMALL, LARGE);
+	populate(&g, 20);
+	tvol_leave(&g);
+	two_died(&g.v);
+	hot = (void *)(g.mem + SG_HOT_OFF);
+	hot->grow = SG_SIZE_WORD(LARGE, 5);
+	hot->size = LARGE;
+	sg_log_hook = quiet;
+	sg_relocate(g.mem, LARGE, &opts, &res);
+	sg_log_hook = NULL;
+	test_unmap(g.mem, LARGE);
+	test_counted();
+}
+
 /* --- hostile bytes -------------------------------------------------------------------------- */
 
 /* Words of a half-moved volume changed at random: it ends, and fsck makes a volume of it. */
@@ -660,6 +735,8 @@ int main(void)
 	case_in_use();
 	case_late_joiner();
 	case_journal();
+	case_dead_grower();
+	case_said_to_grow();
 	case_hostile();
 	case_killed();
 	sg_log_hook = quiet;
