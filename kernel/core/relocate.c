@@ -230,7 +230,8 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 			damaged(m, ino, off, "page of inodes met twice");
 			return;
 		}
-		walk_record_page(m, ino, off);
+		if (!sg_is_lost(m->vol, off))	/* else nobody can read its root words */
+			walk_record_page(m, ino, off);
 		if (page & 63)
 			continue;
 		sg_beat(m->vol);

@@ -668,6 +668,31 @@ static void case_said_to_grow(void)
 	test_counted();
 }
 
+/* --- bad memory ----------------------------------------------------------------------------- */
+
+/* A page of records that cannot be read moves with the rest, and nobody looks into it. */
+static void case_bad_records(void)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_iref ref;
+	struct sg_run run;
+	struct tvol g;
+
+	tvol_make(&g, SMALL);
+	populate(&g, 100);
+	CHECK_OK(sg_walk(&g.v, &sys, 3, 1, &run));
+	tvol_leave(&g);
+	tvol_join(&g);
+	CHECK_OK(mprotect(g.mem + run.off, SG_PAGE, PROT_NONE));
+	CHECK_EQ(sg_bad_add(&g.v, run.off, SG_PAGE), 1);
+	tvol_leave(&g);
+	moved_to(g.mem, SMALL, TEST_PHYS + 4 * GIB);
+	tvol_join(&g);
+	CHECK_EQ(sg_iref(&g.v, 3 * SG_INODES_PER_PAGE, &ref), -EIO);
+	tvol_crash(&g);
+	test_unmap(g.mem, SMALL);
+}
+
 /* --- hostile bytes -------------------------------------------------------------------------- */
 
 /* Words of a half-moved volume changed at random: it ends, and fsck makes a volume of it. */
@@ -737,6 +762,7 @@ int main(void)
 	case_journal();
 	case_dead_grower();
 	case_said_to_grow();
+	case_bad_records();
 	case_hostile();
 	case_killed();
 	sg_log_hook = quiet;
