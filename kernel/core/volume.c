@@ -37,6 +37,7 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 
 	/* what we saw was loaded before: when we were alive behind it, it stood still (D6) */
 	sg_acquire_fence();
+	sg_beat(vol);	/* or we were set back to an earlier state, and what we know is old */
 	if (vol->slot >= 0 && !sg_is_ours(vol))
 		return sg_declared_dead(vol);
 	if (seen_before(vol, off | ino << 48 | 1))
