@@ -31,6 +31,9 @@ type rendered struct {
 		MatchConditions []condition
 	}
 	Spec struct {
+		MatchConstraints struct {
+			ResourceRules []struct{ Operations []string }
+		}
 		MatchConditions, Variables []condition
 		Validations                []struct{ Expression, Message string }
 	}

@@ -5,6 +5,7 @@
 package conditions
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -140,5 +141,69 @@ func TestResizerToken(t *testing.T) {
 		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
 			t.Errorf("%s: %q, and not %q", c.what, said, c.words)
 		}
+	}
+}
+
+// TestResizerTokenClaims: of a claim it may say the same, by its status. With that the API server takes metadata, too.
+func TestResizerTokenClaims(t *testing.T) {
+	bound := change(claimN1, "spec: {", "status: {phase: Bound, accessModes: [ReadWriteMany], capacity: {storage: 1Gi}}, spec: {")
+	for _, c := range []struct{ what, is, words string }{
+		{"grown", change(bound, "capacity: {storage: 1Gi}", "capacity: {storage: 2Gi}, conditions: [{type: Resizing, status: 'True'}]"), ""},
+		{"grown without the node", change(bound, "annotations: {", "annotations: {volume.kubernetes.io/node-expansion-not-required: 'true', "), ""},
+		{"annotated", change(bound, "annotations: {", "annotations: {x: y, "), "nothing else"},
+		{"sent to another node", change(bound, "selected-node: n1", "selected-node: n2"), "nothing else"},
+		{"labelled", change(bound, "metadata: {", "metadata: {labels: {a: b}, "), "nothing else"},
+		{"without protection", change(bound, "[kubernetes.io/pvc-protection]", "[]"), "nothing else"},
+		{"lost", change(bound, "Bound", "Lost"), "nothing else"},
+		{"without a phase", change(bound, "phase: Bound, ", ""), "nothing else"},
+		{"for one node alone", change(bound, "ReadWriteMany", "ReadWriteOnce"), "nothing else"},
+	} {
+		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, bound), "request": map[string]any{
+			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:ns:rel-resizer"}}}
+		said := refusalsOf(t, "rel-csi-claim-sizes", in)
+		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
+			t.Errorf("%s: %q, and not %q", c.what, said, c.words)
+		}
+	}
+}
+
+// TestOwners: no token gives an object an owner, nor takes one from it. The garbage collector deletes an object whose
+// owners are not there. What a node has room for goes with the pod that has said so.
+func TestOwners(t *testing.T) {
+	const owner = "metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: 00000000-0000-4000-8000-000000000001}], "
+	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1,
+		"capacities": roomN1}
+	found := 0
+	for _, r := range objects(t) {
+		policy, ours := strings.CutPrefix(r.Metadata.Name, "rel-csi-")
+		if r.Kind != "ValidatingAdmissionPolicy" || !ours {
+			continue
+		}
+		found++
+		thing, known := things[policy]
+		if !known {
+			t.Errorf("policy %s: the test has no object for it", policy)
+			continue
+		}
+		name := "system:serviceaccount:ns:rel-csi"
+		if strings.HasSuffix(policy, "sizes") {
+			name = "system:serviceaccount:ns:rel-resizer"
+		}
+		owned := change(thing, "metadata: {", owner)
+		for _, c := range []struct{ operation, was, is string }{{"CREATE", "", owned}, {"UPDATE", thing, owned}, {"UPDATE", owned, thing}} {
+			if !slices.ContainsFunc(r.Spec.MatchConstraints.ResourceRules, func(rule struct{ Operations []string }) bool {
+				return slices.Contains(rule.Operations, c.operation)
+			}) {
+				continue
+			}
+			said := refusalsOf(t, r.Metadata.Name, map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
+				"operation": c.operation, "userInfo": map[string]any{"username": name, "extra": map[string]any{"authentication.kubernetes.io/node-name": []any{"n1"}}}}})
+			if refused := strings.Contains(strings.Join(said, "\n"), "what owns it"); refused != (policy != "capacities") {
+				t.Errorf("%s, %s with an owner: %q", policy, c.operation, said)
+			}
+		}
+	}
+	if *chart != "" && found == 0 {
+		t.Error("there are no policies")
 	}
 }
