@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
@@ -111,17 +109,13 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(rest)
+	cluster, err := admission.Connect(rest, c.driver)
 	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return err
 	}
 	var certificates admission.Certificates = certificate.Folder{Dir: c.folder}
 	if c.folder == "" {
-		c.own.Client, c.own.Now = client, time.Now
+		c.own.Client, c.own.Now = cluster.Client, time.Now
 		go c.own.Run(ctx, look)
 		certificates = &c.own
 	}
@@ -130,6 +124,6 @@ func run(ctx context.Context, c *config) error {
 		return fmt.Errorf("webhook: %w", err)
 	}
 	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
-	r := admission.New(c.admission, &admission.Cluster{Client: client, Dynamic: objects, Driver: c.driver})
+	r := admission.New(c.admission, cluster)
 	return admission.Serve(ctx, l, r.Handler(ctx), certificates)
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +18,67 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"stargate/csi-driver/internal/marks"
 )
 
-// Cluster is asked anew with each review: there are few, and what they say is never old.
+// Cluster is asked anew with each review: there are few, and what they say is never old. Within one review a question
+// is asked once: a machine has up to 16 claims, and several rules look at each of them.
 type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	Driver  string
+
+	answers map[string]any // of this review, by question; nil: nothing is kept
+}
+
+// Connect makes a Cluster that asks as often as reviews need it. client-go's own limit is five requests a second for all
+// reviews together, and a review waits for it until the API server has given it up: the machines of a node that boots
+// would keep each other from starting. The API server has a limit of its own for whom it serves (priority and fairness).
+func Connect(config *rest.Config, driver string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	return &Cluster{Client: client, Dynamic: objects, Driver: driver}, nil
+}
+
+// anew is the same cluster for one review, which nothing has been asked yet.
+func (c *Cluster) anew() *Cluster {
+	one := *c
+	one.answers = map[string]any{}
+	return &one
+}
+
+// ask puts a question to the API server, unless this review has its answer. Whoever gets an answer leaves it as it is.
+func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
+	if had, ok := c.answers[question].(T); ok {
+		return had, nil
+	}
+	is, err := by()
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", question, err)
+	}
+	if c.answers != nil {
+		c.answers[question] = is
+	}
+	return is, nil
+}
+
+// found is an object that was asked for; nil: there is none.
+func found[T any](is *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return is, err
 }
 
 var (
@@ -48,54 +102,59 @@ func convert(u *unstructured.Unstructured, into any) error {
 
 // kubeVirt is the one installation; nil: there is none.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
-	list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("KubeVirt's configuration: %w", err)
-	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	k := &kubevirt{}
-	return k, convert(&list.Items[0], k)
+	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
+		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		k := &kubevirt{}
+		return k, convert(&list.Items[0], k)
+	})
 }
 
 func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, error) {
-	list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("machines of namespace %s: %w", namespace, err)
-	}
-	all := make([]instance, len(list.Items))
-	for i := range list.Items {
-		if err := convert(&list.Items[i], &all[i]); err != nil {
+	return ask(c, "machines of namespace "+namespace, func() ([]instance, error) {
+		list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
 			return nil, err
 		}
-	}
-	return all, nil
+		all := make([]instance, len(list.Items))
+		for i := range list.Items {
+			if err := convert(&list.Items[i], &all[i]); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
 }
 
 // machine is nil if there is none.
 func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
-	u, err := c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("machine %s: %w", name, err)
-	}
-	m := &instance{}
-	return m, convert(u, m)
+	return ask(c, "machine "+name, func() (*instance, error) {
+		u, err := found(c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}))
+		if err != nil || u == nil {
+			return nil, err
+		}
+		m := &instance{}
+		return m, convert(u, m)
+	})
 }
 
 // claim is nil if there is none.
 func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
-	p, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	return ask(c, "claim "+name, func() (*corev1.PersistentVolumeClaim, error) {
+		return found(c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{}))
+	})
+}
+
+// class is a claim's; nil: it has none, or there is none of that name.
+func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
+	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("claim %s: %w", name, err)
-	}
-	return p, nil
+	return ask(c, "class "+*p.Spec.StorageClassName, func() (*storagev1.StorageClass, error) {
+		return found(c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{}))
+	})
 }
 
 // origin is what a claim's volume is, or will be.
@@ -113,27 +172,21 @@ func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (
 	if p.Spec.VolumeName != "" {
 		return c.made(ctx, p)
 	}
-	o := origin{modes: p.Spec.AccessModes}
-	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
-		return o, nil
+	s, err := c.class(ctx, p)
+	if err != nil || s == nil {
+		return origin{modes: p.Spec.AccessModes}, err
 	}
-	s, err := c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return o, nil
-	}
-	if err != nil {
-		return o, fmt.Errorf("class of claim %s: %w", p.Name, err)
-	}
-	o.driver = s.Provisioner
-	return o, nil
+	return origin{driver: s.Provisioner, modes: p.Spec.AccessModes}, nil
 }
 
 // made is the origin of a claim that has its volume. One that somebody has written by hand may have other
 // access modes than the claim.
 func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
-	v, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
+	v, err := ask(c, "volume "+p.Spec.VolumeName+" of claim "+p.Name, func() (*corev1.PersistentVolume, error) {
+		return c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
+	})
 	if err != nil {
-		return origin{}, fmt.Errorf("volume of claim %s: %w", p.Name, err)
+		return origin{}, err
 	}
 	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
 	if v.Spec.CSI != nil {
@@ -146,15 +199,9 @@ func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (or
 
 // reserve is what a claim's class puts behind its volumes.
 func (c *Cluster) reserve(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
-	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
-		return 0, nil
-	}
-	s, err := c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("class of claim %s: %w", p.Name, err)
+	s, err := c.class(ctx, p)
+	if err != nil || s == nil {
+		return 0, err
 	}
 	q, err := resource.ParseQuantity(s.Parameters[marks.ReserveParameter])
 	if err != nil {
@@ -201,47 +248,47 @@ func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
 
 // served tells whether the driver has registered with a node's kubelet.
 func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
-	n, err := c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	n, err := ask(c, "drivers of node "+node, func() (*storagev1.CSINode, error) {
+		return found(c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{}))
+	})
+	if err != nil || n == nil {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("node %s: %w", node, err)
-	}
-	for _, d := range n.Spec.Drivers {
-		if d.Name == c.Driver {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == c.Driver }), nil
+}
+
+// host is nil if there is no such node.
+func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
+	return ask(c, "node "+node, func() (*corev1.Node, error) {
+		return found(c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}))
+	})
 }
 
 // hostname is a node's label, which need not be its name; empty if there is none.
 func (c *Cluster) hostname(ctx context.Context, node string) (string, error) {
-	n, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("node %s: %w", node, err)
+	n, err := c.host(ctx, node)
+	if err != nil || n == nil {
+		return "", err
 	}
 	return n.Labels[corev1.LabelHostname], nil
 }
 
 // launched are the machines, by name, that have a launcher's pod which has not ended.
 func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
-	list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
-	if err != nil {
-		return nil, fmt.Errorf("launchers of namespace %s: %w", namespace, err)
-	}
-	names := map[string]bool{}
-	for i := range list.Items {
-		p := &list.Items[i]
-		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == instanceKind && !ended(p) {
-			names[owner.Name] = true
+	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
+		list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
+		if err != nil {
+			return nil, err
 		}
-	}
-	return names, nil
+		names := map[string]bool{}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == instanceKind && !ended(p) {
+				names[owner.Name] = true
+			}
+		}
+		return names, nil
+	})
 }
 
 func ended(p *corev1.Pod) bool {
@@ -249,9 +296,13 @@ func ended(p *corev1.Pod) bool {
 }
 
 func (c *Cluster) installed(ctx context.Context) (bool, error) {
-	_, err := c.Client.StorageV1().CSIDrivers().Get(ctx, c.Driver, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	d, err := c.csiDriver(ctx, c.Driver)
+	return d != nil, err
+}
+
+// csiDriver is nil if there is none.
+func (c *Cluster) csiDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
+	return ask(c, "CSI driver "+name, func() (*storagev1.CSIDriver, error) {
+		return found(c.Client.StorageV1().CSIDrivers().Get(ctx, name, metav1.GetOptions{}))
+	})
 }

@@ -44,6 +44,13 @@ type Reviewer struct {
 // New makes it.
 func New(config Config, cluster *Cluster) *Reviewer { return &Reviewer{config, cluster} }
 
+// anew is the reviewer for one request.
+func (r *Reviewer) anew() *Reviewer {
+	one := *r
+	one.cluster = r.cluster.anew()
+	return &one
+}
+
 // answer is a patch, warnings, or a refusal.
 type answer struct {
 	patch    []operation
@@ -52,6 +59,7 @@ type answer struct {
 
 // Mutate completes machines and the pods of their launchers.
 func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	r = r.anew()
 	switch q.Resource.Resource {
 	case "virtualmachineinstances":
 		m := &instance{}
@@ -81,6 +89,7 @@ func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) 
 
 // Validate refuses.
 func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	r = r.anew()
 	switch q.Resource.Resource {
 	case "virtualmachines":
 		return r.validateTemplate(ctx, q)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -20,7 +21,7 @@ import (
 
 const (
 	mostReview = 8 << 20
-	// An API server waits for 10 seconds.
+	// The longest that a review takes. An API server waits for 10 seconds, as the chart has it.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
 )
@@ -46,7 +47,7 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			http.Error(w, "this is no AdmissionReview", http.StatusBadRequest)
 			return
 		}
-		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), reviewLimit)
+		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), limit(req.URL.Query()))
 		defer cancel()
 		out := admissionv1.AdmissionReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
@@ -57,6 +58,16 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			klog.FromContext(ctx).Error(err, "A review was not taken")
 		}
 	}
+}
+
+// limit is how long a review may take. An API server says with each how long it waits, and is to hear before that: one
+// that has heard nothing takes the object, where the webhook's failurePolicy is Ignore.
+func limit(query url.Values) time.Duration {
+	waits, err := time.ParseDuration(query.Get("timeout"))
+	if err != nil || waits <= 0 {
+		return reviewLimit
+	}
+	return min(waits*4/5, reviewLimit)
 }
 
 // Certificates has the one to be shown to who connects.
