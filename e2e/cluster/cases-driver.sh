@@ -95,7 +95,7 @@ case_driver-ends() {
 	soon 60 "a pod runs" running first
 	check "mkfs will wait" hold_mkfs
 	claim one 64Mi
-	volume=pvc-$(k -n "$ns" get pvc one -o 'jsonpath={.metadata.uid}')
+	volume=pvc-stargate.csi.dev-$(k -n "$ns" get pvc one -o 'jsonpath={.metadata.uid}')
 	pod second one
 	soon 60 "a volume is being made" held "$volume"
 	check "the driver's pod is deleted" end_driver
@@ -115,7 +115,7 @@ case_driver-ends() {
 
 	check "mkfs will wait" hold_mkfs
 	claim two 64Mi
-	volume=pvc-$(k -n "$ns" get pvc two -o 'jsonpath={.metadata.uid}')
+	volume=pvc-stargate.csi.dev-$(k -n "$ns" get pvc two -o 'jsonpath={.metadata.uid}')
 	pod third two
 	soon 60 "a volume is being made" held "$volume"
 	check "the driver's pod is deleted" end_driver

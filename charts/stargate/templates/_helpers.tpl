@@ -46,6 +46,14 @@ what this release has in the cluster has to be of the same driver. helm template
 {{- end -}}
 {{- end -}}
 
+{{/*
+What the names of the driver's PersistentVolumes begin with. A claim that is bound says of its volume the name alone: so
+that tells whose it is (node-policy.yaml).
+*/}}
+{{- define "stargate.volumePrefix" -}}
+pvc-{{ .Values.driverName }}
+{{- end -}}
+
 {{/* image: dict image, default */}}
 {{- define "stargate.image" -}}
 {{- if .image.digest -}}

@@ -12,12 +12,12 @@ import (
 
 // Objects of node n1, and what of them is other than it should be.
 const (
-	volumeN1 = `{metadata: {name: pvc-1, labels: {}, annotations: {pv.kubernetes.io/provisioned-by: stargate.csi.dev}, finalizers: [kubernetes.io/pv-protection]},
+	volumeN1 = `{metadata: {name: pvc-stargate.csi.dev-0b5e55ed-0000-4000-8000-00000000beef, labels: {}, annotations: {pv.kubernetes.io/provisioned-by: stargate.csi.dev}, finalizers: [kubernetes.io/pv-protection]},
 		spec: {csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}, capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: stargate,
-		claimRef: {namespace: a, name: data, uid: u}, persistentVolumeReclaimPolicy: Delete, volumeMode: Filesystem,
+		claimRef: {namespace: a, name: data, uid: 0b5e55ed-0000-4000-8000-00000000beef}, persistentVolumeReclaimPolicy: Delete, volumeMode: Filesystem,
 		nodeAffinity: {required: {nodeSelectorTerms: [
 		{matchExpressions: [{key: topology.stargate.csi.dev/node, operator: In, values: [n1]}]}]}}}}`
-	claimN1 = `{metadata: {name: data, annotations: {volume.kubernetes.io/selected-node: n1}, finalizers: [kubernetes.io/pvc-protection]},
+	claimN1 = `{metadata: {name: data, annotations: {volume.kubernetes.io/storage-provisioner: stargate.csi.dev, volume.kubernetes.io/selected-node: n1}, finalizers: [kubernetes.io/pvc-protection]},
 		spec: {storageClassName: stargate, resources: {requests: {storage: 1Gi}}}}`
 	nodeN1 = `{metadata: {name: n1, labels: {kubernetes.io/hostname: n1, stargate.csi.dev/zone-mib: "5"}, annotations: {a: b}},
 		spec: {taints: [{key: other, effect: NoSchedule}, {key: stargate.csi.dev/not-ready, effect: NoSchedule}]}}`
@@ -48,7 +48,13 @@ func TestNodeToken(t *testing.T) {
 		{"volumes", "made for all but one", "n1", "", change(volumeN1, "operator: In", "operator: NotIn"), "of that node alone"},
 		{"volumes", "made of the node's own files", "n1", "", change(volumeN1, "csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}", "hostPath: {path: /}"), "driver alone"},
 		{"volumes", "made of another driver", "n1", "", change(volumeN1, "driver: stargate", "driver: other"), "driver alone"},
+		{"volumes", "made for a claim that it knows by name alone", "n1", "", change(volumeN1, ", uid: 0b5e55ed-0000-4000-8000-00000000beef", ""), "a claim that is there"},
+		{"volumes", "made for no claim", "n1", "", change(volumeN1, "claimRef: {namespace: a, name: data, uid: 0b5e55ed-0000-4000-8000-00000000beef}, ", ""), "a claim that is there"},
+		{"volumes", "made for another claim than its name says", "n1", "", change(volumeN1, "uid: 0b", "uid: 1b"), "a claim that is there"},
+		{"volumes", "made for no UID", "n1", "", change(volumeN1, "0b5e55ed-0000-4000-8000-00000000beef", "u"), "a claim that is there"},
+		{"volumes", "called as another driver's", "n1", "", change(volumeN1, "name: pvc-stargate.csi.dev-", "name: pvc-"), "a claim that is there"},
 		{"volumes", "deleted", "n1", volumeN1, "", ""},
+		{"volumes", "of an older release deleted", "n1", change(volumeN1, "name: pvc-stargate.csi.dev-", "name: pvc-"), "", ""},
 		{"volumes", "deleted by another node", "n2", volumeN1, "", "of that node alone"},
 		{"volumes", "of another driver deleted", "n1", change(volumeN1, "driver: stargate", "driver: other"), "", "driver alone"},
 		{"volume-changes", "released", "n1", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), ""},
@@ -62,10 +68,13 @@ func TestNodeToken(t *testing.T) {
 		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "of that node alone"},
 		{"volume-changes", "no longer annotated", "n2", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "of that node alone"},
 		{"volume-changes", "of another driver", "n1", change(volumeN1, "driver: stargate", "driver: other"), change(volumeN1, "driver: stargate", "driver: other", "1Gi", "2Gi"), "driver alone"},
-		{"claims", "sent to where there is room", "n1", claimN1, change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), ""},
-		{"claims", "taken by a node", "n1", change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), claimN1, ""},
+		{"claims", "sent to where there is room", "n1", claimN1, change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), ""},
+		{"claims", "taken by a node", "n1", change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), claimN1, ""},
 		{"claims", "taken for another node", "n1", claimN1, change(claimN1, "selected-node: n1", "selected-node: n2"), "on that node"},
-		{"claims", "taken from another node", "n2", claimN1, change(claimN1, "volume.kubernetes.io/selected-node: n1", ""), "on that node"},
+		{"claims", "taken from another node", "n2", claimN1, change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), "on that node"},
+		{"claims", "another driver's taken", "n1", change(claimN1, ", volume.kubernetes.io/selected-node: n1", "", "stargate.csi.dev", "ceph.example"), change(claimN1, "stargate.csi.dev", "ceph.example"), "the driver is to make"},
+		{"claims", "one taken that nobody is to make yet", "n1", change(claimN1, "{volume.kubernetes.io/storage-provisioner: stargate.csi.dev, volume.kubernetes.io/selected-node: n1}", "{}"), change(claimN1, "volume.kubernetes.io/storage-provisioner: stargate.csi.dev, ", ""), "the driver is to make"},
+		{"claims", "another driver's sent away", "n1", change(claimN1, "stargate.csi.dev", "ceph.example"), change(claimN1, "stargate.csi.dev", "ceph.example", ", volume.kubernetes.io/selected-node: n1", ""), "the driver is to make"},
 		{"claims", "protected while it is cloned", "n2", claimN1, change(claimN1, "pvc-protection]", "pvc-protection, provisioner.storage.kubernetes.io/cloning-protection]"), ""},
 		{"claims", "without protection", "n1", claimN1, change(claimN1, "[kubernetes.io/pvc-protection]", "[]"), "nothing else"},
 		{"claims", "bound", "n1", claimN1, change(claimN1, "spec: {", "spec: {volumeName: pvc-2, "), "nothing else"},
@@ -116,6 +125,45 @@ func TestNodeToken(t *testing.T) {
 		in["request"] = user("system:serviceaccount:kube-system:somebody")
 		if said := refusalsOf(t, "rel-csi-"+c.policy, in); said != nil {
 			t.Errorf("%s, %s: of somebody else: %q", c.policy, c.what, said)
+		}
+	}
+}
+
+// TestBound: a volume that a node has made is bound to claims of its driver alone, whoever binds it. The binder goes by
+// the claim that the volume names, before it looks at classes.
+func TestBound(t *testing.T) {
+	const (
+		ours   = `volume.kubernetes.io/storage-provisioner: stargate.csi.dev`
+		before = `volume.beta.kubernetes.io/storage-provisioner: stargate.csi.dev`
+		theirs = `volume.kubernetes.io/storage-provisioner: ceph.example`
+		made   = "pvc-stargate.csi.dev-0b5e55ed-0000-4000-8000-00000000beef"
+	)
+	claim := func(annotations, volume string) string {
+		if volume != "" {
+			volume = ", volumeName: " + volume
+		}
+		return `{metadata: {name: data` + annotations + `}, spec: {storageClassName: some` + volume + `}}`
+	}
+	with := func(annotation string) string { return `, annotations: {` + annotation + `}` }
+	for _, c := range []struct {
+		what, was, is string
+		refused       bool
+	}{
+		{"ours", claim(with(ours), ""), claim(with(ours), made), false},
+		{"ours, as older releases of Kubernetes say it", claim(with(before), ""), claim(with(before), made), false},
+		{"another driver's", claim(with(theirs), ""), claim(with(theirs), made), true},
+		{"one that nobody has been asked to make", claim(with("a: b"), ""), claim(with("a: b"), made), true},
+		{"one without annotations", claim("", ""), claim("", made), true},
+		{"another volume", claim(with(theirs), ""), claim(with(theirs), "pvc-u"), false},
+		{"a volume of a driver whose name begins as ours", claim(with(theirs), ""), claim(with(theirs), "pvc-stargate.csi.dev-two.x-0b5e55ed-0000-4000-8000-00000000beef"), false},
+		{"none", claim(with(theirs), ""), claim(with(theirs+", a: b"), ""), false},
+		{"bound long ago", claim(with(theirs), made), claim(with(theirs+", a: b"), made), false},
+		{"bound to another one now", claim(with(theirs), "pvc-u"), claim(with(theirs), made), true},
+	} {
+		said := refusalsOf(t, "rel-csi-bound", map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
+			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:kube-system:persistent-volume-binder"}}})
+		if refused := strings.Contains(strings.Join(said, "\n"), "not of its driver"); refused != c.refused || len(said) > 1 {
+			t.Errorf("%s: %q", c.what, said)
 		}
 	}
 }
@@ -176,7 +224,7 @@ func TestOwners(t *testing.T) {
 	found := 0
 	for _, r := range objects(t) {
 		policy, ours := strings.CutPrefix(r.Metadata.Name, "rel-csi-")
-		if r.Kind != "ValidatingAdmissionPolicy" || !ours {
+		if r.Kind != "ValidatingAdmissionPolicy" || !ours || policy == "bound" { // which is about what others write
 			continue
 		}
 		found++
