@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // stargate-release is what the chart runs before and after its work: it says whether volumes or snapshots
-// are left when the chart is uninstalled, takes from nodes then what the driver has left on them, and
-// tries whether a pod can use its volume (helm test).
+// are left when the chart is uninstalled, or machines when an upgrade or a rollback turns KubeVirt off, takes
+// from nodes what the driver has left on them, and tries whether a pod can use its volume (helm test).
 package main
 
 import (
@@ -28,7 +28,8 @@ const (
 	message = "/dev/termination-log"
 )
 
-var errUsage = errors.New("stargate-release volumes|snapshots|nodes DRIVER | stargate-release try FOLDER")
+var errUsage = errors.New("stargate-release volumes|snapshots|nodes DRIVER | stargate-release machines DRIVER WEBHOOKS | " +
+	"stargate-release try FOLDER")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,6 +52,19 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) (string, error) {
+	if len(args) == 3 && args[0] == "machines" {
+		return "no machine loses its volumes", asking(func(config *rest.Config) error {
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			objects, err := dynamic.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			return release.NoMachines(ctx, client, objects, args[1], args[2])
+		})
+	}
 	if len(args) != 2 {
 		return "", errUsage
 	}

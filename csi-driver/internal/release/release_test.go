@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,60 @@ func TestNoSnapshots(t *testing.T) {
 	})
 	if err := NoSnapshots(ctx, client, "this.example"); err != nil {
 		t.Errorf("a cluster without snapshots: %v", err)
+	}
+}
+
+// named is an object of KubeVirt's with an annotation at that place.
+func named(kind, name, key string, at ...string) runtime.Object {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": kind}}
+	u.SetNamespace("ns")
+	u.SetName(name)
+	if err := unstructured.SetNestedField(u.Object, "data", append(at, key)...); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a machine names volumes.
+func TestNoMachines(t *testing.T) {
+	const driver = "this.example"
+	ctx := context.Background()
+	template, own := []string{"spec", "template", "metadata", "annotations"}, []string{"metadata", "annotations"}
+	there := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "rel-webhook"}}
+	kinds := map[schema.GroupVersionResource]string{}
+	for i, list := range []string{"VirtualMachineList", "VirtualMachineInstanceList"} {
+		kinds[naming[i].kind] = list
+	}
+	look := func(webhooks string, objects ...runtime.Object) error {
+		of := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
+		return NoMachines(ctx, fake.NewClientset(there), of, driver, webhooks)
+	}
+	stopped, running := named("VirtualMachine", "stopped", driver+"/volumes", template...), named("VirtualMachineInstance", "alone", driver+"/volumes", own...)
+	for what, c := range map[string]struct {
+		webhooks string
+		objects  []runtime.Object
+		words    string
+	}{
+		"no machines": {"rel-webhook", nil, ""},
+		"others": {"rel-webhook", []runtime.Object{named("VirtualMachine", "a", "other.example/volumes", template...), named("VirtualMachineInstance", "b", "x", own...),
+			named("VirtualMachine", "c", driver+"/volumes", own...)}, ""},
+		"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachineInstance", "stopped", driver+"/volumes", own...)}, "2 machines have volumes (ns/alone, ns/stopped)"},
+		"another release's":   {"other-webhook", []runtime.Object{stopped, running}, ""},
+	} {
+		if err := look(c.webhooks, c.objects...); (err != nil) != (c.words != "") || err != nil && !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	gone := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	var answer error
+	gone.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
+	answer = errors.NewNotFound(naming[0].kind.GroupResource(), "")
+	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err != nil {
+		t.Errorf("a cluster without KubeVirt: %v", err)
+	}
+	answer = errors.NewForbidden(naming[0].kind.GroupResource(), "", nil)
+	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err == nil {
+		t.Error("nobody knows whether there are machines, and nothing is refused")
 	}
 }
 

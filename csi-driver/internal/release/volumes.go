@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package release does what the chart needs beside its objects: it looks whether the release may be
-// uninstalled, clears nodes after that, and tries a volume after it has been installed.
+// uninstalled, or go to a revision without KubeVirt, clears nodes after it has been uninstalled, and tries a volume after it
+// has been installed.
 package release
 
 import (
@@ -74,10 +75,15 @@ func left(what, remedy string, names []string) error {
 		return nil
 	}
 	slices.Sort(names)
+	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data stay then, "+
+		"for when it is installed again", len(names), what, few(names), remedy)
+}
+
+// few are the first of them.
+func few(names []string) string {
 	list := strings.Join(names[:min(shown, len(names))], ", ")
 	if len(names) > shown {
 		list += ", ..."
 	}
-	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data stay then, "+
-		"for when it is installed again", len(names), what, list, remedy)
+	return list
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"stargate/csi-driver/internal/kubevirt/claims"
+)
+
+// naming are the kinds of KubeVirt's that name volumes, and where they have that annotation.
+var naming = []struct {
+	kind        schema.GroupVersionResource
+	annotations []string
+}{
+	{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}, []string{"spec", "template", "metadata", "annotations"}},
+	{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}, []string{"metadata", "annotations"}},
+}
+
+// NoMachines fails when KubeVirt's webhooks of the release are there and machines name volumes: a revision that has no
+// webhooks would take them away, and the machines would be started without their volumes.
+func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, driver, webhooks string) error {
+	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("webhooks: %w", err)
+	}
+	var names []string
+	for _, n := range naming {
+		list, err := objects.Resource(n.kind).List(ctx, metav1.ListOptions{})
+		if errors.IsNotFound(err) {
+			continue // KubeVirt has gone, or never had it
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.kind.Resource, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			of, _, _ := unstructured.NestedStringMap(o.Object, n.annotations...)
+			if _, has := of[claims.Annotation(driver)]; has {
+				names = append(names, o.GetNamespace()+"/"+o.GetName())
+			}
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines have volumes (%s): they would be started without them. "+
+		"Go to a revision with kubevirt.enabled=true; where it is meant, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
+}
