@@ -65,13 +65,25 @@ func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	is, err := by()
 	if err != nil {
 		var none T
-		return none, fmt.Errorf("%s: %w", question, err)
+		return none, unanswered{question, err}
 	}
 	if c.answers != nil {
 		c.answers[question] = is
 	}
 	return is, nil
 }
+
+// unanswered is a question without an answer, and no word against the object of the review.
+type unanswered struct {
+	question string
+	error
+}
+
+func (u unanswered) Error() string {
+	return fmt.Sprintf("the cluster cannot be asked now, try again: %s: %v", u.question, u.error)
+}
+
+func (u unanswered) Unwrap() error { return u.error }
 
 // found is an object that was asked for; nil: there is none.
 func found[T any](is *T, err error) (*T, error) {

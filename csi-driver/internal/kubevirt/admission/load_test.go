@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -123,6 +124,37 @@ func TestLimit(t *testing.T) {
 		}
 		if is := limit(values); is != want {
 			t.Errorf("%q: %v", query, is)
+		}
+	}
+}
+
+// An object that was not looked at is not told from one that is wrong by its words alone.
+func TestUnanswered(t *testing.T) {
+	var asked atomic.Int64
+	s := apiServer(t, corev1.ReadWriteMany, &asked)
+	cluster, err := Connect(&rest.Config{Host: s.URL}, driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(usual().config, cluster)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	pod := bytes.Replace(launcher(sidecar("img:1")), []byte(`"annotations"`), []byte(`"ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","name":"vm","uid":"u","controller":true}],"annotations"`), 1)
+	for _, c := range []struct {
+		what string
+		ctx  context.Context
+		q    *admissionv1.AdmissionRequest
+		by   review
+		code int32
+	}{
+		{"an API server that does not answer in time", ended, request("pods", admissionv1.Create, pod), r.Mutate, 500},
+		{"one that cannot", context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith("data", map[string]any{"evictionStrategy": "LiveMigrate"})), r.Mutate, 500},
+		{"a machine that cannot be", context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith("Data", nil)), r.Validate, 422},
+		{"a pod without a hook", context.Background(), request("pods", admissionv1.Create, launcher()), r.Mutate, 422},
+	} {
+		res := r.answer(c.ctx, c.q, c.by)
+		if res.Allowed || res.Result.Code != c.code || strings.Contains(res.Result.Message, "try again") != (c.code == 500) {
+			t.Errorf("%s: %+v", c.what, res.Result)
 		}
 	}
 }

@@ -8,6 +8,7 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -256,6 +257,10 @@ func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.
 	if err != nil {
 		res.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Message: "stargate: " + err.Error(), Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		}
+		// Clients take an object that is wrong for wrong, and come again with one that was not looked at.
+		if u := (unanswered{}); errors.As(err, &u) {
+			res.Result.Reason, res.Result.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
 		}
 		return res
 	}
