@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ type rendered struct {
 	}
 	Spec struct {
 		MatchConstraints struct {
-			ResourceRules []struct{ Operations []string }
+			ResourceRules []struct{ Operations, Resources []string }
 		}
 		MatchConditions, Variables []condition
 		Validations                []struct{ Expression, Message string }
@@ -256,5 +257,41 @@ func TestPolicy(t *testing.T) {
 	}
 	if said := refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`); said != nil {
 		t.Errorf("a machine without volumes: %q", said)
+	}
+}
+
+// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a machine's.
+func TestBindings(t *testing.T) {
+	for _, c := range []struct {
+		what, metadata string
+		refused        bool
+	}{
+		{"named", `{name: virt-launcher-x, annotations: {stargate.csi.dev/volumes: data}}`, true},
+		{"with another annotation", `{name: virt-launcher-x, annotations: {other: x}}`, false},
+		{"as schedulers make it", `{name: virt-launcher-x, uid: u}`, false},
+	} {
+		said := refusalsOf(t, "rel-webhook-bindings", map[string]any{"object": read(t, `{metadata: `+c.metadata+`, target: {kind: Node, name: n1}}`),
+			"oldObject": nil, "request": map[string]any{"operation": "CREATE"}})
+		if (len(said) > 0) != c.refused {
+			t.Errorf("%s: %q", c.what, said)
+		}
+	}
+	if said := refusalsOf(t, "rel-webhook-bindings", map[string]any{"object": read(t, `{target: {kind: Node, name: n1}}`), "oldObject": nil,
+		"request": map[string]any{"operation": "CREATE"}}); said != nil {
+		t.Errorf("without metadata: %q", said)
+	}
+	if *chart == "" {
+		return
+	}
+	for _, r := range objects(t) {
+		if r.Kind == "ValidatingAdmissionPolicy" && r.Metadata.Name == "rel-webhook-bindings" {
+			var about []string
+			for _, rule := range r.Spec.MatchConstraints.ResourceRules {
+				about = append(about, rule.Resources...)
+			}
+			if !slices.Contains(about, "pods/binding") || !slices.Contains(about, "bindings") {
+				t.Errorf("it is about %q", about)
+			}
+		}
 	}
 }

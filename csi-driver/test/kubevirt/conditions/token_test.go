@@ -239,7 +239,7 @@ func TestOwners(t *testing.T) {
 		}
 		owned := change(thing, "metadata: {", owner)
 		for _, c := range []struct{ operation, was, is string }{{"CREATE", "", owned}, {"UPDATE", thing, owned}, {"UPDATE", owned, thing}} {
-			if !slices.ContainsFunc(r.Spec.MatchConstraints.ResourceRules, func(rule struct{ Operations []string }) bool {
+			if !slices.ContainsFunc(r.Spec.MatchConstraints.ResourceRules, func(rule struct{ Operations, Resources []string }) bool {
 				return slices.Contains(rule.Operations, c.operation)
 			}) {
 				continue
