@@ -104,7 +104,7 @@ func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
 	if err != nil && !missing {
 		return nil, err
 	}
-	if !missing && o.fresh(s.Data[certKey], s.Data[keyKey]) {
+	if !missing && o.fresh(s.Data) {
 		return s, nil
 	}
 	cert, key, err := o.make()
@@ -157,17 +157,26 @@ func parse(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// fresh: it is of our names, and a third of its life is left.
-func (o *Own) fresh(cert, key []byte) bool {
-	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		return false
-	}
-	c, err := parse(cert)
+// fresh: whoever knows the bundle alone believes it for each of our names, and a third of its life is left. A Secret that
+// somebody else has made may have another bundle, or none: the API server would be told to believe that.
+func (o *Own) fresh(data map[string][]byte) bool {
+	pair, err := tls.X509KeyPair(data[certKey], data[keyKey])
 	if err != nil {
 		return false
 	}
+	c, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return false
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(data[bundleKey])
+	for _, raw := range pair.Certificate[1:] {
+		if more, err := x509.ParseCertificate(raw); err == nil {
+			between.AddCert(more)
+		}
+	}
 	for _, name := range o.Names {
-		if c.VerifyHostname(name) != nil {
+		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name, CurrentTime: o.Now()}); err != nil {
 			return false
 		}
 	}

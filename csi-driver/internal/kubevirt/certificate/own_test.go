@@ -5,12 +5,14 @@ package certificate
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -100,5 +102,69 @@ func TestDeletedSecret(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d certificates are believed", n)
+	}
+}
+
+// A Secret that somebody else has made is used if the API server would believe what is shown of it, else made anew.
+func TestSecretOfOthers(t *testing.T) {
+	const name = "hook.ns.svc"
+	ctx, hook := context.Background(), metav1.ObjectMeta{Name: "hook"}
+	own := func() *Own {
+		return &Own{Namespace: "ns", Secret: "hook", Names: []string{name}, Mutating: "hook", Validating: "hook", Life: time.Hour, Now: time.Now}
+	}
+	cert, key, err := own().make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := own().make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		bundle []byte
+		kept   bool
+	}{
+		"its own":            {cert, true},
+		"its own and others": {append(bytes.Clone(other), cert...), true},
+		"none":               {nil, false},
+		"another one's":      {other, false},
+		"no certificate":     {[]byte("ca"), false},
+	} {
+		client := fake.NewClientset(
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: hook, Webhooks: make([]admissionregistrationv1.MutatingWebhook, 1)},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{
+				ObjectMeta: hook, Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook", Namespace: "ns"}, Type: corev1.SecretTypeTLS,
+				Data: map[string][]byte{certKey: cert, keyKey: key, bundleKey: c.bundle}})
+		o := own()
+		o.Client = client
+		if err := o.Look(ctx); err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		shown, err := o.Certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := bytes.Equal(shown.Certificate[0], pair.Certificate[0]); kept != c.kept {
+			t.Errorf("%s: kept: %v", what, kept)
+		}
+		v, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "hook", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(v.Webhooks[0].ClientConfig.CABundle)
+		is, err := x509.ParseCertificate(shown.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := is.Verify(x509.VerifyOptions{Roots: pool, DNSName: name}); err != nil {
+			t.Errorf("%s: the API server does not believe what is shown: %v", what, err)
+		}
 	}
 }
