@@ -22,7 +22,9 @@ const (
 	nodeN1 = `{metadata: {name: n1, labels: {kubernetes.io/hostname: n1, stargate.csi.dev/zone-mib: "5"}, annotations: {a: b}},
 		spec: {taints: [{key: other, effect: NoSchedule}, {key: stargate.csi.dev/not-ready, effect: NoSchedule}]}}`
 	contentN1 = `{metadata: {name: c, labels: {snapshot.storage.kubernetes.io/managed-by: n1}}, spec: {driver: stargate.csi.dev}}`
-	roomN1    = `{metadata: {name: r}, nodeTopology: {matchLabels: {topology.stargate.csi.dev/node: n1}}, storageClassName: stargate, capacity: 1Gi}`
+	snapshotA = `{metadata: {name: s, annotations: {a: b}, finalizers: [snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]},
+		spec: {volumeSnapshotClassName: held, source: {persistentVolumeClaimName: data}}, status: {readyToUse: true}}`
+	roomN1 = `{metadata: {name: r}, nodeTopology: {matchLabels: {topology.stargate.csi.dev/node: n1}}, storageClassName: stargate, capacity: 1Gi}`
 )
 
 // change is an object in which these words have been replaced.
@@ -38,6 +40,7 @@ func change(object string, words ...string) string {
 func TestNodeToken(t *testing.T) {
 	const driver = "system:serviceaccount:ns:rel-csi"
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
+	restored := change(snapshotA, "bound-protection]", "bound-protection, provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection]")
 	for _, c := range []struct{ policy, what, node, was, is, words string }{
 		{"volumes", "made", "n1", "", volumeN1, ""},
 		{"volumes", "made for another node", "n2", "", volumeN1, "of that node alone"},
@@ -95,6 +98,13 @@ func TestNodeToken(t *testing.T) {
 		{"contents", "given to another node", "n1", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of that node alone"},
 		{"contents", "changed by another node", "n2", contentN1, change(contentN1, "name: c", "name: c, annotations: {a: b}"), "of that node alone"},
 		{"contents", "of another driver", "n1", contentN1, change(contentN1, "driver: stargate", "driver: other"), "driver alone"},
+		{"snapshots", "protected while it is restored", "n2", snapshotA, restored, ""},
+		{"snapshots", "restored", "n1", restored, snapshotA, ""},
+		{"snapshots", "without protection", "n1", snapshotA, change(snapshotA, "[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]", "[]"), "nothing else"},
+		{"snapshots", "held for ever", "n1", snapshotA, change(snapshotA, "bound-protection]", "bound-protection, mine.example/x]"), "nothing else"},
+		{"snapshots", "of another claim", "n1", snapshotA, change(snapshotA, "Name: data", "Name: other"), "nothing else"},
+		{"snapshots", "annotated", "n1", snapshotA, change(snapshotA, "a: b", "a: c"), "nothing else"},
+		{"snapshots", "labelled", "n1", snapshotA, change(snapshotA, "metadata: {", "metadata: {labels: {a: b}, "), "nothing else"},
 		{"capacities", "told", "n1", "", roomN1, ""},
 		{"capacities", "told again", "n1", roomN1, change(roomN1, "1Gi", "2Gi"), ""},
 		{"capacities", "taken back", "n1", roomN1, "", ""},
@@ -219,7 +229,7 @@ func TestResizerTokenClaims(t *testing.T) {
 // owners are not there. What a node has room for goes with the pod that has said so.
 func TestOwners(t *testing.T) {
 	const owner = "metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: 00000000-0000-4000-8000-000000000001}], "
-	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1,
+	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1, "snapshots": snapshotA,
 		"capacities": roomN1}
 	found := 0
 	for _, r := range objects(t) {
