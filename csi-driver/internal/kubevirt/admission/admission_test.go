@@ -98,13 +98,16 @@ func (w world) objects() []runtime.Object {
 	block.Spec.VolumeMode = &mode
 	leaving := claimOf("leaving", "", "stargate", many)
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Now()}, []string{"x"}
+	exchanging := hostNamed("n5", "n5")
+	exchanging.Labels["topology."+driver+"/node"] = "n5"
 	all := []runtime.Object{
 		claimOf("data", "pv-data", "stargate", many), claimOf("models", "", "stargate", read), claimOf("mine", "pv-mine", "stargate", once),
 		claimOf("far", "pv-far", "stargate", many), claimOf("lost", "pv-lost", "stargate", many), claimOf("disk", "", "ceph", many), block, leaving,
 		claimOf("either", "", "stargate", once, read), claimOf("first", "", "stargate", read, once), claimOf("made", "pv-made", "stargate", many),
 		volumeOn("pv-data", "n1", many), volumeOn("pv-mine", "n1", once), volumeOn("pv-far", "n2", many), volumeOn("pv-lost", "n3", many),
 		volumeOn("pv-made", "n1", read, many), claimOf("named", "pv-named", "stargate", many), volumeOn("pv-named", "n4", many),
-		hostNamed("n1", "n1"), hostNamed("n4", "host-4.example"),
+		hostNamed("n1", "n1"), hostNamed("n4", "host-4.example"), hostNamed("n3", "n3"), exchanging,
+		claimOf("soon", "pv-soon", "stargate", many), volumeOn("pv-soon", "n5", many),
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "stargate"}, Provisioner: driver},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ceph"}, Provisioner: "ceph.example"},
 	}
@@ -307,6 +310,32 @@ func TestOthers(t *testing.T) {
 	if res := template("data", map[string]any{"domain": map[string]any{"memory": map[string]any{"guest": "1Gi", "maxGuest": "4Gi"}}}); res.Allowed ||
 		!strings.Contains(res.Result.Message, "maxGuest is 4Gi") {
 		t.Errorf("template with hotplug: %+v", res)
+	}
+}
+
+// While the driver of a node is exchanged, kubelet does not have it: a machine waits for it, and is not refused.
+func TestDriverIsExchanged(t *testing.T) {
+	r := usual().reviewer(t)
+	for _, c := range []struct {
+		volumes      string
+		selector     map[string]any
+		words, warns string
+	}{
+		{"soon", nil, "", "claim soon is on node n5, where the CSI driver stargate.csi.dev is not ready now"},
+		{"soon", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n1"}}, "spec.nodeSelector asks for n1", ""},
+		{"lost", nil, "where the CSI driver stargate.csi.dev does not run", ""}, // a node without the driver's label
+		{"data", nil, "", ""},
+	} {
+		machine := machineWith(c.volumes, c.selector)
+		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, machine), r.Validate)
+		if res.Allowed != (c.words == "") || !res.Allowed && !strings.Contains(res.Result.Message, c.words) ||
+			(c.warns != "") != (len(res.Warnings) == 1) || c.warns != "" && !strings.Contains(res.Warnings[0], c.warns) {
+			t.Errorf("%s: %+v", c.volumes, res)
+		}
+		vm := request("virtualmachines", admissionv1.Create, []byte(fmt.Sprintf(`{"metadata":{"name":"vm"},"spec":{"template":%s}}`, machine)))
+		if res := r.answer(context.Background(), vm, r.Validate); !res.Allowed || (c.warns+c.words != "") != (len(res.Warnings) == 1) {
+			t.Errorf("template with %s: %+v", c.volumes, res)
+		}
 	}
 }
 

@@ -276,15 +276,6 @@ func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
 	})
 }
 
-// hostname is a node's label, which need not be its name; empty if there is none.
-func (c *Cluster) hostname(ctx context.Context, node string) (string, error) {
-	n, err := c.host(ctx, node)
-	if err != nil || n == nil {
-		return "", err
-	}
-	return n.Labels[corev1.LabelHostname], nil
-}
-
 // launched are the machines, by name, that have a launcher's pod which has not ended.
 func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
 	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {

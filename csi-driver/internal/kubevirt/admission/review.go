@@ -95,7 +95,8 @@ func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest
 	case "virtualmachines":
 		return r.validateTemplate(ctx, q)
 	case "virtualmachineinstances":
-		return answer{}, r.validateInstance(ctx, q)
+		warnings, err := r.validateInstance(ctx, q)
+		return answer{warnings: warnings}, err
 	case "virtualmachineinstancemigrations":
 		return answer{}, r.validateMigration(ctx, q)
 	case "pods":
@@ -131,10 +132,11 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	}
 	// Claims may come after the machine that names them; before it starts they have to be there.
 	t.Name = vm.Name
-	if err := r.claimsOf(ctx, q.Namespace, t, wanted); err != nil {
-		return answer{warnings: []string{"stargate: the machine could not start now: " + err.Error()}}, nil
+	warnings, err := r.claimsOf(ctx, q.Namespace, t, wanted)
+	if err != nil {
+		warnings = []string{"stargate: the machine could not start now: " + err.Error()}
 	}
-	return answer{}, nil
+	return answer{warnings: warnings}, nil
 }
 
 // misplaced is about claims that no machine gets: KubeVirt makes machines of the template, with its annotations.
@@ -168,32 +170,32 @@ func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
 	return reflect.DeepEqual(is, was), nil
 }
 
-func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.AdmissionRequest) (warnings []string, err error) {
 	m, before := &instance{}, &instance{}
 	if err := decode(q.Object.Raw, m); err != nil {
-		return err
+		return nil, err
 	}
 	if q.Operation == admissionv1.Update {
 		if err := decode(q.OldObject.Raw, before); err != nil {
-			return err
+			return nil, err
 		}
 		key := claims.Annotation(r.cluster.Driver)
 		was, had := before.Annotations[key]
 		is, has := m.Annotations[key]
 		if m.DeletionTimestamp == nil && (was != is || had != has) {
-			return fmt.Errorf("annotation %s of a machine that runs cannot change: change the template, and restart it", key)
+			return nil, fmt.Errorf("annotation %s of a machine that runs cannot change: change the template, and restart it", key)
 		}
-		return nil
+		return nil, nil
 	}
 	wanted, err := claims.Of(m.Annotations, r.cluster.Driver)
 	if err != nil || wanted == nil {
-		return err
+		return nil, err
 	}
 	if err := r.shape(m, false); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.ready(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	return r.claimsOf(ctx, q.Namespace, m, wanted)
 }

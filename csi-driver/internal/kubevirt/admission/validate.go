@@ -14,6 +14,7 @@ import (
 
 	"stargate/csi-driver/internal/kubevirt/claims"
 	"stargate/csi-driver/internal/machineid"
+	"stargate/csi-driver/internal/marks"
 )
 
 // The oldest KubeVirt whose hooks have been tried.
@@ -118,23 +119,60 @@ func atLeast(version string, major, minor int) bool {
 	return err1 != nil || err2 != nil || a > major || a == major && b >= minor
 }
 
-// claimsOf is about the claims of a machine that is to run.
-func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []claims.Claim) error {
+// claimsOf is about the claims of a machine that is to run. A machine that has to wait is warned.
+func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []claims.Claim) (warnings []string, err error) {
 	where, first := "", ""
 	for _, c := range wanted {
 		node, err := r.claim(ctx, namespace, m, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if node == "" {
 			continue
 		}
 		if where != "" && node != where {
-			return fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a machine has memory of one node", first, where, c.Name, node)
+			return nil, fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a machine has memory of one node", first, where, c.Name, node)
 		}
 		where, first = node, c.Name
 	}
-	return r.twinless(ctx, namespace, m, wanted, anybody)
+	if where != "" {
+		waits, err := r.placed(ctx, m, first, where)
+		if err != nil {
+			return nil, err
+		}
+		if waits != "" {
+			warnings = append(warnings, "stargate: "+waits)
+		}
+	}
+	return warnings, r.twinless(ctx, namespace, m, wanted, anybody)
+}
+
+// placed is about the node that a machine's claims are on. A driver that is being exchanged is none of its kubelet's for
+// a while: kubelet takes it from the CSINode, and leaves the label of the Node. The machine's pod waits for the next one.
+func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) (waits string, err error) {
+	served, err := r.cluster.served(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	n, err := r.cluster.host(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	var labels map[string]string
+	if n != nil {
+		labels = n.Labels
+	}
+	if _, had := labels[marks.Topology(r.cluster.Driver)]; !served && !had {
+		return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", claim, node, r.cluster.Driver)
+	}
+	host := labels[corev1.LabelHostname]
+	if asked := m.Spec.NodeSelector[corev1.LabelHostname]; asked != "" && host != "" && asked != host {
+		return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", claim, node, asked)
+	}
+	if !served {
+		return fmt.Sprintf("claim %s is on node %s, where the CSI driver %s is not ready now: the machine's pod waits for it", claim, node, r.cluster.Driver), nil
+	}
+	return "", nil
 }
 
 func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c claims.Claim) (node string, err error) {
@@ -151,22 +189,6 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c c
 	}
 	if err := usable(p, c, o, r.cluster.Driver); err != nil {
 		return "", err
-	}
-	if o.node != "" {
-		served, err := r.cluster.served(ctx, o.node)
-		switch {
-		case err != nil:
-			return "", err
-		case !served:
-			return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", c.Name, o.node, o.driver)
-		}
-		host, err := r.cluster.hostname(ctx, o.node)
-		if err != nil {
-			return "", err
-		}
-		if asked := m.Spec.NodeSelector[corev1.LabelHostname]; asked != "" && host != "" && asked != host {
-			return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", c.Name, o.node, asked)
-		}
 	}
 	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
 }
