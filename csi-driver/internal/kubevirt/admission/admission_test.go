@@ -103,7 +103,9 @@ func (w world) objects() []runtime.Object {
 	all := []runtime.Object{
 		claimOf("data", "pv-data", "stargate", many), claimOf("models", "", "stargate", read), claimOf("mine", "pv-mine", "stargate", once),
 		claimOf("far", "pv-far", "stargate", many), claimOf("lost", "pv-lost", "stargate", many), claimOf("disk", "", "ceph", many), block, leaving,
-		claimOf("either", "", "stargate", once, read), claimOf("first", "", "stargate", read, once), claimOf("made", "pv-made", "stargate", many),
+		claimOf("either", "", "stargate", once, read), claimOf("first", "", "stargate", read, once),
+		claimOf("both", "", "stargate", once, many), claimOf("several", "", "stargate", many, once),
+		claimOf("written", "pv-written", "stargate", many), volumeOn("pv-written", "n1", once, many), claimOf("made", "pv-made", "stargate", many),
 		volumeOn("pv-data", "n1", many), volumeOn("pv-mine", "n1", once), volumeOn("pv-far", "n2", many), volumeOn("pv-lost", "n3", many),
 		volumeOn("pv-made", "n1", read, many), claimOf("named", "pv-named", "stargate", many), volumeOn("pv-named", "n4", many),
 		hostNamed("n1", "n1"), hostNamed("n4", "host-4.example"), hostNamed("n3", "n3"), exchanging,
@@ -124,7 +126,7 @@ func (w world) objects() []runtime.Object {
 func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 	t.Helper()
 	objects := []runtime.Object{object("VirtualMachineInstance", "ns", "owner", map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine,either,first:ro"}}, "status": map[string]any{"phase": "Running"}})}
+		"metadata": map[string]any{"annotations": map[string]any{driver + "/volumes": "mine,either,first:ro,both,several,written"}}, "status": map[string]any{"phase": "Running"}})}
 	if w.version != "" {
 		objects = append(objects, object("KubeVirt", "kubevirt", "kubevirt", map[string]any{
 			"spec": map[string]any{"configuration": map[string]any{
@@ -187,6 +189,9 @@ func TestRefusals(t *testing.T) {
 		{usual(), "models", nil, "write it as models:ro"},
 		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and machine owner has it"},
 		{usual(), "either", nil, "claim either is ReadWriteOnce, and machine owner has it"},
+		{usual(), "both", nil, "claim both is ReadWriteOnce, and machine owner has it"},
+		{usual(), "written", nil, "claim written is ReadWriteOnce, and machine owner has it"},
+		{usual(), "several", nil, ""},
 		{usual(), "data:ro", nil, "claim data can be written to"},
 		{usual(), "either:ro", nil, "claim either can be written to"},
 		{usual(), "first:ro,made:ro", nil, ""},

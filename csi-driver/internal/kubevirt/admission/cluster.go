@@ -177,8 +177,12 @@ type origin struct {
 	memory int64 // that is the volume's own, as its maker has said; 0: not known
 }
 
-// readersOnly: kubelet mounts by the first of the access modes, whatever others there are.
-func (o origin) readersOnly() bool { return len(o.modes) > 0 && o.modes[0] == corev1.ReadOnlyMany }
+// is tells by which access mode the volume is used: kubelet mounts by the first, whatever others there are.
+func (o origin) is(mode corev1.PersistentVolumeAccessMode) bool {
+	return len(o.modes) > 0 && o.modes[0] == mode
+}
+
+func (o origin) readersOnly() bool { return o.is(corev1.ReadOnlyMany) }
 
 func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
 	if p.Spec.VolumeName != "" {

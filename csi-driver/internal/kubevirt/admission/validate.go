@@ -222,10 +222,10 @@ func cmpOr(a, b string) string {
 // counts tells whether a machine is to be asked about, when another one is to have what it has.
 type counts func(m, other *instance) bool
 
-// alone: what is for one only is not given to a second machine, if the other one counts. That a claim could be
-// ReadOnlyMany as well makes no readers of those who have it.
+// alone: what is for one only is not given to a second machine, if the other one counts. The driver refuses its pod by the
+// same rule. That a claim could be ReadOnlyMany or ReadWriteMany as well makes no difference.
 func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
-	if o.readersOnly() || slices.Contains(p.Spec.AccessModes, corev1.ReadWriteMany) {
+	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
 		return nil
 	}
 	all, err := r.cluster.machines(ctx, namespace)
