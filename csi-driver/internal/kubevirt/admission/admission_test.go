@@ -344,6 +344,27 @@ func TestDriverIsExchanged(t *testing.T) {
 	}
 }
 
+// Two drivers would give a pod volumes, and a domain devices, of the same names.
+func TestTwoDrivers(t *testing.T) {
+	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
+	r := usual().reviewer(t,
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "second.example", Labels: labels("stargate-csi")}},
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "ceph.example", Labels: labels("ceph-csi")}})
+	for key, words := range map[string]string{
+		"second.example/volumes": "annotations stargate.csi.dev/volumes and second.example/volumes: a machine can have volumes of one driver alone",
+		"ceph.example/volumes":   "", "nobody.example/volumes": "", "second.example/other": "",
+	} {
+		machine := bytes.Replace(machineWith("data", nil), []byte(`"annotations":{`), []byte(`"annotations":{"`+key+`":"x",`), 1)
+		vm := []byte(fmt.Sprintf(`{"metadata":{"name":"vm"},"spec":{"template":%s}}`, machine))
+		for _, q := range []*admissionv1.AdmissionRequest{request("virtualmachineinstances", admissionv1.Create, machine), request("virtualmachines", admissionv1.Create, vm)} {
+			res := r.answer(context.Background(), q, r.Validate)
+			if res.Allowed != (words == "") || !res.Allowed && !strings.Contains(res.Result.Message, words) {
+				t.Errorf("%s, %s: %+v", q.Resource.Resource, key, res.Result)
+			}
+		}
+	}
+}
+
 // An annotation where KubeVirt leaves it is not taken in silence.
 func TestMisplaced(t *testing.T) {
 	r := usual().reviewer(t)

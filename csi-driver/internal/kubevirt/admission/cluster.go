@@ -98,6 +98,12 @@ var (
 	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
 )
 
+// How CSIDrivers of the chart are known, of any release.
+const (
+	chartLabel = "app.kubernetes.io/name"
+	chartName  = "stargate-csi"
+)
+
 // How launchers' pods are found, and whose they are.
 const (
 	launcherLabel = "kubevirt.io=virt-launcher"
@@ -302,14 +308,17 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-func (c *Cluster) installed(ctx context.Context) (bool, error) {
-	d, err := c.csiDriver(ctx, c.Driver)
-	return d != nil, err
-}
-
-// csiDriver is nil if there is none.
-func (c *Cluster) csiDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
-	return ask(c, "CSI driver "+name, func() (*storagev1.CSIDriver, error) {
-		return found(c.Client.StorageV1().CSIDrivers().Get(ctx, name, metav1.GetOptions{}))
+// drivers are the CSI drivers of the cluster: true are those that this chart has installed.
+func (c *Cluster) drivers(ctx context.Context) (map[string]bool, error) {
+	return ask(c, "CSI drivers", func() (map[string]bool, error) {
+		list, err := c.Client.StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		ours := map[string]bool{}
+		for i := range list.Items {
+			ours[list.Items[i].Name] = list.Items[i].Labels[chartLabel] == chartName
+		}
+		return ours, nil
 	})
 }

@@ -127,7 +127,7 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	if err := r.shape(t, true); err != nil {
 		return answer{}, err
 	}
-	if err := r.ready(ctx); err != nil {
+	if err := r.ready(ctx, t); err != nil {
 		return answer{}, err
 	}
 	// Claims may come after the machine that names them; before it starts they have to be there.
@@ -194,7 +194,7 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 	if err := r.shape(m, false); err != nil {
 		return nil, err
 	}
-	if err := r.ready(ctx); err != nil {
+	if err := r.ready(ctx, m); err != nil {
 		return nil, err
 	}
 	return r.claimsOf(ctx, q.Namespace, m, wanted)

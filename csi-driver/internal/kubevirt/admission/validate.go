@@ -74,14 +74,21 @@ func migrates(evictionStrategy string) bool {
 	return strings.HasPrefix(evictionStrategy, "LiveMigrate")
 }
 
-// ready is about KubeVirt and the driver.
-func (r *Reviewer) ready(ctx context.Context) error {
-	there, err := r.cluster.installed(ctx)
+// ready is about KubeVirt and the driver, and other drivers that the machine names.
+func (r *Reviewer) ready(ctx context.Context, m *instance) error {
+	drivers, err := r.cluster.drivers(ctx)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if _, there := drivers[r.cluster.Driver]; !there {
 		return fmt.Errorf("there is no CSI driver %s in this cluster: install the chart stargate", r.cluster.Driver)
+	}
+	// Volumes and containers of a pod, and devices of a domain, have names of ours, which each driver's webhook and hook
+	// would give.
+	for other, ours := range drivers {
+		if _, named := m.Annotations[claims.Annotation(other)]; named && ours && other != r.cluster.Driver {
+			return fmt.Errorf("annotations %s and %s: a machine can have volumes of one driver alone", claims.Annotation(r.cluster.Driver), claims.Annotation(other))
+		}
 	}
 	k, err := r.cluster.kubeVirt(ctx)
 	if err != nil {
