@@ -166,6 +166,18 @@ func part(name string, value map[string]any) map[string]any {
 	return map[string]any{"domain": map[string]any{name: value}}
 }
 
+// volumes is a spec with a volume called own, and file systems of these names.
+func volumes(is map[string]any, files ...string) map[string]any {
+	is["name"] = "own"
+	filesystems := []any{}
+	for _, f := range files {
+		filesystems = append(filesystems, map[string]any{"name": f, "virtiofs": map[string]any{}})
+	}
+	s := part("devices", map[string]any{"filesystems": filesystems})
+	s["volumes"] = []any{is}
+	return s
+}
+
 func nic(name, binding string) map[string]any {
 	return map[string]any{"name": name, binding: map[string]any{}}
 }
@@ -202,6 +214,13 @@ func TestRefusals(t *testing.T) {
 		{usual(), "data", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n2"}}, "spec.nodeSelector asks for n2"},
 		{usual(), "named", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "host-4.example"}}, ""},
 		{usual(), "named", map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": "n4"}}, "claim named is on node n4, and spec.nodeSelector asks for n4"},
+		{usual(), "data", volumes(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "data"}}), "claim data stands under spec.volumes, too"},
+		{usual(), "data,models:ro", volumes(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "models", "readOnly": true}}), "claim models stands under spec.volumes"},
+		{usual(), "data", volumes(map[string]any{"dataVolume": map[string]any{"name": "data"}}), "claim data stands under spec.volumes, too"},
+		{usual(), "data", volumes(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "disk"}}), ""},
+		{usual(), "data", volumes(map[string]any{"containerDisk": map[string]any{"image": "data"}}), ""},
+		{usual(), "data", volumes(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "data"}}, "own"), ""}, // virtiofs
+		{usual(), "data", volumes(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "data"}}, "other"), "claim data stands under spec.volumes"},
 		{usual(), "data", part("firmware", map[string]any{"uuid": strings.ToUpper(board)}), ""},
 		{usual(), "data", part("firmware", map[string]any{"uuid": strings.ReplaceAll(board, "-", "")}), ""},
 		{usual(), "data", part("firmware", map[string]any{"uuid": ""}), ""},

@@ -33,11 +33,39 @@ type devices struct {
 		Name  string    `json:"name"`
 		SRIOV *struct{} `json:"sriov,omitempty"`
 	} `json:"interfaces,omitempty"`
+	Filesystems []filesystem `json:"filesystems,omitempty"`
+}
+
+type filesystem struct {
+	Name string `json:"name"`
+}
+
+// volume is one of a machine's own, under spec.volumes, as far as it may be a claim.
+type volume struct {
+	Name  string `json:"name"`
+	Claim *struct {
+		Name string `json:"claimName"`
+	} `json:"persistentVolumeClaim,omitempty"`
+	DataVolume *struct {
+		Name string `json:"name"`
+	} `json:"dataVolume,omitempty"`
+}
+
+// claim is empty if it is none. A DataVolume's claim has its name.
+func (v volume) claim() string {
+	switch {
+	case v.Claim != nil:
+		return v.Claim.Name
+	case v.DataVolume != nil:
+		return v.DataVolume.Name
+	}
+	return ""
 }
 
 type machineSpec struct {
 	Architecture     string            `json:"architecture,omitempty"`
 	NodeSelector     map[string]string `json:"nodeSelector,omitempty"`
+	Volumes          []volume          `json:"volumes,omitempty"`
 	EvictionStrategy *string           `json:"evictionStrategy,omitempty"`
 	Domain           struct {
 		CPU            *processors     `json:"cpu,omitempty"`

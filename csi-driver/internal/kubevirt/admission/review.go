@@ -124,7 +124,7 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	if err != nil || wanted == nil {
 		return answer{}, err
 	}
-	if err := r.shape(t, true); err != nil {
+	if err := r.shape(t, wanted, true); err != nil {
 		return answer{}, err
 	}
 	if err := r.ready(ctx, t); err != nil {
@@ -191,7 +191,7 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 	if err != nil || wanted == nil {
 		return nil, err
 	}
-	if err := r.shape(m, false); err != nil {
+	if err := r.shape(m, wanted, false); err != nil {
 		return nil, err
 	}
 	if err := r.ready(ctx, m); err != nil {

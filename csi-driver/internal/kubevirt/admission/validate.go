@@ -21,7 +21,7 @@ import (
 const oldestMajor, oldestMinor = 1, 8
 
 // shape is about what stands in the object alone.
-func (r *Reviewer) shape(m *instance, template bool) error {
+func (r *Reviewer) shape(m *instance, wanted []claims.Claim, template bool) error {
 	s := m.Spec
 	switch {
 	case s.Architecture != "" && s.Architecture != "amd64":
@@ -42,10 +42,25 @@ func (r *Reviewer) shape(m *instance, template bool) error {
 	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
 		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
 	}
+	if name := disk(s, wanted); name != "" {
+		return fmt.Errorf("claim %s stands under spec.volumes, too: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
+	}
 	if what := locked(s); what != "" {
 		return fmt.Errorf("%s has all memory of the machine locked, and that of volumes cannot be: leave that out, or the volumes", what)
 	}
 	return nil
+}
+
+// disk is a claim that KubeVirt would make a machine's disk of. One that it gives the machine as a file system
+// (virtiofs) stays what it is.
+func disk(s machineSpec, wanted []claims.Claim) string {
+	for _, v := range s.Volumes {
+		files := slices.ContainsFunc(s.Domain.Devices.Filesystems, func(f filesystem) bool { return f.Name == v.Name })
+		if !files && slices.ContainsFunc(wanted, func(c claims.Claim) bool { return c.Name == v.claim() }) {
+			return v.claim()
+		}
+	}
+	return ""
 }
 
 // locked is what needs all of a machine's memory to stay where it is (VFIO, mlock): the kernel does not pin
