@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +18,26 @@ import (
 	"stargate/csi-driver/internal/kubevirt/claims"
 )
 
-// naming are the kinds of KubeVirt's that name volumes, and where they have that annotation.
+// naming are the kinds of KubeVirt's that name volumes, and where they have that annotation. KubeVirt gives a machine the
+// annotations of its instance type and its preference when it starts, so these stand for machines that are stopped.
 var naming = []struct {
 	kind        schema.GroupVersionResource
 	annotations []string
 }{
-	{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}, []string{"spec", "template", "metadata", "annotations"}},
-	{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}, []string{"metadata", "annotations"}},
+	{machineKind("virtualmachines"), []string{"spec", "template", "metadata", "annotations"}},
+	{machineKind("virtualmachineinstances"), []string{"metadata", "annotations"}},
+	{typeKind("virtualmachineinstancetypes"), []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterinstancetypes"), []string{"spec", "annotations"}},
+	{typeKind("virtualmachinepreferences"), []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterpreferences"), []string{"spec", "annotations"}},
+}
+
+func machineKind(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}
+}
+
+func typeKind(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "instancetype.kubevirt.io", Version: "v1beta1", Resource: resource}
 }
 
 // NoMachines fails when KubeVirt's webhooks of the release are there and machines name volumes: a revision that has no
@@ -49,7 +63,11 @@ func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynami
 			o := &list.Items[i]
 			of, _, _ := unstructured.NestedStringMap(o.Object, n.annotations...)
 			if _, has := of[claims.Annotation(driver)]; has {
-				names = append(names, o.GetNamespace()+"/"+o.GetName())
+				name := strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+				if n.kind.Group != "kubevirt.io" {
+					name = o.GetKind() + " " + name
+				}
+				names = append(names, name)
 			}
 		}
 	}
@@ -57,6 +75,6 @@ func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynami
 	if names = slices.Compact(names); len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines have volumes (%s): they would be started without them. "+
+	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines or types of machines name volumes (%s): machines would be started without them. "+
 		"Go to a revision with kubevirt.enabled=true; where it is meant, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
 }

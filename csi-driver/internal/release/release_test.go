@@ -103,7 +103,8 @@ func TestNoMachines(t *testing.T) {
 	template, own := []string{"spec", "template", "metadata", "annotations"}, []string{"metadata", "annotations"}
 	there := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "rel-webhook"}}
 	kinds := map[schema.GroupVersionResource]string{}
-	for i, list := range []string{"VirtualMachineList", "VirtualMachineInstanceList"} {
+	for i, list := range []string{"VirtualMachineList", "VirtualMachineInstanceList", "VirtualMachineInstancetypeList", "VirtualMachineClusterInstancetypeList",
+		"VirtualMachinePreferenceList", "VirtualMachineClusterPreferenceList"} {
 		kinds[naming[i].kind] = list
 	}
 	look := func(webhooks string, objects ...runtime.Object) error {
@@ -111,6 +112,12 @@ func TestNoMachines(t *testing.T) {
 		return NoMachines(ctx, fake.NewClientset(there), of, driver, webhooks)
 	}
 	stopped, running := named("VirtualMachine", "stopped", driver+"/volumes", template...), named("VirtualMachineInstance", "alone", driver+"/volumes", own...)
+	ofType := func(kind, namespace, name string) runtime.Object {
+		u := named(kind, name, driver+"/volumes", "spec", "annotations").(*unstructured.Unstructured)
+		u.SetAPIVersion("instancetype.kubevirt.io/v1beta1")
+		u.SetNamespace(namespace)
+		return u
+	}
 	for what, c := range map[string]struct {
 		webhooks string
 		objects  []runtime.Object
@@ -119,8 +126,11 @@ func TestNoMachines(t *testing.T) {
 		"no machines": {"rel-webhook", nil, ""},
 		"others": {"rel-webhook", []runtime.Object{named("VirtualMachine", "a", "other.example/volumes", template...), named("VirtualMachineInstance", "b", "x", own...),
 			named("VirtualMachine", "c", driver+"/volumes", own...)}, ""},
-		"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachineInstance", "stopped", driver+"/volumes", own...)}, "2 machines have volumes (ns/alone, ns/stopped)"},
-		"another release's":   {"other-webhook", []runtime.Object{stopped, running}, ""},
+		"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachine", "alone", driver+"/volumes", template...)}, "2 machines or types of machines name volumes (ns/alone, ns/stopped)"},
+		"of a type and a preference": {"rel-webhook", []runtime.Object{ofType("VirtualMachineClusterInstancetype", "", "large"), ofType("VirtualMachineInstancetype", "ns", "own"),
+			ofType("VirtualMachinePreference", "ns", "p"), ofType("VirtualMachineClusterPreference", "", "q")},
+			"4 machines or types of machines name volumes (VirtualMachineClusterInstancetype large, VirtualMachineClusterPreference q, VirtualMachineInstancetype ns/own, VirtualMachinePreference ns/p)"},
+		"another release's": {"other-webhook", []runtime.Object{stopped, running}, ""},
 	} {
 		if err := look(c.webhooks, c.objects...); (err != nil) != (c.words != "") || err != nil && !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v", what, err)

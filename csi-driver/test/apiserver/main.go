@@ -31,6 +31,10 @@ var kinds = []struct {
 	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
 	{"kubevirt.io", "v1", "virtualmachines", "VirtualMachine", true},
 	{"kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", true},
+	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineinstancetypes", "VirtualMachineInstancetype", true},
+	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterinstancetypes", "VirtualMachineClusterInstancetype", false},
+	{"instancetype.kubevirt.io", "v1beta1", "virtualmachinepreferences", "VirtualMachinePreference", true},
+	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", false},
 }
 
 func main() {
@@ -105,10 +109,10 @@ func handler(all []object) http.Handler {
 	say("/api/v1", object{"kind": "APIResourceList", "groupVersion": "v1", "resources": []object{}})
 	groups, resources := map[string]object{}, map[string][]object{}
 	for _, k := range kinds {
-		there := k.group != "kubevirt.io"
+		there := !strings.HasSuffix(k.group, "kubevirt.io")
 		var items []object
 		for _, o := range all {
-			there = there || strings.HasPrefix(fmt.Sprint(o["apiVersion"]), "kubevirt.io/")
+			there = there || strings.HasPrefix(fmt.Sprint(o["apiVersion"]), k.group+"/")
 			if o["kind"] != k.kind {
 				continue
 			}
