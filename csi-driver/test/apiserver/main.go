@@ -27,6 +27,7 @@ var kinds = []struct {
 	namespaced                   bool
 }{
 	{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", false},
+	{"storage.k8s.io", "v1", "storageclasses", "StorageClass", false},
 	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
 	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
 	{"kubevirt.io", "v1", "virtualmachines", "VirtualMachine", true},
