@@ -54,6 +54,47 @@ that tells whose it is (node-policy.yaml).
 pvc-{{ .Values.driverName }}
 {{- end -}}
 
+{{/* Of a size like 16Gi: its bytes. What is longer is larger than anything that there is, and than a number here. */}}
+{{- define "stargate.bytes" -}}
+{{- if regexMatch "^([0-9]{1,17}|[0-9]{1,14}Ki|[0-9]{1,11}Mi|[0-9]{1,8}Gi|[0-9]{1,5}Ti)$" . -}}
+{{- $unit := get (dict "B" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776) (regexFind "[KMGT]i$" . | default "B") -}}
+{{- mul (regexFind "^[0-9]+" . | int64) $unit -}}
+{{- else -}}
+9223372036854775807
+{{- end -}}
+{{- end -}}
+
+{{/* dict what, is: a size; least, most, step: bytes; allowed: the driver's words. The driver would end, or refuse each claim. */}}
+{{- define "stargate.checkSize" -}}
+{{- $n := include "stargate.bytes" .is | int64 -}}
+{{- if or (lt $n (int64 .least)) (gt $n (int64 .most)) (ne (mod $n .step) 0) -}}
+{{- fail (printf "%s is %s: allowed is %s" .what .is .allowed) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the schema cannot say of sizes: internal/app/config.go, internal/filezone and internal/driver have the same. */}}
+{{- define "stargate.checkSizes" -}}
+{{- $least := 16777216 -}}
+{{- $most := 70368744177664 -}}
+{{- $page := 2097152 -}}
+{{- $top := 4502500115742720 -}}
+{{- include "stargate.checkSize" (dict "what" "defaultSize" "is" .Values.defaultSize "least" $least "most" $most "step" 1 "allowed" "16Mi to 64Ti") -}}
+{{- if eq .Values.zone.kind "file" -}}
+{{- include "stargate.checkSize" (dict "what" "zone.base" "is" .Values.zone.base "least" 4294967296 "most" $top "step" $page "allowed" "4Gi to 4095Ti, a multiple of 2Mi") -}}
+{{- $room := sub $top (include "stargate.bytes" .Values.zone.base | int64) -}}
+{{- include "stargate.checkSize" (dict "what" "zone.size" "is" .Values.zone.size "least" $least "most" $room "step" $page "allowed" "16Mi or more, a multiple of 2Mi, and ending below 4095Ti with zone.base") -}}
+{{- end -}}
+{{- range .Values.storageClasses -}}
+{{- $name := .name -}}
+{{- with (.parameters | default dict).maxSize -}}
+{{- include "stargate.checkSize" (dict "what" (printf "storageClasses: maxSize of %s" $name) "is" . "least" $least "most" $most "step" $page "allowed" "16Mi to 64Ti, a multiple of 2Mi") -}}
+{{- end -}}
+{{- with (.parameters | default dict).reserve -}}
+{{- include "stargate.checkSize" (dict "what" (printf "storageClasses: reserve of %s" $name) "is" . "least" $page "most" $most "step" $page "allowed" "2Mi to 64Ti, a multiple of 2Mi") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* image: dict image, default */}}
 {{- define "stargate.image" -}}
 {{- if .image.digest -}}

@@ -74,8 +74,8 @@ func (b bytes) Set(s string) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", s, err)
 	}
-	n, ok := q.AsInt64()
-	if !ok || n <= 0 {
+	n := q.Value() // rounded up; AsInt64 does not take 127Ti
+	if n <= 0 || q.CmpInt64(n) != 0 {
 		return fmt.Errorf("%q: a number of bytes, like 16Gi", s)
 	}
 	*b.n = n
@@ -178,13 +178,18 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--inline-parameters: %w", err)
 	}
 	switch zone.Kind(c.ZoneKind) {
-	case zone.DAX, zone.None:
+	case zone.DAX:
+		if !zone.ValidName(c.ZoneName) {
+			return fmt.Errorf("--zone %q: 1 to 63 letters, digits, dots and dashes, the first a letter or digit, and none of LVM's own (snapshot, pvmove)", c.ZoneName)
+		}
+		return nil
+	case zone.None:
 		return nil
 	case zone.File:
 		if c.File.Dir == "" || c.File.Size == 0 {
 			return fmt.Errorf("--zone-kind file needs --zone-dir and --zone-size")
 		}
-		return nil
+		return c.File.Check()
 	}
 	return fmt.Errorf("--zone-kind %q: dax, file or none", c.ZoneKind)
 }

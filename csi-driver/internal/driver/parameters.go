@@ -111,6 +111,12 @@ func CheckInline(given map[string]string) error {
 	return err
 }
 
+// CheckClass is about the parameters of a StorageClass.
+func CheckClass(given map[string]string) error {
+	_, err := parse(parameters, given)
+	return err
+}
+
 // inlineSettings are an inline volume's: what its pod says, and what the operator does.
 func (c Config) inlineSettings(said map[string]string) (settings, error) {
 	table := append(slices.Clone(parameters), inlineSize)

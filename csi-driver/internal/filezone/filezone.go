@@ -57,7 +57,7 @@ var _ zone.Zone = (*Zone)(nil)
 
 // Open waits until no other process has the zone, and removes what they left half done.
 func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		return nil, err
 	}
 	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
@@ -74,7 +74,8 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	return z, nil
 }
 
-func (c Config) check() error {
+// Check is about what does not need the node.
+func (c Config) Check() error {
 	const top = int64(4095) << 40
 	switch {
 	case !filepath.IsAbs(c.Dir):
