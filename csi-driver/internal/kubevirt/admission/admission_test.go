@@ -567,6 +567,59 @@ func TestLauncher(t *testing.T) {
 	}
 }
 
+// A field that this program does not know, of a later Kubernetes or KubeVirt, stays wherever in the pod it is.
+func TestLaterFields(t *testing.T) {
+	for _, api := range []string{Sidecar, Plugin} {
+		w := usual()
+		w.config.API, w.config.PluginName, w.config.ZoneOfFiles = api, "stargate-csi", true
+		r := w.reviewer(t)
+		var pod any
+		own := sidecar("img:1")
+		own.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}}
+		if err := json.Unmarshal(launcher(own), &pod); err != nil {
+			t.Fatal(err)
+		}
+		n := later(pod, "")
+		text, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := &corev1.Pod{}
+		got := patched(t, r, request("pods", admissionv1.Create, text), is)
+		if left := strings.Count(string(got), laterField); n < 8 || left != n {
+			t.Errorf("%s: there were %d, and %d are left: %s", api, n, left, got)
+		}
+		if c := is.Spec.Containers; len(is.Spec.Volumes) != 3 || len(c[0].VolumeMounts) != 2 || len(c[1].VolumeMounts) != 3 ||
+			c[0].Resources.Limits.Memory().Value() != 4<<30+4<<20 {
+			t.Errorf("%s: %s", api, got)
+		}
+		if again := patched(t, r, request("pods", admissionv1.Create, got), is); !bytes.Equal(again, got) {
+			t.Errorf("%s, again: %s", api, again)
+		}
+	}
+}
+
+const laterField = "aFieldOfLater"
+
+// later gives each object such a field, but for those whose keys are names, and counts them.
+func later(of any, key string) (n int) {
+	switch v := of.(type) {
+	case []any:
+		for _, one := range v {
+			n += later(one, "")
+		}
+	case map[string]any:
+		for k, one := range v {
+			n += later(one, k)
+		}
+		if !slices.Contains([]string{"annotations", "limits", "requests"}, key) {
+			v[laterField] = "kept"
+			n++
+		}
+	}
+	return n
+}
+
 // QEMU allocates all of a file, the reserve as well: whether the class alone says how much that is, or the volume.
 func TestLauncherReserve(t *testing.T) {
 	const many, gib = corev1.ReadWriteMany, int64(1) << 30

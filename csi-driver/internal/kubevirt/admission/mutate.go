@@ -103,10 +103,10 @@ func (r *Reviewer) withHook(had string) (string, error) {
 	return string(value), err
 }
 
-// podPatch gives a launcher its claims, in the containers of QEMU and of the hook.
+// podPatch gives a launcher its claims, in the containers of QEMU and of the hook. It adds to what is there, and writes
+// nothing of it anew: a later Kubernetes has fields there that the types of this program do not know, and would lose.
 func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []claims.Claim) ([]operation, error) {
-	changed := pod.DeepCopy()
-	at := slices.IndexFunc(changed.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
 	if at < 0 {
 		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
 	}
@@ -116,26 +116,35 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	if err := r.mayStart(ctx, namespace, pod, wanted); err != nil {
 		return nil, err
 	}
+	var volumes []corev1.Volume
 	for i, c := range wanted {
-		changed.Spec.Volumes = append(changed.Spec.Volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
+		volumes = append(volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name, ReadOnly: c.ReadOnly},
 		}})
 	}
+	patch := extend("/spec/volumes", pod.Spec.Volumes, volumes)
 	// A pod that is there for the scheduler's sake runs nothing.
-	if pod.Annotations[ephemeralKey] != "true" {
-		mounts := mountsOf(wanted)
-		if err := r.giveHook(changed, mounts); err != nil {
-			return nil, err
-		}
-		qemu := &changed.Spec.Containers[at]
-		qemu.VolumeMounts = append(qemu.VolumeMounts, mounts...)
-		more, err := r.charged(ctx, namespace, wanted)
-		if err != nil {
-			return nil, err
-		}
-		allow(&qemu.Resources, more)
+	if pod.Annotations[ephemeralKey] == "true" {
+		return patch, nil
 	}
-	return []operation{add("/spec/volumes", changed.Spec.Volumes), add("/spec/containers", changed.Spec.Containers)}, nil
+	mounts := mountsOf(wanted)
+	hook, err := r.giveHook(pod, mounts)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.charged(ctx, namespace, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(patch, hook, give(pod, at, mounts), allow(container(at)+"/resources", pod.Spec.Containers[at].Resources, more)), nil
+}
+
+// container is where one of a pod's stands.
+func container(at int) string { return fmt.Sprintf("/spec/containers/%d", at) }
+
+// give has a container mount more.
+func give(pod *corev1.Pod, at int, mounts []corev1.VolumeMount) []operation {
+	return extend(container(at)+"/volumeMounts", pod.Spec.Containers[at].VolumeMounts, mounts)
 }
 
 // volumeName is that of a pod's volume, beside those of the machine's own, which have the names that users give.
@@ -180,24 +189,23 @@ func mountsOf(wanted []claims.Claim) []corev1.VolumeMount {
 // giveHook gives the claims to the sidecar that KubeVirt has made of the annotation, and for the Plugin to one
 // that it adds. A machine that was made before the operator went from sidecars to the Plugin has both: KubeVirt
 // waits for each, asks the Plugin's last, and that finds what the other has added, and makes it anew.
-func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) error {
+func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]operation, error) {
+	var patch []operation
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return r.isHook(c.Command, c.Args) })
 	if at >= 0 {
-		c := &pod.Spec.Containers[at]
-		c.VolumeMounts = append(c.VolumeMounts, mounts...)
+		patch = give(pod, at, mounts)
 	}
 	if r.config.API != Plugin {
 		if at < 0 {
-			return fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made " +
+			return nil, fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made " +
 				"while the webhook was not there, or for kubevirt.api=plugin: restart it")
 		}
-		return nil
+		return patch, nil
 	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pluginSockets }) {
-		return fmt.Errorf("the pod of a machine with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
+		return nil, fmt.Errorf("the pod of a machine with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
 	}
-	pod.Spec.Containers = append(pod.Spec.Containers, r.pluginSidecar(mounts))
-	return nil
+	return append(patch, extend("/spec/containers", pod.Spec.Containers, []corev1.Container{r.pluginSidecar(mounts)})...), nil
 }
 
 func (r *Reviewer) pluginSidecar(mounts []corev1.VolumeMount) corev1.Container {
@@ -243,16 +251,17 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []claim
 
 // allow raises a limit. What several pods share would be counted for each if it were requested, so that is
 // left alone, unless the two have to be the same.
-func allow(r *corev1.ResourceRequirements, more int64) {
+func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
 	limit, limited := r.Limits[corev1.ResourceMemory]
 	if !limited || more == 0 {
-		return
+		return nil
 	}
 	request, asked := r.Requests[corev1.ResourceMemory]
-	same := !asked || request.Cmp(limit) == 0
+	same := asked && request.Cmp(limit) == 0
 	limit.Add(*resource.NewQuantity(more, resource.BinarySI))
-	r.Limits[corev1.ResourceMemory] = limit
-	if same && asked {
-		r.Requests[corev1.ResourceMemory] = limit
+	patch := []operation{add(at+"/limits/memory", limit.String())}
+	if same {
+		patch = append(patch, add(at+"/requests/memory", limit.String()))
 	}
+	return patch
 }

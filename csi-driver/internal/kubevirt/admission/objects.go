@@ -145,3 +145,15 @@ type operation struct {
 }
 
 func add(path string, value any) operation { return operation{"add", path, value} }
+
+// extend adds to the end of a list, which is not there yet if it has nothing.
+func extend[T any](path string, had, more []T) []operation {
+	if len(had) == 0 {
+		return []operation{add(path, more)}
+	}
+	var patch []operation
+	for _, one := range more {
+		patch = append(patch, add(path+"/-", one))
+	}
+	return patch
+}
