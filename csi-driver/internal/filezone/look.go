@@ -335,7 +335,8 @@ func (z *Zone) noted(st fs.FileInfo) (b base, ok bool) {
 	return b, ok
 }
 
-// learn finds the addresses of all files that are not among the known ones.
+// learn finds the addresses of all files that are not among the known ones: of many that have changed by one program,
+// and of what that does not tell one by one.
 func (z *Zone) learn(ctx context.Context, known addresses) error {
 	names, err := z.names()
 	if err != nil {
@@ -344,6 +345,17 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 	if err := z.learnMany(ctx, names, known); err != nil {
 		return err
 	}
+	return z.unknown(names, known, func(name string, st fs.FileInfo) error {
+		a, there, err := z.addressOf(ctx, name, st)
+		if there {
+			known[fileOf(st)] = a
+		}
+		return err
+	})
+}
+
+// unknown calls use for each file that is there, and is not among the known ones.
+func (z *Zone) unknown(names []string, known addresses, use func(name string, st fs.FileInfo) error) error {
 	for _, name := range names {
 		st, err := z.stat(name)
 		if err != nil {
@@ -355,12 +367,8 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 		if _, ok := known[fileOf(st)]; ok {
 			continue
 		}
-		a, there, err := z.addressOf(ctx, name, st)
-		if err != nil {
+		if err := use(name, st); err != nil {
 			return err
-		}
-		if there {
-			known[fileOf(st)] = a
 		}
 	}
 	return nil
@@ -369,23 +377,14 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 // learnMany has those asked for by one program that addressOf would ask for one by one.
 func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) error {
 	var changed []string
-	for _, name := range names {
-		st, err := z.stat(name)
-		if err != nil {
-			return err
-		}
-		if st == nil {
-			continue
-		}
-		if _, ok := known[fileOf(st)]; ok {
-			continue
-		}
+	err := z.unknown(names, known, func(name string, st fs.FileInfo) error {
 		if had, ok := z.noted(st); !ok || had.changed != inode(st).Ctim {
 			changed = append(changed, name)
 		}
-	}
-	if len(changed) < 2 {
 		return nil
+	})
+	if err != nil || len(changed) < 2 {
+		return err
 	}
 	seen, err := z.glance(ctx, changed)
 	for _, g := range seen {

@@ -17,6 +17,17 @@ import (
 
 // Volumes are files here whose first line is what stargatectl would say of them.
 const script = `#!/bin/sh
+if [ "$2" = look ]; then
+	shift 2
+	more=
+	echo '{"volumes": ['
+	for file; do
+		line=$(head -n 1 "$file")
+		case $line in "{"*) echo "$more{\"path\": \"$file\", \"info\": $line}"; more=, ;; esac
+	done
+	echo ']}'
+	exit
+fi
 line=$(head -n 1 "$3")
 case $line in "{"*) echo "$line" ;; *) echo "stargatectl: $3: not a volume" >&2; exit 1 ;; esac
 `
@@ -96,37 +107,40 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 }
 
 // The driver uses an address that it read from a file for that file alone: not for another file with the same inode
-// number, and not after a later write.
+// number, and not after a later write; whether it asks for one file, or for many at once.
 func TestAnInodeThatIsUsedAgain(t *testing.T) {
 	const m = int64(1) << 20
-	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
-	z, err := Open(background, config, scripted(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.Close() })
-	put := func(base int64) {
-		t.Helper()
-		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
-		err := os.WriteFile(z.path("v"), []byte(fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", base, 32*m, 64*m)), 0o600)
-		if err == nil {
-			err = os.Truncate(z.path("v"), 32*m)
-		}
+	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
+		config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+		z, err := Open(background, config, scripted(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	known := addresses{}
-	for _, base := range []int64{config.Base, config.Base + 512*m} {
-		put(base)
-		if err := z.learn(background, known); err != nil {
-			t.Fatal(err)
-		}
-		z.mu.Lock()
-		is, whole, err := z.takenLocked(known)
-		z.mu.Unlock()
-		if err != nil || !whole || is.of["v"].Base != base {
-			t.Errorf("at %#x it should be, and is at %#x, %v, %v", base, is.of["v"].Base, whole, err)
+		t.Cleanup(func() { z.Close() })
+		known := addresses{}
+		for _, base := range []int64{config.Base, config.Base + 512*m} {
+			time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+			for i, name := range names {
+				line := fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", base+int64(i)*64*m, 32*m, 64*m)
+				err := os.WriteFile(z.path(name), []byte(line), 0o600)
+				if err == nil {
+					err = os.Truncate(z.path(name), 32*m)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := z.learn(background, known); err != nil {
+				t.Fatal(err)
+			}
+			z.mu.Lock()
+			is, whole, err := z.takenLocked(known)
+			z.mu.Unlock()
+			for i, name := range names {
+				if want := base + int64(i)*64*m; err != nil || !whole || is.of[name].Base != want {
+					t.Errorf("%s of %d files should be at %#x, and is at %#x, %v, %v", name, len(names), want, is.of[name].Base, whole, err)
+				}
+			}
 		}
 	}
 }
