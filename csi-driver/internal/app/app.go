@@ -144,7 +144,7 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, pres
 	if c.SnapshotDir == "" {
 		return openZoneWith(ctx, c, m, t)
 	}
-	f, err := outside.Open(ctx, c.SnapshotDir)
+	f, err := outside.Open(ctx, c.SnapshotDir, c.Driver.NodeID)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -161,6 +161,7 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Too
 		z, err := daxzone.New(c.ZoneName, t, present.Mountable)
 		return z, present.NewDAX(m, c.File.Group, c.Machines), func() {}, err
 	}
+	c.File.Node = c.Driver.NodeID
 	z, err := filezone.Open(ctx, c.File, t)
 	if err != nil {
 		return nil, nil, nil, err

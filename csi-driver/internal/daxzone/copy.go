@@ -48,10 +48,10 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 }
 
 // Snapshot has one, with its device there.
-func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
-	r, err := z.row(ctx, name)
+func (z *Zone) Snapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
+	r, err := z.row(ctx, of.Name)
 	if fault.Is(err, fault.NotFound) || err == nil && !r.isSnapshot() {
-		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", of.Name)
 	}
 	if err == nil {
 		err = r.readable()
@@ -59,7 +59,7 @@ func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error)
 	if err != nil {
 		return zone.Snapshot{}, err
 	}
-	return r.snapshot(), z.change(ctx, "activate", z.volume(name))
+	return r.snapshot(), z.change(ctx, "activate", z.volume(of.Name))
 }
 
 // TakeSnapshot has stargatectl cut and wipe, and copy beside those who use the volume.
@@ -68,7 +68,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 		return zone.Snapshot{}, err
 	}
 	step.Reached(ctx, "dax: snapshot made")
-	return z.Snapshot(ctx, name)
+	return z.Snapshot(ctx, zone.ID{Name: name})
 }
 
 // CopyOut has stargatectl copy beside those who use the volume.
@@ -78,8 +78,8 @@ func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, file string) err
 
 // DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone; one that cannot be
 // wiped now is not forgotten.
-func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
-	r, err := z.row(ctx, name)
+func (z *Zone) DeleteSnapshot(ctx context.Context, of zone.ID) error {
+	r, err := z.row(ctx, of.Name)
 	if fault.Is(err, fault.NotFound) || err == nil && !r.isSnapshot() && r.State != zone.Unfinished {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return z.remove(ctx, name)
+	return z.remove(ctx, of.Name)
 }
 
 // Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.

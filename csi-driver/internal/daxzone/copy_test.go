@@ -38,7 +38,7 @@ func TestDeleteSnapshot(t *testing.T) {
 	} {
 		s := newStand(t, "0")
 		s.of(t, name, state)
-		err := s.DeleteSnapshot(background, name)
+		err := s.DeleteSnapshot(background, zone.ID{Name: name})
 		if want.fails == "" && err != nil || want.fails != "" && (!fault.Is(err, fault.InUse) || !strings.Contains(err.Error(), want.fails)) {
 			t.Errorf("%s: %v", state, err)
 		}
@@ -47,7 +47,7 @@ func TestDeleteSnapshot(t *testing.T) {
 		}
 	}
 	s := newStand(t, "0")
-	if err := s.DeleteSnapshot(background, name); err != nil {
+	if err := s.DeleteSnapshot(background, zone.ID{Name: name}); err != nil {
 		t.Errorf("of none: %v", err)
 	}
 }
@@ -58,7 +58,7 @@ func TestSnapshotThatCannotBeRead(t *testing.T) {
 	for _, state := range []zone.State{zone.Missing, zone.Scattered} {
 		s := newStand(t, "0")
 		s.of(t, name, state)
-		if _, err := s.Snapshot(background, name); !fault.Is(err, fault.InUse) {
+		if _, err := s.Snapshot(background, zone.ID{Name: name}); !fault.Is(err, fault.InUse) {
 			t.Errorf("%s: %v", state, err)
 		}
 		if _, err := s.Get(background, name); !fault.Is(err, fault.NotFound) {
@@ -71,7 +71,7 @@ func TestSnapshotThatCannotBeRead(t *testing.T) {
 		if all, err := s.List(background); err != nil || len(all) != 1 || all[0].State.Whole() {
 			t.Errorf("%s: a volume: %+v, %v", state, all, err)
 		}
-		if _, err := s.Snapshot(background, "v"); !fault.Is(err, fault.NotFound) {
+		if _, err := s.Snapshot(background, zone.ID{Name: "v"}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: a volume as a snapshot: %v", state, err)
 		}
 	}

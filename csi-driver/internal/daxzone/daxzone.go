@@ -69,8 +69,8 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 	return z.status(r), nil
 }
 
-// ID is made of the volume group's UUID: another one of that name has another.
-func (z *Zone) ID(ctx context.Context) (string, error) {
+// Place is made of the volume group's UUID: another one of that name has another.
+func (z *Zone) Place(ctx context.Context, _ zone.ID) (string, error) {
 	r, err := z.show(ctx)
 	return zone.Identity(zone.DAX, r.UUID), err
 }

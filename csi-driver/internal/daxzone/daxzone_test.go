@@ -95,7 +95,7 @@ func TestLooks(t *testing.T) {
 	if err != nil || st.Largest != 256<<20 || st.Largest1G != 0 || st.Free != 512<<20 || st.Damaged {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if id, err := s.ID(background); err != nil || id == "" || id != zone.Identity(zone.DAX, "Ab-1") {
+	if id, err := s.Place(background, zone.ID{}); err != nil || id == "" || id != zone.Identity(zone.DAX, "Ab-1") {
 		t.Errorf("its identity is %q, %v", id, err)
 	} else if v, err := s.Get(background, "b"); err != nil || v.Zone != id {
 		t.Errorf("a volume is in zone %q, %v", v.Zone, err)
@@ -336,7 +336,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 		if _, err := s.Get(background, name); !fault.Is(err, fault.NotFound) {
 			t.Errorf("volume %q: %v", name, err)
 		}
-		if _, err := s.Snapshot(background, name); !fault.Is(err, fault.NotFound) {
+		if _, err := s.Snapshot(background, zone.ID{Name: name}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("snapshot %q: %v", name, err)
 		}
 		if err := s.Delete(background, name); err != nil {

@@ -439,7 +439,7 @@ func (d *Driver) inThisZone(ctx context.Context, what string, of zone.ID) error 
 	if of.Zone == "" {
 		return nil // an earlier driver's
 	}
-	here, err := d.zone.ID(ctx)
+	here, err := d.zone.Place(ctx, of)
 	if err == nil && of.Elsewhere(here) {
 		err = d.inAnotherZone(what, of, here)
 	}
@@ -447,6 +447,10 @@ func (d *Driver) inThisZone(ctx context.Context, what string, of zone.ID) error 
 }
 
 func (d *Driver) inAnotherZone(what string, of zone.ID, here string) error {
-	return fault.New(fault.InUse, "%s %s is in zone %s, and node %s has zone %s now: it is not deleted. Give the node that zone again; "+
-		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, of.Zone, d.config.NodeID, here, of.Zone)
+	place := "zone"
+	if zone.IsSnapshot(of.Name) {
+		place = "zone or folder" // which of them the id does not say
+	}
+	return fault.New(fault.InUse, "%s %s is in %s %s, and node %s has zone %s now: it is not deleted. Give the node that %s again; "+
+		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, place, of.Zone, d.config.NodeID, here, place, of.Zone)
 }

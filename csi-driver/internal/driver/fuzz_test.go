@@ -68,12 +68,12 @@ func (s strict) Grow(ctx context.Context, name string, _ int64) (zone.Volume, er
 	return s.Get(ctx, name)
 }
 
-func (s strict) Snapshot(_ context.Context, name string) (zone.Snapshot, error) {
-	s.named(name, zone.IsSnapshot(name))
-	if name != zone.SnapshotName("s") {
-		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+func (s strict) Snapshot(_ context.Context, of zone.ID) (zone.Snapshot, error) {
+	s.named(of.Name, zone.IsSnapshot(of.Name))
+	if of.Name != zone.SnapshotName("s") {
+		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", of.Name)
 	}
-	return zone.Snapshot{Name: name, Source: "v", Size: zone.Gigabyte}, nil
+	return zone.Snapshot{Name: of.Name, Source: "v", Size: zone.Gigabyte}, nil
 }
 
 func (s strict) TakeSnapshot(ctx context.Context, name string, source zone.Volume, target zone.Target) (zone.Snapshot, error) {
@@ -85,8 +85,8 @@ func (s strict) TakeSnapshot(ctx context.Context, name string, source zone.Volum
 	return zone.Snapshot{Name: name, Source: source.Name}, nil
 }
 
-func (s strict) DeleteSnapshot(_ context.Context, name string) error {
-	s.named(name, zone.IsSnapshot(name))
+func (s strict) DeleteSnapshot(_ context.Context, of zone.ID) error {
+	s.named(of.Name, zone.IsSnapshot(of.Name))
 	return nil
 }
 

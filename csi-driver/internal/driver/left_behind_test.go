@@ -38,11 +38,11 @@ func (l *leftBehind) Create(context.Context, zone.Spec) (zone.Volume, error) {
 	return zone.Volume{}, l.end()
 }
 
-func (l *leftBehind) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
+func (l *leftBehind) Snapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
 	if l.done {
-		return zone.Snapshot{Name: name, Source: "v", Size: zone.Gigabyte}, nil
+		return zone.Snapshot{Name: of.Name, Source: "v", Size: zone.Gigabyte}, nil
 	}
-	return l.strict.Snapshot(ctx, name)
+	return l.strict.Snapshot(ctx, of)
 }
 
 func (l *leftBehind) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (zone.Snapshot, error) {

@@ -16,7 +16,7 @@ import (
 // shown has the source by the id that the caller has for it, if there is one.
 func (d *Driver) shown(s zone.Snapshot, source string) *csi.Snapshot {
 	if source == "" {
-		source = zone.ID{Name: s.Source, Zone: s.Zone}.String()
+		source = s.SourceID().String()
 	}
 	return &csi.Snapshot{
 		SnapshotId: s.ID(), SourceVolumeId: source, SizeBytes: s.Size,
@@ -61,7 +61,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 // snapshot finds one, which has to be of that volume, or takes it.
 func (d *Driver) snapshot(ctx context.Context, name, source string, target zone.Target) (zone.Snapshot, error) {
 	find := func() (zone.Snapshot, error) {
-		s, err := d.zone.Snapshot(ctx, name)
+		s, err := d.zone.Snapshot(ctx, zone.ID{Name: name})
 		if err == nil && s.Source != zone.NameOf(source) {
 			err = fault.New(fault.Exists, "there is such a snapshot already, of volume %s", s.Source)
 		}
@@ -94,7 +94,7 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	if err := d.inThisZone(ctx, "snapshot", of); err != nil {
 		return nil, err
 	}
-	if err := d.zone.DeleteSnapshot(ctx, of.Name); err != nil {
+	if err := d.zone.DeleteSnapshot(ctx, of); err != nil {
 		return nil, err
 	}
 	step.Reached(ctx, "snapshot: deleted")
@@ -120,9 +120,9 @@ func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*c
 
 // findSnapshot is the one that an id names.
 func (d *Driver) findSnapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
-	s, err := d.zone.Snapshot(ctx, of.Name)
+	s, err := d.zone.Snapshot(ctx, of)
 	if err == nil && of.Elsewhere(s.Zone) {
-		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: it is in another zone than this node's, %s", of, s.Zone)
+		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: it is in another zone or folder than this node's, %s", of, s.Zone)
 	}
 	return s, err
 }
@@ -135,10 +135,10 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	}
 	var meant []zone.Snapshot
 	for _, s := range all {
-		if id := r.GetSnapshotId(); id != "" && !named(id, s.Name, s.Zone) {
+		if id := r.GetSnapshotId(); id != "" && !named(id, zone.ID{Name: s.Name, Zone: s.Zone}) {
 			continue
 		}
-		if id := r.GetSourceVolumeId(); id == "" || named(id, s.Source, s.Zone) {
+		if id := r.GetSourceVolumeId(); id == "" || named(id, s.SourceID()) {
 			meant = append(meant, s)
 		}
 	}
@@ -153,10 +153,10 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	return res, nil
 }
 
-// named tells whether an id is that of what is called so in a zone.
-func named(id, name, in string) bool {
+// named tells whether an id names what is called so: one that names no place does wherever that is.
+func named(id string, is zone.ID) bool {
 	of, ok := zone.ParseID(id)
-	return ok && of.Name == name && !of.Elsewhere(in)
+	return ok && of.Name == is.Name && !of.Elsewhere(is.Zone)
 }
 
 // --- what a volume is a copy of ------------------------------------------------------------------
@@ -191,7 +191,7 @@ func (d *Driver) source(ctx context.Context, of zone.ID) (zone.Volume, error) {
 // elsewhere is why there is no such source here. One that another node has is no failure for good: the scheduler is to
 // look there. That one is nowhere can be said by its id, or where there is a zone at all.
 func (d *Driver) elsewhere(ctx context.Context, of zone.ID, why error) error {
-	here, err := d.zone.ID(ctx)
+	here, err := d.zone.Place(ctx, of)
 	switch {
 	case err != nil:
 		return err

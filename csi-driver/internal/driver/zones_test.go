@@ -4,6 +4,8 @@ package driver_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/outside"
 	"stargate/csi-driver/internal/present"
 	"stargate/csi-driver/internal/zone"
 	"stargate/csi-driver/internal/zone/zonetest"
@@ -89,6 +92,75 @@ func TestOfAnotherZone(t *testing.T) {
 	w.must(w.delete(ctx, v))
 	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
 	w.must(err)
+}
+
+// beside gives the node a folder of snapshots, in the place of the one that it had.
+func (w *world) beside(dir string) {
+	w.t.Helper()
+	f, err := outside.Open(context.Background(), dir, "n1")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { f.Close() })
+	kubelet, err := mounts.OpenFolder(w.kubelet)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config := driver.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, SnapshotFolder: true}
+	m := mounts.On(w.table)
+	w.driver = driver.New(config, f.Beside(w.zone), present.NewFile(m, w.zone), m, module.New(w.dir), kubelet)
+}
+
+// A snapshot in a folder is deleted from that folder alone: where the node has another one its bytes would stay, and
+// nobody would know of them. Ids of earlier drivers, which do not say where a snapshot is, stay good.
+func TestSnapshotOfAnotherFolder(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, zone.Gigabyte)
+	first, second := filepath.Join(w.dir, "first"), filepath.Join(w.dir, "second")
+	w.beside(first)
+	v := w.made("v")
+	old := zone.SnapshotName("s")
+	file := filepath.Join(first, old+"@v.snapshot")
+	put := func() {
+		t.Helper()
+		if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	got, err := w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: old})
+	w.must(err)
+	id := got.GetSnapshot().GetSnapshotId()
+	if of, ok := zone.ParseID(id); !ok || of.Zone == "" || strings.HasSuffix(v, of.Zone) || got.GetSnapshot().GetSourceVolumeId() != "v" {
+		t.Errorf("%s is of %v", id, got)
+	}
+	for _, source := range []string{"v", v} {
+		list, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: source})
+		if err != nil || len(list.GetEntries()) != 1 || list.GetEntries()[0].GetSnapshot().GetSnapshotId() != id {
+			t.Errorf("of %s: %v, %v", source, list, err)
+		}
+	}
+	w.beside(second)
+	for range 2 {
+		_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
+		w.wants("delete", err, codes.FailedPrecondition, old, "is in zone or folder "+strings.TrimPrefix(id, old+"@"), "--gone-zone")
+		w.wants("restore", w.create(ctx, "c", ofSnapshot(id)), codes.ResourceExhausted)
+		// Also where another one is called so.
+		w.must(os.WriteFile(filepath.Join(second, old+"@v.snapshot"), nil, 0o600))
+	}
+	w.beside(first)
+	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
+	w.must(err)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+	w.wants("restore", w.create(ctx, "c", ofSnapshot(id)), codes.NotFound)
+	put()
+	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: old})
+	w.must(err)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("by its old id it is left: %v", err)
+	}
 }
 
 func (w *world) clone(of string) error {

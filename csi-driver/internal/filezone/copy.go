@@ -24,8 +24,8 @@ func (z *Zone) Snapshots(context.Context) ([]zone.Snapshot, error) {
 }
 
 // Snapshot looks at one.
-func (z *Zone) Snapshot(_ context.Context, name string) (zone.Snapshot, error) {
-	return z.here(z.folder.Snapshot(name))
+func (z *Zone) Snapshot(_ context.Context, of zone.ID) (zone.Snapshot, error) {
+	return z.here(z.folder.Snapshot(of.Name))
 }
 
 // TakeSnapshot has the tool copy a volume beside those who use it.
@@ -44,8 +44,8 @@ func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, file string) err
 }
 
 // DeleteSnapshot takes the name away first, as Delete does.
-func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
-	return z.folder.Delete(ctx, name)
+func (z *Zone) DeleteSnapshot(ctx context.Context, of zone.ID) error {
+	return z.folder.Delete(ctx, of.Name)
 }
 
 // --- clones ------------------------------------------------------------------------------------

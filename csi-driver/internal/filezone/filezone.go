@@ -31,7 +31,8 @@ const (
 
 // Config is what an operator says of a zone of files.
 type Config struct {
-	Dir string
+	Dir  string
+	Node string
 	// Base and Size are the guest-physical addresses that volumes are made for. So Size is also
 	// what they can have together.
 	Base, Size int64
@@ -62,13 +63,11 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	}
 	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
 	var err error
-	if z.folder, z.lock, err = folder.Open(ctx, config.Dir, lockName, z.leftLink); err != nil {
+	place := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink}
+	if z.folder, z.lock, err = folder.Open(ctx, place); err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
-	if z.id, err = identity(z.lock, config.Dir); err != nil {
-		z.lock.Close()
-		return nil, fmt.Errorf("zone of files: %w", err)
-	}
+	z.id = zone.Identity(zone.File, z.folder.Own)
 	z.tools = t.Holding(z.lock)
 	z.Look = zone.Look{Tools: z.tools}
 	return z, nil
@@ -94,8 +93,8 @@ func (z *Zone) Close() error { return z.lock.Close() }
 // Kind is zone.File.
 func (z *Zone) Kind() zone.Kind { return zone.File }
 
-// ID was found, or made, by Open.
-func (z *Zone) ID(context.Context) (string, error) { return z.id, nil }
+// Place was found, or made, by Open.
+func (z *Zone) Place(context.Context, zone.ID) (string, error) { return z.id, nil }
 
 // leftLink tells whether a file says where a volume comes from that is not there.
 func (z *Zone) leftLink(file string) bool {
@@ -117,7 +116,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 
 // Strays are files that are no volumes.
 func (z *Zone) Strays(context.Context) ([]string, error) {
-	entries, err := os.ReadDir(z.config.Dir)
+	entries, err := z.folder.Entries()
 	if err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
@@ -149,7 +148,7 @@ func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, nam
 
 // The names of all volumes, sorted.
 func (z *Zone) names() ([]string, error) {
-	entries, err := os.ReadDir(z.config.Dir)
+	entries, err := z.folder.Entries()
 	if err != nil {
 		return nil, unseen(err)
 	}

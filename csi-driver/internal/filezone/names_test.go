@@ -38,10 +38,10 @@ func FuzzPaths(f *testing.F) {
 		if _, err := z.Get(background, name); !fault.Is(err, fault.NotFound) {
 			t.Errorf("volume %q: %v", name, err)
 		}
-		if _, err := z.Snapshot(background, name); !fault.Is(err, fault.NotFound) {
+		if _, err := z.Snapshot(background, zone.ID{Name: name}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("snapshot %q: %v", name, err)
 		}
-		for _, err := range []error{z.Delete(background, name), z.DeleteSnapshot(background, name)} {
+		for _, err := range []error{z.Delete(background, name), z.DeleteSnapshot(background, zone.ID{Name: name})} {
 			if err != nil {
 				t.Errorf("%q: %v", name, err)
 			}

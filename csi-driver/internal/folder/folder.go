@@ -37,8 +37,20 @@ const (
 
 // Folder is one.
 type Folder struct {
-	Dir  string
+	Dir string
+	// Own tells it from all others, also from one that is mounted in its place: zone.Identity is made of it.
+	Own  string
+	lock *os.File
 	work *work
+}
+
+// Place is where a folder is, and what is known of it.
+type Place struct {
+	Dir  string
+	Lock string // the name of its lock's file
+	Node string // which has it
+	// Left tells which files, besides those that are half made or half deleted, nobody needs.
+	Left func(file string) bool
 }
 
 // work has the names that calls are at: what is half made of others is nobody's.
@@ -64,20 +76,45 @@ func (f Folder) Begin(name string) (end func(), err error) {
 
 // Open makes it if it is not there, waits until no other process has it, and removes what they, and
 // whoever else has left, have half done. It is held until lock is closed.
-func Open(ctx context.Context, dir, lockName string, left func(file string) bool) (f Folder, lock *os.File, err error) {
-	f = Folder{Dir: dir, work: &work{names: map[string]bool{}}}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
+	f = Folder{Dir: p.Dir, work: &work{names: map[string]bool{}}}
+	if err := os.MkdirAll(p.Dir, 0o750); err != nil {
 		return f, nil, err
 	}
-	lock, err = hold(ctx, filepath.Join(dir, lockName))
+	if f.lock, err = hold(ctx, filepath.Join(p.Dir, p.Lock)); err != nil {
+		return f, nil, err
+	}
+	f.Own, err = own(f.lock, p)
+	if err == nil {
+		err = f.Sweep(ctx, p.Left)
+	}
 	if err != nil {
+		f.lock.Close()
 		return f, nil, err
 	}
-	if err := f.Sweep(ctx, left); err != nil {
-		lock.Close()
-		return f, nil, err
+	return f, f.lock, nil
+}
+
+// Entries are what is in it, as long as it is the folder that Open has found. A file system that somebody has mounted
+// there since, or has taken away, has another lock, or none: what is in it is not what the driver knows.
+func (f Folder) Entries() ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return nil, err
 	}
-	return f, lock, nil
+	return entries, f.same()
+}
+
+func (f Folder) same() error {
+	held, err := f.lock.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(f.lock.Name())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
+		return fault.New(fault.NoAnswer, "%s is another folder than when the driver was started: give it back, or restart the driver", f.Dir)
+	}
+	return err
 }
 
 // Half tells whether a file is half made or half deleted.
@@ -88,7 +125,7 @@ func Half(file string) bool {
 // Sweep removes what is half made or half deleted, and what left says is, unless a call is at it. It is told of all
 // that it cannot remove.
 func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
-	entries, err := os.ReadDir(f.Dir)
+	entries, err := f.Entries()
 	if err != nil {
 		return err
 	}
@@ -177,7 +214,7 @@ func Snapshot(file string) (name, source string, ok bool) {
 
 // Snapshots looks at all, by name.
 func (f Folder) Snapshots() ([]zone.Snapshot, error) {
-	entries, err := os.ReadDir(f.Dir)
+	entries, err := f.Entries()
 	if err != nil {
 		return nil, fault.Wrap(fault.NoAnswer, err, "snapshots")
 	}
@@ -226,6 +263,9 @@ func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.
 		return zone.Snapshot{}, err
 	}
 	defer end()
+	if err := f.same(); err != nil {
+		return zone.Snapshot{}, fault.Wrap(fault.NoAnswer, err, "snapshots")
+	}
 	file, part := f.Copying(name)
 	err = f.room(ctx, z, source)
 	if err == nil {

@@ -25,20 +25,21 @@ const lockName = ".stargate-snapshots"
 type Folder struct {
 	folder folder.Folder
 	lock   *os.File
+	id     string
 }
 
 func nothingMore(string) bool { return false }
 
 // Open waits until no other process has the folder, and removes what they left half done.
-func Open(ctx context.Context, dir string) (*Folder, error) {
+func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)
 	}
-	f, lock, err := folder.Open(ctx, dir, lockName, nothingMore)
+	f, lock, err := folder.Open(ctx, folder.Place{Dir: dir, Lock: lockName, Node: node, Left: nothingMore})
 	if err != nil {
 		return nil, fmt.Errorf("folder of snapshots: %w", err)
 	}
-	return &Folder{folder: f, lock: lock}, nil
+	return &Folder{folder: f, lock: lock, id: zone.Identity(zone.Folder, f.Own)}, nil
 }
 
 // Tools have the folder until the last of them has ended: a zone's that copies there.
@@ -48,15 +49,30 @@ func (f *Folder) Tools(t *tools.Tools) *tools.Tools { return t.Holding(f.lock) }
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Beside is a zone whose snapshots may go there.
-func (f *Folder) Beside(z zone.Zone) *Zone { return &Zone{Zone: z, folder: f.folder} }
+func (f *Folder) Beside(z zone.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
 
 // Zone is another one, and a folder.
 type Zone struct {
 	zone.Zone
 	folder folder.Folder
+	id     string
 }
 
 var _ zone.Zone = (*Zone)(nil)
+
+// Place is the folder for what its id says is there, and the zone for all else.
+func (z *Zone) Place(ctx context.Context, of zone.ID) (string, error) {
+	if of.Zone == z.id {
+		return z.id, nil
+	}
+	return z.Zone.Place(ctx, of)
+}
+
+// here is a snapshot in the folder.
+func (z *Zone) here(s zone.Snapshot, err error) (zone.Snapshot, error) {
+	s.Outside, s.Zone = err == nil, z.id
+	return s, err
+}
 
 // Snapshots are those of the zone, and those outside.
 func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
@@ -69,7 +85,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 		return nil, err
 	}
 	for _, s := range here {
-		s.Outside = true
+		s, _ = z.here(s, nil)
 		all = append(all, s)
 	}
 	// Both are sorted; who lists by pages goes on behind a name.
@@ -86,14 +102,17 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return errors.Join(err, z.Zone.Sweep(ctx)) // whoever calls goes by the first: that there is no zone is no failure
 }
 
-// Snapshot is one outside, which is there also when the zone is not, or of the zone.
-func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
-	s, err := z.folder.Snapshot(name)
-	if fault.Is(err, fault.NotFound) {
-		return z.Zone.Snapshot(ctx, name)
+// Snapshot is where its id says. By its name alone it is one outside, which is there also when the zone is not, or of
+// the zone.
+func (z *Zone) Snapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
+	if of.Elsewhere(z.id) {
+		return z.Zone.Snapshot(ctx, of)
 	}
-	s.Outside = err == nil
-	return s, err
+	s, err := z.folder.Snapshot(of.Name)
+	if of.Zone == "" && fault.Is(err, fault.NotFound) {
+		return z.Zone.Snapshot(ctx, of)
+	}
+	return z.here(s, err)
 }
 
 // TakeSnapshot goes where it is to, or where there is room.
@@ -104,15 +123,18 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 			return s, err
 		}
 	}
-	s, err := z.folder.Take(ctx, z.Zone, name, source)
-	s.Outside = err == nil
-	return s, err
+	return z.here(z.folder.Take(ctx, z.Zone, name, source))
 }
 
 // DeleteSnapshot deletes it where it is.
-func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
-	if _, err := z.folder.Snapshot(name); fault.Is(err, fault.NotFound) {
-		return z.Zone.DeleteSnapshot(ctx, name)
+func (z *Zone) DeleteSnapshot(ctx context.Context, of zone.ID) error {
+	if of.Elsewhere(z.id) {
+		return z.Zone.DeleteSnapshot(ctx, of)
 	}
-	return z.folder.Delete(ctx, name)
+	if of.Zone == "" {
+		if _, err := z.folder.Snapshot(of.Name); fault.Is(err, fault.NotFound) {
+			return z.Zone.DeleteSnapshot(ctx, of)
+		}
+	}
+	return z.folder.Delete(ctx, of.Name)
 }

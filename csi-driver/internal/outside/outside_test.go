@@ -22,11 +22,11 @@ type lost struct {
 	asked int
 }
 
-func (l *lost) Snapshot(context.Context, string) (zone.Snapshot, error) {
+func (l *lost) Snapshot(context.Context, zone.ID) (zone.Snapshot, error) {
 	l.asked++
 	return zone.Snapshot{}, l.err
 }
-func (l *lost) DeleteSnapshot(context.Context, string) error { l.asked++; return l.err }
+func (l *lost) DeleteSnapshot(context.Context, zone.ID) error { l.asked++; return l.err }
 func (l *lost) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (zone.Snapshot, error) {
 	l.asked++
 	return zone.Snapshot{}, l.err
@@ -39,7 +39,7 @@ func (l *lost) CopyOut(_ context.Context, _ zone.Volume, file string) error {
 func open(t *testing.T, z zone.Zone) (*Zone, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "snapshots")
-	f, err := Open(background, dir)
+	f, err := Open(background, dir, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,22 +54,93 @@ func TestWithoutAZone(t *testing.T) {
 	if _, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Size: 1 << 20}, zone.InFolder); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := z.Snapshot(background, "s-1"); err != nil || !s.Outside || s.Source != "v" || s.Path != filepath.Join(dir, "s-1@v.snapshot") {
+	if s, err := z.Snapshot(background, zone.ID{Name: "s-1"}); err != nil || !s.Outside || s.Source != "v" || s.Path != filepath.Join(dir, "s-1@v.snapshot") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := z.DeleteSnapshot(background, "s-1"); err != nil {
+	if err := z.DeleteSnapshot(background, zone.ID{Name: "s-1"}); err != nil {
 		t.Error(err)
 	}
 	if l.asked > 0 {
 		t.Error("the zone was asked")
 	}
-	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, "s-1"), "look": func() error {
-		_, err := z.Snapshot(background, "s-1")
+	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, zone.ID{Name: "s-1"}), "look": func() error {
+		_, err := z.Snapshot(background, zone.ID{Name: "s-1"})
 		return err
 	}()} {
 		if !fault.Is(err, fault.NoZone) {
 			t.Errorf("%s: nobody knows whether the zone has it, and it is %v", what, err)
 		}
+	}
+}
+
+// An id says where its snapshot is, and is served there alone: one of that name in the zone is another one. What is not
+// in the folder any more is not looked for in the zone, which may be away.
+func TestWhereAnIDSays(t *testing.T) {
+	l := &lost{err: fault.New(fault.NoZone, "gone")}
+	z, _ := open(t, l)
+	taken, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Zone: "0123456789abcdef", Size: 1 << 20}, zone.InFolder)
+	if err != nil || taken.Zone == "" || taken.SourceID() != (zone.ID{Name: "v"}) {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	of, ok := zone.ParseID(taken.ID())
+	if at, err := z.Place(background, of); !ok || err != nil || at != taken.Zone {
+		t.Errorf("%s is at %q, %v", taken.ID(), at, err)
+	}
+	there := zone.ID{Name: "s-1", Zone: "0123456789abcdef"}
+	if _, err := z.Snapshot(background, there); !fault.Is(err, fault.NoZone) {
+		t.Errorf("the zone was not asked: %v", err)
+	}
+	if err := z.DeleteSnapshot(background, there); !fault.Is(err, fault.NoZone) {
+		t.Errorf("the zone was not asked to delete it: %v", err)
+	}
+	asked := l.asked
+	if s, err := z.Snapshot(background, of); err != nil || s != taken {
+		t.Errorf("%+v, %v, and was %+v", s, err, taken)
+	}
+	for range 2 {
+		if err := z.DeleteSnapshot(background, of); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := z.Snapshot(background, of); !fault.Is(err, fault.NotFound) || l.asked != asked {
+		t.Errorf("%v; the zone was asked %d times", err, l.asked-asked)
+	}
+}
+
+// A folder that is taken away, or another one that is mounted in its place, is not the one that snapshots are in: the
+// driver says so, and neither finds nor loses anything there.
+func TestAnotherFolder(t *testing.T) {
+	z, dir := open(t, &lost{})
+	taken, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Size: 1 << 20}, zone.InFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range []bool{false, true} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if lock {
+			if err := os.WriteFile(filepath.Join(dir, lockName), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, of := range []zone.ID{{Name: "s-1"}, {Name: "s-1", Zone: taken.Zone}} {
+			if err := z.DeleteSnapshot(background, of); !fault.Is(err, fault.NoAnswer) {
+				t.Errorf("%s is deleted from another folder: %v", of, err)
+			}
+		}
+		if _, err := z.TakeSnapshot(background, "s-2", zone.Volume{Name: "v"}, zone.InFolder); !fault.Is(err, fault.NoAnswer) {
+			t.Errorf("one goes into another folder: %v", err)
+		}
+		if _, err := z.folder.Snapshots(); !fault.Is(err, fault.NoAnswer) {
+			t.Errorf("another folder is looked at: %v", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir+".away", "s-1@v.snapshot")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -120,13 +191,13 @@ func TestSorted(t *testing.T) {
 
 // One process has it; a path that depends on where that was started is none.
 func TestOpen(t *testing.T) {
-	if _, err := Open(background, "snapshots"); err == nil {
+	if _, err := Open(background, "snapshots", "n1"); err == nil {
 		t.Error("a relative path")
 	}
 	_, dir := open(t, nil)
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	if _, err := Open(ctx, dir); err == nil {
+	if _, err := Open(ctx, dir, "n1"); err == nil {
 		t.Error("two have it")
 	}
 }

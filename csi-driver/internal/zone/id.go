@@ -9,11 +9,14 @@ const (
 	identityLen = 16
 )
 
-// ID is what Kubernetes calls a volume or snapshot by: its name, and which zone it is in. Those of earlier drivers
-// are names alone; so are those of snapshots that are in no zone.
+// ID is what Kubernetes calls a volume or snapshot by: its name, and which zone it is in, or which folder of snapshots.
+// Those of earlier drivers are names alone.
 type ID struct{ Name, Zone string }
 
-// Identity is what tells a zone from all others, also from one that had its name and its node before: made of
+// Folder is in the place of a kind for the identities of folders of snapshots.
+const Folder Kind = "folder"
+
+// Identity is what tells a zone, or a folder, from all others, also from one that had its name and its node before: made of
 // what is known to be its own alone; "" if that is not known.
 func Identity(kind Kind, own string) string {
 	if own == "" {

@@ -19,8 +19,8 @@ func (Nothing) err() error { return fault.New(fault.NoZone, "this node has no zo
 // Kind is None.
 func (Nothing) Kind() Kind { return None }
 
-// ID is none: what is asked for may be in the zone that the node had.
-func (n Nothing) ID(context.Context) (string, error) { return "", n.err() }
+// Place is none: what is asked for may be in the zone that the node had.
+func (n Nothing) Place(context.Context, ID) (string, error) { return "", n.err() }
 
 // Status is empty.
 func (n Nothing) Status(context.Context) (Status, error) { return Status{}, nil }
@@ -49,8 +49,8 @@ func (n Nothing) Clone(context.Context, Spec, Volume) (Volume, error) { return V
 func (Nothing) Snapshots(context.Context) ([]Snapshot, error) { return nil, nil }
 
 // Snapshot finds none.
-func (Nothing) Snapshot(_ context.Context, name string) (Snapshot, error) {
-	return Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: this node has no zone", name)
+func (Nothing) Snapshot(_ context.Context, of ID) (Snapshot, error) {
+	return Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: this node has no zone", of.Name)
 }
 
 // TakeSnapshot is refused.
@@ -62,7 +62,7 @@ func (n Nothing) TakeSnapshot(context.Context, string, Volume, Target) (Snapshot
 func (n Nothing) CopyOut(context.Context, Volume, string) error { return n.err() }
 
 // DeleteSnapshot is refused, as Delete is.
-func (n Nothing) DeleteSnapshot(context.Context, string) error { return n.err() }
+func (n Nothing) DeleteSnapshot(context.Context, ID) error { return n.err() }
 
 // Delete is refused: the node may have had a zone, and its bytes would stay while nobody knows of them any more.
 func (n Nothing) Delete(context.Context, string) error { return n.err() }

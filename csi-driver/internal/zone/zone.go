@@ -127,12 +127,20 @@ type Volume struct {
 // Snapshot is a copy of a volume that stays as it is.
 type Snapshot struct {
 	Name    string
-	Zone    string // the identity of the zone that it is in, if it is in one
+	Zone    string // the identity of the zone that it is in, or of the folder outside
 	Source  string // the volume
 	Path    string
 	Size    int64 // of the volume, as it was
 	Created time.Time
 	Outside bool // it is a file, and not of the zone
+}
+
+// SourceID is the volume's. Of one outside nobody knows any more which zone that was in.
+func (s Snapshot) SourceID() ID {
+	if s.Outside {
+		return ID{Name: s.Source}
+	}
+	return ID{Name: s.Source, Zone: s.Zone}
 }
 
 // Target is where a snapshot goes.
@@ -174,8 +182,9 @@ func (s Status) LargestAt(align, reserve int64) int64 {
 // Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.
 type Zone interface {
 	Kind() Kind
-	// ID is the zone's identity; "" if it has none. NoZone, NoAnswer as of Status.
-	ID(ctx context.Context) (string, error)
+	// Place is the identity of where such an id's volume or snapshot would be, if it is here: the zone, or a folder of
+	// snapshots; "" if that has none. NoZone, NoAnswer as of Status.
+	Place(ctx context.Context, of ID) (string, error)
 	Status(ctx context.Context) (Status, error)
 	// List has all volumes, those of others left out, by name.
 	List(ctx context.Context) ([]Volume, error)
@@ -195,16 +204,17 @@ type Zone interface {
 	// Clone makes a volume that has what another one has, or a snapshot: spec.Origin, which is source.
 	// What Create says holds for it, too.
 	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
-	// Snapshots has all, by name; Snapshot is NotFound if there is none of that name.
+	// Snapshots has all, by name; Snapshot is NotFound if there is none of that name. An id that names no place is for
+	// whichever has one; one that names a place which is not here is for the caller, who knows Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
-	Snapshot(ctx context.Context, name string) (Snapshot, error)
+	Snapshot(ctx context.Context, of ID) (Snapshot, error)
 	// TakeSnapshot copies a volume as it is at one moment, whoever uses it. If it is cut off, at any
 	// point, a later one of the same name finds nothing, or the snapshot whole.
 	TakeSnapshot(ctx context.Context, name string, source Volume, target Target) (Snapshot, error)
 	// CopyOut copies one to a file that there is not yet, as it is at one moment, whoever uses it.
 	CopyOut(ctx context.Context, source Volume, file string) error
 	// DeleteSnapshot of none is no error. What was copied of it, and of what it was, stay.
-	DeleteSnapshot(ctx context.Context, name string) error
+	DeleteSnapshot(ctx context.Context, of ID) error
 	// Info is of the file system in it.
 	Info(ctx context.Context, v Volume) (tools.Info, error)
 	Space(ctx context.Context, v Volume) (tools.Space, error)

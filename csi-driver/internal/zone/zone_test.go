@@ -126,7 +126,7 @@ func TestNamesOfSystems(t *testing.T) {
 // Where there is no zone nobody knows what there was: nothing is said to be deleted.
 func TestNothingIsDeleted(t *testing.T) {
 	ctx := context.Background()
-	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, "s-1")} {
+	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, ID{Name: "s-1"})} {
 		if !fault.Is(err, fault.NoZone) {
 			t.Errorf("a %s: %v", what, err)
 		}

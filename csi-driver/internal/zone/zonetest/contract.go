@@ -79,10 +79,10 @@ func (c contract) none() {
 	c.fails("activate", err, fault.NotFound)
 	_, err = c.z.Grow(c.ctx, "v", 32*mib)
 	c.fails("grow", err, fault.NotFound)
-	_, err = c.z.Snapshot(c.ctx, zone.SnapshotName("s"))
+	_, err = c.z.Snapshot(c.ctx, zone.ID{Name: zone.SnapshotName("s")})
 	c.fails("snapshot", err, fault.NotFound)
 	c.must("delete", c.z.Delete(c.ctx, "v"))
-	c.must("delete a snapshot", c.z.DeleteSnapshot(c.ctx, zone.SnapshotName("s")))
+	c.must("delete a snapshot", c.z.DeleteSnapshot(c.ctx, zone.ID{Name: zone.SnapshotName("s")}))
 	if s := c.status(); s.Volumes != 0 || s.Free != ContractSize || s.Largest != ContractSize || s.Damaged {
 		c.Errorf("empty, it is %+v", s)
 	}
@@ -193,10 +193,10 @@ func (c contract) snapshots() {
 	if vs, err := c.z.List(c.ctx); err != nil || len(vs) != 0 {
 		c.Errorf("a snapshot is no volume: %+v, %v", vs, err)
 	}
-	c.must("delete", c.z.DeleteSnapshot(c.ctx, early))
-	_, err = c.z.Snapshot(c.ctx, early)
+	c.must("delete", c.z.DeleteSnapshot(c.ctx, zone.ID{Name: early}))
+	_, err = c.z.Snapshot(c.ctx, zone.ID{Name: early})
 	c.fails("get what is deleted", err, fault.NotFound)
-	if s, err := c.z.Snapshot(c.ctx, late); err != nil || s.Source != "v" {
+	if s, err := c.z.Snapshot(c.ctx, zone.ID{Name: late}); err != nil || s.Source != "v" {
 		c.Errorf("the other one is %+v, %v", s, err)
 	}
 }

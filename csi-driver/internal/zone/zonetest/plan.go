@@ -14,7 +14,7 @@ import (
 type Call string
 
 const (
-	ID             Call = "ID"
+	Place          Call = "Place"
 	Status         Call = "Status"
 	List           Call = "List"
 	Get            Call = "Get"

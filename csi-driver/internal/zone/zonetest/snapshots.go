@@ -24,11 +24,11 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 }
 
 // Snapshot looks at one.
-func (z *Zone) Snapshot(ctx context.Context, name string) (zone.Snapshot, error) {
+func (z *Zone) Snapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
 	return do(ctx, z, Snapshot, func() (zone.Snapshot, error) {
-		s, ok := z.snapshots[name]
+		s, ok := z.snapshots[of.Name]
 		if !ok {
-			return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+			return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", of.Name)
 		}
 		return s.snapshot, nil
 	})
@@ -64,9 +64,9 @@ func (z *Zone) CopyOut(ctx context.Context, source zone.Volume, _ string) error 
 }
 
 // DeleteSnapshot deletes one, or none.
-func (z *Zone) DeleteSnapshot(ctx context.Context, name string) error {
+func (z *Zone) DeleteSnapshot(ctx context.Context, of zone.ID) error {
 	_, err := do(ctx, z, DeleteSnapshot, func() (any, error) {
-		delete(z.snapshots, name)
+		delete(z.snapshots, of.Name)
 		return nil, nil
 	})
 	return err

@@ -67,9 +67,9 @@ func New(config Config) *Zone {
 // Kind is zone.File.
 func (z *Zone) Kind() zone.Kind { return zone.File }
 
-// ID is the one that the test has chosen.
-func (z *Zone) ID(ctx context.Context) (string, error) {
-	return do(ctx, z, ID, func() (string, error) { return z.config.ID, nil })
+// Place is the one that the test has chosen.
+func (z *Zone) Place(ctx context.Context, _ zone.ID) (string, error) {
+	return do(ctx, z, Place, func() (string, error) { return z.config.ID, nil })
 }
 
 // Status has the largest volume that Create would make.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filezone
+package folder
 
 import (
 	"crypto/rand"
@@ -12,30 +12,31 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"stargate/csi-driver/internal/zone"
 )
 
 const identityBytes = 16
 
-// identity is the zone's. Where bytes outlive the node it is made of what stands in the lock's file, by chance: so
-// another file system that is mounted at the folder, or none, is another zone. In memory that is the kernel's own
-// a zone ends with its bytes, and what was in it is gone, as it should be for one who deletes it: there it is
-// made of the folder's name.
-func identity(lock *os.File, dir string) (string, error) {
+// own tells a folder from all others. Where bytes outlive the node it is what stands in the lock's file, by chance: so
+// another file system that is mounted at the folder, or none, is another folder. In memory that is the kernel's own
+// a folder ends with its bytes, and what was in it is gone, as it should be for one who deletes it: there it is
+// the names of the node, as other nodes have a folder called so, too, and of the folder.
+func own(lock *os.File, p Place) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {
-		return "", fmt.Errorf("%s: %w", dir, err)
+		return "", fmt.Errorf("%s: %w", p.Dir, err)
 	}
-	if st.Type == unix.TMPFS_MAGIC || st.Type == unix.HUGETLBFS_MAGIC {
-		return zone.Identity(zone.File, "folder "+dir), nil
+	if Volatile(st.Type) {
+		return "folder " + p.Node + " " + p.Dir, nil
 	}
-	own, err := ownWord(lock)
+	word, err := ownWord(lock)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", lock.Name(), err)
 	}
-	return zone.Identity(zone.File, "word "+own), nil
+	return "word " + word, nil
 }
+
+// Volatile tells of a type of file system (statfs) that is memory of the kernel's own.
+func Volatile(kind int64) bool { return kind == unix.TMPFS_MAGIC || kind == unix.HUGETLBFS_MAGIC }
 
 // ownWord reads the file, or gives it a word. Nothing is in a zone yet whose word is not whole: whoever writes it
 // has the lock, and waits until it is where it survives a power cut.
