@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/tools"
@@ -63,7 +65,7 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	}
 	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
 	var err error
-	place := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink}
+	place := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink, Fits: config.inMemory}
 	if z.folder, z.lock, err = folder.Open(ctx, place); err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
@@ -83,6 +85,26 @@ func (c Config) Check() error {
 		return fmt.Errorf("zone of files: base %#x: 4 GiB or more, a multiple of 2 MiB", c.Base)
 	case c.Size < zone.MinVolume || c.Size%zone.Extent != 0 || c.Base+c.Size > top:
 		return fmt.Errorf("zone of files: size %d: %d or more, a multiple of 2 MiB, and ending below 4095 TiB", c.Size, zone.MinVolume)
+	}
+	return nil
+}
+
+// inMemory refuses a folder on a disk. Volumes there would be the page cache of the node, which it writes back and
+// takes away as it likes, and a machine has the file as its memory.
+func (c Config) inMemory(lock *os.File) error {
+	var of unix.Statfs_t
+	if err := unix.Fstatfs(int(lock.Fd()), &of); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	if folder.Volatile(of.Type) {
+		return nil
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(int(lock.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	if st.Attributes&unix.STATX_ATTR_DAX == 0 {
+		return fmt.Errorf("folder %s is not in memory: it has to be on tmpfs, on hugetlbfs, or on a file system whose files are DAX", c.Dir)
 	}
 	return nil
 }

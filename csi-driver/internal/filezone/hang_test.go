@@ -31,7 +31,7 @@ func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
 	if z, err = Open(background, config, programs); err != nil {
 		t.Fatal(err)
 	}

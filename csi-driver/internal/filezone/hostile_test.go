@@ -39,7 +39,7 @@ func TestAHostileVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, line := range lines {
-		config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+		config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
 		open := func() *Zone {
 			t.Helper()
 			z, err := Open(background, config, programs.Within(time.Second/2))

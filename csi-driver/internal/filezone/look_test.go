@@ -51,7 +51,7 @@ func scripted(t *testing.T) *tools.Tools {
 // cannot be read any more. Where nobody knows it, none are given away.
 func TestAddressesOfWhatChanges(t *testing.T) {
 	const m = int64(1) << 20
-	config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
 	programs := scripted(t)
 	open := func() *Zone {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 func TestAnInodeThatIsUsedAgain(t *testing.T) {
 	const m = int64(1) << 20
 	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
-		config := Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
+		config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
 		z, err := Open(background, config, scripted(t))
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ var background = context.Background()
 // Whatever a volume is called, and a file in the folder: no path leads out of the folder, no file is two
 // things, and nothing outside is touched.
 func FuzzPaths(f *testing.F) {
-	root := f.TempDir()
+	root := memory(f)
 	dir := filepath.Join(root, "zone")
 	if err := os.WriteFile(filepath.Join(root, "x"+suffix), []byte("another's"), 0o600); err != nil {
 		f.Fatal(err)

@@ -30,7 +30,7 @@ func formats(t *testing.T, mkfs string) *Zone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z, err := Open(background, Config{Dir: filepath.Join(t.TempDir(), "zone"), Base: 64 << 30, Size: zone.Gigabyte}, programs)
+	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}, programs)
 	if err != nil {
 		t.Fatal(err)
 	}

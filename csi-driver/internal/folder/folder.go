@@ -51,6 +51,8 @@ type Place struct {
 	Node string // which has it
 	// Left tells which files, besides those that are half made or half deleted, nobody needs.
 	Left func(file string) bool
+	// Fits is asked with the lock's file before anything else is touched; nil: any folder will do.
+	Fits func(lock *os.File) error
 }
 
 // work has the names that calls are at: what is half made of others is nobody's.
@@ -84,7 +86,12 @@ func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 	if f.lock, err = hold(ctx, filepath.Join(p.Dir, p.Lock)); err != nil {
 		return f, nil, err
 	}
-	f.Own, err = own(f.lock, p)
+	if p.Fits != nil {
+		err = p.Fits(f.lock)
+	}
+	if err == nil {
+		f.Own, err = own(f.lock, p)
+	}
 	if err == nil {
 		err = f.Sweep(ctx, p.Left)
 	}
