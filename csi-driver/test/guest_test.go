@@ -10,6 +10,65 @@ import (
 	"testing"
 )
 
+// Members write labels: of two devices that have one label a machine mounts neither, whichever comes first.
+func TestGuestLabels(t *testing.T) {
+	needsRoot(t)
+	script, err := filepath.Abs("../../kubevirt-manifests/guest/stargate-mount")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount, err := exec.LookPath("mount")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stubs := t.TempDir()
+	for name, text := range map[string]string{
+		"stargatectl": `exec cat "$STUBS/${2#/dev/}.label"`,
+		"mount":       `exec "$MOUNT" -t tmpfs "$5" "$6"`, // in the place of a volume
+	} {
+		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("unshare", "--mount", "sh", "-euc", `
+		"$MOUNT" -t tmpfs disk /mnt
+		"$MOUNT" -t tmpfs dev /dev
+		mknod -m 666 /dev/null c 1 3
+		mknod /dev/pmem0 b 259 990 && mknod /dev/pmem1 b 259 991 && mknod /dev/pmem2 b 259 992 || exit 77
+		PATH=$STUBS:$PATH
+		# (the kernel knows no such devices, and so not whether they can be written)
+		run() { { sh "$SCRIPT" "$1" 2>&1 || echo "$1: refused"; } | grep -v ^cat: || true; }
+		echo output >"$STUBS/pmem0.label"
+		echo output >"$STUBS/pmem1.label"
+		run pmem0
+		run pmem1
+		echo input >"$STUBS/pmem1.label"
+		run pmem1
+		run pmem0
+		echo input >"$STUBS/pmem0.label"
+		run pmem0
+		run pmem1
+		echo "mounted: $(findmnt -rno SOURCE,TARGET | grep /mnt/stargate | tr '\n' ' ')"`)
+	cmd.Env = append(os.Environ(), "MOUNT="+mount, "STUBS="+stubs, "SCRIPT="+script)
+	out, err := cmd.CombinedOutput()
+	if status, ok := err.(*exec.ExitError); ok && status.ExitCode() == 77 {
+		t.Skipf("no device can be made here: %s", out)
+	}
+	const want = `stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'output', too: neither is mounted. Give one of them another (stargatectl label)
+pmem0: refused
+stargate-mount: /dev/pmem1: /dev/pmem0 has the label 'output', too: neither is mounted. Give one of them another (stargatectl label)
+pmem1: refused
+stargate-mount: /dev/pmem1 is mounted at /mnt/stargate/input
+stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/output
+stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'input', too: neither is mounted. Give one of them another (stargatectl label)
+pmem0: refused
+mounted: /dev/pmem1 /mnt/stargate/input /dev/pmem0 /mnt/stargate/output
+`
+	if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(want) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A machine's mount point cannot be written to as long as no volume is mounted there, and the volume can.
 func TestGuestMountPoint(t *testing.T) {
 	needsRoot(t)

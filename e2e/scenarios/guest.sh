@@ -3,8 +3,8 @@
 #
 # What a machine of KubeVirt has inside (kubevirt-manifests/guest): systemd and udev find the memory
 # devices by themselves, and each volume is mounted at /mnt/stargate/LABEL. A device that appears
-# later is; what is no volume is left alone; a label that can be no directory, and a place that is
-# taken, are said in the unit's state; what is read-only is mounted so.
+# later is; what is no volume is left alone; a label that can be no directory or is that of two
+# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12
@@ -80,5 +80,15 @@ holds "(a device that cannot be written)" 'blockdev --setro /dev/pmem0p1'
 soon "is mounted read-only" "umount /mnt/stargate/first && systemctl restart stargate-mount@pmem0p1 &&
 	findmnt -O ro /mnt/stargate/first"
 soon "(unmounted)" "umount /mnt/stargate/first"
+
+step "two volumes of one label"
+holds "(made)" 'for n in 2 3; do mkfs.stargatefs -q --force -L twin /dev/pmem0p$n || exit; done'
+anew 2:3
+for n in 2 3; do tried pmem0p$n exit-code failed; done
+same "neither is mounted" "" "$(system 'findmnt -rno SOURCE | grep /dev/pmem0p[23]' || true)"
+holds "(one gets another)" 'stargatectl label /dev/pmem0p3 other'
+soon "then each is mounted by its own" "systemctl restart stargate-mount@pmem0p2 stargate-mount@pmem0p3 &&
+	mountpoint -q /mnt/stargate/twin && mountpoint -q /mnt/stargate/other"
+soon "(unmounted)" "umount /mnt/stargate/twin /mnt/stargate/other"
 on g1 'kill $(cat /run/systemd.pid)' </dev/null || true
 finish
