@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 #
 # The cases of a cluster with a second node that has reserved memory, in their order: e2e/cluster/up
-# --dax. The first node has none. What grows needs the memory behind it, and has the zone for
-# itself. Those that are not here are in cases.sh. Sourced by e2e/cluster/case.
+# --dax. The first node has none; in the end both have a zone of files (cases-copies.sh). What grows
+# needs the memory behind it, and has the zone for itself. Those that are not here are in cases.sh.
+# Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
 
 dax_cases=(
@@ -12,6 +13,7 @@ dax_cases=(
 	plugin-killed kubelet-restarted forced+inline-nowhere driver-deleted inline
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall
+	install-both copies uninstall-both
 )
 
 # On a node that has no module, but what DKMS builds one with: NODE_BUILDS=1 e2e/cluster/up --dax.

@@ -54,7 +54,8 @@ claim() {
 	EOF
 }
 
-# pod NAME CLAIM [readOnly]: it sleeps, and has the claim's volume at /data.
+# pod NAME CLAIM [readOnly|block] [WHERE]: it sleeps, and has the claim's volume at /data; on a node
+# that WHERE, words of its spec, wants.
 pod() {
 	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
 	# Of the volume: a container's own readOnly reaches no mount below, and the region is one.
@@ -67,6 +68,7 @@ pod() {
 		spec:
 		  terminationGracePeriodSeconds: 1
 		  automountServiceAccountToken: false
+		  ${4:-}
 		  containers:
 		  - {name: main, image: "localhost/pod:1", imagePullPolicy: Never, $kind: [$how]}
 		  volumes:

@@ -115,6 +115,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	}
 	if p.node != nil {
 		g.Go(func() error { p.node.Run(ctx, p.zone); return nil })
+		g.Go(func() error { p.node.PlaceCopies(ctx); return nil })
 	}
 	if at.hooks != nil {
 		s := server.New(ctx, server.Config{

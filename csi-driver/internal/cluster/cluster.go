@@ -44,6 +44,7 @@ type Node struct {
 	events       record.EventRecorder
 	name, driver string
 	contents     dynamic.ResourceInterface                // nil if it claims none
+	snapshots    dynamic.NamespaceableResourceInterface   // nil likewise
 	mounted      func() (map[string]*module.Mount, error) // here, by volumes' UUIDs
 
 	zone    string             // what was said of it last

@@ -23,7 +23,9 @@ const managedBy = "snapshot.storage.kubernetes.io/managed-by"
 var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
 // Contents has the node claim contents that are written by hand, of snapshots that are in its zone.
-func (n *Node) Contents(client dynamic.Interface) { n.contents = client.Resource(contentsKind) }
+func (n *Node) Contents(client dynamic.Interface) {
+	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
+}
 
 // claimContents gives the node's name to those of its zone's snapshots that nobody has claimed.
 func (n *Node) claimContents(ctx context.Context, z zone.Zone) error {
