@@ -177,7 +177,20 @@ func TestTry(t *testing.T) {
 	}
 	put(description, "{")
 	want("unexpected end", true)
-	put(description, `{"volume": "pvc-1", "size": 1048577}`)
+	// What the module shows of a mount. A pod may not open region there.
+	put(description, `{"version": 1, "size": 1048577, "mode": "rw", "joined": true}`)
+	if err := os.Remove(filepath.Join(dir, region)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, region), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want("written and read", false)
+	if err := os.Remove(filepath.Join(dir, region)); err != nil {
+		t.Fatal(err)
+	}
+	put(region, "")
+	put(description, `{"kind": "file", "volume": "pvc-1", "size": 1048577}`)
 	want("has 0 bytes, not the 1048577", true)
 	put(region, strings.Repeat("\x00", tried+1))
 	want("not formatted", true)

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"stargate/csi-driver/internal/zone"
 )
 
 // What a volume shows to machines (D11), whatever kind of zone it is in.
@@ -32,10 +34,30 @@ func Try(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(filepath.Join(dir, description)); errors.Is(err, fs.ErrNotExist) {
+	// Both kinds have a description: that of a mount is the module's, which says of no kind, and a pod may not open
+	// the memory beside it.
+	text, err := os.ReadFile(filepath.Join(dir, description))
+	if errors.Is(err, fs.ErrNotExist) {
 		return tryFiles(dir)
 	}
-	return tryRegion(dir, info.Size())
+	if err != nil {
+		return "", err
+	}
+	var t told
+	if err := json.Unmarshal(text, &t); err != nil {
+		return "", fmt.Errorf("%s: %w", description, err)
+	}
+	if t.Kind != zone.File {
+		return tryFiles(dir)
+	}
+	return tryRegion(dir, t, info.Size())
+}
+
+// told is what a volume's description says.
+type told struct {
+	Kind   zone.Kind `json:"kind"`
+	Volume string    `json:"volume"`
+	Size   int64     `json:"size"`
 }
 
 // tryFiles is for a volume that is mounted.
@@ -67,20 +89,9 @@ func tryFiles(dir string) (string, error) {
 }
 
 // tryRegion is for one of which a pod sees no more than machines do.
-func tryRegion(dir string, size int64) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, description))
-	if err != nil {
-		return "", err
-	}
-	var told struct {
-		Volume string `json:"volume"`
-		Size   int64  `json:"size"`
-	}
-	if err := json.Unmarshal(text, &told); err != nil {
-		return "", fmt.Errorf("%s: %w", description, err)
-	}
-	if told.Size != size {
-		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, told.Size, description)
+func tryRegion(dir string, t told, size int64) (string, error) {
+	if t.Size != size {
+		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, t.Size, description)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, region), os.O_RDWR, 0)
 	if err != nil {
@@ -94,5 +105,5 @@ func tryRegion(dir string, size int64) (string, error) {
 	if bytes.Count(begin, []byte{0}) == len(begin) {
 		return "", fmt.Errorf("%s: not formatted", region)
 	}
-	return fmt.Sprintf("%s: volume %s, %d bytes of memory for machines", dir, told.Volume, size), nil
+	return fmt.Sprintf("%s: volume %s, %d bytes of memory for machines", dir, t.Volume, size), nil
 }
