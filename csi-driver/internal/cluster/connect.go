@@ -15,6 +15,14 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
+// unlimited leaves it to the API server how many requests it serves when (API priority and fairness). The client's own
+// limit is five a second: after a node's boot hundreds of pods wait for what the driver asks about each, longer than
+// kubelet waits for the driver.
+func unlimited(config *rest.Config) *rest.Config {
+	config.QPS = -1
+	return config
+}
+
 // Connect speaks for the pod's service account, and has the node claim contents of snapshots, if there are
 // such. end sends what is still to be sent.
 func Connect(ctx context.Context, driver, name string, contents bool) (node *Node, end func(), err error) {
@@ -22,7 +30,7 @@ func Connect(ctx context.Context, driver, name string, contents bool) (node *Nod
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(unlimited(config))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}

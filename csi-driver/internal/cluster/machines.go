@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,14 +24,15 @@ func ConnectMachines(driver string) (IsMachines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	return Machines(client, driver), nil
 }
 
-// Machines tells by a pod's annotation which claims its machine has. The webhook admits a pod with that annotation
+// Machines tells by a pod's annotation which claims its machine has, and by a PersistentVolume whose it is: two requests,
+// however many claims there are. The webhook admits a pod with that annotation
 // from KubeVirt's controller alone, and no change of it.
 func Machines(client kubernetes.Interface, driver string) IsMachines {
 	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
@@ -48,18 +50,18 @@ func Machines(client kubernetes.Interface, driver string) IsMachines {
 		if err != nil {
 			return false, nil // no machine has what the webhook cannot read
 		}
-		for _, c := range wanted {
-			claim, err := client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, c.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return false, fmt.Errorf("claim %s/%s: %w", namespace, c.Name, err)
-			}
-			if claim.Spec.VolumeName == pv {
-				return true, nil
-			}
+		if len(wanted) == 0 || pv == "" {
+			return false, nil
 		}
-		return false, nil
+		v, err := client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("PersistentVolume %s: %w", pv, err)
+		}
+		of := v.Spec.ClaimRef
+		return of != nil && of.UID != "" && of.Namespace == namespace &&
+			slices.ContainsFunc(wanted, func(c claims.Claim) bool { return c.Name == of.Name }), nil
 	}
 }

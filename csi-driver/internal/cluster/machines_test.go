@@ -4,14 +4,23 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 )
 
@@ -24,13 +33,16 @@ func TestMachines(t *testing.T) {
 		}
 		return p
 	}
-	claim := func(namespace, name, volume string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},
-		}
+	of := func(volume, namespace, claim, uid string) *corev1.PersistentVolume {
+		v := claimed(volume, driver, claim)
+		v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.UID = namespace, types.UID(uid)
+		return v
 	}
-	client := fake.NewClientset(pod("launcher", "1", "data,models:ro,none"), pod("other", "2", ""), pod("wrong", "3", "Data"),
-		claim("ns", "data", "pv-data"), claim("ns", "models", "pv-models"), claim("ns", "disk", "pv-disk"), claim("there", "data", "pv-there"))
+	free := claimed("pv-free", driver, "")
+	free.Spec.ClaimRef = nil
+	client := fake.NewClientset(pod("launcher", "1", "data,models:ro,none,promised"), pod("other", "2", ""), pod("wrong", "3", "Data"), free,
+		of("pv-data", "ns", "data", "c-1"), of("pv-models", "ns", "models", "c-2"), of("pv-disk", "ns", "disk", "c-3"), of("pv-there", "there", "data", "c-4"),
+		of("pv-promised", "ns", "promised", ""))
 	is := Machines(client, driver)
 	for _, c := range []struct {
 		namespace, name, uid, pv string
@@ -40,6 +52,9 @@ func TestMachines(t *testing.T) {
 		{"ns", "launcher", "u-1", "pv-models", true},
 		{"ns", "launcher", "u-1", "pv-disk", false},
 		{"ns", "launcher", "u-1", "pv-there", false},
+		{"ns", "launcher", "u-1", "pv-promised", false}, // it is to be the claim's, and is not yet
+		{"ns", "launcher", "u-1", "pv-free", false},
+		{"ns", "launcher", "u-1", "pv-nowhere", false},
 		{"ns", "launcher", "u-9", "pv-data", false},
 		{"there", "launcher", "u-1", "pv-there", false},
 		{"ns", "other", "u-2", "pv-data", false},
@@ -51,11 +66,47 @@ func TestMachines(t *testing.T) {
 			t.Errorf("%s/%s %s, %s: %v, %v", c.namespace, c.name, c.uid, c.pv, got, err)
 		}
 	}
-	for _, kind := range []string{"pods", "persistentvolumeclaims"} {
-		silent := fake.NewClientset(pod("launcher", "1", "data"), claim("ns", "data", "pv-data"))
+	for _, kind := range []string{"pods", "persistentvolumes"} {
+		silent := fake.NewClientset(pod("launcher", "1", "data"), of("pv-data", "ns", "data", "c-1"))
 		silent.PrependReactor("get", kind, func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
 		if got, err := Machines(silent, driver)(context.Background(), "ns", "launcher", "u-1", "pv-data"); got || err == nil {
 			t.Errorf("no answer about %s: %v, %v", kind, got, err)
 		}
+	}
+}
+
+// A machine's pod with sixteen volumes costs two requests a volume, and none of them waits for a limit of the client's
+// own.
+func TestMachinesAreAskedQuickly(t *testing.T) {
+	var names []string
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("c%d", i))
+	}
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		var is any = &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "launcher", UID: "u-1", Annotations: map[string]string{driver + "/volumes": strings.Join(names, ",")}}}
+		if name, ok := strings.CutPrefix(r.URL.Path, "/api/v1/persistentvolumes/pv-"); ok {
+			v := claimed("pv-"+name, driver, name)
+			v.TypeMeta, v.Spec.ClaimRef.UID = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, "c-1"
+			is = v
+		}
+		_ = json.NewEncoder(w).Encode(is)
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(unlimited(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, began := Machines(client, driver), time.Now()
+	for _, name := range names {
+		if got, err := is(context.Background(), "ns", "launcher", "u-1", "pv-"+name); !got || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if took := time.Since(began); asked.Load() > 32 || took > 2*time.Second {
+		t.Errorf("%d requests in %s", asked.Load(), took)
 	}
 }

@@ -143,9 +143,6 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	o.ReadOnly = o.ReadOnly || r.GetReadonly()
-	if o.Machine, err = d.isMachines(ctx, r.GetVolumeContext(), target); err != nil {
-		return nil, err
-	}
 	staging, err := d.at("staging target path", r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err
@@ -155,6 +152,10 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	defer end()
+	// A call that kubelet repeats while this one waits for the cluster does not ask it as well.
+	if o.Machine, err = d.isMachines(ctx, r.GetVolumeContext(), target); err != nil {
+		return nil, err
+	}
 	v, err := d.whole(ctx, r.GetVolumeId())
 	if err != nil {
 		return nil, err
