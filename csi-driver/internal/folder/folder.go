@@ -59,6 +59,7 @@ type Place struct {
 type work struct {
 	mu    sync.Mutex
 	names map[string]bool
+	room  map[string]int64 // that copies are to take, by name
 }
 
 // Begin is Busy while another call, or Sweep, is at what is called so; else end is to be called.
@@ -79,7 +80,7 @@ func (f Folder) Begin(name string) (end func(), err error) {
 // Open makes it if it is not there, waits until no other process has it, and removes what they, and
 // whoever else has left, have half done. It is held until lock is closed.
 func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
-	f = Folder{Dir: p.Dir, work: &work{names: map[string]bool{}}}
+	f = Folder{Dir: p.Dir, work: &work{names: map[string]bool{}, room: map[string]int64{}}}
 	if err := os.MkdirAll(p.Dir, 0o750); err != nil {
 		return f, nil, err
 	}
@@ -274,7 +275,8 @@ func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.
 		return zone.Snapshot{}, fault.Wrap(fault.NoAnswer, err, "snapshots")
 	}
 	file, part := f.Copying(name)
-	err = f.room(ctx, z, source)
+	defer f.release(name)
+	err = f.reserve(ctx, z, name, source)
 	if err == nil {
 		step.Reached(ctx, "file: snapshot begun")
 		err = z.CopyOut(ctx, source, file)
@@ -293,19 +295,45 @@ func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.
 	return f.Snapshot(name)
 }
 
-func (f Folder) room(ctx context.Context, z zone.Zone, source zone.Volume) error {
+// reserve has a copy take its room, beside those that are being made and have not written all of theirs yet.
+func (f Folder) reserve(ctx context.Context, z zone.Zone, name string, source zone.Volume) error {
 	space, err := z.Space(ctx, source)
 	if err != nil {
 		return err
 	}
+	f.work.mu.Lock()
+	defer f.work.mu.Unlock()
 	free, err := f.Free()
 	if err != nil {
 		return fault.Wrap(fault.NoAnswer, err, "snapshots")
 	}
-	if used := source.Size - space.Free; used > free {
-		return fault.New(fault.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, free)
+	for other, room := range f.work.room {
+		free -= max(0, room-f.written(other))
 	}
+	used := source.Size - space.Free
+	if used > free {
+		return fault.New(fault.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, max(0, free))
+	}
+	f.work.room[name] = used
 	return nil
+}
+
+func (f Folder) release(name string) {
+	f.work.mu.Lock()
+	defer f.work.mu.Unlock()
+	delete(f.work.room, name)
+}
+
+// written is what a copy has taken that is being made.
+func (f Folder) written(name string) int64 {
+	file, part := f.Copying(name)
+	for _, path := range []string{part, file} {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil {
+			return st.Blocks * 512
+		}
+	}
+	return 0
 }
 
 // NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on. left is what

@@ -18,8 +18,9 @@ var background = context.Background()
 // lost is a zone that a power cut has taken, or that has no room.
 type lost struct {
 	zone.Zone
-	err   error
-	asked int
+	err     error
+	asked   int
+	copying func() // in the middle of a copy
 }
 
 func (l *lost) Snapshot(context.Context, zone.ID) (zone.Snapshot, error) {
@@ -33,6 +34,9 @@ func (l *lost) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (
 }
 func (l *lost) Space(context.Context, zone.Volume) (tools.Space, error) { return tools.Space{}, nil }
 func (l *lost) CopyOut(_ context.Context, _ zone.Volume, file string) error {
+	if l.copying != nil {
+		l.copying()
+	}
 	return os.WriteFile(file, []byte("bytes"), 0o600)
 }
 
@@ -186,6 +190,32 @@ func TestSorted(t *testing.T) {
 	}
 	if err != nil || names != "s-a s-b s-c s-d s-e " {
 		t.Errorf("%s, %v", names, err)
+	}
+}
+
+// Copies that are made at once do not take the same room: the second one finds what the first one has left.
+func TestTwoCopiesAtOnce(t *testing.T) {
+	l := &lost{}
+	z, _ := open(t, l)
+	free, err := z.folder.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(name string) error {
+		_, err := z.TakeSnapshot(background, name, zone.Volume{Name: "v", Size: free / 3 * 2}, zone.InFolder)
+		return err
+	}
+	l.copying = func() {
+		l.copying = nil
+		if err := take("s-2"); !fault.Is(err, fault.NoSpace) {
+			t.Errorf("beside the first one: %v", err)
+		}
+	}
+	if err := take("s-1"); err != nil {
+		t.Error(err)
+	}
+	if err := take("s-2"); err != nil {
+		t.Errorf("after the first one: %v", err)
 	}
 }
 
