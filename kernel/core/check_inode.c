@@ -28,15 +28,22 @@ bool ck_type_known(u64 mode)
 	return false;
 }
 
-/* Frees the record; its generation goes on, so that nobody takes the next file for this one. */
+/*
+ * Frees the record; its generation goes on, so that nobody takes the next file for this one, and
+ * others may be behind it on a list. Neither is ever zero, and the mode goes last: an interruption
+ * leaves a record that has no type still, or one that is free and whole.
+ */
 void ck_clear_inode(struct sg_ck *c, u64 ino)
 {
-	u64 off = ck_inode_off(c, ino), owed = ck_get(c, ck_ifield(c, ino, owed_next));
-	u32 generation = (u32)ck_get(c, ck_ifield(c, ino, genflags)) + 1;
+	u64 off = ck_inode_off(c, ino), mode = ck_ifield(c, ino, mode), at;
+	u64 genflags = ck_ifield(c, ino, genflags), owed = ck_ifield(c, ino, owed_next);
 
-	ck_zero(c, off, SG_INODE_SIZE);
-	ck_set(c, ck_ifield(c, ino, genflags), generation);
-	ck_set(c, ck_ifield(c, ino, owed_next), owed);	/* others may be behind it on a list */
+	for (at = off; at < off + SG_INODE_SIZE; at += 8)
+		if (at != mode && at != genflags && at != owed)
+			ck_set(c, at, 0);
+	ck_set(c, genflags, (u32)ck_get(c, genflags) + 1);
+	sg_fence();
+	ck_set(c, mode, 0);
 	c->state[ino] = 0;
 	c->relist = true;
 }
@@ -224,12 +231,21 @@ static u64 list_off(const struct sg_ck *c, unsigned int slot, unsigned int area)
 	return sg_area_off(&c->vol, slot, area) + offsetof(struct sg_area, free_ino);
 }
 
-/* All free records on one list; the heads last, so that an interruption leaves a bad list only. */
+/*
+ * All free records on one list. No head leads anywhere while the records are linked anew: each of
+ * the old ones would lead into the new chain, and two systems would take the same record. So an
+ * interruption leaves records on no list, which is harmless, and no record on two.
+ */
 static void make_list(struct sg_ck *c)
 {
 	u64 ino, first = 0;
 	unsigned int slot, i;
 
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			if (ck_get(c, list_off(c, slot, i)))
+				ck_set(c, list_off(c, slot, i), 0);
+	sg_fence();
 	for (ino = c->inodes; ino-- > 1; ) {
 		if (c->state[ino] & ~CK_LISTED)
 			continue;
@@ -237,10 +253,6 @@ static void make_list(struct sg_ck *c)
 		first = ino;
 	}
 	sg_fence();
-	for (slot = 0; slot < SG_SLOTS; slot++)
-		for (i = 0; i < c->vol.sb.areas; i++)
-			if (ck_get(c, list_off(c, slot, i)))
-				ck_set(c, list_off(c, slot, i), 0);
 	ck_set(c, list_off(c, 0, 0), first);
 	sg_fence();
 }

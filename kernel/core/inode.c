@@ -311,6 +311,8 @@ static int grow_list(struct sg_tx *tx)
 	return 0;
 }
 
+#define BAD_LIST	"list of free inodes is damaged"
+
 /* The record of a number from the free list; those of grow_list() are not in the table yet. */
 static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 {
@@ -324,7 +326,7 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 	}
 	err = sg_iref(tx->vol, ino, ref);
 	if (err || sg_iget(tx->vol, ref, mode))
-		return sg_damaged(tx->vol, ino, tx->area, "list of free inodes is damaged");
+		return sg_damaged(tx->vol, ino, tx->area, BAD_LIST);
 	return 0;
 }
 
@@ -382,6 +384,9 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 			return err;
 		if (sg_trylock(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock));
+			/* on two lists by damage, it may have been given away before we had the lock */
+			if (sg_iget(vol, out, mode))
+				return sg_damaged(vol, ino, tx->area, BAD_LIST);
 			return 0;
 		}
 		/* once we are dead the list is another's, who may have given the record away */

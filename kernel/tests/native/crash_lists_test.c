@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A repair of the lists of free inodes is cut short, and nobody repairs a second time: the volume
+ * is mounted as it is, by two systems at once, and both make files until all free records are gone.
+ * Neither meets damage, and no number is given twice. Nor has a record that is cleared a moment in
+ * which it is free without its generation, or without what is behind it on a list of owed inodes.
+ */
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include "crash.h"
+#include "internal.h"
+#include "systems.h"
+
+#define FILES	40	/* that each system makes, and removes, to have free records */
+
+static u8 *mem;
+static u64 numbers;		/* records of the inode file */
+
+static void quietly(void *owner, enum sg_level level, const char *line)
+{
+	(void)owner;
+	(void)level;
+	(void)line;
+}
+
+static void repair(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };
+	struct sg_check_result res;
+
+	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
+	CHECK(res.found && res.fixed == res.found);
+}
+
+/* The list of one of its areas; NULL: none has any. */
+static u64 *list_of(struct sg_vol *v, unsigned int slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->sb.areas; i++) {
+		u64 *list = (u64 *)(mem + sg_area_off(v, slot, i) + offsetof(struct sg_area, free_ino));
+
+		if (*list)
+			return list;
+	}
+	return NULL;
+}
+
+static u64 *field_of(struct sg_vol *v, u64 ino, size_t field)
+{
+	struct sg_iref ref;
+
+	CHECK_OK(sg_iref(v, ino, &ref));
+	return (u64 *)(mem + ref.off + field);
+}
+#define FIELD(v, ino, name)	field_of(v, ino, offsetof(struct sg_inode, name))
+
+/* --- lists of free inodes ------------------------------------------------------------------- */
+
+static void make_files(struct tsys *s, struct sg_iref *ref)
+{
+	char name[20];
+	unsigned int i;
+
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "%d-%u", s->v.slot, i);
+		ref[i] = test_create(&s->v, &s->root, name, S_IFREG | 0600);
+	}
+}
+
+static void remove_files(struct tsys *s, const struct sg_iref *ref)
+{
+	char name[20];
+	unsigned int i;
+
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "%d-%u", s->v.slot, i);
+		CHECK_OK(sg_unlink(&s->v, &s->root, name, (u32)strlen(name), 1));
+		CHECK_OK(sg_evict(&s->v, &ref[i]));
+	}
+}
+
+/* Two slots have lists, and one record is on neither. */
+static void make_lists(void)
+{
+	struct sg_iref of_a[FILES], of_b[FILES];
+	struct tsys a, b;
+	struct sg_vol v;
+	u64 first, *list;
+
+	mem = tsys_volume(TEST_SMALL);
+	tsys_join(&a, mem, TEST_SMALL, 1);
+	tsys_join(&b, mem, TEST_SMALL, 2);
+	make_files(&a, of_a);
+	make_files(&b, of_b);
+	remove_files(&a, of_a);
+	remove_files(&b, of_b);
+	tsys_leave(&b);
+	tsys_leave(&a);
+	test_clean(mem, TEST_SMALL);
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK(list_of(&v, 0) && list_of(&v, 1));
+	list = list_of(&v, 0);
+	first = *list;
+	*list = *FIELD(&v, first, next_free);
+	numbers = sg_get(&v, SG_HOT(inodes));
+}
+
+static void use(struct tsys *s, bool *taken)
+{
+	static unsigned int n;
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct sg_iref ref;
+	char name[20];
+
+	snprintf(name, sizeof(name), "n%u", n++);
+	CHECK_OK(sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &ref));
+	if (ref.ino >= 2 * numbers)
+		return;
+	CHECK(!taken[ref.ino]);
+	taken[ref.ino] = true;
+}
+
+static void judge_lists(struct crash *c, struct crash_image *img)
+{
+	struct sg_identity id = tsys_identity(1, 1);
+	bool *taken = calloc(2 * numbers, 1);
+	struct tsys a, b;
+	u64 i;
+
+	(void)c;
+	CHECK(taken);
+	CHECK_OK(tsys_try(&a, img->mem, TEST_SMALL, &id, 0, true));
+	tsys_join(&b, img->mem, TEST_SMALL, 2);
+	for (i = 0; i < numbers / 2 + 2; i++) {
+		use(&a, taken);
+		use(&b, taken);
+	}
+	tsys_leave(&b);
+	tsys_leave(&a);
+	free(taken);
+}
+
+/* --- a record that is cleared --------------------------------------------------------------- */
+
+static u64 at;			/* the record */
+static u64 owed_next;		/* what is behind it on the list */
+static u32 generation;
+static bool cleared;		/* has been seen so */
+
+static void make_owed(void)
+{
+	struct sg_inode *in;
+	struct sg_iref ref, behind;
+	struct tsys a;
+	u64 head;
+
+	mem = tsys_volume(TEST_SMALL);
+	tsys_join(&a, mem, TEST_SMALL, 1);
+	head = sg_area_off(&a.v, 0, 0) + offsetof(struct sg_area, owed_ino);
+	behind = test_create(&a.v, &a.root, "behind", S_IFREG | 0600);
+	ref = test_create(&a.v, &a.root, "typeless", S_IFREG | 0600);
+	CHECK_OK(sg_unlink(&a.v, &a.root, "behind", 6, 1));
+	CHECK_OK(sg_unlink(&a.v, &a.root, "typeless", 8, 1));
+	tsys_die(&a);
+	at = ref.off;
+	in = (void *)(mem + at);
+	in->mode &= ~(u64)S_IFMT;
+	generation = (u32)in->genflags;
+	/* as when a ledger has no room for them */
+	owed_next = SG_OWED(behind.ino);
+	in->owed_next = owed_next;
+	((struct sg_inode *)(mem + behind.off))->owed_next = SG_OWED(0);
+	*(u64 *)(mem + head) = ref.ino;
+}
+
+/* Stores of one who is killed are seen in their order. */
+static void judge_cleared(struct crash *c, struct crash_image *img)
+{
+	const struct sg_inode *in = (void *)(img->mem + at);
+
+	test_counted();
+	if (in->mode)
+		return;
+	CHECK_EQ((u32)in->genflags, generation + 1);
+	if (img == &c->killed && !cleared) {
+		CHECK_EQ(in->owed_next, owed_next);
+		cleared = true;
+	}
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static void run(void (*judge)(struct crash *c, struct crash_image *img), u64 every)
+{
+	struct crash c;
+	struct rec rec;
+
+	crash_init(&c, mem, TEST_SMALL);
+	c.judge = judge;
+	c.every = every;
+	rec_init(&rec, mem, TEST_SMALL, true);
+	rec_to(&rec);
+	repair();
+	rec_to(NULL);
+	crash_run(&c, rec.ev, rec.n);
+	crash_end(&c);
+	rec_free(&rec);
+	CHECK(c.images > 0);
+	printf("%" PRIu64 " images\n", c.images);
+	crash_free(&c);
+	test_unmap(mem, TEST_SMALL);
+}
+
+int main(void)
+{
+	sg_log_hook = quietly;
+	make_lists();
+	run(judge_lists, test_amount(9, 3, 1));
+	make_owed();
+	run(judge_cleared, 1);
+	CHECK(cleared);
+	return test_done();
+}
