@@ -110,6 +110,9 @@ bool test_is_clean(void *base, u64 size, struct sg_check_result *res);
 /* Creates in one line; names are C strings. */
 struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode);
 struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name);
+/* A name for whatever number, as only damage or somebody hostile makes it. */
+void test_forge_name(struct sg_vol *v, const struct sg_iref *dir, const char *name, u64 ino,
+		     unsigned int type);
 /* A symbolic link whose target is so long. */
 void test_symlink(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len);
 /* So many bytes of a file, 3 MiB at most. */

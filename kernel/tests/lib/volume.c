@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "internal.h"
 #include "test.h"
 
 #define GUARD	SG_CHUNK
@@ -170,4 +171,27 @@ struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const ch
 
 	CHECK_OK(sg_lookup(v, dir, name, (u32)strlen(name), &ref, &type));
 	return ref;
+}
+
+void test_forge_name(struct sg_vol *v, const struct sg_iref *dir, const char *name, u64 ino,
+		     unsigned int type)
+{
+	struct sg_name n;
+	int err = -EAGAIN;
+
+	sg_name_of(v, name, (u32)strlen(name), &n);
+	CHECK_OK(sg_lock(v, SG_IOFF(dir, lock)));
+	while (err == -EAGAIN) {
+		struct sg_tx *tx = sg_tx_begin(v);
+
+		err = sg_dir_add(tx, dir, &n, ino, type);
+		if (err == -EAGAIN) {
+			sg_tx_abort(tx);
+			CHECK_OK(sg_dir_make_room(v, dir, &n));
+		} else {
+			err = sg_tx_commit(tx);
+		}
+	}
+	sg_unlock(v, SG_IOFF(dir, lock));
+	CHECK_OK(err);
 }

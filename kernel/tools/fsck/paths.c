@@ -24,7 +24,8 @@ struct known {
 
 /**
  * struct paths - what has been read.
- * @known: by number of the inode, open addressing, a power of two.
+ * @known: by number of the inode, open addressing, a power of two. @secret: of this run. Numbers
+ * are the volume's, and whoever could tell where each one stands would make all of them meet.
  * @dirs: directories in the order in which they were met; the first @done have been read.
  */
 struct paths {
@@ -33,7 +34,7 @@ struct paths {
 	bool asked, open, full;
 	struct sg_vol vol;
 	struct known *known;
-	u64 n, room, limit;
+	u64 n, room, limit, secret[2];
 	u64 *dirs, dir;
 	size_t ndirs, dirs_room, done;
 };
@@ -45,6 +46,7 @@ struct paths *paths_begin(void *base, u64 size)
 	if (p) {
 		p->base = base;
 		p->size = size;
+		sg_random(p->secret, sizeof(p->secret));
 	}
 	return p;
 }
@@ -65,9 +67,9 @@ void paths_end(struct paths *p)
 /* Where it stands, or would. */
 static struct known *place_of(const struct paths *p, u64 ino)
 {
-	u64 i = ino * 0x9e3779b97f4a7c15ULL >> 20;
+	u64 i = (ino ^ p->secret[0]) * (p->secret[1] | 1);
 
-	i &= p->room - 1;
+	i = (i ^ i >> 29) * 0x9e3779b97f4a7c15ULL >> 20 & (p->room - 1);
 	while (p->known[i].ino && p->known[i].ino != ino)
 		i = (i + 1) & (p->room - 1);
 	return &p->known[i];
@@ -117,11 +119,13 @@ static bool note(void *ctx, const char *name, u32 len, u64 ino, unsigned int typ
 
 	(void)name;
 	(void)len;
+	if (ino <= SG_INO_ROOT || ino >= p->limit)	/* no record can have that number */
+		return true;
 	p->full |= p->n >= p->limit || !more_room(p);
 	if (p->full)
 		return false;
 	k = place_of(p, ino);
-	if (k->ino || ino <= SG_INO_ROOT)
+	if (k->ino)
 		return true;
 	*k = (struct known){ ino, p->dir, cookie };
 	p->n++;
