@@ -13,7 +13,7 @@
 /**
  * struct call - one command being run.
  * @argv, @argc: its arguments behind the volume.
- * @spent: steps taken in trees, see call_may_go_on().
+ * @spent: steps taken in trees, see call_may_go_on(). @taken: bytes; @met: bits, see bound.c.
  * @links: files with several names that have been copied, see links.c.
  * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
  * @clamped: put has said that a time does not fit.
@@ -34,7 +34,8 @@ struct call {
 	u64 phys_bits;
 	bool lease, machine, base_given, dry, read_only;
 	u8 machine_id[16];
-	u64 spent;
+	u64 spent, taken, met_room;
+	u64 *met;
 	struct json j;
 	void *links;
 	int top;
@@ -62,6 +63,28 @@ static inline bool call_may_go_on(struct call *c)
 		tool_error("%s: goes in circles; run fsck.stargatefs", c->m.target.path);
 	return c->spent <= limit;
 }
+
+/* --- bound.c ------------------------------------------------------------------------------- */
+
+/*
+ * A directory of a tree, or a file with one name. -EUCLEAN, said: it has been met before, so that
+ * there would be no end of copies; -ELOOP, said: of a volume in use, more than there can be.
+ */
+int tree_meet(struct call *c, const char *path, u64 ino);
+
+/**
+ * struct piece - a range of a file that is no hole.
+ * @sum: bytes of the file so far.
+ */
+struct piece {
+	u64 pos, end, sum;
+};
+/*
+ * The next one at or behind @p->end, of a file of @size bytes. 0: there is none; < 0, said. All
+ * pieces together are no more than the volume has.
+ */
+int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 size,
+	       struct piece *p);
 
 /* --- path.c -------------------------------------------------------------------------------- */
 

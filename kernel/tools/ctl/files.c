@@ -7,12 +7,42 @@
 
 /* --- cat ----------------------------------------------------------------------------------- */
 
+static int put_hole(u64 end, u64 *pos, char *buf)
+{
+	size_t n;
+
+	memset(buf, 0, SG_MIN(end - *pos, (u64)CTL_PIECE));
+	for (; *pos < end; *pos += n) {
+		n = SG_MIN(end - *pos, (u64)CTL_PIECE);
+		if (fwrite(buf, 1, n, stdout) != n)
+			return tool_output_error();
+	}
+	return 0;
+}
+
+/* 1: the file has been cut meanwhile. */
+static int put_piece(struct call *c, const char *path, const struct sg_iref *ref,
+		     const struct piece *p, u64 *pos, char *buf)
+{
+	s64 n;
+
+	for (; *pos < p->end; *pos += (u64)n) {
+		n = sg_read(call_vol(c), ref, *pos, buf, SG_MIN(p->end - *pos, (u64)CTL_PIECE));
+		if (n <= 0)
+			return n ? path_error(path, (int)n) : 1;
+		if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+			return tool_output_error();
+	}
+	return 0;
+}
+
 static int cat_file(struct call *c, const char *path, char *buf)
 {
+	struct piece p = { 0 };
 	struct sg_attr attr;
 	struct sg_iref ref;
 	u64 pos = 0;
-	int err = path_find(call_vol(c), path, true, &ref, &attr);
+	int more, err = path_find(call_vol(c), path, true, &ref, &attr);
 
 	if (err)
 		return err;
@@ -23,19 +53,13 @@ static int cat_file(struct call *c, const char *path, char *buf)
 			   type_name(attr.mode));
 		return -EINVAL;
 	}
-	while (pos < attr.size) {
-		s64 n = sg_read(call_vol(c), &ref, pos, buf,
-				SG_MIN(attr.size - pos, (u64)CTL_PIECE));
-
-		if (n < 0)
-			return path_error(path, (int)n);
-		if (!n)
-			break;
-		if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
-			return tool_output_error();
-		pos += (u64)n;
-	}
-	return 0;
+	c->taken = 0;	/* the same file may be given twice */
+	do {
+		more = piece_next(c, path, &ref, attr.size, &p);
+		err = more < 0 ? more : put_hole(more ? p.pos : attr.size, &pos, buf) ?:
+		      more ? put_piece(c, path, &ref, &p, &pos, buf) : 0;
+	} while (more > 0 && !err);
+	return SG_MIN(err, 0);
 }
 
 int cmd_cat(struct call *c)

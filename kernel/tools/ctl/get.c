@@ -45,26 +45,35 @@ static int write_out(int fd, const char *data, size_t len, s64 pos, const char *
 	return 0;
 }
 
+static int get_piece(struct call *c, const struct sg_iref *ref, const struct piece *p, int fd,
+		     const char *to)
+{
+	u64 pos = p->pos;
+	int err;
+	s64 n;
+
+	for (; pos < p->end; pos += (u64)n) {
+		n = sg_read(call_vol(c), ref, pos, buffer, SG_MIN(p->end - pos, (u64)CTL_PIECE));
+		if (n <= 0)
+			return path_error(to, n ? (int)n : -EIO);
+		err = write_out(fd, buffer, (size_t)n, (s64)pos, to);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int get_data(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr, int fd,
 		    const char *to)
 {
-	s64 pos = 0, end, n;
-	int err;
+	struct piece p = { 0 };
+	int err, more;
 
-	while ((pos = sg_seek(call_vol(c), ref, (u64)pos, false)) >= 0 && (u64)pos < attr->size) {
-		end = sg_seek(call_vol(c), ref, (u64)pos, true);
-		end = end < 0 ? (s64)attr->size : SG_MIN(end, (s64)attr->size);
-		for (; pos < end; pos += n) {
-			n = sg_read(call_vol(c), ref, (u64)pos, buffer,
-				    SG_MIN((u64)(end - pos), (u64)CTL_PIECE));
-			if (n <= 0)
-				return path_error(to, n ? (int)n : -EIO);
-			err = write_out(fd, buffer, (size_t)n, pos, to);
-			if (err)
-				return err;
-		}
-	}
-	return pos < 0 && pos != -ENXIO ? path_error(to, (int)pos) : 0;
+	do {
+		more = piece_next(c, to, ref, attr->size, &p);
+		err = more > 0 ? get_piece(c, ref, &p, fd, to) : more;
+	} while (more > 0 && !err);
+	return err;
 }
 
 /*
@@ -241,8 +250,8 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 
 	if (!c->recursive)
 		return needs_recursion(c->argv[0]);
-	if (to->depth > DEPTH_MAX || !call_may_go_on(c))
-		return to->depth > DEPTH_MAX ? path_error(to->path, -ENAMETOOLONG) : -ELOOP;
+	if (to->depth > DEPTH_MAX)
+		return path_error(to->path, -ENAMETOOLONG);
 	dir = outside_dir(to, &made);
 	if (dir < 0)
 		return dir;
@@ -285,6 +294,10 @@ static int get_any(struct call *c, const struct sg_iref *ref, const struct outsi
 
 	if (err)
 		return path_error(to->path, err);
+	if (S_ISDIR(attr.mode) || attr.nlink <= 1)
+		err = tree_meet(c, to->path, ref->ino);
+	if (err)
+		return err;
 	if (S_ISDIR(attr.mode))
 		return get_dir(c, ref, &attr, to);
 	seen = attr.nlink > 1 ? links_find(&c->links, 0, ref->ino) : NULL;

@@ -182,11 +182,8 @@ static int ls_below(struct call *c, const struct listing *l, const char *path, u
 static int ls_dir(struct call *c, const struct sg_iref *dir, const char *path, unsigned int depth)
 {
 	struct listing l;
-	int err, e;
+	int err = tree_meet(c, path, dir->ino) ?: list_dir(call_vol(c), dir, path, &l), e;
 
-	if (!call_may_go_on(c))
-		return -ELOOP;
-	err = list_dir(call_vol(c), dir, path, &l);
 	if (err)
 		return err;
 	if (c->json) {

@@ -338,6 +338,7 @@ static int run(struct call *c, const struct command *cmd)
 	if (member_open(&c->m, c->volume, change, c->force))
 		return 1;
 	err = cmd->run(c);
+	free(c->met);
 	err = tool_end(err ? 1 : 0);
 	return member_close(&c->m) ? 1 : err;
 }

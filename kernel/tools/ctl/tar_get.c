@@ -199,21 +199,16 @@ static int add_data(struct map *m, u64 pos, u64 len)
 	return 0;
 }
 
-static int read_map(struct call *c, const struct sg_iref *ref, u64 size, struct map *m)
+static int read_map(struct call *c, const char *path, const struct sg_iref *ref, u64 size,
+		    struct map *m)
 {
-	s64 pos = 0, end;
-	int err = 0;
+	struct piece p = { 0 };
+	int more;
 
-	while (!err && (u64)pos < size && (pos = sg_seek(call_vol(c), ref, (u64)pos, false)) >= 0 &&
-	       (u64)pos < size) {
-		end = sg_seek(call_vol(c), ref, (u64)pos, true);
-		end = end < 0 ? (s64)size : SG_MIN(end, (s64)size);
-		if (end <= pos)		/* somebody changes it */
-			end = (s64)SG_MIN((u64)pos + SG_PAGE, size);
-		err = add_data(m, (u64)pos, (u64)(end - pos));
-		pos = end;
-	}
-	return err ?: pos < 0 && pos != -ENXIO ? (int)pos : 0;
+	while ((more = piece_next(c, path, ref, size, &p)) > 0)
+		if (add_data(m, p.pos, p.end - p.pos))
+			return path_error(path, -ENOMEM);
+	return more;
 }
 
 /* Version 1.0 of GNU tar's: where data is stands before it, in decimal lines. */
@@ -278,10 +273,10 @@ static int out_data(struct call *c, const struct entry *e)
 
 static int get_file(struct call *c, struct entry *e)
 {
-	int err = read_map(c, e->ref, e->attr->size, &e->map);
+	int err = read_map(c, e->path, e->ref, e->attr->size, &e->map);
 
 	if (err)
-		return path_error(e->path, err);
+		return err;
 	describe_holes(e);
 	return out_entry(c, e) ?: out_data(c, e);
 }
@@ -309,8 +304,8 @@ static int get_below(struct call *c, const struct sg_iref *ref, const char *path
 	int err, e;
 	size_t i;
 
-	if (depth > DEPTH_MAX || !call_may_go_on(c))
-		return depth > DEPTH_MAX ? path_error(path, -ENAMETOOLONG) : -ELOOP;
+	if (depth > DEPTH_MAX)
+		return path_error(path, -ENAMETOOLONG);
 	err = list_dir(call_vol(c), ref, path, &l);
 	if (err)
 		return err;
@@ -371,6 +366,8 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 	struct entry e = { .path = path, .name = name, .ref = ref, .attr = &attr };
 	int err = path_error(path, sg_getattr(call_vol(c), ref, &attr));
 
+	if (!err && (S_ISDIR(attr.mode) || attr.nlink <= 1))
+		err = tree_meet(c, path, ref->ino);
 	if (err)
 		return err;
 	e.type = type_of(attr.mode);

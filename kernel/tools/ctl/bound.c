@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How much can come out of a volume (D10). Its tables and directories are a stranger's: a file may
+ * map one page over and over, and a directory may have many names. What is honest maps each page
+ * once, and has each directory, and each file with one name, at one place of the tree.
+ */
+#include <stdlib.h>
+#include "ctl.h"
+
+static bool has_been_met(struct call *c, u64 ino)
+{
+	u64 word = ino / 64, room = SG_MAX(2 * c->met_room, word + 1024), had;
+	u64 *more;
+
+	if (word >= c->met_room) {
+		more = realloc(c->met, room * sizeof(*more));
+		if (!more)
+			return false;	/* there is still the number of steps */
+		memset(more + c->met_room, 0, (room - c->met_room) * sizeof(*more));
+		c->met = more;
+		c->met_room = room;
+	}
+	had = c->met[word] >> ino % 64 & 1;
+	c->met[word] |= 1ULL << ino % 64;
+	return had;
+}
+
+/* In a volume that others change, what has been met may have been moved, or be another by now. */
+int tree_meet(struct call *c, const char *path, u64 ino)
+{
+	if (!call_may_go_on(c))
+		return -ELOOP;
+	if (!c->m.vol.alone || !has_been_met(c, ino))
+		return 0;
+	tool_error("%s: has another name as well, and can have but one; run fsck.stargatefs", path);
+	return -EUCLEAN;
+}
+
+/* What others move meanwhile may be met twice. */
+static int take(struct call *c, const char *path, struct piece *p)
+{
+	u64 most = c->m.vol.alone ? c->m.vol.size : 2 * c->m.vol.size;
+
+	p->sum += p->end - p->pos;
+	c->taken += p->end - p->pos;
+	if (p->sum <= most && c->taken <= most)
+		return 1;
+	tool_error("%s: maps more than the volume has; run fsck.stargatefs", path);
+	return -EUCLEAN;
+}
+
+int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 size,
+	       struct piece *p)
+{
+	s64 pos = p->end >= size ? -ENXIO : sg_seek(call_vol(c), ref, p->end, false), end;
+
+	if (pos == -ENXIO || (pos >= 0 && (u64)pos >= size))
+		return 0;
+	if (pos < 0)
+		return path_error(path, (int)pos);
+	end = sg_seek(call_vol(c), ref, (u64)pos, true);
+	p->pos = (u64)pos;
+	p->end = end < 0 ? size : SG_MIN((u64)end, size);
+	if (p->end <= p->pos)	/* somebody changes it */
+		p->end = SG_MIN(p->pos + SG_PAGE, size);
+	return take(c, path, p);
+}
