@@ -37,9 +37,9 @@ int ck_hold(struct sg_ck *c)
 	if (err)
 		return err;
 	if (c->opts->holding)
-		c->opts->holding(c->opts->ctx, &c->vol);
+		err = c->opts->holding(c->opts->ctx, &c->vol);
 	c->vol.in_use = nothing_open;
-	err = sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
+	err = err ?: sg_size_take(&c->vol, ck_get(c, SG_HOT(size)));
 	for (slot = 0; slot < SG_SLOTS && !err; slot++) {
 		if (!ck_slot_taken(c, slot))
 			continue;

@@ -737,7 +737,7 @@ struct sg_relocate_opts {
 	unsigned int wait_ms;
 	bool force;
 	void *owner;		/* for sg_log() */
-	void (*holding)(void *ctx, struct sg_vol *vol);
+	int (*holding)(void *ctx, struct sg_vol *vol);
 	int (*flush)(void *ctx);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
 	void *ctx;
@@ -774,8 +774,9 @@ struct sg_check_opts {
 	/*
 	 * The volume has been joined to repair it, or (NULL) is about to be left. Whoever needs
 	 * longer than others wait calls sg_beat() meanwhile; so does sg_check(), now and then.
+	 * Not 0, with vol->why: it is somebody else's, and is left.
 	 */
-	void (*holding)(void *ctx, struct sg_vol *vol);
+	int (*holding)(void *ctx, struct sg_vol *vol);
 	int (*flush)(void *ctx);	/* as struct sg_relocate_opts has it, for what it says */
 	/* a finding, in one line; @fixed: has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);

@@ -408,10 +408,13 @@ static int hold(struct move *m)
 		m->seen = sg_alloc(m->seen_bytes);
 		err = m->seen ? 0 : -ENOMEM;
 	}
+	if (!err && o->holding) {
+		err = o->holding(o->ctx, vol);
+		if (err)
+			o->holding(o->ctx, NULL);
+	}
 	if (err)
 		sg_leave(vol);
-	else if (o->holding)
-		o->holding(o->ctx, vol);
 	return err;
 }
 

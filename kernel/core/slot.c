@@ -485,7 +485,8 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 		err = take_some_slot(vol, id);
 	if (err)
 		return err;
-	err = recover_and_follow(vol);
+	/* what the dead have left is not ours to recover, while somebody has the volume to itself */
+	err = anybody_alone(vol) ?: recover_and_follow(vol);
 	others = sg_slots_taken(vol) & ~(1ULL << vol->slot);
 	if (!err && others)
 		err = anybody_alone(vol);

@@ -151,21 +151,55 @@ static int ask_module(const char *dir, const struct change *ch)
 	return err;
 }
 
-static int store(struct call *c, const struct change *ch)
+static int change_list(struct sg_vol *vol, const struct change *ch)
+{
+	int err = ch->add ? sg_bad_add(vol, ch->off, ch->bytes) :
+			    sg_bad_remove(vol, ch->off, ch->bytes);
+
+	return SG_MIN(err, 0);
+}
+
+/*
+ * The list is in a page with words that all systems change, and what is stored through a block
+ * device others do not see: it is changed as a label is. Nobody joins a volume of which memory
+ * that all stand on is bad, so that there nobody needs to be kept out.
+ */
+static int store_alone(struct call *c, const struct change *ch, bool vital)
+{
+	int err;
+
+	if (!vital) {
+		if (member_open(&c->m, c->volume, true, false))
+			return 1;
+		err = refused(c, change_list(&c->m.vol, ch));
+		return member_close(&c->m) ? 1 : err;
+	}
+	if (target_open(&c->m.target, c->volume, TARGET_HOLD))
+		return 1;
+	err = sg_open(&c->m.vol, c->m.target.base, c->m.target.size, false, NULL) ?:
+	      member_watch(&c->m.target, &c->m.vol.sb, MEMBER_WAIT_MS, c->m.vol.why);
+	if (err)
+		tool_error("%s: %s", c->volume, c->m.vol.why);
+	else
+		err = refused(c, change_list(&c->m.vol, ch));
+	return target_close(&c->m.target) || err;
+}
+
+static int store(struct call *c, const struct change *ch, bool vital)
 {
 	struct target t;
 	struct sg_vol vol;
 	struct stat st;
 	int err;
 
-	if (target_open(&t, c->volume, !stat(c->volume, &st) && S_ISBLK(st.st_mode) ?
-			TARGET_CHANGE : TARGET_SHARE))
+	if (!stat(c->volume, &st) && S_ISBLK(st.st_mode))
+		return store_alone(c, ch, vital);
+	if (target_open(&t, c->volume, TARGET_SHARE))
 		return 1;
 	err = t.base ? sg_open(&vol, t.base, t.size, false, NULL) : -EINVAL;
 	if (!err)
-		err = ch->add ? sg_bad_add(&vol, ch->off, ch->bytes) :
-				sg_bad_remove(&vol, ch->off, ch->bytes);
-	if (refused(c, SG_MIN(err, 0))) {
+		err = change_list(&vol, ch);
+	if (refused(c, err)) {
 		target_close(&t);
 		return 1;
 	}
@@ -197,16 +231,19 @@ static int change(struct call *c)
 	struct sg_vol vol;
 	struct target t;
 	char dir[PATH_MAX];
+	bool vital;
+	u64 off;
 	int err;
 
 	if (member_look_on(&t, &vol, c->volume))
 		return 1;
 	err = read_change(c, &vol, &ch);
+	vital = sg_bad_vital(&vol, &off);
 	target_close(&t);
 	if (err)
 		return err;
 	return mounted_here(c->volume, dir, sizeof(dir)) ? refused(c, ask_module(dir, &ch)) :
-						       store(c, &ch);
+						       store(c, &ch, vital);
 }
 
 int before_bad(struct call *c)

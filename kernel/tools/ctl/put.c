@@ -40,6 +40,7 @@ static int write_in(struct call *c, const struct sg_iref *ref, u64 pos, size_t l
 		    const char *from)
 {
 	const char *data = buffer;
+	u64 start = pos;
 	s64 n;
 
 	for (; len; data += n, pos += (u64)n, len -= (size_t)n) {
@@ -47,7 +48,7 @@ static int write_in(struct call *c, const struct sg_iref *ref, u64 pos, size_t l
 		if (n <= 0)
 			return path_error(from, n ? (int)n : -ENOSPC);
 	}
-	return 0;
+	return path_error(from, device_relieve(&c->m.target, pos - start));
 }
 
 /* To its end: pipes, and files like those in /proc that do not know their size. */

@@ -17,14 +17,21 @@ struct job {
 	u64 base;
 };
 
-static void holding(void *ctx, struct sg_vol *vol)
+static int holding(void *ctx, struct sg_vol *vol)
 {
 	struct job *job = ctx;
+	int err;
 
-	if (vol && !job->r->dry)
-		beater_start(&job->beater, vol);
-	else
+	if (!vol || job->r->dry) {
+		if (!vol && device_held(&job->target))
+			target_flush(&job->target);	/* once more at the end, where it is said */
 		beater_stop(&job->beater);
+		return 0;
+	}
+	err = device_hold(&job->target, vol, vol->why);
+	if (!err)
+		beater_start(&job->beater, vol, &job->target);
+	return err;
 }
 
 static int flush(void *ctx)
@@ -56,12 +63,12 @@ static int find_base(struct job *job, const struct sg_probe *probe)
 /* Past the cache of a block device, which shows no heartbeats. */
 static int watch(struct job *job, const struct sg_probe *probe, bool *force)
 {
-	char why[200];
+	char why[200] = "";
 	int err;
 
-	if (job->r->dry || *force || job->target.kind != TARGET_BLOCK || !probe->valid)
+	if (job->r->dry || job->target.kind != TARGET_BLOCK || !probe->valid)
 		return 0;
-	err = member_watch(&job->target, &probe->sb, MEMBER_WAIT_MS, why);
+	err = member_watch(&job->target, &probe->sb, *force ? 0 : MEMBER_WAIT_MS, why);
 	*force = true;
 	if (err)
 		tool_error("%s: %s", job->r->path, why);
@@ -92,7 +99,7 @@ static int move(struct job *job, struct sg_relocate_result *out)
 int relocate_volume(const struct relocation *r, struct sg_relocate_result *out)
 {
 	struct job job = { .r = r };
-	int err = target_open(&job.target, r->path, r->dry ? TARGET_LOOK : TARGET_CHANGE);
+	int err = target_open(&job.target, r->path, r->dry ? TARGET_LOOK : TARGET_HOLD);
 
 	if (err)
 		return err;

@@ -199,6 +199,7 @@ static int put_data(struct put *p, const struct sg_iref *ref, const struct tar_e
 			if (n <= 0)
 				return path_error(e->path, n ? (int)n : -ENOSPC);
 		}
+		err = err ?: path_error(e->path, device_relieve(&p->c->m.target, piece));
 		if (err)
 			return err;
 	}

@@ -117,15 +117,22 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	free(path);
 }
 
-/* A repair may take longer than others wait for a sign of life. */
-static void holding(void *ctx, struct sg_vol *vol)
+/* A repair may take longer than others wait for a sign of life, and so may storing it. */
+static int holding(void *ctx, struct sg_vol *vol)
 {
 	struct job *job = ctx;
+	int err;
 
-	if (vol)
-		beater_start(&job->beater, vol);
-	else
+	if (!vol) {
+		if (device_held(job->target))
+			target_flush(job->target);	/* once more at the end, where it is said */
 		beater_stop(&job->beater);
+		return 0;
+	}
+	err = device_hold(job->target, vol, vol->why);
+	if (!err)
+		beater_start(&job->beater, vol, job->target);
+	return err;
 }
 
 static int flush(void *ctx)
@@ -286,14 +293,14 @@ static int conclude(struct job *job, const struct target *t, const struct sg_che
 	end_progress(job);
 	if (err)
 		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
-	if (flushed)
+	if (flushed && flushed != -EBUSY)	/* somebody has come: that has been said */
 		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
 	return code;
 }
 
 static int check(struct job *job, struct target *t)
 {
-	struct sg_check_result res;
+	struct sg_check_result res = { 0 };
 	struct sg_identity id;
 	struct sg_check_opts opts = {
 		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force_live,
@@ -308,11 +315,11 @@ static int check(struct job *job, struct target *t)
 	member_identity(&id);
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
-	if (job->mode != SG_CHECK_ONLY && job->force_live) {
+	if (job->mode != SG_CHECK_ONLY && job->force_live)
 		tool_warn("%s: all systems that use it are taken for dead without a look; one that lives loses what it writes from now on",
 			  job->path);
-	} else if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
-		err = member_watch(t, &probe.sb, MEMBER_WAIT_MS, res.why);
+	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
+		err = member_watch(t, &probe.sb, job->force_live ? 0 : MEMBER_WAIT_MS, res.why);
 		opts.force = true;	/* the mapping shows no heartbeats */
 		if (err) {
 			tool_error("%s: %s", job->path, res.why);
@@ -357,7 +364,7 @@ static int run(struct job *job)
 	signal(SIGTERM, interrupted);
 	if (job->mode != SG_CHECK_ONLY)
 		signal(SIGPIPE, SIG_IGN);	/* who stops reading does not stop a repair */
-	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHANGE))
+	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_HOLD))
 		return EXIT_TROUBLE;
 	code = check(job, &t);
 	if (target_close(&t))

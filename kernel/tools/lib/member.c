@@ -5,7 +5,8 @@
 #include <unistd.h>
 #include "tool.h"
 
-#define BEAT_MS	100
+#define BEAT_MS		100
+#define DEVICE_BEATS	5	/* so many beats are one of a device (device.c) */
 
 /* --- identity ------------------------------------------------------------------------------ */
 
@@ -54,14 +55,18 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 	static struct sg_slot then[SG_SLOTS], now[SG_SLOTS];
 	unsigned int i, waited, taken = 0;
 
-	if (read_slots(t, sb, then))
+	if (read_slots(t, sb, then)) {
+		snprintf(why, 200, "its mount table cannot be read");
 		return -EIO;
+	}
 	for (i = 0; i < SG_SLOTS; i++)
 		taken += SG_SLOT_STATE(then[i].state) != SG_SLOT_FREE;
 	for (waited = 0; taken && waited < wait_ms; waited += BEAT_MS) {
 		usleep(BEAT_MS * 1000);
-		if (read_slots(t, sb, now))
+		if (read_slots(t, sb, now)) {
+			snprintf(why, 200, "its mount table cannot be read");
 			return -EIO;
+		}
 		for (i = 0; i < SG_SLOTS; i++) {
 			if (!changed(&then[i], &now[i]))
 				continue;
@@ -71,7 +76,10 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 			return -EBUSY;
 		}
 	}
-	return 0;
+	if (!device_watch(t, sb, then, !wait_ms))
+		return 0;
+	snprintf(why, 200, "its hot page cannot be read");
+	return -EIO;
 }
 
 /* --- joining ------------------------------------------------------------------------------- */
@@ -79,17 +87,20 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 static void *beat(void *arg)
 {
 	struct beater *b = arg;
+	unsigned int beats;
 
-	while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+	for (beats = 1; !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE); beats++) {
 		sg_beat(b->vol);
+		if (!(beats % DEVICE_BEATS))
+			device_beat(b->target);
 		usleep(BEAT_MS * 1000);
 	}
 	return NULL;
 }
 
-void beater_start(struct beater *b, struct sg_vol *vol)
+void beater_start(struct beater *b, struct sg_vol *vol, const struct target *t)
 {
-	*b = (struct beater){ .vol = vol };
+	*b = (struct beater){ .vol = vol, .target = t };
 	b->running = !pthread_create(&b->thread, NULL, beat, b);
 	if (!b->running)
 		tool_warn("no thread for the heartbeat: others may take this system for dead");
@@ -110,15 +121,20 @@ static int join(struct member *m, bool look, bool force)
 	int err = 0;
 
 	member_identity(&id);
-	if (!look && !force && m->target.kind == TARGET_BLOCK) {
-		err = member_watch(&m->target, &m->vol.sb, MEMBER_WAIT_MS, m->vol.why);
+	if (!look && m->target.kind == TARGET_BLOCK) {
+		err = member_watch(&m->target, &m->vol.sb, force ? 0 : MEMBER_WAIT_MS, m->vol.why);
 		force = true;	/* the mapping shows no heartbeats */
 	}
 	if (!err)
 		err = sg_join_alone(&m->vol, &id, MEMBER_WAIT_MS, look || force);
+	if (!err && !look) {
+		err = device_hold(&m->target, &m->vol, m->vol.why);
+		if (err)
+			sg_leave(&m->vol);
+	}
 	m->joined = !err;
 	if (!err && !look)
-		beater_start(&m->beater, &m->vol);
+		beater_start(&m->beater, &m->vol, &m->target);
 	return err;
 }
 
@@ -180,7 +196,7 @@ int member_open(struct member *m, const char *path, bool change, bool force)
 		return err;
 	if (change || probe.kind != TARGET_DAX) {
 		target_close(&probe);
-		err = target_open(&m->target, path, change ? TARGET_CHANGE : TARGET_LOOK);
+		err = target_open(&m->target, path, change ? TARGET_HOLD : TARGET_LOOK);
 	} else {
 		m->target = probe;
 	}
@@ -209,7 +225,7 @@ int member_join(struct member *m, const char *path)
 		err = sg_join(&m->vol, &id, MEMBER_WAIT_MS, false);
 	m->joined = !err;
 	if (m->joined) {
-		beater_start(&m->beater, &m->vol);
+		beater_start(&m->beater, &m->vol, &m->target);
 	} else {
 		refuse(&m->target, &m->vol, err);
 		target_close(&m->target);
@@ -219,6 +235,8 @@ int member_join(struct member *m, const char *path)
 
 int member_close(struct member *m)
 {
+	if (m->joined && device_held(&m->target))
+		target_flush(&m->target);	/* while it beats: that may take longer than others wait */
 	beater_stop(&m->beater);
 	if (m->joined)
 		sg_leave(&m->vol);

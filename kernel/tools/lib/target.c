@@ -8,6 +8,7 @@
  * memory itself, neither sees our stores nor shows us its own. So of a block device
  *  - the cache is dropped before it is mapped, and dropped again behind what we wrote back;
  *  - to change it, it is opened exclusively: no mount, no LVM, no other tool has it meanwhile;
+ *  - a volume that others may mount is changed in a private copy (TARGET_HOLD, device.c);
  *  - whether another system is alive is read past the cache (target_read_now(), member.c);
  *  - nobody can store a word into it that others see at once: TARGET_SHARE is refused.
  * Order within a write-back is the kernel's: a power cut in the middle of it may leave more than
@@ -118,15 +119,22 @@ static void keep_to_it(const struct target *t)
 static int map(struct target *t)
 {
 	int prot = t->use == TARGET_READ ? PROT_READ : PROT_READ | PROT_WRITE;
-	int share = t->use == TARGET_LOOK ? MAP_PRIVATE : MAP_SHARED;
+	int share = t->use == TARGET_LOOK || device_held(t) ? MAP_PRIVATE : MAP_SHARED;
 
 	if (t->kind == TARGET_DAX && t->use == TARGET_LOOK)
 		return -EOPNOTSUPP;	/* device-dax has no private mappings */
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
+	if (device_held(t)) {
+		t->device = device_new();
+		if (!t->device)
+			return -ENOMEM;
+	}
 	t->base = mmap(NULL, t->size, prot, share | MAP_NORESERVE, t->fd, 0);
-	if (t->base == MAP_FAILED)
+	if (t->base == MAP_FAILED) {
+		device_free(t);
 		return -errno;
+	}
 	if (t->kind == TARGET_BLOCK)
 		keep_to_it(t);
 	return 0;
@@ -209,8 +217,8 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	if (t->fd < 0 && errno == EBUSY)
 		return failed(t, "is mounted or in use here; unmount it first", EBUSY);
 	if (t->fd < 0)
-		return failed(t, use == TARGET_CHANGE || use == TARGET_SHARE ?
-			      "cannot be opened for writing" : "cannot be opened", errno);
+		return failed(t, use == TARGET_LOOK || use == TARGET_READ ? "cannot be opened" :
+			      "cannot be opened for writing", errno);
 	err = look_at(t);
 	if (err)
 		return failed(t, "its size cannot be found out", -err);
@@ -226,7 +234,8 @@ int target_open(struct target *t, const char *path, enum target_use use)
 		target_follow(t);
 		return 0;
 	}
-	if (use == TARGET_CHANGE && t->kind == TARGET_BLOCK && device_writable(t->fd, path)) {
+	if ((use == TARGET_CHANGE || use == TARGET_HOLD) && t->kind == TARGET_BLOCK &&
+	    device_writable(t->fd, path)) {
 		close(t->fd);
 		t->fd = -1;
 		return -EROFS;
@@ -347,7 +356,9 @@ void target_undo(struct target *t)
 
 int target_flush(const struct target *t)
 {
-	if (t->use == TARGET_CHANGE && t->kind != TARGET_DAX &&
+	if (device_held(t))
+		return device_store(t);
+	if ((t->use == TARGET_CHANGE || t->use == TARGET_HOLD) && t->kind != TARGET_DAX &&
 	    (msync(t->base, t->size, MS_SYNC) || fsync(t->fd)))
 		return -errno;
 	return 0;
@@ -364,14 +375,25 @@ int target_close(struct target *t)
 		munmap(t->base, t->size);
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
+	if (err && err != -EBUSY)	/* somebody has come: that has been said */
+		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
+	if (err && t->made)
+		unlink(t->path);
 	close(t->fd);
 	t->fd = -1;
-	if (err) {
-		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
-		if (t->made)
-			unlink(t->path);
-	}
+	device_free(t);
 	return err;
+}
+
+int device_past_cache(const struct target *t, int flags)
+{
+	char path[32];
+	int fd;
+
+	/* the same device, whatever has its name by now */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", t->fd);
+	fd = open(path, flags | O_DIRECT | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Also past our own private copy, in which recovery may have been played. */
@@ -387,9 +409,9 @@ int target_read_now(const struct target *t, u64 off, void *buf, size_t len)
 	}
 	if (t->kind == TARGET_FILE)
 		return pread(t->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
-	fd = open(t->path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	fd = device_past_cache(t, O_RDONLY);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (posix_memalign(&pages, SG_PAGE, end - first)) {
 		close(fd);
 		return -ENOMEM;

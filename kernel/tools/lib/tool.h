@@ -105,6 +105,7 @@ enum target_use {
 	TARGET_LOOK,		/* private copy: what is stored in it stays in this process */
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
+	TARGET_HOLD,		/* the same, of a volume; a block device by a private copy (device.c) */
 	TARGET_SHARE,		/* shared with who uses it now; it need not be a volume yet */
 };
 
@@ -112,7 +113,9 @@ enum target_use {
  * struct target - a mapped volume.
  * @fd: of the file or device; @base, @size: its mapping.
  * @made, @grown, @was: what target_create() did: made the file, or grew one of that size.
+ * @device: of a block device that is held, see device.c.
  */
+struct device;
 struct target {
 	const char *path;
 	int fd;
@@ -123,6 +126,7 @@ struct target {
 	u64 size;
 	bool made, grown;
 	u64 was;
+	struct device *device;
 };
 /*
  * From now on @path is the file behind @fd, whatever file has the name: in a folder that another
@@ -142,7 +146,6 @@ void target_undo(struct target *t);
 /* A file of @had bytes gets @size, which are there; and loses them again. Say what is wrong. */
 int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
-/* Makes durable what was stored. 0 or -errno, said. */
 /* Makes durable what was stored, also through a cache of pages. 0 or -errno. */
 int target_flush(const struct target *t);
 /* The same, said, and the end of it. */
@@ -155,6 +158,26 @@ int device_writable(int fd, const char *path);	/* -EROFS, said: a block device t
 bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
 /* Bytes as the device has them now, past any cache. */
 int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
+int device_past_cache(const struct target *t, int flags);	/* opened anew; or -errno */
+
+/* --- device.c: a block device that is changed while others may mount it -------------------- */
+
+bool device_held(const struct target *t);	/* it is one; else all that follow do nothing */
+struct device *device_new(void);
+void device_free(struct target *t);
+/* Its slots as they were when nobody beat; @force: whoever does is fenced. 0 or -errno. */
+int device_watch(const struct target *t, const struct sg_super *sb, const struct sg_slot *slots,
+		 bool force);
+/*
+ * @vol has joined in the private copy, and has the volume to itself: now all others see that.
+ * -EBUSY: somebody has come meanwhile; nothing is stored any more.
+ */
+int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);
+void device_beat(const struct target *t);
+/* All that has been changed; -EBUSY, said: somebody has come, and nothing is stored. */
+int device_store(const struct target *t);
+/* So many bytes more have been put into the private copy: from time to time they are stored. */
+int device_relieve(const struct target *t, u64 bytes);
 
 /* Name of another file system or container that lies here, or NULL. */
 const char *foreign_signature(const void *base, u64 size);
@@ -185,10 +208,11 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 /* The heartbeat of a joined volume, by a thread of its own. */
 struct beater {
 	struct sg_vol *vol;
+	const struct target *target;
 	pthread_t thread;
 	bool running, stop;
 };
-void beater_start(struct beater *b, struct sg_vol *vol);
+void beater_start(struct beater *b, struct sg_vol *vol, const struct target *t);
 void beater_stop(struct beater *b);
 
 struct member {

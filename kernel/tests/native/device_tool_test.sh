@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tools that change a volume on a block device, beside a system that uses the memory behind it: a loop
+# device has a page cache of its own over its file, as /dev/pmemN has over memory, and machine.c maps
+# the file. Whoever joins while a tool works is refused, or the tool stores nothing; a tool's
+# heartbeat is seen; nothing that the other system has stored is undone.
+# shellcheck source=kernel/tests/lib/machines.sh
+source "$(dirname "$0")/../lib/machines.sh"
+
+expect 0 "$mkfs" -q --phys 16G --size 32M v.img
+loop=$(losetup -f --show v.img 2>err) || {
+	echo "no loop device: $(cat err)"
+	echo "$checks checks"
+	exit 0
+}
+tool=
+trap '[[ -z $tool ]] || kill -KILL "$tool" 2>/dev/null; kill "${pid[@]}" 2>/dev/null || true
+	losetup -d "$loop"; cd /; rm -rf "$dir"' EXIT
+base=0x400000000
+
+# machine N says LINE: it is refused, and why.
+refused() {
+	local n=$1 answer
+	shift
+	echo "$*" >&"${to[$n]}"
+	read -r -t 60 -u "${from[$n]}" answer || fail "no answer to '$*'"
+	[[ $answer == error* ]] || fail "$*: $answer"
+	checks=$((checks + 1))
+}
+
+# holding PROGRAM...: it has the device for itself, and waits for the FIFO at its end.
+holding() {
+	rm -f fifo
+	mkfifo fifo
+	"$@" <fifo >tool.out 2>tool.err &
+	tool=$!
+	exec {hold}>fifo
+}
+let_go() {
+	local got=0
+	exec {hold}>&-
+	wait "$tool" || got=$?
+	tool=
+	[[ $got == "$1" ]] || { cat tool.err >&2; fail "status $got, not $1"; }
+	checks=$((checks + 1))
+}
+
+# --- all by itself ----------------------------------------------------------------------------
+
+head -c 3000000 /dev/urandom >file
+expect 0 "$ctl" put "$loop" file /file
+expect 0 "$ctl" mkdir "$loop" /d
+expect 0 "$ctl" label "$loop" other
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" cat v.img /file
+same out file
+expect 0 "$ctl" bad "$loop" add $((base + 0x1000000))
+expect 0 "$ctl" bad v.img
+says '^0x401000000  4 KiB'
+expect 0 "$ctl" bad "$loop" remove $((base + 0x1000000))
+expect 0 "$ctl" bad "$loop" add $((base + 0x3000)) # what nobody joins with
+refuses 1 'bad memory' "$ctl" mkdir "$loop" /e
+expect 0 "$ctl" bad "$loop" remove $((base + 0x3000))
+expect 0 "$fsck" -n v.img
+cp v.img whole.img
+
+# --- a system that is there -------------------------------------------------------------------
+
+start 1
+say 1 join v.img "$m1" 1
+say 1 mkdir 0 before
+cp v.img seen.img
+for words in 'bad VOLUME add 0x401000000' 'bad VOLUME remove 0x401000000' 'mkdir VOLUME /x' 'tune VOLUME --lease 5' \
+	'relocate VOLUME --base 32G'; do
+	# shellcheck disable=SC2086
+	refuses 1 'in use by machine-11111111 \(slot' "$ctl" ${words/VOLUME/$loop}
+done
+cmp -n 4096 --ignore-initial=4096 v.img seen.img || fail "the hot page is not as it was"
+refuses 8 'in use by machine-11111111 \(slot' "$fsck" -y "$loop"
+say 1 mkdir 0 after
+say 1 leave 0
+expect 0 "$fsck" -n v.img
+
+# --- a system that comes while a tool works ---------------------------------------------------
+
+# put reads a pipe: so it works for as long as we like.
+holding "$ctl" put "$loop" - /slow
+sleep 8 # it has watched; and longer than anybody is silent who lives
+"$ctl" systems v.img >slots || true
+refused 1 join v.img "$m1" 2
+sleep 6
+refused 1 join v.img "$m1" 3
+echo slow >&"$hold"
+let_go 0
+say 1 join v.img "$m1" 4
+say 1 mkdir 1 later
+say 1 leave 1
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" cat v.img /slow
+says '^slow$'
+expect 0 "$ctl" stat v.img /later
+
+# --- a system that comes in the moment before the tool is seen ---------------------------------
+
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	# what has been read of the device is forgotten when all have been watched
+	cat >moment.c <<-'END'
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		int madvise(void *p, size_t len, int advice)
+		{
+			static int done;
+
+			if (advice == MADV_DONTNEED && !done) {
+				done = 1;
+				unsetenv("LD_PRELOAD");
+				if (system(getenv("MOMENT")))
+					abort();
+			}
+			return (int)syscall(SYS_madvise, p, len, advice);
+		}
+	END
+	gcc -shared -fPIC -o moment.so moment.c || fail "cannot compile moment.c"
+	export join="join v.img $m1 5" stdin1=/proc/$$/fd/${to[1]}
+	# shellcheck disable=SC2016
+	expect 1 env LD_PRELOAD="$dir/moment.so" MOMENT='echo "$join" >$stdin1; sleep 2' \
+		"$ctl" mkdir "$loop" /moment
+	says 'began to use the volume meanwhile' err
+	read -r -t 60 -u "${from[1]}" answer || fail "no answer"
+	[[ $answer == ok ]] || fail "$answer"
+	say 1 mkdir 2 there
+	say 1 leave 2
+	expect 0 "$fsck" -n v.img
+	expect 0 "$ctl" stat v.img /there
+	expect 1 "$ctl" stat v.img /moment
+fi
+
+# --- a mount table that cannot be read --------------------------------------------------------
+
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	cat >poison.c <<-'END'
+		#define _GNU_SOURCE
+		#include <errno.h>
+		#include <fcntl.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		ssize_t pread(int fd, void *to, size_t len, off_t at)
+		{
+			if (fcntl(fd, F_GETFL) & O_DIRECT) {
+				errno = EIO;
+				return -1;
+			}
+			return syscall(SYS_pread64, fd, to, len, at);
+		}
+	END
+	gcc -shared -fPIC -o poison.so poison.c || fail "cannot compile poison.c"
+	refuses 8 "^fsck.stargatefs: $loop: its mount table cannot be read\$" \
+		env LD_PRELOAD="$dir/poison.so" "$fsck" -y "$loop"
+	refuses 1 "$loop: its mount table cannot be read\$" \
+		env LD_PRELOAD="$dir/poison.so" "$ctl" relocate "$loop" --base 32G
+fi
+
+# --- a tool that is killed has changed nothing, and is not waited for -------------------------
+
+cp v.img seen.img
+holding "$ctl" put "$loop" - /killed
+sleep 4
+echo killed >&"$hold"
+sleep 1
+kill -KILL "$tool"
+wait "$tool" 2>/dev/null || true
+tool=
+exec {hold}>&-
+expect 0 "$ctl" mkdir v.img /next
+expect 0 "$fsck" -n v.img
+expect 1 "$ctl" stat v.img /killed
+
+# --- a system that takes the tool for dead: the tool stores nothing ---------------------------
+
+holding "$ctl" put "$loop" - /lost
+sleep 4
+expect 0 "$ctl" mkdir --force v.img /forced
+echo lost >&"$hold"
+let_go 1
+says 'nothing more is stored' tool.err
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" stat v.img /forced
+expect 1 "$ctl" stat v.img /lost
+
+# --- a repair ---------------------------------------------------------------------------------
+
+cp whole.img v.img
+poke v.img 0x1038 '\1\0\0\0' # damage was seen
+expect 1 "$fsck" -y "$loop"
+expect 0 "$fsck" -n v.img
+echo "$checks checks"

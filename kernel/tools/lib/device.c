@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A block device that a tool changes while other systems may mount it.
+ *
+ * Its page cache is no memory that anybody shares: other systems use the memory behind it. So the
+ * tool works on a private copy (TARGET_HOLD), and nothing of that reaches the device but by
+ * device_store(). What others have to see at once goes there alone and past the cache:
+ *
+ *   1. device_watch() has seen for some seconds that no slot moves, and notes all slots.
+ *   2. device_hold(): the slots and the last incarnation are still those; then our slot and
+ *      alone_lock are stored, in this order, and all is read again. Whoever joins from then on
+ *      meets alone_lock; whoever came in between is seen by us, or by the next look.
+ *   3. device_beat() stores our heartbeat, and looks whether our slot and alone_lock are ours still.
+ *   4. device_store() looks once more, and stores what has changed: slots and hot page last, when
+ *      the rest is durable. Whoever is killed before that leaves a slot that is not free.
+ *
+ * If somebody has come, nothing is stored, and the tool says who. docs/tools.md, "Block devices".
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "internal.h"
+#include "tool.h"
+
+#define LEAVE_MS	3000	/* for one who has come and meets alone_lock: then he goes again */
+#define RELIEVE_BYTES	(256ULL << 20)
+#define MAP_ENTRIES	4096	/* of /proc/self/pagemap, read at a time */
+
+/**
+ * struct device - what is known of the device's own bytes.
+ * @slots, @incarnation: as they were seen last, or stored by us.
+ * @slot: ours, or -1; @alive, @alone: its word while we have it, and that of alone_lock.
+ * @forced: whoever is there is fenced. @lost: somebody has come, see @why. @left: all is stored.
+ * @begun: something has been stored. @bytes: put into the private copy since then.
+ */
+struct device {
+	struct sg_super sb;
+	struct sg_slot slots[SG_SLOTS];
+	u64 incarnation, alive, alone, bytes;
+	int slot;
+	bool watched, forced, lost, left, said, begun;
+	char why[200];
+	pthread_mutex_t lock;	/* whoever stores slots: the heartbeat's thread, or device_store() */
+};
+
+struct device *device_new(void)
+{
+	struct device *d = calloc(1, sizeof(*d));
+
+	if (d) {
+		d->slot = -1;
+		pthread_mutex_init(&d->lock, NULL);
+	}
+	return d;
+}
+
+bool device_held(const struct target *t)
+{
+	return t->kind == TARGET_BLOCK && t->use == TARGET_HOLD;
+}
+
+/* --- the device's own bytes ------------------------------------------------------------------ */
+
+static int read_page(int fd, u64 off, u8 *page)
+{
+	return pread(fd, page, SG_PAGE, (off_t)off) == SG_PAGE ? 0 : -EIO;
+}
+
+static int write_page(int fd, u64 off, const u8 *page)
+{
+	return pwrite(fd, page, SG_PAGE, (off_t)off) == SG_PAGE && !fdatasync(fd) ? 0 : -EIO;
+}
+
+/* A page is read past the cache, changed, and stored at once: so it keeps what others have there. */
+static int edit(const struct target *t, u64 off, void (*change)(const struct target *t, u64 off,
+								u8 *page))
+{
+	static u8 page[SG_PAGE] __attribute__((aligned(SG_PAGE)));	/* under @lock */
+	int fd = device_past_cache(t, O_RDWR), err;
+
+	if (fd < 0)
+		return fd;
+	err = read_page(fd, off, page);
+	if (!err) {
+		change(t, off, page);
+		err = write_page(fd, off, page);
+	}
+	close(fd);
+	return err;
+}
+
+static int read_table(const struct target *t, struct sg_slot *slots, struct sg_hot *hot)
+{
+	return target_read_now(t, t->device->sb.slot_off, slots, SG_SLOTS * sizeof(*slots)) ?:
+	       target_read_now(t, SG_HOT_OFF, hot, sizeof(*hot));
+}
+
+/* --- is somebody there? ---------------------------------------------------------------------- */
+
+static int lose(struct device *d, const char *name, unsigned int slot, const char *what)
+{
+	char legible[64];
+	size_t i;
+
+	snprintf(legible, sizeof(legible), "%.63s", name);
+	for (i = 0; legible[i]; i++)
+		if (legible[i] < ' ' || legible[i] > '~')
+			legible[i] = '?';
+	if (!d->lost)
+		snprintf(d->why, sizeof(d->why), "%s (slot %u) %s: nothing more is stored; try again",
+			 *legible ? legible : "another system", slot, what);
+	d->lost = true;
+	return -EBUSY;
+}
+
+/* *came: in a slot that was free, or another's, when we looked last; SG_SLOTS: nobody. */
+static void who_came(const struct device *d, const struct sg_slot *now, unsigned int *came)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 state = now[i].state;
+
+		if ((int)i == d->slot)
+			continue;
+		if (SG_SLOT_STATE(state) != SG_SLOT_FREE && SG_SLOT_STATE(state) != SG_SLOT_DEAD &&
+		    (state != d->slots[i].state || now[i].heartbeat != d->slots[i].heartbeat ||
+		     now[i].guard != d->slots[i].guard))
+			break;
+	}
+	*came = i;
+}
+
+/* What of the device is ours: 0, or -EBUSY. One who joins, and is refused, is waited for. */
+static int look(const struct target *t)
+{
+	static struct sg_slot now[SG_SLOTS];	/* under @lock */
+	static struct sg_hot hot;
+	struct device *d = t->device;
+	unsigned int came, waited;
+	u64 *inc;
+	int err;
+
+	for (waited = 0; ; waited += 50) {
+		err = read_table(t, now, &hot);
+		if (err)
+			return err;
+		if (d->slot >= 0 && now[d->slot].state != d->alive)
+			return lose(d, "", (unsigned int)d->slot, "has declared this tool dead");
+		if (d->slot >= 0 && hot.alone_lock.word != d->alone)
+			return lose(d, "", SG_LOCK_SLOT(hot.alone_lock.word),
+				    "has taken the volume for itself");
+		who_came(d, now, &came);
+		if (came == SG_SLOTS)
+			break;
+		if (waited >= LEAVE_MS)
+			return lose(d, now[came].name, came, "uses the volume meanwhile");
+		usleep(50000);
+	}
+	/* whoever came and went has had a number, which is not given again */
+	inc = (u64 *)((u8 *)t->base + SG_HOT(incarnation));
+	if (sg_load64(inc) < hot.incarnation)
+		sg_store64(inc, hot.incarnation);
+	return 0;
+}
+
+int device_watch(const struct target *t, const struct sg_super *sb, const struct sg_slot *slots,
+		 bool force)
+{
+	struct device *d = t->device;
+	struct sg_hot hot;
+
+	if (!device_held(t))
+		return 0;
+	d->sb = *sb;
+	memcpy(d->slots, slots, sizeof(d->slots));
+	if (target_read_now(t, SG_HOT_OFF, &hot, sizeof(hot)))
+		return -EIO;
+	d->incarnation = hot.incarnation;
+	d->watched = true;
+	d->forced = force;
+	/* what has been read of it so far may be older */
+	if (madvise(t->base, t->size, MADV_DONTNEED) || ioctl(t->fd, BLKFLSBUF, 0))
+		return -errno;
+	return 0;
+}
+
+/* --- holding it ------------------------------------------------------------------------------ */
+
+/* Ours as the private copy has it; all that we took for dead are dead for themselves, too. */
+static void change_slots(const struct target *t, u64 off, u8 *page)
+{
+	struct device *d = t->device;
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 at = d->sb.slot_off + i * sizeof(struct sg_slot);
+		struct sg_slot *slot = (void *)(page + (at - off));
+
+		if (at < off || at >= off + SG_PAGE)
+			continue;
+		if ((int)i == d->slot)
+			memcpy(slot, (u8 *)t->base + at, sizeof(*slot));
+		else if (SG_SLOT_STATE(slot->state) != SG_SLOT_FREE &&
+			 (d->forced || slot->state == d->slots[i].state))
+			slot->state = SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(slot->state));
+		d->slots[i] = *slot;
+	}
+}
+
+static void change_slot(const struct target *t, u64 off, u8 *page)
+{
+	u64 at = t->device->sb.slot_off + (u64)t->device->slot * sizeof(struct sg_slot);
+
+	memcpy(page + (at - off), (u8 *)t->base + at, sizeof(struct sg_slot));
+}
+
+static void change_hot(const struct target *t, u64 off, u8 *page)
+{
+	struct sg_hot *hot = (void *)page;
+
+	(void)off;
+	hot->incarnation = SG_MAX(hot->incarnation, SG_SLOT_INC(t->device->alive));
+	hot->alone_lock.word = t->device->alone;
+}
+
+/* Nothing but our slot has been stored: it is free again, and nobody waits for it. */
+static void change_back(const struct target *t, u64 off, u8 *page)
+{
+	struct device *d = t->device;
+	struct sg_slot *slot = (void *)(page + (d->sb.slot_off +
+					(u64)d->slot * sizeof(struct sg_slot) - off));
+
+	if (slot->state == d->alive)
+		slot->state = SG_SLOT_WORD(SG_SLOT_FREE, SG_SLOT_INC(d->alive));
+}
+
+static int put_slot(const struct target *t)
+{
+	u64 at = t->device->sb.slot_off + (u64)t->device->slot * sizeof(struct sg_slot);
+
+	return edit(t, at & ~(u64)(SG_PAGE - 1), t->device->lost ? change_back : change_slot);
+}
+
+static int hold(const struct target *t, const struct sg_vol *vol)
+{
+	static struct sg_slot now[SG_SLOTS];
+	static struct sg_hot hot;
+	struct device *d = t->device;
+	u64 end = d->sb.slot_off + SG_SLOTS * sizeof(struct sg_slot), off;
+	unsigned int came = SG_SLOTS;
+	int err = read_table(t, now, &hot);
+
+	if (err)
+		return err;
+	if (!d->forced)
+		who_came(d, now, &came);
+	if (came < SG_SLOTS)
+		return lose(d, now[came].name, came, "began to use the volume meanwhile");
+	if (!d->forced && hot.incarnation != d->incarnation)
+		return lose(d, "", (unsigned int)vol->slot, "began to use the volume meanwhile");
+	d->slot = vol->slot;
+	d->alive = vol->alive;
+	d->alone = SG_LOCK_WORD(vol->slot, vol->incarnation);
+	for (off = d->sb.slot_off; off < end && !err; off += SG_PAGE)
+		err = edit(t, off, change_slots);
+	return err ?: edit(t, SG_HOT_OFF, change_hot) ?: look(t);
+}
+
+int device_hold(const struct target *t, const struct sg_vol *vol, char why[200])
+{
+	struct device *d = t->device;
+	int err;
+
+	if (!device_held(t))
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	err = d->watched ? hold(t, vol) : -EINVAL;
+	if (err) {
+		if (err != -EBUSY)
+			snprintf(d->why, sizeof(d->why), "its mount table cannot be stored: %s",
+				 strerror(-err));
+		d->lost = d->said = true;
+		snprintf(why, 200, "%s", d->why);
+		if (d->slot >= 0)
+			put_slot(t);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return err;
+}
+
+void device_beat(const struct target *t)
+{
+	struct device *d = t->device;
+	u64 *state;
+
+	if (!device_held(t))
+		return;
+	pthread_mutex_lock(&d->lock);
+	if (d->slot >= 0 && !d->lost) {
+		state = (u64 *)((u8 *)t->base + d->sb.slot_off +
+				(u64)d->slot * sizeof(struct sg_slot) + offsetof(struct sg_slot, state));
+		/* not once it has been left here: the rest has to be stored before that shows */
+		if (sg_load64(state) == d->alive && !look(t))
+			put_slot(t);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* --- storing --------------------------------------------------------------------------------- */
+
+/* A page that has been stored to is no page of the device any more; in /proc/self/pagemap: */
+#define IS_PRESENT	(1ULL << 63)
+#define IS_SWAPPED	(1ULL << 62)
+#define IS_FILES	(1ULL << 61)
+
+static bool is_changed(u64 entry)
+{
+	return entry & IS_SWAPPED || (entry & IS_PRESENT && !(entry & IS_FILES));
+}
+
+/* Mount table and hot page tell what the rest is worth. */
+static bool is_last(const struct device *d, u64 off)
+{
+	return off == SG_HOT_OFF ||
+	       (off >= d->sb.slot_off && off < d->sb.slot_off + SG_SLOTS * sizeof(struct sg_slot));
+}
+
+static int store_page(const struct target *t, u64 off)
+{
+	const u8 *from = (const u8 *)t->base + off;
+	size_t len = SG_PAGE, n;
+	ssize_t got;
+
+	for (n = 0; n < len; n += (size_t)got) {
+		got = pwrite(t->fd, from + n, len - n, (off_t)(off + n));
+		if (got <= 0)
+			return got ? -errno : -EIO;
+	}
+	return 0;
+}
+
+static int store_changed(const struct target *t, int map, bool last)
+{
+	static u64 entry[MAP_ENTRIES];
+	u64 page = 0, pages = t->size / SG_PAGE, i, n;
+	u64 first = (uintptr_t)t->base / SG_PAGE;
+	int err = 0;
+
+	for (; page < pages && !err; page += n) {
+		n = SG_MIN(pages - page, (u64)MAP_ENTRIES);
+		if (pread(map, entry, n * 8, (off_t)((first + page) * 8)) != (ssize_t)(n * 8))
+			return -EIO;
+		for (i = 0; i < n && !err; i++)
+			if (is_changed(entry[i]) && is_last(t->device, (page + i) * SG_PAGE) == last)
+				err = store_page(t, (page + i) * SG_PAGE);
+		if (last && (page + n) * SG_PAGE > t->device->sb.slot_off +
+						   SG_SLOTS * sizeof(struct sg_slot))
+			break;
+	}
+	return err ?: fdatasync(t->fd) ? -errno : 0;
+}
+
+static bool has_left(const struct target *t)
+{
+	const struct device *d = t->device;
+
+	return d->slot < 0 || sg_load64((u64 *)((u8 *)t->base + d->sb.slot_off +
+					 (u64)d->slot * sizeof(struct sg_slot) +
+					 offsetof(struct sg_slot, state))) != d->alive;
+}
+
+static int store(const struct target *t)
+{
+	struct device *d = t->device;
+	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), err;
+
+	if (map < 0)
+		return -errno;
+	d->begun = true;
+	err = store_changed(t, map, false);
+	pthread_mutex_lock(&d->lock);
+	err = err ?: look(t) ?: store_changed(t, map, true);
+	if (!err) {
+		memcpy(d->slots, (u8 *)t->base + d->sb.slot_off, sizeof(d->slots));
+		d->left = has_left(t);
+	}
+	pthread_mutex_unlock(&d->lock);
+	close(map);
+	return err;
+}
+
+int device_store(const struct target *t)
+{
+	struct device *d = t->device;
+	int err = 0;
+
+	if (!d->watched || d->left)	/* nothing has been changed, or all is stored */
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	if (!d->lost)
+		err = look(t);
+	if (d->lost && !d->begun && d->slot >= 0)
+		put_slot(t);
+	pthread_mutex_unlock(&d->lock);
+	err = err ?: d->lost ? -EBUSY : store(t);
+	d->bytes = 0;
+	if (d->lost && !d->said)
+		tool_error("%s: %s", t->path, d->why);
+	d->said |= d->lost;
+	return err;
+}
+
+int device_relieve(const struct target *t, u64 bytes)
+{
+	struct device *d = t->device;
+
+	if (!device_held(t))
+		return 0;
+	d->bytes += bytes;
+	if (d->bytes < RELIEVE_BYTES)
+		return 0;
+	/* a heartbeat may be lost by it; the next one comes */
+	return device_store(t) ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
+}
+
+void device_free(struct target *t)
+{
+	if (t->device)
+		pthread_mutex_destroy(&t->device->lock);
+	free(t->device);
+	t->device = NULL;
+}
