@@ -242,4 +242,27 @@ tar -cf large.tar large
 expect 1 "$ctl" put --tar v.img large.tar
 complains 'large: No space left in the volume'
 expect 0 "$fsck" -n v.img
+# --- an archive is its owner's alone; a file stays, though its attributes are damaged -----------
+
+make 'member("f", data=b"bytes\n", mode=0o664, pax={"SCHILY.xattr.user.a": "value"})
+member("d/", tarfile.DIRTYPE, mode=0o775, pax={"SCHILY.xattr.user.a": "value"})
+member("d/in", data=b"in\n")'
+rm -f a.img open.tar
+expect 0 "$mkfs" --size 16M --phys 16G a.img
+expect 0 "$ctl" put --tar a.img in.tar
+: >open.tar
+chmod 666 open.tar
+expect 0 "$ctl" get --tar a.img / open.tar
+[[ $(stat -c %a open.tar) == 600 ]] || fail "others may read it: $(stat -c %a open.tar)"
+mkfifo pipe.tar
+refuses 1 'pipe.tar: No such device' timeout 20 "$ctl" get --tar a.img / pipe.tar
+for path in /f /d; do
+	record=$("$ctl" --json dump a.img inode "$path" | pick 'int(d["record"], 16)')
+	blob=$(od -An -t u8 -j $((record + 96)) -N 8 a.img)
+	printf '\xff\xff' | dd of=a.img bs=1 seek=$((blob + 8)) conv=notrunc status=none
+done
+expect 1 "$ctl" get --tar a.img / out.tar
+says '/f: damaged; run fsck.stargatefs' err
+has 'archive.extractfile("./f").read() == b"bytes\n" and m["./f"].mode == 0o604'
+has 'm["./d"].isdir() and m["./d"].mode == 0o705 and "./d/in" in m'
 echo "$checks checks"

@@ -30,7 +30,7 @@ struct map {
 /**
  * struct entry - one of the archive's of the archive.
  * @path: within the volume, for messages. @name: in the archive. @link: another one, or NULL.
- * @map: of a file. @sparse: it has holes, and @list tells where.
+ * @map: of a file. @sparse: it has holes, and @list tells where. @bad: not all of its attributes.
  */
 struct entry {
 	const char *path, *name;
@@ -41,6 +41,7 @@ struct entry {
 	struct map map;
 	bool sparse;
 	struct tar_text pax, list;
+	int bad;
 };
 
 /* --- what is stored -------------------------------------------------------------------------- */
@@ -157,12 +158,14 @@ static int out_entry(struct call *c, struct entry *e)
 	u64 size = e->type == '0' ? e->map.bytes + e->list.len : 0;
 	const struct sg_attr *a = e->attr;
 	struct tar_header h = { .type = e->type };
-	int err;
 
 	record_text(&e->pax, "path", name, h.name, sizeof(h.name));
 	if (e->link)
 		record_text(&e->pax, "linkpath", e->link, h.link, sizeof(h.link));
-	number(h.mode, sizeof(h.mode), a->mode & 07777);
+	if (e->type != '1')
+		e->bad = record_attributes(c, e);
+	/* without its ACL the group would have what was the ACL's mask */
+	number(h.mode, sizeof(h.mode), a->mode & (e->bad ? 07707 : 07777));
 	if (!number(h.uid, sizeof(h.uid), a->uid))
 		record_number(&e->pax, "uid", a->uid);
 	if (!number(h.gid, sizeof(h.gid), a->gid))
@@ -174,10 +177,9 @@ static int out_entry(struct call *c, struct entry *e)
 	number(h.minor, sizeof(h.minor), e->type == '3' || e->type == '4' ? minor(a->special) : 0);
 	record_time(&e->pax, "mtime", a->mtime);
 	record_time(&e->pax, "atime", a->atime);
-	err = e->type == '1' ? 0 : record_attributes(c, e);
-	if (!err && e->pax.lost)
-		err = path_error(e->path, -ENOMEM);
-	return err ?: out_pax(&e->pax) ?: out_header(&h);
+	if (e->pax.lost)
+		return path_error(e->path, -ENOMEM);
+	return out_pax(&e->pax) ?: out_header(&h);
 }
 
 /* --- contents -------------------------------------------------------------------------------- */
@@ -393,7 +395,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 	free(e.map.at);
 	free(e.list.bytes);
 	free(e.pax.bytes);
-	return err;
+	return err ?: e.bad;
 }
 
 /* --- the command ----------------------------------------------------------------------------- */
@@ -410,14 +412,16 @@ static int open_archive(struct call *c, const char *to)
 		tool_error("an archive is not for a terminal: get --tar VOLUME PATH FILE");
 		return -EINVAL;
 	}
-	fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return outside_error(to);
+	fcntl(fd, F_SETFL, 0);	/* a FIFO without a reader has not been waited for */
 	if (!fstat(fd, &st) && !fstat(c->m.target.fd, &own) &&
 	    (outside_same(&st, &own) || (S_ISBLK(st.st_mode) && st.st_rdev == own.st_rdev))) {
 		tool_error("%s: is the volume itself", to);
 		err = -EINVAL;
-	} else if ((S_ISREG(st.st_mode) && ftruncate(fd, 0)) || dup2(fd, STDOUT_FILENO) < 0) {
+	} else if ((S_ISREG(st.st_mode) && (fchmod(fd, 0600) || ftruncate(fd, 0))) ||
+		   dup2(fd, STDOUT_FILENO) < 0) {
 		err = outside_error(to);
 	}
 	close(fd);
