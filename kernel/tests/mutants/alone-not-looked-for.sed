@@ -3,4 +3,7 @@
 # Who joins does not look whether somebody has the volume to himself.
 # file: kernel/core/slot.c
 # test: systems_test
-/^int sg_join(/,/^}/s/(!err && others)/(!err \&\& others \&\& false)/
+/^int sg_join(/,/^}/{
+s/err = anybody_alone(vol) ?: /err = /
+s/(!err && others)/(!err \&\& others \&\& false)/
+}
