@@ -6,6 +6,8 @@
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
+# shellcheck source=kernel/tests/lib/swaps.sh
+source "$src/../tests/lib/swaps.sh"
 
 stop() {
 	echo "exit 0" >&"${to[$1]}"
@@ -76,5 +78,37 @@ expect 0 "$fsck" -n w.img
 expect 0 "$ctl" ls w.img
 says '^went-on$'
 [[ $(size_of w.img) -eq $((66 << 20)) ]] || fail "info says another size"
+
+# --- somebody who owns the folder puts a link to another file in its place, at any moment ---
+if [[ $swaps ]]; then
+	start 3
+	for skip in 0 1 2 3 4 5; do
+		rm -f own.img gone other.img
+		"$mkfs" -q --phys 16G --size 32M --max-size 128M own.img
+		cp own.img other.img
+		cp own.img was.img
+		swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s other.img own.img' '*' \
+			"$ctl" grow --size 48M own.img
+		same other.img was.img
+		# one that has mapped less does not let it grow: it is made as short as it was
+		rm -f own.img gone
+		cp was.img own.img
+		truncate -s 80M other.img
+		cp other.img was.img
+		say 3 join own.img "$m1" "$skip"
+		swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s other.img own.img' '*' \
+			"$ctl" grow --size 48M own.img
+		same other.img was.img
+	done
+	stop 3
+fi
+
+# --- somebody who may only read it holds its lock ---
+"$mkfs" -q --phys 16G --size 32M --max-size 128M locked.img
+flock locked.img sleep 30 &
+locker=$!
+until ! flock -n locked.img true; do sleep 0.1; done
+refuses 7 'locked.img: somebody else holds its lock' timeout 25 "$ctl" grow locked.img --size 48M
+kill "$locker"
 
 echo "$checks checks"

@@ -190,4 +190,30 @@ complains 'the output cannot be written: No space left on device'
 expect 0 "$mkfs" -q -f --phys 16G zeroes
 [[ ! -s out && ! -s err ]] || fail "not quiet"
 
+# --- somebody who owns the folder puts a link to another file in its place, at any moment ---
+# shellcheck source=kernel/tests/lib/swaps.sh
+source "$src/../tests/lib/swaps.sh"
+if [[ $swaps ]]; then
+	head -c 40M /dev/zero | tr '\0' v >victim
+	cp victim was
+	for skip in 0 1 2; do
+		for made in yes no; do
+			rm -f own.img gone
+			[[ $made == no ]] || : >own.img
+			swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s victim own.img' '*' \
+				"$mkfs" --size 32M --phys 16G own.img
+			same victim was
+			head -c 32M /dev/zero >own.img.2 && rm -f own.img gone && mv own.img.2 own.img
+			swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s victim own.img' '*' \
+				"$mkfs" --phys 16G own.img
+			same victim was
+		done
+	done
+	# what has the name when nothing comes of it stays
+	rm -f own.img gone
+	swap_skip=0 swapped open own.img 'mv own.img gone; echo other >own.img' 1 \
+		bash -c "ulimit -f 1024; trap '' XFSZ; exec '$mkfs' --size 32M --phys 16G own.img"
+	[[ $(cat own.img) == other ]] || fail "another one's file has gone"
+fi
+
 echo "$checks checks"

@@ -13,6 +13,8 @@
 #include "ctl.h"
 #include "ioctl.h"
 
+#define LOCK_MS	10000
+
 static int show(struct call *c, u64 size, u64 was)
 {
 	char a[32], b[32];
@@ -123,16 +125,44 @@ static int grow_longer(struct call *c, u64 had)
 	return err;
 }
 
+/* Whoever may read the file can hold this lock: it is not waited for for ever. */
+static int lock_file(struct call *c, int fd)
+{
+	unsigned int waited;
+
+	for (waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += 100) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return outside_error(c->volume);
+		if (waited >= LOCK_MS) {
+			tool_error("%s: somebody else holds its lock (flock), as one who makes it grow "
+				   "does: try again", c->volume);
+			return -EAGAIN;
+		}
+		usleep(100000);
+	}
+	return 0;
+}
+
+/* What is opened here is what grows, whatever has the name later. */
 static int grow_file(struct call *c)
 {
+	int err, fd = open(c->volume, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct target t;
+	struct stat st;
 	char a[32];
-	int err, fd = open(c->volume, O_RDONLY | O_CLOEXEC);
 	u64 most;
 
-	if (fd < 0 || flock(fd, LOCK_EX)) {
-		err = -errno;
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		err = fd < 0 ? -errno : -EINVAL;
 		tool_error("%s: cannot be opened: %s", c->volume, strerror(-err));
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	target_pin(c->volume, fd);
+	err = lock_file(c, fd);
+	if (err) {
+		close(fd);
 		return err;
 	}
 	if (!size_now(c->volume, &t, &most)) {

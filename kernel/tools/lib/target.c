@@ -192,9 +192,17 @@ void target_pin(const char *path, int fd)
 	snprintf(pinned_at, sizeof(pinned_at), "/proc/self/fd/%d", fd);
 }
 
-static const char *file_at(const char *path)
+const char *target_path(const char *path)
 {
 	return pinned && !strcmp(path, pinned) ? pinned_at : path;
+}
+
+bool file_is_named(int fd, const char *path)
+{
+	struct stat own, there;
+
+	return !fstat(fd, &own) && !lstat(path, &there) && own.st_dev == there.st_dev &&
+	       own.st_ino == there.st_ino && own.st_nlink == 1;
 }
 
 int target_open(struct target *t, const char *path, enum target_use use)
@@ -203,7 +211,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	int err;
 
 	*t = (struct target){ .path = path, .fd = -1, .use = use };
-	if (stat(file_at(path), &st))
+	if (stat(target_path(path), &st))
 		return failed(t, "cannot be opened", errno);
 	err = refuse_kind(path, &st);
 	if (err)
@@ -213,7 +221,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 			   "name the file or device-dax node that they map", path);
 		return -EOPNOTSUPP;
 	}
-	t->fd = open(file_at(path), open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
+	t->fd = open(target_path(path), open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
 	if (t->fd < 0 && errno == EBUSY)
 		return failed(t, "is mounted or in use here; unmount it first", EBUSY);
 	if (t->fd < 0)
@@ -289,10 +297,13 @@ int target_create(struct target *t, const char *path, const struct sg_super *sb,
 	int err;
 
 	*t = (struct target){ .path = path, .use = TARGET_CHANGE, .grown = true };
-	t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	t->made = t->fd >= 0;
-	if (t->fd < 0 && errno == EEXIST)
-		t->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (target_path(path) != path) {
+		t->fd = open(target_path(path), O_RDWR | O_CLOEXEC);
+	} else {
+		/* it was not there: what has that name by now nobody has looked at */
+		t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		t->made = t->fd >= 0;
+	}
 	if (t->fd < 0 || fstat(t->fd, &st))
 		return failed(t, "cannot be made", errno);
 	t->was = (u64)st.st_size;
@@ -320,7 +331,7 @@ undo:
  */
 int target_lengthen(const char *path, u64 had, u64 size)
 {
-	struct target t = { .path = path, .fd = open(file_at(path), O_RDWR | O_CLOEXEC) };
+	struct target t = { .path = path, .fd = open(target_path(path), O_RDWR | O_CLOEXEC) };
 	int err = 0;
 
 	if (t.fd < 0)
@@ -339,7 +350,7 @@ int target_lengthen(const char *path, u64 had, u64 size)
 
 void target_shorten(const char *path, u64 had)
 {
-	if (truncate(path, (off_t)had))
+	if (truncate(target_path(path), (off_t)had))
 		tool_warn("%s: stays longer than its volume: %s", path, strerror(errno));
 }
 
@@ -347,7 +358,7 @@ void target_undo(struct target *t)
 {
 	if (t->base && t->base != MAP_FAILED)
 		munmap(t->base, t->size);
-	if ((t->made && unlink(t->path)) ||
+	if ((t->made && file_is_named(t->fd, t->path) && unlink(t->path)) ||
 	    (!t->made && t->grown && ftruncate(t->fd, (off_t)t->was)))
 		tool_warn("%s: what was begun cannot be undone: %s", t->path, strerror(errno));
 	close(t->fd);
@@ -377,7 +388,7 @@ int target_close(struct target *t)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	if (err && err != -EBUSY)	/* somebody has come: that has been said */
 		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
-	if (err && t->made)
+	if (err && t->made && file_is_named(t->fd, t->path))
 		unlink(t->path);
 	close(t->fd);
 	t->fd = -1;

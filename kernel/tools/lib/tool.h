@@ -133,6 +133,8 @@ struct target {
  * user can write to, that user may exchange it.
  */
 void target_pin(const char *path, int fd);
+const char *target_path(const char *path);	/* to open it by */
+bool file_is_named(int fd, const char *path);	/* it has this name now, and no other one */
 /* Both say by themselves what is wrong. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);

@@ -105,7 +105,7 @@ static int refuse_unplaced(const struct request *r)
 
 static int refuse_contents(const struct request *r, u64 size)
 {
-	int fd = open(r->path, O_RDONLY | O_CLOEXEC), err = 0;
+	int fd = open(target_path(r->path), O_RDONLY | O_CLOEXEC), err = 0;
 	bool known = false;
 	void *base;
 
@@ -190,11 +190,6 @@ int check_file(const struct request *r, const struct stat *st, u64 *size)
 		err = refuse_unplaced(r) ?: check_new(r->path);
 	if (err || !st)
 		return err;
-	if (!r->dry && access(r->path, W_OK)) {
-		err = -errno;
-		tool_error("%s: cannot be written: %s", r->path, strerror(-err));
-		return err;
-	}
 	return st->st_size ? refuse_contents(r, (u64)st->st_size) : refuse_unplaced(r);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mkfs.stargatefs: make a StargateFS. First all is checked, then something is changed. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <unistd.h>
 #include "mkfs.h"
 
 /* --- telling of it ------------------------------------------------------------------------- */
@@ -102,6 +104,26 @@ static int make_in_file(struct request *r, const struct stat *st, struct sg_supe
 	return err ? err : make(r, &t);
 }
 
+/* What is looked at here is what is written to, whatever has the name by then. */
+static int pin_file(const struct request *r, struct stat *st)
+{
+	int fd = open(r->path, (r->dry ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+
+	if (fd < 0) {
+		err = -errno;
+		tool_error("%s: cannot be %s: %s", r->path, r->dry ? "opened" : "written",
+			   strerror(-err));
+		return err;
+	}
+	if (fstat(fd, st) || !S_ISREG(st->st_mode)) {
+		tool_error("%s: somebody has put something else in its place meanwhile", r->path);
+		close(fd);
+		return -ESTALE;
+	}
+	target_pin(r->path, fd);
+	return 0;
+}
+
 static int make_on_device(struct request *r, struct sg_super *sb)
 {
 	struct target t;
@@ -148,7 +170,7 @@ int main(int argc, char **argv)
 	if (there && !S_ISREG(st.st_mode))
 		err = make_on_device(&r, &sb);
 	else
-		err = make_in_file(&r, there ? &st : NULL, &sb);
+		err = (there ? pin_file(&r, &st) : 0) ?: make_in_file(&r, there ? &st : NULL, &sb);
 	if (!err)
 		summary(&r, &sb);
 	return tool_end(err ? 1 : 0);
