@@ -65,6 +65,9 @@ for s in "${systems[@]}"; do
 done
 
 step "refused"
+refuses "onto itself" "lies on the volume that is to be copied" "stargatectl snapshot /mnt/sg /mnt/sg/copy"
+refuses "a clone onto itself" "lies on the volume that is to be copied" \
+	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
 refuses "there already" 'is there already' 'stargatectl snapshot /mnt/sg /run/copy'
 refuses "too short a moment" 'would stand still for about|does not stand still' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'

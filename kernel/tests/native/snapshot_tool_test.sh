@@ -131,4 +131,40 @@ echo "exit 0" >&"${to[1]}"
 echo "exit 0" >&"${to[2]}"
 wait "${pid[1]}" "${pid[2]}" || true
 expect 0 "$fsck" -n v.img
+
+# --- file systems that cannot rename without replacing, nor give second names (NFS, FUSE) ---
+if [[ $swaps ]]; then
+	cat >rename.c <<-'END'
+		#include <errno.h>
+		#include <stdlib.h>
+		int renameat2(int a, const char *b, int c, const char *d, unsigned int e)
+		{
+			errno = atoi(getenv("RENAME_ERRNO"));
+			return -1;
+		}
+		int link(const char *a, const char *b)
+		{
+			extern int linkat(int, const char *, int, const char *, int);
+			errno = atoi(getenv("LINK_ERRNO"));
+			return errno ? -1 : linkat(-100, a, -100, b, 0);
+		}
+	END
+	gcc -shared -fPIC -w -o rename.so rename.c || fail "cannot compile rename.c"
+	for errors in '22 0' '38 0' '22 1' '22 95'; do
+		rm -f n1
+		expect 0 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO="${errors% *}" LINK_ERRNO="${errors#* }" \
+			"$ctl" snapshot --stall 10000 v.img n1
+		[[ ! -e n1.part && $(stat -c %h n1) == 1 ]] || fail "n1.part is there as well"
+		expect 0 "$fsck" -n n1
+		refuses 1 'n1: is there already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
+			"$ctl" snapshot v.img n1
+	done
+	# what is whole is not deleted because its name failed
+	rm -f n1
+	expect 1 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=5 LINK_ERRNO=0 \
+		"$ctl" snapshot --stall 10000 v.img n1
+	complains 'n1.part: is whole, and cannot be renamed to n1: Input/output error'
+	expect 0 "$fsck" -n n1.part
+fi
+
 echo "$checks checks"

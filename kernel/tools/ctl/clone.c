@@ -97,7 +97,7 @@ static int make(struct call *c, struct copy *s, u64 size)
 {
 	struct own own = { .label = c->label ?: "", .base = c->base, .base_given = true };
 	struct part part;
-	int err = part_open(&part, c->argv[0], size, true);
+	int err = copy_refuse_own(s, c->argv[0]) ?: part_open(&part, c->argv[0], size, true);
 
 	if (err)
 		return err;

@@ -238,6 +238,22 @@ static int still_left(struct copy *s)
 	return -EAGAIN;
 }
 
+int copy_refuse_own(const struct copy *s, const char *name)
+{
+	size_t n = strlen(name) - strlen(last_name(name));
+	char *dir = n ? strndup(name, n) : strdup(".");
+	struct stat of, to;
+	bool own;
+
+	own = s->how == COPY_MOUNTED && dir && !fstat(s->dir, &of) && !stat(dir, &to) &&
+	      of.st_dev == to.st_dev;
+	free(dir);
+	if (!own)
+		return 0;
+	tool_error("%s: lies on the volume that is to be copied: name a file elsewhere", name);
+	return -EINVAL;
+}
+
 int copy_run(struct copy *s)
 {
 	int err = pass(s);

@@ -42,6 +42,8 @@ struct copy {
  * it is not joined either, so that nothing of it changes.
  */
 int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left);
+/* -EINVAL, said: @name would lie on the volume itself, which grew with each pass. */
+int copy_refuse_own(const struct copy *s, const char *name);
 /* To @fd, @to and @name. What is there need not be zero where the volume has something. */
 int copy_run(struct copy *s);
 int copy_close(struct copy *s);
@@ -51,17 +53,18 @@ int copy_size(const struct copy *s, u64 *size);
 /* --- part.c: a file that gets its name when it is whole -------------------------------------- */
 
 /**
- * struct part - one being made. @path: what it is called until then.
+ * struct part - one being made. @path: what it is called until then. @whole: only its name is missing.
  */
 struct part {
 	const char *name;
 	char path[PATH_MAX];
 	int fd;
+	bool whole;
 };
 /* With so many zeroes, as a hole or (@reserved) in memory. What others have left is made anew. */
 int part_open(struct part *p, const char *name, u64 size, bool reserved);
 int part_finish(struct part *p);	/* durable, then it has its name */
-void part_close(struct part *p);	/* without part_finish(): it is gone */
+void part_close(struct part *p);	/* one that is not whole is gone */
 
 /* --- snapshot.c ------------------------------------------------------------------------------ */
 

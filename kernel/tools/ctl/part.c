@@ -28,15 +28,6 @@ static int not_made(const char *path)
 	return err;
 }
 
-/* @fd is what @path names now, and no other name. */
-static bool is_named(int fd, const char *path)
-{
-	struct stat own, there;
-
-	return !fstat(fd, &own) && !lstat(path, &there) && own.st_dev == there.st_dev &&
-	       own.st_ino == there.st_ino && own.st_nlink == 1;
-}
-
 /*
  * What one who was killed has left goes: whoever had it open would read the copy. It goes under its
  * lock, and only while it has the name: the one who made it may have finished it meanwhile.
@@ -53,7 +44,7 @@ static int remove_old(const struct part *p)
 		err = -EEXIST;
 	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
 		err = in_use(p);
-	} else if (is_named(fd, p->path) && unlink(p->path) && errno != ENOENT) {
+	} else if (file_is_named(fd, p->path) && unlink(p->path) && errno != ENOENT) {
 		err = not_made(p->path);
 	}
 	close(fd);
@@ -76,7 +67,7 @@ static int open_file(struct part *p)
 				return err;
 			continue;
 		}
-		if (!flock(p->fd, LOCK_EX | LOCK_NB) && is_named(p->fd, p->path))
+		if (!flock(p->fd, LOCK_EX | LOCK_NB) && file_is_named(p->fd, p->path))
 			return 0;
 		close(p->fd);
 	}
@@ -138,6 +129,25 @@ static int flush_name(const struct part *p)
 	return err;
 }
 
+/*
+ * Its own name, if nobody has that. Not all file systems can rename like that (NFS, 9p, many in user
+ * space); a second name is given by all that have links, and only if there is none.
+ */
+static int give_name(const struct part *p)
+{
+	if (!renameat2(AT_FDCWD, p->path, AT_FDCWD, p->name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (!link(p->path, p->name))
+		return unlink(p->path) ? -errno : 0;
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	if (!access(p->name, F_OK))
+		return -EEXIST;
+	return rename(p->path, p->name) ? -errno : 0;
+}
+
 int part_finish(struct part *p)
 {
 	int err = 0;
@@ -147,17 +157,18 @@ int part_finish(struct part *p)
 		tool_error("%s: cannot be written: %s", p->path, strerror(-err));
 		return err;
 	}
-	if (!is_named(p->fd, p->path)) {
+	if (!file_is_named(p->fd, p->path)) {
 		tool_error("%s: somebody has put something else in its place meanwhile", p->path);
 		p->path[0] = 0;
 		return -ESTALE;
 	}
-	if (renameat2(AT_FDCWD, p->path, AT_FDCWD, p->name, RENAME_NOREPLACE))
-		err = -errno;
+	p->whole = true;
+	err = give_name(p);
 	if (err == -EEXIST)
 		return name_taken(p->name);
 	if (err)
-		tool_error("%s: cannot be renamed to %s: %s", p->path, p->name, strerror(-err));
+		tool_error("%s: is whole, and cannot be renamed to %s: %s", p->path, p->name,
+			   strerror(-err));
 	else
 		p->path[0] = 0;
 	return err ? err : flush_name(p);
@@ -165,7 +176,7 @@ int part_finish(struct part *p)
 
 void part_close(struct part *p)
 {
-	if (p->path[0] && is_named(p->fd, p->path))
+	if (p->path[0] && !p->whole && file_is_named(p->fd, p->path))
 		unlink(p->path);
 	close(p->fd);
 }

@@ -29,7 +29,7 @@ static void show(struct call *c, const struct copy *s, int fd, const char *path)
 int copy_to_file(struct call *c, struct copy *s, const char *path)
 {
 	struct part part;
-	int err = part_open(&part, path, s->size, false);
+	int err = copy_refuse_own(s, path) ?: part_open(&part, path, s->size, false);
 
 	if (err)
 		return err;
