@@ -88,6 +88,7 @@ static int pass(struct sg_ck *c)
 	c->beyond = 0;
 	c->recovering = any_slot_taken(c);
 	c->hold_pages = false;
+	c->retyped = false;
 	c->orphans.n = 0;
 	c->rebuild.n = 0;
 	c->strays.n = 0;

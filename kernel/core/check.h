@@ -77,6 +77,7 @@ struct sg_ck {
 	bool no_memory;
 	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
 	bool recovering;	/* some slot is not free, or some ledger not empty */
+	bool retyped;		/* a directory has its type back: its names come in the next pass */
 	bool relist;		/* lists of free records are to be made anew */
 	bool was_moving;	/* half moved to another base, which has been ended */
 

@@ -68,6 +68,28 @@ static struct sg_new new_directory(u32 mode)
 	return (struct sg_new){ .mode = SG_S_IFDIR | mode, .now = (s64)sg_now() };
 }
 
+/* The first name, NAME.1 and so on, and in the end one that nobody can have taken beforehand. */
+static u32 name_number(char *name, size_t size, const char *first, unsigned int i)
+{
+	u64 number;
+
+	if (!i)
+		return (u32)sg_snprintf(name, size, "%s", first);
+	if (i < TRIES)
+		return (u32)sg_snprintf(name, size, "%s.%u", first, i);
+	sg_random(&number, sizeof(number));
+	return (u32)sg_snprintf(name, size, "%s.%016llx", first, CK_U(number));
+}
+
+/*
+ * What is found goes where nobody but root sees it: it may have been in a directory that was closed
+ * to others. Whoever may make names in the root can have made one that looks like ours.
+ */
+static bool is_private(struct sg_vol *vol, const struct sg_iref *dir)
+{
+	return !(sg_iget(vol, dir, mode) & 077) && !(u32)sg_iget(vol, dir, owner);
+}
+
 static int lost_found(struct sg_ck *c, struct sg_iref *out)
 {
 	struct sg_vol *vol = &c->vol;
@@ -77,9 +99,8 @@ static int lost_found(struct sg_ck *c, struct sg_iref *out)
 	char name[32];
 	int err = sg_iref(vol, SG_INO_ROOT, &root);
 
-	for (i = 0; !err && i < TRIES; i++) {
-		u32 len = (u32)sg_snprintf(name, sizeof(name),
-					   i ? LOST_FOUND ".%u" : LOST_FOUND, i);
+	for (i = 0; !err && i <= TRIES; i++) {
+		u32 len = name_number(name, sizeof(name), LOST_FOUND, i);
 
 		err = sg_lookup(vol, &root, name, len, out, &type);
 		if (err == -ENOENT) {
@@ -88,21 +109,24 @@ static int lost_found(struct sg_ck *c, struct sg_iref *out)
 				c->made = out->ino;
 			return err;
 		}
-		if (!err && type == SG_S_IFDIR >> 12)
+		if (!err && type == SG_S_IFDIR >> 12 && is_private(vol, out))
 			return 0;
 	}
 	return err ? err : -EEXIST;
 }
 
 /* A name for @ref that nobody has: #NUMBER, as users know it. */
-static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char *name, u32 *len)
+static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char name[40],
+		     u32 *len)
 {
 	unsigned int i, type;
 	struct sg_iref there;
+	char first[24];
 	int err = 0;
 
-	for (i = 0; !err && i < TRIES; i++) {
-		*len = (u32)sg_snprintf(name, 40, i ? "#%llu.%u" : "#%llu", CK_U(ino), i);
+	sg_snprintf(first, sizeof(first), "#%llu", CK_U(ino));
+	for (i = 0; !err && i <= TRIES; i++) {
+		*len = name_number(name, 40, first, i);
 		err = sg_lookup(vol, dir, name, *len, &there, &type);
 	}
 	return err == -ENOENT ? 0 : err ? err : -EEXIST;
@@ -218,7 +242,7 @@ static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 
 	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes)
 		return;
-	if (!(c->state[ino] & CK_USED)) {
+	if (!(c->state[ino] & (CK_USED | CK_TYPELESS))) {	/* of the latter this name tells */
 		ck_loss_named(c, ino, SG_REF_TYPE(d->ref));
 		return;
 	}

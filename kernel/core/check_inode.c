@@ -61,13 +61,16 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		ck_set(c, ck_ifield(c, ino, seq), seq + 1);
 }
 
-/* The root is a directory, whatever it says; what else it says is kept, and checked as such. */
+/*
+ * The root is a directory, whatever it says; what else it says is kept, and checked as such. Not
+ * permissions that nobody gives by mistake: they stand in the word that has been found to be wrong.
+ */
 static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
 {
 	if (ino == SG_INO_ROOT && !sg_is_dir(mode) &&
 	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "the root is not a directory"))
 		ck_set(c, ck_ifield(c, ino, mode),
-		       2ULL << 32 | SG_S_IFDIR | (mode & 07777 ? mode & 07777 : 0755));
+		       2ULL << 32 | SG_S_IFDIR | (mode & 0755 ? mode & 0755 : 0755));
 }
 
 static void check_record(struct sg_ck *c, u64 ino)
@@ -178,11 +181,11 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	return 0;
 }
 
-/* No name told its type: nothing can be made of it. */
+/* No name told its type, nor will one that only the next pass can read: nothing can be made of it. */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",
-		     sg_mode(ck_get(c, ck_ifield(c, ino, mode)))) && !c->rebuild.n)
+		     sg_mode(ck_get(c, ck_ifield(c, ino, mode)))) && !c->rebuild.n && !c->retyped)
 		ck_clear_inode(c, ino);
 }
 

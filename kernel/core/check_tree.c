@@ -13,11 +13,19 @@ static u64 type_of(u64 mode)
 	return (sg_mode(mode) & SG_S_IFMT) >> 12;
 }
 
+/* What is left of permissions beside a type that makes no sense: at most the owner's. */
+static u64 believed(u64 mode, unsigned int type)
+{
+	if (type == SG_S_IFLNK >> 12)
+		return 0777;
+	return mode & 0700 ? mode & 0700 : type == SG_S_IFDIR >> 12 ? 0700 : 0600;
+}
+
 /* The name knows the type that the inode has lost. */
 static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
 {
 	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
-	u64 want = (mode & ~0xffffffffULL) | (mode & 07777) | (u64)type << 12;
+	u64 want = (mode & ~0xffffffffULL) | believed(mode, type) | (u64)type << 12;
 
 	if (!ck_type_known(want) ||
 	    !ck_found(c, CK_ASK, ino, at, "its type (mode 0%o) is unknown, its name says 0%o",
@@ -25,6 +33,7 @@ static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
 		return false;
 	ck_set(c, at, want);
 	c->state[ino] = CK_USED | (sg_is_dir(want) ? CK_DIR : 0);
+	c->retyped |= sg_is_dir(want);
 	return true;
 }
 

@@ -113,6 +113,53 @@ out:
 	return pages;
 }
 
+/* It can be read well enough to know that no ACL was in it. */
+static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
+{
+	struct sg_xattr_head *h;
+	struct sg_xattr_entry e;
+	struct payload p;
+	bool none = false;
+	u64 pos;
+
+	if (!sg_data_page(&c->vol, off))
+		return false;
+	h = sg_alloc(sizeof(*h));
+	if (!h)
+		return false;
+	memcpy(h, ck_page(c, off), sizeof(*h));
+	p = (struct payload){ c, h, h->size };
+	if (head_valid(c, h) && h->ino == ino && entries_valid(&p)) {
+		none = true;
+		for (pos = 0; pos < p.size && none; ) {
+			memcpy(&e, piece(&p, pos), sizeof(e));
+			none = e.space != SG_XATTR_ACL_ACCESS;
+			pos += SG_ALIGN_UP(sizeof(e) + e.name_len + e.value_len, 8);
+		}
+	}
+	sg_free(h);
+	return none;
+}
+
+/*
+ * Beside an ACL the group's permissions in the mode are the mask of all that it names; without it
+ * they would be the group's. They go first: an interruption leaves less access, not more.
+ */
+static void drop_blob(struct sg_ck *c, u64 ino, u64 at, u64 off)
+{
+	u64 mode_at = ck_ifield(c, ino, mode), mode = ck_get(c, mode_at);
+	bool closes = mode & 070 && !sg_is_lnk(mode) && !had_no_acl(c, off, ino);
+
+	if (!ck_found(c, CK_ASK, ino, at, "its extended attributes are damaged%s", closes ?
+		      ", and with them maybe an ACL: its group loses its permissions" : ""))
+		return;
+	if (closes) {
+		ck_set(c, mode_at, mode & ~070ULL);
+		sg_fence();
+	}
+	ck_set(c, at, 0);
+}
+
 u64 ck_xattr(struct sg_ck *c, u64 ino)
 {
 	u64 at = ck_ifield(c, ino, xattr), off = ck_get(c, at), pages;
@@ -120,9 +167,8 @@ u64 ck_xattr(struct sg_ck *c, u64 ino)
 	if (!off)
 		return 0;
 	pages = check_blob(c, off, ino);
-	if (!pages && !c->no_memory &&
-	    ck_found(c, CK_ASK, ino, at, "its extended attributes are damaged"))
-		ck_set(c, at, 0);
+	if (!pages && !c->no_memory)
+		drop_blob(c, ino, at, off);
 	return pages;
 }
 
