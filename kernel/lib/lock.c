@@ -14,34 +14,38 @@ static bool is_again(const struct stargate_sem *s, u64 me)
 	return s->flags & SG_SEM_RECURSIVE && (sg_semw_load(s->page) & SG_SEMW_OWNER) == me;
 }
 
+/* As the engine does: who has reset the mutex since @more was loaded, or has got it, counts anew. */
+static bool count_again(const struct stargate_sem *s, u64 me, u64 more, u64 now)
+{
+	return is_again(s, me) && sg_semw_cas(more_of(s), more, now) == more;
+}
+
 API int stargate_mutex_lock(stargate_sem *s, uint64_t until)
 {
-	u64 me;
+	u64 me, more;
 
 	if (!sgl_is_mapped(s, SG_SEM_MUTEX))
 		return sgl_do(s, SG_SEM_OP_LOCK, until);
 	me = sgl_me(s);
 	if (me && sg_semw_take(s->page, me))
 		return 0;
-	if (!me || !is_again(s, me))
-		return sgl_do(s, SG_SEM_OP_LOCK, until);
-	if (*more_of(s) >= SG_SEMW_VALUE)
-		return EAGAIN;
-	++*more_of(s);		/* the owner's */
-	return 0;
+	more = sg_semw_load(more_of(s));
+	if (me && more < SG_SEMW_VALUE && count_again(s, me, more, more + 1))
+		return 0;
+	return sgl_do(s, SG_SEM_OP_LOCK, until);
 }
 
 API int stargate_mutex_unlock(stargate_sem *s)
 {
-	u64 me;
+	u64 me, more;
 
 	if (!sgl_is_mapped(s, SG_SEM_MUTEX))
 		return sgl_do(s, SG_SEM_OP_UNLOCK, 0);
 	me = sgl_me(s);
-	if (s->flags & SG_SEM_RECURSIVE && me && is_again(s, me) && *more_of(s)) {
-		--*more_of(s);
-		return 0;
-	}
+	more = sg_semw_load(more_of(s));
+	/* more than can be is no count, but what somebody has stored there */
+	if (s->flags & SG_SEM_RECURSIVE && me && more && more <= SG_SEMW_VALUE)
+		return count_again(s, me, more, more - 1) ? 0 : sgl_do(s, SG_SEM_OP_UNLOCK, 0);
 	return me && sg_semw_give(s->page, me) ? 0 : sgl_do(s, SG_SEM_OP_UNLOCK, 0);
 }
 

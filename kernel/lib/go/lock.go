@@ -139,6 +139,20 @@ func OpenRWMutex(volume, name string) (*RWMutex, error) {
 	return &RWMutex{obj, newGate()}, nil
 }
 
+// less takes a reader away, and never one that is not there: somebody who resets the lock clears the
+// counts, and a count below nothing would keep writers out for ever.
+func less(cell *uint64) bool { return lessThan(cell, atomic.LoadUint64(cell)) }
+
+// lessThan does so when the count was seen a moment ago.
+func lessThan(cell *uint64, seen uint64) bool {
+	for ; seen != 0; seen = atomic.LoadUint64(cell) {
+		if atomic.CompareAndSwapUint64(cell, seen, seen-1) {
+			return true
+		}
+	}
+	return false
+}
+
 // RLock locks it for reading. A reader counts itself, then looks at the word; a writer takes the
 // word, then looks at the counts: one of them sees the other.
 func (rw *RWMutex) RLock(timeout time.Duration) error {
@@ -147,7 +161,7 @@ func (rw *RWMutex) RLock(timeout time.Duration) error {
 		if atomic.LoadUint64(&rw.page[0]) == 0 {
 			return nil
 		}
-		atomic.AddUint64(rw.cell, ^uint64(0))
+		less(rw.cell)
 	}
 	return wrap(rw.name, rw.do(opRead, until(timeout)))
 }
@@ -157,10 +171,9 @@ func (rw *RWMutex) RUnlock() error {
 	if rw.cell == nil {
 		return wrap(rw.name, rw.do(opReadEnd, 0))
 	}
-	if atomic.LoadUint64(rw.cell) == 0 {
+	if !less(rw.cell) {
 		return wrap(rw.name, syscall.EPERM)
 	}
-	atomic.AddUint64(rw.cell, ^uint64(0))
 	if atomic.LoadUint64(&rw.page[0]) != 0 {
 		return wrap(rw.name, rw.do(opRing, 0))
 	}

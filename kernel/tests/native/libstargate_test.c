@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "sem_kernel.h"
+#include "lib.h"
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
@@ -47,6 +48,49 @@ static void recursive(void)
 	CHECK_OK(stargate_mutex_unlock(o));
 	stargate_close(s);
 	stargate_close(k);
+	stargate_close(o);
+}
+
+/* As a reset by force does, by whoever may write the volume. */
+static u64 enough;
+
+static void *resets(void *arg)
+{
+	struct sg_semwords *w = arg;
+
+	while (!sg_load64(&enough)) {
+		sg_store64(&w->more, 0);
+		sg_store64(&w->word, 0);
+	}
+	return NULL;
+}
+
+static void recursive_reset(void)
+{
+	stargate_sem *s = make("rr", STARGATE_MUTEX, STARGATE_RECURSIVE, 0), *o = have(1, "rr");
+	struct sg_semwords *w = (void *)s->page;
+	u64 i, most = 0;
+	pthread_t t;
+
+	CHECK_OK(stargate_mutex_lock(s, STARGATE_TRY));
+	sg_store64(&w->more, ~0ULL);	/* is no count: the word is given */
+	CHECK_OK(stargate_mutex_unlock(s));
+	CHECK_OK(stargate_mutex_lock(o, STARGATE_TRY));
+	CHECK_OK(stargate_mutex_unlock(o));
+	sg_store64(&w->more, 0);
+	CHECK_OK(pthread_create(&t, NULL, resets, w));
+	for (i = 0; i < test_amount(300000, 1000000, 10000000); i++) {
+		stargate_mutex_lock(s, STARGATE_TRY);
+		stargate_mutex_lock(s, STARGATE_TRY);
+		stargate_mutex_unlock(s);
+		most = SG_MAX(most, sg_load64(&w->more));
+		stargate_mutex_unlock(s);
+		most = SG_MAX(most, sg_load64(&w->more));
+	}
+	sg_store64(&enough, 1);
+	CHECK_OK(pthread_join(t, NULL));
+	CHECK(most <= 4);
+	stargate_close(s);
 	stargate_close(o);
 }
 
@@ -361,6 +405,7 @@ int main(void)
 	begin();
 	names();
 	recursive();
+	recursive_reset();
 	readers_and_writer();
 	robust();
 	many();
