@@ -8,7 +8,7 @@
 static bool said_before(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 where[2] = { ino, off };
-	u32 sum = sg_crc32c(sg_crc32c(~0u, where, sizeof(where)), c->line, sizeof(c->line));
+	u32 sum = sg_crc32c(sg_crc32c(~0u, where, sizeof(where)), c->line, strlen(c->line));
 	unsigned int i;
 
 	for (i = 0; i < c->nsaid; i++)
@@ -126,6 +126,15 @@ static int pass(struct sg_ck *c)
 	return 0;
 }
 
+/* Somebody goes on storing who was taken for dead: then the volume is not what "clean" means. */
+static void not_recovered(struct sg_ck *c)
+{
+	sg_snprintf(c->line, sizeof(c->line), "what systems left could not be recovered");
+	if (c->opts->report)
+		c->opts->report(c->opts->ctx, c->line, 0, c->vol.sb.slot_off, false);
+	c->res->found++;
+}
+
 /* A pass that finds nothing ends it; so does one that can do nothing about what it found. */
 static int repair(struct sg_ck *c)
 {
@@ -148,6 +157,8 @@ static int repair(struct sg_ck *c)
 		if (err)
 			return err;
 	}
+	if (ck_engine_needed(c) && c->res->found == c->res->fixed)
+		not_recovered(c);
 	sg_space_rebuild_hints(&c->vol);
 	return 0;
 }

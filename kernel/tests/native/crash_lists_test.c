@@ -189,6 +189,35 @@ static void judge_cleared(struct crash *c, struct crash_image *img)
 	}
 }
 
+/* --- one who was taken for dead goes on ------------------------------------------------------ */
+
+static u64 *state;
+
+static void not_free(const void *p)
+{
+	(void)p;
+	if (SG_SLOT_STATE(*state) == SG_SLOT_FREE)
+		*state = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
+}
+
+/* However often he is recovered: then the volume is not clean, nor all repaired. */
+static void test_never_recovered(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };
+	struct sg_check_result res;
+	struct sg_vol v;
+
+	mem = tsys_volume(TEST_SMALL);
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, true, NULL));
+	state = (u64 *)(mem + sg_slot_off(&v, 9));
+	*state = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
+	rec_at_store = not_free;
+	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
+	rec_at_store = NULL;
+	CHECK_EQ(res.found, res.fixed + 1);
+	test_unmap(mem, TEST_SMALL);
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 static void run(void (*judge)(struct crash *c, struct crash_image *img), u64 every)
@@ -220,5 +249,6 @@ int main(void)
 	make_owed();
 	run(judge_cleared, 1);
 	CHECK(cleared);
+	test_never_recovered();
 	return test_done();
 }
