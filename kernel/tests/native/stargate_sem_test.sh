@@ -196,6 +196,65 @@ if command -v compgen >/dev/null; then
 	complete_sem 'tw'
 	printf '%q\n' 'two words' >want
 	same out want
+
+	# The volume that the command line names is the one that is asked, however it stands there.
+	mkdir elsewhere
+	# shellcheck disable=SC2016
+	{
+		echo '#!/bin/bash'
+		echo "printf '%s\0' \"\$@\" >>'$dir/asked'"
+		echo '[[ $* != *list*--names ]] || echo one'
+	} >elsewhere/stargate-sem
+	chmod +x elsewhere/stargate-sem
+	# complete_words WORD...: what is offered behind "stargate-sem WORD..."; the last one is begun.
+	complete_words() {
+		rm -f asked
+		expect 0 env PATH="$dir/elsewhere:$PATH" HOME=/home/me bash -uc "source '$completion/stargate-sem'
+			compopt() { :; }
+			COMP_WORDS=(stargate-sem \"\$@\") COMP_CWORD=\$#
+			_stargate_sem
+			((\${#COMPREPLY[@]} == 0)) || printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
+	}
+	# asks VOLUME WORD...: it is asked for its names, once; none if it is empty.
+	asks() {
+		local volume=$1
+		shift
+		complete_words "$@" ''
+		printf '%s\0' ${volume:+"--volume=$volume"} list --names >want
+		same asked want
+		[[ $(<out) == one ]] || fail "no name is offered behind $*"
+	}
+	asks '' rm
+	asks /mnt/a -v /mnt/a rm
+	asks /mnt/a -v/mnt/a rm
+	asks /mnt/a --volume /mnt/a rm
+	asks /mnt/a --volume = /mnt/a lock # as the shell takes it apart
+	asks /mnt/a --volume=/mnt/a lock
+	asks /mnt/b -v /mnt/a -v /mnt/b show
+	asks /mnt/a rm -v /mnt/a
+	asks /mnt/list -v /mnt/list -t 5 wait
+	asks list -v list post
+	asks '/mnt/a b' -v '/mnt/a\ b' rm
+	asks '/mnt/a b' -v '"/mnt/a b"' rm
+	asks "/mnt/a'b" -v "\"/mnt/a'b\"" rm
+	# shellcheck disable=SC2016 # a name with such characters in it
+	asks '/mnt/$(id>pwned)' -v "'/mnt/\$(id>pwned)'" rm
+	# shellcheck disable=SC2088 # the shell expands it when the line is run
+	asks /home/me/a -v '~/a' rm
+	asks '' lock -- # behind that there are no options
+	# What the shell would put something in the place of is not looked up, and no name is a guess.
+	# shellcheck disable=SC2016
+	for word in '$HOME' '$(id>pwned)' '"`id>pwned`"'; do
+		complete_words -v "$word" rm ''
+		[[ ! -s out && ! -e asked ]] || fail "names are offered behind -v $word"
+	done
+	[[ ! -e pwned ]] || fail "a command that stands in the name of a volume was run"
+	mkdir -p place/folder
+	for words in '-v' '--volume' '--volume ='; do
+		# shellcheck disable=SC2086 # words
+		complete_words $words place/f
+		[[ $(<out) == place/folder ]] || fail "no folder is offered behind $words"
+	done
 fi
 
 # --- the library ------------------------------------------------------------------------------
