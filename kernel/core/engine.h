@@ -294,6 +294,9 @@ int sg_super_write(struct sg_vol *vol, const struct sg_super *sb);
  * label, and made now. Nothing else in a volume depends on its UUID. Joined alone, or -EBUSY.
  */
 int sg_renew(struct sg_vol *vol, const char *label, char why[200]);
+/* The same volume gets another UUID, another label; NULL: as it is. Joined alone, or -EBUSY. */
+int sg_relabel(struct sg_vol *vol, const u8 *uuid, const char *label, char why[200]);
+void sg_make_uuid(u8 uuid[16]);		/* a random one */
 
 /*
  * Makes the volume larger, while whoever lives goes on using it: up to the memory that all of them

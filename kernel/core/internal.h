@@ -414,6 +414,7 @@ int sg_settle_free(struct sg_vol *vol, bool wait);
 
 struct sg_ack *sg_ack_make(void);
 bool sg_alone(const struct sg_vol *vol);	/* nobody else has a slot */
+bool sg_holds_alone(const struct sg_vol *vol);	/* who takes a slot now goes no further */
 void sg_quiesce(struct sg_vol *vol);		/* our own looks, windows and mappings */
 u64 sg_epoch_horizon(const struct sg_vol *vol);	/* what all who live have acknowledged */
 /* A debt of that epoch, as it stands in a debt's word, may be paid. */

@@ -344,7 +344,7 @@ void sg_slot_exit(struct sg_vol *vol)
 
 /* --- joining ---------------------------------------------------------------------------------- */
 
-static bool holds_alone(const struct sg_vol *vol)
+bool sg_holds_alone(const struct sg_vol *vol)
 {
 	return sg_get(vol, SG_HOT(alone_lock.word)) == SG_LOCK_WORD(vol->slot, vol->incarnation);
 }
@@ -356,7 +356,7 @@ static int anybody_alone(struct sg_vol *vol)
 	unsigned int slot = SG_LOCK_SLOT(word);
 	struct sg_slot info;
 
-	if (!word || holds_alone(vol) || !sg_owner_live(vol, slot, SG_LOCK_INC(word)))
+	if (!word || sg_holds_alone(vol) || !sg_owner_live(vol, slot, SG_LOCK_INC(word)))
 		return 0;
 	sg_slot_read(vol, slot, &info);
 	if (info.pid)

@@ -353,7 +353,7 @@ static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 	return -EINVAL;
 }
 
-static void make_uuid(u8 uuid[16])
+void sg_make_uuid(u8 uuid[16])
 {
 	sg_random(uuid, 16);
 	uuid[6] = (uuid[6] & 0x0f) | 0x40;
@@ -392,7 +392,7 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 	if (opts->uuid)
 		memcpy(sb->uuid, opts->uuid, 16);
 	else
-		make_uuid(sb->uuid);
+		sg_make_uuid(sb->uuid);
 	sg_random(sb->hash_seed, sizeof(sb->hash_seed));
 	if (opts->params & ~SG_PARAM_KNOWN) {
 		sg_snprintf(why_text, 200, "unknown parameters 0x%llx",
@@ -510,12 +510,12 @@ int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 }
 
 /* Of the two copies the one that says the old UUID, or the one that says the new one, is whole. */
-int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
+static int write_named(struct sg_vol *vol, struct sg_super *sb, const char *label,
+		       char why_text[200])
 {
-	struct sg_super sb = vol->sb;
 	int err = sg_may_write(vol);
 
-	if (!err && sg_slots_taken(vol) & ~(1ULL << vol->slot))
+	if (!err && !sg_holds_alone(vol) && !sg_alone(vol))
 		err = -EBUSY;
 	if (err) {
 		sg_snprintf(why_text, 200, err == -EBUSY ?
@@ -523,7 +523,23 @@ int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
 			    "cannot be changed here");
 		return err;
 	}
-	make_uuid(sb.uuid);
+	return (label ? take_label(sb, label, why_text) : 0) ?: sg_super_write(vol, sb);
+}
+
+int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
+{
+	struct sg_super sb = vol->sb;
+
+	sg_make_uuid(sb.uuid);
 	sb.created = sg_now();	/* newer than what is left of the other one, see find_backup() */
-	return take_label(&sb, label, why_text) ?: sg_super_write(vol, &sb);
+	return write_named(vol, &sb, label, why_text);
+}
+
+int sg_relabel(struct sg_vol *vol, const u8 *uuid, const char *label, char why_text[200])
+{
+	struct sg_super sb = vol->sb;
+
+	if (uuid)
+		memcpy(sb.uuid, uuid, sizeof(sb.uuid));
+	return write_named(vol, &sb, label, why_text);
 }

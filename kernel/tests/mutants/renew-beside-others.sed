@@ -3,4 +3,4 @@
 # A volume gets another UUID while others use it.
 # file: kernel/core/super.c
 # test: volume_test
-s/if (!err && sg_slots_taken(vol) & ~(1ULL << vol->slot))$/if (!err \&\& !vol)/
+s/if (!err && !sg_holds_alone(vol) && !sg_alone(vol))$/if (!err \&\& !vol)/

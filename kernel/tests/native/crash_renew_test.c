@@ -37,27 +37,32 @@ static void judge(struct crash *c, struct crash_image *img)
 	CHECK(!strcmp(probe.sb.label, "again") && memcmp(probe.sb.uuid, new.uuid, 16));
 }
 
-int main(void)
+/* @same: it stays the volume that it is, of another UUID and label (sg_relabel()). */
+static void run(bool same)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "old" };
 	struct crash c;
 	struct sg_vol v;
 	struct rec rec;
 	char why[200];
+	u8 uuid[16];
 
+	sg_make_uuid(uuid);
 	mem = test_map(SIZE);
 	CHECK_OK(sg_format(mem, SIZE, &opts, why));
 	CHECK_OK(sg_open(&v, mem, SIZE, false, NULL));
 	CHECK_OK(sg_join_alone(&v, &test_identity, 0, true));
 	old = v.sb;
+	judged[0] = judged[1] = 0;
 	crash_init(&c, mem, SIZE);
 	c.judge = judge;
 	c.samples = test_amount(20, 40, 200);
 	rec_init(&rec, mem, SIZE, true);
 	rec_to(&rec);
-	CHECK_OK(sg_renew(&v, "new", why));
+	CHECK_OK(same ? sg_relabel(&v, uuid, "new", why) : sg_renew(&v, "new", why));
 	rec_to(NULL);
 	new = v.sb;
+	CHECK(!same || (!memcmp(new.uuid, uuid, 16) && new.created == old.created));
 	crash_run(&c, rec.ev, rec.n);
 	crash_end(&c);
 	printf("%" PRIu64 " images, %" PRIu64 " old, %" PRIu64 " new\n", c.images, judged[0],
@@ -66,5 +71,12 @@ int main(void)
 	rec_free(&rec);
 	crash_free(&c);
 	sg_leave(&v);
+	test_unmap(mem, SIZE);
+}
+
+int main(void)
+{
+	run(false);
+	run(true);
 	return test_done();
 }

@@ -579,6 +579,32 @@ static void renewed(void)
 	tvol_drop(&t);
 }
 
+/* The same volume by another UUID, by another label, or by both; what is not said stays. */
+static void relabelled(void)
+{
+	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+	struct sg_super was;
+	char too_long[65];
+	struct tvol t;
+
+	memset(too_long, 'l', sizeof(too_long));
+	too_long[64] = 0;
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_relabel(&t.v, NULL, "label", why));
+	was = t.v.sb;
+	CHECK_EQ(sg_relabel(&t.v, uuid, too_long, why), -EINVAL);
+	CHECK(strstr(why, "longer than 63 bytes") && !memcmp(&t.v.sb, &was, sizeof(was)));
+	CHECK_OK(sg_relabel(&t.v, uuid, NULL, why));
+	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "label"));
+	CHECK(t.v.sb.created == was.created && t.v.sb.phys == was.phys);
+	CHECK_OK(sg_relabel(&t.v, NULL, "l", why));	/* nothing is left of the longer one */
+	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "l"));
+	CHECK(!memcmp(t.v.sb.label + 2, t.v.sb.label + 1, 62) && !t.v.sb.label[1]);
+	CHECK(!memcmp(t.mem, t.mem + TEST_SMALL - SG_PAGE, sizeof(was)));
+	tvol_recheck(&t);
+	tvol_drop(&t);
+}
+
 /* Not of one that somebody else uses, or may still be using. */
 static void renewed_only_alone(void)
 {
@@ -591,6 +617,7 @@ static void renewed_only_alone(void)
 	CHECK_OK(sg_open(&v, t.mem, TEST_SMALL, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, false));
 	CHECK_EQ(sg_renew(&v, "new", why), -EBUSY);
+	CHECK_EQ(sg_relabel(&v, (u8 *)t.v.sb.hash_seed, "new", why), -EBUSY);
 	CHECK(strstr(why, "only what nobody uses"));
 	CHECK(!memcmp(t.mem, &was, sizeof(was)));
 	sg_leave(&t.v);
@@ -599,6 +626,24 @@ static void renewed_only_alone(void)
 	CHECK_OK(sg_open(&v, t.mem, TEST_SMALL, true, NULL));
 	CHECK(sg_renew(&v, "newer", why) && !strcmp(v.sb.label, "new"));
 	test_clean(t.mem, TEST_SMALL);
+}
+
+/* It was another UUID when it was opened: what is known of it is old, and not joined with. */
+static void opened_before(void)
+{
+	u8 uuid[16];
+	struct tvol t;
+	struct sg_vol v;
+
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_open(&v, t.mem, TEST_SMALL, false, NULL));
+	sg_make_uuid(uuid);
+	CHECK_OK(sg_relabel(&t.v, uuid, NULL, why));
+	tvol_leave(&t);
+	CHECK_EQ(sg_join(&v, &test_identity, 0, false), -EAGAIN);
+	CHECK(strstr(v.why, "its superblock has changed"));
+	test_clean(t.mem, TEST_SMALL);
+	test_unmap(t.mem, TEST_SMALL);
 }
 
 /* --- records -------------------------------------------------------------------------------- */
@@ -656,7 +701,9 @@ int main(void)
 	read_only_and_shut_down();
 	superblock_rewritten();
 	renewed();
+	relabelled();
 	renewed_only_alone();
+	opened_before();
 	strange_inodes();
 	return test_done();
 }

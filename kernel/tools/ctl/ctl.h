@@ -19,10 +19,12 @@
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
- * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one.
+ * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
+ * @uuid_id: if @uuid.
  * @size: grow, clone, volume create, resize, clone: wanted, or 0. @align: volume create, clone.
  * @reserve: volume create, clone: memory behind it that is its own, to grow into.
- * @base_given: relocate: to @base; clone: for it. @dry: only tries it. @label: clone: or NULL.
+ * @base_given: relocate: to @base; clone: for it. @dry: only tries it. @label: clone, tune: or
+ * NULL.
  * @pid, @machine, @pause_limit: guard. @stall: snapshot, clone: ms, or 0.
  * @memory, @phys_bits, @read_only: of a machine that has a volume.
  */
@@ -32,8 +34,8 @@ struct call {
 	int tail;
 	u64 stall, watch, lease_ms, pid, pause_limit, size, reserve, base, align, memory;
 	u64 phys_bits;
-	bool lease, machine, base_given, dry, read_only;
-	u8 machine_id[16];
+	bool lease, machine, base_given, dry, read_only, uuid;
+	u8 machine_id[16], uuid_id[16];
 	u64 spent, taken, met_room;
 	u64 *met;
 	struct json j;

@@ -43,7 +43,8 @@ static const char usage[] =
 "  clone V FILE --base ADDRESS\n"
 "                         the same of a volume or a snapshot, as a volume of its\n"
 "                         own: for another base, with another UUID\n"
-"  tune V                 show or set what can change while it is used\n"
+"  tune V                 show or set what can change while it is used, and UUID\n"
+"                         and label of one that nobody uses\n"
 "  bad V                  show the memory of it that is bad, and whose it is\n"
 "  bad V add ADDRESS [SIZE], bad V remove ADDRESS [SIZE]\n"
 "                         it is bad; it is good again\n"
@@ -101,7 +102,9 @@ static const char usage[] =
 "                         to 1G\n"
 "      --reserve SIZE     (volume create, clone) memory behind it, its own,\n"
 "                         to grow into\n"
-"      --label LABEL      (clone, volume clone) its label; else none, or its name\n"
+"      --label LABEL      (clone, volume clone) its label; else none, or its name;\n"
+"                         (tune) another one\n"
+"      --uuid UUID        (tune) another one: random, or this\n"
 "      --memory SIZE      (qemu-args, libvirt-xml) of the machine itself\n"
 "      --phys-bits N      (...) of its processor, if not those of this one\n"
 "      --read-only        (...) the machine can only read\n"
@@ -141,7 +144,7 @@ static const struct command {
 	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, CHANGE },
 	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, CHANGE },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
-	{ "tune", "jL", "VOLUME", cmd_tune, NULL, 0, 0, ALONE },
+	{ "tune", "jLTI", "VOLUME", cmd_tune, NULL, 0, 0, ALONE },
 	{ "bad", "j", BAD_TAKES, cmd_bad, before_bad, 0, 3, ALONE },
 	{ "grow", "jZ", "VOLUME", cmd_grow, NULL, 0, 0, ALONE },
 	{ "snapshot", "js", "VOLUME FILE", cmd_snapshot, NULL, 1, 1, ALONE },
@@ -184,7 +187,8 @@ static const struct option options[] = {
 	{ "reserve", required_argument, NULL, 'E' },
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
 	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
-	{ "label", required_argument, NULL, 'T' }, { "tar", no_argument, NULL, 't' }, { 0 }
+	{ "label", required_argument, NULL, 'T' }, { "uuid", required_argument, NULL, 'I' },
+	{ "tar", no_argument, NULL, 't' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -242,6 +246,7 @@ static const char *allowed(int opt)
 	case 'm': return "1M to 64T, a multiple of 1M";
 	case 'b': return "32 to 52 (bits)";
 	case 'T': return LABEL_RULE;
+	case 'I': return "random, or 32 hexadecimal digits, not all of them 0";
 	}
 	return "1 to 86400 (seconds)";
 }
@@ -250,6 +255,17 @@ static const char *allowed(int opt)
 static bool parse_machine(const char *text, u8 id[16])
 {
 	return parse_uuid(text, id) && memcmp(id, id + 1, 15);
+}
+
+static bool take_uuid(struct call *c, const char *text)
+{
+	static const u8 none[16];
+
+	c->uuid = true;
+	if (strcmp(text, "random"))
+		return parse_uuid(text, c->uuid_id) && memcmp(c->uuid_id, none, sizeof(none));
+	sg_make_uuid(c->uuid_id);
+	return true;
 }
 
 static bool take_range(const char *arg, u64 least, u64 unit, u64 *out)
@@ -287,6 +303,8 @@ static bool take_argument(struct call *c, int opt, const char *arg)
 	case 'T':
 		c->label = arg;
 		return label_valid(arg);
+	case 'I':
+		return take_uuid(c, arg);
 	case 'b':
 		return parse_number(arg, 10, 52, &c->phys_bits) && c->phys_bits >= 32;
 	}

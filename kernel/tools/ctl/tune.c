@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tune: what can be changed in a volume, whoever uses it meanwhile. */
+/* tune: what can be changed in a volume, whoever uses it; and UUID and label of an unused one. */
 #define _GNU_SOURCE
 #include "ctl.h"
 
@@ -21,22 +21,44 @@ static int show(struct call *c)
 	struct json *j = &c->j;
 	struct sg_vol vol;
 	struct target t;
+	char id[37];
 
 	if (member_look_on(&t, &vol, c->volume))
 		return 1;
 	json_begin(j, stdout, !c->json);
+	json_str(j, "uuid", show_uuid(vol.sb.uuid, id));
+	json_str(j, "label", vol.sb.label);
 	show_lease(j, sg_lease(&vol));
 	json_end(j);
 	return target_close(&t) ? 1 : 0;
 }
 
-/* What is stored through a block device's mapping others do not see: it is set like a label. */
+/* What is to be called by another name is told first: if that fails, nothing has changed. */
 static int set_alone(struct call *c)
 {
-	if (member_open(&c->m, c->volume, true, false))
+	char why[200] = "";
+	int err = member_open(&c->m, c->volume, true, false);
+
+	if (err)
 		return 1;
-	sg_set_lease(&c->m.vol, c->lease_ms);
-	return member_close(&c->m) ? 1 : 0;
+	if (c->uuid || c->label)
+		err = sg_relabel(&c->m.vol, c->uuid ? c->uuid_id : NULL, c->label, why);
+	if (err)
+		tool_error("%s: %s", c->volume, why[0] ? why : strerror(-err));
+	else if (c->lease)
+		sg_set_lease(&c->m.vol, c->lease_ms);
+	return member_close(&c->m) || err ? 1 : 0;
+}
+
+/*
+ * UUID and label are in the copies of all who use the volume. What is stored through a block
+ * device's mapping others do not see.
+ */
+static bool only_alone(const struct call *c)
+{
+	struct stat st;
+
+	return c->uuid || c->label || (!stat(c->volume, &st) && S_ISBLK(st.st_mode));
 }
 
 /* One word: who is there reads it at his next look. */
@@ -44,9 +66,8 @@ static int set(struct call *c)
 {
 	struct sg_vol vol;
 	struct target t;
-	struct stat st;
 
-	if (!stat(c->volume, &st) && S_ISBLK(st.st_mode))
+	if (only_alone(c))
 		return set_alone(c);
 	if (member_look_on(&t, &vol, c->volume))	/* says what is wrong with it */
 		return 1;
@@ -64,5 +85,5 @@ static int set(struct call *c)
 
 int cmd_tune(struct call *c)
 {
-	return c->lease ? set(c) : show(c);
+	return c->lease || c->uuid || c->label ? set(c) : show(c);
 }
