@@ -287,6 +287,17 @@ struct sg_holding {
 };
 /* Looks through all inodes. Of a volume in use: about right. */
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS]);
+/**
+ * struct sg_opened - an inode that somebody has open, or had when it died.
+ * @slots: a bit for each of theirs. @mode: type and permissions. @links: 0: it has been removed.
+ */
+struct sg_opened {
+	u64 ino, slots, size;
+	u32 mode, links;
+};
+/* Each of them, as somebody sees it who only looks on, until @each returns false. */
+void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg_opened *o),
+	       void *ctx);
 /* Writes sb to both copies, crash-safe: label, params, uuid, phys. Nobody may be joined but us. */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb);
 /*

@@ -109,32 +109,72 @@ static void count_debts(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS
 	sg_free(c);
 }
 
-static void count_openers(u64 bits, struct sg_holding out[SG_SLOTS])
-{
-	for (; bits; bits &= bits - 1)
-		out[sg_ctz64(bits)].open++;
-}
-
 /* A page of records at a time: one walk for all of them. */
-static void count_opens(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])
+static void look_through(const struct sg_vol *vol,
+			 bool (*each)(void *ctx, const struct sg_opened *o), void *ctx)
 {
 	u64 end = SG_MIN(sg_get(vol, SG_HOT(inodes)), sg_bound(vol) / SG_INODE_SIZE), ino;
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_opened o;
 	struct sg_run run;
-	unsigned int i;
+	u64 rec, mode;
 
-	for (ino = 0; ino < end; ino += SG_INODES_PER_PAGE) {
-		if (sg_walk(vol, &sys, ino / SG_INODES_PER_PAGE, 1, &run) || !run.off)
+	for (ino = 0; ino < end; ino++) {
+		if (!(ino % SG_INODES_PER_PAGE) &&
+		    sg_walk(vol, &sys, ino / SG_INODES_PER_PAGE, 1, &run))
+			run.off = 0;
+		if (!run.off) {
+			ino |= SG_INODES_PER_PAGE - 1;
 			continue;
-		for (i = 0; i < SG_INODES_PER_PAGE; i++)
-			count_openers(sg_get(vol, run.off + i * SG_INODE_SIZE +
-					     offsetof(struct sg_inode, openers)), out);
+		}
+		rec = run.off + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+		o.slots = sg_get(vol, rec + offsetof(struct sg_inode, openers));
+		if (!o.slots)
+			continue;
+		mode = sg_get(vol, rec + offsetof(struct sg_inode, mode));
+		o.ino = ino;
+		o.mode = (u32)mode;
+		o.links = sg_nlink(mode);
+		o.size = sg_get(vol, rec + offsetof(struct sg_inode, size));
+		if (!each(ctx, &o))
+			return;
 	}
+}
+
+static bool count_openers(void *ctx, const struct sg_opened *o)
+{
+	struct sg_holding *out = ctx;
+	u64 bits;
+
+	for (bits = o->slots; bits; bits &= bits - 1)
+		out[sg_ctz64(bits)].open++;
+	return true;
+}
+
+struct telling {
+	bool (*each)(void *ctx, const struct sg_opened *o);
+	void *ctx;
+};
+
+/* A free record may have a bit that nobody has withdrawn. */
+static bool tell(void *ctx, const struct sg_opened *o)
+{
+	const struct telling *t = ctx;
+
+	return !o->mode || t->each(t->ctx, o);
+}
+
+void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg_opened *o),
+	       void *ctx)
+{
+	struct telling t = { each, ctx };
+
+	look_through(vol, tell, &t);
 }
 
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])
 {
 	memset(out, 0, SG_SLOTS * sizeof(*out));
 	count_debts(vol, out);
-	count_opens(vol, out);
+	look_through(vol, count_openers, out);
 }

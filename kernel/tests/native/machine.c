@@ -6,6 +6,7 @@
  *   join VOLUME MACHINE BOOT   a system more (0, 1, ...), of that machine's UUID
  *   mkdir N NAME               what an operation needs: locks, a transaction
  *   fill N NAME, remove N NAME a file of 1 MiB
+ *   open N PATH, unlink N NAME it is opened, for as long as the system is there; its name goes
  *   hand N NAME BLOCK:COUNT:OFFSET      blocks for who reads by e2e/programs/handover.c, in turns that
  *                              two words of the volume give
  *   take N, give N             the lock for renaming, which a transaction would need
@@ -111,6 +112,19 @@ static int remove_file(struct tsys *s, const char *name)
 	return err ? err : sg_evict(&s->v, &ref);
 }
 
+static int open_file(struct tsys *s, const char *path)
+{
+	struct sg_iref at = s->root;
+	int err = 0;
+	size_t n;
+
+	for (; *path && !err; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		err = sg_lookup(&s->v, &at, path, (u32)n, &at, NULL);
+	}
+	return err ? err : sg_open_inode(&s->v, &at, false);
+}
+
 #define HAND_PATIENCE	(60 * 1000000000ULL)
 
 static int await_turn(_Atomic s64 *word)
@@ -162,6 +176,10 @@ static int obey(const char *verb, struct tsys *s, const char *a, u64 b)
 		return make_dir(s, a);
 	if (!strcmp(verb, "fill"))
 		return fill(s, a);
+	if (!strcmp(verb, "open"))
+		return open_file(s, a);
+	if (!strcmp(verb, "unlink"))
+		return sg_unlink(&s->v, &s->root, a, (u32)strlen(a), (s64)sg_now());
 	if (!strcmp(verb, "remove"))
 		return remove_file(s, a);
 	if (!strcmp(verb, "take"))

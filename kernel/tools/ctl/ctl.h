@@ -18,6 +18,7 @@
  * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
+ * @open: systems: the files that they have open.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
  * @uuid_id: if @uuid.
@@ -43,7 +44,7 @@ struct call {
 	int top;
 	size_t below;
 	const char *label;
-	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar;
+	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open;
 	char **argv;
 	int argc;
 };
@@ -242,6 +243,10 @@ int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unhel
 
 int fence_system(struct call *c);	/* exit status */
 
+/* --- opened.c ------------------------------------------------------------------------------ */
+
+int show_opened(struct call *c);	/* exit status */
+
 /* --- reason.c ------------------------------------------------------------------------------ */
 
 #define STATUS_IN_USE	6
@@ -275,7 +280,7 @@ int cmd_mkdir(struct call *c);
 int cmd_rm(struct call *c);
 int cmd_dump(struct call *c);
 
-#define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE]"
+#define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE], or --open VOLUME"
 #define BAD_TAKES	"VOLUME [add|remove ADDRESS [SIZE]]"
 #define GUARD_TAKES	"VOLUME... and either -- COMMAND... or --pid=PID"
 /* They open the volume in ways of their own, and return the exit status. */

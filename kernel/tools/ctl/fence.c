@@ -230,9 +230,9 @@ static int declare(struct fencing *f)
 
 int before_systems(struct call *c)
 {
-	if (!c->argc && !c->force)
+	if (!c->argc && !c->force && !(c->open && c->watch))
 		return 0;
-	if (c->argc == 2 && !strcmp(c->argv[0], "fence") && !c->json && !c->watch)
+	if (!c->open && c->argc == 2 && !strcmp(c->argv[0], "fence") && !c->json && !c->watch)
 		return 0;
 	return tool_usage_error("systems: takes " SYSTEMS_TAKES);
 }

@@ -18,6 +18,7 @@ static const char usage[] =
 "  info V                 what kind of volume this is\n"
 "  df V                   space and inodes\n"
 "  systems V              who uses it: alive or silent, and what they hold up\n"
+"  systems --open V       the files that each of them has open\n"
 "  systems V fence NAME   declare one of them dead: its name, the number of its\n"
 "                         slot, or its machine's UUID\n"
 "  slots V                the mount table itself\n"
@@ -88,6 +89,7 @@ static const char usage[] =
 "                         can stop, or whose heart beats; (zone create)\n"
 "                         overwrite what is there; (volume delete) one that is\n"
 "                         damaged, if nobody uses it\n"
+"      --open             (systems) the files that they have open\n"
 "      --watch SECONDS    (systems, top) again and again\n"
 "      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
 "      --stall MS         (snapshot, clone) for how long all may stand still\n"
@@ -134,7 +136,7 @@ static const struct command {
 	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, LOOK },
 	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, LOOK },
 	{ "look", "j", "VOLUME...", cmd_look, NULL, 0, INT_MAX, ALONE },
-	{ "systems", "jwF", SYSTEMS_TAKES, cmd_systems, before_systems, 0, 2, ALONE },
+	{ "systems", "jwFY", SYSTEMS_TAKES, cmd_systems, before_systems, 0, 2, ALONE },
 	{ "top", "jw", "VOLUME", cmd_top, NULL, 0, 0, ALONE },
 	{ "ls", "jlr", "VOLUME [PATH]", cmd_ls, NULL, 0, 1, LOOK },
 	{ "stat", "j", "VOLUME PATH", cmd_stat, NULL, 1, 1, LOOK },
@@ -188,7 +190,7 @@ static const struct option options[] = {
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
 	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
 	{ "label", required_argument, NULL, 'T' }, { "uuid", required_argument, NULL, 'I' },
-	{ "tar", no_argument, NULL, 't' }, { 0 }
+	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -331,6 +333,9 @@ static void take_flag(struct call *c, int opt)
 		break;
 	case 't':
 		c->tar = true;
+		break;
+	case 'Y':
+		c->open = true;
 		break;
 	case 'N':
 		c->dry = true;

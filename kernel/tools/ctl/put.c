@@ -188,6 +188,8 @@ static int put_new(struct call *c, const struct place *p, const struct source *s
 		err = path_error(s->path, place_give(c, p, &ref));
 	if (err)
 		sg_evict(call_vol(c), &ref);
+	else
+		sg_close_inode(call_vol(c), &ref);	/* who has our slot next has not */
 	this.other = ref.ino;
 	if (!err && s->st.st_nlink > 1 && !s->stream)
 		err = path_error(s->path, links_add(&c->links, &this));

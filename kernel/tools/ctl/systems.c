@@ -327,6 +327,8 @@ int cmd_systems(struct call *c)
 		c->volume = memory;
 	if (c->argc)
 		return fence_system(c);
+	if (c->open)
+		return show_opened(c);
 	w.c = c;
 	err = table(&w, 0);
 	while (!err && c->watch && !fflush(stdout))

@@ -244,6 +244,8 @@ static int put_new(struct put *p, const struct tar_entry *e, u32 type, const str
 	err = err ?: path_error(e->path, place_give(p->c, at, &ref));
 	if (err)
 		sg_evict(call_vol(p->c), &ref);
+	else
+		sg_close_inode(call_vol(p->c), &ref);
 	return err ?: e->flags ? later(p, e, &ref) : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of the inodes that findings are about. */
-#ifndef SG_FSCK_PATHS_H
-#define SG_FSCK_PATHS_H
+/* Paths of inodes: findings of fsck are about them, systems have them open. */
+#ifndef SG_PATHS_H
+#define SG_PATHS_H
 
 #include "tool.h"
 

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl systems --open: which files each system (machine.c) has open, with paths; removed
+# ones, those of a dead system, names and systems that are to command a terminal, and a volume of
+# which every word may be a lie.
+set -euo pipefail
+# shellcheck source=kernel/tests/lib/machines.sh
+source "$(dirname "$0")/../lib/machines.sh"
+
+# opened EXPRESSION: of the list of v.img, as Python has it.
+opened() {
+	expect 0 "$ctl" -j systems --open v.img
+	json "$1"
+}
+
+mkdir -p tree/sub/deep
+echo 12345 >tree/one
+echo x >tree/gone
+head -c 70000 /dev/zero >tree/sub/deep/two
+ln tree/one tree/sub/again
+evil=$'evil\e[31m\xff\\'
+echo x >"tree/$evil"
+"$mkfs" -q --phys 16G --size 32M v.img
+"$ctl" put -r v.img tree/. /
+
+tar cf tree.tar tree
+"$ctl" put --tar v.img tree.tar /
+
+# --- nobody, and nothing; also of what was put by a tool that had this slot ---
+expect 0 "$ctl" systems --open v.img
+[[ ! -s out && ! -s err ]] || fail "something of nobody"
+opened 'd == {"open": [], "truncated": False}'
+start 1
+start 2
+say 1 join v.img $m1 1
+say 2 join v.img $m2 1
+expect 0 "$ctl" systems --open v.img
+[[ ! -s out ]] || fail "something is open"
+
+# --- two systems ---
+ino() { "$ctl" -j stat v.img "$1" 2>/dev/null | pick 'd["inode"]'; }
+one=$(ino /one) two=$(ino /sub/deep/two)
+say 1 open 0 one
+say 2 open 0 one
+say 2 open 0 gone
+say 2 open 0 "$evil"
+say 1 open 0 sub/deep/two
+opened 'len(d["open"]) == 5'
+opened "[f['slot'] for f in d['open'] if f['inode'] == $one] == [0, 1]"
+opened "[(f['name'], f['state'], f['type'], f['links'], f['size'], f['path']) for f in d['open']
+	if f['inode'] == $two] == [('machine-11111111', 'live', 'file', 1, 70000, '/sub/deep/two')]"
+opened "all(f['path'] in ('/one', '/sub/again') and f['links'] == 2 for f in d['open'] if f['inode'] == $one)"
+opened '[f["path_hex"] for f in d["open"] if "path_hex" in f] == [b"/evil\x1b[31m\xff\\".hex()]'
+expect 0 "$ctl" systems --open v.img
+says '^SLOT  SYSTEM  '
+says "^   0  machine-11111111 +$two  file       68.4 KiB   /sub/deep/two\$"
+says '/evil\\x1b\[31m\\xff\\\\$'
+! grep -q $'\e' out || fail "a name reaches the terminal as it is"
+[[ $(wc -l <out) -eq 6 ]] || fail "not a line for each"
+# As many as systems counts.
+expect 0 "$ctl" -j systems v.img
+json 'sorted(s["open"] for s in d["systems"]) == [2, 3]'
+
+# --- without a name ---
+say 1 unlink 0 gone
+opened '[(f["slot"], f["links"], f.get("path")) for f in d["open"] if f["links"] == 0] == [(1, 0, None)]'
+expect 0 "$ctl" systems --open v.img
+says '^   1  machine-11111111 .* \(removed\)$'
+
+# --- dead, and recovered ---
+say 1 leave 0
+say 2 reset 0
+expect 0 "$ctl" systems v.img fence 1 --force
+opened '{f["state"] for f in d["open"] if f["slot"] == 1} == {"dead"} and len(d["open"]) == 3'
+start 3
+say 3 join v.img $m1 3 # recovers it
+opened 'not [f for f in d["open"] if f["state"] == "dead"]'
+opened "not [f for f in d['open'] if f.get('path') == '/gone']"
+say 3 leave 0
+
+# --- a system's name that is to command the terminal ---
+(
+	export MACHINE_NAME=$'g\e[31m\n0 forged'
+	start 4
+	say 4 join v.img $m2 4
+	say 4 open 0 one
+	expect 0 "$ctl" systems --open v.img
+	! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
+	[[ $(wc -l <out) -eq 3 ]] || fail "a line is forged" # and what the slot's last system has left
+	opened 'd["open"][0]["name"].startswith("g\x1b[31m\n")'
+	say 4 leave 0
+	echo "exit 0" >&"${to[4]}"
+)
+
+# --- what makes no sense ---
+refuses 2 'systems: takes VOLUME \[fence .*\], or --open VOLUME' "$ctl" systems --open v.img fence 0
+refuses 2 'systems: takes VOLUME' "$ctl" systems --open --watch 1 v.img
+refuses 2 'systems: takes VOLUME' "$ctl" systems --open --force v.img
+refuses 2 'info: takes no --open' "$ctl" info --open v.img
+refuses 1 'none: cannot be opened' "$ctl" systems --open none
+head -c 32M /dev/zero >empty
+refuses 1 'empty: no StargateFS here' "$ctl" systems --open empty
+
+# --- a volume of lies: all slots are taken, all records are open, and there are no end of them ---
+python3 - v.img lie.img <<'END'
+import struct, sys
+b = bytearray(open(sys.argv[1], "rb").read())
+slots, data = struct.unpack_from("<Q", b, 200)[0], struct.unpack_from("<Q", b, 240)[0]
+for i in range(64):
+    struct.pack_into("<Q", b, slots + 256 * i, 1 | i << 32)
+    b[slots + 256 * i + 64:slots + 256 * i + 128] = (b"\x1b[2J\n\xff" * 11)[:64]
+for i in range(16):
+    struct.pack_into("<Q", b, data + 256 * i + 136, (1 << 64) - 1)
+struct.pack_into("<Q", b, 4096 + 80, 1 << 61)
+open(sys.argv[2], "wb").write(b)
+END
+expect 0 "$ctl" systems --open lie.img
+! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
+[[ $(wc -l <out) -gt 64 ]] || fail "nothing is listed"
+awk 'NR > 1 && !/^ +[0-9]+  -  / { exit 1 }' out || fail "a line is forged"
+expect 0 "$ctl" -j systems --open lie.img
+json 'len(d["open"]) % 64 == 0 and not d["truncated"]'
+
+echo "exit 0" >&"${to[1]}"
+echo "exit 0" >&"${to[2]}"
+echo "exit 0" >&"${to[3]}"
+echo "$checks checks"
