@@ -19,6 +19,7 @@
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @open: systems: the files that they have open.
+ * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
  * @uuid_id: if @uuid.
@@ -45,6 +46,7 @@ struct call {
 	size_t below;
 	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open;
+	bool keep, exact, symbolic;
 	char **argv;
 	int argc;
 };
@@ -140,9 +142,46 @@ struct link_seen {
 	char *path;
 	struct stat made;
 };
+/* @dev within the volume: directories; other inodes; what this call has moved. */
+enum { LINK_DIR, LINK_FILE, LINK_MADE };
 const struct link_seen *links_find(void *const *links, u64 dev, u64 ino);
 int links_add(void **links, const struct link_seen *what);
 void links_free(void **links);
+
+/* --- walk.c -------------------------------------------------------------------------------- */
+
+/**
+ * struct visit - a name in a tree that is looked at.
+ * @path: all of it; @name: its last part. @depth: below where the walk began.
+ * @err: its inode cannot be read, which has been said; else it is @ref, with @attr.
+ */
+struct visit {
+	const char *path, *name;
+	unsigned int depth;
+	u64 ino;
+	int err;
+	struct sg_iref ref;
+	struct sg_attr attr;
+};
+/**
+ * struct walk - what is done in a tree.
+ * @see: for each name, a directory's before those in it; @leave: behind them. NULL: nothing. They
+ * return 0, or what they have said; the walk goes on.
+ * @depth: of the deepest names that are looked at.
+ */
+struct walk {
+	int (*see)(struct call *c, const struct visit *v, void *ctx);
+	int (*leave)(struct call *c, const struct visit *v, void *ctx);
+	void *ctx;
+	unsigned int depth;
+};
+/* Follows no symbolic link. 0, or the first error, which has been said. */
+int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const struct walk *w);
+
+/* --- rename.c ------------------------------------------------------------------------------ */
+
+/* -EPERM, said: its flags forbid all changes but such of the flags. */
+int attr_allows(const char *path, const struct sg_attr *attr);
 
 /* --- place.c ------------------------------------------------------------------------------- */
 
@@ -259,6 +298,9 @@ int refused_now(struct call *c, int err);
 
 /* Their exit status: of what is found before the volume is touched. */
 int before_put(struct call *c);
+int before_mv(struct call *c);
+int before_chmod(struct call *c);
+int before_chown(struct call *c);
 int before_label(struct call *c);
 int before_dump(struct call *c);
 int before_guard(struct call *c);
@@ -278,6 +320,10 @@ int cmd_get(struct call *c);
 int cmd_put(struct call *c);
 int cmd_mkdir(struct call *c);
 int cmd_rm(struct call *c);
+int cmd_mv(struct call *c);
+int cmd_ln(struct call *c);
+int cmd_chmod(struct call *c);
+int cmd_chown(struct call *c);
 int cmd_dump(struct call *c);
 
 #define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE], or --open VOLUME"

@@ -36,6 +36,10 @@ static const char usage[] =
 "                         with owners, ACLs and extended attributes\n"
 "  mkdir [-p] V PATH...   make directories\n"
 "  rm [-r] V PATH...      remove files or trees\n"
+"  mv [-nT] V FROM... TO  rename, or move into the directory TO\n"
+"  ln [-sT] V FROM... TO  give another name, or (-s) make a symbolic link\n"
+"  chmod [-R] V MODE PATH...\n"
+"  chown [-R] V OWNER[:GROUP] PATH...\n"
 "  label V [LABEL]        show or set the label\n"
 "  grow V                 make it larger, up to the end of its device or to\n"
 "                         SIZE; V may be mounted, or a directory of the mount\n"
@@ -75,17 +79,23 @@ static const char usage[] =
 "  volume libvirt-xml V --memory N [--phys-bits N]\n"
 "                           for a machine that has it at its own address\n"
 "\n"
-"  -j, --json             (info, df, systems, slots, look, top, ls, stat, label,\n"
-"                         grow, snapshot, clone, tune, bad, relocate, dump)\n"
+"  -j, --json             (info, df, systems, slots, look, top, ls, stat,\n"
+"                         label, grow, snapshot, clone, tune, bad,\n"
+"                         relocate, dump)\n"
 "                         as JSON;\n"
 "                         (zone, volume) too, also the reason why something was\n"
 "                         not done\n"
 "  -l, --long             (ls) long listing\n"
-"  -r, --recursive        (ls, get, put, rm) with all below it\n"
+"  -r, --recursive        (ls, get, put, rm, chmod, chown; the last two: -R, too)\n"
+"                         with all below it\n"
+"  -n, --no-clobber       (mv) replace nothing\n"
+"  -T, --no-target-directory\n"
+"                         (mv, ln) TO is the name itself, also of a directory\n"
+"  -s, --symbolic         (ln) a symbolic link\n"
 "      --tar              (get, put) an archive\n"
 "  -p, --parents          (mkdir) with missing parents\n"
-"      --force            (put, mkdir, rm, label, relocate) take other systems\n"
-"                         for dead; (systems fence) also one that nobody here\n"
+"      --force            (put, mkdir, rm, mv, ln, chmod, chown, label, relocate)\n"
+"                         take other systems for dead; (systems fence) also one that nobody here\n"
 "                         can stop, or whose heart beats; (zone create)\n"
 "                         overwrite what is there; (volume delete) one that is\n"
 "                         damaged, if nobody uses it\n"
@@ -145,6 +155,11 @@ static const struct command {
 	{ "put", "rtF", "VOLUME FROM [PATH]", cmd_put, before_put, 1, 2, CHANGE },
 	{ "mkdir", "pF", "VOLUME PATH...", cmd_mkdir, NULL, 1, INT_MAX, CHANGE },
 	{ "rm", "rF", "VOLUME PATH...", cmd_rm, NULL, 1, INT_MAX, CHANGE },
+	{ "mv", "ndF", "VOLUME FROM... TO", cmd_mv, before_mv, 2, INT_MAX, CHANGE },
+	{ "ln", "ydF", "VOLUME FROM... TO", cmd_ln, before_mv, 2, INT_MAX, CHANGE },
+	{ "chmod", "rF", "VOLUME MODE PATH...", cmd_chmod, before_chmod, 2, INT_MAX, CHANGE },
+	{ "chown", "rF", "VOLUME OWNER[:GROUP] PATH...", cmd_chown, before_chown, 2, INT_MAX,
+	  CHANGE },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
 	{ "tune", "jLTI", "VOLUME", cmd_tune, NULL, 0, 0, ALONE },
 	{ "bad", "j", BAD_TAKES, cmd_bad, before_bad, 0, 3, ALONE },
@@ -190,7 +205,9 @@ static const struct option options[] = {
 	{ "memory", required_argument, NULL, 'm' }, { "phys-bits", required_argument, NULL, 'b' },
 	{ "read-only", no_argument, NULL, 'R' }, { "stall", required_argument, NULL, 's' },
 	{ "label", required_argument, NULL, 'T' }, { "uuid", required_argument, NULL, 'I' },
-	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' }, { 0 }
+	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' },
+	{ "no-clobber", no_argument, NULL, 'n' },
+	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -343,7 +360,30 @@ static void take_flag(struct call *c, int opt)
 	case 'R':
 		c->read_only = true;
 		break;
+	case 'n':
+		c->keep = true;
+		break;
+	case 'd':
+		c->exact = true;
+		break;
+	case 'y':
+		c->symbolic = true;
+		break;
 	}
+}
+
+/* Which long option a letter stands for; others are their own. */
+static int meaning_of(int letter)
+{
+	switch (letter) {
+	case 'R':
+		return 'r';
+	case 'T':
+		return 'd';
+	case 's':
+		return 'y';
+	}
+	return letter;
 }
 
 static int run(struct call *c, const struct command *cmd)
@@ -408,13 +448,15 @@ int main(int argc, char **argv)
 {
 	static struct call c;
 	const struct command *cmd;
-	char given[24] = "";
-	int opt;
+	char given[40] = "";
+	int opt, at = -1;
 
 	tool_begin("stargatectl", argv);
 	c.tail = behind_dashes(argc, argv);
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":jlrpfhV", options, NULL)) != -1) {
+	for (; (opt = getopt_long(argc, argv, ":jlrpfhVRTsn", options, &at)) != -1; at = -1) {
+		if (at < 0)
+			opt = meaning_of(opt);
 		if (opt == 'h')
 			return tool_help(usage);
 		if (opt == 'V')

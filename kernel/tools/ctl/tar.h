@@ -42,6 +42,8 @@ void tar_record(struct tar_text *t, const char *key, const void *value, size_t l
 bool tar_acl_show(const void *value, size_t len, struct tar_text *out);
 /* The form of extended attributes; its length, or -EINVAL, -ENOENT (there is no such user), ... */
 int tar_acl_read(const char *text, size_t len, void *out, size_t room);
+/* What chmod does to one, in place; false: it is none. */
+bool tar_acl_chmod(void *value, size_t len, u32 mode);
 void tar_flags_show(u32 flags, struct tar_text *out);
 u32 tar_flags_read(const char *text, size_t len);
 /* Name of an extended attribute behind TAR_SYMBOLIC; SG_XATTR_ACL_* have none. */

@@ -116,6 +116,36 @@ bool tar_acl_show(const void *value, size_t len, struct tar_text *out)
 	return true;
 }
 
+/* The bits of the group are those of the mask, where there is one. */
+bool tar_acl_chmod(void *value, size_t len, u32 mode)
+{
+	u8 *at = (u8 *)value + sizeof(struct acl), *group = NULL, *mask = NULL, *end;
+	struct tar_text text = { .len = 0 };
+	bool ok = tar_acl_show(value, len, &text);
+	struct acl_entry e;
+
+	free(text.bytes);
+	end = (u8 *)value + len;
+	for (; ok && at < end; at += sizeof(e)) {
+		memcpy(&e, at, sizeof(e));
+		if (e.tag == GROUP_OBJ)
+			group = at;
+		if (e.tag == MASK)
+			mask = at;
+		if (e.tag == USER_OBJ || e.tag == OTHER) {
+			e.perm = mode >> (e.tag == OTHER ? 0 : 6) & 7;
+			memcpy(at, &e, sizeof(e));
+		}
+	}
+	at = mask ? mask : group;
+	if (!ok || !at)
+		return false;
+	memcpy(&e, at, sizeof(e));
+	e.perm = mode >> 3 & 7;
+	memcpy(at, &e, sizeof(e));
+	return true;
+}
+
 /* The next of the fields between @between; "" behind the last. */
 static char *field(char **text, const char *between)
 {
