@@ -225,6 +225,11 @@ static bool read_group(const char *text, u32 *gid)
 	return group;
 }
 
+bool owner_read(const char *text, bool group, u32 *id)
+{
+	return group ? read_group(text, id) : read_user(text, id);
+}
+
 int before_chown(struct call *c)
 {
 	char *text = strdup(c->argv[0]), *group = text ? strchr(text, ':') : NULL;
@@ -234,9 +239,9 @@ int before_chown(struct call *c)
 	if (group)
 		*group++ = 0;
 	if (ok && *text)
-		ok = read_user(text, &owners.uid);
+		ok = owner_read(text, false, &owners.uid);
 	if (ok && group)
-		ok = read_group(group, &owners.gid);
+		ok = owner_read(group, true, &owners.gid);
 	free(text);
 	if (ok)
 		return 0;

@@ -19,6 +19,8 @@
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @open: systems: the files that they have open.
+ * @tests, @ntests: find: what stands behind its path.
+ * @all, @total, @human: du: files, too; only the sum; sizes for people.
  * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
  * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
@@ -46,7 +48,9 @@ struct call {
 	size_t below;
 	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open;
-	bool keep, exact, symbolic;
+	bool keep, exact, symbolic, all, total, human;
+	char **tests;
+	int ntests;
 	char **argv;
 	int argc;
 };
@@ -183,6 +187,11 @@ int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const
 /* -EPERM, said: its flags forbid all changes but such of the flags. */
 int attr_allows(const char *path, const struct sg_attr *attr);
 
+/* --- attr.c -------------------------------------------------------------------------------- */
+
+/* A number, or the name of a user or group that this machine knows. */
+bool owner_read(const char *text, bool group, u32 *id);
+
 /* --- place.c ------------------------------------------------------------------------------- */
 
 /**
@@ -301,6 +310,8 @@ int before_put(struct call *c);
 int before_mv(struct call *c);
 int before_chmod(struct call *c);
 int before_chown(struct call *c);
+int before_find(struct call *c);
+int before_du(struct call *c);
 int before_label(struct call *c);
 int before_dump(struct call *c);
 int before_guard(struct call *c);
@@ -324,6 +335,8 @@ int cmd_mv(struct call *c);
 int cmd_ln(struct call *c);
 int cmd_chmod(struct call *c);
 int cmd_chown(struct call *c);
+int cmd_find(struct call *c);
+int cmd_du(struct call *c);
 int cmd_dump(struct call *c);
 
 #define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE], or --open VOLUME"

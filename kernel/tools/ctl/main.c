@@ -40,6 +40,11 @@ static const char usage[] =
 "  ln [-sT] V FROM... TO  give another name, or (-s) make a symbolic link\n"
 "  chmod [-R] V MODE PATH...\n"
 "  chown [-R] V OWNER[:GROUP] PATH...\n"
+"  find V [PATH] [TEST]...\n"
+"                         names in a tree that pass all tests: -name PATTERN,\n"
+"                         -type T, -inum N, -size N, -user U, -group G, -links N;\n"
+"                         also -maxdepth N, -print0\n"
+"  du [-ash] V [PATH]     how much a tree takes, in KiB\n"
 "  label V [LABEL]        show or set the label\n"
 "  grow V                 make it larger, up to the end of its device or to\n"
 "                         SIZE; V may be mounted, or a directory of the mount\n"
@@ -79,7 +84,7 @@ static const char usage[] =
 "  volume libvirt-xml V --memory N [--phys-bits N]\n"
 "                           for a machine that has it at its own address\n"
 "\n"
-"  -j, --json             (info, df, systems, slots, look, top, ls, stat,\n"
+"  -j, --json             (info, df, systems, slots, look, top, ls, stat, find, du,\n"
 "                         label, grow, snapshot, clone, tune, bad,\n"
 "                         relocate, dump)\n"
 "                         as JSON;\n"
@@ -92,6 +97,9 @@ static const char usage[] =
 "  -T, --no-target-directory\n"
 "                         (mv, ln) TO is the name itself, also of a directory\n"
 "  -s, --symbolic         (ln) a symbolic link\n"
+"  -a, --all              (du) files, too\n"
+"  -s, --summarize        (du) only the sum\n"
+"  -h, --human-readable   (du) sizes for people\n"
 "      --tar              (get, put) an archive\n"
 "  -p, --parents          (mkdir) with missing parents\n"
 "      --force            (put, mkdir, rm, mv, ln, chmod, chown, label, relocate)\n"
@@ -160,6 +168,8 @@ static const struct command {
 	{ "chmod", "rF", "VOLUME MODE PATH...", cmd_chmod, before_chmod, 2, INT_MAX, CHANGE },
 	{ "chown", "rF", "VOLUME OWNER[:GROUP] PATH...", cmd_chown, before_chown, 2, INT_MAX,
 	  CHANGE },
+	{ "find", "j", "VOLUME [PATH] [TEST]...", cmd_find, before_find, 0, 1, LOOK },
+	{ "du", "jazu", "VOLUME [PATH]", cmd_du, before_du, 0, 1, LOOK },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
 	{ "tune", "jLTI", "VOLUME", cmd_tune, NULL, 0, 0, ALONE },
 	{ "bad", "j", BAD_TAKES, cmd_bad, before_bad, 0, 3, ALONE },
@@ -207,7 +217,9 @@ static const struct option options[] = {
 	{ "label", required_argument, NULL, 'T' }, { "uuid", required_argument, NULL, 'I' },
 	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' },
 	{ "no-clobber", no_argument, NULL, 'n' },
-	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' }, { 0 }
+	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' },
+	{ "all", no_argument, NULL, 'a' }, { "summarize", no_argument, NULL, 'z' },
+	{ "human-readable", no_argument, NULL, 'u' }, { 0 }
 };
 
 static const char *long_name(int opt)
@@ -369,11 +381,30 @@ static void take_flag(struct call *c, int opt)
 	case 'y':
 		c->symbolic = true;
 		break;
+	case 'a':
+		c->all = true;
+		break;
+	case 'z':
+		c->total = true;
+		break;
+	case 'u':
+		c->human = true;
+		break;
 	}
 }
 
+/* The command's first word, or "": the same letter means different options to some commands. */
+static const char *first_word(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && argv[i][0] == '-' && argv[i][1])
+		i++;
+	return i < argc ? argv[i] : "";
+}
+
 /* Which long option a letter stands for; others are their own. */
-static int meaning_of(int letter)
+static int meaning_of(int letter, const char *command)
 {
 	switch (letter) {
 	case 'R':
@@ -381,9 +412,26 @@ static int meaning_of(int letter)
 	case 'T':
 		return 'd';
 	case 's':
-		return 'y';
+		return strcmp(command, "du") ? 'y' : 'z';
+	case 'h':
+		return strcmp(command, "du") ? 'h' : 'u';
 	}
 	return letter;
+}
+
+/* Of find all from the first test on is none of ours. How many arguments there are before that. */
+static int split_tests(struct call *c, int argc, char **argv, const char *command)
+{
+	int i;
+
+	for (i = 2; i < argc && !strcmp(command, "find"); i++) {
+		if (argv[i][0] != '-' || argv[i][1] == '-' || !argv[i][1] || !argv[i][2])
+			continue;
+		c->tests = argv + i;
+		c->ntests = argc - i;
+		return i;
+	}
+	return argc;
 }
 
 static int run(struct call *c, const struct command *cmd)
@@ -447,16 +495,18 @@ static int behind_dashes(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct call c;
+	const char *first = first_word(argc, argv);
 	const struct command *cmd;
 	char given[40] = "";
 	int opt, at = -1;
 
 	tool_begin("stargatectl", argv);
+	argc = split_tests(&c, argc, argv, first);
 	c.tail = behind_dashes(argc, argv);
 	opterr = 0;
-	for (; (opt = getopt_long(argc, argv, ":jlrpfhVRTsn", options, &at)) != -1; at = -1) {
+	for (; (opt = getopt_long(argc, argv, ":jlrpfhVRTsna", options, &at)) != -1; at = -1) {
 		if (at < 0)
-			opt = meaning_of(opt);
+			opt = meaning_of(opt, first);
 		if (opt == 'h')
 			return tool_help(usage);
 		if (opt == 'V')
