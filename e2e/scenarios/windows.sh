@@ -19,15 +19,17 @@ words=$(on g1 'cat /proc/cmdline')
 need=1
 [[ $words != *nohugeiomap* ]] || need=0
 
-# load PARAMETERS: the module loads only when every case passed; what it says is shown.
+# load PARAMETERS: the module loads only when every case passed; what it says is shown, and in $said.
 load() {
 	local status=0
 	on g1 "dmesg -C; insmod /root/window_test.ko phys=$RIG_BASE size=$RIG_SIZE $*" || status=$?
-	on g1 "dmesg | grep -o 'window_test: .*'"
+	said=$(on g1 "dmesg | grep -o 'window_test: .*'")
+	echo "$said"
 	return "$status"
 }
 
 load need_512g=$need
+checks=$(sed -nE 's/^window_test: ([0-9]+) checks, 0 failed$/\1/p' <<<"$said")
 on g1 'rmmod window_test'
 
 echo "now without flushes: what follows must fail"
@@ -36,3 +38,4 @@ if load no_flush=1 only=removal || load no_flush=1 only=cycles; then
 	exit 1
 fi
 echo "windows: passed, and seen to fail without flushes"
+echo "$checks checks"
