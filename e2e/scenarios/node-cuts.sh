@@ -67,7 +67,8 @@ comes_and_goes() {
 	jobs+=($!)
 }
 
-# power_fails CUT: and what it leaves is a volume that can be recovered.
+# power_fails CUT: and what it leaves is a volume that recovery alone makes clean: fsck -n, which reads
+# it as recovery would leave it, finds nothing, nor does -p, which recovers it.
 power_fails() {
 	local status=0
 	kill_node
@@ -78,8 +79,11 @@ power_fails() {
 		fail "cut $1: the host could not mount, or unmount"
 	rm -f "$work/comes"
 	cp --sparse=always "$RIG_RANGE" "$work/copy"
-	"$SG_TOOLS/fsck.stargatefs" -p "$work/copy" >"$work/fsck" 2>&1 || status=$?
-	[[ $status -le 1 ]] || fail "cut $1: fsck.stargatefs -p: status $status: $(cat "$work/fsck")"
+	"$SG_TOOLS/fsck.stargatefs" -n "$work/copy" >"$work/fsck" 2>&1 ||
+		fail "cut $1: what is left is not sound: $(cat "$work/fsck")"
+	"$SG_TOOLS/fsck.stargatefs" -p --json "$work/copy" >"$work/fsck" 2>&1 || status=$?
+	[[ $status -le 1 && $(<"$work/fsck") == *'"found": 0,'* ]] ||
+		fail "cut $1: fsck.stargatefs -p: status $status: $(cat "$work/fsck")"
 	"$SG_TOOLS/fsck.stargatefs" -n "$work/copy" >"$work/fsck" 2>&1 ||
 		fail "cut $1: what was recovered is not sound: $(cat "$work/fsck")"
 	rm "$work/copy"
