@@ -65,7 +65,7 @@ print([s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] 
 }
 
 # host_wants: the host needs the lock for renaming, and does not get it. host_has WHAT: it has got
-# it, within 2 s of what /run/killed says.
+# it, within 2 s of what /run/killed says: the moment just before the command that is the reason.
 on g1 'mkdir -p /mnt/sg/one/x /mnt/sg/two'
 host_wants() {
 	on g1 'cd /mnt/sg
@@ -88,7 +88,8 @@ host_has() {
 	passed "$1: $took ms"
 }
 # killed NAME
-killed() { on g1 "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/killed; kill -KILL \$(cat /run/$1.pid)" </dev/null; }
+now='echo "${EPOCHREALTIME/[.,]/}" >/run/killed'
+killed() { on g1 "$now; kill -KILL \$(cat /run/$1.pid)" </dev/null; }
 
 step "killed, with a lock, in the middle of a commit"
 start a
@@ -131,7 +132,7 @@ kill -0 "$wanting" || fail "the host has taken a machine that is stopped for dea
 same "it is suspected, and stood by" "suspected True" "$(of state machine-aaaaaaaa) $(of guarded machine-aaaaaaaa)"
 signal CONT a
 tell a "mkdir 0 stopped"
-on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
+on g1 "$now" </dev/null
 tell a "give 0"
 host_has "from going on to the host's lock"
 holds "(no lease)" "stargatectl tune $region --lease never"
@@ -168,7 +169,7 @@ signal KILL a
 sleep 1
 kill -0 "$wanting" || fail "it is dead, though somebody may store for it"
 passed "dead is who has nobody left that may store"
-on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed; touch /run/enough.second /run/enough.fourth' </dev/null
+on g1 "$now; touch /run/enough.second /run/enough.fourth" </dev/null
 host_has "from the end of the last one to the host's lock, with a reader there still"
 until_holders 1
 on g1 'touch /run/enough.reader' </dev/null
@@ -189,12 +190,11 @@ refused "not the host itself" 'is this system itself' "stargatectl systems $regi
 refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
-on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
 refused "nobody whose heart beats" 'its heart beats.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
 tell a "mkdir 0 refused"
 on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
 	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null
-said=$(on g1 "stargatectl systems $region fence $a --force" </dev/null) || fail "not fenced: $said"
+said=$(on g1 "$now; stargatectl systems $region fence $a --force" </dev/null) || fail "not fenced: $said"
 grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fence says: $said"
 host_has "from the word to the host's lock"
 gone a
@@ -240,9 +240,8 @@ tell c "still 0"
 refused "whom nobody can stop is not fenced" 'no process here is known to hold.*--force' \
 	"stargatectl systems $region fence machine-cccccccc"
 kill -0 "$wanting" || fail "it has been fenced"
-on g1 'echo "${EPOCHREALTIME/[.,]/}" >/run/killed' </dev/null
 tell c "go 0"
-holds "but by force" "stargatectl systems $region fence machine-cccccccc --force"
+holds "but by force" "$now; stargatectl systems $region fence machine-cccccccc --force"
 host_has "from the word to the host's lock"
 tell c "mkdir 0 late" 'error mkdir: Input/output error'
 for one in b c; do signal KILL "$one"; gone "$one"; done
