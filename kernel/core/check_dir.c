@@ -39,13 +39,27 @@ static unsigned int dirent_len(const struct sg_dirent *d)
 	return (unsigned int)SG_ALIGN_UP(sizeof(*d) + SG_REF_LEN(d->ref), 8);
 }
 
+#define EACH_BYTE	0x0101010101010101ULL
+
+/* One of the word's eight bytes is 0. */
+static bool has_zero(u64 word)
+{
+	return (word - EACH_BYTE) & ~word & 0x80 * EACH_BYTE;
+}
+
 static bool name_valid(const u8 *name, unsigned int len)
 {
 	unsigned int i;
+	u64 word;
 
 	if (!len || (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.'))))
 		return false;
-	for (i = 0; i < len; i++)
+	for (i = 0; i + 8 <= len; i += 8) {
+		memcpy(&word, name + i, 8);
+		if (has_zero(word) || has_zero(word ^ '/' * EACH_BYTE))
+			return false;
+	}
+	for (; i < len; i++)
 		if (!name[i] || name[i] == '/')
 			return false;
 	return true;
