@@ -19,7 +19,8 @@ words=$(on g1 'cat /proc/cmdline')
 need=1
 [[ $words != *nohugeiomap* ]] || need=0
 
-# load PARAMETERS: the module loads only when every case passed; what it says is shown, and in $said.
+# load PARAMETERS: the module loads only when every case passed; what it says is shown, and in
+# $said.
 load() {
 	local status=0
 	on g1 "dmesg -C; insmod /root/window_test.ko phys=$RIG_BASE size=$RIG_SIZE $*" || status=$?
