@@ -18,6 +18,9 @@ trap '[[ -z $beater ]] || kill "$beater" 2>/dev/null; chmod -R u+rwx "$dir"; rm 
 cd "$dir"
 checks=0
 input=/dev/null
+# Started so often that its start counts: the interpreter itself, if the runner names it, and no
+# packages of this machine.
+python=("${SG_PYTHON:-python3}" -IS)
 
 fail() {
 	echo "failed: $*" >&2
@@ -64,7 +67,7 @@ same() {
 
 # json EXPRESSION: of the last output, which must be JSON.
 json() {
-	python3 -c 'import json, sys
+	"${python[@]}" -c 'import json, sys
 d = json.load(open("out", encoding="utf-8", errors="strict"))
 sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "JSON: not $1"
 	checks=$((checks + 1))
@@ -72,7 +75,7 @@ sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "JSON: not $1"
 
 # pick EXPRESSION: of the JSON d on standard input.
 pick() {
-	python3 -c 'import json, sys
+	"${python[@]}" -c 'import json, sys
 d = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }

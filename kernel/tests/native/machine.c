@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a guard takes for a virtual machine: a process in which systems use volumes. Not a test by
- * itself; guard_test.sh (and e2e/bench) starts it and tells it what to do, a line at a time:
+ * itself; guard_test.sh and others (and e2e/bench) start it and tell it what to do, a line at a time:
  *
  *   join VOLUME MACHINE BOOT   a system more (0, 1, ...), of that machine's UUID
  *   mkdir N NAME               what an operation needs: locks, a transaction

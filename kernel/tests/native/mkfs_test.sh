@@ -95,7 +95,7 @@ mkfifo pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" --phys 16G pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" "${at[@]}" pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" -n -f "${at[@]}" pipe
-python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+"${python[@]}" -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 refuses 1 'socket: is a socket, and no file or device' "$mkfs" "${at[@]}" socket
 refuses 1 'place: is a directory' "$mkfs" --phys 16G place
 refuses 1 'place: is a directory' "$mkfs" -n place

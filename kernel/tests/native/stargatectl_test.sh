@@ -152,7 +152,7 @@ refuses 1 'standard input has no name' "$ctl" put v.img - /dir
 refuses 1 'old: the volume has a symlink of that name' "$ctl" put v.img old /tree/links/file
 refuses 1 'v.img: is the volume itself' "$ctl" put v.img v.img
 refuses 1 'a number is no name' "$ctl" put v.img old '<99>'
-python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+"${python[@]}" -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 refuses 1 'socket: is a socket' "$ctl" put v.img socket
 clean
 [[ $("$ctl" ls -r v.img | sort | md5sum) == $("$ctl" ls -r before | sort | md5sum) ]] ||

@@ -8,7 +8,7 @@ source "$(dirname "$0")/../lib/tools.sh"
 
 # make PYTHON: archives, by a program that is not ours.
 make() {
-	python3 -c 'import io, os, struct, sys, tarfile
+	"${python[@]}" -c 'import io, os, struct, sys, tarfile
 def member(name, type=tarfile.REGTYPE, data=b"", **more):
     m = tarfile.TarInfo(name)
     m.type, m.size, m.mtime = type, len(data), 1000000000.125
@@ -24,7 +24,7 @@ archive.close()' "$1" || fail "python3"
 
 # has EXPRESSION: of out.tar, m[NAME] are its members.
 has() {
-	python3 -c 'import sys, tarfile
+	"${python[@]}" -c 'import sys, tarfile
 archive = tarfile.open("out.tar")
 m = {e.name: e for e in archive.getmembers()}
 sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "archive: not $1"
@@ -91,7 +91,7 @@ expect 0 sh -c "'$ctl' get --tar v.img / | '$ctl' put --tar back.img -"
 expect 0 "$ctl" get --tar back.img / back.tar
 # all but the times at which they were read last
 strip() {
-	python3 -c 'import sys, tarfile
+	"${python[@]}" -c 'import sys, tarfile
 for e in tarfile.open(sys.argv[1]):
     p = {k: v for k, v in e.pax_headers.items() if k != "atime"}
     if "on/the" in e.name or e.name == "./made": p.pop("mtime"); e.mtime = 0
@@ -141,7 +141,7 @@ done
 
 # Attributes and ACLs as GNU tar writes and reads them, where this file system has them.
 attributes() {
-	python3 -c 'import os, struct, sys
+	"${python[@]}" -c 'import os, struct, sys
 acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in
     [(1, 6, 2**32 - 1), (2, 4, 1001), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)])
 a = {"user.one": b"1\0\xff", "user.two": b"", "system.posix_acl_access": acl}

@@ -232,7 +232,7 @@ expect 0 "$ctl" --json dump v.img chunks 0 3
 json 'len(d["chunks"]) == 3 and d["chunks"][0]["used"] > 0'
 expect 0 "$ctl" --json dump v.img dir /
 json 'd["entries"] == 1 and len(d["tree"]) == 1'
-offset=$(python3 -c 'import json; print(json.load(open("out"))["tree"][0]["bucket"])')
+offset=$("${python[@]}" -c 'import json; print(json.load(open("out"))["tree"][0]["bucket"])')
 expect 0 "$ctl" dump v.img bucket "$offset"
 says 'names: 1'
 expect 1 "$ctl" dump v.img bucket 12
@@ -256,7 +256,7 @@ chmod 600 v.img
 # record PATH [IMAGE]: where its inode is.
 record() {
 	"$ctl" --json dump "${2:-v.img}" inode "$1" |
-		python3 -c 'import json, sys; print(json.load(sys.stdin)["record"])'
+		"${python[@]}" -c 'import json, sys; print(json.load(sys.stdin)["record"])'
 }
 
 # Something that needs a decision: a file of unknown type.
@@ -395,7 +395,7 @@ mkfifo pipe
 beater=$!
 for _ in $(seq 100); do
 	"$ctl" --json slots v.img >out 2>/dev/null
-	python3 -c 'import json, sys; sys.exit(json.load(open("out"))["taken"] != 1)' && break
+	"${python[@]}" -c 'import json, sys; sys.exit(json.load(open("out"))["taken"] != 1)' && break
 	sleep 0.05
 done
 json 'd["taken"] == 1 and d["slots"][0]["kind"] == "tool" and d["slots"][0]["state"] == "live"'

@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatectl guard as a user calls it: what it passes on and what it refuses; volumes that are made
+# while it looks on. Then `systems`, which shows systems and fences them, and the lease.
+# shellcheck source=kernel/tests/lib/guards.sh
+source "$(dirname "$0")/../lib/guards.sh"
+
+make_volume v.img
+start survivor "$machine"
+tell survivor "join v.img $b 1"
+
+# --- signals and statuses -------------------------------------------------------------------
+
+for signal in TERM:42 USR1:43 KILL:137 HUP:129; do
+	guarded vm $a v.img
+	tell vm "join v.img $a 13"
+	tell vm "leave 0"
+	if [[ $signal == KILL* ]]; then
+		kill -KILL "$(inner vm)"
+	else
+		inner vm >/dev/null
+		kill -"${signal%:*}" "${pid[vm]}"
+	fi
+	ends vm "${signal#*:}"
+done
+# With few descriptors it watches, or there is no machine: none runs unguarded.
+few=0
+for descriptors in $(seq 4 16); do
+	rm -f started
+	status=0
+	# shellcheck disable=SC2016 # it is the machine's
+	bash -c 'ulimit -n "$1"; exec "${@:2}"' - "$descriptors" "$ctl" guard v.img -- \
+		bash -c 'echo $$ >started; sleep 1' -uuid $a >out 2>err || status=$?
+	[[ $status -ne 0 ]] || break
+	[[ $status -ne 125 ]] || few=$((few + 1))
+	sleep 0.3
+	[[ ! -e started ]] || fail "$descriptors descriptors: status $status, and the machine runs"
+	checks=$((checks + 1))
+done
+[[ $status -eq 0 && $few -gt 0 ]] || fail "$few refusals, then status $status"
+refuses 125 'none.img: cannot be opened: No such file' "$ctl" guard none.img -- true -uuid $a
+refuses 125 'none.img: cannot be opened' "$ctl" guard v.img none.img -- true -uuid $a
+refuses 125 'does not tell its UUID' "$ctl" guard v.img -- true
+refuses 125 'does not tell its UUID' "$ctl" guard v.img --pid $$
+refuses 125 'does not tell its UUID' "$ctl" guard v.img -- true -smbios "type=3,uuid=$a"
+refuses 127 'nonesuch: cannot be run: No such file' "$ctl" guard v.img -- nonesuch -uuid $a
+refuses 126 '/: cannot be run: Permission denied' "$ctl" guard v.img -- / -uuid $a
+refuses 125 'cannot be watched: No such process' "$ctl" guard v.img --pid 2147483647 --machine $a
+refuses 125 '\.: is a directory' "$ctl" guard . -- true -uuid $a
+# What can be no volume, nor become one; and what is none yet.
+echo text >text
+refuses 125 'text: has 5 bytes; the smallest volume is 16 MiB' "$ctl" guard text -- true -uuid $a
+refuses 125 'text: has 5 bytes' "$ctl" guard v.img text -- true -uuid $a
+refuses 125 'null: is a character device' "$ctl" guard /dev/null -- true -uuid $a
+: >none.img
+truncate -s 16M zeroes.img
+head -c 17M /dev/urandom >noise.img
+for volume in none zeroes noise; do
+	refuses 0 "warning: $volume.img: no StargateFS there yet" "$ctl" guard $volume.img -- true -uuid $a
+done
+refuses 0 'warning: none.img' "$ctl" guard v.img none.img -- true -uuid $a
+rm none.img zeroes.img noise.img
+refuses 2 'guard: takes VOLUME' "$ctl" guard v.img
+refuses 2 'guard: takes VOLUME' "$ctl" guard v.img true
+refuses 2 'guard: takes VOLUME' "$ctl" guard -- v.img true
+refuses 2 'guard: takes VOLUME' "$ctl" guard v.img --pid 1 -- true
+refuses 2 "--machine '0{32}': allowed is 32 hex" "$ctl" guard v.img --machine "$(printf %032d 0)" -- true
+refuses 2 "--machine 'x': allowed" "$ctl" guard v.img --machine x -- true
+for bad in 0 -1 x '' 2147483648; do
+	refuses 2 "--pid '$bad': allowed is the number" "$ctl" guard v.img --pid="$bad"
+	refuses 2 "--pause-limit '$bad': allowed is 1 to 86400" \
+		"$ctl" guard v.img --pause-limit="$bad" -- true
+done
+refuses 2 'guard: takes no --lease' "$ctl" guard --lease 5 v.img -- true
+[[ $("$ctl" guard v.img -- echo -uuid $a -- --pid 7) == "-uuid $a -- --pid 7" ]] ||
+	fail "what is behind the dashes does not get through"
+
+# --- a volume that is none yet, is made anew, and is cut short ------------------------------
+
+: >u.img
+guarded vm $a u.img
+sleep 0.6
+expect 0 "$mkfs" -q --size 32M --phys 16G u.img
+tell vm "join u.img $a 1"
+tell vm "leave 0"
+expect 0 "$mkfs" -qf --phys 16G --areas 4 --max-size 64M u.img
+sleep 0.6
+truncate -s 0 u.img
+sleep 0.6
+expect 0 "$mkfs" -q --size 48M --phys 16G u.img
+tell vm "join u.img $a 1"
+sleep 0.6
+kill -KILL "$(inner vm)"
+ends vm 137 'u.img: .* declared dead'
+says '^stargatectl: warning: u.img: no StargateFS there yet' vm.err
+"$ctl" -j slots u.img >out 2>err
+json '[s["state"] for s in d["slots"]] == ["dead"]'
+is_there 'a:dead' u.img
+expect 1 "$fsck" -p u.img
+says 'recovered'
+
+# --- systems --------------------------------------------------------------------------------
+
+expect 0 "$ctl" systems v.img
+says '^1 of 64 slots in use; epoch [0-9]+; no lease$'
+says '^SLOT  STATE  '
+says '^ +0  alive +0\.[0-9] s +no .* bbbbbbbb  622d3100  -  *machine-bbbbbbbb$'
+expect 0 "$ctl" systems u.img
+says '^0 of 64 slots'
+[[ $(wc -l <out) -eq 1 ]] || fail "a table of nobody"
+# What one holds up who is silent: all that is freed meanwhile.
+start vm "$machine" -uuid $a
+tell vm "join v.img $a 14"
+tell vm "still 0"
+tell survivor "join v.img $b 1" # one that will owe
+tell survivor "fill 1 meg"
+tell survivor "remove 1 meg"
+sleep 1
+"$ctl" systems -j v.img >out
+json 'max(s["behind"] for s in d["systems"] if s["name"][8] == "a") == 1'
+json 'max(s["held_up"] for s in d["systems"] if s["name"][8] == "a") >= 1 << 20'
+json 'max(s["held_up"] for s in d["systems"] if s["name"][8] == "b") == 0'
+json 'max(s["owed"] for s in d["systems"] if s["name"][8] == "b") >= 1 << 20'
+expect 0 "$ctl" systems v.img
+says ' suspected +>2\.[0-9] s +no +[0-9]+ late +1\.0 MiB '
+tell vm "go 0"
+sleep 1
+"$ctl" systems -j v.img >out
+json 'max(s["held_up"] for s in d["systems"]) == 0 and max(s["owed"] for s in d["systems"]) == 0'
+# Again and again, as long as somebody reads.
+timeout 20 "$ctl" systems --watch 1 v.img >tables &
+sleep 3.5
+kill -TERM $!
+wait $! 2>/dev/null || true
+[[ $(grep -c '^3 of 64 slots' tables) -ge 3 ]] || fail "no table again"
+"$ctl" systems -j --watch 1 v.img | head -c 1 >/dev/null || [[ ${PIPESTATUS[0]} -eq 141 ]]
+for bad in 0 -1 x '' 1.5; do
+	refuses 2 "--watch '$bad': allowed is 1 to 86400" "$ctl" systems v.img --watch="$bad"
+done
+refuses 1 'none: cannot be opened' "$ctl" systems none
+refuses 1 'vm.out: has .* bytes; the smallest volume' "$ctl" systems vm.out
+# --- somebody says that one is dead ---------------------------------------------------------
+
+refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence
+refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 2
+refuses 2 'systems: takes VOLUME' "$ctl" systems v.img kill 1
+refuses 2 'systems: takes VOLUME' "$ctl" systems v.img --force
+refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 --json
+refuses 1 "there is no system 'nobody' that lives" "$ctl" systems v.img fence nobody
+refuses 1 "there is no system '63' that lives" "$ctl" systems v.img fence 63
+refuses 1 "2 systems are called 'machine-bbbbbbbb': say the number" "$ctl" systems v.img fence machine-bbbbbbbb
+refuses 1 "2 systems are called '$b'" "$ctl" systems v.img fence $b
+refuses 1 "there is no system '${a%1}2' that lives" "$ctl" systems v.img fence ${a%1}2
+# Nor is whoever comes after him meant, if his incarnation is named.
+inc=$("$ctl" systems -j v.img | "${python[@]}" -c \
+	'import json, sys; print(*[s["incarnation"] for s in json.load(sys.stdin)["systems"] if s["slot"] == 1])')
+for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
+	refuses 1 "there is no system '$name' that lives" "$ctl" systems v.img fence "$name"
+done
+# Who lives for all to see is not dead, whatever it is called by.
+for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
+	refuses 1 'machine-aaaaaaaa \(slot 1\): its heart beats.*--force' "$ctl" systems v.img fence "$name"
+done
+tell vm "still 0"
+for name in machine-aaaaaaaa 1 $a; do
+	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this machine.*--force' \
+		"$ctl" systems v.img fence "$name"
+done
+# Nor is one whose machine lives: all of a machine go together.
+refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heart of its machine's slot|its heart beats)" \
+	"$ctl" systems v.img fence 0
+tell survivor "still 1"
+refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heart of its machine's slot 0 beats.*--force" \
+	"$ctl" systems v.img fence 2
+tell survivor "go 1"
+tell vm "go 0"
+tell vm "mkdir 0 alive" # it has only been refused
+tell vm "take 0"
+ask survivor "take 0"
+silent survivor 1
+begin=$(now)
+expect 0 "$ctl" systems v.img fence machine-aaaaaaaa --force
+says '^machine-aaaaaaaa \(slot 1\): declared dead$'
+answers survivor ok
+soon "from the word to a survivor's lock" "$begin"
+tell survivor "give 0"
+tell vm "mkdir 0 late" 'error mkdir: Input/output error'
+tell vm "reset 0"
+tell vm "join v.img $a 15"
+slot=$("$ctl" systems -j v.img | pick '[s["slot"] for s in d["systems"] if s["name"][8] == "a"][0]')
+refuses 1 'its heart beats' "$ctl" systems v.img fence $a
+expect 0 "$ctl" systems v.img fence $a --force
+says "^machine-aaaaaaaa \\(slot $slot\\): declared dead\$"
+tell vm "mkdir 1 late" 'error mkdir: Input/output error'
+tell vm "reset 1"
+ask vm "exit 0"
+ends vm 0
+
+# --- the lease ------------------------------------------------------------------------------
+
+rm -f l.img
+expect 0 "$mkfs" --json --size 16M --phys 16G --lease 30 l.img
+json 'd["lease_ms"] == 30000'
+expect 0 "$ctl" tune l.img
+says '^lease: 30 s$'
+expect 0 "$ctl" info l.img
+says '^lease: 30 s$'
+expect 0 "$ctl" tune --lease never l.img
+expect 0 "$ctl" -j tune l.img
+json 'd["lease_ms"] == 0'
+expect 0 "$ctl" tune --lease 5 l.img
+expect 0 "$ctl" tune --lease 0 l.img
+expect 0 "$ctl" tune l.img
+says '^lease: never$'
+expect 0 "$mkfs" -f --json --phys 16G --lease 0 l.img
+json 'd["lease_ms"] == 0'
+for bad in 1 -2 x '' 86401 2.5; do
+	refuses 2 "--lease '$bad': allowed is never \(0\), or 2 to 86400" "$ctl" tune l.img --lease="$bad"
+	refuses 2 "--lease '$bad': allowed is never \(0\), or 2 to 86400" "$mkfs" --lease="$bad" l.img
+done
+refuses 1 'none: cannot be opened' "$ctl" tune none --lease 5
+truncate -s 32M empty
+refuses 1 'no StargateFS here' "$ctl" tune empty --lease 5
+
+tell survivor "leave 1"
+tell survivor "leave 0"
+ask survivor "exit 0"
+ends survivor 0
+expect 0 "$fsck" -n v.img
+says ': clean'
+echo "$checks checks"
