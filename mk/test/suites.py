@@ -71,7 +71,7 @@ def programs(suite_name, san, env, only=None):
         if name.startswith("crash") != (san == "rec") or only and name not in only:
             continue
         yield Case(f"{suite_name}/{name}", [*wrapper, f"{folder}/tests/{name}_test"], env=env,
-                   cost=COSTS.get(name, 10), weight=1 if name in WAITING else WHOLE,
+                   cost=COSTS.get(name, 10), weight=1 if name in WAITING else BUSY,
                    needs=(build_name,), inputs=NATIVE)
     for source in sorted(glob.glob("kernel/tests/fuzz/*_fuzz.c")):
         name = os.path.basename(source)[:-len("_fuzz.c")]
@@ -79,14 +79,17 @@ def programs(suite_name, san, env, only=None):
             continue
         yield Case(f"{suite_name}/replay-{name}",
                    [*wrapper, f"{folder}/replay/{name}", f"kernel/tests/fuzz/crashes/{name}",
-                    f"kernel/tests/fuzz/corpus/{name}"], env=env, needs=(build_name,), inputs=NATIVE)
+                    f"kernel/tests/fuzz/corpus/{name}"], env=env, weight=BUSY,
+                   needs=(build_name,), inputs=NATIVE)
 
 
 # Programs that take longest; the order matters, the figures need not be exact.
 COSTS = {"crash_fsck": 60, "check": 60, "relocate": 40, "systems_epoch": 15, "systems": 15,
          "guard": 90}
+# Two of these have two processors to themselves, but for two that wait.
+BUSY = WHOLE - 1
 # These mostly wait, for heartbeats and time limits.
-WAITING = """guard grow_tool snapshot_tool clone_tool relocate_tool fsck freeze lock payer reader
+WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool fsck freeze lock payer reader
     sem_names systems systems_epoch systems_opens""".split()
 
 
@@ -97,7 +100,7 @@ def native(name, env):
     hostile = build("build-hostile", "SAN=hostile", "hostile-program", lock="hostile")
     for mode in ("cases", "step", "sweep", "race"):
         yield Case(f"{name}/hostile-{mode}", ["build/hostile/tests/hostile", mode], env=env,
-                   needs=(hostile,), inputs=NATIVE)
+                   weight=BUSY, needs=(hostile,), inputs=NATIVE)
     for script in sorted(glob.glob("kernel/tests/native/*_test.sh")):
         case = os.path.basename(script)[:-len("_test.sh")]
         yield Case(f"{name}/{case}", [script], env=env,
