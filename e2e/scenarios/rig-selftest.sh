@@ -3,7 +3,7 @@
 #
 # kernels: 6.12
 # maps: walk
-# limit: 600
+# limit: 1200
 # rig: --no-module
 #
 # The rig's promises, kept. It starts rigs of its own, and needs neither module
