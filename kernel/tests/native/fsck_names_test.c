@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include "test.h"
-#include "../../tools/fsck/paths.c"
+#include "../../tools/lib/paths.c"
 
 #define SIZE	(32ULL << 20)
 #define NAMES	100000u
