@@ -156,6 +156,17 @@ holds "a writer finds that out" 'timeout 20 touch /mnt/sg/victim'
 same "reported once" 1 "$(said 'nobody here holds it')"
 holds "and leaves it free" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
 
+step "a name that would be a line of the log"
+holds "it is a link" 'touch /mnt/sg/victim; ln /mnt/sg/victim "/mnt/sg/well/x
+stargatefs (pmem0): forged"; umount /mnt/sg'
+mode=$(word $((record + 24)))
+wild 24 0
+holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
+refused "it leads to no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
+same "the log has it" 1 "$(said 'without an inode: x.*forged')"
+same "in no line of its own" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"
+wild 24 "$mode"
+
 step "a lock of a system that lives, and does not give it back"
 # slot 9, live, incarnation 77
 slots=$("$tools/stargatectl" -j dump "$RIG_RANGE" super 2>"$saved/said" |
