@@ -58,7 +58,8 @@ for errors in continue remount-ro; do
 	holds "mount" "mount -t stargatefs -o errors=$errors /dev/pmem0 /mnt/sg &&
 		grep -q errors=$errors /proc/mounts"
 	holds "a process stores through a mapping" 'rm -f /tmp/stop /tmp/end
-		{ /root/mapped /mnt/sg/well/m /tmp/stop; echo $? >/tmp/end; } >/dev/null 2>&1 </dev/null &
+		{ /root/mapped /mnt/sg/well/m /tmp/stop
+			echo $? >/tmp/end; } >/dev/null 2>&1 </dev/null &
 		for try in $(seq 100); do [ -s /mnt/sg/well/m ] && exit 0; sleep 0.1; done; exit 1'
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
 	# at once, so that several find it at the same moment
@@ -79,7 +80,7 @@ for errors in continue remount-ro; do
 		same "and the log, once" "$((switched + 1))" "$(said 'now read-only')"
 		ended=135	# SIGBUS
 	fi
-	same "how the process ended" "$ended" "$(on g1 '[ '"$ended"' = 0 ] && touch /tmp/stop
+	same "how the process ended" "$ended" "$(on g1 '[ '"$ended"' = 135 ] || touch /tmp/stop
 		for try in $(seq 100); do [ -s /tmp/end ] && break; sleep 0.1; done; cat /tmp/end' </dev/null)"
 	holds "unmount" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then

@@ -93,7 +93,8 @@ holds "it reads" 'stargate-sem create rw --type rwlock &&
 	for try in $(seq 100); do pgrep -x sleep >/dev/null && exit 0; sleep 0.1; done; exit 1'
 holds "frozen" 'fsfreeze -f /mnt/sg'
 holds "killed, it is gone within 5 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
-	for try in $(seq 50); do [ -e /proc/$p ] || exit 0; sleep 0.1; done; cat /proc/$p/stack; exit 1'
+	for try in $(seq 50); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
 on g2 'stargate-sem lock -t 5 rw -- true' </dev/null || fail "g2 waits for a reader that is gone"
 passed "a writer of another system goes on"
 holds "thawed, nobody here has it open" 'fsfreeze -u /mnt/sg

@@ -80,8 +80,8 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	/* before the look: in a remount that makes us writable the VFS still calls us read-only */
 	WRITE_ONCE(vol->read_only, true);
 	if (sb_rdonly(fs->sb))
-		return;		/* else sgfs_show_failed() does the rest, when we have become writable */
-	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults again, and are refused */
+		return;		/* sgfs_show_failed() does the rest, if we become writable */
+	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
