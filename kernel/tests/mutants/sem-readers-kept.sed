@@ -3,4 +3,4 @@
 # Who closes what he has read while the mount is read-only goes on counting as a reader.
 # file: kernel/core/sem_open.c
 # test: sem_test
-s/^	give_cells(vol, sem);$/	if (!sg_may_write(vol))\n		give_cells(vol, sem);/
+s/^		give_cells(vol, sem);$/		if (!sg_may_write(vol))\n			give_cells(vol, sem);/

@@ -3,4 +3,4 @@
 # Settling that has been told to stop goes on waiting for a lock.
 # file: kernel/core/lock.c
 # test: systems_opens_test
-/^static int lock_slow/,/^}/s/ || sg_settle_ends(vol)//
+/^static int lock_slow/,/^}/s/ || sg_wait_ends(vol)//
