@@ -25,6 +25,7 @@ bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
 	bool fix = !c->looking && ((mode == SG_CHECK_REPAIR && cure != CK_NEVER) ||
 				   (mode == SG_CHECK_PREEN && cure == CK_SAFE));
 
+	fix = fix && ck_is_ours(c);
 	c->found++;
 	c->unfixed += !fix;
 	c->beyond += cure == CK_NEVER;
@@ -123,6 +124,8 @@ static int pass(struct sg_ck *c)
 		return -ENOMEM;
 	if (c->looking)
 		ck_loss_before(c);
+	else if (!ck_is_ours(c))
+		return -EIO;
 	return 0;
 }
 
@@ -157,6 +160,8 @@ static int repair(struct sg_ck *c)
 		if (err)
 			return err;
 	}
+	if (!ck_is_ours(c))
+		return -EIO;
 	if (ck_engine_needed(c) && c->res->found == c->res->fixed)
 		not_recovered(c);
 	sg_space_rebuild_hints(&c->vol);
@@ -208,6 +213,11 @@ static int check(struct sg_ck *c, void *base, u64 size)
 	if (err)
 		return err;
 	err = repair(c);
+	if (!ck_is_ours(c)) {
+		err = -EIO;
+		sg_snprintf(c->vol.why, sizeof(c->vol.why),
+			    "stopped for seconds, and taken for dead by another system: the volume may be in use; check it again when nobody has it mounted");
+	}
 	ck_release(c);
 	return err;
 }

@@ -71,6 +71,7 @@ struct sg_ck {
 	char line[160];
 
 	bool looking;		/* nothing is stored, whatever the mode: the first pass */
+	bool dead;		/* others took us for dead, and have the volume */
 	unsigned int pass;
 	u64 found, unfixed;	/* in this pass */
 	u64 beyond;		/* of these: CK_NEVER */
@@ -142,6 +143,8 @@ static inline u64 ck_get(const struct sg_ck *c, u64 off)
 {
 	return sg_load64(ck_at(c, off));
 }
+/* The volume is ours alone still; if not, nothing is stored any more, and the check fails. */
+bool ck_is_ours(struct sg_ck *c);
 /* A repair: stores a word and starts its write-back. */
 void ck_set(struct sg_ck *c, u64 off, u64 val);
 void ck_zero(struct sg_ck *c, u64 off, u64 len);

@@ -7,7 +7,7 @@
 static void check_copy(struct sg_ck *c, u64 off, const char *which)
 {
 	if (memcmp(sg_at(&c->vol, off), &c->vol.sb, sizeof(c->vol.sb)) &&
-	    ck_found(c, CK_SAFE, 0, off, "the %s is damaged or old", which)) {
+	    ck_found(c, CK_SAFE, 0, off, "the %s is damaged or old", which) && ck_is_ours(c)) {
 		sg_os_write(sg_at(&c->vol, off), &c->vol.sb, sizeof(c->vol.sb));
 		sg_wb(sg_at(&c->vol, off), sizeof(c->vol.sb));
 		sg_fence();

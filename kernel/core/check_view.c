@@ -124,13 +124,30 @@ void ck_view_free(struct sg_ck *c)
 	c->ncopies = 0;
 }
 
+bool ck_is_ours(struct sg_ck *c)
+{
+	if (!c->dead && c->vol.slot >= 0 && sg_is_silenced(&c->vol))
+		c->dead = true;
+	return !c->dead;
+}
+
+/*
+ * Who was stopped for some seconds has been taken for dead, and others go on with the volume: what
+ * has been judged is of yesterday. So the word is loaded, then the slot is looked at, then the word
+ * is swapped: what was judged stood there until the look, and what others store later stays.
+ */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {
-	u64 *p = sg_at(&c->vol, off);
+	u64 *p = sg_at(&c->vol, off), was = sg_load64(p);
 
 	SG_ASSERT(!c->looking);
-	sg_store64(p, val);
-	sg_wb(p, 8);
+	sg_acquire_fence();
+	if (!ck_is_ours(c))
+		return;
+	if (sg_cas64(p, was, val) == was)
+		sg_wb(p, 8);
+	else
+		c->dead = true;
 }
 
 void ck_zero(struct sg_ck *c, u64 off, u64 len)

@@ -461,6 +461,71 @@ static void in_the_slots_name(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+/* --- a repair that stands still ----------------------------------------------------------------- */
+
+#define TAKEN	100		/* pages */
+
+static struct {
+	bool holds, marks_free;
+	struct tsys other;
+	struct sg_iref f;
+} stopped;
+
+static void held(void *ctx, struct sg_vol *v)
+{
+	(void)ctx;
+	stopped.holds = v;
+}
+
+/* The process was stopped just here, for so long that others have fenced it and gone on. */
+static void stop_here(void *ctx, const char *phase, u64 done, u64 total)
+{
+	static u8 bytes[TAKEN * SG_PAGE];
+	struct sg_identity id = tsys_identity(5, 1);
+
+	(void)ctx;
+	(void)done;
+	(void)total;
+	if (!stopped.holds || strcmp(phase, "space map") || stopped.f.ino)
+		return;
+	CHECK_OK(tsys_try(&stopped.other, mem, TEST_SMALL, &id, 0, true));
+	stopped.f = test_create(&stopped.other.v, &stopped.other.root, "new", S_IFREG | 0600);
+	CHECK_EQ(sg_write(&stopped.other.v, &stopped.f, 0, bytes, sizeof(bytes), 1), sizeof(bytes));
+}
+
+static void note_finding(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	(void)ctx;
+	(void)ino;
+	(void)off;
+	(void)fixed;
+	stopped.marks_free |= strstr(what, "are marked free") != NULL;
+}
+
+/* What it had judged is of yesterday: it stores nothing more, and says that it has not ended. */
+static void stopped_repair(void)
+{
+	struct sg_identity id = tsys_identity(6, 1);
+	const struct sg_check_opts opts = {
+		.mode = SG_CHECK_REPAIR, .id = &id, .force = true, .holding = held,
+		.progress = stop_here, .report = note_finding,
+	};
+	struct sg_check_result res;
+	struct sg_chunk *c;
+	struct sg_vol v;
+
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	c = (void *)(mem + sg_chunk_off(&v, sg_chunks(&v) - 2));
+	c->map[7] |= 1ULL << 62;	/* in use, and nobody's: to be given back */
+	CHECK_EQ(sg_check(mem, TEST_SMALL, &opts, &res), -EIO);
+	CHECK(stopped.f.ino && strstr(res.why, "taken for dead"));
+	tsys_leave(&stopped.other);
+	stopped.marks_free = false;
+	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
+	CHECK(!stopped.marks_free);
+	test_clean(mem, TEST_SMALL);
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -474,6 +539,7 @@ int main(void)
 	host_boots();
 	named();
 	in_the_slots_name();
+	stopped_repair();
 	alone_or_not();
 	raced(test_amount(20, 200, 5000));
 	return test_done();
