@@ -26,15 +26,34 @@ static void make_legible(char *name, size_t len)
 			name[i] = '?';
 }
 
+#define NOBODY	(~0ULL)		/* no incarnation */
+
+/*
+ * A joiner stores its state, then who it is, then that this is so. Whoever copies it loads in the
+ * other order: what says whose the identity is first, the state last. When the state is the one
+ * that was copied, the identity is of nobody else; when not, the copy is of two owners.
+ */
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out)
 {
+	const struct sg_slot *shared;
+	u64 named, hosted;
+
 	if (slot >= SG_SLOTS)
 		return -EINVAL;
 	if (sg_is_lost(vol, sg_slot_off(vol, slot))) {
 		memset(out, 0, sizeof(*out));
 		return -EIO;
 	}
-	memcpy(out, sg_at(vol, sg_slot_off(vol, slot)), sizeof(*out));
+	shared = sg_at(vol, sg_slot_off(vol, slot));
+	named = sg_load64(&shared->named);
+	hosted = sg_load64(&shared->hosted);
+	sg_acquire_fence();
+	memcpy(out, shared, sizeof(*out));
+	sg_acquire_fence();
+	if (sg_load64(&shared->state) != out->state)
+		named = hosted = NOBODY;
+	out->named = named;
+	out->hosted = hosted;
 	make_legible(out->name, sizeof(out->name));
 	return 0;
 }
