@@ -146,17 +146,17 @@ static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 /*
  * Watches slots, all at once, for @wait_ms, and fences those whose heart stands still meanwhile
  * and whose system is the same at the end. With @live, only if all do: else -EBUSY, and *live is
- * the first that lives. Without, they are the past of our own machine, whose guard sees it run and
- * knows of no boots: hearts alone count. -EINTR: who waits is to die.
+ * the first that lives. -EINTR: who waits is to die.
  */
-int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
+static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, bool guarded,
+			      unsigned int *live)
 {
 	u64 beat[SG_SLOTS], state[SG_SLOTS], silent;
 	unsigned int i, t;
 
 	for (i = 0; i < SG_SLOTS; i++) {
 		state[i] = sg_load64(sg_state_word(vol, i));
-		beat[i] = beat_of(vol, i, live);
+		beat[i] = beat_of(vol, i, guarded);
 		if (!may_be_fenced(i, state[i]) || (int)i == vol->slot)
 			bits &= ~(1ULL << i);
 	}
@@ -170,7 +170,7 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
 		}
 		sg_sleep_us(WATCH_STEP_MS * 1000);
 		sg_beat(vol);
-		silent = silent_still(vol, silent, live, beat);
+		silent = silent_still(vol, silent, guarded, beat);
 	}
 	if (live && silent != bits) {
 		*live = sg_ctz64(bits & ~silent);
@@ -180,6 +180,17 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
 		if (silent >> i & 1)
 			fence_silent(vol, i, SG_SLOT_INC(state[i]));
 	return 0;
+}
+
+/* Without @live they are of our own machine's past: its guard sees it run, and knows of no boots. */
+int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
+{
+	return fence_those_silent(vol, bits, wait_ms, live, live);
+}
+
+int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms)
+{
+	return fence_those_silent(vol, sg_slots_of_tools(vol), wait_ms, true, NULL);
 }
 
 /* --- recovery --------------------------------------------------------------------------------- */

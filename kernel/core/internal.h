@@ -404,6 +404,7 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits);	/* all of them, but ours */
  * -EBUSY, and who is alive. Without, guards do not count: it is our own machine that has booted.
  */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live);
+int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);	/* which nobody has to guard */
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);	/* true: it was us who did it */
 void sg_recover_all(struct sg_vol *vol);
 void sg_recover_none_yet(struct sg_vol *vol);	/* we have just got our slot */

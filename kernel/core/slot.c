@@ -422,23 +422,8 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 	return err;
 }
 
-#define TOOL_MS		5000	/* of silence, after which a tool is dead */
-
 /* A tool that was killed had the volume to itself, maybe, or one slot of the 64. */
-static int fence_dead_tools(struct sg_vol *vol)
-{
-	u64 bits = sg_slots_of_tools(vol);
-	unsigned int live;
-	int err = 0;
-
-	while (bits) {
-		err = sg_fence_silent(vol, bits, TOOL_MS, &live);
-		if (err != -EBUSY)
-			return err;
-		bits &= ~(1ULL << live);
-	}
-	return 0;
-}
+#define TOOL_MS		5000	/* of silence, after which a tool is dead */
 
 /* Recovery may bring to light that the volume has grown, and the volume's size what to recover. */
 static int recover_and_follow(struct sg_vol *vol)
@@ -499,7 +484,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 	else
 		err = sg_fence_silent(vol, sg_slots_of_machine(vol, id), wait_ms, NULL);
 	if (!err && wait_ms && !force)
-		err = fence_dead_tools(vol);
+		err = sg_fence_silent_tools(vol, TOOL_MS);
 	if (!err)
 		err = take_some_slot(vol, id);
 	if (err)

@@ -145,6 +145,60 @@ static void killed_tools(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+extern u64 (*sg_ticks_hook)(void);
+extern void (*sg_sleep_hook)(u64 ns);
+
+#define FORGED	40
+#define EACH_NS	4900000000ULL
+
+static u64 now;
+
+static u64 ticks(void)
+{
+	return now += 1000;
+}
+
+static struct sg_slot *forged(unsigned int i)
+{
+	const struct sg_super *sb = (void *)mem;
+
+	return (struct sg_slot *)(mem + sb->slot_off) + 20 + i;
+}
+
+/* One after the other beats, each just before it would be taken for dead. */
+static void sleep_ns(u64 ns)
+{
+	u64 before = now / EACH_NS;
+
+	now += ns;
+	if (now / EACH_NS != before)
+		forged((unsigned int)before % FORGED)->heartbeat++;
+}
+
+/* Whoever mounts waits once for all of the tools that are silent, not for each of them. */
+static void beating_tools(void)
+{
+	struct tsys s;
+	unsigned int i;
+
+	for (i = 0; i < FORGED; i++) {
+		forged(i)->pid = 1;
+		forged(i)->named = 1;
+		forged(i)->state = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
+	}
+	now = EACH_NS;
+	sg_ticks_hook = ticks;
+	sg_sleep_hook = sleep_ns;
+	try(&s, 2, 1000, 0);
+	CHECK(now < EACH_NS + 8000000000ULL);
+	sg_ticks_hook = NULL;
+	sg_sleep_hook = NULL;
+	for (i = 0; i < FORGED; i++)
+		memset(forged(i), 0, sizeof(struct sg_slot));
+	tsys_leave(&s);
+	test_clean(mem, TEST_SMALL);
+}
+
 /* The 65th is refused, unless one of the 64 is known to be dead. Silence is not death. */
 static void sixty_five(void)
 {
@@ -533,6 +587,7 @@ int main(void)
 	see_each_other();
 	slots_are_used_again();
 	killed_tools();
+	beating_tools();
 	sixty_five();
 	other_boot();
 	guarded_boot();
