@@ -120,6 +120,9 @@ static int reach(struct build *b, u64 page, unsigned int level)
 	unsigned int l;
 	int err;
 
+	/* a look for each entry: what the pool has may be anybody's once we have been fenced */
+	if (b->pool && !sg_is_ours(b->pool->vol))
+		return sg_declared_dead(b->pool->vol);
 	if (b->pool && (level > SG_MAX(b->height, 1u) || page >> (9 * b->height)))
 		return -EAGAIN;
 	for (l = b->height; l >= level && l; l--) {

@@ -161,6 +161,66 @@ static void more_than_counted(u64 at)
 	leave();
 }
 
+/* --- a builder that is fenced ------------------------------------------------------------------- */
+
+#define PATTERN	0x5a
+
+static u64 all_size;
+static struct sg_iref all;
+
+/* What a has taken for its tables is freed, and all that is free becomes a file of b's. */
+static void fence_and_take_all(void)
+{
+	static u8 buf[16 * SG_PAGE];
+	unsigned int i;
+
+	memset(buf, PATTERN, sizeof(buf));
+	tsys_fence(&b, &a);
+	for (i = 0; i < 10; i++) {
+		sg_tend(&b.v);
+		sg_settle(&b.v);
+	}
+	CHECK_EQ(tsys_state(&b, (unsigned int)a.v.slot), SG_SLOT_FREE);
+	all = test_create(&b.v, &b.root, "all", S_IFREG | 0600);
+	b.v.space_wait_ms = 1;
+	for (all_size = 0;; all_size += sizeof(buf))
+		if (sg_write(&b.v, &all, all_size, buf, sizeof(buf), 3) != sizeof(buf))
+			break;
+	CHECK(all_size);
+}
+
+/* False: it was over before. */
+static bool fenced_in_build(u64 at)
+{
+	static u8 buf[SG_PAGE];
+	u64 pos, wrong = 0;
+	unsigned int i;
+	int err;
+
+	join();
+	a.v.tended = true;	/* it does not beat, and so does not find out by that */
+	make(2800, 2);
+	all_size = 0;
+	at_turns(at, 0, fence_and_take_all);
+	err = sg_collapse(&a.v, &fa, 0, SG_PAGE, 5);
+	at_turns(0, 0, NULL);
+	if (!all_size) {
+		CHECK_OK(err);
+		leave();
+		return false;
+	}
+	CHECK_EQ(err, -EIO);
+	for (pos = 0; pos < all_size; pos += SG_PAGE) {
+		CHECK_EQ(sg_read(&b.v, &all, pos, buf, SG_PAGE), SG_PAGE);
+		for (i = 0; i < SG_PAGE; i++)
+			wrong += buf[i] != PATTERN;
+	}
+	CHECK_EQ(wrong, 0);
+	tsys_die(&a);
+	tsys_leave(&b);
+	return true;
+}
+
 /* --- pages that are moved ahead ---------------------------------------------------------------- */
 
 #define AHEAD	SG_TURNS	/* pages: as many as have been met by then */
@@ -204,6 +264,9 @@ int main(void)
 	for (at = 1; at < 12; at++)
 		more_than_counted(at);
 	CHECK(grown);
+	for (at = 1; fenced_in_build(at); at++)
+		;
+	CHECK(at > 8);
 	allocate();
 	flush();
 	return test_done();
