@@ -522,10 +522,10 @@ bool sg_ledger_is_stuck(const struct sg_vol *vol);	/* others keep us from paying
 
 int sg_nameless_open(struct sg_vol *vol);
 void sg_nameless_close(struct sg_vol *vol);
-void sg_nameless_keep(struct sg_tx *tx, u64 ino);	/* abort drops it again */
-bool sg_nameless_kept(const struct sg_vol *vol, u64 ino);
-/* @which, or, if that is NULL, the one of @ino. */
-void sg_nameless_drop(struct sg_vol *vol, u64 ino, const struct sg_kept *which);
+void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref);	/* abort drops it again */
+bool sg_nameless_kept(const struct sg_vol *vol, const struct sg_iref *ref);
+/* @which, or, if that is NULL, the one of @ref. */
+void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_kept *which);
 
 /* --- lists of owed inodes (owed.c) ----------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ enum state { FREE, PENDING, OWED, PAYING };
 struct entry {
 	u64 word;
 	u16 state;
-	bool kept;	/* owing an inode: we use it, whatever openers and users say */
+	u32 kept;	/* owing an inode: we use its file of this generation, or 0: we do not */
 	u32 next;	/* free: in the list of free ones; owing an inode: in its bucket */
 };
 
@@ -77,7 +77,7 @@ static u32 *bucket(struct sg_ledger *l, u64 word)
 	return &l->bucket[SG_DEBT_VALUE(word) % BUCKETS];
 }
 
-static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, bool kept)
+static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u32 kept)
 {
 	struct entry *e = entry(l, i);
 
@@ -131,7 +131,7 @@ static void adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_pa
 			continue;
 		}
 		/* replay may just have made it true: it is of today (epoch.c) */
-		entry_fill(l, i, of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, false);
+		entry_fill(l, i, of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, 0);
 		if (!is_inode(word))
 			adjust(&l->payable, 1);
 	}
@@ -288,7 +288,7 @@ int sg_ledger_grow(struct sg_vol *vol)
 
 /* --- owing ---------------------------------------------------------------------------------- */
 
-static u32 entry_take(struct sg_ledger *l, u64 word, bool kept, unsigned int inodes)
+static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inodes)
 {
 	u32 i;
 
@@ -306,7 +306,7 @@ static u32 entry_take(struct sg_ledger *l, u64 word, bool kept, unsigned int ino
 }
 
 /* False: the ledger has no room for it. */
-static bool owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, bool kept)
+static bool owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
 	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
@@ -325,7 +325,7 @@ static bool owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int cou
 
 void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
 {
-	if (!owe(tx, kind, value, count, false))
+	if (!owe(tx, kind, value, count, 0))
 		sg_tx_fail(tx, -ENOSPC);
 }
 
@@ -376,16 +376,23 @@ void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
 	    (sg_is_listed(tx->vol, ref) || sg_ledger_owes(tx->vol, ref)))
 		return;
-	if (!owe(tx, SG_DEBT_INODE, ref->ino, 0, false))
+	if (!owe(tx, SG_DEBT_INODE, ref->ino, 0, 0))
 		sg_owed_add(tx, ref);
 }
 
 void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	if (owe(tx, SG_DEBT_INODE, ref->ino, 0, true))
+	if (owe(tx, SG_DEBT_INODE, ref->ino, 0, (u32)ref->generation))
 		return;
-	sg_nameless_keep(tx, ref->ino);
+	sg_nameless_keep(tx, ref);
 	sg_owed_add(tx, ref);
+}
+
+/* The record may be another file's by now, which is kept for itself. Generation 0: any. */
+static bool keeps(const struct entry *e, const struct sg_iref *ref)
+{
+	return e->kept && SG_DEBT_VALUE(e->word) == ref->ino &&
+	       (!ref->generation || e->kept == (u32)ref->generation);
 }
 
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -396,9 +403,9 @@ bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
 
 	sg_spin_lock(&l->spin);
 	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE && !kept; i = entry(l, i)->next)
-		kept = SG_DEBT_VALUE(entry(l, i)->word) == ref->ino && entry(l, i)->kept;
+		kept = keeps(entry(l, i), ref);
 	sg_spin_unlock(&l->spin);
-	return kept || sg_nameless_kept(vol, ref->ino);
+	return kept || sg_nameless_kept(vol, ref);
 }
 
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
@@ -408,10 +415,10 @@ void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
 
 	sg_spin_lock(&l->spin);
 	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE; i = entry(l, i)->next)
-		if (SG_DEBT_VALUE(entry(l, i)->word) == ref->ino)
-			entry(l, i)->kept = false;
+		if (keeps(entry(l, i), ref))
+			entry(l, i)->kept = 0;
 	sg_spin_unlock(&l->spin);
-	sg_nameless_drop(vol, ref->ino, NULL);
+	sg_nameless_drop(vol, ref, NULL);
 }
 
 static void pay_entry(struct sg_tx *tx, unsigned int i)
@@ -485,7 +492,7 @@ void sg_ledger_abort(struct sg_tx *tx)
 	unsigned int k;
 
 	if (tx->kept)
-		sg_nameless_drop(tx->vol, 0, tx->kept);
+		sg_nameless_drop(tx->vol, NULL, tx->kept);
 	if (!tx->nowed && !tx->npaid)
 		return;
 	sg_spin_lock(&l->spin);
@@ -760,7 +767,7 @@ static int take_over(struct sg_vol *vol, u64 at)
 	if (!word)	/* somebody has taken it away since it was looked at */
 		return 0;
 	tx = sg_tx_begin(vol);
-	if (!owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), false)) {
+	if (!owe(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), 0)) {
 		if (!is_inode(word)) {
 			sg_tx_fail(tx, -ENOSPC);
 		} else if (!take_inode_over(tx, SG_DEBT_VALUE(word))) {

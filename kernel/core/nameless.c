@@ -10,6 +10,7 @@
 
 struct sg_kept {
 	u64 ino;
+	u32 generation;
 	struct sg_kept *next;
 };
 
@@ -49,7 +50,7 @@ static struct sg_kept **bucket(struct sg_nameless *set, u64 ino)
 }
 
 /* Before the transaction can be seen. */
-void sg_nameless_keep(struct sg_tx *tx, u64 ino)
+void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	struct sg_nameless *set = tx->vol->nameless;
 	struct sg_kept *k = tx->err ? NULL : sg_alloc(sizeof(*k));
@@ -58,16 +59,22 @@ void sg_nameless_keep(struct sg_tx *tx, u64 ino)
 		sg_tx_fail(tx, -ENOMEM);
 		return;
 	}
-	k->ino = ino;
+	k->ino = ref->ino;
+	k->generation = (u32)ref->generation;
 	sg_spin_lock(&set->spin);
-	k->next = *bucket(set, ino);
-	*bucket(set, ino) = k;
+	k->next = *bucket(set, ref->ino);
+	*bucket(set, ref->ino) = k;
 	sg_store64(&set->n, set->n + 1);
 	sg_spin_unlock(&set->spin);
 	tx->kept = k;
 }
 
-bool sg_nameless_kept(const struct sg_vol *vol, u64 ino)
+static bool is_meant(const struct sg_kept *k, const struct sg_iref *ref)
+{
+	return k->ino == ref->ino && (!ref->generation || k->generation == (u32)ref->generation);
+}
+
+bool sg_nameless_kept(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	struct sg_nameless *set = vol->nameless;
 	const struct sg_kept *k;
@@ -75,13 +82,13 @@ bool sg_nameless_kept(const struct sg_vol *vol, u64 ino)
 	if (!sg_load64(&set->n))
 		return false;
 	sg_spin_lock(&set->spin);
-	for (k = *bucket(set, ino); k && k->ino != ino; k = k->next)
+	for (k = *bucket(set, ref->ino); k && !is_meant(k, ref); k = k->next)
 		;
 	sg_spin_unlock(&set->spin);
 	return k;
 }
 
-void sg_nameless_drop(struct sg_vol *vol, u64 ino, const struct sg_kept *which)
+void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_kept *which)
 {
 	struct sg_nameless *set = vol->nameless;
 	struct sg_kept **at, *k;
@@ -89,8 +96,8 @@ void sg_nameless_drop(struct sg_vol *vol, u64 ino, const struct sg_kept *which)
 	if (!sg_load64(&set->n))
 		return;
 	sg_spin_lock(&set->spin);
-	at = bucket(set, which ? which->ino : ino);
-	while (*at && (which ? *at != which : (*at)->ino != ino))
+	at = bucket(set, which ? which->ino : ref->ino);
+	while (*at && (which ? *at != which : !is_meant(*at, ref)))
 		at = &(*at)->next;
 	k = *at;
 	if (k) {

@@ -539,8 +539,58 @@ static void survives(enum nonsense what, bool dead)
 	leave(&s);
 }
 
+/* --- a number that is used again under a settling that has begun ---------------------------------- */
+
+static struct {
+	struct sg_iref old, spare;
+	unsigned int call;
+} again;
+
+/* While it is asked whether the old file is in use, another thread frees it, and makes the next. */
+static bool used_meanwhile(struct sg_vol *v, u64 ino, u32 generation)
+{
+	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+
+	if (ino != again.old.ino || generation != (u32)again.old.generation || --again.call)
+		return false;
+	CHECK_OK(sg_evict_try(v, &again.old));
+	CHECK_OK(sg_tmpfile(v, &new, &again.spare));
+	CHECK_EQ(again.spare.ino, ino);
+	return false;
+}
+
+/* What the next file of that number is kept for does not end with the old one. */
+static void kept_as_another(bool lists)
+{
+	struct sg_iref other;
+	struct tsys s;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&s, mem, SIZE, 1);
+	s.v.owed_on_lists = lists;
+	again.old = make(&s, "f");
+	again.spare = (struct sg_iref){ 0 };
+	CHECK_OK(unlink_by(&s, "f"));
+	again.call = lists ? 2 : 1;
+	s.v.in_use = used_meanwhile;
+	CHECK_OK(sg_ledger_settle_inodes(&s.v));
+	CHECK(again.spare.ino);
+	CHECK(sg_ledger_keeps(&s.v, &again.spare));
+	other = again.spare;
+	other.generation--;
+	CHECK(!sg_ledger_keeps(&s.v, &other));
+	sg_settle(&s.v);
+	CHECK(!gone(&s, &again.spare));
+	CHECK_OK(sg_evict(&s.v, &again.spare));
+	CHECK(gone(&s, &again.spare));
+	s.v.in_use = NULL;
+	leave(&s);
+}
+
 int main(void)
 {
+	kept_as_another(false);
+	kept_as_another(true);
 	unsigned int i;
 
 	more_than_the_ledger();
