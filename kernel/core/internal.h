@@ -194,6 +194,11 @@ static inline bool sg_is_ours(const struct sg_vol *vol)
 }
 /* It does not: -EIO. From now on nothing is stored. */
 int sg_declared_dead(const struct sg_vol *vol);
+/* A call of an inode's or object's ended so: memory of that one alone is bad, and we go on. */
+static inline bool sg_is_bad_memory(const struct sg_vol *vol, int err)
+{
+	return err == -EIO && sg_is_ours(vol) && !sg_load64(&vol->shut_down);
+}
 /* From here on sg_is_ours() is false, without a look at the slot. */
 static inline void sg_stop_state(struct sg_vol *vol)
 {

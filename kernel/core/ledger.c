@@ -863,6 +863,8 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 	if (!word || is_busy(vol, SG_DEBT_VALUE(word)))
 		return 0;
 	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
+	if (sg_is_bad_memory(vol, err))		/* it stays owed; the others are not */
+		return 0;
 	if (err && err != -EUCLEAN && err != -ESTALE)
 		return err;
 	return strike(vol, i, word, err == -EUCLEAN);

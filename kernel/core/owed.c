@@ -181,6 +181,8 @@ static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
 	    (!sg_nlink(mode) && (sg_open_here(vol, &now) || sg_open_elsewhere(vol, &now))))
 		return 0;
 	err = sg_inode_settle(vol, ref->ino);
+	if (sg_is_bad_memory(vol, err))
+		return 0;
 	*sure = err == -EUCLEAN;
 	if (err && err != -EUCLEAN && err != -ESTALE)
 		return err;

@@ -173,13 +173,7 @@ static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
 	return err;
 }
 
-/* Of a system that lives it is bad memory, and what is behind it can be read. */
-static bool is_bad_page(struct sg_vol *vol, int err)
-{
-	return err == -EIO && sg_has_bad(vol) && !sg_is_member(vol);
-}
-
-/* Pages of records, one after the other, as far as there are any. Bad memory is passed over. */
+/* Pages of records, one after the other, as far as there are any; not those in bad memory. */
 static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx)
 {
 	const u64 end = (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES;
@@ -195,7 +189,7 @@ static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx
 		}
 		if (!err)
 			err = with_page(vol, *page, fn, ctx);
-		if (is_bad_page(vol, err))
+		if (sg_is_bad_memory(vol, err))
 			err = 0;
 		if (!err)
 			++*page;

@@ -622,6 +622,66 @@ static void test_replay(void)
 	printf("ok replay\n");
 }
 
+/* --- what costs its own inodes, and nobody else anything ---------------------------------------- */
+
+static struct sg_iref numbered(struct tvol *t, unsigned int i)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "n%u", i);
+	return test_create(&t->v, &t->root, name, SG_S_IFREG | 0644);
+}
+
+static void remove_numbered(struct tvol *t, unsigned int i)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "n%u", i);
+	CHECK_OK(sg_unlink(&t->v, &t->root, name, (u32)strlen(name), 1));
+}
+
+/*
+ * Owed by one who has died, in bad memory: an inode, and an object that it had open. Whoever joins
+ * leaves these as they are, and comes to all others.
+ */
+static void test_owed(void)
+{
+	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
+	struct sg_iref f[60];
+	struct sg_sem sem;
+	unsigned int i;
+	struct tvol t;
+	u64 page, rec;
+
+	tvol_make(&t, TEST_SMALL);
+	for (i = 0; i < 60; i++) {
+		f[i] = numbered(&t, i);
+		CHECK_OK(sg_open_inode(&t.v, &f[i], false));
+	}
+	CHECK_OK(sg_sem_create(&t.v, "bad", 3, &new, true, false, &sem));
+	remove_numbered(&t, 2);
+	remove_numbered(&t, 30);
+	remove_numbered(&t, 58);
+	page = f[30].off & ~(SG_PAGE - 1);
+	CHECK(page != (f[2].off & ~(SG_PAGE - 1)) && page != (f[58].off & ~(SG_PAGE - 1)));
+	rec = sem.rec & ~(SG_PAGE - 1);
+	break_page(&t.v, page);
+	break_page(&t.v, rec);
+	sg_abandon(&t.v);
+	tvol_join(&t);
+	CHECK_EQ(sg_iget(&t.v, &f[2], mode), 0);
+	CHECK_EQ(sg_iget(&t.v, &f[58], mode), 0);
+	mend_page(&t.v, page);
+	mend_page(&t.v, rec);
+	CHECK(sg_iget(&t.v, &f[30], mode) != 0);	/* it stayed owed */
+	sg_withdraw_opens(&t.v, true);
+	CHECK_OK(sg_ledger_settle_inodes(&t.v));
+	CHECK_EQ(sg_iget(&t.v, &f[30], mode), 0);
+	CHECK_OK(sg_sem_withdraw(&t.v));
+	tvol_drop(&t);
+	printf("ok owed\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -642,5 +702,6 @@ int main(void)
 	test_waiting();
 	test_full_list();
 	test_replay();
+	test_owed();
 	return test_done();
 }
