@@ -325,6 +325,8 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 		return 0;
 	}
 	err = sg_iref(tx->vol, ino, ref);
+	if (err == -EIO)
+		return err;
 	if (err || sg_iget(tx->vol, ref, mode))
 		return sg_damaged(tx->vol, ino, tx->area, BAD_LIST);
 	return 0;
@@ -380,6 +382,12 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 		if (!ino)
 			return -EBUSY;
 		err = free_record(tx, ino, out);
+		if (sg_is_bad_memory(vol, err)) {
+			/* nobody can read what follows it: new records come in front, or instead */
+			if (!passed)
+				sg_tx_set(tx, *from, 0);
+			return -EBUSY;
+		}
 		if (err)
 			return err;
 		if (sg_trylock(vol, SG_IOFF(out, lock))) {

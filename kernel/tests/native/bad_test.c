@@ -682,6 +682,38 @@ static void test_owed(void)
 	printf("ok owed\n");
 }
 
+/* Free records in bad memory: files are made of others. */
+static void test_free_records(void)
+{
+	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_result res;
+	struct sg_iref f[200];
+	unsigned int i;
+	struct tvol t;
+	u64 page;
+
+	tvol_make(&t, TEST_SMALL);
+	for (i = 0; i < 200; i++)
+		f[i] = numbered(&t, i);
+	for (i = 0; i < 200; i++) {
+		remove_numbered(&t, i);
+		CHECK_OK(sg_evict(&t.v, &f[i]));
+	}
+	page = f[100].off & ~(SG_PAGE - 1);
+	break_page(&t.v, page);
+	t.v.on_damage = damaged;
+	damages = 0;
+	for (i = 0; i < 300; i++)
+		CHECK((numbered(&t, i).off & ~(SG_PAGE - 1)) != page);
+	CHECK_EQ(damages, 0);
+	mend_page(&t.v, page);
+	sg_leave(&t.v);
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* the rest of the list is on none */
+	test_clean(t.mem, t.size);
+	test_unmap(t.mem, t.size);
+	printf("ok free records\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -703,5 +735,6 @@ int main(void)
 	test_full_list();
 	test_replay();
 	test_owed();
+	test_free_records();
 	return test_done();
 }
