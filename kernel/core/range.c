@@ -368,6 +368,10 @@ static int exchange(struct job *j, u64 size, s64 now)
 	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
 	if (!err && sg_iget(vol, ref, seq) != j->from.seq)
 		err = -EAGAIN;
+	/* pages come to other distances from the size: none may be left with anything behind it */
+	if (!err)
+		err = sg_zero_mapped(vol, ref, j->size, sg_stale_end(j->size));
+	sg_fence();
 	if (!err) {
 		tx = sg_tx_begin(vol);
 		sg_tx_inode(tx, ref);

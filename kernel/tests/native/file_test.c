@@ -701,6 +701,38 @@ static void test_too_much(void)
 	vol_end(vol);
 }
 
+/*
+ * A write in place that did not come to its end leaves bytes behind the size. They are zeroed when
+ * the size moves up over them, as far as such a write reaches: also once the pages have moved.
+ */
+static void test_move_stale(bool insert)
+{
+	struct sg_vol *vol = vol_new(32 * MIB);
+	struct sg_iref f = file_new(vol);
+	u64 size = insert ? MIB : 3 * MIB, pos, i, n;
+	struct sg_run run;
+
+	CHECK(!sg_allocate(vol, &f, 0, 5 * MIB / SG_PAGE));
+	CHECK(!sg_resize(vol, &f, size, 1));
+	for (pos = size; pos < sg_stale_end(size); pos += run.pages * SG_PAGE) {
+		CHECK(!sg_walk(vol, &f, pos / SG_PAGE, (sg_stale_end(size) - pos) / SG_PAGE, &run));
+		if (run.off)
+			memset(vol->base + run.off, 0xee, run.pages * SG_PAGE);
+	}
+	CHECK(!(insert ? sg_insert : sg_collapse)(vol, &f, 0, MIB / 2, 2));
+	CHECK(!sg_resize(vol, &f, 6 * MIB, 3));
+	for (pos = 0; pos < 6 * MIB; pos += n) {
+		n = sizeof(buf) / 8 * 8;
+		n = (u64)sg_read(vol, &f, pos, buf, SG_MIN(n, 6 * MIB - pos));
+		CHECK(n > 0 && n <= sizeof(buf));
+		for (i = 0; i < n; i++)
+			if (buf[i])
+				test_fail(__FILE__, __LINE__, "byte %" PRIu64 " is 0x%x", pos + i, buf[i]);
+	}
+	file_end(vol, &f);
+	vol_end(vol);
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -710,6 +742,8 @@ int main(void)
 	test_same_size();
 	test_full();
 	test_too_much();
+	test_move_stale(true);
+	test_move_stale(false);
 	test_full_split();
 	test_cutting();
 	test_move();
