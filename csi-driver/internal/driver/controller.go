@@ -248,7 +248,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		return nil, err
 	}
 	of, ok := zone.ParseID(id)
-	if !ok || d.config.gone(of) {
+	if !ok {
 		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
 	}
 	end, err := d.calls.begin(id, "DeleteVolume")
@@ -256,6 +256,9 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		return nil, err
 	}
 	defer end()
+	if gone, err := d.countsAsGone(ctx, of); gone || err != nil {
+		return &csi.DeleteVolumeResponse{}, err
+	}
 	if err := d.deletable(ctx, of); err != nil {
 		return nil, err
 	}
@@ -264,6 +267,19 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	}
 	step.Reached(ctx, "delete: done")
 	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// countsAsGone tells whether what an id names was in a zone, or folder, of which the operator has said that it is gone for
+// good. All nodes are told the same: the one that this node has is not gone.
+func (d *Driver) countsAsGone(ctx context.Context, of zone.ID) (bool, error) {
+	if !d.config.gone(of) {
+		return false, nil
+	}
+	here, err := d.zone.Place(ctx, of)
+	if fault.Is(err, fault.NoZone) {
+		return true, nil
+	}
+	return err == nil && here != of.Zone, err
 }
 
 // deletable is InUse as long as the volume is shown somewhere on the node, and if it is in another zone.

@@ -83,7 +83,7 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 		return nil, fault.New(fault.Invalid, "no snapshot id is given")
 	}
 	of, ok := zone.ParseID(id)
-	if !ok || !zone.IsSnapshot(of.Name) || d.config.gone(of) {
+	if !ok || !zone.IsSnapshot(of.Name) {
 		return &csi.DeleteSnapshotResponse{}, nil // there cannot be one
 	}
 	end, err := d.calls.begin(id, "DeleteSnapshot")
@@ -91,6 +91,9 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 		return nil, err
 	}
 	defer end()
+	if gone, err := d.countsAsGone(ctx, of); gone || err != nil {
+		return &csi.DeleteSnapshotResponse{}, err
+	}
 	if err := d.inThisZone(ctx, "snapshot", of); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/module"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/outside"
@@ -94,8 +95,31 @@ func TestOfAnotherZone(t *testing.T) {
 	w.must(err)
 }
 
-// beside gives the node a folder of snapshots, in the place of the one that it had.
-func (w *world) beside(dir string) {
+// All nodes are told which zones are gone for good. One of these that the node has, again or still, is not: what is in it
+// is deleted, and does not merely count as deleted. Where the zone does not answer nobody knows.
+func TestGoneZoneThatIsHere(t *testing.T) {
+	ctx, first := context.Background(), zone.Identity(zone.DAX, "first")
+	w := newWorld(t, zone.Gigabyte)
+	w.another(first, first)
+	v := w.made("v")
+	s := w.taken("s", v)
+	w.zone.Fail(zonetest.Place, zonetest.Before, fault.New(fault.NoAnswer, "no answer"))
+	w.wants("delete", w.delete(ctx, v), codes.Unavailable)
+	w.zone.Fail(zonetest.Place, zonetest.Before, fault.New(fault.NoAnswer, "no answer"))
+	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
+	w.wants("delete a snapshot", err, codes.Unavailable)
+	if left := w.zone.Left(); len(left) != 2 {
+		t.Errorf("there are %q", left)
+	}
+	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
+	w.must(err, w.delete(ctx, v))
+	if left := w.zone.Left(); len(left) != 0 {
+		t.Errorf("there are still %q", left)
+	}
+}
+
+// beside gives the node a folder of snapshots, until its driver ends.
+func (w *world) beside(dir string) (end func()) {
 	w.t.Helper()
 	f, err := outside.Open(context.Background(), dir, "n1")
 	if err != nil {
