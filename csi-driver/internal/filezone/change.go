@@ -219,7 +219,11 @@ func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
 	if err != nil {
 		return err
 	}
-	return zone.Unused(v.Name, systems)
+	err = zone.Unused(v.Name, systems)
+	if fault.Is(err, fault.Busy) && !written(v.Path) {
+		return nil // whoever was at it has been killed: nobody has its memory, and nobody will ever recover it
+	}
+	return err
 }
 
 // Grow takes the addresses behind it, and has the tool make file and file system longer.
