@@ -184,7 +184,11 @@ func (n *node) outside() []string {
 // filesLeft are those of the zone.
 func (n *node) filesLeft() []string {
 	n.t.Helper()
-	return filesOf(n.t, n.zoneDir, ".stargate-zone")
+	files := filesOf(n.t, n.zoneDir, ".stargate-zone")
+	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		name, ok := strings.CutPrefix(file, ".at-") // where a volume is that is there
+		return ok && slices.Contains(files, name+".stargate")
+	})
 }
 
 // filesOf a folder, but for the one that is locked. None, if there is no folder.

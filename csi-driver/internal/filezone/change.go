@@ -51,6 +51,13 @@ func (z *Zone) make(ctx context.Context, spec zone.Spec, temporary string) error
 
 // name gives a whole volume its owner and its name.
 func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error {
+	// The note of one that is there stays.
+	if had, err := z.stat(spec.Name); had != nil || err != nil {
+		if err == nil {
+			err = fault.New(fault.Exists, "there is a volume %s already", spec.Name)
+		}
+		return err
+	}
 	if err := z.lengthen(spec, temporary); err != nil {
 		return err
 	}
@@ -71,6 +78,10 @@ func (z *Zone) name(ctx context.Context, spec zone.Spec, temporary string) error
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 	}
 	step.Reached(ctx, "file: owned")
+	if err := z.put(spec.Name, z.reserved(spec.Name)); err != nil {
+		return err
+	}
+	step.Reached(ctx, "file: placed")
 	if err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, z.path(spec.Name), unix.RENAME_NOREPLACE); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", spec.Name)
 	}
@@ -170,36 +181,28 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := z.unused(ctx, v); err != nil {
-		return err
-	}
 	end, err := z.folder.Begin(name)
 	if err != nil {
 		return err
 	}
 	defer end()
+	if err := z.cut(ctx, name); err != nil {
+		return err
+	}
+	if err := z.unused(ctx, v); err != nil {
+		return err
+	}
 	step.Reached(ctx, "file: found unused")
 	gone := z.folder.Path(folder.Deleting, name)
 	if err := os.Rename(v.Path, gone); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: without a name")
-	z.forget(gone)
-	if err := folder.Remove(z.folder.Path(origin, name), gone); err != nil {
+	if err := folder.Remove(z.folder.Path(origin, name), z.folder.Path(place, name), gone); err != nil {
 		return fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	step.Reached(ctx, "file: removed")
 	return z.folder.Sync()
-}
-
-// The number of an inode is used again.
-func (z *Zone) forget(path string) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err == nil {
-		z.mu.Lock()
-		delete(z.bases, st.Ino)
-		z.mu.Unlock()
-	}
 }
 
 func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
@@ -232,30 +235,46 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, 
 	if err != nil || size <= v.Size {
 		return v, err
 	}
-	if err := z.extend(ctx, v, size); err != nil {
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return v, err
+	}
+	defer end()
+	had, err := z.extend(ctx, v, size)
+	if err != nil {
 		return v, err
 	}
 	defer z.release(name)
 	step.Reached(ctx, "file: addresses behind taken")
+	// First what is its own: a file that is longer than that is cut.
+	if err := z.put(name, zone.Span{Base: had.Base, Size: max(had.Size, size)}); err != nil {
+		return v, err
+	}
+	step.Reached(ctx, "file: place noted")
 	if err := z.ask(ctx, v, "-j", "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
-		return v, fault.Wrap(zone.KindOf(err), err, "volume %s", name)
+		err = fault.Wrap(zone.KindOf(err), err, "volume %s", name)
+		if st, serr := z.stat(name); serr == nil && st != nil && st.Size() <= had.Size {
+			err = folder.NotCleaned(err, z.put(name, had))
+		}
+		return v, err
 	}
 	step.Reached(ctx, "file: grown")
 	return z.Get(ctx, name)
 }
 
-func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
+// extend is where the volume is, with the addresses behind it taken.
+func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) (had zone.Span, err error) {
 	info, err := z.Info(ctx, v)
 	if err != nil {
-		return err
+		return had, err
 	}
-	return z.settled(ctx, func(t taken) error {
+	err = z.settled(ctx, func(t taken) error {
 		if _, ok := z.made[v.Name]; ok {
 			return fault.New(fault.Busy, "volume %s is being changed by another call", v.Name)
 		}
-		// The file is longer than what is in it if there is a reserve, or somebody died: those bytes are its own.
-		had, ok := t.of[v.Name]
-		if !ok {
+		// More is its own than what is in it if there is a reserve, or somebody died.
+		var ok bool
+		if had, ok = t.of[v.Name]; !ok {
 			return fault.New(fault.Busy, "volume %s has changed meanwhile: try again", v.Name)
 		}
 		room, err := z.free()
@@ -269,4 +288,5 @@ func (z *Zone) extend(ctx context.Context, v zone.Volume, size int64) error {
 		z.made[v.Name] = zone.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
 		return nil
 	})
+	return had, err
 }

@@ -2,7 +2,8 @@
 
 // Package filezone is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
 // system, made for an address that no other volume of the node has, so that a machine can have
-// several. All that is known of a volume stands in the file and its name.
+// several. What is known of a volume stands in the file and its name; where it is, and how long, stands in a link
+// beside it, as whoever has the file as memory writes the rest.
 package filezone
 
 import (
@@ -28,6 +29,7 @@ import (
 const (
 	suffix   = ".stargate"
 	origin   = ".from-" // a link to the name of what a volume is a copy of
+	place    = ".at-"   // a link that says where a volume is: its address, and how much memory is its own
 	lockName = ".stargate-zone"
 )
 
@@ -51,9 +53,8 @@ type Zone struct {
 	lock *os.File
 	id   string
 
-	mu    sync.Mutex
-	made  map[string]zone.Span // being made, or to be larger
-	bases map[uint64]base      // of files by inode, as they were seen last
+	mu   sync.Mutex
+	made map[string]zone.Span // being made, or to be larger
 }
 
 var _ zone.Zone = (*Zone)(nil)
@@ -63,10 +64,10 @@ func Open(ctx context.Context, config Config, t *tools.Tools) (*Zone, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
-	z := &Zone{config: config, made: map[string]zone.Span{}, bases: map[uint64]base{}}
+	z := &Zone{config: config, made: map[string]zone.Span{}}
 	var err error
-	place := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink, Fits: config.inMemory}
-	if z.folder, z.lock, err = folder.Open(ctx, place); err != nil {
+	at := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink, Fits: config.inMemory}
+	if z.folder, z.lock, err = folder.Open(ctx, at); err != nil {
 		return nil, fmt.Errorf("zone of files: %w", err)
 	}
 	z.id = zone.Identity(zone.File, z.folder.Own)
@@ -118,9 +119,12 @@ func (z *Zone) Kind() zone.Kind { return zone.File }
 // Place was found, or made, by Open.
 func (z *Zone) Place(context.Context, zone.ID) (string, error) { return z.id, nil }
 
-// leftLink tells whether a file says where a volume comes from that is not there.
+// leftLink tells whether a file says where a volume comes from, or where it is, that is not there.
 func (z *Zone) leftLink(file string) bool {
 	name, ok := strings.CutPrefix(file, origin)
+	if !ok {
+		name, ok = strings.CutPrefix(file, place)
+	}
 	if !ok {
 		return false
 	}
@@ -130,7 +134,7 @@ func (z *Zone) leftLink(file string) bool {
 
 // Sweep removes what calls have left that could not clean up behind them.
 func (z *Zone) Sweep(ctx context.Context) error {
-	if err := z.folder.Sweep(ctx, z.leftLink); err != nil {
+	if err := errors.Join(z.folder.Sweep(ctx, z.leftLink), z.cutAll(ctx)); err != nil {
 		return fault.Wrap(fault.Internal, err, "zone of files")
 	}
 	return nil
@@ -158,7 +162,7 @@ func ours(file string) bool {
 	if _, _, ok := folder.Snapshot(file); ok {
 		return true
 	}
-	return file == lockName || folder.Half(file) || strings.HasPrefix(file, origin)
+	return file == lockName || folder.Half(file) || strings.HasPrefix(file, origin) || strings.HasPrefix(file, place)
 }
 
 func volumeName(file string) (string, bool) {

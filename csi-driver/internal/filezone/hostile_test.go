@@ -88,6 +88,7 @@ func TestAHostileVolume(t *testing.T) {
 		z.Close()
 		z = open()
 		look("after a restart")
+		make("after a restart")
 		held, err := os.OpenFile(z.path("evil"), os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)

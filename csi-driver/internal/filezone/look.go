@@ -21,11 +21,11 @@ func (z *Zone) Get(ctx context.Context, name string) (zone.Volume, error) {
 	if !zone.ValidName(name) {
 		return zone.Volume{}, notFound(name)
 	}
-	space, _, err := z.space(ctx)
+	t, err := z.taken(ctx)
 	if err != nil {
 		return zone.Volume{}, err
 	}
-	return z.look(ctx, name, space)
+	return z.look(ctx, name, t)
 }
 
 // Activate has nothing to do: files are there.
@@ -56,7 +56,7 @@ func (z *Zone) Glances(ctx context.Context) ([]zone.Glance, error) {
 	if err != nil {
 		return nil, err
 	}
-	space, _, err := z.space(ctx)
+	t, err := z.taken(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,9 @@ func (z *Zone) Glances(ctx context.Context) ([]zone.Glance, error) {
 		var g zone.Glance
 		if s, ok := seen[name]; ok {
 			g = zone.Glance{Seen: true, Info: *s.Info, Space: s.Space, Taken: s.Taken}
-			g.Volume, err = z.described(name, s.st, *s.Info, space)
+			g.Volume, err = z.described(name, *s.Info, t)
 		} else {
-			g.Volume, err = z.look(ctx, name, space)
+			g.Volume, err = z.look(ctx, name, t)
 		}
 		if fault.Is(err, fault.NotFound) {
 			continue // deleted meanwhile
@@ -86,7 +86,8 @@ type glance struct {
 	st fs.FileInfo
 }
 
-// glance looks at many by one program, and notes their addresses. Volumes that the program refuses are left out.
+// glance looks at many by one program. Volumes that the program refuses are left out, and those that are longer than
+// they should be.
 func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
 	files := map[string]fs.FileInfo{}
 	var paths []string
@@ -95,7 +96,11 @@ func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, e
 		if err != nil {
 			return nil, err
 		}
-		if st != nil {
+		at, noted, err := z.placed(name)
+		if err != nil {
+			return nil, err
+		}
+		if st != nil && (!noted || st.Size() <= at.Size) {
 			files[name] = st
 			paths = append(paths, z.path(name))
 		}
@@ -107,7 +112,6 @@ func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, e
 	seen := map[string]glance{}
 	for name, st := range files {
 		if g, ok := found[z.path(name)]; ok {
-			z.note(st, int64(g.Info.Base))
 			seen[name] = glance{g, st}
 		}
 	}
@@ -120,10 +124,11 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 	if err != nil {
 		return zone.Status{}, err
 	}
-	space, unread, err := z.space(ctx)
+	t, err := z.taken(ctx)
 	if err != nil {
 		return zone.Status{}, err
 	}
+	space, unread := t.space, t.unread
 	room, err := z.free()
 	if err != nil {
 		return zone.Status{}, err
@@ -151,7 +156,7 @@ func allTaken(unread string) string {
 
 func notFound(name string) error { return fault.New(fault.NotFound, "there is no volume %q", name) }
 
-func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Volume, error) {
+func (z *Zone) look(ctx context.Context, name string, t taken) (zone.Volume, error) {
 	v := zone.Volume{Name: name, Zone: z.id, Path: z.path(name), State: zone.Ready}
 	st, err := os.Stat(v.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,6 +166,10 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
 	v.Size = st.Size()
+	if at, ok := t.of[name]; ok && st.Size() > at.Size {
+		v.Size, v.Memory, v.State, v.Why = at.Size, at.Size, zone.Damaged, stretched(st.Size(), at.Size)
+		return v, nil
+	}
 	info, err := z.tools.Info(ctx, v.Path)
 	if err != nil && ctx.Err() != nil {
 		return v, fault.Wrap(fault.Internal, err, "volume %s", name)
@@ -173,17 +182,24 @@ func (z *Zone) look(ctx context.Context, name string, space zone.Space) (zone.Vo
 		v.State, v.Why = zone.Damaged, err.Error()
 		return v, nil
 	}
-	z.note(st, int64(info.Base))
-	return z.described(name, st, info, space)
+	return z.described(name, info, t)
 }
 
-// described is a volume that could be read.
-func (z *Zone) described(name string, st fs.FileInfo, info tools.Info, space zone.Space) (v zone.Volume, err error) {
+// described is a volume that could be read. If its address is not its own it is used by nobody, and keeps what is its own.
+func (z *Zone) described(name string, info tools.Info, t taken) (v zone.Volume, err error) {
 	v = zone.Volume{Name: name, Zone: z.id, Path: z.path(name), State: zone.Ready}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
-	v.Size, v.Memory, v.Alignment = info.Size, st.Size(), zone.Alignment(int64(info.Base))
-	v.CanGrowTo, err = z.canGrowTo(v, info, space)
+	at, ok := t.of[name]
+	if !ok {
+		at = zone.Span{Base: int64(info.Base), Size: info.Size} // it has come since
+	}
+	v.Size, v.Memory, v.Alignment = info.Size, max(at.Size, info.Size), zone.Alignment(int64(info.Base))
+	if int64(info.Base) != at.Base {
+		v.State, v.Why, v.CanGrowTo = zone.Moved, elsewhere(int64(info.Base), at.Base), info.Size
+		return v, nil
+	}
+	v.CanGrowTo, err = z.canGrowTo(v, info, t.space)
 	return v, err
 }
 
@@ -207,19 +223,19 @@ func allocated(v zone.Volume) int64 {
 	return min(max(st.Blocks*512, v.Size), max(v.Memory, v.Size))
 }
 
-// space has what volumes take of the addresses, those that are being made included; and one that may have any.
-func (z *Zone) space(ctx context.Context) (space zone.Space, unread string, err error) {
+// taken is what volumes take of the addresses now, those that are being made included.
+func (z *Zone) taken(ctx context.Context) (is taken, err error) {
 	err = z.settled(ctx, func(t taken) error {
-		space, unread = t.space, t.unread
+		is = t
 		return nil
 	})
-	return space, unread, err
+	return is, err
 }
 
 // taken is what the zone's addresses are used for, at one moment.
 type taken struct {
 	space  zone.Space
-	of     map[string]zone.Span // by volume
+	of     map[string]zone.Span // by volume: its own
 	unread string               // a volume that may have any of them
 }
 
@@ -265,7 +281,7 @@ type address struct {
 	known bool // else the file may have any
 }
 
-// takenLocked is whole if all files that are there are among the known ones. It runs no program.
+// takenLocked is whole if of all files that are there the addresses are noted, or known to the call. It runs no program.
 func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 	names, err := z.names()
 	if err != nil {
@@ -282,15 +298,22 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 		if st == nil {
 			continue
 		}
-		a, ok := known[fileOf(st)]
-		if !ok {
-			return t, false, nil
+		span, noted, err := z.placed(name)
+		if err != nil {
+			return t, false, err
 		}
-		span := zone.Span{Base: a.at, Size: st.Size()}
-		if a.known {
+		if !noted {
+			a, ok := known[fileOf(st)]
+			if !ok {
+				return t, false, nil
+			}
+			span = zone.Span{Base: a.at, Size: st.Size()}
+			if !a.known {
+				span, t.unread = all, name
+			}
+		}
+		if t.unread != name {
 			t.of[name] = span
-		} else {
-			span, t.unread = all, name
 		}
 		spans = append(spans, span)
 	}
@@ -315,28 +338,8 @@ func (z *Zone) stat(name string) (fs.FileInfo, error) {
 
 func inode(st fs.FileInfo) *syscall.Stat_t { return st.Sys().(*syscall.Stat_t) }
 
-// base is the address of a file when its inode was changed last. A store through a mapping need not count as
-// a change: so each look at the volume notes it, too.
-type base struct {
-	at      int64
-	changed syscall.Timespec
-}
-
-func (z *Zone) note(st fs.FileInfo, at int64) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.bases[inode(st).Ino] = base{at, inode(st).Ctim}
-}
-
-func (z *Zone) noted(st fs.FileInfo) (b base, ok bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	b, ok = z.bases[inode(st).Ino]
-	return b, ok
-}
-
-// learn finds the addresses of all files that are not among the known ones: of many that have changed by one program,
-// and of what that does not tell one by one.
+// learn finds the addresses of all files of which none is noted, and that are not among the known ones, and notes them:
+// of many by one program, and of what that does not tell one by one.
 func (z *Zone) learn(ctx context.Context, known addresses) error {
 	names, err := z.names()
 	if err != nil {
@@ -346,15 +349,23 @@ func (z *Zone) learn(ctx context.Context, known addresses) error {
 		return err
 	}
 	return z.unknown(names, known, func(name string, st fs.FileInfo) error {
-		a, there, err := z.addressOf(ctx, name, st)
-		if there {
-			known[fileOf(st)] = a
+		a, there, err := z.addressOf(ctx, name)
+		if err != nil || !there {
+			return err
 		}
-		return err
+		return z.learned(name, st, a, known)
 	})
 }
 
-// unknown calls use for each file that is there, and is not among the known ones.
+func (z *Zone) learned(name string, st fs.FileInfo, a address, known addresses) error {
+	known[fileOf(st)] = a
+	if !a.known {
+		return nil
+	}
+	return z.adopt(name, st, a.at)
+}
+
+// unknown calls use for each file that is there, of which nothing is noted, and that is not among the known ones.
 func (z *Zone) unknown(names []string, known addresses, use func(name string, st fs.FileInfo) error) error {
 	for _, name := range names {
 		st, err := z.stat(name)
@@ -367,6 +378,12 @@ func (z *Zone) unknown(names []string, known addresses, use func(name string, st
 		if _, ok := known[fileOf(st)]; ok {
 			continue
 		}
+		if _, noted, err := z.placed(name); noted || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if err := use(name, st); err != nil {
 			return err
 		}
@@ -376,41 +393,36 @@ func (z *Zone) unknown(names []string, known addresses, use func(name string, st
 
 // learnMany has those asked for by one program that addressOf would ask for one by one.
 func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) error {
-	var changed []string
-	err := z.unknown(names, known, func(name string, st fs.FileInfo) error {
-		if had, ok := z.noted(st); !ok || had.changed != inode(st).Ctim {
-			changed = append(changed, name)
-		}
+	var fresh []string
+	err := z.unknown(names, known, func(name string, _ fs.FileInfo) error {
+		fresh = append(fresh, name)
 		return nil
 	})
-	if err != nil || len(changed) < 2 {
+	if err != nil || len(fresh) < 2 {
 		return err
 	}
-	seen, err := z.glance(ctx, changed)
-	for _, g := range seen {
-		known[fileOf(g.st)] = address{int64(g.Info.Base), true}
+	seen, err := z.glance(ctx, fresh)
+	if err != nil {
+		return err
 	}
-	return err
+	for name, g := range seen {
+		if err := z.learned(name, g.st, address{int64(g.Info.Base), true}, known); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// addressOf asks for a file's address when the file has changed. One that cannot be read any more, for whatever
-// reason, keeps what it had: a machine may have it there, and it may be restored. If it has not been read before,
-// nobody knows it. It fails only where the call itself is over, so that one volume keeps nobody from the others.
-func (z *Zone) addressOf(ctx context.Context, name string, st fs.FileInfo) (a address, there bool, err error) {
-	had, ok := z.noted(st)
-	if ok && had.changed == inode(st).Ctim {
-		return address{had.at, true}, true, nil
-	}
+// addressOf asks for a file's address. If it cannot be read, for whatever reason, nobody knows that. It fails only where
+// the call itself is over, so that one volume keeps nobody from the others.
+func (z *Zone) addressOf(ctx context.Context, name string) (a address, there bool, err error) {
 	info, err := z.tools.Info(ctx, z.path(name))
 	if err == nil {
-		z.note(st, int64(info.Base))
 		return address{int64(info.Base), true}, true, nil
 	}
 	if ctx.Err() != nil {
 		return a, false, fault.Wrap(fault.Internal, err, "volume %s", name)
 	}
-	if left, err := z.stat(name); left == nil || err != nil {
-		return a, false, err // deleted meanwhile
-	}
-	return address{had.at, ok}, true, nil
+	left, err := z.stat(name)
+	return address{}, left != nil && err == nil, err // or deleted meanwhile
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/tools"
 	"stargate/csi-driver/internal/zone"
 )
@@ -47,8 +48,8 @@ func scripted(t *testing.T) *tools.Tools {
 	return found
 }
 
-// An address is the file's as long as it is there: it is asked for anew when the file changes, and kept when it
-// cannot be read any more. Where nobody knows it, none are given away.
+// An address is the file's as long as it is there, whatever is written into it. Of a file of an earlier driver it is asked
+// for once; where nobody knows it, none are given away.
 func TestAddressesOfWhatChanges(t *testing.T) {
 	const m = int64(1) << 20
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: zone.Gigabyte}
@@ -87,13 +88,28 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	}
 	put(at(config.Base))
 	largest("made", 992*m, false)
+	state := func(when string, want zone.State) {
+		t.Helper()
+		if v, err := z.Get(background, "v"); err != nil || v.State != want {
+			t.Errorf("%s: %+v, %v", when, v, err)
+		}
+	}
+	state("made", zone.Ready)
 	put(at(config.Base + 512*m))
-	largest("somebody has moved it", 512*m, false)
+	largest("a member has written another address", 992*m, false)
+	state("a member has written another address", zone.Moved)
 	put("damaged")
-	largest("damaged", 512*m, false)
+	largest("damaged", 992*m, false)
+	state("damaged", zone.Damaged)
 	z.Close()
 	z = open()
-	largest("damaged before the start", 0, true)
+	largest("damaged before the start", 992*m, false)
+	z.Close()
+	if err := os.Remove(z.folder.Path(place, "v")); err != nil {
+		t.Fatal(err)
+	}
+	z = open()
+	largest("of an earlier driver, and damaged", 0, true)
 	if _, err := z.Create(background, zone.Spec{Name: "w", Size: 16 * m, Align: zone.Extent}); !fault.Is(err, fault.NoSpace) || !strings.Contains(err.Error(), "volume v") {
 		t.Errorf("made at an address that may be another's: %v", err)
 	}
@@ -127,6 +143,12 @@ func TestAnInodeThatIsUsedAgain(t *testing.T) {
 					err = os.Truncate(z.path(name), 32*m)
 				}
 				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			// As an earlier driver has left them.
+			for _, name := range names {
+				if err := folder.Remove(z.folder.Path(place, name)); err != nil {
 					t.Fatal(err)
 				}
 			}

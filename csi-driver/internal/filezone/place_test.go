@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"stargate/csi-driver/internal/fault"
@@ -67,6 +68,121 @@ func (z *Zone) says(t *testing.T, name string, base int64) {
 		if err := f.Truncate(32 * mib); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Those who have a volume as memory write the address in its superblock. That changes nothing for others: its own
+// addresses stay its own, those that it names are free, or another's, and the volume itself is not used.
+func TestAMemberWritesAnotherAddress(t *testing.T) {
+	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
+	for what, says := range map[string]int64{
+		"behind a neighbour": good + 32*mib, "its neighbour's": good, "far away": good + 512*mib, "outside of the zone": 1 << 40,
+	} {
+		z, _ := logged(t)
+		z.says(t, "evil", evil)
+		z.says(t, "good", good)
+		before, err := z.Status(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z.says(t, "evil", says)
+		for range 2 {
+			if s, err := z.Status(background); err != nil || s.Largest != before.Largest || s.Free != before.Free || s.Damaged {
+				t.Errorf("%s: %+v, %v; it was %+v", what, s, err, before)
+			}
+			v, err := z.Get(background, "evil")
+			if err != nil || v.State != zone.Moved || !strings.Contains(v.Why, fmt.Sprintf("%#x", says)) {
+				t.Errorf("%s: %+v, %v", what, v, err)
+			}
+			v, err = z.Get(background, "good")
+			if err != nil || v.State != zone.Ready {
+				t.Errorf("%s: its neighbour is %+v, %v", what, v, err)
+			}
+			if _, err := z.extend(background, v, 64*mib); err != nil {
+				t.Errorf("%s: its neighbour cannot grow: %v", what, err)
+			}
+			z.release("good")
+			if err := z.reserve(background, zone.Spec{Name: "new", Size: 16 * mib, Align: zone.Extent}); err != nil || z.reserved("new").Base != good+32*mib {
+				t.Errorf("%s: a new one is at %#x, %v", what, z.reserved("new").Base, err)
+			}
+			z.release("new")
+			z.Close() // another driver takes over
+			if z, err = Open(background, z.config, z.tools); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z.Close()
+	}
+}
+
+// Those who have a volume as memory can make its file longer. That takes nothing from others, no program looks at such a
+// file, and it is cut by the next sweep, or when the volume is deleted.
+func TestAMemberMakesItLonger(t *testing.T) {
+	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
+	z, asked := logged(t)
+	z.says(t, "evil", evil)
+	z.says(t, "good", good)
+	before, err := z.Status(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer := func() {
+		t.Helper()
+		if err := os.Truncate(z.path("evil"), 1<<40); err != nil {
+			t.Fatal(err)
+		}
+		asked()
+	}
+	longer()
+	if s, err := z.Status(background); err != nil || s.Largest != before.Largest || s.Damaged {
+		t.Errorf("%+v, %v; it was %+v", s, err, before)
+	}
+	if all, err := z.List(background); err != nil || len(all) != 2 || all[0].State != zone.Damaged || all[1].State != zone.Ready {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if v, err := z.Get(background, "evil"); err != nil || v.State != zone.Damaged || v.Size != 32*mib || !strings.Contains(v.Why, "longer") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := z.reserve(background, zone.Spec{Name: "new", Size: 16 * mib, Align: zone.Extent}); err != nil || z.reserved("new").Base != good+32*mib {
+		t.Errorf("a new one is at %#x, %v", z.reserved("new").Base, err)
+	}
+	z.release("new")
+	if said := asked(); strings.Contains(said, "evil") {
+		t.Errorf("it was looked at: %s", said)
+	}
+	if err := z.Sweep(background); err != nil {
+		t.Error(err)
+	}
+	if v, err := z.Get(background, "evil"); err != nil || v.State != zone.Ready || v.Memory != 32*mib {
+		t.Errorf("cut, it is %+v, %v", v, err)
+	}
+	if st, err := os.Stat(z.path("good")); err != nil || st.Size() != 32*mib {
+		t.Errorf("its neighbour has %v, %v", st, err)
+	}
+	longer()
+	if err := z.Delete(background, "evil"); err != nil {
+		t.Error(err)
+	}
+	if got := z.files(t); strings.Join(got, " ") != place+"good good"+suffix {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// What is noted of a volume stays when another one of its name cannot be made.
+func TestNotMadeTwice(t *testing.T) {
+	z := formats(t, `truncate -s 16M "$file"`)
+	z.says(t, "w", 64<<30+512*mib)
+	if _, err := z.Status(background); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Create(background, small); !fault.Is(err, fault.Exists) {
+		t.Errorf("made: %v", err)
+	}
+	if at, noted, err := z.placed("w"); err != nil || !noted || at != (zone.Span{Base: 64<<30 + 512*mib, Size: 32 * mib}) {
+		t.Errorf("it is at %+v, %v, %v", at, noted, err)
+	}
+	if err := z.Sweep(background); err != nil || len(z.files(t)) != 2 {
+		t.Errorf("there are %q, %v", z.files(t), err)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestSweep(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	err := z.Sweep(background)
-	want := slices.Sorted(slices.Values(append(slices.Clone(kept), work)))
+	want := slices.Sorted(slices.Values(append(slices.Clone(kept), work, place+"v")))
 	if got := z.files(t); err != nil || !slices.Equal(got, want) {
 		t.Errorf("there are %q, %v; should be %q", got, err, want)
 	}

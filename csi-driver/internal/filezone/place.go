@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filezone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/zone"
+)
+
+// placed is where a volume is, and how much memory is its own, as the driver has noted it beside the file. All who have
+// the file as memory write what is in it, its address in the superblock as well, and can make it longer or shorter.
+// What they say decides nothing about the addresses of others. A volume of an earlier driver has no note yet.
+func (z *Zone) placed(name string) (at zone.Span, ok bool, err error) {
+	text, err := os.Readlink(z.folder.Path(place, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, false, nil
+	}
+	if err != nil {
+		return at, false, fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	if n, err := fmt.Sscanf(text, "0x%x+0x%x", &at.Base, &at.Size); n != 2 || err != nil {
+		return zone.Span{}, false, nil // nobody's word: it is made anew
+	}
+	return at, true, nil
+}
+
+// put notes it, in the place of what was noted before. Whoever calls has begun with the volume.
+func (z *Zone) put(name string, at zone.Span) error {
+	made := z.folder.Path(folder.Making, name+"@place")
+	err := folder.Remove(made)
+	if err == nil {
+		err = os.Symlink(fmt.Sprintf("0x%x+0x%x", at.Base, at.Size), made)
+	}
+	if err == nil {
+		err = os.Rename(made, z.folder.Path(place, name))
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	return nil
+}
+
+// adopt notes where a volume is that an earlier driver has made, or an operator has put there: once.
+func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return nil // somebody is at it: with the next look
+	}
+	defer end()
+	now, err := z.stat(name)
+	if err != nil || now == nil || !os.SameFile(now, st) {
+		return err
+	}
+	if _, noted, err := z.placed(name); noted || err != nil {
+		return err
+	}
+	return z.put(name, zone.Span{Base: base, Size: st.Size()})
+}
+
+// stretched is why a file is not looked into that is longer than its volume: a look at what is not there takes memory
+// for it, and who made it longer has no right to more.
+func stretched(length, own int64) string {
+	return fmt.Sprintf("its file has %d bytes, and its own are %d: who has it as memory has made it longer. It is cut within ten minutes, or by its deletion", length, own)
+}
+
+// elsewhere is why a volume is not used whose superblock has another address than the one that is its own.
+func elsewhere(says, own int64) string {
+	return fmt.Sprintf("its superblock says address %#x, and its own is %#x: who writes it has changed that", says, own)
+}
+
+// cut gives back what is behind the end of a volume. Whoever calls has begun with it: nobody is making it longer.
+func (z *Zone) cut(ctx context.Context, name string) error {
+	at, noted, err := z.placed(name)
+	if err != nil || !noted {
+		return err
+	}
+	st, err := z.stat(name)
+	if err != nil || st == nil || st.Size() <= at.Size {
+		return err
+	}
+	if err := os.Truncate(z.path(name), at.Size); err != nil {
+		return fault.Wrap(fault.Internal, err, "volume %s", name)
+	}
+	klog.FromContext(ctx).Info("The file was longer than its volume, and is cut", "volume", name, "had", st.Size(), "has", at.Size)
+	return nil
+}
+
+// cutAll is a part of Sweep.
+func (z *Zone) cutAll(ctx context.Context) error {
+	names, err := z.names()
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, name := range names {
+		end, err := z.folder.Begin(name)
+		if err != nil {
+			continue // somebody is at it
+		}
+		all = append(all, z.cut(ctx, name))
+		end()
+	}
+	return errors.Join(all...)
+}
