@@ -15,6 +15,7 @@
 #include "test.h"
 
 #define SIZE	SG_VOLUME_MIN
+#define LARGE	(64ULL << 20)
 #define DEEP	40
 #define FILES	60
 
@@ -85,9 +86,9 @@ static void store_volume(void)
 	int fd = open("v.img", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	CHECK(fd >= 0);
-	CHECK_EQ(write(fd, t.mem, SIZE), SIZE);
+	CHECK_EQ(write(fd, t.mem, t.size), t.size);
 	close(fd);
-	test_unmap(t.mem, SIZE);
+	test_unmap(t.mem, t.size);
 }
 
 /* --- one page all over ---------------------------------------------------------------------- */
@@ -191,6 +192,58 @@ static void test_tree(void)
 	CHECK(stored < 1 << 20);
 }
 
+/* --- a file of inodes that names one page all over ------------------------------------------- */
+
+/*
+ * As many inodes as a volume can have, all in one page, each with one table that they share: every
+ * second page is there. And a list of bad memory that is full.
+ */
+static void forge_inodes(void)
+{
+	static u8 bytes[6 * SG_PAGE];
+	struct sg_inode *sys, rec = { .mode = 1ULL << 32 | S_IFREG | 0600, .size = LARGE };
+	struct sg_iref pool;
+	u64 page[6], *table;
+	unsigned int i;
+
+	tvol_make(&t, LARGE);
+	pool = test_create(&t.v, &t.root, "pool", S_IFREG | 0600);
+	memset(bytes, 'x', sizeof(bytes));
+	CHECK_EQ(sg_write(&t.v, &pool, 0, bytes, sizeof(bytes), 1), sizeof(bytes));
+	for (i = 0; i < 6; i++)
+		page[i] = page_of(&pool, i);
+	for (i = 0; i < SG_BAD_MAX; i++)
+		CHECK(sg_bad_add(&t.v, LARGE / 2 + i * 2 * SG_PAGE, SG_PAGE) >= 0);
+	tvol_leave(&t);
+	table = table_at(page[1]);
+	for (i = 0; i < 512; i += 2)
+		table[i] = (TEST_PHYS + page[0]) | SG_PTE_LEAF;
+	table = table_at(page[2]);
+	for (i = 0; i < 512; i++)
+		table[i] = (TEST_PHYS + page[1]) | SG_PTE_TABLE;
+	rec.table = SG_ROOT((TEST_PHYS + page[2]) | SG_PTE_TABLE, 2);
+	for (i = 0; i < SG_INODES_PER_PAGE; i++)
+		memcpy(t.mem + page[3] + i * SG_INODE_SIZE, &rec, sizeof(rec));
+	table = table_at(page[4]);
+	for (i = 0; i < 512; i++)
+		table[i] = (TEST_PHYS + page[3]) | SG_PTE_LEAF;
+	table = table_at(page[5]);
+	for (i = 0; i < 512; i++)
+		table[i] = (TEST_PHYS + page[4]) | SG_PTE_TABLE;
+	sys = (void *)(t.mem + SG_HOT(sys) + SG_SYS_INODES * sizeof(struct sg_inode));
+	sys->table = SG_ROOT((TEST_PHYS + page[5]) | SG_PTE_TABLE, 2);
+	sys->size = LARGE;
+	*(u64 *)(t.mem + SG_HOT(inodes)) = LARGE / SG_INODE_SIZE;
+	store_volume();
+}
+
+static void test_inodes(void)
+{
+	forge_inodes();
+	fails("damaged; run fsck", "bad v.img >out.bad");
+	fails("damaged; run fsck", "-j bad v.img >out.bad");
+}
+
 int main(void)
 {
 	char line[64];
@@ -200,6 +253,7 @@ int main(void)
 	CHECK_OK(chdir(dir));
 	test_file();
 	test_tree();
+	test_inodes();
 	CHECK_OK(chdir("/"));
 	snprintf(line, sizeof(line), "rm -rf %s", dir);
 	CHECK_OK(system(line));

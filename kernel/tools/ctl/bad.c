@@ -12,49 +12,108 @@
 
 /* --- showing ------------------------------------------------------------------------------- */
 
-/* The file has pages in there. */
-static bool reaches(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+/**
+ * struct piece_of - a piece of the list. struct hit: inode @ino has data in those of @pieces.
+ */
+struct piece_of {
+	u64 page, pages;
+};
+struct hit {
+	u64 ino, pieces[2];
+};
+struct look {
+	struct piece_of piece[SG_BAD_MAX];
+	unsigned int pieces;
+	struct hit *hit;
+	size_t n, room;
+	u64 steps, most;
+};
+
+static int add_hit(struct look *l, u64 ino, const u64 pieces[2])
 {
-	u64 page = 0, end, steps = 0;
+	if (l->n == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+		struct hit *more = realloc(l->hit, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		l->hit = more;
+		l->room = room;
+	}
+	l->hit[l->n++] = (struct hit){ ino, { pieces[0], pieces[1] } };
+	return 0;
+}
+
+static void touches(const struct look *l, const struct sg_run *run, u64 pieces[2])
+{
+	u64 first = run->off / SG_PAGE;
+	unsigned int i;
+
+	for (i = 0; run->off && i < l->pieces; i++)
+		if (first < l->piece[i].page + l->piece[i].pages &&
+		    l->piece[i].page < first + run->pages)
+			pieces[i / 64] |= 1ULL << i % 64;
+}
+
+/*
+ * Where no two files share a table, runs of data are no more than pages, and holes no more than those,
+ * tables and files together. So many steps are made, whatever is said (D10).
+ */
+static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 page = 0, end, pieces[2] = { 0 };
 	struct sg_attr attr;
 	struct sg_run run;
 
 	if (sg_getattr(vol, ref, &attr) || !sg_is_reg(attr.mode))
-		return false;
+		return 0;
 	end = sg_pages_of(attr.size);
-	for (; page < end && steps++ <= vol->size / SG_PAGE; page += run.pages) {
-		if (sg_walk_bad(vol, ref, page, end - page, &run))
-			return false;
-		if (run.off && run.off / SG_PAGE < first + pages &&
-		    first < run.off / SG_PAGE + run.pages)
-			return true;
+	for (; page < end; page += run.pages) {
+		if (l->steps++ >= l->most)
+			return -EUCLEAN;
+		if (sg_walk_bad(vol, ref, page, end - page, &run) || !run.pages)
+			break;
+		touches(l, &run, pieces);
 	}
-	return false;
+	return pieces[0] | pieces[1] ? add_hit(l, ref->ino, pieces) : 0;
 }
 
-/* Numbers of inodes with data in these pages. */
-static void show_files(struct call *c, struct sg_vol *vol, u64 first, u64 pages)
+/* Inodes with data in bad memory. */
+static int look(struct look *l, struct sg_vol *vol)
 {
 	/* The count is in the volume, and any member can store it. */
 	u64 ino, most = SG_MIN(sg_get(vol, SG_HOT(inodes)), vol->size / sizeof(struct sg_inode));
 	struct sg_iref ref;
+	int err = 0;
+
+	l->most = 4 * (vol->size / SG_PAGE) + most;
+	for (ino = SG_INO_ROOT; l->pieces && ino < most && !err; ino++)
+		if (!sg_iref(vol, ino, &ref))
+			err = look_at(l, vol, &ref);
+	return err;
+}
+
+static void show_files(struct call *c, const struct look *l, unsigned int piece)
+{
+	size_t i;
 
 	if (c->json)
 		json_array(&c->j, "files");
-	for (ino = SG_INO_ROOT; ino < most; ino++) {
-		if (sg_iref(vol, ino, &ref) || !reaches(vol, &ref, first, pages))
+	for (i = 0; i < l->n; i++) {
+		if (!(l->hit[i].pieces[piece / 64] >> piece % 64 & 1))
 			continue;
 		if (c->json)
-			json_u64(&c->j, NULL, ino);
+			json_u64(&c->j, NULL, l->hit[i].ino);
 		else
-			printf(" <%llu>", (unsigned long long)ino);
+			printf(" <%llu>", (unsigned long long)l->hit[i].ino);
 	}
 	if (c->json)
 		json_close(&c->j, ']');
 }
 
-static void show_piece(struct call *c, struct sg_vol *vol, u64 page, u64 pages)
+static void show_piece(struct call *c, struct sg_vol *vol, const struct look *l, unsigned int piece)
 {
+	u64 page = l->piece[piece].page, pages = l->piece[piece].pages;
 	const char *role = sg_page_role(vol, page * SG_PAGE);
 	u64 phys = vol->sb.phys + page * SG_PAGE;
 	char size[32];
@@ -65,39 +124,45 @@ static void show_piece(struct call *c, struct sg_vol *vol, u64 page, u64 pages)
 		json_u64(&c->j, "offset", page * SG_PAGE);
 		json_u64(&c->j, "bytes", pages * SG_PAGE);
 		json_str(&c->j, "what", role);
-		show_files(c, vol, page, pages);
+		show_files(c, l, piece);
 		json_close(&c->j, '}');
 		return;
 	}
 	printf("0x%llx  %s  %s", (unsigned long long)phys, show_size(pages * SG_PAGE, size), role);
-	show_files(c, vol, page, pages);
+	show_files(c, l, piece);
 	putchar('\n');
 }
 
 static int show(struct call *c)
 {
+	struct look l = { .pieces = 0 };
 	struct sg_vol vol;
 	struct target t;
 	u64 page, pages;
 	unsigned int i;
+	int err;
 
 	if (member_look_on(&t, &vol, c->volume))
 		return 1;
 	tool_quiet = true;
+	for (i = 0; l.pieces < SG_BAD_MAX && sg_bad_entry(&vol, i, &page, &pages); i++)
+		if (pages)
+			l.piece[l.pieces++] = (struct piece_of){ page, pages };
+	err = path_error(c->volume, look(&l, &vol));
 	if (c->json) {
 		json_begin(&c->j, stdout, false);
 		json_array(&c->j, "bad");
 	}
-	for (i = 0; sg_bad_entry(&vol, i, &page, &pages); i++)
-		if (pages)
-			show_piece(c, &vol, page, pages);
+	for (i = 0; i < l.pieces; i++)
+		show_piece(c, &vol, &l, i);
 	if (c->json) {
 		json_close(&c->j, ']');
 		json_end(&c->j);
 	} else if (!sg_bad_pages(&vol)) {
 		printf("none\n");
 	}
-	return target_close(&t) ? 1 : 0;
+	free(l.hit);
+	return target_close(&t) || err;
 }
 
 /* --- changing ------------------------------------------------------------------------------ */
