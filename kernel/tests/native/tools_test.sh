@@ -399,6 +399,12 @@ for _ in $(seq 100); do
 	sleep 0.05
 done
 json 'd["taken"] == 1 and d["slots"][0]["kind"] == "tool" and d["slots"][0]["state"] == "live"'
+# A version that would turn the rest of the row round is not shown.
+cp v.img turned.img
+poke turned.img 0x20b8 '1\xe2\x80\xae2\0'
+expect '*' "$ctl" systems turned.img
+says '^ *0 '
+! grep -q $'\xe2\x80\xae' out || fail "the version turns the row round"
 expect 1 "$ctl" mkdir v.img /refused
 complains 'in use by process [0-9]+ on'
 expect 0 "$ctl" ls v.img /

@@ -87,7 +87,7 @@ bool text_plain(const char *text, size_t len)
 
 	for (i = 0; i < len; i += n) {
 		n = utf8_len(s + i, len - i);
-		if (!n || is_control(code_of(s + i, n)))
+		if (!n || !s[i] || utf8_hidden(s + i, n))
 			return false;
 	}
 	return true;
