@@ -50,6 +50,7 @@ for bad in '--type lock' '--value -1' '--value x' '--mode 8' '--mode 1777'; do
 done
 refuses_sem 2 'does not go with' wait a --timeout -1
 refuses_sem 2 'does not go with' wait a --timeout soon
+for word in --timeout=soon -tsoon; do refuses_sem 2 "'soon' does not go with '${word%%[=s]*}'" wait a "$word"; done
 for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'wait a' 'post a'; do
 	# shellcheck disable=SC2086
 	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" $command
@@ -145,6 +146,8 @@ printf '%s\n' 'a`id`' 'b\x1b[2J\x0a c' >want
 same out want
 expect 0 "$yes" list
 [[ $(wc -l <out) -eq 2 ]] || fail "a name is more than a line"
+expect 127 sh -c "exec '$yes' lock a -- /nowhere/at/all 2>&-"
+expect 126 sh -c "exec '$yes' lock a -- / 2>&-"
 expect 7 "$yes" lock -- -x -- sh -c 'exit 7'
 # Of signals the command gets what the tool was given, and nothing that the tool ignores for itself.
 ignored() { # COMMAND...: what its child ignores, of SIGINT (2), SIGQUIT (3), SIGXFSZ (25)

@@ -218,7 +218,7 @@ static int declare(struct fencing *f)
 	err = target_open(&shared, f->c->volume, TARGET_SHARE);
 	if (err)
 		return err;
-	err = sg_open(&vol, shared.base, shared.size, false, NULL);
+	err = shared.base ? sg_open(&vol, shared.base, shared.size, false, NULL) : -ENOMEM;
 	if (!err)
 		err = sg_fence_lapsed(&vol, f->number, SG_SLOT_INC(f->slot.state));
 	target_close(&shared);

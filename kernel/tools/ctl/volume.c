@@ -181,6 +181,7 @@ static int change(struct call *c, int (*how)(struct call *c, struct volume *v), 
 	int err;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	err = volume_hold(&v, c->volume);
 	if (err)
 		return refused(c, err, NULL);

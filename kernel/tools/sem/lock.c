@@ -43,6 +43,8 @@ typedef void (*handler)(int);
 /* It gets signals as we were given them: what was ignored stays so, and nothing else is. */
 static void run_child(struct call *c, pid_t parent, handler on_int, handler on_quit)
 {
+	int err;
+
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(STATUS_TROUBLE);
@@ -50,8 +52,9 @@ static void run_child(struct call *c, pid_t parent, handler on_int, handler on_q
 	signal(SIGQUIT, on_quit);
 	tool_signals_back();
 	execvp(c->command[0], c->command);
-	tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
+	err = errno;
+	tool_error("%s: cannot be run: %s", c->command[0], strerror(err));
+	_exit(err == ENOENT ? 127 : 126);
 }
 
 /* What the terminal sends goes to the command, which decides. */

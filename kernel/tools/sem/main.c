@@ -209,6 +209,14 @@ static int help_of(const struct command *cmd)
 	return tool_end(0);
 }
 
+/* @word: as it was given, also -tVALUE and --timeout=VALUE. */
+static int refuse_value(const char *word)
+{
+	size_t n = word[1] == '-' ? strcspn(word, "=") : 2;
+
+	return tool_usage_error("'%s' does not go with '%.*s'", optarg, (int)n, word);
+}
+
 /*
  * 0, an exit status, or -1: that was all, and well. @given: letters of the options that were. @cmd:
  * that they stand behind, or NULL.
@@ -230,8 +238,8 @@ static int parse_options(struct call *c, const struct command *cmd, int argc, ch
 			continue;
 		}
 		if (strchr("tTmnbN", opt) && !take_value(c, opt, optarg))
-			return tool_usage_error("'%s' does not go with '%s'", optarg,
-						argv[optind - 2] == optarg ? "?" : argv[optind - 2]);
+			return refuse_value(argv[optind - 1] == optarg ? argv[optind - 2] :
+					    argv[optind - 1]);
 		take_flag(c, opt);
 		if (!strchr(given, opt))
 			given[strlen(given)] = (char)opt;

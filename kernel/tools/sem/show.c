@@ -46,8 +46,8 @@ static void put_json(struct json *j, const struct stargate_stat *st)
 		return;
 	json_s64(j, "owner_slot", st->slot);
 	json_str(j, "owner_system", st->system);
-	json_u64(j, "owner_pid", (u64)st->pid);
-	json_u64(j, "owner_tid", (u64)st->tid);
+	json_s64(j, "owner_pid", st->pid);
+	json_s64(j, "owner_tid", st->tid);
 	json_str(j, "owner_command", st->comm);
 	json_time(j, "owner_since", (s64)st->since);
 }
