@@ -181,7 +181,7 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	return 0;
 }
 
-/* No name told its type, nor will one that only the next pass can read: nothing can be made of it. */
+/* No name told its type, nor will one that the next pass is to read: nothing can be made of it. */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",

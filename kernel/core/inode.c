@@ -392,7 +392,7 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 			return err;
 		if (sg_trylock(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock));
-			/* on two lists by damage, it may have been given away before we had the lock */
+			/* on two lists by damage, it may have been given away before that */
 			if (sg_iget(vol, out, mode))
 				return sg_damaged(vol, ino, tx->area, BAD_LIST);
 			return 0;

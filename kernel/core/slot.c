@@ -489,7 +489,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 		err = take_some_slot(vol, id);
 	if (err)
 		return err;
-	/* what the dead have left is not ours to recover, while somebody has the volume to itself */
+	/* while somebody has the volume to itself, the dead are not ours to recover */
 	err = anybody_alone(vol) ?: recover_and_follow(vol);
 	others = sg_slots_taken(vol) & ~(1ULL << vol->slot);
 	if (!err && others)

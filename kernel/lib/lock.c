@@ -14,7 +14,7 @@ static bool is_again(const struct stargate_sem *s, u64 me)
 	return s->flags & SG_SEM_RECURSIVE && (sg_semw_load(s->page) & SG_SEMW_OWNER) == me;
 }
 
-/* As the engine does: who has reset the mutex since @more was loaded, or has got it, counts anew. */
+/* As in the engine: who has reset the mutex since @more was loaded, or has got it, counts anew. */
 static bool count_again(const struct stargate_sem *s, u64 me, u64 more, u64 now)
 {
 	return is_again(s, me) && sg_semw_cas(more_of(s), more, now) == more;

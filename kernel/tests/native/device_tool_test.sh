@@ -60,7 +60,9 @@ expect 0 "$ctl" bad v.img
 says '^0x401000000  4 KiB'
 expect 0 "$ctl" bad "$loop" remove $((base + 0x1000000))
 expect 0 "$ctl" bad "$loop" add $((base + 0x3000)) # what nobody joins with
+cp v.img seen.img
 refuses 1 'bad memory' "$ctl" mkdir "$loop" /e
+same v.img seen.img
 expect 0 "$ctl" bad "$loop" remove $((base + 0x3000))
 expect 0 "$fsck" -n v.img
 cp v.img whole.img
@@ -71,8 +73,8 @@ start 1
 say 1 join v.img "$m1" 1
 say 1 mkdir 0 before
 cp v.img seen.img
-for words in 'bad VOLUME add 0x401000000' 'bad VOLUME remove 0x401000000' 'mkdir VOLUME /x' 'tune VOLUME --lease 5' \
-	'relocate VOLUME --base 32G'; do
+for words in 'bad VOLUME add 0x401000000' 'bad VOLUME remove 0x401000000' 'mkdir VOLUME /x' \
+	'tune VOLUME --lease 5' 'relocate VOLUME --base 32G'; do
 	# shellcheck disable=SC2086
 	refuses 1 'in use by machine-11111111 \(slot' "$ctl" ${words/VOLUME/$loop}
 done

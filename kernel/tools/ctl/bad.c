@@ -56,8 +56,8 @@ static void touches(const struct look *l, const struct sg_run *run, u64 pieces[2
 }
 
 /*
- * Where no two files share a table, runs of data are no more than pages, and holes no more than those,
- * tables and files together. So many steps are made, whatever is said (D10).
+ * Where no two files share a table, runs of data are no more than pages, and holes no more than
+ * those, tables and files together. So many steps are made, whatever is said (D10).
  */
 static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -242,7 +242,8 @@ static int store_alone(struct call *c, const struct change *ch, bool vital)
 	if (target_open(&c->m.target, c->volume, TARGET_HOLD))
 		return 1;
 	err = sg_open(&c->m.vol, c->m.target.base, c->m.target.size, false, NULL) ?:
-	      member_watch(&c->m.target, &c->m.vol.sb, MEMBER_WAIT_MS, c->m.vol.why);
+	      member_watch(&c->m.target, &c->m.vol.sb, MEMBER_WAIT_MS, c->m.vol.why) ?:
+	      device_hold(&c->m.target, NULL, c->m.vol.why);
 	if (err)
 		tool_error("%s: %s", c->volume, c->m.vol.why);
 	else

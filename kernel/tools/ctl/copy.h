@@ -53,7 +53,8 @@ int copy_size(const struct copy *s, u64 *size);
 /* --- part.c: a file that gets its name when it is whole -------------------------------------- */
 
 /**
- * struct part - one being made. @path: what it is called until then. @whole: only its name is missing.
+ * struct part - one being made. @path: what it is called until then. @whole: only its name is
+ * missing.
  */
 struct part {
 	const char *name;

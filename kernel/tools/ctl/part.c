@@ -130,8 +130,8 @@ static int flush_name(const struct part *p)
 }
 
 /*
- * Its own name, if nobody has that. Not all file systems can rename like that (NFS, 9p, many in user
- * space); a second name is given by all that have links, and only if there is none.
+ * Its own name, if nobody has that. Not all file systems can rename like that (NFS, 9p, many in
+ * user space); a second name is given by all that have links, and only if there is none.
  */
 static int give_name(const struct part *p)
 {

@@ -10,7 +10,7 @@
  *   2. device_hold(): the slots and the last incarnation are still those; then our slot and
  *      alone_lock are stored, in this order, and all is read again. Whoever joins from then on
  *      meets alone_lock; whoever came in between is seen by us, or by the next look.
- *   3. device_beat() stores our heartbeat, and looks whether our slot and alone_lock are ours still.
+ *   3. device_beat() stores our heartbeat, and looks whether slot and alone_lock are ours still.
  *   4. device_store() looks once more, and stores what has changed: slots and hot page last, when
  *      the rest is durable. Whoever is killed before that leaves a slot that is not free.
  *
@@ -35,6 +35,7 @@
  * struct device - what is known of the device's own bytes.
  * @slots, @incarnation: as they were seen last, or stored by us.
  * @slot: ours, or -1; @alive, @alone: its word while we have it, and that of alone_lock.
+ * @held: what is changed may be stored, by one who has a slot or needs none.
  * @forced: whoever is there is fenced. @lost: somebody has come, see @why. @left: all is stored.
  * @begun: something has been stored. @bytes: put into the private copy since then.
  */
@@ -43,9 +44,9 @@ struct device {
 	struct sg_slot slots[SG_SLOTS];
 	u64 incarnation, alive, alone, bytes;
 	int slot;
-	bool watched, forced, lost, left, said, begun;
+	bool watched, forced, held, lost, left, said, begun;
 	char why[200];
-	pthread_mutex_t lock;	/* whoever stores slots: the heartbeat's thread, or device_store() */
+	pthread_mutex_t lock;	/* of who stores slots: the heartbeat's thread, or device_store() */
 };
 
 struct device *device_new(void)
@@ -76,7 +77,7 @@ static int write_page(int fd, u64 off, const u8 *page)
 	return pwrite(fd, page, SG_PAGE, (off_t)off) == SG_PAGE && !fdatasync(fd) ? 0 : -EIO;
 }
 
-/* A page is read past the cache, changed, and stored at once: so it keeps what others have there. */
+/* A page is read past the cache, changed, and stored at once: what others have there stays. */
 static int edit(const struct target *t, u64 off, void (*change)(const struct target *t, u64 off,
 								u8 *page))
 {
@@ -185,8 +186,10 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 	d->watched = true;
 	d->forced = force;
 	/* what has been read of it so far may be older */
-	if (madvise(t->base, t->size, MADV_DONTNEED) || ioctl(t->fd, BLKFLSBUF, 0))
+	if (madvise(t->base, t->size, MADV_DONTNEED))
 		return -errno;
+	if (ioctl(t->fd, BLKFLSBUF, 0))		/* is root's */
+		posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
@@ -263,7 +266,11 @@ static int hold(const struct target *t, const struct sg_vol *vol)
 	if (came < SG_SLOTS)
 		return lose(d, now[came].name, came, "began to use the volume meanwhile");
 	if (!d->forced && hot.incarnation != d->incarnation)
-		return lose(d, "", (unsigned int)vol->slot, "began to use the volume meanwhile");
+		return lose(d, "", vol ? (unsigned int)vol->slot : 0,
+			    "began to use the volume meanwhile");
+	d->held = true;
+	if (!vol)
+		return 0;
 	d->slot = vol->slot;
 	d->alive = vol->alive;
 	d->alone = SG_LOCK_WORD(vol->slot, vol->incarnation);
@@ -294,21 +301,24 @@ int device_hold(const struct target *t, const struct sg_vol *vol, char why[200])
 	return err;
 }
 
+static bool has_left(const struct target *t)
+{
+	const struct device *d = t->device;
+	const struct sg_slot *slots = (void *)((u8 *)t->base + d->sb.slot_off);
+
+	return d->slot < 0 || sg_load64(&slots[d->slot].state) != d->alive;
+}
+
 void device_beat(const struct target *t)
 {
 	struct device *d = t->device;
-	u64 *state;
 
 	if (!device_held(t))
 		return;
 	pthread_mutex_lock(&d->lock);
-	if (d->slot >= 0 && !d->lost) {
-		state = (u64 *)((u8 *)t->base + d->sb.slot_off +
-				(u64)d->slot * sizeof(struct sg_slot) + offsetof(struct sg_slot, state));
-		/* not once it has been left here: the rest has to be stored before that shows */
-		if (sg_load64(state) == d->alive && !look(t))
-			put_slot(t);
-	}
+	/* not once it has been left here: the rest has to be stored before that shows */
+	if (!has_left(t) && !d->lost && !look(t))
+		put_slot(t);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -356,23 +366,17 @@ static int store_changed(const struct target *t, int map, bool last)
 		n = SG_MIN(pages - page, (u64)MAP_ENTRIES);
 		if (pread(map, entry, n * 8, (off_t)((first + page) * 8)) != (ssize_t)(n * 8))
 			return -EIO;
-		for (i = 0; i < n && !err; i++)
-			if (is_changed(entry[i]) && is_last(t->device, (page + i) * SG_PAGE) == last)
-				err = store_page(t, (page + i) * SG_PAGE);
+		for (i = 0; i < n && !err; i++) {
+			u64 off = (page + i) * SG_PAGE;
+
+			if (is_changed(entry[i]) && is_last(t->device, off) == last)
+				err = store_page(t, off);
+		}
 		if (last && (page + n) * SG_PAGE > t->device->sb.slot_off +
 						   SG_SLOTS * sizeof(struct sg_slot))
 			break;
 	}
 	return err ?: fdatasync(t->fd) ? -errno : 0;
-}
-
-static bool has_left(const struct target *t)
-{
-	const struct device *d = t->device;
-
-	return d->slot < 0 || sg_load64((u64 *)((u8 *)t->base + d->sb.slot_off +
-					 (u64)d->slot * sizeof(struct sg_slot) +
-					 offsetof(struct sg_slot, state))) != d->alive;
 }
 
 static int store(const struct target *t)
@@ -400,7 +404,7 @@ int device_store(const struct target *t)
 	struct device *d = t->device;
 	int err = 0;
 
-	if (!d->watched || d->left)	/* nothing has been changed, or all is stored */
+	if (!d->held || d->left)	/* nothing has come of it, or all is stored */
 		return 0;
 	pthread_mutex_lock(&d->lock);
 	if (!d->lost)

@@ -105,7 +105,7 @@ enum target_use {
 	TARGET_LOOK,		/* private copy: what is stored in it stays in this process */
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
-	TARGET_HOLD,		/* the same, of a volume; a block device by a private copy (device.c) */
+	TARGET_HOLD,		/* the same, of a volume; a block device: see device.c */
 	TARGET_SHARE,		/* shared with who uses it now; it need not be a volume yet */
 };
 
@@ -172,6 +172,7 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 		 bool force);
 /*
  * @vol has joined in the private copy, and has the volume to itself: now all others see that.
+ * NULL: nobody can join this volume. Without this nothing is stored.
  * -EBUSY: somebody has come meanwhile; nothing is stored any more.
  */
 int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);

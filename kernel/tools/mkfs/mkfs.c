@@ -107,7 +107,8 @@ static int make_in_file(struct request *r, const struct stat *st, struct sg_supe
 /* What is looked at here is what is written to, whatever has the name by then. */
 static int pin_file(const struct request *r, struct stat *st)
 {
-	int fd = open(r->path, (r->dry ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	int flags = (r->dry ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, err;
+	int fd = open(r->path, flags);
 
 	if (fd < 0) {
 		err = -errno;
