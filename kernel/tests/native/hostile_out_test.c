@@ -18,6 +18,7 @@
 #define LARGE	(64ULL << 20)
 #define DEEP	40
 #define FILES	60
+#define MANY	100000u
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMORY	"true"		/* its shadow alone has more */
@@ -25,6 +26,7 @@
 #define MEMORY	"ulimit -v 524288"
 #endif
 
+static char line[2 * PATH_MAX];
 static char dir[] = "/tmp/sg-hostile-out.XXXXXX";
 static char ctl[PATH_MAX];
 static struct tvol t;
@@ -50,8 +52,6 @@ static void find_tool(void)
 /* Ends with 1 within 20 s, and not by a signal; says @what. */
 static void fails(const char *what, const char *arguments)
 {
-	char line[2 * PATH_MAX];
-
 	test_note("%s", arguments);
 	snprintf(line, sizeof(line), "%s; timeout 20 %s %s 2>err", MEMORY, ctl, arguments);
 	CHECK_EQ(system(line), 1 << 8);
@@ -244,16 +244,42 @@ static void test_inodes(void)
 	fails("damaged; run fsck", "-j bad v.img >out.bad");
 }
 
+/* --- many names: memory goes by what they are, not by what the longest could be --------------- */
+
+static void test_many(void)
+{
+	struct sg_iref at, file;
+	unsigned int i;
+	char name[20];
+
+	tvol_make(&t, LARGE);
+	at = test_create(&t.v, &t.root, "many", S_IFDIR | 0700);
+	file = test_create(&t.v, &at, "file", S_IFREG | 0600);
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		test_forge_name(&t.v, &at, name, file.ino, S_IFREG >> 12);
+	}
+	tvol_leave(&t);
+	store_volume();
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	/* of which the volume has 64 MiB */
+	snprintf(line, sizeof(line), "ulimit -v 98304; timeout 60 %s ls v.img /many >names", ctl);
+	test_note("%s", line);
+	CHECK_OK(system(line));
+	snprintf(line, sizeof(line), "test $(wc -l <names) -eq %u", MANY + 1);
+	CHECK_OK(system(line));
+#endif
+}
+
 int main(void)
 {
-	char line[64];
-
 	find_tool();
 	CHECK(mkdtemp(dir));
 	CHECK_OK(chdir(dir));
 	test_file();
 	test_tree();
 	test_inodes();
+	test_many();
 	CHECK_OK(chdir("/"));
 	snprintf(line, sizeof(line), "rm -rf %s", dir);
 	CHECK_OK(system(line));

@@ -117,17 +117,20 @@ char *without_slashes(const char *path);	/* at its end; to be freed */
 
 /**
  * struct listing - names of a directory, sorted.
+ * @text: where they are, as long as they are: there may be millions.
  * @missing: -EUCLEAN when there are more, which are damaged. They have been told of.
  */
 struct listed {
-	char name[SG_NAME_MAX + 1];
+	const char *name;
 	u32 len;
-	u64 ino;
 	unsigned int type;
+	u64 ino;
 };
 struct listing {
 	struct listed *item;
 	size_t n, room;
+	char *text;
+	size_t used, text_room;
 	int missing;
 };
 /* Of the directory called @path. Says what is wrong. */

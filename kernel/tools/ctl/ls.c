@@ -223,8 +223,8 @@ int cmd_ls(struct call *c)
 		err = ls_dir(c, &ref, path, 0);
 	} else {
 		single.ino = ref.ino;
-		single.len = (u32)snprintf(single.name, sizeof(single.name), "%s", path);
-		single.len = SG_MIN(single.len, (u32)SG_NAME_MAX);
+		single.name = path;
+		single.len = (u32)strlen(path);
 		err = ls_one(c, &single, path);
 	}
 	if (c->json) {

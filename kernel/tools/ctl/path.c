@@ -207,6 +207,22 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 
 /* --- names of a directory ------------------------------------------------------------------ */
 
+/* @left: bytes that are needed. Its names are found by how far they are from the beginning so far. */
+static bool more_text(struct listing *l, size_t left)
+{
+	size_t room = l->text_room ? l->text_room + l->text_room / 2 : 4096;
+	char *text;
+
+	if (l->text_room - l->used >= left)
+		return true;
+	text = realloc(l->text, room);
+	if (!text)
+		return false;
+	l->text = text;
+	l->text_room = room;
+	return true;
+}
+
 static bool add_listed(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
 {
 	struct listing *l = ctx;
@@ -214,7 +230,7 @@ static bool add_listed(void *ctx, const char *name, u32 len, u64 ino, unsigned i
 
 	(void)cookie;
 	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
+		size_t room = l->room ? l->room + l->room / 2 : 64;
 
 		item = realloc(l->item, room * sizeof(*item));
 		if (!item)
@@ -222,10 +238,15 @@ static bool add_listed(void *ctx, const char *name, u32 len, u64 ino, unsigned i
 		l->item = item;
 		l->room = room;
 	}
+	len = SG_MIN(len, (u32)SG_NAME_MAX);
+	if (!more_text(l, len + 1))
+		return false;
+	memcpy(l->text + l->used, name, len);
+	l->text[l->used + len] = 0;
 	item = &l->item[l->n++];
-	item->len = SG_MIN(len, (u32)SG_NAME_MAX);
-	memcpy(item->name, name, item->len);
-	item->name[item->len] = 0;
+	item->name = (const char *)(uintptr_t)l->used;
+	item->len = len;
+	l->used += len + 1;
 	item->ino = ino;
 	item->type = type;
 	return true;
@@ -291,6 +312,7 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out)
 {
 	bool quiet = tool_quiet;
+	size_t i;
 	int err;
 
 	memset(out, 0, sizeof(*out));
@@ -304,6 +326,8 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 		list_free(out);
 		return path_error(path, err);
 	}
+	for (i = 0; i < out->n; i++)	/* where the text stays */
+		out->item[i].name = out->text + (uintptr_t)out->item[i].name;
 	out->missing = missing(vol, dir, path, out->n);
 	if (out->n)
 		qsort(out->item, out->n, sizeof(*out->item), by_name);
@@ -313,5 +337,6 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 void list_free(struct listing *l)
 {
 	free(l->item);
+	free(l->text);
 	memset(l, 0, sizeof(*l));
 }
