@@ -207,7 +207,7 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 
 /* --- names of a directory ------------------------------------------------------------------ */
 
-/* @left: bytes that are needed. Its names are found by how far they are from the beginning so far. */
+/* @left: bytes that are needed. Until the end a name is how far it is from the beginning. */
 static bool more_text(struct listing *l, size_t left)
 {
 	size_t room = l->text_room ? l->text_room + l->text_room / 2 : 4096;
