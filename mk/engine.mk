@@ -203,7 +203,8 @@ endif
 
 man-pages   := $(wildcard kernel/tools/man/*.[1-8] kernel/lib/man/*.[1-8])
 completions := $(wildcard kernel/tools/completion/*)
-install: tools lib ## install tools, libstargate, man pages and completion (DESTDIR=, PREFIX=)
+udev-rules  := $(wildcard kernel/tools/udev/*.rules.in)
+install: tools lib ## install tools, libstargate, man pages, completion, udev rule (DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(filter-out %/stargate-sem,$(tool-bins)) $(DESTDIR)$(PREFIX)/sbin
 	install -m 755 $(B)/tools/stargate-sem $(DESTDIR)$(PREFIX)/bin
@@ -216,5 +217,10 @@ install: tools lib ## install tools, libstargate, man pages and completion (DEST
 		$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m));)
 	$(foreach c,$(completions),install -D -m 644 $(c) \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(notdir $(c));)
+	install -d $(DESTDIR)$(PREFIX)/lib/udev/rules.d
+	$(foreach r,$(notdir $(udev-rules:.in=)), \
+		sed 's|@SBIN@|$(PREFIX)/sbin|' kernel/tools/udev/$(r).in \
+		>$(DESTDIR)$(PREFIX)/lib/udev/rules.d/$(r) && \
+		chmod 644 $(DESTDIR)$(PREFIX)/lib/udev/rules.d/$(r);)
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -4,7 +4,8 @@
 # What a machine of KubeVirt has inside (kubevirt-manifests/guest): systemd and udev find the memory
 # devices by themselves, and each volume is mounted at /mnt/stargate/LABEL. A device that appears
 # later is; what is no volume is left alone; a label that can be no directory or is that of two
-# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so.
+# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so. And udev
+# has links by UUID and label (kernel/tools/udev), by which lsblk and mount find volumes.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12
@@ -41,6 +42,8 @@ for file in stargate-mount:/usr/local/sbin stargate-mount@.service:/etc/systemd/
 	holds "(${file%%:*})" "mkdir -p ${file#*:}"
 	on g1 "cat >'${file#*:}/${file%%:*}'" <"$guest/${file%%:*}"
 done
+rule=/etc/udev/rules.d/61-stargatefs.rules
+on g1 "sed \"s|@SBIN@|\$(dirname \$(command -v stargatectl))|\" >$rule" <"$guest/../../kernel/tools/udev/61-stargatefs.rules.in"
 holds "as cloud-init does" 'chmod 755 /usr/local/sbin/stargate-mount'
 holds "a volume" 'mkfs.stargatefs -q -L shared /dev/pmem0'
 
@@ -57,14 +60,28 @@ soon "without setuid programs and devices" "findmnt -O nosuid,nodev /mnt/stargat
 soon "and writable" "echo word >/mnt/stargate/shared/word"
 soon "once more changes nothing" "systemctl restart stargate-mount@pmem0 && cat /mnt/stargate/shared/word"
 
-step "devices that appear later, three of them"
+step "found by UUID and label"
+soon "udev finds nothing wrong with the rule" "! udevadm verify --help >/dev/null 2>&1 || udevadm verify $rule"
+soon "a link by its label" '[ $(readlink -f /dev/disk/by-label/shared) = /dev/pmem0 ]'
+soon "lsblk knows it" 'lsblk -nfo FSTYPE,LABEL /dev/pmem0 | grep "^stargatefs *shared$"'
+soon "and a link by its UUID" \
+	'[ $(readlink -f /dev/disk/by-uuid/$(lsblk -nfo UUID /dev/pmem0)) = /dev/pmem0 ]'
 soon "(unmounted)" "umount /mnt/stargate/shared"
+soon "mounted by its label" 'mkdir -p /mnt/by && mount -t stargatefs LABEL=shared /mnt/by && cat /mnt/by/word && umount /mnt/by'
+soon "and by its UUID" 'mount -t stargatefs UUID=$(lsblk -nfo UUID /dev/pmem0) /mnt/by && umount /mnt/by'
+soon "it gets another UUID and label" 'stargatectl tune /dev/pmem0 --uuid 01234567-89ab-cdef-0123-456789abcdef --label again'
+soon "and other links" '[ $(readlink -f /dev/disk/by-uuid/01234567-89ab-cdef-0123-456789abcdef) = /dev/pmem0 ] &&
+	[ $(readlink -f /dev/disk/by-label/again) = /dev/pmem0 ] && [ ! -e /dev/disk/by-label/shared ]'
+
+step "devices that appear later, three of them"
 holds "(partitions)" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'
 for n in 1 2 3; do tried pmem0p$n success active; done
 same "what is no volume is not mounted" "" "$(system 'ls /mnt/stargate/ | grep -v shared' || true)"
 holds "two volumes" 'mkfs.stargatefs -q -L first /dev/pmem0p1 && mkfs.stargatefs -q -L ../up /dev/pmem0p2'
 anew 1:3
 soon "one is mounted" "mountpoint -q /mnt/stargate/first"
+soon "a partition has links, too" '[ $(readlink -f /dev/disk/by-label/first) = /dev/pmem0p1 ]'
+soon "one by a label that is no name of a file" 'ls /dev/disk/by-label | grep -F "..\\x2fup" && [ ! -e /dev/disk/up ]'
 tried pmem0p2 exit-code failed
 soon "as its label is none for a directory, which is said" \
 	"journalctl -u stargate-mount@pmem0p2 | grep \"label .../up. cannot be the name of a directory\""

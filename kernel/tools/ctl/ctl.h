@@ -18,7 +18,7 @@
  * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
- * @open: systems: the files that they have open.
+ * @open: systems: the files that they have open. @export: info: for udev.
  * @tests, @ntests: find: what stands behind its path.
  * @all, @total, @human: du: files, too; only the sum; sizes for people.
  * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
@@ -47,7 +47,7 @@ struct call {
 	int top;
 	size_t below;
 	const char *label;
-	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open;
+	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open, export;
 	bool keep, exact, symbolic, all, total, human;
 	char **tests;
 	int ntests;
@@ -294,6 +294,10 @@ int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unhel
 
 int fence_system(struct call *c);	/* exit status */
 
+/* --- export.c ------------------------------------------------------------------------------ */
+
+int export_info(struct call *c);	/* exit status */
+
 /* --- opened.c ------------------------------------------------------------------------------ */
 
 int show_opened(struct call *c);	/* exit status */
@@ -309,6 +313,7 @@ int refused_now(struct call *c, int err);
 /* --- commands: 0, or what has been said ---------------------------------------------------- */
 
 /* Their exit status: of what is found before the volume is touched. */
+int before_info(struct call *c);
 int before_put(struct call *c);
 int before_mv(struct call *c);
 int before_chmod(struct call *c);

@@ -43,12 +43,24 @@ static void show_info(struct call *c)
 	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));
 }
 
+int before_info(struct call *c)
+{
+	return c->json && c->export ? tool_usage_error("info: --export is no JSON") : 0;
+}
+
 int cmd_info(struct call *c)
 {
+	int err;
+
+	if (c->export)
+		return export_info(c);
+	if (member_open(&c->m, c->volume, false, false))
+		return 1;
 	json_begin(&c->j, stdout, !c->json);
 	show_info(c);
 	json_end(&c->j);
-	return 0;
+	err = tool_end(0);
+	return member_close(&c->m) ? 1 : err;
 }
 
 static void show_space(struct json *j, const struct sg_statfs *s, u64 largest)

@@ -107,6 +107,7 @@ static const char usage[] =
 "                         can stop, or whose heart beats; (zone create)\n"
 "                         overwrite what is there; (volume delete) one that is\n"
 "                         damaged, if nobody uses it\n"
+"      --export           (info) UUID, label, type as lines KEY=value, for udev\n"
 "      --open             (systems) the files that they have open\n"
 "      --watch SECONDS    (systems, top) again and again\n"
 "      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
@@ -150,7 +151,7 @@ static const struct command {
 	int min, max;
 	enum use use;
 } commands[] = {
-	{ "info", "j", "VOLUME", cmd_info, NULL, 0, 0, LOOK },
+	{ "info", "jX", "VOLUME", cmd_info, before_info, 0, 0, ALONE },
 	{ "df", "j", "VOLUME", cmd_df, NULL, 0, 0, LOOK },
 	{ "slots", "j", "VOLUME", cmd_slots, NULL, 0, 0, LOOK },
 	{ "look", "j", "VOLUME...", cmd_look, NULL, 0, INT_MAX, ALONE },
@@ -219,7 +220,8 @@ static const struct option options[] = {
 	{ "no-clobber", no_argument, NULL, 'n' },
 	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' },
 	{ "all", no_argument, NULL, 'a' }, { "summarize", no_argument, NULL, 'z' },
-	{ "human-readable", no_argument, NULL, 'u' }, { 0 }
+	{ "human-readable", no_argument, NULL, 'u' }, { "export", no_argument, NULL, 'X' },
+	{ 0 }
 };
 
 static const char *long_name(int opt)
@@ -365,6 +367,9 @@ static void take_flag(struct call *c, int opt)
 		break;
 	case 'Y':
 		c->open = true;
+		break;
+	case 'X':
+		c->export = true;
 		break;
 	case 'N':
 		c->dry = true;
