@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What stargatectl does for as long as a volume says comes to an end soon, whatever that is: files
+# that map a page over and over, inodes that are one record, directories with many names for one.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+# soon STATUS COMMAND...: it ends with that, in time and with little memory.
+soon() {
+	local want=$1
+	shift
+	expect "$want" bash -c 'ulimit -v 700000; ulimit -f 200000; exec timeout 100 "$@"' - "$@"
+}
+
+# forge EXPRESSION: changes v.img, of which b has the bytes, by put(offset, word) and get(offset).
+forge() {
+	python3 - "$1" <<'END'
+import struct, sys
+b = bytearray(open("v.img", "rb").read())
+def put(off, word): struct.pack_into("<Q", b, off, word)
+def get(off): return struct.unpack_from("<Q", b, off)[0]
+PHYS, TABLE, LEAF = 16 << 30, 0x63, 0x63 | 1 << 63
+def root(off, height): return PHYS + off | TABLE | height << 52
+# three levels of tables in pages p..: each upper one names the next in all entries
+def forge(p, data, holes):
+    for i in range(512):
+        put(p + 8 * i, 0 if holes and i & 1 else PHYS + data | LEAF)
+        put(p + 4096 + 8 * i, PHYS + p | TABLE)
+        put(p + 8192 + 8 * i, PHYS + p + 4096 | TABLE)
+    return root(p + 8192, 3)
+exec(sys.argv[1])
+open("v.img", "wb").write(b)
+END
+}
+record() { printf '%d' "$("$ctl" -j dump v.img inode "$1" 2>/dev/null | pick 'd["record"]')"; }
+page() { "$ctl" -j stat v.img "$1" 2>/dev/null | pick 'd["table"]["runs"][0]["offset"]' | xargs printf '%d'; }
+
+"$mkfs" -q --phys 16G --size 32M v.img
+head -c 65536 /dev/zero | tr '\0' x >pages
+echo small >small
+"$ctl" put v.img pages /pages
+"$ctl" put v.img small /file
+"$ctl" put v.img small /small
+"$ctl" put v.img small /well
+expect 0 "$ctl" bad v.img add $(((16 << 30) + $(page /small)))
+at=$(record /file) pages=$(page /pages)
+cp v.img whole.img
+
+# --- a file of 512 GiB: a page over and over, with holes between, and without ---
+for holes in True False; do
+	cp whole.img v.img
+	forge "put($at + 48, forge($pages, $pages + 16384, $holes)); put($at + 40, 512 ** 3 * 4096)"
+	soon 1 "$ctl" get v.img /file to
+	says '^stargatectl: to: damaged; run fsck' err
+	[[ $(stat -c %b to) -le $((64 << 11)) ]] || fail "more than the volume has is taken out of it"
+	soon 1 "$ctl" get --tar v.img /file to.tar
+	says '^stargatectl: /file: damaged; run fsck' err
+	soon 1 "$ctl" get -r v.img / tree
+	[[ $(<tree/well) == small ]] || fail "what is not damaged does not come out"
+	rm -rf to tree
+	soon '*' "$ctl" stat v.img /file
+	soon '*' "$ctl" dump v.img table /file
+done
+
+# --- and all inodes are that one: which of them were on the bad page? ---
+inodes=$((at & ~4095))
+forge "put(5120 + 48, forge($pages + 20480, $inodes, False)); put(5120 + 40, 1 << 40); put(4096 + 80, 1 << 40)
+for i in range(16):
+    b[$inodes + 256 * i:$inodes + 256 * (i + 1)] = b[$at:$at + 256]"
+soon '*' "$ctl" bad v.img
+says 'files have pages in common; run fsck' err
+soon '*' "$ctl" -j bad v.img
+soon '*' "$ctl" systems --open v.img
+
+# --- a hundred names for one directory, which has a hundred for another one, of a thousand files ---
+rm -rf many && mkdir -p many/mid/leaf
+for i in $(seq 1000); do echo >"many/mid/leaf/$i"; done
+for i in $(seq 0 99); do echo | tee "many/m$(printf %02d "$i")" >"many/mid/n$(printf %02d "$i")"; done
+rm v.img
+"$mkfs" -q --phys 16G --size 16M v.img
+"$ctl" put -r v.img many /many
+python3 - "$("$ctl" -j stat v.img /many/mid | pick 'd["inode"]')" "$("$ctl" -j stat v.img /many/mid/leaf | pick 'd["inode"]')" <<'END'
+import re, struct, sys
+b, n = bytearray(open("v.img", "rb").read()), 0
+for m in re.finditer(rb"[mn]\d\d", bytes(b)):
+    at = m.start() - 8
+    ref = struct.unpack_from("<Q", b, at)[0]
+    if ref >> 40 == 3 | 8 << 8:		# a name of three bytes, of a file
+        to = int(sys.argv[1 if m[0][:1] == b"m" else 2])
+        struct.pack_into("<Q", b, at, to | 3 << 40 | 4 << 48)
+        n += 1
+assert n >= 200, n
+open("v.img", "wb").write(b)
+END
+soon 1 "$ctl" ls -r v.img /
+[[ $(grep -c 'goes in circles' err) -eq 1 ]] || fail "it does not say once that it goes in circles"
+(($(wc -l <out) < 700000)) || fail "more names than the volume has room for"
+echo "$checks checks"
