@@ -16,6 +16,12 @@ refuses 2 "no command 'volum'" "$ctl" volum create x
 refuses 2 'zone create: takes ZONE DEVICE' "$ctl" zone create z
 refuses 2 'zone show: takes \[ZONE\]' "$ctl" zone show a b
 refuses 2 'zone destroy: takes ZONE' "$ctl" zone destroy
+refuses 2 'zone extend: takes ZONE \[DEVICE' "$ctl" zone extend
+refuses 2 'zone extend: takes no --size' "$ctl" zone extend z --size 16M
+for words in '' a 'a b c'; do
+	# shellcheck disable=SC2086 # words
+	refuses 2 'volume rename: takes VOLUME NAME' "$ctl" volume rename $words
+done
 for command in show delete relocate activate; do
 	refuses 2 "volume $command: takes VOLUME" "$ctl" volume "$command"
 	refuses 2 "volume $command: takes VOLUME" "$ctl" volume "$command" a b
@@ -27,11 +33,26 @@ long=$(printf 'n%.0s' {1..64})
 for name in '' . .. .a _a a_b 'a b' 'a;b' "\$(id)" snapshot snapshot1 pvmove0 "$long" $'a\nb' $'\303\244' $'\377'; do
 	refuses 2 'the name of a zone is' "$ctl" zone create "$name" /dev/null
 	refuses 2 'the name of a zone is' "$ctl" zone destroy "$name"
+	refuses 2 'the name of a zone is' "$ctl" zone extend "$name"
+	refuses 2 'the name of a zone is' "$ctl" zone extend "$name" /dev/null
+	refuses 2 'the name of a volume is' "$ctl" volume rename "$name" b
+	refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename a "$name"
 	refuses 2 'the name of a volume is' "$ctl" volume create "$name" --size 16M
 	refuses 2 'the name of a volume is' "$ctl" volume delete "z/$name"
 	refuses 2 'the name of a zone is' "$ctl" volume delete "$name/v"
 done
 refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
+
+refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename z/a z/b
+
+# What has a name of the CSI driver (csi-driver/internal/zone/name.go) keeps it, or a claim loses it.
+for name in pvc-0123 x-89ab e-cdef s-0; do
+	refuses 10 "$name: is called as the CSI driver calls volumes" "$ctl" volume rename $name b
+	refuses 10 "z/$name: is called as the CSI driver calls volumes" "$ctl" volume rename z/$name b
+	refuses 10 "'$name': is what the CSI driver calls volumes" "$ctl" volume rename a $name
+	expect 10 "$ctl" -j volume rename $name b
+	json 'd == {"reason": "unusable"}'
+done
 
 # --- numbers ----------------------------------------------------------------------------------
 
@@ -74,7 +95,8 @@ if [[ ${#unprivileged[@]} -gt 0 ]]; then
 	chmod 755 .
 	cp "$ctl" ctl && chmod 755 ctl
 	for command in 'zone show' 'zone destroy z' 'volume list' 'volume delete a' \
-		'volume create a --size 16M' 'volume resize a --size 16M'; do
+		'volume create a --size 16M' 'volume resize a --size 16M' 'volume rename a b' \
+		'zone extend z'; do
 		# shellcheck disable=SC2086 # words
 		refuses 1 'run it as root' "${unprivileged[@]}" ./ctl $command
 	done
@@ -91,7 +113,9 @@ fi
 if [[ $(id -u) -eq 0 ]]; then
 	for command in 'zone show no-such' 'zone destroy no-such' 'volume list no-such' \
 		'volume show no-such/a' 'volume activate no-such/a' 'volume delete no-such/a' \
-		'volume create no-such/a --size 16M' 'volume resize no-such/a --size 16M'; do
+		'volume create no-such/a --size 16M' 'volume resize no-such/a --size 16M' \
+		'volume rename no-such/a b' 'volume rename --force no-such/pvc-0 b' 'zone extend no-such' \
+		'zone extend no-such /dev/null'; do
 		# shellcheck disable=SC2086 # words
 		expect 9 "$ctl" -j $command
 		json 'd == {"reason": "no-zone"}'

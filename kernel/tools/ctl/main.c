@@ -66,12 +66,15 @@ static const char usage[] =
 "\n"
 "  zone create Z DEVICE...  a zone of DAX block devices, like /dev/pmem0\n"
 "  zone show [Z]            what it has, and the largest volume there can be\n"
+"  zone extend Z DEVICE...  by more devices; without one, by what its own devices\n"
+"                           have gained\n"
 "  zone destroy Z           without volumes\n"
 "  volume create V --size N [--align N] [-- OPTION OF MKFS...]\n"
 "                           V is NAME, or ZONE/NAME where there are several zones\n"
 "  volume list [Z]          those of all zones\n"
 "  volume show V            one, with what is in it\n"
 "  volume resize V --size N make it larger, in place\n"
+"  volume rename V NAME     in the same zone; refused while any system uses it\n"
 "  volume delete V          wipe it; refused while any system uses it\n"
 "  volume snapshot V NAME   a copy of it as it is at one moment, which stays so;\n"
 "                           NAME may be a /FILE, which takes what is used alone\n"
@@ -104,9 +107,10 @@ static const char usage[] =
 "  -p, --parents          (mkdir) with missing parents\n"
 "      --force            (put, mkdir, rm, mv, ln, chmod, chown, label, relocate)\n"
 "                         take other systems for dead; (systems fence) also one that nobody here\n"
-"                         can stop, or whose heart beats; (zone create)\n"
-"                         overwrite what is there; (volume delete) one that is\n"
-"                         damaged, if nobody uses it\n"
+"                         can stop, or whose heart beats; (zone create, extend)\n"
+"                         overwrite what is there; (volume delete, rename) one\n"
+"                         that is damaged, if nobody uses it; (volume rename)\n"
+"                         from, or to, a name that Kubernetes gives\n"
 "      --export           (info) UUID, label, type as lines KEY=value, for udev\n"
 "      --open             (systems) the files that they have open\n"
 "      --watch SECONDS    (systems, top) again and again\n"
@@ -123,8 +127,8 @@ static const char usage[] =
 "                         to 1G\n"
 "      --reserve SIZE     (volume create, clone) memory behind it, its own,\n"
 "                         to grow into\n"
-"      --label LABEL      (clone, volume clone) its label; else none, or its name;\n"
-"                         (tune) another one\n"
+"      --label LABEL      (clone, volume clone) its label; else none, or its\n"
+"                         name; (tune) another one\n"
 "      --uuid UUID        (tune) another one: random, or this\n"
 "      --memory SIZE      (qemu-args, libvirt-xml) of the machine itself\n"
 "      --phys-bits N      (...) of its processor, if not those of this one\n"
@@ -182,12 +186,14 @@ static const struct command {
 	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, LOOK },
 	{ "zone create", "jF", "ZONE DEVICE...", cmd_zone_create, before_zone, 1, INT_MAX, ALONE },
 	{ "zone show", "j", "[ZONE]", cmd_zone_show, before_zone, -1, 0, ALONE },
+	{ "zone extend", "jF", "ZONE [DEVICE...]", cmd_zone_extend, before_zone, 0, INT_MAX, ALONE },
 	{ "zone destroy", "j", "ZONE", cmd_zone_destroy, before_zone, 0, 0, ALONE },
 	{ "volume create", "jZAE", CREATE_TAKES, cmd_volume_create, before_create, 0, INT_MAX,
 	  ALONE },
 	{ "volume list", "j", "[ZONE]", cmd_volume_list, before_zone, -1, 0, ALONE },
 	{ "volume show", "j", "VOLUME", cmd_volume_show, before_volume, 0, 0, ALONE },
 	{ "volume resize", "jZ", RESIZE_TAKES, cmd_volume_resize, before_resize, 0, 0, ALONE },
+	{ "volume rename", "jF", "VOLUME NAME", cmd_volume_rename, before_volume_rename, 1, 1, ALONE },
 	{ "volume delete", "jF", "VOLUME", cmd_volume_delete, before_volume, 0, 0, ALONE },
 	{ "volume snapshot", "js", "VOLUME NAME|FILE", cmd_volume_snapshot,
 	  before_volume_snapshot, 1, 1, ALONE },

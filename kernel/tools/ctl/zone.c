@@ -2,6 +2,9 @@
 /*
  * zone: a node's reserved memory (ZONE_SM, D1), made into a volume group. LVM's data area begins
  * where a volume may: at a multiple of 2 MiB in physical memory, whatever the device's own start.
+ *
+ * A zone is extended by devices, or by the end of devices that have become longer. What it has
+ * stays where it is, so volumes may be in use meanwhile.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -192,7 +195,8 @@ static int check_twice(const struct making *m)
 	return 0;
 }
 
-static int check_devices(struct making *m)
+/* @made: they are for a zone that there is. */
+static int check_devices(struct making *m, bool made)
 {
 	int i, err;
 
@@ -203,7 +207,7 @@ static int check_devices(struct making *m)
 	err = lvm_report(owner_report, &m->owners);
 	if (err)
 		return err;
-	err = check_name(m) ?: check_twice(m);
+	err = (made ? 0 : check_name(m)) ?: check_twice(m);
 	for (i = 0; i < m->devices && !err; i++)
 		err = check_device(m, i);
 	report_free(&m->owners);
@@ -222,15 +226,38 @@ static int add_device(struct making *m, int i)
 		   m->device[i]);
 }
 
+/* @words: up to the group's name; behind that the devices follow. */
+static int with_devices(const struct making *m, const char **words)
+{
+	int i, n = 0;
+
+	while (words[n])
+		n++;
+	for (i = 0; i < m->devices; i++)
+		words[n++] = m->device[i];
+	return lvm_run(words);
+}
+
 static int add_group(const struct making *m)
 {
 	const char *words[DEVICES_MAX + 16] = { "vgcreate", "-q", "-s", "2m", "--alloc",
 		"contiguous", "--addtag", ZONE_TAG, m->name };
-	int i, n = 9;
 
-	for (i = 0; i < m->devices; i++)
-		words[n++] = m->device[i];
-	return lvm_run(words);
+	return with_devices(m, words);
+}
+
+static int extend_group(const struct making *m)
+{
+	const char *words[DEVICES_MAX + 16] = { "vgextend", "-q", m->name };
+
+	return with_devices(m, words);
+}
+
+static int reduce_group(const struct making *m)
+{
+	const char *words[DEVICES_MAX + 16] = { "vgreduce", "-q", m->name };
+
+	return with_devices(m, words);
 }
 
 /* What LVM has made of it: every extent where a volume may begin. */
@@ -262,7 +289,8 @@ static void undo_devices(struct making *m)
 		LVM("pvremove", "-y", "-q", m->device[m->done]);
 }
 
-static int make(struct making *m)
+/* @made: the zone is there, and gets these devices, too. */
+static int make(struct making *m, bool made)
 {
 	int err = 0;
 
@@ -271,13 +299,16 @@ static int make(struct making *m)
 		m->done += !err;
 	}
 	if (!err)
-		err = add_group(m);
+		err = made ? extend_group(m) : add_group(m);
 	if (err)
 		goto undo;
 	err = verify(m);
 	if (!err)
 		return 0;
-	LVM("vgremove", "-y", "-q", m->name);
+	if (made)
+		reduce_group(m);
+	else
+		LVM("vgremove", "-y", "-q", m->name);
 undo:
 	undo_devices(m);
 	return err;
@@ -375,7 +406,103 @@ int cmd_zone_create(struct call *c)
 
 	if (!err) {
 		lock = zones_lock();
-		err = lock < 0 ? lock : check_devices(&m) ?: make(&m);
+		err = lock < 0 ? lock : check_devices(&m, false) ?: make(&m, false);
+	}
+	if (lock >= 0)
+		close(lock);
+	return err ? refused(c, err, NULL) : cmd_zone_show(c);
+}
+
+static const char *const size_report[] = {
+	"pvs", "--reportformat", "json", "--units", "b", "--nosuffix", "-o",
+	"pv_name,vg_name,pe_start,pv_size,dev_size", NULL
+};
+
+/*
+ * A device has so many bytes more than the zone has of it: whole extents. One that has become
+ * shorter is refused: LVM would make the zone smaller.
+ */
+static int read_growth(const struct report *r, size_t row, u64 *more)
+{
+	const char *path = report_text(r, row, "pv_name");
+	u64 start, size, all;
+
+	if (!report_number(r, row, "pe_start", &start) || !report_number(r, row, "pv_size", &size) ||
+	    !report_number(r, row, "dev_size", &all) || start > all || size > UINT64_MAX - start) {
+		tool_error("%s: LVM does not tell how large it is", path);
+		return -EIO;
+	}
+	if (all < start + size) {
+		tool_error("%s: has become smaller: it has %llu bytes, and the zone has %llu of it; give "
+			   "it back what it had", path, (unsigned long long)all,
+			   (unsigned long long)(start + size));
+		return -EUCLEAN;
+	}
+	*more = (all - start - size) & ~(ZONE_EXTENT - 1);
+	return 0;
+}
+
+/* First all are looked at: one that is not as it should be is told of before anything changes. */
+static int follow_devices(const char *name)
+{
+	struct report r;
+	int err, pass;
+	size_t row;
+	u64 more;
+
+	err = lvm_report(size_report, &r);
+	if (err)
+		return err;
+	for (pass = 0; pass < 2 && !err; pass++) {
+		for (row = 0; row < r.rows && !err; row++) {
+			if (strcmp(report_text(&r, row, "vg_name"), name))
+				continue;
+			err = read_growth(&r, row, &more);
+			if (!err && pass && more)
+				err = LVM("pvresize", "-q", report_text(&r, row, "pv_name"));
+		}
+	}
+	report_free(&r);
+	return err;
+}
+
+/* LVM changes nothing of a zone of which a part is missing; it would say so in its own words. */
+static int refuse_missing(const struct zone *z)
+{
+	unsigned int i;
+
+	for (i = 0; i < z->devices; i++)
+		if (!z->device[i].known || !z->device[i].dax) {
+			tool_error("zone %s: its device %s is missing, or is not DAX capable: bring it "
+				   "back first", z->name, z->device[i].path);
+			return -EUCLEAN;
+		}
+	return 0;
+}
+
+static int extend(struct making *m)
+{
+	struct zone *zone;
+	struct zones z;
+	int err = zones_load(&z);
+
+	if (err)
+		return err;
+	err = zone_pick(&z, m->name, strlen(m->name), &zone) ?: refuse_missing(zone);
+	zones_free(&z);
+	if (err)
+		return err;
+	return m->devices ? check_devices(m, true) ?: make(m, true) : follow_devices(m->name);
+}
+
+int cmd_zone_extend(struct call *c)
+{
+	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
+	int err = lvm_ready(), lock = -1;
+
+	if (!err) {
+		lock = zones_lock();
+		err = lock < 0 ? lock : extend(&m);
 	}
 	if (lock >= 0)
 		close(lock);

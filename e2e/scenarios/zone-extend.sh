@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A zone gets more memory, by another device or by one that has become longer, while a volume of it
+# is mounted; and volumes get other names, but none that somebody uses. Killed at any time both
+# leave what there was, or what there was to be.
+#
+# g2 has the same memory, as another system that has a volume mounted would.
+#
+# rig: --guests 2 --pages --no-mount --size 256M --pkgs "lvm2 fdisk"
+# kernels: 6.12
+# maps: walk
+# limit: 1800
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+# of VOLUME KEY: what `volume show` says. zone KEY: what `zone show` says.
+of() {
+	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+zone() {
+	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
+}
+line() { on g1 "$1 | xargs" </dev/null; }
+
+# refuses_with STATUS WHAT PATTERN COMMAND: in one line, and with that status.
+refuses_with() {
+	local status=0
+	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?
+	refuses "$2" "$3" g1 "$4"
+	same "$2: status" "$1" "$status"
+}
+
+# shape SIZE: the first partition is so long from now on. The table is not read anew: it is in use.
+shape() {
+	on g1 "echo 'size=$1' | sfdisk -q --no-reread --force -N 1 /dev/pmem0 && partx -u --nr 1 /dev/pmem0" </dev/null ||
+		fail "the first partition does not get $1"
+}
+
+holds "(two partitions, far from each other)" 'printf "label: gpt\nfirst-lba: 4096\nstart=4M, size=64M\nstart=132M, size=64M\n" |
+	sfdisk -q --wipe always /dev/pmem0 && ls /dev/pmem0p2'
+holds "a zone of the first one" 'stargatectl zone create sm /dev/pmem0p1'
+small=$(zone size)
+holds "a volume, mounted" 'stargatectl volume create a --size 32M -- --max-size 96M && mkdir -p /mnt/a &&
+	mount -t stargatefs /dev/sm/a /mnt/a'
+holds "and in use" '{ while echo beat >>/mnt/a/beats; do sleep 0.05; done & } >/dev/null 2>&1 </dev/null
+	echo $! >/run/writer; sleep 1; grep -q beat /mnt/a/beats'
+
+step "by what a zone cannot have"
+refuses_with 2 "a disk" "is not DAX capable" 'modprobe loop; truncate -s 64M /run/disk; losetup /dev/loop0 /run/disk 2>/dev/null
+	stargatectl zone extend sm /dev/loop0'
+refuses_with 6 "what it has" "pmem0p1: belongs to zone sm" "stargatectl zone extend sm /dev/pmem0p1"
+refuses_with 2 "a device named twice" "is named twice" "stargatectl zone extend sm /dev/pmem0p2 /dev/pmem0p2"
+refuses_with 9 "a zone there is none of" "no zone 'none'" "stargatectl zone extend none /dev/pmem0p2"
+holds "(a StargateFS)" "mkfs.stargatefs -q /dev/pmem0p2"
+refuses_with 4 "what holds something" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
+same "it has stayed as it was" "$small" "$(zone size)"
+holds "by nothing, and nothing has become longer: as it is" "stargatectl zone extend sm"
+same "it is" "$small" "$(zone size)"
+
+step "by another device"
+holds "of two at once one does it" 'stargatectl zone extend --force sm /dev/pmem0p2 >/run/one 2>&1 & one=$!
+	stargatectl zone extend --force sm /dev/pmem0p2 >/run/two 2>&1; two=$?; wait $one; one=$?
+	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $((one + two)) -ge 6 ]'
+same "it has both" 2 "$(zone devices | grep -o "'path'" | wc -l)"
+(($(zone size) > small + (60 << 20))) || fail "the zone has $(zone size)"
+holds "a volume is made there" "stargatectl volume create b --size 60M"
+same "where volumes may be" 0 $(($(of b base) % (2 << 20)))
+(($(of b base) >= RIG_BASE + (132 << 20))) || fail "b is not in the second partition"
+holds "it holds what it is given" "mkdir -p /mnt/b && mount -t stargatefs /dev/sm/b /mnt/b && cp /bin/bash /mnt/b && sync &&
+	cmp /bin/bash /mnt/b/bash && umount /mnt/b && stargatectl volume check b"
+holds "the first one has been in use all the time" 'n=$(wc -l </mnt/a/beats); sleep 1; [ $(wc -l </mnt/a/beats) -gt $n ]'
+holds "(without the second one again)" "stargatectl volume delete b && vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2"
+
+step "killed at any time"
+for ms in 10 50 100 200 300 500 800; do
+	on g1 "stargatectl zone extend sm /dev/pmem0p2 >/dev/null 2>&1 & sleep $(printf '0.%03d' $ms); kill -9 \$! 2>/dev/null
+		sleep 0.3; vgs >/dev/null 2>&1" </dev/null || true
+	case $(line 'vgs --noheadings -o pv_count sm') in
+	1) ;;
+	2) holds "(it was done; without it again)" "vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2" ;;
+	*) fail "the zone is damaged after $ms ms" ;;
+	esac
+done
+holds "it can be done after that" "stargatectl zone extend sm /dev/pmem0p2"
+same "(it is)" 2 "$(line 'vgs --noheadings -o pv_count sm')"
+
+step "by a device that has become longer"
+shape 120M
+both=$(zone size)
+holds "it has what that has more" "stargatectl zone extend sm"
+same "(it does)" $((both + (56 << 20))) "$(zone size)"
+holds "once more changes nothing" "stargatectl zone extend sm"
+same "(nothing)" $((both + (56 << 20))) "$(zone size)"
+holds "the volume that is in use grows into it" 'stargatectl volume resize a --size 96M && n=$(wc -l </mnt/a/beats) &&
+	sleep 1 && [ $(wc -l </mnt/a/beats) -gt $n ] && df -m /mnt/a'
+shape 110M
+refuses_with 10 "one that has become smaller" "pmem0p1: has become smaller" "stargatectl zone extend sm"
+shape 120M
+holds "(as it was)" "stargatectl zone extend sm"
+
+step "another name, and who is in the way"
+refuses_with 6 "mounted here" "mounted or in use here" "stargatectl volume rename a c"
+holds "(unmounted)" 'kill $(cat /run/writer); sleep 0.3; umount /mnt/a && stargatectl volume check a'
+refuses_with 6 "open in a program" "is open here in another program" \
+	"exec 3</dev/sm/a; stargatectl volume rename a c"
+on g2 'blockdev --rereadpt /dev/pmem0; mkdir -p /mnt/a && modprobe dm_mod &&
+	DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	mount -t stargatefs /dev/sm/a /mnt/a' </dev/null || fail "g2 does not mount it"
+refuses_with 6 "mounted by another system, which is named" "in use by g2 .*unmount it there" "stargatectl volume rename a c"
+refuses_with 6 "also with --force" "in use by g2" "stargatectl volume rename --force a c"
+on g2 'umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null || fail "g2 has lost it"
+holds "(a second volume, and a snapshot)" "stargatectl volume create b --size 16M && stargatectl volume snapshot b b.snap"
+refuses_with 4 "a name that is taken" "sm/b: there is one already" "stargatectl volume rename a b"
+refuses_with 4 "its own" "sm/a: is called so already" "stargatectl volume rename a a"
+refuses_with 3 "none" "there is no such volume" "stargatectl volume rename none c"
+for name in pvc-0 x-1 e-2 s-3; do
+	refuses_with 10 "a name that Kubernetes gives" "is what the CSI driver calls volumes" "stargatectl volume rename a $name"
+done
+same "nothing of it has changed" "a stargate" "$(line 'lvs --noheadings -o lv_name,lv_tags sm/a')"
+
+step "renamed"
+uuid=$(of a uuid) base=$(of a base)
+holds "it gets another name" "stargatectl volume rename a c"
+same "of the old one there is nothing" "" "$(on g1 'lvs --noheadings sm/a 2>/dev/null; ls /dev/sm/a 2>/dev/null' </dev/null)"
+same "it is the same volume" "$uuid $base ready" "$(of c uuid) $(of c base) $(of c state)"
+same "with the label that it had" a "$(of c label)"
+same "and its tag" stargate "$(line 'lvs --noheadings -o lv_tags sm/c')"
+holds "and its bytes" "stargatectl volume check c && mount -t stargatefs /dev/sm/c /mnt/a && grep -q beat /mnt/a/beats &&
+	umount /mnt/a"
+holds "the old name is free" "stargatectl volume create a --size 16M && stargatectl volume delete a"
+holds "a snapshot, too" "stargatectl volume rename b.snap kept && stargatectl volume clone kept d --size 16M"
+same "(it is one)" snapshot "$(of kept state)"
+holds "for Kubernetes, if that is meant" "stargatectl volume rename --force c pvc-0"
+refuses_with 10 "and not back by mistake" "pvc-0: is called as the CSI driver calls" "stargatectl volume rename pvc-0 c"
+refuses_with 10 "nor by its zone" "sm/pvc-0: is called as the CSI driver calls" "stargatectl volume rename sm/pvc-0 c"
+holds "but if that is meant" "stargatectl volume rename sm/pvc-0 c --force"
+
+step "two at once"
+holds "of two names it gets one" 'stargatectl volume rename d e1 >/run/one 2>&1 & one=$!
+	stargatectl volume rename d e2 >/run/two 2>&1; two=$?; wait $one; one=$?
+	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $(lvs --noheadings -o lv_name sm | grep -c " e[12]") = 1 ] &&
+	lvrename -q sm $(lvs --noheadings -o lv_name sm | grep -o "e[12]") d'
+holds "of two volumes one gets the name" 'stargatectl volume rename d e >/run/one 2>&1 & one=$!
+	stargatectl volume rename b e >/run/two 2>&1; two=$?; wait $one; one=$?
+	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $(lvs --noheadings -o lv_name sm | grep -cE " [bde]$") = 2 ]'
+
+step "killed at any time"
+was=c to=f
+for ms in 5 30 60 100 150 200 300 400 600 900; do
+	on g1 "stargatectl volume rename $was $to >/dev/null 2>&1 & sleep $(printf '0.%03d' $ms); kill -9 \$! 2>/dev/null
+		sleep 0.3; vgs >/dev/null 2>&1" </dev/null || true
+	found=$(line "lvs --noheadings -o lv_name sm | grep -xE ' *($was|$to) *'")
+	case $found in
+	"$was") ;;
+	"$to") to=$was was=$found ;;
+	*) fail "after $ms ms there is '$found' of $was and $to" ;;
+	esac
+	holds "after $ms ms it is $was" "stargatectl volume activate $was && stargatectl volume check $was"
+	same "(the same)" "$uuid $base" "$(of "$was" uuid) $(of "$was" base)"
+done
+holds "it can be done after that" "stargatectl volume rename $was again && stargatectl volume check again &&
+	mount -t stargatefs /dev/sm/again /mnt/a && grep -q beat /mnt/a/beats && umount /mnt/a"
+finish

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * volume rename: the logical volume gets another name, in the same zone. Its bytes, its label and
+ * UUID, and its address stay, so that machines and copies of it know nothing of it; who goes by the
+ * name does: mounts, /etc/fstab, and Kubernetes, whose claims know nothing else of a volume.
+ *
+ * LVM makes one change of it. The volume has no device meanwhile, so whoever is killed in here
+ * leaves one that is inactive, by the old name or by the new one.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+#include "volume.h"
+
+/* As the CSI driver calls volumes (csi-driver/internal/zone/name.go), and nobody else should. */
+static bool of_kubernetes(const char *name)
+{
+	static const char *const begins[] = { "pvc-", "x-", "e-", "s-" };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+int before_volume_rename(struct call *c)
+{
+	const char *own = strchr(c->volume, '/'), *to = c->argv[0];
+	int err = before_volume(c);
+
+	if (err)
+		return err;
+	if (!zone_name_valid(to, strlen(to)))
+		return tool_usage_error("'%s': the name of a volume is " ZONE_NAME_RULE
+					"; it stays in the same zone", to);
+	own = own ? own + 1 : c->volume;
+	if (c->force || (!of_kubernetes(own) && !of_kubernetes(to)))
+		return 0;
+	if (of_kubernetes(own))
+		tool_error("%s: is called as the CSI driver calls volumes of claims and pods, which would "
+			   "lose it; if no PersistentVolume has it any more, say --force", c->volume);
+	else
+		tool_error("'%s': is what the CSI driver calls volumes of claims and pods, one of which "
+			   "would get this volume; if that is meant, say --force", to);
+	return refused(c, -EUCLEAN, NULL);
+}
+
+/* As before volume delete: neither here nor anywhere else. A snapshot's table is its volume's. */
+static int unused(struct call *c, struct volume *v)
+{
+	int err = volume_need_any(v), fd;
+
+	if (err)
+		return err;
+	fd = volume_claim(v->path);
+	if (fd < 0)
+		return fd;
+	err = volume_sole(fd, v->path);
+	if (!err && !zone_tagged(v->piece->tags, SNAPSHOT_TAG))
+		err = engine_unused(v, c->force);
+	close(fd);
+	return err;
+}
+
+/* Who has opened it since then keeps LVM from taking its device away. */
+static int rename_it(const struct volume *from, const struct volume *to)
+{
+	int err = LVM("lvchange", "-q", "-a", "n", from->lv);
+
+	if (err)
+		return err;
+	err = LVM("lvrename", "-q", from->zone->name, from->name, to->name);
+	if (err)
+		volume_activate(from->lv, from->path);
+	return err ?: volume_activate(to->lv, to->path);
+}
+
+static int show(struct call *c, struct volume *v)
+{
+	if (volume_reload(v) || !v->piece)
+		return -EIO;
+	json_begin(&c->j, stdout, !c->json);
+	show_volume(c, v->zone, v->piece);
+	json_end(&c->j);
+	return 0;
+}
+
+/* The volume is held; so is the other name. */
+static int rename_to(struct call *c, struct volume *from)
+{
+	char name[SHOW_MAX];
+	struct volume to;
+	int err;
+
+	snprintf(name, sizeof(name), "%s/%s", from->zone->name, c->argv[0]);
+	if (!strcmp(from->name, c->argv[0])) {
+		tool_error("%s: is called so already", from->lv);
+		return -EEXIST;
+	}
+	err = volume_hold(&to, name);
+	if (err)
+		return err;
+	if (to.piece) {
+		tool_error("%s: there is one already; see stargatectl volume show", to.lv);
+		err = -EEXIST;
+	}
+	err = err ?: unused(c, from) ?: rename_it(from, &to) ?: show(c, &to);
+	volume_close(&to);
+	return err;
+}
+
+int cmd_volume_rename(struct call *c)
+{
+	struct volume from;
+	int err;
+
+	signal(SIGPIPE, SIG_IGN);	/* who stops listening ends nothing half way */
+	err = volume_hold(&from, c->volume);
+	if (err)
+		return refused(c, err, NULL);
+	err = from.piece ? rename_to(c, &from) : volume_need_any(&from);
+	volume_close(&from);
+	return refused(c, err, &from.why);
+}
