@@ -23,8 +23,8 @@ static int holding(void *ctx, struct sg_vol *vol)
 	int err;
 
 	if (!vol || job->r->dry) {
-		if (!vol && device_held(&job->target))
-			target_flush(&job->target);	/* once more at the end, where it is said */
+		if (!vol)
+			device_drain(&job->target);	/* once more at the end, where it is said */
 		beater_stop(&job->beater);
 		return 0;
 	}

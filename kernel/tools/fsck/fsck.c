@@ -124,8 +124,7 @@ static int holding(void *ctx, struct sg_vol *vol)
 	int err;
 
 	if (!vol) {
-		if (device_held(job->target))
-			target_flush(job->target);	/* once more at the end, where it is said */
+		device_drain(job->target);	/* once more at the end, where it is said */
 		beater_stop(&job->beater);
 		return 0;
 	}

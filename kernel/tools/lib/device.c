@@ -420,6 +420,14 @@ int device_store(const struct target *t)
 	return err;
 }
 
+int device_drain(const struct target *t)
+{
+	if (!device_held(t))
+		return 0;
+	/* a heartbeat may be lost by it; the next one comes */
+	return device_store(t) ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
+}
+
 int device_relieve(const struct target *t, u64 bytes)
 {
 	struct device *d = t->device;
@@ -427,10 +435,7 @@ int device_relieve(const struct target *t, u64 bytes)
 	if (!device_held(t))
 		return 0;
 	d->bytes += bytes;
-	if (d->bytes < RELIEVE_BYTES)
-		return 0;
-	/* a heartbeat may be lost by it; the next one comes */
-	return device_store(t) ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
+	return d->bytes < RELIEVE_BYTES ? 0 : device_drain(t);
 }
 
 void device_free(struct target *t)

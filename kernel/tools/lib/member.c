@@ -235,8 +235,8 @@ int member_join(struct member *m, const char *path)
 
 int member_close(struct member *m)
 {
-	if (m->joined && device_held(&m->target))
-		target_flush(&m->target);	/* may take longer than others wait for a beat */
+	if (m->joined)
+		device_drain(&m->target);	/* may take longer than others wait for a beat */
 	beater_stop(&m->beater);
 	if (m->joined)
 		sg_leave(&m->vol);

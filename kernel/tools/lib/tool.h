@@ -179,6 +179,8 @@ int device_hold(const struct target *t, const struct sg_vol *vol, char why[200])
 void device_beat(const struct target *t);
 /* All that has been changed; -EBUSY, said: somebody has come, and nothing is stored. */
 int device_store(const struct target *t);
+/* The same, and the private copy begins anew: what is stored next is what changes from now on. */
+int device_drain(const struct target *t);
 /* So many bytes more have been put into the private copy: from time to time they are stored. */
 int device_relieve(const struct target *t, u64 bytes);
 
