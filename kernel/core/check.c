@@ -97,7 +97,7 @@ static int pass(struct sg_ck *c)
 	c->holes.n = 0;
 	c->res->files = c->res->directories = c->res->others = 0;
 	ck_inode_free_arrays(c);
-	err = ck_space_begin(c);
+	err = ck_space_begin(c) ?: ck_image_begin(c);
 	if (err)
 		return err;
 	ck_super(c);
@@ -126,7 +126,7 @@ static int pass(struct sg_ck *c)
 		ck_loss_before(c);
 	else if (!ck_is_ours(c))
 		return -EIO;
-	return 0;
+	return ck_image_finish(c);
 }
 
 /* Somebody goes on storing who was taken for dead: then the volume is not what "clean" means. */
@@ -173,9 +173,11 @@ static int repair(struct sg_ck *c)
 /* A first pass stores nothing: what is clean stays untouched, down to the last byte. */
 static int look(struct sg_ck *c, void *base, u64 size)
 {
-	int err = sg_open(&c->vol, base, size, c->opts->mode == SG_CHECK_ONLY, c->opts->owner) ?:
-		  sg_bad_refuse(&c->vol);
+	int err = c->opts->mode == SG_CHECK_ONLY ?
+		  sg_open_to_look(&c->vol, base, size, c->opts->owner) :
+		  sg_open(&c->vol, base, size, false, c->opts->owner);
 
+	err = err ?: sg_bad_refuse(&c->vol);
 	if (err)
 		return err;
 	c->vol.steady = true;
@@ -241,6 +243,7 @@ static void forget(struct sg_ck *c)
 		sg_free(lists[i]->item);
 	ck_inode_free_arrays(c);
 	ck_view_free(c);
+	ck_image_free(c);
 	sg_free(c->map);
 	sg_free(c->knew);
 }

@@ -23,6 +23,7 @@
  *   check_tree.c	names, links, parents
  *   check_space.c	who owns which page; space map and counters
  *   check_engine.c	repairs that need new pages: lost+found, directories built anew
+ *   check_image.c	a copy of what has been looked into, for bug reports
  */
 #ifndef SG_CHECK_H
 #define SG_CHECK_H
@@ -110,6 +111,8 @@ struct sg_ck {
 	u64 unlisted;
 	u64 made;		/* lost+found, if this repair has made it: no old inode */
 	bool no_space;		/* for what the engine had to do */
+
+	struct ck_image *image;	/* is made as well, or NULL */
 
 	u32 said[256];		/* what has been reported and stays: once is enough */
 	unsigned int nsaid;
@@ -253,5 +256,38 @@ void ck_release(struct sg_ck *c);
 
 bool ck_engine_needed(const struct sg_ck *c);
 int ck_engine(struct sg_ck *c);
+
+/* --- check_image.c: to be called with c->image only ------------------------------------------ */
+
+/*
+ * Each is called where the checker looks into a page, and puts what it takes from it. @firm: the
+ * page has been claimed; else it may be somebody else's, who has it then.
+ */
+static inline bool ck_hidden(const struct sg_ck *c)	/* this is one whose names are hidden */
+{
+	return c->vol.sb.incompat & SG_INCOMPAT_HIDDEN;
+}
+int ck_image_begin(struct sg_ck *c);	/* both also without: 0 */
+int ck_image_finish(struct sg_ck *c);
+void ck_image_free(struct sg_ck *c);
+void ck_image_records(struct sg_ck *c, u64 off);
+enum { CK_SEEN_NONE, CK_SEEN_USED, CK_SEEN_FREE, CK_SEEN_BAD };
+void ck_image_survey(struct sg_ck *c, u64 off, const u8 kind[SG_INODES_PER_PAGE], bool first);
+void ck_image_target(struct sg_ck *c, u64 off, u64 len, bool firm);
+void ck_image_table(struct sg_ck *c, u64 off, unsigned int level, bool firm);
+void ck_image_index(struct sg_ck *c, u64 off);
+void ck_image_ledger(struct sg_ck *c, u64 off);
+void ck_image_debts(struct sg_ck *c, u64 off);
+/* A bucket of which only the head counts; one with @slot for its own, of which @keep make sense. */
+void ck_image_head(struct sg_ck *c, u64 off);
+void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, const u64 *slot,
+		     const bool *keep);
+/* Pages that are nobody's, a bit each from @page on: those that look like buckets (check_dir.c). */
+void ck_image_lost(struct sg_ck *c, u64 lost, u64 page);
+/* @owed: only where its pages are counts. */
+void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool owed,
+		    bool firm);
+void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good);
+void ck_image_sems(struct sg_ck *c, u64 off, const bool good[SG_SEM_RECORDS]);
 
 #endif

@@ -62,6 +62,8 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 {
 	unsigned int i;
 
+	if (c->image)
+		ck_image_debts(c, page);
 	for (i = 1; i < SG_LEDGER_WORDS; i++) {
 		u64 word = ck_get(c, page + 8 * i);
 
@@ -139,6 +141,8 @@ static void ledger_page(struct sg_ck *c, u64 page)
 {
 	unsigned int i;
 
+	if (c->image)
+		ck_image_ledger(c, page);
 	for (i = 1; i < SG_LEDGER_WORDS; i++) {
 		u64 at = page + 8 * i, word = ck_get(c, at);
 

@@ -79,7 +79,8 @@ static const struct sg_dirent *dirent_valid(const struct sg_ck *c, const struct 
 		return NULL;
 	if (d->key >> SG_DIR_KEY_BITS || d->key << 12 != (slot & ~0xfffULL))
 		return NULL;
-	if (d->key >> SG_DIR_TIE_BITS != sg_dir_hash(&c->vol, (const char *)d->name, len))
+	if (!ck_hidden(c) &&
+	    d->key >> SG_DIR_TIE_BITS != sg_dir_hash(&c->vol, (const char *)d->name, len))
 		return NULL;
 	return d;
 }
@@ -91,8 +92,11 @@ static bool same_name(const struct sg_dirent *a, const struct sg_dirent *b)
 	return len == SG_REF_LEN(b->ref) && !memcmp(a->name, b->name, len);
 }
 
-/* A usable name before slot @i has the same key, the same bytes, or shares memory with it. */
-static bool clashes(const struct dir *d, unsigned int i, const struct sg_dirent *e)
+/*
+ * A usable name before slot @i has the same key, the same bytes, or shares memory with it: that
+ * one's slot; or @i.
+ */
+static unsigned int clash_of(const struct dir *d, unsigned int i, const struct sg_dirent *e)
 {
 	unsigned int k, off = SG_BUCKET_OFF(d->b.slot[i]), end = off + dirent_len(e);
 
@@ -102,9 +106,9 @@ static bool clashes(const struct dir *d, unsigned int i, const struct sg_dirent 
 
 		if (d->usable[k] && (o->key == e->key || same_name(o, e) ||
 				     (at < end && off < at + dirent_len(o))))
-			return true;
+			return k;
 	}
-	return false;
+	return i;
 }
 
 /* A lookup begins at the key's home and ends at the first empty slot. */
@@ -138,7 +142,7 @@ static void check_name(struct dir *d, u64 off, unsigned int i)
 	u64 at = off + offsetof(struct sg_bucket, slot) + 8 * i, slot = d->b.slot[i];
 	const struct sg_dirent *e = dirent_valid(c, &d->b, slot);
 
-	if (!e || clashes(d, i, e)) {
+	if (!e || clash_of(d, i, e) != i) {
 		if (ck_found(c, CK_ASK, d->ino, at, "directory: a name %s",
 			     e ? "is there twice" : "makes no sense"))
 			end_name(d, off, i);
@@ -178,10 +182,39 @@ static void check_fill(struct dir *d, u64 off)
 		ck_set(d->c, off + offsetof(struct sg_bucket, fill), want);
 }
 
+/*
+ * What the image has of the bucket: names that make sense. In place of one that makes none there is
+ * a slot that leads nowhere; of one that is there twice, the slot of the other one.
+ */
+static void image_bucket(struct dir *d, u64 off)
+{
+	u64 slot[SG_BUCKET_SLOTS];
+	unsigned int i, k;
+
+	memset(d->usable, 0, sizeof(d->usable));
+	for (i = 0; i < SG_BUCKET_SLOTS; i++) {
+		const struct sg_dirent *e = NULL;
+
+		slot[i] = d->b.slot[i];
+		if (slot[i] <= SG_BUCKET_TOMB)
+			continue;
+		e = dirent_valid(d->c, &d->b, slot[i]);
+		k = e ? clash_of(d, i, e) : i;
+		d->usable[i] = e && k == i;
+		if (!e)
+			slot[i] |= SG_BUCKET_OFF(~0ULL);
+		else if (k != i)
+			slot[i] = d->b.slot[k];
+	}
+	ck_image_bucket(d->c, off, &d->b, slot, d->usable);
+}
+
 static void check_bucket(struct dir *d, u64 off)
 {
 	unsigned int i;
 
+	if (d->c->image)
+		image_bucket(d, off);
 	memset(d->usable, 0, sizeof(d->usable));
 	d->ended = false;
 	for (i = 0; i < SG_BUCKET_SLOTS; i++)
@@ -212,6 +245,8 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX && !load_bucket(d, off)) {
 		ck_claim(d->c, off, 1);
 		d->pages++;
+		if (d->c->image)
+			ck_image_index(d->c, off);
 		walk_page(d, off, level + 1, prefix);
 		return true;
 	}
@@ -221,8 +256,11 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	d->pages++;
 	ck_note(d->c, &d->c->strays, d->ino, off);
 	depth = (unsigned int)(d->b.head >> 32);
-	if (d->b.prefix != prefix || depth > 9 * level || depth + SG_DIR_SPAN_BITS < 9 * level)
+	if (d->b.prefix != prefix || depth > 9 * level || depth + SG_DIR_SPAN_BITS < 9 * level) {
+		if (d->c->image)
+			ck_image_head(d->c, off);
 		return false;
+	}
 	check_bucket(d, off);
 	return true;
 }
@@ -361,6 +399,8 @@ bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int lev
 
 	if (first >= SG_TABLE_ENTRIES)
 		return false;
+	if (c->image)
+		ck_image_index(c, page);
 	last = first ? sg_load64(&t[first - 1]) : 0;	/* has been paid */
 	for (i = first; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_load64(&t[i]), off = word & ~SG_DIR_ENTRY_KIND;
@@ -387,6 +427,23 @@ bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino)
 	b = ck_page(c, off);
 	*ino = b->dir;
 	return (u32)b->head == SG_BUCKET_MAGIC;
+}
+
+void ck_image_lost(struct sg_ck *c, u64 lost, u64 page)
+{
+	struct dir *d = lost ? sg_alloc(sizeof(*d)) : NULL;
+	u64 ino, off;
+
+	c->no_memory |= lost && !d;
+	for (; d && lost; lost &= lost - 1) {
+		off = (page + sg_ctz64(lost)) << SG_PAGE_SHIFT;
+		if (!ck_is_bucket_of(c, off, &ino))
+			continue;
+		d->c = c;
+		memcpy(&d->b, ck_page(c, off), sizeof(d->b));
+		image_bucket(d, off);
+	}
+	sg_free(d);
 }
 
 void ck_bucket_names(struct sg_ck *c, const struct sg_bucket *b, ck_name fn, void *ctx)

@@ -160,6 +160,8 @@ static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		     ck_claim(c, page, 1);
 	else if (ok)
 		ok = !page && target_whole(c, ino, size, page);
+	if (c->image && !inlined && size <= SG_SYMLINK_MAX && sg_data_page(&c->vol, page))
+		ck_image_target(c, page, size, ok);
 	if (ok)
 		return inlined ? 0 : 1;
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "the link's target is lost")) {

@@ -40,22 +40,27 @@ static bool makes_sense(const struct sg_ck *c, const struct sg_sem_record *r, u6
 	u64 len = sg_load64(&r->mode) >> 32, hash = sg_load64(&r->hash);
 
 	return sg_sem_head_known(sg_load64(&r->head)) && len && len <= SG_SEM_NAME_MAX &&
-	       hash == sg_sem_hash(&c->vol, r->name, (u32)len) &&
+	       (ck_hidden(c) || hash == sg_sem_hash(&c->vol, r->name, (u32)len)) &&
 	       sg_sem_chain(hash) == page % SG_SEM_CHAINS;
 }
 
 static void check_page(struct sg_ck *c, u64 page, u64 off)
 {
 	const struct sg_sem_page *p = ck_page(c, off);
+	bool good[SG_SEM_RECORDS];
 	unsigned int i;
 
+	for (i = 0; i < SG_SEM_RECORDS; i++)
+		good[i] = makes_sense(c, &p->record[i], page);
+	if (c->image)
+		ck_image_sems(c, off, good);
 	for (i = 0; i < SG_SEM_RECORDS; i++) {
 		const struct sg_sem_record *r = &p->record[i];
 		u64 at = off + offsetof(struct sg_sem_page, record) + i * sizeof(*r);
 
 		if (!sg_load64(&r->head))
 			continue;
-		if (!makes_sense(c, r, page)) {
+		if (!good[i]) {
 			if (ck_found(c, CK_ASK, 0, at, "a semaphore that makes no sense"))
 				ck_set(c, at, 0);
 			continue;

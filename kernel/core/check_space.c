@@ -167,6 +167,8 @@ static void compare(struct sg_ck *c, struct difference *d)
 			d->free += sg_popcount64(~want);
 			if (c->rebuild.n)
 				salvage(c, have & ~want, page);
+			if (c->image)
+				ck_image_lost(c, have & ~want, page);
 		}
 		if (!(chunk & 1023))
 			ck_progress(c, "space map", chunk, sg_chunks(&c->vol));

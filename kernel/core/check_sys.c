@@ -58,6 +58,7 @@ static bool begins_inode_file(const struct sg_inode *in)
 
 static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 {
+	u8 kind[SG_INODES_PER_PAGE] = { CK_SEEN_NONE };
 	const struct sg_inode *in;
 	unsigned int i;
 
@@ -69,12 +70,17 @@ static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 		s->rooted = begins_inode_file(in);
 	for (i = 0; i < SG_INODES_PER_PAGE; i++) {
 		if (!record_sane(c, &in[i]))
-			s->bad++;
+			kind[i] = CK_SEEN_BAD;
 		else if (sg_load64(&in[i].mode))
-			s->used++;
+			kind[i] = CK_SEEN_USED;
 		else if (!all_zero((const u64 *)&in[i], SG_INODE_SIZE / 8))
-			s->free++;
+			kind[i] = CK_SEEN_FREE;
+		s->bad += kind[i] == CK_SEEN_BAD;
+		s->used += kind[i] == CK_SEEN_USED;
+		s->free += kind[i] == CK_SEEN_FREE;
 	}
+	if (c->image)
+		ck_image_survey(c, off, kind, !page && s->rooted);
 }
 
 /* Calls itself once per level. What has been seen may be seen again: @left ends it. */
@@ -83,6 +89,8 @@ static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned 
 	const u64 *t = ck_page(c, table);
 	u64 off = 0, i, k;
 
+	if (c->image)
+		ck_image_table(c, table, level, false);
 	for (i = 0; i < SG_TABLE_ENTRIES; i++) {
 		u64 at = page + i * sg_level_pages(level);
 		enum sg_entry kind = sg_entry_kind(&c->vol, sg_load64(&t[i]), level, &off);
@@ -234,8 +242,11 @@ static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
 	u64 i;
 
 	(void)ctx;
-	for (i = 0; i < pages && ipage_room(c, page + i); i++)
+	for (i = 0; i < pages && ipage_room(c, page + i); i++) {
 		c->ipage[page + i] = off + i * SG_PAGE;
+		if (c->image)
+			ck_image_records(c, off + i * SG_PAGE);
+	}
 	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
 }
 

@@ -68,6 +68,8 @@ static void walk_table(struct walk *w, u64 table, unsigned int level, u64 page)
 	const u64 *t = ck_page(w->c, table);
 	unsigned int i;
 
+	if (w->c->image)
+		ck_image_table(w->c, table, level, true);
 	for (i = 0; i < SG_TABLE_ENTRIES; i++) {
 		u64 e = sg_load64(&t[i]);
 
@@ -112,6 +114,8 @@ bool ck_table_owed(struct sg_ck *c, u64 table, unsigned int level, unsigned int 
 	bool ok = true;
 	unsigned int i;
 
+	if (c->image)
+		ck_image_table(c, table, level, true);
 	for (i = first; i < SG_TABLE_ENTRIES && ok; i++) {
 		u64 off = 0;
 

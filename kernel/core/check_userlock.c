@@ -20,13 +20,14 @@ static void check_page(struct sg_ck *c, u64 off)
 
 	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, lock));
 	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, circle));
-	for (i = 0; i < SG_USERLOCK_RECORDS; i++) {
-		if (could_be(c, sg_load64(&page->record[i].head)))
-			continue;
-		if (ck_found(c, CK_SAFE, 0, off, "locks of users that make no sense"))
-			ck_zero(c, off, SG_PAGE);
-		return;
-	}
+	for (i = 0; i < SG_USERLOCK_RECORDS; i++)
+		if (!could_be(c, sg_load64(&page->record[i].head)))
+			break;
+	if (c->image)
+		ck_image_userlocks(c, off, i);
+	if (i < SG_USERLOCK_RECORDS &&
+	    ck_found(c, CK_SAFE, 0, off, "locks of users that make no sense"))
+		ck_zero(c, off, SG_PAGE);
 }
 
 void ck_userlocks(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages)

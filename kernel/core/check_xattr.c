@@ -103,11 +103,14 @@ static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 					  !entries_valid(&p))))
 		goto out;
 	if (!ck_claim(c, off, 1))
-		goto out;
+		goto taken;
 	for (i = 0; i < h->pages; i++)
 		if (!ck_claim(c, h->page[i], 1))
-			goto out;
+			goto taken;
 	pages = 1 + h->pages;
+taken:
+	if (c->image)
+		ck_image_xattr(c, off, h, !ino, pages != 0);
 out:
 	sg_free(h);
 	return pages;

@@ -210,6 +210,12 @@ u64 sg_search(const void *base, u64 size, struct sg_probe *out);
  * damaged, with a warning), nothing changed. -EINVAL/-EUCLEAN/... with vol->why.
  */
 int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner);
+/* The same read-only, for who only looks: also a metadata image, which nobody else can use. */
+int sg_open_to_look(struct sg_vol *vol, void *base, u64 size, void *owner);
+static inline bool sg_is_image(const struct sg_vol *vol)
+{
+	return vol->sb.incompat & SG_INCOMPAT_IMAGE;
+}
 /*
  * Enters the mount table, beside all who are there, and recovers those who are known to be dead.
  * -EBUSY with vol->why when no slot is free or somebody needs the volume for himself.
@@ -778,8 +784,22 @@ int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
 
 enum sg_check_mode { SG_CHECK_ONLY, SG_CHECK_PREEN, SG_CHECK_REPAIR };
 
+/**
+ * struct sg_check_image - where a metadata image goes: all that a check looks into (docs/tools.md)
+ * @put: stores a page of it, which may have been stored before; what is not stored is zeroes.
+ * @get: a page that has been stored.
+ * @plain: names, targets of links and extended attributes as they are; else they are hidden.
+ */
+struct sg_check_image {
+	int (*put)(void *ctx, u64 off, const void *page);
+	int (*get)(void *ctx, u64 off, void *page);
+	bool plain;
+	void *ctx;
+};
+
 struct sg_check_opts {
 	enum sg_check_mode mode;
+	const struct sg_check_image *image;	/* SG_CHECK_ONLY: to be made as well, or NULL */
 	/* Repairing: who we are in the mount table meanwhile, so that nobody else joins. */
 	const struct sg_identity *id;
 	unsigned int wait_ms;	/* as sg_join() */

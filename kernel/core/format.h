@@ -64,7 +64,9 @@ typedef int64_t s64;
 #define SG_COMPAT_KNOWN		0ULL
 #define SG_RO_COMPAT_KNOWN	0ULL
 #define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
-#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING)
+#define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
+#define SG_INCOMPAT_HIDDEN	(1ULL << 2)	/* ... whose names do not have their keys' hashes */
+#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN)
 
 /*
  * A size, in chunks, and whom or what it is about. Volumes grow in place while they are used:

@@ -35,6 +35,8 @@ static inline bool sg_is_moving(const struct sg_vol *vol)
 {
 	return vol->sb.incompat & SG_INCOMPAT_MOVING;
 }
+bool sg_super_crc_wrong(const struct sg_super *sb);
+void sg_super_sign(struct sg_super *sb);
 /*
  * For who has just got a slot: somebody may have had the volume to himself since sg_open(), and
  * moved it. -EAGAIN: what we know of it is old.
@@ -368,6 +370,7 @@ void sg_tx_abort(struct sg_tx *tx);
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held);
 /* What replay would store, for those who only look: words of a valid record, and which count. */
 unsigned int sg_tx_words(const struct sg_area *a);
+u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n);
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
 
 /* Fields of an inode within a transaction. */

@@ -53,6 +53,16 @@ static u32 super_crc(const struct sg_super *sb)
 	return sg_crc32c(~0u, &copy, sizeof(copy));
 }
 
+bool sg_super_crc_wrong(const struct sg_super *sb)
+{
+	return sb->crc != super_crc(sb);
+}
+
+void sg_super_sign(struct sg_super *sb)
+{
+	sb->crc = super_crc(sb);
+}
+
 static bool super_valid(const struct sg_super *sb, u64 size)
 {
 	struct sg_super again = *sb;
@@ -207,7 +217,7 @@ static int check_features(struct sg_vol *vol)
 	return 0;
 }
 
-int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
 {
 	struct sg_probe probe;
 	unsigned int i;
@@ -247,16 +257,34 @@ int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, voi
 	return check_features(vol);
 }
 
-int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
 {
-	int err = sg_open_moving(vol, base, size, read_only, owner);
+	int err = open_any(vol, base, size, read_only, owner);
 
-	if (err || !sg_is_moving(vol))
+	if (err || !sg_is_image(vol))
 		return err;
+	return why(vol, -EOPNOTSUPP,
+		   "a metadata image, without contents of files: it can be looked at, and nothing else");
+}
+
+static int refuse_moving(struct sg_vol *vol)
+{
+	if (!sg_is_moving(vol))
+		return 0;
 	sg_snprintf(vol->why, sizeof(vol->why),
 		    "half moved to base 0x%llx: no use before stargatectl relocate has finished that",
 		    (unsigned long long)vol->sb.move_to);
 	return -EUCLEAN;
+}
+
+int sg_open(struct sg_vol *vol, void *base, u64 size, bool read_only, void *owner)
+{
+	return sg_open_moving(vol, base, size, read_only, owner) ?: refuse_moving(vol);
+}
+
+int sg_open_to_look(struct sg_vol *vol, void *base, u64 size, void *owner)
+{
+	return open_any(vol, base, size, true, owner) ?: refuse_moving(vol);
 }
 
 /* Read again: does the volume lie where sg_open() has found it? It may have grown since. */

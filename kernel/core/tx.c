@@ -364,7 +364,7 @@ static void add_own_words(struct sg_tx *tx)
 		put(tx, seq_off(tx->inode[i]), (sg_get(tx->vol, seq_off(tx->inode[i])) | 1) + 1);
 }
 
-static u32 area_crc(u64 head, const struct sg_word *words, unsigned int n)
+u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 {
 	return sg_crc32c(sg_crc32c(~0u, &head, 8), words, n * sizeof(*words));
 }
@@ -379,7 +379,7 @@ static void make_valid(struct sg_tx *tx)
 	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n) | SG_AREA_SEQS(tx->ninodes);
 
 	sg_fence();
-	sg_store64(&a->crc, area_crc(head, a->word, tx->n));
+	sg_store64(&a->crc, sg_area_crc(head, a->word, tx->n));
 	sg_store64_release(&a->head, head);
 	sg_wb(a, offsetof(struct sg_area, word) + tx->n * sizeof(struct sg_word));
 	sg_fence();
@@ -469,7 +469,7 @@ static unsigned int words_of(const struct sg_area *a, u64 head)
 
 	if (!head || n > SG_AREA_WORDS)
 		return 0;
-	return sg_load64(&a->crc) == area_crc(head, a->word, n) ? n : 0;
+	return sg_load64(&a->crc) == sg_area_crc(head, a->word, n) ? n : 0;
 }
 
 unsigned int sg_tx_words(const struct sg_area *a)

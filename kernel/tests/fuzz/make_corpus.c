@@ -119,6 +119,8 @@ int main(int argc, char **argv)
 	seeds_for("mount", FZ_ALL);
 	seeds_for("check", FZ_ALL);
 	seeds_of_copies("check");
+	seeds_for("image", FZ_ALL);
+	seeds_of_copies("image");
 	seeds_for("race", FZ_ALL);
 	seeds_for("relocate", FZ_ALL);
 	seeds_of_moves("relocate");

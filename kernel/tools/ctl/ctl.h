@@ -19,6 +19,7 @@
  * @clamped: put has said that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @open: systems: the files that they have open. @export: info: for udev.
+ * @plain: image: names are kept.
  * @tests, @ntests: find: what stands behind its path.
  * @all, @total, @human: du: files, too; only the sum; sizes for people.
  * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
@@ -48,7 +49,7 @@ struct call {
 	size_t below;
 	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open, export;
-	bool keep, exact, symbolic, all, total, human;
+	bool plain, keep, exact, symbolic, all, total, human;
 	char **tests;
 	int ntests;
 	char **argv;
@@ -154,6 +155,10 @@ enum { LINK_DIR, LINK_FILE, LINK_MADE };
 const struct link_seen *links_find(void *const *links, u64 dev, u64 ino);
 int links_add(void **links, const struct link_seen *what);
 void links_free(void **links);
+
+/* --- files.c ------------------------------------------------------------------------------- */
+
+int has_contents(struct call *c);	/* -EOPNOTSUPP, said: it is a metadata image */
 
 /* --- walk.c -------------------------------------------------------------------------------- */
 
@@ -360,6 +365,7 @@ int cmd_grow(struct call *c);
 int cmd_snapshot(struct call *c);
 int cmd_clone(struct call *c);
 int cmd_relocate(struct call *c);
+int cmd_image(struct call *c);
 
 /* Of a node's zone; @volume is the zone's name, or the volume's. See volume.h. */
 #define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"

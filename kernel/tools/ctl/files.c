@@ -62,12 +62,24 @@ static int cat_file(struct call *c, const char *path, char *buf)
 	return SG_MIN(err, 0);
 }
 
+int has_contents(struct call *c)
+{
+	if (!sg_is_image(call_vol(c)))
+		return 0;
+	tool_error("%s: is a metadata image, without contents of files", c->volume);
+	return -EOPNOTSUPP;
+}
+
 int cmd_cat(struct call *c)
 {
 	char *buf = malloc(CTL_PIECE);
-	int i, err = buf ? 0 : -ENOMEM;
+	int i, err = buf ? has_contents(c) : -ENOMEM;
 
-	for (i = 0; buf && i < c->argc && !ferror(stdout); i++) {
+	if (err) {
+		free(buf);
+		return err;
+	}
+	for (i = 0; i < c->argc && !ferror(stdout); i++) {
 		int e = cat_file(c, c->argv[i], buf);
 
 		err = err ? err : e;

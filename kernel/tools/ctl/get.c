@@ -373,5 +373,5 @@ static int get(struct call *c)
 
 int cmd_get(struct call *c)
 {
-	return c->tar ? tar_get(c) : get(c);
+	return has_contents(c) ?: c->tar ? tar_get(c) : get(c);
 }

@@ -30,6 +30,9 @@ static void show_info(struct call *c)
 	json_str(j, "uuid", show_uuid(sb->uuid, id));
 	json_str(j, "label", sb->label);
 	json_str(j, "state", state_of(c));
+	if (sg_is_image(&c->m.vol))
+		json_str(j, "image", sb->incompat & SG_INCOMPAT_HIDDEN ? "metadata, names hidden" :
+			 "metadata, names kept");
 	json_hex(j, "base", sb->phys);
 	json_size(j, "size", sb->size);
 	json_size(j, "max_size", sb->chunk_cap * SG_CHUNK);

@@ -53,6 +53,9 @@ static const char usage[] =
 "  clone V FILE --base ADDRESS\n"
 "                         the same of a volume or a snapshot, as a volume of its\n"
 "                         own: for another base, with another UUID\n"
+"  image V FILE           a copy of its metadata alone, for a bug report; without\n"
+"                         contents of files, and names, link targets and extended\n"
+"                         attributes hidden\n"
 "  tune V                 show or set what can change while it is used, and UUID\n"
 "                         and label of one that nobody uses\n"
 "  bad V                  show the memory of it that is bad, and whose it is\n"
@@ -88,7 +91,7 @@ static const char usage[] =
 "                           for a machine that has it at its own address\n"
 "\n"
 "  -j, --json             (info, df, systems, slots, look, top, ls, stat, find, du,\n"
-"                         label, grow, snapshot, clone, tune, bad,\n"
+"                         label, grow, snapshot, clone, image, tune, bad,\n"
 "                         relocate, dump)\n"
 "                         as JSON;\n"
 "                         (zone, volume) too, also the reason why something was\n"
@@ -113,6 +116,7 @@ static const char usage[] =
 "                         from, or to, a name that Kubernetes gives\n"
 "      --export           (info) UUID, label, type as lines KEY=value, for udev\n"
 "      --open             (systems) the files that they have open\n"
+"      --keep-names       (image) hide nothing\n"
 "      --watch SECONDS    (systems, top) again and again\n"
 "      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
 "      --stall MS         (snapshot, clone) for how long all may stand still\n"
@@ -181,6 +185,7 @@ static const struct command {
 	{ "grow", "jZ", "VOLUME", cmd_grow, NULL, 0, 0, ALONE },
 	{ "snapshot", "js", "VOLUME FILE", cmd_snapshot, NULL, 1, 1, ALONE },
 	{ "clone", "jsZBT", "VOLUME FILE", cmd_clone, before_clone, 1, 1, ALONE },
+	{ "image", "jk", "VOLUME FILE", cmd_image, NULL, 1, 1, ALONE },
 	{ "relocate", "jBNF", "VOLUME", cmd_relocate, NULL, 0, 0, ALONE },
 	{ "guard", "PMS", GUARD_TAKES, cmd_guard, before_guard, 0, INT_MAX, ALONE },
 	{ "dump", "j", "VOLUME STRUCTURE [ARGUMENT]...", cmd_dump, before_dump, 1, INT_MAX, LOOK },
@@ -225,6 +230,7 @@ static const struct option options[] = {
 	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' },
 	{ "no-clobber", no_argument, NULL, 'n' },
 	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' },
+	{ "keep-names", no_argument, NULL, 'k' },
 	{ "all", no_argument, NULL, 'a' }, { "summarize", no_argument, NULL, 'z' },
 	{ "human-readable", no_argument, NULL, 'u' }, { "export", no_argument, NULL, 'X' },
 	{ 0 }
@@ -382,6 +388,9 @@ static void take_flag(struct call *c, int opt)
 		break;
 	case 'R':
 		c->read_only = true;
+		break;
+	case 'k':
+		c->plain = true;
 		break;
 	case 'n':
 		c->keep = true;

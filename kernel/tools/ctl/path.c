@@ -62,6 +62,40 @@ static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
 	return parse_number(digits, 10, UINT64_MAX, &ino) ? sg_iref(vol, ino, out) : -EINVAL;
 }
 
+/* --- a metadata image, in which no name has the hash that it is found by -------------------- */
+
+struct wanted {
+	const char *name;
+	u32 len;
+	u64 ino;
+};
+
+static bool is_wanted(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
+{
+	struct wanted *w = ctx;
+
+	(void)type;
+	(void)cookie;
+	if (len == w->len && !memcmp(name, w->name, len))
+		w->ino = ino;
+	return !w->ino;
+}
+
+static int search(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 len)
+{
+	struct wanted w = { .name = name, .len = len };
+	u64 cookie = 0, before;
+	int err;
+
+	do {
+		before = cookie;
+		err = sg_readdir(vol, at, &cookie, is_wanted, &w);
+	} while (!err && !w.ino && cookie != INT64_MAX && cookie != before);
+	if (w.ino)
+		return sg_iref(vol, w.ino, at);
+	return err ? err : -ENOENT;
+}
+
 static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 len)
 {
 	struct sg_attr attr;
@@ -76,7 +110,11 @@ static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 le
 		return 0;
 	if (len == 2 && !memcmp(name, "..", 2))
 		return sg_iref(vol, attr.special, at);
-	return len > SG_NAME_MAX ? -ENAMETOOLONG : sg_lookup(vol, at, name, len, at, &type);
+	if (len > SG_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (vol->sb.incompat & SG_INCOMPAT_HIDDEN)
+		return search(vol, at, name, len);
+	return sg_lookup(vol, at, name, len, at, &type);
 }
 
 /* What remains of the path behind a link, with the link's target before it. To be freed. */

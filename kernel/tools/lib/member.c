@@ -141,7 +141,8 @@ static int join(struct member *m, bool look, bool force)
 /* The private copy of a volume that is in order needs no recovery, hence no member. */
 static int start(struct member *m, bool change, bool force)
 {
-	int err = sg_open(&m->vol, m->target.base, m->target.size, !change, NULL);
+	int err = change ? sg_open(&m->vol, m->target.base, m->target.size, false, NULL) :
+		  sg_open_to_look(&m->vol, m->target.base, m->target.size, NULL);
 
 	m->vol.alone = !change && !sg_needs_recovery(&m->vol);
 	if (err || m->vol.alone)
@@ -177,7 +178,7 @@ int member_look_on(struct target *t, struct sg_vol *vol, const char *path)
 
 	if (err)
 		return err;
-	err = sg_open(vol, t->base, t->size, true, NULL);
+	err = sg_open_to_look(vol, t->base, t->size, NULL);
 	if (err) {
 		refuse(t, vol, err);
 		target_close(t);

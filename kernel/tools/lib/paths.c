@@ -152,7 +152,7 @@ static void read_dir(struct paths *p, u64 ino)
 static bool read_all(struct paths *p)
 {
 	p->asked = true;
-	p->open = !sg_open(&p->vol, p->base, p->size, true, NULL);
+	p->open = !sg_open_to_look(&p->vol, p->base, p->size, NULL);
 	if (!p->open)
 		return false;
 	p->vol.alone = true;	/* nobody is waited for: locks that stand there are of the dead */
