@@ -785,7 +785,8 @@ int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index);
 /* --- extended attributes (xattr.c) --------------------------------------------------------- */
 
 void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);	/* blob becomes a debt */
-int sg_xattr_pay(struct sg_tx *tx, u64 head);	/* frees the pages of a blob */
+/* Frees pages of a blob, as many as one transaction can; *done: that was all. */
+int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done);
 /* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
 int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);
 

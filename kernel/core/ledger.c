@@ -588,17 +588,18 @@ static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 	if (!sg_data_page(tx->vol, off))
 		err = sg_damaged(tx->vol, 0, off, "ledger names a page out of bounds");
 	else if (kind == SG_DEBT_XATTR)
-		err = sg_xattr_pay(tx, off);
+		err = sg_xattr_pay(tx, off, done);
 	else if (kind == SG_DEBT_DIR)
 		err = sg_dir_pay(tx, off, &index);
 	else
 		err = sg_table_pay(tx, off, kind, &index);
 	if (err)
 		return err;
-	*done = kind == SG_DEBT_XATTR || index >= SG_TABLE_ENTRIES;
+	if (kind != SG_DEBT_XATTR)
+		*done = index >= SG_TABLE_ENTRIES;
 	if (*done)
 		pay_entry(tx, i);
-	else
+	else if (kind != SG_DEBT_XATTR)		/* whose head says it */
 		sg_tx_set(tx, entry_off(tx->vol->ledger, i),
 			  SG_DEBT(kind, SG_DEBT_VALUE(word), index, SG_DEBT_EPOCH(word)));
 	return 0;

@@ -11,6 +11,7 @@
 #define SMALL		256	/* payloads that need no memory of their own */
 #define HEAD_WORDS	(offsetof(struct sg_xattr_head, page) / 8)
 #define PAY_WORDS	(8 * 2)
+#define PAY_RESERVE	8	/* for the head, the debt and counters */
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
@@ -343,41 +344,58 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 /* --- paying ----------------------------------------------------------------------------------- */
 
-/* What another transaction holds the chunk of stays owed, by itself. */
-static void pay_run(struct sg_tx *tx, u64 off, u64 pages)
+/* False: not in this transaction. Its first chunk is waited for, so each frees something. */
+static bool pay_run(struct sg_tx *tx, u64 off, u64 pages)
 {
-	if (tx->n + PAY_WORDS > SG_AREA_WORDS || !sg_give_run(tx, off, pages))
-		sg_owe_run(tx, off, pages);
+	return tx->n + PAY_WORDS + PAY_RESERVE <= SG_AREA_WORDS && sg_give_run(tx, off, pages);
 }
 
-static bool same_run(u64 off, u64 pages, u64 next)
+/* Of the first @n pages, how many at the end follow each other in one chunk, and where. 0: damage. */
+static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 {
-	return next == off + pages * SG_PAGE && next & (SG_CHUNK - 1);
+	u64 page = sg_get(vol, page_word(head, n - 1)), run = 0;
+
+	while (sg_data_page(vol, page)) {
+		*off = page;
+		run++;
+		if (run == n || !(page & (SG_CHUNK - 1)))
+			break;
+		page = sg_get(vol, page_word(head, n - 1 - run));
+		if (page != *off - SG_PAGE)
+			break;
+	}
+	return run;
 }
 
-int sg_xattr_pay(struct sg_tx *tx, u64 head)
+/*
+ * The pages may lie in more chunks than a transaction can lock: it frees some at the end of the
+ * list, and the head says that the blob is so much smaller. Nobody else looks at it any more, and
+ * whoever goes on after a crash, or checks it, goes by that. The head itself goes last.
+ */
+int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
 {
 	struct head h = read_head(tx->vol, head);
-	u64 i, off = head, n = 1;
+	u64 left = h.pages, off, n;
 
+	*done = false;
 	if (!head_valid(&h))
 		return sg_damaged(tx->vol, 0, head, "extended attributes being freed");
-	for (i = 0; i < h.pages; i++) {
-		u64 page = sg_get(tx->vol, page_word(head, i));
-
-		if (!sg_data_page(tx->vol, page)) {
+	while (left) {
+		n = last_run(tx->vol, head, left, &off);
+		if (!n) {
 			sg_damaged(tx->vol, 0, head, "extended attributes being freed");
-			continue;
+			left--;
+		} else if (pay_run(tx, off, n)) {
+			left -= n;
+		} else {
+			break;
 		}
-		if (same_run(off, n, page)) {
-			n++;
-			continue;
-		}
-		pay_run(tx, off, n);
-		off = page;
-		n = 1;
 	}
-	pay_run(tx, off, n);
+	*done = !left && pay_run(tx, head, 1);
+	if (!*done) {
+		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, pages), left);
+		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, size), left ? left * SG_PAGE : 8);
+	}
 	return tx->err;
 }
 

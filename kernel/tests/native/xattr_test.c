@@ -481,6 +481,85 @@ static void test_full(void)
 	printf("ok full with %" PRIu64 " files\n", n);
 }
 
+/* --- a blob in many pieces ---------------------------------------------------------------------- */
+
+#define WIDE	(64ULL << 20)
+#define APART	32		/* pages from one free page to the next: sixteen to a chunk */
+
+static u64 chunk_lock(struct sg_vol *v, u64 off)
+{
+	return sg_chunk_off(v, off >> SG_CHUNK_SHIFT) + offsetof(struct sg_chunk, lock);
+}
+
+/* All chunks but those of the blob's head and of its last page. */
+static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
+{
+	u64 c;
+
+	for (c = 0; c < sg_chunks(v); c++) {
+		u64 lock = chunk_lock(v, c << SG_CHUNK_SHIFT);
+
+		if (lock == chunk_lock(v, head) || lock == chunk_lock(v, last))
+			continue;
+		if (hold)
+			CHECK(sg_trylock(v, lock));
+		else
+			sg_unlock(v, lock);
+	}
+}
+
+/*
+ * Other transactions hold most chunks of a blob, with more pieces than a transaction can owe one by
+ * one: what can be freed is, and what that leaves is whole for who looks at it.
+ */
+static void test_pieces(void)
+{
+	static char value[SG_XATTR_VALUE_MAX - 512];
+	u64 i, head, last, pages, before;
+	const struct sg_xattr_head *h;
+	struct sg_iref ref, all;
+	struct sg_tx *tx;
+	char name[16];
+	struct tvol t;
+	u8 *copy;
+
+	tvol_make(&t, WIDE);
+	ref = make_file(&t);
+	all = test_create(&t.v, &t.root, "all", SG_S_IFREG | 0644);
+	for (i = 0; sg_free_pages(&t.v) > 100; i += SG_CHUNK_PAGES)
+		if (sg_allocate(&t.v, &all, i, SG_MIN((u64)SG_CHUNK_PAGES, sg_free_pages(&t.v) - 80)))
+			break;
+	for (pages = i, i = 0; i < pages; i += APART)
+		CHECK_OK(sg_punch(&t.v, &all, i * SG_PAGE, SG_PAGE, 1));
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	memset(value, 'v', sizeof(value));
+	for (i = 0; i < 11; i++) {
+		sprintf(name, "v%u", (unsigned int)i);
+		CHECK_OK(set(&t.v, &ref, name, value, sizeof(value), 0));
+		CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	}
+	head = sg_iget(&t.v, &ref, xattr);
+	h = sg_at(&t.v, head);
+	last = h->page[h->pages - 1];
+	hold_chunks(&t.v, head, last, true);
+	tx = sg_tx_begin(&t.v);
+	sg_tx_inode(tx, &ref);
+	sg_xattr_drop(tx, &ref);
+	CHECK_OK(sg_tx_commit(tx));
+	before = sg_free_pages(&t.v);
+	CHECK(sg_reclaim(&t.v, ~0u));
+	CHECK(sg_free_pages(&t.v) > before);
+	copy = test_map(WIDE);
+	hold_chunks(&t.v, head, last, false);
+	memcpy(copy, t.mem, WIDE);
+	test_clean(copy, WIDE);
+	test_unmap(copy, WIDE);
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	CHECK(sg_free_pages(&t.v) > before + 150);
+	tvol_drop(&t);
+	printf("ok pieces\n");
+}
+
 int main(void)
 {
 	test_errors();
@@ -490,5 +569,6 @@ int main(void)
 	test_race();
 	test_damage();
 	test_full();
+	test_pieces();
 	return test_done();
 }
