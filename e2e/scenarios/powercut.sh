@@ -8,7 +8,7 @@
 #
 # rig: --size 256M --cpus 2
 # maps: inside
-# limit: 600
+# limit: 1200
 # shellcheck disable=SC2016 # what is quoted is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -41,7 +41,14 @@ for ((round = 1; round <= rounds; round++)); do
 	done
 	on g1 "/root/stress -s $seed -p 3 -t 600 /mnt/sg/storm" </dev/null >"$notes/storm" 2>&1 &
 	jobs+=($!)
-	sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.2f", 1.5 + 3 * r / 32768 }')"
+	# On a busy machine programs take seconds to begin, so the time counts from the first steps.
+	for writer in 1 2; do
+		for ((i = 0; i < 600; i++)); do
+			[[ -z $(last_step "$notes/$writer") ]] || break
+			sleep 0.1
+		done
+	done
+	sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.2f", 1 + 3 * r / 32768 }')"
 	kill_guest g1
 	for job in "${jobs[@]}"; do wait "$job" || true; done
 	! grep . "$notes/1.err" "$notes/2.err" | grep -v 'rig:' || fail "a writer was refused"
