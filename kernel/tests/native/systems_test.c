@@ -525,10 +525,11 @@ static struct {
 	struct sg_iref f;
 } stopped;
 
-static void held(void *ctx, struct sg_vol *v)
+static int held(void *ctx, struct sg_vol *v)
 {
 	(void)ctx;
 	stopped.holds = v;
+	return 0;
 }
 
 /* The process was stopped just here, for so long that others have fenced it and gone on. */
