@@ -661,6 +661,8 @@ static inline u64 sg_stale_end(u64 size)
 {
 	return (size & ~(SG_CHUNK - 1)) + SG_CHUNK;
 }
+/* One page, if the file's lock and space can be had at once. */
+int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /* Pages behind the size may remain of a truncation: finish it before anything is put there. */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);

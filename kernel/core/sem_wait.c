@@ -123,14 +123,17 @@ static bool is_first_here(const struct sg_sem_want *w)
 	return first;
 }
 
-/* Whoever rings for us stores there. Without room for it we look ourselves. */
+/*
+ * Whoever rings for us stores there. Without room for it, or while somebody else has the file
+ * locked, we look ourselves: who waits with a time limit waits for nothing else.
+ */
 static void have_bells(struct sg_vol *vol)
 {
 	const struct sg_iref file = sg_sem_file();
 	int err;
 
 	if (!sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) && !err)
-		sg_allocate(vol, &file, SG_SEM_BELLS_PAGE, 1);
+		sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE);
 }
 
 static bool others_have(const struct sg_sem_want *w)

@@ -384,6 +384,20 @@ static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 fir
 	return 0;
 }
 
+int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
+{
+	int err = sg_may_write(vol);
+	u64 n;
+
+	if (err)
+		return err;
+	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
+		return -EBUSY;
+	err = allocate_some(vol, ref, page, 1, &n);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
 	struct sg_hunger hunger = {};

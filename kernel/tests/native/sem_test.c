@@ -586,6 +586,31 @@ static void barrier_behind_paused(void)
 	end();
 }
 
+/*
+ * The first to sleep wants a page for rings. It does without while a system that is paused has the
+ * file locked: its time limit is for all of the wait.
+ */
+static void first_sleep_behind_paused(void)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct sg_sem s;
+	u64 start;
+	int err;
+
+	begin();
+	s = sem_make(&t.v, "s", SG_SEM_COUNT, 0, 0);
+	CHECK(!sg_sem_page_at(&t.v, SG_SEM_BELLS_PAGE, &err) && !err);
+	CHECK(sg_trylock(&other, SG_IOFF(&file, lock)));
+	test_within(30, "a wait of 10 ms");
+	start = sg_ticks();
+	CHECK_EQ(sg_sem_wait(&t.v, &s, me, in_ms(10)), -ETIMEDOUT);
+	CHECK(sg_ticks() - start < SEC);
+	test_within(0, NULL);
+	sg_unlock(&other, SG_IOFF(&file, lock));
+	sg_sem_close(&t.v, &s);
+	end();
+}
+
 /* The words of a semaphore do not become others' while a fenced system may still store into them. */
 static void lapsed_user(void)
 {
@@ -892,6 +917,7 @@ int main(void)
 	reset_beside_readers();
 	cells_run_out();
 	barrier();
+	first_sleep_behind_paused();
 	barrier_behind_paused();
 	lapsed_user();
 	condition();
