@@ -17,6 +17,10 @@ enum step {
 
 static const char *const phase[] = { "looking", "moving", "settling" };
 
+/* What is noted of this many pages is one piece of memory: a kernel gives none of 2 GiB. */
+#define PIECE_SHIFT	30
+#define PIECES		((unsigned int)(SG_VOLUME_MAX >> SG_PAGE_SHIFT >> PIECE_SHIFT))
+
 /**
  * struct move - a volume being moved.
  * @to: where it is to be, when it is looked at.
@@ -31,7 +35,7 @@ struct move {
 	struct sg_relocate_result *res;
 	enum step step;
 	u64 to;
-	u64 *seen, seen_bytes;
+	u64 *seen[PIECES], pages;
 	u64 damage;
 	int err;
 };
@@ -61,14 +65,45 @@ static void damaged(struct move *m, u64 ino, u64 off, const char *what)
 
 static bool met_before(struct move *m, u64 off)
 {
-	u64 *word = &m->seen[off >> SG_PAGE_SHIFT >> 6], bit = 1ULL << (off >> SG_PAGE_SHIFT & 63);
+	u64 page = off >> SG_PAGE_SHIFT, in = page & ((1ULL << PIECE_SHIFT) - 1), *word, bit;
 	bool was;
 
-	if (off >> SG_PAGE_SHIFT >> 3 >= m->seen_bytes)
+	if (page >= m->pages)
 		return true;
+	word = &m->seen[page >> PIECE_SHIFT][in >> 6];
+	bit = 1ULL << (in & 63);
 	was = *word & bit;
 	*word |= bit;
 	return was;
+}
+
+/* Bytes of a piece. */
+static u64 piece_bytes(const struct move *m, unsigned int i)
+{
+	u64 first = (u64)i << PIECE_SHIFT, all = 1ULL << PIECE_SHIFT;
+
+	return first < m->pages ? SG_ALIGN_UP(SG_MIN(m->pages - first, all), 64) / 8 : 0;
+}
+
+static int make_seen(struct move *m)
+{
+	unsigned int i;
+
+	m->pages = sg_bound(m->vol) >> SG_PAGE_SHIFT;
+	for (i = 0; piece_bytes(m, i); i++) {
+		m->seen[i] = sg_alloc(piece_bytes(m, i));
+		if (!m->seen[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void forget_seen(struct move *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < PIECES; i++)
+		sg_free(m->seen[i]);
 }
 
 /* As if it counted from sb.phys: so the checks of all other days do for it. */
@@ -111,6 +146,15 @@ static void look_at_leaf(struct move *m, unsigned int level)
 		    "has pages of %llu MiB: only a base that is a multiple of that away will do",
 		    (unsigned long long)bytes >> 20);
 	m->err = -EINVAL;
+}
+
+/* Whoever is to die may leave it half moved, as a crash does: the next one goes on. */
+static void rest(struct move *m)
+{
+	sg_beat(m->vol);
+	sg_yield();
+	if (!m->err && sg_interrupted())
+		m->err = -EINTR;
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -156,8 +200,7 @@ static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned
 	if (m->step != LOOK)
 		sg_wb(sg_at(m->vol, table), SG_PAGE);
 	m->res->tables++;
-	sg_beat(m->vol);
-	sg_yield();
+	rest(m);
 }
 
 static void walk_root(struct move *m, const struct tree *t, u64 at)
@@ -234,8 +277,7 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 			walk_record_page(m, ino, off);
 		if (page & 63)
 			continue;
-		sg_beat(m->vol);
-		sg_yield();
+		rest(m);
 		if (o->progress)
 			o->progress(o->ctx, phase[m->step], ino, sg_get(m->vol, SG_HOT(inodes)));
 	}
@@ -307,7 +349,8 @@ static int walk_all(struct move *m, enum step step)
 	m->damage = 0;
 	m->res->tables = 0;
 	m->res->entries = 0;
-	memset(m->seen, 0, m->seen_bytes);
+	for (i = 0; i < PIECES && m->seen[i]; i++)
+		memset(m->seen[i], 0, piece_bytes(m, i));
 	for (i = 0; i < SG_SYS_COUNT && !m->err; i++) {
 		const struct tree t = { .records = i == SG_SYS_INODES };
 		const struct sg_iref sys = sg_sys_ref(i);
@@ -403,11 +446,7 @@ static int hold(struct move *m)
 	vol->steady = true;
 	if (!err && o->phys != SG_BASE_BEGUN && !sg_base_fits(sg_size(vol), o->phys))
 		err = sg_refuse_base(sg_size(vol), o->phys, vol->why);
-	if (!err) {
-		m->seen_bytes = SG_ALIGN_UP(sg_bound(vol) >> SG_PAGE_SHIFT, 64) / 8;
-		m->seen = sg_alloc(m->seen_bytes);
-		err = m->seen ? 0 : -ENOMEM;
-	}
+	err = err ?: make_seen(m);
 	if (!err && o->holding) {
 		err = o->holding(o->ctx, vol);
 		if (err)
@@ -457,7 +496,7 @@ int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
 		*m = (struct move){ .vol = vol, .opts = opts, .res = res };
 		err = relocate(m, base, size);
 		memcpy(res->why, vol->why, sizeof(res->why));
-		sg_free(m->seen);
+		forget_seen(m);
 	}
 	if (err == -ENOMEM)
 		sg_snprintf(res->why, sizeof(res->why), "no memory");

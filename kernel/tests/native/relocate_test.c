@@ -668,6 +668,32 @@ static void case_said_to_grow(void)
 	test_counted();
 }
 
+/* --- who is to die -------------------------------------------------------------------------- */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static u64 looks;
+
+static bool killed_soon(void)
+{
+	return ++looks > 3;
+}
+
+/* It ends soon, and whoever is next goes on. */
+static void case_to_die(void)
+{
+	const struct sg_relocate_opts opts = { .phys = 0, .id = &test_identity, .force = true };
+	struct sg_relocate_result res;
+
+	again();
+	looks = 0;
+	sg_interrupt_hook = killed_soon;
+	CHECK_EQ(sg_relocate(t.mem, SIZE, &opts, &res), -EINTR);
+	sg_interrupt_hook = NULL;
+	moved_to(t.mem, SIZE, TEST_PHYS + 4 * GIB);
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+}
+
 /* --- bad memory ----------------------------------------------------------------------------- */
 
 /* A page of records that cannot be read moves with the rest, and nobody looks into it. */
@@ -763,6 +789,7 @@ int main(void)
 	case_dead_grower();
 	case_said_to_grow();
 	case_bad_records();
+	case_to_die();
 	case_hostile();
 	case_killed();
 	sg_log_hook = quiet;
