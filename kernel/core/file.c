@@ -64,6 +64,8 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 	struct sg_run run;
 	int err;
 
+	if (size > SG_FILE_MAX)
+		return sg_damaged(vol, ref->ino, ref->off, "inode larger than a file can be");
 	if (pos >= size)
 		return -ENXIO;
 	while (page < sg_pages_of(size)) {

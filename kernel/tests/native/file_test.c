@@ -701,6 +701,26 @@ static void test_too_much(void)
 	vol_end(vol);
 }
 
+/* A size that no file has is damage, and as a position would be an error of any name. */
+static void test_seek_size(void)
+{
+	static const u64 sizes[] = { -1ULL, -512ULL, -4095ULL, 1ULL << 63, SG_FILE_MAX + 1 };
+	struct sg_vol *vol = vol_new(16 * MIB);
+	struct sg_iref f = file_new(vol);
+	unsigned int i;
+
+	for (i = 0; i < SG_ARRAY_SIZE(sizes); i++) {
+		sg_store64(sg_at(vol, SG_IOFF(&f, size)), sizes[i]);
+		CHECK(sg_seek(vol, &f, 0, true) == -EUCLEAN);
+		CHECK(sg_seek(vol, &f, 0, false) == -EUCLEAN);
+	}
+	sg_store64(sg_at(vol, SG_IOFF(&f, size)), 0);
+	sg_store64(sg_at(vol, SG_HOT(errors)), 0);
+	sg_store64(sg_at(vol, SG_HOT(error_ino)), 0);
+	file_end(vol, &f);
+	vol_end(vol);
+}
+
 /*
  * A write in place that did not come to its end leaves bytes behind the size. They are zeroed when
  * the size moves up over them, as far as such a write reaches: also once the pages have moved.
@@ -742,6 +762,7 @@ int main(void)
 	test_same_size();
 	test_full();
 	test_too_much();
+	test_seek_size();
 	test_move_stale(true);
 	test_move_stale(false);
 	test_full_split();
