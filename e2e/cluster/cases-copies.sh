@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cases of a cluster whose two nodes both have a zone: of files in memory, on each. Sourced by e2e/cluster/case.
+# Copies are made where their sources are. The cases of a cluster whose two nodes both have a zone,
+# of files in memory; and one for a single node, beside a Node that nobody runs. Sourced by
+# e2e/cluster/case.
 # shellcheck disable=SC2154 # which has the rest
 
 both=("$node" "$vm")
@@ -56,3 +58,75 @@ case_copies() {
 }
 
 case_uninstall-both() { case_uninstall; }
+
+# prefers NODE: words of a pod's spec; it takes whatever is said against a node.
+prefers() {
+	local other="[{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$1]}]}}]"
+	echo "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: $other}}"
+	echo "  tolerations: [{operator: Exists}]"
+}
+
+# no_one NAME: a Node that says of itself what one with the driver and a zone would, and runs
+# nothing.
+no_one() {
+	local uid room
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: v1
+		kind: Node
+		metadata:
+		  name: $1
+		  labels: {kubernetes.io/hostname: $1, kubernetes.io/os: linux, kubernetes.io/arch: amd64, topology.$driver/node: $1}
+		---
+		apiVersion: storage.k8s.io/v1
+		kind: CSIStorageCapacity
+		metadata: {name: $1-room, namespace: $release_ns}
+		storageClassName: stargate
+		nodeTopology: {matchLabels: {topology.$driver/node: $1}}
+		capacity: 1Gi
+		maximumVolumeSize: 1Gi
+	EOF
+	uid=$(k get node "$1" -o 'jsonpath={.metadata.uid}')
+	k apply -f - >/dev/null <<-EOF
+		apiVersion: storage.k8s.io/v1
+		kind: CSINode
+		metadata:
+		  name: $1
+		  ownerReferences: [{apiVersion: v1, kind: Node, name: $1, uid: $uid}]
+		spec: {drivers: [{name: $driver, nodeID: $1, topologyKeys: [topology.$driver/node]}]}
+	EOF
+	room='{"cpu": "8", "memory": "32Gi", "pods": "100", "ephemeral-storage": "100Gi"}'
+	k patch node "$1" --subresource status --type merge -p "{\"status\": {\"capacity\": $room, \"allocatable\": $room}}" >/dev/null
+}
+
+selected() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}'; }
+provisioned_by() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/storage-provisioner}'; }
+
+# The scheduler chooses the other node, each time. What the provisioner of that node does when its
+# driver has refused is done by hand: it takes the choice back.
+case_placed() {
+	local what other=nobody
+	claim data 64Mi
+	pod first data
+	soon 60 "the pod runs" running first
+	check "stored" store first /greeting hello
+	snapshot kept data
+	soon 90 "the snapshot is ready" ready_to_use kept
+	check "there is another node" no_one $other
+	claim clone 64Mi ReadWriteOnce Filesystem PersistentVolumeClaim/data
+	claim restored 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
+	for what in clone restored; do pod $what $what "" "$(prefers $other)"; done
+	for what in clone restored; do
+		soon 60 "the scheduler chooses the other node" equals $other selected $what
+		soon 60 "Kubernetes says whose the claim is" equals "$driver" provisioned_by $what
+		check "the other node refuses" k -n "$ns" annotate pvc $what volume.kubernetes.io/selected-node-
+		soon 90 "the pod of $what runs" running $what
+		check "on the node that has the source" placed $what "$node"
+		check "which has said so" has_event $what "is on node $node, and so is a copy of it"
+		check "it has what there was" stored $what /greeting hello
+	done
+	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
+	soon 60 "the snapshot is gone" no_snapshots
+	k -n "$release_ns" delete csistoragecapacity $other-room >/dev/null
+	check "the other node goes" k delete node $other
+	soon 120 "and its driver's pod" driver_ready
+}

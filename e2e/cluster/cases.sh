@@ -8,7 +8,7 @@
 # Those that a + joins are run beside each other: they look at nothing but what is their own.
 cases=(
 	install helm-test share+readonly pod-once+block+expand
-	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left full quota inline
+	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota inline
 	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
 	many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
