@@ -40,7 +40,7 @@ static u32 closed_by(const struct damage *d)
 	if (d->make == file_type || d->make == dir_type || d->make == mode_bits ||
 	    d->make == typeless_both || d->make == typeless_rebuilt)
 		return 07077;
-	return strncmp(d->name, "xattr_", 6) ? 0 : 070;
+	return d->name && !strncmp(d->name, "xattr_", 6) ? 070 : 0;
 }
 
 static bool intact(struct sg_vol *v, const struct known *k)
