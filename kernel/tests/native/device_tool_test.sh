@@ -198,4 +198,11 @@ cp whole.img v.img
 poke v.img 0x1038 '\1\0\0\0' # damage was seen
 expect 1 "$fsck" -y "$loop"
 expect 0 "$fsck" -n v.img
+expect 0 "$ctl" relocate "$loop" --base 20G
+expect 0 "$ctl" -j info v.img
+json 'd["base"] == "0x500000000"'
+expect 0 "$fsck" -n v.img
+expect 0 "$ctl" grow "$loop"
+expect 0 "$ctl" cat v.img /file
+same out file
 echo "$checks checks"
