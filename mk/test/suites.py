@@ -90,7 +90,7 @@ COSTS = {"crash_fsck": 60, "check": 60, "guard": 55, "guard_tool": 55, "stargate
 # Two of these have two processors to themselves, but for two that wait.
 BUSY = WHOLE - 1
 # These mostly wait, for heartbeats and time limits.
-WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool fsck freeze lock payer reader
+WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool tune_tool fsck freeze lock payer reader
     sem_names systems systems_epoch systems_opens""".split()
 
 
