@@ -72,8 +72,33 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* What the schema cannot say of sizes: internal/app/config.go, internal/filezone and internal/driver have the same. */}}
-{{- define "stargate.checkSizes" -}}
+{{/* Of digits: the number. A zero before them would make it an octal one. */}}
+{{- define "stargate.number" -}}
+{{- regexReplaceAll "^0+" . "" | default "0" -}}
+{{- end -}}
+
+{{/* dict what, is: parameters that are a class's, or all inline volumes'. */}}
+{{- define "stargate.checkParameters" -}}
+{{- $of := .is | default dict -}}
+{{- with $of.lease -}}
+{{- if ne . "never" -}}
+{{- $n := include "stargate.number" . | int64 -}}
+{{- if or (lt $n 2) (gt $n 86400) -}}
+{{- fail (printf "%s: lease is %s: allowed is never, or 2 to 86400 (seconds)" $.what .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $of.rootOwner -}}
+{{- range splitList ":" . -}}
+{{- if gt (include "stargate.number" . | int64) 4294967294 -}}
+{{- fail (printf "%s: rootOwner is %s: allowed is UID:GID in decimal, each at most 4294967294" $.what $of.rootOwner) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the schema cannot say of numbers: internal/app/config.go, internal/filezone and internal/driver have the same. */}}
+{{- define "stargate.checkNumbers" -}}
 {{- $least := 16777216 -}}
 {{- $most := 70368744177664 -}}
 {{- $page := 2097152 -}}
@@ -84,8 +109,10 @@ pvc-{{ .Values.driverName }}
 {{- $room := sub $top (include "stargate.bytes" .Values.zone.base | int64) -}}
 {{- include "stargate.checkSize" (dict "what" "zone.size" "is" .Values.zone.size "least" $least "most" $room "step" $page "allowed" "16Mi or more, a multiple of 2Mi, and ending below 4095Ti with zone.base") -}}
 {{- end -}}
+{{- include "stargate.checkParameters" (dict "what" "inlineVolumes.parameters" "is" .Values.inlineVolumes.parameters) -}}
 {{- range .Values.storageClasses -}}
 {{- $name := .name -}}
+{{- include "stargate.checkParameters" (dict "what" (printf "storageClasses: %s" $name) "is" .parameters) -}}
 {{- with (.parameters | default dict).maxSize -}}
 {{- include "stargate.checkSize" (dict "what" (printf "storageClasses: maxSize of %s" $name) "is" . "least" $least "most" $most "step" $page "allowed" "16Mi to 64Ti, a multiple of 2Mi") -}}
 {{- end -}}
