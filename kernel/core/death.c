@@ -182,7 +182,7 @@ static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms
 	return 0;
 }
 
-/* Without @live they are of our own machine's past: its guard sees it run, and knows of no boots. */
+/* Without @live they are our own machine's past: its guard sees it run, and knows of no boots. */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
 {
 	return fence_those_silent(vol, bits, wait_ms, live, live);

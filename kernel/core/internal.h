@@ -412,7 +412,7 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits);	/* all of them, but ours */
  * -EBUSY, and who is alive. Without, guards do not count: it is our own machine that has booted.
  */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live);
-int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);	/* which nobody has to guard */
+int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);	/* those that are silent */
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);	/* true: it was us who did it */
 void sg_recover_all(struct sg_vol *vol);
 void sg_recover_none_yet(struct sg_vol *vol);	/* we have just got our slot */
@@ -498,7 +498,11 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that 
  * transaction sees it, still has one of the two reasons; what is on a list stays there.
  */
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
-bool sg_has_reason(u64 mode, u64 genflags);	/* an inode with these words is owed */
+/* An inode with these words is owed: it has no links, or is being cut. */
+static inline bool sg_has_reason(u64 mode, u64 genflags)
+{
+	return mode && (!(u32)(mode >> 32) || (u32)(genflags >> 32) & SG_FL_CUTTING);
+}
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /*
  * The debt of an inode that we have just made, and use: it is not settled, nor is it given up for

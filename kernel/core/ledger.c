@@ -365,11 +365,6 @@ bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
 	return find_inode(vol->ledger, ref->ino, &word) != NONE;
 }
 
-bool sg_has_reason(u64 mode, u64 genflags)
-{
-	return mode && (!sg_nlink(mode) || (u32)(genflags >> 32) & SG_FL_CUTTING);
-}
-
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	/* as it stood before this transaction: with a reason, the debt exists */
@@ -388,7 +383,7 @@ void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
 	sg_owed_add(tx, ref);
 }
 
-/* The record may be another file's by now, which is kept for itself. Generation 0: any. */
+/* The record may be another file's by now, which is kept for itself. */
 static bool keeps(const struct entry *e, const struct sg_iref *ref)
 {
 	return e->kept && SG_DEBT_VALUE(e->word) == ref->ino &&
@@ -643,8 +638,8 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 
 		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
-		/* somebody else has freed or reused these pages: never by our copy alone */
-		if (of_epoch(sg_get(vol, at), SG_DEBT_EPOCH(word)) != word) {
+		/* else others freed or reused these pages; our epoch may be later (adopt_page()) */
+		if (of_epoch(sg_get(vol, at), 0) != of_epoch(word, 0)) {
 			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
 			break;
 		}

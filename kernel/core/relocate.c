@@ -416,8 +416,8 @@ static int move(struct move *m, u64 to)
 
 /*
  * What the dead have committed is put in place before any address changes: it counts from the old
- * base. Their records may lie in a part that the volume has got, or was just getting, so its size is
- * followed meanwhile, and by the last of them at the end. Then it is the size that is moved: a
+ * base. Their records may lie in a part that the volume has got, or was just getting, so the size
+ * is followed meanwhile, and by the last of them at the end. Then it is the size that is moved: a
  * superblock that is left at a later end would say the old base.
  */
 static int recover(struct move *m)

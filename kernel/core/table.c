@@ -33,8 +33,8 @@ static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
 /*
  * @x is an entry with the flags that it should have flipped: what is left is the address, if the
  * flags were those. Wrong high ones make it too large, wrong low ones make it crooked. A volume has
- * room for some pages (sg_geometry()), but not always for a larger leaf: then the second subtraction
- * would wrap, and any address would lie inside.
+ * room for some pages (sg_geometry()), but not always for a larger leaf: then the second
+ * subtraction would wrap, and any address would lie inside.
  */
 static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 {

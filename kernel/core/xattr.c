@@ -350,7 +350,7 @@ static bool pay_run(struct sg_tx *tx, u64 off, u64 pages)
 	return tx->n + PAY_WORDS + PAY_RESERVE <= SG_AREA_WORDS && sg_give_run(tx, off, pages);
 }
 
-/* Of the first @n pages, how many at the end follow each other in one chunk, and where. 0: damage. */
+/* Of the first @n pages, how many at the end follow each other in a chunk; where. 0: damage. */
 static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 {
 	u64 page = sg_get(vol, page_word(head, n - 1)), run = 0;
@@ -394,7 +394,8 @@ int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
 	*done = !left && pay_run(tx, head, 1);
 	if (!*done) {
 		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, pages), left);
-		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, size), left ? left * SG_PAGE : 8);
+		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, size),
+			  left ? left * SG_PAGE : 8);
 	}
 	return tx->err;
 }
