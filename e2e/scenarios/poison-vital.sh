@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bad memory that the whole volume stands on: a page of the mount table. A machine check tells the
+# kernel, which takes the page out of its own mapping, so whoever looks there after that ends in an
+# oops. The mount is at an end, and can be looked at and unmounted.
+#
+# rig: --guests 1 --size 64M --pages
+# kernels: 6.12
+# maps: walk
+# limit: 300
+# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+program region
+machine=eeeeeeee-0000-4000-8000-000000000001
+
+# fails ADDRESS: as in poison-mce.sh.
+fails() {
+	if on g1 'grep -q AuthenticAMD /proc/cpuinfo' </dev/null; then
+		on g1 'cd /sys/devices/system/machinecheck/machinecheck0 &&
+			echo 1 >check_interval' </dev/null
+		machine_check g1 4 0x9400100000080000 0 "$1" 0
+	else
+		machine_check g1 9 0xbd000000000000c0 5 "$1" 0x8c
+	fi
+}
+
+holds "a file" 'echo x >/mnt/sg/f && sync'
+holds "who holds region for a machine" "{ setsid /root/region hold /mnt/sg/.stargate/region@$machine /tmp/stop \
+		>/tmp/hold 2>&1 </dev/null & echo \$! >/tmp/pid; }
+	for try in \$(seq 100); do
+		grep -q $machine /sys/fs/stargatefs/pmem0/holders && exit 0
+		sleep 0.1; done; exit 1"
+
+step "a machine check about the mount table"
+fails "$(printf '0x%x' $((RIG_BASE + 0x2000)))"
+holds "the system stops" 'for try in $(seq 300); do
+	dmesg | grep -q "(mount table): nothing of this volume can be used" && exit 0
+	sleep 0.1; done; dmesg | tail; exit 1'
+refused "calls fail" "Input/output error" 'cat /mnt/sg/f'
+holds "it is shut down, for all to see" 'grep -q "shut down" /sys/fs/stargatefs/pmem0/state'
+holds "all that is said of it can be read, or is an error" 'cd /sys/fs/stargatefs/pmem0
+	for f in *; do
+		timeout -s KILL 60 cat "$f" >/dev/null 2>/tmp/said || grep -q "rror\|denied" /tmp/said ||
+			{ echo "$f"; exit 1; }
+	done'
+holds "the holder ends" 'kill -KILL $(cat /tmp/pid) 2>/dev/null
+	for try in $(seq 50); do [ -e /proc/$(cat /tmp/pid) ] || exit 0; sleep 0.1; done
+	cat /proc/$(cat /tmp/pid)/stack; exit 1'
+holds "it is unmounted within a minute" 'timeout -s KILL 60 umount /mnt/sg'
+same "the kernel has nothing to complain of" "" "$(on g1 'dmesg | grep -E "BUG:|Oops|WARNING:|general protection"' </dev/null || true)"
+
+step "the memory is good again"
+page=$(printf '0x%x' $((RIG_BASE + 0x2000)))
+said=$("$SG_TOOLS/stargatectl" bad "$RIG_RANGE" remove "$page" 2>&1) || fail "$said"
+passed "so the volume can be checked, and used"
+finish
