@@ -3,5 +3,5 @@
 # What the dead had committed is put in place after the move: with addresses of before.
 # file: kernel/core/relocate.c
 # test: relocate_test
-/^	sg_recover_all(m->vol);$/d
-/^	if (sg_slots_taken(m->vol) & /,/^	}$/d
+/^	sg_recover_all(vol);$/d
+/^	if (sg_slots_taken(vol) & /,/^	}$/d

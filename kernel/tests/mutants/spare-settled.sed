@@ -3,4 +3,4 @@
 # A file that the engine makes for itself is settled under its hands.
 # file: kernel/core/ledger.c
 # test: systems_opens_test
-/^void sg_owe_kept/,/^}/s/, true)/, false)/
+/^void sg_owe_kept/,/^}/s/, (u32)ref->generation)/, 0)/
