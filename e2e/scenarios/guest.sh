@@ -71,7 +71,8 @@ soon "mounted by its label" 'mkdir -p /mnt/by && mount -t stargatefs LABEL=share
 soon "and by its UUID" 'mount -t stargatefs UUID=$(lsblk -nfo UUID /dev/pmem0) /mnt/by && umount /mnt/by'
 soon "it gets another UUID and label" 'stargatectl tune /dev/pmem0 --uuid 01234567-89ab-cdef-0123-456789abcdef --label again'
 soon "and other links" '[ $(readlink -f /dev/disk/by-uuid/01234567-89ab-cdef-0123-456789abcdef) = /dev/pmem0 ] &&
-	[ $(readlink -f /dev/disk/by-label/again) = /dev/pmem0 ] && [ ! -e /dev/disk/by-label/shared ]'
+	[ $(readlink -f /dev/disk/by-label/again) = /dev/pmem0 ] &&
+	[ ! -e /dev/disk/by-label/shared ]'
 
 step "devices that appear later, three of them"
 holds "(partitions)" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'

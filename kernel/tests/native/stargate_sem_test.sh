@@ -202,12 +202,11 @@ if command -v compgen >/dev/null; then
 
 	# The volume that the command line names is the one that is asked, however it stands there.
 	mkdir elsewhere
-	# shellcheck disable=SC2016
-	{
-		echo '#!/bin/bash'
-		echo "printf '%s\0' \"\$@\" >>'$dir/asked'"
-		echo '[[ $* != *list*--names ]] || echo one'
-	} >elsewhere/stargate-sem
+	cat >elsewhere/stargate-sem <<-END
+		#!/bin/bash
+		printf '%s\0' "\$@" >>'$dir/asked'
+		[[ \$* != *list*--names ]] || echo one
+	END
 	chmod +x elsewhere/stargate-sem
 	# complete_words WORD...: what is offered behind "stargate-sem WORD..."; the last one is begun.
 	complete_words() {
