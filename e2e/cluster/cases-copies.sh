@@ -19,8 +19,9 @@ case_install-both() {
 	for on in "${both[@]}"; do soon 60 "$on says what it has room for" equals 1024 largest "$on"; done
 }
 
-# Pods would rather be on the other node, which has as much room. A copy is where its source is all the same, and its
-# pod with it: the other node's driver refuses, and the one that has the source says that the claim is for its node.
+# Pods would rather be on the other node, which has as much room. A copy is where its source is all
+# the same, and its pod with it: the other node's driver refuses, and the one that has the source
+# says that the claim is for its node.
 case_copies() {
 	local on other what where
 	for on in "${both[@]}"; do

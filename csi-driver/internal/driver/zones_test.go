@@ -125,7 +125,6 @@ func (w *world) beside(dir string) (end func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { f.Close() })
 	kubelet, err := mounts.OpenFolder(w.kubelet)
 	if err != nil {
 		w.t.Fatal(err)
@@ -133,6 +132,7 @@ func (w *world) beside(dir string) (end func()) {
 	config := driver.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, SnapshotFolder: true}
 	m := mounts.On(w.table)
 	w.driver = driver.New(config, f.Beside(w.zone), present.NewFile(m, w.zone), m, module.New(w.dir), kubelet)
+	return func() { f.Close() }
 }
 
 // A snapshot in a folder is deleted from that folder alone: where the node has another one its bytes would stay, and
@@ -141,7 +141,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, zone.Gigabyte)
 	first, second := filepath.Join(w.dir, "first"), filepath.Join(w.dir, "second")
-	w.beside(first)
+	end := w.beside(first)
 	v := w.made("v")
 	old := zone.SnapshotName("s")
 	file := filepath.Join(first, old+"@v.snapshot")
@@ -164,7 +164,8 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 			t.Errorf("of %s: %v, %v", source, list, err)
 		}
 	}
-	w.beside(second)
+	end()
+	end = w.beside(second)
 	for range 2 {
 		_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
 		w.wants("delete", err, codes.FailedPrecondition, old, "is in zone or folder "+strings.TrimPrefix(id, old+"@"), "--gone-zone")
@@ -172,7 +173,9 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 		// Also where another one is called so.
 		w.must(os.WriteFile(filepath.Join(second, old+"@v.snapshot"), nil, 0o600))
 	}
-	w.beside(first)
+	end()
+	end = w.beside(first)
+	defer end()
 	_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
 	w.must(err)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
