@@ -67,8 +67,8 @@ comes_and_goes() {
 	jobs+=($!)
 }
 
-# power_fails CUT: and what it leaves is a volume that recovery alone makes clean: fsck -n, which reads
-# it as recovery would leave it, finds nothing, nor does -p, which recovers it.
+# power_fails CUT: and what it leaves is a volume that recovery alone makes clean: fsck -n, which
+# reads it as recovery would leave it, finds nothing, nor does -p, which recovers it.
 power_fails() {
 	local status=0
 	kill_node
