@@ -101,17 +101,18 @@ u64 sg_bad_pages(const struct sg_vol *vol)
 }
 
 /* The word of the chunk table that has the bit of @page. */
-static u64 used_word(const struct sg_vol *vol, u64 page)
+static u64 used_word_off(const struct sg_vol *vol, u64 page)
 {
 	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
 
-	off += page % SG_CHUNK_PAGES / 64 * 8;
-	return sg_is_lost(vol, off) ? ~0ULL : sg_get(vol, off);
+	return off + page % SG_CHUNK_PAGES / 64 * 8;
 }
 
 static bool page_used(const struct sg_vol *vol, u64 page)
 {
-	return used_word(vol, page) >> (page & 63) & 1;
+	u64 off = used_word_off(vol, page);
+
+	return sg_is_lost(vol, off) || sg_get(vol, off) >> (page & 63) & 1;
 }
 
 /* Bits of the word that @page is in, from its own on; no more than *n, which becomes how many. */
@@ -153,15 +154,24 @@ bool sg_bad_listed(const void *base, u64 off)
 /* Every piece of the list may be said to be as large as a piece can be. */
 u64 sg_bad_free(const struct sg_vol *vol)
 {
-	u64 i, page, n = used(vol), k, sum = 0, turns = 0;
+	u64 i, page, n = used(vol), k, sum = 0, turns = 0, table = ~0ULL;
+	bool lost = false;
 
 	for (i = 0; i < n; i++) {
 		struct sg_run p = piece(vol, i);
 		u64 end = SG_MIN(p.off + p.pages, sg_size(vol) / SG_PAGE);
 
 		for (page = p.off; page < end; page += k) {
+			u64 off = used_word_off(vol, page), bits;
+
 			k = end - page;
-			sum += sg_popcount64(bits_from(page, &k) & ~used_word(vol, page));
+			bits = bits_from(page, &k);
+			if (off / SG_PAGE != table) {	/* the whole list is looked through */
+				table = off / SG_PAGE;
+				lost = sg_is_lost(vol, off);
+			}
+			if (!lost)
+				sum += sg_popcount64(bits & ~sg_get(vol, off));
 			if (sg_turn(&turns))
 				return sum;	/* nobody is left to be told */
 		}

@@ -57,8 +57,11 @@ static void compare(const struct findings *a, const struct findings *b)
 {
 	unsigned int i;
 
+	/* behind a comma stands what attributes say, which are hidden */
 	for (i = 0; i < a->n && i < b->n; i++)
-		if (memcmp(&a->list[i], &b->list[i], sizeof(a->list[i])))
+		if (a->list[i].ino != b->list[i].ino || a->list[i].off != b->list[i].off ||
+		    strcspn(a->list[i].what, ",") != strcspn(b->list[i].what, ",") ||
+		    strncmp(a->list[i].what, b->list[i].what, strcspn(a->list[i].what, ",")))
 			test_fail(__FILE__, __LINE__, "%s: '%s', %s: '%s'", a->of, a->list[i].what,
 				  b->of, b->list[i].what);
 	if (a->n != b->n)

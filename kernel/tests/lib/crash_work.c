@@ -97,6 +97,8 @@ static void survive(const struct cw *w, struct crash_image *img, struct sg_vol *
 	v->ack = sg_ack_make();
 	v->held = sg_alloc(SG_HELD * sizeof(*v->held));
 	CHECK(v->tx && v->watch && v->ack && v->held);
+	v->beats = sg_get(v, sg_slot_off(v, (unsigned int)v->slot) +
+			  offsetof(struct sg_slot, heartbeat));
 	CHECK_OK(sg_ledger_open(v));
 }
 

@@ -52,10 +52,10 @@ for holes in True False; do
 	cp whole.img v.img
 	forge "put($at + 48, forge($pages, $pages + 16384, $holes)); put($at + 40, 512 ** 3 * 4096)"
 	soon 1 "$ctl" get v.img /file to
-	says '^stargatectl: to: damaged; run fsck' err
+	says '^stargatectl: to: maps more than the volume has; run fsck' err
 	[[ $(stat -c %b to) -le $((64 << 11)) ]] || fail "more than the volume has is taken out of it"
 	soon 1 "$ctl" get --tar v.img /file to.tar
-	says '^stargatectl: /file: damaged; run fsck' err
+	says '^stargatectl: /file: maps more than the volume has; run fsck' err
 	soon 1 "$ctl" get -r v.img / tree
 	[[ $(<tree/well) == small ]] || fail "what is not damaged does not come out"
 	rm -rf to tree
@@ -69,7 +69,7 @@ forge "put(5120 + 48, forge($pages + 20480, $inodes, False)); put(5120 + 40, 1 <
 for i in range(16):
     b[$inodes + 256 * i:$inodes + 256 * (i + 1)] = b[$at:$at + 256]"
 soon '*' "$ctl" bad v.img
-says 'files have pages in common; run fsck' err
+says 'v.img: damaged; run fsck' err
 soon '*' "$ctl" -j bad v.img
 soon '*' "$ctl" systems --open v.img
 

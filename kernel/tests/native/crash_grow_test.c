@@ -137,6 +137,7 @@ static void survive(struct sg_vol *v, struct crash_image *img)
 	CHECK(v->tx && v->watch && v->ack && v->held);
 	CHECK_OK(sg_ledger_open(v));
 	slot = sg_at(v, sg_slot_off(v, (unsigned int)v->slot));
+	v->beats = slot->heartbeat;
 	v->size = SG_MAX(v->size, SG_SIZE_OF(slot->reach));
 }
 

@@ -114,9 +114,9 @@ static void open_refusals(void)
 	seal_both();
 	cannot_open(-EOPNOTSUPP, "format version 2");
 	format();
-	super(0)->incompat = super(1)->incompat = 4;
+	super(0)->incompat = super(1)->incompat = 8;
 	seal_both();
-	cannot_open(-EOPNOTSUPP, "incompat 0x4");
+	cannot_open(-EOPNOTSUPP, "incompat 0x8");
 	format();
 	super(0)->ro_compat = super(1)->ro_compat = 8;
 	seal_both();

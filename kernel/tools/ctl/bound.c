@@ -36,7 +36,10 @@ int tree_meet(struct call *c, const char *path, u64 ino)
 	return -EUCLEAN;
 }
 
-/* What others move meanwhile may be met twice. */
+/*
+ * What others move meanwhile may be met twice. A file that alone maps too much is refused, and
+ * removed again where it was copied to; it does not count against the files behind it.
+ */
 static int take(struct call *c, const char *path, struct piece *p)
 {
 	u64 most = c->m.vol.alone ? c->m.vol.size : 2 * c->m.vol.size;
@@ -45,6 +48,8 @@ static int take(struct call *c, const char *path, struct piece *p)
 	c->taken += p->end - p->pos;
 	if (p->sum <= most && c->taken <= most)
 		return 1;
+	if (p->sum > most)
+		c->taken -= p->sum;
 	tool_error("%s: maps more than the volume has; run fsck.stargatefs", path);
 	return -EUCLEAN;
 }
