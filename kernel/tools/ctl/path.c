@@ -347,24 +347,6 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 	return -EUCLEAN;
 }
 
-/*
- * One directory may have many names, each of which a tree is gone down by: so the names of all
- * lists of a command are counted, and are no more than the volume's buckets have room for (D10).
- */
-static int count_names(const struct sg_vol *vol, const char *path, u64 n)
-{
-	static bool said;
-	static u64 names;
-
-	names += n;
-	if (names <= (vol->size >> SG_PAGE_SHIFT) * SG_BUCKET_SLOTS)
-		return 0;
-	if (!said)
-		tool_error("%s: goes in circles; run fsck.stargatefs", path);
-	said = true;
-	return -ELOOP;
-}
-
 int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out)
 {
 	bool quiet = tool_quiet;
@@ -378,13 +360,9 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 	err = read_names(vol, dir, out);
 	tool_quiet = quiet;
 	vol->on_damage = NULL;
-	if (err)
-		path_error(path, err);
-	else
-		err = count_names(vol, path, out->n);
 	if (err) {
 		list_free(out);
-		return err;
+		return path_error(path, err);
 	}
 	for (i = 0; i < out->n; i++)	/* where the text stays */
 		out->item[i].name = out->text + (uintptr_t)out->item[i].name;
