@@ -93,7 +93,8 @@ no_one() {
 		metadata:
 		  name: $1
 		  ownerReferences: [{apiVersion: v1, kind: Node, name: $1, uid: $uid}]
-		spec: {drivers: [{name: $driver, nodeID: $1, topologyKeys: [topology.$driver/node]}]}
+		spec:
+		  drivers: [{name: $driver, nodeID: $1, topologyKeys: [topology.$driver/node]}]
 	EOF
 	room='{"cpu": "8", "memory": "32Gi", "pods": "100", "ephemeral-storage": "100Gi"}'
 	k patch node "$1" --subresource status --type merge -p "{\"status\": {\"capacity\": $room, \"allocatable\": $room}}" >/dev/null

@@ -4,8 +4,8 @@
 # What a machine of KubeVirt has inside (kubevirt-manifests/guest): systemd and udev find the memory
 # devices by themselves, and each volume is mounted at /mnt/stargate/LABEL. A device that appears
 # later is; what is no volume is left alone; a label that can be no directory or is that of two
-# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so. And udev
-# has links by UUID and label (kernel/tools/udev), by which lsblk and mount find volumes.
+# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so.
+# And udev has links by UUID and label (kernel/tools/udev), by which lsblk and mount find volumes.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12

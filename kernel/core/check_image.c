@@ -546,7 +546,8 @@ static void put_places(struct sg_ck *c)
 	put_range(c, SG_HOT_OFF, SG_HOT_OFF + SG_PAGE);
 	put_range(c, sb->slot_off, sb->journal_off);
 	put_range(c, sb->hint_off, sb->chunk_off);
-	put_range(c, sb->chunk_off, SG_ALIGN_UP(sg_chunk_off(&c->vol, sg_chunks(&c->vol)), SG_PAGE));
+	put_range(c, sb->chunk_off,
+		  SG_ALIGN_UP(sg_chunk_off(&c->vol, sg_chunks(&c->vol)), SG_PAGE));
 }
 
 /* --- beginning and end ----------------------------------------------------------------------- */

@@ -538,100 +538,6 @@ static void barrier(void)
 	end();
 }
 
-extern u64 (*sg_ticks_hook)(void);
-
-static u64 paused_at;
-
-/* Seconds pass as milliseconds do from the moment when the other system is paused. */
-static u64 fast_ticks(void)
-{
-	struct timespec ts;
-	u64 now, at = sg_load64(&paused_at);
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec;
-	return at ? at + (now - at) * 1000 : now;
-}
-
-static void *meet_in_vain(void *arg)
-{
-	CHECK_EQ(sg_sem_meet(&t.v, arg, me, sg_ticks() + 2 * SEC), -ETIMEDOUT);
-	return NULL;
-}
-
-/* The other system is paused with the lock. The caller that gives up is not counted for ever. */
-static void barrier_behind_paused(void)
-{
-	pthread_t thread;
-	struct timespec ts;
-	struct sg_sem b;
-	u64 lock;
-
-	begin();
-	b = sem_make(&t.v, "b", SG_SEM_BARRIER, 0, 2);
-	lock = b.rec + offsetof(struct sg_sem_record, lock);
-	sg_ticks_hook = fast_ticks;
-	CHECK_OK(pthread_create(&thread, NULL, meet_in_vain, &b));
-	while (sg_sem_arrived(&t.v, &b) != 1)
-		sg_sleep_us(100);
-	while (!sg_trylock(&other, lock))
-		sg_sleep_us(100);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	sg_store64(&paused_at, (u64)ts.tv_sec * SEC + (u64)ts.tv_nsec);
-	CHECK_OK(pthread_join(thread, NULL));
-	CHECK_EQ(sg_sem_arrived(&t.v, &b), 0);
-	sg_unlock(&other, lock);
-	sg_store64(&paused_at, 0);
-	sg_ticks_hook = NULL;
-	end();
-}
-
-/*
- * The first to sleep wants a page for rings. It does without while a system that is paused has the
- * file locked: its time limit is for all of the wait.
- */
-static void first_sleep_behind_paused(void)
-{
-	const struct sg_iref file = sg_sem_file();
-	struct sg_sem s;
-	u64 start;
-	int err;
-
-	begin();
-	s = sem_make(&t.v, "s", SG_SEM_COUNT, 0, 0);
-	CHECK(!sg_sem_page_at(&t.v, SG_SEM_BELLS_PAGE, &err) && !err);
-	CHECK(sg_trylock(&other, SG_IOFF(&file, lock)));
-	test_within(30, "a wait of 10 ms");
-	start = sg_ticks();
-	CHECK_EQ(sg_sem_wait(&t.v, &s, me, in_ms(10)), -ETIMEDOUT);
-	CHECK(sg_ticks() - start < SEC);
-	test_within(0, NULL);
-	sg_unlock(&other, SG_IOFF(&file, lock));
-	sg_sem_close(&t.v, &s);
-	end();
-}
-
-/* The words of a semaphore do not become others' while a fenced system may still store into them. */
-static void lapsed_user(void)
-{
-	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 1);
-	struct sg_sem s;
-	u64 bit;
-
-	begin();
-	new.life = SG_SEM_LAST_USER;
-	CHECK_OK(try_create(&other, "s", new, true, &s));
-	bit = 1ULL << other.slot;
-	kill_other(true);
-	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
-	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
-	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);
-	CHECK_OK(try_create(&t.v, "s", new, true, &s));
-	sg_sem_close(&t.v, &s);
-	join_other();
-	end();
-}
-
 static void condition(void)
 {
 	struct sg_sem c;
@@ -917,9 +823,6 @@ int main(void)
 	reset_beside_readers();
 	cells_run_out();
 	barrier();
-	first_sleep_behind_paused();
-	barrier_behind_paused();
-	lapsed_user();
 	condition();
 	flag_comes_back();
 	bit_of_the_dead();
