@@ -13,7 +13,8 @@ both_args=(--namespace "$release_ns" --create-namespace --values "$here/values.y
 case_install-both() {
 	local on
 	check "the second node has memory for files" on_vm sh -c \
-		'mountpoint -q /dev/shm || { mkdir -p /dev/shm && mount -t tmpfs -o size=1088M shm /dev/shm; }'
+		'mountpoint -q /dev/shm || { mkdir -p /dev/shm &&
+			mount -t tmpfs -o size=1088M shm /dev/shm; }'
 	check "helm installs" helm install "$release" "$chart" "${both_args[@]}"
 	soon 60 "all containers are ready" driver_ready
 	for on in "${both[@]}"; do soon 60 "$on says what it has room for" equals 1024 largest "$on"; done
@@ -76,7 +77,11 @@ no_one() {
 		kind: Node
 		metadata:
 		  name: $1
-		  labels: {kubernetes.io/hostname: $1, kubernetes.io/os: linux, kubernetes.io/arch: amd64, topology.$driver/node: $1}
+		  labels:
+		    kubernetes.io/hostname: $1
+		    kubernetes.io/os: linux
+		    kubernetes.io/arch: amd64
+		    topology.$driver/node: $1
 		---
 		apiVersion: storage.k8s.io/v1
 		kind: CSIStorageCapacity
