@@ -263,7 +263,6 @@ static void given_up(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "first", 5, 1));
 }
 
-/* The system dies with the lock in its hands: it is free once the slot has been recovered. */
 /* A thread that holds what others here wait for, and not one beside it. */
 static __thread bool holds_others_up;
 static u64 asked;
@@ -271,7 +270,7 @@ static u64 asked;
 static bool gives_way(const struct sg_vol *vol)
 {
 	CHECK(vol == &t.v);
-	asked++;
+	sg_add64(&asked, 1);
 	return holds_others_up;
 }
 
@@ -310,7 +309,7 @@ static void given_way(void)
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
 	sg_store64(&t.v.still.closed, 0);
 	CHECK(sg_ticks() - start < 5 * SECOND);
-	CHECK(asked);
+	CHECK(sg_load64(&asked));
 	CHECK_OK(sg_allocate(&t.v, &f, 0, 1));	/* nobody is in the way: it is done */
 	holds_others_up = false;
 	sg_unlock(&second, LOCK);
@@ -318,6 +317,7 @@ static void given_way(void)
 	t.v.gives_way = NULL;
 }
 
+/* The system dies with the lock in its hands: it is free once the slot has been recovered. */
 static void recovered(void)
 {
 	sg_lock(&second, LOCK);
