@@ -84,7 +84,6 @@ struct sg_vol {
 	u64 alive;
 	struct sg_identity id;	/* what we have said there */
 	u64 beats;		/* heartbeats of ours, as the slot counts them (slot.c) */
-	u64 set_back_at;	/* the slot's count when it was ahead of ours; 0: it never was */
 	bool read_only;
 	bool alone;		/* nobody changes the volume meanwhile: nobody is waited for */
 	bool steady;		/* its size is what it was: the checker's */

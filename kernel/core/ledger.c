@@ -603,14 +603,21 @@ static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 /* Each step gets further, unless somebody stores into the debt: then that is all for now. */
 static int pay_tree(struct sg_vol *vol, u32 i)
 {
+	u64 owes = entry(vol->ledger, i)->word, at = entry_off(vol->ledger, i);
 	unsigned int turn = 0;
 	bool done = false;
 	int err = 0;
 
 	while (!done && !err) {
 		struct sg_tx *tx = sg_tx_begin_payer(vol);
+		u64 word = sg_get(vol, at);
 
-		err = pay_step(tx, i, sg_get(vol, entry_off(vol->ledger, i)), &done);
+		/* how far it has come, and its epoch, may differ; what it is may not */
+		if (SG_DEBT_KIND(word) != SG_DEBT_KIND(owes) ||
+		    SG_DEBT_VALUE(word) != SG_DEBT_VALUE(owes))
+			err = sg_damaged(vol, 0, at, "ledger entry was changed");
+		else
+			err = pay_step(tx, i, word, &done);
 		if (err)
 			sg_tx_abort(tx);
 		else

@@ -84,7 +84,7 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 }
 
 /* A process of a fenced system may still store into these words: they do not become others'. */
-static bool used_by_lapsed(const struct sg_vol *vol, const struct sg_sem_spot *s)
+static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	return sg_get(vol, SG_SEM_FIELD(s, users)) & sg_get(vol, SG_HOT(lapsed)) &
 	       ~(1ULL << vol->slot);
@@ -96,7 +96,7 @@ bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
 
 	return head && (SG_SEM_FLAGS(head) & SG_SEM_REMOVED ||
 			SG_SEM_LIFE(head) == SG_SEM_LAST_USER) &&
-	       !sg_sem_is_used(vol, s) && !used_by_lapsed(vol, s);
+	       !sg_sem_is_used(vol, s) && !lapsed_users(vol, s);
 }
 
 /* --- bad memory ------------------------------------------------------------------------------- */
@@ -265,7 +265,8 @@ static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const st
 static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned int type, bool user,
 		      struct sg_sem *out)
 {
-	u64 users = sg_get(vol, SG_SEM_FIELD(s, users)), left = sg_sem_is_used(vol, s) ? users : 0;
+	bool used = sg_sem_is_used(vol, s);
+	u64 users = sg_get(vol, SG_SEM_FIELD(s, users)), left = used ? users : lapsed_users(vol, s);
 	int err = sg_sem_look_at(vol, s, out);
 
 	if (!err && type && type != out->type)
@@ -274,7 +275,7 @@ static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned 
 		err = count_more(vol->sems, s->off);
 	if (err)
 		return err;
-	if (!left)
+	if (!used)
 		begin_anew(vol, s, out);
 	left |= 1ULL << vol->slot;
 	if (left != users)
@@ -417,7 +418,7 @@ static void put_away(struct sg_vol *vol, const struct sg_sem *sem, const struct 
 	sg_wb(sg_at(vol, sem->words), sizeof(struct sg_semwords));
 	sg_fence();
 	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
-	sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), 0);
+	sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), lapsed_users(vol, s));
 }
 
 static void close_last(struct sg_vol *vol, struct sg_sem *sem)

@@ -105,11 +105,10 @@ static u64 *heartbeat(struct sg_vol *vol)
  * The VM was set back to a saved state after it had gone on from there, or runs twice. The slot,
  * its locks and its ledger belong to the later run, so this one must store nothing.
  */
-static void set_back(struct sg_vol *vol, u64 seen)
+static void set_back(struct sg_vol *vol)
 {
 	if (sg_cas64(&vol->shut_down, false, true))
 		return;
-	vol->set_back_at = seen;
 	sg_stop_state(vol);
 	sg_log(vol->owner, SG_ERR,
 	       "this system was set back to an earlier state: everything fails until unmounted");
@@ -137,7 +136,7 @@ void sg_beat(struct sg_vol *vol)
 			return;
 		}
 		if (seen >= sg_load64(&vol->beats)) {
-			set_back(vol, seen);
+			set_back(vol);
 			return;
 		}
 	} while (sg_cas64(beats, seen, seen + 1) != seen);
@@ -287,7 +286,6 @@ static void forget(struct sg_vol *vol)
 	sg_slot_exit(vol);
 	vol->still = (struct sg_still){ 0 };
 	vol->freezing.phase = 0;
-	vol->set_back_at = 0;
 	vol->slot = -1;
 	vol->state = NULL;
 }
@@ -615,6 +613,7 @@ void sg_leave(struct sg_vol *vol)
 		return;
 	sg_stand_end(vol);
 	vol->hurry = true;
+	sg_beat(vol);		/* finds out whether we were set back */
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_sem_settle(vol);
 		sg_ledger_settle_inodes(vol);
@@ -626,27 +625,8 @@ void sg_leave(struct sg_vol *vol)
 	sg_abandon(vol);
 }
 
-/*
- * After a set-back nobody else fences the slot of a guarded VM. We store nothing any more, so
- * others may recover what the later run left; unless that run still beats.
- */
-static void fence_later_run(struct sg_vol *vol)
-{
-	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
-
-	if (sg_is_lost(vol, sg_slot_off(vol, (unsigned int)vol->slot)) ||
-	    sg_load64(heartbeat(vol)) != vol->set_back_at)
-		return;
-	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_DEAD, vol->incarnation));
-	sg_wb(word, 8);
-	sg_fence();
-}
-
 void sg_abandon(struct sg_vol *vol)
 {
-	if (vol->slot < 0)
-		return;
-	if (vol->set_back_at)
-		fence_later_run(vol);
-	forget(vol);
+	if (vol->slot >= 0)
+		forget(vol);
 }

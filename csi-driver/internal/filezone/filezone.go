@@ -134,7 +134,7 @@ func (z *Zone) leftLink(file string) bool {
 
 // Sweep removes what calls have left that could not clean up behind them.
 func (z *Zone) Sweep(ctx context.Context) error {
-	if err := errors.Join(z.folder.Sweep(ctx, z.leftLink), z.cutAll(ctx)); err != nil {
+	if err := z.folder.Sweep(ctx, z.leftLink); err != nil {
 		return fault.Wrap(fault.Internal, err, "zone of files")
 	}
 	return nil

@@ -77,7 +77,8 @@ func elsewhere(says, own int64) string {
 	return fmt.Sprintf("its superblock says address %#x, and its own is %#x: who writes it has changed that", says, own)
 }
 
-// cut gives back what is behind the end of a volume. Whoever calls has begun with it: nobody is making it longer.
+// cut gives back what is behind the end of a volume that is deleted. Of one in use it cuts nothing: an operator may have
+// made file and file system longer.
 func (z *Zone) cut(ctx context.Context, name string) error {
 	at, noted, err := z.placed(name)
 	if err != nil || !noted {
@@ -92,22 +93,4 @@ func (z *Zone) cut(ctx context.Context, name string) error {
 	}
 	klog.FromContext(ctx).Info("The file was longer than its volume, and is cut", "volume", name, "had", st.Size(), "has", at.Size)
 	return nil
-}
-
-// cutAll is a part of Sweep.
-func (z *Zone) cutAll(ctx context.Context) error {
-	names, err := z.names()
-	if err != nil {
-		return err
-	}
-	var all []error
-	for _, name := range names {
-		end, err := z.folder.Begin(name)
-		if err != nil {
-			continue // somebody is at it
-		}
-		all = append(all, z.cut(ctx, name))
-		end()
-	}
-	return errors.Join(all...)
 }

@@ -116,7 +116,7 @@ func TestAMemberWritesAnotherAddress(t *testing.T) {
 }
 
 // Those who have a volume as memory can make its file longer. That takes nothing from others, no program looks at such a
-// file, and it is cut by the next sweep, or when the volume is deleted.
+// file, and it is cut when the volume is deleted. Before, nothing is cut: an operator may have made file and file system longer.
 func TestAMemberMakesItLonger(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)
@@ -152,6 +152,12 @@ func TestAMemberMakesItLonger(t *testing.T) {
 	}
 	if err := z.Sweep(background); err != nil {
 		t.Error(err)
+	}
+	if st, err := os.Stat(z.path("evil")); err != nil || st.Size() != 1<<40 {
+		t.Errorf("a sweep has cut it: %v, %v", st, err)
+	}
+	if err := os.Truncate(z.path("evil"), 32*mib); err != nil {
+		t.Fatal(err)
 	}
 	if v, err := z.Get(background, "evil"); err != nil || v.State != zone.Ready || v.Memory != 32*mib {
 		t.Errorf("cut, it is %+v, %v", v, err)

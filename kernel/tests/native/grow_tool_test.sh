@@ -111,4 +111,13 @@ until ! flock -n locked.img true; do sleep 0.1; done
 refuses 7 'locked.img: somebody else holds its lock' timeout 25 "$ctl" grow locked.img --size 48M
 kill "$locker"
 
+# --- a volume of the CSI driver, which has noted its length ---
+expect 0 "$mkfs" -q --size 16M --phys 16G claim.stargate
+ln -s 0x400000000+0x1000000 .at-claim
+expect 1 "$ctl" grow --size 32M claim.stargate
+says 'is a volume of the CSI driver' err
+[[ $(stat -c %s claim.stargate) -eq $((16 << 20)) ]] || fail "it has become longer"
+ln -sfn 0x400000000+0x2000000 .at-claim
+expect 0 "$ctl" grow --size 32M claim.stargate
+
 echo "$checks checks"

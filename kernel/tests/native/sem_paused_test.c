@@ -93,6 +93,9 @@ static void lapsed_user(void)
 	kill_other(true);
 	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
+	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* nor do they when we close it */
+	sg_sem_close(&t.v, &s);
+	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
 	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);
 	CHECK_OK(try_create(&t.v, "s", new, true, &s));
 	sg_sem_close(&t.v, &s);

@@ -143,6 +143,34 @@ static int lock_file(struct call *c, int fd)
 	return 0;
 }
 
+/*
+ * The CSI driver notes the length of each volume of a zone of files in a link beside it, NAME's in
+ * .at-NAME, and takes what is behind it for a member's doing. It enlarges the link before it calls.
+ */
+static int ask_driver(struct call *c)
+{
+	const char *slash = strrchr(c->volume, '/'), *name = slash ? slash + 1 : c->volume;
+	const char *end = strstr(name, ".stargate");
+	unsigned long long base, len;
+	char link[PATH_MAX], text[64];
+	ssize_t n;
+
+	if (!end || end[9])
+		return 0;
+	if (snprintf(link, sizeof(link), "%.*s.at-%.*s", (int)(name - c->volume), c->volume,
+		     (int)(end - name), name) >= (int)sizeof(link))
+		return 0;
+	n = readlink(link, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	if (sscanf(text, "0x%llx+0x%llx", &base, &len) != 2 || c->size <= len)
+		return 0;
+	tool_error("%s: is a volume of the CSI driver, which would cut it again: enlarge its claim",
+		   c->volume);
+	return -EPERM;
+}
+
 /* What is opened here is what grows, whatever has the name later. */
 static int grow_file(struct call *c)
 {
@@ -160,7 +188,7 @@ static int grow_file(struct call *c)
 		return err;
 	}
 	target_pin(c->volume, fd);
-	err = lock_file(c, fd);
+	err = ask_driver(c) ?: lock_file(c, fd);
 	if (err) {
 		close(fd);
 		return err;
