@@ -557,10 +557,7 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 		put_back(l, p->index[k]);
 }
 
-/*
- * Damage stands in the way: let the pages go, fsck will find them. When even that cannot be done,
- * it is owed as before, and who pays has to stop: it would be picked again and again.
- */
+/* Damage is in the way: fsck finds these pages. If even that fails, they stay deferred. */
 static int write_off(struct sg_vol *vol, u32 i)
 {
 	struct sg_tx *tx = sg_tx_begin_payer(vol);
@@ -612,9 +609,8 @@ static int pay_tree(struct sg_vol *vol, u32 i)
 		struct sg_tx *tx = sg_tx_begin_payer(vol);
 		u64 word = sg_get(vol, at);
 
-		/* how far it has come, and its epoch, may differ; what it is may not */
-		if (SG_DEBT_KIND(word) != SG_DEBT_KIND(owes) ||
-		    SG_DEBT_VALUE(word) != SG_DEBT_VALUE(owes))
+		/* only how far it has come, and its epoch, may differ from our copy */
+		if ((word ^ owes) & SG_DEBT(7, SG_DEBT_VALUE(~0ULL), 0, 0))
 			err = sg_damaged(vol, 0, at, "ledger entry was changed");
 		else
 			err = pay_step(tx, i, word, &done);
@@ -689,10 +685,7 @@ static int pay_picked(struct sg_vol *vol, const struct pick *p)
 	return err;
 }
 
-/*
- * Alone, a system has only itself to wait for. With others it pays what all of them have let go
- * (epoch.c); when that is nothing, it asks again when they have come further.
- */
+/* Alone, a system waits for itself only. With others it reclaims what all have acknowledged. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;

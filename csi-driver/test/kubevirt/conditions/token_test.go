@@ -65,6 +65,7 @@ func TestNodeToken(t *testing.T) {
 		{"volume-changes", "released by another node", "n2", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "of that node alone"},
 		{"volume-changes", "taken by another node", "n2", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of that node alone"},
 		{"volume-changes", "given to another node", "n1", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of that node alone"},
+		{"volume-changes", "pointed at another claim", "n1", volumeN1, change(volumeN1, "name: data", "name: mine"), "at another claim"},
 		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "of that node alone"},
 		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "of that node alone"},
 		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "of that node alone"},
@@ -147,12 +148,13 @@ func TestBound(t *testing.T) {
 		before = `volume.beta.kubernetes.io/storage-provisioner: stargate.csi.dev`
 		theirs = `volume.kubernetes.io/storage-provisioner: ceph.example`
 		made   = "pvc-stargate.csi.dev-0b5e55ed-0000-4000-8000-00000000beef"
+		kept   = "pvc-stargate.csi.dev-0b5e55ed-0000-4000-8000-00000000cafe"
 	)
 	claim := func(annotations, volume string) string {
 		if volume != "" {
 			volume = ", volumeName: " + volume
 		}
-		return `{metadata: {name: data` + annotations + `}, spec: {storageClassName: some` + volume + `}}`
+		return `{metadata: {name: data, uid: 0b5e55ed-0000-4000-8000-00000000beef` + annotations + `}, spec: {storageClassName: some` + volume + `}}`
 	}
 	with := func(annotation string) string { return `, annotations: {` + annotation + `}` }
 	for _, c := range []struct {
@@ -165,6 +167,7 @@ func TestBound(t *testing.T) {
 		{"one that nobody has been asked to make", claim(with("a: b"), ""), claim(with("a: b"), made), true},
 		{"one without annotations", claim("", ""), claim("", made), true},
 		{"another volume", claim(with(theirs), ""), claim(with(theirs), "pvc-u"), false},
+		{"one that was made for another claim, and is kept", claim("", ""), claim("", kept), false},
 		{"a volume of a driver whose name begins as ours", claim(with(theirs), ""), claim(with(theirs), "pvc-stargate.csi.dev-two.x-0b5e55ed-0000-4000-8000-00000000beef"), false},
 		{"none", claim(with(theirs), ""), claim(with(theirs+", a: b"), ""), false},
 		{"bound long ago", claim(with(theirs), made), claim(with(theirs+", a: b"), made), false},
