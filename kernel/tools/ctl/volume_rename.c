@@ -115,7 +115,9 @@ int cmd_volume_rename(struct call *c)
 	struct volume from;
 	int err;
 
-	signal(SIGPIPE, SIG_IGN);	/* who stops listening ends nothing half way */
+	/* neither a closed pipe nor a closed terminal ends it half way */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	err = volume_hold(&from, c->volume);
 	if (err)
 		return refused(c, err, NULL);
