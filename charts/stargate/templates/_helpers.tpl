@@ -47,14 +47,14 @@ what this release has in the cluster has to be of the same driver. helm template
 {{- end -}}
 
 {{/*
-What the names of the driver's PersistentVolumes begin with. A claim that is bound says of its volume the name alone: so
-that tells whose it is (node-policy.yaml).
+The prefix of the names of the driver's PersistentVolumes. A bound claim has only the name of its volume, so the name
+tells which driver made it (node-policy.yaml).
 */}}
 {{- define "stargate.volumePrefix" -}}
 pvc-{{ .Values.driverName }}
 {{- end -}}
 
-{{/* Of a size like 16Gi: its bytes. What is longer is larger than anything that there is, and than a number here. */}}
+{{/* The bytes of a size like 16Gi. A longer number would overflow, and no volume is so large. */}}
 {{- define "stargate.bytes" -}}
 {{- if regexMatch "^([0-9]{1,17}|[0-9]{1,14}Ki|[0-9]{1,11}Mi|[0-9]{1,8}Gi|[0-9]{1,5}Ti)$" . -}}
 {{- $unit := get (dict "B" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776) (regexFind "[KMGT]i$" . | default "B") -}}
@@ -97,7 +97,7 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* What the schema cannot say of numbers: internal/app/config.go, internal/filezone and internal/driver have the same. */}}
+{{/* Checks of numbers that a schema cannot express. internal/app/config.go, internal/filezone and internal/driver have the same. */}}
 {{- define "stargate.checkNumbers" -}}
 {{- $least := 16777216 -}}
 {{- $most := 70368744177664 -}}

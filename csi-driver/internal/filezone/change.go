@@ -246,7 +246,7 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (zone.Volume, 
 	}
 	defer z.release(name)
 	step.Reached(ctx, "file: addresses behind taken")
-	// First what is its own: a file that is longer than that is cut.
+	// The note comes first: a file that is longer than its note counts as damaged.
 	if err := z.put(name, zone.Span{Base: had.Base, Size: max(had.Size, size)}); err != nil {
 		return v, err
 	}

@@ -2,8 +2,8 @@
 
 // Package filezone is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
 // system, made for an address that no other volume of the node has, so that a machine can have
-// several. What is known of a volume stands in the file and its name; where it is, and how long, stands in a link
-// beside it, as whoever has the file as memory writes the rest.
+// several. The file and its name say everything about a volume but its address and length. A link beside the
+// file notes these two, because members of the volume write the file.
 package filezone
 
 import (

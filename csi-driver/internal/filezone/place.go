@@ -18,7 +18,7 @@ import (
 
 // placed is where a volume is, and how much memory is its own, as the driver has noted it beside the file. All who have
 // the file as memory write what is in it, its address in the superblock as well, and can make it longer or shorter.
-// What they say decides nothing about the addresses of others. A volume of an earlier driver has no note yet.
+// Members' bytes decide nothing about the addresses of other volumes. A volume of an earlier driver has no note yet.
 func (z *Zone) placed(name string) (at zone.Span, ok bool, err error) {
 	text, err := os.Readlink(z.folder.Path(place, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,7 @@ func (z *Zone) placed(name string) (at zone.Span, ok bool, err error) {
 	return at, true, nil
 }
 
-// put notes it, in the place of what was noted before. Whoever calls has begun with the volume.
+// put notes a volume's place instead of the place noted before. The caller has begun with the volume.
 func (z *Zone) put(name string, at zone.Span) error {
 	made := z.folder.Path(folder.Making, name+"@place")
 	err := folder.Remove(made)
@@ -67,9 +67,9 @@ func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 }
 
 // stretched is why a file is not looked into that is longer than its volume: a look at what is not there takes memory
-// for it, and who made it longer has no right to more.
+// for it, and the member that made it longer has no right to more.
 func stretched(length, own int64) string {
-	return fmt.Sprintf("its file has %d bytes, and its own are %d: who has it as memory has made it longer. It is cut within ten minutes, or by its deletion", length, own)
+	return fmt.Sprintf("its file has %d bytes, and the volume has %d: a pod or machine with its memory has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
 }
 
 // elsewhere is why a volume is not used whose superblock has another address than the one that is its own.

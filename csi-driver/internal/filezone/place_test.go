@@ -174,7 +174,7 @@ func TestAMemberMakesItLonger(t *testing.T) {
 	}
 }
 
-// What is noted of a volume stays when another one of its name cannot be made.
+// The note of a volume stays when another volume of its name cannot be made.
 func TestNotMadeTwice(t *testing.T) {
 	z := formats(t, `truncate -s 16M "$file"`)
 	z.says(t, "w", 64<<30+512*mib)

@@ -77,8 +77,8 @@ func TestWithoutAZone(t *testing.T) {
 	}
 }
 
-// An id says where its snapshot is, and is served there alone: one of that name in the zone is another one. What is not
-// in the folder any more is not looked for in the zone, which may be away.
+// An id says where its snapshot is, and is served there alone: one of that name in the zone is another one. A snapshot
+// that is gone from the folder is not looked for in the zone, which may be away.
 func TestWhereAnIDSays(t *testing.T) {
 	l := &lost{err: fault.New(fault.NoZone, "gone")}
 	z, _ := open(t, l)

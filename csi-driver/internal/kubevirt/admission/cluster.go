@@ -57,7 +57,7 @@ func (c *Cluster) anew() *Cluster {
 	return &one
 }
 
-// ask puts a question to the API server, unless this review has its answer. Whoever gets an answer leaves it as it is.
+// ask puts a question to the API server, unless this review has its answer. Callers do not change an answer.
 func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	if had, ok := c.answers[question].(T); ok {
 		return had, nil

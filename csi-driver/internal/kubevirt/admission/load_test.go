@@ -113,7 +113,7 @@ func TestManyLaunchers(t *testing.T) {
 	}
 }
 
-// Whoever asks hears before it stops waiting.
+// The webhook answers before the API server stops waiting.
 func TestLimit(t *testing.T) {
 	for query, want := range map[string]time.Duration{
 		"timeout=10s": reviewLimit, "timeout=2s": 1600 * time.Millisecond, "timeout=30s": reviewLimit, "": reviewLimit, "timeout=soon": reviewLimit, "timeout=-1s": reviewLimit,
