@@ -32,6 +32,7 @@ type Kernel struct {
 	Modules string // its /lib/modules/RELEASE, or empty
 	Root    string // root with headers and compiler to build modules in, or empty
 	Tree    string // of a self-built one: tree to build modules against, or empty
+	Ccache  string // folder where compiled objects of modules are kept, or empty
 }
 
 // BuildDir is the folder, inside the root, that modules build against.
@@ -66,6 +67,7 @@ func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 		Image:   filepath.Join(dir, "vmlinuz"),
 		Modules: filepath.Join(dir, "modules"),
 		Root:    filepath.Join(dir, "root"),
+		Ccache:  filepath.Join(string(c), "ccache"),
 	}, nil
 }
 
@@ -201,10 +203,19 @@ func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
 	if k.Tree != "" {
 		binds["/mnt/build"] = k.Tree
 	}
+	env := chrootEnv
+	if k.Ccache != "" {
+		if err := os.MkdirAll(k.Ccache, 0o755); err != nil {
+			return err
+		}
+		binds["/mnt/ccache"] = k.Ccache
+		// The folder before the compiler's own has ccache under the compiler's names.
+		env = append([]string{"CCACHE_DIR=/mnt/ccache", "PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin"}, chrootEnv[1:]...)
+	}
 	for inside := range binds {
 		if err := os.MkdirAll(filepath.Join(k.Root, inside), 0o755); err != nil {
 			return err
 		}
 	}
-	return chroot.Command{Root: k.Root, Binds: binds, Dir: "/mnt/src", Args: args, Env: chrootEnv}.Run(out)
+	return chroot.Command{Root: k.Root, Binds: binds, Dir: "/mnt/src", Args: args, Env: env}.Run(out)
 }
