@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# How long users wait, and what the driver takes meanwhile: figures, in a table that goes into
+# How long users wait, and what the driver uses meanwhile: figures, in a table that goes into
 # docs/performance/kubernetes.md as it is. Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # which has the rest
 
@@ -99,13 +99,13 @@ case_times() {
 	{
 		row "figure" "value"
 		row "---" "---"
-		side "claim and pod, until the pod is ready: class stargate, 64 MiB" "$own"
-		side "the same of a folder of the node (hostPath), without a driver" "$host"
+		side "claim and pod until the pod is ready, class stargate, 64 MiB" "$own"
+		side "the same with a folder of the node (hostPath), without a driver" "$host"
 		row "CreateVolume of $size MiB" "$(<"$logs/$ns.large") ms"
-		row "processor time of the driver's pod in 30 s at rest" "$((rest[0] - before[0])) ms"
-		row "the same for 5 claims with pods, made and deleted at once" "$((load[0] - rest[0])) ms"
-		row "memory of the driver at rest, of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
-		row "memory of the driver afterwards, of its pod" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
+		row "processor time of the driver's pod in 30 s without calls" "$((rest[0] - before[0])) ms"
+		row "the same while 5 claims with pods are created and deleted at once" "$((load[0] - rest[0])) ms"
+		row "memory of the driver before that; of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
+		row "memory of the driver after that; of its pod with sidecars" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
 	} | tee "$logs/times.md"
 }
 
