@@ -8,7 +8,7 @@ from peers_data import grouped, means, short, size, spread, table
 
 OURS = "stargatefs"
 SHARED = ("9p", "virtiofs", "nfs", "smb")
-NAMES = {"outside": "the same, written outside", "smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
+NAMES = {"outside": "stargatefs, written outside", "smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
          "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
 # P1: averages over its fio tests, by threads ("all": over all of them); and of the hand-over.
 PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
@@ -108,7 +108,7 @@ def speeds(fio, jobs):
 
 
 def fio_tables(fio):
-    parts = [factors(fio), papers(fio), "*Spread*: of a row's rounds, the highest by the lowest, where that is most."]
+    parts = [factors(fio), papers(fio), "*Spread* is, for each row, the largest ratio of a system's highest round to its lowest."]
     return "\n\n".join(parts + [speeds(fio, jobs) for jobs in fio.names(3)])
 
 
@@ -117,10 +117,14 @@ def fio_text(fio):
 
 {measured(fio)}
 
-How many times as fast StargateFS is: the mean over all loads below that P1 has (up to 2 MiB, one, two and four threads), of each
-round by itself; the median of the rounds (and the least and the most of them). *Bound*: how many times as fast the same fio is
-when its reads and writes are nothing but copies from and to memory of its own, by words as kernels copy or as the C library does,
-whichever is faster: no call of the kernel, no file. Where that is below P1's factor, what is aimed at is {BOUND_SHARE:.0%} of it.
+The first table says how many times as fast StargateFS is. Each round gives the mean over all loads
+below that P1 has: up to 2 MiB, with one, two and four threads. The table has the median of the
+rounds, with the least and the most.
+
+*Bound* says how many times as fast the same fio is if its reads and writes only copy from and to
+its own memory. It makes no system call and uses no file. It copies by words, as kernels do, or as
+the C library does, whichever is faster. Where the bound is below P1's factor, the target is {BOUND_SHARE:.0%} of
+the bound.
 
 {fio_tables(fio)}"""
 
@@ -130,8 +134,9 @@ def fio_old_text(fio):
 
 {measured(fio)}
 
-Newer kernels' 9p, when no cache is in the way, asks for each page of 4 KiB by itself, however much a program reads: counted on
-6.12, there is an interrupt for each page. That of 6.1 is older than netfs, by which this comes.
+Without a cache, the 9p client of newer kernels requests each page of 4 KiB by itself, however much
+a program reads. Counted on 6.12, each page causes an interrupt. This comes from netfs. The 9p
+client of 6.1 is older than netfs.
 
 {fio_tables(fio)}"""
 
@@ -168,19 +173,26 @@ def hand_table(hand, way):
 
 
 def hand_text(hand):
-    return f"""## From one system to another (P1 5.3)
+    return f"""## Hand-over between systems (P1 5.3)
 
 {measured(hand)}
 
-One writes, another one reads, block after block, in turns. As in P1, who writes is where the file is: for 9p and virtiofs the
-machine outside, for NFS and Samba the server, on its ext4-dax. With StargateFS that is everywhere: another guest, which NFS and Samba are compared with,
-and *outside*, which 9p and virtiofs are: a program with the same engine, in place of the module that this machine's kernel does not take. Each waits by looking at a
-word of memory. *Turns*: nothing but the waiting of two guests, without a file; where the machine's processors have more to do than this, most of the time is
-who waits for a processor.
+One system writes a block, another one reads it, in turns. As in P1, the writer is where the file
+is. For 9p and virtiofs that is the machine outside, for NFS and Samba the server, on its ext4-dax.
+
+With StargateFS the file is on both sides. NFS and Samba are compared with a writer in another
+guest. 9p and virtiofs are compared with a writer *outside*: a program with the same engine. It
+stands in for the module, which this machine's kernel does not load. Each side waits by looking at a
+word of memory.
+
+*Turns* is only the waiting of two guests, without a file. Where the machine's processors have other
+work, most of the time is waiting for a processor.
 
 {hand_table(hand, "local")}
 
-Two guests, both of which have the file by that way, and semaphores of StargateFS, which look for a while before they sleep (a turn does not\ndepend on the block; of 1 MiB there are a hundred and fifty turns only):
+In the next table both sides are guests that have mounted the file system. They wait by StargateFS's
+semaphores, which spin for a while before they sleep. A turn does not depend on the block; with 1
+MiB there are only 150 turns.
 
 {hand_table(hand, "through")}"""
 
@@ -195,17 +207,18 @@ def tail_text(tail):
             ratio = [r[2] / r[0] for r in tail.rows[system, other]]
             rows.append([f"{name(system)}, {OTHERS[other]}"] + [short(v / 1000) for v in of[:3]] +
                         [spread(ratio), grouped(of[3]), grouped(of[4])])
-    return f"""## A read of 4 KiB at random, while another system makes and removes files
+    return f"""## Latency of random 4 KiB reads while another system creates and removes files
 
 {measured(tail)}
 
-{table(["microseconds; the other system", "half", "99 %", "99.9 %", "99.9 % by half", "reads", "files made"], rows)}
+{table(["microseconds; the other system", "median", "99 %", "99.9 %", "99.9 % / median", "reads", "files created"], rows)}
 
-What the row *elsewhere* has more than *still* is the processor that the other one takes, as guests share two; what *same* has
-more than that is the file system."""
+In the rows *elsewhere* the other system creates files in a tmpfs of its own. The guests share two
+processors. The difference between *elsewhere* and *idle* is the processor time that the other
+system takes. The difference between *same file system* and *elsewhere* is the file system."""
 
 
-OTHERS = {"alone": "still", "apart": "elsewhere", "same": "same file system"}
+OTHERS = {"alone": "idle", "apart": "elsewhere", "same": "same file system"}
 
 
 def count_text(count):
@@ -215,14 +228,15 @@ def count_text(count):
         ratio = [r[2] / r[0] for r in count.rows[system, other]]
         rows.append([f"{name(system)}, {OTHERS[other]}"] + [grouped(v) for v in of[:3]] +
                     [spread(ratio), grouped(of[3]), grouped(of[4])])
-    return f"""## The same in instructions
+    return f"""## The same latency in instructions
 
 {measured(count)}
 
-Of one guest, whose instructions are counted, two looks at its clock among them; the other system is one outside, by the same
-engine: what else the machine does has no part in these figures.
+The figures are the instructions of one guest for a read, with two looks at its clock. The other
+system is a program outside with the same engine. So other work of the machine has no part in these
+figures.
 
-{table(["instructions; the other system", "half", "99 %", "99.9 %", "99.9 % by half", "reads", "files made"], rows)}"""
+{table(["instructions; the other system", "median", "99 %", "99.9 %", "99.9 % / median", "reads", "files created"], rows)}"""
 
 
 # --- what it takes ---------------------------------------------------------------------------------
@@ -234,14 +248,15 @@ def memory_text(memory):
         cached, used = rounds[0]
         rows.append([f"{name(system)}, {how}", guests, f"{int(kib) >> 10} MiB", grouped(cached / 1024),
                      grouped(used / 1024), f"{1 + max(cached, 0) / int(kib):.2f}", f"{copies(memory, key):.3f}"])
-    heads = ["all guests have read the file", "guests", "it has", "in page caches, MiB", "more in use, MiB",
-             "copies by caches", "copies by what is in use"]
+    heads = ["all guests have read the file", "guests", "file size", "in page caches, MiB", "additional use, MiB",
+             "copies, by page caches", "copies, by use"]
     return f"""## Memory
 
 {measured(memory)}
 
-What all guests, a server among them, have in use more than before, and the file itself once. *In use* is all that is not free,
-so that what else a kernel does meanwhile is in it.
+The figures say how much more memory all guests use than before, the server's guest included. The
+file itself counts once. *Use* is all memory that is not free. So it includes what else a kernel
+does meanwhile.
 
 {table(heads, rows)}
 {refusals(memory)}"""
@@ -261,15 +276,16 @@ def cpu_seconds(cpu, key, figure):
 def cpu_text(cpu):
     systems, rows = [s for s in cpu.names(0) if s != "idle"], []
     for _, kind, block in [k for k in cpu.rows if k[0] == OURS]:
-        for figure, whose in ((2, "guest"), (3, "guest that serves"), (4, "outside")):
+        for figure, whose in ((2, "guest"), (3, "server guest"), (4, "outside")):
             rows.append([f"{kind} {size(block)}, {whose}"] +
                         [short(cpu_seconds(cpu, (s, kind, block), figure)) for s in systems])
     return f"""## Processor time
 
 {measured(cpu)}
 
-Seconds for 1 GiB, less what the same machines use when nothing is done. *Outside*: all processes of the machine for these guests, QEMU with
-all that they execute among them, and virtiofsd.
+The figures are seconds of processor time for 1 GiB, less what the same guests use without load.
+*Outside* counts all processes of the machine for these guests: QEMU, with everything that the
+guests execute, and virtiofsd.
 
 {table(["s"] + [name(s) for s in systems], rows)}"""
 
@@ -285,11 +301,18 @@ def programs_text(programs):
 
 {measured(programs)}
 
-Milliseconds, median (least-most). A repository of some of Python's modules is cloned, and looked at; they are unpacked, packed,
-copied by rsync; a C program of 500 lines is compiled; an SQLite table of 2 000 rows is made and changed; 16 MiB of numbers are
-written, mapped, and read and changed at random by Python; Go's own tests of its package `os` are run (`gotest`: `-short`, without
-TestRootMulti, for at most 100 s); all is removed. Page caches answer where there are any: with
-9p, virtiofs `cache=never` there are none, NFS and Samba are mounted as is usual.
+The figures are milliseconds, median (least-most).
+
+- `clone`, `status`: git clones a repository of some of Python's modules, and looks at it.
+- `untar`, `tar`, `rsync`: the modules are unpacked, packed, and copied.
+- `compile`: gcc compiles a C program of 500 lines.
+- `sqlite`: a table of 2 000 rows is created and changed.
+- `array`: Python writes 16 MiB of numbers, maps them, and reads and changes them at random.
+- `gotest`: Go's own tests of its package `os` run (`-short`, without TestRootMulti, 100 s at most).
+- `remove`: everything is removed.
+
+Programs read and write through page caches, on systems that have them. 9p and virtiofs with
+`cache=never` have none. NFS and Samba are mounted with their usual options.
 
 {table(["ms"] + [name(s) for s in systems], rows)}
 {refusals(programs)}"""
@@ -312,8 +335,8 @@ def many_text(many):
 
 {measured(many)}
 
-Each has one processor and a file of its own. With so many guests on the machine's processors, all wait for each other, and for
-what serves them. P1 has {PAPER_MANY} times VirtFS with eight.
+Each guest has one processor and a file of its own. So many guests on the machine's processors wait
+for each other, and for their servers. P1 measured {PAPER_MANY} times VirtFS with eight guests.
 
 {table(["MiB/s, all together"] + [name(s) for s in (OURS,) + SHARED], rows + means_rows)}"""
 
@@ -336,8 +359,9 @@ def meta_text(meta):
 
 {measured(meta)}
 
-Microseconds for one file: made, looked at, opened and closed, listed among those of its directory, renamed, removed. Two systems at once have a
-directory each, and it is the slower one's time. With NFS and Samba nothing is kept longer than a protocol's defaults keep it.
+The figures are microseconds for one file: created, looked at (stat), opened and closed, listed with
+its directory, renamed, removed. Two systems at once have a directory each, and the time is that of
+the slower one. NFS and Samba keep nothing longer than the defaults of their protocol.
 
 {table(["us"] + [name(s) for s in systems], rows + ratios)}"""
 
@@ -348,12 +372,13 @@ def engines_text(engines):
         rows.append([f"{engine}, {load} {block}"] +
                     [short(engines.median((s, engine, load, block)) / 1024) if (s, engine, load, block) in engines
                      else "fails" for s in systems])
-    return f"""## Mapped, and eight at a time
+    return f"""## Mappings and eight operations at a time
 
 {measured(engines)}
 
-fio with one thread, through a mapping (`mmap`), and with eight reads or writes under way (`io_uring`). Mappings are by page caches wherever there
-are any; O_DIRECT otherwise, as above.
+fio runs with one thread: through a mapping (`mmap`), and with eight reads or writes in progress
+(`io_uring`). Mappings use page caches on all systems that have them. The other loads use O_DIRECT,
+except on the two cached systems.
 
 {table(["MiB/s"] + [name(s) for s in systems], rows)}
 {refusals(engines)}"""
@@ -408,12 +433,14 @@ TEXTS = {"fio": fio_text, "fio-6.1": fio_old_text, "engines": engines_text, "han
 
 def page(data):
     head = """<!-- SPDX-License-Identifier: Apache-2.0 -->
-# Beside what is used instead
+# Comparison with other shared file systems
 
-For those who want to see each figure of [the summary](README.md), and how it was measured. `make bench` measures and writes this
-page, all of it; `make bench SECTIONS=fio` one part. How the systems are set up stands
-[there](README.md#how-the-systems-are-set-up). Not covered: times on real machines. Where QEMU translates, times
-compare rows and columns of one table with each other, and nothing else."""
+This page is for readers who want to see each figure behind [the summary](README.md), and how it was
+measured. [README.md](README.md#how-the-systems-are-set-up) says how the systems are set up.
+`make bench` measures, and writes all of this page; `make bench SECTIONS=fio` writes one section.
+
+Times on real machines are not covered. Where QEMU translates, times compare rows and columns of one
+table with each other, and nothing else."""
     return "\n\n".join([head] + [TEXTS[part](data[part]).strip() for part in TEXTS if part in data]) + "\n"
 
 
