@@ -14,7 +14,7 @@ static const struct {
 	{ EPERM, "not for the caller: another one has it locked, or owns it" },
 	{ EOWNERDEAD, "locked, but its last owner died with it: what it protects may be half done" },
 	{ ENOTRECOVERABLE, "an owner died, and nobody repaired what it protects: reset or remove it" },
-	{ EOVERFLOW, "the count would be too large" },
+	{ EOVERFLOW, "the count would be too large, or this mount maps no owner for you" },
 	{ ENOENT, "there is no object of that name" },
 	{ EEXIST, "there is an object of that name already" },
 	{ EINVAL, "an object has a name of 1 to 255 bytes without a slash, and can do what its kind "

@@ -134,7 +134,7 @@ var sentences = map[syscall.Errno]string{
 	syscall.EPERM:           "not for the caller: another one has it locked, or owns it",
 	syscall.EOWNERDEAD:      "locked, but its last owner died with it: what it protects may be half done",
 	syscall.ENOTRECOVERABLE: "an owner died, and nobody repaired what it protects: reset or remove it",
-	syscall.EOVERFLOW:       "the count would be too large",
+	syscall.EOVERFLOW:       "the count would be too large, or this mount maps no owner for you",
 	syscall.ENOENT:          "there is no object of that name",
 	syscall.EEXIST:          "there is an object of that name already",
 	syscall.EINVAL:          "an object has a name of 1 to 255 bytes without a slash, and can do what its kind can do",
