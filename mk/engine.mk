@@ -44,7 +44,7 @@ fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 
 # --- sources and what they become; wildcards, so that a new file needs no edit here ---
 objs = $(patsubst kernel/%.c,$(B)/obj/%.o,$(1))
-core-src    := $(wildcard kernel/core/*.c)
+core-src    := $(wildcard kernel/core/*/*.c)
 toollib-src := $(wildcard kernel/tools/lib/*.c)
 # libstargate, for programs; not the engine, whose archive is never installed.
 userlib-src := $(wildcard kernel/lib/*.c)
@@ -122,7 +122,7 @@ define archive
 	$(Q)ar rcs $@ $(filter %.o,$^)
 endef
 $(lib-core): $(call objs,$(core-src)) $(B)/.members
-	@$(call need,$(core-src),kernel/core/*.c)
+	@$(call need,$(core-src),kernel/core/*/*.c)
 	$(archive)
 $(lib-tool): $(call objs,$(toollib-src)) $(B)/.members
 	$(archive)

@@ -9,11 +9,11 @@ other=9.9.9
 # other_release: compiles it, as $next; $now is the version of this one.
 other_release() {
 	local work dir=build/e2e/next-$SG_KERNEL # kept: what has not changed is not compiled again
-	now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/version.h)
+	now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/format/version.h)
 	work=$(mktemp -d)
 	cp -a kernel/core kernel/module "$work"
 	mkdir -p "$dir"
-	sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE	\"$other\"/" "$work/core/version.h"
+	sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE	\"$other\"/" "$work/core/format/version.h"
 	e2e/rig build-module --kernel "$SG_KERNEL" "$work/module" "$dir" >"$work/log" 2>&1 ||
 		fail "does not build: $(tail -n 20 "$work/log")"
 	rm -rf --one-file-system "$work"

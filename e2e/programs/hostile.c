@@ -45,7 +45,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
-#include "../../kernel/core/format.h"
+#include "../../kernel/core/format/format.h"
 
 static u64 state;
 

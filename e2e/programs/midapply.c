@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../kernel/core/format.h"
+#include "../../kernel/core/format/format.h"
 
 #define SECONDS		120
 #define SETTLE_US	20000	/* until a process of several threads has stopped */

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "../../kernel/core/format.h"
+#include "../../kernel/core/format/format.h"
 
 static u32 crc32c(const void *data, size_t len)
 {

@@ -38,7 +38,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "semctl.h"
+#include "uapi/semctl.h"
 #include "stargate.h"
 
 #define VOLUME	"/mnt/sg"

@@ -145,7 +145,7 @@ static int check(uint64_t done)
 
 /* --- all stand still ----------------------------------------------------------------------- */
 
-struct freeze {		/* as kernel/core/ioctl.h has it */
+struct freeze {		/* as kernel/core/uapi/ioctl.h has it */
 	uint32_t limit_ms, reserved;
 	char why[200];
 };

@@ -49,7 +49,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "../../kernel/core/format.h"
+#include "../../kernel/core/format/format.h"
 
 /* Of kvm-patches, and of kernels newer than the headers here. */
 #define MEM_IDENTITY		(1u << 15)
@@ -64,7 +64,7 @@ struct pre_fault {
 };
 #define PRE_FAULT		_IOWR(KVMIO, 0xd5, struct pre_fault)
 
-/* As in kernel/core/ioctl.h. */
+/* As in kernel/core/uapi/ioctl.h. */
 struct open_to_vm {
 	int32_t vm_fd;
 	uint32_t read_only;

@@ -53,7 +53,7 @@ says "it is taken" "prebuilt, kernel $release, version"
 holds "a volume" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "a file" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
 says "it is there" "loaded before, kernel"
-holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/version.h'
+holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/format/version.h'
 says "it says what has to be drained" "the image has 9.9.9: drain the node"
 says "it cannot build that" "the image has 9.9.9: the node has no DKMS" --prebuilt /none
 holds "which was not touched" 'umount /mnt/sg'

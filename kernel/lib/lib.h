@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libstargate inside. Words are taken and given as core/semword.h says; all that waits, or finds
- * out who is dead, is the kernel's (core/semctl.h): there is no protocol here.
+ * libstargate inside. uapi/semword.h says how words are taken and given back. The kernel waits, and
+ * finds out which owners are dead (uapi/semctl.h): there is no protocol here.
  *
  *   volume.c	which volume a path is on; who the calling thread is there
  *   object.c	objects by name
@@ -16,8 +16,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include "semctl.h"
-#include "semword.h"
+#include "uapi/semctl.h"
+#include "uapi/semword.h"
 #include "stargate.h"
 
 #define API	__attribute__((visibility("default")))

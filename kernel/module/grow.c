@@ -9,7 +9,7 @@
 #include <linux/mount.h>
 #include <linux/uaccess.h>
 
-#include "ioctl.h"
+#include "uapi/ioctl.h"
 #include "stargatefs.h"
 
 /* Bytes that the device has now as one run of memory, which begins where the mount's does. */

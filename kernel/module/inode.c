@@ -113,7 +113,7 @@ void sgfs_evict_inode(struct inode *inode)
 	/*
 	 * Nothing is waited for: memory reclaim comes here, and processes that exit, which nobody
 	 * can kill. Not the thaw, which could hold up the freeze itself; nor a lock that another
-	 * system has. What is not freed here stays owed, and sg_settle() frees it (tend.c).
+	 * system has. What is not freed here stays owed, and sg_settle() frees it (membership.c).
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;

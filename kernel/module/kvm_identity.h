@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What a KVM with kvm-patches offers to who has memory for VMs: its <linux/kvm_identity.h>, said
- * anew because stock headers have none. Not linked with: identity.c looks whether it is there.
+ * anew because stock headers have none. Not linked with: kvm_grant.c looks whether it is there.
  */
 #ifndef SGFS_KVM_IDENTITY_H
 #define SGFS_KVM_IDENTITY_H

@@ -197,7 +197,7 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file
 
 	if (err)
 		return finish_open_simple(file, err);
-	atomic_inc(&SGFS(dir->i_sb)->creations);	/* until the VFS knows it (tend.c) */
+	atomic_inc(&SGFS(dir->i_sb)->creations);	/* until the VFS knows it (membership.c) */
 	smp_mb__after_atomic();
 	err = sg_tmpfile(sgfs_vol(dir), &c.new, &ref);
 	if (err) {

@@ -6,11 +6,11 @@
  *	region	the volume's memory from its first byte to its last, for a VMM to map as memory of a
  *		virtual machine (D3, D11): a regular file, since containers may not open devices.
  *	region@UUID	the same file by a name that listings leave out: who opens it so says which
- *		machine he maps it for, and the host is that machine's fence (holders.c).
+ *		machine he maps it for, and the host is that machine's fence (region_holders.c).
  *
  * and, always,
  *
- *	volume.json	what to tell the VMM: where it has to be, and how large it is (describe.c).
+ *	volume.json	what the VMM has to know: the place and the size (volume_json.c).
  *	semaphores	shared semaphores (sem_file.c).
  *
  * To the kernel region is a file of one extent on a DAX device. Its faults are the kernel's own:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file .stargate/semaphores: each descriptor of it can be given one object of the volume
- * (core/semctl.h), which it has open as long as it is open itself, or mapped. So the kernel says
- * when nobody here uses an object any more, however its processes ended, and the mount stays
- * meanwhile.
+ * The file .stargate/semaphores: a process gives each descriptor one object of the volume
+ * (uapi/semctl.h). The descriptor has the object open as long as the descriptor is open or mapped.
+ * So the kernel knows when no process here uses the object any more, however the processes ended.
+ * The mount stays meanwhile.
  *
  * Objects are to permissions what files in the volume's root are: who may make and remove those may
  * make and remove objects; who may open one is said by its owner and mode.

@@ -9,7 +9,7 @@
 #ifndef SGFS_SEM_PRIV_H
 #define SGFS_SEM_PRIV_H
 
-#include "semctl.h"
+#include "uapi/semctl.h"
 #include "stargatefs.h"
 
 /**

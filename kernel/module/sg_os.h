@@ -19,7 +19,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 #include <asm/barrier.h>
-#include "format.h"
+#include "format/format.h"
 
 #undef swap	/* a macro of the kernel's; the engine may use the word */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared semaphores for other modules: what processes have by ioctls (core/semctl.h), with the same
- * errors, but that a signal ends a wait with -EINTR. Threads are known by themselves, kernel
+ * Shared semaphores for other modules: what processes have by ioctls (uapi/semctl.h), with the
+ * same errors, but that a signal ends a wait with -EINTR. Threads are known by themselves, kernel
  * threads too: who has locked unlocks, and what a thread has locked when it ends is left by the
  * dead. In process context, and nothing may be held that the volume's own work needs.
  */
 #ifndef STARGATE_SEM_H
 #define STARGATE_SEM_H
 
-#include "semctl.h"
+#include "uapi/semctl.h"
 
 struct stargate_sem;
 

@@ -130,10 +130,10 @@ struct sgfs_sems {
  * @damaged: something was found that makes no sense
  * @failed: since it was last made writable, and errors=remount-ro has made it read-only
  * @watcher, @acknowledger: each for the one work of that name, which nothing else holds up
- * @watch, @acknowledge: our part in the life of the volume (tend.c)
+ * @watch, @acknowledge: our part in the life of the volume (membership.c)
  * @settle: what may wait for locks: frees what was deleted; @settle_lock: it is at it
  * @death: after we have been declared dead
- * @stand: stands still for those who copy the volume (stand.c); @standing: we do
+ * @stand: stands still for those who copy the volume (snapshot_freeze.c); @standing: we do
  * @freeze_lock: of those who freeze for that and those whom users have asked to
  * @pinned: for that we keep the mount; @unpin: lets it go
  * @creations: inodes without a name that the VFS does not know yet
@@ -147,20 +147,20 @@ struct sgfs_sems {
  * @windows_lock: makes @windows once
  * @windows_age: +1 when windows may show what is no longer so: each is looked at before it is used
  * @mapped_lock: guards @mapped
- * @mapped: inodes with pages that user space may be writing to (written.c)
+ * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
- * @awaiting: for a lock of another system one waits at a time, of those who lock files (userlock.c)
+ * @awaiting: for a lock of another system one waits at a time, of those who lock files (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
  * @virtual_dir: .stargate (region.c)
  * @region: the file of that name in it, or NULL
  * @about: volume.json
  * @semaphores: the file of that name; @sems: who uses them here (sem_thread.c)
- * @identity: VMs that the volume is open to, or NULL (identity.c)
+ * @identity: VMs that the volume is open to, or NULL (kvm_grant.c)
  * @holders_lock: guards @holders
- * @holders: who holds @region (holders.c)
+ * @holders: who holds @region (region_holders.c)
  * @lent: for pages that somebody has though nobody maps them: a file of @region that keeps the
- *	mount (lent.c); @look_lent: lets it go
+ *	mount (region_pins.c); @look_lent: lets it go
  * @stood_by: when we last stood by their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
  * @kobj_gone: nobody looks into it any more
@@ -218,7 +218,7 @@ struct sgfs {
  * @btime: birth, ns
  * @flags: SG_FL_*
  * @has_xattr: there are extended attributes
- * @known: directory: its change counter when we last looked (names.c)
+ * @known: directory: its change counter when we last looked (dcache.c)
  * @base: directory: names that were looked up from then on are as they were
  * @changing: directory: we are changing it ourselves
  * @kept: as if it were open: it was made without links, or is about to be opened
@@ -229,11 +229,11 @@ struct sgfs {
  * @holer: pages of zeroes are mapped where it has holes
  * @hole_seq: change counter before the first of them was
  * @zap: mappings are about to be taken away
- * @written: pages that mappings may write to, and pieces of 2 MiB (written.c)
+ * @written: pages that mappings may write to, and pieces of 2 MiB (mmap_dirty.c)
  * @mapped: in sgfs.mapped
- * @window_lock: opens and closes, growth of the window (map.c)
+ * @window_lock: opens and closes, growth of the window (data_path.c)
  * @opens: open files
- * @tables: users' locks of the file change under it; @changes: and are counted (userlock.c)
+ * @tables: users' locks of the file change under it; @changes: and are counted (filelock.c)
  * @map: how @window was made
  * @map_age, @map_cuts, @map_root: sgfs.windows_age, cuts and root of the table when it was, or when
  *	it was last found to be right
@@ -341,7 +341,7 @@ void sgfs_identify(struct sg_identity *id);
 /* After damage: shows users that the mount is read-only, as soon as that can be. */
 void sgfs_show_failed(struct sgfs *fs);
 
-/* tend.c */
+/* membership.c */
 int sgfs_tend_init(struct sgfs *fs);
 void sgfs_tend_exit(struct sgfs *fs);
 void sgfs_tend_prepare(struct sgfs *fs);
@@ -355,13 +355,13 @@ int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: it does not end in time */
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* for good */
 
-/* kept.c: as if it were open, for a second or two. Settling may sleep. */
+/* pin_recent.c: as if it were open, for a second or two. Settling may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);
 void sgfs_kept_evict(struct inode *inode);
 void sgfs_kept_settle(struct sgfs *fs);
 
-/* stand.c */
+/* snapshot_freeze.c */
 void sgfs_stand_init(struct sgfs *fs);
 void sgfs_stand_start(struct sgfs *fs);
 void sgfs_stand_stop(struct sgfs *fs);
@@ -427,7 +427,7 @@ void sgfs_evict_inode(struct inode *inode);
 int sgfs_inode_cache_init(void);
 void sgfs_inode_cache_exit(void);
 
-/* new.c: making inodes */
+/* inode_new.c: making inodes */
 struct sgfs_creation {
 	struct sg_new new;
 	struct inode *inode;
@@ -437,7 +437,7 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref);
 void sgfs_creation_abort(struct sgfs_creation *c);
 
-/* names.c: what is known of names, and whether it still stands (D9) */
+/* dcache.c: what is known of names, and whether it still stands (D9) */
 extern const struct dentry_operations sgfs_dentry_operations;
 /* The directory's change counter; what has been looked up before it moved has to be again. */
 u64 sgfs_dir_look(struct inode *dir);
@@ -480,7 +480,7 @@ void sgfs_region_machine(const struct file *file, u8 machine[16]);
 /* NULL: the name in @dir is the volume's business. Else what is there: as a rule @dentry. */
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
 
-/* lent.c: pages of region that are in use, though nobody maps them */
+/* region_pins.c: pages of region that are in use, though nobody maps them */
 void sgfs_lent_init(struct sgfs *fs);
 bool sgfs_is_lent(struct inode *region);	/* invalidate_lock is held */
 /* No mapping of @file is left: the mount stays for as long as that is so. */
@@ -488,13 +488,13 @@ void sgfs_keep_lent(struct sgfs *fs, struct file *file);
 void sgfs_lent_report(struct sgfs *fs);
 void sgfs_lent_end(struct sgfs *fs);
 
-/* describe.c */
+/* volume_json.c */
 extern const struct file_operations sgfs_about_operations;
 loff_t sgfs_about_size(const struct super_block *sb);
 
 /*
- * holders.c: who holds region, for which machine (zeroes: nobody knows). Whoever holds it in
- * another way than by a mapping (identity.c) is counted in the same way, and sees to it that @mm
+ * region_holders.c: who holds region, for which machine (zeroes: nobody knows). Whoever holds it in
+ * another way than by a mapping (kvm_grant.c) is counted in the same way, and sees to it that @mm
  * stays.
  */
 struct sgfs_holder;
@@ -523,7 +523,7 @@ int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why);
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf);
 void sgfs_holders_report(struct sgfs *fs);
 
-/* identity.c: the region's ioctls */
+/* kvm_grant.c: the region's ioctls */
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 /* Takes the volume from the VMs of those of @machine that are revoked. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16]);
@@ -536,7 +536,7 @@ void sgfs_sems_stop(struct sgfs *fs);
 /* No mapping of words shows anything any longer. */
 void sgfs_sems_revoke(struct sgfs *fs);
 
-/* userlock.c */
+/* filelock.c */
 void sgfs_userlocks_init(struct sgfs *fs);
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl);
 int sgfs_flock(struct file *file, int cmd, struct file_lock *fl);
@@ -562,7 +562,7 @@ void sgfs_mmap_quiesce(struct sgfs *fs);
 /* No mapping of ours shows anything any longer. */
 void sgfs_mmap_revoke(struct sgfs *fs);
 
-/* written.c */
+/* mmap_dirty.c */
 /* Where a mapping may write from now on. */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages);
 /* Write-back of what mappings may have stored in these pages; durable when it returns. */
@@ -571,7 +571,7 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last);
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
 void sgfs_written_forget(struct inode *inode);
 
-/* map.c: the data paths (D5) */
+/* data_path.c: the data paths (D5) */
 int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why);
 /* window_lock is held. */
 void sgfs_map_attach(struct inode *inode);

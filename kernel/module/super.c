@@ -11,7 +11,7 @@
 #include <asm/cpufeature.h>
 
 #include "stargatefs.h"
-#include "version.h"
+#include "format/version.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
@@ -119,7 +119,7 @@ static int sgfs_sync_fs(struct super_block *sb, int wait)
 /*
  * Writers by system call are kept out by the VFS; those through mappings have to come back. What
  * the engine would do by itself (paying debts when asked for free space) waits as well: at a gate
- * of its own, if that is for a moment only (stand.c).
+ * of its own, if that is for a moment only (snapshot_freeze.c).
  */
 static int sgfs_freeze_fs(struct super_block *sb)
 {

@@ -8,7 +8,7 @@
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 
-#include "format.h"
+#include "format/format.h"
 #include "window.h"
 
 /**

@@ -117,7 +117,7 @@ func (n *node) version() string { return n.read("/sys/module/" + Name + "/versio
 // Of the sources: the version that DKMS knows them by, and that which the module itself will say.
 func (n *node) packageVersion() string { return n.between("dkms.conf", `PACKAGE_VERSION="`, `"`) }
 func (n *node) sourceVersion() string {
-	return n.between("core/version.h", "#define SG_RELEASE\t\"", `"`)
+	return n.between("core/format/version.h", "#define SG_RELEASE\t\"", `"`)
 }
 
 // other tells whether that is not the version that this image has.

@@ -97,7 +97,7 @@ func says(words string) func() (string, error) { return func() (string, error) {
 func TestEnsure(t *testing.T) {
 	sources := t.TempDir()
 	put(t, sources, map[string]string{
-		"dkms.conf": "PACKAGE_NAME=\"stargatefs\"\nPACKAGE_VERSION=\"0.1\"\n", "core/version.h": "#define SG_RELEASE\t\"0.1.0\"\n", "module/super.c": "x",
+		"dkms.conf": "PACKAGE_NAME=\"stargatefs\"\nPACKAGE_VERSION=\"0.1\"\n", "core/format/version.h": "#define SG_RELEASE\t\"0.1.0\"\n", "module/super.c": "x",
 	})
 	modules := map[string]string{"proc/modules": "", "proc/filesystems": without}
 	headers := map[string]string{"lib/modules/" + release + "/build/Makefile": ""}

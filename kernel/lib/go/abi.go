@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// The kernel's interface: kernel/core/semctl.h and semtype.h have the same by the same names.
+// The kernel's interface: kernel/core/uapi/semctl.h and semtype.h have the same by the same names.
 
 const nameRoom = 256
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "fuzz.h"
-#include "sem.h"
+#include "sem/sem.h"
 
 #define PAGES_MAX	64
 #define INODES		40	/* that changes are made to */

@@ -18,7 +18,7 @@
 #define SG_HOSTILE_H
 
 #include "internal.h"
-#include "sem.h"
+#include "sem/sem.h"
 #include "test.h"
 
 /* --- volume.c --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A joiner says who it is (docs/protocol.md, section 1, "Identity"; slot.c, introduce()).
+ * A joiner says who it is (docs/protocol.md, section 1, "Identity"; join.c, introduce()).
  *
  * One slot and three systems. Each takes the slot, stores the epoch that it begins with, who it is,
  * and the incarnation for which that is true; then it acknowledges epochs. Fencer takes the slot away

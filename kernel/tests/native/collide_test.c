@@ -3,10 +3,10 @@
  * Directories whose names collide as nobody's do: the hash is replaced by one that the name spells
  * out, so that the test decides which names share which bits.
  */
-#include "dir.h"
+#include "dir/dir_index.h"
 #include "test.h"
 
-/* Takes the place of dirhash.c's: names here begin with the hash as 14 hexadecimal digits. */
+/* Takes the place of dir_hash.c's: names here begin with the hash as 14 hexadecimal digits. */
 u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len)
 {
 	u64 hash = 0;

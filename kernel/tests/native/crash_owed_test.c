@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The script of crash_test.c, when the ledger has no room for inodes: all that are owed go on
- * lists (owed.c). A crash at each store leaves lists that recovery takes over, whole.
+ * lists (deferred_inodes.c). A crash at each store leaves lists that recovery takes over, whole.
  */
 #include "crash_script.h"
 

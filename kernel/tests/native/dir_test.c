@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 #include "count.h"
-#include "dir.h"
+#include "dir/dir_index.h"
 
 static const struct sg_new new_dir = { .mode = SG_S_IFDIR | 0755, .now = 1 };
 static const struct sg_new new_file = { .mode = SG_S_IFREG | 0644, .now = 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Inodes that are owed on lists, as the ledger has no room for them (owed.c). However many files
+ * Inodes that are owed on lists, as the ledger has no room for them (deferred_inodes.c). However many files
  * are open and have no links: names are removed and files cut as ever, and looking after those that
  * are open takes no more than a bounded time each second.
  */

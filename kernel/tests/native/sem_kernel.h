@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include "semctl.h"
+#include "uapi/semctl.h"
 #include "sem_util.h"
 #include "stargate.h"
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 #include <unistd.h>
-#include "sem.h"
+#include "sem/sem.h"
 #include "systems.h"
 
 #define MS	1000000ULL

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "format.h"
+#include "format/format.h"
 #include "window.h"
 
 /* --- tables.c: file tables, built by hand in the shared range ------------------------------- */

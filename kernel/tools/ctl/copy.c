@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "copy.h"
-#include "ioctl.h"
+#include "uapi/ioctl.h"
 
 #define STALL_MS	2000
 #define TRIES		3

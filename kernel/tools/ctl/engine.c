@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "ioctl.h"
+#include "uapi/ioctl.h"
 #include "run.h"
 #include "volume.h"
 

@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "ctl.h"
-#include "ioctl.h"
+#include "uapi/ioctl.h"
 
 #define LOCK_MS	10000
 

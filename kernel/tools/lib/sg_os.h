@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <pthread.h>
-#include "format.h"
+#include "format/format.h"
 
 /* Hooks of the crash recorder: called after each store, write-back and fence. */
 #ifdef SG_RECORD

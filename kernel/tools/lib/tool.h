@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 #include "engine.h"
-#include "version.h"
+#include "format/version.h"
 
 #define TOOL_VERSION	SG_RELEASE
 #define SG_ALIGN_PAGE(x)	(((x) + SG_PAGE - 1) & ~(SG_PAGE - 1))

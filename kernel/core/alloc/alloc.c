@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Space: a bitmap line per 2 MiB chunk, each under its own lock.
+ *
+ * A transaction keeps the locks of the chunks that it changes. It waits for the first one only; a
+ * chunk that is busy when another is held is passed over. So transactions cannot wait for each
+ * other in a circle, and parallel writers drift to different chunks by themselves and stay there
+ * (chunk_cursor). Two advisory bitmaps say which chunks have room and which are empty; they are not
+ * journalled. A false promise costs a look, which withdraws it; a missing one is made up for step
+ * by step (sg_space_mend_hints()), and when nothing is promised every chunk is looked at before
+ * ENOSPC is returned. docs/protocol.md, section 9.
+ */
+#include "internal.h"
+
+#define MAP_WORDS	8
+#define MEND_STEP	8192	/* chunks, 16 GiB: below a millisecond */
+#define BUSY_NS		1000000ULL	/* for a busy chunk, before its lock is waited for */
+#define BUSY_HELD_NS	100000000ULL	/* or before a taker that may not wait gives up */
+
+struct map {
+	u64 w[MAP_WORDS];
+};
+
+static u64 map_off(const struct sg_vol *vol, u64 chunk, unsigned int word)
+{
+	return sg_chunk_off(vol, chunk) + offsetof(struct sg_chunk, map) + word * 8;
+}
+
+static u64 chunk_lock(const struct sg_vol *vol, u64 chunk)
+{
+	return sg_chunk_off(vol, chunk) + offsetof(struct sg_chunk, lock);
+}
+
+/* --- hints: bit per chunk, "has room" then "is empty" --------------------------------------- */
+
+enum hint { HINT_ROOM, HINT_EMPTY };
+
+static u64 *hint_word(const struct sg_vol *vol, enum hint kind, u64 chunk)
+{
+	u64 half = SG_ALIGN_UP(vol->sb.chunk_cap, 64) / 8;
+
+	return sg_at(vol, vol->sb.hint_off + kind * half + chunk / 64 * 8);
+}
+
+static void hint_set(struct sg_vol *vol, enum hint kind, u64 chunk, bool on)
+{
+	u64 *w = hint_word(vol, kind, chunk), bit = 1ULL << (chunk & 63);
+
+	if (!(sg_load64(w) & bit) == !on)
+		return;
+	if (on)
+		sg_or64(w, bit);
+	else
+		sg_and64(w, ~bit);
+}
+
+/* All of them used, and any of them; each word is had once. */
+static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
+{
+	unsigned int i;
+
+	*all = ~0ULL;
+	*any = 0;
+	for (i = 0; i < MAP_WORDS; i++) {
+		u64 w = sg_get(vol, map_off(vol, chunk, i));
+
+		*all &= w;
+		*any |= w;
+	}
+}
+
+/* For who has the chunk's lock, or the volume for himself: what is said becomes true. */
+static void hints_follow(struct sg_vol *vol, u64 chunk)
+{
+	u64 all, any;
+
+	map_sum(vol, chunk, &all, &any);
+	hint_set(vol, HINT_ROOM, chunk, all != ~0ULL);
+	hint_set(vol, HINT_EMPTY, chunk, !any);
+}
+
+/*
+ * Without the lock: a promise may be one too many by the time when it is made, and the next one to
+ * believe it withdraws it. To withdraw one here could take back what somebody has just promised.
+ */
+static void hints_promise(struct sg_vol *vol, u64 from, u64 to)
+{
+	u64 c, all, any;
+
+	for (c = from; c < to; c++) {
+		map_sum(vol, c, &all, &any);
+		if (all != ~0ULL)
+			hint_set(vol, HINT_ROOM, c, true);
+		if (!any)
+			hint_set(vol, HINT_EMPTY, c, true);
+	}
+}
+
+void sg_space_found(struct sg_vol *vol, u64 from)
+{
+	hints_promise(vol, from, sg_chunks(vol));
+}
+
+void sg_space_rebuild_hints(struct sg_vol *vol)
+{
+	u64 c;
+
+	for (c = 0; c < sg_chunks(vol); c++)
+		hints_follow(vol, c);
+}
+
+void sg_space_doubt_hints(struct sg_vol *vol)
+{
+	sg_store64(&vol->hints_left, sg_chunks(vol));
+}
+
+/* From the end on; what is left is told when it has been looked at, and not before. */
+bool sg_space_mend_hints(struct sg_vol *vol)
+{
+	u64 left = sg_load64(&vol->hints_left), from = left - SG_MIN(left, (u64)MEND_STEP);
+
+	if (!left)
+		return false;
+	hints_promise(vol, from, left);
+	sg_yield();
+	sg_cas64(&vol->hints_left, left, from);	/* or there is new doubt, or another was first */
+	return true;
+}
+
+void sg_chunk_release(struct sg_tx *tx, u64 lock)
+{
+	hints_follow(tx->vol, (lock - tx->vol->sb.chunk_off) / sizeof(struct sg_chunk));
+	sg_unlock(tx->vol, lock);
+}
+
+/* The first chunk >= @from that is hinted, or chunks when there is none. */
+static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
+{
+	u64 chunks = sg_chunks(vol), c = from & ~63ULL;
+	u64 mask = ~0ULL << (from & 63);
+
+	for (; c < chunks; c += 64, mask = ~0ULL) {
+		u64 w = sg_load64(hint_word(vol, kind, c)) & mask;
+
+		if (w)
+			return SG_MIN(c + sg_ctz64(w), chunks);
+	}
+	return chunks;
+}
+
+/* --- one chunk ------------------------------------------------------------------------------ */
+
+static bool holds(const struct sg_tx *tx, u64 lock)
+{
+	unsigned int i;
+
+	for (i = 0; i < tx->nlocks; i++)
+		if (tx->lock[i].off == lock)
+			return true;
+	return false;
+}
+
+/* With the chunk's lock on return; *kept: we had it before. */
+static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
+{
+	u64 lock = chunk_lock(tx->vol, chunk);
+
+	*kept = holds(tx, lock);
+	if (*kept)
+		return true;
+	if (tx->nlocks + 1 >= SG_TX_LOCKS)	/* the last place is inode_lock's */
+		return false;
+	return sg_trylock(tx->vol, lock);
+}
+
+static void chunk_keep(struct sg_tx *tx, u64 chunk, bool kept)
+{
+	if (!kept)
+		sg_tx_keep_lock(tx, chunk_lock(tx->vol, chunk), sg_chunk_release);
+	tx->holds_chunk = true;
+}
+
+static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		m->w[i] = sg_tx_get(tx, map_off(tx->vol, chunk, i));
+}
+
+/* Bad memory is not handed out, whatever its bits say: so nobody has to keep them set. */
+static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
+{
+	chunk_load(tx, chunk, m);
+	sg_bad_mask(tx->vol, chunk, m->w);
+}
+
+/* First bit >= from with the wanted value, or 512. */
+static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
+{
+	while (from < SG_CHUNK_PAGES) {
+		u64 w = m->w[from / 64] ^ (used ? 0 : ~0ULL);
+
+		w &= ~0ULL << (from & 63);
+		if (w)
+			return (from & ~63u) + sg_ctz64(w);
+		from = (from & ~63u) + 64;
+	}
+	return SG_CHUNK_PAGES;
+}
+
+/* A free run of >= need pages at or behind @from, else before it; cut to want. */
+static unsigned int find_run(const struct map *m, unsigned int from, unsigned int need,
+			     unsigned int want, unsigned int *start)
+{
+	unsigned int pass, limit = SG_CHUNK_PAGES;
+
+	for (pass = 0; pass < 2; pass++, limit = from, from = 0) {
+		unsigned int s = next_bit(m, from, false);
+
+		while (s < limit) {
+			unsigned int e = next_bit(m, s, true);
+
+			if (e - s >= need) {
+				*start = s;
+				return SG_MIN(e - s, want);
+			}
+			s = next_bit(m, e, false);
+		}
+	}
+	return 0;
+}
+
+static void mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
+{
+	while (n) {
+		unsigned int bit = start & 63, k = SG_MIN(n, 64 - bit);
+		u64 mask = (k == 64 ? ~0ULL : (1ULL << k) - 1) << bit;
+		u64 off = map_off(tx->vol, chunk, start / 64), w = sg_tx_get(tx, off);
+
+		sg_tx_set(tx, off, used ? w | mask : w & ~mask);
+		start += k;
+		n -= k;
+	}
+}
+
+static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int need,
+		    unsigned int want, u64 *off, u64 *got)
+{
+	unsigned int start = 0, n;
+	struct map m;
+	bool kept;
+
+	if (!chunk_enter(tx, chunk, &kept))
+		return false;
+	chunk_load_good(tx, chunk, &m);
+	n = find_run(&m, from, need, want, &start);
+	if (!n) {
+		if (!kept)	/* what was promised may be wrong: the next one is not to come */
+			sg_chunk_release(tx, chunk_lock(tx->vol, chunk));
+		return false;
+	}
+	chunk_keep(tx, chunk, kept);
+	mark(tx, chunk, start, n, true);
+	tx->free_pages -= n;
+	sg_count(&tx->vol->stat.pages_allocated, n);
+	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;
+	*got = n;
+	return true;
+}
+
+/* --- taking --------------------------------------------------------------------------------- */
+
+static u64 *cursor(struct sg_tx *tx, enum sg_use use)
+{
+	struct sg_vol *vol = tx->vol;
+
+	return &vol->chunk_cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->chunk_cursor)];
+}
+
+/* Spreads systems and CPUs over the volume, data and metadata apart. */
+static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
+{
+	u64 key = (u64)vol->slot * 16 + (sg_cpu() & 7) * 2 + use;
+
+	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
+}
+
+/* As sg_turn(), for a look at all chunks. False: tx->err says why. */
+static bool go_on(struct sg_tx *tx, u64 *turns)
+{
+	int err = sg_turn(turns);
+
+	if (err)
+		sg_tx_fail(tx, err);
+	return !err;
+}
+
+static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
+			unsigned int want, u64 *off, u64 *got)
+{
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, turns = 0;
+	unsigned int pass;
+
+	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
+		while ((c = next_hinted(tx->vol, HINT_ROOM, c)) < limit) {
+			if (take_in(tx, c, 0, need, want, off, got)) {
+				sg_store64(cursor(tx, use), c + 1);
+				return true;
+			}
+			if (!go_on(tx, &turns))
+				return false;
+			c++;
+		}
+	}
+	return false;
+}
+
+/* What is missing is made up for first: a look at all chunks once, and not each time. */
+static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
+			  unsigned int want, u64 *off, u64 *got)
+{
+	do {
+		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
+		    take_hinted(tx, use, from, 1, want, off, got))
+			return true;
+	} while (!tx->err && sg_space_mend_hints(tx->vol));
+	return false;
+}
+
+/* A chunk without its lock, for who only wants to know: what could be taken there now. */
+static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		m->w[i] = sg_get(vol, map_off(vol, chunk, i));
+	sg_bad_mask(vol, chunk, m->w);
+}
+
+/* The hints promise nothing: look for ourselves, and mend them. *busy: a lock in the way, or 0. */
+static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, u64 *busy)
+{
+	u64 c, turns = 0;
+
+	*busy = 0;
+	for (c = 0; c < sg_chunks(tx->vol) && go_on(tx, &turns); c++) {
+		u64 all = ~0ULL;
+		unsigned int i;
+		struct map m;
+
+		map_look(tx->vol, c, &m);
+		for (i = 0; i < MAP_WORDS; i++)
+			all &= m.w[i];
+		if (all == ~0ULL)
+			continue;
+		hint_set(tx->vol, HINT_ROOM, c, true);
+		if (take_in(tx, c, 0, 1, want, off, got))
+			return true;
+		if (!holds(tx, chunk_lock(tx->vol, c)))
+			*busy = chunk_lock(tx->vol, c);
+	}
+	return false;
+}
+
+/*
+ * All that is free has been locked for long, by one who is stopped or dead: that is no want of
+ * space. The first chunk may be waited for.
+ */
+static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
+{
+	if (tx->holds_chunk || sg_tx_wait_lock(tx, lock, false, sg_chunk_release))
+		return false;
+	tx->holds_chunk = true;
+	return take_anywhere(tx, want, off, got, &lock);
+}
+
+/*
+ * The only chunks with room are locked. Their holders are mostly about to commit; so one of the
+ * chunks is looked at, alone, until it is free (true) or @until has come.
+ */
+static bool await_chunk(struct sg_tx *tx, u64 lock, u64 until)
+{
+	do {
+		if (sg_interrupted())
+			sg_tx_fail(tx, -EINTR);
+		if (tx->err || sg_ticks() >= until)
+			return false;
+		sg_yield();
+	} while (sg_is_locked(tx->vol, lock));
+	return true;
+}
+
+/* The hints have nothing: all chunks are looked at, again as often as a busy one becomes free. */
+static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
+{
+	u64 until = sg_ticks() + (tx->holds_chunk ? BUSY_HELD_NS : BUSY_NS), busy;
+
+	do {
+		if (take_anywhere(tx, want, off, got, &busy))
+			return true;
+	} while (busy && !tx->err && await_chunk(tx, busy, until));
+	return busy && !tx->err && take_busy(tx, busy, want, off, got);
+}
+
+int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
+{
+	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES);
+	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
+	u64 from = sg_load64(cursor(tx, use));
+
+	if (tx->err)
+		return tx->err;
+	if (goal && goal >> SG_CHUNK_SHIFT < sg_chunks(tx->vol) &&
+	    take_in(tx, goal >> SG_CHUNK_SHIFT,
+		    (unsigned int)(goal >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1), near, want, off,
+		    got))
+		return 0;
+	from = from ? (from - 1) % sg_chunks(tx->vol) : first_cursor(tx->vol, use);
+	if (take_promised(tx, use, from, big, want, off, got) || take_last(tx, want, off, got))
+		return 0;
+	sg_tx_fail(tx, -ENOSPC);
+	return tx->err;
+}
+
+int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)
+{
+	u64 got;
+
+	return sg_take_run(tx, use, 0, 1, off, &got);
+}
+
+static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
+{
+	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, turns = 0, got;
+	unsigned int pass;
+
+	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
+		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
+			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
+				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
+				return true;
+			}
+			if (!go_on(tx, &turns))
+				return false;
+			c++;
+		}
+	}
+	return false;
+}
+
+int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
+{
+	u64 chunks = sg_chunks(tx->vol), from = goal >> SG_CHUNK_SHIFT;
+
+	if (tx->err)
+		return tx->err;
+	if (!from || from >= chunks)
+		from = (sg_load64(cursor(tx, SG_USE_DATA)) ?:
+			first_cursor(tx->vol, SG_USE_DATA)) % chunks;
+	do {
+		if (take_empty(tx, from, off))
+			return 0;
+	} while (!tx->err && sg_space_mend_hints(tx->vol));
+	return tx->err ?: -ENOSPC;
+}
+
+/* --- giving back ---------------------------------------------------------------------------- */
+
+static bool all_used(const struct map *m, unsigned int start, unsigned int n)
+{
+	return next_bit(m, start, false) >= start + n;
+}
+
+bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
+{
+	u64 chunk = off >> SG_CHUNK_SHIFT;
+	unsigned int start = (unsigned int)(off >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1);
+	struct map m;
+	bool kept;
+
+	if (tx->err)
+		return false;
+	if (!pages || !sg_data_range(tx->vol, off, pages) || start + pages > SG_CHUNK_PAGES) {
+		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "pages to free are out of bounds"));
+		return false;
+	}
+	if (!chunk_enter(tx, chunk, &kept)) {
+		if (tx->holds_chunk)
+			return false;
+		/* the first may be waited for */
+		if (sg_tx_wait_lock(tx, chunk_lock(tx->vol, chunk), true, sg_chunk_release))
+			return false;
+		kept = true;
+	}
+	chunk_keep(tx, chunk, kept);
+	chunk_load(tx, chunk, &m);
+	if (!all_used(&m, start, (unsigned int)pages)) {
+		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "pages to free are free already"));
+		return false;
+	}
+	mark(tx, chunk, start, (unsigned int)pages, false);
+	tx->free_pages += (s64)pages;
+	sg_count(&tx->vol->stat.pages_freed, pages);
+	return true;
+}
+
+/* --- counting ------------------------------------------------------------------------------- */
+
+static u64 sum_areas(const struct sg_vol *vol, u64 field)
+{
+	unsigned int slot, i;
+	u64 sum = 0;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < vol->sb.areas; i++)
+			sum += sg_get(vol, sg_area_off(vol, slot, i) + field);
+	return sum;
+}
+
+u64 sg_free_pages(const struct sg_vol *vol)
+{
+	return vol->sb.free_base + sum_areas(vol, offsetof(struct sg_area, free_pages));
+}
+
+u64 sg_used_inodes(const struct sg_vol *vol)
+{
+	return sum_areas(vol, offsetof(struct sg_area, used_inodes));
+}
+
+u64 sg_largest_free(const struct sg_vol *vol)
+{
+	u64 c, run = 0, best = 0, turns = 0;
+
+	for (c = 0; c < sg_chunks(vol); c++) {
+		unsigned int at = 0;
+		struct map m;
+
+		if (sg_turn(&turns) || sg_has_stopped(vol))	/* nobody is left to be told */
+			break;
+		map_look(vol, c, &m);
+		while (at < SG_CHUNK_PAGES) {
+			unsigned int end = next_bit(&m, at, true);
+
+			run += end - at;
+			best = SG_MAX(best, run);
+			if (end == SG_CHUNK_PAGES)
+				break;
+			run = 0;
+			at = next_bit(&m, end, false);
+		}
+	}
+	return best;
+}

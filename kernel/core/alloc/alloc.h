@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Free pages. */
+#ifndef SG_ALLOC_H
+#define SG_ALLOC_H
+
+#include "journal/tx.h"
+
+enum sg_use { SG_USE_DATA, SG_USE_META };
+
+/*
+ * Takes a run of up to @want pages (at least one) in one chunk, as near behind @goal (volume
+ * offset, or 0) as can be. -ENOSPC when there is none: sets tx->err too. Contents are stale.
+ */
+int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
+int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
+/* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
+int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
+/*
+ * Gives pages of one chunk back to the bitmap. For debts being paid, and for pages taken by the
+ * same transaction. False: nothing done, because another transaction holds the chunk: commit what
+ * there is and come again (tx->err untouched); or damage (tx->err set).
+ */
+bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
+void sg_chunk_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then unlock */
+u64 sg_free_pages(const struct sg_vol *vol);
+u64 sg_used_inodes(const struct sg_vol *vol);
+void sg_space_rebuild_hints(struct sg_vol *vol);	/* all; for who is alone with it */
+void sg_space_found(struct sg_vol *vol, u64 from);	/* hints of the chunks from there on */
+/*
+ * Hints may be missing: they are not flushed, and who has died has not made his. They are made up
+ * for some chunks at a time: the second does one step. False: there is nothing left to do.
+ */
+void sg_space_doubt_hints(struct sg_vol *vol);
+bool sg_space_mend_hints(struct sg_vol *vol);
+
+#endif

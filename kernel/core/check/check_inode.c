@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Inode records: what each says, and the lists of free ones. */
+#include "check.h"
+
+/* --- finding them --------------------------------------------------------------------------- */
+
+u64 ck_inode_off(const struct sg_ck *c, u64 ino)
+{
+	if (ino >= c->inodes)
+		return 0;
+	return c->ipage[ino / SG_INODES_PER_PAGE] + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+}
+
+const struct sg_inode *ck_inode(const struct sg_ck *c, u64 ino)
+{
+	return ck_at(c, ck_inode_off(c, ino));
+}
+
+/* --- records ------------------------------------------------------------------------------- */
+
+bool ck_type_known(u64 mode)
+{
+	switch (sg_mode(mode) & SG_S_IFMT) {
+	case SG_S_IFREG: case SG_S_IFDIR: case SG_S_IFLNK: case SG_S_IFCHR:
+	case SG_S_IFBLK: case SG_S_IFIFO: case SG_S_IFSOCK:
+		return !(sg_mode(mode) & ~(SG_S_IFMT | 07777u));
+	}
+	return false;
+}
+
+/*
+ * Frees the record; its generation goes on, so that nobody takes the next file for this one, and
+ * others may be behind it on a list. Neither is ever zero, and the mode goes last: an interruption
+ * leaves a record that has no type still, or one that is free and whole.
+ */
+void ck_clear_inode(struct sg_ck *c, u64 ino)
+{
+	u64 off = ck_inode_off(c, ino), mode = ck_ifield(c, ino, mode), at;
+	u64 genflags = ck_ifield(c, ino, genflags), owed = ck_ifield(c, ino, owed_next);
+
+	for (at = off; at < off + SG_INODE_SIZE; at += 8)
+		if (at != mode && at != genflags && at != owed)
+			ck_set(c, at, 0);
+	ck_set(c, genflags, (u32)ck_get(c, genflags) + 1);
+	sg_fence();
+	ck_set(c, mode, 0);
+	c->state[ino] = 0;
+	c->relist = true;
+}
+
+static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 gf = sg_load64(&in->genflags), known = (u64)SG_FL_KNOWN << 32 | 0xffffffffu;
+	u64 seq = sg_load64(&in->seq);
+
+	if (gf & ~known && ck_found(c, CK_ASK, ino, ck_ifield(c, ino, genflags),
+				    "unknown flags 0x%x", (u32)(gf >> 32) & ~SG_FL_KNOWN))
+		ck_set(c, ck_ifield(c, ino, genflags), gf & known);
+	if (seq & 1 && ck_found(c, CK_SAFE, ino, ck_ifield(c, ino, seq),
+				"marked as being changed, and nobody does"))
+		ck_set(c, ck_ifield(c, ino, seq), seq + 1);
+}
+
+/*
+ * The root is a directory, whatever it says; what else it says is kept, and checked as such. Not
+ * permissions that nobody gives by mistake: they stand in the word that has been found to be wrong.
+ */
+static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
+{
+	if (ino == SG_INO_ROOT && !sg_is_dir(mode) &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "the root is not a directory"))
+		ck_set(c, ck_ifield(c, ino, mode),
+		       2ULL << 32 | SG_S_IFDIR | (mode & 0755 ? mode & 0755 : 0755));
+}
+
+static void check_record(struct sg_ck *c, u64 ino)
+{
+	const struct sg_inode *in = ck_inode(c, ino);
+	u64 mode;
+
+	ck_lock(c, ino, ck_ifield(c, ino, lock));
+	root_restored(c, ino, sg_load64(&in->mode));
+	mode = sg_load64(&in->mode);
+	if (!mode)
+		return;
+	if (!ck_type_known(mode)) {
+		c->state[ino] = CK_TYPELESS;
+		c->hold_pages = true;
+		return;
+	}
+	c->state[ino] = CK_USED | (sg_is_dir(mode) ? CK_DIR : 0);
+	if (sg_is_dir(mode))
+		c->res->directories++;
+	else if (sg_is_reg(mode))
+		c->res->files++;
+	else
+		c->res->others++;
+	check_flags(c, ino, in);
+}
+
+void ck_records(struct sg_ck *c)
+{
+	u64 ino, i;
+
+	for (ino = 1; ino < c->inodes; ino++) {
+		if (!(c->state[ino] & CK_MISSING))
+			check_record(c, ino);
+		if (!(ino & 0xffff))
+			ck_progress(c, "inodes", ino, c->inodes);
+	}
+	for (i = 0; i < c->cut.n; i++)	/* of the pass before */
+		if (c->cut.item[i].ino < c->inodes)
+			c->state[c->cut.item[i].ino] |= CK_CUT;
+	c->cut.n = 0;
+}
+
+/* --- what belongs to a file ---------------------------------------------------------------- */
+
+void ck_blocks(struct sg_ck *c, u64 ino, u64 pages)
+{
+	u64 off = ck_ifield(c, ino, blocks), said = ck_get(c, off);
+
+	if (said != pages && ck_found(c, CK_SAFE, ino, off, "counts %llu pages, has %llu",
+				      CK_U(said), CK_U(pages)))
+		ck_set(c, off, pages);
+}
+
+static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 flags = sg_load64(&in->genflags) >> 32;
+	struct ck_tree t;
+
+	if (sg_load64(&in->size) > SG_FILE_MAX &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, size),
+		     "is %llu bytes long, more than can be",
+		     CK_U(sg_load64(&in->size))))
+		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
+	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
+	if (flags & SG_FL_CUTTING)
+		ck_note(c, &c->settle, ino, 0); /* unless a ledger knows, see ck_tree() */
+	return t.pages;
+}
+
+/* Whoever reads a target refuses one with a NUL in it (readlink.c): then it is lost, too. */
+static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
+{
+	u64 at = page ? page : ck_ifield(c, ino, tail);
+
+	return !memchr(ck_at(c, at), 0, size);
+}
+
+/* A link that leads nowhere stays a link: its owner can see and remove it. */
+static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 size = sg_load64(&in->size), page = sg_load64(&in->table);
+	bool inlined = size < sizeof(in->tail), ok = size && size <= SG_SYMLINK_MAX;
+
+	if (ok && !inlined)
+		ok = sg_data_page(&c->vol, page) && target_whole(c, ino, size, page) &&
+		     ck_claim(c, page, 1);
+	else if (ok)
+		ok = !page && target_whole(c, ino, size, page);
+	if (c->image && !inlined && size <= SG_SYMLINK_MAX && sg_data_page(&c->vol, page))
+		ck_image_target(c, page, size, ok);
+	if (ok)
+		return inlined ? 0 : 1;
+	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "the link's target is lost")) {
+		ck_set(c, ck_ifield(c, ino, table), 0);
+		ck_zero(c, ck_ifield(c, ino, tail), sizeof(in->tail));
+		ck_set(c, ck_ifield(c, ino, tail), '?');
+		ck_set(c, ck_ifield(c, ino, size), 1);
+	}
+	return 0;
+}
+
+static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	if ((sg_load64(&in->table) || sg_load64(&in->size)) &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "has data, being no file")) {
+		ck_set(c, ck_ifield(c, ino, table), 0);
+		ck_set(c, ck_ifield(c, ino, size), 0);
+	}
+	return 0;
+}
+
+/* No name told its type, nor will one that the next pass is to read: nothing can be made of it. */
+static void clear_typeless(struct sg_ck *c, u64 ino)
+{
+	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",
+		     sg_mode(ck_get(c, ck_ifield(c, ino, mode)))) && !c->rebuild.n && !c->retyped)
+		ck_clear_inode(c, ino);
+}
+
+void ck_files(struct sg_ck *c)
+{
+	u64 ino, pages;
+
+	for (ino = 1; ino < c->inodes; ino++) {
+		const struct sg_inode *in;
+		u64 mode;
+
+		if (!(ino & 0xfff))
+			ck_progress(c, "files", ino, c->inodes);
+		if (c->state[ino] & CK_TYPELESS)
+			clear_typeless(c, ino);
+		if (!(c->state[ino] & CK_USED) || c->state[ino] & CK_DIR)
+			continue;
+		in = ck_inode(c, ino);
+		mode = sg_load64(&in->mode);
+		if (sg_is_reg(mode))
+			pages = check_regular(c, ino, in);
+		else if (sg_is_lnk(mode))
+			pages = check_symlink(c, ino, in);
+		else
+			pages = check_special(c, ino, in);
+		ck_blocks(c, ino, pages + ck_xattr(c, ino));
+	}
+}
+
+/* --- free records -------------------------------------------------------------------------- */
+
+/* Follows a list; false: it leads to what is not a free record, or was met before. */
+static bool follow(struct sg_ck *c, u64 ino)
+{
+	while (ino) {
+		if (ino >= c->inodes || c->state[ino])
+			return false;
+		c->state[ino] = CK_LISTED;
+		ino = ck_get(c, ck_ifield(c, ino, next_free));
+	}
+	return true;
+}
+
+static u64 list_off(const struct sg_ck *c, unsigned int slot, unsigned int area)
+{
+	return sg_area_off(&c->vol, slot, area) + offsetof(struct sg_area, free_ino);
+}
+
+/*
+ * All free records on one list. No head leads anywhere while the records are linked anew: each of
+ * the old ones would lead into the new chain, and two systems would take the same record. So an
+ * interruption leaves records on no list, which is harmless, and no record on two.
+ */
+static void make_list(struct sg_ck *c)
+{
+	u64 ino, first = 0;
+	unsigned int slot, i;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			if (ck_get(c, list_off(c, slot, i)))
+				ck_set(c, list_off(c, slot, i), 0);
+	sg_fence();
+	for (ino = c->inodes; ino-- > 1; ) {
+		if (c->state[ino] & ~CK_LISTED)
+			continue;
+		ck_set(c, ck_ifield(c, ino, next_free), first);
+		first = ino;
+	}
+	sg_fence();
+	ck_set(c, list_off(c, 0, 0), first);
+	sg_fence();
+}
+
+static void used_counter(struct sg_ck *c, u64 want)
+{
+	u64 have = 0, off;
+	unsigned int slot, i;
+
+	for (slot = 0; slot < SG_SLOTS; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			have += ck_get(c, sg_area_off(&c->vol, slot, i) +
+				       offsetof(struct sg_area, used_inodes));
+	c->said_used = have;
+	if (have == want || !c->inodes)
+		return;
+	off = sg_area_off(&c->vol, 0, 0) + offsetof(struct sg_area, used_inodes);
+	if (ck_found(c, CK_SAFE, 0, off, "counters say %llu used inodes, there are %llu",
+		     CK_U(have), CK_U(want)))
+		ck_set(c, off, ck_get(c, off) + want - have);
+}
+
+void ck_free_lists(struct sg_ck *c)
+{
+	u64 ino, used = 0, unlisted = 0;
+	unsigned int slot, i;
+	bool relist = c->relist;
+
+	if (!c->inodes) {	/* they are somewhere: nothing that tells of them is touched */
+		used_counter(c, 0);
+		return;
+	}
+	for (slot = 0; slot < SG_SLOTS && !relist; slot++)
+		for (i = 0; i < c->vol.sb.areas; i++)
+			if (!follow(c, ck_get(c, list_off(c, slot, i))))
+				relist |= ck_found(c, ck_giving(c), 0, list_off(c, slot, i),
+						   "a list of free inodes is broken");
+	for (ino = 1; ino < c->inodes; ino++) {
+		used += (c->state[ino] & (CK_USED | CK_TYPELESS)) != 0;
+		unlisted += !c->state[ino];
+	}
+	c->unlisted = unlisted;
+	if (unlisted && !relist)
+		relist = ck_found(c, ck_giving(c), 0, 0, "%llu free inodes are on no list",
+				  CK_U(unlisted));
+	if (relist)
+		make_list(c);
+	c->relist = false;
+	used_counter(c, used);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shrinking, growing, punching. Protocol and what a crash leaves: docs/file-tables.md.
+ *
+ * Cutting needs no page, so that it works on a full volume; with one exception, a large leaf that
+ * lies half in the range. It is split, which takes a page for the smaller table. When there is none
+ * its bytes are zeroed instead of freed.
+ */
+#include "internal.h"
+
+
+/* --- large leaves over the ends -------------------------------------------------------------- */
+
+/* Inode locked. @page becomes the start of a leaf, if it is mapped. */
+static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, struct sg_run *run)
+{
+	struct sg_tx *tx;
+	int err;
+
+	err = sg_walk_bad(vol, ref, page, 1, run);
+	if (err || run->level == 1 || !(page & (sg_level_pages(run->level) - 1)))
+		return err;
+	tx = sg_tx_begin(vol);
+	err = sg_table_split(tx, ref, page);
+	if (err) {
+		sg_tx_abort(tx);
+		return err;
+	}
+	sg_tx_inode(tx, ref);
+	return sg_tx_commit(tx);
+}
+
+static int zero_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
+{
+	int err = sg_zero_mapped(vol, ref, page << SG_PAGE_SHIFT, end << SG_PAGE_SHIFT);
+
+	sg_fence();
+	return err;
+}
+
+/*
+ * Inode locked. Splits what lies half in [*page, *end); with @zero, what cannot be split for want
+ * of a page is zeroed there and left out of the range.
+ */
+static int trim_ends(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 *end, bool zero)
+{
+	struct sg_run run;
+	u64 edge;
+	int err;
+
+	err = split_at(vol, ref, *page, &run);
+	if (err == -ENOSPC && zero) {
+		edge = SG_MIN(SG_ALIGN_UP(*page, sg_level_pages(run.level)), *end);
+		err = zero_pages(vol, ref, *page, edge);
+		*page = edge;
+	}
+	if (err || *page >= *end)
+		return err;
+	err = split_at(vol, ref, *end, &run);
+	if (err == -ENOSPC && zero) {
+		edge = SG_MAX(*end & ~(sg_level_pages(run.level) - 1), *page);
+		err = zero_pages(vol, ref, edge, *end);
+		*end = edge;
+	}
+	return err;
+}
+
+/* --- finishing a truncation ------------------------------------------------------------------ */
+
+static void set_cutting(struct sg_tx *tx, const struct sg_iref *ref, bool on)
+{
+	u64 word = sg_tx_iget(tx, ref, genflags), flag = (u64)SG_FL_CUTTING << 32;
+
+	sg_tx_iset(tx, ref, genflags, on ? word | flag : word & ~flag);
+}
+
+/* Inode locked. A bounded piece of the cut behind the size; the last one ends it. */
+static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero, bool *done)
+{
+	u64 page = sg_pages_of(sg_iget(vol, ref, size)), end = SG_TABLE_PAGES, next;
+	struct sg_tx *tx;
+	int err;
+
+	*done = !sg_is_cutting(vol, ref);
+	if (*done)
+		return 0;
+	err = sg_may_change(vol, ref) ?: trim_ends(vol, ref, &page, &end, zero);
+	if (err)
+		return err;
+	tx = sg_tx_begin(vol);
+	sg_table_cut(tx, ref, page, end, &next);
+	if (next >= end) {
+		set_cutting(tx, ref, false);
+		sg_disown_inode(tx, ref);
+		*done = true;
+	} else if (next == page) {
+		sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+	}
+	sg_tx_inode(tx, ref);
+	return sg_tx_commit(tx);
+}
+
+/* A piece has been done, or could not be for want of space: 0 when there is any use in going on. */
+static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
+{
+	if (err == -ENOSPC && vol->up->more_space(vol, hunger))
+		return 0;
+	if (err)
+		return err;
+	hunger->since = 0;
+	if (sg_ledger_is_tight(vol))
+		vol->up->reclaim(vol, SG_RECLAIM_SOME);
+	return 0;
+}
+
+/*
+ * Between pieces. Each cuts something, or passes many entries: so they are no more than the volume
+ * has pages, unless somebody puts in again what has been cut. What is not done is owed.
+ */
+static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces)
+{
+	if (sg_wanted())
+		sg_yield();
+	if (sg_interrupted())
+		return -EINTR;
+	if (++*pieces > sg_bound(vol) >> SG_PAGE_SHIFT)
+		return sg_damaged(vol, ref->ino, ref->off, "pages that are cut come again");
+	return 0;
+}
+
+int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_hunger hunger = {};
+	u64 pieces = 0;
+	bool done = false;
+	int err = 0;
+
+	while (!err && !done) {
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
+		err = finish_some(vol, ref, hunger.since, &done);
+		sg_iunlock(vol, ref);
+		err = after_piece(vol, err, &hunger);
+		if (!err && !done)
+			err = next_piece(vol, ref, &pieces);
+	}
+	return err;
+}
+
+#define CUT_TURNS	1000	/* others truncate, too; so often only who means harm */
+
+int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns)
+{
+	if (sg_interrupted())
+		return -EINTR;
+	if (++*turns > CUT_TURNS)
+		return sg_damaged(vol, ref->ino, ref->off, "a truncation that is never over");
+	return sg_finish_cut(vol, ref);
+}
+
+/* --- size ------------------------------------------------------------------------------------ */
+
+/*
+ * Inode locked. The new size and the cut in one transaction; what does not fit is left to
+ * sg_finish_cut(), which the inode's debt remembers.
+ */
+static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
+{
+	u64 page = sg_pages_of(size), next = page;
+	bool stuck = false;
+	struct sg_run run;
+	struct sg_tx *tx;
+	int err;
+
+	if (page) {
+		err = split_at(vol, ref, page, &run);
+		stuck = err == -ENOSPC && zero;
+		if (err && !stuck)
+			return err;
+	}
+	tx = sg_tx_begin(vol);
+	sg_tx_inode(tx, ref);
+	if (now)
+		sg_tx_times(tx, ref, now, now);
+	sg_tx_iset(tx, ref, size, size);
+	if (!page) {
+		sg_table_drop(tx, ref);
+		next = SG_TABLE_PAGES;
+	} else if (!stuck) {
+		sg_table_cut(tx, ref, page, SG_TABLE_PAGES, &next);
+	}
+	if (next < SG_TABLE_PAGES) {
+		set_cutting(tx, ref, true);
+		sg_owe_inode(tx, ref);
+	}
+	err = sg_tx_commit(tx);
+	if (!err)
+		err = sg_zero_mapped(vol, ref, size, SG_ALIGN_UP(size, SG_PAGE));
+	sg_fence();
+	return err;
+}
+
+static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	u64 old = sg_iget(vol, ref, size);
+	int err = sg_zero_mapped(vol, ref, old, SG_MIN(size, sg_stale_end(old)));
+
+	if (!err)
+		sg_publish(vol, ref, size, now);
+	return err;
+}
+
+/* 1: pages are mapped behind what @size needs, as fallocate() leaves them on request. */
+static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
+{
+	u64 page = sg_pages_of(size), turns = 0;
+	struct sg_run run;
+	int err;
+
+	for (; page < SG_TABLE_PAGES; page += run.pages) {
+		err = sg_turn(&turns) ?:
+		      sg_walk_bad(vol, ref, page, SG_TABLE_PAGES - page, &run);
+		if (err || run.off)
+			return err ?: 1;
+	}
+	return 0;
+}
+
+/* Inode locked. To the size that it has: what was allocated behind it is given back. */
+static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
+{
+	int more = has_more(vol, ref, size);
+
+	if (more < 0)
+		return more;
+	return more ? shrink(vol, ref, size, now, zero) : grow(vol, ref, size, now);
+}
+
+static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
+{
+	int err = sg_ilock(vol, ref);
+
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref);
+	if (err)
+		goto out;
+	if (sg_is_cutting(vol, ref))
+		err = -EAGAIN;
+	else if (size < sg_iget(vol, ref, size))
+		err = shrink(vol, ref, size, now, zero);
+	else if (size == sg_iget(vol, ref, size))
+		err = keep_size(vol, ref, size, now, zero);
+	else
+		err = grow(vol, ref, size, now);
+out:
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	struct sg_hunger hunger = {};
+	int err = sg_may_write(vol);
+	unsigned int turns = 0;
+	bool again;
+
+	if (err)
+		return err;
+	if (size > SG_FILE_MAX)
+		return -EFBIG;
+	do {
+		err = resize_once(vol, ref, size, now, hunger.since);
+		again = err == -ENOSPC && vol->up->more_space(vol, &hunger);
+		if (err == -EAGAIN) {
+			err = sg_finish_cut_again(vol, ref, &turns);
+			again = !err;
+		}
+	} while (again);
+	return err || !sg_is_cutting(vol, ref) ? err : sg_finish_cut(vol, ref);
+}
+
+/* --- punching -------------------------------------------------------------------------------- */
+
+/* Inode locked. Cuts some of [*page, end). */
+static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 end, bool zero)
+{
+	u64 from = *page, to = end, next;
+	struct sg_tx *tx;
+	int err;
+
+	err = sg_may_change(vol, ref) ?: trim_ends(vol, ref, &from, &to, zero);
+	if (err)
+		return err;
+	if (from < to) {
+		tx = sg_tx_begin(vol);
+		sg_table_cut(tx, ref, from, to, &next);
+		if (next == from)
+			sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+		sg_tx_inode(tx, ref);
+		err = sg_tx_commit(tx);
+		if (err)
+			return err;
+		from = next;
+	}
+	*page = from < to ? from : end;
+	return 0;
+}
+
+static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
+{
+	struct sg_hunger hunger = {};
+	u64 pieces = 0;
+	int err = 0;
+
+	while (!err && page < end) {
+		err = sg_ilock(vol, ref);
+		if (err)
+			return err;
+		err = punch_some(vol, ref, &page, end, hunger.since);
+		sg_iunlock(vol, ref);
+		err = after_piece(vol, err, &hunger);
+		if (!err && page < end)
+			err = next_piece(vol, ref, &pieces);
+	}
+	return err;
+}
+
+int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now)
+{
+	int err = sg_may_write(vol);
+	u64 end, first, last;
+
+	if (err)
+		return err;
+	if (pos >= SG_FILE_MAX || !len)
+		return len ? 0 : -EINVAL;
+	end = pos + SG_MIN(len, SG_FILE_MAX - pos);
+	first = sg_pages_of(pos);
+	last = end >> SG_PAGE_SHIFT;
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref) ?:
+		sg_zero_mapped(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
+	if (!err && last >= first)
+		err = sg_zero_mapped(vol, ref, last << SG_PAGE_SHIFT, end);
+	sg_fence();
+	sg_iunlock(vol, ref);
+	if (!err)
+		err = punch_pages(vol, ref, first, last);
+	if (!err && now)
+		err = sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
+	return err;
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lists of owed inodes. docs/protocol.md, section 4.
+ *
+ * An inode that is open and has no links is owed for as long as its users like, and there may be
+ * as many of them as there are files. What the ledger has no room for is chained by a word of the
+ * inodes' own records, so that removing a name never needs room. Each transaction area has a list,
+ * whose head changes under the area's lock; so adding needs no other lock than those of the inode
+ * and of the area, which whoever adds has anyway.
+ *
+ * A record on a list says so. It stays there when the inode is freed, is given a name, or becomes
+ * another file; whoever would owe it then finds that it is on a list, and that is enough. Only the
+ * list's own system takes it off, under the inode's lock, when there is no reason any more. So a
+ * list needs one direction only, and others free inodes on it without touching it.
+ *
+ *   head of a list, links of the records on it   lock of its area; slot_lock, when the slot is free
+ *   whether a record is on a list                the inode's lock, too
+ */
+#include "internal.h"
+
+#define KEPT_AT_A_TIME	1024	/* looked at, and left as they are, before others have their turn */
+#define TURNS_MAX	(1u << 20)	/* in one call: others may store what they like */
+#define SPLICED		1024	/* of a dead system's, in one transaction */
+#define SPLICES		(1u << 20)	/* of one list: more than the largest volume has */
+
+/* That number as a word for @at: a head has the bare number, a record says that it is on a list. */
+static u64 word_for(const struct sg_vol *vol, u64 at, u64 ino)
+{
+	return at >= vol->sb.journal_off && at < vol->sb.ledger_off ? ino : SG_OWED(ino);
+}
+
+/* The record that a word of a list names. -EUCLEAN: it cannot be on one. -EIO: bad memory. */
+static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
+{
+	u64 ino = SG_OWED_INO(sg_get(vol, at));
+	int err = sg_iref(vol, ino, ref);
+
+	if (err == -ESTALE)
+		return sg_damaged(vol, ino, at, "a list of owed inodes leaves the inode file");
+	if (err)
+		return err;
+	if (sg_is_lost(vol, ref->off))
+		return -EIO;
+	return sg_is_listed(vol, ref) ? 0 :
+		sg_damaged(vol, ino, at, "a list of owed inodes names one that is on no list");
+}
+
+/* --- taking a record off ---------------------------------------------------------------------- */
+
+/* The word @at of a list of ours named @ino, which cannot be: the rest of the list is lost. */
+static int cut_off(struct sg_vol *vol, unsigned int area, u64 at, u64 ino)
+{
+	struct sg_tx *tx = sg_tx_begin_in(vol, area);
+
+	if (SG_OWED_INO(sg_tx_get(tx, at)) == ino)
+		sg_tx_set(tx, at, word_for(vol, at, 0));
+	return sg_tx_commit(tx);
+}
+
+static bool has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
+}
+
+/*
+ * Takes @ref, which the word @at names, off a list of ours, unless there is a reason again. @sure:
+ * whatever there is. 1: done; 0: its lock is busy, or it is not the next one any more.
+ */
+static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct sg_iref *ref,
+		    bool sure)
+{
+	struct sg_tx *tx;
+	bool done;
+	int err;
+
+	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
+		return 0;
+	tx = sg_tx_begin_in(vol, area);
+	done = !tx->err && SG_OWED_INO(sg_get(vol, at)) == ref->ino && sg_is_listed(vol, ref) &&
+	       (sure || !has_reason(vol, ref));
+	if (done) {
+		u64 next = SG_OWED_INO(sg_get(vol, sg_deferred_link(ref)));
+
+		sg_tx_set(tx, at, word_for(vol, at, next));
+		sg_tx_set(tx, sg_deferred_link(ref), 0);
+	}
+	err = sg_tx_commit(tx);
+	sg_iunlock(vol, ref);
+	return err ?: done;
+}
+
+/* --- looking after them ----------------------------------------------------------------------- */
+
+/* One at a time: whoever takes records off may rely on the one before to stay. */
+static bool begin(struct sg_owed_at *c)
+{
+	return !sg_cas64(&c->busy, 0, 1);
+}
+
+static void end(struct sg_owed_at *c)
+{
+	sg_store64_release(&c->busy, 0);
+}
+
+/* The word where a look that has come so far goes on: of a record that is still on a list, or 0. */
+static u64 goes_on_at(const struct sg_vol *vol, const struct sg_owed_at *c)
+{
+	struct sg_iref ref;
+
+	if (!c->ino || sg_iref(vol, c->ino, &ref) || sg_is_lost(vol, ref.off) ||
+	    !sg_is_listed(vol, &ref))
+		return 0;
+	return sg_deferred_link(&ref);
+}
+
+/* Freed, or cut to size, unless it is in use, or locked. 1: there is no reason (any more). */
+static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
+{
+	u64 mode = sg_iget(vol, ref, mode);
+	struct sg_iref now = *ref;
+	int err;
+
+	*sure = false;
+	if (!has_reason(vol, ref))
+		return 1;
+	now.generation = (u32)sg_iget(vol, ref, genflags);
+	if (sg_is_locked(vol, SG_IOFF(ref, lock)) ||
+	    (!sg_nlink(mode) && (sg_open_here(vol, &now) || sg_open_elsewhere(vol, &now))))
+		return 0;
+	err = sg_inode_settle(vol, ref->ino);
+	if (sg_is_bad_memory(vol, err))
+		return 0;
+	*sure = err == -EUCLEAN;
+	if (err && err != -EUCLEAN && err != -ESTALE)
+		return err;
+	return *sure || !has_reason(vol, ref);
+}
+
+/*
+ * One step along our list of the area: *at moves behind what stays. 1: it stays; 0: it went. At
+ * the end of the list *at is 0.
+ */
+static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
+{
+	u64 next = SG_OWED_INO(sg_get(vol, *at));
+	struct sg_iref ref;
+	bool sure;
+	int err;
+
+	err = next ? find(vol, *at, &ref) : -ENOENT;
+	if (err) {
+		if (err == -EUCLEAN)
+			err = cut_off(vol, area, *at, next);
+		*at = 0;
+		return err == -ENOENT || err == -EIO ? 0 : err;
+	}
+	err = settle_one(vol, &ref, &sure);
+	if (err > 0)
+		err = take_off(vol, area, *at, &ref, sure);
+	if (err < 0)
+		return err;
+	if (err)
+		return 0;
+	*at = sg_deferred_link(&ref);
+	*ino = next;
+	return 1;
+}
+
+static int settle(struct sg_vol *vol, struct sg_owed_at *c)
+{
+	unsigned int kept = 0, lists = 0, turn = 0;
+	u64 at = goes_on_at(vol, c);
+	int stays = 0;
+
+	while (stays >= 0 && kept < KEPT_AT_A_TIME && lists <= vol->sb.areas &&
+	       turn < TURNS_MAX) {
+		if (!at)
+			at = sg_deferred_head(vol, (unsigned int)vol->slot, c->area);
+		stays = settle_next(vol, c->area, &at, &c->ino);
+		kept += stays == 1;
+		if (!at) {
+			c->area = (c->area + 1) % vol->sb.areas;
+			c->ino = 0;
+			lists++;
+		}
+		if (++turn % 64)
+			continue;
+		sg_epoch_heed(vol);
+		sg_yield();
+		if (vol->hurry)
+			break;
+	}
+	return SG_MIN(stays, 0);
+}
+
+/*
+ * Some at a time, as many of them stay: the next call goes on behind them. Only we take records
+ * off, so the one behind which it goes on is on that list still.
+ */
+int sg_owed_settle(struct sg_vol *vol)
+{
+	int err;
+
+	if (sg_owed_empty(vol, (unsigned int)vol->slot) || !begin(&vol->owed_at))
+		return 0;
+	err = settle(vol, &vol->owed_at);
+	end(&vol->owed_at);
+	return err;
+}
+
+/* They stay on the list: to take them off an area is waited for. */
+static bool settle_left(struct sg_vol *vol, struct sg_owed_at *c)
+{
+	struct sg_owed_walk w = { .at = goes_on_at(vol, c) };
+	unsigned int kept = 0, lists = 0;
+	bool all = true;
+
+	if (!w.at)
+		w = sg_owed_walk(vol, (unsigned int)vol->slot, c->area);
+	while (kept < KEPT_AT_A_TIME && lists <= vol->sb.areas) {
+		if (!sg_owed_walk_next(vol, &w)) {
+			c->area = (c->area + 1) % vol->sb.areas;
+			c->ino = 0;
+			lists++;
+			w = sg_owed_walk(vol, (unsigned int)vol->slot, c->area);
+			continue;
+		}
+		c->ino = w.ref.ino;
+		if (sg_is_left(vol, c->ino))
+			all &= sg_inode_settle_left(vol, c->ino);
+		else
+			kept++;
+	}
+	return all;
+}
+
+bool sg_owed_settle_left(struct sg_vol *vol)
+{
+	bool all;
+
+	if (sg_owed_empty(vol, (unsigned int)vol->slot) || !begin(&vol->owed_left_at))
+		return true;
+	all = settle_left(vol, &vol->owed_left_at);
+	end(&vol->owed_left_at);
+	return all;
+}
+
+/* --- of a system that is gone ----------------------------------------------------------------- */
+
+/*
+ * The first of a list, up to so many, go in front of ours: only the last one's link changes. What
+ * is behind a record that cannot be on the list is lost, until fsck. 1: there may be more.
+ */
+static int splice(struct sg_vol *vol, u64 from)
+{
+	u64 first = SG_OWED_INO(sg_get(vol, from)), last = 0, next = first, head;
+	struct sg_iref ref;
+	struct sg_tx *tx;
+	unsigned int n;
+	int err = 0;
+
+	for (n = 0; n < SPLICED && next && !err; n++) {
+		err = find(vol, last ?: from, &ref);
+		if (!err) {
+			last = sg_deferred_link(&ref);
+			next = SG_OWED_INO(sg_get(vol, last));
+		}
+	}
+	if (err == -EIO && !last)	/* bad memory: it stays where it is */
+		return 0;
+	if (err == -EUCLEAN)
+		next = 0;
+	else if (err && err != -EIO)
+		return err;
+	tx = sg_tx_begin(vol);
+	sg_tx_set(tx, from, next);
+	if (last) {
+		head = tx->area + offsetof(struct sg_area, owed_ino);
+		sg_tx_set(tx, last, SG_OWED(SG_OWED_INO(sg_tx_get(tx, head))));
+		sg_tx_set(tx, head, first);
+	}
+	return sg_tx_commit(tx) ?: next != 0;
+}
+
+int sg_owed_take_over(struct sg_vol *vol, unsigned int slot)
+{
+	unsigned int i, n;
+	int more;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		u64 head = sg_deferred_head(vol, slot, i);
+
+		more = sg_get(vol, head) != 0;
+		for (n = 0; more > 0 && n < SPLICES; n++) {
+			more = splice(vol, head);
+			sg_epoch_heed(vol);
+			if (more > 0 && vol->hurry)
+				return -EBUSY;
+			if (more > 0 && sg_interrupted())
+				return -EINTR;
+		}
+		if (more < 0)
+			return more;
+	}
+	return 0;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * No space: whoever needs some looks for what is only owed, by himself, by others and by those who
+ * are gone, and waits a bounded time for it (D7). docs/protocol.md, section 4.
+ */
+#include "internal.h"
+
+#define SPACE_WAIT_MS	2000
+#define LIST_BEGIN	64	/* of another's owed inodes */
+
+static bool is_being_cut(const struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref;
+
+	return !sg_iref(vol, ino, &ref) && sg_iget(vol, &ref, mode) && sg_is_cutting(vol, &ref);
+}
+
+/* Its pages will be free without anybody closing or removing anything. */
+static bool inode_will_be_free(const struct sg_vol *vol, u64 ino)
+{
+	return sg_is_left(vol, ino) || is_being_cut(vol, ino);
+}
+
+static bool will_be_free(const struct sg_vol *vol, u64 debt)
+{
+	return debt && (SG_DEBT_KIND(debt) != SG_DEBT_INODE ||
+			inode_will_be_free(vol, SG_DEBT_VALUE(debt)));
+}
+
+static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		struct sg_owed_walk w = sg_owed_walk(vol, slot, i);
+
+		for (n = 0; n < LIST_BEGIN && sg_owed_walk_next(vol, &w); n++)
+			if (inode_will_be_free(vol, w.ref.ino))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Others, dead or alive, have freed what is not paid yet. By the first page of their ledgers, and
+ * the beginnings of their lists.
+ */
+static bool others_owe(const struct sg_vol *vol)
+{
+	unsigned int slot, i;
+
+	for (slot = 0; slot < SG_SLOTS; slot++) {
+		u64 page = sg_ledger_off(vol, slot);
+
+		for (i = 1; (int)slot != vol->slot && i < SG_LEDGER_WORDS; i++)
+			if (will_be_free(vol, sg_get(vol, page + i * 8)))
+				return true;
+		if ((int)slot != vol->slot && lists_will_free(vol, slot))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is owed, but by nobody who would look after it before the next second. Whoever needs space
+ * may hold locks: nothing is waited for. False: some is in use just now.
+ */
+static bool make_payable(struct sg_vol *vol)
+{
+	sg_settle_free(vol, false);
+	return sg_ledger_settle_left(vol);
+}
+
+/* They pay by themselves, each second (sg_settle()), as far as epochs have come. */
+static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wait_ms)
+{
+	u64 start = sg_ticks();
+
+	while (!sg_may_write(vol) && sg_free_pages(vol) <= free_pages &&
+	       !sg_ledger_payable(vol) && others_owe(vol) &&
+	       sg_ticks() - start < wait_ms * 1000000ULL) {
+		sg_epoch_urge(vol);
+		sg_sleep_us(1000);
+		make_payable(vol);
+	}
+}
+
+/*
+ * Once more than once: what has become free others may have taken by the time when we come back. As
+ * long as anybody owes anything it is worth another attempt.
+ */
+bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger)
+{
+	u64 now = sg_ticks(), before = sg_free_pages(vol), passed;
+	unsigned int wait_ms = vol->space_wait_ms ?: SPACE_WAIT_MS;
+	bool first = !hunger->since, soon;
+	int left;
+
+	vol->up->follow(vol);
+	if (first)
+		hunger->since = now;
+	passed = (now - hunger->since) / 1000000;
+	if (passed >= wait_ms)
+		return false;
+	wait_ms -= (unsigned int)passed;
+	soon = !make_payable(vol);
+	left = sg_reclaim(vol, SG_RECLAIM_SOME);
+	if (left > 0 && sg_ledger_is_stuck(vol)) {
+		if (sg_epoch_wait(vol, wait_ms))
+			left = sg_reclaim(vol, SG_RECLAIM_SOME);
+	} else if (!left && !soon) {
+		wait_for_others(vol, before, wait_ms);
+	} else if (left >= 0 && sg_free_pages(vol) <= before) {
+		sg_sleep_us(200);	/* another thread of ours is paying, or somebody unlocks */
+	}
+	return left >= 0 && (first || left || soon || sg_free_pages(vol) > before ||
+			     sg_ledger_payable(vol) || others_owe(vol));
+}

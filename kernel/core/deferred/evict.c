@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The end of an inode: its contents are taken out of use, its record becomes free. */
+#include "internal.h"
+
+static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
+{
+	u64 table = sg_tx_iget(tx, ref, table);
+
+	if (sg_is_reg(mode))
+		sg_table_drop(tx, ref);
+	else if (sg_is_dir(mode))
+		sg_dir_drop(tx, ref);
+	else if (sg_is_lnk(mode) && table && sg_data_page(tx->vol, table))
+		sg_owe_run(tx, table, 1);
+	if (sg_tx_iget(tx, ref, xattr))
+		sg_xattr_drop(tx, ref);
+}
+
+/* @begin: sg_tx_begin() or sg_tx_try(). */
+static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
+			struct sg_tx *(*begin)(struct sg_vol *vol))
+{
+	u64 mode = sg_iget(vol, ref, mode);
+	struct sg_tx *tx;
+
+	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_open_elsewhere(vol, ref))
+		return 0;
+	tx = begin(vol);
+	if (!tx)
+		return -EBUSY;
+	drop_contents(tx, ref, mode);
+	sg_inode_give(tx, ref);
+	sg_disown_inode(tx, ref);
+	return sg_tx_commit(tx);
+}
+
+static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = sg_ilock(vol, ref);
+
+	if (err)
+		return err;
+	err = evict_locked(vol, ref, sg_tx_begin);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_hunger hunger = {};
+	int err;
+
+	if (vol->ledger)
+		sg_ledger_let_go(vol, ref);
+	err = evict_once(vol, ref);
+	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* the ledger was full */
+		err = evict_once(vol, ref);
+	return err;
+}
+
+/*
+ * The debt of an inode lasts as long as the inode (sg_owe_inode()): what is not freed here is freed
+ * by the next sg_settle() of the system that owes it.
+ */
+int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err;
+
+	if (vol->ledger)
+		sg_ledger_let_go(vol, ref);
+	if (vol->slot < 0)
+		return -EROFS;
+	if (sg_is_lost(vol, SG_IOFF(ref, lock)))
+		return -EIO;
+	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
+		return -EBUSY;
+	err = evict_locked(vol, ref, sg_tx_try);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+int sg_inode_settle(struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref = {};
+	u64 mode;
+	int err = sg_iref(vol, ino, &ref);
+
+	if (err)
+		return err;
+	ref.generation = (u32)sg_iget(vol, &ref, genflags);
+	mode = sg_iget(vol, &ref, mode);
+	if (!mode)
+		return 0;
+	if (!sg_nlink(mode))
+		return sg_open_here(vol, &ref) ? 0 : sg_evict(vol, &ref);
+	if ((u32)(sg_iget(vol, &ref, genflags) >> 32) & SG_FL_CUTTING)
+		return sg_finish_cut(vol, &ref);
+	return 0;
+}
+
+bool sg_inode_settle_left(struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref = {};
+
+	if (sg_iref(vol, ino, &ref))
+		return true;
+	ref.generation = (u32)sg_iget(vol, &ref, genflags);
+	if (sg_open_here(vol, &ref))
+		return true;
+	if (!sg_trylock(vol, SG_IOFF(&ref, lock)))
+		return false;
+	evict_locked(vol, &ref, sg_tx_begin);
+	sg_iunlock(vol, &ref);
+	return true;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Deferred frees that a system takes over from a recovered slot, and inodes that its ledger names.
+ */
+#include "journal/ledger_priv.h"
+
+bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
+{
+	u64 page = sg_ledger_off(vol, slot);
+	unsigned int pages, i;
+
+	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++)
+			if (sg_get(vol, page + i * 8))
+				return false;
+		page = sg_get(vol, page);	/* stays when all is paid */
+		if (page && !sg_data_page(vol, page))
+			return false;
+	}
+	return sg_owed_empty(vol, slot);
+}
+
+/*
+ * Our ledger has no room for this inode. On a list it goes under its lock, which is only tried, as
+ * an area's is held: false, it is busy, and stays owed where it is. What has no record is not owed.
+ */
+static bool take_inode_over(struct sg_tx *tx, u64 ino)
+{
+	struct sg_iref ref;
+	int err = sg_iref(tx->vol, ino, &ref);
+
+	if (err)
+		return err == -ESTALE || err == -EUCLEAN;
+	if (!sg_trylock(tx->vol, SG_IOFF(&ref, lock)))
+		return false;
+	sg_tx_keep_lock(tx, SG_IOFF(&ref, lock), NULL);
+	sg_owed_add(tx, &ref);
+	return true;
+}
+
+/* Moves a debt of another slot's ledger into ours. */
+static int take_over(struct sg_vol *vol, u64 at)
+{
+	u64 word = sg_get(vol, at);
+	struct sg_tx *tx;
+
+	if (!word)	/* somebody has taken it away since it was looked at */
+		return 0;
+	tx = sg_tx_begin(vol);
+	if (!sg_ledger_defer(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), 0)) {
+		if (!ledger_is_inode(word)) {
+			sg_tx_fail(tx, -ENOSPC);
+		} else if (!take_inode_over(tx, SG_DEBT_VALUE(word))) {
+			sg_tx_abort(tx);
+			return 0;
+		}
+	}
+	sg_tx_set(tx, at, 0);
+	return sg_tx_commit(tx);
+}
+
+int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
+{
+	u64 page = sg_ledger_off(vol, slot);
+	unsigned int pages, i;
+	int err;
+
+	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
+		for (i = 1; i < SG_LEDGER_WORDS; i++) {
+			if (!sg_get(vol, page + i * 8))
+				continue;
+			err = take_over(vol, page + i * 8);
+			if (err)
+				return err;
+			sg_epoch_heed(vol);
+			/* a hostile one may go on for long */
+			if (vol->hurry || sg_settle_ends(vol))
+				return -EBUSY;
+		}
+		sg_yield();
+		page = sg_get(vol, page);
+		if (page && !sg_data_page(vol, page)) {
+			sg_damaged(vol, 0, page, "ledger chain leaves the volume");
+			break;
+		}
+	}
+	return sg_owed_take_over(vol, slot);
+}
+
+static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
+}
+
+/* The debt of an inode in entry @i, or 0. */
+static u64 owed(struct sg_ledger *l, unsigned int i)
+{
+	const struct entry *e = ledger_entry(l, i);
+	u64 word = 0;
+
+	sg_spin_lock(&l->spin);
+	if (e->state == OWED && ledger_is_inode(e->word) && !e->kept)
+		word = e->word;
+	sg_spin_unlock(&l->spin);
+	return word;
+}
+
+/* Owed twice, or for nothing: the reason is gone, or cannot be found out. */
+static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
+{
+	struct sg_iref ref;
+	bool there = !sg_iref(vol, SG_DEBT_VALUE(word), &ref);
+	struct sg_tx *tx;
+	int err = 0;
+
+	if (there)
+		err = sg_ilock(vol, &ref);
+	if (err)
+		return err;
+	if (owed(vol->ledger, i) == word &&
+	    (whatever || !there || !still_has_reason(vol, &ref))) {
+		tx = sg_tx_begin(vol);
+		sg_ledger_clear_inode(tx, i, word);
+		err = sg_tx_commit(tx);
+	}
+	if (there)
+		sg_iunlock(vol, &ref);
+	return err;
+}
+
+/* Somebody has it locked: he may be stopped, or wait for the very space that we are to pay. */
+static bool is_busy(const struct sg_vol *vol, u64 ino)
+{
+	struct sg_iref ref;
+
+	return !sg_iref(vol, ino, &ref) && sg_is_locked(vol, SG_IOFF(&ref, lock));
+}
+
+static int settle_entry(struct sg_vol *vol, unsigned int i)
+{
+	u64 word = owed(vol->ledger, i);
+	int err;
+
+	if (!word || is_busy(vol, SG_DEBT_VALUE(word)))
+		return 0;
+	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
+	if (sg_is_bad_memory(vol, err))		/* it stays owed; the others are not */
+		return 0;
+	if (err && err != -EUCLEAN && err != -ESTALE)
+		return err;
+	return strike(vol, i, word, err == -EUCLEAN);
+}
+
+/*
+ * The inodes that our ledger owes: freed, or cut to size, unless somebody has them open, or locked;
+ * then it is done the next time. In the order of the buckets' lists, so that each is the first of
+ * its own, even when a hostile ledger fills only one.
+ */
+int sg_ledger_settle_inodes(struct sg_vol *vol)
+{
+	unsigned int page = (unsigned int)sg_load64(&vol->ledger->pages), i;
+	int err = 0;
+
+	while (!err && page--) {
+		for (i = 0; !err && i < PER_PAGE && !sg_settle_ends(vol); i++)
+			err = settle_entry(vol, page * PER_PAGE + i);
+		sg_epoch_heed(vol);
+		sg_yield();
+	}
+	return err ?: sg_owed_settle(vol);
+}
+
+bool sg_ledger_settle_left(struct sg_vol *vol)
+{
+	unsigned int i = ledger_capacity(vol->ledger);
+	bool all = true;
+
+	while (i--) {
+		u64 word = owed(vol->ledger, i);
+
+		if (word && sg_is_left(vol, SG_DEBT_VALUE(word)))
+			all &= sg_inode_settle_left(vol, SG_DEBT_VALUE(word));
+	}
+	return sg_owed_settle_left(vol) && all;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reclaim (D7): deferred frees of pages become free pages when no system can look at them any more.
+ * docs/protocol.md, section 4.
+ */
+#include "journal/ledger_priv.h"
+
+#define BATCH	64	/* entries picked at a time */
+
+static bool begin_growing(struct sg_ledger *l)
+{
+	bool ok;
+
+	sg_spin_lock(&l->spin);
+	ok = !l->growing && l->pages < SG_LEDGER_PAGES;
+	if (ok)
+		l->growing = true;
+	sg_spin_unlock(&l->spin);
+	return ok;
+}
+
+/* Empty and durable first, then named, then used. */
+static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
+{
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	u64 off;
+	int err;
+
+	if (!sg_take_page(tx, SG_USE_META, &off)) {
+		sg_fresh_zero(vol, off, SG_PAGE);
+		sg_tx_set(tx, l->page[l->pages - 1]->off, off);
+	}
+	err = sg_tx_commit(tx);
+	if (!err)
+		sg_ledger_adopt_page(vol, l, page, off);
+	return err;
+}
+
+/*
+ * A further page for the chain. Memory for its mirror comes first: a page that is named and not
+ * known to us would be lost with the next one, which is named in its place.
+ */
+int sg_ledger_grow(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	struct ledger_page *page;
+	int err;
+
+	if (!begin_growing(l))
+		return -ENOSPC;
+	page = sg_alloc(sizeof(*page));
+	err = page ? add_page(vol, l, page) : -ENOMEM;
+	if (err)
+		sg_free(page);
+	sg_spin_lock(&l->spin);
+	l->growing = false;
+	sg_spin_unlock(&l->spin);
+	return err;
+}
+
+struct pick {
+	u32 index[BATCH];
+	unsigned int n;
+};
+
+/*
+ * Picks debts and marks them as being paid. Deep tables wait while there is anything flatter: so
+ * a payment that needs entries for child tables finds that the others have been cleared.
+ */
+static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
+{
+	struct sg_ledger *l = vol->ledger;
+	u64 horizon = sg_epoch_horizon(vol);
+	unsigned int n = ledger_capacity(l), k, deep;
+
+	p->n = 0;
+	sg_spin_lock(&l->spin);
+	for (deep = 0; deep < 2 && !p->n; deep++) {
+		for (k = 0; k < n && p->n < max && l->payable > l->paying; k++) {
+			unsigned int i = (l->hunt + k) % n;
+			struct entry *e = ledger_entry(l, i);
+			unsigned int kind = SG_DEBT_KIND(e->word);
+			bool flat = kind <= 1 || kind == SG_DEBT_XATTR;
+
+			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat) ||
+			    (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(e->word))))
+				continue;
+			e->state = PAYING;
+			ledger_adjust(&l->paying, 1);
+			p->index[p->n++] = i;
+			if (deep)
+				break;
+		}
+		l->hunt = (l->hunt + k) % n;
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+static void put_back(struct sg_ledger *l, u32 i)
+{
+	sg_spin_lock(&l->spin);
+	if (ledger_entry(l, i)->state == PAYING) {
+		ledger_entry(l, i)->state = OWED;
+		ledger_adjust(&l->paying, -1);
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+static void put_back_all(struct sg_ledger *l, const struct pick *p)
+{
+	unsigned int k;
+
+	for (k = 0; k < p->n; k++)
+		put_back(l, p->index[k]);
+}
+
+/* Damage is in the way: fsck finds these pages. If even that fails, they stay deferred. */
+static int write_off(struct sg_vol *vol, u32 i)
+{
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	int err;
+
+	sg_ledger_clear(tx, i);
+	err = sg_tx_commit(tx);
+	if (err)
+		put_back(vol->ledger, i);
+	return err;
+}
+
+/* A table or index: one transaction frees some of it, and notes how far it has come. */
+static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
+{
+	unsigned int kind = SG_DEBT_KIND(word), index = SG_DEBT_COUNT(word);
+	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
+	int err;
+
+	if (!sg_data_page(tx->vol, off))
+		err = sg_damaged(tx->vol, 0, off, "ledger names a page out of bounds");
+	else if (kind == SG_DEBT_XATTR)
+		err = sg_xattr_pay(tx, off, done);
+	else if (kind == SG_DEBT_DIR)
+		err = sg_dir_pay(tx, off, &index);
+	else
+		err = sg_table_pay(tx, off, kind, &index);
+	if (err)
+		return err;
+	if (kind != SG_DEBT_XATTR)
+		*done = index >= SG_TABLE_ENTRIES;
+	if (*done)
+		sg_ledger_clear(tx, i);
+	else if (kind != SG_DEBT_XATTR)		/* whose head says it */
+		sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i),
+			  SG_DEBT(kind, SG_DEBT_VALUE(word), index, SG_DEBT_EPOCH(word)));
+	return 0;
+}
+
+/* Each step gets further, unless somebody stores into the debt: then that is all for now. */
+static int pay_tree(struct sg_vol *vol, u32 i)
+{
+	u64 owes = ledger_entry(vol->ledger, i)->word, at = ledger_entry_off(vol->ledger, i);
+	unsigned int turn = 0;
+	bool done = false;
+	int err = 0;
+
+	while (!done && !err) {
+		struct sg_tx *tx = sg_tx_begin_payer(vol);
+		u64 word = sg_get(vol, at);
+
+		/* only how far it has come, and its epoch, may differ from our copy */
+		if ((word ^ owes) & SG_DEBT(7, SG_DEBT_VALUE(~0ULL), 0, 0))
+			err = sg_damaged(vol, 0, at, "ledger entry was changed");
+		else
+			err = pay_step(tx, i, word, &done);
+		if (err)
+			sg_tx_abort(tx);
+		else
+			err = sg_tx_commit(tx);
+		if (!err && !done && ++turn > 2 * SG_TABLE_ENTRIES)
+			err = -EAGAIN;
+	}
+	if (err == -EUCLEAN)
+		return write_off(vol, i);
+	if (err)
+		put_back(vol->ledger, i);
+	return err;
+}
+
+/* Runs, as many in one transaction as it can lock chunks for. Returns how many it took. */
+static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from, unsigned int *paid)
+{
+	struct sg_ledger *l = vol->ledger;
+	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	unsigned int k;
+	int err;
+
+	for (k = from; k < p->n; k++) {
+		u64 word = ledger_entry(l, p->index[k])->word;
+		u64 at = ledger_entry_off(l, p->index[k]);
+
+		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
+			break;
+		/* else others freed or reused these pages; ours may have a later epoch */
+		if (ledger_of_epoch(sg_get(vol, at), 0) != ledger_of_epoch(word, 0)) {
+			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
+			break;
+		}
+		if (!sg_give_run(tx, SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, SG_DEBT_COUNT(word) + 1))
+			break;
+		sg_ledger_clear(tx, p->index[k]);
+	}
+	*paid = k - from;
+	err = sg_tx_commit(tx);
+	if (err)
+		*paid = 0;
+	return err;
+}
+
+static int pay_picked(struct sg_vol *vol, const struct pick *p)
+{
+	unsigned int k = 0, paid;
+	int err = 0;
+
+	while (k < p->n && !err) {
+		if (SG_DEBT_KIND(ledger_entry(vol->ledger, p->index[k])->word) != SG_DEBT_RUN) {
+			err = pay_tree(vol, p->index[k++]);
+			continue;
+		}
+		err = pay_runs(vol, p, k, &paid);
+		k += paid;
+		if (err == -EUCLEAN) {	/* the first one is bad, or a later one: try each alone */
+			struct pick one = { { p->index[k] }, 1 };
+
+			err = pay_runs(vol, &one, 0, &paid);
+			if (err == -EUCLEAN)
+				err = write_off(vol, p->index[k]);
+			else if (err)
+				put_back(vol->ledger, p->index[k]);
+			k++;
+		}
+	}
+	for (; k < p->n; k++)
+		put_back(vol->ledger, p->index[k]);
+	return err;
+}
+
+/* Alone, a system waits for itself only. With others it reclaims what all have acknowledged. */
+int sg_reclaim(struct sg_vol *vol, unsigned int budget)
+{
+	struct sg_ledger *l = vol->ledger;
+	int err = sg_may_write(vol);
+
+	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying) &&
+	       !sg_settle_ends(vol)) {
+		u64 stuck = sg_epoch_horizon(vol) + 1;
+		bool alone = sg_alone(vol);
+		struct pick p;
+
+		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), alone);
+		if (!p.n) {
+			if (!alone) {
+				sg_store64(&l->stuck, stuck);
+				sg_epoch_push(vol);
+			}
+			break;
+		}
+		if (alone)
+			sg_quiesce(vol);
+		/* alone still, now that what is paid is known? who joins later sees none of it */
+		if (alone && !sg_alone(vol)) {
+			put_back_all(l, &p);
+			continue;
+		}
+		budget -= p.n;
+		err = pay_picked(vol, &p);
+	}
+	return err ?: (int)sg_load64(&l->payable);
+}

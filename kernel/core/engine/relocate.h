@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Moving a volume to another base (docs/relocation.md). */
+#ifndef SG_ENGINE_RELOCATE_H
+#define SG_ENGINE_RELOCATE_H
+
+#include "engine/volume.h"
+
+/**
+ * struct sg_relocate_opts - how a volume comes to another base (docs/relocation.md).
+ * @phys: the new base; SG_BASE_BEGUN: whereto it is on its way already, else where it is.
+ * @id, @wait_ms, @force, @holding: as struct sg_check_opts has them.
+ * @flush: for who stores through a cache of pages, which writes them in an order of its own: makes
+ * durable all that has been stored. NULL: fences do.
+ */
+struct sg_relocate_opts {
+	u64 phys;
+	const struct sg_identity *id;
+	unsigned int wait_ms;
+	bool force;
+	void *owner;		/* for sg_log() */
+	int (*holding)(void *ctx, struct sg_vol *vol);
+	int (*flush)(void *ctx);
+	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
+	void *ctx;
+};
+#define SG_BASE_BEGUN	(~0ULL)
+struct sg_relocate_result {
+	u64 from, to;		/* bases; when @resumed, @from is that of who went before us */
+	u64 tables, entries;	/* that have been rewritten; 0: there was nothing to do */
+	bool resumed;		/* another one had begun, and did not come to the end */
+	char why[200];		/* reason of an error */
+};
+/*
+ * Rewrites all physical addresses in a volume that nobody uses. Interrupted anywhere, it leaves
+ * one that can only be relocated; whoever does that next goes on. -EBUSY, with res->why: somebody
+ * lives. -EUCLEAN: there is damage to repair first, and nothing was changed.
+ */
+int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
+		struct sg_relocate_result *res);
+
+#endif

@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
+/*
+ * The bytes of a StargateFS volume. This header is the only place that defines them.
+ *
+ * Little-endian, x86-64. Every field that can change while the volume is mounted is one naturally
+ * aligned 64-bit word, so that the journal can speak in words (see struct sg_area) and a reader
+ * never sees half of one. Everything refers to everything by volume-relative byte offset; only
+ * file tables hold physical addresses, because the MMU walks them (P1 3.4, D5).
+ *
+ * Layout, in pages of 4 KiB (docs/format.md explains and draws it):
+ *
+ *   page 0        superblock                      checksummed, rewritten only by tools
+ *   page 1        hot page: shared locks, counters, system inodes
+ *   slot_off      mount table, SG_SLOTS entries
+ *   journal_off   SG_SLOTS * areas transaction areas of one page each
+ *   ledger_off    SG_SLOTS ledgers of one page each
+ *   hint_off      two advisory bitmaps over the chunks
+ *   chunk_off     chunk table: lock and page bitmap of each 2 MiB of the volume
+ *   data_off      everything else, allocated by page: files, tables, directories, inodes, xattrs
+ *   last page     backup superblock, and what finds the system inodes' pages (struct sg_last)
+ */
+#ifndef SG_FORMAT_H
+#define SG_FORMAT_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/build_bug.h>
+#else
+#include <stdint.h>
+#include <stddef.h>
+#include <assert.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+#endif
+
+#include "uapi/semtype.h"
+
+#define SG_MAGIC		0x4554414752415453ULL	/* "STARGATE" */
+#define SG_VERSION		1
+#define SG_FS_MAGIC		0x53544152		/* statfs f_type, "STAR" */
+
+#define SG_PAGE_SHIFT		12
+#define SG_PAGE			(1ULL << SG_PAGE_SHIFT)
+#define SG_CHUNK_SHIFT		21
+#define SG_CHUNK		(1ULL << SG_CHUNK_SHIFT)
+#define SG_CHUNK_PAGES		512
+
+#define SG_VOLUME_MIN		(16ULL << 20)
+#define SG_VOLUME_MAX		(64ULL << 40)
+#define SG_VOLUME_ALIGN		SG_CHUNK	/* of base and size */
+#define SG_FILE_MAX		(64ULL << 40)	/* four table levels reach 256 TiB */
+#define SG_NAME_MAX		255
+#define SG_SYMLINK_MAX		4095
+#define SG_LINK_MAX		0x7fffffffu
+
+#define SG_SLOTS		64
+#define SG_AREAS_MAX		16	/* transactions that one system can have under way */
+
+/* Feature bits: an unknown compat bit is ignored, ro_compat allows ro mounts, incompat refuses. */
+#define SG_COMPAT_KNOWN		0ULL
+#define SG_RO_COMPAT_KNOWN	0ULL
+#define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
+#define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
+#define SG_INCOMPAT_HIDDEN	(1ULL << 2)	/* ... whose names do not have their keys' hashes */
+#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN)
+
+/*
+ * A size, in chunks, and whom or what it is about. Volumes grow in place while they are used:
+ * docs/protocol.md, section 7.
+ */
+#define SG_SIZE_WORD(size, n)	((u64)(size) >> SG_CHUNK_SHIFT | (u64)(n) << 32)
+#define SG_SIZE_OF(w)		((u64)(u32)(w) << SG_CHUNK_SHIFT)
+#define SG_SIZE_NR(w)		((u32)((w) >> 32))
+
+/*
+ * For how long all are to stand still (ms), and which attempt it is; and who stands still for that
+ * one: docs/snapshots.md.
+ */
+#define SG_FREEZE(ms, n)	((u64)(u32)(ms) | (u64)(n) << 32)
+#define SG_FREEZE_LIMIT(w)	((u32)(w))
+#define SG_FREEZE_NR(w)		((u32)((w) >> 32))
+#define SG_FREEZE_MAX_MS	10000u
+#define SG_FROZEN(n, inc)	((u64)(u32)(n) | (u64)(inc) << 32)
+
+/* sg_super.params */
+#define SG_PARAM_DATA_ATOMIC	(1ULL << 0)	/* data=atomic (P3); in place otherwise */
+#define SG_PARAM_HOST_SPLICE	(1ULL << 1)	/* the host may use map=splice (D5) */
+#define SG_PARAM_KNOWN		(SG_PARAM_HOST_SPLICE)
+
+/**
+ * struct sg_super - the superblock: page 0, and a copy in the volume's last page.
+ *
+ * Written by mkfs, tune, resize and relocate only. The offsets are not free: they follow from
+ * size, areas and chunk_cap (sg_geometry()), and are refused when they differ.
+ */
+struct sg_super {
+	u64 magic;
+	u32 version;
+	u32 crc;		/* crc32c of this structure with crc = 0 */
+	u64 compat;
+	u64 ro_compat;
+	u64 incompat;
+	u8 uuid[16];
+	char label[64];		/* zero-terminated */
+	u64 phys;		/* physical address of the volume's first byte (D3) */
+	u64 size;		/* bytes */
+	u64 params;
+	u64 created;		/* ns since the epoch */
+	u64 generation;		/* +1 with each rewrite; the newer valid copy wins */
+	u64 hash_seed[2];	/* for directory hashes */
+	u32 areas;		/* transaction areas per slot */
+	u32 slots;		/* SG_SLOTS */
+	u64 chunks;		/* size / SG_CHUNK */
+	u64 chunk_cap;		/* entries that the chunk table has room for: growth in place */
+	u64 slot_off;
+	u64 journal_off;
+	u64 ledger_off;
+	u64 hint_off;
+	u64 chunk_off;
+	u64 data_off;
+	u64 free_base;		/* free pages when the volume was made; see sg_area.free_pages */
+	u64 move_to;		/* SG_INCOMPAT_MOVING: base that it moves to; see SG_PTE_MOVED */
+	u64 reserved[31];
+};
+
+/**
+ * struct sg_lock - a lock between systems (D6): owned, and handed over in turn to who has asked.
+ * @word: 0, or SG_LOCK_*: who holds it.
+ * @waiters: bit per slot that waits.
+ *
+ * A word whose incarnation is no longer the live one of that slot is free for the taking: so all
+ * locks of a dead system are released at once, by one store to its slot, after its replay.
+ */
+struct sg_lock {
+	u64 word;
+	u64 waiters;
+};
+#define SG_LOCK_SLOT(w)		((unsigned int)((w) & 0xff) - 1)	/* slot + 1 in bits 0-7 */
+#define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
+#define SG_LOCK_HANDED		(1ULL << 40)	/* given to that slot, not yet taken up */
+#define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot looks whether anybody there holds it */
+#define SG_LOCK_ASKED	(1ULL << 42)	/* somebody has waited for long: to be handed over */
+#define SG_LOCK_BITS		((1ULL << 43) - 1)	/* all that a word may have */
+#define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
+
+/*
+ * The file table (P1 3.4, D5). Level 1 entries map 4 KiB, level 2 entries 2 MiB (leaf) or point to
+ * a level 1 table, level 3 entries 1 GiB (leaf; valid, not produced today) or a level 2 table,
+ * level 4 a level 3 table. Empty entries are all zero. Leaves and links carry exactly these flags.
+ */
+#define SG_PTE_PRESENT		(1ULL << 0)
+#define SG_PTE_WRITE		(1ULL << 1)
+#define SG_PTE_ACCESSED		(1ULL << 5)
+#define SG_PTE_DIRTY		(1ULL << 6)
+#define SG_PTE_HUGE		(1ULL << 7)	/* leaf above level 1 */
+/*
+ * Only while the volume moves (SG_INCOMPAT_MOVING), in entries and root words: the address counts
+ * from sg_super.move_to; without it from sg_super.phys. docs/relocation.md
+ */
+#define SG_PTE_MOVED		(1ULL << 9)
+#define SG_PTE_NX		(1ULL << 63)
+#define SG_PTE_ADDR		0x000ffffffffff000ULL
+#define SG_PTE_TABLE		(SG_PTE_PRESENT | SG_PTE_WRITE | SG_PTE_ACCESSED | SG_PTE_DIRTY)
+#define SG_PTE_LEAF		(SG_PTE_TABLE | SG_PTE_NX)
+#define SG_PTE_LEAF_HUGE	(SG_PTE_LEAF | SG_PTE_HUGE)
+#define SG_TABLE_ENTRIES	512
+#define SG_TABLE_LEVELS		4
+
+/*
+ * A file's root word (sg_inode.table): 0 for an empty file; else an entry as above naming the root,
+ * with the height in the bits that the MMU ignores. Height 0: the entry is the leaf of the file's
+ * only page. Height h: the entry names a level h table. One word, so it changes in one store.
+ */
+#define SG_ROOT_HEIGHT_SHIFT	52
+#define SG_ROOT_HEIGHT(w)	((unsigned int)((w) >> SG_ROOT_HEIGHT_SHIFT) & 7)
+#define SG_ROOT(entry, height)	(((entry) & ~SG_PTE_NX) | (u64)(height) << SG_ROOT_HEIGHT_SHIFT)
+
+/**
+ * struct sg_inode - one file. Inode number n is record n of the inode file (SG_SYS_INODES).
+ *
+ * @mode == 0 marks a free record, linked through @next_free. The first line is what every open,
+ * stat, read and write needs.
+ */
+struct sg_inode {
+	struct sg_lock lock;	/* orders all changes to this inode between systems */
+	u64 seq;		/* change counter * 2, odd while a change is being applied (D9) */
+	u64 mode;		/* low 32: st_mode; high 32: link count */
+	u64 owner;		/* low 32: uid; high 32: gid */
+	u64 size;
+	u64 table;		/* file: root word; directory: index root; symlink: target */
+	u64 blocks;		/* pages that belong to this inode, tables and xattrs included */
+	u64 mtime;		/* all times: signed ns since the epoch */
+	u64 ctime;
+	u64 atime;
+	u64 btime;
+	u64 xattr;		/* offset of the xattr blob's head page, or 0 */
+	u64 genflags;		/* low 32: generation; high 32: SG_FL_* */
+	u64 special;		/* directory: inode number of its parent; device node: dev_t */
+	u64 entries;		/* directory: names in it, without . and .. */
+	u64 next_free;		/* free record: number of the next one, or 0 */
+	u64 openers;		/* bit per slot that has it open (keeps unlinked files) */
+	u64 project;		/* reserved for quotas */
+	u64 cuts;		/* +1 whenever pages are taken out of the file table */
+	u64 mappers;		/* bit per slot that has pages of it mapped into processes */
+	u64 holers;		/* ... that has zeroes mapped where there is a hole */
+	u64 owed_next;		/* SG_OWED(): on a list of owed inodes (struct sg_area); else 0 */
+	u64 reserved[1];
+	u8 tail[64];		/* a symlink's target when it is shorter than this */
+};
+#define SG_INODE_SIZE		256
+#define SG_INODES_PER_PAGE	(SG_PAGE / SG_INODE_SIZE)
+#define SG_INO_ROOT		1	/* record 0 is never used */
+#define SG_INO_MAX		((1ULL << 36) - 1)
+
+/* inode flags */
+#define SG_FL_IMMUTABLE		(1u << 0)
+#define SG_FL_APPEND		(1u << 1)
+#define SG_FL_NOATIME		(1u << 2)
+#define SG_FL_NODUMP		(1u << 3)
+#define SG_FL_SYNC		(1u << 4)
+#define SG_FL_DIRSYNC		(1u << 5)
+#define SG_FL_CUTTING		(1u << 6)	/* pages behind size may remain: the ledger knows */
+#define SG_FL_KNOWN		0x7fu
+
+/* System inodes: areas that grow on demand, kept as files in the hot page. */
+enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };
+
+#define SG_BAD_MAX		102u	/* pieces of bad memory that a volume can note */
+
+/**
+ * struct sg_hot - page 1: words that all systems share.
+ */
+struct sg_hot {
+	struct sg_lock rename_lock;	/* moving directories between parents */
+	struct sg_lock inode_lock;	/* growth of the inode file */
+	struct sg_lock slot_lock;	/* joining, leaving, recovery */
+	u64 incarnation;		/* last one given out; atomic add */
+	u64 epoch;			/* D7 */
+	u64 errors;			/* damage seen at run time: fsck is due */
+	u64 error_ino;
+	u64 inodes;			/* records in the inode file */
+	struct sg_lock alone_lock;	/* whoever needs the volume for itself: fsck, tools */
+	u64 lease_ms;			/* silence after which a system counts as dead; 0: never */
+	u64 size;			/* of the volume, once it has grown; or 0 */
+	u64 grow;			/* SG_SIZE_WORD(size, attempt): under way; size 0: none */
+	struct sg_lock grow_lock;	/* growth of the volume */
+	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: none */
+	struct sg_lock freeze_lock;	/* whoever wants them to */
+	u64 lapsed;			/* slots whose last owner was fenced, and may still run */
+	u8 reserved[192 - 176];
+	u64 bads;			/* SG_BADS_*: how much of the list is in use */
+	u64 bad[SG_BAD_MAX];		/* SG_BAD(), or 0; docs/bad-memory.md */
+	u64 reserved2;
+	struct sg_inode sys[SG_SYS_COUNT];
+};
+
+/* Pages whose memory is bad: the first one's number, and how many. */
+#define SG_BAD(page, n)		((u64)(page) | (u64)((n) - 1) << 40 | 1ULL << 63)
+#define SG_BAD_PAGE(w)		((w) & ((1ULL << 40) - 1))
+#define SG_BAD_COUNT(w)		(((w) >> 40 & 0x3fffff) + 1)
+#define SG_BAD_COUNT_MAX	0x400000u
+#define SG_BAD_VALID(w)		((w) >> 62 == 2)
+/* sg_hot.bads: entries from this one on have never been used; and how often the list has changed */
+#define SG_BADS_USED(w)		((u32)(w))
+#define SG_BADS_CHANGES(w)	((u32)((w) >> 32))
+#define SG_BADS(used, changes)	((u64)(used) | (u64)(changes) << 32)
+
+/**
+ * struct sg_sys_copy - what finds the pages of a system inode, a second time.
+ * @table: its root word. @records: inode file: sg_hot.inodes; others: sg_inode.size.
+ * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
+ *
+ * Changes in the transaction that changes the root word or the number of records, so that a valid
+ * copy that differs tells of damage, or of a writer that knew no copies.
+ */
+struct sg_sys_copy {
+	u64 table;
+	u64 records;
+	u64 check;
+};
+#define SG_SYS_CHECK(crc)	((u64)(crc) | 0x59504353ULL << 32)	/* "SCPY" */
+
+/**
+ * struct sg_last - the last page.
+ */
+struct sg_last {
+	struct sg_super sb;
+	u8 reserved[512];
+	struct sg_sys_copy sys[SG_SYS_COUNT];
+};
+
+/**
+ * struct sg_slot - a system's entry in the mount table.
+ */
+struct sg_slot {
+	u64 state;		/* SG_SLOT_WORD(), SG_SLOT_BY_WORD() */
+	u64 heartbeat;		/* changes while the system lives */
+	u64 epoch;		/* D7: last epoch acknowledged */
+	u64 joined;		/* ns since the epoch, by the system's own clock */
+	u8 machine[16];		/* DMI UUID */
+	u8 boot[16];		/* boot id */
+	char name[64];		/* host name */
+	u64 pid;		/* user-space member: its process id; 0 for a kernel */
+	u64 beat_ns;		/* promised interval between heartbeats */
+	u64 guard;		/* changes while a guard sees the machine, even if it is paused */
+	u64 named;		/* incarnation that machine, boot, name, pid, ... speak of */
+	/* growth: SG_SIZE_WORD(size, incarnation) */
+	u64 reach;		/* what lies below is believed to be the volume's */
+	u64 memory;		/* that it has from the volume's first byte on */
+	u64 cannot;		/* sg_hot.grow, if that is more than it has memory for */
+	char version[16];	/* of its software, for people; as named as the others */
+	u64 hosted;		/* incarnation that the next two speak of */
+	u8 host[16];		/* the machine that it runs in, and ends with: its host's number, */
+	u8 host_boot[16];	/* and boot id */
+	u64 frozen;		/* SG_FROZEN(attempt, incarnation): it stores nothing; or 0 */
+	u64 reserved[1];
+};
+#define SG_SLOT_STATE(w)	((u32)((w) & 0xff))
+#define SG_SLOT_INC(w)		((u32)((w) >> 32))	/* incarnation in bits 32-63 */
+#define SG_SLOT_WORD(st, inc)	((u64)(st) | (u64)(inc) << 32)
+/* SG_SLOT_RECOVERING: by whom; slot + 1 in bits 8-15, low half of its incarnation in 16-31 */
+#define SG_SLOT_BY(w)		((unsigned int)((w) >> 8 & 0xff) - 1)
+#define SG_SLOT_BY_INC(w)	((u16)((w) >> 16))
+#define SG_SLOT_BY_WORD(slot, inc) ((u64)((slot) + 1) << 8 | (u64)(u16)(inc) << 16)
+/* Anything else counts as SG_SLOT_DEAD. docs/protocol.md says who moves it from where to where. */
+enum { SG_SLOT_FREE, SG_SLOT_LIVE, SG_SLOT_DEAD, SG_SLOT_RECOVERING };
+
+/**
+ * struct sg_area - one transaction of one system (D8): words to store, and where.
+ *
+ * Redo: the words are written and flushed, then @head makes them valid, then they are stored in
+ * place and flushed, then @head is cleared. Nobody but the holder of @lock writes here, so the
+ * counters below change without contention and ride in the transaction that changes them.
+ */
+struct sg_word {
+	u64 off;		/* volume offset, 8-byte aligned */
+	u64 val;
+};
+#define SG_AREA_WORDS		252
+struct sg_area {
+	u64 head;		/* 0, or SG_AREA_HEAD: committed */
+	u64 crc;		/* crc32c of head and the words that it counts */
+	struct sg_lock lock;
+	u64 free_pages;		/* sum of all areas + free_base = free pages (mod 2^64) */
+	u64 used_inodes;	/* sum over all areas = inodes in use (mod 2^64) */
+	u64 free_ino;		/* first of a list of free inode records, or 0 */
+	u64 owed_ino;		/* first of a list of owed inodes, or 0 */
+	struct sg_word word[SG_AREA_WORDS];
+};
+#define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
+#define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
+/* So many words at the end are change counters of inodes: odd while the others are stored. */
+#define SG_AREA_SEQS(n)		((u64)(n) << 48)
+#define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
+
+/*
+ * Lists of owed inodes: what a slot's ledger has no room for. The record on a list names the next
+ * one. A record stays on its list, in use or free, until the list's own system takes it off: so it
+ * is a hint only, as a debt of an inode is.
+ */
+#define SG_OWED_LISTED		(1ULL << 63)
+#define SG_OWED_INO(w)		((w) & ((1ULL << 40) - 1))
+#define SG_OWED(next)		(SG_OWED_LISTED | (u64)(next))	/* 0: it is the last one */
+
+/*
+ * The ledger: what a slot still owes. A page of words; word 0 is the offset of a further page of
+ * the chain, or 0; a word of 0 is unused. Written in the transaction that takes something out of
+ * use, cleared in the one that makes it free. Recovery pays what a dead slot owed.
+ *
+ *   bits 0-39   page number, or inode number
+ *   bits 40-42  kind
+ *   bits 43-52  run: pages - 1; table: first entry that is not yet freed
+ *   bits 53-63  epoch in which it was taken out of use, modulo 2^11 (D7)
+ */
+#define SG_LEDGER_WORDS		512
+#define SG_DEBT_VALUE(w)	((w) & ((1ULL << 40) - 1))
+#define SG_DEBT_KIND(w)		((unsigned int)((w) >> 40) & 7)
+#define SG_DEBT_COUNT(w)	((unsigned int)((w) >> 43) & 0x3ff)
+#define SG_DEBT_EPOCH(w)	((unsigned int)((w) >> 53))
+#define SG_DEBT(kind, value, count, epoch) \
+	((u64)(value) | (u64)(kind) << 40 | (u64)(count) << 43 | (u64)((epoch) & 0x7ff) << 53)
+enum {
+	SG_DEBT_RUN = 0,	/* pages to free */
+	SG_DEBT_TABLE = 1,	/* 1..4: a cut-off file table of that level, with all below it */
+	SG_DEBT_INODE = 5,	/* an inode without links, or with SG_FL_CUTTING */
+	SG_DEBT_DIR = 6,	/* a cut-off directory index page, with all below it */
+	SG_DEBT_XATTR = 7,	/* a cut-off xattr blob, by its head page */
+};
+
+/**
+ * struct sg_chunk - 2 MiB of the volume: 512 pages, a bit each (1 = in use).
+ */
+struct sg_chunk {
+	struct sg_lock lock;
+	u64 reserved[6];
+	u64 map[8];
+};
+
+/*
+ * Directories: an extendible hash. The index is a tree of pages of 512 words, indexed by 9 bits of
+ * the name's hash per level, most significant first; its leaves are buckets. A bucket of local
+ * depth d is named by all entries that share its first d bits. See docs/directories.md.
+ */
+#define SG_DIR_KEY_BITS		63	/* hash and tie-break: the readdir cookie */
+#define SG_DIR_TIE_BITS		8
+#define SG_DIR_ENTRY_BUCKET	1ULL	/* low bits of an index word: what the offset names */
+#define SG_DIR_ENTRY_INDEX	2ULL
+#define SG_DIR_ENTRY_KIND	3ULL
+#define SG_DIR_LEVELS_MAX	6	/* 54 bits of hash */
+#define SG_DIR_SPAN_BITS	7
+#define SG_DIR_SPAN_MAX		(1u << SG_DIR_SPAN_BITS) /* words that name one bucket, at most */
+
+/* Root word of a directory (sg_inode.table): offset of bucket or index page | entry kind. */
+
+/**
+ * struct sg_bucket - names whose keys share the first @depth bits.
+ *
+ * @slot is a small open-addressed table (home position: low bits of the key's hash part). A dirent
+ * is written into unused bytes of @data first; storing its slot word makes it exist, storing
+ * SG_BUCKET_TOMB ends it; renaming onto it changes sg_dirent.ref only.
+ */
+#define SG_BUCKET_MAGIC		0x544b4253u	/* "SBKT" */
+#define SG_BUCKET_SLOTS		128
+#define SG_BUCKET_DATA		3008
+struct sg_bucket {
+	u64 head;		/* low 32: SG_BUCKET_MAGIC; high 32: depth */
+	u64 dir;		/* inode number of the directory */
+	u64 prefix;		/* the first depth bits of its keys, left-aligned in 63 bits */
+	u64 fill;		/* low 16: bytes of data taken; 16-31: live names; 32-47: tombs */
+	u64 reserved[4];
+	u64 slot[SG_BUCKET_SLOTS];
+	u8 data[SG_BUCKET_DATA];
+};
+#define SG_BUCKET_TOMB		1ULL
+/* slot word: low 12: offset of the dirent in the page; 12-63: low 52 bits of its key */
+#define SG_BUCKET_OFF(w)	((unsigned int)((w) & 0xfff))
+#define SG_BUCKET_WORD(key, off) ((u64)(key) << 12 | (off))
+#define SG_FILL(bytes, live, tombs) ((u64)(bytes) | (u64)(live) << 16 | (u64)(tombs) << 32)
+
+/**
+ * struct sg_dirent - a name; 8-byte aligned in sg_bucket.data.
+ * @key: 55 bits of name hash << SG_DIR_TIE_BITS | tie-break; unique in the directory; 63 bits.
+ * @ref: low 40: inode number; 40-47: length of the name; 48-51: file type (as S_IFMT >> 12).
+ */
+struct sg_dirent {
+	u64 key;
+	u64 ref;
+	u8 name[];
+};
+#define SG_REF_INO(r)		((r) & ((1ULL << 40) - 1))
+#define SG_REF_LEN(r)		((unsigned int)((r) >> 40) & 0xff)
+#define SG_REF_TYPE(r)		((unsigned int)((r) >> 48) & 0xf)
+#define SG_REF(ino, len, type)	((u64)(ino) | (u64)(len) << 40 | (u64)(type) << 48)
+
+/**
+ * struct sg_xattr_head - all extended attributes of an inode; never changed, only replaced.
+ *
+ * A payload of up to SG_XATTR_INLINE bytes follows the head in its page; a larger one fills the
+ * pages that @page names. The payload is a sequence of struct sg_xattr_entry.
+ */
+#define SG_XATTR_MAGIC		0x54415853u	/* "SXAT" */
+#define SG_XATTR_VALUE_MAX	65536
+#define SG_XATTR_TOTAL_MAX	(1u << 20)
+struct sg_xattr_head {
+	u32 magic;
+	u32 crc;		/* crc32c of ino, size and payload */
+	u64 ino;
+	u64 size;		/* bytes of payload */
+	u64 pages;		/* further pages; 0 when the payload follows */
+	u64 reserved[4];
+	u64 page[504];		/* offsets; or the payload itself */
+};
+#define SG_XATTR_INLINE		(SG_PAGE - 64)
+
+struct sg_xattr_entry {		/* 8-byte aligned; the next one follows the padded value */
+	u32 value_len;
+	u8 space;		/* SG_XATTR_USER... */
+	u8 name_len;		/* without prefix */
+	u16 reserved;
+	u8 name[];		/* then, without padding between, the value */
+};
+enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCESS,
+	SG_XATTR_ACL_DEFAULT };
+
+/*
+ * Locks of users (docs/protocol.md, section 6): the file SG_SYS_LOCKS. A file's locks are in the
+ * chain that its inode number hashes to; chain c is pages c, c + SG_USERLOCK_CHAINS, ... up to the
+ * first that does not exist. All of it is volatile: what a system that is gone has left means
+ * nothing.
+ */
+#define SG_USERLOCK_CHAINS	128u
+#define SG_USERLOCK_CHAIN_PAGES	256u	/* at most */
+#define SG_USERLOCK_RECORDS	63u	/* per page */
+
+/**
+ * struct sg_userlock_record - a lock, or a request that waits for one.
+ * @head: 0: unused; else SG_USERLOCK_HEAD(): what it is, and whose.
+ * @owner: of all that this system knows, the one that holds or waits.
+ * @who: low 32: generation of the inode; high 32: process id, for those who ask.
+ * @start: first byte. @last: last byte.
+ * @ticket: of a request: its turn, in order of arrival.
+ */
+struct sg_userlock_record {
+	u64 head;
+	u64 owner;
+	u64 ino;
+	u64 who;
+	u64 start;
+	u64 last;
+	u64 ticket;
+	u64 reserved;
+};
+#define SG_USERLOCK_HEAD(what, slot, inc) ((u64)(what) | (u64)(slot) << 8 | (u64)(inc) << 32)
+#define SG_USERLOCK_WHAT(h)	((unsigned int)((h) & 0xff))
+#define SG_USERLOCK_SLOT(h)	((unsigned int)((h) >> 8) & 0xff)
+#define SG_USERLOCK_INC(h)	((u32)((h) >> 32))
+/* what: one of the kinds, ... */
+enum { SG_USERLOCK_POSIX = 1, SG_USERLOCK_OFD = 2, SG_USERLOCK_FLOCK = 3 };
+#define SG_USERLOCK_KIND(h)	((unsigned int)((h) & 3))
+#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* ... shared otherwise, ... */
+#define SG_USERLOCK_WAITING	(1u << 3)	/* ... held otherwise */
+#define SG_USERLOCK_KNOWN	0xfu
+
+struct sg_userlock_page {
+	struct sg_lock lock;	/* of the chain; in its first page */
+	struct sg_lock circle;	/* of those who look for deadlocks; in page 0 */
+	u64 ticket;		/* last one given out; in the chain's first page */
+	u64 waiting;		/* POSIX requests in the chain that wait; likewise, and a hint */
+	u64 reserved[2];
+	struct sg_userlock_record record[SG_USERLOCK_RECORDS];
+};
+
+/*
+ * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. Pages of it, most of them holes:
+ *
+ *   records   chain c is pages c, c + SG_SEM_CHAINS, ...: objects whose name hashes to c
+ *   words     two pages per record: what processes map, and what belongs to it and they must not
+ *   members   of each slot: who can own a lock
+ *   bells     a line per slot
+ *
+ * Records change in transactions, with the lock of the system inode; sg_inode.special of that is
+ * the number that was given last. All behind the first line of a record, and all other pages, are
+ * volatile.
+ */
+#define SG_SEM_CHAINS		16384u
+#define SG_SEM_CHAIN_PAGES	16u
+#define SG_SEM_RECORDS		7u	/* per page, behind its head */
+#define SG_SEM_WORDS_PAGE	(1ULL << 22)
+#define SG_SEM_MEMBERS_PAGE	(1ULL << 23)
+#define SG_SEM_MEMBERS		65536u	/* per slot */
+#define SG_SEM_PER_PAGE		64u	/* members */
+#define SG_SEM_BELLS_PAGE	(SG_SEM_MEMBERS_PAGE + SG_SLOTS * SG_SEM_MEMBERS / SG_SEM_PER_PAGE)
+#define SG_SEM_PAGES		(SG_SEM_BELLS_PAGE + 1)
+#define SG_SEM_NAME_MAX		255u
+
+/**
+ * struct sg_sem_record - an object.
+ * @head: 0: none; else SG_SEM_HEAD().
+ * @hash: of the name. @owner: low 32: uid; high 32: gid.
+ * @mode: low 32: permissions; high 32: length of the name.
+ * @initial: semaphore: its first value; barrier: for how many it is.
+ * @users: bit per slot that has it open. @unclean: one of them died.
+ * @lock: of barriers.
+ * @waiters: bit per slot with somebody who sleeps. @last: slot that had its turn last.
+ * @words: when they have no page of their own.
+ */
+struct sg_sem_record {
+	u64 head;
+	u64 hash;
+	u64 owner;
+	u64 mode;
+	u64 created;		/* ns since the epoch */
+	u64 initial;
+	u64 users;
+	u64 unclean;
+	struct sg_lock lock;
+	u64 waiters;
+	u64 last;
+	u64 reserved[4];
+	struct sg_semwords words;
+	u64 reserved2[8];
+	u8 name[256];
+};
+#define SG_SEM_HEAD(type, life, flags, serial) ((u64)(type) | (u64)(life) << 8 | \
+	(u64)(flags) << 16 | (u64)(serial) << 32)
+#define SG_SEM_TYPE(h)		((unsigned int)((h) & 0xff))
+#define SG_SEM_LIFE(h)		((unsigned int)((h) >> 8 & 0xff))
+#define SG_SEM_FLAGS(h)		((unsigned int)((h) >> 16 & 0xffff))
+#define SG_SEM_SERIAL(h)	((u32)((h) >> 32))	/* which of the objects in this place */
+#define SG_SEM_REMOVED		(1u << 15)	/* flag: has no name any more, and users still */
+/* Lifetime: until it is removed, by name; or until nobody has it open any more. */
+enum { SG_SEM_PERSISTENT, SG_SEM_LAST_USER, SG_SEM_LIVES };
+
+struct sg_sem_page {
+	u64 reserved[64];
+	struct sg_sem_record record[SG_SEM_RECORDS];
+};
+
+/**
+ * struct sg_sem_side - of reader-writer locks and barriers, beside the page of words.
+ * @own: who has cell i of the page of words: SG_LOCK_WORD(), 0: nobody.
+ *
+ * A barrier has no other cells than systems', and counts here: who has arrived, and in which phase.
+ */
+struct sg_sem_side {
+	u64 own[SG_SEM_CELLS];
+};
+#define SG_SEM_PHASE_AT		128u	/* + slot */
+#define SG_SEM_COUNT_AT		192u
+
+/**
+ * struct sg_sem_member - a thread that can own locks.
+ * @id: low 32: generation; high 32: incarnation of the system; 0: nobody.
+ * @given: the generation that was given last. @who: low 32: process; high 32: thread.
+ */
+struct sg_sem_member {
+	u64 id;
+	u64 given;
+	u64 who;
+	u64 since;		/* ns since the epoch */
+	u8 comm[16];
+	u64 reserved[2];
+};
+
+struct sg_sem_bell {
+	u64 rung;		/* +1: somebody there may have something to do */
+	u64 reserved[7];
+};
+
+#ifdef __KERNEL__
+#define SG_FORMAT_ASSERT(x)	static_assert(x)
+#else
+#define SG_FORMAT_ASSERT(x)	_Static_assert(x, #x)
+#endif
+
+SG_FORMAT_ASSERT(sizeof(struct sg_super) == 512);
+SG_FORMAT_ASSERT(offsetof(struct sg_super, phys) == 120);
+SG_FORMAT_ASSERT(sizeof(struct sg_inode) == SG_INODE_SIZE);
+SG_FORMAT_ASSERT(offsetof(struct sg_inode, mtime) == 64);
+SG_FORMAT_ASSERT(offsetof(struct sg_inode, tail) == 192);
+SG_FORMAT_ASSERT(offsetof(struct sg_hot, bads) == 192);
+SG_FORMAT_ASSERT(offsetof(struct sg_hot, sys) == 1024);
+SG_FORMAT_ASSERT(sizeof(struct sg_hot) <= SG_PAGE);
+SG_FORMAT_ASSERT(offsetof(struct sg_last, sys) == 1024);
+SG_FORMAT_ASSERT(sizeof(struct sg_last) <= SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_slot) == 256);
+SG_FORMAT_ASSERT(sizeof(struct sg_area) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_bucket) == SG_PAGE);
+SG_FORMAT_ASSERT(offsetof(struct sg_bucket, data) == 1088);
+SG_FORMAT_ASSERT(sizeof(struct sg_xattr_head) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_xattr_entry) == 8);
+SG_FORMAT_ASSERT(sizeof(struct sg_chunk) == 128);
+SG_FORMAT_ASSERT(offsetof(struct sg_chunk, map) == 64);
+SG_FORMAT_ASSERT(sizeof(struct sg_userlock_record) == 64);
+SG_FORMAT_ASSERT(sizeof(struct sg_userlock_page) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_semwords) == 64);
+SG_FORMAT_ASSERT(offsetof(struct sg_sem_record, words) == 128);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_record) == 512);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_page) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_side) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_member) * SG_SEM_PER_PAGE == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_sem_bell) * SG_SLOTS == SG_PAGE);
+
+#endif

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inodes: records of the inode file, found by number; taken from and given to the free list of the
+ * transaction's own area, so that parallel creators do not meet.
+ */
+#include "internal.h"
+
+#define GROW_PAGES	4	/* records come 64 at a time */
+#define BUSY_RECORDS	8	/* passed over, before new ones are made */
+
+/* --- finding -------------------------------------------------------------------------------- */
+
+int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_run run;
+	int err;
+
+	if (sg_is_lost(vol, SG_HOT_OFF))
+		return -EIO;
+	if (!ino || ino > SG_INO_MAX || ino >= sg_get(vol, SG_HOT(inodes)))
+		return -ESTALE;
+	err = sg_walk(vol, &sys, ino / SG_INODES_PER_PAGE, 1, &run);
+	if (err)
+		return err;
+	if (!run.off)
+		return sg_damaged(vol, ino, sys.off, "inode file has a hole");
+	ref->ino = ino;
+	ref->off = run.off + ino % SG_INODES_PER_PAGE * SG_INODE_SIZE;
+	ref->generation = 0;
+	return 0;
+}
+
+/* --- attributes ----------------------------------------------------------------------------- */
+
+static void read_attr(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
+{
+	u64 mode = sg_iget(vol, ref, mode), owner = sg_iget(vol, ref, owner);
+	u64 genflags = sg_iget(vol, ref, genflags);
+
+	attr->ino = ref->ino;
+	attr->mode = sg_mode(mode);
+	attr->nlink = sg_nlink(mode);
+	attr->uid = (u32)owner;
+	attr->gid = (u32)(owner >> 32);
+	attr->size = sg_iget(vol, ref, size);
+	attr->blocks = sg_iget(vol, ref, blocks);
+	attr->mtime = (s64)sg_iget(vol, ref, mtime);
+	attr->ctime = (s64)sg_iget(vol, ref, ctime);
+	attr->atime = (s64)sg_iget(vol, ref, atime);
+	attr->btime = (s64)sg_iget(vol, ref, btime);
+	attr->generation = (u32)genflags;
+	attr->flags = (u32)(genflags >> 32);
+	attr->special = sg_iget(vol, ref, special);
+	attr->entries = sg_iget(vol, ref, entries);
+	attr->has_xattr = sg_iget(vol, ref, xattr) != 0;
+}
+
+static bool mode_known(u32 mode)
+{
+	switch (mode & SG_S_IFMT) {
+	case SG_S_IFREG:
+	case SG_S_IFDIR:
+	case SG_S_IFLNK:
+	case SG_S_IFBLK:
+	case SG_S_IFCHR:
+	case SG_S_IFIFO:
+	case SG_S_IFSOCK:
+		return !(mode & ~(SG_S_IFMT | 07777u));
+	}
+	return false;
+}
+
+int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr)
+{
+	unsigned int turn = 0;
+	u64 seq;
+	int err;
+
+	do {
+		err = sg_read_begin(vol, ref, &seq);
+		if (err)
+			return err;
+		if (turn++ == SG_READ_TURNS)
+			return sg_damaged(vol, ref->ino, ref->off, "inode never comes to rest");
+		read_attr(vol, ref, attr);
+	} while (sg_read_retry(vol, ref, seq));
+	attr->seq = seq;
+	if (!attr->mode)
+		return -ESTALE;
+	if (!mode_known(attr->mode))
+		return sg_damaged(vol, ref->ino, ref->off, "inode of no known type");
+	if (attr->size > SG_FILE_MAX)
+		return sg_damaged(vol, ref->ino, ref->off, "inode larger than a file can be");
+	return 0;
+}
+
+/* --- changing ------------------------------------------------------------------------------- */
+
+void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime)
+{
+	if (mtime)
+		sg_tx_iset(tx, ref, mtime, (u64)mtime);
+	if (ctime)
+		sg_tx_iset(tx, ref, ctime, (u64)ctime);
+}
+
+static void set_owner(struct sg_tx *tx, const struct sg_iref *ref, unsigned int set,
+		      const struct sg_attr *attr)
+{
+	u64 owner = sg_tx_iget(tx, ref, owner);
+	u32 uid = set & SG_SET_UID ? attr->uid : (u32)owner;
+	u32 gid = set & SG_SET_GID ? attr->gid : (u32)(owner >> 32);
+
+	sg_tx_iset(tx, ref, owner, (u64)uid | (u64)gid << 32);
+}
+
+static void set_genflags(struct sg_tx *tx, const struct sg_iref *ref, unsigned int set,
+			 const struct sg_attr *attr)
+{
+	u64 old = sg_tx_iget(tx, ref, genflags);
+	u32 gen = (u32)old, flags = (u32)(old >> 32);
+
+	if (set & SG_SET_GENERATION && attr->generation)	/* 0 means any */
+		gen = attr->generation;
+	if (set & SG_SET_FLAGS)
+		flags = (flags & SG_FL_CUTTING) | (attr->flags & SG_FL_KNOWN & ~SG_FL_CUTTING);
+	sg_tx_iset(tx, ref, genflags, (u64)gen | (u64)flags << 32);
+}
+
+int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
+	       const struct sg_attr *attr)
+{
+	struct sg_tx *tx;
+	u64 mode;
+	int err;
+
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	mode = sg_iget(vol, ref, mode);
+	if (!mode) {
+		sg_iunlock(vol, ref);
+		return -ESTALE;
+	}
+	tx = sg_tx_begin(vol);
+	sg_tx_inode(tx, ref);
+	if (set & SG_SET_MODE)
+		sg_tx_iset(tx, ref, mode, (mode & ~07777ULL) | (attr->mode & 07777));
+	if (set & (SG_SET_UID | SG_SET_GID))
+		set_owner(tx, ref, set, attr);
+	if (set & (SG_SET_FLAGS | SG_SET_GENERATION))
+		set_genflags(tx, ref, set, attr);
+	if (set & SG_SET_MTIME)
+		sg_tx_iset(tx, ref, mtime, (u64)attr->mtime);
+	if (set & SG_SET_CTIME)
+		sg_tx_iset(tx, ref, ctime, (u64)attr->ctime);
+	if (set & SG_SET_ATIME)
+		sg_tx_iset(tx, ref, atime, (u64)attr->atime);
+	if (set & SG_SET_BTIME)
+		sg_tx_iset(tx, ref, btime, (u64)attr->btime);
+	err = sg_tx_commit(tx);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	/* inodes of the system have no number, and some no mode */
+	return sg_is_same(vol, ref) && (!ref->ino || sg_iget(vol, ref, mode)) ? 0 : -ESTALE;
+}
+
+void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 *seq = sg_at(vol, SG_IOFF(ref, seq));
+
+	sg_store64_release(seq, (sg_load64(seq) | 1) + 1);
+	sg_wb(vol->base + ref->off, 128);
+}
+
+static bool times_are(const struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
+		      s64 mtime, s64 ctime, s64 atime)
+{
+	return (!(set & SG_SET_MTIME) || sg_iget(vol, ref, mtime) == (u64)mtime) &&
+	       (!(set & SG_SET_CTIME) || sg_iget(vol, ref, ctime) == (u64)ctime) &&
+	       (!(set & SG_SET_ATIME) || sg_iget(vol, ref, atime) == (u64)atime);
+}
+
+/*
+ * Each of the times is one word, and none depends on another: the journal is not needed. A clock
+ * that ticks slowly says the same for many writes: nothing to store then.
+ */
+int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s64 mtime,
+	     s64 ctime, s64 atime)
+{
+	struct sg_inode *rec = sg_at(vol, ref->off);
+	int err = sg_may_change(vol, ref);
+
+	if (err || times_are(vol, ref, set, mtime, ctime, atime))
+		return err;
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref);
+	if (err) {
+		sg_iunlock(vol, ref);
+		return err;
+	}
+	if (set & SG_SET_MTIME)
+		sg_store64(&rec->mtime, (u64)mtime);
+	if (set & SG_SET_CTIME)
+		sg_store64(&rec->ctime, (u64)ctime);
+	if (set & SG_SET_ATIME)
+		sg_store64(&rec->atime, (u64)atime);
+	sg_inode_changed(vol, ref);
+	sg_iunlock(vol, ref);
+	return 0;
+}
+
+/* --- taking and giving ---------------------------------------------------------------------- */
+
+static u64 free_list(u64 area)
+{
+	return area + offsetof(struct sg_area, free_ino);
+}
+
+static bool lives_elsewhere(const struct sg_vol *vol, unsigned int slot)
+{
+	return (int)slot != vol->slot &&
+	       SG_SLOT_STATE(sg_load64(sg_state_word(vol, slot))) == SG_SLOT_LIVE;
+}
+
+static bool steal_from(struct sg_tx *tx, u64 area)
+{
+	u64 lock = area + offsetof(struct sg_area, lock), head;
+	struct sg_vol *vol = tx->vol;
+
+	if (area == tx->area || !sg_get(vol, free_list(area)) || !sg_trylock(vol, lock))
+		return false;
+	head = sg_get(vol, free_list(area));
+	if (!head) {
+		sg_unlock(vol, lock);
+		return false;
+	}
+	sg_tx_keep_lock(tx, lock, NULL);
+	sg_tx_set(tx, free_list(area), 0);
+	sg_tx_set(tx, free_list(tx->area), head);
+	return true;
+}
+
+/*
+ * The free list of an area that nobody uses just now becomes ours. Last those of systems that live:
+ * should we be paused, they miss that area. *from: the area whose list it was.
+ */
+static bool steal_list(struct sg_tx *tx, u64 *from)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int total = SG_SLOTS * vol->sb.areas, k;
+
+	if (tx->nlocks + 2 >= SG_TX_LOCKS)
+		return false;
+	for (k = 0; k < 2 * total; k++) {
+		unsigned int in = k % total;
+		unsigned int slot = ((unsigned int)vol->slot + in / vol->sb.areas) % SG_SLOTS;
+
+		*from = sg_area_off(vol, slot, in % vol->sb.areas);
+		if (lives_elsewhere(vol, slot) == (k >= total) && steal_from(tx, *from))
+			return true;
+	}
+	*from = 0;
+	return false;
+}
+
+/*
+ * More records for the inode file: linked to each other. The area names the first one, and the last
+ * one names what the area had.
+ */
+static int grow_list(struct sg_tx *tx)
+{
+	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
+	struct sg_vol *vol = tx->vol;
+	u64 first, off, got, rest, i, n;
+
+	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), false, NULL))
+		return tx->err;
+	first = sg_get(vol, SG_HOT(inodes));
+	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {
+		sg_tx_fail(tx, -ENOSPC);
+		return tx->err;
+	}
+	if (sg_take_run(tx, SG_USE_META, 0, GROW_PAGES, &off, &got))
+		return tx->err;
+	sg_fresh_zero(vol, off, got * SG_PAGE);
+	n = got * SG_INODES_PER_PAGE;
+	rest = sg_tx_get(tx, free_list(tx->area));	/* records whose locks are busy */
+	for (i = 0; i < n; i++)
+		sg_fresh_set(vol, off + i * SG_INODE_SIZE + offsetof(struct sg_inode, next_free),
+			     i + 1 < n ? first + i + 1 : rest);
+	sg_wb(vol->base + off, got * SG_PAGE);
+	if (sg_table_add(tx, &sys, first / SG_INODES_PER_PAGE, off, got))
+		return tx->err;
+	sg_tx_set(tx, SG_HOT(inodes), first + n);
+	sg_sys_copy(tx, SG_SYS_INODES);
+	sg_tx_set(tx, free_list(tx->area), first);
+	tx->fresh_ino = first;
+	tx->fresh_ino_off = off;
+	return 0;
+}
+
+#define BAD_LIST	"list of free inodes is damaged"
+
+/* The record of a number from the free list; those of grow_list() are not in the table yet. */
+static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
+{
+	int err;
+
+	if (tx->fresh_ino && ino == tx->fresh_ino) {
+		ref->ino = ino;
+		ref->off = tx->fresh_ino_off;
+		ref->generation = 0;
+		return 0;
+	}
+	err = sg_iref(tx->vol, ino, ref);
+	if (err == -EIO)
+		return err;
+	if (err || sg_iget(tx->vol, ref, mode))
+		return sg_damaged(tx->vol, ino, tx->area, BAD_LIST);
+	return 0;
+}
+
+/*
+ * Nobody can see a free record, so that it is filled like a fresh page. What makes it free, mode
+ * and next_free, stays as it is until commit.
+ */
+static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_new *new,
+			u64 special)
+{
+	struct sg_inode *rec = sg_at(vol, ref->off);
+	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;	/* 0 means any (sg_is_same()) */
+	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_CUTTING;
+
+	sg_store64(&rec->owner, (u64)new->uid | (u64)new->gid << 32);
+	sg_store64(&rec->size, 0);
+	sg_store64(&rec->table, 0);
+	sg_store64(&rec->blocks, 0);
+	sg_store64(&rec->mtime, (u64)new->now);
+	sg_store64(&rec->ctime, (u64)new->now);
+	sg_store64(&rec->atime, (u64)new->now);
+	sg_store64(&rec->btime, (u64)new->now);
+	sg_store64(&rec->xattr, 0);
+	sg_store64(&rec->genflags, (u64)gen | (u64)flags << 32);
+	sg_store64(&rec->special, special);
+	sg_store64(&rec->entries, 0);
+	sg_store64(&rec->openers, 0);
+	sg_store64(&rec->project, 0);
+	sg_store64(&rec->mappers, 0);
+	sg_store64(&rec->holers, 0);
+	sg_wb(rec, offsetof(struct sg_inode, tail));
+}
+
+/*
+ * The first record of our list whose lock is free, with that lock. It is kept until this
+ * transaction's record is void: the commit makes the inode reachable, its link count and change
+ * counter stand in the record, and a replay would undo what others have stored there since. The
+ * area is locked, so a busy lock is not waited for: its holder has just freed the inode, or looks
+ * at it by an old reference. *from: the word that names the record.
+ */
+static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int passed;
+	u64 ino;
+	int err;
+
+	*from = free_list(tx->area);
+	for (passed = 0; passed <= BUSY_RECORDS; passed++) {
+		ino = sg_tx_get(tx, *from);
+		if (!ino)
+			return -EBUSY;
+		err = free_record(tx, ino, out);
+		if (sg_is_bad_memory(vol, err)) {
+			/* nobody can read what follows it: new records come in front, or instead */
+			if (!passed)
+				sg_tx_set(tx, *from, 0);
+			return -EBUSY;
+		}
+		if (err)
+			return err;
+		if (sg_trylock(vol, SG_IOFF(out, lock))) {
+			sg_tx_keep_lock(tx, SG_IOFF(out, lock), NULL);
+			/* on two lists by damage, it may have been given away before that */
+			if (sg_iget(vol, out, mode))
+				return sg_damaged(vol, ino, tx->area, BAD_LIST);
+			return 0;
+		}
+		/* once we are dead the list is another's, who may have given the record away */
+		if (!sg_is_ours(vol))
+			return -EIO;
+		*from = SG_IOFF(out, next_free);
+	}
+	return -EBUSY;
+}
+
+int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
+		  struct sg_iref *out)
+{
+	u64 from, stolen = 0;
+	int err;
+
+	SG_ASSERT(!tx->holds_chunk);
+	if (tx->err)
+		return tx->err;
+	tx->fresh_ino = 0;
+	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx, &stolen) &&
+	    grow_list(tx))
+		return tx->err;
+	err = lock_record(tx, out, &from);
+	if (err == -EBUSY && !tx->fresh_ino) {
+		if (grow_list(tx))
+			return tx->err;
+		err = lock_record(tx, out, &from);
+	}
+	if (err) {
+		/* the rest of a damaged list is lost until fsck: better than a loop */
+		if (err == -EUCLEAN && stolen && from == free_list(tx->area))
+			from = free_list(stolen);
+		if (err == -EUCLEAN)
+			sg_store64(sg_at(tx->vol, from), 0);
+		sg_tx_fail(tx, err);
+		return tx->err;
+	}
+	sg_tx_set(tx, from, sg_iget(tx->vol, out, next_free));
+	fill_record(tx->vol, out, new, special);
+	out->generation = (u32)sg_iget(tx->vol, out, genflags);
+	sg_tx_inode(tx, out);
+	sg_tx_iset(tx, out, mode, (u64)new->mode | (u64)nlink << 32);
+	tx->used_inodes++;
+	return tx->err;
+}
+
+void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	sg_tx_inode(tx, ref);
+	sg_tx_iset(tx, ref, mode, 0);
+	sg_tx_iset(tx, ref, next_free, sg_tx_get(tx, free_list(tx->area)));
+	sg_tx_set(tx, free_list(tx->area), ref->ino);
+	tx->used_inodes--;
+}

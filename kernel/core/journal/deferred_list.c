@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Lists of deferred inodes: a transaction adds one. deferred/deferred_inodes.c has the rest. */
+#include "internal.h"
+
+bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot)
+{
+	unsigned int i;
+
+	for (i = 0; i < vol->sb.areas; i++)
+		if (sg_get(vol, sg_deferred_head(vol, slot, i)))
+			return false;
+	return true;
+}
+
+void sg_owed_add(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u64 head = tx->area + offsetof(struct sg_area, owed_ino);
+
+	if (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))
+		return;
+	sg_tx_set(tx, sg_deferred_link(ref), SG_OWED(SG_OWED_INO(sg_tx_get(tx, head))));
+	sg_tx_set(tx, head, ref->ino);
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Epochs (D7): nothing is reused while someone may still see it. docs/protocol.md, section 4.
+ *
+ * hot.epoch grows by one when all who live have acknowledged it. A debt of epoch e may be paid when
+ * all who live have acknowledged e + 2.
+ */
+#include "internal.h"
+
+#define EPOCHS		2048	/* SG_DEBT_EPOCH() is kept modulo this */
+#define SOON_MS		5	/* to the next sg_acknowledge() while an epoch is under way */
+
+/**
+ * struct sg_ack - an epoch that we are about to acknowledge
+ * @epoch: which; 0: none
+ * @turn: transactions that were under way when it was seen, by area: odd turns
+ * @busy: somebody is at it
+ * @reported: the last epoch that was complained about
+ */
+struct sg_ack {
+	u64 epoch;
+	u64 turn[SG_AREAS_MAX];
+	u64 busy;
+	u64 reported;
+};
+
+struct sg_ack *sg_ack_make(void)
+{
+	return sg_alloc(sizeof(struct sg_ack));
+}
+
+static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
+{
+	return sg_at(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, epoch));
+}
+
+/*
+ * A system that is fenced for its silence may only be paused. When it goes on, its processes store
+ * through what they have mapped until its watch has run. So for a while after the fence (fence.c)
+ * its slot counts as one that does not acknowledge: what it may have mapped is not given out.
+ */
+bool sg_alone(const struct sg_vol *vol)
+{
+	u64 lapsed = sg_load64(sg_at(vol, SG_HOT(lapsed)));
+
+	return !((sg_slots_taken(vol) | lapsed) & ~(1ULL << vol->slot));
+}
+
+/* How far behind @epoch the last of those is that count. */
+static u64 worst_lag(const struct sg_vol *vol, u64 epoch, unsigned int *who)
+{
+	u64 live = 0;
+	s64 worst = 0;
+	unsigned int i;
+
+	*who = SG_SLOTS;
+	for (i = 0; i < SG_SLOTS; i++)
+		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
+			live |= 1ULL << i;
+	/* after the states: a slot that is seen dead has lapsed before */
+	live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
+	for (; live; live &= live - 1) {
+		s64 lag;
+
+		i = sg_ctz64(live);
+		lag = (s64)(epoch - sg_load64_acquire(acknowledged(vol, i)));
+		if (lag > worst) {
+			worst = lag;
+			*who = i;
+		}
+	}
+	return (u64)worst;
+}
+
+u64 sg_epoch_horizon(const struct sg_vol *vol)
+{
+	u64 epoch = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
+	unsigned int who;
+
+	return epoch - worst_lag(vol, epoch, &who);
+}
+
+/* In whole epochs: the horizon may be behind the debt, or far behind for a moment (who joins). */
+bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch)
+{
+	u64 now = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
+	u64 made = now - ((now - debt_epoch) & (EPOCHS - 1));
+
+	return (s64)(horizon - made) >= 2;
+}
+
+/* --- acknowledging ---------------------------------------------------------------------------- */
+
+static void begin_ack(struct sg_vol *vol, u64 epoch)
+{
+	struct sg_ack *ack = vol->ack;
+	unsigned int i;
+
+	for (i = 0; i < vol->sb.areas; i++)
+		ack->turn[i] = sg_load64_acquire(&vol->tx[i].turn);
+	ack->epoch = epoch;
+}
+
+static bool transactions_over(const struct sg_vol *vol)
+{
+	unsigned int i;
+
+	for (i = 0; i < vol->sb.areas; i++)
+		if (vol->ack->turn[i] & 1 &&
+		    sg_load64_acquire(&vol->tx[i].turn) == vol->ack->turn[i])
+			return false;
+	return true;
+}
+
+void sg_quiesce(struct sg_vol *vol)
+{
+	sg_look_wait();
+	if (vol->quiesce)
+		vol->quiesce(vol);
+}
+
+/* True: there is nothing that we have not acknowledged. */
+static bool try_ack(struct sg_vol *vol)
+{
+	u64 *own = acknowledged(vol, (unsigned int)vol->slot);
+	u64 epoch = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
+	struct sg_ack *ack = vol->ack;
+
+	if (sg_load64(own) == epoch)
+		return true;
+	if (sg_cas64(&ack->busy, 0, 1))
+		return false;
+	if (ack->epoch != epoch)
+		begin_ack(vol, epoch);
+	if (transactions_over(vol)) {
+		sg_quiesce(vol);
+		if (sg_is_ours(vol))	/* that may have taken long */
+			sg_store64_release(own, ack->epoch);
+	}
+	sg_store64_release(&ack->busy, 0);
+	return sg_load64(own) == epoch;
+}
+
+/* --- advancing -------------------------------------------------------------------------------- */
+
+void sg_epoch_push(struct sg_vol *vol)
+{
+	u64 *word = sg_at(vol, SG_HOT(epoch)), epoch = sg_load64_acquire(word);
+	unsigned int who;
+
+	if (!worst_lag(vol, epoch, &who))
+		sg_cas64(word, epoch, epoch + 1);
+}
+
+int sg_acknowledge(struct sg_vol *vol)
+{
+	bool done;
+
+	if (vol->slot < 0)
+		return SG_TEND_MS;
+	if (!sg_is_ours(vol))
+		return sg_declared_dead(vol);
+	done = try_ack(vol);
+	if (sg_ledger_waits(vol))
+		sg_epoch_push(vol);
+	return done && !sg_ledger_waits(vol) ? SG_TEND_MS : SOON_MS;
+}
+
+/*
+ * For who takes his time and is not tended, because he has only one thread, or joins just now: he
+ * counts as one who lives, and others wait for his word.
+ */
+void sg_epoch_heed(struct sg_vol *vol)
+{
+	if (vol->tended || !vol->ack || !sg_is_ours(vol))
+		return;
+	sg_beat(vol);
+	try_ack(vol);
+}
+
+/* For who waits for an epoch: does all that it can itself. */
+void sg_epoch_urge(struct sg_vol *vol)
+{
+	sg_epoch_heed(vol);
+	sg_epoch_push(vol);
+}
+
+static void report_laggard(struct sg_vol *vol, u64 target)
+{
+	struct sg_slot info;
+	unsigned int who;
+
+	if (!worst_lag(vol, target, &who) || sg_slot_read(vol, who, &info) ||
+	    vol->ack->reported == target)
+		return;
+	vol->ack->reported = target;
+	sg_log(vol->owner, SG_WARN,
+	       "freed space cannot be used yet: %.60s (slot %u) does not acknowledge epoch %llu",
+	       info.name, who, (unsigned long long)target);
+}
+
+/* Until all who live have acknowledged the epoch that comes @ahead of the present one. */
+static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait_ms)
+{
+	u64 target, start = sg_ticks();
+
+	if (sg_has_stopped(vol))
+		return false;
+	target = sg_get(vol, SG_HOT(epoch)) + ahead;
+	if (sg_alone(vol))
+		return true;
+	while (!sg_has_stopped(vol) && (s64)(sg_epoch_horizon(vol) - target) < 0) {
+		if (sg_ticks() - start > wait_ms * 1000000ULL || sg_may_write(vol)) {
+			report_laggard(vol, sg_get(vol, SG_HOT(epoch)));
+			return false;
+		}
+		sg_epoch_urge(vol);
+		sg_sleep_us(200);
+	}
+	return !sg_has_stopped(vol);
+}
+
+bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms)
+{
+	return wait_ahead(vol, 2, wait_ms);
+}
+
+/* Whoever acknowledges the next epoch has dropped all that was mapped when it began. */
+bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms)
+{
+	return wait_ahead(vol, 1, wait_ms);
+}

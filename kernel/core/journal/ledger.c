@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ledger (D7): what this slot has taken out of use and not yet made free.
+ *
+ * A transaction that takes pages out of a file, directory or xattr writes a debt for them; a later
+ * one, after everybody who might still look at them has been waited for (quiesce), clears the debt
+ * and frees them. Debts for inodes last as long as their reason, which users decide: so the ledger
+ * takes some of them, and the rest go on lists (deferred_list.c), which need no room. The ledger's
+ * words live in a chain of pages in the volume; here is a mirror of them with a state for each.
+ */
+#include "journal/ledger_priv.h"
+
+#define TIGHT		64	/* payable deferred frees that are worth reclaiming */
+#define INODES_MAX	2048	/* named here, not on a list: each is looked at every second */
+#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave to pages */
+
+/* --- the mirror ----------------------------------------------------------------------------- */
+
+static u32 *bucket(struct sg_ledger *l, u64 word)
+{
+	return &l->bucket[SG_DEBT_VALUE(word) % BUCKETS];
+}
+
+static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u32 kept)
+{
+	struct entry *e = ledger_entry(l, i);
+
+	e->word = word;
+	e->state = (u16)state;
+	e->kept = kept;
+	if (ledger_is_inode(word)) {
+		e->next = *bucket(l, word);
+		*bucket(l, word) = i;
+		l->inodes++;
+	}
+}
+
+static void entry_free(struct sg_ledger *l, u32 i)
+{
+	struct entry *e = ledger_entry(l, i);
+
+	if (ledger_is_inode(e->word)) {
+		u32 *at = bucket(l, e->word);
+
+		while (*at != i)
+			at = &ledger_entry(l, *at)->next;
+		*at = e->next;
+		l->inodes--;
+	}
+	e->word = 0;
+	e->state = FREE;
+	e->next = l->first_free;
+	l->first_free = i;
+	ledger_adjust(&l->nfree, 1);
+}
+
+/* Adds a page of the chain with what it holds, to be kept in @page. */
+void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
+			  u64 off)
+{
+	unsigned int first = ledger_capacity(l), i;
+
+	page->off = off;
+	sg_spin_lock(&l->spin);
+	l->page[first / PER_PAGE] = page;
+	for (i = first + PER_PAGE; i-- > first;) {
+		u64 word = sg_get(vol, ledger_entry_off(l, i));
+
+		if (!word) {
+			entry_free(l, i);
+			continue;
+		}
+		/* replay may just have made it true: it is of today (epoch.c) */
+		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, 0);
+		if (!ledger_is_inode(word))
+			ledger_adjust(&l->payable, 1);
+	}
+	ledger_adjust(&l->pages, 1);
+	sg_spin_unlock(&l->spin);
+}
+
+/* What follows this page in the chain: a page that has not been there yet, or 0. */
+static u64 next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
+{
+	unsigned int i;
+
+	off = sg_get(vol, off);
+	if (off && !sg_data_page(vol, off)) {
+		sg_damaged(vol, 0, off, "ledger chain leaves the volume");
+		return 0;
+	}
+	for (i = 0; off && i < l->pages; i++) {
+		if (l->page[i]->off == off) {
+			sg_damaged(vol, 0, off, "ledger chain comes back to a page of its own");
+			return 0;
+		}
+	}
+	return off;
+}
+
+int sg_ledger_open(struct sg_vol *vol)
+{
+	u64 off = sg_ledger_off(vol, (unsigned int)vol->slot);
+	struct sg_ledger *l = sg_alloc(sizeof(*l));
+
+	if (!l || sg_nameless_open(vol)) {
+		sg_free(l);
+		return -ENOMEM;
+	}
+	sg_spin_init(&l->spin);
+	l->first_free = NONE;
+	memset(l->bucket, 0xff, sizeof(l->bucket));
+	vol->ledger = l;
+	while (off && l->pages < SG_LEDGER_PAGES) {
+		struct ledger_page *page = sg_alloc(sizeof(*page));
+
+		if (!page) {
+			sg_ledger_close(vol);
+			return -ENOMEM;
+		}
+		sg_ledger_adopt_page(vol, l, page, off);
+		off = next_page(vol, l, off);
+	}
+	return 0;
+}
+
+void sg_ledger_close(struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+
+	if (!l)
+		return;
+	while (l->pages)
+		sg_free(l->page[--l->pages]);
+	sg_nameless_close(vol);
+	sg_free(l);
+	vol->ledger = NULL;
+}
+
+unsigned int sg_ledger_room(const struct sg_vol *vol)
+{
+	return (unsigned int)sg_load64(&vol->ledger->nfree);
+}
+
+u64 sg_ledger_payable(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->payable);
+}
+
+bool sg_ledger_paying(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->paying);
+}
+
+bool sg_ledger_is_stuck(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->stuck);
+}
+
+bool sg_ledger_is_tight(const struct sg_vol *vol)
+{
+	const struct sg_ledger *l = vol->ledger;
+
+	return (sg_load64(&l->payable) >= TIGHT + sg_load64(&l->paying) &&
+		!sg_load64(&l->stuck)) || sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+}
+
+bool sg_ledger_waits(const struct sg_vol *vol)
+{
+	struct sg_ledger *l = vol->ledger;
+	u64 stuck = sg_load64(&l->stuck);
+
+	if (stuck && (stuck != sg_epoch_horizon(vol) + 1 || sg_alone(vol)))
+		sg_store64(&l->stuck, 0);
+	return sg_load64(&l->payable) != 0;
+}
+
+/* --- owing ---------------------------------------------------------------------------------- */
+
+static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inodes)
+{
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	i = l->first_free;
+	if (ledger_is_inode(word) && (l->inodes >= inodes || l->nfree <= ROOM_KEPT))
+		i = NONE;
+	if (i != NONE) {
+		l->first_free = ledger_entry(l, i)->next;
+		ledger_adjust(&l->nfree, -1);
+		entry_fill(l, i, word, PENDING, kept);
+	}
+	sg_spin_unlock(&l->spin);
+	return i;
+}
+
+/* False: the ledger has no room for it. */
+bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
+	u32 i;
+
+	if (tx->err)
+		return true;
+	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ?
+		entry_take(l, word, kept, tx->vol->owed_on_lists ? 0 : INODES_MAX) : NONE;
+	if (i == NONE)
+		return false;
+	tx->owed[tx->nowed++] = i;
+	sg_tx_set(tx, ledger_entry_off(l, i), word);
+	return true;
+}
+
+void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
+{
+	if (!sg_ledger_defer(tx, kind, value, count, 0))
+		sg_tx_fail(tx, -ENOSPC);
+}
+
+void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
+{
+	while (pages) {
+		u64 left = SG_CHUNK_PAGES - ((off >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1));
+		u64 n = SG_MIN(pages, left);
+
+		sg_owe(tx, SG_DEBT_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(n - 1));
+		off += n * SG_PAGE;
+		pages -= n;
+	}
+}
+
+/*
+ * The entry that owes inode @ino, and its word, or NONE. Not one whose transaction is under way:
+ * who takes debts over has no inode locked.
+ */
+static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
+{
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	i = l->bucket[ino % BUCKETS];
+	while (i != NONE && (ledger_entry(l, i)->state != OWED ||
+			     SG_DEBT_VALUE(ledger_entry(l, i)->word) != ino))
+		i = ledger_entry(l, i)->next;
+	*word = i != NONE ? ledger_entry(l, i)->word : 0;
+	sg_spin_unlock(&l->spin);
+	return i;
+}
+
+bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 word;
+
+	return find_inode(vol->ledger, ref->ino, &word) != NONE;
+}
+
+void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	/* as it stood before this transaction: with a reason, the debt exists */
+	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
+	    (sg_is_listed(tx->vol, ref) || sg_ledger_owes(tx->vol, ref)))
+		return;
+	if (!sg_ledger_defer(tx, SG_DEBT_INODE, ref->ino, 0, 0))
+		sg_owed_add(tx, ref);
+}
+
+void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	if (sg_ledger_defer(tx, SG_DEBT_INODE, ref->ino, 0, (u32)ref->generation))
+		return;
+	sg_nameless_keep(tx, ref);
+	sg_owed_add(tx, ref);
+}
+
+/* The record may be another file's by now, which is kept for itself. */
+static bool keeps(const struct entry *e, const struct sg_iref *ref)
+{
+	return e->kept && SG_DEBT_VALUE(e->word) == ref->ino &&
+	       (!ref->generation || e->kept == (u32)ref->generation);
+}
+
+bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_ledger *l = vol->ledger;
+	bool kept = false;
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE && !kept; i = ledger_entry(l, i)->next)
+		kept = keeps(ledger_entry(l, i), ref);
+	sg_spin_unlock(&l->spin);
+	return kept || sg_nameless_kept(vol, ref);
+}
+
+void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	struct sg_ledger *l = vol->ledger;
+	u32 i;
+
+	sg_spin_lock(&l->spin);
+	for (i = l->bucket[ref->ino % BUCKETS]; i != NONE; i = ledger_entry(l, i)->next)
+		if (keeps(ledger_entry(l, i), ref))
+			ledger_entry(l, i)->kept = 0;
+	sg_spin_unlock(&l->spin);
+	sg_nameless_drop(vol, ref, NULL);
+}
+
+void sg_ledger_clear(struct sg_tx *tx, unsigned int i)
+{
+	SG_ASSERT(tx->npaid < SG_ARRAY_SIZE(tx->paid));
+	tx->paid[tx->npaid++] = i;
+	sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i), 0);
+}
+
+/*
+ * Pays the debt of inode @word in entry @i, unless somebody else is about to. The inode's lock
+ * alone does not tell: who stores what he likes gives it to two at once, or takes the inode away.
+ */
+void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	struct entry *e = ledger_entry(l, i);
+	bool ours;
+
+	sg_spin_lock(&l->spin);
+	ours = e->state == OWED && e->word == word;
+	if (ours)
+		e->state = PAYING;
+	sg_spin_unlock(&l->spin);
+	if (ours)
+		sg_ledger_clear(tx, i);
+}
+
+void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	u64 word;
+	u32 i;
+
+	if (sg_has_reason(sg_tx_iget(tx, ref, mode), sg_tx_iget(tx, ref, genflags)))
+		return;
+	i = find_inode(tx->vol->ledger, ref->ino, &word);
+	if (i != NONE)
+		sg_ledger_clear_inode(tx, i, word);
+}
+
+/* --- commit and abort ----------------------------------------------------------------------- */
+
+void sg_ledger_commit(struct sg_tx *tx)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	unsigned int k;
+
+	if (!tx->nowed && !tx->npaid)
+		return;
+	sg_spin_lock(&l->spin);
+	for (k = 0; k < tx->nowed; k++) {
+		struct entry *e = ledger_entry(l, tx->owed[k]);
+
+		e->state = OWED;
+		if (!ledger_is_inode(e->word))
+			ledger_adjust(&l->payable, 1);
+	}
+	for (k = 0; k < tx->npaid; k++) {
+		if (!ledger_is_inode(ledger_entry(l, tx->paid[k])->word)) {
+			ledger_adjust(&l->payable, -1);
+			ledger_adjust(&l->paying, -1);
+		}
+		entry_free(l, tx->paid[k]);
+	}
+	sg_spin_unlock(&l->spin);
+}
+
+void sg_ledger_abort(struct sg_tx *tx)
+{
+	struct sg_ledger *l = tx->vol->ledger;
+	unsigned int k;
+
+	if (tx->kept)
+		sg_nameless_drop(tx->vol, NULL, tx->kept);
+	if (!tx->nowed && !tx->npaid)
+		return;
+	sg_spin_lock(&l->spin);
+	for (k = 0; k < tx->nowed; k++)
+		entry_free(l, tx->owed[k]);
+	for (k = 0; k < tx->npaid; k++)	/* of the others, who picked them thinks (put_back()) */
+		if (ledger_is_inode(ledger_entry(l, tx->paid[k])->word))
+			ledger_entry(l, tx->paid[k])->state = OWED;
+	sg_spin_unlock(&l->spin);
+}
+

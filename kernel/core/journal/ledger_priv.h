@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The mirror of the ledger in private memory: for journal/ledger.c and deferred/. */
+#ifndef SG_LEDGER_PRIV_H
+#define SG_LEDGER_PRIV_H
+
+#include "internal.h"
+
+#define PER_PAGE	(SG_LEDGER_WORDS - 1)
+
+enum state { FREE, PENDING, OWED, PAYING };
+#define NONE	(~0u)
+#define BUCKETS	256
+
+struct entry {
+	u64 word;
+	u16 state;
+	u32 kept;	/* owing an inode: we use its file of this generation, or 0: we do not */
+	u32 next;	/* free: in the list of free ones; owing an inode: in its bucket */
+};
+
+struct ledger_page {
+	u64 off;
+	struct entry entry[PER_PAGE];
+};
+
+/* Pages of the mirror never move; counters are words because some readers take no lock. */
+struct sg_ledger {
+	struct sg_spin spin;
+	u64 pages, nfree, payable, paying;
+	u64 inodes;	/* entries that owe one */
+	u64 stuck;	/* horizon + 1 at which nothing could be paid; 0: something may be */
+	u32 first_free;
+	unsigned int hunt;	/* where the last search for something to pay ended */
+	u32 bucket[BUCKETS];	/* entries that owe inodes, by number */
+	bool growing;
+	struct ledger_page *page[SG_LEDGER_PAGES];
+};
+
+static inline void ledger_adjust(u64 *counter, s64 by)
+{
+	sg_store64(counter, sg_load64(counter) + (u64)by);
+}
+
+static inline unsigned int ledger_capacity(const struct sg_ledger *l)
+{
+	return (unsigned int)sg_load64(&l->pages) * PER_PAGE;
+}
+
+static inline struct entry *ledger_entry(const struct sg_ledger *l, unsigned int i)
+{
+	return &l->page[i / PER_PAGE]->entry[i % PER_PAGE];
+}
+
+static inline u64 ledger_entry_off(const struct sg_ledger *l, unsigned int i)
+{
+	return l->page[i / PER_PAGE]->off + (1 + i % PER_PAGE) * 8;
+}
+
+static inline bool ledger_is_inode(u64 word)
+{
+	return SG_DEBT_KIND(word) == SG_DEBT_INODE;
+}
+
+static inline u64 ledger_of_epoch(u64 word, u64 epoch)
+{
+	return SG_DEBT(SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), epoch);
+}
+
+void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
+			  u64 off);
+/* False: the ledger has no room for it. */
+bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept);
+void sg_ledger_clear(struct sg_tx *tx, unsigned int i);
+void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word);
+
+#endif

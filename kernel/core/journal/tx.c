@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Transactions (D8): redo journal in words.
+ *
+ * Commit is four steps, each durable before the next begins:
+ *   1. the words, then head and crc, in the area; fresh pages were written back before
+ *   2. the words in their places; inodes that change have an odd seq meanwhile, in replay, too
+ *   3. head = 0
+ *   4. locks are given back
+ * A crash before the end of 1 leaves nothing (crc), later ones are finished by replay, which may
+ * itself be repeated. head is cleared durably before the locks are free: so no replay can undo what
+ * a later transaction stored.
+ */
+#include "internal.h"
+
+#define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
+#define LINE	64			/* bytes that the processor writes back at once */
+#define TRIES	20			/* of sg_tx_try() */
+#define TRY_US	50u
+#define STILL_US	500	/* between looks at the end of a freeze */
+
+static u64 area_field(const struct sg_tx *tx, u64 field)
+{
+	return tx->area + field;
+}
+
+/*
+ * The area's lock has made it ours, unless we have been declared dead: then locks let everybody
+ * through, and there must still be only one. A full barrier: whoever sees no turn under way
+ * (epoch.c) is not told of a debt of an earlier epoch any more.
+ */
+static void begin_turn(struct sg_tx *tx)
+{
+	u64 turn = sg_load64(&tx->turn);
+
+	while (turn & 1 || sg_cas64(&tx->turn, turn, turn + 1) != turn) {
+		sg_sleep_us(10);
+		turn = sg_load64(&tx->turn);
+	}
+}
+
+/* An entry of the index: round in the upper bits, number of the word in the lowest eight. */
+static void next_round(struct sg_tx *tx)
+{
+	tx->round += 1u << 8;
+	if (tx->round)
+		return;
+	memset(tx->index, 0, sizeof(tx->index));	/* round 0 is nobody's */
+	tx->round = 1u << 8;
+}
+
+/*
+ * @err: its lock is not ours: who was to wait for it is to die, or in a hurry. Nothing comes of the
+ * transaction then, and it stays out of the way of whoever has the area: he may wait for somebody
+ * who is paused, with no end to it.
+ */
+static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
+{
+	struct sg_tx *spare = err ? sg_alloc(sizeof(*spare)) : NULL, *tx = spare ?: &vol->tx[i];
+
+	begin_turn(tx);
+	tx->spare = spare;
+	tx->vol = vol;
+	tx->area = off;
+	tx->a = sg_at(vol, off);
+	tx->locked = !err;
+	tx->err = sg_may_write(vol) ?: err;
+	tx->n = 0;
+	next_round(tx);
+	tx->free_pages = 0;
+	tx->used_inodes = 0;
+	tx->nlocks = 0;
+	tx->ninodes = 0;
+	tx->nowed = 0;
+	tx->npaid = 0;
+	tx->kept = NULL;
+	tx->holds_chunk = false;
+	/* taken for dead: the area is somebody else's, who may be at it */
+	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
+	return tx;
+}
+
+static u64 area_lock(const struct sg_vol *vol, unsigned int k)
+{
+	return sg_area_off(vol, (unsigned int)vol->slot, k) + offsetof(struct sg_area, lock);
+}
+
+/* The first one from @k on that nobody has. */
+static bool try_areas(struct sg_vol *vol, unsigned int *k)
+{
+	unsigned int i;
+
+	for (i = 0; i < vol->sb.areas; i++) {
+		if (sg_trylock(vol, area_lock(vol, *k)))
+			return true;
+		*k = (*k + 1) % vol->sb.areas;
+	}
+	return false;
+}
+
+#define AREA_NS		10000000ULL	/* for one, then the next: longer each time, */
+#define AREA_MOST_NS	2000000000ULL	/* so that a lock that has strayed is found out */
+#define AREA_HURRY_NS	10000000000ULL	/* for those who are about to leave */
+
+/*
+ * All are in use. None is waited for alone: who has it may be another system that looks for free
+ * records, and is paused.
+ */
+static int wait_areas(struct sg_vol *vol, unsigned int *k)
+{
+	u64 start = sg_ticks(), ns = AREA_NS;
+	int err;
+
+	for (;; ns = SG_MIN(2 * ns, AREA_MOST_NS)) {
+		err = sg_lock_for(vol, area_lock(vol, *k), ns);
+		if (err != -EBUSY || (vol->hurry && sg_ticks() - start > AREA_HURRY_NS) ||
+		    (vol->join_until && sg_ticks() > vol->join_until))
+			return err;
+		*k = (*k + 1) % vol->sb.areas;
+		if (try_areas(vol, k))
+			return 0;
+	}
+}
+
+static struct sg_tx *take_area(struct sg_vol *vol)
+{
+	unsigned int k = sg_cpu() % vol->sb.areas;
+	int err = try_areas(vol, &k) ? 0 : wait_areas(vol, &k);
+
+	return area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), err);
+}
+
+/*
+ * The areas are our own threads' most of the time, and such a thread soon ends its transaction. So
+ * the caller looks a few times, unless a thread of ours has waited for a lock for long already:
+ * then another system is in the way, and looking again is no use.
+ */
+struct sg_tx *sg_tx_try(struct sg_vol *vol)
+{
+	struct sg_tx *tx = NULL;
+	unsigned int turn, k;
+
+	for (turn = 0; !tx && turn < TRIES && !sg_is_still(vol); turn++) {
+		if (turn && sg_load64(&vol->stuck))
+			break;
+		if (turn)
+			sg_sleep_us(TRY_US);
+		k = sg_cpu() % vol->sb.areas;
+		if (try_areas(vol, &k))
+			tx = area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), 0);
+	}
+	if (tx && sg_is_still(vol)) {	/* as in sg_tx_begin_payer() */
+		sg_tx_abort(tx);
+		tx = NULL;
+	}
+	return tx;
+}
+
+static struct sg_tx *take_area_of(struct sg_vol *vol, int which)
+{
+	unsigned int k = (unsigned int)which;
+
+	if (which < 0)
+		return take_area(vol);
+	return area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k),
+			  sg_lock(vol, area_lock(vol, k)));
+}
+
+/* Until the freeze is over. -EINTR: the waiting process is to end, or to give way. */
+static int still_wait(struct sg_vol *vol)
+{
+	while (sg_is_still(vol) && sg_is_ours(vol)) {
+		if (sg_interrupted() || sg_wait_ends(vol))
+			return -EINTR;
+		if (!vol->stood)	/* no other thread sees that it is over */
+			vol->up->stand(vol);
+		sg_sleep_us(STILL_US);
+	}
+	return 0;
+}
+
+/*
+ * Not while we stand still (freeze.c). Either we see that here, behind the barrier of begin_turn(),
+ * or whoever makes us stand still sees that we have begun. @which: area; -1: any.
+ */
+static struct sg_tx *begin(struct sg_vol *vol, int which)
+{
+	int err = still_wait(vol);
+	struct sg_tx *tx = take_area_of(vol, which);
+
+	while (!err && !tx->err && sg_is_still(vol)) {
+		sg_tx_abort(tx);
+		err = still_wait(vol);
+		tx = take_area_of(vol, which);
+	}
+	if (err)
+		sg_tx_fail(tx, err);
+	return tx;
+}
+
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+{
+	return begin(vol, -1);
+}
+
+struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area)
+{
+	return begin(vol, (int)area);
+}
+
+struct sg_tx *sg_tx_begin(struct sg_vol *vol)
+{
+	if (sg_ledger_is_tight(vol))
+		vol->up->reclaim(vol, 64);
+	if (sg_ledger_room(vol) < SG_AREA_WORDS / 2)
+		vol->up->grow_ledger(vol);
+	return sg_tx_begin_payer(vol);
+}
+
+/* The index' entry for @off, or the one that it would get. There are always free ones. */
+static u32 *find(struct sg_tx *tx, u64 off)
+{
+	u32 at = (u32)(off >> 3 ^ off >> 12), *e;
+
+	for (;; at++) {
+		e = &tx->index[at % SG_TX_INDEX];
+		if ((*e ^ tx->round) >> 8 || sg_load64(&tx->a->word[*e & 255].off) == off)
+			return e;
+	}
+}
+
+static bool is_set(const struct sg_tx *tx, const u32 *e)
+{
+	return !((*e ^ tx->round) >> 8);
+}
+
+u64 sg_tx_get(struct sg_tx *tx, u64 off)
+{
+	const u32 *e = find(tx, off);
+
+	return is_set(tx, e) ? sg_load64(&tx->a->word[*e & 255].val) : sg_get(tx->vol, off);
+}
+
+static SG_NOINLINE bool in_copies(const struct sg_vol *vol, u64 off)
+{
+	return off >= sg_sys_copy_off(vol, 0) && off < sg_sys_copy_off(vol, SG_SYS_COUNT);
+}
+
+/*
+ * Words live between the superblock and its backup, and in the copies behind that. Asked three
+ * times for each word: one comparison is for both ends, as what is below the first one wraps.
+ */
+static SG_INLINE bool word_allowed(const struct sg_vol *vol, u64 off)
+{
+	return !(off & 7) &&
+	       (off - SG_PAGE < sg_bound(vol) - 2 * SG_PAGE || in_copies(vol, off));
+}
+
+static void put(struct sg_tx *tx, u64 off, u64 val)
+{
+	u32 *e = find(tx, off);
+
+	if (!is_set(tx, e)) {
+		if (tx->n == SG_AREA_WORDS || !word_allowed(tx->vol, off)) {
+			SG_ASSERT(tx->n < SG_AREA_WORDS);
+			sg_tx_fail(tx, -EUCLEAN);
+			return;
+		}
+		*e = tx->round | tx->n++;
+		sg_store64(&tx->a->word[*e & 255].off, off);
+	}
+	sg_store64(&tx->a->word[*e & 255].val, val);
+}
+
+void sg_tx_set(struct sg_tx *tx, u64 off, u64 val)
+{
+	if (!tx->err)
+		put(tx, off, val);
+}
+
+unsigned int sg_tx_room(const struct sg_tx *tx)
+{
+	unsigned int used = tx->n + RESERVE;
+	unsigned int words = used < SG_AREA_WORDS ? SG_AREA_WORDS - used : 0;
+	unsigned int debts = SG_MIN(sg_ledger_room(tx->vol),
+				    (unsigned int)SG_ARRAY_SIZE(tx->owed) - tx->nowed);
+
+	return SG_MIN(words, 2 * debts);
+}
+
+void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
+{
+	unsigned int i;
+
+	if (!sg_is_same(tx->vol, ref))
+		sg_tx_fail(tx, -ESTALE);
+	for (i = 0; i < tx->ninodes; i++)
+		if (tx->inode[i] == ref->off)
+			return;
+	SG_ASSERT(tx->ninodes < SG_TX_INODES);
+	if (tx->ninodes == SG_TX_INODES)
+		sg_tx_fail(tx, -EUCLEAN);
+	else
+		tx->inode[tx->ninodes++] = ref->off;
+}
+
+int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon, sg_tx_release release)
+{
+	int err = soon ? sg_lock_soon(tx->vol, off) : sg_lock(tx->vol, off);
+
+	if (err)
+		sg_tx_fail(tx, err);
+	else
+		sg_tx_keep_lock(tx, off, release);
+	return err;
+}
+
+void sg_tx_keep_lock(struct sg_tx *tx, u64 off, sg_tx_release release)
+{
+	SG_ASSERT(tx->nlocks < SG_TX_LOCKS);
+	tx->lock[tx->nlocks++] = (struct sg_tx_lock){ off, release };
+}
+
+static void release(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	u64 lock = area_field(tx, offsetof(struct sg_area, lock));
+	bool locked;
+
+	while (tx->nlocks) {
+		const struct sg_tx_lock *kept = &tx->lock[--tx->nlocks];
+
+		if (kept->release)
+			kept->release(tx, kept->off);
+		else
+			sg_unlock(vol, kept->off);
+	}
+	if (tx->spare) {
+		sg_free(tx);
+		return;
+	}
+	locked = tx->locked;	/* behind the next store it may be another's */
+	sg_store64_release(&tx->turn, sg_load64(&tx->turn) + 1);
+	if (locked)
+		sg_unlock(vol, lock);
+}
+
+void sg_tx_abort(struct sg_tx *tx)
+{
+	sg_count(&tx->vol->stat.aborts, 1);
+	/* stores to fresh pages, past the cache maybe, are over before others get the pages */
+	sg_fence();
+	sg_ledger_abort(tx);
+	release(tx);
+}
+
+static u64 seq_off(u64 inode)
+{
+	return inode + offsetof(struct sg_inode, seq);
+}
+
+/* What commit itself has to say: counters of the area, change counters of the inodes. */
+static void add_own_words(struct sg_tx *tx)
+{
+	unsigned int i;
+	u64 off;
+
+	if (tx->free_pages) {
+		off = area_field(tx, offsetof(struct sg_area, free_pages));
+		put(tx, off, sg_get(tx->vol, off) + (u64)tx->free_pages);
+	}
+	if (tx->used_inodes) {
+		off = area_field(tx, offsetof(struct sg_area, used_inodes));
+		put(tx, off, sg_get(tx->vol, off) + (u64)tx->used_inodes);
+	}
+	for (i = 0; i < tx->ninodes; i++)
+		put(tx, seq_off(tx->inode[i]), (sg_get(tx->vol, seq_off(tx->inode[i])) | 1) + 1);
+}
+
+u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
+{
+	return sg_crc32c(sg_crc32c(~0u, &head, 8), words, n * sizeof(*words));
+}
+
+/*
+ * The first fence is for the fresh pages: a cache may write the record back by itself, and a record
+ * that is whole counts, fenced or not.
+ */
+static void make_valid(struct sg_tx *tx)
+{
+	struct sg_area *a = tx->a;
+	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n) | SG_AREA_SEQS(tx->ninodes);
+
+	sg_fence();
+	sg_store64(&a->crc, sg_area_crc(head, a->word, tx->n));
+	sg_store64_release(&a->head, head);
+	sg_wb(a, offsetof(struct sg_area, word) + tx->n * sizeof(struct sg_word));
+	sg_fence();
+}
+
+/* Stores one word of the area in its place. It is read once, and checked even if it is ours. */
+static void store_word(struct sg_vol *vol, u64 off, u64 val)
+{
+	if (word_allowed(vol, off))
+		sg_store64(sg_at(vol, off), val);
+}
+
+/* Words of one line mostly stand in a row: it is written back once then. */
+static void write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
+{
+	u64 last = ~0ULL, off;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		off = sg_load64(&w[i].off);
+		if (off / LINE == last || !word_allowed(vol, off))
+			continue;
+		sg_wb(vol->base + off, 8);
+		last = off / LINE;
+	}
+}
+
+static void apply(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	const struct sg_word *w = tx->a->word;
+	unsigned int i, n = tx->n, seqs = n - tx->ninodes;
+
+	for (i = 0; i < tx->ninodes; i++)
+		sg_or64(sg_at(vol, seq_off(tx->inode[i])), 1);
+	for (i = 0; i < seqs; i++)
+		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
+	sg_release_fence();
+	for (; i < n; i++)
+		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
+	write_back(vol, w, n);
+	sg_fence();
+}
+
+static void make_invalid(struct sg_area *a)
+{
+	sg_store64_release(&a->head, 0);
+	sg_wb(a, 8);
+	sg_fence();
+}
+
+int sg_tx_commit(struct sg_tx *tx)
+{
+	struct sg_vol *vol = tx->vol;
+	int err;
+
+	if (!tx->err)
+		add_own_words(tx);
+	err = tx->err;
+	if (err) {
+		sg_tx_abort(tx);
+		return err;
+	}
+	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
+				  seq_off(tx->inode[tx->ninodes - 1]));
+	if (tx->n && !sg_is_ours(vol)) {	/* the last look before anything is stored */
+		err = sg_declared_dead(vol);
+		sg_tx_abort(tx);
+		return err;
+	}
+	if (tx->n) {
+		make_valid(tx);
+		apply(tx);
+		make_invalid(tx->a);
+	}
+	sg_count(&vol->stat.commits, 1);
+	sg_count(&vol->stat.commit_words, tx->n);
+	sg_ledger_commit(tx);
+	release(tx);
+	return 0;
+}
+
+/* 0: nothing to do. Trusts no byte: a record counts when its checksum does. */
+static unsigned int words_of(const struct sg_area *a, u64 head)
+{
+	unsigned int n = SG_AREA_COUNT(head);
+
+	if (!head || n > SG_AREA_WORDS)
+		return 0;
+	return sg_load64(&a->crc) == sg_area_crc(head, a->word, n) ? n : 0;
+}
+
+unsigned int sg_tx_words(const struct sg_area *a)
+{
+	return words_of(a, sg_load64(&a->head));
+}
+
+/*
+ * Never into another record, which may still have to be replayed; nor into the mount table, which
+ * no transaction changes, and whose words say who may replay.
+ */
+bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
+{
+	return word_allowed(vol, off) && !sg_area_record(vol, off) && !sg_is_lost(vol, off) &&
+	       !(off >= sg_slot_off(vol, 0) && off < sg_slot_off(vol, SG_SLOTS));
+}
+
+/*
+ * Looked at before each store. Who has been declared dead stores nothing; and when the slot is
+ * another's to recover, all of it may have been released, and what we store be somebody's by now.
+ */
+static bool may_replay(const struct sg_vol *vol, unsigned int slot, u64 held)
+{
+	return (vol->slot < 0 || sg_is_ours(vol)) &&
+	       (!held || sg_load64(sg_state_word(vol, slot)) == held);
+}
+
+/**
+ * struct replay - of a slot, by one who holds its state word.
+ */
+struct replay {
+	struct sg_vol *vol;
+	unsigned int slot;
+	u64 held;
+};
+
+/* @odd: change counters, before what they count. */
+static int replay_words(const struct replay *r, const struct sg_word *w, unsigned int n, bool odd)
+{
+	for (; n; n--, w++) {
+		u64 off = sg_load64(&w->off);
+
+		if (!sg_tx_word_replays(r->vol, off))
+			continue;
+		if (!may_replay(r->vol, r->slot, r->held))
+			return -EIO;
+		if (odd)
+			sg_or64(sg_at(r->vol, off), 1);
+		else
+			sg_store64(sg_at(r->vol, off), sg_load64(&w->val));
+		sg_wb(r->vol->base + off, 8);
+	}
+	sg_release_fence();
+	return 0;
+}
+
+/* As apply(), for whoever died before it or in it: readers go on meanwhile. */
+static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
+{
+	const struct replay r = { vol, slot, held };
+	u64 head = sg_load64(&a->head);		/* once: what it counts bounds all that follows */
+	unsigned int n = words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
+	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
+		  replay_words(&r, a->word, n - seqs, false) ?:
+		  replay_words(&r, a->word + n - seqs, seqs, false);
+
+	if (err)
+		return err;
+	sg_fence();
+	if (!may_replay(vol, slot, held))
+		return -EIO;
+	if (sg_load64(&a->head))
+		make_invalid(a);
+	sg_count(&vol->stat.replays, n != 0);
+	return 0;
+}
+
+int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < vol->sb.areas && !err; i++)
+		err = replay_area(vol, slot, held, sg_at(vol, sg_area_off(vol, slot, i)));
+	return err;
+}

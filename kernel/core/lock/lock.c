@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks between systems (D6): owned, handed over in turn, never left with the dead.
+ *
+ * Taking a free lock is one locked instruction, giving it back one store. A waiter sets its slot's
+ * bit and takes what becomes free when it looks: who runs now gets more done than who sleeps, and
+ * handing each release to a sleeper would make all go at the pace of waking up. Who has waited for
+ * long asks for it, in the word itself: then the holder hands it to the next slot in turn that
+ * still lives. What has been handed but not taken up protects nothing yet, so that anybody may take
+ * it after a while: a waiter that died in between holds up nobody.
+ *
+ * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken,
+ * and after it is given back. So we know of a word that names us whether it tells the truth.
+ */
+#include "internal.h"
+
+#define SPINS		200	/* then yield */
+#define YIELDS		20	/* then sleep */
+#define SLEEP_US_MAX	1000u
+#define ASK_NS		5000000ULL	/* then ask for it */
+#define PATIENCE_NS	10000000ULL	/* for a hand-over to be taken up */
+#define REPORT_NS	10000000000ULL	/* a holder worth a line in the log */
+#define SOON_NS		10000000000ULL	/* for those who can come again */
+#define STUCK_NS	50000000ULL	/* worth being known: freeze.c */
+#define SURE_NS		100000000000ULL	/* for those who can neither come again nor be killed */
+#define BRIEF_NS	20000000ULL	/* for callers that others wait for */
+#define HURRY_NS	REPORT_NS	/* for those who are about to leave */
+#define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
+
+static u64 own_word(const struct sg_vol *vol)
+{
+	return SG_LOCK_WORD(vol->slot, vol->incarnation);
+}
+
+/* A holder counts until its slot has been recovered, dead or not. */
+static bool holder_gone(const struct sg_vol *vol, u64 word)
+{
+	unsigned int slot = SG_LOCK_SLOT(word);
+	u64 state;
+
+	if (slot >= SG_SLOTS)
+		return true;	/* a wild store: nobody's */
+	state = sg_get(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, state));
+	return SG_SLOT_STATE(state) == SG_SLOT_FREE || SG_SLOT_INC(state) != SG_LOCK_INC(word);
+}
+
+/* Where locks at @off that we hold, and others of the same hash, are counted. */
+static u64 *held(const struct sg_vol *vol, u64 off)
+{
+	return &vol->held[off >> 7 & (SG_HELD - 1)];
+}
+
+static bool take_if(struct sg_vol *vol, u64 off, u64 seen, u64 own)
+{
+	struct sg_lock *lk = sg_at(vol, off);
+
+	sg_add64(held(vol, off), 1);
+	if (sg_cas64(&lk->word, seen, own) == seen)
+		return true;
+	sg_add64(held(vol, off), -1ULL);
+	return false;
+}
+
+void sg_help(struct sg_vol *vol, u64 word)
+{
+	unsigned int slot = SG_LOCK_SLOT(word);
+
+	/* who has no slot only reads */
+	if (word && slot < SG_SLOTS && vol->slot >= 0 && (int)slot != vol->slot)
+		vol->up->recover_slot(vol, slot);
+}
+
+/* Handed to one who had just given up: he does not come, nor does anybody who only tries wait. */
+static bool handed_in_vain(const struct sg_lock *lk, u64 word)
+{
+	return word & SG_LOCK_HANDED && !(sg_load64(&lk->waiters) >> SG_LOCK_SLOT(word) & 1);
+}
+
+bool sg_trylock(struct sg_vol *vol, u64 off)
+{
+	const struct sg_lock *lk = sg_at(vol, off);
+	u64 word, own = own_word(vol);
+
+	if (!sg_is_ours(vol))	/* first: if we have stopped, that page may be bad memory */
+		return false;
+	word = sg_load64(&lk->word);
+	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word) &&
+	    !handed_in_vain(lk, word))
+		return false;
+	return take_if(vol, off, word, own);
+}
+
+static bool names_us(const struct sg_vol *vol, u64 word)
+{
+	return SG_LOCK_SLOT(word) == (unsigned int)vol->slot &&
+	       SG_LOCK_INC(word) == vol->incarnation;
+}
+
+bool sg_is_locked(const struct sg_vol *vol, u64 off)
+{
+	u64 word = sg_get(vol, off);
+
+	if (!word || holder_gone(vol, word))
+		return false;
+	return !vol->held || !names_us(vol, word) || sg_load64(held(vol, off));
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+/**
+ * struct wait - a lock being waited for.
+ * @word: as last seen; @since: when it was first seen so.
+ * @stuck: it has taken long, and is counted.
+ */
+struct wait {
+	u64 off, start, next_report;
+	u64 word, since;
+	bool stuck;
+};
+
+/*
+ * Takes a lock whose word names us although nobody of ours holds it: a wild store. It is marked
+ * first. Whoever of ours had taken it by then was counted before, and is counted until he has given
+ * it back, which changes the word once more. One looks at a time, so that no mark is another's.
+ */
+static bool take_stray(struct sg_vol *vol, const struct wait *w)
+{
+	struct sg_lock *lk = sg_at(vol, w->off);
+	u64 own = own_word(vol), mark = own | SG_LOCK_DOUBT;
+	bool taken = false;
+
+	sg_spin_lock(&vol->spin);
+	if (w->word == mark || sg_cas64(&lk->word, w->word, mark) == w->word) {
+		if (!sg_load64(held(vol, w->off)))
+			taken = take_if(vol, w->off, mark, own);
+		if (!taken && w->word != mark)
+			sg_cas64(&lk->word, mark, w->word);
+	}
+	sg_spin_unlock(&vol->spin);
+	return taken;
+}
+
+/* What has not changed for a while: handed to somebody who is gone, or strayed. */
+static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
+{
+	struct sg_lock *lk = sg_at(vol, w->off);
+
+	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
+	    take_if(vol, w->off, w->word, own_word(vol))) {
+		/* who did not come waits no more; if it does, it says so again */
+		sg_and64(&lk->waiters, ~(1ULL << (SG_LOCK_SLOT(w->word) & (SG_SLOTS - 1))));
+		return true;
+	}
+	if (w->word & SG_LOCK_HANDED || !names_us(vol, w->word) || now - w->since < STRAY_NS)
+		return false;
+	w->since = now;
+	if (!take_stray(vol, w))
+		return false;
+	sg_damaged(vol, 0, w->off, "a lock names this system, but nobody here holds it");
+	return true;
+}
+
+static void report(const struct sg_vol *vol, u64 off, u64 word, u64 since)
+{
+	struct sg_slot slot;
+
+	if (sg_slot_read(vol, SG_LOCK_SLOT(word), &slot))
+		return;
+	sg_log(vol->owner, SG_WARN, "lock at 0x%llx held by system %u (%.64s) for %llu s",
+	       (unsigned long long)off, SG_LOCK_SLOT(word), slot.name,
+	       (unsigned long long)((sg_ticks() - since) / 1000000000ULL));
+}
+
+static void wait_a_little(unsigned int turn)
+{
+	if (turn < SPINS)
+		sg_relax();
+	else if (turn < SPINS + YIELDS)
+		sg_yield();
+	else
+		sg_sleep_us(SG_MIN(10u << SG_MIN(turn - SPINS - YIELDS, 7u), SLEEP_US_MAX));
+}
+
+/* So that whoever gives it back next hands it over. Lost if he does so just now: asked again. */
+static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
+{
+	struct sg_lock *lk = sg_at(vol, w->off);
+
+	if (word && !(word & (SG_LOCK_HANDED | SG_LOCK_DOUBT | SG_LOCK_ASKED)) &&
+	    now - w->start > ASK_NS && sg_is_ours(vol))
+		sg_cas64(&lk->word, word, word | SG_LOCK_ASKED);
+}
+
+static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
+{
+	if ((word ^ w->word) & ~SG_LOCK_ASKED)
+		w->since = now;
+	w->word = word;
+	if (!w->stuck && now - w->start > STUCK_NS) {
+		sg_add64(&vol->stuck, 1);
+		w->stuck = true;
+	}
+	if (now > w->next_report && word) {
+		report(vol, w->off, word, w->start);
+		w->next_report = now + REPORT_NS;
+	}
+}
+
+/* Who leaves, or joins, has waited long enough, or anybody has. */
+static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 now)
+{
+	if (vol->join_until && now > vol->join_until) {
+		vol->held_up = w->word;
+		return true;
+	}
+	return now - w->start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit);
+}
+
+static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
+{
+	struct wait w = { .off = off, .start = sg_ticks() };
+	struct sg_lock *lk = sg_at(vol, off);
+	u64 bit = 1ULL << vol->slot;
+	unsigned int turn;
+	int err = 0;
+
+	w.next_report = w.start + REPORT_NS;
+	sg_count(&vol->stat.lock_waits, 1);
+	for (turn = 0; !err && !sg_trylock(vol, off); turn++) {
+		u64 word, now;
+
+		if (!sg_is_ours(vol)) {
+			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			return sg_declared_dead(vol);
+		}
+		if (!(sg_load64(&lk->waiters) & bit))
+			sg_or64(&lk->waiters, bit);
+		word = sg_load64(&lk->word);
+		wait_a_little(turn);
+		if (turn < SPINS)
+			continue;
+		if (sg_is_lost(vol, off)) {	/* while we waited */
+			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			return -EIO;
+		}
+		sg_help(vol, word);
+		vol->up->acknowledge(vol);	/* the holder may wait for that */
+		now = sg_ticks();
+		look(vol, &w, word, now);
+		ask(vol, &w, word, now);
+		if (take_left_over(vol, &w, now))
+			break;
+		if (killable && (sg_interrupted() || sg_wait_ends(vol)))
+			err = -EINTR;
+		else if (gives_up(vol, &w, limit, now))
+			err = -EBUSY;
+	}
+	if (sg_is_ours(vol))	/* else the bit is the slot's next owner's */
+		sg_and64(&lk->waiters, ~bit);
+	if (w.stuck)
+		sg_add64(&vol->stuck, -1ULL);
+	return err;
+}
+
+/* What one gets who has been taken for dead while he waited names nobody, and protects nothing. */
+static int lock_limited(struct sg_vol *vol, u64 off, bool killable, u64 limit)
+{
+	int err;
+
+	if (sg_is_lost(vol, off))
+		return -EIO;
+	err = sg_trylock(vol, off) ? 0 : lock_slow(vol, off, killable, limit);
+
+	if (err || sg_is_ours(vol))
+		return err;
+	sg_unlock(vol, off);
+	return sg_declared_dead(vol);
+}
+
+int sg_lock(struct sg_vol *vol, u64 off)
+{
+	SG_ASSERT(vol->slot >= 0);
+	return lock_limited(vol, off, true, ~0ULL);
+}
+
+int sg_lock_soon(struct sg_vol *vol, u64 off)
+{
+	return lock_limited(vol, off, true, SOON_NS);
+}
+
+/* Once a thread of ours has waited for long, the holder is not one that soon gives a lock back. */
+int sg_lock_brief(struct sg_vol *vol, u64 off)
+{
+	return lock_limited(vol, off, false, sg_load64(&vol->stuck) ? 0 : BRIEF_NS);
+}
+
+int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns)
+{
+	return lock_limited(vol, off, true, ns);
+}
+
+int sg_lock_sure(struct sg_vol *vol, u64 off)
+{
+	return lock_limited(vol, off, false, SURE_NS);
+}
+
+/* --- giving back ---------------------------------------------------------------------------- */
+
+/* The next waiting slot behind ours that lives, as the word that makes it the holder; or 0. */
+static u64 successor(struct sg_vol *vol, struct sg_lock *lk)
+{
+	u64 waiters = sg_load64(&lk->waiters);
+	unsigned int i;
+
+	for (i = 1; i <= SG_SLOTS; i++) {
+		unsigned int slot = ((unsigned int)vol->slot + i) % SG_SLOTS;
+		u64 state;
+
+		if (!(waiters >> slot & 1))
+			continue;
+		state = sg_get(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, state));
+		if (SG_SLOT_STATE(state) == SG_SLOT_LIVE)
+			return SG_LOCK_WORD(slot, SG_SLOT_INC(state)) | SG_LOCK_HANDED;
+		sg_and64(&lk->waiters, ~(1ULL << slot));
+	}
+	return 0;
+}
+
+void sg_unlock(struct sg_vol *vol, u64 off)
+{
+	struct sg_lock *lk = sg_at(vol, off);
+
+	if (sg_is_ours(vol)) {	/* else: it is somebody else's by now, or may be at any moment */
+		u64 word = sg_load64(&lk->word);
+
+		SG_ASSERT((word & ~(SG_LOCK_DOUBT | SG_LOCK_ASKED)) == own_word(vol));
+		sg_store64_release(&lk->word, word & SG_LOCK_ASKED ? successor(vol, lk) : 0);
+	}
+	sg_add64(held(vol, off), -1ULL);
+}
+
+/* --- several inodes ------------------------------------------------------------------------- */
+
+int sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b)
+{
+	const struct sg_iref *const v[4] = { a, b, NULL, NULL };
+
+	return sg_lock_four(vol, v);
+}
+
+void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b)
+{
+	const struct sg_iref *const v[4] = { a, b, NULL, NULL };
+
+	sg_unlock_four(vol, v);
+}
+
+/* Index of the entry with the smallest inode number above @above, or -1. */
+static int next_above(const struct sg_iref *const v[4], u64 above)
+{
+	int i, best = -1;
+
+	for (i = 0; i < 4; i++)
+		if (v[i] && v[i]->ino > above && (best < 0 || v[i]->ino < v[best]->ino))
+			best = i;
+	return best;
+}
+
+static void unlock_upto(struct sg_vol *vol, const struct sg_iref *const v[4], u64 last)
+{
+	u64 above = 0;
+	int i;
+
+	while ((i = next_above(v, above)) >= 0 && v[i]->ino <= last) {
+		above = v[i]->ino;
+		sg_iunlock(vol, v[i]);
+	}
+}
+
+int sg_lock_four(struct sg_vol *vol, const struct sg_iref *const v[4])
+{
+	u64 above = 0;
+	int i, err;
+
+	while ((i = next_above(v, above)) >= 0) {
+		err = sg_ilock(vol, v[i]);
+		if (err) {
+			unlock_upto(vol, v, above);
+			return err;
+		}
+		above = v[i]->ino;
+	}
+	return 0;
+}
+
+void sg_unlock_four(struct sg_vol *vol, const struct sg_iref *const v[4])
+{
+	unlock_upto(vol, v, ~0ULL);
+}

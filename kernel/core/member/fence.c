@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fencing (D6): which systems count as dead. A system watches the heartbeats of the others.
+ * docs/protocol.md, section 3.
+ */
+#include "internal.h"
+
+#define WATCH_STEP_MS	10
+#define UNNAMED_MS	5000	/* for who has a slot to say who he is: a few stores */
+
+/**
+ * struct sg_watch - what we have seen of the others, by our own clock
+ * @beat: heartbeat and guard word, added up: changes while either does
+ * @silent: for how long it has stood still (ns), as far as we looked; @looked: when we last did
+ * @inc: whose it was
+ * @lapsed: for how long we have seen the slot lapsed (ns)
+ */
+struct sg_watch {
+	u64 beat[SG_SLOTS], silent[SG_SLOTS], lapsed[SG_SLOTS], looked;
+	u32 inc[SG_SLOTS];
+};
+
+struct sg_watch *sg_watch_make(void)
+{
+	return sg_alloc(sizeof(struct sg_watch));
+}
+
+/* @guarded: as long as a guard stands beside it, it lives, though it may be paused. */
+static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
+{
+	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
+
+	return sg_load64(&s->heartbeat) + (guarded ? sg_load64(&s->guard) : 0);
+}
+
+/* --- fencing ---------------------------------------------------------------------------------- */
+
+/* Somebody beats in this slot, or did: its owner, or a joiner who recovers it for himself. */
+static bool may_be_fenced(unsigned int slot, u64 state)
+{
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE ||
+	       (SG_SLOT_STATE(state) == SG_SLOT_RECOVERING && SG_SLOT_BY(state) == slot);
+}
+
+static int fence(struct sg_vol *vol, unsigned int slot, u64 seen)
+{
+	u64 *word = sg_state_word(vol, slot);
+
+	if (sg_has_stopped(vol) || sg_is_lost(vol, sg_slot_off(vol, slot)))
+		return -EIO;
+	if (sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(seen))) != seen)
+		return -ESTALE;
+	sg_wb(word, 8);
+	sg_fence();
+	return 0;
+}
+
+int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+{
+	if (slot >= SG_SLOTS)
+		return -EINVAL;
+	return fence(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
+}
+
+/* Before the fence: a system that sees the slot dead sees that it has lapsed, too (epoch.c). */
+static void note_lapse(struct sg_vol *vol, unsigned int slot)
+{
+	u64 *word = sg_at(vol, SG_HOT(lapsed));
+
+	sg_or64(word, 1ULL << slot);
+	sg_wb(word, 8);
+	sg_fence();
+}
+
+int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+{
+	if (slot >= SG_SLOTS)
+		return -EINVAL;
+	note_lapse(vol, slot);
+	return sg_fence_slot(vol, slot, incarnation);
+}
+
+/* Whoever is there: also a joiner that recovers the slot in its own name, whom no guard knows. */
+static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+{
+	u64 seen = sg_load64(sg_state_word(vol, slot));
+
+	if (may_be_fenced(slot, seen) && SG_SLOT_INC(seen) == incarnation)
+		fence(vol, slot, seen);
+}
+
+void sg_fence_slots(struct sg_vol *vol, u64 bits)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (bits >> i & 1 && (int)i != vol->slot)
+			fence_silent(vol, i, SG_SLOT_INC(sg_load64(sg_state_word(vol, i))));
+}
+
+/* They beat every tenth of a second, and nobody guards them. */
+u64 sg_slots_of_tools(const struct sg_vol *vol)
+{
+	struct sg_slot slot;
+	unsigned int i;
+	u64 bits = 0;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		sg_slot_read(vol, i, &slot);
+		if (SG_SLOT_STATE(slot.state) == SG_SLOT_LIVE &&
+		    slot.named == SG_SLOT_INC(slot.state) && slot.pid)
+			bits |= 1ULL << i;
+	}
+	return bits;
+}
+
+/* Whoever waits is told what for. */
+static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
+{
+	unsigned int first = sg_ctz64(bits), more = sg_popcount64(bits) - 1;
+	char others[32] = "";
+	struct sg_slot slot;
+
+	sg_slot_read(vol, first, &slot);
+	if (more)
+		sg_snprintf(others, sizeof(others), " and %u more", more);
+	sg_log(vol->owner, SG_INFO, "%.60s (slot %u)%s did not leave: watched for up to %u ms",
+	       slot.name, first, others, wait_ms);
+}
+
+/* Of @bits, those whose heart has not beaten since. */
+static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
+			const u64 beat[SG_SLOTS])
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (bits >> i & 1 && beat_of(vol, i, guarded) != beat[i])
+			bits &= ~(1ULL << i);
+	return bits;
+}
+
+/*
+ * Watches slots, all at once, for @wait_ms, and fences those whose heart stands still meanwhile
+ * and whose system is the same at the end. With @live, only if all do: else -EBUSY, and *live is
+ * the first that lives. -EINTR: who waits is to die.
+ */
+static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, bool guarded,
+			      unsigned int *live)
+{
+	u64 beat[SG_SLOTS], state[SG_SLOTS], silent;
+	unsigned int i, t;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		state[i] = sg_load64(sg_state_word(vol, i));
+		beat[i] = beat_of(vol, i, guarded);
+		if (!may_be_fenced(i, state[i]) || (int)i == vol->slot)
+			bits &= ~(1ULL << i);
+	}
+	silent = bits;
+	if (bits && wait_ms)
+		report_watch(vol, bits, wait_ms);
+	for (t = 0; silent && t < wait_ms && !(live && silent != bits); t += WATCH_STEP_MS) {
+		if (sg_interrupted()) {
+			sg_snprintf(vol->why, sizeof(vol->why), "interrupted");
+			return -EINTR;
+		}
+		sg_sleep_us(WATCH_STEP_MS * 1000);
+		sg_beat(vol);
+		silent = silent_still(vol, silent, guarded, beat);
+	}
+	if (live && silent != bits) {
+		*live = sg_ctz64(bits & ~silent);
+		return -EBUSY;
+	}
+	for (i = 0; i < SG_SLOTS; i++)
+		if (silent >> i & 1)
+			fence_silent(vol, i, SG_SLOT_INC(state[i]));
+	return 0;
+}
+
+/* Without @live they are our own machine's past: its guard sees it run, and knows of no boots. */
+int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
+{
+	return fence_those_silent(vol, bits, wait_ms, live, live);
+}
+
+int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms)
+{
+	return fence_those_silent(vol, sg_slots_of_tools(vol), wait_ms, true, NULL);
+}
+
+/* --- watching --------------------------------------------------------------------------------- */
+
+u64 sg_lease(const struct sg_vol *vol)
+{
+	return sg_get(vol, SG_HOT(lease_ms));
+}
+
+void sg_set_lease(struct sg_vol *vol, u64 ms)
+{
+	u64 *word = sg_at(vol, SG_HOT(lease_ms));
+
+	sg_store64(word, ms);
+	sg_wb(word, sizeof(*word));
+	sg_fence();
+}
+
+static void report_lease(struct sg_vol *vol, unsigned int slot, u64 ms)
+{
+	struct sg_slot info;
+
+	sg_slot_read(vol, slot, &info);
+	sg_log(vol->owner, SG_WARN,
+	       "%.60s (slot %u) has been silent for %llu ms and nobody guards it: taken for dead",
+	       info.name, slot, (unsigned long long)ms);
+}
+
+static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
+{
+	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
+
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && sg_load64(&s->named) == SG_SLOT_INC(state);
+}
+
+/*
+ * How long a system may be silent. One that died before it said who it was is known to no guard:
+ * it would hold up every epoch for ever, or, recovering the slot that it wants to have, the locks
+ * of the dead.
+ */
+static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
+{
+	u64 lease = sg_lease(vol);
+
+	if (!is_named(vol, slot, state))
+		return lease ? SG_MIN(lease, (u64)UNNAMED_MS) : UNNAMED_MS;
+	return lease;
+}
+
+/*
+ * Time since the last look, in which others could have been seen silent. When we were stopped
+ * ourselves, the whole machine was, most likely, and the others with us.
+ */
+static u64 time_seen(struct sg_watch *w)
+{
+	u64 now = sg_ticks(), passed = now - w->looked;
+
+	w->looked = now;
+	return SG_MIN(passed, 4ULL * SG_TEND_MS * 1000000);
+}
+
+/*
+ * Each live system measures the time by its own clock, from when it has seen the slot lapsed and
+ * fenced: the first to have seen it long enough ends it. Nobody joins in that slot meanwhile.
+ */
+static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
+{
+	struct sg_watch *w = vol->watch;
+	u64 *word = sg_at(vol, SG_HOT(lapsed));
+
+	if (!(sg_load64(word) >> slot & 1) || SG_SLOT_STATE(state) == SG_SLOT_LIVE) {
+		w->lapsed[slot] = 0;
+		return;
+	}
+	if (w->inc[slot] != SG_SLOT_INC(state)) {
+		w->inc[slot] = SG_SLOT_INC(state);
+		w->lapsed[slot] = 0;
+	}
+	w->lapsed[slot] += passed;
+	if (w->lapsed[slot] < SG_LAPSE_MS * 1000000ULL)
+		return;
+	w->lapsed[slot] = 0;
+	sg_and64(word, ~(1ULL << slot));
+	sg_wb(word, 8);
+	sg_fence();
+}
+
+/* One look at everybody: the dead are recovered, the silent fenced when their lease is over. */
+static void watch_others(struct sg_vol *vol)
+{
+	struct sg_watch *w = vol->watch;
+	u64 passed = time_seen(w);
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 state = sg_load64_acquire(sg_state_word(vol, i)), beat = beat_of(vol, i, true);
+		u64 lease = patience(vol, i, state);
+
+		end_lapse(vol, i, state, passed);
+		if ((int)i == vol->slot || SG_SLOT_STATE(state) == SG_SLOT_FREE)
+			continue;
+		if (!may_be_fenced(i, state)) {
+			sg_recover_slot(vol, i);
+			continue;
+		}
+		if (w->beat[i] != beat || w->inc[i] != SG_SLOT_INC(state)) {
+			w->beat[i] = beat;
+			w->inc[i] = SG_SLOT_INC(state);
+			w->silent[i] = 0;
+			continue;
+		}
+		w->silent[i] += passed;
+		if (lease && w->silent[i] / 1000000 >= lease) {
+			report_lease(vol, i, w->silent[i] / 1000000);
+			if (is_named(vol, i, state))	/* else it has mapped nothing yet */
+				note_lapse(vol, i);
+			fence_silent(vol, i, SG_SLOT_INC(state));
+			sg_recover_slot(vol, i);
+		}
+	}
+}
+
+int sg_watch(struct sg_vol *vol)
+{
+	if (vol->slot < 0)
+		return SG_TEND_MS;
+	sg_bad_look(vol);	/* first: it may be our slot that must not be looked at */
+	if (sg_is_fenced(vol))
+		return sg_declared_dead(vol);
+	sg_beat(vol);
+	sg_slot_mend(vol);
+	sg_follow(vol);
+	watch_others(vol);
+	return SG_TEND_MS;
+}
+
+int sg_tend(struct sg_vol *vol)
+{
+	int err = sg_watch(vol);
+
+	return err < 0 ? err : sg_acknowledge(vol);
+}

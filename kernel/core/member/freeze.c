@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Standing still, all at once, while one of them copies the volume. docs/snapshots.md.
+ *
+ * Who stands still says so in his slot, and takes that back before anything is stored again. So a
+ * copy counts when all who live have said it before it was begun, and say it still when it has
+ * ended, and nobody has come, died or been recovered meanwhile. Nobody waits for the one who copies
+ * for longer than the limit that was announced, whatever becomes of him.
+ */
+#include "internal.h"
+
+#define LOOK_US		500		/* between looks at those who have not answered */
+#define STAND_MS	5		/* to the next sg_stand() while we stand still */
+#define MS		1000000ULL
+#define MOST_NS		(SG_FREEZE_MAX_MS * MS)
+#define REST		6		/* one part of so many is spent standing still, at most */
+
+static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
+{
+	return sg_at(vol, sg_slot_off(vol, slot));
+}
+
+static u64 freeze_word(const struct sg_vol *vol)
+{
+	return sg_load64_acquire(sg_at(vol, SG_HOT(freeze)));
+}
+
+/* Once loaded it is no more than it may be, whatever stands there (D10). */
+static u64 limit_ns(u64 word)
+{
+	return SG_MIN(SG_FREEZE_LIMIT(word), SG_FREEZE_MAX_MS) * MS;
+}
+
+static bool holder_lives(const struct sg_vol *vol)
+{
+	u64 word = sg_get(vol, SG_HOT(freeze_lock.word));
+
+	return word && sg_owner_live(vol, SG_LOCK_SLOT(word), SG_LOCK_INC(word));
+}
+
+/* --- one who stands still ------------------------------------------------------------------- */
+
+/* From now on no transaction begins, and those that had begun have ended. */
+static int close_gate(struct sg_vol *vol, u64 end)
+{
+	unsigned int i;
+
+	sg_store64(&vol->still.closed, 1);
+	sg_full_fence();	/* pairs with the barrier in begin_turn() */
+	for (i = 0; i < vol->sb.areas; i++) {
+		u64 turn = sg_load64_acquire(&vol->tx[i].turn);
+
+		while (turn & 1 && sg_load64_acquire(&vol->tx[i].turn) == turn) {
+			if ((s64)(sg_ticks() - end) > 0)
+				return -EBUSY;
+			sg_sleep_us(LOOK_US);
+		}
+	}
+	return 0;
+}
+
+/* Who copies sees that we do not stand still any more, or nothing of what is stored from now on. */
+static void go_on(struct sg_vol *vol)
+{
+	struct sg_still *s = &vol->still;
+
+	if (sg_is_ours(vol))
+		sg_store64_release(&slot_at(vol, (unsigned int)vol->slot)->frozen, 0);
+	sg_full_fence();
+	sg_store64_release(&s->closed, 0);
+	if (s->outside)
+		vol->stand(vol, false);
+	s->outside = false;
+	s->word = 0;
+	sg_store64(&s->spent, s->spent + sg_ticks() - s->since);
+}
+
+/*
+ * Not while a call of ours waits for another system, which may be paused: it would not come to its
+ * end, and all others here would wait for it.
+ */
+static void stand_still(struct sg_vol *vol, u64 word)
+{
+	struct sg_still *s = &vol->still;
+	u64 frozen = SG_FROZEN(SG_FREEZE_NR(word), vol->incarnation);
+
+	s->answered = word;
+	if (sg_load64(&vol->stuck))
+		return;
+	s->word = word;
+	s->since = sg_ticks();
+	s->outside = vol->stand && !vol->stand(vol, true);
+	if ((!vol->stand || s->outside) && !close_gate(vol, s->since + limit_ns(word)) &&
+	    freeze_word(vol) == word && sg_is_ours(vol))
+		sg_store64_release(&slot_at(vol, (unsigned int)vol->slot)->frozen, frozen);
+	else
+		go_on(vol);
+}
+
+/* Whoever wants us to over and over again, gets a part of our time and no more. */
+static bool may_spend(struct sg_vol *vol, u64 ns)
+{
+	struct sg_still *s = &vol->still;
+	u64 now = sg_ticks(), rested = (now - s->counted) / REST;
+
+	if (rested) {
+		sg_store64(&s->spent, s->spent - SG_MIN(s->spent, rested));
+		s->counted = now;
+	}
+	return s->spent + ns <= MOST_NS;
+}
+
+/* Each attempt once: who has gone on meanwhile would say that he has not. */
+static bool is_wanted(struct sg_vol *vol, u64 word)
+{
+	return SG_FREEZE_LIMIT(word) && word != vol->still.answered && holder_lives(vol) &&
+	       may_spend(vol, limit_ns(word));
+}
+
+static bool is_over(const struct sg_vol *vol)
+{
+	const struct sg_still *s = &vol->still;
+
+	return !sg_is_ours(vol) || freeze_word(vol) != s->word || !holder_lives(vol) ||
+	       sg_ticks() - s->since > limit_ns(s->word);
+}
+
+/* --- one who copies ------------------------------------------------------------------------- */
+
+static void store_freeze(struct sg_vol *vol, u64 word)
+{
+	u64 *freeze = sg_at(vol, SG_HOT(freeze));
+
+	sg_store64_release(freeze, word);
+	sg_wb(freeze, 8);
+	sg_fence();
+	/* who joins is seen by us from now on, or stores nothing that we copy */
+	sg_full_fence();
+}
+
+static void withdraw(struct sg_vol *vol)
+{
+	if (sg_is_ours(vol))
+		store_freeze(vol, SG_FREEZE(0, SG_FREEZE_NR(freeze_word(vol))));
+}
+
+static bool stands(const struct sg_vol *vol, unsigned int slot, u64 state)
+{
+	return sg_load64_acquire(&slot_at(vol, slot)->frozen) ==
+	       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), SG_SLOT_INC(state));
+}
+
+/* The first who may store; SG_SLOTS: nobody. The dead do not, but who recovers them does. */
+static unsigned int somebody_moves(struct sg_vol *vol)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 state = sg_load64_acquire(sg_state_word(vol, i));
+
+		vol->freezing.seen[i] = state;
+		if (SG_SLOT_STATE(state) == SG_SLOT_LIVE ? !stands(vol, i, state) :
+		    SG_SLOT_STATE(state) != SG_SLOT_FREE)
+			return i;
+	}
+	return SG_SLOTS;
+}
+
+static int no_answer(struct sg_vol *vol, unsigned int who, char *why)
+{
+	struct sg_slot slot;
+
+	sg_slot_read(vol, who, &slot);
+	if (SG_SLOT_STATE(slot.state) != SG_SLOT_LIVE)
+		sg_snprintf(why, 200, "%.60s (slot %u) has died, and is being recovered: try again",
+			    slot.name, who);
+	else
+		sg_snprintf(why, 200, "%.60s (slot %u) does not stand still: is it paused, frozen, dead, "
+			    "too old, or was that asked too often within a minute?", slot.name, who);
+	return -EBUSY;
+}
+
+/* Those who answered first have their limit: half of it is for the others. */
+static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
+{
+	unsigned int who;
+
+	for (;;) {
+		if (!sg_is_ours(vol))	/* first: the slots may be bad memory by now */
+			return sg_declared_dead(vol);
+		who = somebody_moves(vol);
+		if (who == SG_SLOTS)
+			return 0;
+		if (sg_interrupted())
+			return -EINTR;
+		if ((s64)(sg_ticks() - end) > 0)
+			return no_answer(vol, who, why);
+		if (!vol->stood)
+			sg_stand(vol);
+		if (!vol->tended)
+			sg_tend(vol);
+		sg_sleep_us(LOOK_US);
+	}
+}
+
+static int freeze(struct sg_vol *vol, unsigned int limit_ms, char *why)
+{
+	struct sg_freezing *f = &vol->freezing;
+	u64 start = sg_ticks();
+	int err;
+
+	sg_store64(&f->until, start + limit_ms * MS);	/* thaw_late() may look just now */
+	f->word = SG_FREEZE(limit_ms, SG_FREEZE_NR(freeze_word(vol)) + 1);
+	store_freeze(vol, f->word);
+	err = wait_for_all(vol, start + limit_ms * MS / 2, why);
+	sg_full_fence();	/* before the first byte is copied */
+	if (err)
+		withdraw(vol);
+	return err;
+}
+
+static void say_busy(struct sg_vol *vol, char *why)
+{
+	unsigned int who = SG_LOCK_SLOT(sg_get(vol, SG_HOT(freeze_lock.word)));
+	struct sg_slot slot;
+
+	if (sg_slot_read(vol, who, &slot))
+		return;
+	sg_snprintf(why, 200, "%.60s (slot %u) is just copying the volume: try again", slot.name, who);
+}
+
+/* It must not grow meanwhile: that is not done in transactions alone. */
+static int take_locks(struct sg_vol *vol, char *why)
+{
+	int err = sg_lock_soon(vol, SG_HOT(freeze_lock));
+
+	if (err == -EBUSY)
+		say_busy(vol, why);
+	if (err)
+		return err;
+	err = sg_lock_soon(vol, SG_HOT(grow_lock));
+	if (err == -EBUSY)
+		sg_snprintf(why, 200, "the volume is just growing: try again");
+	if (err)
+		sg_unlock(vol, SG_HOT(freeze_lock));
+	return err;
+}
+
+static void give_back(struct sg_vol *vol)
+{
+	sg_unlock(vol, SG_HOT(grow_lock));
+	sg_unlock(vol, SG_HOT(freeze_lock));
+}
+
+int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
+{
+	struct sg_freezing *f = &vol->freezing;
+	int err = sg_is_member(vol); /* one that only reads can see to it as well */
+
+	why[0] = 0;
+	if (!limit_ms || limit_ms > SG_FREEZE_MAX_MS) {
+		sg_snprintf(why, 200, "nobody stands still for %u ms: 1 to %u", limit_ms,
+			    SG_FREEZE_MAX_MS);
+		return -EINVAL;
+	}
+	if (!err && sg_cas64(&f->phase, 0, 1)) {
+		sg_snprintf(why, 200, "the volume is just being copied here: try again");
+		return -EBUSY;
+	}
+	if (!err) {
+		err = take_locks(vol, why);
+		if (!err) {
+			err = freeze(vol, limit_ms, why);
+			if (err)
+				give_back(vol);
+		}
+		sg_store64_release(&f->phase, err ? 0 : 2);
+	}
+	if (err && !why[0])
+		sg_snprintf(why, 200, err == -EROFS ? "the volume cannot be changed here" :
+			    err == -EINTR ? "interrupted" : "error %d", -err);
+	return err;
+}
+
+/* Nobody has come, left, died or been recovered, and who lives has stood still all the time. */
+static bool all_stood(const struct sg_vol *vol)
+{
+	unsigned int i;
+
+	sg_full_fence();	/* behind the last byte that was copied */
+	if (!sg_is_ours(vol))
+		return false;
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 state = sg_load64_acquire(sg_state_word(vol, i));
+
+		if (state != vol->freezing.seen[i] ||
+		    (SG_SLOT_STATE(state) == SG_SLOT_LIVE && !stands(vol, i, state)))
+			return false;
+	}
+	return sg_is_ours(vol);
+}
+
+int sg_thaw(struct sg_vol *vol)
+{
+	struct sg_freezing *f = &vol->freezing;
+	bool stood;
+
+	if (sg_cas64(&f->phase, 2, 1) != 2)
+		return -EAGAIN;
+	stood = all_stood(vol);
+	withdraw(vol);
+	give_back(vol);
+	sg_store64_release(&f->phase, 0);
+	return stood ? 0 : -EAGAIN;
+}
+
+/* Whoever wanted it has gone without a word. */
+static void thaw_late(struct sg_vol *vol)
+{
+	if (sg_load64_acquire(&vol->freezing.phase) == 2 &&
+	    (s64)(sg_ticks() - sg_load64(&vol->freezing.until)) > 0)
+		sg_thaw(vol);
+}
+
+/* --- both ----------------------------------------------------------------------------------- */
+
+int sg_stand(struct sg_vol *vol)
+{
+	u64 word;
+
+	if (vol->slot < 0)
+		return SG_TEND_MS;
+	thaw_late(vol);
+	if (vol->still.word && !is_over(vol))
+		return STAND_MS;
+	if (vol->still.word)
+		go_on(vol);
+	if (!sg_is_ours(vol))
+		return sg_declared_dead(vol);
+	word = freeze_word(vol);
+	if (is_wanted(vol, word))
+		stand_still(vol, word);
+	return vol->still.word ? STAND_MS : SG_TEND_MS;
+}
+
+void sg_stand_end(struct sg_vol *vol)
+{
+	sg_thaw(vol);
+	if (vol->still.word)
+		go_on(vol);
+}
+
+void sg_freeze_settle(struct sg_vol *vol)
+{
+	if (!SG_FREEZE_LIMIT(freeze_word(vol)) || holder_lives(vol) ||
+	    !sg_trylock(vol, SG_HOT(freeze_lock)))
+		return;
+	withdraw(vol);
+	sg_unlock(vol, SG_HOT(freeze_lock));
+}

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Growth in place, while others use the volume. docs/protocol.md, section 7.
+ *
+ * What lies behind the volume becomes part of it by one word, hot.size, in a transaction. Before
+ * that all who live have said that they reach it and believe references to it, and have ended what
+ * they had begun before; behind it the first superblock is written, by whoever comes to it.
+ */
+#include "internal.h"
+
+#define PIECE		(64ULL << 10)	/* of the chunk table, made at a time */
+#define LOOK_US		500		/* between looks at those who have not answered */
+#define JOIN_LOOKS	10		/* at a size that changes: more only if one is hostile */
+#define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
+
+/* Nothing of this ever becomes less, whichever thread comes first. */
+static void raise(u64 *word, u64 to)
+{
+	u64 seen = sg_load64(word), was;
+
+	for (; seen < to; seen = was) {
+		was = sg_cas64(word, seen, to);
+		if (was == seen)
+			return;
+	}
+}
+
+static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
+{
+	return sg_at(vol, sg_slot_off(vol, slot));
+}
+
+static u64 grow_word(const struct sg_vol *vol)
+{
+	return sg_load64_acquire(sg_at(vol, SG_HOT(grow)));
+}
+
+static u64 hot_size(const struct sg_vol *vol)
+{
+	return sg_load64_acquire(sg_at(vol, SG_HOT(size)));
+}
+
+static u64 most(const struct sg_vol *vol)
+{
+	return vol->sb.chunk_cap << SG_CHUNK_SHIFT;
+}
+
+/* Bytes of memory that we have for the volume, @want of them being asked for. */
+static u64 room_for(struct sg_vol *vol, u64 want)
+{
+	if (vol->reach && sg_load64(&vol->room) < want)
+		raise(&vol->room, vol->reach(vol) & ~(SG_VOLUME_ALIGN - 1));
+	return sg_load64(&vol->room);
+}
+
+/* --- following ------------------------------------------------------------------------------ */
+
+/* Whoever has given the size this value has first heard that we reach so far. */
+static void take_size(struct sg_vol *vol, u64 size)
+{
+	if (size % SG_VOLUME_ALIGN || size > sg_bound(vol) || size > most(vol)) {
+		sg_damaged(vol, 0, SG_HOT(size), "the volume's size makes no sense");
+		return;
+	}
+	raise(&vol->sb.size, size);
+	raise(&vol->sb.chunks, size >> SG_CHUNK_SHIFT);
+}
+
+static void say_how_far(struct sg_vol *vol)
+{
+	struct sg_slot *own = slot_at(vol, (unsigned int)vol->slot);
+	u64 memory = SG_SIZE_WORD(sg_load64(&vol->room), vol->incarnation);
+	u64 reach = SG_SIZE_WORD(sg_bound(vol), vol->incarnation);
+
+	if (!sg_is_ours(vol))
+		return;
+	if (sg_load64(&own->memory) != memory)
+		sg_store64(&own->memory, memory);
+	if (sg_load64(&own->reach) != reach)
+		sg_store64_release(&own->reach, reach);
+}
+
+/* To @grow, an announcement. From here on we believe what leads there, before anything does. */
+static void answer(struct sg_vol *vol, u64 grow)
+{
+	struct sg_slot *own = slot_at(vol, (unsigned int)vol->slot);
+	u64 want = SG_SIZE_OF(grow);
+
+	if (sg_load64(&own->cannot) == grow)
+		return;
+	if (want <= most(vol) && want <= room_for(vol, want))
+		raise(&vol->size, want);
+	say_how_far(vol);
+	if (want > sg_bound(vol) && sg_is_ours(vol))
+		sg_store64_release(&own->cannot, grow);
+}
+
+static void follow_size(struct sg_vol *vol)
+{
+	u64 known = sg_size(vol), size = hot_size(vol);
+
+	if (size > known)
+		take_size(vol, size);
+}
+
+/* What is announced by now, which has been answered. */
+static u64 follow_grow(struct sg_vol *vol)
+{
+	u64 grow = grow_word(vol);
+
+	if (SG_SIZE_OF(grow) > sg_size(vol))
+		answer(vol, grow);
+	return grow;
+}
+
+void sg_follow(struct sg_vol *vol)
+{
+	if (vol->slot < 0 || vol->steady || sg_has_stopped(vol))
+		return;
+	follow_size(vol);
+	follow_grow(vol);
+}
+
+u64 sg_size_now(struct sg_vol *vol)
+{
+	sg_follow(vol);
+	return sg_size(vol);
+}
+
+/* --- joining -------------------------------------------------------------------------------- */
+
+static int cut_short(struct sg_vol *vol, u64 size)
+{
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "cut short: the volume has grown to %llu MiB, and only %llu are here",
+		    MIB_OF(size), MIB_OF(sg_load64(&vol->room)));
+	return -EUCLEAN;
+}
+
+int sg_size_take(struct sg_vol *vol, u64 size)
+{
+	struct sg_super sb;
+
+	if (size <= vol->sb.size || size % SG_VOLUME_ALIGN || size > most(vol))
+		return 0;
+	if (size > room_for(vol, size))
+		return cut_short(vol, size);
+	if (!sg_super_read(vol, size - SG_PAGE, size, &sb))
+		return 0;	/* nobody has made it grow: for fsck to say */
+	vol->sb = sb;
+	raise(&vol->size, size);
+	return 0;
+}
+
+int sg_size_join(struct sg_vol *vol)
+{
+	unsigned int turn;
+	u64 size, grow;
+	int err;
+
+	/*
+	 * Who had looked for the last time before we lived may end just now: between our two looks
+	 * he stores the size, and takes the announcement back. Then the size is looked at again.
+	 */
+	for (turn = 0; turn < JOIN_LOOKS; turn++) {
+		size = hot_size(vol);
+		err = sg_size_take(vol, size);
+		if (err || vol->slot < 0)
+			return err;
+		/* one word for both: whoever announces another from now on waits for our answer */
+		grow = follow_grow(vol);
+		if (hot_size(vol) == size)
+			break;
+	}
+	follow_size(vol);
+	say_how_far(vol);
+	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !sg_is_locked(vol, SG_HOT(grow_lock)))
+		return 0;
+	/* whoever announced it has not seen us, or sees us as one who cannot follow */
+	sg_snprintf(vol->why, sizeof(vol->why),
+		    "the volume is just growing to %llu MiB, and only %llu are here: try again",
+		    MIB_OF(SG_SIZE_OF(grow)), MIB_OF(sg_load64(&vol->room)));
+	return -EBUSY;
+}
+
+/* --- what all who live can do --------------------------------------------------------------- */
+
+/**
+ * struct growth - one that is under way; grow_lock is held
+ * @from, @to: sizes. @word: hot.grow, its announcement.
+ * @why: what to tell the user.
+ */
+struct growth {
+	struct sg_vol *vol;
+	u64 from, to, word;
+	char *why;
+};
+
+/* How far a system could follow; all, if it does not say. */
+static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
+{
+	u64 state = sg_load64_acquire(sg_state_word(vol, slot));
+	u64 memory = sg_load64(&slot_at(vol, slot)->memory);
+
+	if (SG_SLOT_STATE(state) != SG_SLOT_LIVE || SG_SIZE_NR(memory) != SG_SLOT_INC(state))
+		return ~0ULL;
+	return SG_SIZE_OF(memory);
+}
+
+/* The one of the others with the least memory; SG_SLOTS, if all have @least. */
+static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *who)
+{
+	unsigned int i;
+
+	*who = SG_SLOTS;
+	for (i = 0; i < SG_SLOTS; i++) {
+		u64 memory = memory_of(vol, i);
+
+		if ((int)i == vol->slot || memory >= least)
+			continue;
+		least = memory;
+		*who = i;
+	}
+	return least;
+}
+
+/* SG_SLOTS: nothing but the volume itself is in the way. */
+static u64 limit(struct sg_vol *vol, unsigned int *who)
+{
+	return limit_of_others(vol, SG_MIN(room_for(vol, most(vol)), most(vol)), who);
+}
+
+u64 sg_grow_limit(struct sg_vol *vol)
+{
+	unsigned int who;
+
+	return sg_has_stopped(vol) ? sg_size(vol) : SG_MAX(limit(vol, &who), sg_size(vol));
+}
+
+static bool in_the_way(const struct sg_vol *vol, unsigned int who, u64 least, char why[200])
+{
+	struct sg_slot slot;
+
+	if (who == SG_SLOTS || sg_slot_read(vol, who, &slot))
+		return false;
+	sg_snprintf(why, 200, "no more than %llu MiB while %.60s (slot %u) uses the volume, which "
+		    "has no memory behind that; unmount it there first", MIB_OF(least), slot.name,
+		    who);
+	return true;
+}
+
+int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200])
+{
+	unsigned int who;
+	u64 least;
+
+	why[0] = 0;
+	if (sg_has_stopped(vol))
+		return -EIO;
+	least = limit_of_others(vol, size & ~(SG_VOLUME_ALIGN - 1), &who);
+	return in_the_way(vol, who, least, why) ? -EBUSY : 0;
+}
+
+static int too_large(struct growth *g)
+{
+	unsigned int who;
+	u64 least = limit(g->vol, &who);
+
+	if (in_the_way(g->vol, who, least, g->why))
+		return -EBUSY;
+	if (least == most(g->vol))
+		sg_snprintf(g->why, 200, "no more than %llu MiB: the volume's metadata has no room "
+			    "for more (mkfs.stargatefs --max-size)", MIB_OF(least));
+	else
+		sg_snprintf(g->why, 200, "no more than %llu MiB: here is no memory behind that",
+			    MIB_OF(least));
+	return -ENOSPC;
+}
+
+/* --- asking the others ---------------------------------------------------------------------- */
+
+static void store_grow(struct sg_vol *vol, u64 word)
+{
+	u64 *grow = sg_at(vol, SG_HOT(grow));
+
+	sg_store64_release(grow, word);
+	sg_wb(grow, 8);
+	sg_fence();
+	/* who joins sees this, or we see him */
+	sg_full_fence();
+}
+
+static void announce(struct growth *g)
+{
+	g->word = SG_SIZE_WORD(g->to, SG_SIZE_NR(grow_word(g->vol)) + 1);
+	store_grow(g->vol, g->word);
+	sg_follow(g->vol);
+}
+
+static void withdraw(struct sg_vol *vol)
+{
+	if (!sg_may_write(vol))
+		store_grow(vol, SG_SIZE_WORD(0, SG_SIZE_NR(grow_word(vol))));
+}
+
+/* Somebody who lives and does not reach @g->to; SG_SLOTS: nobody. First of all one who cannot. */
+static unsigned int somebody_behind(const struct growth *g, bool *cannot)
+{
+	unsigned int i, behind = SG_SLOTS;
+
+	*cannot = false;
+	for (i = 0; i < SG_SLOTS && !*cannot; i++) {
+		const struct sg_slot *slot = slot_at(g->vol, i);
+		u64 state = sg_load64_acquire(&slot->state), reach;
+
+		if (SG_SLOT_STATE(state) != SG_SLOT_LIVE || (int)i == g->vol->slot)
+			continue;
+		reach = sg_load64_acquire(&slot->reach);
+		if (SG_SIZE_NR(reach) == SG_SLOT_INC(state) && SG_SIZE_OF(reach) >= g->to)
+			continue;
+		behind = i;
+		*cannot = sg_load64_acquire(&slot->cannot) == g->word;
+	}
+	return behind;
+}
+
+static int no_answer(struct growth *g, unsigned int who)
+{
+	struct sg_slot slot;
+
+	sg_slot_read(g->vol, who, &slot);
+	sg_snprintf(g->why, 200, "%.60s (slot %u) does not answer: is it paused, dead, or too old to "
+		    "follow? The volume stays at %llu MiB", slot.name, who, MIB_OF(g->from));
+	return -EAGAIN;
+}
+
+static int wait_for_answers(struct growth *g, u64 end)
+{
+	unsigned int who;
+	bool cannot;
+	int err;
+
+	for (;;) {
+		err = sg_may_write(g->vol);	/* first: the slots may be bad memory by now */
+		if (err)
+			return err;
+		who = somebody_behind(g, &cannot);
+		if (who == SG_SLOTS)
+			return 0;
+		if (cannot)
+			return too_large(g);
+		if (sg_interrupted())
+			return -EINTR;
+		if ((s64)(sg_ticks() - end) > 0)
+			return no_answer(g, who);
+		sg_epoch_urge(g->vol);
+		sg_sleep_us(LOOK_US);
+	}
+}
+
+/*
+ * And what they had begun, believing in the old bound, is over: two epochs, as in D7. What is
+ * begun from now on may meet references to the new part.
+ */
+static int wait_for_ends(struct growth *g, u64 end)
+{
+	s64 left = (s64)(end - sg_ticks());
+
+	if (sg_alone(g->vol))
+		sg_quiesce(g->vol);
+	if (sg_epoch_wait(g->vol, left > 0 ? (unsigned int)(left / 1000000) : 0))
+		return 0;
+	sg_snprintf(g->why, 200, "one of the systems does not come to an end with what it has "
+		    "begun (stargatectl systems); the volume stays at %llu MiB", MIB_OF(g->from));
+	return sg_may_write(g->vol) ?: -EAGAIN;
+}
+
+/* --- the new part --------------------------------------------------------------------------- */
+
+/* Its chunks are free: nobody has looked at their place in the table so far. */
+static int make_chunks(struct growth *g)
+{
+	u64 off = sg_chunk_off(g->vol, g->from >> SG_CHUNK_SHIFT), n;
+	u64 end = sg_chunk_off(g->vol, g->to >> SG_CHUNK_SHIFT);
+	u64 *last = sg_at(g->vol, end - 8);
+
+	for (; off < end; off += n) {
+		n = SG_MIN(end - off, PIECE - (off & (PIECE - 1)));
+		if (sg_may_write(g->vol))	/* another one may have made it grow by now */
+			return sg_may_write(g->vol);
+		sg_fresh_zero(g->vol, off, n);
+		sg_epoch_heed(g->vol);
+	}
+	sg_store64(last, 1ULL << 63);		/* the page of the backup superblock */
+	sg_wb(last, 8);
+	return 0;
+}
+
+/* The backup superblock in its last page, which is the one that counts as soon as it has grown. */
+static int make_last(struct growth *g)
+{
+	struct sg_super sb;
+
+	if (!sg_super_read(g->vol, 0, g->from, &sb)) {
+		sg_snprintf(g->why, 200, "the superblock is damaged: run fsck.stargatefs");
+		return -EUCLEAN;
+	}
+	sb.size = g->to;
+	sb.chunks = g->to >> SG_CHUNK_SHIFT;
+	sb.generation++;
+	if (sg_may_write(g->vol))
+		return sg_may_write(g->vol);
+	sg_fresh_zero(g->vol, g->to - SG_PAGE, SG_PAGE);
+	sg_super_store(g->vol, g->to - SG_PAGE, &sb);
+	return 0;
+}
+
+/* --- the one step --------------------------------------------------------------------------- */
+
+/* The page that was the last one is as good as any other now. */
+static void free_old_last(struct sg_tx *tx, u64 size)
+{
+	u64 chunk = sg_chunk_off(tx->vol, (size >> SG_CHUNK_SHIFT) - 1);
+	u64 off = chunk + offsetof(struct sg_chunk, map) + 7 * sizeof(u64), map;
+
+	if (sg_tx_wait_lock(tx, chunk + offsetof(struct sg_chunk, lock), false, sg_chunk_release))
+		return;
+	map = sg_tx_get(tx, off);
+	if (!(map >> 63))
+		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "the last page is marked free"));
+	sg_tx_set(tx, off, map & ~(1ULL << 63));
+}
+
+/*
+ * Words of the old part only: so whoever replays it need not reach the new one. The copies of the
+ * system inodes' root words are right from now on until it is done: all locks that they change
+ * under are held.
+ */
+static int commit(struct growth *g)
+{
+	struct sg_vol *vol = g->vol;
+	struct sg_tx *tx = sg_tx_begin(vol);
+
+	sg_tx_wait_lock(tx, SG_HOT(inode_lock), false, NULL);
+	if (!tx->err)
+		free_old_last(tx, g->from);
+	if (!tx->err)
+		sg_sys_copies_write(vol, g->to);
+	sg_tx_set(tx, SG_HOT(size), g->to);
+	tx->free_pages += (s64)((g->to - g->from) >> SG_PAGE_SHIFT);
+	return sg_tx_commit(tx);
+}
+
+static int commit_locked(struct growth *g)
+{
+	struct sg_iref sys[SG_SYS_COUNT];
+	unsigned int n;
+	int err = 0;
+
+	for (n = 0; n < SG_SYS_COUNT && !err; n++) {
+		sys[n] = sg_sys_ref(n);
+		err = sg_ilock(g->vol, &sys[n]);
+	}
+	if (err)
+		n--;
+	else
+		err = commit(g);
+	while (n)
+		sg_iunlock(g->vol, &sys[--n]);
+	return err;
+}
+
+/* --- and what is left to do ----------------------------------------------------------------- */
+
+/* The first superblock says so, too. Until then the backup counts, and hot.grow tells of it. */
+static void write_down(struct sg_vol *vol)
+{
+	u64 size = sg_size(vol);
+	struct sg_super sb;
+
+	if (sg_may_write(vol))
+		return;
+	if (!sg_super_read(vol, size - SG_PAGE, size, &sb)) {
+		sg_damaged(vol, 0, size - SG_PAGE, "the backup superblock makes no sense");
+		return;
+	}
+	sg_super_store(vol, 0, &sb);
+	withdraw(vol);
+}
+
+/* Of whoever died before he was done. grow_lock is held. */
+static void finish(struct sg_vol *vol)
+{
+	u64 size;
+
+	if (!vol->steady)
+		follow_size(vol);
+	size = SG_SIZE_OF(grow_word(vol));
+	if (size && size == sg_size(vol))
+		write_down(vol);
+	else if (size && size <= most(vol))
+		withdraw(vol);
+}
+
+void sg_grow_settle(struct sg_vol *vol)
+{
+	if (vol->reach) {	/* for who asks how large it could become */
+		room_for(vol, most(vol));
+		say_how_far(vol);
+	}
+	if (!SG_SIZE_OF(grow_word(vol)) || sg_may_write(vol) ||
+	    !sg_trylock(vol, SG_HOT(grow_lock)))
+		return;
+	finish(vol);
+	sg_unlock(vol, SG_HOT(grow_lock));
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static int refuse_size(struct growth *g)
+{
+	unsigned int who;
+
+	if (!g->to)
+		g->to = SG_MAX(limit(g->vol, &who), g->from);
+	if (g->to < g->from) {
+		sg_snprintf(g->why, 200, "a volume cannot be made smaller: it has %llu MiB",
+			    MIB_OF(g->from));
+		return -EINVAL;
+	}
+	if (g->to > most(g->vol) || g->to > room_for(g->vol, g->to))
+		return too_large(g);
+	return 0;
+}
+
+/* Chunks are made before anybody hears of it: that may take a while. */
+static int grow(struct growth *g, unsigned int wait_ms)
+{
+	u64 end;
+	int err;
+
+	raise(&g->vol->size, g->to);
+	err = make_chunks(g) ?: make_last(g);
+	if (err)
+		return err;
+	announce(g);
+	end = sg_ticks() + (wait_ms ?: SG_GROW_WAIT_MS) * 1000000ULL;
+	err = wait_for_answers(g, end) ?: wait_for_ends(g, end) ?: commit_locked(g);
+	if (err) {
+		withdraw(g->vol);
+		return err;
+	}
+	sg_follow(g->vol);
+	write_down(g->vol);
+	sg_log(g->vol->owner, SG_INFO, "the volume has grown from %llu to %llu MiB",
+	       MIB_OF(g->from), MIB_OF(g->to));
+	return 0;
+}
+
+int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200])
+{
+	struct growth g = { .vol = vol, .to = size & ~(SG_VOLUME_ALIGN - 1), .why = why };
+	int err = sg_may_write(vol);
+
+	why[0] = 0;
+	if (size && !g.to)
+		g.to = SG_VOLUME_ALIGN;		/* which is too small, and not 0 */
+	if (!err)
+		err = sg_lock(vol, SG_HOT(grow_lock));
+	if (!err) {
+		finish(vol);
+		g.from = sg_size(vol);
+		err = refuse_size(&g);
+		if (!err && g.to > g.from)
+			err = grow(&g, wait_ms);
+		sg_unlock(vol, SG_HOT(grow_lock));
+	}
+	if (!err && g.to > g.from)
+		sg_space_found(vol, g.from >> SG_CHUNK_SHIFT);
+	if (err && !why[0])
+		sg_snprintf(why, 200, err == -EROFS ? "the volume cannot be changed here" :
+			    err == -EINTR ? "interrupted" : "error %d", -err);
+	return err;
+}

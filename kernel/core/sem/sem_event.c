@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is waited for together: conditions, event counters, barriers. Their word only grows: a
+ * condition's counts signals, a barrier's how often its parties have met. docs/semaphores.md.
+ */
+#include "sem/sem.h"
+
+static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
+				  struct sg_sem_caller *c, u64 arg)
+{
+	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .arg = arg, .herd = true };
+}
+
+/* +@by. Returns what the word says then; 0: that would be too much. */
+static u64 count_up(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
+{
+	u64 *at = sg_sem_word(vol, sem), word, now;
+
+	do {
+		word = sg_load64(at);
+		if ((word & SG_SEMW_COUNT) + by > SG_SEMW_COUNT || by > SG_SEMW_COUNT)
+			return 0;
+		now = ((word & SG_SEMW_COUNT) + by) | sg_sem_flags_left(vol, sem, word);
+	} while (sg_cas64(at, word, now) != word);
+	return now;
+}
+
+/* --- condition -------------------------------------------------------------------------------- */
+
+int sg_sem_cond_prepare(struct sg_vol *vol, const struct sg_sem *sem, u64 *seen)
+{
+	if (sem->type != SG_SEM_COND)
+		return -EINVAL;
+	if (!sg_sem_usable(vol, sem))
+		return -EIO;
+	*seen = sg_semw_count(sg_sem_word(vol, sem));
+	return 0;
+}
+
+static int look_cond(struct sg_sem_want *w)
+{
+	u64 word = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
+
+	return (word & SG_SEMW_COUNT) != w->arg ? 0 : sg_sem_not_yet(w, word);
+}
+
+int sg_sem_cond_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
+		     u64 seen, u64 until)
+{
+	struct sg_sem_want w = want_of(vol, sem, c, seen);
+
+	w.look = look_cond;
+	return sem->type == SG_SEM_COND ? sg_sem_wait_for(&w, until) : -EINVAL;
+}
+
+int sg_sem_cond_signal(struct sg_vol *vol, const struct sg_sem *sem, bool all)
+{
+	u64 now;
+
+	if (sem->type != SG_SEM_COND)
+		return -EINVAL;
+	if (!sg_sem_usable(vol, sem))
+		return -EIO;
+	now = count_up(vol, sem, 1);
+	if (!now)
+		return -EOVERFLOW;
+	sg_sem_given(vol, sem, now, all);
+	return 0;
+}
+
+/* --- event counter ---------------------------------------------------------------------------- */
+
+static int look_event(struct sg_sem_want *w)
+{
+	u64 word = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
+
+	return (word & SG_SEMW_COUNT) >= w->arg ? 0 : sg_sem_not_yet(w, word);
+}
+
+int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
+		 u64 count, u64 until)
+{
+	struct sg_sem_want w = want_of(vol, sem, c, count);
+
+	w.look = look_event;
+	return sem->type == SG_SEM_EVENT ? sg_sem_wait_for(&w, until) : -EINVAL;
+}
+
+int sg_sem_advance(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
+{
+	u64 now;
+
+	if (sem->type != SG_SEM_EVENT)
+		return -EINVAL;
+	if (!sg_sem_usable(vol, sem))
+		return -EIO;
+	if (!by)
+		return 0;
+	now = count_up(vol, sem, by);
+	if (!now)
+		return -EOVERFLOW;
+	sg_sem_given(vol, sem, now, true);
+	return 0;
+}
+
+/* --- barrier ---------------------------------------------------------------------------------- */
+
+static struct sg_sem_side *side_of(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_at(vol, sem->side);
+}
+
+static u64 phase_of(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_load64_acquire(sg_sem_word(vol, sem)) & SG_SEMW_COUNT;
+}
+
+/* Those of systems that are gone do not count: they come again, or never. */
+u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	const struct sg_sem_side *side = side_of(vol, sem);
+	u64 phase = phase_of(vol, sem), sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (sg_sem_cell_counts(vol, sg_load64(&side->own[SG_SEM_CELL_KERNEL + i])) &&
+		    sg_load64(&side->own[SG_SEM_PHASE_AT + i]) == phase)
+			sum += sg_load64(&side->own[SG_SEM_COUNT_AT + i]) & SG_SEMW_VALUE;
+	return sum;
+}
+
+/* How many of ours have come in this phase: one more. */
+static void arrive(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
+{
+	struct sg_sem_side *side = side_of(vol, sem);
+	u64 *count = &side->own[SG_SEM_COUNT_AT + vol->slot];
+	u64 *at = &side->own[SG_SEM_PHASE_AT + vol->slot];
+
+	sg_spin_lock(&vol->spin);
+	if (sg_load64(at) != phase) {
+		sg_store64(count, 0);
+		sg_store64(at, phase);
+	}
+	sg_store64(count, sg_load64(count) + 1);
+	sg_spin_unlock(&vol->spin);
+}
+
+static void withdraw(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
+{
+	struct sg_sem_side *side = side_of(vol, sem);
+	u64 *count = &side->own[SG_SEM_COUNT_AT + vol->slot];
+
+	sg_spin_lock(&vol->spin);
+	if (sg_load64(&side->own[SG_SEM_PHASE_AT + vol->slot]) == phase && sg_load64(count))
+		sg_store64(count, sg_load64(count) - 1);
+	sg_spin_unlock(&vol->spin);
+}
+
+static u64 lock_of(const struct sg_sem *sem)
+{
+	return sem->rec + offsetof(struct sg_sem_record, lock);
+}
+
+/* 1: all are there, and may go on. */
+static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
+{
+	int err = sg_lock(vol, lock_of(sem));
+	bool all = false;
+	u64 now = 0;
+
+	if (err)
+		return err;
+	if (sg_sem_lost(vol, sem)) {
+		sg_unlock(vol, lock_of(sem));
+		return -EIO;
+	}
+	*phase = phase_of(vol, sem);
+	arrive(vol, sem, *phase);
+	if (sg_sem_arrived(vol, sem) >= sg_load64(&sg_sem_record(vol, sem)->initial)) {
+		now = count_up(vol, sem, 1);
+		all = true;
+	}
+	sg_unlock(vol, lock_of(sem));
+	if (all)
+		sg_sem_given(vol, sem, now, true);
+	return all;
+}
+
+/*
+ * A caller that stops waiting takes its arrival back, unless all have met meanwhile. The lock makes
+ * one of the two true for everybody. Its holder may be paused: after a long wait the arrival is
+ * taken back without it, for a barrier that counts an absent caller opens too early each time.
+ */
+static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
+{
+	bool locked = !sg_lock_sure(vol, lock_of(sem));
+
+	if (sg_is_ours(vol) && !sg_sem_lost(vol, sem)) {
+		if (phase_of(vol, sem) != phase)
+			err = 0;
+		else
+			withdraw(vol, sem, phase);
+	}
+	if (locked)
+		sg_unlock(vol, lock_of(sem));
+	return err;
+}
+
+static int look_phase(struct sg_sem_want *w)
+{
+	u64 word = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
+
+	return (word & SG_SEMW_COUNT) != w->arg ? 0 : sg_sem_not_yet(w, word);
+}
+
+int sg_sem_meet(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until)
+{
+	struct sg_sem_want w;
+	u64 phase;
+	int err;
+
+	if (sem->type != SG_SEM_BARRIER)
+		return -EINVAL;
+	err = come(vol, sem, &phase);
+	if (err)
+		return err;
+	w = want_of(vol, sem, c, phase);
+	w.look = look_phase;
+	err = sg_sem_wait_for(&w, until);
+	return err && err != -EIO ? go(vol, sem, phase, err) : err;
+}

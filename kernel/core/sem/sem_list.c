@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Looking at objects: one, or all; and what a system does with all of them when it joins. */
+#include "sem/sem.h"
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static u64 value_of(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	u64 word = sg_load64(sg_sem_word(vol, sem)), sum = 0;
+	unsigned int i;
+
+	switch (sem->type) {
+	case SG_SEM_MUTEX:
+		return !!(word & SG_SEMW_OWNER);
+	case SG_SEM_COUNT:
+		return word & SG_SEMW_VALUE;
+	case SG_SEM_RWLOCK:
+		for (i = SG_SEM_CELL_KERNEL; i < SG_SEM_CELLS; i++)
+			sum += sg_sem_cell_value(vol, sem, i);
+		return sum;
+	case SG_SEM_BARRIER:
+		return sg_sem_arrived(vol, sem);
+	default:
+		return word & SG_SEMW_COUNT;
+	}
+}
+
+static void say_owner(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
+{
+	u64 word = sg_load64(sg_sem_word(vol, sem));
+	struct sg_sem_member m;
+
+	out->slot = -1;
+	if (sem->type != SG_SEM_MUTEX && sem->type != SG_SEM_RWLOCK)
+		return;
+	out->died = word & SG_SEMW_DIED;
+	out->lost = word & SG_SEMW_LOST;
+	if (!(word & SG_SEMW_OWNER))
+		return;
+	if (SG_SEMW_SLOT(word) < SG_SLOTS)
+		out->slot = (int)SG_SEMW_SLOT(word);
+	if (!sg_sem_member_read(vol, word, &m))
+		return;
+	out->pid = (u32)m.who;
+	out->tid = (u32)(m.who >> 32);
+	out->since = m.since;
+	memcpy(out->comm, m.comm, sizeof(out->comm));
+}
+
+int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
+{
+	const struct sg_sem_record *r = sg_sem_record(vol, sem);
+	u64 head, owner;
+
+	if (sg_sem_lost(vol, sem))
+		return -EIO;
+	head = sg_load64(&r->head);
+	owner = sg_load64(&r->owner);
+	if (!sg_sem_head_known(head))
+		head = sem->head;	/* as it was when it was opened */
+	memset(out, 0, sizeof(*out));
+	out->type = sem->type;
+	out->life = SG_SEM_LIFE(head);
+	out->flags = SG_SEM_FLAGS(head);
+	out->serial = SG_SEM_SERIAL(head);
+	out->uid = (u32)owner;
+	out->gid = (u32)(owner >> 32);
+	out->mode = (u32)sg_load64(&r->mode);
+	out->created = sg_load64(&r->created);
+	out->users = sg_load64(&r->users);
+	out->waiters = sg_load64(&r->waiters);
+	out->initial = sg_load64(&r->initial);
+	out->value = value_of(vol, sem);
+	say_owner(vol, sem, out);
+	return 0;
+}
+
+/* With the file locked after 0. */
+static int begin_with(struct sg_vol *vol, const char *name, u32 len, u64 serial,
+		      struct sg_sem *sem)
+{
+	struct sg_sem_search q;
+	int err = sg_sem_begin(vol, name, len, &q);
+
+	if (err)
+		return err;
+	if (!q.has || sg_sem_is_over(vol, &q.found))
+		err = -ENOENT;
+	else if (!sg_sem_is_meant(vol, &q.found, serial))
+		err = -ESTALE;
+	else
+		err = sg_sem_look_at(vol, &q.found, sem);
+	if (err)
+		sg_sem_end(vol);
+	return err;
+}
+
+int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_stat *out)
+{
+	struct sg_sem sem;
+	int err = begin_with(vol, name, len, SG_SEM_ANY, &sem);
+
+	if (err)
+		return err;
+	err = sg_sem_fstat(vol, &sem, out);
+	sg_sem_end(vol);
+	return err;
+}
+
+int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
+{
+	struct sg_sem sem;
+	int err = begin_with(vol, name, len, serial, &sem);
+
+	if (err)
+		return err;
+	sg_sem_reset_words(vol, &sem, true);
+	sg_sem_wake_all(vol, &sem);
+	sg_sem_end(vol);
+	return 0;
+}
+
+/**
+ * struct listing - @next: the record to go on with: page * 8 + number
+ */
+struct listing {
+	sg_sem_emit emit;
+	void *ctx;
+	u64 next;
+};
+
+/* A copy, which is looked at: what is in the volume may change meanwhile (D10). */
+static bool read_name(const struct sg_vol *vol, const struct sg_sem_spot *s, char *name, u32 len)
+{
+	memcpy(name, sg_at(vol, SG_SEM_FIELD(s, name)), len);
+	return !sg_sem_name_fits(name, len);
+}
+
+static int list_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
+{
+	struct listing *l = ctx;
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
+	u64 len = sg_get(vol, SG_SEM_FIELD(s, mode)) >> 32;
+	char name[SG_SEM_NAME_MAX];
+	struct sg_sem_stat st;
+	struct sg_sem sem;
+
+	if (!head || SG_SEM_FLAGS(head) & SG_SEM_REMOVED || sg_sem_is_over(vol, s) ||
+	    s->page * 8 + s->i < l->next)
+		return 0;
+	if (len > SG_SEM_NAME_MAX || !read_name(vol, s, name, (u32)len)) {
+		sg_damaged(vol, 0, s->off, "name of a semaphore");
+		return 0;
+	}
+	if (sg_sem_look_at(vol, s, &sem) || sg_sem_fstat(vol, &sem, &st))
+		return 0;	/* damage, which has been said, or bad memory */
+	if (l->emit(l->ctx, name, (u32)len, &st))
+		return 0;
+	l->next = s->page * 8 + s->i;
+	return 1;
+}
+
+/* A page of records with the file locked. */
+static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
+{
+	const struct sg_iref file = sg_sem_file();
+	int err = sg_may_write(vol) ?: sg_ilock(vol, &file);
+
+	if (err)
+		return err;
+	err = sg_may_change(vol, &file) ?: sg_sem_each_in_page(vol, page, fn, ctx);
+	sg_iunlock(vol, &file);
+	return err;
+}
+
+/* Pages of records, one after the other, as far as there are any; not those in bad memory. */
+static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx)
+{
+	const u64 end = (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES;
+	const struct sg_iref file = sg_sem_file();
+	struct sg_run run;
+	int err = 0;
+
+	while (*page < end && !err) {
+		err = sg_walk(vol, &file, *page, end - *page, &run);
+		if (!err && !run.off) {
+			*page += run.pages;
+			continue;
+		}
+		if (!err)
+			err = with_page(vol, *page, fn, ctx);
+		if (sg_is_bad_memory(vol, err))
+			err = 0;
+		if (!err)
+			++*page;
+	}
+	return err;
+}
+
+int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx)
+{
+	struct listing l = { emit, ctx, *cookie };
+	u64 page = *cookie / 8;
+	int err = each_page(vol, &page, list_one, &l);
+
+	*cookie = err == 1 ? l.next : page * 8;
+	return err < 0 ? err : 0;
+}
+
+/* --- joining ---------------------------------------------------------------------------------- */
+
+static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
+{
+	u64 bit = 1ULL << vol->slot;
+
+	(void)ctx;
+	if (!sg_get(vol, SG_SEM_FIELD(s, head)))
+		return 0;
+	if (sg_get(vol, SG_SEM_FIELD(s, users)) & bit) {
+		sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 1);
+		sg_and64(sg_at(vol, SG_SEM_FIELD(s, users)), ~bit);
+		sg_and64(sg_at(vol, SG_SEM_FIELD(s, waiters)), ~bit);
+	}
+	if (sg_sem_is_over(vol, s))
+		sg_sem_destroy(vol, s);	/* if that fails: whoever meets it next */
+	return 0;
+}
+
+/* Damage here is not the volume's end. */
+int sg_sem_withdraw(struct sg_vol *vol)
+{
+	u64 page = 0;
+	int err = each_page(vol, &page, withdraw_one, NULL);
+
+	return err == -EUCLEAN ? 0 : err;
+}

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who has objects open, what that keeps, and what becomes of their state when nobody is left.
+ *
+ * Who has an object open is a bit per slot, durable before the object is used, so that whoever
+ * opens it next knows whether its state was left in order. All of it with the file's lock
+ * (sem_table.c).
+ */
+#include "sem/sem.h"
+
+/* --- who has it open -------------------------------------------------------------------------- */
+
+static struct sg_sem_opened **opened(struct sg_sems *s, u64 rec)
+{
+	struct sg_sem_opened **at = &s->open[SG_SEM_BUCKET(rec)];
+
+	while (*at && (*at)->rec != rec)
+		at = &(*at)->next;
+	return at;
+}
+
+static u64 count_open(struct sg_sems *s, u64 rec)
+{
+	struct sg_sem_opened *o = *opened(s, rec);
+
+	return o ? o->n : 0;
+}
+
+static int count_more(struct sg_sems *s, u64 rec)
+{
+	struct sg_sem_opened **at = opened(s, rec);
+
+	if (!*at) {
+		struct sg_sem_opened *o = sg_alloc(sizeof(*o));
+
+		if (!o)
+			return -ENOMEM;
+		o->rec = rec;
+		*at = o;
+	}
+	(*at)->n++;
+	return 0;
+}
+
+static u64 count_less(struct sg_sems *s, u64 rec)
+{
+	struct sg_sem_opened **at = opened(s, rec), *o = *at;
+
+	if (!o || --o->n)
+		return o ? o->n : 0;
+	*at = o->next;
+	sg_free(o);
+	return 0;
+}
+
+/* Of others: a system that is dead counts until it has been recovered, as with its locks. */
+static bool used_elsewhere(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	u64 users = sg_get(vol, SG_SEM_FIELD(s, users));
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (users >> i & 1 && (int)i != vol->slot &&
+		    SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) != SG_SLOT_FREE)
+			return true;
+	return false;
+}
+
+bool sg_sem_is_used(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	return count_open(vol->sems, s->off) || used_elsewhere(vol, s);
+}
+
+void sg_sem_set_durably(struct sg_vol *vol, u64 off, u64 val)
+{
+	sg_store64(sg_at(vol, off), val);
+	sg_wb(sg_at(vol, off), 8);
+	sg_fence();
+}
+
+bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 serial)
+{
+	return serial == SG_SEM_ANY || SG_SEM_SERIAL(sg_get(vol, SG_SEM_FIELD(s, head))) == serial;
+}
+
+/* A process of a fenced system may still store into these words: they do not become others'. */
+static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	return sg_get(vol, SG_SEM_FIELD(s, users)) & sg_get(vol, SG_HOT(lapsed)) &
+	       ~(1ULL << vol->slot);
+}
+
+bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
+
+	return head && (SG_SEM_FLAGS(head) & SG_SEM_REMOVED ||
+			SG_SEM_LIFE(head) == SG_SEM_LAST_USER) &&
+	       !sg_sem_is_used(vol, s) && !lapsed_users(vol, s);
+}
+
+/* --- bad memory ------------------------------------------------------------------------------- */
+
+bool sg_sem_is_bad(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_is_lost(vol, sem->rec) || sg_is_lost(vol, sem->words) ||
+	       (sem->side && sg_is_lost(vol, sem->side));
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+u64 sg_sem_first_word(unsigned int type, u64 initial)
+{
+	return type == SG_SEM_COUNT ? initial & SG_SEMW_VALUE : 0;
+}
+
+/* Offset of the words and of the side of an object that is there. -EUCLEAN: a page is missing. */
+static int find_words(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out)
+{
+	u64 page = sg_sem_words_page(s->page, s->i);
+	int err = 0;
+
+	out->words = SG_SEM_FIELD(s, words);
+	if (sg_sem_has_words(out->type, out->flags))
+		out->words = sg_sem_page_at(vol, page, &err);
+	if (!err && sg_sem_has_side(out->type))
+		out->side = sg_sem_page_at(vol, page + 1, &err);
+	if (!err && (!out->words || (sg_sem_has_side(out->type) && !out->side)))
+		err = sg_damaged(vol, 0, s->off, "a semaphore without its words");
+	return err;
+}
+
+/* Whoever has put there what counts as readers: who reads now has nothing to give back. */
+static void clear_cells(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	u64 *cell = sg_at(vol, sem->words);
+	unsigned int i;
+
+	for (i = SG_SEM_CELL_KERNEL; i < SG_SEM_CELLS; i++)
+		if (sg_load64(&cell[i]))
+			sg_store64(&cell[i], 0);
+}
+
+void sg_sem_reset_words(struct sg_vol *vol, const struct sg_sem *sem, bool force)
+{
+	struct sg_semwords *w = sg_at(vol, sem->words);
+	u64 word = sg_load64(&w->word);
+
+	switch (sem->type) {
+	case SG_SEM_MUTEX:
+	case SG_SEM_RWLOCK:
+		if (word & SG_SEMW_OWNER)
+			word |= SG_SEMW_DIED;
+		word = force ? 0 : word & (SG_SEMW_DIED | SG_SEMW_LOST);
+		break;
+	case SG_SEM_COUNT:
+		word = sg_sem_first_word(sem->type, sg_load64(&sg_sem_record(vol, sem)->initial));
+		break;
+	case SG_SEM_BARRIER:
+		word = (word + force) & SG_SEMW_COUNT;
+		break;
+	default:
+		word &= SG_SEMW_COUNT;
+	}
+	if (force && sem->type == SG_SEM_RWLOCK)
+		clear_cells(vol, sem);
+	sg_store64(&w->more, 0);
+	sg_store64_release(&w->word, word);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own)
+{
+	unsigned int slot = SG_LOCK_SLOT(own);
+	u64 state;
+
+	if (!own || slot >= SG_SLOTS)
+		return false;
+	state = sg_load64_acquire(sg_state_word(vol, slot));
+	return SG_SLOT_STATE(state) != SG_SLOT_FREE && SG_SLOT_INC(state) == SG_LOCK_INC(own);
+}
+
+/* The system's own cell, as one who has just come finds it. Another incarnation's count is void. */
+static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	unsigned int i = SG_SEM_CELL_KERNEL + (unsigned int)vol->slot;
+	struct sg_sem_side *side = sg_at(vol, sem->side);
+	u64 own = SG_LOCK_WORD(vol->slot, vol->incarnation);
+
+	if (sg_load64(&side->own[i]) == own)
+		return;
+	if (sem->type == SG_SEM_RWLOCK)
+		sg_store64(sg_at(vol, sem->words + 8 * i), 0);
+	else
+		sg_store64(&side->own[SG_SEM_COUNT_AT + vol->slot], 0);
+	sg_store64_release(&side->own[i], own);
+}
+
+/*
+ * What the dead have left in cells counts for nobody; but processes that write see only the counts.
+ * With the file's lock: so no cell is given to anybody meanwhile.
+ */
+static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	struct sg_sem_side *side = sg_at(vol, sem->side);
+	u64 *cell = sg_at(vol, sem->words);
+	unsigned int i;
+
+	for (i = SG_SEM_CELL_KERNEL; i < SG_SEM_CELLS; i++)
+		if (sg_load64(&cell[i]) && !sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
+			sg_store64(&cell[i], 0);
+}
+
+/* A cell for a process that maps the words; when all are in use it reads through its kernel. */
+static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	struct sg_sem_side *side = sg_at(vol, sem->side);
+	unsigned int i;
+
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
+		if (sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
+			continue;
+		sg_store64(sg_at(vol, sem->words + 8 * i), 0);
+		sg_store64_release(&side->own[i], SG_LOCK_WORD(vol->slot, vol->incarnation));
+		return i;
+	}
+	return SG_SEM_CELL_KERNEL + (unsigned int)vol->slot;
+}
+
+static void take_cells(struct sg_vol *vol, struct sg_sem *sem, bool user)
+{
+	if (!sem->side)
+		return;
+	if (sem->type == SG_SEM_RWLOCK)
+		sweep_cells(vol, sem);
+	system_cell(vol, sem);
+	sem->cell = SG_SEM_CELL_KERNEL + (unsigned int)vol->slot;
+	if (user && sem->type == SG_SEM_RWLOCK && sem->flags & SG_SEM_MAPPED)
+		sem->cell = process_cell(vol, sem);
+}
+
+int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->head = sg_get(vol, SG_SEM_FIELD(s, head));
+	if (!sg_sem_head_known(out->head))
+		return sg_damaged(vol, 0, s->off, "a semaphore of no known type");
+	out->type = SG_SEM_TYPE(out->head);
+	out->flags = SG_SEM_FLAGS(out->head);
+	out->rec = s->off;
+	return find_words(vol, s, out);
+}
+
+/* Nobody has it open. A bit that is left, or what a joiner has made of it, is of one who died. */
+static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
+{
+	if (!sg_get(vol, SG_SEM_FIELD(s, users)) && !sg_get(vol, SG_SEM_FIELD(s, unclean)))
+		return;
+	sg_sem_reset_words(vol, sem, false);
+	sg_store64(sg_at(vol, SG_SEM_FIELD(s, waiters)), 0);
+	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
+}
+
+static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned int type, bool user,
+		      struct sg_sem *out)
+{
+	bool used = sg_sem_is_used(vol, s);
+	u64 users = sg_get(vol, SG_SEM_FIELD(s, users)), left = used ? users : lapsed_users(vol, s);
+	int err = sg_sem_look_at(vol, s, out);
+
+	if (!err && type && type != out->type)
+		err = -EINVAL;
+	if (!err)
+		err = count_more(vol->sems, s->off);
+	if (err)
+		return err;
+	if (!used)
+		begin_anew(vol, s, out);
+	left |= 1ULL << vol->slot;
+	if (left != users)
+		sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), left);
+	take_cells(vol, out, user);
+	return 0;
+}
+
+static int new_fits(const struct sg_sem_new *new)
+{
+	if (!new->type || new->type >= SG_SEM_TYPES || new->life >= SG_SEM_LIVES ||
+	    new->flags & ~SG_SEM_FLAGS_KNOWN || new->initial > SG_SEMW_VALUE)
+		return -EINVAL;
+	if (new->flags & SG_SEM_RECURSIVE && new->type != SG_SEM_MUTEX)
+		return -EINVAL;
+	return new->type == SG_SEM_BARRIER && !new->initial ? -EINVAL : 0;
+}
+
+/* The file is locked. What is over makes room first, in a transaction of its own. */
+static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new,
+			  bool exclusive, bool user, struct sg_sem *out)
+{
+	int err = 0;
+
+	if (q->has && sg_sem_is_over(vol, &q->found)) {
+		err = sg_sem_destroy(vol, &q->found);
+		return err ? err : -EAGAIN;
+	}
+	if (q->has)
+		return exclusive ? -EEXIST : open_found(vol, &q->found, new->type, user, out);
+	if (!q->has_room && !q->has_hole)
+		return -ENOSPC;		/* of this chain */
+	if (q->room.off && sg_get(vol, SG_SEM_FIELD(&q->room, head))) {
+		err = sg_sem_destroy(vol, &q->room);
+		return err ? err : -EAGAIN;
+	}
+	err = sg_sem_make(vol, q, new);
+	return err ? err : open_found(vol, &q->found, new->type, user, out);
+}
+
+#define CREATE_TURNS	100	/* that make room; more only if one is hostile */
+
+int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
+		  bool exclusive, bool user, struct sg_sem *out)
+{
+	struct sg_hunger hunger = {};
+	unsigned int turns = 0;
+	struct sg_sem_search q;
+	int err;
+
+	err = new_fits(new);
+	if (err)
+		return err;
+	do {
+		if (turns && sg_interrupted())
+			return -EINTR;
+		err = sg_sem_begin(vol, name, len, &q);
+		if (err)
+			return err;
+		err = create_or_open(vol, &q, new, exclusive, user, out);
+		sg_sem_end(vol);
+		turns += err == -EAGAIN;
+		if (turns == CREATE_TURNS)
+			return -EBUSY;
+	} while (err == -EAGAIN || (err == -ENOSPC && vol->up->more_space(vol, &hunger)));
+	return err;
+}
+
+int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type, bool user,
+		struct sg_sem *out)
+{
+	struct sg_sem_search q;
+	int err = sg_sem_begin(vol, name, len, &q);
+
+	if (err)
+		return err;
+	if (!q.has)
+		err = -ENOENT;
+	else if (sg_sem_is_over(vol, &q.found))
+		err = sg_sem_destroy(vol, &q.found) ?: -ENOENT;
+	else
+		err = open_found(vol, &q.found, type, user, out);
+	sg_sem_end(vol);
+	return err;
+}
+
+/* --- closing ---------------------------------------------------------------------------------- */
+
+/* Without the file's lock: until its last store here a cell is ours, and nobody gives it away. */
+static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
+{
+	struct sg_sem_side *side;
+
+	if (sem->type != SG_SEM_RWLOCK)
+		return;
+	side = sg_at(vol, sem->side);
+	if (sem->cell >= SG_SEM_CELL_FIRST) {	/* its process has ended, or unmapped it */
+		sg_store64(sg_at(vol, sem->words + 8 * sem->cell), 0);
+		sg_store64_release(&side->own[sem->cell], 0);
+	} else if (sem->reads) {
+		sg_sem_cell_less(sg_at(vol, sem->words + 8 * sem->cell), sem->reads);
+		sem->reads = 0;
+	}
+	sg_sem_wake_all(vol, sem);
+}
+
+static struct sg_sem_spot spot_of(const struct sg_sem *sem, u64 page)
+{
+	u64 first = sg_sem_record_off(sem->rec & ~(SG_PAGE - 1), 0);
+
+	return (struct sg_sem_spot){ .page = page, .off = sem->rec,
+		.i = (unsigned int)((sem->rec - first) / sizeof(struct sg_sem_record)) };
+}
+
+/* Which page of the file the record is in: of its chain, the one that is there. */
+static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
+{
+	u64 chain = sg_sem_chain(sg_load64(&sg_sem_record(vol, sem)->hash));
+	unsigned int k;
+	int err;
+
+	for (k = 0; k < SG_SEM_CHAIN_PAGES; k++) {
+		*page = chain + (u64)k * SG_SEM_CHAINS;
+		if (sg_sem_page_at(vol, *page, &err) == (sem->rec & ~(SG_PAGE - 1)))
+			return 0;
+	}
+	return sg_damaged(vol, 0, sem->rec, "a semaphore in another's place");
+}
+
+/*
+ * We were the last one: its state is what it is to be, and durable before nobody has it open. Who
+ * closes what he owns has left it: his name must not be somebody's in a life to come.
+ */
+static void put_away(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_spot *s)
+{
+	u64 word = sg_load64(sg_sem_word(vol, sem));
+
+	if ((sem->type == SG_SEM_MUTEX || sem->type == SG_SEM_RWLOCK) && word & SG_SEMW_OWNER)
+		sg_store64(sg_sem_word(vol, sem), (word & SG_SEMW_LOST) | SG_SEMW_DIED);
+	sg_wb(sg_at(vol, sem->words), sizeof(struct sg_semwords));
+	sg_fence();
+	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
+	sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), lapsed_users(vol, s));
+}
+
+static void close_last(struct sg_vol *vol, struct sg_sem *sem)
+{
+	struct sg_sem_spot s;
+	u64 page;
+
+	if (find_page(vol, sem, &page))
+		return;
+	s = spot_of(sem, page);
+	if (used_elsewhere(vol, &s))
+		sg_and64(sg_at(vol, SG_SEM_FIELD(&s, users)), ~(1ULL << vol->slot));
+	else
+		put_away(vol, sem, &s);
+	if (sg_sem_is_over(vol, &s))
+		sg_sem_destroy(vol, &s);	/* if that fails: whoever meets it next */
+}
+
+static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 lock = SG_IOFF(&file, lock);
+	int err = sg_may_write(vol);
+
+	if (!err && sg_is_still(vol))	/* what it stores is in no transaction (freeze.c) */
+		err = -EBUSY;
+	if (!err && wait)
+		err = sg_lock_sure(vol, lock);
+	else if (!err && !sg_trylock(vol, lock))
+		err = -EBUSY;
+	if (err)
+		return err;
+	err = sg_may_change(vol, &file);
+	if (!err && !count_less(vol->sems, sem->rec) && !sg_sem_lost(vol, sem))
+		close_last(vol, sem);
+	sg_iunlock(vol, &file);
+	return err;
+}
+
+static void keep_closing(struct sg_sems *s, struct sg_sem_closing *c)
+{
+	sg_spin_lock(&s->spin);
+	c->next = s->closing;
+	s->closing = c;
+	sg_spin_unlock(&s->spin);
+}
+
+static void close_later(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	struct sg_sem_closing *c = sg_alloc(sizeof(*c));
+
+	if (!c)
+		return;		/* its bit stays until the slot has another owner */
+	c->sem = *sem;
+	keep_closing(vol->sems, c);
+}
+
+/*
+ * Others wait for readers: these are given back at once, also by who may not change anything else,
+ * because the mount is frozen or has become read-only. The rest is done when he may again.
+ */
+static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (sg_is_silenced(vol))
+		return false;
+	if (!sg_sem_lost(vol, sem))
+		give_cells(vol, sem);
+	return true;
+}
+
+void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (give_readers(vol, sem) && close_object(vol, sem, true) && !sg_is_silenced(vol))
+		close_later(vol, sem);
+}
+
+void sg_sem_close_later(struct sg_vol *vol, struct sg_sem *sem)
+{
+	if (give_readers(vol, sem))
+		close_later(vol, sem);
+}
+
+static struct sg_sem_closing *take_closing(struct sg_sems *s)
+{
+	struct sg_sem_closing *c;
+
+	sg_spin_lock(&s->spin);
+	c = s->closing;
+	if (c)
+		s->closing = c->next;
+	sg_spin_unlock(&s->spin);
+	return c;
+}
+
+void sg_sem_settle(struct sg_vol *vol)
+{
+	struct sg_sem_closing *c;
+
+	while (vol->sems && (c = take_closing(vol->sems))) {
+		if (close_object(vol, &c->sem, false)) {
+			keep_closing(vol->sems, c);
+			return;
+		}
+		sg_free(c);
+	}
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Objects: where they are, how they come and go.
+ *
+ * All of it is done with the lock of the system inode, which is not for those who lock and unlock:
+ * they have the object open, and what is open stays where it is. An object comes and goes in one
+ * transaction, with its pages (D8).
+ */
+#include "sem/sem.h"
+
+/* --- pages ------------------------------------------------------------------------------------ */
+
+u64 sg_sem_page_at(const struct sg_vol *vol, u64 page, int *err)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct sg_run run;
+
+	*err = sg_walk(vol, &file, page, 1, &run);
+	return *err ? 0 : run.off;
+}
+
+u64 sg_sem_hash(const struct sg_vol *vol, const void *name, u32 len)
+{
+	u64 seed = vol->sb.hash_seed[0];
+	u32 low = sg_crc32c((u32)seed, name, len), high = sg_crc32c((u32)(seed >> 32), name, len);
+
+	return ((u64)high << 32 | low) * 0x9e3779b97f4a7c15ULL ^ low;
+}
+
+bool sg_sem_head_known(u64 head)
+{
+	return SG_SEM_TYPE(head) && SG_SEM_TYPE(head) < SG_SEM_TYPES &&
+	       SG_SEM_LIFE(head) < SG_SEM_LIVES &&
+	       !(SG_SEM_FLAGS(head) & ~(SG_SEM_FLAGS_KNOWN | SG_SEM_REMOVED));
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+
+static bool has_name(const struct sg_vol *vol, const struct sg_sem_spot *s,
+		     const struct sg_sem_search *q)
+{
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
+
+	return head && !(SG_SEM_FLAGS(head) & SG_SEM_REMOVED) &&
+	       sg_get(vol, SG_SEM_FIELD(s, hash)) == q->hash &&
+	       sg_get(vol, SG_SEM_FIELD(s, mode)) >> 32 == q->len &&
+	       !memcmp(sg_at(vol, SG_SEM_FIELD(s, name)), q->name, q->len);
+}
+
+int sg_sem_each_in_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
+{
+	struct sg_sem_spot s = { .page = page };
+	int err = 0;
+
+	for (s.i = 0; s.i < SG_SEM_RECORDS && !err; s.i++) {
+		u64 off = sg_sem_page_at(vol, page, &err);	/* @fn may take it away */
+
+		if (!off)
+			break;
+		s.off = sg_sem_record_off(off, s.i);
+		err = fn(vol, &s, ctx);
+	}
+	return err;
+}
+
+static int search_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
+{
+	struct sg_sem_search *q = ctx;
+
+	if (has_name(vol, s, q)) {
+		q->found = *s;
+		q->has = true;
+		return 1;
+	}
+	if (!q->has_room && (!sg_get(vol, SG_SEM_FIELD(s, head)) || sg_sem_is_over(vol, s))) {
+		q->room = *s;
+		q->has_room = true;
+	}
+	return 0;
+}
+
+/* Where it is; and where it could be: an unused record, else a page that is missing. */
+static int search(struct sg_vol *vol, struct sg_sem_search *q)
+{
+	u64 page = sg_sem_chain(q->hash), hole = 0;
+	unsigned int k;
+	int err = 0;
+
+	for (k = 0; k < SG_SEM_CHAIN_PAGES && !err; k++, page += SG_SEM_CHAINS) {
+		if (sg_sem_page_at(vol, page, &err))
+			err = sg_sem_each_in_page(vol, page, search_one, q);
+		else if (!err && !q->has_hole)
+			hole = page, q->has_hole = true;
+	}
+	if (!q->has_room && q->has_hole)
+		q->room = (struct sg_sem_spot){ .page = hole };
+	return err < 0 ? err : 0;
+}
+
+int sg_sem_name_fits(const char *name, u32 len)
+{
+	if (len > SG_SEM_NAME_MAX)
+		return -ENAMETOOLONG;
+	return len && !memchr(name, '/', len) && !memchr(name, 0, len) ? 0 : -EINVAL;
+}
+
+int sg_sem_begin(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_search *q)
+{
+	const struct sg_iref file = sg_sem_file();
+	int err = sg_sem_name_fits(name, len) ?: sg_may_write(vol) ?: sg_ilock(vol, &file);
+
+	if (err)
+		return err;
+	*q = (struct sg_sem_search){ .name = name, .len = len,
+		.hash = sg_sem_hash(vol, name, len) };
+	err = sg_may_change(vol, &file) ?: search(vol, q);
+	if (err)
+		sg_iunlock(vol, &file);
+	return err;
+}
+
+void sg_sem_end(struct sg_vol *vol)
+{
+	const struct sg_iref file = sg_sem_file();
+
+	sg_iunlock(vol, &file);
+}
+
+/* --- removing --------------------------------------------------------------------------------- */
+
+static struct sg_tx *begin_change(struct sg_vol *vol)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct sg_tx *tx = sg_tx_begin(vol);
+
+	sg_tx_inode(tx, &file);
+	return tx;
+}
+
+static int commit_change(struct sg_tx *tx)
+{
+	sg_sys_copy(tx, SG_SYS_SEMS);
+	return sg_tx_commit(tx);
+}
+
+static int cut_pages(struct sg_tx *tx, u64 page, u64 pages)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 next;
+
+	sg_table_cut(tx, &file, page, page + pages, &next);
+	if (next < page + pages)
+		sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+	return tx->err;
+}
+
+static bool is_alone_in_page(const struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	u64 page = s->off & ~(SG_PAGE - 1);
+	unsigned int i;
+
+	for (i = 0; i < SG_SEM_RECORDS; i++)
+		if (i != s->i && sg_get(vol, sg_sem_record_off(page, i)))
+			return false;
+	return true;
+}
+
+int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
+	struct sg_tx *tx = begin_change(vol);
+	bool alone = is_alone_in_page(vol, s);
+
+	if (alone)
+		cut_pages(tx, s->page, 1);
+	else
+		sg_tx_set(tx, SG_SEM_FIELD(s, head), 0);
+	if (sg_sem_has_words(SG_SEM_TYPE(head), SG_SEM_FLAGS(head)) ||
+	    sg_sem_has_side(SG_SEM_TYPE(head)))
+		cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);
+	return commit_change(tx);
+}
+
+static int hide(struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	struct sg_tx *tx = begin_change(vol);
+
+	sg_tx_set(tx, SG_SEM_FIELD(s, head),
+		  sg_get(vol, SG_SEM_FIELD(s, head)) | (u64)SG_SEM_REMOVED << 16);
+	return commit_change(tx);
+}
+
+int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
+{
+	struct sg_sem_search q;
+	int err = sg_sem_begin(vol, name, len, &q);
+
+	if (err)
+		return err;
+	if (!q.has || sg_sem_is_over(vol, &q.found))
+		err = -ENOENT;
+	else if (!sg_sem_is_meant(vol, &q.found, serial))
+		err = -ESTALE;
+	else if (sg_sem_is_used(vol, &q.found))
+		err = hide(vol, &q.found);
+	else
+		err = sg_sem_destroy(vol, &q.found);
+	sg_sem_end(vol);
+	return err;
+}
+
+/* --- creating --------------------------------------------------------------------------------- */
+
+/**
+ * struct made - an object being made. @fresh: so is the page of its record.
+ */
+struct made {
+	struct sg_tx *tx;
+	struct sg_sem_spot s;
+	bool fresh;
+};
+
+static int fresh_page(struct sg_tx *tx, u64 page, u64 *off)
+{
+	const struct sg_iref file = sg_sem_file();
+
+	if (sg_take_page(tx, SG_USE_META, off))
+		return tx->err;
+	sg_fresh_zero(tx->vol, *off, SG_PAGE);
+	return sg_table_add(tx, &file, page, *off, 1);
+}
+
+/* Damage may have left a page there without an object: it will do, and nobody looks at it. */
+static int empty_page(struct sg_tx *tx, u64 page, u64 *off)
+{
+	int err;
+
+	*off = sg_sem_page_at(tx->vol, page, &err);
+	if (err) {
+		sg_tx_fail(tx, err);
+		return tx->err;
+	}
+	if (!*off)
+		return fresh_page(tx, page, off);
+	sg_fresh_zero(tx->vol, *off, SG_PAGE);
+	return 0;
+}
+
+static void put(const struct made *m, u64 off, u64 val)
+{
+	if (m->fresh)
+		sg_fresh_set(m->tx->vol, off, val);
+	else
+		sg_tx_set(m->tx, off, val);
+}
+
+static void put_name(const struct made *m, const char *name, u32 len)
+{
+	u64 words[sizeof(((struct sg_sem_record *)0)->name) / 8] = { 0 };
+	unsigned int i;
+
+	memcpy(words, name, len);
+	for (i = 0; i < (len + 7) / 8; i++)
+		put(m, SG_SEM_FIELD(&m->s, name) + 8 * i, words[i]);
+}
+
+static void put_record(const struct made *m, const struct sg_sem_search *q,
+		       const struct sg_sem_new *new, u32 serial)
+{
+	u64 off;
+
+	for (off = 0; off < offsetof(struct sg_sem_record, name); off += 8)
+		if (m->fresh || sg_tx_get(m->tx, m->s.off + off))
+			put(m, m->s.off + off, 0);
+	put_name(m, q->name, q->len);
+	put(m, SG_SEM_FIELD(&m->s, hash), q->hash);
+	put(m, SG_SEM_FIELD(&m->s, owner), new->uid | (u64)new->gid << 32);
+	put(m, SG_SEM_FIELD(&m->s, mode), (new->mode & 07777) | (u64)q->len << 32);
+	put(m, SG_SEM_FIELD(&m->s, created), (u64)new->now);
+	put(m, SG_SEM_FIELD(&m->s, initial), new->initial);
+	if (!sg_sem_has_words(new->type, new->flags))
+		put(m, SG_SEM_FIELD(&m->s, words.word), sg_sem_first_word(new->type, new->initial));
+	put(m, SG_SEM_FIELD(&m->s, head), SG_SEM_HEAD(new->type, new->life, new->flags, serial));
+}
+
+static void put_words(struct sg_tx *tx, const struct sg_sem_spot *s, const struct sg_sem_new *new)
+{
+	u64 page = sg_sem_words_page(s->page, s->i), off;
+
+	if (sg_sem_has_words(new->type, new->flags) && !empty_page(tx, page, &off)) {
+		sg_fresh_set(tx->vol, off, sg_sem_first_word(new->type, new->initial));
+		sg_wb(sg_at(tx->vol, off), 8);
+	}
+	if (sg_sem_has_side(new->type) && !tx->err)
+		empty_page(tx, page + 1, &off);
+}
+
+int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct made m = { .s = q->room, .fresh = !q->room.off };
+	u64 serial_at = SG_IOFF(&file, special), off;
+	u32 serial;
+
+	m.tx = begin_change(vol);
+	serial = (u32)sg_tx_get(m.tx, serial_at) + 1;
+	sg_tx_set(m.tx, serial_at, serial);
+	if (m.fresh && !fresh_page(m.tx, m.s.page, &off))
+		m.s.off = sg_sem_record_off(off, m.s.i);
+	if (!m.tx->err)
+		put_words(m.tx, &m.s, new);
+	if (!m.tx->err)
+		put_record(&m, q, new, serial);
+	if (m.fresh && !m.tx->err)
+		sg_wb(sg_at(vol, m.s.off), sizeof(struct sg_sem_record));
+	q->found = m.s;
+	return commit_change(m.tx);
+}

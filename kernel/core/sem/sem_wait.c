@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting and waking, whatever it is for. docs/semaphores.md.
+ *
+ * Shared is a bit per system that has sleepers; who of them is first is that system's own affair.
+ * So who dies waiting leaves a bit at most, which counts for nothing once its system does not live.
+ *
+ * A waiter sets the bit, then the flag in the word, by compare-and-swap with what it has seen, then
+ * sleeps. Who gives back a word without the flag need not ask anybody: nobody sleeps, as of that
+ * moment. Else it is a kernel's to do: it keeps the flag if there are bits, gives back, and looks
+ * at the bits again. Both with a locked instruction between: so a waiter who came in between has
+ * seen it free, or is seen; he may have gone to sleep by the flag that was there, so it is put
+ * back, then he is rung for. A ring is a store, which the other system sees when it looks, or is
+ * told of by a doorbell. Whatever goes wrong with that, each who waits looks himself every LOOK_NS.
+ *
+ * What is given back is anybody's. Who has waited for ASK_NS says so in the word (ASKED): then only
+ * the system whose turn it is may take it, and of that the one who has waited longest. A system
+ * that does not come within PATIENCE_NS loses its turn.
+ */
+#include "sem/sem.h"
+
+#define SPINS_MIN	16
+#define SPINS_MAX	512
+#define LONG_NS		300000ULL	/* about what a sleep and its end take between systems */
+#define LONG_TURNS	30000		/* ... of a clock that does not stand */
+#define LONG_EACH	8		/* of the waits that a short look has not been enough for */
+#define ASK_NS		5000000ULL
+#define PATIENCE_NS	10000000ULL
+#define LOOK_NS		20000000ULL	/* a waiter, when somebody listens for it */
+#define NAP_MIN_NS	50000ULL	/* ... when nobody does: an eighth of the time waited */
+#define NAP_MAX_NS	2000000ULL
+#define POLL_IDLE_NS	1000000000ULL
+#define MISSES		100	/* changes of a word in a row, after which we sleep all the same */
+
+struct sg_sems *sg_sems_make(void)
+{
+	struct sg_sems *s = sg_alloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	sg_spin_init(&s->spin);
+	sg_bell_init(&s->poller);
+	s->spins = SPINS_MIN;
+	return s;
+}
+
+void sg_sems_free(struct sg_vol *vol)
+{
+	struct sg_sems *s = vol->sems;
+	unsigned int i;
+
+	if (!s)
+		return;
+	SG_ASSERT(!s->first);
+	while (s->closing) {
+		struct sg_sem_closing *c = s->closing;
+
+		s->closing = c->next;
+		sg_free(c);
+	}
+	for (i = 0; i < SG_SEM_BUCKETS; i++) {
+		while (s->open[i]) {
+			struct sg_sem_opened *o = s->open[i];
+
+			s->open[i] = o->next;
+			sg_free(o);
+		}
+	}
+	sg_bell_end(&s->poller);
+	sg_free(s);
+	vol->sems = NULL;
+}
+
+/* --- who waits here --------------------------------------------------------------------------- */
+
+/* Spin held: the first of ours who waits for it. */
+static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 rec)
+{
+	struct sg_sem_caller *c = s->first;
+
+	while (c && c->waits_for != rec)
+		c = c->after;
+	return c;
+}
+
+/* Behind the last one who waits for the same; who is urgent behind the last urgent one. */
+static void insert(struct sg_sems *s, struct sg_sem_caller *c)
+{
+	struct sg_sem_caller *at = first_for(s, c->waits_for), *before = at ? at->before : NULL;
+
+	for (; at && at->waits_for == c->waits_for && !(c->urgent && !at->urgent); at = at->after)
+		before = at;
+	if (!before)
+		at = s->first;
+	c->before = before;
+	c->after = at;
+	if (at)
+		at->before = c;
+	if (before)
+		before->after = c;
+	else
+		s->first = c;
+}
+
+static void take_out(struct sg_sems *s, struct sg_sem_caller *c)
+{
+	if (c->before)
+		c->before->after = c->after;
+	else
+		s->first = c->after;
+	if (c->after)
+		c->after->before = c->before;
+}
+
+static bool is_first_here(const struct sg_sem_want *w)
+{
+	struct sg_sems *s = w->vol->sems;
+	bool first;
+
+	sg_spin_lock(&s->spin);
+	first = first_for(s, w->sem->rec) == w->c;
+	sg_spin_unlock(&s->spin);
+	return first;
+}
+
+/*
+ * Whoever rings for us stores there. Without room for it, or while somebody else has the file
+ * locked, we look ourselves: who waits with a time limit waits for nothing else.
+ */
+static void have_bells(struct sg_vol *vol)
+{
+	const struct sg_iref file = sg_sem_file();
+	int err;
+
+	if (!sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) && !err)
+		sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE);
+}
+
+static bool others_have(const struct sg_sem_want *w)
+{
+	return sg_load64(&sg_sem_record(w->vol, w->sem)->users) & ~(1ULL << w->vol->slot);
+}
+
+/* Only who has it open in another system rings: as long as nobody has, no ring is looked for. */
+static void note_others(struct sg_sem_want *w, bool waits)
+{
+	bool others = waits && others_have(w);
+	struct sg_sems *s = w->vol->sems;
+
+	if (others == w->others)
+		return;
+	w->others = others;
+	if (sg_add64(&s->nothers, others ? 1 : ~0ULL) == 0)
+		sg_bell_ring(&s->poller);
+}
+
+static void queue(struct sg_sem_want *w)
+{
+	struct sg_sems *s = w->vol->sems;
+	struct sg_sem_caller *c = w->c;
+
+	have_bells(w->vol);
+	c->waits_for = w->sem->rec;
+	c->herd = w->herd;
+	sg_spin_lock(&s->spin);
+	insert(s, c);
+	if (!sg_sem_lost(w->vol, w->sem))
+		sg_or64(&sg_sem_record(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
+	sg_spin_unlock(&s->spin);
+	w->queued = true;
+	sg_store64(&s->busy, sg_ticks());
+}
+
+static void leave(struct sg_sem_want *w)
+{
+	struct sg_sems *s = w->vol->sems;
+
+	note_others(w, false);
+	sg_spin_lock(&s->spin);
+	take_out(s, w->c);
+	if (!first_for(s, w->sem->rec) && sg_sem_usable(w->vol, w->sem))
+		sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << w->vol->slot));
+	sg_spin_unlock(&s->spin);
+	w->queued = false;
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------- */
+
+/*
+ * Somebody sleeps there: a bit counts while its slot lives, and else is cleared. Who has the slot
+ * by then, and waits, sets it again at his next look.
+ */
+static bool sleeps(const struct sg_vol *vol, struct sg_sem_record *r, unsigned int slot)
+{
+	if (!(sg_load64(&r->waiters) >> slot & 1))
+		return false;
+	if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, slot))) == SG_SLOT_LIVE)
+		return true;
+	if (sg_is_ours(vol))
+		sg_and64(&r->waiters, ~(1ULL << slot));
+	return false;
+}
+
+/* The next system with sleepers, behind the one that had its turn last; or -1. */
+static int next_in_turn(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	struct sg_sem_record *r = sg_sem_record(vol, sem);
+	unsigned int last = (unsigned int)sg_load64(&r->last) % SG_SLOTS, i;
+
+	for (i = 1; i <= SG_SLOTS && sg_load64(&r->waiters); i++)
+		if (sleeps(vol, r, (last + i) % SG_SLOTS))
+			return (int)((last + i) % SG_SLOTS);
+	return -1;
+}
+
+/* Another's turn, and it does not come: paused, or there is nobody left who waits. */
+static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
+{
+	u64 now = sg_ticks();
+
+	if (!w->free_since || w->free_word != word) {
+		w->free_since = now;
+		w->free_word = word;
+		sg_sem_wake_slot(w->vol, w->sem, whose);	/* it may not know yet */
+		return false;
+	}
+	if (now - w->free_since < PATIENCE_NS)
+		return false;
+	/* who waits there all the same says so at its next look */
+	sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << whose));
+	w->free_since = 0;
+	return true;
+}
+
+bool sg_sem_may_take(struct sg_sem_want *w, u64 word)
+{
+	int whose;
+
+	if (!sg_is_ours(w->vol))
+		return false;
+	if (!(word & SG_SEMW_ASKED))
+		return true;
+	if (!w->queued || !is_first_here(w))
+		return false;
+	do {
+		whose = next_in_turn(w->vol, w->sem);
+		if (whose < 0 || whose == w->vol->slot)
+			return true;
+	} while (skip_turn(w, word, (unsigned int)whose));
+	return false;
+}
+
+void sg_sem_taken(const struct sg_sem_want *w, u64 word)
+{
+	/* not whenever somebody takes it: who comes in between would move the turn */
+	if (w->queued && word & SG_SEMW_ASKED)
+		sg_store64(&sg_sem_record(w->vol, w->sem)->last, (u64)w->vol->slot);
+}
+
+/* --- waking ----------------------------------------------------------------------------------- */
+
+static void wake_here(struct sg_vol *vol, u64 rec, bool all)
+{
+	struct sg_sems *s = vol->sems;
+	struct sg_sem_caller *c;
+
+	sg_spin_lock(&s->spin);
+	c = first_for(s, rec);
+	for (; c && c->waits_for == rec; c = all || c->herd ? c->after : NULL)
+		sg_bell_ring(&c->bell);
+	sg_spin_unlock(&s->spin);
+}
+
+/* We do not know what the bell rang for: the first for each object, or all who go together. */
+static void wake_all_here(struct sg_vol *vol)
+{
+	struct sg_sems *s = vol->sems;
+	struct sg_sem_caller *c;
+
+	sg_spin_lock(&s->spin);
+	for (c = s->first; c; c = c->after)
+		if (c->herd || !c->before || c->before->waits_for != c->waits_for)
+			sg_bell_ring(&c->bell);
+	sg_spin_unlock(&s->spin);
+}
+
+void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int slot)
+{
+	struct sg_sem_bell *bells;
+	u64 off;
+	int err;
+
+	if ((int)slot == vol->slot) {
+		wake_here(vol, sem->rec, false);
+		return;
+	}
+	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
+	if (!off || slot >= SG_SLOTS || sg_is_silenced(vol))
+		return;
+	bells = sg_at(vol, off);
+	sg_add64(&bells[slot].rung, 1);
+	if (vol->ring)
+		vol->ring(vol, slot);
+}
+
+void sg_sem_wake_next(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	int whose = next_in_turn(vol, sem);
+
+	if (whose >= 0)
+		sg_sem_wake_slot(vol, sem, (unsigned int)whose);
+}
+
+void sg_sem_wake_all(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	struct sg_sem_record *r = sg_sem_record(vol, sem);
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS && sg_load64(&r->waiters); i++) {
+		if (!sleeps(vol, r, i))
+			continue;
+		if ((int)i == vol->slot)
+			wake_here(vol, sem->rec, true);
+		else
+			sg_sem_wake_slot(vol, sem, i);
+	}
+}
+
+void sg_sem_ring(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	if (!sg_sem_usable(vol, sem))
+		return;
+	if (sem->type == SG_SEM_MUTEX || sem->type == SG_SEM_COUNT)
+		sg_sem_wake_next(vol, sem);
+	else
+		sg_sem_wake_all(vol, sem);
+}
+
+void sg_sem_given(struct sg_vol *vol, const struct sg_sem *sem, u64 left, bool all)
+{
+	if (!(left & SG_SEMW_WAITERS) && sg_load64(&sg_sem_record(vol, sem)->waiters))
+		sg_or64(sg_sem_word(vol, sem), SG_SEMW_WAITERS);
+	if (all)
+		sg_sem_wake_all(vol, sem);
+	else
+		sg_sem_wake_next(vol, sem);
+}
+
+u64 sg_sem_flags_left(const struct sg_vol *vol, const struct sg_sem *sem, u64 word)
+{
+	u64 waiters = sg_load64(&sg_sem_record(vol, sem)->waiters);
+
+	return waiters ? SG_SEMW_WAITERS | (word & SG_SEMW_ASKED) : 0;
+}
+
+/* --- listening -------------------------------------------------------------------------------- */
+
+void sg_sem_poll_begin(struct sg_vol *vol, bool on)
+{
+	sg_store64(&vol->sems->polled, on);
+	sg_bell_ring(&vol->sems->poller);
+}
+
+void sg_sem_rung(struct sg_vol *vol)
+{
+	sg_store64(&vol->sems->busy, sg_ticks());
+	sg_bell_ring(&vol->sems->poller);
+}
+
+/*
+ * Often while things go back and forth, then less so: a thousand looks a second are one per cent of
+ * a processor. Who has waited for seconds does not mind some milliseconds.
+ */
+static u64 poll_nap(const struct sg_sems *s)
+{
+	u64 quiet = sg_ticks() - sg_load64(&s->busy);
+
+	if (!sg_load64(&s->nothers))
+		return POLL_IDLE_NS;
+	if (quiet < 50000000ULL)
+		return quiet < 2000000ULL ? 50000 : 200000;
+	return quiet < 2000000000ULL ? 1000000 : 4000000;
+}
+
+void sg_sem_poll(struct sg_vol *vol)
+{
+	const struct sg_sem_bell *bells;
+	struct sg_sems *s = vol->sems;
+	u64 off, rung;
+	int err;
+
+	sg_bell_wait(&s->poller, poll_nap(s));
+	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
+	if (!off)
+		return;
+	bells = sg_at(vol, off);
+	rung = sg_load64(&bells[vol->slot].rung);
+	if (rung == s->rung)
+		return;
+	s->rung = rung;
+	sg_store64(&s->busy, sg_ticks());
+	wake_all_here(vol);
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
+{
+	u64 say = word | SG_SEMW_WAITERS, bit = 1ULL << w->vol->slot;
+	struct sg_sem_record *r = sg_sem_record(w->vol, w->sem);
+
+	if (!w->queued || !sg_is_ours(w->vol))
+		return -EAGAIN;
+	if (!(sg_load64(&r->waiters) & bit))
+		sg_or64(&r->waiters, bit);	/* somebody did not want to wait for us */
+	if (w->takes && (w->c->urgent || sg_ticks() - w->since > ASK_NS))
+		say |= SG_SEMW_ASKED;
+	if (say == word || sg_cas64(sg_sem_word(w->vol, w->sem), word, say) == word)
+		return -EAGAIN;
+	return SG_SEM_CHANGED;
+}
+
+static int look(struct sg_sem_want *w)
+{
+	unsigned int i;
+	int err = SG_SEM_CHANGED;
+
+	for (i = 0; i < MISSES && err == SG_SEM_CHANGED; i++)
+		err = w->look(w);
+	return err == SG_SEM_CHANGED ? -EAGAIN : err;
+}
+
+/* As long as it was worth it lately. */
+static int spin(struct sg_sem_want *w)
+{
+	struct sg_sems *s = w->vol->sems;
+	u64 turns = sg_load64(&s->spins), i;
+	int err = -EAGAIN;
+
+	for (i = 0; i < turns && err == -EAGAIN; i++) {
+		sg_relax();
+		err = look(w);
+	}
+	sg_store64(&s->spins, err == -EAGAIN ? SG_MAX(turns / 2, (u64)SPINS_MIN) :
+					       SG_MIN(turns * 2, (u64)SPINS_MAX));
+	return err;
+}
+
+/*
+ * May another system give it soon, and to whoever looks? Not an owner of our own, who may need this
+ * processor to, and not by turns: those are for who is queued.
+ */
+static bool may_come(const struct sg_sem_want *w)
+{
+	u64 word = sg_load64(sg_sem_word(w->vol, w->sem));
+
+	if (!others_have(w) || w->c->urgent || (w->takes && word & SG_SEMW_ASKED))
+		return false;
+	return w->sem->type != SG_SEM_MUTEX || (int)SG_SEMW_SLOT(word) != w->vol->slot;
+}
+
+/*
+ * What other systems give is looked for longer, as long as such a look has found it lately. Who
+ * sleeps answers late, so that who waits for him comes to sleep, too, and both go on so: now and
+ * then there is a long look in vain, by which they find back.
+ */
+static int spin_long(struct sg_sem_want *w, u64 until)
+{
+	struct sg_sem_patience *p = sg_sem_patience(w->vol->sems, w->sem->rec);
+	u64 ns = sg_load64(&p->ns), begun = sg_ticks(), took = 0;
+	unsigned int turn;
+	int err = -EAGAIN;
+
+	if (!ns && sg_add64(&p->missed, 1) % LONG_EACH == 0)
+		ns = LONG_NS;
+	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN && took < ns; turn++) {
+		if (begun + took >= until || !may_come(w))
+			return err;	/* no answer to how long it takes */
+		if (sg_wanted())
+			sg_yield();
+		sg_relax();
+		err = look(w);
+		took = sg_ticks() - begun;
+	}
+	if (err == -EAGAIN && ns)
+		sg_store64(&p->ns, ns < LONG_NS / 8 ? 0 : ns / 2);
+	else if (!err)
+		sg_store64(&p->ns, SG_MIN(SG_MAX(took * 4, ns), LONG_NS));
+	return err;
+}
+
+static u64 nap(const struct sg_sem_want *w, u64 now)
+{
+	u64 waited = now - w->since, ns = waited / 8;
+
+	if (sg_load64(&w->vol->sems->polled))
+		ns = w->takes && waited < ASK_NS ? ASK_NS : LOOK_NS;
+	else
+		ns = SG_MIN(SG_MAX(ns, NAP_MIN_NS), NAP_MAX_NS);
+	return SG_MIN(ns, w->until - now);
+}
+
+/* 0: go on. */
+static int is_over(const struct sg_sem_want *w, u64 now)
+{
+	if (sg_is_silenced(w->vol))
+		return -EIO;
+	if (sg_load64(&w->c->cancelled) || sg_interrupted())
+		return -EINTR;
+	return now >= w->until ? -ETIMEDOUT : 0;
+}
+
+/* Was there a ring that we have heard, and that another could use? */
+static void pass_on(const struct sg_sem_want *w, int err)
+{
+	u64 word;
+
+	if (!w->takes || sg_sem_lost(w->vol, w->sem))
+		return;
+	word = sg_load64(sg_sem_word(w->vol, w->sem));
+	if (!(word & SG_SEMW_WAITERS))
+		return;
+	if (err || (w->sem->type == SG_SEM_COUNT && word & SG_SEMW_VALUE))
+		sg_sem_wake_next(w->vol, w->sem);
+}
+
+int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
+{
+	u64 now;
+	int err;
+
+	if (!sg_sem_usable(w->vol, w->sem))
+		return -EIO;
+	err = look(w);
+	if (err != -EAGAIN || !until)
+		return err;
+	err = spin(w);
+	if (err == -EAGAIN && may_come(w))
+		err = spin_long(w, until);
+	if (err != -EAGAIN)
+		return err;
+	w->until = until;
+	w->since = sg_ticks();
+	queue(w);
+	for (;;) {
+		err = sg_sem_usable(w->vol, w->sem) ? look(w) : -EIO;
+		if (err != -EAGAIN)
+			break;
+		note_others(w, true);
+		now = sg_ticks();
+		err = is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
+		if (err)
+			break;
+		sg_epoch_heed(w->vol);
+	}
+	leave(w);
+	pass_on(w, err);
+	return err;
+}

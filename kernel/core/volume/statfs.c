@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Totals of a volume, and its health. */
+#include "internal.h"
+
+#define STATFS_WAIT_MS	200	/* for who holds up what was freed, so that it counts as free */
+
+/* What is owed counts as free: for whoever asks, it is paid, also by another thread of ours. */
+static void pay_all(struct sg_vol *vol)
+{
+	u64 start;
+
+	if (sg_may_write(vol) || sg_reclaim(vol, ~0u) <= 0)
+		return;
+	start = sg_ticks();
+	if (sg_epoch_wait(vol, STATFS_WAIT_MS))
+		sg_reclaim(vol, ~0u);
+	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
+		sg_sleep_us(200);
+		sg_reclaim(vol, ~0u);	/* that thread may have put back what it could not pay */
+	}
+}
+
+int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
+{
+	u64 meta = vol->sb.data_off / SG_PAGE + 1;
+
+	if (sg_has_stopped(vol))
+		return -EIO;
+	sg_follow(vol);
+	pay_all(vol);
+	if (sg_has_stopped(vol))	/* that may have taken long */
+		return -EIO;
+	out->pages = sg_size(vol) / SG_PAGE - meta;
+	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
+	out->free_pages -= SG_MIN(sg_bad_free(vol), out->free_pages);
+	out->used_inodes = sg_used_inodes(vol);
+	/* the records that there are (number 0 is none), and as many more as space allows */
+	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +
+		      out->free_pages * SG_INODES_PER_PAGE;
+	return 0;
+}
+
+int sg_health(const struct sg_vol *vol, struct sg_health *out)
+{
+	struct sg_slot slot = {};
+	int err = sg_is_lost(vol, SG_HOT_OFF) ? -EIO : 0;
+
+	if (!err && vol->slot >= 0)
+		err = sg_slot_read(vol, (unsigned int)vol->slot, &slot);
+	if (err)
+		return err;
+	out->epoch = sg_get(vol, SG_HOT(epoch));
+	out->acknowledged = slot.epoch;
+	out->errors = sg_get(vol, SG_HOT(errors));
+	out->error_ino = sg_get(vol, SG_HOT(error_ino));
+	return 0;
+}

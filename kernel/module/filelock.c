@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * flock, fcntl and open-file locks. The volume's table decides (core/filelock/lock_table.c), also
+ * between processes of this system; the VFS's own lists follow it, so that /proc/locks shows them,
+ * and so that the VFS unlocks what a process still has when it closes the file or ends.
+ *
+ * A mount that is no member of the volume (read-only, of a device that cannot be written) has the
+ * VFS's lists alone: its locks hold in this system.
+ */
+#include <linux/once.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/siphash.h>
+#include <linux/wait_bit.h>
+
+#include "stargatefs.h"
+
+#define NAP_MS_MIN	1
+#define NAP_MS_MAX	20	/* what another system releases is noticed so late */
+#define UNLOCK_MS	100000	/* an exit waits no longer for another system */
+
+/*
+ * Both tables of an inode change under its @tables (struct sgfs_inode), so that nobody finds them
+ * different; its @changes counts, for those who wait for one by this system. Nobody waits for
+ * another system under @tables: a process that exits waits for it, and cannot be killed.
+ */
+static void changed(struct sgfs_inode *si)
+{
+	atomic_inc(&si->changes);
+	smp_mb__after_atomic();
+	wake_up_var(&si->changes);
+}
+
+/* Other systems compare owners; they need not learn where our kernel keeps things. */
+static u64 scrambled(const void *owner)
+{
+	static siphash_key_t key;
+
+	get_random_once(&key, sizeof(key));
+	return siphash_1u64((u64)(uintptr_t)owner, &key);
+}
+
+/* When the VFS drops an open file's locks, it does not say that they are such: the owner does. */
+static unsigned int kind_of(const struct file *file, const struct file_lock *fl)
+{
+	if (sgfs_fl(fl, flags) & FL_FLOCK)
+		return SG_USERLOCK_FLOCK;
+	return sgfs_fl(fl, owner) == (fl_owner_t)file ? SG_USERLOCK_OFD : SG_USERLOCK_POSIX;
+}
+
+static struct sg_userlock lock_of(const struct file *file, const struct file_lock *fl)
+{
+	return (struct sg_userlock){
+		.kind = kind_of(file, fl),
+		.exclusive = sgfs_fl(fl, type) == F_WRLCK,
+		.pid = sgfs_fl(fl, pid),
+		.owner = scrambled(sgfs_fl(fl, owner)),
+		.start = fl->fl_start,
+		.last = fl->fl_end,
+		.brief = true,
+	};
+}
+
+/* --- changing both tables --------------------------------------------------------------------- */
+
+/* The VFS's lists; never waits: what the volume has granted is free there, too. */
+static int change_local(struct file *file, struct file_lock *fl, unsigned char type)
+{
+	unsigned char was_type = sgfs_fl(fl, type);
+	unsigned int was_flags = sgfs_fl(fl, flags);
+	int err;
+
+	sgfs_fl(fl, type) = type;
+	sgfs_fl(fl, flags) &= ~FL_SLEEP;
+	err = locks_lock_file_wait(file, fl);
+	sgfs_fl(fl, type) = was_type;
+	sgfs_fl(fl, flags) = was_flags;
+	return err;
+}
+
+/* Would have had to wait for another system. */
+static bool is_put_off(int err)
+{
+	return err == -EBUSY || err == -ENOBUFS;
+}
+
+/* @last: the volume's table cannot be had in time, so the VFS's lists change alone. */
+static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_userlock *range,
+		       bool last)
+{
+	struct inode *inode = file_inode(file);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err;
+
+	mutex_lock(&si->tables);
+	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
+	/* no room to split a lock, nothing has changed; other errors: we have none left */
+	if (err != -ENOLCK && err != -EINTR && (last || !is_put_off(err)))
+		err = change_local(file, fl, F_UNLCK);
+	mutex_unlock(&si->tables);
+	return err;
+}
+
+static int unlock(struct file *file, struct file_lock *fl)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(UNLOCK_MS);
+	struct sg_userlock range = lock_of(file, fl);
+	struct inode *inode = file_inode(file);
+	bool last = false;
+	int err;
+
+	for (;;) {
+		err = unlock_once(file, fl, &range, last);
+		if (last || !is_put_off(err))
+			break;
+		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, true);
+		if (err == -ENOLCK || err == -EINTR)
+			break;
+		last = err || time_after(jiffies, end);
+	}
+	changed(SGFS_I(inode));
+	return err;
+}
+
+struct granted {
+	struct file *file;
+	struct file_lock *fl;
+};
+
+/*
+ * The volume grants a lock once the VFS's lists have it: what they do not have would never be
+ * unlocked. They alone may lack memory, and change nothing then. Nothing of ours is evicted for
+ * that memory: other systems wait for the chain of locks meanwhile.
+ */
+static int follow(void *arg)
+{
+	struct granted *granted = arg;
+	unsigned int nofs = memalloc_nofs_save();
+	int err = change_local(granted->file, granted->fl, sgfs_fl(granted->fl, type));
+
+	memalloc_nofs_restore(nofs);
+	return err;
+}
+
+static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+		    struct sg_userlock_wait *wait)
+{
+	struct granted granted = { .file = file, .fl = fl };
+	struct inode *inode = file_inode(file);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err = mutex_lock_killable(&si->tables);
+
+	if (err)
+		return err;
+	want->follow = follow;
+	want->arg = &granted;
+	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
+	if (err == -EAGAIN && want->kind == SG_USERLOCK_FLOCK)
+		change_local(file, fl, F_UNLCK);	/* converted: the volume dropped it */
+	mutex_unlock(&si->tables);
+	return err;
+}
+
+/*
+ * Who waits for another system looks at its lock every millisecond: so it is one at a time, however
+ * many lock files that hash alike. An unlock does not queue here, as it cannot be killed.
+ */
+static int await(struct inode *inode, int err)
+{
+	const struct sg_iref *ref = sgfs_ref(inode);
+	struct mutex *turn = &SGFS(inode->i_sb)->awaiting[ref->ino % SGFS_AWAITING];
+	int e = mutex_lock_killable(turn);
+
+	if (e)
+		return e;
+	e = sg_userlock_await(sgfs_vol(inode), ref, err, false);
+	mutex_unlock(turn);
+	return e;
+}
+
+/* What has to be waited for before it can be said whether the lock is free, is waited for here. */
+static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+		    struct sg_userlock_wait *wait)
+{
+	struct inode *inode = file_inode(file);
+	int err;
+
+	for (;;) {
+		err = try_once(file, fl, want, wait);
+		if (!is_put_off(err))
+			break;
+		err = await(inode, err);
+		if (err)
+			return err;
+	}
+	if (err == -EAGAIN && wait)
+		err = sg_userlock_deadlock(sgfs_vol(inode), sgfs_ref(inode), want, wait);
+	return err;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* Until something has changed in this system, or for a while. */
+static int nap(struct sgfs_inode *si, int seen, unsigned int ms)
+{
+	long left = ___wait_var_event(&si->changes,
+				      ___wait_cond_timeout(atomic_read(&si->changes) != seen),
+				      TASK_INTERRUPTIBLE, 0, msecs_to_jiffies(ms),
+				      __ret = schedule_timeout(__ret));
+
+	return left < 0 ? left : 0;
+}
+
+static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
+{
+	struct inode *inode = file_inode(file);
+	struct sg_userlock_wait wait = { 0 };
+	unsigned int ms = NAP_MS_MIN;
+	int err, seen;
+
+	for (;;) {
+		seen = atomic_read(&SGFS_I(inode)->changes);
+		err = try_lock(file, fl, want, &wait);
+		if (err != -EAGAIN)
+			break;
+		err = nap(SGFS_I(inode), seen, ms);
+		if (err)
+			break;
+		ms = min(2 * ms, NAP_MS_MAX);
+	}
+	sg_userlock_give_up(sgfs_vol(inode), sgfs_ref(inode), &wait);
+	return err;
+}
+
+static int lock(struct file *file, struct file_lock *fl, bool may_wait)
+{
+	struct sg_userlock want = lock_of(file, fl);
+	int err = may_wait ? wait_and_lock(file, fl, &want) : try_lock(file, fl, &want, NULL);
+
+	/* a lock may have become a weaker one, or a place in the queue free */
+	changed(SGFS_I(file_inode(file)));
+	return err;
+}
+
+void sgfs_userlocks_init(struct sgfs *fs)
+{
+	unsigned int i;
+
+	for (i = 0; i < SGFS_AWAITING; i++)
+		mutex_init(&fs->awaiting[i]);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+/*
+ * Who is in the way. The process of another system is told as a negative number, as other file
+ * systems do whose locks hold between machines.
+ */
+static int test(struct file *file, struct file_lock *fl)
+{
+	struct sg_userlock want = lock_of(file, fl), by;
+	struct inode *inode = file_inode(file);
+	int err = sg_userlock_test(sgfs_vol(inode), sgfs_ref(inode), &want, &by);
+
+	if (err != -EAGAIN) {
+		sgfs_fl(fl, type) = F_UNLCK;
+		return err;
+	}
+	sgfs_fl(fl, type) = by.exclusive ? F_WRLCK : F_RDLCK;
+	sgfs_fl(fl, flags) &= ~FL_OFDLCK;
+	fl->fl_start = by.start;
+	fl->fl_end = by.last;
+	if (by.kind == SG_USERLOCK_OFD)
+		sgfs_fl(fl, pid) = -1;
+	else
+		sgfs_fl(fl, pid) = by.slot < 0 ? (pid_t)by.pid : -(pid_t)by.pid;
+	return 0;
+}
+
+static bool member(const struct file *file)
+{
+	return sgfs_vol(file_inode(file))->slot >= 0;
+}
+
+int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
+{
+	if (cmd == F_CANCELLK)
+		return 0;	/* of a lock manager: we have never told it to wait */
+	if (!member(file) && cmd == F_GETLK) {
+		posix_test_lock(file, fl);
+		return 0;
+	}
+	if (!member(file))
+		return locks_lock_file_wait(file, fl);
+	if (cmd == F_GETLK)
+		return test(file, fl);
+	if (sgfs_fl(fl, type) == F_UNLCK)
+		return unlock(file, fl);
+	return lock(file, fl, cmd == F_SETLKW);
+}
+
+int sgfs_flock(struct file *file, int cmd, struct file_lock *fl)
+{
+	if (!member(file))
+		return locks_lock_file_wait(file, fl);
+	if (sgfs_fl(fl, type) == F_UNLCK)
+		return unlock(file, fl);
+	return lock(file, fl, cmd == F_SETLKW);
+}

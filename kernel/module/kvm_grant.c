@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The volume as identity memory of VMs (D3): where KVM has the project's patches, a VMM can have
+ * the volume opened to its VM by way of .stargate/region, without mapping it; and the volume can be
+ * taken away from a VM that lives, at once, which fences it (D6). With a stock KVM there is nothing
+ * of this, and VMMs map the file.
+ *
+ * A VM that the volume is open to holds the file that it was asked for with: as long as it does,
+ * the volume stays mounted, as if the VMM had mapped it. Its VMM is a holder (region_holders.c) for
+ * the machine that the file was opened for, as if it had mapped it, too.
+ */
+#include <linux/completion.h>
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/module.h>
+#include <linux/pid.h>
+#include <linux/refcount.h>
+#include <linux/sched/mm.h>
+
+#include "uapi/ioctl.h"
+#include "kvm_identity.h"
+#include "stargatefs.h"
+
+/* KVM's functions: all of them or none. */
+struct kvm_functions {
+	typeof(&kvm_identity_register) reg;
+	typeof(&kvm_identity_extend) extend;
+	typeof(&kvm_identity_unregister) unregister;
+	typeof(&kvm_identity_open) open;
+	typeof(&kvm_identity_revoke) revoke;
+};
+
+struct sgfs_identity {
+	struct kvm_functions kvm;
+	struct kvm_identity_range *range;
+	u64 size;			/* of @range */
+	u64 opened;			/* grants made so far; identity_lock guards it */
+	spinlock_t lock;		/* guards @grants */
+	struct list_head grants;
+};
+
+/* A VM that the volume is open to. */
+struct grant {
+	struct list_head node;
+	refcount_t refs;		/* of KVM, and of each that revokes it */
+	struct sgfs_identity *identity;
+	u64 number;			/* of those made */
+	struct file *file;
+	struct pid *pid;		/* of its VMM */
+	struct mm_struct *mm;		/* likewise; its pages are not held */
+	struct sgfs_holder *holder;	/* likewise, as one of the volume's */
+	u8 machine[16];			/* that @file was opened for */
+	bool writable;
+	bool revoked;			/* somebody is about it */
+	struct completion over;		/* KVM has nothing to do with it any more */
+};
+
+/*
+ * Held while something is opened, and while it is looked for what to revoke, so that the one finds
+ * what the other has begun: for all mounts, as both are rare. Not by grant_ended(), which may be
+ * called at any time, and not while KVM revokes: it waits for the one VM, and the others shall not.
+ */
+static DEFINE_MUTEX(identity_lock);
+
+static void put_functions(struct kvm_functions *kvm)
+{
+	if (kvm->reg)
+		symbol_put(kvm_identity_register);
+	if (kvm->extend)
+		symbol_put(kvm_identity_extend);
+	if (kvm->unregister)
+		symbol_put(kvm_identity_unregister);
+	if (kvm->open)
+		symbol_put(kvm_identity_open);
+	if (kvm->revoke)
+		symbol_put(kvm_identity_revoke);
+}
+
+static int get_functions(struct kvm_functions *kvm)
+{
+	kvm->reg = symbol_get(kvm_identity_register);
+	kvm->extend = symbol_get(kvm_identity_extend);
+	kvm->unregister = symbol_get(kvm_identity_unregister);
+	kvm->open = symbol_get(kvm_identity_open);
+	kvm->revoke = symbol_get(kvm_identity_revoke);
+	if (kvm->reg && kvm->extend && kvm->unregister && kvm->open && kvm->revoke)
+		return 0;
+	put_functions(kvm);
+	return -EOPNOTSUPP;
+}
+
+static void put_grant(struct grant *grant)
+{
+	if (!refcount_dec_and_test(&grant->refs))
+		return;
+	put_pid(grant->pid);
+	mmdrop(grant->mm);
+	kfree(grant);
+}
+
+/*
+ * The last that KVM has to do with it: nothing of the VM stores there any more, which may be its
+ * machine's end. With the file the mount may go, but only after this.
+ */
+static void grant_ended(void *data)
+{
+	struct grant *grant = data;
+
+	spin_lock(&grant->identity->lock);
+	list_del_init(&grant->node);
+	spin_unlock(&grant->identity->lock);
+	sgfs_let_go(SGFS(file_inode(grant->file)->i_sb), grant->holder, grant->writable);
+	fput(grant->file);
+	complete_all(&grant->over);
+	put_grant(grant);
+}
+
+static const struct kvm_identity_owner owner = {
+	.version	= KVM_IDENTITY_VERSION,
+	.ended		= grant_ended,
+};
+
+static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
+{
+	struct sgfs_identity *id = kzalloc(sizeof(*id), GFP_KERNEL);
+	int err;
+
+	if (!id)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&id->lock);
+	INIT_LIST_HEAD(&id->grants);
+	err = get_functions(&id->kvm);
+	if (err)
+		goto no_functions;
+	id->size = READ_ONCE(mem->size);
+	id->range = id->kvm.reg(mem->phys, id->size, mem->base, &owner);
+	if (!IS_ERR(id->range))
+		return id;
+	err = PTR_ERR(id->range);
+	put_functions(&id->kvm);
+no_functions:
+	kfree(id);
+	return ERR_PTR(err);
+}
+
+/* The mount's, made by the first who asks. It holds kvm.ko until the volume is unmounted. */
+static struct sgfs_identity *get_identity(struct sgfs *fs)
+{
+	struct sgfs_identity *id = fs->identity;
+
+	if (!id) {
+		id = make_identity(&fs->mem);
+		if (!IS_ERR(id))
+			fs->identity = id;
+	}
+	return id;
+}
+
+/* The volume may have grown since KVM was told where it ends; what is open then stays as it is. */
+static int follow_growth(struct sgfs_identity *id, u64 size)
+{
+	int err;
+
+	if (size <= id->size)
+		return 0;
+	err = id->kvm.extend(id->range, size);
+	if (!err)
+		id->size = size;
+	return err;
+}
+
+static struct grant *make_grant(struct sgfs_identity *id, struct file *file, bool writable)
+{
+	struct grant *grant = kzalloc(sizeof(*grant), GFP_KERNEL);
+	struct sgfs_holder *holder;
+
+	if (!grant)
+		return ERR_PTR(-ENOMEM);
+	sgfs_region_machine(file, grant->machine);
+	holder = sgfs_hold(SGFS(file_inode(file)->i_sb), current->mm, grant->machine, writable);
+	if (IS_ERR(holder)) {
+		kfree(grant);
+		return ERR_CAST(holder);
+	}
+	refcount_set(&grant->refs, 1);
+	grant->identity = id;
+	grant->number = id->opened++;
+	grant->file = get_file(file);
+	grant->pid = get_pid(task_tgid(current));
+	grant->mm = current->mm;
+	mmgrab(grant->mm);
+	grant->holder = holder;
+	grant->writable = writable;
+	init_completion(&grant->over);
+	spin_lock(&id->lock);
+	list_add_tail(&grant->node, &id->grants);
+	spin_unlock(&id->lock);
+	return grant;
+}
+
+/*
+ * From when KVM has the grant on it may end at any time: it is listed before. One that KVM does not
+ * take ends as a mapping does that comes to nothing: who asks for a machine answers for it.
+ */
+static int open_to_vm(struct file *file, struct file *vm, bool read_only)
+{
+	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
+	struct sgfs_identity *id = get_identity(fs);
+	u64 size = READ_ONCE(fs->mem.size);
+	struct grant *grant;
+	int err;
+
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	err = follow_growth(id, size);
+	if (err)
+		return err;
+	grant = make_grant(id, file, !read_only);
+	if (IS_ERR(grant))
+		return PTR_ERR(grant);
+	err = id->kvm.open(id->range, vm, fs->mem.phys, size,
+			   read_only ? KVM_IDENTITY_READONLY : 0, grant);
+	if (err)
+		grant_ended(grant);
+	return err;
+}
+
+static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
+{
+	bool read_only = args->read_only || !(file->f_mode & FMODE_WRITE);
+	struct file *vm = fget(args->vm_fd);
+	int err;
+
+	if (!vm)
+		return -EBADF;
+	mutex_lock(&identity_lock);
+	err = open_to_vm(file, vm, read_only);
+	mutex_unlock(&identity_lock);
+	fput(vm);
+	return err;
+}
+
+/* Whose to revoke: of a machine that holds region no more, or of any process (0), or of one. */
+struct victim {
+	const u8 *machine;
+	pid_t pid;
+	u64 before;			/* of these grants: a number */
+};
+
+static bool is_meant(const struct grant *grant, const struct victim *of)
+{
+	if (grant->number >= of->before)
+		return false;
+	if (of->machine)
+		return sgfs_is_revoked(grant->holder) &&
+		       !memcmp(grant->machine, of->machine, sizeof(grant->machine));
+	return !of->pid || pid_vnr(grant->pid) == of->pid;
+}
+
+/* One that is there yet, with a reference; @ours: nobody else is about to revoke it. */
+static struct grant *find_victim(struct sgfs_identity *id, const struct victim *of, bool *ours)
+{
+	struct grant *grant, *found = NULL;
+
+	spin_lock(&id->lock);
+	list_for_each_entry(grant, &id->grants, node) {
+		if (!is_meant(grant, of))
+			continue;
+		*ours = !grant->revoked;
+		grant->revoked = true;
+		refcount_inc(&grant->refs);
+		found = grant;
+		break;
+	}
+	spin_unlock(&id->lock);
+	return found;
+}
+
+static struct grant *next_to_revoke(struct sgfs *fs, const struct victim *of, bool *ours)
+{
+	struct grant *grant = NULL;
+
+	mutex_lock(&identity_lock);
+	if (fs->identity)
+		grant = find_victim(fs->identity, of, ours);
+	mutex_unlock(&identity_lock);
+	return grant;
+}
+
+/* What is being opened is KVM's, and in the list, before the lock is free. */
+static u64 opened(struct sgfs *fs)
+{
+	u64 n;
+
+	mutex_lock(&identity_lock);
+	n = fs->identity ? fs->identity->opened : 0;
+	mutex_unlock(&identity_lock);
+	return n;
+}
+
+/*
+ * Upon return none is left of those that were there, whoever has ended it; those that we have
+ * revoked are counted. A VMM that opens the volume anew, again and again, does not keep us busy.
+ */
+static long revoke(struct sgfs *fs, struct victim of)
+{
+	struct grant *grant;
+	long n = 0;
+	bool ours;
+
+	of.before = opened(fs);
+	while ((grant = next_to_revoke(fs, &of, &ours))) {
+		struct sgfs_identity *id = grant->identity;
+
+		if (ours)
+			n += !id->kvm.revoke(id->range, grant);
+		wait_for_completion(&grant->over);
+		put_grant(grant);
+	}
+	return n;
+}
+
+/* Who has been revoked is given nothing any more: none of them is missed that is being opened. */
+void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
+{
+	revoke(fs, (struct victim){ .machine = machine });
+}
+
+long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct sg_ioc_kvm_open open;
+
+	switch (cmd) {
+	case SG_IOC_KVM_OPEN:
+		if (!(file->f_mode & FMODE_READ))
+			return -EBADF;
+		if (copy_from_user(&open, (void __user *)arg, sizeof(open)))
+			return -EFAULT;
+		return open_to(file, &open);
+	case SG_IOC_KVM_REVOKE:
+		if (!capable(CAP_SYS_ADMIN))
+			return -EPERM;
+		if ((pid_t)arg < 0)
+			return -EINVAL;
+		return revoke(SGFS(file_inode(file)->i_sb), (struct victim){ .pid = arg });
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Nobody has the file open any more, so nothing is open to any VM; one may just be ending. */
+void sgfs_identity_release(struct sgfs *fs)
+{
+	struct sgfs_identity *id = fs->identity;
+
+	if (!id)
+		return;
+	id->kvm.unregister(id->range);
+	put_functions(&id->kvm);
+	kfree(id);
+	fs->identity = NULL;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Standing still for one who copies the volume (docs/snapshots.md): our part in it, by a work that
+ * may sleep for long, as tending must not; and for who copies it through this mount.
+ *
+ * The VFS keeps calls away, and mappings through them, by its freeze. A frozen superblock has one
+ * more active reference, and who thaws it may drop the last: when it has been unmounted meanwhile.
+ * So there is a reference of ours around it, and that is dropped by somebody who is not waited for.
+ */
+#include <linux/uaccess.h>
+
+#include "uapi/ioctl.h"
+#include "stargatefs.h"
+
+/* Of users' freezes and ours only one is there at a time: neither undoes the other's. */
+int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner)
+{
+	struct sgfs *fs = SGFS(sb);
+	int err;
+
+	mutex_lock(&fs->freeze_lock);
+	if (fs->standing)
+		err = thaw ? -EINVAL : -EBUSY;
+	else
+		err = sgfs_vfs_freeze(sb, thaw, who, owner);
+	mutex_unlock(&fs->freeze_lock);
+	return err;
+}
+
+/* --- asked by the engine ---------------------------------------------------------------------- */
+
+static int begin(struct sgfs *fs)
+{
+	struct super_block *sb = fs->sb;
+	int err = -EBUSY;
+
+	if (!fs->pinned && !atomic_inc_not_zero(&sb->s_active))
+		return -ESHUTDOWN;	/* it is being unmounted */
+	fs->pinned = true;
+	mutex_lock(&fs->freeze_lock);
+	if (sb->s_writers.frozen == SB_UNFROZEN) {
+		fs->standing = true;
+		err = sgfs_vfs_freeze(sb, false, FREEZE_HOLDER_KERNEL, NULL);
+		fs->standing = !err;
+	}
+	mutex_unlock(&fs->freeze_lock);
+	return err;
+}
+
+static int stand(struct sg_vol *vol, bool on)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+	int err;
+
+	if (on)
+		return begin(fs);
+	mutex_lock(&fs->freeze_lock);
+	err = sgfs_vfs_freeze(fs->sb, true, FREEZE_HOLDER_KERNEL, NULL);
+	fs->standing = false;
+	mutex_unlock(&fs->freeze_lock);
+	if (err)
+		sg_log(fs->sb, SG_ERR, "cannot be thawed (error %d): fsfreeze -u does it", -err);
+	return err;
+}
+
+/* --- by itself -------------------------------------------------------------------------------- */
+
+static void unpin_work(struct work_struct *work)
+{
+	deactivate_super(container_of(work, struct sgfs, unpin)->sb);
+}
+
+static void unpin(struct sgfs *fs)
+{
+	fs->pinned = false;
+	if (!atomic_add_unless(&fs->sb->s_active, -1, 1))
+		queue_work(sgfs_wq, &fs->unpin);
+}
+
+/*
+ * Not before it has been mounted: mounting holds what freezing needs, and waits for us when it
+ * fails.
+ */
+static void stand_work(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, stand);
+	int ms = SG_TEND_MS;
+
+	if (READ_ONCE(fs->sb->s_flags) & SB_BORN)
+		ms = sg_stand(&fs->vol);
+	if (ms >= 0)
+		queue_delayed_work(sgfs_wq, &fs->stand, msecs_to_jiffies(ms));
+	if (fs->pinned && !fs->vol.still.word)
+		unpin(fs);
+}
+
+void sgfs_stand_init(struct sgfs *fs)
+{
+	INIT_DELAYED_WORK(&fs->stand, stand_work);
+	INIT_WORK(&fs->unpin, unpin_work);
+	mutex_init(&fs->freeze_lock);
+}
+
+void sgfs_stand_start(struct sgfs *fs)
+{
+	fs->vol.stand = stand;
+	fs->vol.stood = true;
+	queue_delayed_work(sgfs_wq, &fs->stand, 0);
+}
+
+/* Who stands still is not unmounted before he has gone on. */
+void sgfs_stand_stop(struct sgfs *fs)
+{
+	cancel_delayed_work_sync(&fs->stand);
+	fs->vol.stood = false;
+	fs->vol.stand = NULL;
+}
+
+/* --- for who copies --------------------------------------------------------------------------- */
+
+static int freeze(struct sg_vol *vol, struct sg_ioc_freeze __user *user)
+{
+	struct sg_ioc_freeze *f = memdup_user(user, sizeof(*f));
+	int err;
+
+	if (IS_ERR(f))
+		return PTR_ERR(f);
+	memset(f->why, 0, sizeof(f->why));
+	err = f->reserved ? -EINVAL : sg_freeze(vol, f->limit_ms, f->why);
+	if (copy_to_user(user, f, sizeof(*f))) {
+		if (!err)
+			sg_thaw(vol);
+		err = -EFAULT;
+	}
+	kfree(f);
+	return err;
+}
+
+long sgfs_stand_ioctl(struct file *file, unsigned int cmd, void __user *user)
+{
+	struct sg_vol *vol = sgfs_vol(file_inode(file));
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return cmd == SG_IOC_FREEZE ? freeze(vol, user) : sg_thaw(vol);
+}
