@@ -140,6 +140,93 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 1 "$ctl" stat v.img /moment
 fi
 
+# --- a system that comes while the tool stores its slot -----------------------------------------
+
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	# The moments just before the page with the tool's slot is read past the cache, and just after
+	# it has been stored.
+	cat >between.c <<-'END'
+		#define _GNU_SOURCE
+		#include <fcntl.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		static void moment(const char *which, int fd, size_t len, off_t at)
+		{
+			static int done;
+
+			if (done || len != 4096 || !(fcntl(fd, F_GETFL) & O_DIRECT) ||
+			    at != strtol(getenv("AT"), NULL, 0) || strcmp(getenv("WHEN"), which))
+				return;
+			done = 1;
+			unsetenv("LD_PRELOAD");
+			if (system(getenv("MOMENT")))
+				abort();
+		}
+		ssize_t pread(int fd, void *to, size_t len, off_t at)
+		{
+			moment("before", fd, len, at);
+			return syscall(SYS_pread64, fd, to, len, at);
+		}
+		ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
+		{
+			ssize_t n = syscall(SYS_pwrite64, fd, from, len, at);
+
+			moment("after", fd, len, at);
+			return n;
+		}
+	END
+	gcc -shared -fPIC -o between.so between.c || fail "cannot compile between.c"
+	at=$("$ctl" -j dump v.img super | pick 'd["slot_off"]')
+	last=$("$ctl" -j dump v.img hot | pick 'd["incarnation"]')
+	# between before|after COMMAND: a tool that changes something, and COMMAND at that moment.
+	between() {
+		expect 1 env LD_PRELOAD="$dir/between.so" WHEN="$1" AT="$at" MOMENT="$2" \
+			"$ctl" mkdir "$loop" /between
+		says 'nothing more is stored; try again' err
+		mv err between.err
+		expect 1 "$ctl" stat v.img /between
+	}
+	# in_slot N STATE: 0 free, 1 live.
+	in_slot() {
+		[[ $(od -An -tu1 -j$((at + 256 * $1)) -N1 v.img | tr -d ' ') == "$2" ]] || fail "slot $1 is not $2"
+		checks=$((checks + 1))
+	}
+	# The byte of that value, as poke takes it.
+	byte() {
+		printf '\\%03o' "$1"
+	}
+
+	# A system that has had its incarnation for a while takes the second slot, and never beats.
+	poke state 0 "\\1\\0\\0\\0$(byte "$last")\\0\\0\\0"
+	cp v.img seen.img
+	between before "dd if=state of=v.img bs=1 seek=$((at + 256)) conv=notrunc status=none"
+	says '\(slot 1\) uses the volume meanwhile' between.err
+	in_slot 0 0
+	in_slot 1 1
+	cp seen.img v.img
+
+	# A system joins in the slot that the tool means to take: it goes on.
+	export join="join v.img $m1 6" stdin1=/proc/$$/fd/${to[1]} stdout1=/proc/$$/fd/${from[1]}
+	# shellcheck disable=SC2016
+	between before 'echo "$join" >$stdin1; read -r answer <$stdout1; [ "$answer" = ok ]'
+	says 'machine-11111111 \(slot 0\) began to use the volume meanwhile' between.err
+	in_slot 0 1
+	say 1 mkdir 3 goes-on
+	say 1 leave 3
+	expect 0 "$fsck" -n v.img
+	expect 0 "$ctl" stat v.img /goes-on
+
+	# A system has taken its incarnation, and no slot yet.
+	last=$("$ctl" -j dump v.img hot | pick 'd["incarnation"]')
+	poke number 0 "$(byte $((last + 1)))"
+	between after "dd if=number of=v.img bs=1 seek=$((0x1030)) conv=notrunc status=none"
+	says 'another system began to use the volume meanwhile' between.err
+	in_slot 0 0
+	expect 0 "$fsck" -n v.img
+fi
+
 # --- a mount table that cannot be read --------------------------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then

@@ -30,6 +30,7 @@
 #define LEAVE_MS	3000	/* for one who has come and meets alone_lock: then he goes again */
 #define RELIEVE_BYTES	(256ULL << 20)
 #define MAP_ENTRIES	4096	/* of /proc/self/pagemap, read at a time */
+#define BEGAN		"began to use the volume meanwhile"
 
 /**
  * struct device - what is known of the device's own bytes.
@@ -77,20 +78,19 @@ static int write_page(int fd, u64 off, const u8 *page)
 	return pwrite(fd, page, SG_PAGE, (off_t)off) == SG_PAGE && !fdatasync(fd) ? 0 : -EIO;
 }
 
-/* A page is read past the cache, changed, and stored at once: what others have there stays. */
-static int edit(const struct target *t, u64 off, void (*change)(const struct target *t, u64 off,
-								u8 *page))
+/*
+ * A page is read past the cache, changed, and stored at once: what others have there stays. A
+ * change that fails stores nothing.
+ */
+static int edit(const struct target *t, u64 off, int (*change)(const struct target *t, u64 off,
+							       u8 *page))
 {
 	static u8 page[SG_PAGE] __attribute__((aligned(SG_PAGE)));	/* under @lock */
 	int fd = device_past_cache(t, O_RDWR), err;
 
 	if (fd < 0)
 		return fd;
-	err = read_page(fd, off, page);
-	if (!err) {
-		change(t, off, page);
-		err = write_page(fd, off, page);
-	}
+	err = read_page(fd, off, page) ?: change(t, off, page) ?: write_page(fd, off, page);
 	close(fd);
 	return err;
 }
@@ -103,18 +103,21 @@ static int read_table(const struct target *t, struct sg_slot *slots, struct sg_h
 
 /* --- is somebody there? ---------------------------------------------------------------------- */
 
+/* @slot: SG_SLOTS if it is not known. */
 static int lose(struct device *d, const char *name, unsigned int slot, const char *what)
 {
-	char legible[64];
+	char legible[64], in[24] = "";
 	size_t i;
 
 	snprintf(legible, sizeof(legible), "%.63s", name);
 	for (i = 0; legible[i]; i++)
 		if (legible[i] < ' ' || legible[i] > '~')
 			legible[i] = '?';
+	if (slot < SG_SLOTS)
+		snprintf(in, sizeof(in), " (slot %u)", slot);
 	if (!d->lost)
-		snprintf(d->why, sizeof(d->why), "%s (slot %u) %s: nothing more is stored; try again",
-			 *legible ? legible : "another system", slot, what);
+		snprintf(d->why, sizeof(d->why), "%s%s %s: nothing more is stored; try again",
+			 *legible ? legible : "another system", in, what);
 	d->lost = true;
 	return -EBUSY;
 }
@@ -195,8 +198,12 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 
 /* --- holding it ------------------------------------------------------------------------------ */
 
-/* Ours as the private copy has it; all that we took for dead are dead for themselves, too. */
-static void change_slots(const struct target *t, u64 off, u8 *page)
+/*
+ * The tool's slot is stored as the private copy has it, unless another system has taken that slot.
+ * All that were silent during the watch are dead from now on. Other slots stay noted as they were:
+ * look() has to see a system that took one since then, even if its heartbeat never moves.
+ */
+static int change_slots(const struct target *t, u64 off, u8 *page)
 {
 	struct device *d = t->device;
 	unsigned int i;
@@ -207,33 +214,47 @@ static void change_slots(const struct target *t, u64 off, u8 *page)
 
 		if (at < off || at >= off + SG_PAGE)
 			continue;
-		if ((int)i == d->slot)
+		if ((int)i == d->slot) {
+			if (slot->state != d->slots[i].state) {
+				d->slot = -1;
+				return lose(d, slot->name, i, BEGAN);
+			}
 			memcpy(slot, (u8 *)t->base + at, sizeof(*slot));
-		else if (SG_SLOT_STATE(slot->state) != SG_SLOT_FREE &&
-			 (d->forced || slot->state == d->slots[i].state))
+		} else if (SG_SLOT_STATE(slot->state) != SG_SLOT_FREE &&
+			   (d->forced || slot->state == d->slots[i].state)) {
 			slot->state = SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(slot->state));
+		} else {
+			continue;
+		}
 		d->slots[i] = *slot;
 	}
+	return 0;
 }
 
-static void change_slot(const struct target *t, u64 off, u8 *page)
+static int change_slot(const struct target *t, u64 off, u8 *page)
 {
 	u64 at = t->device->sb.slot_off + (u64)t->device->slot * sizeof(struct sg_slot);
 
 	memcpy(page + (at - off), (u8 *)t->base + at, sizeof(struct sg_slot));
+	return 0;
 }
 
-static void change_hot(const struct target *t, u64 off, u8 *page)
+/* A system that joins takes its incarnation first: one given out since then tells of it. */
+static int change_hot(const struct target *t, u64 off, u8 *page)
 {
 	struct sg_hot *hot = (void *)page;
+	struct device *d = t->device;
 
 	(void)off;
-	hot->incarnation = SG_MAX(hot->incarnation, SG_SLOT_INC(t->device->alive));
-	hot->alone_lock.word = t->device->alone;
+	if (!d->forced && hot->incarnation != d->incarnation)
+		return lose(d, "", SG_SLOTS, BEGAN);
+	hot->incarnation = SG_MAX(hot->incarnation, SG_SLOT_INC(d->alive));
+	hot->alone_lock.word = d->alone;
+	return 0;
 }
 
 /* Nothing but our slot has been stored: it is free again, and nobody waits for it. */
-static void change_back(const struct target *t, u64 off, u8 *page)
+static int change_back(const struct target *t, u64 off, u8 *page)
 {
 	struct device *d = t->device;
 	struct sg_slot *slot = (void *)(page + (d->sb.slot_off +
@@ -241,6 +262,7 @@ static void change_back(const struct target *t, u64 off, u8 *page)
 
 	if (slot->state == d->alive)
 		slot->state = SG_SLOT_WORD(SG_SLOT_FREE, SG_SLOT_INC(d->alive));
+	return 0;
 }
 
 static int put_slot(const struct target *t)
@@ -264,10 +286,9 @@ static int hold(const struct target *t, const struct sg_vol *vol)
 	if (!d->forced)
 		who_came(d, now, &came);
 	if (came < SG_SLOTS)
-		return lose(d, now[came].name, came, "began to use the volume meanwhile");
+		return lose(d, now[came].name, came, BEGAN);
 	if (!d->forced && hot.incarnation != d->incarnation)
-		return lose(d, "", vol ? (unsigned int)vol->slot : 0,
-			    "began to use the volume meanwhile");
+		return lose(d, "", SG_SLOTS, BEGAN);
 	d->held = true;
 	if (!vol)
 		return 0;
