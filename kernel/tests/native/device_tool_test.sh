@@ -279,6 +279,39 @@ expect 0 "$fsck" -n v.img
 expect 0 "$ctl" stat v.img /forced
 expect 1 "$ctl" stat v.img /lost
 
+# --- a repair that holds the device twice -----------------------------------------------------
+
+# First the move is ended, then the inode is repaired.
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	cat >half.c <<-'END'
+		#define _GNU_SOURCE
+		#include <signal.h>
+		#include <sys/mman.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		int msync(void *p, size_t len, int flags)
+		{
+			static int calls;
+
+			if (++calls == 2)
+				raise(SIGKILL);
+			return (int)syscall(SYS_msync, p, len, flags);
+		}
+	END
+	gcc -shared -fPIC -o half.so half.c || fail "cannot compile half.c"
+	cp whole.img v.img
+	record=$("$ctl" -j stat v.img /file | pick 'd["record"]')
+	expect 137 env LD_PRELOAD="$dir/half.so" "$ctl" relocate --base 20G v.img
+	poke v.img $((record + 28)) '\7' # the number of its names
+	refuses 8 'half moved to base 0x500000000' "$fsck" -n "$loop"
+	expect 1 "$fsck" -y "$loop"
+	says 'was half moved to base 0x500000000'
+	says '2 found, 2 repaired'
+	expect 0 "$fsck" -n v.img
+	expect 0 "$ctl" cat v.img /file
+	same out file
+fi
+
 # --- a repair ---------------------------------------------------------------------------------
 
 cp whole.img v.img

@@ -37,8 +37,10 @@
  * @slots, @incarnation: as they were seen last, or stored by us.
  * @slot: ours, or -1; @alive, @alone: its word while we have it, and that of alone_lock.
  * @held: what is changed may be stored, by one who has a slot or needs none.
- * @forced: whoever is there is fenced. @lost: somebody has come, see @why. @left: all is stored.
- * @begun: something has been stored. @bytes: put into the private copy since then.
+ * @forced: whoever is there is fenced. @lost: somebody has come, see @why.
+ * @left: all that was held is stored, and that it was left; it may be held once more.
+ * @begun: more than the slot has been stored since it is held. @bytes: put into the private copy
+ *	since something was stored.
  */
 struct device {
 	struct sg_super sb;
@@ -166,10 +168,11 @@ static int look(const struct target *t)
 			return lose(d, now[came].name, came, "uses the volume meanwhile");
 		usleep(50000);
 	}
-	/* whoever came and went has had a number, which is not given again */
+	/* a system that came and was refused has had a number, which is not given again */
 	inc = (u64 *)((u8 *)t->base + SG_HOT(incarnation));
 	if (sg_load64(inc) < hot.incarnation)
 		sg_store64(inc, hot.incarnation);
+	d->incarnation = hot.incarnation;
 	return 0;
 }
 
@@ -253,7 +256,7 @@ static int change_hot(const struct target *t, u64 off, u8 *page)
 	return 0;
 }
 
-/* Nothing but our slot has been stored: it is free again, and nobody waits for it. */
+/* To be stored only while nothing but the slot has been (give_back()). */
 static int change_back(const struct target *t, u64 off, u8 *page)
 {
 	struct device *d = t->device;
@@ -265,11 +268,33 @@ static int change_back(const struct target *t, u64 off, u8 *page)
 	return 0;
 }
 
-static int put_slot(const struct target *t)
+static u64 slot_page(const struct target *t)
 {
 	u64 at = t->device->sb.slot_off + (u64)t->device->slot * sizeof(struct sg_slot);
 
-	return edit(t, at & ~(u64)(SG_PAGE - 1), t->device->lost ? change_back : change_slot);
+	return at & ~(u64)(SG_PAGE - 1);
+}
+
+/*
+ * The volume is not the tool's: its slot is free again, if nothing else of it has been stored, so
+ * that nobody waits for it. Else the slot stays: the next system recovers what was done in it.
+ */
+static void give_back(const struct target *t)
+{
+	struct device *d = t->device;
+
+	if (d->slot < 0 || d->begun)
+		return;
+	edit(t, slot_page(t), change_back);
+	d->slot = -1;
+}
+
+/* What was held before is whole on the device, and its slot is free there. */
+static void begin_anew(struct device *d)
+{
+	d->slot = -1;
+	d->left = false;
+	d->begun = false;
 }
 
 static int hold(const struct target *t, const struct sg_vol *vol)
@@ -283,6 +308,8 @@ static int hold(const struct target *t, const struct sg_vol *vol)
 
 	if (err)
 		return err;
+	if (d->left)
+		begin_anew(d);
 	if (!d->forced)
 		who_came(d, now, &came);
 	if (came < SG_SLOTS)
@@ -315,8 +342,7 @@ int device_hold(const struct target *t, const struct sg_vol *vol, char why[200])
 				 strerror(-err));
 		d->lost = d->said = true;
 		snprintf(why, 200, "%s", d->why);
-		if (d->slot >= 0)
-			put_slot(t);
+		give_back(t);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return err;
@@ -339,7 +365,7 @@ void device_beat(const struct target *t)
 	pthread_mutex_lock(&d->lock);
 	/* not once it has been left here: the rest has to be stored before that shows */
 	if (!has_left(t) && !d->lost && !look(t))
-		put_slot(t);
+		edit(t, slot_page(t), change_slot);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -430,8 +456,8 @@ int device_store(const struct target *t)
 	pthread_mutex_lock(&d->lock);
 	if (!d->lost)
 		err = look(t);
-	if (d->lost && !d->begun && d->slot >= 0)
-		put_slot(t);
+	if (d->lost)
+		give_back(t);
 	pthread_mutex_unlock(&d->lock);
 	err = err ?: d->lost ? -EBUSY : store(t);
 	d->bytes = 0;
