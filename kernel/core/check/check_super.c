@@ -33,7 +33,7 @@ int ck_end_move(struct sg_ck *c, void *base, u64 size)
 	const struct sg_relocate_opts opts = {
 		.phys = SG_BASE_BEGUN, .id = ck_identity(c), .wait_ms = o->wait_ms,
 		.force = o->force, .owner = o->owner, .holding = o->holding,
-		.flush = o->flush, .progress = o->progress, .ctx = o->ctx,
+		.flush = o->flush, .relieve = o->relieve, .progress = o->progress, .ctx = o->ctx,
 	};
 	struct sg_relocate_result moved;
 	int err = sg_relocate(base, size, &opts, &moved);

@@ -34,7 +34,9 @@ struct sg_check_opts {
 	 * Not 0, with vol->why: it is somebody else's, and is left.
 	 */
 	int (*holding)(void *ctx, struct sg_vol *vol);
-	int (*flush)(void *ctx);	/* as struct sg_relocate_opts has it, for what it says */
+	/* as struct sg_relocate_opts has them, for a move that is ended */
+	int (*flush)(void *ctx);
+	int (*relieve)(void *ctx, u64 bytes);
 	/* a finding, in one line; @fixed: has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);

@@ -11,6 +11,8 @@
  * @id, @wait_ms, @force, @holding: as struct sg_check_opts has them.
  * @flush: for who stores through a cache of pages, which writes them in an order of its own: makes
  * durable all that has been stored. NULL: fences do.
+ * @relieve: so many bytes more may have been changed. Who keeps changes in memory of its own can
+ * store them now: addresses may become durable in any order between two calls of @flush.
  */
 struct sg_relocate_opts {
 	u64 phys;
@@ -20,6 +22,7 @@ struct sg_relocate_opts {
 	void *owner;		/* for sg_log() */
 	int (*holding)(void *ctx, struct sg_vol *vol);
 	int (*flush)(void *ctx);
+	int (*relieve)(void *ctx, u64 bytes);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
 	void *ctx;
 };

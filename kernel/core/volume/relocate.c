@@ -185,6 +185,18 @@ static void walk_entry(struct move *m, const struct tree *t, u64 at, unsigned in
 	}
 }
 
+/* A page that has been walked, with all that it leads to: its entries may have been rewritten. */
+static void page_done(struct move *m, u64 off)
+{
+	const struct sg_relocate_opts *o = m->opts;
+
+	if (m->step == LOOK)
+		return;
+	sg_wb(sg_at(m->vol, off), SG_PAGE);
+	if (!m->err && o->relieve)
+		m->err = o->relieve(o->ctx, SG_PAGE);
+}
+
 /* Calls itself once per level. */
 static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
 		       unsigned int first, u64 page)
@@ -197,8 +209,7 @@ static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned
 	}
 	for (i = first; i < SG_TABLE_ENTRIES && !m->err; i++)
 		walk_entry(m, t, table + 8 * i, level, page + i * sg_level_pages(level));
-	if (m->step != LOOK)
-		sg_wb(sg_at(m->vol, table), SG_PAGE);
+	page_done(m, table);
 	m->res->tables++;
 	rest(m);
 }
@@ -258,8 +269,7 @@ static void walk_record_page(struct move *m, u64 ino, u64 off)
 		if (has_table(m, t.ino, at))
 			walk_root(m, &t, at + offsetof(struct sg_inode, table));
 	}
-	if (m->step != LOOK)
-		sg_wb(sg_at(m->vol, off), SG_PAGE);
+	page_done(m, off);
 }
 
 static void walk_records(struct move *m, u64 page, u64 off, u64 pages)

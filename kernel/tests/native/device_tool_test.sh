@@ -312,6 +312,44 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	same out file
 fi
 
+# --- a move stores what a step has changed once, and keeps none of it ---------------------------
+
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	cat >stored.c <<-'END'
+		#define _GNU_SOURCE
+		#include <fcntl.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		static unsigned long pages;
+		ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
+		{
+			pages += !(fcntl(fd, F_GETFL) & O_DIRECT);
+			return syscall(SYS_pwrite64, fd, from, len, at);
+		}
+		__attribute__((destructor)) static void tell(void)
+		{
+			FILE *f = fopen(getenv("STORED"), "w");
+
+			fprintf(f, "%lu\n", pages);
+			fclose(f);
+		}
+	END
+	gcc -shared -fPIC -o stored.so stored.c || fail "cannot compile stored.c"
+	cp whole.img v.img
+	for i in $(seq 300); do
+		printf x | dd of=pieces bs=2M seek="$i" conv=notrunc status=none
+	done
+	expect 0 "$ctl" put v.img pieces /pieces
+	expect 0 env LD_PRELOAD="$dir/stored.so" STORED="$dir/stored" "$ctl" -j relocate "$loop" --base 20G
+	json 'd["tables"] > 300'
+	tables=$(pick 'd["tables"]' <out)
+	[[ $(<stored) -ge $((2 * tables)) && $(<stored) -lt $((3 * tables)) ]] ||
+		fail "$(<stored) pages were stored, of $tables tables"
+	expect 0 "$fsck" -n v.img
+fi
+
 # --- a repair ---------------------------------------------------------------------------------
 
 cp whole.img v.img

@@ -452,6 +452,68 @@ static void case_page_cache(void)
 	test_unmap(c.image, SIZE);
 }
 
+/* Bytes that changed and that nobody has been told of. Told: at least each page that has changed. */
+struct told {
+	u64 calls, bytes, most;
+	u8 *was;
+};
+
+static u64 pages_changed(const struct told *told)
+{
+	u64 off, n = 0;
+
+	for (off = 0; off < SIZE; off += SG_PAGE)
+		n += memcmp(told->was + off, t.mem + off, SG_PAGE) != 0;
+	return n;
+}
+
+static int relieved(void *ctx, u64 bytes)
+{
+	struct told *told = ctx;
+
+	told->calls++;
+	told->bytes += bytes;
+	if (told->bytes < 64 * SG_PAGE)
+		return 0;
+	told->most = SG_MAX(told->most, pages_changed(told));
+	memcpy(told->was, t.mem, SIZE);	/* all of it is stored, and its memory given back */
+	told->bytes = 0;
+	return 0;
+}
+
+static int stopped(void *ctx, u64 bytes)
+{
+	(void)bytes;
+	return ++*(u64 *)ctx == 10 ? -EIO : 0;
+}
+
+/* Who keeps what is changed in memory hears of it in time, and may end the move. */
+static void case_relieved(void)
+{
+	struct told told = { .was = test_map(SIZE) };
+	struct sg_relocate_opts opts = { .phys = TEST_PHYS + SG_CHUNK, .id = &test_identity,
+					 .force = true, .relieve = relieved, .ctx = &told };
+	struct sg_relocate_result res;
+	u64 calls = 0;
+
+	again();
+	memcpy(told.was, t.mem, SIZE);
+	CHECK_OK(sg_relocate(t.mem, SIZE, &opts, &res));
+	CHECK(told.calls >= 2 * res.tables);	/* moved, and settled */
+	CHECK(told.calls >= 4 * 64);		/* else nothing of this is seen */
+	CHECK(told.most > 16 && told.most <= 64 + 16);	/* with some pages that are always there */
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+
+	again();
+	opts.relieve = stopped;
+	opts.ctx = &calls;
+	CHECK_EQ(sg_relocate(t.mem, SIZE, &opts, &res), -EIO);
+	CHECK_EQ(calls, 10);
+	moved_to(t.mem, SIZE, SG_BASE_BEGUN);
+	CHECK_EQ(digest(t.mem, SIZE), sum);
+	test_unmap(told.was, SIZE);
+}
+
 /* --- refusals ------------------------------------------------------------------------------- */
 
 static void case_in_use(void)
@@ -786,6 +848,7 @@ int main(void)
 	case_half_moved();
 	case_stopped();
 	case_page_cache();
+	case_relieved();
 	case_in_use();
 	case_late_joiner();
 	case_journal();

@@ -36,7 +36,12 @@ static int holding(void *ctx, struct sg_vol *vol)
 
 static int flush(void *ctx)
 {
-	return target_flush(&((struct job *)ctx)->target);
+	return target_drain(&((struct job *)ctx)->target);
+}
+
+static int relieve(void *ctx, u64 bytes)
+{
+	return device_relieve(&((struct job *)ctx)->target, bytes);
 }
 
 /* Of a device the kernel knows where it is. A half-moved volume knows where it was to go. */
@@ -90,7 +95,7 @@ static int move(struct job *job, struct sg_relocate_result *out)
 	member_identity(&id);
 	err = sg_relocate(t->base, t->size, &(struct sg_relocate_opts){
 		.phys = job->base, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = force,
-		.holding = holding, .flush = flush, .ctx = job }, out);
+		.holding = holding, .flush = flush, .relieve = relieve, .ctx = job }, out);
 	if (err)
 		tool_error("%s: %s", job->r->path, out->why[0] ? out->why : strerror(-err));
 	return err;

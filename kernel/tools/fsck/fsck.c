@@ -136,7 +136,12 @@ static int holding(void *ctx, struct sg_vol *vol)
 
 static int flush(void *ctx)
 {
-	return target_flush(((struct job *)ctx)->target);
+	return target_drain(((struct job *)ctx)->target);
+}
+
+static int relieve(void *ctx, u64 bytes)
+{
+	return device_relieve(((struct job *)ctx)->target, bytes);
 }
 
 /* --- summary ------------------------------------------------------------------------------- */
@@ -303,8 +308,8 @@ static int check(struct job *job, struct target *t)
 	struct sg_identity id;
 	struct sg_check_opts opts = {
 		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force_live,
-		.holding = holding, .flush = flush, .report = report, .progress = show_progress,
-		.ctx = job,
+		.holding = holding, .flush = flush, .relieve = relieve, .report = report,
+		.progress = show_progress, .ctx = job,
 	};
 	struct sg_probe probe;
 	u64 size = search(job, t, &probe);

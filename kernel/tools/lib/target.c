@@ -375,6 +375,11 @@ int target_flush(const struct target *t)
 	return 0;
 }
 
+int target_drain(const struct target *t)
+{
+	return device_held(t) ? device_drain(t) : target_flush(t);
+}
+
 int target_close(struct target *t)
 {
 	int err;

@@ -150,6 +150,7 @@ int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
 /* Makes durable what was stored, also through a cache of pages. 0 or -errno. */
 int target_flush(const struct target *t);
+int target_drain(const struct target *t);	/* the same; what is kept in memory for it goes */
 /* The same, said, and the end of it. */
 int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
