@@ -195,6 +195,11 @@ static int look(struct sg_ck *c, void *base, u64 size)
 	return err;
 }
 
+static int may_store(struct sg_ck *c)
+{
+	return c->opts->change ? c->opts->change(c->opts->ctx, c->vol.why) : 0;
+}
+
 /* Half moved to another base, it cannot be looked at: who may change it goes on with that first. */
 static int look_where_it_is(struct sg_ck *c, void *base, u64 size)
 {
@@ -202,7 +207,7 @@ static int look_where_it_is(struct sg_ck *c, void *base, u64 size)
 
 	if (!err || c->opts->mode == SG_CHECK_ONLY || !sg_is_moving(&c->vol))
 		return err;
-	return ck_end_move(c, base, size) ?: look(c, base, size);
+	return may_store(c) ?: ck_end_move(c, base, size) ?: look(c, base, size);
 }
 
 static int check(struct sg_ck *c, void *base, u64 size)
@@ -211,7 +216,7 @@ static int check(struct sg_ck *c, void *base, u64 size)
 
 	if (err || c->opts->mode == SG_CHECK_ONLY || (!c->found && !c->recovering))
 		return err;
-	err = ck_hold(c);
+	err = may_store(c) ?: ck_hold(c);
 	if (err)
 		return err;
 	err = repair(c);

@@ -28,6 +28,8 @@ struct sg_check_opts {
 	unsigned int wait_ms;	/* as sg_join() */
 	bool force;
 	void *owner;		/* for sg_log() */
+	/* Called before anything is stored; it may refuse that, and says why. */
+	int (*change)(void *ctx, char why[200]);
 	/*
 	 * The volume has been joined to repair it, or (NULL) is about to be left. Whoever needs
 	 * longer than others wait calls sg_beat() meanwhile; so does sg_check(), now and then.

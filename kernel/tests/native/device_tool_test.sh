@@ -350,10 +350,32 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$fsck" -n v.img
 fi
 
+# --- no memory for a private copy --------------------------------------------------------------
+
+# A limit of private memory refuses the mapping as vm.overcommit_memory=2 does.
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	few=(prlimit --data=$((24 << 20)))
+	cp whole.img v.img
+	expect 1 "$fsck" -p "$loop" # it was not left cleanly
+	for mode in -p -y; do
+		expect 0 "${few[@]}" "$fsck" "$mode" "$loop"
+		says ': clean'
+	done
+	poke v.img 0x1040 '\1\0\0\0' # damage was seen
+	cp v.img seen.img
+	none="$loop: the kernel refuses a private mapping of 32 MiB; .*vm.overcommit_memory"
+	refuses 8 "$none" "${few[@]}" "$fsck" -p "$loop"
+	refuses 1 "$none" "${few[@]}" "$ctl" mkdir "$loop" /none
+	same v.img seen.img
+	expect 1 "$fsck" -p "$loop"
+	says 'damage was seen while in use'
+	expect 0 "$fsck" -n v.img
+fi
+
 # --- a repair ---------------------------------------------------------------------------------
 
 cp whole.img v.img
-poke v.img 0x1038 '\1\0\0\0' # damage was seen
+poke v.img 0x1040 '\1\0\0\0' # damage was seen
 expect 1 "$fsck" -y "$loop"
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" relocate "$loop" --base 20G

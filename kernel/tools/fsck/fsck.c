@@ -27,7 +27,7 @@ struct job {
 	bool mode_given, force_live, force_foreign, json, progress, quiet;
 	u64 shown;
 	const char *phase;
-	const struct target *target;
+	struct target *target;
 	struct paths *paths;
 	struct beater beater;
 	struct json j;
@@ -115,6 +115,12 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	else
 		report_text(what, ino, path, off, fixed);
 	free(path);
+}
+
+/* What is in order is checked without memory for a private copy of it. */
+static int change(void *ctx, char why[200])
+{
+	return target_change(((struct job *)ctx)->target, why);
 }
 
 /* A repair may take longer than others wait for a sign of life, and so may storing it. */
@@ -308,8 +314,8 @@ static int check(struct job *job, struct target *t)
 	struct sg_identity id;
 	struct sg_check_opts opts = {
 		.mode = job->mode, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = job->force_live,
-		.holding = holding, .flush = flush, .relieve = relieve, .report = report,
-		.progress = show_progress, .ctx = job,
+		.change = change, .holding = holding, .flush = flush, .relieve = relieve,
+		.report = report, .progress = show_progress, .ctx = job,
 	};
 	struct sg_probe probe;
 	u64 size = search(job, t, &probe);
@@ -368,7 +374,7 @@ static int run(struct job *job)
 	signal(SIGTERM, interrupted);
 	if (job->mode != SG_CHECK_ONLY)
 		signal(SIGPIPE, SIG_IGN);	/* who stops reading does not stop a repair */
-	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_HOLD))
+	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHECK))
 		return EXIT_TROUBLE;
 	code = check(job, &t);
 	if (target_close(&t))

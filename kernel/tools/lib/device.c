@@ -65,7 +65,7 @@ struct device *device_new(void)
 
 bool device_held(const struct target *t)
 {
-	return t->kind == TARGET_BLOCK && t->use == TARGET_HOLD;
+	return t->kind == TARGET_BLOCK && (t->use == TARGET_HOLD || t->use == TARGET_CHECK);
 }
 
 /* --- the device's own bytes ------------------------------------------------------------------ */

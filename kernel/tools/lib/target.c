@@ -116,9 +116,36 @@ static void keep_to_it(const struct target *t)
 		posix_fadvise(t->fd, 0, 0, POSIX_FADV_NORMAL);
 }
 
+/* Of a private mapping that can be stored to the kernel may count each page as memory. */
+static const char *private_refused(const struct target *t, char why[200])
+{
+	char size[32];
+
+	snprintf(why, 200, "the kernel refuses a private mapping of %s; it counts all of that as memory "
+		 "if vm.overcommit_memory is 2: set that to 0 meanwhile, or raise ulimit -d and -v",
+		 show_size(t->size, size));
+	return why;
+}
+
+int target_change(struct target *t, char why[200])
+{
+	if (t->use != TARGET_CHECK)
+		return 0;
+	if (!mprotect(t->base, t->size, PROT_READ | PROT_WRITE)) {
+		t->use = TARGET_HOLD;
+		return 0;
+	}
+	if (errno == ENOMEM)
+		private_refused(t, why);
+	else
+		snprintf(why, 200, "cannot be mapped for writing: %s", strerror(errno));
+	return -errno;
+}
+
 static int map(struct target *t)
 {
-	int prot = t->use == TARGET_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+	bool look = t->use == TARGET_READ || t->use == TARGET_CHECK;
+	int prot = look ? PROT_READ : PROT_READ | PROT_WRITE;
 	int share = t->use == TARGET_LOOK || device_held(t) ? MAP_PRIVATE : MAP_SHARED;
 
 	if (t->kind == TARGET_DAX && t->use == TARGET_LOOK)
@@ -207,6 +234,7 @@ bool file_is_named(int fd, const char *path)
 
 int target_open(struct target *t, const char *path, enum target_use use)
 {
+	char why[200];
 	struct stat st;
 	int err;
 
@@ -242,7 +270,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 		target_follow(t);
 		return 0;
 	}
-	if ((use == TARGET_CHANGE || use == TARGET_HOLD) && t->kind == TARGET_BLOCK &&
+	if (use != TARGET_LOOK && use != TARGET_READ && t->kind == TARGET_BLOCK &&
 	    device_writable(t->fd, path)) {
 		close(t->fd);
 		t->fd = -1;
@@ -252,6 +280,8 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	if (err == -EINVAL && use == TARGET_LOOK && is_region(t->fd))
 		return failed(t, "is the memory of a mounted volume, which a look from outside would have "
 			      "to copy; name the device that is mounted", EBUSY);
+	if (err == -ENOMEM && (use == TARGET_LOOK || device_held(t)))
+		return failed(t, private_refused(t, why), ENOMEM);
 	return err ? failed(t, "cannot be mapped", -err) : 0;
 }
 

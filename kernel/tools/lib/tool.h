@@ -106,6 +106,7 @@ enum target_use {
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
 	TARGET_HOLD,		/* the same, of a volume; a block device: see device.c */
+	TARGET_CHECK,		/* the same, read-only until target_change() */
 	TARGET_SHARE,		/* shared with who uses it now; it need not be a volume yet */
 };
 
@@ -138,6 +139,11 @@ bool file_is_named(int fd, const char *path);	/* it has this name now, and no ot
 /* Both say by themselves what is wrong. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
+/*
+ * A target of TARGET_CHECK becomes one of TARGET_HOLD, mapped where it was. 0 or -errno, with
+ * @why. Only from then on does the mapping of a block device count as memory of this process.
+ */
+int target_change(struct target *t, char why[200]);
 /*
  * To be called before each look at a target of TARGET_SHARE, which may grow, shrink, or become a
  * volume meanwhile: its mapping follows. False: now it is too small for one, and base is NULL.
