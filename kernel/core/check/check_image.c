@@ -473,12 +473,111 @@ static void put_super(struct sg_ck *c, u64 off, size_t len)
 	put(c, off, sb, true);
 }
 
-static void put_range(struct sg_ck *c, u64 from, u64 to)
+/* Bits of slots that nobody has are no waiters. */
+static void hide_lock(const struct sg_ck *c, struct sg_lock *lock)
 {
-	for (; from < to; from += SG_PAGE)
-		if (!sg_is_lost(&c->vol, from))
-			put(c, from, c->image->to->plain ? sg_at(&c->vol, from) : ck_page(c, from),
-			    true);
+	lock->waiters &= sg_slots_taken(&c->vol);
+}
+
+/* What a system inode has; the rest of a record is for users' files. */
+static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
+{
+	const struct sg_inode was = *in;
+
+	*in = (struct sg_inode){ .lock = was.lock, .seq = was.seq, .mode = was.mode,
+				 .size = was.size, .table = was.table, .blocks = was.blocks,
+				 .genflags = was.genflags };
+	hide_lock(c, &in->lock);
+}
+
+/* An entry of which a part is in the volume stays: that part is not looked at. */
+static void hide_bad(const struct sg_ck *c, struct sg_hot *h)
+{
+	u64 i, used = SG_BADS_USED(h->bads), pages = sg_bound(&c->vol) / SG_PAGE;
+
+	for (i = 0; i < SG_BAD_MAX; i++)
+		if (h->bad[i] && (i >= used || !SG_BAD_VALID(h->bad[i]) ||
+				  SG_BAD_PAGE(h->bad[i]) >= pages))
+			h->bad[i] = ~0ULL;
+}
+
+static void put_hot(struct sg_ck *c)
+{
+	struct sg_hot *h;
+	unsigned int i;
+
+	if (sg_is_lost(&c->vol, SG_HOT_OFF) || put_plain(c, SG_HOT_OFF, true))
+		return;
+	h = (struct sg_hot *)copy(c, SG_HOT_OFF);
+	hide_lock(c, &h->rename_lock);
+	hide_lock(c, &h->inode_lock);
+	hide_lock(c, &h->slot_lock);
+	hide_lock(c, &h->alone_lock);
+	hide_lock(c, &h->grow_lock);
+	hide_lock(c, &h->freeze_lock);
+	hide_bad(c, h);
+	memset(h->reserved, 0, sizeof(h->reserved));
+	h->reserved2 = 0;
+	for (i = 0; i < SG_SYS_COUNT; i++)
+		hide_sys(c, &h->sys[i]);
+	memset((u8 *)h + sizeof(*h), 0, SG_PAGE - sizeof(*h));
+	put(c, SG_HOT_OFF, h, true);
+}
+
+/* A slot that nobody has keeps its incarnation, which a check compares; what was there is gone. */
+static void hide_slot(struct sg_slot *s)
+{
+	u32 state = SG_SLOT_STATE(s->state), inc = SG_SLOT_INC(s->state);
+
+	if (state == SG_SLOT_FREE || state > SG_SLOT_RECOVERING) {
+		*s = (struct sg_slot){
+			.state = SG_SLOT_WORD(state == SG_SLOT_FREE ? SG_SLOT_FREE : 0xffu, inc) };
+		return;
+	}
+	if (s->named != inc) {
+		memset(s->machine, 0, sizeof(s->machine));
+		memset(s->boot, 0, sizeof(s->boot));
+		memset(s->name, 0, sizeof(s->name));
+		memset(s->version, 0, sizeof(s->version));
+		s->pid = 0;
+		s->beat_ns = 0;
+	}
+	if (s->hosted != inc) {
+		memset(s->host, 0, sizeof(s->host));
+		memset(s->host_boot, 0, sizeof(s->host_boot));
+	}
+	memset(s->reserved, 0, sizeof(s->reserved));
+}
+
+static void put_slots(struct sg_ck *c, u64 off)
+{
+	struct sg_slot *s;
+	unsigned int i;
+
+	if (sg_is_lost(&c->vol, off) || put_plain(c, off, true))
+		return;
+	s = (struct sg_slot *)copy(c, off);
+	for (i = 0; i < SG_PAGE / sizeof(*s); i++)
+		hide_slot(&s[i]);
+	put(c, off, s, true);
+}
+
+static void put_chunks(struct sg_ck *c, u64 off)
+{
+	u64 chunk = (off - c->vol.sb.chunk_off) / sizeof(struct sg_chunk);
+	struct sg_chunk *of;
+	unsigned int i;
+
+	if (sg_is_lost(&c->vol, off) || put_plain(c, off, true))
+		return;
+	of = (struct sg_chunk *)copy(c, off);
+	for (i = 0; i < SG_PAGE / sizeof(*of); i++) {
+		if (chunk + i >= sg_chunks(&c->vol))
+			memset(&of[i], 0, sizeof(of[i]));
+		hide_lock(c, &of[i].lock);
+		memset(of[i].reserved, 0, sizeof(of[i].reserved));
+	}
+	put(c, off, of, true);
 }
 
 /* The word that replay would store there, of which the image has what it stores already. */
@@ -535,19 +634,25 @@ static void put_journal(struct sg_ck *c)
 	}
 }
 
-/* All but the journal, whose records say what the image has by then, and ledgers (check_debt.c). */
+/*
+ * All but the journal, whose records say what the image has by then, and ledgers (check_debt.c). No
+ * check looks at hints: they are zeroes, unless nothing is to be hidden.
+ */
 static void put_places(struct sg_ck *c)
 {
+	u64 end = SG_ALIGN_UP(sg_chunk_off(&c->vol, sg_chunks(&c->vol)), SG_PAGE), off;
 	const struct sg_super *sb = &c->vol.sb;
-	u64 last = sg_size(&c->vol) - SG_PAGE;
 
 	put_super(c, 0, sizeof(struct sg_super));
-	put_super(c, last, sizeof(struct sg_last));
-	put_range(c, SG_HOT_OFF, SG_HOT_OFF + SG_PAGE);
-	put_range(c, sb->slot_off, sb->journal_off);
-	put_range(c, sb->hint_off, sb->chunk_off);
-	put_range(c, sb->chunk_off,
-		  SG_ALIGN_UP(sg_chunk_off(&c->vol, sg_chunks(&c->vol)), SG_PAGE));
+	put_super(c, sg_size(&c->vol) - SG_PAGE, sizeof(struct sg_last));
+	put_hot(c);
+	for (off = sb->slot_off; off < sb->journal_off; off += SG_PAGE)
+		put_slots(c, off);
+	for (off = sb->hint_off; off < sb->chunk_off; off += SG_PAGE)
+		if (!sg_is_lost(&c->vol, off))
+			put_plain(c, off, true);
+	for (off = sb->chunk_off; off < end; off += SG_PAGE)
+		put_chunks(c, off);
 }
 
 /* --- beginning and end ----------------------------------------------------------------------- */

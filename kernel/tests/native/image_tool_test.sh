@@ -235,6 +235,34 @@ PY
 expect 0 "$ctl" image m.img m.hidden
 ! grep -aq "$secret" m.hidden || fail "contents are in it"
 
+# The same bytes over what lies in known places: hints, the mount table, and reserved words. Words
+# that a finding or a lock tells stay.
+cp v.img m.img
+"$ctl" -j dump v.img super >super.json
+python3 - m.img super.json <<'PY'
+import json, sys
+sb = json.load(open(sys.argv[2]))
+hint, chunk, slot = (int(sb[k], 16) for k in ("hint_off", "chunk_off", "slot_off"))
+text = b"SeCrEt contents "
+with open(sys.argv[1], "r+b") as f:
+    def fill(at, n):
+        f.seek(at)
+        f.write((text * (n // len(text) + 1))[:n])
+    fill(hint, chunk - hint)
+    fill(slot + 4096, 4096)             # slots that make no sense
+    fill(slot + 8, 248)                 # one that nobody has
+    fill(chunk + 16, 48)
+    fill(4096 + 192 - 16, 16)
+    fill(4096 + 4096 - 512, 512)
+PY
+rm m.hidden
+expect 0 "$ctl" image m.img m.hidden
+! grep -aq "$secret\|Et con\|tents" m.hidden || fail "contents are in it"
+findings m.img volume.txt
+findings m.hidden hidden.txt
+same volume.txt hidden.txt
+[[ $(wc -l <volume.txt) -gt 16 ]] || fail "no damage"
+
 # --- systems that have died ------------------------------------------------------------------
 
 for wait in 0.02 0.05 0.1 0.2 0.3; do
@@ -254,5 +282,11 @@ say 1 join v.img $m1 1
 expect 0 "$ctl" image v.img used.img
 complains 'is used meanwhile'
 expect 0 "$fsck" -n used.img
+# A name in the mount table is copied only while its system has the slot.
+grep -aq machine-11111111 used.img || fail "the system that uses it is not in it"
+say 1 leave 0
+expect 0 "$ctl" image v.img left.img
+grep -aq machine-11111111 v.img || fail "the volume has no name of it any more"
+! grep -aq machine-11111111 left.img || fail "a system that has left is in it"
 
 echo "$checks checks"
