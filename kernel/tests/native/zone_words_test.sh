@@ -54,6 +54,43 @@ for name in pvc-0123 x-89ab e-cdef s-0; do
 	json 'd == {"reason": "unusable"}'
 done
 
+# --- a closed terminal ------------------------------------------------------------------------
+
+# What changes a zone, or a volume in one, goes on to its end; with or without LVM here.
+if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
+	cat >signals.c <<-'END'
+		#define _GNU_SOURCE
+		#include <signal.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		void (*signal(int number, void (*how)(int)))(int)
+		{
+			struct sigaction to = { .sa_handler = how }, was;
+			FILE *f;
+
+			if (how == SIG_IGN) {
+				f = fopen(getenv("IGNORED"), "a");
+				fprintf(f, "%d\n", number);
+				fclose(f);
+			}
+			return sigaction(number, &to, &was) ? SIG_ERR : was.sa_handler;
+		}
+	END
+	gcc -shared -fPIC -o signals.so signals.c || fail "cannot compile signals.c"
+	for words in 'zone create no-zone /dev/null' 'zone extend no-zone' 'zone destroy no-zone' \
+		'volume create no-zone/a --size 16M' 'volume resize no-zone/a --size 16M' \
+		'volume delete no-zone/a' 'volume rename no-zone/a b' 'volume snapshot no-zone/a b' \
+		'volume clone no-zone/a b' 'volume relocate no-zone/a'; do
+		: >ignored
+		# shellcheck disable=SC2086 # words
+		expect '*' env LD_PRELOAD="$dir/signals.so" IGNORED="$dir/ignored" "$ctl" $words
+		for number in 1 13; do # SIGHUP, SIGPIPE
+			grep -qx "$number" ignored || fail "$words: signal $number ends it half way"
+			checks=$((checks + 1))
+		done
+	done
+fi
+
 # --- numbers ----------------------------------------------------------------------------------
 
 refuses 2 'volume create: takes' "$ctl" volume create a

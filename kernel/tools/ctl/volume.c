@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -174,14 +173,12 @@ int before_create(struct call *c)
 	return before_size(c);
 }
 
-/* Who stops listening, or closes the terminal, ends nothing half way (SIGINT does, on purpose). */
 static int change(struct call *c, int (*how)(struct call *c, struct volume *v), bool shows)
 {
 	struct volume v;
 	int err;
 
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	tool_goes_on();
 	err = volume_hold(&v, c->volume);
 	if (err)
 		return refused(c, err, NULL);

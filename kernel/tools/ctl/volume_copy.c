@@ -6,7 +6,6 @@
  * file outside of the zone, and a clone be made of such a file.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #include "copy.h"
@@ -270,7 +269,7 @@ static int copying(struct call *c, bool snapshot)
 
 	k.c = c;
 	k.snapshot = snapshot;
-	signal(SIGPIPE, SIG_IGN);
+	tool_goes_on();
 	tool_quiet = true;	/* what dead systems have left in it is no news */
 	if (!snapshot && is_path(c->volume))
 		return copy_of_file(&k);

@@ -8,7 +8,6 @@
  * leaves one that is inactive, by the old name or by the new one.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <unistd.h>
 #include "volume.h"
 
@@ -115,9 +114,7 @@ int cmd_volume_rename(struct call *c)
 	struct volume from;
 	int err;
 
-	/* neither a closed pipe nor a closed terminal ends it half way */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	tool_goes_on();
 	err = volume_hold(&from, c->volume);
 	if (err)
 		return refused(c, err, NULL);

@@ -404,6 +404,7 @@ int cmd_zone_create(struct call *c)
 	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
 	int err = lvm_ready(), lock = -1;
 
+	tool_goes_on();
 	if (!err) {
 		lock = zones_lock();
 		err = lock < 0 ? lock : check_devices(&m, false) ?: make(&m, false);
@@ -500,6 +501,7 @@ int cmd_zone_extend(struct call *c)
 	struct making m = { .c = c, .name = c->volume, .device = c->argv, .devices = c->argc };
 	int err = lvm_ready(), lock = -1;
 
+	tool_goes_on();
 	if (!err) {
 		lock = zones_lock();
 		err = lock < 0 ? lock : extend(&m);
@@ -558,6 +560,7 @@ int cmd_zone_destroy(struct call *c)
 {
 	int err = lvm_ready(), lock = -1;
 
+	tool_goes_on();
 	if (!err) {
 		lock = zones_lock();
 		err = lock < 0 ? lock : find_and_destroy(c->volume);

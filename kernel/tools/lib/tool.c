@@ -64,6 +64,12 @@ void tool_signals_back(void)
 	signal(SIGXFSZ, file_limit == SIG_IGN ? SIG_IGN : SIG_DFL);
 }
 
+void tool_goes_on(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
 void tool_begin(const char *name, char **argv)
 {
 	signal(SIGBUS, no_memory);

@@ -21,6 +21,8 @@ extern bool tool_quiet;		/* the engine's warnings are not for the user */
 extern int tool_trouble;	/* exit status when memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
+/* From now on neither a closed pipe nor a closed terminal ends it half way; SIGINT does. */
+void tool_goes_on(void);
 void tool_signals_back(void);	/* before another program: what tool_begin() has changed */
 /* One line on stderr that says what is wrong and what to do about it. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
