@@ -412,6 +412,37 @@ expect 1 "$ctl" dump v.img dir /tree/-rf
 complains '/tree/-rf: Not a directory'
 refuses 1 'tree/new\\x0aline/x: Not a directory' "$ctl" cat v.img $'tree/new\nline/x'
 
+# An option's value before the command is not the command.
+refuses 2 'find: takes no --size' "$ctl" --size 4G find v.img -name x
+refuses 2 'find: takes no --size' "$ctl" --siz 4G find v.img -name x
+refuses 2 'find: takes no --label' "$ctl" find --label -name v.img -name x
+refuses 2 'du: takes no --watch' "$ctl" --watch 5 du -h v.img
+refuses 2 'which command' "$ctl" --watch 5
+
+if command -v compgen >/dev/null; then
+	# offered WORD...: what the completion offers for the last one.
+	offered() {
+		expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'
+			compopt() { :; }
+			COMP_WORDS=(stargatectl \"\$@\") COMP_CWORD=\$#
+			_stargatectl
+			printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
+	}
+	# Nor is it for the completion, which gets --watch=5 as three words.
+	offered --watch 5 systems v.img ''
+	says '^fence$'
+	offered --watch = 5 systems v.img ''
+	says '^fence$'
+	offered systems --watch 5 v.img f
+	says '^fence$'
+	offered --uuid = r
+	says '^random$'
+	offered --watch = ''
+	[[ $(<out) == '' ]] || fail "a value of --watch is offered"
+	offered --json d
+	says '^dump$'
+fi
+
 # The completion gives them back as they are.
 if command -v compgen >/dev/null; then
 	expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'

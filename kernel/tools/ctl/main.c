@@ -413,14 +413,28 @@ static void take_flag(struct call *c, int opt)
 	}
 }
 
-/* The command's first word, or "": the same letter means different options to some commands. */
-static const char *first_word(int argc, char **argv)
+/* Its value is the next argument; by its full name or by the beginning of it. */
+static bool takes_next(const char *arg)
+{
+	const struct option *o;
+	size_t len = strlen(arg);
+
+	if (len < 3 || strncmp(arg, "--", 2))
+		return false;
+	for (o = options; o->name; o++)
+		if (!strncmp(o->name, arg + 2, len - 2))
+			return o->has_arg == required_argument;
+	return false;
+}
+
+/* Where the command is, or @argc: the same letter means different options to some commands. */
+static int find_word(int argc, char **argv)
 {
 	int i = 1;
 
 	while (i < argc && argv[i][0] == '-' && argv[i][1])
-		i++;
-	return i < argc ? argv[i] : "";
+		i += takes_next(argv[i]) ? 2 : 1;
+	return SG_MIN(i, argc);
 }
 
 /* Which long option a letter stands for; others are their own. */
@@ -439,12 +453,21 @@ static int meaning_of(int letter, const char *command)
 	return letter;
 }
 
-/* Of find all from the first test on is none of ours. How many arguments there are before that. */
-static int split_tests(struct call *c, int argc, char **argv, const char *command)
+/*
+ * Of find all from the first test on is none of ours. How many arguments there are before that.
+ * @at: where the command is.
+ */
+static int split_tests(struct call *c, int argc, char **argv, int at)
 {
 	int i;
 
-	for (i = 2; i < argc && !strcmp(command, "find"); i++) {
+	if (at == argc || strcmp(argv[at], "find"))
+		return argc;
+	for (i = at + 1; i < argc; i++) {
+		if (takes_next(argv[i])) {
+			i++;
+			continue;
+		}
 		if (argv[i][0] != '-' || argv[i][1] == '-' || !argv[i][1] || !argv[i][2])
 			continue;
 		c->tests = argv + i;
@@ -515,13 +538,13 @@ static int behind_dashes(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct call c;
-	const char *first = first_word(argc, argv);
+	int word = find_word(argc, argv), opt, at = -1;
+	const char *first = word < argc ? argv[word] : "";
 	const struct command *cmd;
 	char given[40] = "";
-	int opt, at = -1;
 
 	tool_begin("stargatectl", argv);
-	argc = split_tests(&c, argc, argv, first);
+	argc = split_tests(&c, argc, argv, word);
 	c.tail = behind_dashes(argc, argv);
 	opterr = 0;
 	for (; (opt = getopt_long(argc, argv, ":jlrpfhVRTsna", options, &at)) != -1; at = -1) {
