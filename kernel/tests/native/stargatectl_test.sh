@@ -412,6 +412,19 @@ expect 1 "$ctl" dump v.img dir /tree/-rf
 complains '/tree/-rf: Not a directory'
 refuses 1 'tree/new\\x0aline/x: Not a directory' "$ctl" cat v.img $'tree/new\nline/x'
 
+# The manual page names the same commands for an option as the help does.
+"$ctl" --help >help
+python3 - help "$man/stargatectl.8" <<'PY' || fail "commands of an option: help and manual page differ"
+import re, sys
+text, page = open(sys.argv[1]).read(), open(sys.argv[2]).read()
+page = page[page.index(".SH OPTIONS"):]
+for option in ("json", "watch", "lease", "stall", "open", "export", "keep-names", "dry-run", "pid", "uuid"):
+    said = re.search(r"--%s(?: [A-Z]+)?\s+\(([^)]*)\)" % option, text)[1]
+    told = re.search(r"\\-\\-%s[^\n]*\n\.[A-Z]+ \( ?([^)]*)\)" % option.replace("-", r"\\-"), page)[1]
+    said, told = (set(re.findall(r"[a-z][a-z -]*[a-z]", re.sub(r"\s+", " ", s))) for s in (said, told))
+    assert said == told, (option, said ^ told)
+PY
+
 # An option's value before the command is not the command.
 refuses 2 'find: takes no --size' "$ctl" --size 4G find v.img -name x
 refuses 2 'find: takes no --size' "$ctl" --siz 4G find v.img -name x
