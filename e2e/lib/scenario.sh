@@ -116,6 +116,19 @@ put() {
 	on "${3:-g1}" "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 does not get into ${3:-g1}"
 }
 
+# memory_fails ADDRESS: a machine check tells g1 that its memory there is bad. On AMD's processors
+# the error is a deferred one, which the kernel finds in the bank when it polls; Intel's signal it
+# (SRAO).
+memory_fails() {
+	if on g1 'grep -q AuthenticAMD /proc/cpuinfo' </dev/null; then
+		on g1 'cd /sys/devices/system/machinecheck/machinecheck0 &&
+			echo 1 >check_interval' </dev/null
+		machine_check g1 4 0x9400100000080000 0 "$1" 0
+	else
+		machine_check g1 9 0xbd000000000000c0 5 "$1" 0x8c
+	fi
+}
+
 # The map modes that this run is to see: of `# maps: inside`, or the one it was mounted with.
 map_modes() { echo "${SG_MAPS:-${SG_MAP:-walk splice shadow}}"; }
 

@@ -14,18 +14,6 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere poison
 
-# fails ADDRESS: g1's memory there. On AMD's processors an error that nobody has used yet
-# (deferred), which the kernel finds in the bank when it looks; on Intel's one that is told (SRAO).
-fails() {
-	if on g1 'grep -q AuthenticAMD /proc/cpuinfo' </dev/null; then
-		on g1 'cd /sys/devices/system/machinecheck/machinecheck0 &&
-			echo 1 >check_interval' </dev/null
-		machine_check g1 4 0x9400100000080000 0 "$1" 0
-	else
-		machine_check g1 9 0xbd000000000000c0 5 "$1" 0x8c
-	fi
-}
-
 # sees GUEST WHAT EXPECTED COMMAND
 sees() {
 	local got
@@ -45,7 +33,7 @@ done
 
 step "a machine check about $phys"
 sees g1 "no memory is bad" none 'stargatectl bad /dev/pmem0'
-fails "$(printf '0x%x' $((phys + 128)))"
+memory_fails "$(printf '0x%x' $((phys + 128)))"
 sees g1 "it is noted" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
 	stargatectl bad /dev/pmem0 | grep -q none || break; sleep 0.1; done
 	stargatectl bad /dev/pmem0 | tr -s " "'

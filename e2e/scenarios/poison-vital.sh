@@ -16,17 +16,6 @@ source "$(dirname "$0")/../lib/scenario.sh"
 program region
 machine=eeeeeeee-0000-4000-8000-000000000001
 
-# fails ADDRESS: as in poison-mce.sh.
-fails() {
-	if on g1 'grep -q AuthenticAMD /proc/cpuinfo' </dev/null; then
-		on g1 'cd /sys/devices/system/machinecheck/machinecheck0 &&
-			echo 1 >check_interval' </dev/null
-		machine_check g1 4 0x9400100000080000 0 "$1" 0
-	else
-		machine_check g1 9 0xbd000000000000c0 5 "$1" 0x8c
-	fi
-}
-
 holds "a file" 'echo x >/mnt/sg/f && sync'
 holds "who holds region for a machine" "{ setsid /root/region hold /mnt/sg/.stargate/region@$machine /tmp/stop \
 		>/tmp/hold 2>&1 </dev/null & echo \$! >/tmp/pid; }
@@ -35,7 +24,7 @@ holds "who holds region for a machine" "{ setsid /root/region hold /mnt/sg/.star
 		sleep 0.1; done; exit 1"
 
 step "a machine check about the mount table"
-fails "$(printf '0x%x' $((RIG_BASE + 0x2000)))"
+memory_fails "$(printf '0x%x' $((RIG_BASE + 0x2000)))"
 holds "the system stops" 'for try in $(seq 300); do
 	dmesg | grep -q "(mount table): nothing of this volume can be used" && exit 0
 	sleep 0.1; done; dmesg | tail; exit 1'
