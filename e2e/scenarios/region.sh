@@ -107,6 +107,30 @@ refused "nor by a bind mount there" "Permission denied" \
 		: <>/mnt/again/.stargate/region'"
 holds "what is beside it can be had" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
 holds "root of the system opens it by any mount" "$(opens /mnt/pod region)"
+
+step "owner and mode are changed with CAP_SYS_ADMIN of the first user namespace alone"
+# modes: of the three files.
+modes() {
+	on g1 "cd /mnt/pod/.stargate && stat -c '%n %a %u:%g' region volume.json semaphores |
+		paste -sd' '" </dev/null
+}
+was=$(modes)
+for name in region volume.json semaphores; do
+	for change in "chmod 666" "chmod 0" "chown 1000" "chgrp 1000"; do
+		refused "$change $name: not by root of a container" "not permitted" \
+			"$tame $change /mnt/pod/.stargate/$name"
+	done
+	for change in "chmod 666" "chmod 0"; do
+		refused "$change $name: not by root of a user namespace" "not permitted" \
+			"unshare -Urm $change /mnt/pod/.stargate/$name"
+	done
+done
+same "all are as they were" "$was" "$(modes)"
+refused "the owner of region gives it to nobody" "not permitted" \
+	"chown 1000 $region && $member chmod 666 /mnt/pod/.stargate/region"
+holds "root of the system takes it back" "chown 0 $region"
+
+step "mounts before and after the option"
 refused "a second mount with the option is told of a first one without" "mounted already, without region_nodiratime" '
 	umount /mnt/launcher /mnt/again /mnt/pod /mnt/sg
 	mount -t stargatefs /dev/pmem0 /mnt/sg &&

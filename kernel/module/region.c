@@ -269,8 +269,9 @@ static const struct file_operations region_operations = {
 };
 
 /*
- * Who may map it is the administrator's to say, until it is unmounted; its size is nobody's. It is
- * no program, and has only bits of who may what.
+ * The administrator says which user may map region; nobody changes its size, and it has no bits but
+ * permissions. The inode is the same in all mounts, and root of a container owns it: the
+ * capabilities of an owner would let one container close it for the others, or open it to them.
  */
 static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -278,6 +279,8 @@ static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct
 
 	if (attr->ia_valid & ATTR_SIZE ||
 	    (attr->ia_valid & ATTR_MODE && attr->ia_mode & ~(S_IFMT | 0777)))
+		return -EPERM;
+	if (attr->ia_valid & (ATTR_MODE | ATTR_UID | ATTR_GID) && !capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	err = setattr_prepare(idmap, dentry, attr);
 	if (!err)
