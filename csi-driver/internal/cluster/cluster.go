@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -46,6 +47,7 @@ type Node struct {
 	contents     dynamic.ResourceInterface                // nil if it claims none
 	snapshots    dynamic.NamespaceableResourceInterface   // nil likewise
 	mounted      func() (map[string]*module.Mount, error) // here, by volumes' UUIDs
+	watchAgain   wait.Backoff                             // of PlaceCopies
 
 	zone    string             // what was said of it last
 	vain    int                // looks at it, one after another
@@ -57,7 +59,7 @@ type Node struct {
 
 // New is for the node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
-	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}}
+	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain}
 	n.orphaned.Store(-1)
 	n.LookAtMounts(func() (map[string]*module.Mount, error) { return nil, nil })
 	n.LookForOrphans(OrphanLimit)

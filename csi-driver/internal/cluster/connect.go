@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// unlimited leaves it to the API server how many requests it serves when (API priority and fairness). The client's own
-// limit is five a second: after a node's boot hundreds of pods wait for what the driver asks about each, longer than
-// kubelet waits for the driver.
-func unlimited(config *rest.Config) *rest.Config {
-	config.QPS = -1
+// limited has a client send no more requests a second than kubelet does. The client's own limit is five: after a node's
+// boot hundreds of pods wait for what the driver asks about each, longer than kubelet waits for the driver. Without a
+// limit the drivers of all nodes would add to the load of an API server that has just come up.
+func limited(config *rest.Config) *rest.Config {
+	config.QPS, config.Burst = 50, 100
 	return config
 }
 
@@ -30,7 +30,7 @@ func Connect(ctx context.Context, driver, name string, contents bool) (node *Nod
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(unlimited(config))
+	client, err := kubernetes.NewForConfig(limited(config))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}

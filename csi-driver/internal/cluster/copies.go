@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -30,10 +31,16 @@ const (
 
 // A claim that comes back again and again, as the node has no room for it, waits longer each time.
 const (
-	copyFirst  = 50 * time.Millisecond
-	copyLast   = 5 * time.Minute
-	watchAgain = time.Second
+	copyFirst = 50 * time.Millisecond
+	copyLast  = 5 * time.Minute
 )
+
+// watchAgain is how long a node waits until it watches claims again: longer each time, up to a minute, and not as long as
+// other nodes. An API server that has just come up would else be asked by all nodes at once, again and again.
+var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 40 * time.Second}
+
+// A watch that has lasted for so long was none that failed.
+const watchLasts = time.Minute
 
 var snapshotsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
@@ -45,14 +52,21 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 	go func() {
 		defer queue.ShutDown()
 		since := "" // the version of all claims that has been seen
+		again := n.watchAgain
 		for ctx.Err() == nil {
 			var err error
-			if since, err = n.watchClaims(ctx, since, queue); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Claims cannot be watched, and are in a moment")
+			began := time.Now()
+			since, err = n.watchClaims(ctx, since, queue)
+			if time.Since(began) > watchLasts {
+				again = n.watchAgain
+			}
+			waits := again.Step()
+			if err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Claims cannot be watched", "again", waits)
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(watchAgain):
+			case <-time.After(waits):
 			}
 		}
 	}()
@@ -62,7 +76,14 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 			return
 		}
 		within, cancel := context.WithTimeout(ctx, limit)
-		if err := n.place(within, name); err != nil && ctx.Err() == nil {
+		err := n.place(within, name)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case apierrors.IsConflict(err):
+			// Usually the scheduler or the provisioner, which may have chosen a node.
+			klog.FromContext(ctx).V(4).Info("A claim that is to be a copy has changed meanwhile: the driver looks at it again", "claim", name)
+			queue.Add(name)
+		default:
 			klog.FromContext(ctx).Error(err, "A claim that is to be a copy is not placed yet", "claim", name)
 			queue.AddRateLimited(name)
 		}
@@ -72,7 +93,7 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 }
 
 // watchClaims looks at what has changed of claims since a version of them, or at all of them, until the API server ends
-// that. It returns the version to go on from; "": that is to be begun anew.
+// that. It returns the version to go on from; "": that is to be begun anew, as the API server has no changes since then.
 func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) (string, error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if since == "" {
@@ -82,13 +103,14 @@ func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.Ty
 			return "", err
 		}
 		for i := range all.Items {
-			n.seen(&all.Items[i], queue)
+			// A list that is made anew is no failure of the claims in it: none waits longer for that.
+			n.seen(&all.Items[i], queue, func(name types.NamespacedName) { queue.AddAfter(name, copyFirst) })
 		}
 		since = all.ResourceVersion
 	}
 	w, err := claims.Watch(ctx, metav1.ListOptions{ResourceVersion: since, AllowWatchBookmarks: true})
 	if err != nil {
-		return "", err
+		return goesOn(since, err), err
 	}
 	defer w.Stop()
 	for {
@@ -103,26 +125,36 @@ func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.Ty
 		}
 		c, ok := e.Object.(*corev1.PersistentVolumeClaim)
 		if !ok {
-			return "", apierrors.FromObject(e.Object)
+			err := apierrors.FromObject(e.Object)
+			return goesOn(since, err), err
 		}
 		since = c.ResourceVersion
 		switch e.Type {
 		case watch.Added, watch.Modified:
-			n.seen(c, queue)
+			n.seen(c, queue, queue.AddRateLimited)
 		case watch.Deleted:
 			queue.Forget(nameOf(c))
 		}
 	}
 }
 
+// goesOn is the version to watch from after an error: the same one, unless the API server has forgotten it, or has not
+// reached it, as after etcd was restored.
+func goesOn(since string, err error) string {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return ""
+	}
+	return since
+}
+
 func nameOf(c *corev1.PersistentVolumeClaim) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
 
-func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
+func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], add func(types.NamespacedName)) {
 	switch {
 	case n.unplaced(c):
-		queue.AddRateLimited(nameOf(c))
+		add(nameOf(c))
 	case c.Spec.VolumeName != "":
 		queue.Forget(nameOf(c))
 	}

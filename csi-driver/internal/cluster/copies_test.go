@@ -4,18 +4,27 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 )
 
 func copyOf(name, kind, source string, annotations map[string]string) *corev1.PersistentVolumeClaim {
@@ -161,5 +170,159 @@ func TestPlaceCopies(t *testing.T) {
 	}
 	if took < 8*copyFirst {
 		t.Errorf("the fifth time after %s", took)
+	}
+}
+
+// watched is an API server with one claim that is to be a copy, whose watches end as the test says, one after another:
+// by an error, or, if that is in the watch itself, by an event.
+type watched struct {
+	mu     sync.Mutex
+	ends   []error
+	inside bool
+	lists  int
+	since  []string // versions that were watched from
+	began  []time.Time
+}
+
+func (w *watched) serve() *fake.Clientset {
+	client := fake.NewClientset()
+	client.PrependReactor("list", "persistentvolumeclaims", func(k8stesting.Action) (bool, runtime.Object, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.lists++
+		claim := copyOf("copy", "PersistentVolumeClaim", "far", map[string]string{provisionerKey: driver})
+		return true, &corev1.PersistentVolumeClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.PersistentVolumeClaim{*claim}}, nil
+	})
+	client.PrependWatchReactor("persistentvolumeclaims", func(a k8stesting.Action) (bool, watch.Interface, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.since = append(w.since, a.(k8stesting.WatchAction).GetWatchRestrictions().ResourceVersion)
+		w.began = append(w.began, time.Now())
+		if len(w.ends) == 0 {
+			return true, watch.NewFake(), nil // for good
+		}
+		err := w.ends[0]
+		w.ends = w.ends[1:]
+		var status apierrors.APIStatus
+		if !w.inside || !errors.As(err, &status) {
+			return true, nil, err
+		}
+		of, is := watch.NewFakeWithChanSize(1, false), status.Status()
+		of.Error(&is)
+		return true, of, nil
+	})
+	return client
+}
+
+// over tells whether all watches have ended that are to end.
+func (w *watched) over(watches int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.began) >= watches
+}
+
+// While claims cannot be watched a node asks less and less often, and lists them anew only if the API server has no
+// changes since the version that the node has seen.
+func TestClaimsAreWatchedAgain(t *testing.T) {
+	down := apierrors.NewServiceUnavailable("it is coming up")
+	expired, gone := apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old")
+	early := apierrors.NewTimeoutError("Too large resource version", 1)
+	early.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	for what, c := range map[string]struct {
+		ends  []error
+		lists int
+	}{
+		"down":          {[]error{down, down, errors.New("connection refused"), down, down}, 1},
+		"expired":       {[]error{down, expired, down, down, down}, 2},
+		"gone":          {[]error{gone, down, down, down, gone}, 3},
+		"restored etcd": {[]error{down, down, early, down, down}, 2},
+	} {
+		for _, inside := range []bool{false, true} {
+			w := &watched{ends: slices.Clone(c.ends), inside: inside}
+			n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
+			n.watchAgain = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 9, Cap: 100 * time.Millisecond}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() { n.PlaceCopies(ctx); close(done) }()
+			for began := time.Now(); !w.over(len(c.ends)+1) && time.Since(began) < 20*time.Second; {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+			<-done
+			if w.lists != c.lists || len(w.began) != len(c.ends)+1 {
+				t.Errorf("%s, %v: %d lists and %d watches, should be %d and %d", what, inside, w.lists, len(w.began), c.lists, len(c.ends)+1)
+				continue
+			}
+			if slices.ContainsFunc(w.since, func(v string) bool { return v != "7" }) {
+				t.Errorf("%s, %v: watched from %q", what, inside, w.since)
+			}
+			for i, least := range []time.Duration{20, 40, 80, 100, 100} {
+				if gap := w.began[i+1].Sub(w.began[i]); gap < least*time.Millisecond {
+					t.Errorf("%s, %v: watch %d came after %s, and should wait for %d ms", what, inside, i+1, gap, least)
+				}
+			}
+		}
+	}
+	nodes := []wait.Backoff{watchAgain, watchAgain}
+	alike := true
+	for i := range 20 {
+		a, b := nodes[0].Step(), nodes[1].Step()
+		alike = alike && a == b
+		if a > time.Minute || i > 10 && a < 30*time.Second {
+			t.Errorf("wait %d is %s", i, a)
+		}
+	}
+	if alike {
+		t.Error("all nodes ask at one moment")
+	}
+}
+
+// That a node lists all claims anew lets none of them wait longer.
+func TestListsAreNoFailures(t *testing.T) {
+	expired := apierrors.NewResourceExpired("too old")
+	w := &watched{ends: []error{expired, expired, expired, expired, expired}}
+	n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
+	defer queue.ShutDown()
+	for range 5 {
+		if since, err := n.watchClaims(context.Background(), "", queue); since != "" || !apierrors.IsResourceExpired(err) {
+			t.Fatalf("%q, %v", since, err)
+		}
+	}
+	name, _ := queue.Get()
+	if name.Name != "copy" || queue.NumRequeues(name) != 0 {
+		t.Errorf("%s has failed %d times", name, queue.NumRequeues(name))
+	}
+}
+
+// A claim that somebody else changes at the same moment is looked at again at once, and is no failure.
+func TestConflictsAreNoFailures(t *testing.T) {
+	const conflicts = 9 // as failures these are 50 ms, 100 ms, and so on: 25 seconds
+	client := fake.NewClientset(boundTo("data", "pv-data"), placedAt("pv-data", driver, "n1"),
+		copyOf("clone", "PersistentVolumeClaim", "data", map[string]string{provisionerKey: driver}))
+	var mu sync.Mutex
+	tried := 0
+	client.PrependReactor("update", "persistentvolumeclaims", func(k8stesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tried++
+		return tried <= conflicts, nil, apierrors.NewConflict(schema.GroupResource{Resource: "persistentvolumeclaims"}, "clone", nil)
+	})
+	n := New(client, record.NewFakeRecorder(9), driver, "n1")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { n.PlaceCopies(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		c, err := client.CoreV1().PersistentVolumeClaims("ns").Get(ctx, "clone", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Annotations[selectedKey] == "n1" {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("it is not placed after %d attempts", tried)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func ConnectMachines(driver string) (IsMachines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(unlimited(config))
+	client, err := kubernetes.NewForConfig(limited(config))
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestMachinesAreAskedQuickly(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(is)
 	}))
 	defer server.Close()
-	client, err := kubernetes.NewForConfig(unlimited(&rest.Config{Host: server.URL}))
+	client, err := kubernetes.NewForConfig(limited(&rest.Config{Host: server.URL}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,5 +109,36 @@ func TestMachinesAreAskedQuickly(t *testing.T) {
 	}
 	if took := time.Since(began); asked.Load() > 32 || took > 2*time.Second {
 		t.Errorf("%d requests in %s", asked.Load(), took)
+	}
+}
+
+// However much a node has to ask, its requests come at a rate that an API server can bear from all nodes at once.
+func TestANodeAsksNoFaster(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}})
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(limited(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var g sync.WaitGroup
+	for range 8 {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			for ctx.Err() == nil {
+				_, _ = client.CoreV1().Pods("ns").Get(ctx, "p", metav1.GetOptions{})
+			}
+		}()
+	}
+	g.Wait()
+	if n := asked.Load(); n < 20 || n > 160 {
+		t.Errorf("%d requests within a second", n)
 	}
 }
