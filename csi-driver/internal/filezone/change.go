@@ -186,9 +186,6 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	defer end()
-	if err := z.cut(ctx, name); err != nil {
-		return err
-	}
 	if err := z.unused(ctx, v); err != nil {
 		return err
 	}
@@ -205,7 +202,19 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	return z.folder.Sync()
 }
 
+// unused fails while a system uses the volume. It changes nothing, so a deletion that is refused has changed nothing.
 func (z *Zone) unused(ctx context.Context, v zone.Volume) error {
+	// No program looks into such a file (stretched). A process that uses the volume has the file open.
+	longer, err := z.longer(v.Name)
+	if err != nil {
+		return err
+	}
+	if longer {
+		if written(v.Path) {
+			return fault.New(fault.InUse, "volume %s is in use: a process has its file open, which is longer than the volume", v.Name)
+		}
+		return nil
+	}
 	// To look at hearts takes a second or two.
 	taken, err := z.Taken(ctx, v)
 	var refused *tools.Refused

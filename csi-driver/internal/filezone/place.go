@@ -3,13 +3,10 @@
 package filezone
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-
-	"k8s.io/klog/v2"
 
 	"stargate/csi-driver/internal/fault"
 	"stargate/csi-driver/internal/folder"
@@ -77,20 +74,12 @@ func elsewhere(says, own int64) string {
 	return fmt.Sprintf("its superblock says address %#x, and its own is %#x: who writes it has changed that", says, own)
 }
 
-// cut gives back what is behind the end of a volume that is deleted. Of one in use it cuts nothing: an operator may have
-// made file and file system longer.
-func (z *Zone) cut(ctx context.Context, name string) error {
+// longer tells whether a volume's file is longer than its note says.
+func (z *Zone) longer(name string) (bool, error) {
 	at, noted, err := z.placed(name)
 	if err != nil || !noted {
-		return err
+		return false, err
 	}
 	st, err := z.stat(name)
-	if err != nil || st == nil || st.Size() <= at.Size {
-		return err
-	}
-	if err := os.Truncate(z.path(name), at.Size); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s", name)
-	}
-	klog.FromContext(ctx).Info("The file was longer than its volume, and is cut", "volume", name, "had", st.Size(), "has", at.Size)
-	return nil
+	return st != nil && st.Size() > at.Size, err
 }

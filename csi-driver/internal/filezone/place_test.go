@@ -116,7 +116,7 @@ func TestAMemberWritesAnotherAddress(t *testing.T) {
 }
 
 // Those who have a volume as memory can make its file longer. That takes nothing from others, no program looks at such a
-// file, and it is cut when the volume is deleted. Before, nothing is cut: an operator may have made file and file system longer.
+// file, and the driver never cuts it: an operator may have made file and file system longer.
 func TestAMemberMakesItLonger(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)
@@ -166,6 +166,20 @@ func TestAMemberMakesItLonger(t *testing.T) {
 		t.Errorf("its neighbour has %v, %v", st, err)
 	}
 	longer()
+	held, err := os.OpenFile(z.path("evil"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Delete(background, "evil"); !fault.Is(err, fault.InUse) {
+		t.Errorf("somebody uses it: %v", err)
+	}
+	if st, err := held.Stat(); err != nil || st.Size() != 1<<40 {
+		t.Errorf("a deletion that was refused has cut it: %v, %v", st, err)
+	}
+	if said := asked(); strings.Contains(said, "evil") {
+		t.Errorf("it was looked at: %s", said)
+	}
+	held.Close()
 	if err := z.Delete(background, "evil"); err != nil {
 		t.Error(err)
 	}
