@@ -244,21 +244,27 @@ type taken struct {
 // when all files that are there have been asked for; one that has come meanwhile is asked for first.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
-	for {
+	for turn := 1; ; turn++ {
 		if err := z.learn(ctx, known); err != nil {
 			return err
 		}
-		if done, err := z.try(known, use); done || err != nil {
+		if done, err := z.try(known, turn == turns, use); done || err != nil {
 			return err
 		}
 	}
 }
 
-func (z *Zone) try(known addresses, use func(taken) error) (done bool, err error) {
+// turns bounds how often a call asks for files that have changed since it asked for them. A member of a volume that
+// nobody has noted yet can change its file without end.
+const turns = 4
+
+// try fails to be done if a file has come or changed since the call has asked; the last time such a file may have any
+// address.
+func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	t, whole, err := z.takenLocked(known)
-	if err != nil || !whole {
+	if err != nil || !whole && !last {
 		return false, err
 	}
 	return true, use(t)
@@ -281,12 +287,14 @@ type address struct {
 	known bool // else the file may have any
 }
 
-// takenLocked is whole if of all files that are there the addresses are noted, or known to the call. It runs no program.
+// takenLocked is whole if of all files that are there the addresses are noted, or known to the call; of others nobody
+// knows them. It runs no program.
 func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 	names, err := z.names()
 	if err != nil {
 		return t, false, err
 	}
+	whole = true
 	all := zone.Span{Base: z.config.Base, Size: z.config.Size}
 	t.of = map[string]zone.Span{}
 	var spans []zone.Span
@@ -304,9 +312,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 		}
 		if !noted {
 			a, ok := known[fileOf(st)]
-			if !ok {
-				return t, false, nil
-			}
+			whole = whole && ok
 			span = zone.Span{Base: a.at, Size: st.Size()}
 			if !a.known {
 				span, t.unread = all, name
@@ -321,7 +327,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 		spans = append(spans, span)
 	}
 	t.space = zone.NewSpace(all, spans)
-	return t, true, nil
+	return t, whole, nil
 }
 
 // stat is nil if there is no such volume.
