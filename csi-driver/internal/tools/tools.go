@@ -41,9 +41,12 @@ const (
 	looksAtOnce = 8
 )
 
-// How long a look at one volume may take. A volume's members write what is looked at: one whose look does not end
-// keeps nobody from the others.
-const lookLimit = 30 * time.Second
+// How long a look at one volume may take; less if its caller has less time (share). A volume's members write what is
+// looked at: one whose look does not end keeps nobody from the others.
+const (
+	lookLimit  = 30 * time.Second
+	leastShare = 2 * time.Second
+)
 
 type changing struct{}
 
@@ -160,8 +163,31 @@ func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte
 	return t.run(ctx, t.running, 0, program, args...)
 }
 
-// run waits until there is room for one more. With a limit the program is killed when it has run for so long: it
-// changes nothing, so it has nothing to clean up.
+// mostWords of a command are shown: a look at many volumes has their paths.
+const mostWords = 24
+
+// command is how a program was called, for messages.
+func command(program string, args []string) string {
+	more := ""
+	if len(args) > mostWords {
+		more = fmt.Sprintf(" and %d more", len(args)-mostWords)
+		args = args[:mostWords]
+	}
+	return program + " " + strings.Join(args, " ") + more
+}
+
+// share is how long a look with that limit may take: half of the time that its caller has left, so that the caller learns
+// of a look that did not end, and goes on to other volumes. With too little left the caller ends, and not the look: a
+// volume is not blamed for that.
+func share(ctx context.Context, limit time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(end)/2, leastShare))
+	}
+	return limit
+}
+
+// run waits until there is room for one more. With a limit the program is killed when it has run for its share of that:
+// it changes nothing, so it has nothing to clean up.
 func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
 	within, done := context.WithCancel(ctx)
@@ -175,10 +201,11 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 	select {
 	case room <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
+		return nil, fmt.Errorf("%s: has not begun (%d others run): %w", command(program, args), len(room), ctx.Err())
 	}
 	var late atomic.Bool
 	if limit > 0 {
+		limit = share(ctx, limit)
 		cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Kill() }, time.Second
 		defer time.AfterFunc(limit, func() { late.Store(true); done() }).Stop()
 	}
@@ -190,14 +217,14 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 		return out.Bytes(), nil
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), ctx.Err())
+		return nil, fmt.Errorf("%s: has not ended: %w", command(program, args), ctx.Err())
 	}
 	if late.Load() {
-		return nil, fmt.Errorf("%s %s: has not ended within %s", program, strings.Join(args, " "), limit)
+		return nil, fmt.Errorf("%s: has not ended within %s", command(program, args), limit.Round(time.Millisecond))
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() < 0 {
-		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+		return nil, fmt.Errorf("%s: %w", command(program, args), err)
 	}
 	return nil, refused(program, exit.ExitCode(), out.Bytes(), said.Bytes())
 }
@@ -233,7 +260,7 @@ func (t *Tools) json(ctx context.Context, into any, limit time.Duration, args ..
 		return err
 	}
 	if err := decode(out, into); err != nil {
-		return fmt.Errorf("%s %s: %w", Ctl, strings.Join(args, " "), err)
+		return fmt.Errorf("%s: %w", command(Ctl, args), err)
 	}
 	return nil
 }

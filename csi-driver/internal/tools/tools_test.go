@@ -136,3 +136,41 @@ func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	stop()
 	g.Wait()
 }
+
+// A look that hangs ends before its caller's time does, which goes on to the next volume. The error says which one hung.
+func TestALookLeavesTimeForOthers(t *testing.T) {
+	tools := programs(t, `case "$3" in *hangs) exec sleep 60 ;; *) echo '{"size": 7}' ;; esac`)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	defer cancel()
+	if _, err := tools.Info(ctx, "/zone/hangs"); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "info /zone/hangs: has not ended within") {
+		t.Errorf("%v; its caller: %v", err, ctx.Err())
+	}
+	if info, err := tools.Info(ctx, "/zone/answers"); err != nil || info.Size != 7 {
+		t.Errorf("the next one: %+v, %v", info, err)
+	}
+	for left, want := range map[time.Duration]time.Duration{
+		time.Hour: lookLimit, 20 * time.Second: 10 * time.Second, 3 * time.Second: leastShare, time.Millisecond: leastShare,
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), left)
+		if got := share(ctx, lookLimit).Round(time.Second); got != want {
+			t.Errorf("of %s a look may take %s, and should take %s", left, got, want)
+		}
+		cancel()
+	}
+	if got := share(context.Background(), lookLimit); got != lookLimit {
+		t.Errorf("a look of a caller without a limit may take %s", got)
+	}
+}
+
+// An error about a look at thousands of volumes can be read.
+func TestLongCommands(t *testing.T) {
+	tools := programs(t, "kill -9 $$")
+	paths := make([]string, 1000)
+	for i := range paths {
+		paths[i] = "/zone/v" + strconv.Itoa(i)
+	}
+	_, err := tools.Look(context.Background(), paths)
+	if err == nil || !strings.Contains(err.Error(), "look /zone/v0 /zone/v1 ") || !strings.Contains(err.Error(), " more: ") || len(err.Error()) > 1000 {
+		t.Errorf("%.2000v", err)
+	}
+}
