@@ -75,7 +75,7 @@ func TestManyVolumes(t *testing.T) {
 		if err = os.MkdirAll(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for file, text := range map[string]string{"uuid": name, "state": "writable", "slot": "0", "epoch": "", "journal": "", "operations": "", "errors": ""} {
+		for file, text := range map[string]string{"dev": n.zoneFile(name), "state": "writable", "slot": "0", "epoch": "", "journal": "", "operations": "", "errors": ""} {
 			if err := os.WriteFile(filepath.Join(at, file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}

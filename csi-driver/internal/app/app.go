@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -55,7 +54,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer end()
 	c.Driver.SnapshotFolder = c.SnapshotDir != ""
-	k := module.New(cmp.Or(c.Sysfs, module.Sysfs))
+	k := module.New(module.Sysfs)
+	if c.Sysfs != "" {
+		k = module.NewFor(c.Sysfs, func(file string) string { return file })
+	}
 	p := parts{
 		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
 		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods"), Notes: c.notes()}, z, show),

@@ -48,7 +48,7 @@ type Config struct {
 	OrphanLimit time.Duration
 	CallLimit   time.Duration
 	StopLimit   time.Duration
-	// Sysfs, for tests, is another folder than module.Sysfs.
+	// Sysfs, for tests, is another folder than module.Sysfs, with volumes' files in place of their devices' numbers.
 	Sysfs string
 	// Call, for tests, is put around the context of each call.
 	Call func(context.Context) context.Context `json:"-"`

@@ -44,10 +44,10 @@ type Node struct {
 	client       kubernetes.Interface
 	events       record.EventRecorder
 	name, driver string
-	contents     dynamic.ResourceInterface                // nil if it claims none
-	snapshots    dynamic.NamespaceableResourceInterface   // nil likewise
-	mounted      func() (map[string]*module.Mount, error) // here, by volumes' UUIDs
-	watchAgain   wait.Backoff                             // of PlaceCopies
+	contents     dynamic.ResourceInterface              // nil if it claims none
+	snapshots    dynamic.NamespaceableResourceInterface // nil likewise
+	mounted      func() (module.Mounts, error)          // here
+	watchAgain   wait.Backoff                           // of PlaceCopies
 
 	zone    string             // what was said of it last
 	vain    int                // looks at it, one after another
@@ -61,13 +61,13 @@ type Node struct {
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain}
 	n.orphaned.Store(-1)
-	n.LookAtMounts(func() (map[string]*module.Mount, error) { return nil, nil })
+	n.LookAtMounts(func() (module.Mounts, error) { return module.None, nil })
 	n.LookForOrphans(OrphanLimit)
 	return n
 }
 
 // LookAtMounts has mounts told of that are shut down; before Run.
-func (n *Node) LookAtMounts(all func() (map[string]*module.Mount, error)) { n.mounted = all }
+func (n *Node) LookAtMounts(all func() (module.Mounts, error)) { n.mounted = all }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
 func (n *Node) Run(ctx context.Context, z zone.Zone) {
@@ -167,7 +167,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
 	var last error
 	for _, v := range volumes {
 		there[v.Name] = true
-		if err := n.tellVolume(ctx, v, mounts[v.UUID], unread); err != nil {
+		if err := n.tellVolume(ctx, v, mounts(v.Path), unread); err != nil {
 			untold, last = untold+1, err // one will do: there may be hundreds, of one cause
 		}
 	}

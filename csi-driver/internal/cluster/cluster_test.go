@@ -255,9 +255,9 @@ func TestShutDown(t *testing.T) {
 	n := New(client, recorder, driver, "n1")
 	var unread error
 	mounts := map[string]*module.Mount{"u1": {State: "writable"}}
-	n.LookAtMounts(func() (map[string]*module.Mount, error) { return mounts, unread })
+	n.LookAtMounts(func() (module.Mounts, error) { return func(path string) *module.Mount { return mounts[path] }, unread })
 	z := &told{kind: zone.None, volumes: []zone.Volume{
-		{Name: "pvc-1", UUID: "u1", State: zone.InUse}, {Name: "e-2", UUID: "u2", State: zone.InUse},
+		{Name: "pvc-1", Path: "u1", State: zone.InUse}, {Name: "e-2", Path: "u2", State: zone.InUse},
 	}}
 	look := func(events ...string) {
 		t.Helper()

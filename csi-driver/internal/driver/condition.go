@@ -63,7 +63,7 @@ func (d *Driver) conditions(ctx context.Context, volumes []zone.Glance) ([]*cond
 	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*condition, error) {
 		h, kerr := (*csi.VolumeHealth)(nil), err
 		if err == nil {
-			h, kerr = d.knownOf(ctx, g, mounts[g.UUID])
+			h, kerr = d.knownOf(ctx, g, mounts(g.Path))
 		}
 		c, err := d.conditionFrom(ctx, g.Volume, h, kerr)
 		if fault.Is(err, fault.NotFound) {

@@ -110,9 +110,17 @@ func (w *world) shutDown() {
 	w.t.Helper()
 	v, err := w.zone.Get(context.Background(), "v")
 	w.must(err)
+	w.shutDownOn(v.Path)
+}
+
+// shutDownOn is about the mount of a device: members of the volume there have written v's UUID into it.
+func (w *world) shutDownOn(device string) {
+	w.t.Helper()
+	v, err := w.zone.Get(context.Background(), "v")
+	w.must(err)
 	dir := filepath.Join(w.dir, "sysfs", "dm-0")
 	w.must(os.MkdirAll(dir, 0o755))
-	for name, text := range map[string]string{"uuid": v.UUID, "state": "shut down", "slot": "0", "epoch": "", "operations": "", "journal": "", "errors": ""} {
+	for name, text := range map[string]string{"dev": device, "uuid": v.UUID, "state": "shut down", "slot": "0", "epoch": "", "operations": "", "journal": "", "errors": ""} {
 		w.must(os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644))
 	}
 }
@@ -158,6 +166,7 @@ func TestCondition(t *testing.T) {
 		"damaged":                  {func(w *world) { w.zone.Damage("v", "its superblock is torn") }, true, "Damaged: its superblock is torn"},
 		"damage was met":           {func(w *world) { w.zone.MeetErrors("v", 3) }, true, "ErrorsFound: damage has been met 3 times"},
 		"the mount is shut down":   {(*world).shutDown, true, "declared this node dead, or the volume itself stands on bad memory"},
+		"another one's is":         {func(w *world) { w.shutDownOn("/memory/other") }, false, ""},
 		"both":                     {func(w *world) { w.shutDown(); w.zone.MeetErrors("v", 3) }, true, "; ErrorsFound: "},
 	} {
 		w := newWorld(t, zone.Gigabyte)

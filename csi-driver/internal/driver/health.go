@@ -155,7 +155,7 @@ func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Glance) ([]*csi
 		return nil, err
 	}
 	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*csi.VolumeHealth, error) {
-		h, err := d.health(ctx, g, mounts[g.UUID])
+		h, err := d.health(ctx, g, mounts(g.Path))
 		if err != nil && d.gone(ctx, g.Volume) {
 			return nil, nil
 		}
@@ -168,17 +168,17 @@ func (d *Driver) mountOf(v zone.Volume) (*module.Mount, error) {
 	if !v.Readable() {
 		return nil, nil
 	}
-	mount, err := d.module.Mounted(v.UUID)
+	mount, err := d.module.Mounted(v.Path)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
 	}
 	return mount, nil
 }
 
-func (d *Driver) mounted() (map[string]*module.Mount, error) {
+func (d *Driver) mounted() (module.Mounts, error) {
 	all, err := d.module.All()
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "this node's mounts")
+		return all, fault.Wrap(fault.Internal, err, "this node's mounts")
 	}
 	return all, nil
 }

@@ -63,7 +63,12 @@ func (w *world) with(show present.Presenter) *driver.Driver {
 		w.t.Fatal(err)
 	}
 	config := driver.Config{Name: "stargate.csi.dev", Version: "test", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true}
-	return driver.New(config, w.zone, show, mounts.On(w.table), module.New(filepath.Join(w.dir, "sysfs")), folder)
+	return driver.New(config, w.zone, show, mounts.On(w.table), w.module(), folder)
+}
+
+// module has a folder in place of sysfs, with volumes' paths in place of their devices' numbers.
+func (w *world) module() *module.Module {
+	return module.NewFor(filepath.Join(w.dir, "sysfs"), func(path string) string { return path })
 }
 
 // serve has the driver on a socket, as the program has it, until the test ends.

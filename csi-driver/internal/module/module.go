@@ -22,10 +22,25 @@ import (
 const Sysfs = "/sys/fs/stargatefs"
 
 // Module is the kernel's side, which need not be there.
-type Module struct{ dir string }
+type Module struct {
+	dir    string
+	device func(path string) string
+}
 
 // New reads in a folder: Sysfs, unless a test has another.
-func New(dir string) *Module { return &Module{dir} }
+func New(dir string) *Module { return NewFor(dir, Device) }
+
+// NewFor is for tests, whose volumes have no devices: device has the number that a path stands for.
+func NewFor(dir string, device func(path string) string) *Module { return &Module{dir, device} }
+
+// Device is the number of the block device at a path, as sysfs has it; "" if there is none.
+func Device(path string) string {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+}
 
 const shutDown = "shut down"
 
@@ -50,32 +65,34 @@ func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name]
 
 var files = []string{"epoch", "operations", "journal", "errors"}
 
-// Mounted finds a volume by its UUID; nil: this node has not mounted it.
-func (m *Module) Mounted(uuid string) (*Mount, error) {
-	entries, err := os.ReadDir(m.dir)
-	if errors.Is(err, fs.ErrNotExist) {
+// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it. A UUID would not do:
+// any member of a volume can write another volume's UUID into it.
+type Mounts func(path string) *Mount
+
+// None finds none.
+func None(string) *Mount { return nil }
+
+// Mounted is the mount of one volume, as Mounts finds it.
+func (m *Module) Mounted(path string) (*Mount, error) {
+	device := m.device(path)
+	if device == "" {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("mounted volumes: %w", err)
-	}
-	for _, e := range entries {
-		dir := filepath.Join(m.dir, e.Name())
-		found, err := word(dir, "uuid")
-		if err != nil || found != uuid {
-			continue // unmounted meanwhile, or another one
-		}
-		mount, err := read(dir)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-			return nil, nil // unmounted meanwhile
-		}
-		return mount, err
-	}
-	return nil, nil
+	all, err := m.read(func(of string) bool { return of == device })
+	return all[device], err
 }
 
-// All are the volumes that this node has mounted, by their UUIDs: who asks about many reads each once.
-func (m *Module) All() (map[string]*Mount, error) {
+// All are the volumes that this node has mounted: who asks about many reads each once.
+func (m *Module) All() (Mounts, error) {
+	all, err := m.read(func(string) bool { return true })
+	if err != nil {
+		return None, err
+	}
+	return func(path string) *Mount { return all[m.device(path)] }, nil
+}
+
+// read has the mounts of wanted devices, by their numbers.
+func (m *Module) read(wanted func(device string) bool) (map[string]*Mount, error) {
 	entries, err := os.ReadDir(m.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -86,9 +103,9 @@ func (m *Module) All() (map[string]*Mount, error) {
 	all := map[string]*Mount{}
 	for _, e := range entries {
 		dir := filepath.Join(m.dir, e.Name())
-		uuid, err := word(dir, "uuid")
-		if err != nil {
-			continue // unmounted meanwhile, or no volume
+		device, err := word(dir, "dev")
+		if err != nil || !wanted(device) {
+			continue // unmounted meanwhile, or another one
 		}
 		mount, err := read(dir)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
@@ -97,7 +114,7 @@ func (m *Module) All() (map[string]*Mount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mounted volumes: %w", err)
 		}
-		all[uuid] = mount
+		all[device] = mount
 	}
 	return all, nil
 }

@@ -181,7 +181,7 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	return seen, ctx.Err() // what was asked for last may be missing
 }
 
-func (c *Collector) volume(ctx context.Context, g zone.Glance, mounts map[string]*module.Mount) []prometheus.Metric {
+func (c *Collector) volume(ctx context.Context, g zone.Glance, mounts module.Mounts) []prometheus.Metric {
 	v := g.Volume
 	seen := []prometheus.Metric{
 		gauge(c.size, v.Size, v.Name), gauge(c.whole, truth(v.State.Whole()), v.Name, string(v.State)),
@@ -202,7 +202,7 @@ func (c *Collector) volume(ctx context.Context, g zone.Glance, mounts map[string
 	if takenErr == nil {
 		seen = append(seen, gauge(c.systems, int64(taken), v.Name))
 	}
-	return append(seen, c.mount(v, mounts[v.UUID])...)
+	return append(seen, c.mount(v, mounts(v.Path))...)
 }
 
 // mount is what the module says, if the volume is mounted here.

@@ -83,7 +83,7 @@ type full struct {
 }
 
 func (f *full) Glances(context.Context) ([]zone.Glance, error) {
-	return []zone.Glance{{Volume: zone.Volume{Name: "v", UUID: "u", State: zone.InUse, Size: zone.Gigabyte}}}, f.list
+	return []zone.Glance{{Volume: zone.Volume{Name: "v", Path: "/zone/v", State: zone.InUse, Size: zone.Gigabyte}}}, f.list
 }
 
 func (f *full) Space(ctx context.Context, _ zone.Volume) (tools.Space, error) {
@@ -140,7 +140,7 @@ func TestEpochsBehind(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := NewCollector(&full{}, module.New(sysfs), func() (int64, bool) { return 0, false }, klog.Background())
+	c := NewCollector(&full{}, module.NewFor(sysfs, func(path string) string { return path }), func() (int64, bool) { return 0, false }, klog.Background())
 	for _, k := range []struct {
 		slot, epoch string
 		want        float64
@@ -151,7 +151,7 @@ func TestEpochsBehind(t *testing.T) {
 		{"-1", "volume 12\nacknowledged 0\n", 0, false},
 	} {
 		for name, text := range map[string]string{
-			"uuid": "u", "state": "writable", "slot": k.slot, "epoch": k.epoch, "operations": "reads 7\n", "journal": "", "errors": "",
+			"dev": "/zone/v", "state": "writable", "slot": k.slot, "epoch": k.epoch, "operations": "reads 7\n", "journal": "", "errors": "",
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
