@@ -4,4 +4,4 @@
 # file: kernel/module/holders.c
 # scenario: fence
 # maps: walk
-/^static bool revoke(/,/^}/s/unmap_mapping_range(mapping, 0, 0, 0);/(void)mapping;/
+/^static int revoke(/,/^}/s/unmap_mapping_range(mapping, 0, 0, 0);/(void)mapping;/

@@ -4,4 +4,4 @@
 # file: kernel/module/holders.c
 # scenario: kvm-identity
 # maps: walk
-/^static bool revoke(/,/^}/s/sgfs_identity_revoke_held(fs);/(void)fs;/
+/^static int revoke(/,/^}/s/sgfs_identity_revoke_held(fs, was->machine);/(void)fs;/

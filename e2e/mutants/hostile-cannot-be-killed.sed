@@ -4,4 +4,4 @@
 # file: kernel/core/tx.c
 # scenario: node-hostile
 # maps: walk
-s/area_taken(vol, first, off, sg_lock(vol,/area_taken(vol, first, off, sg_lock_sure(vol,/
+s/err = sg_lock_for(vol, area_lock(vol, \*k), ns);/return sg_lock_sure(vol, area_lock(vol, *k));/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: libvirt
 # maps: walk
-s/vm_flags_set(vma, VM_HUGEPAGE);/vm_flags_set(vma, VM_HUGEPAGE | VM_IO);/
+/^static int map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_IO);\n&/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk
-s/vm_flags_set(vma, VM_HUGEPAGE);/vm_flags_set(vma, VM_HUGEPAGE | VM_MAYWRITE);/
+/^static int map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_MAYWRITE);\n&/

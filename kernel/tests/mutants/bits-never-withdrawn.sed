@@ -3,4 +3,4 @@
 # Bits of a slot's last owner keep files for ever.
 # file: kernel/core/opens.c
 # test: systems_opens_test
-/^static void withdraw(/,/^}/s/take_back(vol, &ref);/sg_full_fence();/
+/^static void withdraw_ref(/,/^}/s/take_back(vol, &ref);/sg_full_fence();/

@@ -3,4 +3,4 @@
 # Replay believes a record whatever its checksum says.
 # file: kernel/core/tx.c
 # test: crash_test
-s/return sg_load64(&a->crc) == area_crc(head, a->word, n) ? n : 0;/return area_crc(head, a->word, n) ? n : n;/
+s/return sg_load64(&a->crc) == sg_area_crc(head, a->word, n) ? n : 0;/return a ? n : 0;/

@@ -3,4 +3,4 @@
 # Who is dead holds up epochs.
 # file: kernel/core/epoch.c
 # test: systems_epoch_test
-/^static u64 worst_lag/,/^}/s/!= SG_SLOT_LIVE/== SG_SLOT_FREE/
+/^static u64 worst_lag/,/^}/s/== SG_SLOT_LIVE/!= SG_SLOT_FREE/

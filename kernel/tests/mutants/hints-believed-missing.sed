@@ -3,4 +3,4 @@
 # Nothing is promised, so there is no space.
 # file: kernel/core/space.c
 # test: space_test
-s/^		    take_anywhere(tx, want, off, got, \&busy))$/		    (tx->err \&\& take_anywhere(tx, want, off, got, \&busy)))/
+s/ || take_last(tx, want, off, got))/ || (tx->err \&\& take_last(tx, want, off, got)))/

@@ -3,4 +3,4 @@
 # Who finds nothing promised does not make up for what is missing.
 # file: kernel/core/space.c
 # test: space_test
-s/} while (sg_space_mend_hints(tx->vol));/} while (0);/
+s/} while (!tx->err && sg_space_mend_hints(tx->vol));/} while (0);/

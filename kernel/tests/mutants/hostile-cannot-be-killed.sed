@@ -3,4 +3,4 @@
 # Who waits for a transaction area cannot be killed.
 # file: kernel/core/tx.c
 # test: hostile
-s/area_taken(vol, first, off, sg_lock(vol,/area_taken(vol, first, off, sg_lock_sure(vol,/
+s/err = sg_lock_for(vol, area_lock(vol, \*k), ns);/return sg_lock_sure(vol, area_lock(vol, *k));/

@@ -3,4 +3,4 @@
 # A file may map more pages than there are.
 # file: kernel/core/write.c
 # test: hostile
-s/if (mapped > all)/if (0)/
+s/sg_met(vol, ref, &mapped, run.off ? run.pages : 0, 1);/sg_met(vol, ref, \&mapped, 0, 1);/

@@ -3,4 +3,4 @@
 # Who leaves takes over all that others owed first.
 # file: kernel/core/ledger.c
 # test: hostile
-s/if (vol->hurry)		/if (0)		/
+/^int sg_ledger_settle(/,/^}/s/if (vol->hurry || sg_settle_ends(vol))/if (sg_settle_ends(vol))/

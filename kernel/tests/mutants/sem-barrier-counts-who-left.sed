@@ -3,4 +3,4 @@
 # Who gives up waiting at a barrier counts as arrived.
 # file: kernel/core/sem_event.c
 # test: sem_test
-s/^\t\tarrive(vol, sem, phase, ~0ULL);/\t\tarrive(vol, sem, phase, 0);/
+/^static void withdraw(/,/^}/s/sg_load64(count) - 1);/sg_load64(count));/

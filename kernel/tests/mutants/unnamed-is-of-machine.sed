@@ -2,5 +2,5 @@
 #
 # A slot that has not said who it is passes for its last owner's.
 # file: kernel/core/machine.c
-# test: systems_death_test
-s/slot->named == SG_SLOT_INC(slot->state) && //
+# test: systems_test systems_death_test
+/^bool sg_slot_of_machine/,/^}/s/slot->named == SG_SLOT_INC(slot->state) && //

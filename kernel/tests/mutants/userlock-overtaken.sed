@@ -3,4 +3,4 @@
 # Nobody steps back behind an earlier request: readers starve a writer.
 # file: kernel/core/userlock.c
 # test: userlock_test
-s/return !queue_waits_for(c, want);/return !want \&\& queue_waits_for(c, want);/
+s/return flock || !queue_waits_for(c, want);/return !want \&\& (flock || !queue_waits_for(c, want));/

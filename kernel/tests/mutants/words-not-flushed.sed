@@ -3,4 +3,4 @@
 # The words of a transaction are in place, but not durable, when its record is cleared.
 # file: kernel/core/tx.c
 # test: crash_test
-/^static void apply(/,/^}/s/sg_wb(vol->base + off, 8);/(void)0;/
+/^static void write_back(/,/^}/s/sg_wb(vol->base + off, 8);/(void)0;/
