@@ -2,7 +2,7 @@
 #
 # Nobody knows of who copies through a window.
 # Nor does a read see that the file has been cut meanwhile: done once more, it would hide that.
-# file: kernel/module/map.c kernel/module/file.c
+# file: kernel/module/data_path.c kernel/module/file.c
 # scenario: stale
 # maps: shadow
 /copy_piece(struct inode/,/^}/{/sg_look_begin();/d;/sg_look_end();/d}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Nobody recovers who has been declared dead.
-# file: kernel/core/death.c
+# file: kernel/core/member/recovery.c
 # scenario: node
 # maps: walk
 /^bool sg_recover_slot(/,/^}/s/if (!may_recover(/if (true || !may_recover(/

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A machine that could store by identity memory alone is not declared dead when that ends.
-# file: kernel/module/identity.c
+# file: kernel/module/kvm_grant.c
 # scenario: kvm-identity
 # maps: walk
 /^static void grant_ended(/,/^}/s/grant->holder, grant->writable)/grant->holder, false)/

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # KVM is not told that the volume has grown.
-# file: kernel/module/identity.c
+# file: kernel/module/kvm_grant.c
 # scenario: kvm-grow
 # maps: walk
 /^static int follow_growth(/,/^}/s/err = id->kvm.extend(id->range, size);/err = 0;/

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A host that boots anew knows nothing of the machines that ended with it.
-# file: kernel/core/machine.c
+# file: kernel/core/member/machine.c
 # scenario: node-reboot
 # maps: walk
 /^static bool was_hosted(/,/^}/s/SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&/false \&\& SG_SLOT_LIVE \&\&/

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The host's processor follows tables of any volume.
-# file: kernel/module/holders.c
+# file: kernel/module/region_holders.c
 # scenario: hostsplice
 # maps: walk
 /^static bool may_splice(/,/^}/s/(boot_cpu_has(X86_FEATURE_HYPERVISOR) \&\&/(true \&\&/

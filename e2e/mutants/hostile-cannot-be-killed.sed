@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Who waits for a transaction area cannot be killed.
-# file: kernel/core/tx.c
+# file: kernel/core/journal/tx.c
 # scenario: node-hostile
 # maps: walk
 s/err = sg_lock_for(vol, area_lock(vol, \*k), ns);/return sg_lock_sure(vol, area_lock(vol, *k));/

@@ -2,7 +2,7 @@
 #
 # An epoch is acknowledged while somebody copies what was freed before it.
 # Nor does a read see that the file has been cut meanwhile: done once more, it would hide that.
-# file: kernel/core/epoch.c kernel/module/file.c
+# file: kernel/core/journal/epoch.c kernel/module/file.c
 # scenario: stale
 # maps: walk
 /^void sg_quiesce(/,/^}/{/sg_look_wait();/d}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The volume is taken from one machine after the other, however long the first takes.
-# file: kernel/module/identity.c
+# file: kernel/module/kvm_grant.c
 # scenario: kvm-poison
 # maps: walk
 /^static long revoke(/,/^}/s/n += !id->kvm.revoke(id->range, grant);/{ mutex_lock(\&identity_lock); n += !id->kvm.revoke(id->range, grant); mutex_unlock(\&identity_lock); }/

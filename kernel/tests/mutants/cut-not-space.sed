@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Who needs space does not wait for what another one is cutting.
-# file: kernel/core/hunger.c
+# file: kernel/core/deferred/enospc.c
 # test: systems_epoch_test
 /^static bool is_being_cut/,/^}/s/&& sg_is_cutting(vol, &ref);/\&\& false;/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Pages that are cut off are owed to nobody, and so lost.
-# file: kernel/core/cut.c
+# file: kernel/core/table/table_cut.c
 # test: model_test
 /^static void owe_pending/,/^}/s/sg_owe_run(c->tx, c->run, c->run_pages);/(void)0;/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A system acknowledges an epoch in the middle of a transaction.
-# file: kernel/core/epoch.c
+# file: kernel/core/journal/epoch.c
 # test: systems_epoch_test
 /^static bool transactions_over/,/^}/s/return false;/return true;/

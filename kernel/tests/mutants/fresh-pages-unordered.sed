@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The record may reach memory before the pages that it publishes.
-# file: kernel/core/tx.c
+# file: kernel/core/journal/tx.c
 # test: crash_test
 /^static void make_valid/,/^}/{/^\tsg_fence();$/{N;/crc/s/^\tsg_fence();\n//}}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The volume has grown before there is a superblock that says so.
-# file: kernel/core/grow.c
+# file: kernel/core/member/volume_grow.c
 # test: crash_grow_test
 s/^\terr = make_chunks(g) ?: make_last(g);/\terr = make_chunks(g);/
 /^static int grow(/,/^}/s/^\tsg_follow(g->vol);$/\tmake_last(g);\n&/

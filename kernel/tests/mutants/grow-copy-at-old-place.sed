@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Who has not noticed growth writes the copy of a root word where it was.
-# file: kernel/core/syscopy.c
+# file: kernel/core/inode/inode_backup.c
 # test: grow_test
-/^\tsg_follow(tx->vol);/d
+/^\ttx->vol->up->follow(tx->vol);/d

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A repair goes on though another system has taken it for dead, and has the volume.
-# file: kernel/core/check_view.c
+# file: kernel/core/check/check_view.c
 # test: systems_test
 s/^	if (!c->dead \&\& c->vol.slot >= 0 \&\& sg_is_silenced(&c->vol))/	if (false)/
 s/^	if (sg_cas64(p, was, val) == was)/	sg_store64(p, val);\n	if (was + 1)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A record stays valid after replay: it is replayed again, over newer words.
-# file: kernel/core/tx.c
+# file: kernel/core/journal/tx.c
 # test: crash_test
 /^static int replay_area/,/^}/{/if (sg_load64(&a->head))/{N;d}}

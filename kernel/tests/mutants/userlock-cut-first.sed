@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The locks that a new one replaces go before it is there: who dies in between has neither.
-# file: kernel/core/userlock.c
+# file: kernel/core/filelock/lock_table.c
 # test: crash_userlock_test
 /^static int change/,/^}/ {
 	/put(made, &all);/d
