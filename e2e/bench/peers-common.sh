@@ -12,7 +12,7 @@
 #
 # and lines of its own.
 #
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib/scenario.sh"
 

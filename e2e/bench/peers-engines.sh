@@ -7,7 +7,7 @@
 #   engine SYSTEM ENGINE LOAD BLOCK KIB-PER-SECOND      one line a round
 #   not SYSTEM ENGINE REASON...                         it fails there
 #
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 

@@ -14,7 +14,7 @@
 # Page caches answer where they are what the system is there for (9p-loose, virtiofs-auto);
 # elsewhere fio goes past them (O_DIRECT), as there are none between StargateFS and its bytes.
 #
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 

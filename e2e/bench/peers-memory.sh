@@ -10,7 +10,7 @@
 # (MemTotal - MemFree; what is in use for something else moves, too). HOW: read, map, refused. The
 # file is as large as guests' caches can hold; that of StargateFS, which is in none, has 1 GiB.
 #
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 

@@ -4,7 +4,7 @@
 # Run by e2e/bench/targets inside of the rig, with a range and no volume: what has to be compared
 # has the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD"; first
 # touches are instructions for all of a file, lookups for one name.
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -9,7 +9,7 @@
 #   sees FILESYSTEM PROPERTY ANSWER
 #   load SYSTEMS                                        of the machine, before and after
 #
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/bench/properties.sh

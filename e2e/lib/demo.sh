@@ -3,7 +3,7 @@
 #
 # The demo's transcript where no node comes up, run by e2e/demo inside of the rig: `on g1 '...'` is a
 # VM, everything else is this machine. RIG_RANGE is the file whose bytes are the range.
-# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/demo-words.sh
 source "$(dirname "$0")/demo-words.sh"
 

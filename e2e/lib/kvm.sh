@@ -3,7 +3,7 @@
 #
 # What scenarios share in which the node has KVM with kvm-patches, and machines that have a volume
 # as identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: its physical address.
-# shellcheck disable=SC2016,SC2154 # what is quoted is for the node's shell; $base is the scenario's
+# shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell; $base is the scenario's
 
 series=6.12
 kvm_modules=$(dirname "$0")/../../build/kvm/$series

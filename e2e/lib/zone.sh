@@ -3,7 +3,7 @@
 #
 # What scenarios share in which the node has a zone, and machines one volume of it each: `node:
 # --no-mount`. Read after scenario.sh.
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 
 # in_one SYSTEM WHAT COMMAND: it succeeds there.
 in_one() {

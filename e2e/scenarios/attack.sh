@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What nobody should do to a mounted volume, and somebody will: unmount and unload it under load,
-# mount it over and over, and store wild words all over it, again and again. Nothing oopses, nothing
-# hangs, whatever waits can be killed, and the volume can be unmounted at the end of each round.
+# Misuse of a mounted volume: it is unmounted and its module unloaded under load, it is mounted over
+# and over, and random words are stored all over it, for several rounds. The kernel must not oops or
+# hang, every process that waits can be killed, and the volume can be unmounted at the end of each
+# round.
 #
 # rig: --size 32M --cpus 2 --pkgs "acl attr"
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -20,7 +21,7 @@ trap 'rm -rf "$saved"' EXIT
 program stress
 
 step "unmounting what is in use"
-# The writer holds its file open, and notes how often it has come round.
+# The writer holds its file open and counts its rounds.
 writer='exec 7>>/mnt/sg/log; while [ ! -e /run/stop ]; do echo x >&7; echo >>/run/rounds; done'
 holds "a writer" "rm -f /run/stop /run/rounds; ($writer) </dev/null >/dev/null 2>&1 & sleep 0.3"
 goes_on() {
@@ -62,7 +63,7 @@ holds "$rounds rounds" "rm -f /run/stop; for k in 1 2 3; do ($looking) </dev/nul
 	done; touch /run/stop; wait; cmp /etc/host.conf /mnt/sg/tree/host.conf"
 
 step "access lists at their limits"
-entries() { # N: an access list for so many users
+entries() { # N: an access list with that many users
 	on g1 "for id in \$(seq 10001 $((10000 + $1))); do echo user:\$id:rw-; done |
 		cat - <(printf 'user::rw-\ngroup::r--\nmask::rw-\nother::---\n') >/run/acl" </dev/null
 }
@@ -93,8 +94,8 @@ holds "a tree of everything" 'cd /mnt/sg && cp -a /etc/. . 2>/dev/null; mkfifo f
 	for i in $(seq 300); do echo $i >many-$i; setfattr -n user.k -v $i many-$i; done
 	head -c 5M /dev/urandom >big; truncate -s 1G sparse; cd /; umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"
-# wild SEED COUNT: words all over the range: noise, small numbers, and words from elsewhere in it;
-# of two stores one lands where metadata is.
+# wild SEED COUNT: stores words all over the range: noise, small numbers, and copies of words from
+# elsewhere in it. 70 % of the stores hit the first 2 MiB, where metadata is.
 wild() {
 	python3 - "$RIG_RANGE" "$1" "$2" <<-'END'
 		import random, struct, sys
@@ -118,7 +119,7 @@ wild() {
 		        word(at, value)
 	END
 }
-# What users do. Each may fail, none may hang.
+# Ordinary user commands. Each may fail, none may hang.
 load='cd /mnt/sg || exit
 	t() { timeout -s KILL 20 "$@" >/dev/null 2>&1; [ $? != 137 ] || echo "$*" >>/run/late; }
 	t ls -lR .; t cat big sparse; t touch many-*; t rm many-1*; t mv big sparse new; t mkdir new
@@ -127,7 +128,7 @@ load='cd /mnt/sg || exit
 	t fallocate -p -o 4096 -l 8192 fresh; t sync -f .'
 rounds=$(scaled 4 8 300)
 late=0
-# A splice follows the table that is there, whatever has been stored in it (docs/limitations.md).
+# A splice follows any table, whatever was stored in it (docs/limitations.md): leave it out.
 read -ra maps <<<"$(map_modes | sed 's/splice//')"
 for ((round = 1; round <= rounds; round++)); do
 	dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mounts that must be refused, each with a reason that tells the user what is wrong and what to do,
-# and without a byte of the volume being changed.
+# Mounts that must be refused. Each error names the reason and what to do, and no byte of the volume
+# changes.
 #
 # rig: --guests 2 --size 32M
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -20,13 +20,13 @@ trap 'rm -rf "$saved"' EXIT
 bytes() { sha256sum <"$RIG_RANGE"; }
 save() { cat "$RIG_RANGE" >"$saved/volume"; }
 restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none; }
-# damage PAGE: random bytes over all of it but the magic number, from outside.
+# damage PAGE: overwrites the page with random bytes from outside, except its magic number.
 damage() {
 	dd if=/dev/urandom of="$RIG_RANGE" bs=8 count=511 seek=$(($1 * 512 + 1)) conv=notrunc \
 		status=none
 }
 
-# refuses WHAT PATTERN [OPTIONS [SOURCE]]: mounting is refused so, and changes nothing.
+# refuses WHAT PATTERN [OPTIONS [SOURCE]]: the mount fails with PATTERN and changes nothing.
 refuses() {
 	local before
 	before=$(bytes)
@@ -47,7 +47,8 @@ passed "g2 has not noticed"
 said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 	fail "mkfs overwrites a volume that g2 has mounted"
 passed "mkfs refuses: $said"
-# nobody's heart beats from here on: bytes are compared
+# No system has the volume mounted from here on, so no heartbeat changes it and bytes can be
+# compared.
 on g2 'umount /mnt/sg' </dev/null || fail "g2 cannot unmount"
 save
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A real program compiled on the volume, in parallel, by a stock compiler: this project's own tools.
-# They must work, be up to date for make, and be the same bytes in whatever way they are read.
+# A stock compiler builds a real program, this project's tools, on the volume and in parallel. The
+# tools must work, make must find them up to date, and each map mode must read the same bytes.
 #
 # rig: --size 256M --mem 1G --cpus 2 --pkgs "gcc libc6-dev make"
 # maps: inside
 # limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# A build takes minutes under emulation: normally each kernel does it with one map mode; a long run
-# does it with all, and compares with a build on tmpfs.
+# A build takes minutes under emulation. Normally each kernel builds in one map mode. A long run
+# builds in all of them and compares with a build on tmpfs.
 case ${SG_TEST_SCALE:-normal}:${SG_KERNEL:-} in
 long:*) ;;
 *:6.1) SG_MAPS=shadow ;;
@@ -24,7 +24,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 make='make -C /src -j2 core tools CFLAGS=-O0'
 
-# compile DIR: the sources are seen as /src there, because debug information holds their path.
+# compile DIR: builds with the sources at /src, because debug information holds their path.
 compile() {
 	on g1 "mkdir -p $1 /src && mount --bind $1 /src && cp -r /root/sources/* /src && $make" \
 		</dev/null >"$log" 2>&1 || fail "the build in $1: $(tail -n 20 "$log")"

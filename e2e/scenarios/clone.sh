@@ -1,39 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Snapshots and clones as volumes of a zone: of one that two systems have mounted and write to, and
-# of one that nobody uses; larger ones; what is in them; deleted in any order; what is refused;
-# killed while they are made, and with the node's power cut.
+# Snapshots and clones as volumes of a zone. The source is a volume that two systems have mounted
+# and write to, or an unused one. Copies may be larger than the source; their contents are checked;
+# they are deleted in any order; invalid requests are refused. The command is killed while it makes
+# a copy, and the node's power is cut.
 #
-# g2 has the same memory, as another system that has a volume mounted would.
+# g2 has the same memory, like another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 1152M --pkgs lvm2
 # maps: walk
 # limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: what `volume show` says.
+# of VOLUME KEY: the value that `volume show` prints.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin).get(sys.argv[1], "none"))' "$2"
 }
 
-# because STATUS REASON COMMAND: it is refused, and programs are told why.
+# because STATUS REASON COMMAND: it fails with that status, and its JSON gives the reason.
 because() {
 	local status=0 why
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
 	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
 }
 
-# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+# bytes BASE SIZE: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
 # zeroes WHAT BASE SIZE
 zeroes() { same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"; }
 
-# counts SYSTEM: it writes numbers into a file, one behind the other, until it is enough.
+# counts SYSTEM: writes numbers into a file, one after the other, until /run/enough is there.
 counts() {
 	on "$1" "rm -f /run/enough; : >/mnt/a/$1; (i=0; while [ ! -e /run/enough ]; do
 		i=\$((i + 1)); echo \$i >>/mnt/a/$1; done) >/dev/null 2>&1 &" </dev/null ||
@@ -41,7 +42,8 @@ counts() {
 }
 counted() { on "$1" "tail -n 1 /mnt/a/$1" </dev/null; }
 
-# holds_numbers VOLUME LEAST1 LEAST2: clean; each file has 1, 2, ... to at least that.
+# holds_numbers VOLUME LEAST1 LEAST2: fsck finds nothing, and each file has 1, 2, ... up to at least
+# that number.
 holds_numbers() {
 	holds "$1 is sound" "stargatectl volume check $1"
 	holds "$1 has what there was" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Systems on one volume. Whatever one does is seen by the others from the moment when the call
-# has returned, though they have looked before and keep what they saw: names (absent ones too),
-# attributes, contents, open files, mappings. Each does everything while its neighbour looks: of two
-# in both directions.
+# Systems share one volume. Once a call has returned in one system, the others see its effect,
+# although they looked before and cached what they saw: names (absent ones too), attributes,
+# contents, open files, mappings. Each system does everything while its neighbour looks. Two systems
+# do so in both directions.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
 # test: walk
@@ -15,7 +15,7 @@
 # maps: inside
 # limit: 1200
 # node-limit: 3600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -23,7 +23,7 @@ program_everywhere observer
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# --- a process in each system that has been looking all the time ----------------------------------
+# --- a process in each system that has looked all the time ----------------------------------------
 
 declare -A hand ear
 for system in "${systems[@]}"; do
@@ -35,7 +35,7 @@ for system in "${systems[@]}"; do
 	ear[$system]=$fd
 done
 
-# ask SYSTEM WORD...: the answer of its observer, in $said.
+# ask SYSTEM WORD...: puts the answer of the system's observer into $said.
 ask() {
 	local system=$1
 	shift
@@ -43,13 +43,13 @@ ask() {
 	IFS= read -r -t 120 said <&"${ear[$system]}" || fail "$system does not answer: $*"
 }
 
-# tell SYSTEM WORD...: its observer does it, and it works.
+# tell SYSTEM WORD...: its observer carries the order out, without an error.
 tell() {
 	ask "$@"
 	[[ $said == ok ]] || fail "$*: $said"
 }
 
-# sees SYSTEM EXPECTED WHAT WORD...: that is what its observer says.
+# sees SYSTEM EXPECTED WHAT WORD...: its observer answers EXPECTED.
 sees() {
 	local system=$1 expected=$2 what=$3
 	shift 3
@@ -58,19 +58,19 @@ sees() {
 	passed "$what"
 }
 
-# run SYSTEM COMMAND: in a shell, in the volume; the output in $said.
+# run SYSTEM COMMAND: runs it by a shell in the volume; the output is in $said.
 run() {
 	said=$(on "$1" "cd /mnt/sg && $2" 2>&1 </dev/null) || fail "$1: $2: status $?: $said"
 }
 
-# shows SYSTEM EXPECTED WHAT COMMAND: the same by a shell.
+# shows SYSTEM EXPECTED WHAT COMMAND: the same as sees, by a shell.
 shows() {
 	run "$1" "$4"
 	[[ $said == "$2" ]] || fail "$3: $1: $4: '$said' instead of '$2'"
 	passed "$3"
 }
 
-# --- what is seen ---------------------------------------------------------------------------------
+# --- what the neighbour sees ----------------------------------------------------------------------
 
 names() {
 	local a=$1 b=$2 d=$3
@@ -230,7 +230,7 @@ open_files() {
 	run "$a" "rm $d/other* $d/another*"
 }
 
-# $1 makes, $2 removes, what $1 has never told the VFS of $2 about.
+# $1 makes names, $2 removes them. The VFS of $2 learns nothing from $1 about them.
 tmpfiles() {
 	local a=$1 b=$2 d=$3
 	run "$a" "mkdir $d/t && for i in \$(seq 20); do echo \$i >$d/t/\$i; done"
@@ -298,17 +298,18 @@ mappings() {
 	tell "$b" unmap 3
 	tell "$a" close 3
 	tell "$b" close 3
-	# whoever stored through the mapping remembers it when the number is a directory's by now
+	# A system that stored through the mapping still remembers it when a directory has the inode
+	# number.
 	run "$a" "sleep 1.5 && mkdir $d/then && cd $d/then &&
 		mkdir \$(seq 80) && touch \$(seq -f %g/in 80)"
 	shows "$b" "" "removed: what was stored is nobody's to write back" "sync -f ."
 	run "$a" "rm -r $d/then"
 }
 
-# A hole of several times 2 MiB, which one of them has mapped and looked at, is filled by the other.
+# One system has mapped and read a hole of several times 2 MiB. The other one fills it.
 large_holes() {
 	local a=$1 b=$2 d=$3
-	# as in posix.sh
+	# The same setting as in posix.sh.
 	run "$b" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
 	run "$a" "truncate -s 8M $d/h"
 	tell "$a" open 3 "$d/h"
@@ -331,7 +332,8 @@ large_holes() {
 	run "$a" "rm $d/h"
 }
 
-# A file of one letter is cut to nothing and written anew, while the other reads all of it at once.
+# One system truncates a file of one letter and writes it again, while the other reads the whole
+# file.
 reading() {
 	local a=$1 b=$2 d=$3 turns
 	turns=$(scaled 8 20 200)
@@ -345,7 +347,7 @@ reading() {
 	same "cut while it is read: no byte but those written" 0 "$(cat "$work/foreign")"
 }
 
-# Both create the same names without O_EXCL: each opens what is there, whoever was first.
+# Both create the same names without O_EXCL: each opens the file that is there.
 together() {
 	local a=$1 b=$2 d=$3
 	for system in "$a" "$b"; do
@@ -361,8 +363,8 @@ together() {
 
 subjects=(names attributes contents open_files tmpfiles together reading mappings large_holes)
 
-# everything: all of it in both directions, and then the space comes back. Quickly: in one
-# direction, for the systems are alike then.
+# everything: runs all cases in both directions, and then all space is free again. A quick run takes
+# one direction, because both systems are alike then.
 everything() {
 	local actor observer subject length
 	while read -r actor observer <&3; do
@@ -387,8 +389,8 @@ everything() {
 	passed "$said KiB in use"
 }
 
-# Each has each map mode once, and its neighbour another one; in a node once must do, where all of
-# them share one processor.
+# Each system uses each map mode once, and its neighbour another one. In a node one turn must do,
+# because all systems share one processor there.
 read -ra maps <<<"$(map_modes)"
 turns=${#maps[@]}
 ! in_a_node || turns=$(scaled 1 1 "$turns")

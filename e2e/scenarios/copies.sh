@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# How bytes get from a program into a file (copy_wide.c): every size and alignment, sources that are
-# not there, in part or yet, and vector registers that stay the program's, while three programs
-# write at once.
+# How a program's bytes get into a file (copy_wide.c): every size and alignment, sources that are
+# missing, partly missing or not yet present. Vector registers keep the program's values. Three
+# programs write at once.
 #
 # rig: --size 64M --cpus 2
 # maps: inside
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The CSI driver on a zone of reserved memory that many volumes come from: two hundred made, and
-# deleted, at once; one after another (SG_VOLUMES; SG_TEST_SCALE=long: ten thousand), after which
-# neither the driver nor the node holds more than when there had been a few.
+# The CSI driver on a zone of reserved memory with many volumes. Two hundred volumes are made, and
+# deleted, at once. Others follow one after another (SG_VOLUMES; SG_TEST_SCALE=long: ten thousand).
+# Afterwards driver and node hold no more than they did after a few volumes.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 3328M --pkgs lvm2 --copy-in build/csi

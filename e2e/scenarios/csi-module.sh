@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What sees to the module on a node of a cluster (stargate-module), on a kernel without it: the one
-# that the image has for the kernel, one that is installed, one that is there, another release of
-# it, a node that cannot build, a kernel that takes none. It succeeds always, and says which.
+# The program that loads the module on a cluster's node (stargate-module), on a kernel without the
+# module. Cases: the image's module for that kernel, an installed one, a loaded one, a loaded one of
+# another release, a node that cannot build, a kernel that accepts none. The program always
+# succeeds, and prints which module it used.
 #
 # suite: csi-vm
 # rig: --guests 1 --no-mount --size 64M --copy-in build/csi
 # kernels: 6.1 6.12 7.2
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the shells inside
+# shellcheck disable=SC2016 # quoted text is for the shells inside
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 cd "$(dirname "$0")/../.."
@@ -22,13 +23,13 @@ release=$(on g1 'uname -r' </dev/null)
 mk/image-modules "$work/modules" "$SG_KERNEL"
 module=$work/modules/$release/stargatefs.ko
 of="the image"
-if [[ ! -e $module ]]; then # the archive has another update of it than the rig has kept
+if [[ ! -e $module ]]; then # the archive has a newer update of the kernel than the rig has kept
 	mk/build-module "$SG_KERNEL"
 	module=build/module/$SG_KERNEL/stargatefs.ko
 	of="the rig, as the image has $(ls "$work/modules")"
 fi
 
-# says WHAT WORDS [OPTION]...: it succeeds, and its one line has the words.
+# says WHAT WORDS [OPTION]...: it succeeds, and its one line of output has the words.
 says() {
 	local what=$1 words=$2
 	shift 2
@@ -37,7 +38,7 @@ says() {
 }
 
 tar -C "$work" -c "${sources##*/}" | on g1 'tar -x -C /root' || fail "copying"
-folder=/usr/lib/stargate/modules # where it looks if nothing is said
+folder=/usr/lib/stargate/modules # the default place for modules
 on g1 "mkdir -p $folder/$release && cat >$folder/$release/stargatefs.ko" <"$module" || fail "copying"
 
 step "a node without"

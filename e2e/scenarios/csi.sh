@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The CSI driver on a zone of reserved memory: LVM, the module and mounts are real, stargate-csi is
-# the program that is shipped. csi-sanity in full; what it does not know of (several pods, growth
-# while mounted, one pod at a time, what an administrator does by hand, capacity); the driver killed
-# at each step and at any time; the node's power cut in the middle of several calls; a kernel
-# without the module.
+# The CSI driver on a zone of reserved memory. LVM, the module and mounts are real, and stargate-csi
+# is the shipped program. csi-sanity runs in full. Further cases: several pods, growth while
+# mounted, one pod at a time, manual work of an administrator, capacity. The driver is killed at
+# each step and at random times. The node's power is cut in the middle of several calls. One case is
+# a kernel without the module.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 1152M --pkgs lvm2 --copy-in build/csi
@@ -20,11 +20,11 @@ source "$(dirname "$0")/../lib/csi.sh"
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
 dax_tests Pods Region Readers Fenced OnePod ByHand Capacity Swept Reserve Outside Many
 
-# cut_power SECONDS: so long after three calls have begun.
+# cut_power SECONDS: cuts the power that long after three calls have begun.
 cut_power() {
 	local before try
 	step "power cut after $1 s"
-	: >"$RIG_DIR/before.log" # what the last cut left there is not to be taken for this one's
+	: >"$RIG_DIR/before.log" # so that nothing of the last cut is taken for this one's output
 	on g1 "$environment; /root/in/csi/csi-test -test.v -test.run TestDAXPowerCutBefore" \
 		>"$RIG_DIR/before.log" 2>&1 </dev/null &
 	before=$!

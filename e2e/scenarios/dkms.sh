@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The module as a user installs it: `make dkms-install` on a Debian of the kernel's own release with
-# that kernel's headers, a boot, and mount(8) finds it by itself; `make dkms-remove` leaves nothing.
-# DKMS builds in the root that the rig has for the kernel, at this machine's speed; what it
-# installs for the kernel is then laid into the guest, which boots that kernel.
+# The module as a user installs it. `make dkms-install` runs on a Debian of the kernel's own release
+# with that kernel's headers; after a boot mount(8) finds the module by itself. `make dkms-remove`
+# leaves nothing. DKMS builds in the rig's root for the kernel, at native speed. The built modules
+# are then copied into the guest, which boots that kernel.
 #
 # rig: --no-mount --size 64M
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the shells inside
+# shellcheck disable=SC2016 # quoted text is for the shells inside
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 cd "$(dirname "$0")/../.."
@@ -21,7 +21,7 @@ eval "$(e2e/rig kernel-build-dir "$SG_KERNEL")" # root=, dir=, release=
 modules=/lib/modules/${release:?}
 machine=$work/root
 
-# inside WHAT COMMAND...: the command succeeds on that machine.
+# inside WHAT COMMAND...: the command succeeds in that root.
 inside() {
 	local what=$1
 	shift
@@ -29,8 +29,8 @@ inside() {
 	passed "$what"
 }
 
-# Every file of it, but those that come and go with the commands themselves, and depmod's indexes:
-# newer versions of DKMS remove those of a kernel that has no other modules.
+# Lists every file, except those that the commands themselves make and remove, and depmod's indexes:
+# newer versions of DKMS remove the indexes of a kernel that has no other modules.
 files() {
 	(cd "$machine" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \
 		-o -path ./root/stargate -o -path "./usr$modules/modules.*" \) -prune -o -print |
@@ -38,7 +38,7 @@ files() {
 }
 
 step "a machine with DKMS and the headers of $release"
-# Others may be building in that root: what they have in /tmp comes and goes.
+# Leave /tmp out: other builds in that root make and remove files there.
 mkdir -p "$machine"
 find "${root:?}" -mindepth 1 -maxdepth 1 ! -name tmp -exec cp -a --reflink=auto -t "$machine" {} +
 mkdir "$machine/tmp"

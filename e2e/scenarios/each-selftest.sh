@@ -6,9 +6,9 @@
 # limit: 900
 # rig: --no-module
 #
-# Scripts that share guests (e2e/rig run --each): each finds guests and a volume as at first,
-# whatever the one before did, and is judged by itself. It starts a rig of its own; by itself:
-# e2e/scenarios/each-selftest.sh [KERNEL]
+# Scripts that share guests (e2e/rig run --each). Each script finds the guests and a volume in their
+# first state, whatever the script before it did, and has a result of its own. The scenario starts
+# its own rig. To run it directly: e2e/scenarios/each-selftest.sh [KERNEL]
 set -euo pipefail
 
 kernel=${1:-${SG_KERNEL:-6.12}}
@@ -17,16 +17,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work EACH_LIBRARY=$here/../lib/scenario.sh
 
-# script NAME: from standard input, with what all begin and end with.
+# script NAME: writes the script from standard input, with the common beginning and end.
 script() {
-	# shellcheck disable=SC2016 # the script's own
+	# the script expands it
 	{
 		printf '#!/usr/bin/env bash\nset -euo pipefail\nsource "$EACH_LIBRARY"\n'
 		echo 'for g in g1 g2; do on $g "$(cat "$EACH_FRESH")" || fail "$g is not as at first"; passed "$g is"; done'
 		cat
 	} >"$work/$1.sh"
 }
-# What each script wants of each guest.
+# The state that each script expects of each guest.
 export EACH_FRESH=$work/fresh
 cat >"$EACH_FRESH" <<'S'
 [ -z "$(ls /mnt/sg)" ] && grep -q " /mnt/sg stargatefs " /proc/mounts && [ ! -e /tmp/left ] && [ ! -e /root/left ] &&

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A structure that turns out to be damaged while the volume is mounted: whoever meets it gets
-# EUCLEAN, it is reported once, with inode and offset, and errors= says what happens then. Nothing
-# else suffers, and fsck sees to it afterwards. What a wild store leaves of counters and locks costs
-# whoever meets it a bounded time, in which it can be killed.
+# A structure turns out to be damaged while the volume is mounted. The process that meets it gets
+# EUCLEAN, the log reports it once, with inode and offset, and errors= decides what happens then.
+# Everything else works on, and fsck repairs the structure afterwards. A wild store into counters
+# and locks costs a process a bounded time, during which it can be killed.
 #
 # rig: --size 32M
 # test: walk
 # test-rig: --size 64M
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -23,10 +23,10 @@ restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none
 said() { console g1 | grep -c -- "$1" || true; }
 reports() { console g1 | grep -c 'stargatefs (pmem0): damaged: .*(inode [0-9]*, offset' || true; }
 
-# word OFFSET: eight bytes of the volume, as a number.
+# word OFFSET: prints eight bytes of the volume as a number.
 word() { od -An -t u8 -N 8 -j "$1" "$RIG_RANGE" | tr -d ' '; }
 
-# put_word OFFSET VALUE: stored from outside, as a wild store would be.
+# put_word OFFSET VALUE: stores from outside, like a wild store.
 put_word() {
 	python3 -c 'import sys; sys.stdout.buffer.write(int(sys.argv[1], 0).to_bytes(8, "little"))' \
 		"$2" | dd of="$RIG_RANGE" bs=8 seek=$(($1 / 8)) conv=notrunc status=none
@@ -62,7 +62,7 @@ for errors in continue remount-ro; do
 			echo $? >/tmp/end; } >/dev/null 2>&1 </dev/null &
 		for try in $(seq 100); do [ -s /mnt/sg/well/m ] && exit 0; sleep 0.1; done; exit 1'
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
-	# at once, so that several find it at the same moment
+	# All at once, so that several find it at the same moment.
 	refused "listing" 'needs cleaning' \
 		'for i in 1 2 3 4; do ls /mnt/sg/hurt & done; wait; ls /mnt/sg/hurt'
 	refused "looking up" 'needs cleaning' 'stat /mnt/sg/hurt/a'
@@ -117,11 +117,12 @@ same "what had been written is there" precious "$(on g1 'cat /mnt/sg/well/kept' 
 holds "and nothing hurt" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
 restore
 
-# wild FIELD VALUE: what a wild store leaves in the record of the victim, which is mounted.
+# wild FIELD VALUE: stores VALUE into the record of /victim, as a wild store would, while the volume
+# is mounted.
 record=$("$tools/stargatectl" -j dump "$RIG_RANGE" inode /victim |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["record"], 0))')
 wild() { put_word $((record + $1)) "$2"; }
-# takes AT_MOST WHAT PATTERN COMMAND: refused so, within a time.
+# takes AT_MOST WHAT PATTERN COMMAND: it fails with PATTERN within AT_MOST seconds.
 takes() {
 	local begin=$SECONDS most=$1
 	shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The examples (docs/examples), and the bindings for Go and Python on a mount: streams from system
-# to system through programs in C, Go and Python, in whichever pairs; leaders that are elected by a
-# robust lock, and die; every class of the binding for Python; a counter that all three share.
+# The examples (docs/examples), and the bindings for Go and Python on a mount. Programs in C, Go and
+# Python stream between systems, in any combination. A robust lock elects leaders, and the leaders
+# die. Every class of the Python binding runs. All three languages share a counter.
 #
 # rig: --guests 2 --size 128M --mem 384M --pkgs python3
 # node: --guests 2 --size 128M --pkgs python3
@@ -12,7 +12,7 @@
 # maps: walk
 # limit: 600
 # node-limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -45,7 +45,7 @@ done
 export_wheel='export PYTHONPATH=/root/stargate-1.0.0-py3-none-any.whl PYTHONDONTWRITEBYTECODE=1;'
 
 at() { on "$1" "$export_wheel $2" </dev/null || fail "$1: $2"; }
-# both WHAT SYSTEM COMMAND SYSTEM COMMAND: at once.
+# both WHAT SYSTEM COMMAND SYSTEM COMMAND: runs both at once.
 both() {
 	local first
 	on "$2" "$export_wheel $3" >"$work/1" 2>&1 </dev/null & first=$!
@@ -70,7 +70,7 @@ done
 passed "by pairs of systems and languages"
 
 step "leaders"
-# leads SYSTEM LINE: until its leader says so.
+# leads SYSTEM LINE: waits until the system's leader has printed LINE.
 leads() { at "$1" "for i in \$(seq 200); do grep -qx '$2' /tmp/leads && exit 0; sleep 0.1; done; exit 1"; }
 for system in "${systems[@]}"; do
 	at "$system" "(sleep 600 | setsid /root/leader /mnt/sg chief $system) >/tmp/leads 2>&1 </dev/null &"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host as fence, with processes for machines: each maps .stargate/region under its machine's
-# name and joins the volume as a system, by the engine itself. Nobody guards them but the module.
-# Whoever is killed is dead at once, and what it held is free; who is stopped is not; who may only
-# read, or is nobody's last process, ends without a word; who is fenced alive gets no byte more.
-#
+# The host as fence, with processes in place of VMs. Each process maps .stargate/region under its
+# VM's name and joins the volume as a system, through the engine itself. Only the module guards
+# them. A killed process is dead at once, and what it held is free. A stopped one is not dead. A
+# process that may only read, or is not the last one of its VM, ends without a fence. A process that
+# is fenced while it runs gets no further byte.
 # rig: --size 64M --pages
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -22,7 +22,7 @@ env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/t
 program region
 put "$project/build/tests/machine" /root/machine
 
-# start NAME: a machine, to be told what to do.
+# start NAME: starts a process in place of a VM, which then takes orders.
 start() {
 	on g1 "rm -f /run/$1.in && mkfifo /run/$1.in && : >/run/$1.out
 		(exec 9<>/run/$1.in; exec /root/machine <&9 >/run/$1.out 2>&1) &
@@ -44,29 +44,29 @@ tell() {
 # signal SIGNAL NAME
 signal() { on g1 "kill -$1 \$(cat /run/$2.pid)" </dev/null; }
 
-# gone NAME: it has ended.
+# gone NAME: waits until it has ended.
 gone() {
 	on g1 "for i in \$(seq 500); do
 		grep -qs '^State:.[^ZX]' /proc/\$(cat /run/$1.pid)/status || exit 0
 		sleep 0.02; done; exit 1" </dev/null || fail "$1 is still there"
 }
 
-# who: names and states of all, as the volume has them.
+# who: names and states of all systems, as the volume has them.
 who() {
 	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(" ".join(sorted(s["name"][-8:] + ":" + s["state"] for s in json.load(sys.stdin)["systems"]
 	if s["name"].startswith("machine-"))))'
 }
 
-# of KEY NAME: of that system.
+# of KEY NAME: the value of KEY for that system.
 of() {
 	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print([s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]][0])' "$1" "$2"
 }
 
-# host_wants: the host needs the lock for renaming, and does not get it. host_has WHAT: it has got
-# it, within 2 s of what /run/killed says: the moment just before the command that is the reason.
-# A busy machine has longer: ten times what two renames take that wait for nobody.
+# host_wants: the host asks for the rename lock and does not get it. host_has WHAT: the host got it
+# within 2 s of the time in /run/killed, which is just before the command that freed the lock. A
+# busy host has longer: ten times the time of two renames that need not wait.
 on g1 'mkdir -p /mnt/sg/one/x /mnt/sg/two'
 host_wants() {
 	on g1 'cd /mnt/sg
@@ -104,14 +104,14 @@ tell b "join $region@$b $b 1"
 same "both are there" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
 same "the host stands by them" True "$(of guarded machine-aaaaaaaa)"
 same "and knows the process" "$(on g1 'cat /run/a.pid')" "$(of held_by machine-aaaaaaaa)"
-word=0x13f8 # hot.reserved2: nobody else stores it
+word=0x13f8 # hot.reserved2: no other code stores there
 tell a "mkdir 0 before"
 tell a "take 0"
 tell a "record 0 $word 77"
 host_wants
 killed a
 host_has "from SIGKILL to the host's lock"
-tell b "word 0 $word" 'ok 77' # replayed before the lock was free
+tell b "word 0 $word" 'ok 77' # replayed before the lock became free
 tell b "mkdir 0 after"
 same "one is left" "bbbbbbbb:alive" "$(who)"
 holds "the log says it" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its machine has gone: declared dead"'
@@ -143,7 +143,7 @@ host_has "from going on to the host's lock"
 holds "(no lease)" "stargatectl tune $region --lease never"
 
 step "not the last one who may store"
-# hold VERB NAME: of the machine a, until /run/enough.NAME is there.
+# hold VERB NAME: maps for VM a, until /run/enough.NAME is there.
 hold() {
 	on g1 "/root/region $1 $region@$a /run/enough.$2 >/run/held 2>&1 </dev/null &
 		until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null
@@ -204,7 +204,8 @@ grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fenc
 host_has "from the word to the host's lock"
 gone a
 passed "it has no byte of the volume any more, and ends"
-# Its process may still run a guest that believes itself alive: it gets nothing by asking anew.
+# The process may still run a guest that does not know that it is fenced: opening again gives it
+# nothing.
 holds "whose process has given its mapping up gets none again" 'touch /run/enough.again
 	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done
 	cat /run/again

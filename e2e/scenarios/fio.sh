@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fio with checksums over every block it wrote, by each way that programs do their I/O: plain calls,
-# direct, vectors, io_uring, mappings; several jobs at once, each verified while it runs and again
-# at its end.
+# fio, which checks a checksum of every block that it wrote, with each kind of I/O that programs
+# use: plain calls, direct, vectors, io_uring, mappings. Several jobs run at once. Each is verified
+# while it runs and again at its end.
 #
 # rig: --size 256M --mem 768M --cpus 2 --pkgs "fio"
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Random operations on files, through calls and mappings alike, against a copy in memory: a small
-# file (one page and a bit), one with 4 KiB leaves, one that comes and goes with 2 MiB leaves.
+# Random operations on files, by calls and by mappings, compared with a copy in memory. One file is
+# small (one page and a bit), one has 4 KiB leaves, and one has 2 MiB leaves that come and go.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

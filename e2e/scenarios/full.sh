@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume without a free page: what asks for space is refused with ENOSPC and nothing else happens,
-# what needs none goes on, deleting works, and all space is back afterwards. Filled with large
-# files, with small ones, with directories; more than once, because leaks show the second time.
+# A volume without a free page. An operation that needs space fails with ENOSPC and changes nothing;
+# one that needs none works; deleting works, and afterwards all space is free again. Large files,
+# small files and directories fill the volume, each more than once, because a leak shows only the
+# second time.
 #
 # rig: --size 32M
 # maps: inside
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -38,7 +39,7 @@ round() {
 fill_and_empty() {
 	local before kind
 	holds "a file from before" 'head -c 8192 /dev/urandom >/mnt/sg/keep && sync'
-	# The pages that hold inodes stay with the volume: let it have those first.
+	# Pages that hold inodes stay with the volume: allocate them before measuring.
 	for kind in small directories; do
 		fill "$kind" >/dev/null
 		holds "it can be emptied of $kind" 'rm -rf /mnt/sg/full'

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Instructions of one operation each, counted, beside those that are committed in
-# e2e/bench/baseline: more than 2 % more, and twice as much as repeats of it differ, is a failure
-# (e2e/bench/gate.awk). UPDATE=1 writes that
-# file instead, which belongs into the commit that changed what an operation costs, with the reason.
-# Whether the gate can fail, and whether counts are the same when counted again, is seen in each
-# run.
+# Counts the instructions of single operations and compares them with the counts committed in
+# e2e/bench/baseline. A count fails if it is more than 2 % higher, and by more than twice the spread
+# of its repeats (e2e/bench/gate.awk). UPDATE=1 writes the baseline instead: commit it together with
+# the change that altered the cost, and give the reason. Each run also checks that the gate can
+# fail, and that a second count gives the same numbers.
 #
 # rig: --icount --size 256M --pages
 # test: walk splice shadow
@@ -22,22 +21,22 @@ all=(read-1 read-4k read-1m read-hole-4k write-1 write-4k write-1m append-64 app
 	fsync fstat stat stat-absent lookup open-close create unlink mkdir rmdir rename rename-over
 	rename-across link symlink readlink list-100 grow-and-cut allocate-1m write-and-punch
 	seek-data map-read map-write map-huge setxattr getxattr chmod utimens flock posix-lock)
-by_map=(read-4k read-1m write-4k write-1m open-close) # what else map= makes no difference to
-# Not what takes pages or inodes: where the next ones are depends on what has been before, which is
-# the same in each run, but not twice in one.
+by_map=(read-4k read-1m write-4k write-1m open-close) # all others are the same with any map=
+# Leave out operations that take pages or inodes: the place of the next one depends on earlier
+# operations. Each run repeats those, but one run does not count them twice alike.
 again=(read-4k write-4k stat open-close unlink)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# count MAP OPERATION...: as lines "MAP OPERATION INSTRUCTIONS SPREAD".
+# count MAP OPERATION...: prints lines "MAP OPERATION INSTRUCTIONS SPREAD".
 count() {
 	local said
 	said=$(on g1 "/root/cost /mnt/sg $repeats ${*:2}" </dev/null 2>&1) || fail "cost: $said"
 	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
 }
 
-# What figures depend on besides our sources. Of the kernel the series is enough: what Debian mends
-# in it has not moved a figure yet.
+# Counts depend on these besides our sources. For the kernel its series is enough: no update by
+# Debian within a series has changed a count yet.
 machine() {
 	echo "on: kernel $(cut -d . -f 1,2 <<<"$RIG_KERNEL")"
 	# shellcheck disable=SC2016 # for the VM's shell
@@ -46,7 +45,7 @@ machine() {
 			/root/stargatefs.ko* | head -n 1 | sed "s/.*GCC: //")"' </dev/null
 }
 
-# The names of a volume lie by a seed of its own, which is random: here it is always the same.
+# The hash of a volume's names has a random seed; here it is always the same.
 volume() {
 	on g1 'umount /mnt/sg' </dev/null || fail "umount"
 	"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail "mkfs"
@@ -81,7 +80,7 @@ for map in $(map_modes); do
 	done
 	passed "${#again[@]} counts are the same when counted again"
 
-	# A tracepoint in the way of a read: a real cost, and a small one.
+	# A tracepoint on the read path: a real but small cost.
 	tracepoint=/sys/kernel/tracing/events/stargatefs/sgfs_read/enable
 	on g1 "echo 1 >$tracepoint" </dev/null || fail "no tracepoint to cost something"
 	{ grep -v ' read-4k ' "$work/again"; count walk read-4k; } >"$work/dearer"
@@ -108,7 +107,7 @@ status=0
 compare "$bench/baseline" "$work/now" || status=$?
 case $status in
 0) passed "$(grep -cv '^on:' "$work/now") counts" ;;
-3) ;; # another machine: it has said so
+3) ;; # another machine: gate.awk has printed that
 *) fail "an operation takes more instructions than e2e/bench/baseline says. If that has a reason:
 \`make bench-gate UPDATE=1\`, and the file in the same commit, with the reason" ;;
 esac

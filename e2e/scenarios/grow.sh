@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume grows while two systems use it. One has it on a logical volume as large as the volume,
-# the other one has memory behind it from the beginning: so it can grow when the logical volume has,
-# and what is mounted and mapped goes on; who cannot follow or does not answer is named, and nothing
-# has changed; a death in the midst of it leaves it grown, or not.
+# A volume grows while two systems use it. g1 has it on a logical volume of the volume's size; g2
+# has more memory behind it from the beginning. The volume can grow once the logical volume has
+# grown, and mounts and mappings go on. The error names a system that cannot follow or does not
+# answer, and nothing changes then. If a system dies during the growth, the volume has either size.
 #
 # rig: --guests 2 --no-mount --size 256M --mem 320M --pages --pkgs dmsetup
 # kernels: 6.12
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -20,14 +20,14 @@ read -ra maps <<<"$(map_modes)"
 program_everywhere mapped
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# sized GUEST: MiB that its mount has, metadata included.
+# sized GUEST: the size of its mount in MiB, metadata included.
 sized() { at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))'; }
 same_everywhere() {
 	local guest
 	for guest in $RIG_GUESTS; do same "$guest sees $1 MiB" "$1" "$(sized "$guest")"; done
 	same "df is the same" "$(at g1 'stat -f -c %b /mnt/sg')" "$(at g2 'stat -f -c %b /mnt/sg')"
 }
-# lengthen MIB: g1's logical volume, in use, as lvextend does it.
+# lengthen MIB: grows g1's logical volume while it is in use, as lvextend does.
 lengthen() {
 	at g1 "dmsetup --noudevsync reload box --table '0 $(($1 * 2048)) linear /dev/pmem0 0' &&
 		dmsetup --noudevsync suspend box && dmsetup --noudevsync resume box"
@@ -48,7 +48,7 @@ same "g1 has no more" $((64 << 20)) "$(at g1 "stat -c %s $region")"
 at g2 'head -c 24M /dev/urandom >/mnt/sg/old; sha256sum </mnt/sg/old >/mnt/sg/old.sum'
 
 step "work goes on: in calls on one, in a mapping on the other"
-# In small pieces: what is freed while a system is paused is not to be had.
+# Small writes: pages that are freed while a system is paused are not available.
 at g1 'cat >/root/work <<-"END"
 	i=0
 	while [ ! -e /run/enough ]; do

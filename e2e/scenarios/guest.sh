@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a machine of KubeVirt has inside (kubevirt-manifests/guest): systemd and udev find the memory
-# devices by themselves, and each volume is mounted at /mnt/stargate/LABEL. A device that appears
-# later is; what is no volume is left alone; a label that can be no directory or is that of two
-# devices, and a place that is taken, are said in the unit's state; what is read-only is mounted so.
-# And udev has links by UUID and label (kernel/tools/udev), by which lsblk and mount find volumes.
+# The guest side of a KubeVirt VM (kubevirt-manifests/guest). systemd and udev find the memory
+# devices by themselves, and mount each volume at /mnt/stargate/LABEL, also for a device that
+# appears later. A device without a volume is left alone. The unit's state reports a label that
+# cannot be a directory, a label of two devices, and a directory that is in use. A read-only device
+# is mounted read-only. udev also makes links by UUID and label (kernel/tools/udev), by which lsblk
+# and mount find volumes.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# system COMMAND: where systemd is the first process, as in any machine.
+# system COMMAND: runs it where systemd is the first process, as in any VM.
 system() { on g1 "nsenter -t \$(cat /run/systemd.pid) -a sh -c '$1'" </dev/null; }
-# soon WHAT COMMAND: it succeeds there before long.
+# soon WHAT COMMAND: it succeeds there within a short time.
 soon() {
 	local try said
 	for ((try = 0; try < 150; try++)); do
@@ -26,9 +27,9 @@ soon() {
 	done
 	fail "$1: $2: $said: $(system 'systemctl list-units --all "stargate*"; journalctl -n 40 --no-pager')"
 }
-# tried DEVICE RESULT STATE: its unit has come to an end, with that result.
+# tried DEVICE RESULT STATE: its unit has ended with that result and is in that state.
 tried() { soon "$1: $2" "[ \$(systemctl show -p Result --value stargate-mount@$1) = $2 ] && systemctl is-$3 stargate-mount@$1"; }
-# anew PARTITIONS: they go, and appear again.
+# anew PARTITIONS: the partitions disappear and appear again.
 anew() {
 	system "udevadm settle"
 	on g1 "partx -d --nr $1 /dev/pmem0 && partx -a --nr $1 /dev/pmem0" </dev/null ||

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A member of a volume holds its locks, lives, and does not give them back. What cannot be killed
-# does not wait for it: memory reclaim, a process that exits, sync, the settling before a freeze, a
-# freeze behind a fault that stores, who looks at a process (ps).
-# And what waits for it in one volume holds up nobody in another volume of the same node.
+# A live member of a volume holds locks and does not release them. Code that cannot be killed must
+# not wait for it: memory reclaim, a process that exits, sync, the flush before a freeze, a freeze
+# behind a fault that stores, a look at a process (ps). A wait in one volume must not delay another
+# volume of the same node.
 #
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
 # maps: walk
 # kernels: 6.12
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -20,7 +20,7 @@ program hostile
 files=256
 held=
 
-# g2_holds WHAT...: locks of the volume seem to be g2's, until let_go.
+# g2_holds WHAT...: marks locks of the volume as held by g2, until let_go.
 g2_holds() {
 	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 1000 "$@" >"$work/held" 2>&1 &
 	held=$!
@@ -36,7 +36,7 @@ let_go() {
 	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 0.001 "$@" >/dev/null
 }
 number() { on g1 "stat -c %i $1" </dev/null; }
-# in_time SECONDS WHAT COMMAND: in g1 it ends, and well, before that.
+# in_time SECONDS WHAT COMMAND: it succeeds in g1 within that time.
 in_time() { holds "$2 within $1 s" "timeout -s KILL $1 sh -c '$3'"; }
 
 step "memory reclaim"

@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hostile guests: somebody stores whatever he likes into a volume, through .stargate/region as a VM
-# does it, while the host uses it in all ways; and again from outside while it is mounted,
-# unmounted, repaired. Nothing oopses, nothing hangs, whatever waits can be killed, and the volumes
-# before and behind it in the same memory keep every byte. On the debug kernel KASAN and lockdep
-# look on (`make hostile`); 6.12 has a short round in `make test`.
+# Hostile guests: a process stores arbitrary data into a volume through .stargate/region, as a VM
+# can, while the host uses the volume in all ways. The same is done from outside while the volume is
+# mounted, unmounted and repaired. The kernel must not oops or hang, every process that waits can be
+# killed, and the volumes before and behind it in the same memory keep every byte. On the debug
+# kernel KASAN and lockdep watch (`make hostile`); 6.12 has a short round in `make test`.
 #
 # rig: --size 96M --cpus 2 --pages --no-mount --pkgs "dmsetup attr"
 # maps: walk
 # kernels: 6.12
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=${HOSTILE_SEED:-$(seed)}
 rounds=${HOSTILE_ROUNDS:-$(scaled 1 1 20)}
 seconds=${HOSTILE_SECONDS:-4}
-bound=${HOSTILE_BOUND:-60} # for an operation that may have to wait for what is no lock's holder
+bound=${HOSTILE_BOUND:-60} # seconds for an operation that may wait for a lock without a live holder
 mib=$((1 << 20)) size=$((32 << 20))
 saved=$(mktemp -d)
 trap 'rm -rf "$saved"' EXIT
-program hostile # sets $compiled, too
+program hostile # also sets $compiled
 # shellcheck disable=SC2154
 hostile=$compiled/hostile
 
-# part NR: the bytes of the volume in the middle, or of its neighbours (0, 2).
+# part NR: the bytes of the volume in the middle (1), or of its neighbours (0, 2).
 part() { dd if="$RIG_RANGE" bs=1M skip=$(($1 * 32)) count=32 status=none; }
 neighbours() { { part 0; part 2; } | sha256sum; }
 
@@ -44,13 +44,13 @@ holds "a tree" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/mapper/part1 /mnt/s
 part 1 >"$saved/honest"
 kept=$(neighbours)
 
-# honest: the volume as it was made.
+# honest: restores the volume as it was made.
 honest() {
 	dd if="$saved/honest" of="$RIG_RANGE" bs=1M seek=32 conv=notrunc status=none
-	# what the device's cache has is old
+	# the device's cache is out of date
 	on g1 'sync; echo 3 >/proc/sys/vm/drop_caches' </dev/null
 }
-# gone: it is unmounted, in time. By the kernel's list: what is wrecked looks like no mount.
+# gone: it is unmounted, in time. Asks the kernel's list: a damaged root does not look like a mount.
 gone() {
 	on g1 "cd /; there() { grep -q ' /mnt/sg ' /proc/mounts; }
 		for i in 1 2 3; do
@@ -99,7 +99,7 @@ for ((round = seed; round < seed + rounds; round++)); do
 	status=0
 	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y --force-live --force-foreign "$saved/volume" \
 		>"$saved/fsck" 2>&1 || status=$?
-	# the attacker may have had both superblocks: then there is nothing to check
+	# The attacker may have overwritten both superblocks: then there is nothing to check.
 	[[ $status -lt 8 ]] || grep -q "holds no StargateFS\|superblock and backup are damaged" "$saved/fsck" ||
 		fail "round $round: fsck ends with $status: $(tail -n 3 "$saved/fsck")"
 done

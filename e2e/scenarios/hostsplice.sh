@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A kernel that is no guest, and so may be the host of some: its processor follows tables that
+# A kernel that is not a guest, and so may be the host of guests. Its processor follows tables that
 # guests write only if the volume was made for that and the mount asks for it (D5).
 #
 # rig: --size 32M --append clearcpuid=hypervisor
@@ -11,7 +11,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# map: of the mount.
+# map: the map mode of the mount.
 map() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
 
 step "a volume like any other"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Idmapped mounts and user namespaces: who a file belongs to depends on whom one asks, and nobody
-# gets more than they have.
+# Idmapped mounts and user namespaces: the owner of a file depends on the mount and namespace of the
+# process that asks, and no process gets more rights than it has.
 #
 # rig: --pkgs "acl attr"
 # maps: inside
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Machines of KubeVirt without KubeVirt: the domains that virt-launcher's converter of 1.6, 1.7, 1.8
-# and 1.9 has made (mk/run-kubevirt stores them) go through the real stargate-hook, asked by gRPC,
-# for volumes that are mounted on a node; a real libvirtd, with QEMU as the user that it has in
-# KubeVirt, defines what comes back, and starts it. The machines mount the volumes, also one with
-# bad memory.
+# KubeVirt VMs without KubeVirt. The domains come from virt-launcher's converter of 1.6, 1.7, 1.8
+# and 1.9 (mk/run-kubevirt stores them). They go by gRPC through the real stargate-hook, for volumes
+# that are mounted on a node. A real libvirtd defines and starts the result, with QEMU as the user
+# that it has in KubeVirt. The VMs mount the volumes, among them one with a bad page.
 #
-# What is changed of a domain before the hook gets it: a kernel to boot is added, as KubeVirt's
-# kernelBoot does, since there are no disks. Disks, sockets, network, processor, emulator and (but
-# for one, before it is started) the domain's type are as KubeVirt has them. What else is here as in
-# a launcher's pod: user 107 for hook and QEMU, no security driver of libvirt's, nobody who would
-# give files to that user, the folder of the sockets, each claim at a path of its own.
+# One thing in a domain changes before the hook gets it: a kernel to boot is added, as KubeVirt's
+# kernelBoot does, because there are no disks. Disks, sockets, network, processor, emulator and the
+# domain's type stay as KubeVirt has them; one domain gets another type before it starts. The rest
+# is as in a launcher's pod: user 107 for hook and QEMU, no security driver in libvirt, no daemon
+# that would give files to that user, the folder of the sockets, and each claim at a path of its
+# own.
 #
 # suite: kubevirt
 # node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
 # limit: 3600
-# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
@@ -65,7 +65,7 @@ same "of these versions" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
 { echo "qemu=$qemu console=/run/kubevirt-private/$pod/virt-serial0-log" && cat; } >"$work/node" <<'NODE'
 set -euo pipefail
 
-# with_hook KIND COMMAND...: while the hook of that machine's pod is there.
+# with_hook KIND COMMAND...: runs the command while the hook of that VM's pod runs.
 with_hook() {
 	local hook
 	rm -f /run/hook/socket
@@ -80,17 +80,17 @@ with_hook() {
 	kill $hook
 	wait $hook
 }
-# about VERSION KIND: which domain it is.
+# about VERSION KIND: selects the domain.
 about() { name=default_$2 && cd "/run/domains/$1/$2"; }
-# ask DOMAIN: what the hook makes of it; the claims are those of the folder.
+# ask DOMAIN: prints the hook's version of it, for the claims of this folder.
 ask() { /run/programs/hookcall /run/hook/socket "$1" "$(cat claims)"; }
-# define DOMAIN: and what libvirt has then.
+# define DOMAIN: defines it and prints libvirt's version of it.
 define() { virsh -q define "$1" >/dev/null && virsh dumpxml --inactive "$name"; }
 undefine() { virsh -q undefine "$name" >/dev/null; }
-# but_for_chance FILE: libvirt makes up addresses of network cards.
+# but_for_chance FILE: leaves out the addresses of network cards, which libvirt makes up.
 but_for_chance() { sed '/<mac address=/d' "$1"; }
 
-# defined VERSION KIND: what comes back is defined, and goes through the hook again.
+# defined VERSION KIND: defines the hook's output; a second pass through the hook changes nothing.
 defined() {
 	about "$@"
 	ask in >out
@@ -101,7 +101,7 @@ defined() {
 	define back >second
 	cmp first second
 }
-# repeatedly VERSION KIND: from nothing, too.
+# repeatedly VERSION KIND: defines it again from nothing, with the same result.
 repeatedly() {
 	local round
 	defined "$@"
@@ -115,7 +115,7 @@ repeatedly() {
 	virt-xml-validate back domain
 }
 addresses() { grep -oE "base='0x[^']*'|addr=0x[^,]*" "$1"; }
-# edited VERSION KIND: it becomes larger, converted anew; and by `virsh edit` what it was.
+# edited VERSION KIND: converts it anew with more memory, and goes back with `virsh edit`.
 edited() {
 	defined "$@"
 	sed -e 's/268435456</402653184</' -e 's/cores="1"/cores="2"/' \
@@ -139,7 +139,7 @@ edited() {
 	cmp first edited
 	undefine
 }
-# started VERSION KIND: and whose QEMU is, and what it has mapped, while it is there.
+# started VERSION KIND: starts it and records QEMU's user and its mappings.
 started() {
 	local process
 	defined "$@"
@@ -153,7 +153,7 @@ NODE
 tar -C "$work" -c domains programs boot node | on host 'tar -C /run -x --no-same-owner'
 
 step "claims, mounted as the driver does it"
-# Who only reads a claim has a volume that no system joins.
+# A claim that is only read has a volume that no system joins.
 here "volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 &&
 	for name in data logs models data-ro models-ro; do
@@ -190,7 +190,7 @@ here "it runs" "printf '%s\n' 'user = \"+$qemu\"' 'group = \"+$qemu\"' 'dynamic_
 	for try in \$(seq 600); do virsh -q list && exit; sleep 0.1; done; exit 1"
 on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p'
 
-# on_node WHAT KIND COMMAND...: of those above, with that machine's hook.
+# on_node WHAT KIND COMMAND...: runs one of the functions above, with the hook of that VM.
 on_node() { here "$1" ". /run/node; with_hook ${*:2}"; }
 
 step "defined, again and again"
@@ -201,7 +201,7 @@ declare -A first
 for kind in "$work"/domains/1.9/*; do
 	kind=${kind##*/}
 	for version in $versions; do
-		# Where versions have made the same text, it is the same test.
+		# Text that several versions share is tested once.
 		text=$kind:$(sha256sum <"$work/domains/$version/$kind/in")
 		if [[ -n ${first[$text]:-} ]]; then
 			echo "   $version: $kind: is what ${first[$text]} makes"
@@ -254,13 +254,13 @@ step "edited"
 on_node "1.6: minimal" minimal edited 1.6 minimal
 on_node "1.9: mixed" mixed edited 1.9 mixed
 
-# says WORDS: the machine, in a line of its own.
+# says WORDS: the VM prints them in a line of its own.
 says() {
 	grep -qxF "SG $1" "$work/console" || fail "the machine does not say '$1': $(<"$work/console")"
 	passed "$1"
 }
 
-# runs VERSION KIND: a machine is started, mounts what it has, and answers in it.
+# runs VERSION KIND: the VM starts, mounts its volumes, and writes an answer into each.
 runs() {
 	local kind=$2 claim how at region written=() before="" after="" mapped=() memory=()
 	local word=$RANDOM$RANDOM read=()
@@ -310,7 +310,7 @@ runs 1.6 minimal
 runs 1.7 requests-only
 runs 1.8 mixed
 runs 1.9 read-only
-# QEMU that translates, in a node that is translated itself, takes longer than anybody waits.
+# A QEMU that emulates, in a node that is itself emulated, takes too long: use KVM.
 on host "sed -i 's/<domain type=\"qemu\"/<domain type=\"kvm\"/' /run/domains/1.9/emulated-three/in" </dev/null
 runs 1.9 emulated-three
 
@@ -328,7 +328,7 @@ here "it is noted, and told" "for try in \$(seq 300); do
 	done
 	stargatectl bad $hurt/.stargate/region | grep $(printf '0x%x' "$at") &&
 		grep '\"bad\": true' $hurt/.stargate/volume.json"
-# That is what the hook is to spare it: the domain as libvirt has it of the time before.
+# The hook prevents this: libvirt's earlier domain allocates memory over the bad page.
 denied host "as libvirt would have it, it does not start" "preallocating memory" ". /run/node
 	about 1.6 minimal; define first >/dev/null; virsh -q start \$name && exit; undefine; false"
 for version in $versions; do

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# KVM with kvm-patches, on a node: a volume grows while a machine has it as identity memory. That
-# machine keeps what it has, as it is; one that has it opened then has all of it.
+# KVM with kvm-patches, on a node: a volume grows while a VM has it as identity memory. That VM
+# keeps its memory unchanged. A VM that has the volume opened later has all of it.
 #
 # node: --guests 0 --no-mount --size 128M --pkgs lvm2
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
@@ -34,7 +34,7 @@ in_one host "a volume of a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] &&
 base=$(of a base)
 page=$(page_of /old)
 kvm 'tdp_mmu=1/'
-word=$((page + 8)) # not one that the other machine sums up
+word=$((page + 8)) # not a word that the other VM sums up
 spin identity $region $word drop slot write64 "$page" 1
 first=$background
 in_one host "(its output)" 'mv /run/vmm /run/first'

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# KVM with kvm-patches, on a node: a volume as identity memory of a virtual machine whose monitor
-# maps nothing. What the guest reads and writes, in each mode of the processor, is what the host has
-# at that physical address; what was not opened is refused; revoked, it is gone at once, which is an
-# exit and no crash. The host knows whose machine that is: it stands by its system, fences it, and
-# declares it dead when its monitor is killed. With the TDP MMU, without it, and by shadow paging.
-# Beside it stock KVM, and what each of them takes: the table of kvm-patches/README.md.
+# KVM with kvm-patches, on a node: a volume as identity memory of a VM whose monitor maps nothing.
+# In each mode of the processor, the guest reads and writes what the host has at that physical
+# address. Memory that was not opened is refused. Revoked memory is gone at once, and the guest
+# exits rather than crashes. The host knows the VM's system: it guards the system, fences it, and
+# declares it dead when its monitor is killed. The cases run with the TDP MMU, without it, and with
+# shadow paging. Stock KVM runs for comparison, and the times of each give the table of
+# kvm-patches/README.md.
 #
 # node: --guests 0 --size 1028M
 # limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 base=$RIG_BASE
@@ -19,24 +20,24 @@ source "$(dirname "$0")/../lib/kvm.sh"
 
 region=/mnt/sg/.stargate/region
 machine=aaaaaaaa-0000-4000-8000-000000000001
-member='machine-aaaaaaaa' # its system's name
+member='machine-aaaaaaaa' # the name of its system
 project=$(dirname "$0")/../..
 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
 	fail "no machine"
 put "$project/build/tests/machine" /root/machine host
 on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
 
-# denied WHAT PATTERN COMMAND: it fails in the node, and says so.
+# denied WHAT PATTERN COMMAND: it fails in the node, with PATTERN in its output.
 denied() {
 	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: not refused: $said"; fi
 	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
 	passed "$1: $(grep -E -m 1 -- "$2" <<<"$said")"
 }
 
-# value NAME: of the last vmm's stats.
+# value NAME: a value of the last vmm's stats.
 value() { sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" | tail -n 1; }
 
-# page_of FILE: the physical address of its first page, if the 511 behind it follow.
+# page_of FILE: the physical address of its first page, if the next 511 are contiguous with it.
 page_of() {
 	"$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
 		sed -nE 's/.*"page": 0, "pages": 512, .*"phys": "(0x[0-9a-f]+)".*/\1/p'
@@ -48,8 +49,8 @@ holds_in_node() {
 	passed "$1"
 }
 
-# A machine's system in the volume, without a machine: the guest of `vmm` is none. It maps region for
-# nobody, so that it is the monitor alone that stands for the machine.
+# Joins the VM's system to the volume without a VM, because the guest of `vmm` is no system. The
+# process maps region under no VM's name, so that only the monitor holds the volume for the VM.
 start_member() {
 	on host 'rm -f /run/member.*; mkfifo /run/member.in; : >/run/member.out
 		(exec 9<>/run/member.in; exec /root/machine <&9 >/run/member.out 2>&1) &
@@ -63,7 +64,7 @@ end_member() {
 		done; exit 1' </dev/null || fail "the system's process does not end"
 }
 
-# tell WHAT: to that process.
+# tell WHAT: gives that process an order.
 tell() {
 	local said
 	said=$(on host "n=\$(wc -l </run/member.out); echo '$1' >/run/member.in
@@ -79,33 +80,33 @@ tell() {
 declare -A seen # KEY/COLUMN of the table: the values
 repeats=$(scaled 3 5 20)
 
-# note KEY VALUE: in the column that is being measured.
+# note KEY VALUE: adds the value to the column that is being measured.
 note() { seen[$1/$column]+=" $2"; }
 
-# gained NAME: from the first of the last vmm's stats to the last.
+# gained NAME: the difference between the first and the last of the last vmm's stats.
 gained() {
 	sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" |
 		awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }'
 }
 
-# took NAME: us, of the last vmm's action.
+# took NAME: the duration of the last vmm's action, in us.
 took() { sed -nE "s/^$1 (-?[0-9]+) .*/\1/p" <<<"$said"; }
 
-# untouched: the memory is as if nobody had looked at it yet: the machine outside has to give it.
+# untouched: makes all memory untouched, so that the host outside must allocate it.
 untouched() {
 	on host 'umount /mnt/sg' || fail "not unmounted"
 	fallocate --dig-holes "$RIG_RANGE"
 	on host 'mount -t stargatefs /dev/pmem0 /mnt/sg' || fail "not mounted"
 }
 
-# populate KEY: the guest reads all, in a new machine.
+# populate KEY: the guest of a new VM reads all memory.
 populate() {
 	vmm run "$kind" $region stats sum stats
 	says "the guest reads at each physical address what the host has there" '^sum [0-9]+ same'
 	note "$1" "$(took sum)"
 }
 
-# fence_by WAY: a new machine, whose guest writes the time.
+# fence_by WAY: a new VM, whose guest writes the time, is fenced.
 fence_by() {
 	local round fence=/sys/fs/stargatefs/pmem0/fence
 	[[ $1 == alive ]] || fence=$1
@@ -120,7 +121,7 @@ fence_by() {
 	end_member
 }
 
-# revoke: the volume is taken from one that is no machine's.
+# revoke: the volume is taken from a monitor that holds it for no VM.
 revoke() {
 	local round
 	for ((round = 0; round < repeats; round++)); do
@@ -154,7 +155,7 @@ measure() {
 	[[ $kind == stock* ]] || revoke
 }
 
-# spread DIVISOR VALUE...: their median, and in brackets least and most.
+# spread DIVISOR VALUE...: prints the median, and in brackets least and most.
 spread() {
 	local divisor=$1
 	shift
@@ -172,7 +173,7 @@ spread() {
 row() {
 	local column line="| $1 |"
 	for column in stock patched identity large; do
-		# shellcheck disable=SC2086 # values
+		# several values
 		line+=" $(spread "$3" ${seen[$2/$column]:-}) |"
 	done
 	echo "$line"
@@ -203,9 +204,9 @@ on host 'fallocate -l 2M /mnt/sg/file &&
 page=$(page_of /file)
 [[ -n $page ]] || fail "the file is not in one piece: $("$SG_TOOLS/stargatectl" stat "$RIG_RANGE" /file)"
 offset=$((page - RIG_BASE))
-near=$((offset >> 21 << 1)),64 # MiB that the file is in
-part=2,1024 # of the volume, in MiB: no 1 GiB page fits
-large=0,1024 # one does
+near=$((offset >> 21 << 1)),64 # the MiB around the file
+part=2,1024 # MiB of the volume: no 1 GiB page fits
+large=0,1024 # a 1 GiB page fits
 
 step "stock KVM"
 denied "it has no identity slots" "not supported" "VOLUME_BASE=$base /root/vmm run identity $region sum"
@@ -233,7 +234,7 @@ else
 	echo "   (1 GiB in one page: not tried, for want of pdpe1gb)"
 fi
 
-# What a guest does in each configuration.
+# The guest's accesses in each configuration.
 exercise() {
 	local bits
 	for bits in 16 32 64; do
@@ -263,7 +264,7 @@ exercise() {
 		"$(sed -nE 's/^dirty 0 ([0-9]+) pages/\1/p' <<<"$said" | tr '\n' ' ')"
 }
 
-# start_spinning ACTION...: a machine in the background that has opened the file $opened.
+# start_spinning ACTION...: starts a VM in the background that has opened the file $opened.
 opened=$region
 start_spinning() { spin "identity:$near" "$opened" "$page" "$@"; }
 
@@ -279,7 +280,7 @@ revocation() {
 	says "a new slot is as good as the first" '^write64 [0-9]+ done'
 }
 
-# The module, owner of the memory, goes while the slot is there.
+# The module, which owns the memory, is unloaded while the slot exists.
 owner_goes() {
 	start_spinning leave await /run/go spin "$page" drop
 	vmm revoke $region 0
@@ -295,7 +296,8 @@ await_left() {
 		grep -q "^leave" /run/vmm && exit; sleep 0.05; done; exit 1'
 }
 
-# of KEY: of that system, as the host's tool has it; nothing if it is not there.
+# of KEY: the value of KEY for that system, as the host's tool prints it; nothing without the
+# system.
 of() {
 	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$member"
@@ -313,7 +315,7 @@ until_system() {
 
 word() { on host "od -An -tu8 -j $offset -N 8 $region" </dev/null | xargs; }
 
-# start_held: a machine whose guest stores, opened by its UUID; its monitor in $pid.
+# start_held: starts a VM whose guest stores, opened by its UUID; its monitor is in $pid.
 start_held() {
 	local before
 	opened=$region@$machine
@@ -330,7 +332,7 @@ start_held() {
 	passed "its guest stores"
 }
 
-# A machine on identity memory, opened for its UUID, has a fence like one that has it mapped.
+# A VM on identity memory, opened for its UUID, can be fenced like a VM that maps the memory.
 fencing() {
 	local before
 	step "the host as the machine's fence"
@@ -366,7 +368,8 @@ fencing() {
 	end_member
 }
 
-# The series' own test, with a part of the volume as its memory, which gets its bytes back then.
+# The patch series' own test. A part of the volume is its memory, and gets its bytes back
+# afterwards.
 selftest() {
 	local saved
 	saved=$(mktemp)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# KVM with kvm-patches, on a node: bad memory in a volume that machines have as identity memory.
-# What a guest lets KVM itself read and write there is an error for that guest, as it is in other
-# slots, though the host's kernel has no such page any more. And while KVM is at the memory for one
-# machine, for whatever time, the volume is taken from others at once.
+# KVM with kvm-patches, on a node: a bad page in a volume that VMs have as identity memory. When KVM
+# itself reads or writes there for a guest, the guest gets an error, as in other slots, although the
+# host's kernel has no such page any more. While KVM accesses the memory for one VM, however long,
+# the volume can be taken from other VMs at once.
 #
 # node: --guests 0 --size 64M
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 base=$RIG_BASE
@@ -24,7 +24,7 @@ in_one() {
 	passed "$1"
 }
 
-# own ACTION PATTERN WHAT: KVM's own access to page 3 of the file, in a machine of its own.
+# own ACTION PATTERN WHAT: KVM itself accesses page 3 of the file, in a new VM.
 own() {
 	vmm run identity $region "$1" "$bad"
 	says "$3" "^$1 [0-9]+ $2"
@@ -39,7 +39,7 @@ bad=$(printf '0x%x' $((page + 3 * 4096)))
 kvm 'tdp_mmu=1/'
 
 step "KVM's own accesses"
-# Without a clock of the kind that it tells, the hypercall writes nothing.
+# Without a clock of the expected kind the hypercall writes nothing.
 vmm run identity $region pairing "$bad"
 says "KVM writes for a hypercall" '^pairing [0-9]+ done, (0|-95)$'
 pairing=${said##* }
@@ -63,7 +63,7 @@ in_time "the volume is taken from a machine" "VOLUME_BASE=$base /root/vmm revoke
 await_end
 says "which is told so" '^spin .* memory fault, revoked,'
 
-# The module's own memory, which is none, is for nobody here.
+# The test module owns an address range without memory. It keeps an access from ending.
 step "an access that does not end"
 in_one "(what makes it so)" "insmod /root/kvm_identity_owner.ko start=$((base + (64 << 30))) size=2097152 &&
 	echo Y >$hold"

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of 512 GiB, half of what an emulated processor can address, on memory that is there where
-# it is touched: it is made, mounted, written to at both ends, looked at, checked and unmounted as a
-# small one is, and mounting and unmounting, programs included, are done in 30 million instructions
-# (counted: a nanosecond of the guest is one), in which nobody looks through 512 GiB.
+# A volume of 512 GiB, half of what an emulated processor can address, on sparse memory. It is made,
+# mounted, written at both ends, examined, checked and unmounted like a small one. Mounting and
+# unmounting, programs included, take at most 30 million instructions (counted: a nanosecond of the
+# guest is one), so nothing scans the 512 GiB.
 #
 # rig: --icount --size 512G --mem 1G --no-mount
 # kernels: 6.12 7.2
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 used() { echo $(($(stat -L -c '%b * %B' "$RIG_RANGE") >> 20)); }
 
-# timed COMMAND: the least of five, with UNDO behind each.
+# timed COMMAND: the least of five runs, with UNDO after each.
 timed() {
 	on g1 "best=0
 		for try in 1 2 3 4 5; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume by libvirt: what `stargatectl volume libvirt-xml` prints is defined and started by a real
-# libvirtd, on a node, with QEMU as a user without rights. The machine has the volume at its own
-# physical address. libvirt has QEMU allocate all of it in advance: the kernel answers that, so
-# that QEMU itself stores nothing, while others write to files of the volume all the time.
+# A volume through libvirt. A real libvirtd on a node defines and starts the output of `stargatectl
+# volume libvirt-xml`, with QEMU as an unprivileged user. The VM has the volume at its own physical
+# address. libvirt makes QEMU allocate all of it in advance. The kernel satisfies that request, so
+# QEMU itself stores nothing, while other processes write to files of the volume all the time.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
 # limit: 1200
-# shellcheck disable=SC2016 # what is quoted is for the node's shell
+# shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -35,14 +35,14 @@ at=$("$SG_TOOLS/stargatectl" -j stat "$work/copy" /page 2>/dev/null |
 	python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])')
 
 step "libvirtd"
-# There is no udev here, which would let others have /dev/kvm and tell libvirt of it.
+# There is no udev here, which would make /dev/kvm accessible and tell libvirt of it.
 here "it runs" 'printf "stdio_handler = \"file\"\nnamespaces = []\n" >>/etc/libvirt/qemu.conf
 	chmod 666 /dev/kvm
 	mkdir -p /run/libvirt && libvirtd -d &&
 	for try in $(seq 200); do virsh -q list && exit; sleep 0.1; done; exit 1'
 on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p'
 
-# The machine: what the recipe says, and what any machine has.
+# The VM: the recipe's devices, and those of any VM.
 compile lookout tally
 put "$compiled/tally" /root/tally host
 here "(its kernel)" 'cp /rig/boot/0/vmlinuz /run/vmlinuz && chmod 644 /run/vmlinuz'
@@ -107,7 +107,7 @@ here "(it is over)" 'for try in $(seq 600); do
 
 step "what allocating has done"
 on host "echo 0 >$tracing/tracing_on; cat $tracing/trace" </dev/null >"$work/trace"
-# By thread: madvise() of QEMU with MADV_POPULATE_WRITE (0x17), and what came of it.
+# By thread: QEMU's madvise() with MADV_POPULATE_WRITE (0x17), and its result.
 asked=$(awk '/sys_madvise\(.*behavior: 17\)/ { split($0, a, "len_in: "); sub(/,.*/, "", a[2]); len[$1] = a[2] }
 	/sys_madvise -> / && $1 in len { print len[$1], $NF; delete len[$1] }' <"$work/trace")
 [[ -n $asked ]] || fail "nobody asked for memory in advance"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# flock, fcntl and open-file locks: alone as on any file system, and between systems; given up by
-# unlock, close, exit and death. sqlite used by all at once, with a rollback journal and with WAL.
+# flock, fcntl and open-file locks: within one system as on any file system, and between systems.
+# Unlock, close, exit and death release them. All systems use sqlite at once, with a rollback
+# journal and with WAL.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "sqlite3"
 # test: walk
@@ -13,14 +14,14 @@
 # maps: walk
 # limit: 900
 # node-limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere locks
 file=/mnt/sg/file
 
-# says SYSTEM EXPECTED ARGUMENT...: what `locks` answers there.
+# says SYSTEM EXPECTED ARGUMENT...: `locks` prints EXPECTED there.
 says() {
 	local system=$1 want=$2 said
 	shift 2
@@ -29,7 +30,7 @@ says() {
 	checks=$((checks + 1))
 }
 
-# holder SYSTEM ARGUMENT...: `locks hold` there until `let_go`; returns when it holds.
+# holder SYSTEM ARGUMENT...: runs `locks hold` there until `let_go`; returns once it holds the lock.
 holder() {
 	local system=$1
 	shift
@@ -46,7 +47,7 @@ for system in "${systems[@]}"; do
 	passed "$system: $said"
 done
 
-# excludes ONE TWO: what one has, the other one does not get.
+# excludes ONE TWO: a lock that ONE holds is refused to TWO.
 excludes() {
 	local one=$1 two=$2 kind pid
 	on "$one" "echo 0 >$file" </dev/null
@@ -135,7 +136,7 @@ says "$two" got wait posix ex 0 0 "$file"
 says "$one" got wait flock ex 0 0 "$file"
 passed "given up by death"
 
-# All insert, each in transactions of its own; WAL shares an index by mmap, too.
+# All insert, each in its own transactions. WAL also shares an index by mmap.
 rows=$(scaled 8 60 1000)
 for mode in delete wal; do
 	step "sqlite, journal_mode=$mode"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Three systems, each with another kernel and map mode, at work in the same directories; then one
-# loses its power in the middle, with a lock that another waits for; one does so unguarded, one
-# stands still, and one is taken for dead while it stands still. The others go on, nothing that was
-# complete is lost, and whoever was away comes back. In a node nobody is unguarded: the host
-# knows whose machine has gone (node-fence.sh). One loses its power there, and one stands still.
+# Three systems, each with another kernel and map mode, work in the same directories. One loses its
+# power in the middle, with a lock that another waits for. One does so unguarded, one is paused, and
+# one is fenced while it is paused. The others go on, no completed operation is lost, and each
+# absent system comes back. In a node no VM is unguarded, because the host knows which VM has ended
+# (node-fence.sh). There one loses its power, and one is paused.
 #
-# Large enough for what cannot be freed while the dead one has not been fenced (D7).
+# The volume has room for pages that cannot be freed before the dead system is fenced (D7).
 #
 # rig: --guests 3 --size 1G --mem 320M
 # test: walk
@@ -18,7 +18,7 @@
 # maps: inside
 # limit: 900
 # node-limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -31,7 +31,7 @@ first=0
 declare -A job
 one=${systems[0]} two=${systems[1]} three=${systems[2]}
 
-# stress SYSTEM SECONDS DIR: in the background, with numbers that no other process has had.
+# stress SYSTEM SECONDS DIR: runs in the background, with numbers that no other process has had.
 stress() {
 	on "$1" "/root/stress -s $seed -x work -f $first -p 2 -t $2 /mnt/sg/$3" </dev/null \
 		>"$work/$1" 2>&1 &
@@ -39,7 +39,7 @@ stress() {
 	first=$((first + 2))
 }
 
-# ends_well SYSTEM WHAT: its load found nothing wrong.
+# ends_well SYSTEM WHAT: its load found no error.
 ends_well() {
 	wait "${job[$1]}" || fail "$2: $1: $(cat "$work/$1")"
 	passed "$2: $1: $(cat "$work/$1")"
@@ -52,7 +52,7 @@ inside() {
 	passed "$2"
 }
 
-# slot SYSTEM: its entry as `stargatectl systems` has it: state, guarded.
+# slot SYSTEM: its entry as `stargatectl systems` prints it: state, guarded.
 slot() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" | python3 -c 'import json, sys
 for s in json.load(sys.stdin)["systems"]:
@@ -60,7 +60,7 @@ for s in json.load(sys.stdin)["systems"]:
 		print(s["state"], "guarded" if s["guarded"] else "unguarded")' "$1"
 }
 
-# until_blocked SYSTEM: flock in the system waits.
+# until_blocked SYSTEM: waits until flock in the system waits.
 until_blocked() {
 	on "$1" 'for try in $(seq 100); do pgrep -x flock >/dev/null && exit 0; sleep 0.1; done
 		exit 1' </dev/null || fail "$1 does not ask for the lock"
@@ -79,8 +79,9 @@ refused "no guard by a block device" "is a block device" \
 refused "no tuning by one in use" "is mounted or in use here" \
 	"stargatectl tune /dev/pmem0 --lease 9"
 
-# What the third has locked, the first waits for. The clock runs from the SIGKILL to the word that
-# it has it: the guard is in it, the replay, and the turns of all who look.
+# The first system waits for a lock of the third. The time runs from the SIGKILL until the first
+# system has the lock. It includes the guard, the replay, and one maintenance interval of each
+# system.
 step "one loses its power, with a lock in its hand"
 for system in "${systems[@]}"; do stress "$system" "$((seconds + 10))" storm; done
 sleep "$(scaled 2 4 20)"
@@ -137,7 +138,7 @@ sleep 1
 pause_guest "$two"
 inside "$one" "others go on meanwhile" \
 	'for i in $(seq 100); do echo $i >>/mnt/sg/own/$i; done; rm -r /mnt/sg/own'
-sleep "$(scaled 4 13 60)" # more than anybody waits for
+sleep "$(scaled 4 13 60)" # longer than any wait for a live system
 same "$two is not dead" "suspected guarded" "$(slot "$two")"
 resume_guest "$two"
 ends_well "$two" "after it stood still"
@@ -152,7 +153,7 @@ taken_for_dead() {
 	unguard_guest "$two"
 	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease 6
 	pause_guest "$two"
-	sleep 14 # an emulated machine may be late by seconds, and is not meant
+	sleep 14 # an emulated system may be late by seconds
 	inside "$one" "the others have its slot back" \
 		'mkdir /mnt/sg/after && echo x >/mnt/sg/after/x && rm -r /mnt/sg/after'
 	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease never

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The volume exported by the kernel's NFS server and mounted over the loopback, with versions 4.2
-# and 3. File handles are what is tried: they name a file after all caches are gone, after the
-# server and the volume's own mount were restarted, and never another file that got its inode.
+# The kernel's NFS server exports the volume, and it is mounted over the loopback, with versions 4.2
+# and 3. The subject is file handles: a handle still names its file after all caches are dropped,
+# and after the server and the volume's own mount were restarted. It never names another file that
+# got the same inode.
 #
 # rig: --size 128M --mem 768M --pkgs "nfs-kernel-server nfs-common attr"
 # kernels: 6.12
 # maps: walk
 # limit: 400
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -31,7 +32,7 @@ down)
 	exportfs -ua
 	exportfs -f
 	;;
-restart) # with its mount all goes that the volume has in memory
+restart) # with its mount everything goes that the volume has in memory
 	$0 down
 	umount /mnt/sg
 	mount -t stargatefs /dev/pmem0 /mnt/sg
@@ -45,7 +46,7 @@ sync && echo 3 >/proc/sys/vm/drop_caches
 EOT
 on g1 'cat >/usr/local/bin/lock && chmod 755 /usr/local/bin/lock' <<'EOT'
 #!/usr/bin/perl
-# lock FILE [COMMAND]: a POSIX lock (fcntl) on it while COMMAND runs; 1 if another one has it.
+# lock FILE [COMMAND]: a POSIX lock (fcntl) on it while COMMAND runs; 1 if another process has it.
 use Fcntl;
 open(my $file, "+<", shift) or die $!;
 my $whole = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
@@ -59,7 +60,7 @@ holds "daemons" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && 
 	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
 	rpcbind && nfsdcld && rpc.statd --no-notify && rpc.mountd && server up'
 
-# Whatever the version, through the mount at /nfs.
+# For each version, through the mount at /nfs.
 through() {
 	local version=$1
 	holds "NFS $version: mount" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
@@ -92,7 +93,7 @@ through() {
 	holds "unmount" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
 }
 
-# A process holds files and folders open by their handles alone while everything else is forgotten.
+# A process holds files and folders open by their handles only, while all caches are dropped.
 handles() {
 	holds "handles survive the caches" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
 		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop &&
@@ -102,7 +103,7 @@ handles() {
 		(cd / && server restart) && cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
-	# With version 4 the server has open what its clients have open; with 3 it does not know.
+	# With version 4 the server has its clients' files open. Version 3 does not tell it of them.
 	if [ "$1" = 3 ]; then
 		refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone &&
 			exec 3<gone && rm /mnt/sg/z/gone &&

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The power of a whole node is cut at random moments, and its memory keeps what was stored (NVM):
-# of the host while it works, or mounts and unmounts, and with each tenth cut of two guests, too.
-# Each completed step of a writer is noted outside. What the cut has left is checked as it lies, in
-# a copy; then the node boots, mounts, which recovers the volume, and exactly the steps that were
-# completed are there.
+# The power of a whole node is cut at random moments, and its memory keeps what was stored (NVM).
+# The host works at that moment, or mounts and unmounts; at each tenth cut two guests work, too.
+# Each completed step of a writer is noted outside. The volume's memory is checked as the cut left
+# it, in a copy. Then the node boots and mounts, which recovers the volume, and exactly the
+# completed steps must be there.
 #
-# SG_CUTS=N: so many cuts. `make node-cuts` goes on until it has seen many.
+# SG_CUTS=N: the number of cuts. `make node-cuts` runs many.
 #
 # node: --guests 2 --kernel 6.1,7.2 --size 128M --timeout 4h
 # limit: 3600
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 storms=0 # processes that have made names so far
 steps_in_all=0
-kept= # what an earlier cut left, and its sums
+kept= # the directory that an earlier cut left, with its sums
 echo "SG_SEED=$seed repeats the steps, though not the moments; $cuts cuts"
 
 between() { # a random number
@@ -35,10 +35,10 @@ at() {
 	said=$(on "$1" "$2" 2>&1 </dev/null) || fail "$1: $2: $said"
 }
 
-# The last whole line of what a writer said.
+# The last whole line that a writer printed.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
-# begin_work CUT SYSTEM...: each writes files of its own, and makes names where all do.
+# begin_work CUT SYSTEM...: each writes its own files, and makes names in a common directory.
 begin_work() {
 	local cut=$1 system
 	shift
@@ -57,7 +57,7 @@ begin_work() {
 	done
 }
 
-# comes_and_goes: the host mounts and unmounts all the time from now on.
+# comes_and_goes: from now on the host mounts and unmounts all the time.
 comes_and_goes() {
 	at host 'pkill -KILL powercut; pkill -KILL stress
 		for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
@@ -67,8 +67,8 @@ comes_and_goes() {
 	jobs+=($!)
 }
 
-# power_fails CUT: and what it leaves is a volume that recovery alone makes clean: fsck -n, which
-# reads it as recovery would leave it, finds nothing, nor does -p, which recovers it.
+# power_fails CUT: cuts the power. Recovery alone must make the volume clean: fsck -n, which reads
+# it as recovery would leave it, finds nothing, nor does -p, which recovers it.
 power_fails() {
 	local status=0
 	kill_node
@@ -91,7 +91,7 @@ power_fails() {
 
 sums() { on host "cd /mnt/sg/lives && find $1 -type f | sort | xargs sha256sum" </dev/null; }
 
-# recovered CUT SYSTEM...: after the next boot all is there that they had completed.
+# recovered CUT SYSTEM...: after the next boot every step is there that the systems had completed.
 recovered() {
 	local cut=$1 system steps said begin=$EPOCHREALTIME
 	shift

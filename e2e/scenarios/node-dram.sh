@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone in plain memory: with the node's power its bytes are gone, and a new volume is there.
+# A zone in plain memory: a power cut loses its bytes, and the next boot makes a new volume.
 #
 # node: --guests 0 --zone dram --size 32M
 # limit: 300
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# uuid: of the volume that the host has mounted.
+# uuid: the UUID of the volume that the host has mounted.
 uuid() { on host 'cat /sys/fs/stargatefs/*/uuid' </dev/null; }
 
 on host 'echo lost >/mnt/sg/file && sync' </dev/null

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's host is the fence of its virtual machines, without any guard process: it knows which VMM
-# holds the volume for which machine. One that is killed is dead at once, one that is stopped is
-# not, one that is fenced alive stores no more; and what may only be read a guest's kernel cannot
-# write, whatever it does.
+# A node's host is the fence of its VMs, without any guard process: it knows which VMM holds the
+# volume for which VM. A VM whose VMM is killed is dead at once, a stopped one is not, and a fenced
+# one stores no more even while it runs. A guest's kernel cannot write to memory that it may only
+# read.
 #
 # node: --guests 2 --size 128M --no-guard
 # node-kernels: 6.12 7.2
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
 
-# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: it does not, and says so.
+# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: it fails, with PATTERN.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {
 	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"
@@ -24,18 +24,18 @@ never() {
 }
 pid_of() { on host "cat /run/rig/$1.pid" </dev/null; }
 
-# of KEY NAME: of a system, as the host's tool has it.
+# of KEY NAME: the value of KEY for a system, as the host's tool prints it.
 of() {
 	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$2"
 }
 
-# mark NAME: the host's time, in us. since NAME NAME: in ms.
+# mark NAME: stores the host's time, in us. since NAME NAME: the difference, in ms.
 mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
 since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
 
-# stood_by GUEST: `systems` sees it if the host gets to it twice within a second, as it does when
-# machine and translator leave it the time.
+# stood_by GUEST: `systems` shows it as guarded if the host checks the VM twice within a second,
+# which it does unless it is too busy or too slow under emulation.
 stood_by() {
 	local try
 	for ((try = 0; try < 10; try++)); do
@@ -62,7 +62,7 @@ phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /page 2>/dev/null |
 	sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
 [[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
 at=$((phys - RIG_BASE))
-# vm HOW: what a machine sees and does that has this page, and what is there then.
+# vm HOW: the accesses of a VM that has this page, and then the page's first byte.
 vm() { on host "/root/tinyvm $1 $region $at 2>&1; head -c 1 /mnt/sg/page" </dev/null | paste -sd' '; }
 same "a kernel that stores where it may not: it leaves its machine as an access to no memory" \
 	"read A mmio A" "$(vm ro)"
@@ -99,7 +99,7 @@ start_guest g1
 same "it comes back" alive "$(of state g1)"
 
 step "a VMM is stopped, for longer than the lease"
-# Longer than a busy machine and its translator keep the host from standing by it.
+# Longer than a busy or emulated host takes to check on the VM.
 here "(a lease of 5 s)" "stargatectl tune $region --lease 5"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 12
@@ -118,9 +118,9 @@ on g2 'while :; do echo x >>/mnt/sg/log; sleep 0.05; done' </dev/null >/dev/null
 writer=$!
 on g2 '/root/paced /mnt/sg/count 300' </dev/null >/dev/null 2>&1 &
 mapper=$!
-# written: how far g2 has got by calls, and in its mapping, as the host sees it.
+# written: how much g2 has written by calls and in its mapping, as the host sees it.
 written() { on host 'stat -c %s /mnt/sg/log; od -An -tu4 /mnt/sg/count' </dev/null | xargs; }
-# writes_on SINCE: by both.
+# writes_on SINCE: both writers have gone on since then.
 writes_on() {
 	local log count more_log more_count
 	read -r log count <<<"$1"

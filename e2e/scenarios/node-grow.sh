@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's volume is to grow while a machine has it whose memory ends where the volume did: it is
-# named, and nothing has changed, neither in the zone nor in what the host and the machine believe.
-# When the machine has unmounted it the volume grows, and started anew, with all of it, the machine
-# sees that, too. What another one had behind the volume nobody sees at any time.
+# A node's volume is to grow while a VM has it mounted whose memory ends where the volume did. The
+# error names the VM, and nothing changes, neither in the zone nor in what host and VM have
+# recorded. Once the VM has unmounted it, the volume grows, and after a restart with all of it the
+# VM sees the new size. No system ever sees the former content of the memory behind the volume.
 #
 # node: --guests 1 --no-mount --size 128M --pkgs lvm2
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
@@ -16,17 +16,17 @@ source "$(dirname "$0")/../lib/zone.sh"
 
 mib=$((1 << 20))
 
-# sized SYSTEM DIR MIB: what its mount has, by the module and by df, which leaves out metadata.
+# sized SYSTEM DIR MIB: the size of its mount, by the module and by df, which leaves out metadata.
 sized() {
 	same "$1 has $3 MiB" "$3" "$(on "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))' </dev/null)"
 	in_one "$1" "and so says df" "mb=\$(df -BM --output=size $2 | tail -n 1 | tr -dc 0-9) &&
 		[ \$mb -le $3 ] && [ \$mb -gt $(($3 * 9 / 10)) ] || { df $2; exit 1; }"
 }
 
-# zone: all that LVM has of it. shown: all that the host's mount says of its size.
+# zone: LVM's record of it. shown: everything that the host's mount tells about its size.
 zone() { on host 'lvs --noheadings -o lv_name,lv_size,lv_tags,seg_pe_ranges sm' </dev/null; }
 shown() { on host 'cd /mnt/a/.stargate && stat -c %s region && cat volume.json' </dev/null; }
-# told FROM END: in how many lines the secret stands there.
+# told FROM END: the number of lines there that hold the secret.
 told() { memory "$1" "$2" | grep -ac 'a secret of others' || true; }
 behind() { bytes $end $((end + 32 * mib)); }
 

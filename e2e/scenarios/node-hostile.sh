@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A hostile machine on a node: a guest under the host's KVM, whose root stores what he likes
-# through the guest's physical memory, while the host and another guest use the volume. First it
-# seizes all transaction areas: whoever waits for them can be killed, and when the machine has
-# ended, all go on. Then it stores anything anywhere, while the others read, write, list, map, are
-# killed and recovered: everything comes back in time, the log says what was met, and no byte
-# outside of the volume is touched; in several rounds, each on a volume made anew. When the
-# machines have ended the host unmounts, and checks, in time; and the volume can be made anew.
+# A hostile VM on a node: root of a guest under the host's KVM stores arbitrary data through the
+# guest's physical memory, while the host and another guest use the volume. First it seizes all
+# transaction areas: a process that waits for them can be killed, and when the VM has ended, all go
+# on. Then it stores anything anywhere, while the others read, write, list and map, and are killed
+# and recovered. Every operation ends in time, the log names the damage that was met, and no byte
+# outside of the volume changes. There are several rounds, each on a new volume. When the VMs have
+# ended, the host unmounts and checks in time, and the volume can be made anew.
 #
 # node: --guests 2 --no-mount --size 96M --pkgs lvm2 --append iomem=relaxed
 # limit: 1200
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
@@ -20,12 +20,12 @@ source "$(dirname "$0")/../lib/zone.sh"
 seed=${HOSTILE_SEED:-$(seed)}
 seconds=${HOSTILE_SECONDS:-$(scaled 8 20 20)}
 rounds=${HOSTILE_ROUNDS:-$(scaled 1 1 6)}
-bound=${HOSTILE_BOUND:-60} # for an operation that may have to wait for what is no lock's holder
+bound=${HOSTILE_BOUND:-60} # seconds for an operation that may wait for a lock without a live holder
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compile hostile
 
-# machine GUEST: one that has the volume.
+# machine GUEST: starts a VM that has the volume.
 machine() {
 	start "$1" v
 	put "$compiled/hostile" /root/hostile "$1"
@@ -34,11 +34,11 @@ mounts() {
 	in_one "$1" "$1 has it mounted" \
 		'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/one ]'
 }
-# around: a digest of all of the zone that is not the volume.
+# around: a digest of the zone outside of the volume.
 around() { { memory "$RIG_BASE" "$base"; memory "$end" $((RIG_BASE + RIG_SIZE)); } | sha256sum; }
 
-# in_time WHAT COMMAND: on the host; it ends within the bound, however it ends, or can be killed
-# then.
+# in_time WHAT COMMAND: on the host. It ends within the bound, with any status, or can then be
+# killed.
 in_time() {
 	local start=$EPOCHSECONDS
 	on host "gone() { for try in \$(seq $((10 * bound))); do
@@ -89,7 +89,7 @@ in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
 in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
 same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its machine has gone: declared dead"' </dev/null)"
 
-# attacked ROUND: g1 stores, the others work, for some time.
+# attacked ROUND: g1 stores and the others work, for some time.
 attacked() {
 	local who system
 	local -A users
@@ -113,12 +113,12 @@ attacked() {
 	kill -0 "$attacker" || fail "round $1: nobody has attacked"
 	same "the zone around it has not lost a byte" "$kept" "$(around)"
 }
-# attacker_ends: with its machine.
+# attacker_ends: its VM is killed.
 attacker_ends() {
 	kill_guest g1
 	wait "$attacker" || true
 }
-# made_anew: the volume, for the next round; no machine may have the old one.
+# made_anew: makes the volume again for the next round; no VM may have the old one.
 made_anew() {
 	attacker_ends
 	kill_guest g2
@@ -133,7 +133,7 @@ for ((round = 1; round <= rounds; round++)); do
 	((round == 1)) || made_anew
 	attacked "$round"
 done
-# Whom the attacker has declared dead before he met anything says that.
+# If the attacker fenced the host before the host met any damage, the log says that instead.
 in_one host "the log says what was met, where" \
 	'dmesg | grep "stargatefs.*damaged: .*(inode [0-9]*, offset 0x\|stargatefs.*: declared dead by another system"'
 

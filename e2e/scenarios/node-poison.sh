@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bad memory under a zone: a node's processor meets it in a volume on LVM, which passes no notice
-# on, while the host and a machine under its KVM use the volume. What was there is EIO for both, the
-# rest goes on, the machine too, and the other volume of the zone has lost nothing.
+# A bad page under a zone. A node's processor meets it in a volume on LVM, which passes no notice
+# on, while the host and a VM under its KVM use the volume. Both get EIO for that page, everything
+# else goes on, the VM too, and the other volume of the zone has lost nothing.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs lvm2
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node boots anew, and its memory keeps its bytes (NVM): zone and volumes are found again where
-# they were, with what was in them. First in good order: one machine has been shut down, the other
-# one is killed while it writes, the host unmounts, and nobody is left in the mount table. Then
-# without any: the host's kernel is told to boot while host and machines have the volume mounted
-# and hold locks of it. No guard stands beside anybody: the host's next mount knows that all of
-# them are gone, and settles what they held, before any of the machines is back.
+# A node reboots, and its memory keeps its bytes (NVM): zone and volumes are found again at their
+# places, with their contents. The first reboot is clean except for one VM, which is killed while it
+# writes: the other one has been shut down, the host unmounts, and the mount table is empty. The
+# second is not clean: the host's kernel reboots while host and VMs have the volume mounted and hold
+# its locks. No guard process runs: the host's next mount knows that all of them are gone, and
+# recovers what they held before any VM is back.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
@@ -20,20 +20,20 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compile reboot
 
-# members: of volume a, as its memory has them, seen from outside: names and states.
+# members: names and states of volume a's systems, read from its memory, from outside.
 members() {
 	memory "$base" "$end" >"$work/volume"
 	"$SG_TOOLS/stargatectl" -j systems "$work/volume" 2>/dev/null | python3 -c 'import json, sys
 print(*sorted(s["name"] for s in json.load(sys.stdin)["systems"]))'
 }
 
-# machine GUEST: it has volume a, mounted, and the host stands by it.
+# machine GUEST: starts a VM that mounts volume a; the host guards it.
 machine() {
 	start "$1" a
 	in_one "$1" "$1 has it mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/data ]'
 }
 
-# orders GUEST: it makes files until it ends, each noted outside when it is complete.
+# orders GUEST: it makes files until it ends; each complete file is noted outside.
 orders() {
 	: >"$work/$1.$2"
 	on "$1" "mkdir /mnt/sg/$1.$2; cd /mnt/sg/$1.$2; n=0; while n=\$((n + 1)); do
@@ -45,8 +45,7 @@ orders() {
 	fail "$1 writes nothing"
 }
 
-# all_there NAME: of what was noted all is there, as the host sees it. The last line may have been
-# cut in two.
+# all_there NAME: every noted file is there, as the host sees it. The last line may be incomplete.
 all_there() {
 	local n
 	n=$(($(wc -l <"$work/$1") - 1))
@@ -54,7 +53,7 @@ all_there() {
 		"for n in \$(seq $n); do [ \"\$(cat /mnt/a/$1/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/a/$1"
 }
 
-# boots: the kernel is told so, at once, whatever is mounted.
+# boots: makes the kernel reboot at once, whatever is mounted.
 boots() {
 	put "$compiled/reboot" /root/reboot host
 	on host /root/reboot </dev/null >/dev/null 2>&1 || true
@@ -62,8 +61,8 @@ boots() {
 	wait || true
 }
 
-# back STATE: the node has booted; the zone is found, and all that was in it: volumes that are
-# ready, or, by their mount tables, in use.
+# back STATE: the node has rebooted. The zone is found with everything in it: its volumes are ready
+# or, by their mount tables, in use.
 back() {
 	start_node
 	in_one host "the zone is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the rig promises of nodes: where guests cannot run in one the reason is told, and a kernel's
-# complaint fails the run, be it the node's or that of a guest in it. It starts rigs of its own.
+# The rig's promises about nodes: it gives the reason where guests cannot run in a node, and a
+# kernel's complaint fails the run, whether of the node or of a guest in it. The scenario starts its
+# own rigs.
 #
 # node: --guests 0 --size 32M
 # limit: 900
@@ -14,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work
 
-# rig_run STATUS TEXT ARGUMENT...: a run ends with that status and says that.
+# rig_run STATUS TEXT ARGUMENT...: a run ends with that status and prints that text.
 rig_run() {
 	local wanted=$1 text=$2 status=0
 	shift 2

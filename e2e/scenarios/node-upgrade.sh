@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node with a zone gets another release of the module. Two volumes are mounted on its host, one of
-# which a machine has as its memory. What has to go before is said, and it is no more than that: the
-# machines that have volumes as their memory, and the host's own mounts; of the other volume the
-# mount alone, and nothing of the zone. Then all is there as it was. A machine that still has the
-# release before and the host work together, and the host is its fence. And back again.
+# A node with a zone gets another release of the module. Its host has two volumes mounted, and a VM
+# has one of them as its memory. The errors name what must end first, and no more than necessary:
+# the VMs that have volumes as their memory, and the host's own mounts. For the other volume that is
+# only the mount, and for the zone nothing. Afterwards everything is as before. A VM with the
+# earlier release and the host work together, and the host is its fence. The same is then done in
+# the other direction.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs lvm2
 # limit: 1200
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 cd "$(dirname "$0")/../.."
@@ -20,13 +21,13 @@ source e2e/lib/release.sh
 
 region=/mnt/a/.stargate/region
 
-# members: of volume a, with the versions that they have.
+# members: the systems of volume a, with their versions.
 members() {
 	on host "stargatectl -j systems $region" </dev/null | python3 -c 'import json, sys
 print(*sorted(s["name"] + "=" + s["version"] for s in json.load(sys.stdin)["systems"]))'
 }
 
-# zone: all that is known of it; files: all that is in the volumes.
+# zone: everything that is recorded about it; files: everything in the volumes.
 zone() {
 	on host 'stargatectl -j zone show sm
 		lvs --noheadings -o lv_name,lv_attr,lv_size,lv_tags sm' </dev/null
@@ -36,17 +37,17 @@ files() {
 		stat -c "%n %i %s %y %a" [ab]/data a/link b/dir' </dev/null
 }
 
-# machine: g1 has volume a.
+# machine: starts g1 with volume a.
 machine() {
 	start g1 a
 	in_one g1 "g1 has a mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 }
 
-# stays WHY: the module cannot go.
+# stays WHY: the module cannot be unloaded.
 stays() { denied host "the module stays: $1" 'in use' 'rmmod stargatefs'; }
 
-# exchanged MODULE VERSION: on the host, which has nothing mounted; not a byte of the zone changes,
-# and LVM keeps its volumes as they are.
+# exchanged MODULE VERSION: exchanges the module on the host, which has nothing mounted; no byte of
+# the zone changes, and LVM keeps its volumes.
 exchanged() {
 	local zone bytes
 	zone=$(zone)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The node: a host with KVM and two VMs in it, on one volume. Each sees what the others write, the
-# same bytes at the same physical address; a VM dies, and then the whole node.
+# The node: a host with KVM and two VMs in it, on one volume. Each sees the writes of the others,
+# the same bytes at the same physical address. A VM dies, and then the whole node.
 #
 # rig: --node --guests 2 --size 128M --append iomem=relaxed
 # node: --guests 2 --size 128M --append iomem=relaxed
@@ -10,7 +10,7 @@
 # node-kernels: 6.12 7.2
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -26,13 +26,13 @@ in_each() {
 	passed "$1"
 }
 
-# Names of those who have the volume mounted, as the volume says, seen from outside.
+# Names of the systems that have the volume mounted, read from its memory, from outside.
 members() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" 2>/dev/null |
 		sed -nE 's/.*"name": "([^"]*)".*/\1/p' | sort | tr '\n' ' '
 }
 
-# The physical address of a file's first page, as its table says.
+# The physical address of a file's first page, according to its table.
 address_of() {
 	"$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
 		sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1
@@ -44,7 +44,7 @@ for system in "${systems[@]}"; do
 	on "$system" "uname -r >/mnt/sg/$system && head -c 1M /dev/urandom >/mnt/sg/$system.data"
 done
 in_each "a file written by one is read by the others" 'for s in host g1 g2; do [ -s /mnt/sg/$s ] || exit 1; done'
-# sums SYSTEM: of what all have written, as it sees it.
+# sums SYSTEM: digests of the files that all have written, as it sees them.
 sums() { on "$1" 'cd /mnt/sg && sha256sum host host.data g1 g1.data g2 g2.data' </dev/null; }
 sums=$(sums host)
 for system in g1 g2; do

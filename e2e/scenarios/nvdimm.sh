@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone on an NVDIMM, which ndctl has set up: with struct pages (fsdax), on the NVDIMM itself or in
-# the system's own memory, at each alignment that there is; what the namespace keeps for itself lies
-# in front, and volumes lie at multiples of 2 MiB of physical memory all the same. Another boot
-# finds namespace and zone again. Other modes of a namespace are refused, each in one line.
+# A zone on an NVDIMM that ndctl has set up: with struct pages (fsdax), on the NVDIMM itself or in
+# the system's own memory, at each alignment. The namespace keeps a part at its beginning for
+# itself, and volumes still lie at multiples of 2 MiB of physical memory. A reboot finds namespace
+# and zone again. Other modes of a namespace are refused, each in one line.
 #
-# The NVDIMM has labels: in the end it has two namespaces, and the zone both.
+# The NVDIMM has labels: at the end it has two namespaces, and the zone uses both.
 #
 # rig: --labels --size 256M --mem 320M --pkgs "lvm2 ndctl"
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 mib=$((1 << 20))
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 
-# of VOLUME KEY: what `volume show` says.
+# of VOLUME KEY: the value that `volume show` prints.
 of() {
 	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+# bytes BASE SIZE: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
-# namespace ARGUMENT...: ndctl makes it of what is there; $device is what it is then. With -f, and a
-# namespace, of that.
+# namespace ARGUMENT...: makes a namespace with ndctl; $device is its device. With -f and a name it
+# changes that namespace.
 namespace() {
 	local said
 	said=$(on g1 "ndctl create-namespace $* 2>/run/said || { cat /run/said; exit 1; }" </dev/null) ||
@@ -38,11 +38,11 @@ namespace() {
 	passed "ndctl $*: $device"
 }
 
-# begins: where the kernel has the namespace's memory, behind what it keeps for itself.
+# begins: the address of the namespace's memory, behind the part that it keeps for itself.
 begins() { at g1 "cat /sys/block/${device#/dev/}/device/resource"; }
 
-# volume NAME: one with bytes in it, mounted; at a multiple of 2 MiB. The machine outside finds them
-# in the memory there.
+# volume NAME: makes and mounts a volume with bytes in it, at a multiple of 2 MiB. From outside the
+# VM the bytes are found in the memory there.
 volume() {
 	local base
 	holds "$1" "stargatectl volume create $1 --size 64M && mkdir -p /mnt/$1 &&
@@ -76,7 +76,7 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 	same "it begins behind LVM's own 2 MiB" $((first + 2 * mib)) \
 		$(($(at g1 'stargatectl -j zone show sm' | grep -oP '"base": "\K0x[0-9a-f]+')))
 	volume a
-	# but for the front, where its heart beats
+	# Leave out the front, where the heartbeat is stored.
 	same "region is that memory" "$(bytes $(($(of a base) + 4 * mib)) $((60 * mib)) | sha256sum)" \
 		"$(at g1 "/root/region read /mnt/a/.stargate/region $((4 * mib)) $((60 * mib)) | sha256sum")"
 	faults=$(at g1 '/root/region touch /mnt/a/.stargate/region')
@@ -88,12 +88,12 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 done
 
 step "another boot"
-# found: namespace and zone, and where volumes are.
+# found: namespace and zone, and the places of volumes.
 found() {
 	at g1 'ndctl list -N; stargatectl -j zone show sm
 		lvs --noheadings -o lv_name,lv_size,lv_tags sm'
 }
-# boots HOW: the machine ends so, and begins anew.
+# boots HOW: shuts the VM down in that way and starts it again.
 boots() {
 	local before sums
 	before=$(found) sums=$(at g1 'sha256sum /mnt/*/words')

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # StargateFS under overlayfs, as upper and work directory: copying up, whiteouts, opaque
-# directories, renamed directories, and what is left in the upper layer.
+# directories, renamed directories, and the content of the upper layer.
 #
 # rig: --pkgs "attr"
 # maps: inside
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Three systems with different kernels and map modes make, remove and rename the same few
-# directories in and over each other, all at once. Then they agree on where everything is, and each
-# can work in every directory: none takes for removed what another one had put in the removed one's
-# place.
+# directories in and over each other, all at once. Afterwards they agree on every directory's place,
+# and each can work in every directory. No system takes a directory for removed that another one
+# created in the place of a removed one.
 #
 # rig: --guests 3 --size 64M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -13,7 +13,7 @@
 # maps: inside
 # limit: 900
 # node-limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -22,7 +22,7 @@ program_everywhere places
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# view SYSTEM: inode and path of all there is; and what cannot be worked in.
+# view SYSTEM: inode and path of everything, and the directories in which it cannot work.
 view() {
 	on "$1" 'cd /mnt/sg && find . -mindepth 1 -printf "%i %p\n" | sort
 		find . -type d | while read -r d; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bad memory, as virtual machines hear of it: a machine check, about memory without struct pages,
-# for which the kernel itself can do nothing. QEMU's monitor makes the processor find it.
+# Bad pages as a VM learns of them: by a machine check, about memory without struct pages, for which
+# the kernel itself can do nothing. QEMU's monitor makes the processor find the page.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bad memory that the whole volume stands on: a page of the mount table. A machine check tells the
-# kernel, which takes the page out of its own mapping, so whoever looks there after that ends in an
-# oops. The mount is at an end, and can be looked at and unmounted.
+# A bad page that the whole volume depends on: a page of the mount table. A machine check tells the
+# kernel, which removes the page from its own mapping, so a later access there ends in an oops. The
+# mount must fail as a whole, and it can still be looked at and unmounted.
 #
 # rig: --guests 1 --size 64M --pages
 # kernels: 6.12
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bad memory: a page of a file fails while two systems use the volume. What was in it is EIO and
-# SIGBUS, in both; the rest goes on; nobody gets the page again.
+# A bad page of a file while two systems use the volume. Reading it gives EIO and SIGBUS in both,
+# everything else goes on, and no file gets the page again.
 #
-# The kernel of one of them finds it, by the path that machine checks take (memory_failure()).
+# The kernel of one system finds it, on the path of machine checks (memory_failure()).
 #
 # rig: --guests 2 --size 128M --pages --mem 384M
 # kernels: 6.12
 # maps: walk
 # limit: 400
-# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The POSIX matrix on memory that has struct pages, as on a node with memmap=: the volume is found
-# through its DAX device, and mappings must not let anybody get at those pages. A child inherits no
-# entries of 2 MiB, as fork() would copy one that is just being taken away. Large and small entries
-# meet without a warning of the kernel. While the volume is frozen no mapping stores into it,
-# whatever is read in meanwhile.
+# through its DAX device, and mappings must not allow access to those pages. A child inherits no
+# entries of 2 MiB, because fork() might copy an entry that is being taken away. Large and small
+# entries may meet without a kernel warning. While the volume is frozen, no mapping stores into it,
+# whatever is read at that time.
 #
 # rig: --size 256M --cpus 2 --pages
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The POSIX matrix: every operation that users expect, each errno, permission and time rule, in all
-# ways to the data; then what takes a second process or a tool: programs run from the volume,
-# a freeze, an io_uring.
+# The POSIX matrix: every operation that users expect, with each errno, permission and time rule, in
+# all map modes. Then cases that need a second process or a tool: programs run from the volume, a
+# freeze, an io_uring.
 #
 # rig: --size 256M
 # test: walk
 # test-rig: --size 64M
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -59,7 +59,7 @@ counted() {
 	holds "16 pages come with one fault" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'
-	# Up to 6.11 there are no large entries for what has struct pages, as zeroes have.
+	# Up to 6.11 there are no large entries for memory with struct pages, such as the zero page.
 	holds "a large hole comes with few faults" 'truncate -s 64M /mnt/sg/hole && most=40
 		case $(uname -r) in 6.1.*) most=1100;; esac
 		faults=$(/root/region touch /mnt/sg/hole) && rm /mnt/sg/hole &&
@@ -78,7 +78,7 @@ program=$(dirname "$0")/../../build/e2e/posix
 "$(dirname "$0")/../programs/posix/build" "$program" || fail "the matrix does not compile"
 put "$program" /root/posix
 program region
-# Since 6.15 large entries follow the system's setting, which is `never` in machines this small.
+# Since 6.15 large entries follow the system's setting, which is `never` in VMs this small.
 holds "large pages are allowed" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
 each_map run_matrix
 step "programs, freezing, what is told"

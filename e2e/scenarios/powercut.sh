@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The VM's power is cut at random moments while files change under it. Each completed step is noted
-# outside of the VM; after the next mount, exactly these steps (and at most one half of a write
-# after them) must be there. Processes that create, rename and remove names run beside it, so that
-# all of the journal is in use. What earlier rounds left must never change.
+# The VM's power is cut at random moments while files change. Each completed step is noted outside
+# of the VM. After the next mount exactly these steps must be there, plus at most one half of the
+# next write. Processes that create, rename and remove names run at the same time, so that the whole
+# journal is in use. Files of earlier rounds must never change.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
 # limit: 1200
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
 echo "SG_SEED=$seed repeats the steps, though not the moments"
 rounds=$(scaled 2 3 30)
-read -ra maps <<<"$(map_modes)" # one after the other, round by round
+read -ra maps <<<"$(map_modes)" # one map mode a round, in turn
 notes=$(mktemp -d)
 trap 'rm -rf "$notes"' EXIT
 
-# The last whole line of what a writer said.
+# The last whole line that a writer printed.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
 sums() { on g1 "cd /mnt/sg && find $1 -type f | sort | xargs sha256sum" </dev/null; }
@@ -41,7 +41,7 @@ for ((round = 1; round <= rounds; round++)); do
 	done
 	on g1 "/root/stress -s $seed -p 3 -t 600 /mnt/sg/storm" </dev/null >"$notes/storm" 2>&1 &
 	jobs+=($!)
-	# On a busy machine programs take seconds to begin, so the time counts from the first steps.
+	# On a busy host programs take seconds to begin, so the time counts from the first steps.
 	for writer in 1 2; do
 		for ((i = 0; i < 600; i++)); do
 			[[ -z $(last_step "$notes/$writer") ]] || break
@@ -76,6 +76,6 @@ for ((round = 1; round <= rounds; round++)); do
 	holds "round $round: what the storm left can be removed" 'rm -r /mnt/sg/storm'
 done
 
-# A volume that was cut off is checked as it lies, then after a clean unmount by the rig.
+# After the cut the volume is checked as it is, and by the rig after a clean unmount.
 holds "everything can be removed" 'rm -r /mnt/sg/round*'
 finish

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume in a bare physical range, without any block device: memory that memmap= of the kernel has
-# reserved. It is mounted and used in all ways to the data, it is one mount however often, and what
-# is no reserved memory, or not all of it, is refused with a reason.
+# A volume in a bare physical range, without any block device: memory that the kernel reserves by
+# memmap=. It is mounted and used in all map modes, and several mounts share one instance. A range
+# that is not reserved memory, or only partly, is refused with a reason.
 #
 # rig: --size 32M --cpus 2 --append 'memmap=64M$256M,16M$256G'
 # maps: inside
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# .stargate/region, the volume's memory as a regular file: its bytes are those of the files, both
-# ways, it is mapped by large pages, and allocating it in advance changes no byte. Who may have it,
-# who has it, and volume.json, which says where it is. And what the rest of the directory tree has
-# to do with it: nothing.
+# .stargate/region, the volume's memory as a regular file. Its bytes are those of the files, in both
+# directions, large pages map it, and allocating it in advance changes no byte. Further cases: which
+# users may open it, which processes have it, and volume.json, which gives its address. It does not
+# affect the rest of the directory tree.
 #
 # rig: --size 64M --pages --pkgs attr
 # maps: walk
 # limit: 300
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -17,7 +17,7 @@ region=/mnt/sg/.stargate/region
 about=/mnt/sg/.stargate/volume.json
 program region
 
-# Where the first bytes of a file are in the volume.
+# The offset of a file's first bytes in the volume.
 place_of() {
 	local phys
 	phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
@@ -39,7 +39,7 @@ holds "which lasts" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $
 
 step "what volume.json says"
 uuid=$(on g1 'cat /sys/fs/stargatefs/pmem0/uuid')
-# says KEY: as JSON has it.
+# says KEY: the value as JSON has it.
 says() { on g1 "cat $about" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 same "base" "$(printf '0x%x' $((RIG_BASE)))" "$(says base)"
@@ -55,7 +55,7 @@ refused "it cannot be written" "Invalid argument" "echo x >>$about"
 refused "a look from outside is for the device" "memory of a mounted volume.* name the device" "stargatectl info $region"
 
 step "who may have them: mount options"
-# attributes: of both.
+# attributes: of both files.
 attributes() { on g1 "stat -c '%a %u:%g' $region $about | paste -sd' '" </dev/null; }
 shown() { on g1 'grep " /mnt/sg " /proc/mounts' </dev/null; }
 holds "(what chown has changed stays in a remount)" 'mount -o remount,errors=remount-ro /mnt/sg'
@@ -77,9 +77,10 @@ refused "a second mount with others" 'mounted already, with region_uid=64055,reg
 
 step "which mounts it is opened through: region_nodiratime"
 machine=00000000-1111-2222-3333-444444444444
-# member COMMAND...: one whom owner and mode let open it: of that group, without capabilities.
+# member COMMAND...: runs it as a user whom owner and mode let open it: of that group, without
+# capabilities.
 member="setpriv --reuid 1000 --regid 1000 --groups 107"
-# What root of a container has, and a bit more.
+# The rights of a container's root, and a few more.
 tame="setpriv --bounding-set -sys_admin --inh-caps -sys_admin"
 opens() { echo "sh -c ': <>$1/.stargate/$2'"; }
 holds "(two mounts of it, one with the attribute, and the first one bound again)" '
@@ -204,9 +205,9 @@ holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg
 step "who holds it"
 machine=12345678-9abc-4def-8000-0123456789ab
 holders=/sys/fs/stargatefs/pmem0/holders
-# held: what sysfs shows, without the numbers of processes.
+# held: the content of sysfs, without process numbers.
 held() { on g1 "cut -d' ' -f2- $holders | sort | paste -sd,"; }
-# hold VERB FILE: until /run/enough is there.
+# hold VERB FILE: maps it until /run/enough is there.
 hold() { on g1 "/root/region $1 $2 /run/enough >/run/held 2>&1 </dev/null &
 	until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null; }
 enough() {

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume lies at another physical address than it was made for: refused with both numbers; moved
-# by the tool or by a mount, also to a range that overlaps and out of a move that was killed; then
-# read in each map mode, written and checked. Not while anybody uses it.
+# A volume lies at another physical address than the one it was made for. Mounting fails and names
+# both addresses. The tool or a mount moves the volume, also to an overlapping range, and also after
+# an earlier move was killed. Then it is read in each map mode, written and checked. A volume in use
+# is not moved.
 #
 # rig: --size 160M --pages --pkgs "dmsetup"
 # kernels: 6.12 7.2
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 tools=$(dirname "$0")/../../build/tools
 mib=$((1 << 20))
 elsewhere=0x500000000
-# What there is in a file that reaches beyond 1 TiB: tables of all four levels.
+# Pages of a file that reaches beyond 1 TiB, so that it has tables of all four levels.
 at='1 30 700 40000 300000000'
 pieces='for i in '$at'; do
 		dd if=/mnt/sg/sparse bs=4096 skip=$i count=3 status=none
@@ -24,13 +25,13 @@ pieces='for i in '$at'; do
 
 hex() { printf '0x%x' "$1"; }
 
-# cut_device NAME MIB: 48 MiB of the range from there on are a device of their own.
+# cut_device NAME MIB: makes a device of the 48 MiB of the range from there on.
 cut_device() {
 	on g1 "dmsetup --noudevsync create $1 --table '0 98304 linear /dev/pmem0 $(($2 * 2048))' &&
 		dmsetup mknodes" </dev/null || fail "no device-mapper"
 }
 
-# copy FROM TO: the bytes of a device, past all caches; they may overlap.
+# copy FROM TO: copies a device's bytes, past all caches; the devices may overlap.
 copy() {
 	on g1 "dd if=/dev/mapper/$1 of=/tmp/volume bs=2M iflag=direct status=none &&
 		dd if=/tmp/volume of=/dev/mapper/$2 bs=2M oflag=direct conv=fsync status=none &&
@@ -38,7 +39,7 @@ copy() {
 		fail "no copy from $1 to $2"
 }
 
-# fill: files of all kinds into what is mounted, and what they are beside it.
+# fill: makes files of all kinds in the mount, and a record of them outside.
 fill() {
 	holds "filled" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
 		echo page >page && head -c 70000 /dev/urandom >table &&
@@ -54,7 +55,7 @@ fill() {
 		cd / && umount /mnt/sg'
 }
 
-# whole DEVICE: mounted there, every file is what it was, in each map mode; it can be worked with.
+# whole DEVICE: mounts it; every file is unchanged in each map mode, and the volume can be used.
 whole() {
 	local map
 	for map in $(map_modes); do
@@ -110,7 +111,7 @@ holds "and does it" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
 whole /dev/mapper/three
 
 step "killed in the middle"
-# The volume of the third device, outside; killed on its way to where the second one is.
+# The volume of the third device, outside; the move to the place of the second one is killed.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 moving() { [[ $(od -An -tu1 -j32 -N1 "$work/half" | tr -d ' ') == 1 ]]; }

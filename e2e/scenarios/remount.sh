@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Changes of the mount while files are in use: map= back and forth under load, read-only and back,
-# freeze and thaw, and what /proc/mounts says about it.
+# freeze and thaw, and the text of /proc/mounts.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -71,7 +71,7 @@ read_only() {
 }
 each_map read_only
 
-# How far the two writers have got.
+# The progress of the two writers.
 progress() { on g1 'stat -c %s /mnt/sg/log && od -An -tu8 -N8 /mnt/sg/mapped' </dev/null; }
 
 frozen() {
@@ -99,7 +99,7 @@ frozen() {
 }
 each_map frozen
 
-# A system that only reads, and is no member: nothing of it can be found in the volume.
+# A read-only system that is no member: it leaves no trace in the volume.
 memory() { sha256sum <"$RIG_RANGE"; }
 step "nojoin"
 refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'

@@ -6,15 +6,15 @@
 # limit: 1200
 # rig: --no-module
 #
-# The rig's promises, kept. It starts rigs of its own, and needs neither module
-# nor tools; by itself: e2e/scenarios/rig-selftest.sh [KERNEL]
+# Checks the rig's promises. The scenario starts its own rigs, and needs neither module nor tools.
+# To run it directly: e2e/scenarios/rig-selftest.sh [KERNEL]
 set -euo pipefail
 
 kernel=${1:-${SG_KERNEL:-6.12}}
 rig=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../rig
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work # so that what a run leaves behind is seen
+export TMPDIR=$work # so that files which a run leaves behind are seen
 
 passed=0 failed=0
 ok() {
@@ -35,10 +35,10 @@ rig_run() {
 is() { # is NAME GOT WANTED
 	if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', wanted '$3'"; fi
 }
-says() { # says NAME TEXT: the rig's messages have it
+says() { # says NAME TEXT: the rig's messages contain it
 	if grep -qF -- "$2" "$work/err"; then ok "$1"; else not_ok "$1" "no '$2' among the messages"; fi
 }
-# No process, no shared memory, no mount outlives a run.
+# No process, shared memory or mount outlives a run.
 leaves_nothing() {
 	local left=
 	left+=$(pgrep -f "$work/stargate-rig" || true)
@@ -169,7 +169,7 @@ rig_run - <<<'on g1 "echo from standard input" </dev/null; kill -9 $$'
 is "a script from standard input" "$out" "from standard input"
 is "a killed script" "$status" 137
 
-# The rig itself is ended, politely and not.
+# A signal ends the rig itself, SIGTERM and SIGKILL.
 for signal in TERM KILL; do
 	# shellcheck disable=SC2016 # the script's own variable
 	"$rig" run --kernel "$kernel" --no-module -c 'echo up; (exec -a "$TMPDIR/stargate-rig-child" sleep 1000); true' \

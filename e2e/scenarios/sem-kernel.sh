@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared semaphores for other modules: one that is not ours, built against what stargatefs.ko
-# exports (kernel/tests/sem_user), takes and gives beside processes and kernel threads of two
-# guests. It waits and is woken by another guest, is told of owners that died, kernel threads
-# among them, and what it counts is exact.
+# Shared semaphores for other modules. A foreign module, built against the exports of stargatefs.ko
+# (kernel/tests/sem_user), takes and gives beside processes and kernel threads of two guests. It
+# waits, another guest wakes it, and it learns of owners that died, kernel threads among them. Its
+# counts are exact.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -25,8 +25,8 @@ for guest in g1 g2; do
 done
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# by_module GUEST LINE...: in one session of the module, as one process, until one fails.
-# "!COMMAND" is the shell's, as which `try LINE` goes on whatever comes of it.
+# by_module GUEST LINE...: runs the lines in one session of the module, as one process, until one
+# fails. "!COMMAND" is for the shell; `try LINE` there goes on after an error.
 by_module() {
 	local guest=$1 line script='try() { echo "$1" 2>/dev/null >&3 || true; }; exec 3>/proc/sem_user'
 	shift
@@ -45,7 +45,7 @@ does() {
 	said=$(by_module "$@" 2>&1) || fail "$what: $said"
 	passed "$what"
 }
-# gives WHAT ERROR GUEST LINE...: the last line fails so.
+# gives WHAT ERROR GUEST LINE...: the last line fails with that error.
 gives() {
 	local what=$1 error=$2 said
 	shift 2
@@ -88,7 +88,7 @@ start=$EPOCHREALTIME
 gives "in vain" 'Connection timed out' g1 'make semaphore s 0' 'wait 300'
 took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 [[ $took -ge 300 ]] || fail "after $took ms already"
-# woken WHAT NAME OPEN LINE COMMAND...: g1's module waits by LINE, until COMMAND is done.
+# woken WHAT NAME OPEN LINE COMMAND...: g1's module waits in LINE until COMMAND has run.
 woken() {
 	local what=$1 name=$2 waiter
 	by_module g1 "$3" "$4" >"$work/said" 2>&1 & waiter=$!

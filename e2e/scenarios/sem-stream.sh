@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# P1's producer and consumer: one system writes much through a small file, another one reads it, in
-# step by two semaphores; in all block sizes, by both faces; what went in comes out. In a node the
-# host is one of them.
+# P1's producer and consumer: one system writes much data through a small file, and another one
+# reads it. Two semaphores keep them in step. All block sizes and both interfaces run, and the
+# output equals the input. In a node the host is one of the two.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # node: --guests 2 --size 128M

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared semaphores between two guests: counters that must be exact over both faces, while holders
-# are killed; what the next one is told when a thread, a process or a guest dies with a lock; times;
-# what is refused, each with its own sentence; words that nobody would store; that who waits uses no
-# processor.
+# Shared semaphores between two guests: counters that must be exact over both interfaces, while
+# holders are killed; the error that the next holder gets when a thread, a process or a guest dies
+# with a lock; times; invalid calls, each with its own message; values that no program would store;
+# a waiter uses no processor time.
 #
 # rig: --guests 2 --size 256M --mem 384M
 # test: walk
 # test-rig: --guests 2 --size 128M --mem 384M --pkgs "acl attr sqlite3"
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -32,7 +32,7 @@ both() {
 	wait "$first" || fail "$1: g1: $(cat "$work/1")"
 	passed "$1"
 }
-# held GUEST ARGUMENT...: `sem ARGUMENT` there, from when it has its lock.
+# held GUEST ARGUMENT...: runs `sem ARGUMENT` there, and returns once it has its lock.
 held() {
 	local guest=$1
 	shift

@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Copies of a volume that three systems write to, by calls and mappings, each in its own map mode:
-# each passes fsck, and holds a prefix of what each of them has stored, and all that had returned.
-# For how long they stand still; who does not is named; who has them stand still and dies, or never
-# lets them go on; unmounting, remounting and freezing meanwhile.
+# Copies of a volume that three systems write to, by calls and mappings, each in its own map mode.
+# Each copy passes fsck, and holds a prefix of each system's stores, with every store that had
+# returned. Further cases: how long the systems are paused; a system that does not pause is named;
+# the system that pauses the others dies, or never resumes them; unmounting, remounting and freezing
+# at that time.
 #
 # rig: --guests 3 --size 64M --pages
 # maps: inside
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere sequence
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# refuses WHAT PATTERN COMMAND: g1 says so, in one line.
+# refuses WHAT PATTERN COMMAND: it fails in g1, with PATTERN in one line.
 refuses() {
 	local said
 	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: not refused: $said"
@@ -26,13 +27,13 @@ refuses() {
 # goes_on SYSTEM: it can store.
 goes_on() { at "$1" "timeout 20 sh -c 'echo on >/mnt/sg/on-$1 && rm /mnt/sg/on-$1'"; }
 stored() { at "$1" "cd /mnt/sg/$1 && ls | sed -n s/^k-//p | sort -n | head -n 1"; }
-# writes SYSTEM: a sequence, from now on.
+# writes SYSTEM: starts writing a sequence.
 writes() {
 	at "$1" "mkdir -p /mnt/sg/$1; rm -f /run/enough /mnt/sg/$1/*
 		/root/sequence store /mnt/sg/$1 /run/enough >/run/sequence.log 2>&1 &"
 	at "$1" "until [ -s /mnt/sg/$1/log ]; do sleep 0.1; done"
 }
-# ended SYSTEM: its steps, and the longest of them (ms).
+# ended SYSTEM: its steps, and the duration of the longest one (ms).
 ended() {
 	at "$1" 'touch /run/enough
 		until [ -s /run/sequence.log ]; do sleep 0.1; done; cat /run/sequence.log'
@@ -84,7 +85,7 @@ at g1 'rm /run/copy; stargatectl snapshot /mnt/sg /run/copy && rm /run/copy
 	[ ! -e /run/copy ] && [ ! -e /run/other.part ]'
 passed "and later it is copied"
 
-# Each stands still for ten seconds in a minute and no more: so these are short.
+# A system pauses for at most ten seconds in a minute, so these pauses are short.
 step "nobody tells them to go on"
 begun=$EPOCHREALTIME
 said=$(at g1 '/root/sequence freeze /mnt/sg 3000 &&

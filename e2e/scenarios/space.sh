@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume that is full, but for a file that has been removed while another system has it open: with
-# its last close there it is gone, at once, and whoever needs its space has it, be it the one who
-# removed it or the one who closed it. So it is when the one who has it open dies.
+# A full volume with a file that was removed while another system has it open. With the last close
+# there the file is freed at once. Its space is then available to the system that removed it and to
+# the one that closed it. The same holds when the system that has it open dies.
 #
 # rig: --guests 2 --size 64M --mem 320M
 # mixed: 6.1,7.2
@@ -12,7 +12,7 @@
 # maps: inside
 # limit: 300
 # node-limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -26,7 +26,7 @@ left_open() {
 	at "$1" 'rm /mnt/sg/left; ! dd if=/dev/zero of=/mnt/sg/filler bs=64k status=none 2>/dev/null'
 }
 
-# found SYSTEM WHAT: the space is there, without asking twice.
+# found SYSTEM WHAT: the space is available at the first request.
 found() {
 	at "$1" 'dd if=/dev/zero of=/mnt/sg/found bs=1M count=20 status=none'
 	at "$1" 'rm /mnt/sg/found /mnt/sg/filler'

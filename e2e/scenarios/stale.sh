@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# One system reads a range of a file all the time, by calls and in a mapping; another one frees its
-# pages, in each way there is, and has them used by another file at once. Nobody sees that file's
-# bytes (D7): e2e/programs/stale.c. e2e/mutants show that this fails when a flush, a mapping or a
-# look is forgotten.
+# One system reads a range of a file all the time, by calls and in a mapping. Another one frees the
+# range's pages, in each possible way, and another file gets them at once. No reader may see that
+# file's bytes (D7): e2e/programs/stale.c. e2e/mutants show that the test fails without a flush, an
+# unmapping or a check.
 #
-# The volume is small and full, so that what is freed is what is used next. The kernel may take
-# the processor from a reader in the midst of a copy (preempt=full), so that copies last. The second
-# range lies so high in its file that its window is the only one of its size: who exchanges it
-# gets the same addresses again, with whatever the processor remembers of them.
+# The volume is small and full, so that freed pages are the next ones allocated. preempt=full lets
+# the kernel preempt a reader in the middle of a copy, so that copies last longer. The second range
+# lies so high in its file that its window is the only one of its size. A reader that exchanges it
+# gets the same addresses again, with any translations that the processor still has for them.
 #
-# In a node, which has one processor, the host looks, and then a guest while the host cuts.
+# In a node, which has one processor, first the host reads, and then a guest while the host cuts.
 #
 # rig: --guests 2 --cpus 2 --size 16M --mem 320M --append preempt=full
 # test: splice
@@ -19,7 +19,7 @@
 # kernels: 6.12
 # limit: 900
 # node-limit: 2400
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -28,13 +28,13 @@ rounds=$(scaled 3 10 200)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# window_bytes: what the reader has read through windows so far.
+# window_bytes: the number of bytes that the reader has read through windows so far.
 window_bytes() {
 	on "$looks" "awk '/^window_bytes/ { print \$2 }' /sys/fs/stargatefs/pmem0/operations" </dev/null
 }
 
-# range NAME READERS WAIT OFFSET LENGTH: that part of a file. READERS: flags of `stale look`; WAIT:
-# milliseconds that they have for it in each round.
+# range NAME READERS WAIT OFFSET LENGTH: tests that part of a file. READERS: flags of `stale look`;
+# WAIT: milliseconds that they have in each round.
 range() {
 	local file=/mnt/sg/$1 readers=$2 wait=$3 before reader mapper cutter first
 	shift 3
@@ -64,7 +64,7 @@ range() {
 	on "$cuts" "rm $file" </dev/null
 }
 
-# stale LOOKS CUTS MAP: of all ranges, by a reader who has that map mode.
+# stale LOOKS CUTS MAP: tests all ranges, with the reader in that map mode.
 stale() {
 	looks=$1 cuts=$2 map=$3
 	processor=$(on "$looks" 'echo $(($(nproc) - 1))' </dev/null)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Many processes in each other's way: names that come, go and move in the same directories
-# (e2e/programs/stress.c says what must hold), and all space back at the end.
+# Many processes in the same directories, where names come, go and move (e2e/programs/stress.c lists
+# the invariants). At the end all space is free again.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -30,12 +30,11 @@ storm() {
 	same "map=$map: no page and no inode is lost" "$before" "$after"
 }
 
-# How many inodes there could be, and how many are free. Pages that hold inodes stay with the
-# volume, and free pages count as the inodes they could hold: so both are the same again, if no
-# page is lost.
+# The possible and the free inodes. Pages that hold inodes stay with the volume, and free pages
+# count as the inodes they could hold. So both numbers come back if no page is lost.
 used() { on g1 "stat -f -c '%c %d' /mnt/sg" </dev/null; }
 
-# The first inodes also cost a page of the table that finds them.
+# The first inodes also need a page of the table that finds them.
 holds "a first storm" "mkdir /mnt/sg/storm && /root/stress -s $seed -p 2 -t 1 /mnt/sg/storm &&
 	rmdir /mnt/sg/storm"
 each_map storm

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two tenants on one zone (D10): each has a virtual machine with a volume of its own, and its kernel
-# does what it likes. It looks at every page of the zone, and stores to it; it forges a file table
-# that names the other's memory, for the host to follow. It gets nothing, changes nothing, and
-# reaches nothing. Then a machine that was given a volume to read: what it stores is not there.
+# Two tenants on one zone (D10): each has a VM with a volume of its own, and the VM's kernel is
+# hostile. It reads every page of the zone, stores to it, and forges a file table that names the
+# other tenant's memory, for the host to follow. It reads nothing, changes nothing, and reaches
+# nothing outside its volume. Then a VM has a volume to read only: its stores do not arrive.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2 --append iomem=relaxed
 # limit: 1200
-# shellcheck disable=SC2016 # what is quoted is for a system's shell
+# shellcheck disable=SC2016 # quoted text is for a system's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
 source "$(dirname "$0")/../lib/zone.sh"
 
-# sees GUEST FROM END: what its kernel finds in the pages there.
+# sees GUEST FROM END: the content that its kernel finds in the pages there.
 sees() { on "$1" "/root/pages count /dev/mem $2 $2 $(($3 - $2)) 0" </dev/null; }
 
-# nothing WHO WHAT FROM END: no page there has anything in it.
+# nothing WHO WHAT FROM END: every page there is empty.
 nothing() {
 	local said
 	said=$(sees "$1" "$3" "$4")
@@ -85,7 +85,7 @@ in_one host "both volumes work" 'for v in a b; do echo new >/mnt/$v/new && [ "$(
 step "a forged file table, for the host to follow"
 copy=$(mktemp)
 trap 'rm -f "$copy"' EXIT
-# stat FROM END PATH PYTHON: of what `stat` says of a file in a copy of that volume's memory, as t.
+# stat FROM END PATH PYTHON: evaluates PYTHON on `stat` of a file, as t, in a copy of that memory.
 stat() {
 	memory "$1" "$2" >"$copy"
 	"$SG_TOOLS/stargatectl" -j stat "$copy" "$3" 2>/dev/null | python3 -c "import json, sys

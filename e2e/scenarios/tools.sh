@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools on block devices: the base found by themselves, also through device-mapper; what the
-# file system wrote is what they read, and the other way round; hands off what is mounted.
+# The tools on block devices. They find the base by themselves, also through device-mapper; they
+# read what the file system wrote, and vice versa; they refuse a mounted volume.
 #
 # rig: --size 128M --pages --pkgs "dmsetup attr"
 # kernels: 6.12
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -67,7 +67,7 @@ holds "clean again, and mounted" \
 	'fsck.stargatefs -n /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
 
 step "where a device is"
-# base_of DEVICE: where mkfs finds it to be.
+# base_of DEVICE: the base that mkfs finds.
 base_of() {
 	on g1 "mkfs.stargatefs -n -f --json '$1'" </dev/null |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["phys"])'

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Systems die at random moments, and the others go on. Each guest lives one life after the other: it
-# writes files of its own, noting each completed step outside of the VM, while it makes and moves
-# names where all others do. Then its power is cut; some stand still before that, some leave in
-# order, some are cut off while they mount and unmount. Whoever is alive checks that exactly the
-# steps that were completed are there. Sometimes nobody is alive. In a node the host works as
-# they do, but does not die by itself: node-cuts.sh has it die with all.
+# Systems die at random moments, and the others go on. Each guest has one life after the other. It
+# writes its own files, noting each completed step outside of the VM, and makes and moves names in
+# common directories. Then its power is cut. Some systems are paused before that, some leave
+# cleanly, some are cut off while they mount and unmount. A live system checks that exactly the
+# completed steps are there; sometimes there is no live one. In a node the host works like a guest,
+# but does not die alone: in node-cuts.sh it dies with all.
 #
-# SG_KILLS=N: so many deaths, in all guests together. `make torture` goes on until it has seen many.
+# SG_KILLS=N: the number of deaths, in all guests together. `make torture` runs many.
 #
 # rig: --guests 4 --size 512M --mem 288M
 # mixed: 6.1,6.12,7.2
@@ -17,14 +17,14 @@
 # kernels: 6.12
 # limit: 2400
 # node-limit: 3600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
 usual=$(scaled 12 50 200)
-patience=15000 # it may wait for one that stands still
-if in_a_node; then # where all share one processor with one that boots
+patience=15000 # ms: it may wait for a paused system
+if in_a_node; then # where all share one processor with a system that boots
 	usual=$(scaled 3 6 50)
 	patience=60000
 fi
@@ -36,7 +36,7 @@ trap 'rm -rf "$work"' EXIT
 touch "$work"/{deaths,progress,lives}
 echo "SG_SEED=$seed repeats the loads, though not the moments; $kills deaths"
 
-# --- what all lives share ---------------------------------------------------------------------
+# --- common parts of all lives ----------------------------------------------------------------
 
 note() { echo "${2:-$BASHPID}" >>"$work/$1"; } # one line, in one write
 tally() { wc -l <"$work/$1"; }
@@ -46,7 +46,7 @@ between() { # a random number
 }
 ms_since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", 1000 * (b - a) }'; }
 
-# Systems that answer, in any order. One may be gone by the time when it is asked.
+# Systems that answer, in any order. One may be gone when it is asked.
 up() { echo "$EPOCHREALTIME" >"$work/up.$1"; }
 down() { rm -f "$work/up.$1"; }
 alive() {
@@ -56,8 +56,8 @@ alive() {
 	done
 }
 
-# ask GUEST COMMAND: its status in $status, its words in $said. Fails if the guest has gone
-# meanwhile, though it may be back by now.
+# ask GUEST COMMAND: its status in $status, its output in $said. Fails if the guest has gone
+# meanwhile, even if it is back by now.
 ask() {
 	local since
 	since=$(cat "$work/up.$1" 2>/dev/null) || return
@@ -66,8 +66,8 @@ ask() {
 	[[ $status -eq 0 || $status -ne 255 && $(cat "$work/up.$1" 2>/dev/null) == "$since" ]]
 }
 
-# progress DEAD SINCE: how long until another one has worked in all directories where the dead one
-# did. Measured from outside: with the way into the guest.
+# progress DEAD SINCE: the time until another system has worked in all directories of the dead one.
+# Measured from outside, so it includes the way into the guest.
 progress() {
 	local other took
 	for other in $(alive); do
@@ -81,12 +81,12 @@ progress() {
 	done
 }
 
-# verified LIFE STEPS: by whoever is alive, or will be. It moves what is right out of the way: then
-# who dies right after that has not spoilt it for the next one.
+# verified LIFE STEPS: a live system verifies the life, or waits for one. It moves verified files
+# away, so that its own death right afterwards does not spoil them for the next system.
 verified() {
 	local other tried=false turns
 	for ((turns = 0; turns < 600; turns++)); do
-		[[ ! -e $work/failed ]] || exit 1 # elsewhere, which says why
+		[[ ! -e $work/failed ]] || exit 1 # another life has failed and gives the reason
 		for other in $(alive); do
 			ask "$other" "cd /mnt/sg/lives && cd .. && { $tried && [ ! -e lives/$1 ]; } ||
 				{ /mnt/sg/bin/powercut verify lives/$1 $1 $2 && mv lives/$1 old; }" || {
@@ -104,7 +104,7 @@ verified() {
 
 # --- a life -----------------------------------------------------------------------------------
 
-# The last whole line of what a writer said.
+# The last whole line that a writer printed.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
 cut_off() {
@@ -124,7 +124,7 @@ stands_still() {
 	sleep "$(between 0 1)"
 }
 
-# Whoever asks this guest something just now ends first.
+# A request to this guest that runs just now ends first.
 unmounted='for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
 	! mountpoint -q /mnt/sg'
 
@@ -133,14 +133,14 @@ leaves() {
 		fail "$1 cannot leave"
 }
 
-# As long as machines have the volume's memory their host cannot leave.
+# While VMs have the volume's memory, their host cannot leave.
 rests() {
 	on "$1" 'pkill -KILL powercut; pkill -KILL stress
 		while pgrep "powercut|stress"; do sleep 0.1; done' </dev/null >/dev/null ||
 		fail "$1 cannot rest"
 }
 
-# One lives longer, so that mostly somebody is there who can go on.
+# One system lives longer, so that mostly a survivor is there.
 lifetime() {
 	if [[ $1 == "${systems[0]}" ]]; then between 10 40; else between 0.5 4; fi
 }
@@ -171,7 +171,7 @@ works() {
 	rm "$work/$life".*
 }
 
-# Cut off somewhere between mounting and unmounting, which it does all the time.
+# Mounts and unmounts all the time, and is cut off in between.
 comes_and_goes() {
 	local job
 	down "$1"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Random operations on one file, taken in turns by systems with different kernels and map modes:
-# each keeps file and mapping open, knows what the others have done, and looks first whether the
-# file shows it, by calls and in what it had mapped before. Beside it each works on a file of its
-# own.
+# Random operations on one file, taken in turns by systems with different kernels and map modes.
+# Each keeps file and mapping open and knows the operations of the others. It first checks that the
+# file shows them, by calls and in its earlier mappings. Each also works on a file of its own.
 #
 # rig: --guests 3 --size 384M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -13,7 +12,7 @@
 # maps: inside
 # limit: 900
 # node-limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -26,10 +25,10 @@ work=$(mktemp -d)
 declare -A to job
 trap 'rm -rf "$work"' EXIT
 
-# Who is told and has died is found by what it said last, not by the pipe's end.
+# If a system that gets an order has died, its last output tells so, not a broken pipe.
 trap : PIPE
 
-# tell SYSTEM TURN LINE: what it is told, and its answer.
+# tell SYSTEM TURN LINE: gives the order and waits for the answer.
 tell() {
 	echo "$3" >&"${to[$1]}" || fail "$1 has ended before turn $2 ($3), \
 SG_SEED=$seed: $(cat "$work/$1")"
@@ -41,13 +40,13 @@ SG_SEED=$seed: $(cat "$work/$1")"
 	done
 }
 
-# in_turns BYTES: all of them at one file of at most so many.
+# in_turns BYTES: all work on one file of at most that size.
 in_turns() {
 	local system turn actor other fd own=()
 	for system in "${systems[@]}"; do
 		mkfifo "$work/to.$system"
-		# What it says goes to an empty file before its pipe opens: the last round's answers
-		# are not this one's.
+		# The output goes to an empty file before the pipe opens, so that the last round's
+		# answers are not taken for this round's.
 		on "$system" "/root/fsx -i -s $seed -l $1 /mnt/sg/one" >"$work/$system" 2>&1 \
 			<"$work/to.$system" &
 		job[$system]=$!
@@ -55,7 +54,7 @@ in_turns() {
 			/mnt/sg/own-$system" </dev/null >"$work/own.$system" 2>&1 &
 		own+=($!)
 	done
-	for system in "${systems[@]}"; do # now: who is started later would keep it open
+	for system in "${systems[@]}"; do # now: processes started later would keep it open
 		exec {fd}>"$work/to.$system"
 		to[$system]=$fd
 	done

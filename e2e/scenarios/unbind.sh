@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The driver is unbound from the device under a mounted volume, as root can: that waits until the
-# volume is unmounted. Until then the memory stays, of files and of who maps region; then it goes,
-# and comes back with all that was in it. Below LVM, too.
+# Root unbinds the driver from the device under a mounted volume. The unbinding waits until the
+# volume is unmounted. Until then the memory stays, for files and for processes that map region.
+# Then it goes, and comes back with all its contents. The same is tested below LVM.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -16,7 +16,7 @@ driver=/sys/bus/nd/drivers/nd_pmem
 region=/mnt/a/.stargate/region
 program region
 
-# removal DEVICE: under the mount of it at /mnt/a.
+# removal DEVICE: removes the driver under the mount of DEVICE at /mnt/a.
 removal() {
 	holds "(files, and a mapping of region)" "yes kept | head -n 1600000 >/mnt/a/file &&
 		{ /root/region use $region /run/stop >/run/mapped 2>&1 </dev/null &

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Another release of the module, one system after the other, while the others go on with the volume:
-# unmount, rmmod, insmod, mount. And a clean reboot of each. A module that is in use stays.
+# The systems get another release of the module, one after the other, while the others go on with
+# the volume: unmount, rmmod, insmod, mount. Each also reboots cleanly. A module in use stays.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VMs' shells
+# shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 cd "$(dirname "$0")/../.."
@@ -45,10 +45,10 @@ grep -q 'in use' "$RIG_DIR/said" || fail "a file that is open does not keep it: 
 passed "a file that is open, of a mount that has been taken away lazily"
 holds "(mounted again)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q text /mnt/sg/open'
 
-# made GUEST: so many files, by its work.
+# made GUEST: the number of files that its work has made.
 made() { on "$1" "ls /mnt/sg/of.$1 | wc -l" </dev/null; }
 
-# upgrade GUEST OTHER: with work of the other going on, from before until after.
+# upgrade GUEST OTHER: upgrades GUEST while OTHER works, from before until after.
 upgrade() {
 	local before
 	until before=$(made "$2") && [[ $before -gt 0 ]]; do sleep 0.1; done
@@ -59,7 +59,7 @@ upgrade() {
 	sees "$1" "it is that one" 9.9.9 'cat /sys/module/stargatefs/version'
 }
 
-# work GUEST: a file after the other, each with its number in it; until told to stop.
+# work GUEST: makes one file after the other, each with its number in it, until told to stop.
 work() {
 	on "$1" "mkdir -p /mnt/sg/of.$1; n=0; rm -f /root/stop; until [ -e /root/stop ]; do
 		n=\$((n + 1)); echo \$n >/mnt/sg/of.$1/\$n || exit 1
@@ -67,7 +67,7 @@ work() {
 	worker=$!
 }
 
-# done_working GUEST: it went on all the time, and everything is there, as the other one sees it.
+# done_working GUEST: it went on all the time, and the other guest sees all its files.
 done_working() {
 	on "$1" 'touch /root/stop' </dev/null
 	wait "$worker" || fail "$1: did not go on"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Windows (D5) by themselves, on file tables built by hand: what they show, what they refuse, no
-# stale translation after a flush (D7), no oops over an entry that a peer took away. And once with
-# all flushes left out, which the test must notice.
+# Windows (D5) by themselves, on hand-built file tables: what they show and refuse, no stale
+# translation after a flush (D7), no oops over an entry that a peer removed. One run leaves out all
+# flushes, and the test must notice.
 #
 # rig: --no-module --cpus 2
 # maps: walk
@@ -19,7 +19,7 @@ words=$(on g1 'cat /proc/cmdline')
 need=1
 [[ $words != *nohugeiomap* ]] || need=0
 
-# load PARAMETERS: the module loads only when every case passed; what it says is shown, and in
+# load PARAMETERS: the module loads only when every case passed; its messages are shown, and in
 # $said.
 load() {
 	local status=0

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone gets more memory, by another device or by one that has become longer, while a volume of it
-# is mounted; and volumes get other names, but none that somebody uses. Killed at any time both
-# leave what there was, or what there was to be.
+# A zone gets more memory, by another device or by a longer one, while one of its volumes is
+# mounted. Volumes are renamed, except volumes in use. A command that is killed at any time leaves
+# the old or the new state.
 #
-# g2 has the same memory, as another system that has a volume mounted would.
+# g2 has the same memory, like another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 256M --pkgs "lvm2 fdisk"
 # kernels: 6.12
 # maps: walk
 # limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: what `volume show` says. zone KEY: what `zone show` says.
+# of VOLUME KEY: the value in `volume show`. zone KEY: the value in `zone show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
@@ -26,7 +26,7 @@ print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 line() { on g1 "$1 | xargs" </dev/null; }
 
-# refuses_with STATUS WHAT PATTERN COMMAND: in one line, and with that status.
+# refuses_with STATUS WHAT PATTERN COMMAND: it fails with that status, and PATTERN in one line.
 refuses_with() {
 	local status=0
 	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?
@@ -34,7 +34,7 @@ refuses_with() {
 	same "$2: status" "$1" "$status"
 }
 
-# shape SIZE: the first partition is so long from now on. The table is not read anew: it is in use.
+# shape SIZE: resizes the first partition. The table is in use, so it is not read again.
 shape() {
 	on g1 "echo 'size=$1' | sfdisk -q --no-reread --force -N 1 /dev/pmem0 && partx -u --nr 1 /dev/pmem0" </dev/null ||
 		fail "the first partition does not get $1"

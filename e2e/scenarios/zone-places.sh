@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone where memory lies in two places, or in a partition; a volume whose bytes have come to
-# another address, which is refused with both until it has been relocated; and what machines' own
-# addresses hold: up to the last step QEMU starts with what `qemu-args` says, one beyond both
-# refuse.
+# A zone whose memory lies in two places, or in a partition. A volume whose bytes have moved to
+# another address, which is refused with both addresses until it is relocated. The size of VMs' own
+# address space: up to the last step QEMU starts with the output of `qemu-args`, and one step
+# further both refuse.
 #
-# The second place is 64 MiB of g1's own memory. There is none for a volume of a terabyte: a sparse
-# file is put over its region, and what /proc/cpuinfo says of the processor is replaced.
+# The second place is 64 MiB of g1's own memory. There is no memory for a volume of a terabyte: a
+# sparse file covers its region, and /proc/cpuinfo is replaced to name another processor.
 #
 # rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
 # kernels: 6.12
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 hex() { printf '0x%x' "$1"; }
 
-# of VOLUME KEY: what `volume show` says.
+# of VOLUME KEY: the value that `volume show` prints.
 of() {
 	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# device ADDRESS: of the memory that begins there.
+# device ADDRESS: the device of the memory that begins there.
 device() { at g1 "grep -lix $1 /sys/block/pmem*/device/resource | cut -d/ -f4"; }
 
 # --- in which places ------------------------------------------------------------------------
@@ -54,7 +54,7 @@ two_places() {
 		done; stargatectl zone destroy sm"
 }
 
-# A table of one partition, from sector 72 on, where no volume may begin; with 81920 sectors.
+# A table of one partition of 81920 sectors, from sector 72 on, where no volume may begin.
 partition() {
 	holds "(a partition)" "head -c 446 /dev/zero >/run/table &&
 		printf '\\0\\0\\0\\0\\203\\0\\0\\0\\110\\0\\0\\0\\0\\100\\1\\0' >>/run/table &&
@@ -105,14 +105,14 @@ moved() {
 		stargatectl volume check old && stargatectl volume delete old"
 }
 
-# --- what a machine's addresses hold ----------------------------------------------------------
+# --- the room in a VM's address space ---------------------------------------------------------
 
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35 -accel tcg"
 
-# recipe MIB [OPTION...]: what qemu-args says for a machine with so much memory, in one line.
+# recipe MIB [OPTION...]: the output of qemu-args for a VM with that memory, in one line.
 recipe() { at g1 "stargatectl volume qemu-args a --memory $1M ${*:2} | xargs"; }
 
-# larger RECIPE KEY MIB: KEY's number in it is so much larger.
+# larger RECIPE KEY MIB: adds MIB to the number of KEY in it.
 larger() {
 	local now
 	now=$(grep -oP "\\b$2=\\K\\d+(?=M)" <<<"$1" | head -n 1)
@@ -124,7 +124,7 @@ starts() { # WHAT CPU RECIPE
 		grep -q 'addr: $(of a base)'"
 }
 
-# beyond WHAT PATTERN MIB: our tool refuses it, whichever recipe it is asked for.
+# beyond WHAT PATTERN MIB: our tool refuses it in each kind of recipe.
 beyond() {
 	local recipe
 	for recipe in qemu-args libvirt-xml; do
@@ -136,7 +136,7 @@ stops() { # WHAT PATTERN CPU RECIPE
 	refused "$1: so does QEMU" "$2" "echo quit | $qemu -cpu $3 $4"
 }
 
-# Of 16 GiB below the volume 2 are the machine's devices.
+# Of the 16 GiB below the volume the VM's devices take 2.
 memory() {
 	local most
 	most=$(recipe 14336)
@@ -147,21 +147,21 @@ memory() {
 	starts "the first that goes beyond" max "$(recipe 2816)"
 }
 
-# large MIB: the volume's region seems to have so many.
+# large MIB: gives the volume's region that apparent size.
 large() {
 	at g1 "umount /mnt/a/.stargate/region 2>/dev/null; truncate -s $1M /run/large &&
 		mount --bind /run/large /mnt/a/.stargate/region"
 }
 
-# processor VENDOR: this one seems to be of that make, with 40 bits for addresses.
+# processor VENDOR: makes this one look like that make, with 40 bits for addresses.
 processor() {
 	at g1 "umount /proc/cpuinfo 2>/dev/null; printf '%s\\n' 'vendor_id : $1' \
 		'address sizes : 40 bits physical, 48 bits virtual' >/run/cpuinfo &&
 		mount --bind /run/cpuinfo /proc/cpuinfo"
 }
 
-# limit VENDOR GIB WORDS: the largest volume there with which all addresses end at GIB, where that
-# processor has to have them end. Behind it 2 GiB are for slots, and 32 for PCI devices.
+# limit VENDOR GIB WORDS: the largest volume with which all addresses end at GIB, the limit of that
+# processor. Behind the volume 2 GiB are for slots, and 32 for PCI devices.
 limit() {
 	local most=$((($2 - 32 - 2) * 1024 - ($(of a base) >> 20)))
 	processor "$1"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What zone and volume commands refuse, they refuse before anything is lost: a volume that is open,
-# or read-only, keeps its bytes and its tag; a device that does not become a zone, what is on it.
+# When zone and volume commands fail, nothing is lost: a volume that is open or read-only keeps its
+# bytes and its tag, and a device that does not become a zone keeps its contents.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
 # maps: walk
 # limit: 600
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# refuses_with STATUS WHAT PATTERN COMMAND: in one line, and with that status.
+# refuses_with STATUS WHAT PATTERN COMMAND: it fails with that status, and PATTERN in one line.
 refuses_with() {
 	local status=0
 	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?
@@ -21,14 +21,14 @@ refuses_with() {
 
 line() { on g1 "$1 | xargs" </dev/null; }
 
-# kept WHAT: the volume is what it was.
+# kept WHAT: the volume is unchanged.
 kept() {
 	same "$1: the tag is" stargate "$(line 'lvs --noheadings -o lv_tags sm/a')"
 	holds "$1: so are the bytes" 'stargatectl volume check a &&
 		mount -t stargatefs -o ro /dev/sm/a /mnt/a && grep -q "^kept" /mnt/a/file && umount /mnt/a'
 }
 
-# sum: of what is on the device.
+# sum: the digest of the device.
 sum() { line 'head -c 64M /dev/pmem0 | sha256sum | cut -c 1-64'; }
 
 step "a device that does not become a zone"

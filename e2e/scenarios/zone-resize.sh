@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of a zone grows over what another one has left, with nothing of it seen: while nobody has
-# it mounted, while its host has, and while a second system has that follows too; one that cannot
-# follow is named, and nothing has changed; when one does not answer, what the mount here has seen
-# stays the volume's. Somebody at a terminal sees how far wiping is.
+# A volume of a zone grows over memory that another one has left, and none of the old content shows.
+# It grows while it is unmounted, while its host has it mounted, and while a second system follows.
+# A system that cannot follow is named, and nothing changes. If one does not answer, the volume
+# keeps the memory that the mount here has seen. A terminal shows the progress of wiping.
 #
-# g2 has the same memory, as another system that has a volume mounted would.
+# g2 has the same memory, like another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 256M --mem 320M --pkgs lvm2
 # kernels: 6.12
 # maps: walk
 # limit: 900
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 mib=$((1 << 20))
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 
-# bytes BASE MIB: of the memory itself, as the machine outside has it.
+# bytes BASE MIB: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c $(($2 * mib)) || true; }
 
-# told BASE MIB: in how many lines of it somebody's secret stands.
+# told BASE MIB: the number of lines there that hold the secret.
 told() { bytes "$1" "$2" | grep -ac 'a secret of others' || true; }
 
-# secret FROM MIB: LVM's own volume is cut behind that of FROM MiB, filled, and given back unwiped.
+# secret FROM MIB: cuts an LVM volume behind FROM MiB, fills it, and gives it back unwiped.
 secret() {
 	holds "(others have $2 MiB behind it)" "export DM_DISABLE_UDEV=1
 		lvcreate -y -q -W n -Z n --addtag others -L $2M -n others sm && vgmknodes &&
@@ -34,10 +34,10 @@ secret() {
 	[[ $(told $((base + $1 * mib)) "$2") -gt $(($2 * mib / 20)) ]] || fail "the secret is not there"
 }
 
-# clean FROM MIB: nothing of it is left anywhere in what the volume has got.
+# clean FROM MIB: the volume has none of the secret in its new memory.
 clean() { same "nothing is left of what was in these $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
 
-# sized SYSTEM MIB: what its mount has, by the module and by df, which leaves out metadata.
+# sized SYSTEM MIB: the size of its mount, by the module and by df, which leaves out metadata.
 sized() {
 	same "$1 has $2 MiB" "$2" "$(at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))')"
 	at "$1" "mb=\$(df -BM --output=size /mnt/a | tail -n 1 | tr -dc 0-9) &&
@@ -45,7 +45,7 @@ sized() {
 	passed "and so says df"
 }
 
-# grows MIB: who is slow to answer makes it busy (7) on a machine that others use, which goes by.
+# grows MIB: tries again on status 7 (busy), which a slow system causes on a shared host.
 grows() {
 	holds "it grows to $1 MiB" "for try in \$(seq 6); do
 			s=0; stargatectl volume resize a --size $1M || s=\$?
@@ -53,7 +53,7 @@ grows() {
 		done; exit 7"
 }
 
-# wiped COMMAND: at a terminal it says how far it is, from 0 to 100 %, and then takes that away.
+# wiped COMMAND: a terminal shows progress from 0 to 100 %, and the line is cleared afterwards.
 wiped() {
 	local said last=0 now
 	said=$(at g1 "script -qec 'stargatectl volume $1' /run/said >/dev/null; tr '\\r' '\\n' </run/said")
@@ -119,8 +119,8 @@ refused "one that could, and does not answer, is named" 'g2 .*does not answer' \
 	"stargatectl volume resize a --size 128M"
 resume_guest g2
 sized g1 96
-# The mount has seen the memory behind the volume, and nothing makes it smaller: who uses the volume
-# can have it go there, so nobody else gets that (D10).
+# The mount has seen the memory behind the volume, and cannot shrink. A user of the volume can make
+# the mount use it, so no other volume may get it (D10).
 same "what the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
 	"$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a; stat -c %s /mnt/a/.stargate/region' | xargs)"
 clean 96 32
@@ -140,7 +140,7 @@ holds "it is sound" "umount /mnt/a && stargatectl volume check a"
 step "into a reserve of its own"
 holds "a volume with a reserve" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
 holds "another one comes as close as can be" "stargatectl volume create d --size 32M"
-# shown KEY...: what volume show says of c.
+# shown KEY...: values of c in `volume show`.
 shown() {
 	at g1 "stargatectl -j volume show c" | python3 -c 'import json, sys
 v = json.load(sys.stdin)

@@ -1,42 +1,43 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's zone: LVM on reserved memory, volumes in it at physical addresses that virtual machines
-# can have them at. They are made, found again after a power cut, and deleted, but never while any
-# system uses them; what was in one never is in the next; and LVM's own tools show all of it.
+# A node's zone: LVM on reserved memory, with volumes at physical addresses that VMs can use, too.
+# Volumes are made, found again after a power cut, and deleted, but never while any system uses
+# them. No content of one volume appears in the next. LVM's own tools show the whole zone.
 #
-# g2 has the same memory, as another system that has a volume mounted would.
+# g2 has the same memory, like another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 1152M --pkgs "lvm2 qemu-system-x86"
 # maps: walk
 # limit: 1800
-# shellcheck disable=SC2016 # what is quoted is for the VM's shell
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: what `volume show` says.
+# of VOLUME KEY: the value that `volume show` prints.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# largest WHAT: of the zone: "largest_volume", "largest_volume_1g", "uuid".
+# largest WHAT: a value of the zone: "largest_volume", "largest_volume_1g", "uuid".
 largest() {
 	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 
-# because STATUS REASON COMMAND: it is refused, and programs are told why; $why has all of it.
+# because STATUS REASON COMMAND: it fails with that status, and its JSON gives the reason; $why has
+# all of it.
 because() {
 	local status=0
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
 	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
 }
 
-# bytes BASE SIZE: of the memory itself, as the machine outside has it.
+# bytes BASE SIZE: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
-# line COMMAND: what it says in g1, with single blanks.
+# line COMMAND: its output in g1, with single blanks.
 line() { on g1 "$1 | xargs" </dev/null; }
 
 # zeroes WHAT BASE SIZE
@@ -44,7 +45,7 @@ zeroes() {
 	same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"
 }
 
-# secret VOLUME: fill it with what nobody else is to see. Its place, where it is known to be.
+# secret VOLUME: fills it with a secret text and prints its place, if that is known.
 secret() {
 	local base
 	holds "$1 has a secret" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
@@ -177,8 +178,8 @@ holds "is gone with the next change" "stargatectl volume create next --size 16M 
 zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
 holds "(that too)" "stargatectl volume delete next"
 
-# Who wipes that takes minutes, and then goes on by a map that is as old. What is made meanwhile is
-# in it as half made: both are held where it matters.
+# A wipe takes minutes and then goes on with an equally old map. A volume made meanwhile is half
+# made in that map: the command is held at the points where that matters.
 step "made while somebody wipes what is left"
 holds "what is to be left, full" "stargatectl volume create left --size 192M &&
 	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
