@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# copy.awk RESULTS: what e2e/programs/crossover.c has printed, as a table, and from which size on the
-# vectors that a kernel has to save registers for are the fastest.
+# copy.awk RESULTS: prints the output of e2e/programs/crossover.c as a table. Also prints the size
+# from which on vector copies, for which a kernel must save registers, are the fastest.
 
 $1 == "copy" && NF == 5 {
 	if (!($3 in seen)) {
@@ -14,7 +14,7 @@ $1 == "copy" && NF == 5 {
 
 function name(n) { return n >= 1048576 ? n / 1048576 " MiB" : n >= 1024 ? n / 1024 " KiB" : n " bytes" }
 
-# The least size from which on @figures of vectors are below the others for good; 0: there is none.
+# The least size from which on all @figures of vectors are below the others; 0: there is none.
 function wins(figures, against,    i, from) {
 	for (i = 1; i <= sizes; i++)
 		if (figures["saved", size[i]] >= figures[against, size[i]])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# gate.awk -v tolerance=PERCENT BASELINE NOW: counts beside those of before. Both have lines
-# "on: WHAT" (kernel, machine, compiler: what counts depend on besides our sources) and lines
-# "MAP OPERATION INSTRUCTIONS SPREAD". What differs from one repeat to the next may differ as much from
-# one run to the next: each operation is allowed twice the SPREAD that BASELINE has (hundredths of a
-# per cent, at most 300) beside PERCENT. Ends with
-#   0  nothing takes more than that
-#   1  something does, or it is not in BASELINE, or it is there and was not counted
-#   3  taken on something else, or never: nothing can be said, and a new baseline has to be taken
+# gate.awk -v tolerance=PERCENT BASELINE NOW: compares counts with earlier ones. Both files have
+# lines "on: WHAT" (kernel, machine, compiler: counts depend on these besides our sources) and lines
+# "MAP OPERATION INSTRUCTIONS SPREAD". A count that differs between repeats may differ as much
+# between runs: each operation is allowed PERCENT and twice the SPREAD in BASELINE (hundredths of a
+# per cent, at most 300). Exit status:
+#   0  no operation takes more than that
+#   1  an operation takes more, or is in only one of the two files
+#   3  the counts were taken on something else, or never: take a new baseline
 
 /^#/ || !NF { next }
 

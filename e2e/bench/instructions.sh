@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/quick inside of the rig: prints "SYSTEM OPERATION INSTRUCTIONS".
+# Run by e2e/bench/quick inside the rig: prints "SYSTEM OPERATION INSTRUCTIONS".
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 operations=(call read-1 read-4k read-1m write-4k write-1m append-4k append-4k-fsync
 	open-close stat lookup create create-fsync unlink)
 
-# Twice, because a figure that cannot be had again is none.
+# Twice, so that the report can check that a count repeats.
 measure() {
 	on g1 "/root/icount $2 ${operations[*]} ${operations[*]}" </dev/null | sed "s/^/$1 /" ||
 		fail "icount in $1"

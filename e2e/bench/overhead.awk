@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# overhead.awk BEFORE AFTER: results of e2e/bench/quick ("SYSTEM OPERATION INSTRUCTIONS", each figure
-# twice) beside each other. Of the two the less counts: what else the kernel happened to do in that
-# time can only add. Ends with 1 when one is missing or StargateFS has more than 5 % more.
+# overhead.awk BEFORE AFTER: compares results of e2e/bench/quick ("SYSTEM OPERATION INSTRUCTIONS",
+# each figure twice). The lower one of the two counts, because other work of the kernel can only add
+# to it. Exits with 1 if a figure is missing or StargateFS has over 5 % more.
 
 BEGIN {
 	systems = split("walk splice shadow tmpfs ext4-dax", system_name)

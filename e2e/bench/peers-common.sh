@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the sections of e2e/bench/peers share. Who serves NFS and Samba is the last guest, by an
-# Ethernet that all are on, from ext4 on a DAX device of its own memory; 9p and virtiofs are served
-# outside, from memory. nfs-loop and smb-loop: the guest serves itself, over its loopback. Every
-# section prints
+# Common parts of the sections of e2e/bench/peers. The last guest serves NFS and Samba over an
+# Ethernet that all guests share, from ext4 on a DAX device of its own memory. The host outside
+# serves 9p and virtiofs from memory. With nfs-loop and smb-loop the guest serves itself over its
+# loopback. Every section prints these lines
 #
 #   load NUMBER                                       of the machine, before and after
 #   not SYSTEM WHAT REASON...                         what does not go there
@@ -36,7 +36,7 @@ declare -A folder=([stargatefs]=/mnt/sg/bench [memcpy]=/mnt/sg/bench [words]=/mn
 at() { on "$1" "$2" </dev/null >&2 || fail "$1: ${3:-$2}"; }
 load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
 
-# --- who serves, and who mounts -------------------------------------------------------------------
+# --- servers and clients --------------------------------------------------------------------------
 
 ext4_dax() { # GUEST
 	at "$1" 'modprobe nd_e820
@@ -46,7 +46,7 @@ ext4_dax() { # GUEST
 		chmod 777 /mnt/ext4 && grep -q " /mnt/ext4 .*dax=always" /proc/mounts' "ext4 with DAX"
 }
 
-# Frames of the network are as large as its guests make them: few are dear, and many dearer.
+# The guests set the size of network frames: many small frames cost more than few large ones.
 wire() {
 	local guest
 	for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done
@@ -94,7 +94,7 @@ smb_client() { # GUEST ADDRESS PLACE
 		-o rsize=4194304,wsize=4194304 //$2/peer $3" SMB
 }
 
-# prepare GUEST SYSTEM...: it has them mounted, each with its folder.
+# prepare GUEST SYSTEM...: mounts the systems there, each with its folder.
 prepare() {
 	local guest=$1 system
 	shift
@@ -120,7 +120,7 @@ serve() {
 	for one; do "${one}_server"; done
 }
 
-# flow_everywhere SYSTEM...: all is served, and each client has them mounted, and the program flow.
+# flow_everywhere SYSTEM...: starts all servers; each client mounts them and gets the program flow.
 flow_everywhere() {
 	local guest
 	serve nfs smb
@@ -139,7 +139,7 @@ versions() {
 		"$("$root/e2e/rig" doctor 2>/dev/null | grep -o 'virtiofsd [0-9.]*' | head -n 1)"
 }
 
-# The rig unmounts the volume, and wants a guest that ends.
+# The rig unmounts the volume, and expects that the guest can shut down.
 leave() {
 	local guest
 	versions
@@ -153,8 +153,8 @@ leave() {
 
 # --- processor time -------------------------------------------------------------------------------
 
-# Processor time, in ms, that QEMU, virtiofsd and their like have used: all that the rig has
-# started, besides who keeps this script (e2e/cmd/rig/keep.go), and what they have started in turn.
+# Processor time, in ms, of QEMU, virtiofsd and the like: of all processes that the rig has started,
+# directly or not, except the process that runs this script (e2e/cmd/rig/keep.go).
 host_ms() {
 	local rig pid stat sum=0 todo=()
 	rig=$(ps -o ppid= -p "$PPID") || fail "no process of the rig"
@@ -172,15 +172,16 @@ host_ms() {
 	echo $((sum * 1000 / $(getconf CLK_TCK)))
 }
 
-# guest_ms GUEST: of its processors, but idle, in ms.
+# guest_ms GUEST: the busy time of its processors, in ms.
 guest_ms() {
 	on "$1" 'awk "/^cpu / { print (\$2 + \$3 + \$4 + \$7 + \$8) * 10; exit }" /proc/stat' </dev/null
 }
 
 # --- several at the same moment -------------------------------------------------------------------
 
-# start GUEST COMMAND: one that says "ready" and then waits for a line; go: all at the same moment,
-# to their end. What each said last is in $work/said.N, in the order in which they were started.
+# start GUEST COMMAND: the command prints "ready" and then waits for a line. go: starts all at the
+# same moment and waits for their end. The last output of each is in $work/said.N, in the order in
+# which they were started.
 jobs_begun=()
 declare -A ear
 start() {

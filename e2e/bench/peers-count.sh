@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section count: as section tail, in instructions: what else the machine does has no
-# part in them. The other system is one outside, by the same engine. Prints
+# make bench, section count: the same as section tail, in instructions, so that other work of the
+# machine does not count. The other system runs outside, with the same engine. Prints
 #
 #   count SYSTEM OTHER HALF 99% 99.9% READS FILES       instructions of a read; one line a round
 #
@@ -18,7 +18,7 @@ env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/test
 	fail "what joins beside does not build"
 
 coproc second { exec "$SG_TOOLS/../tests/machine"; }
-exec {told}>&"${second[1]}" {said}<&"${second[0]}" # a shell beside has no coproc's own
+exec {told}>&"${second[1]}" {said}<&"${second[0]}" # subshells have no descriptors of a coproc
 say() {
 	local answer
 	echo "$*" >&"$told"
@@ -26,7 +26,7 @@ say() {
 	[[ $answer == ok ]] || fail "the second system: $*: $answer"
 }
 
-# Files come and go until $work/end is there; then their number is in $work/files.
+# Makes and removes files until $work/end is there; then their number is in $work/files.
 churn() {
 	local n
 	for ((n = 0; ; n++)); do

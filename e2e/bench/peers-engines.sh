@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section engines: as section fio, with one thread, through mappings (mmap), and with
-# eight reads or writes under way at once (io_uring). Prints
+# make bench, section engines: the same as section fio, with one thread, through mappings (mmap),
+# and with eight concurrent reads or writes (io_uring). Prints
 #
 #   engine SYSTEM ENGINE LOAD BLOCK KIB-PER-SECOND      one line a round
 #   not SYSTEM ENGINE REASON...                         it fails there

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section hand: P1 5.3. One system writes, another one reads, block after block, in
-# turns that two semaphores give them. Prints
+# make bench, section hand: P1 5.3. One system writes and another one reads, block after block; two
+# semaphores give them turns. Prints
 #
 #   hand SYSTEM WAY BLOCK BYTES NANOSECONDS
 #
-# WAY local: as in P1, who writes is where the file is (for 9p and virtiofs outside, for NFS and
-# Samba the server, on its ext4-dax; StargateFS has it everywhere), and turns are two words of
-# memory that both look at. through: two guests, who both have it by that way, and semaphores of
-# StargateFS, which look before they sleep. SYSTEM turns: nothing but these; outside: StargateFS,
-# written outside, by the engine in a program, as this kernel takes no module (local only).
+# WAY local: as in P1, the writer runs where the file is. For 9p and virtiofs that is the host, for
+# NFS and Samba the server, on its ext4-dax; StargateFS has the file everywhere. Turns are two words
+# of memory that both poll. WAY through: two guests access the file by that system, and use
+# semaphores of StargateFS, which poll before they sleep. SYSTEM turns: only the turns. SYSTEM
+# outside: StargateFS, written on the host by the engine in a program, because the host's kernel
+# takes no module (local only).
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
@@ -21,7 +22,7 @@ folder[outside]=/mnt/sg
 blocks=(1024 4096 1048576)
 export LC_ALL=C
 
-# times SYSTEM BLOCK: how many blocks; of what takes long, less.
+# times SYSTEM BLOCK: the number of blocks, fewer for slow systems.
 times() {
 	local n=$turns
 	case $1 in
@@ -35,7 +36,7 @@ gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread -I"$root/kernel/core" 
 	-o "$work/handover" "$root/e2e/programs/handover.c" "$root"/kernel/lib/*.c || fail "handover.c"
 for guest in "${guests[@]}"; do put "$work/handover" /root/handover "$guest"; done
 
-# A page of the volume, which is found outside by what it says.
+# A page of the volume, found outside by its content.
 mark=hand-$$-$RANDOM-$RANDOM
 at g1 "yes $mark | head -c 4096 >/mnt/sg/turns && sync /mnt/sg/turns"
 offset=$(grep -abo "$mark" "$RIG_RANGE" | awk -F : '$1 % 4096 == 0 { print $1; n++ } END { exit n != 1 }') ||
@@ -48,12 +49,12 @@ fresh_turns() {
 		fail "the page of turns is not where it was found"
 }
 
-# One outside, who is a system of the volume from now on.
+# A process outside joins the volume as a system.
 joined() {
 	env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/tests/machine >&2 ||
 		fail "what joins beside does not build"
 	coproc beside { exec "$SG_TOOLS/../tests/machine"; }
-	exec {told}>&"${beside[1]}" {said}<&"${beside[0]}" # a shell beside has no coproc's own
+	exec {told}>&"${beside[1]}" {said}<&"${beside[0]}" # subshells have no descriptors of a coproc
 	say join "$RIG_RANGE" 11111111-2222-3333-4444-555555555501 1
 }
 say() {
@@ -65,7 +66,7 @@ say() {
 
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
 
-# Where the file is, for who writes, when that is not a guest that has it as the reader has.
+# The place of the writer, where it is not a guest with the same access as the reader.
 declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside
 	[9p]=outside [virtiofs]=outside [nfs]=$server [smb]=$server)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section many: eight guests at once, each with a file of its own, and one alone. Prints
+# make bench, section many: eight guests at once, each with its own file, and a single guest. Prints
 #
 #   many SYSTEM KIND BLOCK GUESTS KIB-PER-SECOND      all together; one line a round
 #

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section meta: what names cost: files are made, looked at, opened, listed, renamed,
+# make bench, section meta: the cost of names: files are made, examined, opened, listed, renamed,
 # removed. Prints
 #
 #   meta SYSTEM WAY OPERATION NANOSECONDS      of one; one line a round
 #
-# WAY: one (directory), many (16 of them), two (systems at once, each in a directory of its own; the
-# slower one's).
+# WAY: one (directory), many (16 of them), two (systems at once, each in its own directory; the
+# figure of the slower one).
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
@@ -41,7 +41,7 @@ for ((round = 1; round <= rounds; round++)); do
 	for way in one many two; do
 		step "round $round, $way" >&2
 		for system in "${order[@]}"; do
-			# what nobody else has
+			# Only one system has these.
 			case $way-$system in two-ext4-dax | two-tmpfs) continue ;; esac
 			names "$system" "$way"
 		done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section programs: what people run (programs/once), with page caches where there are
-# any. Prints
+# make bench, section programs: usual programs (programs/once), with page caches where the system
+# has any. Prints
 #
 #   program SYSTEM NAME MS          one line a round
 #   not SYSTEM NAME REASON...       it fails there
@@ -13,9 +13,9 @@ source "$(dirname "$0")/peers-common.sh"
 rounds=${SG_ROUNDS:-$(scaled 1 3 5)} files=${SG_FILES:-$(scaled 20 60 500)}
 order=(stargatefs tmpfs ext4-dax 9p 9p-loose virtiofs virtiofs-auto nfs smb)
 names=(clone status untar tar rsync compile sqlite array gotest remove)
-export smb_cache=strict # as it is mounted in earnest
+export smb_cache=strict # its usual mount option
 
-# What they work on: some of Python's modules, as files, as an archive, and as a repository.
+# The programs' input: some of Python's modules, as files, as an archive, and as a repository.
 material() {
 	local file
 	at g1 "mkdir -p /root/tree && cd /usr/lib/python3.*/ &&
@@ -24,7 +24,7 @@ material() {
 		cd /root/tree && tar -cf /root/tree.tar . && git init -q . &&
 		git config user.name bench && git config user.email bench@localhost && git add . &&
 		git commit -q -m tree && git gc -q && du -sh --exclude=.git . && find . -name '*.py' | wc -l"
-	# Go's own tests of its package os, which are run where its sources are.
+	# The tests of Go's own package os; they run where the package's sources are.
 	mkdir "$work/os"
 	CGO_ENABLED=0 "$root/mk/go" test -c -o "$work/os/os.test" os >&2 || fail "os.test"
 	cp -r "$("$root/mk/go" env GOROOT)"/src/os/. "$work/os/"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section tail: how long a read of 4 KiB at random takes at most, while another system
-# makes and removes files. Prints
+# make bench, section tail: the longest times of random reads of 4 KiB, while another system makes
+# and removes files. Prints
 #
 #   tail SYSTEM OTHER NANOSECONDS-OF-HALF OF-99% OF-99.9% CALLS FILES
 #
-# OTHER: alone (the other one does nothing), apart (it makes and removes files in a tmpfs of its
-# own: it has a processor, and nothing else that the reader needs), same (in the same file system).
-# FILES: what it has made meanwhile.
+# OTHER: alone (the other system is idle), apart (it makes and removes files in its own tmpfs: it
+# competes for the processor, and for nothing else), same (in the same file system). FILES: the
+# number of files that it has made meanwhile.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

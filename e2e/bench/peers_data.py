@@ -4,7 +4,8 @@
 import statistics
 import sys
 
-# By the first word of a line: how many words name what was measured; the rest are its figures.
+# By the first word of a line: the number of words that identify the measurement; the rest are
+# figures.
 SECTIONS = {"fio": 4, "fio-6.1": 4, "hand": 3, "tail": 2, "count": 2, "cpu": 3, "memory": 4, "programs": 2, "many": 4, "meta": 3, "engines": 4}
 WORD = {"programs": "program", "fio-6.1": "fio", "engines": "engine"}
 

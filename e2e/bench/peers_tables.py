@@ -20,7 +20,7 @@ PAPER_MANY = 330.8
 PAPER_JOBS = ("1", "2", "4")
 PAPER_BLOCK = 2 << 20
 COPIES = ("words", "memcpy")
-BOUND_SHARE = 0.8   # of what copying alone would allow, where that is below P1's factor
+BOUND_SHARE = 0.8   # of the speed that copying allows, where that is below P1's factor
 TAIL, MEMORY = 3, 1.02
 
 
@@ -39,7 +39,7 @@ def refusals(section):
     return "".join(f"\nNot on {name(s)}: {what} (`{' '.join(why)}`)." for s, what, *why in section.refused)
 
 
-# --- fio -------------------------------------------------------------------------------------------
+# --- fio ------------------------------------------------------------------------------------------
 
 def blocks_of(text):
     """Bytes, of fio's word for a size."""
@@ -148,7 +148,7 @@ def of_a_block(hand, system, way, block):
     return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
 
 
-# Of these the file is outside, where nothing is translated.
+# The file of these is outside, where no address is translated.
 OUTSIDE = ("9p", "virtiofs")
 
 
@@ -197,7 +197,7 @@ MiB there are only 150 turns.
 {hand_table(hand, "through")}"""
 
 
-# --- latency ---------------------------------------------------------------------------------------
+# --- latency --------------------------------------------------------------------------------------
 
 def tail_text(tail):
     rows = []
@@ -239,7 +239,7 @@ figures.
 {table(["instructions; the other system", "median", "99 %", "99.9 %", "99.9 % / median", "reads", "files created"], rows)}"""
 
 
-# --- what it takes ---------------------------------------------------------------------------------
+# --- memory and processor time ---------------------------------------------------------------------
 
 def memory_text(memory):
     rows = []
@@ -384,7 +384,7 @@ except on the two cached systems.
 {refusals(engines)}"""
 
 
-# --- what is aimed at ------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 def verdict(ok):
     return "met" if ok else "**missed**"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# profile.awk RESULTS: what e2e/bench/profile.sh has printed, as a table: the instructions of each
-# operation by whose they are, and the functions that have most of them.
+# profile.awk RESULTS: prints the output of e2e/bench/profile.sh as a table: each operation's
+# instructions by their owner, and the functions with the most of them.
 
 BEGIN {
-	least = 0.02	# of an operation: what has less is not named
+	least = 0.02	# of an operation: a function with less is not named
 	title["read-4k"] = "read 4 KiB"
 	title["write-4k"] = "overwrite 4 KiB"
 	title["append-4k"] = "append 4 KiB"

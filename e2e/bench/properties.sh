@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What g2 sees of what g1 does, on any file system that both have: found out by doing it. Each
-# answer is a line "sees FILESYSTEM PROPERTY ANSWER": yes, no, or refused (ERROR).
+# What g2 sees of the actions of g1, on any file system that both have mounted, found out by trying.
+# Each answer is a line "sees FILESYSTEM PROPERTY ANSWER": yes, no, or refused (ERROR).
 
 declare -A answers hand voice
 
-# talk FILESYSTEM FOLDER: an observer in each guest, which has been looking all the time.
+# talk FILESYSTEM FOLDER: starts an observer in each guest, which has looked all the time.
 talk() {
 	local guest fd
 	for guest in g1 g2; do
@@ -31,7 +31,7 @@ hush() {
 	wait
 }
 
-# tells GUEST WORD...: without waiting for the answer. hears GUEST: the answer, in $said.
+# tells GUEST WORD...: without waiting for the answer. hears GUEST: waits for it, in $said.
 tells() { printf '%s\n' "${*:2}" >&"${hand[$1]}"; }
 hears() { IFS= read -r -t 120 said <&"${voice[$1]}" || fail "$1 does not answer"; }
 ask() {
@@ -39,7 +39,7 @@ ask() {
 	hears "$1"
 }
 
-# must GUEST WORD...: something that works everywhere.
+# must GUEST WORD...: an operation that works everywhere.
 must() {
 	ask "$@"
 	[[ $said == ok ]] || fail "$*: $said"
@@ -50,7 +50,8 @@ answer() { # FILESYSTEM PROPERTY ANSWER
 	echo "sees $1 $2 $3"
 }
 
-# if_is FILESYSTEM PROPERTY EXPECTED: yes, if that is what was said; a refusal counts as such.
+# if_is FILESYSTEM PROPERTY EXPECTED: the answer is yes if $said is EXPECTED; a refusal counts as
+# such.
 if_is() {
 	case $said in
 	"$3") answer "$1" "$2" yes ;;
@@ -61,7 +62,7 @@ if_is() {
 
 excludes() { [[ ${answers[$1,lock-$2]} == yes ]]; } # FILESYSTEM KIND
 
-# lock FILESYSTEM FOLDER KIND: g1 has it; g2 asks for it.
+# lock FILESYSTEM FOLDER KIND: g1 has the lock; g2 asks for it.
 lock() {
 	on g1 "rm -f /tmp/held
 		setsid /root/locks hold $3 ex 0 0 $2/lock-$3 >/tmp/held 2>&1 </dev/null &
@@ -135,7 +136,7 @@ mapping() { # FILESYSTEM FOLDER
 	if_is "$1" cut-mapping SIGBUS
 }
 
-# An open file whose last name another system removes: read, written, and looked at.
+# An open file whose last name another system removes: it is read, written, and examined.
 orphan() { # FILESYSTEM FOLDER
 	must g2 create 4 orphan
 	must g2 write 4 0 alive

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# See report. Ends with 1 when a figure is missing.
+# See report. Exits with 1 if a figure is missing.
 
 BEGIN {
 	shown["call"] = shown["read-1"] = shown["read-4k"] = 1
@@ -14,7 +14,7 @@ NF == 3 && $3 ~ /^[0-9]+$/ {
 		first[$1, $2] = $3
 		next
 	}
-	# what else the kernel happens to do can only add
+	# Other work of the kernel can only add.
 	n[$1, $2] = $3 < first[$1, $2] ? $3 : first[$1, $2]
 	if (!($2 in shown))
 		next
@@ -44,7 +44,7 @@ function write_json(    s, r, sep) {
 
 function line(text) { print text }
 
-# A read taken apart: the bare system call, the way to the bytes, the copy.
+# The parts of a read: the bare system call, the data path, the copy.
 function write_parts(    s, name) {
 	line("| a read of 4 KiB, taken apart | entering and leaving the kernel | the way to the bytes | the copy |")
 	line("|---|---:|---:|---:|")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# scale.awk: what kernel/tests/scale has said ("WHAT N UNIT VALUE", "left-out MODE N"), as tables; a
-# line through each figure (least squares, of totals), and where it passes a bound. Variables: where,
-# json and bars (files to write).
+# scale.awk: prints the output of kernel/tests/scale ("WHAT N UNIT VALUE", "left-out MODE N") as
+# tables, with a line through each figure (least squares, of totals), and where that line passes a
+# bound. Variables: where, json and bars (files to write).
 #
-# The bounds are chosen here, and are what somebody would call broken: a command or a mount that a
-# person waits for, a check that takes ten minutes, more memory than a node has to spare.
+# The bounds are chosen here. Beyond them a user would call the system broken: a person waits for a
+# command or a mount, a check takes ten minutes, or the memory exceeds a node's reserve.
 
 BEGIN {
-	# figure, what it is called, unit of the total, divisor, each or total, target, bound (0: none)
+	# figure, its title, unit of the total, divisor, each or total, target, bound (0: none)
 	#   "each": the figure is of one of N
 	model("size.mkfs", "mkfs", "s", 1000, "total", 65536, 60)
 	model("size.mkfs-touched", "memory that mkfs touches", "GiB", 1024, "total", 65536, 0)
@@ -81,7 +81,7 @@ NF != 4 || $4 !~ /^[0-9.]+$/ {
 		$1, $2, $3, $4)
 }
 
-# What was measured: a row per figure, a column per N.
+# The measured values: a row per figure, a column per N.
 function table(mode,    n, ns, k, fs, i, j) {
 	n = split(points[mode], ns, " ")
 	k = split(figures[mode], fs, " ")
@@ -107,10 +107,10 @@ function total(key, n) {
 	return value[key, n] * (each[key] ? n : 1) / by[key]
 }
 
-# A line through all points of one figure: base[key] + slope[key] * N, and how far off it is.
+# A line through all points of one figure, base[key] + slope[key] * N, and its largest error.
 function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	all = split(points[mode_of(key)], at_all, " ")
-	for (j = 1; j <= all; j++)	# nobody recovers who is alone
+	for (j = 1; j <= all; j++)	# a single system recovers nothing
 		if ((key, at_all[j]) in value)
 			ns[++n] = at_all[j]
 	for (j = 1; j <= n; j++) {
@@ -126,7 +126,7 @@ function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	slope[key] = (n * sxy - sx * sy) / (n * sxx - sx * sx)
 	base[key] = (sy - slope[key] * sx) / n
 	most[key] = ns[n]
-	for (j = n > 2 ? n - 1 : n; j <= n; j++) {	# of the small ones a start-up is the most
+	for (j = n > 2 ? n - 1 : n; j <= n; j++) {	# start-up dominates the small ones
 		y = total(key, ns[j])
 		off = y ? (base[key] + slope[key] * ns[j]) / y - 1 : 0
 		off = off < 0 ? -off : off
@@ -181,7 +181,7 @@ function say_first() {
 		sprintf("%.1f times", at_first / aim[first]), grouped(aim[first]))
 }
 
-# A picture: what the others cost, relative to being alone.
+# A picture: the cost with other systems, relative to a single one.
 function draw(    n, ns, k, fs, i, j, one) {
 	n = split(points["systems"], ns, " ")
 	k = split(figures["systems"], fs, " ")

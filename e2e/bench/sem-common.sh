@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the runs of e2e/bench/sem share. They print lines of these kinds:
+# Common parts of the runs of e2e/bench/sem. They print lines of these kinds:
 #
 #   rate WHERE KIND PROCESSES TIMES NS NS-OF-PROCESSORS  a round: all of them together
 #   turn WHERE KIND COUNT MEDIAN P99 LONGEST             ns, of one of two
-#   asleep KIND NS MS                                    of processors, in so many milliseconds
+#   asleep KIND NS MS                                    of processors, in that many milliseconds
 #   load NUMBER                                          of the machine, before and after
 #
 # shellcheck source=e2e/lib/scenario.sh
@@ -38,7 +38,7 @@ bench_programs() {
 	done
 }
 
-# path WHERE KIND: what it is a lock on, or in.
+# path WHERE KIND: the path of the lock.
 path() {
 	case $1-$2 in
 	*-tcp) echo 10.115.103.1:7001 ;;
@@ -48,7 +48,8 @@ path() {
 	esac
 }
 
-# together GUESTS COMMAND: with %w, who it is, in each of them, from the same moment on.
+# together GUESTS COMMAND: runs it in each of them from the same moment on; %w is the process's
+# number.
 together() {
 	local guests=$1 command=$2 guest who=0 jobs=() job
 	at g1 "stargate-sem rm begin 2>/dev/null

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/sem inside of the rig, where a nanosecond is an instruction: prints
-# "cost KIND INSTRUCTIONS", twice for each, and what sleepers use (sem-common.sh).
+# Run by e2e/bench/sem inside the rig, where a nanosecond is an instruction. Prints "cost KIND
+# INSTRUCTIONS", twice for each, and the processor time of sleepers (sem-common.sh).
 # shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 

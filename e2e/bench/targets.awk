@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# targets.awk -v where=LINES -v json=FILE -v bars=FILE RESULTS: what e2e/bench/targets.sh has counted,
-# as tables of a page, as JSON, and as bars for a picture (bars.awk). Ends with 1 when a count is
-# missing.
+# targets.awk -v where=LINES -v json=FILE -v bars=FILE RESULTS: writes the counts of
+# e2e/bench/targets.sh as tables of a page, as JSON, and as bars for a picture (bars.awk). Exits
+# with 1 if a count is missing.
 
 BEGIN {
 	systems = split("walk splice shadow ext4-dax xfs-dax tmpfs", system_name)
@@ -50,7 +50,7 @@ function count(fs, op) {
 	return 1
 }
 
-# A row of the table of targets: ours, what it is compared with, and how much of that it may be.
+# A row of the table of targets: our count, the compared one, and the largest allowed share of it.
 function target(what, ours, than, other, most,    share) {
 	share = ours / other
 	targets[++all] = sprintf("| %s | %s | %s | %s | %.3f | %s | %s |", what, grouped(ours), than, \
@@ -138,12 +138,12 @@ function write_table(    r, s, text, rule) {
 	print "the least, which is what counts (" widest_of ")."
 }
 
-# What a way to the data saves beside map=walk; less than nothing is what it costs.
+# Instructions that a data path saves compared with map=walk; a negative number is extra cost.
 function saved(way, op) {
 	return count("walk", op) - count(way, op)
 }
 
-# Operations until what making (or opening) a file costs more is back; "never" when none saves.
+# The number of operations that make up for a more expensive create (or open); "never" if none does.
 function until(way, op,    more) {
 	more = -saved(way, "create")
 	if (saved(way, op) <= 0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/targets inside of the rig, with a range and no volume: what has to be compared
-# has the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD"; first
-# touches are instructions for all of a file, lookups for one name.
+# Run by e2e/bench/targets inside the rig, with a range and no volume: the compared systems use the
+# same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD". First touches are
+# instructions for a whole file, lookups for one name.
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -67,12 +67,12 @@ done
 # --- ours ----------------------------------------------------------------------------------------
 
 step "StargateFS" >&2
-head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # no other's signature
+head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # clears old signatures
 "$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail mkfs
 compile resuper
 "$compiled/resuper" "$RIG_RANGE" hash_seed 0x5eed5eed5eed5eed || fail resuper
 
-# Directories are filled outside, by the same engine: that is quicker.
+# Directories are filled outside, by the same engine, which is quicker.
 for n in 1000 "$names"; do
 	mkdir "$work/$n"
 	(cd "$work/$n" && seq -f 'name-%09.0f' 0 $((n - 1)) | xargs touch)
@@ -80,7 +80,7 @@ for n in 1000 "$names"; do
 	rm -rf "${work:?}/$n"
 done
 
-# lookups N: 200 names of a directory of N, spread over it, none of them known to the kernel.
+# lookups N: 200 names spread over a directory of N; the kernel has none of them cached.
 lookups() {
 	local said
 	said=$(on g1 "cd /mnt/sg/$1 && /root/names $1" </dev/null) || fail "names: $said"

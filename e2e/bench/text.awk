@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# How figures and texts are written: before -f of those who need it.
+# Formats figures and texts: give it with -f before the scripts that need it.
 
 # 1 234 567: in groups of three.
 function grouped(number,    text, at) {
@@ -12,7 +12,7 @@ function grouped(number,    text, at) {
 	return text
 }
 
-# A text as JSON has it.
+# A text as a JSON string.
 function quoted(text) {
 	gsub(/\\/, "\\\\\\\\", text)
 	gsub(/"/, "\\\"", text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What e2e/bench/together.sh has found, as tables. Ends with 1 when a figure is missing.
+# Prints the results of e2e/bench/together.sh as tables. Exits with 1 if a figure is missing.
 
 BEGIN {
 	systems = split("stargatefs 9p virtiofs virtiofs-auto", system_name)
@@ -46,7 +46,7 @@ function missing_figure(what) {
 	return "?"
 }
 
-# The median of the rounds; they are few.
+# The median of the rounds, of which there are few.
 function rate(fs, op, n,    i, j, t, all, v) {
 	all = rounds[fs, op, n]
 	if (!all)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/together inside of the rig: what several systems on one file system cost each
-# other, and what they see of each other. Prints lines of these kinds:
+# Run by e2e/bench/together inside the rig: the cost that several systems on one file system cause
+# each other, and what they see of each other. Prints lines of these kinds:
 #
 #   rate FILESYSTEM ROW SYSTEMS CALLS-PER-SECOND        all systems together; one line a round
 #   wait FILESYSTEM ROW COUNT MEDIAN P99 LONGEST        nanoseconds
@@ -23,17 +23,18 @@ declare -A ear
 
 load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
 
-# begin GUEST ARGUMENT...: `together` there, which waits for its signal; more than one at once.
+# begin GUEST ARGUMENT...: starts `together` there, which waits for its signal; several run at once.
 jobs=()
 begin() {
 	local guest=$1 id=${#jobs[@]}
 	shift
-	: >"$work/said.$id" # what the one before said is not for `go`
+	: >"$work/said.$id" # `go` must not see the output of the one before
 	on "$guest" "exec /root/together $*" <"$work/start.$id" >"$work/said.$id" 2>&1 &
 	jobs+=($!)
 }
 
-# go: all at the same moment; to their end. What each said last is in $work/said.N.
+# go: starts all at the same moment and waits for their end. The last output of each is in
+# $work/said.N.
 go() {
 	local id tries
 	for id in "${!jobs[@]}"; do
@@ -60,7 +61,7 @@ done
 
 # --- throughput -----------------------------------------------------------------------------------
 
-# rate FILESYSTEM ROW OPERATION DIR NAME SYSTEMS: %g is the system.
+# rate FILESYSTEM ROW OPERATION DIR NAME SYSTEMS: %g is the number of the system.
 rate() {
 	local n round id
 	for ((round = 0; round < rounds; round++)); do
@@ -88,7 +89,7 @@ rates() {
 
 # --- waiting --------------------------------------------------------------------------------------
 
-# pair FILESYSTEM ROW COMMAND...: two systems in turns; the first one's times.
+# pair FILESYSTEM ROW COMMAND...: two systems in turns; prints the times of the first one.
 pair() {
 	local row="$1 $2"
 	shift 2
@@ -102,8 +103,8 @@ pair() {
 	fi
 }
 
-# cut_while ROW: g1 cuts a file again and again; g2 maps it, or nobody does; beside
-# systems that make and remove names, or nobody.
+# cut_while ROW: g1 cuts a file again and again, with or without a mapping of it in g2, and with or
+# without systems that make and remove names.
 cut_while() {
 	local churn=() n
 	case $1 in

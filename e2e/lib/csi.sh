@@ -5,11 +5,11 @@
 # `make csi-tests`), for scenarios. Sourced.
 # shellcheck disable=SC2154 # scenario.sh has the rest
 
-# No udev is in these guests: LVM is not to wait for it.
+# No udev is in these guests: LVM must not wait for it.
 environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
 environment+=" SG_TEST_SCALE=${SG_TEST_SCALE:-normal} SG_VOLUMES=${SG_VOLUMES:-}"
 
-# tests NAMES: of csi-test, by a pattern; what they say goes by.
+# tests NAMES: runs the tests of csi-test that match the pattern, and shows their output.
 tests() {
 	local status=0 said
 	said=$RIG_DIR/csi-$checks.log
@@ -24,7 +24,7 @@ tests() {
 	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
 }
 
-# dax_tests NAME...: one after another, each a step of its own.
+# dax_tests NAME...: runs them one after another, each as a step of its own.
 dax_tests() {
 	local name
 	for name; do
@@ -34,7 +34,7 @@ dax_tests() {
 	done
 }
 
-# only NAME: SG_ONLY, a pattern, may say that not all is to be run.
+# only NAME: SG_ONLY, a pattern, may select some of the tests.
 only() {
 	# shellcheck disable=SC2254 # it is a pattern
 	case $1 in ${SG_ONLY:-*}) ;; *) return 1 ;; esac

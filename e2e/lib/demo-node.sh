@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demo's transcript where a node comes up, run by e2e/demo inside of the rig: a host with KVM
-# and two VMs in it, all three on one volume. `on host '...'` is the node.
+# The demo's transcript if a node can start, run by e2e/demo inside the rig: a host with KVM and two
+# VMs in it, all three on one volume. `on host '...'` is the node.
 # shellcheck disable=SC2016 # quoted text is for the systems' shells
 # shellcheck source=e2e/lib/demo-words.sh
 source "$(dirname "$0")/demo-words.sh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# How the demos tell what they do: a command and what it said, with a system's name before it.
+# Output of the demos: a command and its output, with a system's name before it.
 set -euo pipefail
 
 title() { printf '\n%s\n%s\n' "$1" "${1//?/-}"; }
@@ -11,28 +11,28 @@ fail() {
 	exit 1
 }
 
-# vm SYSTEM COMMAND: show a command, then what it says.
+# vm SYSTEM COMMAND: shows a command, then its output.
 vm() {
 	printf '  %s#   %s\n' "$1" "$2"
 	on "$1" "$2" </dev/null | sed 's/^/        /' || fail "in $1: $2"
 }
 
 times=()
-# timed WHAT START: a line for the table at the end.
+# timed WHAT START: adds a line to the table at the end.
 timed() {
 	times+=("$(awk -v what="$1" -v a="$2" -v b="$EPOCHREALTIME" \
 		'BEGIN { printf "%-46s %7.2f s", what, b - a }')")
 }
 
-# The whole table.
+# Prints the table.
 took() {
 	title "What took how long ($1)"
 	printf '  %s\n' "${times[@]}"
 	echo
 }
 
-# A program for a system: it writes orders without end, each into a new file that is renamed when it
-# is complete, and prints a line for each that is.
+# A program for a system: it writes orders without end, each into a new file, which it renames when
+# complete. It prints a line for each complete order.
 # shellcheck disable=SC2016,SC2034 # for a system's shell; run by the demos
 orders='mkdir -p /mnt/sg/orders; cd /mnt/sg/orders; n=0
 	while n=$((n + 1)); do
@@ -42,7 +42,7 @@ orders='mkdir -p /mnt/sg/orders; cd /mnt/sg/orders; n=0
 		echo "${sum%% *}  order-$n"
 	done'
 
-# noted NOTES: how many those are. A line that was cut in two was not noted.
+# noted NOTES: prints the number of complete orders. An incomplete line does not count.
 noted() {
 	sed -i -nE '/^[0-9a-f]{64}  order-[0-9]+$/p' "$1"
 	wc -l <"$1"

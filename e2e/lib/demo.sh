@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demo's transcript where no node comes up, run by e2e/demo inside of the rig: `on g1 '...'` is a
-# VM, everything else is this machine. RIG_RANGE is the file whose bytes are the range.
+# The demo's transcript if no node can start, run by e2e/demo inside the rig: `on g1 '...'` is a VM,
+# everything else is this machine. RIG_RANGE is the file whose bytes are the range.
 # shellcheck disable=SC2016 # quoted text is for the VMs' shells
 # shellcheck source=e2e/lib/demo-words.sh
 source "$(dirname "$0")/demo-words.sh"
 
-# The tool warns that the volume is in use. It is: that is what the demo is about.
+# Drop the tool's warning that the volume is in use: that is intended here.
 ctl() { "$SG_TOOLS/stargatectl" "$@" 2> >(grep -v 'in use or not left cleanly' >&2); }
 
-# host COMMAND...: what vm does, on this machine.
+# host COMMAND...: the same as vm, on this machine.
 host() {
 	local shown="$*"
 	shown=${shown/#ctl /stargatectl }
@@ -19,7 +19,7 @@ host() {
 	"$@" | sed 's/^/        /' || fail "outside: $shown"
 }
 
-# The physical address of a file's first page, as the file's own table says.
+# The physical address of a file's first page, according to the file's own table.
 address_of() {
 	ctl --json stat "$RIG_RANGE" "$1" | sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' |
 		head -n 1

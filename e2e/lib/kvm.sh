@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What scenarios share in which the node has KVM with kvm-patches, and machines that have a volume
-# as identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: its physical address.
+# Common parts of scenarios in which the node has KVM with kvm-patches, and VMs have a volume as
+# identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: the volume's physical
+# address.
 # shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell; $base is the scenario's
 
 series=6.12
@@ -14,8 +15,8 @@ for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory
 	put "$kvm_modules/$file" "/root/$file" host
 done
 
-# kvm PARAMETERS: the node has our KVM, with these parameters of kvm.ko and, after a slash, of its
-# part for the processor.
+# kvm PARAMETERS: loads our KVM on the node, with these parameters of kvm.ko and, after a slash, of
+# its part for the processor.
 kvm() {
 	on host "part=\$(lsmod | sed -nE 's/^(kvm_(amd|intel)) .*/\1/p')
 		rmmod \"\$part\" kvm && insmod /root/kvm.ko force_emulation_prefix=1 ${1%/*} && insmod /root/\${part/_/-}.ko ${1#*/}" ||
@@ -25,20 +26,20 @@ kvm() {
 
 show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
 
-# vmm WORD...: in the node; what it said in $said, and on our output.
+# vmm WORD...: runs it in the node; its output is in $said, and shown.
 vmm() {
 	said=$(on host "VOLUME_BASE=$base /root/vmm $*" 2>&1 </dev/null) || fail "vmm $*: $said"
 	show
 }
 
-# says WHAT PATTERN: the last vmm did.
+# says WHAT PATTERN: the output of the last vmm matches.
 says() {
 	grep -qE -- "$2" <<<"$said" || fail "$1: no '$2'"
 	passed "$1"
 }
 
-# spin KIND REGION PAGE ACTION...: a machine in the background, whose guest spins, and what follows;
-# its output in the node's /run/vmm.
+# spin KIND REGION PAGE ACTION...: starts a VM in the background whose guest spins and then acts;
+# its output is in the node's /run/vmm.
 spin() {
 	local kind=$1 opened=$2 page=$3
 	shift 3
@@ -49,7 +50,7 @@ spin() {
 		fail "it does not start"
 }
 
-# await_end: of that machine; what it said in $said.
+# await_end: waits for the end of that VM; its output is in $said.
 await_end() {
 	on host 'touch /run/go'
 	wait "$background" || fail "it failed: $(on host 'cat /run/vmm' </dev/null)"
@@ -57,8 +58,8 @@ await_end() {
 	show
 }
 
-# in_time WHAT COMMAND: it ends in the node within a minute, and well. Not even SIGKILL ends what
-# waits in the kernel, so it is left alone if it does not.
+# in_time WHAT COMMAND: it succeeds in the node within a minute. If not, it is left running: not
+# even SIGKILL ends a wait in the kernel.
 in_time() {
 	said=$(on host "rm -f /run/timed; (set +e; $2) >/run/timed.said 2>&1 && touch /run/timed &
 		for i in \$(seq 600); do [ ! -e /run/timed ] || break; sleep 0.1; done

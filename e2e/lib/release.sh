@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What scenarios share that have another release of the module. It is this one, built with another
-# version in it. Read after scenario.sh, in the project's folder.
+# Common parts of scenarios with another release of the module. That is this release, built with
+# another version in it. Read after scenario.sh, in the project's folder.
 
 other=9.9.9
 
@@ -20,7 +20,7 @@ other_release() {
 	next=$dir/stargatefs.ko
 }
 
-# has_other SYSTEM: it gets it, and modinfo tells them apart.
+# has_other SYSTEM: copies it there; modinfo must tell the two apart.
 has_other() {
 	on "$1" 'cat >/root/next.ko' <"$next" || fail "$1 does not get it"
 	same "$1: modinfo tells them apart" "$now $other" "$(on "$1" \

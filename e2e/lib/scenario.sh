@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What scenarios share. A scenario begins with
+# Common parts of scenarios. A scenario begins with
 #   source "$(dirname "$0")/../lib/scenario.sh"
-# and ends with `finish`. It runs with `e2e/rig run`, by itself or through mk/test/run; a failed
-# check ends it with the reason.
+# and ends with `finish`. It runs with `e2e/rig run`, directly or through mk/test/run; a failed
+# check ends it and prints the reason.
 set -euo pipefail
 
 SG_TOOLS=${SG_TOOLS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tools}
 checks=0
 case_start=$EPOCHREALTIME
 
-# Who is there: g1 ... gN, and in a node `host` before them, whose power is not cut without all the
-# others'. So a scenario that is run in both ways has the first of `systems` live on, and calls
+# The systems: g1 ... gN, and in a node `host` before them. If the host's power is cut, all guests
+# lose theirs. So a scenario that runs in both ways keeps the first of `systems` live, and names the
 # others by their place.
 read -ra systems <<<"${RIG_SYSTEMS:-}"
 in_a_node() { [[ ${systems[0]} == host ]]; }
 
-# ring: pairs of neighbours, so that each system is once the first and once the second.
+# ring: pairs of neighbours, so that each system is the first once and the second once.
 ring() {
 	local i n=${#systems[@]}
 	for ((i = 0; i < n; i++)); do echo "${systems[i]} ${systems[(i + 1) % n]}"; done
@@ -35,7 +35,7 @@ elapsed() {
 	awk -v a="$case_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }'
 }
 
-# passed WHAT: one more check has been made.
+# passed WHAT: counts one more check.
 passed() {
 	checks=$((checks + 1))
 	printf '   ok %s\n' "$*"
@@ -49,7 +49,7 @@ holds() {
 	passed "$what"
 }
 
-# refused WHAT PATTERN COMMAND: the command fails in g1, and says something like PATTERN.
+# refused WHAT PATTERN COMMAND: the command fails in g1, and its output matches PATTERN.
 refused() {
 	local what=$1 pattern=$2 said
 	shift 2
@@ -60,8 +60,8 @@ refused() {
 	passed "$what: $(grep -iE -m 1 -- "$pattern" <<<"$said")"
 }
 
-# refuses WHAT PATTERN SYSTEM COMMAND: the command fails there, in one line that says something like
-# PATTERN.
+# refuses WHAT PATTERN SYSTEM COMMAND: the command fails there, and its output is one line that
+# matches PATTERN.
 refuses() {
 	local said
 	said=$(on "$3" "$4" 2>&1 </dev/null) && fail "$1: not refused: $said"
@@ -76,8 +76,8 @@ same() {
 	passed "$1"
 }
 
-# program NAME...: compile e2e/programs/NAME.c statically and put it into g1 as /root/NAME. Compiled
-# here, because guests have no compiler; once per state of the source.
+# program NAME...: compiles e2e/programs/NAME.c statically and puts it into g1 as /root/NAME. It is
+# compiled here, because guests have no compiler, and once per state of the source.
 program() {
 	local name
 	compile "$@"
@@ -111,7 +111,7 @@ compile() {
 	compiled=$out
 }
 
-# put FILE PATH [GUEST]: copy a program into g1, or that guest.
+# put FILE PATH [GUEST]: copies a program into g1, or that guest.
 put() {
 	on "${3:-g1}" "cat >'$2' && chmod 755 '$2'" <"$1" || fail "$1 does not get into ${3:-g1}"
 }
@@ -132,7 +132,7 @@ memory_fails() {
 # The map modes that this run is to see: of `# maps: inside`, or the one it was mounted with.
 map_modes() { echo "${SG_MAPS:-${SG_MAP:-walk splice shadow}}"; }
 
-# each_its_map: the map modes in turn, one for each system. maps_from N: the first has the Nth.
+# each_its_map: gives each system a map mode, in turn. maps_from N: the first one gets the Nth.
 each_its_map() { maps_from 0; }
 maps_from() {
 	local maps i
@@ -148,13 +148,13 @@ its_map() {
 	echo "   $1: $(on "$1" 'uname -r' </dev/null), map=$2"
 }
 
-# mount_with OPTIONS: unmount, and mount the volume anew so.
+# mount_with OPTIONS: unmounts the volume and mounts it with them.
 mount_with() {
 	on g1 "umount /mnt/sg && mount -t stargatefs -o '$1' /dev/pmem0 /mnt/sg" ||
 		fail "mounting with $1"
 }
 
-# each_map FUNCTION: call it once with each map mode, the volume freshly mounted so.
+# each_map FUNCTION: calls it once per map mode, after a fresh mount in that mode.
 each_map() {
 	local map
 	for map in $(map_modes); do
@@ -164,7 +164,7 @@ each_map() {
 	done
 }
 
-# scaled QUICK NORMAL LONG: the amount of work that SG_TEST_SCALE asks for.
+# scaled QUICK NORMAL LONG: the amount of work for this SG_TEST_SCALE.
 scaled() {
 	case ${SG_TEST_SCALE:-normal} in
 	quick) echo "$1" ;;
@@ -173,7 +173,7 @@ scaled() {
 	esac
 }
 
-# seed: one that differs from run to run; given SG_SEED, that one.
+# seed: a number that differs from run to run, or SG_SEED if given.
 seed() { echo "${SG_SEED:-$((RANDOM * 32768 + RANDOM))}"; }
 
 # finish: the scenario's last line.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What scenarios share in which the node has a zone, and machines one volume of it each: `node:
+# Common parts of scenarios in which the node has a zone, and each VM one of its volumes: `node:
 # --no-mount`. Read after scenario.sh.
 # shellcheck disable=SC2016 # quoted text is for a system's shell
 
@@ -12,7 +12,7 @@ in_one() {
 	passed "$2"
 }
 
-# denied SYSTEM WHAT PATTERN COMMAND: it fails there, and says so.
+# denied SYSTEM WHAT PATTERN COMMAND: it fails there, and its output matches PATTERN.
 denied() {
 	local said
 	if said=$(on "$1" "$4" 2>&1 </dev/null); then fail "$2: not refused: $said"; fi
@@ -20,13 +20,14 @@ denied() {
 	passed "$2: $(grep -E -m 1 -- "$3" <<<"$said")"
 }
 
-# of VOLUME KEY: what `volume show` says.
+# of VOLUME KEY: the value that `volume show` prints.
 of() {
 	on host "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# start GUEST VOLUME [--read-only]: a machine with that volume, as stargatectl tells QEMU.
+# start GUEST VOLUME [--read-only]: starts a VM with that volume, with stargatectl's arguments for
+# QEMU.
 start() {
 	local words machine=0b5e55ed-0000-4000-8000-00000000000${1#g}
 	mapfile -t words < <(on host "stargatectl -j volume qemu-args $2 --memory 384M \
@@ -38,7 +39,7 @@ print(*json.load(sys.stdin)["args"], sep="\n")')
 		fail "$1 has no volume"
 }
 
-# memory FROM END: its bytes, as the machine outside has them. bytes FROM END: a digest.
+# memory FROM END: its bytes, read from outside the node. bytes FROM END: a digest of them.
 memory() {
 	dd if="$RIG_RANGE" iflag=skip_bytes,count_bytes bs=1M skip=$(($1 - RIG_BASE)) \
 		count=$(($2 - $1)) status=none

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume is mounted wherever it lies.
+# A volume is mounted at any address, not only at its own.
 # file: kernel/module/super.c
 # scenario: node-identity
 # maps: walk

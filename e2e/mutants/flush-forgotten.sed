@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nothing makes the processors forget the translations of windows.
+# No flush removes translations of windows from the processors.
 # file: kernel/module/window.c
 # scenario: stale
 # maps: splice shadow

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A mount that is asked whether all others have memory for a growth says yes.
+# A mount answers yes, without asking, whether all other systems have memory for a growth.
 # file: kernel/module/grow.c
 # scenario: zone-resize
 # maps: walk

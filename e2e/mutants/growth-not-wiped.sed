@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume grows over what others have left, as it is.
+# A volume grows over memory of former volumes without wiping it.
 # file: kernel/tools/ctl/volume.c
 # scenario: zone-resize
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# With the page of a fault come pages behind the end of the file.
+# A fault also maps pages behind the end of the file.
 # file: kernel/module/mmap.c
 # scenario: posix
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nothing keeps the module while a volume is mounted.
+# The module can be unloaded while a volume is mounted.
 # file: kernel/module/super.c
 # scenario: upgrade
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The kernel does not give the memory of a machine in advance: QEMU stores to each page.
+# The kernel does not populate a VM's memory in advance: QEMU stores to each page.
 # file: kernel/module/region.c
 # scenario: libvirt
 # maps: walk

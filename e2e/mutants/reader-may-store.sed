@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who may only read passes for one who stores for the machine.
+# A holder that may only read passes for one that stores for the VM.
 # file: kernel/module/region.c
 # scenario: fence
 # maps: walk

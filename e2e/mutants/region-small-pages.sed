@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What was once mapped by small pages has no large one any more.
+# A range that was once mapped by small pages never gets a large one again.
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk

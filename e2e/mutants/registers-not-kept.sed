@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Wide registers are used as if they were the kernel's.
+# Wide registers are used as if they belonged to the kernel.
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nobody knows of who copies what a walk has found.
-# Nor does a read see that the file has been cut meanwhile: done once more, it would hide that.
+# A copy after a walk is not announced. Nor does a read check that the file was cut meanwhile: its
+# repetition would hide the fault.
 # file: kernel/module/file.c
 # scenario: stale
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rig does not look for warnings in the log of a machine in a node.
+# The rig ignores warnings in the log of a VM in a node.
 # file: e2e/internal/lab/verdict.go
 # scenario: node-selftest
 # maps: walk

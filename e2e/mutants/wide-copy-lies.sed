@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy by wide registers that a page of the source ended says that it has copied all.
+# A copy by wide registers that ended at a page of the source reports that it copied everything.
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a command has left is told from what another one is making by a map from before its lock.
+# A map from before its lock decides which volume is a leftover and which one another command makes.
 # file: kernel/tools/ctl/wipe.c
 # scenario: zone
 # maps: walk
