@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases with CDI, which fills machines' disks: its own operator, on the node of this machine
-# (e2e/cluster/cdi-images). They are among those of cases-kubevirt.sh; e2e/cluster/case sources it.
-# shellcheck disable=SC2016,SC2154 # which has the rest; some is quoted for other shells
+# Cases with CDI, which fills disks of VMs: its own operator, on this machine's node
+# (e2e/cluster/cdi-images). They belong to the cases of cases-kubevirt.sh; e2e/cluster/case sources
+# this file.
 
 with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
 
-# cdi_generator ARGUMENT...: CDI's own, told what images are called; those that clone, upload and
-# ask other clouds are not made.
+# cdi_generator ARGUMENT...: runs CDI's generator with our image names. Images for cloning,
+# uploading and other clouds are not made.
 cdi_generator() {
 	local name images=()
 	for name in operator controller importer cloner apiserver uploadproxy uploadserver; do
@@ -18,7 +18,7 @@ cdi_generator() {
 		-operator-version="$(cdi_release)" -deploy-cluster-resources=true -verbosity=3 \
 		-pull-policy=IfNotPresent -cr-name=cdi -namespace=cdi "$@"
 }
-# cdi_objects NAME: one of the files of a release, with our images.
+# cdi_objects NAME: one of a release's files, with our images.
 cdi_objects() {
 	local source work
 	source=$(cd "$here/cdi" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
@@ -39,7 +39,8 @@ case_cdi-operator() {
 	soon 60 "there is a kind DataVolume" with_cdi
 }
 
-# root_disks FOLDER: a class of the node's own disk, which is the cluster's default, and one volume.
+# root_disks FOLDER: a class for the node's own disk, which is the cluster's default, and one
+# volume.
 root_disks() {
 	k delete pv root-disk --ignore-not-found --wait >/dev/null
 	on_zoned rm -rf "$1"
@@ -68,9 +69,9 @@ root_disks() {
 }
 imported() { equals Succeeded k -n "$ns" get datavolume "$1" -o 'jsonpath={.status.phase}'; }
 
-# The largest example: CDI fills a root disk from a container disk, the machine boots from it and
-# has three volumes, one of which it can only read. What it stores on the disk is there when it
-# comes back. The node has the image by the name that is asked for, as in machine-examples.
+# The largest example: CDI fills a root disk from a container disk. The VM boots from it and has
+# three volumes, one of them read-only. Data that the VM stores on the disk survives its restart.
+# The node has the image under the requested name, as in machine-examples.
 case_machine-datavolume() {
 	local folder=/var/lib/root-disk pod
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13

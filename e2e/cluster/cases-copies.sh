@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Copies are made where their sources are. The cases of a cluster whose two nodes both have a zone,
-# of files in memory; and one for a single node, beside a Node that nobody runs. Sourced by
-# e2e/cluster/case.
-# shellcheck disable=SC2154 # which has the rest
+# Copies are made on the node of their source. These are the cases of a cluster whose two nodes both
+# have a zone, of files in memory, and one case for a single node with a Node object that no machine
+# stands for. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2154 # e2e/cluster/case has the rest
 
 both=("$node" "$vm")
 both_args=(--namespace "$release_ns" --create-namespace --values "$here/values.yaml" --wait --timeout 3m)
@@ -20,9 +20,9 @@ case_install-both() {
 	for on in "${both[@]}"; do soon 60 "$on says what it has room for" equals 1024 largest "$on"; done
 }
 
-# Pods would rather be on the other node, which has as much room. A copy is where its source is all
-# the same, and its pod with it: the other node's driver refuses, and the one that has the source
-# says that the claim is for its node.
+# Pods prefer the other node, which has as much room. A copy is still made on the node of its
+# source, and its pod runs there: the other node's driver refuses, and the driver with the source
+# reports that the claim is for its node.
 case_copies() {
 	local on other what where
 	for on in "${both[@]}"; do
@@ -61,14 +61,14 @@ case_copies() {
 
 case_uninstall-both() { case_uninstall; }
 
-# prefers NODE: words of a pod's spec; it takes whatever is said against a node.
+# prefers NODE: part of a pod's spec, which prefers that node and tolerates all taints.
 prefers() {
 	local other="[{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$1]}]}}]"
 	echo "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: $other}}"
 	echo "  tolerations: [{operator: Exists}]"
 }
 
-# no_one NAME: a Node that says of itself what one with the driver and a zone would, and runs
+# no_one NAME: makes a Node object that looks like a node with the driver and a zone, but runs
 # nothing.
 no_one() {
 	local uid room
@@ -108,8 +108,8 @@ no_one() {
 selected() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}'; }
 provisioned_by() { k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.annotations.volume\.kubernetes\.io/storage-provisioner}'; }
 
-# The scheduler chooses the other node, each time. What the provisioner of that node does when its
-# driver has refused is done by hand: it takes the choice back.
+# The scheduler chooses the other node each time. The test does the work of that node's provisioner
+# after its driver has refused: it removes the choice.
 case_placed() {
 	local what other=nobody
 	claim data 64Mi

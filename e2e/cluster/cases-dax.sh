@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cases of a cluster with a second node that has reserved memory, in their order: e2e/cluster/up
-# --dax. The first node has none; in the end both have a zone of files (cases-copies.sh). What grows
-# needs the memory behind it, and has the zone for itself. Those that are not here are in cases.sh.
-# Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+# The cases of a cluster whose second node has reserved memory, in their order: e2e/cluster/up
+# --dax. The first node has none; in the end both have a zone of files (cases-copies.sh). A volume
+# that grows needs the memory behind it, so it has the zone to itself. Cases that are not here are
+# in cases.sh. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
 dax_cases=(
 	install-dax helm-test files+readonly+pod-once+block+quota grow expand
@@ -16,12 +16,12 @@ dax_cases=(
 	install-both copies uninstall-both
 )
 
-# On a node that has no module, but what DKMS builds one with: NODE_BUILDS=1 e2e/cluster/up --dax.
+# On a node without the module but with DKMS and its tools: NODE_BUILDS=1 e2e/cluster/up --dax.
 module_cases=(module-built module-prebuilt uninstall)
 
 ! with_vm || install_args+=(--values "$here/values-dax.yaml")
 
-# node_says NODE REASON SINCE: by an Event of that reason, that time or later.
+# node_says NODE REASON SINCE: it has an Event with that reason, at that time or later.
 node_says() {
 	local last
 	last=$(k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=$1,reason=$2" \
@@ -32,13 +32,14 @@ now() { date -u +%FT%TZ; }
 module_of() { contains "$2" k get node "$1" -o "jsonpath={.metadata.annotations.${driver//./\\.}/module}"; }
 offers_nothing() { [[ $(largest "$1" || echo 0) == 0 ]]; }
 placed() { equals "$2" k -n "$ns" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
-# What LVM keeps for itself of each device.
+# LVM keeps some memory of each device for itself.
 zone_mib=$(((zone_bytes >> 20) - 2))
 
-# make_zone: what an operator does on a node with memory set aside.
+# make_zone: the command of an operator on a node with reserved memory.
 make_zone() { on_vm stargatectl zone create "$zone_name" "$zone_device"; }
 
-# Nodes without a zone have a driver, and say what they lack. Pods wait for the one that gets it.
+# Nodes without a zone have a driver, and report what is missing. Pods wait for the node that gets
+# one.
 case_install-dax() {
 	local on began
 	began=$(now)
@@ -67,7 +68,7 @@ case_install-dax() {
 	check "the other node offers nothing" offers_nothing "$node"
 }
 
-# The driver's pod has the node's DKMS build the module, within what its container may do.
+# In the driver's pod, with its container's permissions, the node's DKMS builds the module.
 case_module-built() {
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --set module.prebuilt=false
@@ -88,11 +89,11 @@ case_module-built() {
 	check "finds it loaded" module_of "$vm" "loaded before, kernel"
 }
 
-# image_has_module RELEASE: for the kernel of that.
+# image_has_module RELEASE: whether the image has the module for that kernel.
 image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "$images/stargate-csi.spdx.json"; }
 
-# What DKMS has built is gone, and the image brings its own; the zone stays. It has one for the
-# kernel that Debian has now: if that is not the one which the rig has kept, e2e/rig clean.
+# The module that DKMS built is removed, and the image brings its own; the zone stays. The image has
+# one for Debian's current kernel: if the rig has kept another one, run e2e/rig clean.
 case_module-prebuilt() {
 	local package
 	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")
@@ -112,7 +113,7 @@ case_module-prebuilt() {
 	check "stored" store first /greeting hello
 }
 
-# same_files POD OTHER: what one has made the other has, byte for byte.
+# same_files POD OTHER: OTHER has the files that POD has made, byte for byte.
 digests() {
 	in_pod "$1" sh -c 'cd /data && find . -path ./.stargate -prune -o -type f -print | sort |
 		xargs sha256sum'
@@ -120,8 +121,8 @@ digests() {
 same_files() { [[ -n $(digests "$1") ]] && equals "$(digests "$1")" digests "$2"; }
 on_stargatefs() { contains "stargatefs" in_pod "$1" sh -c 'grep " /data " /proc/mounts'; }
 
-# closed POD [PATH]: the volume's memory cannot be opened there, by neither name, for reading or
-# for writing.
+# closed POD [PATH]: the volume's memory cannot be opened there, by either name, for reading or for
+# writing.
 closed() {
 	local name
 	for name in region region@00000000-1111-2222-3333-444444444444; do
@@ -130,7 +131,7 @@ closed() {
 	done
 }
 
-# Two pods have the same files, which are on a mount of the module.
+# Two pods have the same files, on a mount by the module.
 case_files() {
 	claim data 64Mi ReadWriteMany
 	sleep 3
@@ -190,11 +191,11 @@ case_files() {
 	check "it has the files" stored third /greeting hello
 }
 
-# size_kib POD: of the volume, as its pod sees it.
+# size_kib POD: the size of the volume, as its pod sees it.
 size_kib() { in_pod "$1" df -Pk /data | awk 'END { print $2 }'; }
 df_grown() { [[ $(size_kib "$1") -gt $2 ]]; }
 
-# While a pod writes, the volume grows, as df of its pods has it.
+# While a pod writes, the volume grows, and df in its pods shows it.
 case_grow() {
 	local before
 	claim data 64Mi
@@ -213,7 +214,7 @@ case_grow() {
 		on_vm stargatectl -j volume show "$zone_name/$(volume_of data)"
 }
 
-# On a node without a zone it cannot start, and says so; and it can end.
+# On a node without a zone the pod cannot start, and its Event gives the reason; it can be deleted.
 case_inline-nowhere() {
 	inline_pod first "nodeName: $node"
 	soon 60 "the pod is told why it does not start" has_event first "zone $zone_name"
@@ -222,21 +223,21 @@ case_inline-nowhere() {
 	soon 60 "it ends" gone pod first
 }
 
-# boot_of NODE: how the kubelet knows one boot of a node from the next.
+# boot_of NODE: the value by which the kubelet tells a node's boots apart.
 boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
 node_is_ready() { equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
-# power_back [--at ADDRESS]: where it has its memory then.
+# power_back [--at ADDRESS]: starts it again, with its memory at that address.
 power_back() { in_rig bash -c 'start_guest g1 --no-mount "$@"' power_back "$@" && in_rig "$here/vm" boot; }
-# container_of POD; runs_anew POD CONTAINER: in another one than that. What was said of a pod before
-# its node's power was cut stands until the kubelet has looked, which the node being ready is not.
+# container_of POD: its container. runs_anew POD CONTAINER: it runs in another container. The status
+# from before a power cut stays until the kubelet has looked, even if the node is ready.
 container_of() { k -n "$ns" get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}'; }
 runs_anew() { running "$1" && [[ $(container_of "$1") != "$2" ]]; }
-# lose_memory: what a power cut does to DRAM.
+# lose_memory: loses the memory's content, as DRAM does in a power cut.
 lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
 
-# Memory that keeps its bytes: what was made durable is there again, and so are the pods.
+# Memory that keeps its bytes: durable data is there again, and the pods come back.
 case_power-nvm() {
 	local before container
 	claim data 64Mi
@@ -265,7 +266,8 @@ case_power-nvm() {
 	check "it has it" stored third /greeting hello
 }
 
-# Memory that does not: there is no zone. The operator makes one, the user deletes and makes anew.
+# Memory that loses its bytes: there is no zone. The operator makes one, and the user deletes and
+# creates the volume again.
 case_power-dram() {
 	local before began
 	claim data 64Mi
@@ -294,11 +296,11 @@ case_power-dram() {
 	check "and can be used" store first /greeting hello
 }
 
-# another_machine: what it has is its own: memory, and a disk with nothing but its programs.
+# another_machine: gives the node empty memory, and a disk with its programs only.
 another_machine() { lose_memory && cp --sparse=always "$run/$vm/disk.new" "$run/$vm/disk"; }
 none_elsewhere() { has_event "$1" "didn't match PersistentVolume's node affinity"; }
 
-# A node is gone for good, with all that was in it, and another machine gets its name.
+# A node is gone for good, with all its data, and another machine gets its name.
 case_node-replaced() {
 	local volume began
 	claim data 64Mi

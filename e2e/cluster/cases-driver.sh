@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Of the driver itself: a node begins to have one, one ends in the middle of a call, and what nobody
-# would ever ask it to delete. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2154 # which has the rest; some is quoted for other shells
+# Cases of the driver itself: a node gets its first driver, a driver ends in the middle of a call,
+# and volumes that no call deletes. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
 
-# change_driver PATCH: of what its pods are made from.
+# change_driver PATCH: changes the template of its pods.
 change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }
 no_driver() { equals "" k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name; }
 taints() { k get node "$zoned" -o 'jsonpath={.spec.taints[*].key}'; }
 
-# placed_after POD: the scheduler has placed it when the driver had begun.
+# placed_after POD: the scheduler placed it after the driver had started.
 placed_after() {
 	local placed began
 	placed=$(k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime}')
@@ -19,7 +19,7 @@ placed_after() {
 	[[ -n $placed && -n $began && ! $placed < $began ]]
 }
 
-# A node that comes new: its taint keeps pods away until it has a driver, which takes it away.
+# A new node: its taint keeps pods away until its driver starts and removes the taint.
 case_start-up() {
 	local selector=/spec/template/spec/nodeSelector
 	change_driver '[{"op": "add", "path": "'$selector'", "value": {"stargate-test/no-such": "node"}}]'
@@ -44,8 +44,8 @@ case_start-up() {
 
 hold=/var/lib/kubelet/plugins/$driver/hold # in the driver's container /csi/hold
 
-# hold_mkfs: the one that this driver calls waits from now on, until let_go. The image has no shell
-# to say so in: it gets one.
+# hold_mkfs: makes this driver's mkfs wait until let_go. The image has no shell for that script, so
+# the script brings one.
 hold_mkfs() {
 	on_zoned sh -euc '
 		pid=$(pgrep -o "$2" "$3")
@@ -63,8 +63,8 @@ let_go() { on_zoned rm "$hold/wait"; }
 held() { on_zoned pgrep -f '^/csi/hold/busybox sh [^ ]*/mkfs\.stargatefs .*'"$1" >/dev/null; }
 half_made() { inside ls -A "$zone_dir" | grep -E '^\.(making|deleting)-'; }
 
-# end_driver: its pod is deleted, as by a drain or an upgrade; what its container logs from then on
-# is in $logs/$ns.driver. ends_well: it has ended by itself, with status 0, before kubelet kills it.
+# end_driver: deletes its pod, as a drain or an upgrade does; its container's log from then on is in
+# $logs/$ns.driver. ends_well: it exits by itself with status 0, before the kubelet kills it.
 end_driver() {
 	local pod
 	pod=$(driver_pod)
@@ -80,14 +80,14 @@ ends_well() { wait "$ending" && wait "$following" && ! grep -F 'The driver has f
 # has_logged WORDS METHOD [CODE]: of a call.
 has_logged() { grep -F "\"$1\" method=\"$2\"" "$logs/$ns.driver" | grep -F "${3:+code=\"$3\"}" >/dev/null; }
 
-# complaints SINCE: warnings here, that time or later.
+# complaints SINCE: warnings in this namespace, at that time or later.
 complaints() {
 	k -n "$ns" get events --field-selector type=Warning \
 		-o 'jsonpath={range .items[*]}{.lastTimestamp} {.reason} {.message}{"\n"}{end}' | awk -v since="$1" '$1 >= since'
 }
 
-# Its pod is deleted in the middle of a call: one that has the time ends, one that does not is cut
-# off and made again with the next driver. A pod ends meanwhile.
+# The driver's pod is deleted in the middle of a call. A call that has enough time ends. A longer
+# one is cut off, and made again with the next driver. A pod ends meanwhile.
 case_driver-ends() {
 	local volume since
 	claim data 64Mi
@@ -135,9 +135,9 @@ case_driver-ends() {
 	on_zoned rm -r "$hold"
 }
 
-# --- what nobody would delete ---------------------------------------------------------------
+# --- volumes that no call deletes -----------------------------------------------------------
 
-# What docs/operate/kubernetes.md says of them: its command, and its object.
+# The command and the object that docs/operate/kubernetes.md gives for them.
 page() { sed -n '/^### StargateVolumesOrphaned$/,/^### /p' "$home/docs/operate/kubernetes.md"; }
 handles() { eval "k $(page | sed -n 's/^kubectl \(get pv .*\)/\1/p')"; }
 taken_back() { # NAME SIZE CLAIM
@@ -146,7 +146,7 @@ taken_back() { # NAME SIZE CLAIM
 }
 
 in_zone() { inside ls "$zone_dir" | sed -n 's/\.stargate$//p' | sort; }
-# without_pv: volumes that the page's two commands tell apart.
+# without_pv: the volumes without a PersistentVolume, by the page's two commands.
 without_pv() { comm -13 <(handles | sort) <(in_zone); }
 orphans() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
@@ -157,7 +157,7 @@ told_of() {
 		--field-selector "involvedObject.kind=Node,involvedObject.name=$zoned,reason=VolumeOrphaned"
 }
 
-# Two ways in which a volume loses its PersistentVolume; what can be done with it.
+# A volume loses its PersistentVolume in two ways; each volume is then taken back or deleted.
 case_orphans() {
 	local kept forced both volume
 	claim kept 64Mi
@@ -178,7 +178,7 @@ case_orphans() {
 	k patch pv "$forced" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null
 	k -n "$ns" delete pvc forced --wait >/dev/null
 	soon 30 "neither has a PersistentVolume" no_volumes
-	# Ten minutes would be waited for in vain.
+	# The default of ten minutes is too long for a test.
 	change_driver '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--orphan-limit=30s"}]'
 	soon 90 "there is a driver that looks more often" counts_orphans
 	soon 60 "it counts them" equals 2 orphans

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Kubernetes' own tests of storage drivers ("External Storage" of e2e.test, as k8s.io/kubernetes has
-# them), on a cluster whose second node has reserved memory: e2e/cluster/up --dax. What they are
-# told of the driver stands in external/testdriver.yaml. One case for each of their suites. Sourced
-# by e2e/cluster/case.
-# shellcheck disable=SC2034,SC2154 # which has the rest
+# Kubernetes' own tests of storage drivers ("External Storage" of e2e.test, from k8s.io/kubernetes),
+# on a cluster whose second node has reserved memory: e2e/cluster/up --dax. external/testdriver.yaml
+# describes the driver to them. There is one case for each of their suites. Sourced by
+# e2e/cluster/case.
+# shellcheck disable=SC2034,SC2154 # e2e/cluster/case has the rest
 
 external_cases=(
 	install-external
@@ -15,19 +15,19 @@ external_cases=(
 	external-stress
 )
 
-# Suites that want what the driver does not claim are not among them (fsgroupchangepolicy,
-# selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable), nor those that measure
-# (volume-lifecycle-performance, pvc-deletion-performance). Nor are, of all suites:
+# Left out are suites for features that the driver does not claim (fsgroupchangepolicy,
+# selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable), and suites that measure
+# (volume-lifecycle-performance, pvc-deletion-performance). In all suites these tests are left out:
 external_skip=(
 	'\[Disruptive\]'      # they stop kubelet by ssh, or by systemd, which no node here has
 	'\[Feature:Windows\]' # other nodes
-	# About a program that fills claims, whose image (hello-populator) is published there alone.
+	# Tests of a populator, whose image (hello-populator) is only available from its registry.
 	'any volume data source'
 )
 
-no_zone=stargate-test/no-zone # taint of the node that has none, which these tests would use, too
+no_zone=stargate-test/no-zone # taint that keeps these tests off the node without a zone
 
-# called NAME AS: another name for an image, where the tests' pods are.
+# called NAME AS: gives an image another name on the node of the tests' pods.
 called() {
 	on_vm ctr --namespace k8s.io images tag --force \
 		"$external_images/$1" "$external_images/$2" >/dev/null
@@ -48,7 +48,7 @@ case_install-external() {
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 }
 
-# external FOCUS: tests whose names fit that pattern, several at once; what each of them came to.
+# external FOCUS: runs the tests whose names match, several at once, and prints each result.
 external() {
 	local out=$logs/$ns programs registry status=0 skip
 	programs=$("$here/build-tests")
@@ -57,7 +57,7 @@ external() {
 	for registry in promoterE2eRegistry dockerLibraryRegistry gcRegistry; do
 		echo "$registry: $external_images"
 	done >"$out/images.yaml"
-	# Where it is started must not be /.
+	# It must not be started in /.
 	inside env -C "$out" KUBE_TEST_REPO_LIST="$out/images.yaml" "$programs/ginkgo" \
 		--procs="${EXTERNAL_PROCS:-3}" --no-color --timeout=3h \
 		--output-dir="$out" --json-report=report.json \

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What becomes of virtual machines and their volumes when something fails, or changes under them:
-# rows of the table in docs/kubevirt.md. Some are among the cases of cases-kubevirt.sh, as is how
-# virtiofs does beside a claim; those on reserved memory that every user need not see have a
-# cluster of their own. e2e/cluster/case sources it.
-# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+# VMs and their volumes when something fails or changes: rows of the table in docs/kubevirt.md. Some
+# belong to the cases of cases-kubevirt.sh, like the comparison of virtiofs with a claim. Cases on
+# reserved memory that not every user needs have a cluster of their own. Sourced by
+# e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
 kubevirt_failure_cases=(
 	install-dax operator
@@ -17,7 +17,7 @@ kubevirt_failure_cases=(
 
 webhook() { k -n "$release_ns" scale deployment -l app.kubernetes.io/name=stargate-webhook --replicas "$1" >/dev/null; }
 webhook_gone() { ! k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-webhook -o name | grep -q .; }
-# driver_on VALUE: it runs on nodes that have it in that label; null: on all.
+# driver_on VALUE: runs it on nodes that have VALUE in that label; null: on all.
 driver_on() {
 	local set
 	set=$(k -n "$release_ns" get daemonset -l app.kubernetes.io/name=stargate-csi -o name)
@@ -29,7 +29,7 @@ driver_there() {
 }
 going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
 
-# What the matrix in docs/kubevirt.md says, for all that is not a case of its own.
+# The rows of the matrix in docs/kubevirt.md that have no case of their own.
 case_machine-failures() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -81,7 +81,7 @@ case_machine-failures() {
 	soon 120 "and then it does" gone pvc data
 }
 
-# The node's power is cut: it comes back, and so do machine and pod, with what was stored.
+# The node's power is cut: it comes back, and so do VM and pod, with the stored data.
 case_machine-power() {
 	local before container pod
 	claim data 128Mi ReadWriteMany
@@ -102,7 +102,7 @@ case_machine-power() {
 	check "it stores, and the pod sees it" goes_on
 	check "nothing failed" well first
 }
-# other_pod POD [NAME]: the machine has another one than that.
+# other_pod POD [NAME]: the VM has another pod.
 other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
 
 # other_module: another release of the module, which is this one with another version in it.
@@ -111,19 +111,20 @@ other_module() {
 		source e2e/lib/release.sh
 		other_release >&2 && cat "$next"')
 }
-# takes_other: the node has that loaded, which nobody uses.
+# takes_other: loads that module on the node, where the module is unused.
 takes_other() {
 	other_module | in_rig bash -c 'on g1 "cat >/run/other.ko && rmmod stargatefs && insmod /run/other.ko"'
 }
 module_is() { equals "$1" on_vm cat /sys/module/stargatefs/version; }
-# driver_anew: its pod on the node is another one, which has looked at the module.
+# driver_anew: replaces its pod on the node, so that the new one looks at the module.
 driver_anew() {
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	soon 120 "the driver's pod is another one" driver_ready
 }
 
-# A node with another release of the module than the image gets the image's: not while a machine
-# and a pod have a volume, which go on; when they have left it, and have come back, all is there.
+# A node has another release of the module than the image, and gets the image's. While a VM and a
+# pod have a volume, the module stays, and they go on. When they have left and come back, all data
+# is there.
 case_machine-module() {
 	local began count image
 	image=$(on_vm cat /sys/module/stargatefs/version)
@@ -159,13 +160,13 @@ case_machine-module() {
 	check "nothing failed" well first
 }
 
-# page_of DEVICE FILE: the address of its first.
+# page_of DEVICE FILE: the address of its first page.
 page_of() {
 	on_vm stargatectl -j stat "$1" "$2" |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])'
 }
-# A volume with a page that is known to be bad: QEMU cannot have all of it allocated in advance, as
-# libvirt would; a machine starts all the same, and the node and it do without that page.
+# A volume with a known bad page. QEMU cannot have all of it allocated in advance, as libvirt
+# requests; the VM starts all the same, and node and VM work without that page.
 case_machine-bad() {
 	local at device
 	claim data 128Mi ReadWriteMany
@@ -188,14 +189,14 @@ case_machine-bad() {
 	check "nothing failed" well first
 }
 
-# told_to_relocate KIND: of the claim, or of the machine's pod, as it is by now.
+# told_to_relocate KIND: an Event of the claim, or of the VM's current pod, says so.
 told_to_relocate() {
 	local name=data
 	[[ $1 == claim ]] || name=$(launcher first)
 	has_event "$name" "another address than it was made for: stargatectl volume relocate"
 }
-# After a boot with another memmap= the zone lies elsewhere: the machine waits until its volume has
-# been made one for where it is now. The node stays so: whoever comes later has volumes of that.
+# After a boot with another memmap= the zone lies at another address. The VM waits until its volume
+# is relocated. The node stays like this, so later cases use volumes at the new address.
 case_machine-moved() {
 	local before pod volume
 	claim data 128Mi ReadWriteMany
@@ -221,16 +222,16 @@ case_machine-moved() {
 	check "nothing failed" well first
 }
 
-# is_now NAME PHASE READY: what `kubectl get vmi` shows of a machine.
+# is_now NAME PHASE READY: the state of a VM in `kubectl get vmi`.
 is_now() { equals "$2 $3" k -n "$ns" get vmi "$1" -o 'jsonpath={.status.phase} {.status.conditions[?(@.type=="Ready")].status}'; }
-# launcher_killed NAME: the program that has the machine's QEMU for a child.
+# launcher_killed NAME: kills the program whose child is the VM's QEMU.
 launcher_killed() { on_zoned pkill -KILL -f "^[^ ]*virt-launcher .*--name $1 "; }
-# sound_file CLAIM: of a zone of files, when nobody has it.
+# sound_file CLAIM: checks a volume in a zone of files, which no system may have in use.
 sound_file() { k -n "$release_ns" exec "$(driver_pod)" -c driver -- fsck.stargatefs -n "$zone_dir/$(volume_of "$1").stargate"; }
 
-# Its kernel panics, and was not told to begin anew: QEMU goes on, so nobody takes it for dead
-# until it is restarted. Then its launcher is killed. Another machine stores all the time, and has
-# the lock of the first one whenever that has come to an end.
+# A VM's kernel panics, and is not set to reboot. QEMU goes on, so the VM does not count as dead
+# until it is restarted. Then its launcher is killed. Another VM stores all the time, and gets the
+# first one's lock each time the first one has ended.
 case_machine-lost() {
 	local pod panics=
 	claim data 128Mi ReadWriteMany
@@ -266,11 +267,11 @@ case_machine-lost() {
 	check "the volume is sound" sound_file data
 }
 
-# handler SIGNAL: to KubeVirt's part of the node, which has launchers make machines.
+# handler SIGNAL: to virt-handler, KubeVirt's program on the node that makes launchers start VMs.
 handler() { on_zoned pkill "-$1" -f '^[^ ]*virt-handler '; }
 
-# What serves a machine goes away under it: the driver, between its mount and the machine's making;
-# and the hook, once it runs.
+# Helpers of a VM end: the driver, between its mount and the start of the VM, and the hook, while
+# the VM runs.
 case_machine-helpers() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -290,7 +291,8 @@ case_machine-helpers() {
 		check "there is no machine yet" is_now first Scheduled False
 		check "the driver comes back" driver_on null
 		soon 120 "it is ready" driver_ready
-		# KubeVirt 1.9.0 does not mount a container's kernel a second time ("file exists").
+		# KubeVirt 1.9.0 does not mount the kernel of a container a second time ("file
+		# exists").
 		check "the machine is restarted" restarted first
 		soon 240 "it starts" says first "holds the lock"
 	fi
@@ -306,7 +308,7 @@ case_machine-helpers() {
 	check "nothing failed" well first
 }
 
-# growing_class: claims of it have 64 MiB behind them that are theirs.
+# growing_class: its claims have 64 MiB of spare memory behind them.
 growing_class() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: storage.k8s.io/v1
@@ -318,14 +320,14 @@ growing_class() {
 		parameters: {reserve: 64Mi}
 	EOF
 }
-# told_by_claim NAME CONDITION WORDS: in what `kubectl describe pvc` shows.
+# told_by_claim NAME CONDITION WORDS: the condition's message, as `kubectl describe pvc` shows it.
 told_by_claim() {
 	contains "$3" k -n "$ns" get pvc "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"
 }
-# to_grow CLAIM SIZE: it is to be so large.
+# to_grow CLAIM SIZE: requests that size.
 to_grow() { k -n "$ns" patch pvc "$1" -p "{\"spec\": {\"resources\": {\"requests\": {\"storage\": \"$2\"}}}}" >/dev/null; }
 
-# The machine's memory has had the reserve since it started: it follows into that, and no further.
+# The VM has had the reserve in its memory since it started: it grows into that, and no further.
 case_machine-grown() {
 	growing_class
 	claim data 64Mi ReadWriteMany Filesystem '' growing
@@ -343,7 +345,7 @@ case_machine-grown() {
 	check "the machine goes on" goes_on
 	check "with what it had" refused says first "has 256 MiB"
 	no_machines
-	# Kubelet tries again when it has forgotten the claim, and that is when no pod has it.
+	# Kubelet retries once it has forgotten the claim, which happens when no pod has it.
 	k -n "$ns" delete pod beside --wait >/dev/null
 	soon 60 "nobody has the volume" no_node_mounts
 	pod after data
@@ -353,7 +355,7 @@ case_machine-grown() {
 	k delete storageclass growing >/dev/null
 }
 
-# upgraded: all of KubeVirt is of the version that it is to be.
+# upgraded: all of KubeVirt has the target version.
 upgraded() {
 	deployed && equals "$(kubevirt_release)" k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.observedKubeVirtVersion}'
 }
@@ -367,8 +369,8 @@ by_sidecar() {
 	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'
 }
 
-# KubeVirt is upgraded under a machine that runs: that goes on; by hook sidecars others start as
-# before; when the chart has followed, machines have their volumes from a Plugin when they start.
+# KubeVirt is upgraded while a VM runs, and the VM goes on. New VMs start with hook sidecars as
+# before. Once the chart has followed, VMs that start get their volumes from a Plugin.
 case_kubevirt-upgraded() {
 	local pod
 	claim data 128Mi ReadWriteMany

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases of virtual machines, in their order: KubeVirt itself. Its machines are on the node of this
-# machine, translated by QEMU, with a zone of files; or on the second node under KVM
-# (e2e/cluster/up --kvm), with reserved memory, which pods have mounted too. e2e/cluster/case
-# sources it.
-# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+# Cases of VMs with KubeVirt itself, in their order. The VMs run on this machine's node, emulated by
+# QEMU, with a zone of files. Or they run on the second node under KVM (e2e/cluster/up --kvm), with
+# reserved memory, which pods have mounted, too. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
 kubevirt_cases=(
 	install cdi-operator operator manifests
@@ -13,7 +12,7 @@ kubevirt_cases=(
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	machine-drained machine-lost machine-helpers machine-grown
 )
-# The next version comes when everything of this one has been seen.
+# The next version comes after all cases of this one.
 [[ $kubevirt != kubevirt-1.8 ]] || kubevirt_cases+=(kubevirt-upgraded)
 kubevirt_cases+=(uninstall)
 kubevirt_kvm_cases=(
@@ -40,9 +39,9 @@ operator_objects() {
 	rm -rf "$work"
 }
 
-# of_version: how machines get their volumes: 1.9 has plugins, with hooks on the node too. Of what
-# it has by default, templates of machines are another project's program, and images as volumes
-# ask for a newer containerd than Debian's.
+# of_version: sets how VMs get their volumes: 1.9 has plugins, also with hooks on the node. Two of
+# its default features are off: templates of VMs are a program of another project, and images as
+# volumes need a newer containerd than Debian's.
 of_version() {
 	case $kubevirt in
 	kubevirt-1.8) api=sidecar gates='Sidecar' disabled='' ;;
@@ -62,7 +61,7 @@ kubevirt_object() {
 		  imagePullPolicy: IfNotPresent
 		  infra: {replicas: 1}
 		  workloads: {nodePlacement: {nodeSelector: {kubernetes.io/hostname: $zoned}}}
-		  # What an upgrade is to do with machines that run; ours it cannot.
+		  # An upgrade should migrate running VMs. VMs with our volumes cannot migrate.
 		  workloadUpdateStrategy: {workloadUpdateMethods: [LiveMigrate]}
 		  configuration:
 		    imagePullPolicy: IfNotPresent
@@ -70,13 +69,13 @@ kubevirt_object() {
 		      useEmulation: $emulated
 		      featureGates: [$gates, EnableVirtioFsStorageVolumes, Snapshot]
 		      $disabled
-		    # KubeVirt's own limit for virtiofsd is a tenth of a processor.
+		    # By default KubeVirt limits virtiofsd to a tenth of a processor.
 		    supportContainerResources:
 		    - {type: virtiofs, resources: {limits: {cpu: "2", memory: 512M}}}
 	EOF
 }
 
-# virtual NAME VOLUMES: a machine; what its template's spec has besides comes on standard input.
+# virtual NAME VOLUMES: a VM; the rest of its template's spec comes on standard input.
 virtual() {
 	local rest
 	rest=$(cat)
@@ -95,10 +94,10 @@ virtual() {
 	EOF
 }
 
-# What kernels of machines are told of a panic: to begin anew after a second.
+# Makes the kernel of a VM reboot one second after a panic.
 panics=panic=1
-# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: it boots what e2e/cluster/images/machine-init says;
-# CLAIM, of another class, it has by virtiofs.
+# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: a VM that boots e2e/cluster/images/machine-init; it
+# has CLAIM, which is of another class, by virtiofs.
 machine() {
 	local names=${2//[^,]/} processor='' words other='' volume=''
 	[[ -z ${5:-} ]] || {
@@ -111,7 +110,7 @@ machine() {
 		      domain:
 		        memory: {guest: ${4:-256Mi}}
 		        $processor
-		        # The node has no more for one that is refused.
+		        # The node has no more memory for a VM that is to be refused.
 		        resources: {requests: {memory: 256Mi}}
 		        devices:
 		          autoattachPodInterface: false
@@ -136,20 +135,20 @@ launcher() {
 		-o 'jsonpath={.items[-1:].metadata.name}'
 }
 console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
-# prints NAME WORDS: on the machine's console; says NAME WORDS: in a line of ours.
-prints() { console "$1" | tr -d '\r' | grep -F "$2" >/dev/null; } # to the end, or who writes fails
+# prints NAME WORDS: on the console of the VM; says NAME WORDS: in a line of machine-init.
+prints() { console "$1" | tr -d '\r' | grep -F "$2" >/dev/null; } # reads to the end: no SIGPIPE
 says() { prints "$1" "SG $2"; }
-# said NAME WORDS: how often the machine, in its pod of now, has.
+# said NAME WORDS: how often the VM has said that, in its current pod.
 said() { console "$1" | tr -d '\r' | grep -cF "SG $2" || true; }
 well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
 condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
-# at_its_address NAME CLAIM: the machine has it mounted, where the node has it.
+# at_its_address NAME CLAIM: the VM has it mounted at the same address as the node.
 at_its_address() {
 	local base=0x10 # of a zone of files, in which it is the first one
 	! with_vm || base=$(on_vm stargatectl -j volume show "$zone_name/$(volume_of "$2")" | sed -n 's/.*"base": "\([^"]*\)".*/\1/p')
 	[[ -n $base ]] && says "$1" "mounted $2 at $base"
 }
-# qemu NAME: what the process of a machine is known by, as the node sees it.
+# qemu NAME: a pattern for the process of a VM, as the node sees it.
 qemu() { echo "^[^ ]*qemu[^ ]* .*guest=${ns}_$1,"; }
 by_kvm() { contains "-accel kvm" on_zoned pgrep -af "$(qemu "$1")"; }
 webhook_ready() { k -n "$release_ns" wait deployment -l app.kubernetes.io/name=stargate-webhook --for condition=Available --timeout 1s; }
@@ -164,14 +163,15 @@ case_operator() {
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
 }
-# chart_for API: the chart, with machines that get their volumes so.
+# chart_for API: upgrades the chart, so that VMs get their volumes in that way.
 chart_for() {
 	helm upgrade "$release" "$chart" "${install_args[@]}" \
 		--set kubevirt.enabled=true --set "kubevirt.api=$1" --timeout 6m
 }
 
-# The examples as they are, as far as this cluster knows their kinds: it may have no CDI. Their
-# images it has not, so they are asked of the API server, with all that admits them: nothing starts.
+# The examples unchanged, as far as this cluster knows their kinds: it may have no CDI. Their images
+# are missing here, so the test is a dry run at the API server, with all its admission: nothing
+# starts.
 example() {
 	local unknown='/^apiVersion: cdi/,/^---/d'
 	! with_cdi || unknown=''
@@ -186,7 +186,7 @@ case_manifests() {
 	check "a machine that cannot be is not" refused example <(sed 's/volumes: data/volumes: "data,data"/' "$home/kubevirt-manifests/minimal.yaml")
 }
 
-# Two machines have one volume at its address, as files: contents, locks and semaphores.
+# Two VMs have one volume at its address, as files: contents, locks and semaphores.
 case_machines() {
 	claim data 128Mi ReadWriteMany
 	check "a machine is taken" machine first data first
@@ -208,7 +208,7 @@ case_machines() {
 	check "what they stored is there" stored after /greeting hello
 	check_sound data after
 }
-# check_sound CLAIM POD: the last one to have it, which goes where that is in the way of looking.
+# check_sound CLAIM POD: POD is the last user, which is deleted where it would prevent the check.
 check_sound() {
 	if with_vm; then
 		k -n "$ns" delete pod "$2" --wait >/dev/null
@@ -253,7 +253,7 @@ case_machine-pod() {
 }
 
 guest_password=of-a-test
-# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), told what to do by cloud-init.
+# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), configured by cloud-init.
 guest() {
 	virtual "$1" "$2" <<-EOF
 		      domain:
@@ -286,22 +286,22 @@ guest() {
 	EOF
 }
 
-# mounts NAME: how often a Debian has had the volume of its first device.
+# mounts NAME: how often a Debian has mounted the volume of its first device.
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
-# at_console NAME COMMAND LINE: who logs in on a Debian's console as users do, and types that, reads
-# this line. virtctl wants a terminal: script gives it one. It is 1.8's: what 1.9's is made of (a
-# part for templates) is not to be had from Go's proxy.
-# shellcheck disable=SC2317 # within calls what is defined in here
+# at_console NAME COMMAND LINE: logs in on a Debian's console like a user, types COMMAND and expects
+# LINE. virtctl needs a terminal, which script provides. It is the virtctl of 1.8: a module of 1.9's
+# virtctl (for templates) is missing on Go's proxy.
+# shellcheck disable=SC2317 # within calls functions defined in here
 at_console() {
 	local seen=$logs/console-$1 said=0 virtctl to
 	virtctl=$(programs kubevirt-1.8)/virtctl
 	rm -f "$seen"
 	exec {to}> >(inside script -qfc "'$virtctl' --kubeconfig '$run/admin.conf' -n $ns console $1" "$seen" >/dev/null)
 	stands() { sed 's/\r//g; s/\x1b\[[?;0-9]*[a-zA-Z]//g' "$seen" | grep "$1" >/dev/null; }
-	typed() { (printf '%b' "$1" >&"$to"); } # in a shell of its own: SIGPIPE, if virtctl has ended
+	typed() { (printf '%b' "$1" >&"$to"); } # the subshell gets a SIGPIPE
 	prompted() { typed '\n' && stands "$1 login: "; }
-	# What is typed before login asks for it is thrown away.
+	# Input that arrives before the login prompt is lost.
 	{ within 60 stands "^Successfully connected to $1 console. Press Ctrl+] or Ctrl+5 to exit console.$" &&
 		within 120 prompted "$1" && sleep 3 && typed 'debian\n' &&
 		within 120 stands '^Password: ' && typed "$guest_password\n" &&
@@ -312,8 +312,8 @@ at_console() {
 	return "$said"
 }
 
-# As a user has it: systemd mounts the claim's volume by its name, cloud-init's command works in it,
-# and a machine of the other kind finds what that has stored; and so does a user who logs in.
+# A VM as users have it: systemd mounts the claim's volume by its name, and a command of cloud-init
+# works in it. A VM of the other kind finds the stored data, and so does a user who logs in.
 case_machine-guest() {
 	claim data 128Mi ReadWriteMany
 	check "a machine with a disk is taken" guest debian data \
@@ -330,12 +330,12 @@ case_machine-guest() {
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
-# tagged IMAGE NAME: the node has it by that name, too.
+# tagged IMAGE NAME: the node also has it by that name.
 tagged() { ctr images tag --force "$1" "$2" >/dev/null; }
-# example_started NAME: of kubevirt-manifests, as users start it: but for sizes that zone and node
-# have here, where images are, a processor that QEMU can translate, and the pod's network: for
-# that KubeVirt makes links of a type (dummy) that this machine's kernel may not have. A
-# DataVolume, which is of another class, is as large as it is.
+# example_started NAME: starts an example of kubevirt-manifests as users do, with these changes:
+# sizes that fit zone and node, the place of images, and a processor that QEMU can emulate. The pod
+# network is left out: KubeVirt makes links of a type (dummy) for it that this machine's kernel may
+# lack. A DataVolume, which is of another class, keeps its size.
 example_started() {
 	sed -e '/^kind: DataVolume/,/^---/!s/storage: [0-9]*Gi/storage: 64Mi/' \
 		-e '/ memory: /s/8Gi/1Gi/g' \
@@ -346,8 +346,8 @@ example_started() {
 }
 no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 
-# The stock Debian that examples name is here one that has what cloud-init would install: pods reach
-# no archive. That it does is the test of mk/run-guest.
+# In place of the stock Debian of the examples, this image already has the packages that cloud-init
+# would install, because pods reach no archive. mk/run-guest tests that installation.
 case_machine-examples() {
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	tagged localhost/pod:1 docker.io/library/debian:13
@@ -375,7 +375,7 @@ runcmd:
 	no_machines
 }
 
-# of SIDE LOAD: what a machine has said of it, by round. cell SIDE LOAD: the same for a table.
+# of SIDE LOAD: the figures that a VM has printed for it, by round. cell SIDE LOAD: a table cell.
 of() { console rival | tr -d '\r' | sed -n "s/.*SG figure $1 $2 \([0-9]*\)\$/\1/p"; }
 cell() { of "$@" | median | sed 's/\(.*\) \(.*\) \(.*\)/\1 (\2 to \3)/'; }
 virtiofs_table() {
@@ -392,8 +392,8 @@ virtiofs_table() {
 	done
 }
 
-# The same machine has a folder of the node by virtiofs, as KubeVirt offers it, and does the same
-# there, in turn: what users of KubeVirt have today, beside this.
+# One VM has a folder of the node by virtiofs, as KubeVirt offers it, and does the same work there
+# and on a claim, in turn. virtiofs is what users of KubeVirt have today.
 case_machine-virtiofs() {
 	claim data 128Mi
 	on_zoned mkdir -p -m 777 /dev/shm/host-rival
@@ -412,8 +412,9 @@ case_machine-virtiofs() {
 	on_zoned rm -r /dev/shm/host-rival
 }
 
-# What all only read: a copy, here, of what a pod has written. Two machines have it at once, the
-# node too; none of them can store. Beside one who could, a machine that cannot does not start.
+# A volume that is only read: a copy of data that a pod has written. Two VMs and the node have it at
+# once, and none of them can store. A read-only VM does not start while a writer may have the
+# volume.
 case_machine-reader() {
 	local reader
 	claim data 128Mi ReadWriteMany
@@ -442,7 +443,7 @@ case_machine-reader() {
 	check "the writer goes on" store writer /more words
 }
 
-# One machine dies with a lock; the next of that name is the same machine, and the lock is free.
+# A VM dies with a lock. Its successor of that name is the same VM, and the lock is free.
 case_machine-killed() {
 	local pod
 	claim data 128Mi ReadWriteMany
@@ -456,16 +457,17 @@ case_machine-killed() {
 	check "nothing failed" well heir
 	soon 240 "it is started again" other_pod "$pod" holder
 	soon 240 "and has the volume" says holder "mounted data"
-	# On reserved memory the node has seen its memory go, before anybody could tell it.
+	# On reserved memory the node has seen the VM's memory go before any program could report
+	# it.
 	[[ $api == sidecar ]] || with_vm ||
 		soon 60 "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
-# count: what a machine that counts has stored, as a pod sees it.
+# count: the number that a counting VM has stored, as a pod sees it.
 count() {
 	if with_vm; then in_pod beside cat /data/count; else in_pod beside stargatectl cat "$region" /count; fi
 }
-# counted: how far; for an instant, while a machine stores it anew, there is nothing.
+# counted: that number. While the VM stores it anew, the file is empty for an instant.
 counted() {
 	local n i
 	for i in {1..9}; do
@@ -480,19 +482,19 @@ goes_on() {
 	before=$(counted)
 	[[ -n $before ]] && within 20 counts_past "$before"
 }
-# told NAME VERB: what virtctl would do to it.
+# told NAME VERB: the same API call as virtctl makes.
 told() {
 	local api=/apis/subresources.kubevirt.io/v1/namespaces/$ns
 	k replace --raw "$api/virtualmachineinstances/$1/$2" -f - <<<'{}' >/dev/null
 }
-restarted() { # NAME: what virtctl would do to it
+restarted() { # NAME: the same API call as virtctl makes
 	k replace --raw "/apis/subresources.kubevirt.io/v1/namespaces/$ns/virtualmachines/$1/restart" -f - <<<'{}' >/dev/null
 }
 is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
 machine_saved() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
-# A machine that is paused keeps what it holds, and goes on where it was; a snapshot of it is of
-# what KubeVirt knows of it, and disturbs nobody.
+# A paused VM keeps its locks, and continues where it was. A snapshot of it covers only what
+# KubeVirt knows of it, and disturbs nothing.
 case_machine-paused() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -517,22 +519,22 @@ case_machine-paused() {
 	soon 120 "a snapshot of the machine is made" machine_saved holder
 	check "it counts" goes_on
 	k -n "$ns" delete vm holder --wait >/dev/null
-	# On files nobody but a plugin tells of an end; then it is the next mount that does.
+	# On files only a plugin reports the end of a VM; otherwise the next mount does.
 	if with_vm || [[ $api == plugin ]]; then
 		soon 120 "when it is gone the other has the lock" says heir "has the lock"
 	fi
 	check "nothing failed" well heir
 }
 
-# had_within SECONDS TIME: the pod, which waited for a lock, had it so long after a time there.
+# had_within SECONDS TIME: the waiting pod got the lock at most SECONDS after TIME on that node.
 had_within() {
 	local at
 	at=$(in_pod beside cat /data/had) || return
 	echo "the lock was free after $((at - $2)) s"
 	((at - $2 <= $1))
 }
-# free_after PATTERN: when a process of the machine's node is killed, its lock is another's within
-# seconds, as the node sees its memory go.
+# free_after PATTERN: kills a process on the node of the VM. The lock of the VM is free within
+# seconds, because the node sees the memory of the VM go.
 free_after() {
 	local killed
 	in_pod beside sh -c 'rm -f /data/had; : >/data/waiting; flock /data/lock sh -c "date +%s >/data/had"' &
@@ -583,9 +585,9 @@ case_machine-refused() {
 	check "the first goes on" well owner
 }
 
-# nothing_mounted VOLUME: on the node, as a file or as a device of LVM.
+# nothing_mounted VOLUME: on the node, neither as a file nor as a device of LVM.
 nothing_mounted() { refused on_zoned grep -qF -e "$1" -e "${1//-/--}" /proc/mounts; }
-# A machine with volumes does not move: its node is emptied by ending it, and it waits for the node.
+# A VM with volumes does not migrate: draining its node ends it, and it waits for the node.
 case_machine-drained() {
 	local pod name
 	claim data 128Mi ReadWriteMany
@@ -602,8 +604,9 @@ case_machine-drained() {
 	check "nothing failed" well first
 }
 
-# Of a pod that is deleted by force KubeVirt notes what is left on the node; on a slow one it then
-# refuses the machine's next pod, as what it has noted is of another one. So that is for a fast one.
+# When a pod is deleted by force, KubeVirt records what it left on the node. On a slow node it then
+# refuses the next pod of the VM, because the record belongs to another pod. So this case needs a
+# fast node.
 case_machine-restarted() {
 	claim data 128Mi ReadWriteMany
 	machine first data holder >/dev/null

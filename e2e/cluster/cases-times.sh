@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# How long users wait, and what the driver uses meanwhile: figures, in a table that goes into
-# docs/performance/kubernetes.md as it is. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest
+# How long users wait, and what the driver uses at that time: figures, in a table that goes
+# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
 
-# host_claim NAME [FOLDER]: of a folder of the node, without any driver.
+# host_claim NAME [FOLDER]: a claim for a folder of the node, without any driver.
 host_claim() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -34,7 +34,8 @@ host_claim() {
 	EOF
 }
 
-# waited CLAIM NAME [ARGUMENT]...: ms from asking for the claim by that function until a pod has it.
+# waited CLAIM NAME [ARGUMENT]...: ms from the request for the claim, by function CLAIM, until a pod
+# has it.
 waited() {
 	local began
 	began=$(date +%s%3N)
@@ -44,8 +45,8 @@ waited() {
 	echo $(($(date +%s%3N) - began))
 }
 
-# spent: of all containers of the node's driver pod: processor time so far (ms), memory (KiB); of
-# the driver's own, memory.
+# spent: of all containers of the node's driver pod, processor time so far (ms) and memory (KiB);
+# memory of the driver container.
 spent() {
 	k get --raw "/api/v1/nodes/$zoned/proxy/stats/summary" | python3 -c '
 import json, sys
@@ -56,7 +57,7 @@ for pod in json.load(sys.stdin)["pods"]:
         print(sum(c["cpu"]["usageCoreNanoSeconds"] for c in all) // 10**6,
               sum(c["memory"]["rssBytes"] for c in all) >> 10, own["memory"]["rssBytes"] >> 10)' "$(driver_pod)"
 }
-# driver_called METHOD: how often, and for how many ms in all.
+# driver_called METHOD: the number of calls, and their total time in ms.
 driver_called() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
 		awk -v m="method_name=\"$1\"" 'index($0, m) && /_count/ { n += $NF } index($0, m) && /_sum/ { s += $NF }
@@ -66,16 +67,16 @@ driver_called() {
 median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], a[1], a[NR] }'; }
 row() { printf '| %s | %s |\n' "$@"; }
 
-# side NAME FILE: a row of what waited said.
+# side NAME FILE: a row with the output of waited.
 side() {
 	local of least most
 	read -r of least most < <(median <"$2")
 	row "$1" "$of ms ($least to $most)"
 }
 
-# Both sides in turn, so that whatever else the machine does meets both.
+# Both sides in turn, so that other load of this machine affects both.
 case_times() {
-	local rounds=${ROUNDS:-3} i own host size before rest load # each: what spent says
+	local rounds=${ROUNDS:-3} i own host size before rest load # each: the output of spent
 	own=$logs/$ns.own host=$logs/$ns.host
 	rm -f "$own" "$host"
 	for ((i = 1; i <= rounds; i++)); do
@@ -122,7 +123,7 @@ come_and_go() {
 	within 300 no_volumes && within 300 zone_empty
 }
 
-# The call alone, as the driver has measured it.
+# The time of the call only, as measured by the driver.
 large_one() {
 	local n was count sum
 	read -r n was < <(driver_called /csi.v1.Controller/CreateVolume)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cases, in their order: on a node whose zone is files; most are for one of reserved memory, too
+# The cases, in their order, on a node whose zone is files; most also run on reserved memory
 # (cases-dax.sh). Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # which has the rest; some is quoted for other shells
+# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
-# Those that a + joins are run beside each other: they look at nothing but what is their own.
+# Cases joined by a + run in parallel: they look only at their own objects.
 cases=(
 	install helm-test share+readonly pod-once+block+expand
 	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota inline
@@ -133,7 +133,7 @@ case_full() {
 	soon 180 "when there is room, it runs" running waiting
 }
 
-# A claim larger than what can ever be had, for which no pod is scheduled.
+# A claim larger than any possible volume, for which no pod is scheduled.
 case_quota() {
 	claim huge 2Ti
 	pod first huge
@@ -141,7 +141,7 @@ case_quota() {
 	check "it waits" pending pvc huge
 }
 
-# inline_pod NAME WHERE: with a volume of its own, on a node that these words of its spec want.
+# inline_pod NAME WHERE: a pod with a volume of its own; WHERE, part of its spec, selects the node.
 inline_pod() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -157,7 +157,7 @@ inline_pod() {
 	EOF
 }
 
-# The scheduler asks nobody for room for it: the pod itself wants a node that has a zone.
+# The scheduler does not check the room for it: the pod itself selects a node that has a zone.
 case_inline() {
 	local terms="[{matchExpressions: [{key: $driver/zone-mib, operator: Exists}]}]"
 	local must=requiredDuringSchedulingIgnoredDuringExecution
@@ -169,8 +169,8 @@ case_inline() {
 	soon 30 "the volume has gone with it" zone_empty
 }
 
-# What is restored is what was there when the snapshot was made, in a larger volume if so wished;
-# what it was made of may have gone.
+# A restored volume has the content from the time of the snapshot, and may be larger. The source may
+# be deleted by then.
 case_snapshot() {
 	claim data 64Mi
 	pod first data
@@ -212,7 +212,7 @@ outside() {
 		"$snapshot_dir" | awk '$1 < 131072'
 }
 
-# A snapshot that goes into a folder of the node, and comes back into the zone as a volume.
+# A snapshot goes into a folder of the node, and comes back into the zone as a volume.
 case_snapshot-outside() {
 	claim data 64Mi
 	pod first data
@@ -232,10 +232,10 @@ case_snapshot-outside() {
 	check "what was restored stays" stored second /greeting hello
 }
 
-# content_of SNAPSHOT: what stands for it on the driver's side.
+# content_of SNAPSHOT: its content object, which names the driver's snapshot.
 content_of() { k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.status.boundVolumeSnapshotContentName}'; }
 
-# What is left of a snapshot that nobody has is given to another one, by a content written by hand.
+# A snapshot without an object is given to a new one, by a content written manually.
 case_snapshot-by-hand() {
 	local content handle
 	claim data 64Mi
@@ -306,7 +306,7 @@ ready_to_use() { equals true k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.s
 
 kill_driver() { on_zoned pkill -KILL "${driver_process[@]}"; }
 
-# After cases that were run beside each other: their namespaces have gone, and all that was in them.
+# After cases that ran in parallel: waits until their namespaces are gone, with all objects in them.
 no_namespaces_going() {
 	local left
 	left=$(k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}') && [[ -z $left ]]
@@ -316,7 +316,7 @@ case_nothing-left() {
 	soon 60 "no snapshot is left" no_snapshots
 }
 
-# kill -9 again and again while six volumes are made, mounted and given back.
+# kill -9 again and again while six volumes are made, mounted and deleted.
 case_plugin-killed() {
 	local i kills=0 end
 	for i in {1..6}; do
@@ -379,7 +379,7 @@ case_forced() {
 	soon 60 "the volume is gone" no_volumes
 }
 
-# Its pod is deleted, as an operator would who has no better idea.
+# The driver's pod is deleted, as a helpless operator may do.
 case_driver-deleted() {
 	claim data 64Mi
 	pod first data
@@ -414,7 +414,7 @@ driver_images() {
 }
 uses_image() { equals "$1" driver_images; }
 
-# The same image by another name: what is upgraded is the release, with a volume in use.
+# The same image by another name: the release is upgraded, with a volume in use.
 case_upgrade() {
 	claim data 64Mi
 	pod first data
@@ -466,23 +466,23 @@ case_uninstall-refused() {
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
-	# To helm it is as good as gone since then.
+	# For helm it has counted as uninstalled since then.
 	check "it is not upgraded so" refused helm upgrade "$release" "$chart" "${install_args[@]}"
 	check "a rollback to what it is takes that back" helm rollback "$release" "$(revision)" --namespace "$release_ns" --wait --timeout 3m
 	check "and it is upgraded" helm upgrade "$release" "$chart" "${install_args[@]}"
 	check "the driver works on" driver_ready
 }
 
-# not_uninstalled WORDS: helm fails to, and what it says has them.
+# not_uninstalled WORDS: helm fails to uninstall, and its output has the words.
 not_uninstalled() {
 	local said
 	! said=$(helm uninstall "$release" --namespace "$release_ns" --timeout 2m 2>&1) && [[ $said == *"$1"* ]]
 }
 
-# revision: helm's number of what is installed.
+# revision: helm's number of the installed revision.
 revision() { helm history "$release" --namespace "$release_ns" --max 1 -o json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'; }
 
-# Uninstalled all the same: what is in volumes stays, and is there when the driver is.
+# Uninstalled in spite of volumes: their data stays, and is there when the driver comes back.
 case_uninstall-data() {
 	local name
 	claim data 64Mi
@@ -501,7 +501,7 @@ case_uninstall-data() {
 	check "with what is in it" stored second /greeting hello
 }
 
-# on_nodes WORDS: a node has it.
+# on_nodes WORDS: a node has them.
 on_nodes() { k get nodes -o json | grep -F "$1" >/dev/null; }
 
 case_uninstall() {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Where the cluster is, and how it is spoken to. Sourced.
-# shellcheck disable=SC2016,SC2034 # most is for who sources this; some for shells elsewhere
+# Paths and clients of the cluster. Sourced.
+# shellcheck disable=SC2016,SC2034 # most is for scripts that source this; some for shells elsewhere
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 home=$(cd "$here/../.." && pwd)
@@ -10,42 +10,42 @@ home=$(cd "$here/../.." && pwd)
 source "$home/versions.env"
 
 work=$home/build/cluster
-run=$work/run       # of this run: gone when the cluster is
-logs=$work/logs     # of the last run: what each program has said
+run=$work/run       # of this run: removed with the cluster
+logs=$work/logs     # of the last run: the output of each program
 images=${CLUSTER_IMAGES:-$work/images} # archives
 node=n1
-# Of each checkout its own: kubelet ends pods in it that are not its own.
+# Each checkout has its own, because kubelet ends all other pods in it.
 cgroup=stargate-cluster-$(cksum <<<"$home" | cut -d' ' -f1)
-address=10.244.0.1   # of the node; it is also where the API server is
+address=10.244.0.1   # of the node and of the API server
 service=10.96.0.1    # of the API, as pods see it
 zone_bytes=$((${ZONE_MIB:-1024} << 20))
 
-# The second node, if it was asked for: a machine of the rig with memory set aside and a kernel that
-# takes our module. There the zone is reserved memory.
+# The second node, if requested: a VM of the rig with reserved memory and a kernel that accepts our
+# module. There the zone is reserved memory.
 vm=n2
 vm_address=10.244.0.2
 vm_kernel=$KERNEL_DEFAULT
 with_vm() { [[ -e $run/$vm ]]; }
-# with_kvm: it has KVM, too, and so runs machines of KubeVirt, which take memory and images.
+# with_kvm: it has KVM, too, and so runs KubeVirt's VMs, which need memory and images.
 with_kvm() { [[ -e $run/$vm/kvm ]]; }
 vm_memory() { if with_kvm; then echo 6G; else echo 3G; fi; }
 
-# What images are called.
+# Names of images.
 driver_image=localhost/stargate-csi
 external_images=localhost/e2e-test-images # those of Kubernetes' own tests
 version=$(sed -n 's/^appVersion: //p' "$home/charts/stargate/Chart.yaml")
 
-# KubeVirt has a folder for each minor version that is tried; KUBEVIRT=1.9 chooses.
+# KubeVirt has a folder for each tested minor version; KUBEVIRT=1.9 selects one.
 kubevirt=kubevirt-${KUBEVIRT:-1.8}
-# What 1.8 is upgraded to, once the tests of 1.8 have been: its images wait elsewhere.
+# The version to which 1.8 is upgraded after its own tests; its images are in another folder.
 next_kubevirt=1.9
 next_images=$work/images-next
-# What its operator starts, beside virt-operator itself and the node's part.
+# The programs that its operator starts, besides virt-operator itself and the node's part.
 kubevirt_controllers() { sed -nE 's/^\tkubevirt\.io\/kubevirt\/cmd\/(virt-(api|controller|exportproxy))$/\1/p' "$here/$kubevirt/go.mod"; }
 kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
-# CDI, which fills machines' disks, and goes with any of them.
+# CDI, which fills disks of VMs, works with each version.
 cdi_release() { sed -nE 's/^\tkubevirt\.io\/containerized-data-importer (v[0-9.]+).*/\1/p' "$here/cdi/go.mod"; }
-# tag_kubevirt: its controllers are of one image each, and so are its parts of the node.
+# tag_kubevirt: all controllers are in one image, and both programs of the node in another one.
 tag_kubevirt() {
 	local name release
 	release=$(kubevirt_release)
@@ -55,32 +55,32 @@ tag_kubevirt() {
 	ctr images tag "localhost/kubevirt/virt-launcher:$release" "localhost/kubevirt/virt-handler:$release"
 }
 
-# programs MODULE: folder of those that e2e/cluster/build has compiled.
+# programs MODULE: the folder of the programs that e2e/cluster/build has compiled.
 programs() { "$here/build" "$1"; }
 
-# inside COMMAND...: in the cluster's namespaces.
+# inside COMMAND...: runs it in the cluster's namespaces.
 inside() {
 	[[ -e $run/pid ]] || { echo "there is no cluster: e2e/cluster/up" >&2; return 1; }
 	nsenter --target "$(<"$run/pid")" --mount --net --pid --uts --ipc --wd=/ -- "$@"
 }
 
-# in_rig COMMAND...: with what the rig tells its scripts: on, kill_guest and their like.
+# in_rig COMMAND...: with the rig's functions for scripts: on, kill_guest and the like.
 in_rig() {
 	local settings
 	[[ -e $run/$vm/rig ]] || { echo "there is no $vm: e2e/cluster/up --dax" >&2; return 1; }
 	mapfile -t settings <"$run/$vm/rig"
 	inside env "${settings[@]}" "$@"
 }
-# on_vm COMMAND...: there. It reads nothing.
+# on_vm COMMAND...: runs it there, without input.
 on_vm() { in_rig bash -c 'on g1 "$1"' on_vm "$(printf '%q ' "$@")" </dev/null; }
-# on_zoned COMMAND...: on the node that has the zone.
+# on_zoned COMMAND...: runs it on the node that has the zone.
 on_zoned() { if with_vm; then on_vm "$@"; else inside "$@"; fi; }
 
 k() { inside "$run/bin/kubectl" --kubeconfig "$run/admin.conf" "$@"; }
 ctr() { inside ctr --address /run/containerd/containerd.sock --namespace k8s.io "$@"; }
 helm() { inside env HOME="$run" "$run/bin/helm" --kubeconfig "$run/admin.conf" "$@"; }
 
-# within SECONDS COMMAND...: until it succeeds; what it said last, if it does not.
+# within SECONDS COMMAND...: repeats it until it succeeds; prints its last output if it does not.
 within() {
 	local end=$((SECONDS + $1)) said
 	shift

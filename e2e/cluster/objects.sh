@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the cases make, wait for and look at. Sourced; $ns is the case's namespace.
+# Objects of the cases, and functions that wait for and examine them. Sourced; $ns is the case's
+# namespace.
 # shellcheck disable=SC2034,SC2154 # e2e/cluster/case has the rest
 
 release=stargate
@@ -15,8 +16,8 @@ region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: it succeeds, or the case has failed. The log says when, for whoever
-# wonders what takes long.
+# check WORDS COMMAND...: it succeeds, or the case has failed. The log has the time, which shows
+# what takes long.
 check() {
 	local words=$1
 	shift
@@ -24,7 +25,8 @@ check() {
 	checks=$((checks + 1))
 	echo "$SECONDS s: $words" >&2
 }
-# soon SECONDS WORDS COMMAND...: within that time; on a node that QEMU translates, three times that.
+# soon SECONDS WORDS COMMAND...: it succeeds within that time; an emulated node gets three times as
+# long.
 soon() {
 	local limit=$1
 	! with_vm || limit=$((3 * limit))
@@ -54,11 +56,12 @@ claim() {
 	EOF
 }
 
-# pod NAME CLAIM [readOnly|block] [WHERE]: it sleeps, and has the claim's volume at /data; on a node
-# that WHERE, words of its spec, wants.
+# pod NAME CLAIM [readOnly|block] [WHERE]: it sleeps, and has the claim's volume at /data; WHERE,
+# part of its spec, selects the node.
 pod() {
 	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
-	# Of the volume: a container's own readOnly reaches no mount below, and the region is one.
+	# For the volume: readOnly of a container does not cover mounts below, and the region is
+	# one.
 	[[ ${3:-} != readOnly ]] || more=', readOnly: true'
 	[[ ${3:-} != block ]] || { how='{name: data, devicePath: /dev/data}'; kind=volumeDevices; }
 	k apply -f - >/dev/null <<-EOF
@@ -84,7 +87,7 @@ has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObje
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
-# store POD FILE TEXT, stored POD FILE TEXT: in the pod's volume; of files as a machine would.
+# store POD FILE TEXT, stored POD FILE TEXT: in the pod's volume; in a zone of files by a tool.
 store() {
 	if with_vm; then
 		in_pod "$1" sh -c "echo '$3' >'/data$2'"
@@ -117,7 +120,7 @@ driver_ready() {
 }
 # The driver's process, as the node sees it.
 driver_process=(-f '^/usr/local/bin/stargate-csi ')
-# ours: of lines "NAMESPACE WORD...", the words; beside other cases (BESIDE) only what this one has made.
+# ours: the words of lines "NAMESPACE WORD..."; beside parallel cases (BESIDE) only for this case.
 ours() { awk -v only="${BESIDE:+$ns}" 'only == "" || $1 == only { sub(/^[^ ]* ?/, ""); print }'; }
 volumes_of_driver() {
 	k get pv -o "jsonpath={range .items[?(@.spec.csi.driver==\"$driver\")]}{.spec.claimRef.namespace} {.metadata.name}{\"\\n\"}{end}" | ours
@@ -130,7 +133,7 @@ volume_kept() {
 		inside test -e "$zone_dir/$1.stargate"
 	fi
 }
-# largest [NODE]: volume that the node says it has room for, in MiB.
+# largest [NODE]: the largest volume that the node reports room for, in MiB.
 largest() {
 	local size
 	size=$(k -n "$release_ns" get csistoragecapacities -o \
@@ -140,8 +143,8 @@ largest() {
 	echo $(($(numfmt --from=auto "$size") >> 20))
 }
 
-# What the node has of volumes: none of these is left when no pod has one. Beside other cases only
-# those are looked at that this one has had volumes of when it came to an end.
+# The node's mounts of volumes: none is left when no pod has one. Beside parallel cases this looks
+# only at the volumes that this case had at its end.
 had=()
 no_node_mounts() {
 	local name mounts volumes of=()
@@ -159,17 +162,18 @@ zone_empty() {
 	fi
 }
 zone_there() { if with_vm; then on_vm vgs "$zone_name" >/dev/null 2>&1; else inside test -d "$zone_dir"; fi; }
-# The kernel of the second node has nothing to complain of, in any of its lives.
+# The kernel of the second node has reported no error, in any of its boots.
 sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console; }
 
-# finish: whatever the case has made goes, and takes with it what was made for it.
+# finish: deletes the objects of the case, and waits until everything made for them is gone.
 finish() {
 	local machines volumes
 	machines=$(k -n "$ns" get virtualmachineinstances -o name 2>/dev/null || true)
 	volumes=$(volumes_of_driver)
 	read -ra had <<<"${volumes//$'\n'/ }"
 	k delete namespace "$ns" --wait=false >/dev/null
-	# What is in it goes at once; it itself waits for ten seconds, in which others may go on.
+	# Its content goes at once; the namespace itself waits for ten seconds, in which others may
+	# go on.
 	[[ -z $machines ]] || soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
 	soon 60 "nothing of a volume is mounted" no_node_mounts
@@ -177,7 +181,7 @@ finish() {
 	check "no kernel has complained" sound
 }
 
-# post_mortem: what whoever looks for the reason would look at.
+# post_mortem: prints the state that helps to find the reason.
 post_mortem() {
 	set +e
 	echo "--- what there is"

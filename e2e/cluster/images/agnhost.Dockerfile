@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Kubernetes' agnhost, which does what its tests want a pod to do, with a shell.
+# Kubernetes' agnhost, which does the work of pods in its tests, with a shell.
 FROM scratch
 COPY bin /bin
 COPY --chmod=0755 agnhost /agnhost

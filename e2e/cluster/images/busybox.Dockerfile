@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What pods of Kubernetes' own tests run that want a shell.
+# For pods of Kubernetes' own tests that need a shell.
 FROM scratch
 COPY bin /bin
 ENV PATH=/bin

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A program of CDI's, which is nobody's, in a root that was made elsewhere.
+# A program of CDI, run as nobody, in a root that was made elsewhere.
 FROM scratch
 ADD root.tar /
 COPY bin /usr/bin

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# KubeVirt's controllers: static programs, which are nobody's, and a /tmp for them.
+# KubeVirt's controllers: static programs, run as nobody, and a /tmp for them.
 FROM scratch
 ADD root.tar /
 USER 1001

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a machine boots, for KubeVirt's kernelBoot.
+# The kernel and initrd of a VM, for KubeVirt's kernelBoot.
 FROM scratch
 COPY boot /boot
 USER 107

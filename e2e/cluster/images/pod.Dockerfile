@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the tests' pods run, and, as it sleeps when nobody says otherwise, the sandbox: busybox,
-# the tools, and flock.
+# For the tests' pods and, because it sleeps by default, for the sandbox: busybox, the tools, and
+# flock.
 FROM scratch
 COPY flock /
 COPY bin /bin

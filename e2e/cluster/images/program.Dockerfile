@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# One static program, as the sidecars are.
+# One static program, like the sidecars.
 FROM scratch
 ARG PROGRAM
 COPY --chmod=0755 ${PROGRAM} /program

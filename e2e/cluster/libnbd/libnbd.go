@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package libnbd stands in for libguestfs.org/libnbd, which no module proxy has. KubeVirt reads disks of
-// backups through it, and CDI disks of VMware, which no test here makes: whoever tries is told so.
+// Package libnbd replaces libguestfs.org/libnbd, which no module proxy has. KubeVirt uses it for
+// disks of backups, and CDI for disks of VMware. No test here makes either; a caller gets an error.
 package libnbd
 
-// What KubeVirt and CDI name of the real one.
+// Names of the real package that KubeVirt and CDI use.
 const (
 	CONTEXT_BASE_ALLOCATION   = "base:allocation"
 	CONTEXT_QEMU_DIRTY_BITMAP = "qemu:dirty-bitmap:"
@@ -18,68 +18,68 @@ const CMD_FLAG_REQ_ONE CmdFlag = 8
 
 var errNone = &LibnbdError{Op: "libnbd", Errmsg: "this program has been compiled without it"}
 
-// CmdFlag is how something is asked for.
+// CmdFlag is a flag of a request.
 type CmdFlag uint32
 
-// LibnbdError is what all fails with.
+// LibnbdError is the error of every operation.
 type LibnbdError struct{ Op, Errmsg string }
 
 func (e *LibnbdError) Error() string { return e.Op + ": " + e.Errmsg }
 
-// PreadOptargs is what a read may be told besides.
+// PreadOptargs are the optional arguments of a read.
 type PreadOptargs struct {
 	FlagsSet bool
 	Flags    CmdFlag
 }
 
-// BlockStatusOptargs is what a question for extents may be told besides.
+// BlockStatusOptargs are the optional arguments of a request for extents.
 type BlockStatusOptargs struct {
 	FlagsSet bool
 	Flags    CmdFlag
 }
 
-// ExtentCallback is told of extents.
+// ExtentCallback receives extents.
 type ExtentCallback func(string, uint64, []uint32, *int) int
 
-// LibnbdExtent is a piece of a disk.
+// LibnbdExtent is an extent of a disk.
 type LibnbdExtent struct{ Length, Flags uint64 }
 
-// Libnbd is a connection, of which there is none.
+// Libnbd is a connection, which never exists.
 type Libnbd struct{}
 
-// Create makes none.
+// Create fails.
 func Create() (*Libnbd, error) { return nil, errNone }
 
-// Close is refused, as all that follows.
+// Close fails, like all operations below.
 func (*Libnbd) Close() *LibnbdError { return errNone }
 
-// AddMetaContext is refused.
+// AddMetaContext fails.
 func (*Libnbd) AddMetaContext(string) error { return errNone }
 
-// CanMetaContext is refused.
+// CanMetaContext fails.
 func (*Libnbd) CanMetaContext(string) (bool, error) { return false, errNone }
 
-// GetSize is refused.
+// GetSize fails.
 func (*Libnbd) GetSize() (uint64, error) { return 0, errNone }
 
-// SetExportName is refused.
+// SetExportName fails.
 func (*Libnbd) SetExportName(string) error { return errNone }
 
-// ConnectUnix is refused.
+// ConnectUnix fails.
 func (*Libnbd) ConnectUnix(string) error { return errNone }
 
-// ConnectUri is refused.
+// ConnectUri fails.
 func (*Libnbd) ConnectUri(string) error { return errNone }
 
-// Pread is refused.
+// Pread fails.
 func (*Libnbd) Pread([]byte, uint64, *PreadOptargs) error { return errNone }
 
-// BlockStatus is refused.
+// BlockStatus fails.
 func (*Libnbd) BlockStatus(uint64, uint64, ExtentCallback, *BlockStatusOptargs) error {
 	return errNone
 }
 
-// BlockStatus64 is refused.
+// BlockStatus64 fails.
 func (*Libnbd) BlockStatus64(uint64, uint64, func(string, uint64, []LibnbdExtent, *int) int, any) error {
 	return errNone
 }
