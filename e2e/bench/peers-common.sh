@@ -7,8 +7,8 @@
 # loopback. Every section prints these lines
 #
 #   load NUMBER                                       of the machine, before and after
-#   not SYSTEM WHAT REASON...                         what does not go there
-#   with PACKAGE VERSION...                           what of others was measured
+#   not SYSTEM WHAT REASON...                         unsupported there
+#   with PACKAGE VERSION...                           versions of the other systems
 #
 # and lines of its own.
 #

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What fio says (terse, version 3) as lines of e2e/bench/peers-fio.sh. Ends with 1 when fio met an
-# error or said nothing.
+# Converts fio's output (terse, version 3) to lines of e2e/bench/peers-fio.sh. Exits with 1 when fio
+# met an error or printed nothing.
 
 BEGIN { FS = ";"; OFS = " " }
 

@@ -32,7 +32,7 @@ put_word() {
 		"$2" | dd of="$RIG_RANGE" bs=8 seek=$(($1 / 8)) conv=notrunc status=none
 }
 
-# bucket INODE: where the page with the names of a small directory is, by its magic.
+# bucket INODE: the offset of the page with the names of a small directory, found by its magic.
 bucket() {
 	local at
 	while read -r at; do

@@ -21,7 +21,7 @@ slot_of() {
 print(*[s["slot"] for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[1]])' "$1"
 }
 
-# in_background NAME COMMAND: in g1; what it said, and its status, are in $RIG_DIR/NAME.
+# in_background NAME COMMAND: runs it in g1; its output and its status are in $RIG_DIR/NAME.
 in_background() {
 	{ on g1 "$2" </dev/null >"$RIG_DIR/$1" 2>&1; echo "status $?" >>"$RIG_DIR/$1"; } &
 	job[$1]=$!

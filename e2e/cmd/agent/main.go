@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent is the first program of a guest: as process 1 it brings the
-// system up, then it starts itself once more to serve the rig. In a node it
-// joins the rig with the machines within, too.
+// Command agent is the first program of a guest. As process 1 it brings the system up, then it
+// starts itself once more to serve the rig. In a node it also connects the rig with the VMs inside.
 package main
 
 import (
@@ -45,7 +44,7 @@ func serve() error {
 	return agent.Serve(channel)
 }
 
-// fail reports on the console, where the rig looks, and ends the machine.
+// fail reports on the console, where the rig looks, and ends the VM.
 func fail(err error) {
 	fmt.Printf("rig-agent: %v\n", err)
 	if os.Getpid() == 1 {

@@ -14,8 +14,8 @@ import (
 	"stargate/e2e/internal/kernel"
 )
 
-// misuse is a command line that the rig can do nothing with: it is said in one
-// line, before anything is fetched, made or started.
+// misuse is an invalid command line: its message is one line, printed before anything is fetched,
+// made or started.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
@@ -24,8 +24,8 @@ func misused(format string, args ...interface{}) error {
 	return misuse(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// parse reads the flags of a sub-command, whose other arguments are named by
-// rest: at least so many of them, and at most, if most is not negative.
+// parse reads the flags of a sub-command. rest names its other arguments, of which there are at
+// least least and, unless most is negative, at most most.
 func parse(flags *flag.FlagSet, rest string, least, most int, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
@@ -49,9 +49,9 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 	return nil
 }
 
-// operands returns what follows the flags, without the first "--". Before that,
-// what looks like a flag is refused: it was meant for the rig, which reads none
-// after the first word that is no flag.
+// operands returns the words behind the flags, without the first "--". Before that, a word that
+// looks like a flag is refused: it was meant for the rig, which reads no flags after the first
+// other word.
 func operands(name string, words []string) ([]string, error) {
 	for i, word := range words {
 		if word == "--" {
@@ -64,7 +64,7 @@ func operands(name string, words []string) ([]string, error) {
 	return words, nil
 }
 
-// checkKernel tells whether there can be such a kernel.
+// checkKernel fails if the rig knows no such kernel.
 func (r rig) checkKernel(name string) error {
 	if name == kernel.DebugName {
 		return nil
@@ -81,7 +81,7 @@ func (r rig) checkKernel(name string) error {
 	return nil
 }
 
-// checkFolder wants a folder with one of these files, if any are named.
+// checkFolder requires a folder with one of these files, if any are named.
 func checkFolder(what, path string, files ...string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *session) build(payload image.Payload) error {
 	return nil
 }
 
-// buildModule compiles the module for a kernel, and says where it is.
+// buildModule compiles the module for a kernel, and returns its path.
 func (s *session) buildModule(k kernel.Kernel) (string, error) {
 	name := k.Name
 	if k.Tree != "" {
@@ -58,8 +58,7 @@ func (s *session) buildModule(k kernel.Kernel) (string, error) {
 	return filepath.Join(output, "stargatefs.ko"), nil
 }
 
-// buildTools lets make bring the tools up to date; whichever make called the
-// rig has nothing to do with it.
+// buildTools lets make bring the tools up to date, independently of a make that called the rig.
 func (s *session) buildTools() error {
 	cmd := exec.Command("make", "--no-print-directory", "tools")
 	cmd.Dir = s.project()
@@ -76,7 +75,8 @@ func (s *session) buildTools() error {
 	return nil
 }
 
-// format makes the volume, once for all guests. In a node the host is to go through all map modes, too.
+// format makes the volume, once for all guests. In a node the host must be able to use all map
+// modes, too.
 func (s *session) format() error {
 	s.fsck = s.tool("fsck.stargatefs")
 	args := []string{"--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path()}

@@ -18,10 +18,10 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// clientCommand is the hidden sub-command behind a script's functions.
+// clientCommand is the hidden sub-command that implements a script's functions.
 const clientCommand = "__client"
 
-// statusGone is what on returns when the guest was not there, as ssh does.
+// statusGone is the status of on when the guest was not running, as with ssh.
 const statusGone = 255
 
 func socketPath(dir string) string { return filepath.Join(dir, "socket") }
@@ -51,7 +51,7 @@ func clientCall(args []string) (int, error) {
 	return ask(dir, wire.Request{Guest: guest, Args: shellCommand(rest)}, os.Stdin)
 }
 
-// shellCommand has words put together and run by a shell, as ssh does.
+// shellCommand joins words for a shell, as ssh does.
 func shellCommand(words []string) []string {
 	return []string{"bash", "-c", strings.Join(words, " ")}
 }
@@ -92,7 +92,7 @@ func followSize(out *wire.Writer) (stop func()) {
 	return func() { signal.Stop(changes); close(changes) }
 }
 
-// attach opens a shell in a guest of a run that is going on.
+// attach opens a shell in a guest of a current run.
 func attach(_ rig, args []string) error {
 	flags := flag.NewFlagSet("attach", flag.ContinueOnError)
 	if err := parse(flags, "FOLDER GUEST [COMMAND]... (the run's folder is in its messages and in $RIG_DIR)", 2, -1, args); err != nil {
@@ -108,7 +108,7 @@ func attach(_ rig, args []string) error {
 	return err
 }
 
-// shell brings guests up and opens a shell in the first.
+// shell starts guests and opens a shell in the first one.
 func shell(r rig, args []string) error {
 	o, err := parseOptions(r, "shell", "[COMMAND]...", args)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"stargate/e2e/internal/lab"
 )
 
-// doctor says what this machine offers, and what it lacks.
+// doctor prints what this host offers, and what is missing.
 func doctor(r rig, args []string) error {
 	if err := parse(flag.NewFlagSet("doctor", flag.ContinueOnError), "", 0, 0, args); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r rig) doctorCache() error {
 // diskUsage counts blocks, since disks of guests are sparse.
 func diskUsage(dir string) int64 {
 	var total int64
-	// What cannot be read is not counted.
+	// Unreadable files are not counted.
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil

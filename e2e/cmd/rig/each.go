@@ -19,17 +19,17 @@ import (
 // noLimit is the limit of a run whose scripts have their own.
 const noLimit = 1000 * time.Hour
 
-// scriptLimit is how long a script may take whose header has no limit.
+// scriptLimit is the limit of a script whose header has none.
 const scriptLimit = 15 * time.Minute
 
-// oneOf is one of several scripts that have the guests one after the other.
+// oneOf is one of several scripts that use the guests one after the other.
 type oneOf struct {
 	path  string
 	name  string
 	limit time.Duration
 }
 
-// scripts are those of --each.
+// scripts returns the scripts of --each.
 func (o *options) scripts() ([]oneOf, error) {
 	if o.text != "" || len(o.script) == 0 {
 		return nil, misused("run --each: each argument is the path of a script, and there is no -c")
@@ -59,8 +59,7 @@ func (o *options) scripts() ([]oneOf, error) {
 
 var limitLine = regexp.MustCompile(`^# limit: *(.*)$`)
 
-// limitOf reads the limit, in seconds, from a script's header: the comment that
-// it begins with.
+// limitOf reads the limit, in seconds, from a script's header: the comment that it begins with.
 func limitOf(script string) (time.Duration, error) {
 	for _, line := range strings.Split(script, "\n") {
 		if line != "" && line[0] != '#' {
@@ -77,8 +76,8 @@ func limitOf(script string) (time.Duration, error) {
 	return scriptLimit, nil
 }
 
-// eachScript runs one script after the other, each on guests and a volume that
-// are as they were at first, and says how it went as soon as that is known.
+// eachScript runs one script after the other, each on guests and a volume in their first state, and
+// reports each result at once.
 func (s *session) eachScript() (int, error) {
 	list, err := s.scripts()
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *session) eachScript() (int, error) {
 	return code, nil
 }
 
-// runOne runs a script and judges what it left: how many checks it has made, or
-// what is wrong, in a few words. Its log has all words.
+// runOne runs a script and judges the state that it left. It returns the number of checks, or a
+// short description of the failure; the log has the full text.
 func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 	log, err := os.Create(filepath.Join(s.each, one.name+".log"))
 	if err != nil {
@@ -167,20 +166,20 @@ func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 // endScript ends a script that is over its limit, and guests that it may wait for.
 func (s *session) endScript(pid int, ended <-chan struct{}) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		// It may have ended by now, which is as good.
+		// It may have ended by now, which is fine.
 		_ = syscall.Kill(-pid, sig)
 		s.lab.KillAll()
 		select {
 		case <-ended:
 			return
-		case <-time.After(5 * time.Second): // its keeper ends what it has started
+		case <-time.After(5 * time.Second): // its keeper ends everything it has started
 		}
 	}
 }
 
 var checksLine = regexp.MustCompile(`(?m)^([1-9][0-9]* checks)\b`)
 
-// checksIn is what a script said last of how many checks it has made.
+// checksIn returns the script's last line with a number of checks.
 func checksIn(output []byte) string {
 	all := checksLine.FindAll(bytes.TrimSpace(output), -1)
 	if len(all) == 0 {

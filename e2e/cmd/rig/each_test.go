@@ -38,7 +38,7 @@ func TestChecksOfAScript(t *testing.T) {
 		"== a step\n   ok that\n12 checks, 3.4 s\n":       "12 checks",
 		"5 checks, 1 s\nand on\n17 checks, 2 s\nrig: x\n": "17 checks",
 		"0 checks, 1 s\n":       "",
-		"   12 checks\n":        "12 checks", // trimmed, as it is all there is
+		"   12 checks\n":        "12 checks", // trimmed, as nothing else precedes it
 		"more than 12 checks\n": "",
 		"12 checksums\n":        "",
 		"":                      "",
@@ -49,7 +49,7 @@ func TestChecksOfAScript(t *testing.T) {
 	}
 }
 
-// Each argument of --each is a script, and what guests cannot share is refused.
+// Each argument of --each is a script, and options for which guests cannot be shared are refused.
 func TestEachScript(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {

@@ -11,8 +11,7 @@ import (
 	"stargate/e2e/internal/klog"
 )
 
-// judge looks through kernel logs as it is done at the end of a run, for runs
-// that do not come to one.
+// judge examines kernel logs as the end of a run does, for runs that do not get there.
 func judge(_ rig, args []string) error {
 	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
 	if err := parse(flags, "LOG...", 1, -1, args); err != nil {

@@ -14,9 +14,9 @@ import (
 	"stargate/e2e/internal/say"
 )
 
-// keeperCommand is the hidden sub-command between the rig and a script. It
-// ends what the script started, also when the rig is ended by SIGKILL and can
-// do nothing any more: the kernel tells the keeper.
+// keeperCommand is the hidden sub-command between the rig and a script. It ends all processes that
+// the script started, even after a SIGKILL of the rig: the kernel tells the keeper of the rig's
+// end.
 const keeperCommand = "__keep"
 
 // keeper makes cmd run under a keeper.
@@ -25,7 +25,7 @@ func keeper(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, append([]string{keeperCommand}, args...)...), err
 }
 
-// keep runs a program, and sees to it that nothing of it stays.
+// keep runs a program, and ends all processes that it leaves.
 func keep(args []string) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -52,7 +52,7 @@ func keep(args []string) int {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
 		select {
 		case code = <-ended:
-		case <-time.After(time.Second): // for what it traps
+		case <-time.After(time.Second): // for its traps
 		}
 	}
 	proc.KillChildren()

@@ -20,10 +20,10 @@ var needForRoots = map[string]string{
 	"mmdebstrap":   "mmdebstrap",
 	"mke2fs":       "e2fsprogs",
 	"xz":           "xz-utils",
-	debian.Keyring: "debian-archive-keyring", // Ubuntu has not
+	debian.Keyring: "debian-archive-keyring", // missing on Ubuntu
 }
 
-// stock provides a stock kernel with all that building for it takes.
+// stock provides a stock kernel with everything needed to build for it.
 func (r rig) stock(series string) (kernel.Kernel, error) {
 	if err := debian.Need(needForRoots); err != nil {
 		return kernel.Kernel{}, err
@@ -100,7 +100,7 @@ func fetch(r rig, args []string) error {
 	return assets.PrepareDisks(packages)
 }
 
-// debugKernel builds the debug kernel, if need be, and says where it is.
+// debugKernel builds the debug kernel, if necessary, and prints its path.
 func debugKernel(r rig, args []string) error {
 	if err := parse(flag.NewFlagSet("debug-kernel", flag.ContinueOnError), "", 0, 0, args); err != nil {
 		return err
@@ -138,7 +138,7 @@ func buildModule(r rig, args []string) error {
 	return build.Run(os.Stderr)
 }
 
-// kernelBuildDir says where the headers are, for other build systems.
+// kernelBuildDir prints the path of the headers, for other build systems.
 func kernelBuildDir(r rig, args []string) error {
 	flags := flag.NewFlagSet("kernel-build-dir", flag.ContinueOnError)
 	if err := parse(flags, "6.1|6.12|7.2|debug|PATH", 1, 1, args); err != nil {

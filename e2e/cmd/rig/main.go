@@ -17,7 +17,7 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// rig is what every sub-command works with.
+// rig is the common state of all sub-commands.
 type rig struct {
 	home     string // the e2e folder
 	cache    cache.Dir
@@ -51,10 +51,10 @@ type status int
 
 func (s status) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// Statuses of the rig's own; otherwise a run ends with its script's.
+// The rig's own statuses; otherwise a run ends with its script's.
 const (
 	statusMisuse  = 2
-	statusUnsound = 123 // the script was content, but a kernel log or the volume was not
+	statusUnsound = 123 // the script succeeded, but a kernel log or the volume was unsound
 	statusTimeout = 124
 	statusRig     = 125 // the rig could not do its work
 )

@@ -22,9 +22,9 @@ type options struct {
 	guests    int
 	node      bool
 	nodeOn    string // the node's kernel
-	zone      string // of what kind the node's memory is
+	zone      string // the kind of the node's memory
 	size      size
-	kernels   []string // guests have them in turn
+	kernels   []string // used by the guests in turn
 	cpus      int
 	memory    size
 	mountOpts list
@@ -32,7 +32,7 @@ type options struct {
 	copyIn    paths
 	shares    list
 	net       bool
-	tap       string // a network device that leads to g1's
+	tap       string // a network device connected to g1's
 	disk      string // file of a disk that g1 keeps
 	nested    bool
 	pages     bool
@@ -46,7 +46,7 @@ type options struct {
 	keepLogs  bool
 	each      string   // folder for the output of scripts that share the guests
 	text      string   // of -c
-	script    []string // what follows the flags
+	script    []string // the words behind the flags
 }
 
 func parseOptions(r rig, name, rest string, args []string) (*options, error) {
@@ -120,7 +120,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	return o, nil
 }
 
-// kernelNames are what --kernel names: one path, or names.
+// kernelNames splits the value of --kernel: one path, or names.
 func kernelNames(text string) []string {
 	if strings.ContainsRune(text, '/') || text == "" {
 		return []string{text}
@@ -144,7 +144,7 @@ func debug(kernels []string) bool {
 	return false
 }
 
-// defaultMemory is what guests have with these kernels if nobody says otherwise.
+// defaultMemory is the guests' default memory with these kernels.
 func defaultMemory(kernels []string, node bool) size {
 	switch {
 	case debug(kernels):
@@ -155,14 +155,14 @@ func defaultMemory(kernels []string, node bool) size {
 	return 512 << 20
 }
 
-// What --zone names: memory of the node that keeps its bytes without power, and
-// memory that does not.
+// Values of --zone: memory of the node that keeps its bytes without power, and memory that loses
+// them.
 const (
 	zoneNVM  = "nvm"
 	zoneDRAM = "dram"
 )
 
-// leastVolume is what mkfs.stargatefs asks for.
+// leastVolume is the least size that mkfs.stargatefs accepts.
 const leastVolume = 16 << 20
 
 func (o *options) check() error {
@@ -213,7 +213,7 @@ func (o *options) check() error {
 	return err
 }
 
-// checkMember is about what a guest has that is the member of something larger.
+// checkMember checks the options of a guest that belongs to something larger.
 func (o *options) checkMember() error {
 	switch {
 	case o.nested && (o.node || o.cpus > 1 || o.icount):
@@ -241,7 +241,7 @@ func (o *options) checkMember() error {
 
 var deviceName = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,14}$`)
 
-// mostNodeMemory is what a node and its guests may have: the range lies above.
+// mostNodeMemory is the most memory of a node and its guests: the range lies above it.
 const mostNodeMemory = 12 << 30
 
 func (o *options) checkNode() error {
@@ -281,8 +281,8 @@ func (o *options) checkShares() error {
 	return nil
 }
 
-// checkEach is about guests that several scripts have one after the other: what
-// else they have cannot be made as it was.
+// checkEach checks guests that several scripts use one after the other: these options add state
+// that cannot be restored.
 func (o *options) checkEach() error {
 	if o.each != "" && (o.node || o.labels || len(o.shares) > 0 || o.tap != "" || o.disk != "" || o.noModule) {
 		return fmt.Errorf("--each: not with --node, --labels, --share, --tap, --disk, --no-module")
@@ -301,7 +301,7 @@ func checkPackages(names []string) error {
 
 var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
-// copies are the paths of --copy-in, by where the guests have them.
+// copies returns the paths of --copy-in, by their paths in the guests.
 func (o *options) copies() (map[string]string, error) {
 	list := map[string]string{}
 	for _, path := range o.copyIn {
@@ -328,7 +328,7 @@ func (o *options) copies() (map[string]string, error) {
 	return list, nil
 }
 
-// checkScript wants a script that can be read.
+// checkScript requires a readable script.
 func (o *options) checkScript() error {
 	if o.each != "" {
 		_, err := o.scripts()
@@ -346,7 +346,7 @@ func (o *options) checkScript() error {
 	return checkReadable(o.script[0])
 }
 
-// checkReadable wants the path of a script that can be read.
+// checkReadable requires the path of a readable script.
 func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -63,8 +63,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A flag after the script would be the script's, and the run another one than
-// was meant.
+// A flag behind the script would go to the script, and change the meaning of the run.
 func TestFlagsAfterTheScript(t *testing.T) {
 	for _, args := range [][]string{
 		{"script", "--kernel", "debug"}, {"script", "argument", "-h"}, {"-", "--pages"}, {"-c", "true", "argument", "--pages"},
@@ -77,7 +76,7 @@ func TestFlagsAfterTheScript(t *testing.T) {
 	}
 }
 
-// What a guest has that is the node of a cluster.
+// Options of a guest that is the node of a cluster.
 func TestMember(t *testing.T) {
 	disk := t.TempDir() + "/disk"
 	if err := os.WriteFile(disk, nil, 0o600); err != nil {

@@ -10,9 +10,8 @@ import (
 	"stargate/e2e/internal/lab"
 )
 
-// qemu runs the rig's emulator, with what accelerates it here, for machines
-// that are not its guests: a Debian as it is, with a disk and a network of its
-// own.
+// qemu runs the rig's emulator, with this host's accelerator, for VMs that are not the rig's
+// guests: an unchanged Debian, with a disk and a network of its own.
 func qemu(r rig, args []string) error {
 	flags := flag.NewFlagSet("qemu", flag.ContinueOnError)
 	if err := parse(flags, "-- ARGUMENT...", 1, -1, args); err != nil {

@@ -24,7 +24,7 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// run runs a script beside guests.
+// run runs a script with guests.
 func run(r rig, args []string) error {
 	o, err := parseOptions(r, "run", "SCRIPT|-|-c TEXT [ARGUMENT]...", args)
 	if err != nil {
@@ -45,17 +45,17 @@ type session struct {
 	rig
 	*options
 	dir     string
-	kernels []kernel.Kernel // guests have them in turn; the node's is the last one
+	kernels []kernel.Kernel // used by the guests in turn; the node's is the last one
 	lab     *lab.Lab
 	shared  *vm.Range
 	fsck    string // path of the checker, if there is a volume
 
 	mu      sync.Mutex
-	aborted int // the status to end with, once something has cut the run short
+	aborted int // the status to end with, once the run is cut short
 	main    *exec.Cmd
 }
 
-// withLab brings up what the options say, calls work beside it, and judges.
+// withLab starts the guests of these options, calls work, and judges the result.
 func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 	if err := proc.Adopt(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 	return s.close(code, err)
 }
 
-// prepare fills caches and builds; it says which machine this run has.
+// prepare fills caches and builds; it prints the machine of this run.
 func (s *session) prepare() (*lab.Assets, error) {
 	var releases []string
 	for _, name := range s.options.kernels {
@@ -176,7 +176,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	return code, s.judge()
 }
 
-// network is that of --net, this run's own, or what is behind --tap.
+// network is that of --net, this run's own, or the network behind --tap.
 func (s *session) network() *vm.Net {
 	if !s.net && s.tap == "" {
 		return nil
@@ -184,7 +184,7 @@ func (s *session) network() *vm.Net {
 	return &vm.Net{Run: s.dir, Tap: s.tap}
 }
 
-// sharesDir has the shares; it is empty for all who are not of this run.
+// sharesDir holds the shares; processes outside of this run see it empty.
 func (s *session) sharesDir() string { return filepath.Join(s.dir, "shares") }
 
 // makeShares makes the folders of --share.
@@ -210,7 +210,7 @@ func (s *session) makeShares() ([]vm.Share, error) {
 	return shares, nil
 }
 
-// unsound is what was wrong with a run besides its script.
+// unsound lists errors of a run besides its script's.
 type unsound []string
 
 func (u unsound) Error() string { return strings.Join(u, "\n") }
@@ -226,7 +226,7 @@ func (s *session) judge() error {
 // close ends the run's folder and decides the rig's status.
 func (s *session) close(code int, err error) error {
 	if aborted := s.abortStatus(); aborted != 0 {
-		code, err = aborted, nil // what failed then, failed because of that
+		code, err = aborted, nil // failures from here on follow from the abort
 	}
 	var wrong unsound
 	switch {
@@ -244,7 +244,7 @@ func (s *session) close(code int, err error) error {
 	if code == 0 && !s.keepLogs {
 		return os.RemoveAll(s.dir)
 	}
-	// Logs are all that stays.
+	// Only the logs stay.
 	for _, name := range []string{"pid", "socket", "payload.tar", "shares"} {
 		if e := os.Remove(filepath.Join(s.dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 			say.Line("%v", e)
@@ -257,7 +257,7 @@ func (s *session) close(code int, err error) error {
 	return status(code)
 }
 
-// watch cuts the run short at its limit, or when asked to end.
+// watch cuts the run short at its limit, or at a signal.
 func (s *session) watch() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -289,7 +289,7 @@ func (s *session) abort(code int, done <-chan struct{}) {
 	sig := syscall.SIGTERM
 	for {
 		if main != nil {
-			// It may have ended by now, which is as good.
+			// It may have ended by now, which is fine.
 			_ = syscall.Kill(-main.Process.Pid, sig)
 		}
 		if l := s.currentLab(); l != nil {
@@ -322,8 +322,7 @@ func (s *session) currentLab() *lab.Lab {
 	return s.lab
 }
 
-// payload packs what the guests get: module, tools, and what the user copies
-// in.
+// payload packs the files for the guests: module, tools, and the files that the user copies in.
 func (s *session) payload() (string, error) {
 	payload := image.Payload{}
 	if !s.noModule {
@@ -342,8 +341,8 @@ func (s *session) payload() (string, error) {
 	return archive, payload.Write(archive)
 }
 
-// scriptFile returns the path of the script, writing it down if it came
-// otherwise, and its arguments.
+// scriptFile returns the path of the script, which it stores in a file if necessary, and its
+// arguments.
 func (s *session) scriptFile() (string, []string, error) {
 	path := filepath.Join(s.dir, "script")
 	if s.text != "" {

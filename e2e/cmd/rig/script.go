@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// functions are what scripts call; bash reads them before every script.
+// functions are for scripts; bash reads them before every script.
 const functions = `on() { "$RIG_PROGRAM" __client run "$@"; }
 kill_guest() { "$RIG_PROGRAM" __client kill_guest "$@"; }
 start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
@@ -38,8 +38,8 @@ func (s *session) script() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The script is a process group of its own; reading a terminal from there
-	// would stop it.
+	// The script is a process group of its own, which would be stopped if it read from the
+	// terminal.
 	var stdin *os.File
 	if !isTerminal(os.Stdin) && !(len(s.options.script) > 0 && s.text == "" && s.options.script[0] == "-") {
 		stdin = os.Stdin
@@ -80,7 +80,7 @@ func (s *session) start(words []string, stdin, stdout, stderr *os.File) (*exec.C
 	return cmd, nil
 }
 
-// environment is the user's own, and what tells a script about its run.
+// environment is the user's own, with variables that describe the run to a script.
 func (s *session) environment(prelude string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *session) environment(prelude string) ([]string, error) {
 	), nil
 }
 
-// waitStatus waits for a process; its status is as a shell has it.
+// waitStatus waits for a process and returns its status as a shell does.
 func waitStatus(cmd *exec.Cmd) (int, error) {
 	err := cmd.Wait()
 	if exit, ok := err.(*exec.ExitError); ok {

@@ -15,8 +15,8 @@ import (
 	"unsafe"
 )
 
-// Disks by order on QEMU's command line: there is always a payload, a kernel
-// may have no modules.
+// Disks in the order of QEMU's command line. There is always a payload; a kernel may have no
+// modules.
 const (
 	RootDisk    = "/dev/vda"
 	PayloadDisk = "/dev/vdb"
@@ -26,14 +26,14 @@ const (
 // Port is the name of the channel's virtio serial port.
 const Port = "rig"
 
-// BootModules is the folder of the initramfs with the kernel modules to load,
-// in the order of their names.
+// BootModules is the folder of the initramfs with the kernel modules to load, in the order of their
+// names.
 const BootModules = "/boot-modules"
 
 const newRoot = "/newroot"
 
-// ProbeAnswer is what a guest that was booted only to see whether it can
-// prints before it switches itself off.
+// ProbeAnswer is printed by a guest that was booted only to test booting, before it switches itself
+// off.
 const ProbeAnswer = "rig-agent: this machine boots guests"
 
 // Probe tells whether this is such a guest.
@@ -85,7 +85,7 @@ func switchRoot() error {
 	return os.Chdir("/")
 }
 
-// system does what an init system would on a machine that only runs tests.
+// system does the work of an init system for a VM that only runs tests.
 func system() error {
 	late := []mount{
 		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
@@ -129,7 +129,7 @@ func system() error {
 	if err := Unpack(PayloadDisk, "/"); err != nil {
 		return err
 	}
-	// From here on every kernel message goes to the console: the rig reads it.
+	// From here on every kernel message goes to the console, which the rig reads.
 	return os.WriteFile("/proc/sys/kernel/printk", []byte("8 4 1 7\n"), 0o644)
 }
 
@@ -163,7 +163,7 @@ func loadModules(dir string) error {
 	sort.Strings(names)
 	for _, name := range names {
 		if skip := option("rig.skip"); skip != "" && strings.HasSuffix(name, "-"+skip+".ko") {
-			continue // the range is another driver's
+			continue // the range belongs to another driver
 		}
 		if err := loadModule(name); err != nil {
 			return fmt.Errorf("loading %s: %w", name, err)
@@ -187,7 +187,7 @@ func loadModule(path string) error {
 	return nil
 }
 
-// waitFor waits for a device that a driver is about to find.
+// waitFor waits for a device whose driver is still probing.
 func waitFor(path string) error {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
@@ -214,7 +214,7 @@ func option(key string) string {
 	return ""
 }
 
-// loopbackUp gives the guest the one network that it has.
+// loopbackUp starts the only network of the guest.
 func loopbackUp() error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
 	if err != nil {
@@ -235,8 +235,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// Reap is the first process's remaining duty: keep the agent running, and
-// bury the orphans.
+// Reap is the remaining duty of process 1: restart the agent, and reap orphans.
 func Reap(args ...string) error {
 	agent := exec.Command("/proc/self/exe", args...)
 	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr

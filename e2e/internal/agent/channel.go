@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// channel is the guest's end of the virtio serial port. It is read and written
-// by plain blocking calls: the driver's poll is of no use to us.
+// channel is the guest's end of the virtio serial port. Plain blocking calls read and write it,
+// because the driver's poll does not help here.
 type channel int
 
 // OpenChannel finds the port by its name and opens it.

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Program is the agent's own program, inside the guest: its first process,
-// whose file lies in the initramfs, where no path leads to any more.
+// Program is the agent's own program inside the guest: process 1, whose file is in the initramfs,
+// where no path leads any more.
 const Program = "/proc/1/exe"
 
 // JoinCommand is the agent's sub-command that calls Join.
 const JoinCommand = "join"
 
-// joinLimit is for a busy machine: whoever makes the socket is about to.
+// joinLimit is long enough for a busy machine, on which the socket appears late.
 const joinLimit = 5 * time.Minute
 
-// Join joins in and out with a socket that somebody in this guest listens on,
-// or is about to: so the rig speaks with a machine within the machine.
+// Join connects in and out with a listening socket of this guest, or waits until it listens.
+// Through it the rig speaks with a VM inside this VM.
 func Join(path string, in io.Reader, out io.Writer) error {
 	conn, err := dial(path)
 	if err != nil {
@@ -28,7 +28,7 @@ func Join(path string, in io.Reader, out io.Writer) error {
 	}
 	defer conn.Close()
 	go func() {
-		// Whoever listens sees the end; what it says after that still comes.
+		// The peer sees the end of input; its remaining output still arrives.
 		_, _ = io.Copy(conn, in)
 		_ = conn.CloseWrite()
 	}()

@@ -12,43 +12,42 @@ import (
 	"unsafe"
 )
 
-// grace is how long output is still waited for after a command has ended, from
-// children that it left behind with its streams open.
+// grace is how long the agent waits, after a command has ended, for output of children that it left
+// behind with its streams open.
 const grace = 200 * time.Millisecond
 
-// mostLeftBehind is how much such children can have said in that time: what a
-// pipe or a terminal holds, twice. One that never stops is cut off there.
+// mostLeftBehind is the most output that such children can have written in that time: twice the
+// capacity of a pipe or a terminal. Output of a child that never stops is cut off there.
 const mostLeftBehind = 128 << 10
 
-// fullRead is what a terminal hands out at most at once. A read that brings less
-// has emptied the stream; it counts as a tenth of the grace, so that a slow
-// client does not wait for ever for a child that says a little all the time.
+// fullRead is the most that a terminal returns at once. A shorter read has emptied the stream. It
+// counts as a tenth of the grace, so that a slow client does not wait for ever for a child that
+// writes a little all the time.
 const fullRead = 4095
 
-// output is one stream of a command, whose end does not depend on children that
-// the command leaves behind.
+// output is one stream of a command. Its end does not depend on children that the command leaves
+// behind.
 //
-// A stream keeps the order of what was written. So what it holds when the
-// command ends has all that the command wrote, and is read without a limit,
-// however slow the client is. Only behind that, where nobody but children can
-// have written, time and bytes are limited.
+// A stream keeps the order of writes. So its content at the end of the command includes all output
+// of the command, and is read without a limit, however slow the client is. Behind that point only
+// children can have written, and time and bytes are limited.
 //
-// A terminal may hand on a part of what was written a moment later. That comes
-// within the grace, as it is there without being waited for.
+// A terminal may pass on a part of the output a moment later. That part comes within the grace,
+// because it is there without a wait.
 type output struct {
 	file  *os.File
 	ended atomic.Bool // the command has
 
-	held int           // bytes of the command's that are still to be read, once known
+	held int           // bytes of the command that are still to be read, once known
 	late bool          // held is known
 	left time.Duration // of grace
 	more int           // bytes read behind what was held
 }
 
-// commandEnded has a reader that waits for more find out what there is.
+// commandEnded makes a waiting reader find out how much output is left.
 func (o *output) commandEnded() {
 	o.ended.Store(true)
-	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // it may have been closed, which is as good
+	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // it may have been closed, which is fine
 }
 
 // Read is for one reader.
@@ -87,7 +86,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold finds out how much the stream holds, now that the command has ended.
+// hold finds out how much the stream holds after the end of the command.
 func (o *output) hold() error {
 	var held int32
 	if err := ioctl(o.file, syscall.TIOCINQ, unsafe.Pointer(&held)); err != nil {

@@ -12,14 +12,14 @@ import (
 	"strconv"
 )
 
-// A payload's files come in pieces, so that holes cost nothing: each an entry
-// of the archive with these records, the first of a file at 0.
+// A payload's files come as extents, so that holes cost nothing. Each extent is an entry of the
+// archive with these records; the first one of a file is at 0.
 const (
 	PieceAt = "STARGATE.at" // where in the file it belongs
 	PieceOf = "STARGATE.of" // the whole file's size
 )
 
-// Unpack lays a payload, a tar archive on a disk of its own, over a root.
+// Unpack unpacks a payload, a tar archive on a disk of its own, into a root.
 func Unpack(disk, root string) error {
 	f, err := os.Open(disk)
 	if errors.Is(err, os.ErrNotExist) {

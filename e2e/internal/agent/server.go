@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the rig's hand inside a guest: it brings the system up as
-// its first process, and then runs commands that come through the channel.
+// Package agent is the rig's part inside a guest: it brings the system up as process 1, and then
+// runs commands that come through the channel.
 package agent
 
 import (
@@ -45,7 +45,7 @@ func (s *server) handle(f wire.Frame) {
 			s.mu.Lock()
 			delete(s.sessions, f.Session)
 			s.mu.Unlock()
-			// Without a channel there is nobody to tell; Serve ends then.
+			// Without a channel there is no receiver; Serve ends then.
 			_ = s.out.Send(wire.Frame{Session: f.Session, Kind: wire.Exit, Data: wire.Numbers(uint32(status))})
 		}()
 		return

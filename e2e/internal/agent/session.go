@@ -51,7 +51,7 @@ func (s *session) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
-		// It may have ended just now, which is as good.
+		// It may have ended just now, which is fine.
 		_ = syscall.Kill(-s.process.Pid, sig)
 	} else if sig == syscall.SIGKILL {
 		s.killed = true
@@ -62,7 +62,7 @@ func (s *session) resize(rows, columns uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tty != nil {
-		// A terminal of the wrong size is a nuisance, no failure.
+		// A wrong terminal size is not worth a failure.
 		_ = setSize(s.tty, rows, columns)
 	}
 }
@@ -86,7 +86,7 @@ func (s *session) run(open wire.Frame) int {
 	return 127
 }
 
-// Path is where commands are looked for, by the agent and by themselves.
+// Path is the search path for commands, of the agent and of the commands themselves.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func command(request wire.Request) *exec.Cmd {
@@ -125,7 +125,7 @@ func (s *session) runPipes(request wire.Request) (int, error) {
 	}
 	defer outR.Close()
 	defer errR.Close()
-	defer stdinW.Close() // frees a feed that nobody reads
+	defer stdinW.Close() // releases a feed without a reader
 	if err != nil {
 		return 0, err
 	}
@@ -147,8 +147,8 @@ func (s *session) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// finish forwards output until the command has ended, with all that it wrote,
-// and returns its status.
+// finish forwards output until the command has ended and all its output has been read, and returns
+// its status.
 func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 	var pumps sync.WaitGroup
 	var all []*output
@@ -174,8 +174,8 @@ func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 	return status
 }
 
-// feed hands input to the command. What a command does not want to read is
-// acknowledged all the same, as a closed pipe does.
+// feed passes input to the command. Input that the command does not read is acknowledged all the
+// same, as with a closed pipe.
 func (s *session) feed(to *os.File) {
 	defer to.Close()
 	for {
@@ -194,7 +194,7 @@ func (s *session) feed(to *os.File) {
 	}
 }
 
-// exitStatus is the status as a shell would give it.
+// exitStatus is the status in a shell's form.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0

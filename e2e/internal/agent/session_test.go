@@ -89,7 +89,7 @@ func TestMuchDataBothWaysAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// stuck is a reader of output who has stopped reading.
+// stuck is a reader of output that has stopped reading.
 type stuck chan struct{}
 
 func (s stuck) Write(p []byte) (int, error) { <-s; return len(p), nil }
@@ -100,7 +100,7 @@ func TestOneStuckReaderStopsNobodyElse(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Its status does not matter: it is head that ends first.
+		// Its status does not matter: head ends first.
 		_, _ = link.Run([]string{"bash", "-c", "yes | head -c 5000000"}, nil, block, block)
 	}()
 	for i := 0; i < 20; i++ {
@@ -129,7 +129,7 @@ func TestChildLeftBehindHoldsNobody(t *testing.T) {
 	}
 }
 
-// slow is a reader of output who stops for a while before each part.
+// slow is a reader of output that stops for a while before each part.
 type slow struct {
 	bytes.Buffer
 	delay time.Duration
@@ -140,8 +140,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// All that a command wrote arrives, whenever it is read: what fills the window
-// and the pipe behind it, when the command has long ended.
+// All output of a command arrives, whenever it is read: also the content of the window and of the
+// pipe behind it, long after the command has ended.
 func TestSlowReaderGetsAllOutput(t *testing.T) {
 	for what, script := range map[string]string{
 		"a pipe that is full":             "head -c 320000 /dev/zero | tr '\\0' x",
@@ -171,7 +171,7 @@ func TestSlowReaderGetsAllOutput(t *testing.T) {
 	}
 }
 
-// The same of a terminal, which hands on what it was given bit by bit.
+// The same with a terminal, which passes its input on bit by bit.
 func TestSlowReaderOfATerminal(t *testing.T) {
 	link := newLink(t)
 	client, server := net.Pipe()
@@ -185,7 +185,7 @@ func TestSlowReaderOfATerminal(t *testing.T) {
 	}
 }
 
-// What children say that a command has left behind is cut off, however much it is.
+// Output of children that a command has left behind is cut off, however much it is.
 func TestChildrenAreCutOff(t *testing.T) {
 	link := newLink(t)
 	for _, child := range []string{"yes", "while echo y; do sleep 0.01; done"} {
@@ -245,8 +245,8 @@ func TestChannelEnds(t *testing.T) {
 	}
 }
 
-// What is said by either side before the other is there, or after it has said
-// its last word, is not lost.
+// No byte is lost that either side sends before the other one is there, or after that has sent its
+// last byte.
 func TestJoin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	in, ours := io.Pipe()
@@ -296,5 +296,5 @@ func TestStartedCommand(t *testing.T) {
 	if status, err := c.Wait(); err != nil || status != 143 || out.String() != "there\n" {
 		t.Errorf("status %d, %v, %q", status, err, out.String())
 	}
-	c.Signal(syscall.SIGKILL) // nobody is there to get it
+	c.Signal(syscall.SIGKILL) // there is no receiver
 }

@@ -66,7 +66,7 @@ func setSize(tty *os.File, rows, columns uint32) error {
 	return ioctl(tty, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
 }
 
-// duplicate gives the input side a descriptor that it can close by itself.
+// duplicate gives the input side its own descriptor to close.
 func duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache keeps what is expensive to make in folders named after their
-// inputs. An entry appears complete or not at all, so an interrupted fill is
-// repeated cleanly, and two processes never fill the same entry at once. What
-// nobody uses can be removed at any time (clean.go).
+// Package cache keeps results that are expensive to make, in folders named after their inputs. An
+// entry appears complete or not at all, so an interrupted fill is repeated cleanly, and two
+// processes never fill the same entry at once. Unused entries can be removed at any time
+// (clean.go).
 package cache
 
 import (
@@ -22,7 +22,7 @@ type Dir string
 
 const (
 	part  = ".part" // ends the name of an entry that is being made
-	locks = "locks" // the folder with two locks for each entry: of its users, and of who makes it
+	locks = "locks" // folder with two locks for each entry: for users, and for its maker
 )
 
 // Default is $STARGATE_CACHE, or ~/.cache/stargate.
@@ -44,8 +44,8 @@ func (d Dir) Entry(kind string, inputs []string, fill func(tmp string) error) (s
 	return d.entry(kind, inputs, false, fill)
 }
 
-// Resume is Entry for what takes very long: fill finds in its folder what an
-// earlier, interrupted or failed, fill for the same inputs has left.
+// Resume is Entry for very long fills: fill finds in its folder the files of an earlier,
+// interrupted or failed, fill for the same inputs.
 func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (string, error) {
 	return d.entry(kind, inputs, true, fill)
 }
@@ -53,7 +53,7 @@ func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (
 func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp string) error) (string, error) {
 	final := d.Path(kind, inputs)
 	for {
-		// From here on, and as long as this process lives, nobody removes it.
+		// From here on no process removes it while this one runs.
 		if there, err := d.hold(final); there || err != nil {
 			return final, err
 		}
@@ -102,11 +102,11 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 	return os.Rename(tmp, final)
 }
 
-// enough is the disk that all entries together want.
+// enough is the disk space that all entries together need.
 const enough = 3 << 30
 
-// whyNoRoom adds how little disk is free, if it is: programs that fill an entry
-// do not always say that this is what they failed for.
+// whyNoRoom adds the free space if it is low: programs that fill an entry do not always report that
+// as the reason.
 func (d Dir) whyNoRoom(failure error) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(string(d), &st); err != nil {
@@ -128,7 +128,7 @@ func (d Dir) Path(kind string, inputs []string) string {
 	return filepath.Join(string(d), kind+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// lock takes the lock of an entry, how as flock(2) has it.
+// lock takes the lock of an entry; how is a mode of flock(2).
 func (d Dir) lock(name string, how int) (*os.File, error) {
 	dir := filepath.Join(string(d), locks)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -137,9 +137,8 @@ func (d Dir) lock(name string, how int) (*os.File, error) {
 	return lockFile(filepath.Join(dir, name), how)
 }
 
-// Lock waits until this process is the only one to hold the lock that the file
-// at path stands for; the returned function lets it go. The kernel drops it
-// with the process, so nothing can be left locked.
+// Lock waits until this process alone holds the lock that the file at path stands for; the returned
+// function releases it. The kernel drops the lock with the process, so nothing can stay locked.
 func Lock(path string) (func(), error) {
 	f, err := lockFile(path, syscall.LOCK_EX)
 	if err != nil {
@@ -148,8 +147,8 @@ func Lock(path string) (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// lockFile locks a file that whoever holds the lock may remove: what is locked
-// in the end is the one that has the name.
+// lockFile locks a file that its holder may remove: the file locked in the end is the one at that
+// path.
 func lockFile(path string, how int) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

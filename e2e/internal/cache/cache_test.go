@@ -110,7 +110,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// aged makes an entry that was used so many hours ago, by nobody who lives.
+// aged makes an entry that was last used that many hours ago, and has no user.
 func aged(t *testing.T, c Dir, kind, input string, hours int) string {
 	t.Helper()
 	path := c.Path(kind, []string{input})
@@ -192,7 +192,7 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 }
 
-// mmdebstrap, for one, does not say that the disk is full.
+// mmdebstrap, for one, does not report a full disk.
 func TestNoRoomIsTold(t *testing.T) {
 	failure := errors.New("exit status 25")
 	err := addRoom(failure, "/cache", 60<<20)

@@ -14,29 +14,27 @@ import (
 	"time"
 )
 
-// keep is how many entries of a kind stay when another one is made: those used
-// last. Of most kinds one is in use at a time, and an older one is for whoever
-// goes back to an older checkout; of the following there are several at a time,
-// for kernels and lists of packages.
+// keep is the number of entries of a kind that stay when another one is made: the most recently
+// used ones. Of most kinds one is in use at a time, and an older one helps when an older checkout
+// is used again. Of the following kinds several are in use, for kernels and lists of packages.
 var keep = map[string]int{"guest": 16, "initramfs": 8, "modules": 8}
 
 const keepOthers = 3
 
-// held are the entries that this process uses: each with its lock, shared with
-// other users, which ends with the process.
+// held are the entries that this process uses: each with its lock, which other users share, and
+// which ends with the process.
 var held struct {
 	sync.Mutex
 	locks map[string]*os.File
 }
 
-// Hold keeps the entry at path from being removed as long as this process
-// lives, and notes that it has been used.
+// Hold keeps the entry at path from being removed while this process runs, and records its use.
 func (d Dir) Hold(path string) error {
 	_, err := d.hold(path)
 	return err
 }
 
-// hold tells whether there is an entry at path to be held.
+// hold tells whether there is an entry at path, and holds it.
 func (d Dir) hold(path string) (bool, error) {
 	held.Lock()
 	defer held.Unlock()
@@ -65,8 +63,8 @@ func (d Dir) hold(path string) (bool, error) {
 // entryName is a kind and the hash of what an entry is made from.
 var entryName = regexp.MustCompile(`^(.+)-[0-9a-f]{12,16}(\.part)?$`)
 
-// Entries are the entries of a kind, or of all if it is "", the one used last
-// first; those that were not finished, too.
+// Entries returns the entries of a kind, or all if it is "", also unfinished ones, most recently
+// used first.
 func (d Dir) Entries(kind string) ([]string, error) {
 	list, err := os.ReadDir(string(d))
 	if errors.Is(err, os.ErrNotExist) {
@@ -94,8 +92,8 @@ func (d Dir) Entries(kind string) ([]string, error) {
 	return found, nil
 }
 
-// Prune removes the entries of a kind that are one too many and that nobody
-// uses. What was interrupted is not counted: a later fill takes it up.
+// Prune removes unused entries of a kind beyond the number to keep. An interrupted one does not
+// count, because a later fill resumes it.
 func (d Dir) Prune(kind string) error {
 	entries, err := d.Entries(kind)
 	if err != nil {
@@ -131,7 +129,8 @@ func (d Dir) Remove(path string) (removed bool, err error) {
 			return false, err
 		}
 		defer f.Close()
-		// Whoever waits for it finds that it has no name any more, and begins anew.
+		// A process that waits for the lock then finds no file at this path, and starts
+		// over.
 		defer os.Remove(f.Name())
 	}
 	return true, os.RemoveAll(path)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chroot runs a command inside a Debian root, in mount and process
-// namespaces of its own: nothing it mounts is seen outside, and all of it,
-// processes too, is gone with the command, however that ends.
+// Package chroot runs a command inside a Debian root, in mount and process namespaces of its own.
+// Its mounts are not visible outside, and they and all its processes end with the command, however
+// that ends.
 package chroot
 
 import (
@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// Command says what to run where.
+// Command describes a program and the root to run it in.
 type Command struct {
 	Root  string
 	Binds map[string]string // folder inside the root (it must exist) -> folder outside
@@ -24,8 +24,8 @@ type Command struct {
 	Env   []string
 }
 
-// hidden is the rig's own sub-command that becomes the command: a namespace is
-// entered first, by a fresh process, because Go's threads share theirs.
+// hidden is the rig's own sub-command that becomes the command. A fresh process enters the
+// namespace first, because Go's threads share theirs.
 const hidden = "__chroot"
 
 // Run runs the command with its output going to out.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian makes Debian roots with mmdebstrap, whatever the machine's
-// own suite is.
+// Package debian makes Debian roots with mmdebstrap, whatever suite the host runs.
 package debian
 
 import (
@@ -58,7 +57,7 @@ func (r Root) makeFrom(sources []string, dir string) error {
 	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ","),
 		`--aptopt=Acquire::Retries "3"`}
 	if r.base() != r.Suite {
-		// Backports are taken only when asked for; here they are.
+		// apt takes backports only on request; request them.
 		args = append(args, fmt.Sprintf("--aptopt=APT::Default-Release %q", r.Suite))
 	}
 	for _, hook := range r.Hooks {
@@ -74,8 +73,8 @@ func (r Root) makeFrom(sources []string, dir string) error {
 	return Run(cmd)
 }
 
-// scratch makes a folder for temporary files which, if this process is killed,
-// is known by its name and its file pid to be of nobody any more: rig clean.
+// scratch makes a folder for temporary files. If this process is killed, rig clean recognizes the
+// folder as unused by its name and its file pid.
 func scratch() (string, error) {
 	dir, err := os.MkdirTemp("", "stargate-rig-fetch-")
 	if err != nil {
@@ -84,15 +83,15 @@ func scratch() (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "pid"), []byte(fmt.Sprint(os.Getpid())), 0o644)
 }
 
-// alone makes a program run in namespaces of its own: a folder in which one
-// that was killed has mounted something could not be removed, and a process
-// that it has started would go on filling it beside whoever begins anew.
+// alone runs a program in namespaces of its own. Without them, a folder with mounts of a killed
+// program could not be removed, and a process that it has started would go on filling the folder
+// during the next attempt.
 func alone(program string, args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
 }
 
-// sources are the lines of sources.list for a suite, whose keys are in ring.
+// sources returns the lines of sources.list for a suite whose keys are in ring.
 func sources(v versions.Set, ring, suite string) ([]string, error) {
 	mirror, err := v.Get("DEBIAN_MIRROR")
 	if err != nil {
@@ -110,14 +109,12 @@ func sources(v versions.Set, ring, suite string) ([]string, error) {
 	return lines, nil
 }
 
-// source is one such line. It names the keyring: apt's own is, on Ubuntu,
-// Ubuntu's.
+// source returns one such line. It names the keyring, because apt's own on Ubuntu is Ubuntu's.
 func source(ring, mirror, suite string) string {
 	return fmt.Sprintf("deb [signed-by=%s] %s %s main", ring, mirror, suite)
 }
 
-// Run runs a command, which ends with the rig, and shows its output only if it
-// fails.
+// Run runs a command, which ends with the rig, and shows its output only if it fails.
 func Run(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -136,8 +133,8 @@ func shown(cmd *exec.Cmd, out []byte, err error) error {
 	return fmt.Errorf("%s: %w", cmd.Args[0], err)
 }
 
-// Need sees to it that programs are there: package by program or, with a slash, file.
-// Missing packages are installed when root, and named in one line when not.
+// Need ensures that programs are installed: package by program or, with a slash, file. Root
+// installs missing packages; other users get one line with their names.
 func Need(programs map[string]string) error {
 	missing := Missing(programs)
 	if len(missing) == 0 {
@@ -149,13 +146,13 @@ func Need(programs map[string]string) error {
 	}
 	defer say.Step("%s", install)()
 	script := "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; exec " + install
-	// What dpkg has begun on this machine it shall end, with the rig or without.
+	// dpkg must finish its work on this host, with the rig or without it.
 	cmd := exec.Command("sh", "-c", script)
 	out, err := cmd.CombinedOutput()
 	return shown(cmd, out, err)
 }
 
-// Missing returns the packages, sorted by name, whose programs are not there.
+// Missing returns the packages, sorted by name, whose programs are missing.
 func Missing(programs map[string]string) []string {
 	names := map[string]bool{}
 	for program, pkg := range programs {

@@ -15,8 +15,8 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// Keyring has the keys of Debian's archive that this machine came with, or had
-// installed: what the rig fetches is trusted because of these.
+// Keyring has the keys of Debian's archive that are installed on this host. They are the root of
+// trust for everything that the rig fetches.
 const Keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 const (
@@ -24,11 +24,10 @@ const (
 	keyringFile    = keyringPackage + ".gpg"
 )
 
-// keyrings finds for each release of Debian a keyring with its keys. That which
-// is installed may be too old (on Ubuntu 22.04 it ends with Debian 11), but each
-// release signs a package with the keys of the next one. So the keyring of the
-// release before is fetched, verified in the same way, back to a release whose
-// keys are installed: none is taken unseen.
+// keyrings finds a keyring for each release of Debian. The installed one may be too old (on Ubuntu
+// 22.04 it ends with Debian 11), but each release signs a package with the keys of the next one. So
+// the keyring of the release before is fetched and verified in the same way, back to a release
+// whose keys are installed. No keyring is used unverified.
 type keyrings struct {
 	cache     cache.Dir
 	installed string
@@ -54,8 +53,8 @@ func newKeyrings(c cache.Dir, v versions.Set) (keyrings, error) {
 	return keyrings{c, Keyring, mirror, releases, fetch}, nil
 }
 
-// of returns a keyring with the keys of a release. One that versions.env does
-// not list, or no other before it, has to do with what is installed.
+// of returns a keyring with the keys of a release. A release that versions.env does not list, or
+// without an earlier one in it, uses the installed keyring.
 func (k keyrings) of(release string) (string, error) {
 	before := ""
 	for i, name := range k.releases {
@@ -77,8 +76,8 @@ func (k keyrings) of(release string) (string, error) {
 	return k.from(before, trusted, release)
 }
 
-// from returns the keyring in the package of a release, verified by the keyring
-// trusted. It has to have the keys of the release wanted.
+// from returns the keyring in the package of a release, verified by the keyring trusted. It must
+// have the keys of the release wanted.
 func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	if strings.ContainsAny(string(k.cache), " \t,[]\"%") {
 		return "", fmt.Errorf("apt takes no keyring from a folder named like %s: set STARGATE_CACHE to another", k.cache)
@@ -109,9 +108,9 @@ func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	return filepath.Join(dir, keyringFile), err
 }
 
-// knows tells whether a keyring has keys of a release, whose owners are named
-// in plain text: "Debian Archive Automatic Signing Key (13/trixie) <...>". It
-// decides which keyring is used, not what is trusted: that is apt's part.
+// knows tells whether a keyring has keys of a release; their owners are in plain text: "Debian
+// Archive Automatic Signing Key (13/trixie) <...>". It selects the keyring. apt verifies the
+// signatures.
 func knows(ring []byte, release string) bool {
 	return bytes.Contains(ring, []byte("/"+release+") <"))
 }

@@ -14,7 +14,7 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// ring is a keyring, as far as we look into it, with the keys of some releases.
+// ring is a keyring with the keys of some releases, as far as the code looks into it.
 func ring(releases ...string) string {
 	text := "\x99\x02\x0d\x04"
 	for i, name := range releases {
@@ -23,8 +23,8 @@ func ring(releases ...string) string {
 	return text
 }
 
-// archive stands for Debian's: it has the keyring of each release, and notes
-// with which one it was asked for.
+// archive stands for Debian's: it has the keyring of each release, and records the keyring of each
+// request.
 type archive struct {
 	t       *testing.T
 	rings   map[string]string
@@ -96,7 +96,7 @@ func TestEachKeyringIsVerifiedByTheOneBefore(t *testing.T) {
 func TestAKeyringWithoutTheKeysIsNotKept(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("bookworm"))
-	a.rings["bookworm"] = ring("bookworm") // a mirror that is behind
+	a.rings["bookworm"] = ring("bookworm") // an outdated mirror
 	if _, err := k.of("trixie"); err == nil || !strings.Contains(err.Error(), "no keys of trixie") {
 		t.Errorf("got %v", err)
 	}
@@ -106,7 +106,7 @@ func TestAKeyringWithoutTheKeysIsNotKept(t *testing.T) {
 	}
 }
 
-// Such a path cannot be written into a line of sources.list.
+// A path with such characters cannot be written into a line of sources.list.
 func TestAFolderThatAptCannotBeTold(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("bookworm"))
@@ -116,7 +116,7 @@ func TestAFolderThatAptCannotBeTold(t *testing.T) {
 	}
 }
 
-// Nothing is fetched for them, and apt decides.
+// Nothing is fetched for other releases, and apt decides.
 func TestOtherReleasesHaveWhatIsInstalled(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("buster"))
@@ -149,7 +149,7 @@ func projects(t *testing.T) (versions.Set, keyrings) {
 	return v, k
 }
 
-// Every release that the project takes roots from has one before it to get keys from.
+// Each release that the project uses for roots has an earlier one to get keys from.
 func TestReleasesOfTheProject(t *testing.T) {
 	v, k := projects(t)
 	listed := " " + strings.Join(k.releases[1:], " ") + " "
@@ -160,7 +160,7 @@ func TestReleasesOfTheProject(t *testing.T) {
 	}
 }
 
-// A keyring as Debian makes it is read like the ones above.
+// A keyring as Debian makes it is read like those above.
 func TestTheInstalledKeyring(t *testing.T) {
 	content, err := os.ReadFile(Keyring)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/agent"
 )
 
-// What the kernel's cpio reader needs is fixed: magic, sizes, padding, trailer.
+// The kernel's cpio reader requires fixed values: magic, sizes, padding, trailer.
 func TestCpio(t *testing.T) {
 	var buf bytes.Buffer
 	c := &cpio{w: &buf}
@@ -88,8 +88,8 @@ func TestMissingPayload(t *testing.T) {
 	}
 }
 
-// What is large in a sparse file are its holes: neither the archive nor the
-// guest's copy has them, and the bytes are the same.
+// Neither the archive nor the guest's copy of a sparse file contains its large holes, and the bytes
+// are the same.
 func TestSparsePayload(t *testing.T) {
 	const size = 1 << 30
 	dir := t.TempDir()

@@ -12,10 +12,9 @@ import (
 	"stargate/e2e/internal/kernel"
 )
 
-// bootModules are what a guest needs before modprobe is there: its disks with
-// their file system, the rig's channel, and the shared range. A module that is
-// not there is taken to be built in. ext4 asks for crc32c by the crypto API,
-// which no module's dependencies tell.
+// bootModules are the modules that a guest needs before modprobe is available: its disks with their
+// file system, the rig's channel, and the shared range. A missing module is assumed to be built in.
+// ext4 requests crc32c by the crypto API, which no module's dependencies show.
 var bootModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console",
 	"crc32c_generic", "crc32c_intel", "ext4",

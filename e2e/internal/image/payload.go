@@ -16,7 +16,7 @@ import (
 // Payload maps paths inside the guest to files or folders outside.
 type Payload map[string]string
 
-// diskUnit is what a payload's size is a multiple of.
+// diskUnit divides a payload's size.
 const diskUnit = 64 << 10
 
 // Write puts the payload into a tar archive that a guest reads from a disk.
@@ -89,8 +89,7 @@ func addOne(archive *tar.Writer, path, name string) error {
 	return archive.WriteHeader(header)
 }
 
-// addFile adds a file's pieces, each an entry of its own that says where in the
-// file it belongs: holes cost nothing.
+// addFile adds a file's extents, each as an entry with its offset in the file: holes cost nothing.
 func addFile(archive *tar.Writer, path string, header *tar.Header) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// Values of lseek(2)'s whence for which package io has no names.
+// Values of lseek(2)'s whence that package io does not name.
 const (
 	seekData = 3
 	seekHole = 4
 )
 
-// smallHole is the size from which on a hole is worth an entry of its own.
+// smallHole is the size from which on a hole splits a file into separate entries.
 const smallHole = 1 << 20
 
-// piece tells up to where a file of some size is to be copied from at on, and
-// where the data after the hole that follows begins: at size, if none does.
+// piece returns the end of the range to copy from at on, and the start of the data after the hole
+// that follows: size, if there is none.
 func piece(f *os.File, at, size int64) (end, next int64, err error) {
 	for end = at; end < size; {
 		if next, err = seek(f, end, seekData, size); err != nil {
@@ -34,8 +34,8 @@ func piece(f *os.File, at, size int64) (end, next int64, err error) {
 	return size, size, nil
 }
 
-// seek finds the next data, or the next hole, up to size, where both end. A
-// file system that knows no holes has none.
+// seek finds the next data, or the next hole, up to size, where both end. A file system without
+// holes reports none.
 func seek(f *os.File, at int64, what int, size int64) (int64, error) {
 	next, err := f.Seek(at, what)
 	switch {

@@ -16,12 +16,11 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// DebugName is what users call the debug kernel.
+// DebugName is the debug kernel's name for users.
 const DebugName = "debug"
 
-// Debug provides the debug kernel, building it from Debian's source with the
-// configuration file at config. That takes long, so an interrupted build is
-// taken up where it was.
+// Debug provides the debug kernel, and builds it from Debian's source with the configuration file
+// at config. That takes long, so an interrupted build is resumed.
 func Debug(c cache.Dir, v versions.Set, config string) (Kernel, error) {
 	fragment, err := os.ReadFile(config)
 	if err != nil {
@@ -41,8 +40,8 @@ func Debug(c cache.Dir, v versions.Set, config string) (Kernel, error) {
 	return Own(dir)
 }
 
-// debugRoot provides a root with the compiler and the kernel's source, which
-// is an archive at the path returned.
+// debugRoot provides a root with the compiler and the kernel's source; the returned path is the
+// source's archive.
 func debugRoot(c cache.Dir, v versions.Set) (root, source string, err error) {
 	suite, err := v.Get("KERNEL_DEBUG_SUITE")
 	if err != nil {
@@ -64,7 +63,7 @@ func debugRoot(c cache.Dir, v versions.Set) (root, source string, err error) {
 	return root, "/usr/src/" + source + ".tar.xz", err
 }
 
-// buildDebug makes, in dir, what Own expects. Each step is done once.
+// buildDebug makes, in dir, the files that Own expects. Each step is done once.
 func buildDebug(dir, root, source, config string) error {
 	tree := filepath.Join(dir, "build")
 	if err := os.MkdirAll(tree, 0o755); err != nil {
@@ -80,7 +79,7 @@ func buildDebug(dir, root, source, config string) error {
 		{"configure", "make -s tinyconfig && scripts/kconfig/merge_config.sh -m .config rig.config && make -s olddefconfig && " + checkConfig},
 		{"compile", fmt.Sprintf("make -j%d bzImage modules", runtime.NumCPU())},
 		{"install", "rm -rf rig.modules && make -s modules_install INSTALL_MOD_PATH=$PWD/rig.modules && cp arch/x86/boot/bzImage rig.bzImage"},
-		// What modules build against stays; the kernel's own objects do not.
+		// Files that modules build against stay; the kernel's own objects do not.
 		{"prune", "find . -name '*.o' ! -path './scripts/*' ! -path './tools/*' -delete; rm -f vmlinux vmlinux.unstripped"},
 	}
 	if err := os.WriteFile(filepath.Join(tree, "rig.config"), fragment, 0o644); err != nil {
@@ -101,14 +100,13 @@ func buildDebug(dir, root, source, config string) error {
 	return arrange(dir, root)
 }
 
-// checkConfig fails if a line of the fragment did not make it: a checker that
-// is silently off would be taken for a clean bill.
+// checkConfig fails if a line of the fragment is missing in the result: a checker that is silently
+// off would never report an error.
 const checkConfig = `
 lost=$(grep -E '^CONFIG_|is not set' rig.config | grep -vxFf .config || true)
 if [ -n "$lost" ]; then echo "not in the configuration: $lost"; exit 1; fi`
 
-// runStep runs a step in the root; its output goes to a file, and is shown if
-// it fails.
+// runStep runs a step in the root; its output goes to a file, and is shown if it fails.
 func runStep(k Kernel, dir, name, script string) error {
 	log, err := os.Create(filepath.Join(dir, "log."+name))
 	if err != nil {
@@ -130,7 +128,7 @@ func runStep(k Kernel, dir, name, script string) error {
 	return nil
 }
 
-// progress passes output on and tells now and then that there is some.
+// progress passes output on and reports now and then that there is some.
 type progress struct {
 	out   io.Writer
 	what  string

@@ -22,15 +22,14 @@ import (
 type Build struct {
 	Kernel Kernel
 	Source string   // folder with the Kbuild file
-	Output string   // where the module goes, and the products of the build with it
+	Output string   // folder for the module and the products of its build
 	Sparse bool     // run sparse over every file as well
 	Make   []string // further arguments of make
 }
 
-// Run builds the module. The folder above Source is copied, its sources only,
-// so that the source tree stays as it is and several kernels can be built for
-// at once; what did not change is not compiled again. A warning fails the
-// build.
+// Run builds the module. It copies the sources in the folder above Source, so that the source tree
+// stays unchanged and several kernels can be built for at once. Unchanged sources are not compiled
+// again. A warning fails the build.
 func (b Build) Run(messages io.Writer) error {
 	source, err := filepath.Abs(b.Source)
 	if err != nil {
@@ -53,7 +52,7 @@ func (b Build) Run(messages io.Writer) error {
 	if err := mirror.Sources(tree, work); err != nil {
 		return fmt.Errorf("copying the sources of %s: %w", tree, err)
 	}
-	// Sparse looks at every file each time; a tree that somebody builds kernels in may be another one by now.
+	// Sparse checks every file each time. A tree for building kernels may have changed by now.
 	lasting := !b.Sparse && b.Kernel.Tree == ""
 	if lasting && b.done(name, work, output) {
 		return nil
@@ -77,9 +76,8 @@ func (b Build) Run(messages io.Writer) error {
 	return b.note(name, work, output)
 }
 
-// noteName is the file beside the products of a build that says what they were
-// made of: where nothing has changed since, make is not even asked. It takes
-// seconds to find that there is nothing to do.
+// noteName is the file beside the products of a build that lists their inputs. If nothing has
+// changed since, make is not run: it would take seconds to find that there is nothing to do.
 const noteName = ".made-of"
 
 // done tells whether the output is what the build would make.
@@ -92,7 +90,7 @@ func (b Build) done(name, work, output string) bool {
 	return err == nil && now == string(noted)
 }
 
-// undone is said before the output changes.
+// undone removes the note before the output changes.
 func (b Build) undone(output string) error {
 	err := os.Remove(filepath.Join(output, noteName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +99,7 @@ func (b Build) undone(output string) error {
 	return err
 }
 
-// note is said when the output is complete.
+// note is written when the output is complete.
 func (b Build) note(name, work, output string) error {
 	now, err := b.madeOf(name, work, output)
 	if err != nil {
@@ -110,8 +108,8 @@ func (b Build) note(name, work, output string) error {
 	return os.WriteFile(filepath.Join(output, noteName), []byte(now), 0o644)
 }
 
-// madeOf says what the output is made of, and what it is: how make is called,
-// and each file as make would compare it.
+// madeOf lists the output's inputs and products: the call of make, and each file as make would
+// compare it.
 func (b Build) madeOf(name, work, output string) (string, error) {
 	var text strings.Builder
 	fmt.Fprintln(&text, b.Kernel.Release, b.Kernel.Root, b.makeArgs(name))
@@ -146,9 +144,8 @@ func (b Build) madeOf(name, work, output string) (string, error) {
 	return text.String(), nil
 }
 
-// compile runs make on the copy of the sources and returns what it said. A
-// make that was killed may have left half an object behind that looks finished:
-// its products are dropped.
+// compile runs make on the copy of the sources and returns its output. A make that was killed may
+// have left a half-written object that looks complete: its products are dropped.
 func (b Build) compile(tree, name, work string, messages io.Writer) ([]byte, error) {
 	busy := filepath.Join(work, ".busy")
 	if _, err := os.Stat(busy); err == nil {
@@ -165,7 +162,7 @@ func (b Build) compile(tree, name, work string, messages io.Writer) ([]byte, err
 	var log bytes.Buffer
 	shown := &pathFilter{out: io.MultiWriter(messages, &log), from: "/mnt/src/", to: tree + "/"}
 	if err := b.Kernel.Shell(work, shown, b.makeArgs(name)...); err != nil {
-		// Make has ended by itself and removed what it had not finished.
+		// Make has ended by itself and removed unfinished products.
 		if e := os.Remove(busy); e != nil {
 			return nil, e
 		}
@@ -178,7 +175,7 @@ func (b Build) makeArgs(name string) []string {
 	args := []string{"make", "--no-print-directory", fmt.Sprintf("-j%d", runtime.NumCPU()),
 		"-C", b.Kernel.BuildDir(), "M=/mnt/src/" + name,
 		"KCFLAGS=-Werror",
-		"CONFIG_DEBUG_INFO_BTF_MODULES=", // pahole and the kernel's own BTF are not there
+		"CONFIG_DEBUG_INFO_BTF_MODULES=", // pahole and the kernel's own BTF are missing
 	}
 	if b.Sparse {
 		args = append(args, "C=2", "CF=-Wsparse-error -D__CHECK_ENDIAN__")
@@ -186,8 +183,7 @@ func (b Build) makeArgs(name string) []string {
 	return append(append(args, b.Make...), "modules")
 }
 
-// deliver puts the modules that were built into the output folder, each
-// appearing complete.
+// deliver puts the built modules into the output folder, where each appears complete.
 func deliver(from, output string) error {
 	modules, err := filepath.Glob(filepath.Join(from, "*.ko"))
 	if err != nil {
@@ -210,7 +206,7 @@ func firstWarning(log []byte) string {
 	return string(warning.Find(log))
 }
 
-// pathFilter lets messages name the user's files instead of their copies.
+// pathFilter makes messages name the user's files instead of their copies.
 type pathFilter struct {
 	out      io.Writer
 	from, to string

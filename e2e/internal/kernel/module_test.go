@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A build is left out only where make would find nothing to do: not when a
-// source, a product or the call of make is another one.
+// A build is left out only where make would find nothing to do: not after a change of a source, a
+// product or the call of make.
 func TestBuildIsLeftOut(t *testing.T) {
 	b := Build{Kernel: Kernel{Release: "6.12", Root: "/root-1"}}
 	for what, change := range map[string]func(work, output string) Build{

@@ -19,9 +19,8 @@ type Module struct {
 	Data []byte
 }
 
-// ModulesInOrder returns the named modules and all they depend on, each after
-// those it needs. Names that the kernel has no module for are left out: it has
-// them built in, or does without.
+// ModulesInOrder returns the named modules and all their dependencies, each after those it needs.
+// Names without a module are left out: the kernel has them built in, or does without.
 func (k Kernel) ModulesInOrder(names []string) ([]Module, error) {
 	if k.Modules == "" {
 		return nil, nil
@@ -90,7 +89,7 @@ func readModule(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Depends reads from a module which others it needs.
+// Depends reads the names of the modules that a module needs.
 func Depends(module []byte) ([]string, error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 )
 
-// Own opens a self-built kernel: the path of a bzImage, or of a folder with
-// one. Beside it may lie modules/ (what make modules_install puts under
-// lib/modules/RELEASE), build/ (a tree that out-of-tree modules build against)
-// and root (a link to a Debian root with the compiler for that).
+// Own opens a self-built kernel: the path of a bzImage, or of a folder with one. Next to it there
+// may be modules/ (the result of make modules_install, under lib/modules/RELEASE), build/ (a tree
+// that out-of-tree modules build against) and root (a link to a Debian root with the compiler for
+// that).
 func Own(path string) (Kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -47,8 +47,8 @@ func Own(path string) (Kernel, error) {
 	return k, nil
 }
 
-// imageRelease reads from a bzImage what uname -r will say (the boot
-// protocol's header points at it).
+// imageRelease reads the output of uname -r from a bzImage (the header of the boot protocol points
+// at it).
 func imageRelease(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

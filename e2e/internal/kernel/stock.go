@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernel provides the kernels guests run: the stock ones of Debian,
-// with everything needed to build a module for them, and self-built ones.
+// Package kernel provides the kernels of guests: Debian's stock kernels, with everything needed to
+// build a module for them, and self-built ones.
 package kernel
 
 import (
@@ -18,7 +18,7 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// recipe changes when the layout of a cached kernel does.
+// recipe changes with the layout of a cached kernel.
 const recipe = "1"
 
 // chrootEnv is the environment of commands in a build root.
@@ -27,7 +27,7 @@ var chrootEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC
 // Kernel is a kernel that guests can boot.
 type Kernel struct {
 	Name    string // as the user names it: 6.12, or a path
-	Release string // as uname -r says
+	Release string // as uname -r prints it
 	Image   string // file that QEMU boots
 	Modules string // its /lib/modules/RELEASE, or empty
 	Root    string // root with headers and compiler to build modules in, or empty
@@ -77,9 +77,8 @@ func Known(v versions.Set, series string) error {
 	return err
 }
 
-// roots describes the two roots a stock kernel comes from: headers and
-// compiler are installed, the image is only unpacked (its scripts would build
-// an initrd that nobody uses).
+// roots describes the two roots of a stock kernel. Headers and compiler are installed; the image is
+// only unpacked, because its scripts would build an unneeded initrd.
 func roots(v versions.Set, series string) (headers, image debian.Root, err error) {
 	prefix := "KERNEL_" + strings.ReplaceAll(series, ".", "_") + "_"
 	suite, err := v.Get(prefix + "SUITE")
@@ -132,7 +131,7 @@ func fill(c cache.Dir, v versions.Set, series string, headers, image debian.Root
 	return os.WriteFile(filepath.Join(dir, "release"), []byte(release), 0o644)
 }
 
-// onlyModules returns the one release whose modules are in a root.
+// onlyModules returns the release of the only set of modules in a root.
 func onlyModules(root string) (string, error) {
 	list, err := filepath.Glob(filepath.Join(root, modulesGlob(root), "*"))
 	if err != nil {
@@ -144,8 +143,7 @@ func onlyModules(root string) (string, error) {
 	return filepath.Base(list[0]), nil
 }
 
-// modulesGlob is the folder of modules: in /lib before Debian merged it into
-// /usr/lib.
+// modulesGlob is the folder of modules: in /lib before Debian merged it into /usr/lib.
 func modulesGlob(root string) string {
 	if _, err := os.Stat(filepath.Join(root, "usr/lib/modules")); err == nil {
 		return "usr/lib/modules"
@@ -153,8 +151,8 @@ func modulesGlob(root string) string {
 	return "lib/modules"
 }
 
-// take moves image, configuration and modules to their places. Since 7.x they
-// lie beside the modules, before in /boot.
+// take moves image, configuration and modules to their places. Since 7.x they are next to the
+// modules, before that in /boot.
 func take(unpacked, release, dir string) error {
 	modules := filepath.Join(unpacked, modulesGlob(unpacked), release)
 	for name, places := range map[string][]string{
@@ -177,8 +175,7 @@ func moveFirst(from []string, to string) error {
 	return fmt.Errorf("the kernel's packages have none of %v", from)
 }
 
-// depmod writes the indexes modprobe wants in the guest; packages leave that
-// to their installation.
+// depmod writes the indexes for modprobe in the guest; packages leave that to their installation.
 func depmod(root, dir, release string) error {
 	mounted := filepath.Join("/mnt/lib/modules", release)
 	if err := os.MkdirAll(filepath.Join(root, mounted), 0o755); err != nil {
@@ -209,7 +206,7 @@ func (k Kernel) Shell(src string, out io.Writer, args ...string) error {
 			return err
 		}
 		binds["/mnt/ccache"] = k.Ccache
-		// The folder before the compiler's own has ccache under the compiler's names.
+		// The first folder of the path has ccache under the compilers' names.
 		env = append([]string{"CCACHE_DIR=/mnt/ccache", "PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin"}, chrootEnv[1:]...)
 	}
 	for inside := range binds {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package klog finds in a kernel's log what must not be there.
+// Package klog finds errors in a kernel's log.
 package klog
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// patterns are the beginnings of reports, as kernels 6.1 to 7.2 word them. The
-// lists that kernel developers search their own logs by are the model: xfstests'
-// _check_dmesg, and that of syzkaller. What such a list leaves out, since a line
-// with BUG: or WARNING: comes first, is here too: a console may miss a line.
+// patterns are the beginnings of reports, as worded by kernels 6.1 to 7.2. They follow the lists
+// with which kernel developers search their own logs: xfstests' _check_dmesg, and syzkaller's.
+// Those lists leave out a report whose first line has BUG: or WARNING: anyway. It is listed here,
+// because a console may miss a line.
 var patterns = []string{
 	// Any code.
 	`\bWARNING:`,
@@ -23,7 +23,7 @@ var patterns = []string{
 	`\bKernel panic\b`,
 	`\bInternal error\b`,
 
-	// The processor's faults. A program's own have "ip:" there, and no comma or colon.
+	// The processor's faults. A fault of a program has "ip:" there, and no comma or colon.
 	`\bgeneral protection fault[,:]`,
 	`\bdouble fault\b`,
 	`\bdivide error: `,
@@ -33,7 +33,7 @@ var patterns = []string{
 	`\bkernel stack (is corrupted|overflow)|\bKernel stack is corrupted\b`,
 	`\bcorrupted stack end\b`,
 
-	// Locks, and what may not be done under them.
+	// Locks, and code that must not run under them.
 	`\bpossible (circular locking|recursive locking|irq lock inversion)\b`,
 	`\bINFO: (HARDIRQ|SOFTIRQ|trying to register non-static key|lockdep is turned off)`,
 	`\binconsistent lock state\b`,
@@ -48,7 +48,7 @@ var patterns = []string{
 	`\bInvalid wait context\b`,
 	`\bhuh, entered\b`,
 
-	// Tasks and processors that do not get on.
+	// Blocked tasks and stalled processors.
 	`\bINFO: task .* blocked\b`,
 	`\bINFO: rcu_\w+ .*\bstall`,
 	`\brcu_\w+ kthread starved\b`,
@@ -65,7 +65,7 @@ var patterns = []string{
 	`\bUBSAN: `,
 	`\bkmemleak: (\d+ new suspected|Cannot |Memory pool empty|Kernel memory leak detector disabled)`,
 	`\bunreferenced object 0x`,
-	`\bBUG \S+ \(.*\): `, // a slab cache: what remains in it, what was overwritten
+	`\bBUG \S+ \(.*\): `, // a slab cache: remaining objects, overwritten memory
 	`\bSlab cache still has objects\b`,
 	`\bslab\b.*\b(corruption|Poison overwritten|Object padding)`,
 	`\bBad page (state|map|cache)\b`,
@@ -78,7 +78,7 @@ var patterns = []string{
 	`\bdetected (field-spanning write|buffer overflow)\b`,
 	`\binvoked oom-killer\b`,
 
-	// File systems, and what a module leaves behind.
+	// File systems, and leaks of a module.
 	`\bVFS: Busy inodes after unmount\b`,
 	`\bVFS: Close: file count is 0\b`,
 	`\bsysfs: cannot create duplicate filename\b`,
@@ -90,8 +90,7 @@ var patterns = []string{
 
 var bad = regexp.MustCompile(strings.Join(patterns, "|"))
 
-// benign are lines that would match but only say that the module is not the
-// distribution's.
+// benign are lines that match, but only report that the module is not the distribution's.
 var benign = regexp.MustCompile(strings.Join([]string{
 	`loading out-of-tree module taints kernel`,
 	`module verification failed: signature and/or required key missing`,
@@ -99,17 +98,17 @@ var benign = regexp.MustCompile(strings.Join([]string{
 	`KASAN: KernelAddressSanitizer initialized`,
 }, "|"))
 
-// stamp is what printk puts before a message on the console.
+// stamp is printk's prefix of a message on the console.
 var stamp = regexp.MustCompile(`^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?`)
 
 // Report is a part of a log, from the first bad line to its end.
 type Report []string
 
-// maxReport is how much of what follows a bad line is shown: a KASAN report
-// with its stacks is about a hundred lines.
+// maxReport is how many lines after a bad one are shown: a KASAN report with its stacks is about a
+// hundred lines.
 const maxReport = 120
 
-// quiet is after how many lines without a bad one a report is over.
+// quiet is the number of lines without a bad one after which a report is over.
 const quiet = 25
 
 // Find returns the reports in a log.

@@ -221,10 +221,10 @@ var reports = map[string][]string{
 	},
 }
 
-// stamped are the ways in which a console shows a line.
+// stamped returns a line in each form in which a console shows it.
 func stamped(line string) []string {
 	if strings.HasPrefix(line, "rig-agent: ") {
-		return []string{line} // no kernel says that
+		return []string{line} // not a kernel message
 	}
 	return []string{"[   12.345678] " + line, "[    1.000000][  T123] " + line, "<4>[    1.0] " + line + "\r"}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes a run's guests, lives with them and judges them.
+// Package lab makes a run's guests, operates them and judges them.
 package lab
 
 import (
@@ -21,26 +21,26 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Assets are the cached things that guests are made of.
+// Assets are the cached files that guests are made of.
 type Assets struct {
 	Cache    cache.Dir
 	Versions versions.Set
 	QEMU     vm.QEMU
 	Accel    vm.Accel
 
-	systems []system // guests have them in turn
+	systems []system // used by the guests in turn
 	root    string
 	node    nodeAssets
 }
 
-// system is a kernel with what comes with it.
+// system is a kernel with its initramfs and modules.
 type system struct {
 	kernel.Kernel
 	initramfs string
 	modules   string
 }
 
-// rootRoom is the space guests have on their root.
+// rootRoom is the free space on a guest's root.
 const rootRoom = 4 << 30
 
 // Prepare fills the caches: emulator, initramfs, and the accelerator's probe.
@@ -92,13 +92,13 @@ func makeInitramfs(c cache.Dir, k kernel.Kernel) (string, error) {
 	return filepath.Join(dir, "initramfs"), err
 }
 
-// agentBinary is beside the rig's own.
+// agentBinary is next to the rig's own program.
 func agentBinary() (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), "agent"), err
 }
 
-// stamp tells states of a file apart that is not named after its inputs.
+// stamp tells states of a file apart whose name does not depend on its inputs.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -142,12 +142,10 @@ func makeModules(c cache.Dir, k kernel.Kernel) (string, error) {
 	return filepath.Join(dir, "modules.ext4"), err
 }
 
-// probeLimit is how long a guest that does nothing may take: under an
-// accelerator that works it takes two seconds.
+// probeLimit is the time limit of an idle guest: with a working accelerator it takes two seconds.
 const probeLimit = 20 * time.Second
 
-// probe finds out by trying whether guests boot under KVM: /dev/kvm may exist
-// and not run them.
+// probe tries whether guests boot under KVM: /dev/kvm may exist and not run them.
 func (a *Assets) probe() (vm.Accel, error) {
 	tcg := vm.Accel{Name: "tcg"}
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
@@ -179,7 +177,7 @@ func (a *Assets) probe() (vm.Accel, error) {
 	return vm.Accel{Name: string(name)}, err
 }
 
-// boots fails unless a guest says that it is there.
+// boots fails unless a guest answers.
 func (a *Assets) boots(accel vm.Accel, dir string) error {
 	console := filepath.Join(dir, "console")
 	g, err := vm.Start(a.QEMU, vm.Spec{

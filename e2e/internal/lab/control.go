@@ -12,7 +12,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Verbs that a script's functions send; no verb means: run a command.
+// Verbs of a script's functions; no verb means: run a command.
 const (
 	VerbKill    = "kill_guest"
 	VerbStart   = "start_guest"
@@ -30,9 +30,9 @@ const (
 	VerbReboot    = "await_reboot"
 )
 
-// NoMount as an argument of VerbStart only boots. At and an address have a guest
-// that is in no node see the range there. What follows -- are words for the QEMU
-// of a guest in a node: how it has the range, or another one.
+// NoMount as an argument of VerbStart only boots. At and an address let a guest outside of a node
+// see the range there. The words behind -- are for the QEMU of a guest in a node: they describe the
+// range, or another one.
 const (
 	NoMount = "--no-mount"
 	At      = "--at"
@@ -41,8 +41,8 @@ const (
 // Life is how a guest is to be booted.
 type Life struct {
 	NoMount bool
-	At      int64    // where it has the range; 0: as all have it
-	Words   []string // for QEMU, in a node: how it has the range; nil: as the rig has it
+	At      int64    // the address of its range; 0: the usual one
+	Words   []string // for QEMU, in a node: its range; nil: the usual one
 }
 
 // startArguments are those of VerbStart.
@@ -81,8 +81,7 @@ func (l *Lab) Serve(listener net.Listener) {
 	}
 }
 
-// gone is the status of a command whose guest was not there to run it, as ssh
-// has it.
+// gone is the status of a command whose guest was not running, as with ssh.
 const gone = 255
 
 func (l *Lab) answer(conn net.Conn) {
@@ -164,8 +163,7 @@ func (l *Lab) act(conn net.Conn, r wire.Request) error {
 	return fmt.Errorf("unknown request %q", r.Verb)
 }
 
-// sendText sends output to a client that needs no credits for it, since the
-// connection is its own.
+// sendText sends output to a client, without credits because the connection is not shared.
 func sendText(conn net.Conn, text []byte) error {
 	out := wire.NewWriter(conn)
 	for len(text) > 0 {
@@ -181,8 +179,7 @@ func sendText(conn net.Conn, text []byte) error {
 	return nil
 }
 
-// finish tells the client how it went, and lets it read that before the
-// connection ends.
+// finish sends the result to the client, and lets it read that before the connection ends.
 func finish(conn net.Conn, status uint32, err error) {
 	out := wire.NewWriter(conn)
 	if err != nil {
@@ -193,8 +190,8 @@ func finish(conn net.Conn, status uint32, err error) {
 		_ = out.Send(wire.Frame{Kind: wire.Stderr, Data: []byte(message)})
 	}
 	_ = out.Send(wire.Frame{Kind: wire.Exit, Data: wire.Numbers(status)})
-	// The client closes; reading its acknowledgements keeps the connection from
-	// being reset before it has read the above.
+	// The client closes. Reading its acknowledgements prevents a reset of the connection before
+	// it has read the above.
 	if conn.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
 		return
 	}

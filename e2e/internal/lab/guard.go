@@ -16,18 +16,18 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// guard is the `stargatectl guard` beside one life of a guest: it tells the
-// others that the guest is dead, or only paused.
+// guard is the `stargatectl guard` of one life of a guest: it tells the other systems that the
+// guest is dead, or only paused.
 type guard struct {
 	log       string
 	terminate func()        // asks it to end
-	dismissed bool          // its end was asked for
+	dismissed bool          // its end was requested
 	ended     chan struct{} // closed when it has
-	err       error         // how; read it after ended
+	err       error         // the result; read it after ended
 }
 
-// startGuards puts guards beside a machine that has just been started. One in a
-// node has a guard there, and one here that sees the node's end, which is its own.
+// startGuards starts guards for a VM that has just been started. A VM in a node has one guard in
+// the node, and one here that watches the node's end, which ends the VM, too.
 func (l *Lab) startGuards(m *member, log string) (err error) {
 	if !l.inNode(m) {
 		m.guard, err = l.guardHere(m.guest.PID(), m.guest.UUID, log)
@@ -39,7 +39,7 @@ func (l *Lab) startGuards(m *member, log string) (err error) {
 	return err
 }
 
-// guardHere watches a process of this machine.
+// guardHere watches a process of this host.
 func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
 	g := &guard{log: log, ended: make(chan struct{})}
-	// It may have ended by itself, which await tells.
+	// It may have ended by itself, which await reports.
 	g.terminate = func() { _ = cmd.Process.Signal(syscall.SIGTERM) }
 	go func() {
 		g.err = cmd.Wait()
@@ -61,7 +61,7 @@ func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 	return g, nil
 }
 
-// guardInNode watches the QEMU of a machine in the node, from there.
+// guardInNode watches the QEMU of a VM in the node, from there.
 func (l *Lab) guardInNode(name, uuid, log string) (*guard, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -83,18 +83,18 @@ func (l *Lab) guardInNode(name, uuid, log string) (*guard, error) {
 		if err == nil && status != 0 {
 			err = fmt.Errorf("status %d", status)
 		}
-		if !errors.Is(err, wire.ErrGone) { // it has gone with the node, of which another guard tells
+		if !errors.Is(err, wire.ErrGone) { // it has ended with the node, which another guard reports
 			g.err = err
 		}
 	}()
 	return g, nil
 }
 
-// guardLimit is for a busy machine; a guard is done within milliseconds, and
-// after two seconds where a guest ends in the moment in which it mounts.
+// guardLimit is long enough for a busy machine. A guard takes milliseconds, or two seconds if a
+// guest ends while it mounts.
 const guardLimit = 30 * time.Second
 
-// await waits until the guard of a machine that is no more has said so.
+// await waits until the guard of an ended VM has reported its end.
 func (g *guard) await() error {
 	if g == nil {
 		return nil
@@ -108,7 +108,7 @@ func (g *guard) await() error {
 	return fmt.Errorf("its guard: %w: %s", g.err, strings.TrimSpace(tail(g.log, 10)))
 }
 
-// gone waits until the guard has ended, however it did.
+// gone waits until the guard has ended, with any result.
 func (g *guard) gone() error {
 	if g == nil {
 		return nil
@@ -121,7 +121,7 @@ func (g *guard) gone() error {
 	}
 }
 
-// dismiss ends a guard; the machine goes on without.
+// dismiss ends a guard; the VM goes on without.
 func (g *guard) dismiss() error {
 	if g == nil || g.dismissed {
 		return nil
@@ -131,8 +131,8 @@ func (g *guard) dismiss() error {
 	return g.await()
 }
 
-// guardsDone waits until the guards of a guest that has ended have said so. The
-// one that watches its node has nothing to say as long as that is there.
+// guardsDone waits until the guards of an ended guest have reported. The guard that watches its
+// node has nothing to report while the node runs.
 func (l *Lab) guardsDone(m *member) error {
 	err := m.guard.await()
 	if err == nil && l.inNode(m) && l.current(l.host).Alive() {
@@ -147,7 +147,7 @@ func (l *Lab) guardsDone(m *member) error {
 	return nil
 }
 
-// Unguard leaves a guest alone with the others: only they know whether it lives.
+// Unguard removes a guest's guards: only the other systems can then tell whether it is live.
 func (l *Lab) Unguard(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		if m.guard == nil || m.guard.dismissed {

@@ -17,14 +17,14 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// MountPoint is where guests have the volume.
+// MountPoint is the guests' mount point of the volume.
 const MountPoint = "/mnt/sg"
 
-// Options are what the user may choose for a run.
+// Options are the user's choices for a run.
 type Options struct {
 	Guests       int
-	Node         bool         // they run in a node, which is a system of its own
-	Forgets      bool         // a power cut of the node takes the bytes of the range
+	Node         bool         // the guests run in a node, which is also a system
+	Forgets      bool         // a power cut of the node loses the bytes of the range
 	Format       func() error // makes the volume
 	CPUs         int
 	MemoryMiB    int
@@ -33,17 +33,17 @@ type Options struct {
 	Module       bool   // load the module that is in the payload
 	Mount        bool   // mount the volume
 	MountOptions string
-	Guard        string     // stargatectl, to guard guests with; empty: nobody does
+	Guard        string     // stargatectl, to guard guests with; empty: no guards
 	Shares       []vm.Share // each is at /mnt/KIND in the guests
-	Net          *vm.Net    // that they are on, or nil
+	Net          *vm.Net    // the network of the guests, or nil
 	Kept         string     // file of a disk that the only guest keeps, or empty
-	Shared       bool       // one script after the other has the guests
+	Shared       bool       // several scripts use the guests, one after the other
 }
 
-// ModulePath is where a guest has the module; the payload has one for each kernel.
+// ModulePath is the module's path in a guest; the payload has one for each kernel.
 const ModulePath = "/root/stargatefs.ko"
 
-// ModuleFor is where the payload has the module for a kernel.
+// ModuleFor is the path of the module for a kernel in the payload.
 func ModuleFor(release string) string { return ModulePath + "-" + release }
 
 // Lab is a run's guests and their shared range.
@@ -59,7 +59,7 @@ type Lab struct {
 	lost    bool // the range's bytes went with the node's power; guarded by the node's lock
 
 	mu       sync.Mutex
-	damage   bool // the script expects systems to have met damage in the volume
+	damage   bool // the script expects that systems meet damage in the volume
 	doing    map[int]activity
 	activity int
 }
@@ -68,30 +68,30 @@ type Lab struct {
 type member struct {
 	name   string
 	system system
-	kernel int // which of the guests' systems that is
+	kernel int // its index in the guests' systems
 
-	mu        sync.Mutex // one change of its state at a time
+	mu        sync.Mutex // serializes changes of its state
 	guest     *vm.Guest  // the last life, or nil; changed under the lab's lock as well
-	guard     *guard     // beside it, or nil
-	nodeGuard *guard     // likewise, for the end of the node that it runs in
-	life      Life       // the last one, as it was asked for
-	expected  bool       // its end, if it has ended, was asked for
+	guard     *guard     // of its current life, or nil
+	nodeGuard *guard     // the same, for the end of its node
+	life      Life       // the last one, as requested
+	expected  bool       // its end, if it has ended, was requested
 	paused    bool
-	spent     bool            // its machine is not what it was: nothing but a boot makes it so
-	booted    guestState      // what it was when it had booted, if it is to be shared
-	logs      int             // how many it has
+	spent     bool            // its VM has changed: only a boot restores it
+	booted    guestState      // its state after the boot, if it is to be shared
+	logs      int             // the number of its logs
 	consoles  []string        // one file for each life that is yet to be judged
-	judged    int64           // how much of the present life's was judged before
-	panics    map[string]bool // of these, those that end in a panic which the script wanted
+	judged    int64           // the part of the present life's log that was judged before
+	panics    map[string]bool // those of them that end in a panic expected by the script
 }
 
-// activity is something that a script waits for.
+// activity is an operation that a script waits for.
 type activity struct {
 	what  string
 	since time.Time
 }
 
-// New makes a lab; its guests are started by Start.
+// New makes a lab; Start starts its guests.
 func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	l := &Lab{Assets: a, Options: o, Dir: dir, Range: r, members: map[string]*member{},
 		doing: map[int]activity{}}
@@ -111,7 +111,7 @@ func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 // Guests are the guests' names.
 func (l *Lab) Guests() []string { return l.names }
 
-// Systems are the names of all who mount the volume: the node comes first.
+// Systems returns the names of all systems that mount the volume: the node comes first.
 func (l *Lab) Systems() []string {
 	if l.host == nil {
 		return l.names
@@ -127,9 +127,9 @@ func (l *Lab) member(name string) (*member, error) {
 	return m, nil
 }
 
-// StartAll boots the node, if there is one, then all guests at once, and then
-// mounts in one after the other. In a node that mounts nothing there is no
-// memory yet that guests could be given: the script starts them.
+// StartAll boots the node, if there is one, then all guests at once, and then mounts in one after
+// the other. In a node that mounts nothing there is no memory yet for guests: the script starts
+// them.
 func (l *Lab) StartAll() error {
 	if l.host != nil {
 		if err := l.StartNode(); err != nil || !l.Mount {
@@ -147,7 +147,7 @@ func (l *Lab) StartAll() error {
 	return nil
 }
 
-// together does something with all guests at once.
+// together calls do for all guests at once.
 func (l *Lab) together(do func(*member) error) error {
 	if failures := l.failures(do); failures != nil {
 		return errors.New(strings.Join(failures, "; "))
@@ -155,7 +155,7 @@ func (l *Lab) together(do func(*member) error) error {
 	return nil
 }
 
-// failures does the same, and has one text for each guest where it failed.
+// failures does the same, and returns one text for each failed guest.
 func (l *Lab) failures(do func(*member) error) []string {
 	results := make([]error, len(l.names))
 	var all sync.WaitGroup
@@ -178,8 +178,7 @@ func (l *Lab) failures(do func(*member) error) []string {
 	return failures
 }
 
-// Start boots a guest that is not running, and mounts there, which recovers
-// the volume if need be.
+// Start boots a stopped guest, and mounts there, which recovers the volume if necessary.
 func (l *Lab) Start(name string, life Life) error {
 	if err := l.notTheNode(name, "start_node boots it"); err != nil {
 		return err
@@ -269,7 +268,7 @@ func (l *Lab) boot(m *member) error {
 	return nil
 }
 
-// plan says where a system runs, and as what machine.
+// plan returns a system's place and the description of its VM.
 func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 	switch {
 	case m == l.host:
@@ -296,14 +295,14 @@ func (l *Lab) plan(m *member) (vm.Place, vm.Spec, error) {
 	}, nil
 }
 
-// rangesScript waits for the drivers of persistent memory, which probe on their own: who goes on has
-// its block devices, or will never have them.
+// rangesScript waits for the drivers of persistent memory, which probe asynchronously: afterwards
+// all their block devices exist.
 const rangesScript = `set -e
 for bus in /sys/bus/nd/devices/ndbus*; do
 	[ ! -e "$bus/wait_probe" ] || read -r _ <"$bus/wait_probe"
 done`
 
-// loadScript loads a module that modprobe does not know, and what it needs.
+// loadScript loads a module that modprobe does not know, and its dependencies.
 const loadScript = `set -e
 [ -L "$1" ] || ln -s "$2" "$1"
 for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
@@ -315,7 +314,7 @@ modprobe -a $2
 mkdir -p "/mnt/$1"
 mount -t "$3" ${5:+-o "$5"} "$4" "/mnt/$1"`
 
-// netScript gives the one interface that there is its address, if it has one.
+// netScript gives the only interface its address, if it has one.
 const netScript = `set -e
 modprobe virtio_net
 for try in $(seq 500); do [ -d /sys/class/net/eth0 ] && break; sleep 0.02; done
@@ -351,7 +350,7 @@ func (l *Lab) inGuest(m *member, script string, args ...string) error {
 	return nil
 }
 
-// Kill cuts a guest's power, and waits until its guard has said so.
+// Kill cuts a guest's power, and waits until its guard has reported it.
 func (l *Lab) Kill(name string) error {
 	if err := l.notTheNode(name, "kill_node takes its power"); err != nil {
 		return err
@@ -363,11 +362,11 @@ func (l *Lab) Kill(name string) error {
 	})
 }
 
-// panicLimit is how long a wanted panic may take to come, and then to be printed.
+// panicLimit is the time for an expected panic to begin, and then to be printed.
 const panicLimit = time.Minute
 
-// AwaitPanic waits until a guest's kernel has ended by a panic with a text in its message, which is
-// what the script wanted. What it printed before must be as sound as ever.
+// AwaitPanic waits until a guest's kernel has ended by a panic with that text in its message, as
+// the script expects. Its log before the panic must be sound.
 func (l *Lab) AwaitPanic(name, text string) error {
 	m, err := l.member(name)
 	if err != nil {
@@ -417,7 +416,7 @@ func (l *Lab) Pause(name string) error {
 	})
 }
 
-// MachineCheck has a guest's processor find an error in memory, or elsewhere.
+// MachineCheck makes a guest's processor find an error in memory, or elsewhere.
 func (l *Lab) MachineCheck(name string, words []string) error {
 	if len(words) != 5 {
 		return errors.New("usage: machine_check GUEST BANK STATUS GLOBAL-STATUS ADDRESS MISC")
@@ -428,7 +427,7 @@ func (l *Lab) MachineCheck(name string, words []string) error {
 	})
 }
 
-// Resume lets a paused guest go on.
+// Resume continues a paused guest.
 func (l *Lab) Resume(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		m.paused = false
@@ -436,8 +435,7 @@ func (l *Lab) Resume(name string) error {
 	})
 }
 
-// Console returns what a guest's kernel has printed in its present life, for
-// the present script.
+// Console returns the kernel messages of a guest's present life, for the present script.
 func (l *Lab) Console(name string) ([]byte, error) {
 	m, err := l.member(name)
 	if err != nil {
@@ -479,8 +477,7 @@ func (l *Lab) withRunning(name string, do func(*member) error) error {
 	return do(m)
 }
 
-// KillAll ends all guests, whatever they are doing, and first the node, with
-// which those in it end.
+// KillAll ends all guests, in any state, and first the node, with which its guests end.
 func (l *Lab) KillAll() {
 	for _, name := range l.Systems() {
 		if guest := l.current(l.members[name]); guest != nil {
@@ -489,15 +486,15 @@ func (l *Lab) KillAll() {
 	}
 }
 
-// current is for those who cannot wait for the guest's own lock: its holder
-// may be waiting for the guest.
+// current is for callers that cannot wait for the guest's own lock: its holder may be waiting for
+// the guest.
 func (l *Lab) current(m *member) *vm.Guest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return m.guest
 }
 
-// ExpectDamage is what a script says that has systems meet damage in the volume.
+// ExpectDamage is for a script whose systems meet damage in the volume.
 func (l *Lab) ExpectDamage() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -510,13 +507,13 @@ func (l *Lab) damageSeen() bool {
 	return l.damage
 }
 
-// logName is a file for one more log of a guest's.
+// logName returns a file name for another log of a guest.
 func (l *Lab) logName(m *member, kind string) string {
 	m.logs++
 	return filepath.Join(l.Dir, fmt.Sprintf("%s.%d.%s", m.name, m.logs, kind))
 }
 
-// begin notes what is being waited for; the returned function ends that.
+// begin records an operation in progress; the returned function ends it.
 func (l *Lab) begin(format string, args ...interface{}) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

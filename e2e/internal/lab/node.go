@@ -17,13 +17,13 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Host is the node's name: the machine with KVM that the guests run in.
+// Host is the name of the node: the VM with KVM in which the guests run.
 const Host = "host"
 
-// regionPath is where the node has the volume's memory, for its guests.
+// regionPath is the path of the volume's memory in the node, for its guests.
 const regionPath = MountPoint + "/.stargate/region"
 
-// Where the node has what its guests are made of.
+// Paths in the node of the files that its guests are made of.
 const (
 	nodeQEMU  = "/rig/qemu"
 	nodeBoots = "/rig/boot" // a folder in it for each kernel, with these files
@@ -31,15 +31,15 @@ const (
 	bootInit  = "initramfs"
 )
 
-// nodeAssets are what a node is made of, beside what its guests are.
+// nodeAssets are the files of a node, beside those of its guests.
 type nodeAssets struct {
 	system system
 	qemu   string   // disk with QEMU's root
 	boots  []string // disks with kernel and initramfs, one for each of the systems
 }
 
-// PrepareNode fills the caches for a node with that kernel. The systems and
-// their disks are there already.
+// PrepareNode fills the caches for a node with that kernel. The systems and their disks exist
+// already.
 func (a *Assets) PrepareNode(k kernel.Kernel) error {
 	initramfs, err := makeInitramfs(a.Cache, k)
 	if err != nil {
@@ -101,17 +101,16 @@ func copyFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// nodeMemory is for the node's own kernel and programs, machineMemory for what
-// QEMU needs beside a machine's memory.
+// nodeMemory is for the node's own kernel and programs, machineMemory for QEMU's needs beside the
+// memory of a VM.
 const (
 	nodeMemory    = 768
 	machineMemory = 128
 )
 
-// hostSpec: one CPU, as the node's memory gets corrupted with more of them
-// under TCG. It finds the range as memory with struct pages (D1). Guests' disks
-// are disks of the node: its own root a second time, and for each kernel what
-// boots it and its modules.
+// hostSpec has one CPU, because with more of them the node's memory gets corrupted under TCG. The
+// node gets the range as memory with struct pages (D1). The guests' disks are disks of the node:
+// its own root a second time, and for each kernel its boot files and its modules.
 func (l *Lab) hostSpec() vm.Spec {
 	s := vm.Spec{
 		Name:      Host,
@@ -134,8 +133,7 @@ func (l *Lab) hostSpec() vm.Spec {
 	return s
 }
 
-// nodeDevices tells where the node has them: QEMU, the root, and by kernel
-// boots and modules.
+// nodeDevices are the devices in the node: QEMU, the root, and by kernel boots and modules.
 type nodeDevices struct {
 	qemu, root     string
 	boots, modules []string
@@ -160,7 +158,7 @@ func (l *Lab) nodeDevices() nodeDevices {
 
 func (l *Lab) inNode(m *member) bool { return l.host != nil && m != l.host }
 
-// notTheNode refuses what is done with guests only.
+// notTheNode refuses operations that are only for guests.
 func (l *Lab) notTheNode(name, instead string) error {
 	if l.host != nil && name == Host {
 		return fmt.Errorf("%s is the node, in which the guests run: %s", name, instead)
@@ -168,8 +166,8 @@ func (l *Lab) notTheNode(name, instead string) error {
 	return nil
 }
 
-// planInNode is a machine in the node, whose disks are devices there and whose
-// range is the volume's own memory.
+// planInNode describes a VM in the node, whose disks are devices there and whose range is the
+// volume's own memory.
 func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 	host := l.current(l.host)
 	if host == nil || !host.Alive() {
@@ -192,8 +190,8 @@ func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 	return vm.Node{Link: host.Link, QEMU: vm.At(nodeQEMU), Memory: regionPath}, spec, nil
 }
 
-// StartNode boots the node, mounts the volume there and makes it ready for
-// guests. A volume that has been lost with the power is made anew.
+// StartNode boots the node, mounts the volume there and prepares it for guests. A volume that was
+// lost with the power is made anew.
 func (l *Lab) StartNode() error {
 	if l.host == nil {
 		return errNoNode
@@ -226,8 +224,7 @@ func (l *Lab) StartNode() error {
 
 var errNoNode = errors.New("there is no node: e2e/rig run --node")
 
-// readyScript loads KVM, which only loads where the processor has what it needs,
-// and mounts what guests are made of.
+// readyScript loads KVM, which fails on an unsuitable processor, and mounts the disks for guests.
 const readyScript = `set -e
 said=$(modprobe kvm_amd 2>&1) || said+=$'\n'$(modprobe kvm_intel 2>&1) || {
 	echo "no nested virtualization: KVM does not load on $(sed -n 's/^model name.*: //p;T;q' /proc/cpuinfo): $said"
@@ -246,9 +243,8 @@ for device; do
 	i=$((i + 1))
 done`
 
-// KillNode cuts the power of the node, and with it of all that runs there. It
-// returns when guards have told of each; what the range holds is then lost, if
-// its memory forgets.
+// KillNode cuts the power of the node, which also ends everything inside. It returns when guards
+// have reported each system; the range's content is then lost, if its memory forgets.
 func (l *Lab) KillNode() error {
 	if l.host == nil {
 		return errNoNode
@@ -278,12 +274,11 @@ func (l *Lab) KillNode() error {
 	})
 }
 
-// rebootLimit is how long a node's kernel may take to end devices and machines.
+// rebootLimit is the time for a node's kernel to shut devices and VMs down.
 const rebootLimit = time.Minute
 
-// AwaitReboot waits until the node has ended because a program in it has asked
-// its kernel for another boot, as the script wanted, and with it all that runs
-// there. StartNode is that boot.
+// AwaitReboot waits until the node has ended, with everything inside, because a program in it
+// requested a reboot, as the script expects. StartNode is that reboot.
 func (l *Lab) AwaitReboot() error {
 	if l.host == nil {
 		return errNoNode
@@ -318,7 +313,7 @@ func (l *Lab) AwaitReboot() error {
 	return nil
 }
 
-// lose is what a power cut does to memory that forgets.
+// lose does what a power cut does to memory that forgets.
 func (l *Lab) lose() error {
 	l.lost = true
 	return l.Range.Wipe()

@@ -21,8 +21,7 @@ func testLab() *Lab {
 	return New(a, Options{Guests: 4, Node: true, MemoryMiB: 384, Payload: "PAYLOAD"}, &vm.Range{Size: 32 << 20}, "/run")
 }
 
-// A guest's disks are devices of the node, whose letters follow from the order
-// in which the node has its disks.
+// A guest's disks are devices of the node, whose letters follow from the order of the node's disks.
 func TestDevicesInTheNode(t *testing.T) {
 	l := testLab()
 	disks := l.hostSpec().Disks
@@ -56,7 +55,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// The node is no guest, and a guest is nothing without its node.
+// The node is not a guest, and a guest needs its node.
 func TestNodeRefuses(t *testing.T) {
 	l := testLab()
 	for what, err := range map[string]error{
@@ -76,7 +75,7 @@ func TestNodeRefuses(t *testing.T) {
 	}
 }
 
-// What a script may say of a guest that it starts.
+// Arguments of a script for a guest that it starts.
 func TestStartArguments(t *testing.T) {
 	for _, c := range []struct {
 		args []string

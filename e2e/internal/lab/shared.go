@@ -13,19 +13,19 @@ import (
 	"stargate/e2e/internal/say"
 )
 
-// One script after the other has the same guests: Verdict judges what the last
-// one left, and Renew makes the guests and the volume as they were at first.
+// Several scripts use the same guests, one after the other: Verdict judges the state after a
+// script, and Renew restores guests and volume to their first state.
 
-// Verdict says what was wrong since the guests were started, or since the last
-// verdict. Guests that still run have neither volume nor module then.
+// Verdict lists the errors since the guests were started, or since the last verdict. Guests that
+// still run have neither volume nor module afterwards.
 func (l *Lab) Verdict(fsck string) []string {
 	wrong := l.judge(fsck, l.settleAndUnguard)
 	l.forget()
 	return wrong
 }
 
-// settleAndUnguard leaves a guest without anything of the volume's, whose bytes
-// are about to be others.
+// settleAndUnguard removes everything of the volume from a guest, because the volume's bytes are
+// about to change.
 func (l *Lab) settleAndUnguard(m *member) error {
 	if err := l.settle(m); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (l *Lab) settleAndUnguard(m *member) error {
 	return m.guard.dismiss()
 }
 
-// forget leaves only what is yet to be judged.
+// forget leaves only logs that are yet to be judged.
 func (l *Lab) forget() {
 	l.mu.Lock()
 	l.damage = false
@@ -50,11 +50,11 @@ func (l *Lab) forget() {
 	}
 }
 
-// Renew makes the volume anew, and each guest as it was at first. A guest that
-// cannot be tidied boots anew; all do, if anew says so.
+// Renew makes the volume anew, and restores each guest to its first state. A guest that cannot be
+// tidied reboots; all do, if anew is set.
 func (l *Lab) Renew(anew bool) error {
 	if anew {
-		l.KillAll() // also those that another's request waits for
+		l.KillAll() // also those that the request of another one waits for
 		l.forget()
 	}
 	if err := l.together(func(m *member) error { return l.tidyOrEnd(m, anew) }); err != nil {
@@ -79,12 +79,11 @@ func (l *Lab) Renew(anew bool) error {
 	return nil
 }
 
-// tidyOrEnd makes a guest's state what it was when it had booted, or ends the
-// guest. It comes before the range is cleared: file systems of the last script's
-// may still be mounted there.
+// tidyOrEnd restores the state of a guest after its boot, or ends the guest. It must come before
+// the range is cleared: file systems of the last script may still be mounted there.
 func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 	if m.guest == nil || anew {
-		err := m.guard.gone() // it stores in the volume what it has seen
+		err := m.guard.gone() // it stores its findings in the volume
 		m.guard = nil
 		return err
 	}
@@ -100,7 +99,7 @@ func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 	return l.guardsDone(m)
 }
 
-// refit boots a guest, or has it go on.
+// refit boots a guest, or resumes it.
 func (l *Lab) refit(m *member) error {
 	m.life = Life{}
 	if m.guest == nil || !m.guest.Alive() {
@@ -114,7 +113,7 @@ func (l *Lab) refit(m *member) error {
 	return l.load(m)
 }
 
-// tidy undoes what the last script has done to a guest.
+// tidy undoes the changes of the last script to a guest.
 func (l *Lab) tidy(m *member) error {
 	now, err := l.state(m)
 	if err != nil {
@@ -148,10 +147,9 @@ func (l *Lab) state(m *member) (guestState, error) {
 	return parseState(out.String()), nil
 }
 
-// stateScript prints what scripts change in guests: files that are not the
-// system's own, mounts, block devices, interfaces, control groups, settings. A
-// line has a kind, a name and a value. The kernel itself changes min_free_kbytes
-// as large pages come into use.
+// stateScript prints the state that scripts change in guests: files that are not the system's own,
+// mounts, block devices, interfaces, control groups, settings. A line has a kind, a name and a
+// value. min_free_kbytes is left out, because the kernel changes it as large pages come into use.
 const stateScript = `set -e
 find /etc /home /mnt /opt /root /run /srv /tmp /usr/local /var /dev/shm -xdev \
 	\( -type d -printf 'file\t%p\t%y %m %U:%G\n' -o -printf 'file\t%p\t%y %m %U:%G %s %T@\n' \)
@@ -170,8 +168,8 @@ huge=/sys/kernel/mm/transparent_hugepage/enabled
 	/sys/kernel/tracing/{tracing_on,current_tracer} || true; } |
 	sed -n 's|^/proc/sys/vm/\(drop_caches\|min_free_kbytes\):.*||; s|^\([^:]*\):|setting\t\1\t|p'`
 
-// tidyScript undoes what scripts have done; its arguments are pairs of a verb
-// and what it is about. What a page cache still has of the range is written now.
+// tidyScript undoes changes of scripts; its arguments are pairs of a verb and its object. It also
+// writes out dirty pages of the range.
 const tidyScript = `while [ $# -gt 0 ]; do
 	case $1 in
 	umount) umount "$2" || umount -l "$2" ;;
@@ -190,8 +188,8 @@ dmesg -C
 if [ -d /sys/kernel/tracing ]; then : >/sys/kernel/tracing/set_event; : >/sys/kernel/tracing/trace; fi
 exit 0`
 
-// guestState is what a guest's state script printed: values by kind and name.
-// A name may have several, as a place where several things are mounted.
+// guestState is the output of a guest's state script: values by kind and name. A name may have
+// several values, like a mount point with several mounts.
 type guestState map[stateKey][]string
 
 type stateKey struct{ kind, name string }
@@ -207,7 +205,7 @@ func parseState(text string) guestState {
 	return state
 }
 
-// differs names one thing in which a state is another one.
+// differs names one difference between two states.
 func (s guestState) differs(now guestState) string {
 	for _, key := range s.keys(now) {
 		if was, is := s[key], now[key]; len(was) != len(is) || strings.Join(was, "\n") != strings.Join(is, "\n") {
@@ -217,7 +215,7 @@ func (s guestState) differs(now guestState) string {
 	return ""
 }
 
-// keys are those of two states, in order.
+// keys returns the keys of two states, in order.
 func (s guestState) keys(now guestState) []stateKey {
 	var keys []stateKey
 	for key := range s {
@@ -235,7 +233,7 @@ func (s guestState) keys(now guestState) []stateKey {
 	return keys
 }
 
-// undo is the work for tidyScript that leads back from a state.
+// undo returns the work for tidyScript that restores the state s.
 func (s guestState) undo(now guestState) []string {
 	var umount, devices, remove, set []string
 	for _, key := range s.keys(now) {
@@ -244,7 +242,7 @@ func (s guestState) undo(now guestState) []string {
 		switch {
 		case key.kind == "mount" && len(is) > len(was):
 			for range is[len(was):] {
-				umount = append([]string{"umount", key.name}, umount...) // what is mounted below comes first
+				umount = append([]string{"umount", key.name}, umount...) // mounts below come first
 			}
 		case key.kind == "block" && added:
 			devices = []string{"devices", ""}
@@ -270,7 +268,7 @@ func (l *Lab) load(m *member) error {
 	return nil
 }
 
-// unjudged returns what of a log is yet to be judged.
+// unjudged returns the part of a log that is yet to be judged.
 func (m *member) unjudged(console string, log []byte) []byte {
 	if m.guest != nil && console == m.guest.Console && m.judged <= int64(len(log)) {
 		return log[m.judged:]
@@ -278,7 +276,7 @@ func (m *member) unjudged(console string, log []byte) []byte {
 	return log
 }
 
-// fileSize is 0 for a file that cannot be looked at.
+// fileSize is 0 for a file that cannot be examined.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

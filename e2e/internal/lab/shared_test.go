@@ -20,8 +20,8 @@ setting	/proc/sys/kernel/hostname	g1
 setting	/proc/sys/vm/swappiness	60
 `
 
-// What scripts leave behind is undone: what is mounted before what it is mounted
-// on, devices before the files that they may lie in.
+// Leftovers of scripts are removed: a mount before the one below it, devices before the files that
+// may contain them.
 func TestLeftOversAreUndone(t *testing.T) {
 	booted := parseState(bootedState)
 	now := parseState(strings.ReplaceAll(bootedState, "swappiness\t60", "swappiness\t10") +
@@ -71,7 +71,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 	}
 }
 
-// What cannot be undone is seen: such a guest boots anew.
+// Changes that cannot be undone are found: such a guest reboots.
 func TestChangesThatStayAreSeen(t *testing.T) {
 	booted := parseState(bootedState)
 	for what, c := range map[string]struct{ from, to string }{
@@ -90,7 +90,7 @@ func TestChangesThatStayAreSeen(t *testing.T) {
 	}
 }
 
-// Only what a script's own time has added to a log is judged, or shown to it.
+// Only the part that a script's own time has added to a log is judged, or shown to the script.
 func TestOnlyTheUnjudgedPartCounts(t *testing.T) {
 	l := testLab()
 	m := l.members["g1"]

@@ -14,11 +14,11 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Finish ends the guests in good order and says what was wrong with the run:
-// nothing, if all is well. fsck is the checker's path, or empty.
+// Finish ends the guests cleanly and lists the errors of the run. fsck is the checker's path, or
+// empty.
 func (l *Lab) Finish(fsck string) []string { return l.judge(fsck, l.shutDown) }
 
-// judge ends what guests do, by end where one is still there, and says what was wrong.
+// judge ends the guests' work, by calling end for each running one, and lists the errors.
 func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	wrong := l.failures(func(m *member) error { return l.end(m, end) })
 	if l.host != nil { // after those in it
@@ -39,7 +39,7 @@ func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	return wrong
 }
 
-// end has a guest come to an end as by says, if it still runs.
+// end calls by for a guest that still runs.
 func (l *Lab) end(m *member, by func(*member) error) error {
 	if m.guest == nil {
 		return nil
@@ -49,7 +49,7 @@ func (l *Lab) end(m *member, by func(*member) error) error {
 			return l.guardsDone(m)
 		}
 		if l.inNode(m) && !l.current(l.host).Alive() {
-			return nil // the node has ended by itself, which is told of it
+			return nil // the node has ended by itself, and its error reports that
 		}
 		return fmt.Errorf("%s ended by itself; the end of its console:\n%s", m.name, tail(m.guest.Console, 30))
 	}
@@ -62,7 +62,7 @@ func (l *Lab) end(m *member, by func(*member) error) error {
 	return by(m)
 }
 
-// endLimit is how long a guest may take to unmount.
+// endLimit is the time for a guest to unmount.
 const endLimit = 2 * time.Minute
 
 // shutDown settles a guest and ends it.
@@ -76,8 +76,7 @@ func (l *Lab) shutDown(m *member) error {
 	return err
 }
 
-// settle unmounts, unloads the module, and waits until the console has all that
-// the kernel said.
+// settle unmounts, unloads the module, and waits until the console has all kernel messages.
 func (l *Lab) settle(m *member) error {
 	done := make(chan error, 1)
 	go func() { done <- l.inGuest(m, endScript, MountPoint) }()
@@ -99,9 +98,8 @@ func (l *Lab) settle(m *member) error {
 // endMarker is the last line of a console.
 const endMarker = "rig: end of the log"
 
-// endScript ends whatever the script left running, and then leaves the kernel
-// as it was: what keeps the module busy, or leaks under a kernel that looks for
-// leaks, is a failure.
+// endScript ends processes that the script left, and restores the kernel. A process that keeps the
+// module busy is a failure, and so is a leak, on a kernel that looks for leaks.
 const endScript = `set -e
 for dir in /proc/[0-9]*; do
 	pid=${dir#/proc/}
@@ -117,11 +115,11 @@ fi
 if [ -e /sys/module/stargatefs ]; then rmmod stargatefs; fi
 echo "<5>` + endMarker + `" >/dev/kmsg`
 
-// logLimit is how long a kernel may take to print what it has already logged.
+// logLimit is the time for a kernel to print messages that it has already logged.
 const logLimit = time.Minute
 
-// awaitText waits until a file has a text, behind what is known of it. What a console has not shown by the
-// end of the limit can be searched by nobody.
+// awaitText waits until a file has a text behind its known part. A console that does not show it
+// within the limit cannot be judged.
 func awaitText(path string, known int64, text string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(path)
@@ -137,12 +135,12 @@ func awaitText(path string, known int64, text string, limit time.Duration) error
 	}
 }
 
-// reports returns what a guest's kernel complained of in any of its lives.
+// reports returns the complaints of a guest's kernel in all its lives.
 func reports(m *member) []string {
 	var wrong []string
 	for _, console := range m.consoles {
 		if m.panics[console] {
-			continue // looked through by AwaitPanic
+			continue // AwaitPanic has judged it
 		}
 		log, err := os.ReadFile(console)
 		if err != nil {
@@ -157,8 +155,8 @@ func reports(m *member) []string {
 	return wrong
 }
 
-// Where says what the run is waiting for, for a hang: what was asked of
-// which guest since when, and where the guests' tasks are blocked.
+// Where describes what a hanging run waits for: pending requests by guest and time, and the places
+// where the guests' tasks are blocked.
 func (l *Lab) Where() string {
 	var text strings.Builder
 	l.mu.Lock()
@@ -178,7 +176,7 @@ func (l *Lab) Where() string {
 	return text.String()
 }
 
-// askWhere has a guest's kernel print its CPUs and blocked tasks, if it can.
+// askWhere makes a guest's kernel print its CPUs and blocked tasks, if it can.
 func askWhere(guest *vm.Guest) {
 	done := make(chan struct{})
 	go func() {

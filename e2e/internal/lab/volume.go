@@ -17,34 +17,34 @@ const (
 	fsckDamage   = 4
 )
 
-// seenInUse is how fsck words that the volume's count of errors is not 0: a
-// system has met damage while it used the volume.
+// seenInUse is fsck's text for a count of errors that is not 0: a system has met damage while it
+// used the volume.
 const seenInUse = "damage was seen while in use"
 
-// finding is one thing that fsck found wrong.
+// finding is one error that fsck found.
 type finding struct {
 	What   string `json:"what"`
 	Inode  uint64 `json:"inode"`
 	Offset string `json:"offset"`
 }
 
-// fsckResult is what fsck says of a volume as JSON.
+// fsckResult is fsck's JSON output for a volume.
 type fsckResult struct {
 	Findings []finding `json:"findings"`
 	Found    int       `json:"found"`
 	Unclean  bool      `json:"unclean"` // some system has not left
 }
 
-// checkVolume holds a volume that no system uses any more against what the
-// engine promises of it, however its systems ended:
+// checkVolume checks a volume without users against the engine's promises, however its systems
+// ended:
 //
 //   - fsck -n, which reads an unclean volume as recovery would leave it, finds
 //     nothing. So recovery cannot hide damage by repairing it.
 //   - fsck -p then recovers an unclean volume, and finds nothing to repair.
 //   - What it leaves is clean for fsck -n.
 //
-// The first rule covers the volume's count of errors, which is 0 in a volume
-// that was just made. damageSeen allows that count, and nothing else.
+// The first rule covers the volume's count of errors, which is 0 in a new volume. damageSeen allows
+// that count, and nothing else.
 func checkVolume(fsck, volume string, damageSeen bool) error {
 	looked, err := runFsck(fsck, "-n", volume, damageSeen)
 	if err != nil || !looked.Unclean {
@@ -60,7 +60,7 @@ func checkVolume(fsck, volume string, damageSeen bool) error {
 	return err
 }
 
-// runFsck fails if fsck finds something, or cannot look.
+// runFsck fails if fsck finds an error, or cannot run.
 func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	var out, errs bytes.Buffer
 	var result fsckResult
@@ -69,7 +69,7 @@ func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode()&^(fsckRepaired|fsckDamage) == 0 {
-		err = nil // its findings say why
+		err = nil // its findings give the reason
 	}
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &result)
@@ -84,8 +84,8 @@ func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	return result, nil
 }
 
-// wrong lists the findings, without the count of errors if that is allowed. A
-// number of findings that are not listed is wrong, too.
+// wrong lists the findings, without the count of errors if that is allowed. A number of unlisted
+// findings is an error, too.
 func (r fsckResult) wrong(damageSeen bool) string {
 	var lines []string
 	allowed := 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Places in a volume of 16 MiB that mkfs.stargatefs makes (docs/format.md).
+// Offsets in a volume of 16 MiB that mkfs.stargatefs makes (docs/format.md).
 const (
 	errorsAt = 4096 + 3*16 + 2*8 // the count of errors, in the hot page
 	slotsAt  = 0x2000
@@ -24,7 +24,7 @@ const (
 // A slot of the mount table whose system is dead.
 const slotDead = 2
 
-// volume is an image that mkfs has made, with what a test does to it.
+// volume is a new image that a test changes.
 type volume struct {
 	t    *testing.T
 	path string
@@ -71,13 +71,13 @@ func (v volume) put(offset int64, word uint64) {
 	}
 }
 
-// die leaves the volume as a system does whose power was cut.
+// die leaves the volume like a system whose power was cut.
 func (v volume) die() {
 	v.put(4096+3*16, 1) // the newest incarnation, which that system has
 	v.put(slotsAt+5*slotSize, slotDead|1<<32)
 }
 
-// leak marks pages as used that nobody owns.
+// leak marks pages as used that belong to no file.
 func (v volume) leak() {
 	v.put(lastBits, ^uint64(0))
 	v.put(lastBits+8, 1<<36-1)
@@ -119,7 +119,7 @@ func TestVolumeOfADeadSystemPasses(t *testing.T) {
 	}
 }
 
-// What recovery or preening would repair without a word is damage all the same.
+// Damage that recovery or preening would repair silently is an error all the same.
 func TestLeakedPagesAreSeen(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		v := newVolume(t)

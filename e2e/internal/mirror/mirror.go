@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mirror copies source trees, touching only what differs, so that make
-// sees which files changed.
+// Package mirror copies source trees and changes only files that differ, so that make sees which
+// files changed.
 package mirror
 
 import (
@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// marker is in every copy. A copy may lie inside of what is copied: it is no
-// part of that, nor is another one.
+// marker is in every copy. A copy may lie inside the tree that is copied: it is no part of that
+// tree, nor is another copy.
 const marker = ".copy-of-sources"
 
-// Sources makes to hold the same source files as from. Products of a build
-// that lie among them are left alone.
+// Sources makes to contain the source files of from. Products of a build in the copy stay.
 func Sources(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -53,8 +52,8 @@ func Sources(from, to string) error {
 	return dropOthers(to, seen)
 }
 
-// IsSource tells whether a file is part of a kernel module's sources: written
-// by people, not by the build; or symbols of another module that it needs.
+// IsSource tells whether a file is part of a kernel module's sources: written by people, not by the
+// build, or symbols of another module that it needs.
 func IsSource(name string) bool {
 	base := filepath.Base(name)
 	if strings.HasSuffix(base, ".mod.c") || strings.HasPrefix(base, ".") {

@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// starts carries work to the one thread that starts children: the kernel sends
-// the parent-death signal when the thread that forked ends, and Go may end
-// threads, but not this one.
+// starts carries work to the one thread that starts children. The kernel sends the parent-death
+// signal when the thread that forked ends, and Go may end any thread except this one.
 var starts = make(chan func())
 
 func init() {
@@ -42,16 +41,15 @@ func Start(cmd *exec.Cmd, signal syscall.Signal) error {
 	return <-result
 }
 
-// InStarter runs do on the thread that starts children: what it changes of that
-// thread's namespaces, those started later have, and nobody else.
+// InStarter runs do on the thread that starts children: its changes to that thread's namespaces
+// apply only to children started later.
 func InStarter(do func() error) error {
 	result := make(chan error)
 	starts <- func() { result <- do() }
 	return <-result
 }
 
-// Adopt makes the rig the parent of its descendants' orphans, so that
-// KillChildren finds them.
+// Adopt makes the rig the parent of its descendants' orphans, so that KillChildren finds them.
 func Adopt() error {
 	const setChildSubreaper = 36 // PR_SET_CHILD_SUBREAPER
 	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
@@ -91,7 +89,7 @@ func children() []int {
 	return list
 }
 
-// parse reads "pid (name) state parent ..."; the name may hold anything.
+// parse reads "pid (name) state parent ..."; the name may contain anything.
 func parse(path string) (pid, parent int) {
 	data, err := os.ReadFile(path)
 	if err != nil {

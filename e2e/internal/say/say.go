@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package say is the rig's own voice: lines on standard error, so that
-// standard output belongs to the script alone.
+// Package say prints the rig's own messages to standard error, so that standard output belongs to
+// the script.
 package say
 
 import (
@@ -15,7 +15,7 @@ func Line(format string, args ...interface{}) {
 	fmt.Fprintf(os.Stderr, "rig: "+format+"\n", args...)
 }
 
-// Step announces something slow; the returned function says how long it took.
+// Step announces a slow operation; the returned function prints its duration.
 func Step(format string, args ...interface{}) func() {
 	what := fmt.Sprintf(format, args...)
 	Line("%s ...", what)

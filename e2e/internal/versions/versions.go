@@ -40,7 +40,7 @@ func Read(path string) (Set, error) {
 	return set, lines.Err()
 }
 
-// Get returns a key that must be there.
+// Get returns a required key.
 func (s Set) Get(key string) (string, error) {
 	value, ok := s[key]
 	if !ok {

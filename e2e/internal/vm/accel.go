@@ -13,11 +13,11 @@ import (
 type Accel struct {
 	Name   string // kvm or tcg
 	ICount bool   // repeatable instruction counts (tcg, one CPU)
-	Node   bool   // the guest shall run machines itself
+	Node   bool   // the guest must be able to run VMs itself
 }
 
-// ForNode is how a node is executed on this machine: KVM only lets it run
-// machines itself where that is switched on; QEMU's translation always does.
+// ForNode is the accelerator of a node on this host. KVM runs VMs inside it only where nesting is
+// enabled; QEMU's emulation always does.
 func (a Accel) ForNode() Accel { return a.forNode(nestedParameters) }
 
 // nestedParameters say whether KVM offers nesting, by processor.
@@ -27,7 +27,7 @@ func (a Accel) forNode(parameters string) Accel {
 	if a.Name != "kvm" {
 		return Accel{Name: a.Name, Node: true}
 	}
-	// The pattern is sound, which is all that can be wrong with it.
+	// The pattern is valid, and Glob has no other error.
 	paths, _ := filepath.Glob(parameters)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -38,9 +38,8 @@ func (a Accel) forNode(parameters string) Accel {
 	return Accel{Name: "tcg", Node: true}
 }
 
-// args are QEMU's. Without erms and fsrm kernels copy by words: rep movsb is
-// slow under TCG. With icount nothing that differs from run to run may reach
-// the guest: seed, clock, random numbers.
+// args are QEMU's. Without erms and fsrm kernels copy by words: rep movsb is slow under TCG. With
+// icount no input of the guest may differ between runs: seed, clock, random numbers.
 func (a Accel) args() []string {
 	switch {
 	case a.ICount:
@@ -54,12 +53,11 @@ func (a Accel) args() []string {
 	return []string{"-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-fsrs"}
 }
 
-// kernelWords for a node under TCG: a kernel that measures its clock slightly
-// wrong, as without an HPET, arms timers of machines within it far in the
-// future; so it is told how fast it is. And QEMU before 10.2 loses an interrupt that comes at the very moment
-// a machine within is left: both change one word, and only one of them holds
-// the lock. A timer set for once then never comes, and the node stands still
-// until something else interrupts it; a tick that repeats costs it one tick.
+// kernelWords are for a node under TCG. A kernel that measures its clock slightly wrong, as it does
+// without an HPET, sets timers of its VMs far in the future. So it is told its frequency. QEMU
+// before 10.2 loses an interrupt that comes at the moment when a VM inside exits: both change one
+// word, and only one of them holds the lock. A one-shot timer then never fires, and the node stops
+// until another interrupt comes; a periodic tick loses one tick.
 func (a Accel) kernelWords() []string {
 	switch {
 	case a.ICount:

@@ -18,30 +18,29 @@ type Guest struct {
 	Spec    Spec
 	UUID    string
 	Link    *wire.Link
-	Console string // file with what its kernel printed
+	Console string // file with its kernel messages
 
 	monitor *monitor
 	machine
 }
 
-// Place is where machines run: here, or in a node, which is a machine itself.
+// Place is where VMs run: on this host, or in a node, which is a VM itself.
 type Place interface {
-	// launch starts QEMU for a machine of that identity.
+	// launch starts QEMU for a VM of that identity.
 	launch(spec Spec, uuid, console string) (machine, error)
 }
 
-// machine is a QEMU at work, wherever it is, and what joins it with us. Both
-// connections end with it.
+// machine is a running QEMU at any place, with its connections to us. Both connections end with it.
 type machine struct {
-	pid              int // its process, where it is here; else 0
+	pid              int // its process, if on this host; else 0
 	monitor, channel net.Conn
 	said             *bytes.Buffer // by QEMU itself; read it after ended
 	ended            chan struct{} // closed when QEMU has
 	kill             func()
 }
 
-// Start starts a guest at a place. Its console is written to the file named,
-// whose folder tells the run.
+// Start starts a guest at a place. Its console is written to the named file, whose folder
+// identifies the run.
 func Start(p Place, spec Spec, console string) (*Guest, error) {
 	uuid := UUID(filepath.Dir(console), spec.Name)
 	m, err := p.launch(spec, uuid, console)
@@ -68,16 +67,16 @@ func (g *Guest) WaitReady(limit time.Duration) error {
 	}
 }
 
-// Errors is what QEMU itself said; it must have ended.
+// Errors is the output of QEMU itself; it must have ended.
 func (g *Guest) Errors() string { return strings.TrimSpace(g.said.String()) }
 
 // PID is QEMU's process, if it runs here and not in a node.
 func (g *Guest) PID() int { return g.pid }
 
-// Ended is closed when the machine is no more.
+// Ended is closed when the VM has ended.
 func (g *Guest) Ended() <-chan struct{} { return g.ended }
 
-// Alive tells whether the machine is there.
+// Alive tells whether the VM is running.
 func (g *Guest) Alive() bool {
 	select {
 	case <-g.ended:
@@ -87,20 +86,20 @@ func (g *Guest) Alive() bool {
 	}
 }
 
-// Kill takes the machine's power, and waits until it is gone.
+// Kill cuts the VM's power, and waits until it has ended.
 func (g *Guest) Kill() {
 	g.kill()
 	<-g.ended
 }
 
-// Pause stops the machine, its clock included.
+// Pause stops the VM, its clock included.
 func (g *Guest) Pause() error { return g.monitor.execute("stop") }
 
-// MachineCheck has the first processor find an error: the words are bank,
-// status, global status, address and what else the bank says of it.
+// MachineCheck makes the first processor find an error: the words are bank, status, global status,
+// address and the bank's further register.
 func (g *Guest) MachineCheck(words []string) error {
 	return g.monitor.human("mce 0 " + strings.Join(words, " "))
 }
 
-// Resume lets a paused machine go on.
+// Resume continues a paused VM.
 func (g *Guest) Resume() error { return g.monitor.execute("cont") }

@@ -20,7 +20,7 @@ const (
 	fdShares // the first one
 )
 
-// launch runs QEMU on this machine: it inherits all that it is joined with.
+// launch runs QEMU on this host: it inherits all its connections.
 func (q QEMU) launch(spec Spec, uuid, console string) (m machine, err error) {
 	var theirs [2]*os.File
 	if m.monitor, theirs[0], err = socketPair(); err != nil {
@@ -57,9 +57,9 @@ func (q QEMU) start(m *machine, spec Spec, uuid, console string, theirs [2]*os.F
 		return err
 	}
 	m.pid, m.ended = cmd.Process.Pid, make(chan struct{})
-	m.kill = func() { _ = cmd.Process.Kill() } // it may have ended by itself, which is as good
+	m.kill = func() { _ = cmd.Process.Kill() } // it may have ended by itself, which is fine
 	go func(ended chan struct{}, monitor, channel net.Conn) {
-		// How it ended is told by what it wrote, and by who asked for it.
+		// Its output, and the code that requested its end, tell how it ended.
 		_ = cmd.Wait()
 		close(ended)
 		monitor.Close()

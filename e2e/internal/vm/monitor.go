@@ -31,8 +31,8 @@ func newMonitor(conn net.Conn) (*monitor, error) {
 	return m, m.execute("qmp_capabilities")
 }
 
-// startLimit is for QEMU's start in a node on a busy machine: all of it is
-// translated there. Here it takes a fraction of a second.
+// startLimit is for QEMU's start in a node on a busy machine, where all of QEMU is emulated. On the
+// host it takes a fraction of a second.
 const startLimit = 5 * time.Minute
 
 // monitorLimit is for a busy machine; the monitor itself answers at once.
@@ -44,8 +44,8 @@ func (m *monitor) execute(command string) error {
 	return err
 }
 
-// human runs a command of QEMU's monitor for people, some of which there are
-// in no other way. What such a command says is why it did not do it.
+// human runs a command of QEMU's monitor for people, because some have no other form. Any output of
+// such a command is an error.
 func (m *monitor) human(command string) error {
 	answer, err := m.ask("human-monitor-command", map[string]string{"command-line": command})
 	if err != nil {

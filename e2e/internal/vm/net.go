@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Net is an Ethernet that all guests of a run are on, and nobody else: frames
-// go by multicast over the loopback. What a volume is compared with needs it;
-// nothing of ours does. Or it is what a tap leads to, for a guest that is the
-// node of a cluster: whoever has made the tap gives addresses as well.
+// Net is an Ethernet that only the guests of a run share: frames go by multicast over the loopback.
+// Other systems in a comparison need it; ours do not. Or it is the network behind a tap, for a
+// guest that is the node of a cluster: the owner of the tap assigns the addresses as well.
 type Net struct{ Run, Tap string }
 
 // args are QEMU's, for a guest.

@@ -13,17 +13,16 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// Node is a guest in which other machines run. All that joins these with us
-// goes through the node's own channel: its agent runs QEMU, whose output is the
-// machine's console, and a program that joins each socket of QEMU with us.
+// Node is a guest in which other VMs run. All their connections to us go through the node's own
+// channel: its agent runs QEMU, whose output is the VM's console, and a program that connects each
+// socket of QEMU to us.
 type Node struct {
 	Link   *wire.Link
-	QEMU   QEMU   // as the node has it
+	QEMU   QEMU   // its copy in the node
 	Memory string // path of the shared range in the node: of .stargate/region
 }
 
-// NodeRun is the folder of the node with what belongs to machines in it: the
-// number of QEMU's process is in NAME.pid.
+// NodeRun is the node's folder for files of its VMs: the number of QEMU's process is in NAME.pid.
 const NodeRun = "/run/rig"
 
 // inNode starts QEMU: it stays the process whose number is noted.
@@ -57,9 +56,9 @@ func (n Node) launch(spec Spec, uuid, console string) (m machine, err error) {
 	return m, nil
 }
 
-// within: QEMU waits until somebody has connected to its sockets, as what is
-// said before that would be lost. It opens the range by the machine's name, so
-// that the node's module knows whose systems are dead when QEMU ends.
+// within: QEMU waits until a client has connected to its sockets, because earlier output would be
+// lost. It opens the range by the VM's name, so that the node's module knows which systems are dead
+// when QEMU ends.
 func (n Node) within(base, uuid string) ends {
 	return ends{
 		console: "path=/dev/stdout",
@@ -92,7 +91,7 @@ func (n Node) join(path string) joint {
 	return j
 }
 
-// end: what was said is read to its end, then there is nothing more.
+// end: all output is read to its end, then there is nothing more.
 func (j joint) end() {
 	if j.command != nil {
 		j.command.Signal(syscall.SIGKILL)

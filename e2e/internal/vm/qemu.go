@@ -18,9 +18,8 @@ import (
 	"stargate/e2e/internal/versions"
 )
 
-// QEMU is the emulator, unpacked from Debian packages. It is started through
-// its own dynamic loader with its own libraries, so it runs on any machine
-// without being installed and without a chroot.
+// QEMU is the emulator, unpacked from Debian packages. Its own dynamic loader starts it with its
+// own libraries, so it runs on any host without being installed and without a chroot.
 type QEMU struct {
 	root string
 }
@@ -43,7 +42,7 @@ func Provide(c cache.Dir, v versions.Set) (QEMU, error) {
 	return QEMU{dir}, err
 }
 
-// At is a QEMU that is unpacked in a folder already.
+// At is a QEMU that is already unpacked in a folder.
 func At(root string) QEMU { return QEMU{root} }
 
 // Root is the folder that QEMU is unpacked in.
@@ -72,19 +71,18 @@ func (q QEMU) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec becomes the emulator, with its firmware, its accelerator, and with
-// arguments of somebody else's.
+// Exec becomes the emulator, with its firmware, its accelerator, and the caller's arguments.
 func (q QEMU) Exec(accel Accel, args, env []string) error {
 	words := q.words(program, append(append(q.firmware(), accel.args()...), args...)...)
 	return syscall.Exec(words[0], words, append(env, q.environment()...))
 }
 
-// firmware is where the emulator looks for what machines boot by.
+// firmware is the emulator's search path for firmware.
 func (q QEMU) firmware() []string {
 	return []string{"-L", filepath.Join(q.root, "usr/share/seabios"), "-L", filepath.Join(q.root, "usr/share/qemu")}
 }
 
-// Version is what QEMU says of itself.
+// Version is QEMU's version string.
 func (q QEMU) Version() (string, error) {
 	out, err := q.command(program, "--version").Output()
 	if err != nil {
@@ -94,7 +92,7 @@ func (q QEMU) Version() (string, error) {
 	return strings.TrimPrefix(line, "QEMU emulator version "), nil
 }
 
-// ServerVersion is what virtiofsd says of itself.
+// ServerVersion is virtiofsd's version string.
 func (q QEMU) ServerVersion() (string, error) {
 	out, err := q.command("usr/libexec/virtiofsd", "--version").Output()
 	if err != nil {
@@ -103,7 +101,7 @@ func (q QEMU) ServerVersion() (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(out), "virtiofsd ")), nil
 }
 
-// Spec describes a guest's machine.
+// Spec describes a guest's VM.
 type Spec struct {
 	Name      string
 	Accel     Accel
@@ -114,21 +112,21 @@ type Spec struct {
 	CPUs      int
 	MemoryMiB int
 	Range     *Range   // shared memory, or nil
-	Words     []string // how QEMU is to have the range, instead of the rig's own words for it
+	Words     []string // QEMU's words for the range, instead of the rig's own
 	Shares    []Share
 	Net       *Net // or nil
 }
 
-// Disks are files of file systems; the guest's writes to them are thrown away,
-// but those to Kept, which it knows by that serial number.
+// Disks are files with file systems. The guest's writes to them are discarded, except those to
+// Kept, which the guest finds by its serial number.
 type Disks struct {
 	Root, Payload, Modules string
 	More                   []string
 	Kept                   string
 }
 
-// keptArgs: what has reached QEMU outlives it, as this machine's power is not
-// cut. What the guest has in its memory alone is lost with its own.
+// keptArgs: data that has reached QEMU survives it, because the power of this host is not cut. Data
+// only in the guest's memory is lost with the guest's power.
 func (d Disks) keptArgs() []string {
 	if d.Kept == "" {
 		return nil
@@ -139,7 +137,7 @@ func (d Disks) keptArgs() []string {
 	}
 }
 
-// list has those that there are, in the order in which the guest has them.
+// list returns the existing ones, in the guest's order.
 func (d Disks) list() []string {
 	var list []string
 	for _, file := range append([]string{d.Root, d.Payload, d.Modules}, d.More...) {
@@ -150,16 +148,15 @@ func (d Disks) list() []string {
 	return list
 }
 
-// Device is where the guest has the i-th of More.
+// Device is the guest's path of the i-th of More.
 func (d Disks) Device(i int) string {
 	n := len(d.list()) - len(d.More) + i
 	return "/dev/vd" + string(rune('a'+n))
 }
 
-// processors: a machine that could never have more than one has no use for
-// locked instructions, thinks QEMU, and translates them into plain ones. But
-// the range is shared with other machines. So there is always room for a second
-// one; but when instructions are counted, which needs them one after the other.
+// processors: QEMU assumes that a VM limited to one processor needs no locked instructions, and
+// translates them into plain ones. But the range is shared with other VMs. So there is always room
+// for a second processor, except when instructions are counted, which needs a single one.
 func (s Spec) processors() string {
 	if s.Accel.ICount || s.CPUs > 1 {
 		return fmt.Sprint(s.CPUs)
@@ -167,7 +164,7 @@ func (s Spec) processors() string {
 	return fmt.Sprintf("%d,maxcpus=2", s.CPUs)
 }
 
-// ends say where QEMU finds what it is joined with, as words for QEMU.
+// ends are the descriptions of QEMU's connections, as words for QEMU.
 type ends struct {
 	console, monitor, channel string // options of a chardev
 	memory                    string // path of the shared range
@@ -204,21 +201,21 @@ func (s Spec) args(q QEMU, uuid string, e ends) []string {
 	return append(args, s.Disks.keptArgs()...)
 }
 
-// quoted is a path as a value among others: QEMU takes a comma for its end.
+// quoted is a path as one of several values, in which QEMU takes a comma as its end.
 func quoted(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 
-// UUID is the identity of a run's machine: the same after a restart, another in
-// every run. Guests know their slot in a volume's mount table by it.
+// UUID is the identity of a run's VM: the same after a restart, another one in every run. Guests
+// know their slot in a volume's mount table by it.
 func UUID(run, name string) string {
 	h := sha256.Sum256([]byte(run + "/" + name))
 	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // a random one (version 4)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// commandLine is for the guest's kernel. Only warnings reach the console
-// while it boots, the serial line being slow; the agent then opens it. An oops
-// ends the guest at once. The machine may be busy: a lockup is given time, and
-// whether timer interrupts and clocks agree is not checked.
+// commandLine is for the guest's kernel. Only warnings reach the console while it boots, because
+// the serial line is slow; later the agent lets all messages through. An oops ends the guest at
+// once. The host may be busy, so lockup limits are long, and the consistency of timer interrupts
+// and clocks is not checked.
 func (s Spec) commandLine() string {
 	words := []string{"console=ttyS0", "loglevel=5", "oops=panic", "panic=-1", "no_timer_check", "tsc=reliable",
 		"watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120", "log_buf_len=4M", "rig.name=" + s.Name}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Folders may be named anything.
+// Folders may have any name.
 func TestPathsWithCommas(t *testing.T) {
 	spec := Spec{Name: "g1", Disks: Disks{Root: "/a,b/root"}}
 	args := strings.Join(spec.args(QEMU{"/q"}, "", here("/c,d e/console")), "\n")
@@ -22,8 +22,8 @@ func TestPathsWithCommas(t *testing.T) {
 	}
 }
 
-// A daemon's connection has the descriptor of its place among daemons, and it
-// can only serve a guest whose memory it can map.
+// A daemon's connection has the descriptor of its index among daemons, and the daemon can only
+// serve a guest whose memory it can map.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		kinds []string
@@ -50,7 +50,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Guests of one run are on one Ethernet, as different ones; without --net on none.
+// Guests of one run are on one Ethernet, each with its own identity; without --net on none.
 func TestNet(t *testing.T) {
 	args := func(run, guest string) string {
 		return strings.Join(Spec{Name: guest, Net: &Net{Run: run}}.args(QEMU{"/q"}, "", here("/console")), "\n")
@@ -72,8 +72,7 @@ func TestNet(t *testing.T) {
 	}
 }
 
-// A node of a cluster is on its network, and keeps one disk; what is written to
-// the others is thrown away.
+// A node of a cluster is on its network, and keeps one disk; writes to the others are discarded.
 func TestMember(t *testing.T) {
 	net := &Net{Run: "run", Tap: "n2"}
 	spec := Spec{Name: "g1", Net: net, Disks: Disks{Root: "/root", More: []string{"/more"}, Kept: "/a,b"}}
@@ -104,8 +103,8 @@ func TestShareKinds(t *testing.T) {
 	}
 }
 
-// In a node QEMU finds disks, range and connections by other names; all else is
-// as here.
+// In a node QEMU finds disks, range and connections by other names; all else is the same as on the
+// host.
 func TestMachineInANode(t *testing.T) {
 	shared := &Range{Size: 64 << 20}
 	node := Node{QEMU: At("/rig/qemu"), Memory: "/mnt/sg/.stargate/region"}
@@ -127,7 +126,7 @@ func TestMachineInANode(t *testing.T) {
 	}
 }
 
-// A node's clock is as fast as this machine's: so many cycles a second are what the counter does.
+// A node's clock is as fast as this host's: the counter advances by that many cycles a second.
 func TestKilocycles(t *testing.T) {
 	start, first := look()
 	time.Sleep(3 * cyclesFor)
@@ -142,7 +141,7 @@ func TestKilocycles(t *testing.T) {
 	}
 }
 
-// The node is told of memory with struct pages, guests of the NVDIMM alone.
+// The node gets memory with struct pages, guests get only the NVDIMM.
 func TestRangeOfANode(t *testing.T) {
 	shared := &Range{Size: 64 << 20}
 	for _, c := range []struct {
@@ -186,7 +185,7 @@ func TestAccelOfANode(t *testing.T) {
 	dir := t.TempDir()
 	kvm, tcg := Accel{Name: "kvm"}, Accel{Name: "tcg"}
 	for _, c := range []struct {
-		said string // by KVM of nesting
+		said string // by KVM, about nesting
 		from Accel
 		want string
 	}{{"", kvm, "tcg"}, {"N", kvm, "tcg"}, {"0", kvm, "tcg"}, {"Y", kvm, "kvm"}, {"1", kvm, "kvm"}, {"Y", tcg, "tcg"}} {

@@ -15,24 +15,24 @@ const Base = 0x400000000
 type Range struct {
 	File *os.File
 	Size int64
-	// Pages gives the range struct pages and its device the DAX flag, as a
-	// node's own zone has (memmap= of the kernel command line, D1). Without, it
-	// is what virtual machines see: an NVDIMM's raw namespace, which has neither.
+	// Pages gives the range struct pages and its device the DAX flag, like a node's own zone
+	// (memmap= of the kernel command line, D1). Without, it is an NVDIMM's raw namespace, as in
+	// VMs, which has neither.
 	Pages bool
-	// Labels gives that NVDIMM a label area, so that it can have several
-	// namespaces. It lies behind the range, in the same file.
+	// Labels gives that NVDIMM a label area, so that it can have several namespaces. The area
+	// lies behind the range, in the same file.
 	Labels bool
-	at     int64 // where one guest has it instead of at Base; 0: at Base
+	at     int64 // the address of the range for one guest; 0: Base
 }
 
-// labelRoom: of the least that there is, 128K, what is left over is lost: the
-// range itself has to keep a size that Linux divides (16M).
+// labelRoom is larger than the minimum, 128K, and the rest is lost: the range itself must keep a
+// size that Linux accepts (a multiple of 16M).
 const labelRoom = 2 << 20
 
-// rangeDir is memory, as the range shall be.
+// rangeDir is memory, as the range must be.
 const rangeDir = "/dev/shm"
 
-// RangeRoom is how much memory there is for ranges.
+// RangeRoom is the free memory for ranges.
 func RangeRoom() (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(rangeDir, &st); err != nil {
@@ -41,9 +41,8 @@ func RangeRoom() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists
-// as long as a process holds it, so it is gone with the rig and its guests,
-// however they end.
+// NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists as long as a process
+// holds it, so it is gone with the rig and its guests, however they end.
 func NewRange(size int64, pages, labels bool) (*Range, error) {
 	r := &Range{Size: size, Pages: pages, Labels: labels}
 	f, err := os.CreateTemp(rangeDir, "stargate-rig-")
@@ -74,18 +73,18 @@ func (r *Range) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.File.Fd())
 }
 
-// WithPages is the same memory, as a node has it.
+// WithPages is the same memory with struct pages, as in a node.
 func (r *Range) WithPages() *Range { return &Range{File: r.File, Size: r.Size, Pages: true} }
 
-// At is the same memory for a guest that has it elsewhere than all others, as a
-// node does after a boot with another memmap=.
+// At is the same memory for a guest that has it at another address than the others, like a node
+// after a boot with another memmap=.
 func (r *Range) At(base int64) *Range {
 	moved := *r
 	moved.at = base
 	return &moved
 }
 
-// base is where the guest has it.
+// base is the guest's address of the range.
 func (r *Range) base() int64 {
 	if r.at != 0 {
 		return r.at
@@ -93,7 +92,7 @@ func (r *Range) base() int64 {
 	return Base
 }
 
-// Wipe makes it all zeros, as a power cut does with memory that forgets.
+// Wipe fills it with zeros, as a power cut does with memory that forgets.
 func (r *Range) Wipe() error {
 	if err := r.File.Truncate(0); err != nil {
 		return err
@@ -101,14 +100,14 @@ func (r *Range) Wipe() error {
 	return r.File.Truncate(r.fileSize())
 }
 
-// Clear makes it all zeros while machines have it mapped.
+// Clear fills it with zeros while VMs have it mapped.
 func (r *Range) Clear() error {
 	const punchHole, keepSize = 2, 1
 	return syscall.Fallocate(int(r.File.Fd()), punchHole|keepSize, 0, r.fileSize())
 }
 
-// maxMemoryMiB is up to where the guest's physical memory must be able to
-// reach: QEMU counts from the guest's RAM, so twice the distance is enough.
+// maxMemoryMiB is the limit that the guest's physical memory must be able to reach: QEMU counts
+// from the guest's RAM, so twice the distance is enough.
 func (r *Range) maxMemoryMiB() int64 {
 	return (2*r.base() + r.fileSize() + 1<<30) >> 20
 }
@@ -121,13 +120,13 @@ func (r *Range) kernelWords() []string {
 	return []string{"rig.skip=nd_e820"}
 }
 
-// args attach the range, which QEMU finds at path, as an NVDIMM at its fixed
-// place. Preallocation would rewrite bytes that others are using, and a mapping
-// that does not begin at 2 MiB has no large pages.
+// args attach the range, which QEMU finds at path, as an NVDIMM at its fixed address. Preallocation
+// would rewrite bytes that others use, and a mapping that does not begin at 2 MiB has no large
+// pages.
 func (r *Range) args(path string) []string {
 	labels := ""
 	if r.Labels {
-		labels = ",label-size=128K" // the least that there is
+		labels = ",label-size=128K" // the minimum
 	}
 	return []string{
 		"-object", fmt.Sprintf("memory-backend-file,id=range,mem-path=%s,size=%d,align=2M,share=on,prealloc=off", quoted(path), r.fileSize()),

@@ -13,22 +13,21 @@ import (
 	"stargate/e2e/internal/proc"
 )
 
-// Share is a folder outside that guests have, too, by a way that QEMU offers:
-// what a volume is compared with.
+// Share is a host folder that guests have, too, by a file system of QEMU's: the systems with which
+// a volume is compared.
 type Share struct {
 	Kind string // one of ShareKinds
 	Dir  string
 }
 
-// ShareKinds are the ways, in the order in which they are told to users.
+// ShareKinds are the kinds, in the order in which users see them.
 var ShareKinds = []string{"9p", "9p-loose", "virtiofs", "virtiofs-auto"}
 
-// shareWays tell how; options are those of someone who wants guests to see what
-// others did, and also those with which guests keep what they have seen: of 9p
-// cache=loose, of virtiofs its default.
+// shareWays are their settings. One variant of each makes guests see changes by others. The other
+// one lets guests keep what they have read: cache=loose for 9p, the default for virtiofs.
 var shareWays = map[string]struct {
 	daemon  []string // options of virtiofsd; none: QEMU serves the folder itself
-	modules string   // what the guest loads
+	modules string   // for the guest to load
 	kind    string   // the file system's name there
 	options string   // of its mount
 }{
@@ -38,14 +37,13 @@ var shareWays = map[string]struct {
 	"virtiofs-auto": {[]string{"--cache=auto"}, "virtiofs", "virtiofs", ""},
 }
 
-// MountWords are, for the guest: modules to load, the file system, the share's
-// name, and options.
+// MountWords are, for the guest: modules to load, the file system, the share's name, and options.
 func (s Share) MountWords() (modules, kind, source, options string) {
 	way := shareWays[s.Kind]
 	return way.modules, way.kind, s.tag(), way.options
 }
 
-// Settings tells with which settings guests have the share.
+// Settings returns the guests' settings for the share.
 func (s Share) Settings() string {
 	way := shareWays[s.Kind]
 	return strings.Join(append(append([]string{}, way.daemon...), way.options), " ")
@@ -53,18 +51,18 @@ func (s Share) Settings() string {
 
 func (s Share) tag() string { return "rig-" + s.Kind }
 
-// byDaemon tells whether virtiofsd serves it: then it reads and writes the
-// guest's memory, which must be shared with it.
+// byDaemon tells whether virtiofsd serves it: then it reads and writes the guest's memory, which
+// must be shared with it.
 func (s Share) byDaemon() bool { return shareWays[s.Kind].daemon != nil }
 
-// ShareMemory makes dir a file system in memory that nobody sees but the
-// programs that are started from now on. It is gone with the last of them.
+// ShareMemory makes dir a file system in memory that only programs started from now on can see. It
+// ends with the last of them.
 func ShareMemory(dir string) error {
 	return proc.InStarter(func() error {
 		if err := syscall.Unshare(syscall.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("a mount namespace for --share: %w", err)
 		}
-		// Mounts end here when they do outside, but none of ours is seen there.
+		// A mount that ends outside ends here, too; ours are not visible outside.
 		if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 			return fmt.Errorf("keeping mounts to ourselves: %w", err)
 		}
@@ -80,8 +78,7 @@ func (s Share) MakeFolder() error {
 	return proc.InStarter(func() error { return os.Mkdir(s.Dir, 0o755) })
 }
 
-// serve starts what serves a share to one guest, which ends with it; QEMU gets
-// the connection.
+// serve starts a server of a share for one guest, with which it ends; QEMU gets the connection.
 func (q QEMU) serve(s Share, log string) (*os.File, error) {
 	listener, err := net.Listen("unix", "") // named by the kernel; no file
 	if err != nil {
@@ -110,7 +107,7 @@ func (q QEMU) serve(s Share, log string) (*os.File, error) {
 	if err := proc.Start(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting virtiofsd: %w", err)
 	}
-	// It ends when QEMU does; what it had to say is in its log.
+	// It ends when QEMU does; its log has its messages.
 	go func() { _ = cmd.Wait() }()
 	return connection.(*net.UnixConn).File()
 }
@@ -139,8 +136,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// shareArgs attach a guest's shares. Connections to daemons are inherited, in
-// their order, from descriptor fdShares on.
+// shareArgs attach a guest's shares. Connections to daemons are inherited, in their order, from
+// descriptor fdShares on.
 func (s Spec) shareArgs() []string {
 	var args []string
 	fd := fdShares

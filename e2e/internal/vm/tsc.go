@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// cycles is the processor's counter, which QEMU's translation shows to guests as it is.
+// cycles is the processor's counter, which QEMU's emulation shows to guests unchanged.
 func cycles() uint64
 
 const (
-	// cyclesFor is for how long it is watched.
+	// cyclesFor is the time over which it is measured.
 	cyclesFor = 200 * time.Millisecond
-	// A look that took longer was interrupted. What the others are late by is less than a
+	// A look that took longer was interrupted. The other looks are late by less than a
 	// hundredth of a percent.
 	lookFor = 10 * time.Microsecond
 	looks   = 1000
 )
 
-// look has clock and counter of one moment; of all looks the shortest, if none is short enough.
+// look returns clock and counter of one moment: of the first look that is short enough, or else of
+// the shortest.
 func look() (at time.Time, count uint64) {
 	least := time.Hour
 	for i := 0; i < looks && least > lookFor; i++ {
@@ -32,7 +33,7 @@ func look() (at time.Time, count uint64) {
 	return at, count
 }
 
-// kilocycles is how many thousand of them a second has.
+// kilocycles is the number of thousand cycles in a second.
 var kilocycles = sync.OnceValue(func() uint64 {
 	start, first := look()
 	time.Sleep(cyclesFor)

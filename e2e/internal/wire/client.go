@@ -10,8 +10,8 @@ import (
 // ErrGone means that the other end went away before the command's end.
 var ErrGone = errors.New("the guest went away before the command ended")
 
-// Converse is the client's side of a session that was opened: it sends stdin,
-// writes what comes, and returns the exit status.
+// Converse is the client's side of an open session: it sends stdin, writes the received output, and
+// returns the exit status.
 func Converse(w *Writer, session uint32, frames <-chan Frame, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	credits := NewCredits()
 	done := make(chan struct{})
@@ -39,7 +39,7 @@ func Converse(w *Writer, session uint32, frames <-chan Frame, stdin io.Reader, s
 		if _, err := out.Write(f.Data); err != nil {
 			return 0, err
 		}
-		// The other end may have said its last word and gone: that is read next.
+		// The other end may have sent its last frame and gone: that is read next.
 		_ = w.Send(Frame{Session: session, Kind: Ack})
 	}
 	return 0, ErrGone

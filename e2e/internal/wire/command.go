@@ -16,8 +16,8 @@ type Command struct {
 	err    error
 }
 
-// Start starts a command in the guest. Reading stdin and writing the others is
-// done until the command has ended.
+// Start starts a command in the guest. It reads stdin and writes the others until the command has
+// ended.
 func (l *Link) Start(args []string, stdin io.Reader, stdout, stderr io.Writer) (*Command, error) {
 	id, frames, err := l.open(Request{Args: args})
 	if err != nil {
@@ -31,14 +31,14 @@ func (l *Link) Start(args []string, stdin io.Reader, stdout, stderr io.Writer) (
 	return c, nil
 }
 
-// Signal sends a signal to the command and its children. If it has ended, or
-// the guest has gone, there is nobody to get it.
+// Signal sends a signal to the command and its children. It has no effect if the command has ended
+// or the guest has gone.
 func (c *Command) Signal(sig syscall.Signal) {
 	_ = c.link.out.Send(Frame{Session: c.id, Kind: Signal, Data: Numbers(uint32(sig))})
 }
 
-// Ended is closed when the command has ended, or nobody can tell any more
-// since the guest has gone.
+// Ended is closed when the command has ended, or when its end cannot be known because the guest has
+// gone.
 func (c *Command) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits for the command's end and returns its exit status.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Link is the rig's end of the channel to one guest. It hands the frames of
-// each session to whoever opened it.
+// Link is the rig's end of the channel to one guest. It passes the frames of each session to its
+// opener.
 type Link struct {
 	out *Writer
 
@@ -107,8 +107,7 @@ func (l *Link) Run(args []string, stdin io.Reader, stdout, stderr io.Writer) (in
 	return c.Wait()
 }
 
-// Forward joins a client's connection with a session of its own, until either
-// ends.
+// Forward joins a client's connection with a session of its own, until either ends.
 func (l *Link) Forward(r Request, client net.Conn) error {
 	id, frames, err := l.open(r)
 	if err != nil {
@@ -138,7 +137,7 @@ func (l *Link) Forward(r Request, client net.Conn) error {
 			return nil
 		}
 		if lost && (f.Kind == Stdout || f.Kind == Stderr) {
-			// Nobody reads on: acknowledge, so that the command can end.
+			// The reader has gone: acknowledge, so that the command can end.
 			_ = l.out.Send(Frame{Session: id, Kind: Ack})
 		}
 	}

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is what the rig and the agent in a guest say to each other: any
-// number of sessions, each a running command with its streams, on one channel
-// (a virtio serial port; it needs no network in the guest, and unlike TCP no
-// clock, which jumps under -icount).
+// Package wire is the protocol of the rig and the agent in a guest: any number of sessions, each a
+// running command with its streams, on one channel (a virtio serial port; it needs no network in
+// the guest, and unlike TCP no clock, which jumps under -icount).
 //
-// A data frame may be sent only against a credit. An end has Window of them
-// and gets one back with each Ack, which the other end sends when the data has
-// left its hands. So a queue of Window frames per session never overflows, and
-// a command whose output nobody reads stops nobody else.
+// A data frame may be sent only against a credit. An end has Window of them and gets one back with
+// each Ack, which the other end sends when it has passed the data on. So a queue of Window frames
+// per session never overflows, and a command whose output is not read does not stop others.
 package wire
 
 import (
@@ -19,11 +17,11 @@ import (
 	"sync"
 )
 
-// Kind tells what a frame is about.
+// Kind is the kind of a frame.
 type Kind uint8
 
-// The kinds of frames. Open, Stdin, EOF, Signal, Resize and Close go towards the guest,
-// Ready, Stdout, Stderr and Exit come from it, Ack goes both ways.
+// The kinds of frames. Open, Stdin, EOF, Signal, Resize and Close go towards the guest, Ready,
+// Stdout, Stderr and Exit come from it, Ack goes both ways.
 const (
 	Ready  Kind = iota + 1 // the agent is there (session 0)
 	Open                   // JSON of Request: start a command
@@ -39,12 +37,12 @@ const (
 )
 
 const (
-	// Window is how many data frames of a session, each way, may be under way.
+	// Window is the number of data frames of a session, each way, that may be in transit.
 	Window = 16
 	// MaxData is the most data in one frame.
 	MaxData = 16 << 10
-	// queue holds whatever a session can have under way towards one end: data
-	// of both output streams, acks, and the frames that occur once.
+	// queue holds everything that a session can have in transit towards one end: data of both
+	// output streams, acks, and the frames that occur once.
 	queue = 4 * Window
 
 	headerSize = 9
@@ -57,8 +55,7 @@ type Frame struct {
 	Data    []byte
 }
 
-// Request asks for a command to be run (or for the rig itself to do something,
-// if Verb says so).
+// Request asks for a command to be run (or, with a Verb, for an action of the rig itself).
 type Request struct {
 	Verb     string   `json:"verb,omitempty"`
 	Guest    string   `json:"guest,omitempty"`
@@ -108,7 +105,7 @@ func Read(r io.Reader) (Frame, error) {
 	return f, err
 }
 
-// Queue returns a channel that never blocks a sender who keeps to the credits.
+// Queue returns a channel that never blocks a sender within its credits.
 func Queue() chan Frame { return make(chan Frame, queue) }
 
 // Numbers encodes the payload of Exit, Signal and Resize.
@@ -120,7 +117,7 @@ func Numbers(numbers ...uint32) []byte {
 	return buf
 }
 
-// Number decodes the i-th number of a payload; what is missing is 0.
+// Number decodes the i-th number of a payload; a missing one is 0.
 func (f Frame) Number(i int) uint32 {
 	if len(f.Data) < 4*(i+1) {
 		return 0
@@ -174,7 +171,7 @@ func (c Credits) Give() {
 	}
 }
 
-// Pump sends what r yields as data frames until it ends or done is closed.
+// Pump sends the bytes of r as data frames until it ends or done is closed.
 func Pump(w *Writer, session uint32, kind Kind, r io.Reader, credits Credits, done <-chan struct{}) error {
 	buf := make([]byte, MaxData)
 	for {
