@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes of every size and alignment, from memory that is partly not there or not there yet, and
- * what becomes of the vector registers of who writes.
+ * Writes of every size and alignment, from memory that is partly missing or not yet present, and a
+ * check that the writer's vector registers keep their values.
  *
- *   copies DIR SEED TURNS      prints "N checks", or what was wrong and ends with 1
+ *   copies DIR SEED TURNS      prints "N checks", or the error and exits with 1
  *
- * Every write is done to a file and to a copy of it in memory, which must be the same after it.
+ * Every write goes to a file and to a copy of it in memory; both must be equal afterwards.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PAGE	4096ul
-#define MIB	(1ul << 20)	/* copies are by vectors long before */
+#define MIB	(1ul << 20)	/* larger than the least size that is copied by vectors */
 #define ROOM	(4 * MIB)	/* of the file, and of the source */
 
 static unsigned char *source, *expected, *seen;
@@ -47,7 +47,7 @@ static void fill(void)
 		*(uint64_t *)(source + i) = (chance(1ul << 31) << 32 | chance(1ul << 31)) + i;
 }
 
-/* What is in the file is what was written, wherever that was. */
+/* The file contains the written bytes, at any offset. */
 static void compare(const char *what, size_t at, size_t len, long ret)
 {
 	ssize_t n = pread(file, seen, ROOM, 0);
@@ -98,8 +98,8 @@ static void write_somewhere(void)
 }
 
 /*
- * A page within what is to be written is not there: written is what comes before it, exactly, or
- * less; and nothing behind that has changed.
+ * A page within the source is missing: exactly the bytes before it are written, or fewer, and
+ * nothing behind them changes.
  */
 static void write_up_to_a_hole(void)
 {
@@ -120,7 +120,7 @@ static void write_up_to_a_hole(void)
 	compare("a source that ends early", at, len, ret);
 }
 
-/* Pages of the source that have to be read from a file first: all of it is written. */
+/* Pages of the source must first be read from a file: everything is written. */
 static void write_what_is_not_there_yet(const char *path)
 {
 	int other = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -142,7 +142,7 @@ static void write_what_is_not_there_yet(const char *path)
 	close(other);
 }
 
-/* Vector registers are the program's: what it has in them it has after a write, too. */
+/* Vector registers belong to the program: a write leaves their values unchanged. */
 __attribute__((target("avx"))) static void keep_registers(void)
 {
 	uint64_t before[16 * 4], after[16 * 4];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of one operation, so that they are the same when counted again.
+ * Instructions of one operation, measured so that a second count gives the same number.
  *
  *   cost DIR REPEATS OPERATION...      prints "OPERATION INSTRUCTIONS SPREAD" for each
  *
- * Each repeat begins with an empty folder, does some operations to be warm, and counts the others
- * in one piece, short enough that most pieces have no timer interrupt in them. The least of the
- * repeats counts: what else the kernel happens to do can only add. SPREAD is how much more the
- * median has, in hundredths of a per cent. What a loop of nothing takes is taken off.
+ * Each repeat begins with an empty folder, does some operations to warm up, and counts the others
+ * in one run, which is short enough that most runs have no timer interrupt in them. The lowest of
+ * the repeats counts, because other work of the kernel can only add. SPREAD is the excess of the
+ * median, in hundredths of a per cent. The cost of an empty loop is subtracted.
  *
  *   cost --where DIR REPEATS OPERATION...
  *
- * prints where they go instead: "where OPERATION SAMPLES WHOSE FUNCTION" (samples.h).
+ * prints where they are spent instead: "where OPERATION SAMPLES WHOSE FUNCTION" (samples.h).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -42,7 +42,7 @@ static char *buffer, *other;	/* MIB each, present */
 static char *large, *large_other;	/* LARGE each, present */
 static char *mapped;		/* an aligned place for HUGE */
 static int file = -1;
-static char names[2048][16];	/* made before anything is counted */
+static char names[2048][16];	/* made before the first count */
 
 /* --- preparations: in an empty folder; @all: operations that follow --------------------------- */
 
@@ -163,7 +163,7 @@ static void with_forgotten_names(unsigned int all)
 	close(fd);
 }
 
-/* --- operations: 0, or it did not do what it is for ------------------------------------------- */
+/* --- operations: 0, or the operation failed --------------------------------------------------- */
 
 static int do_nothing(unsigned int i)
 {
@@ -204,7 +204,7 @@ static int do_memcpy_4m(unsigned int i)
 	return 0;
 }
 
-/* The C library's, which takes vectors where there is no fast `rep movsb`. */
+/* The C library's, which uses vectors where there is no fast `rep movsb`. */
 static int do_libc_4k(unsigned int i)
 {
 	memcpy(other + i % 256 * 4096, buffer + i % 256 * 4096, 4096);
@@ -594,7 +594,7 @@ static const struct op {
 	void (*prepare)(unsigned int all);
 	int (*run)(unsigned int i);
 	unsigned int warm, count;
-	uint64_t (*whole)(void);	/* instead of run: all of a repeat, of @count */
+	uint64_t (*whole)(void);	/* instead of run: a whole repeat, of @count */
 } ops[] = {
 	{ "call", with_empty, do_call, 50, 1000, NULL },
 	{ "memcpy-4k", with_empty, do_memcpy_4k, 50, 500, NULL },
@@ -707,7 +707,7 @@ static uint64_t once(const struct op *op)
 	unsigned int all = op->warm + op->count;
 	uint64_t took, empty;
 
-	settle(); /* of the repeat before, what was removed is to be free */
+	settle(); /* pages that the repeat before removed must be free */
 	op->prepare(all);
 	if (!op->whole)
 		loop(op->name, op->run, 0, op->warm);
@@ -738,7 +738,7 @@ static void measure(const char *name, unsigned int repeats)
 		if (strcmp(name, ops[o].name))
 			continue;
 		if (where && ops[o].whole)
-			break;	/* of several threads: there are no samples of all */
+			break;	/* of several threads: samples cannot cover all of them */
 		for (unsigned int r = 0; where && r < repeats; r++)
 			sampled(&ops[o], r);
 		if (where) {
@@ -756,7 +756,7 @@ static void measure(const char *name, unsigned int repeats)
 	exit(2);
 }
 
-/* Memory that is there: nothing of it is faulted in while something is counted. */
+/* Memory that is present, so that no count includes its page faults. */
 static char *memory(size_t len)
 {
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counting instructions in a guest whose processor's time stamp counter counts them (e2e/rig run
- * --icount). System calls are made without a C library, so that its version is no part of a figure.
+ * --icount). System calls are made without a C library, so that its version does not affect a
+ * figure.
  */
 #ifndef COUNT_H
 #define COUNT_H
@@ -33,7 +34,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SYS_ARGS(n, a, b, c, d, e, f, ...) \
 	sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-/* sys(number, arguments...): what the kernel returned, -errno among it. */
+/* sys(number, arguments...): the kernel's return value, including -errno. */
 #define sys(...) SYS_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 __attribute__((noreturn)) static inline void die(const char *what)
@@ -44,8 +45,8 @@ __attribute__((noreturn)) static inline void die(const char *what)
 }
 
 /*
- * What was put off (RCU callbacks, work queues, pages and inodes that wait for other systems) is
- * done now, not while something is measured. A guest that sleeps takes no time.
+ * Deferred work (RCU callbacks, work queues, pages and inodes that wait for other systems) is done
+ * now, not during a measurement. A guest that sleeps takes no time.
  */
 static inline void settle(void)
 {
@@ -55,8 +56,8 @@ static inline void settle(void)
 }
 
 /*
- * A loop of two million instructions has to be two million, but for an interrupt: anywhere else
- * figures are nonsense.
+ * A loop of two million instructions must count as two million, apart from an interrupt. Otherwise
+ * the figures would be nonsense.
  */
 static inline void must_count(void)
 {

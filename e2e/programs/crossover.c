@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From which size on it is worth it to store past the caches, and by vectors, on this processor.
+ * The size from which on stores past the caches, and by vectors, are faster on this processor.
  *
  *   crossover [ROUNDS]     prints "copy WAY SIZE NS-WRITTEN NS-WRITTEN-AND-READ", medians of rounds
  *
- * Each way ends with what is written being on its way to memory, and a fence: what the file system
- * owes who writes. cached: as the processor copies best, then each line is written back; words: 8
- * bytes a store past the caches, as kernels do; vectors: 32 bytes (kernel/module/copy_wide.c);
- * saved: the same, and the registers of the program saved before and loaded after, as a kernel has
- * to. Written is to memory that no cache has; read is by who comes at once.
+ * Each way ends with the data on its way to memory, and a fence: the file system must do this for a
+ * writer. cached: the processor's best copy, then each line is written back; words: 8 bytes a store
+ * past the caches, as kernels do; vectors: 32 bytes (kernel/module/copy_wide.c); saved: the same,
+ * with the program's registers saved before and restored after, as a kernel must. The destination
+ * is in no cache; the read follows the write at once.
  */
 #define _GNU_SOURCE
 #include <immintrin.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 
 #define MIB	(1ul << 20)
-#define ROOM	(512 * MIB)	/* more than any cache has */
+#define ROOM	(512 * MIB)	/* more than any cache holds */
 #define LARGEST	MIB
 
 static char *target, *source, *sink, *area;
@@ -78,7 +78,7 @@ static const struct way {
 	void (*write)(char *to, const char *from, size_t len);
 } ways[] = { { "cached", cached }, { "words", words }, { "vectors", vectors }, { "saved", saved } };
 
-/* Places of which no cache has anything, far from each other. */
+/* Addresses far from each other, of which no cache has a line. */
 static char *place(size_t len)
 {
 	at = (at + 37 * 4096 + ((len + 4095) & ~4095ul)) % (ROOM - LARGEST);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asks for space until there is none.
+ * Takes space until none is left.
  *
- *   fill large|small|directories|append|allocate DIR     prints how often it was given some
+ *   fill large|small|directories|append|allocate DIR     prints the number of successful requests
  *
- * Anything but ENOSPC at the end is an error; so is a file that is longer than what was written.
+ * Any other final error than ENOSPC is a failure; so is a file longer than the written bytes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static char buffer[LARGE];
 
-/* Writes a file of len bytes; what did not fit must not be part of its size. */
+/* Writes a file of len bytes; bytes that did not fit must not count in its size. */
 static int write_file(const char *name, int flags, size_t len)
 {
 	struct stat before, after;

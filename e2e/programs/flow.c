@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One file read or written for a while, past page caches where there are any.
+ * One file is read or written for a while, past page caches where there are any.
  *
  *   flow KIND FILE BLOCK MIB MS [cached] [together]
- *   flow map FILE            look once at each page of it, mapped, and end
+ *   flow map FILE            read one byte of each page of it, mapped, and exit
  *
- * KIND: read, write, randread, randwrite. The file has so many MiB, and is written before. With
- * `together` it says "ready" and begins when it reads a line, so that several systems begin at the
- * same moment; with `cached` page caches may answer. Prints "BYTES NANOSECONDS P50 P99 P99.9": of
- * all calls, and percentiles of one call's nanoseconds.
+ * KIND: read, write, randread, randwrite. The file has MIB mebibytes, and is written before. With
+ * `together` the program prints "ready" and begins when it reads a line, so that several systems
+ * begin at the same moment. With `cached` page caches may answer. Prints "BYTES NANOSECONDS P50 P99
+ * P99.9": of all calls, and percentiles of one call's nanoseconds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define MIB	(1024ul * 1024)
 #define SECOND	1000000000ull
-#define KEPT	(1u << 20)	/* calls whose times are kept: the last so many */
+#define KEPT	(1u << 20)	/* calls whose times are kept: the last ones */
 
 static uint32_t took[KEPT];
 
@@ -58,7 +58,7 @@ static uint64_t next(void)
 	return state >> 33;
 }
 
-/* The file is there in full before anything is measured: whole, and by large writes. */
+/* The whole file exists before the measurement: completely written, by large writes. */
 static void lay_out(int file, const char *path, char *buffer, size_t size)
 {
 	off_t have = lseek(file, 0, SEEK_END);
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		die(argv[2]);
 	memset(buffer, 0x5a, room);
 	lay_out(file, argv[2], buffer, size);
-	memset(took, 1, sizeof(took)); /* no page of it is new while it is measured */
+	memset(took, 1, sizeof(took)); /* no page of it is new during the measurement */
 	if (together)
 		wait_for_line();
 	flow(file, buffer, block, size, strtoull(argv[5], NULL, 10), writes, random);

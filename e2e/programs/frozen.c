@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * frozen FOLDER SECONDS: a thread stores into a mapped page without end, another one takes the
- * entry away and reads a new one in, while the file system is frozen and thawed again and again:
- * what is frozen does not change. Prints how often it was.
+ * frozen FOLDER SECONDS: a thread stores into a mapped page without end, and another one removes
+ * the entry and reads a new one in. Meanwhile the file system is frozen and thawed again and again:
+ * its content does not change while it is frozen. Prints the number of freezes.
  */
 #define _GNU_SOURCE
 #include <errno.h>

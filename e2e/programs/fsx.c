@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on one file, checked against a copy in memory after each one that reads, and
- * as a whole now and then: whatever way bytes went in (write, mapping, copy), each way out must
- * show them, and what was never written must be zero.
+ * Random operations on one file, compared with a copy in memory after each read, and as a whole now
+ * and then. Bytes that went in by any way (write, mapping, copy) must show by each way out, and
+ * bytes that were never written must be zero.
  *
  *   fsx [-s SEED] [-n OPERATIONS] [-l BYTES] [-t SECONDS] [-x OP,...] FILE
  *   fsx -i [-s SEED] [-l BYTES] [-x OP,...] FILE
  *
  * Everything follows from SEED. An operation that the file system refuses as unsupported
- * (EOPNOTSUPP) ends the run with an error, unless it was excluded with -x.
+ * (EOPNOTSUPP) ends the run with an error, unless -x excludes it.
  *
- * With -i it takes turns with others that have the same SEED on other systems: a line "do N" on
- * standard input has it do the next N operations, "skip N" only note what another one has done with
- * them. It answers "ok". File and a mapping of all of it stay open over all turns.
+ * With -i it takes turns with the same program, with the same SEED, on other systems. A line "do N"
+ * on standard input makes it do the next N operations; "skip N" makes it only note their results,
+ * because another system has done them. It answers "ok". The file and a mapping of all of it stay
+ * open over all turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,10 +34,10 @@
 
 static const char *path;
 static int fd = -1;
-static unsigned char *good, *buffer;	/* what the file must hold; scratch */
+static unsigned char *good, *buffer;	/* expected content of the file; scratch */
 static size_t size, limit = 6ul << 20;
-static int stored_beyond;	/* a mapping has stored something behind the end in the last page */
-static int skipping;		/* another one has done it: only the copy follows */
+static int stored_beyond;	/* a mapping has stored behind the end in the last page */
+static int skipping;		/* another one has done it: only update the copy */
 static uint64_t state, seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
@@ -91,7 +92,7 @@ static size_t any_length(void)
 	return 1 + below(most < limit ? most : limit);
 }
 
-/* A range inside of [0, end), often at page boundaries, where the mistakes are. */
+/* A range inside of [0, end), often at page boundaries, where errors are likely. */
 static void any_range(size_t end, size_t *pos, size_t *len)
 {
 	*pos = below(end);
@@ -192,7 +193,7 @@ static void op_write(void)
 
 /*
  * A mapping shows the bytes of its range, and zeros behind the end in the last page, unless another
- * mapping has stored something there.
+ * mapping has stored there.
  */
 static void op_mapread(void)
 {
@@ -340,7 +341,7 @@ static void op_copy(void)
 	any_range(size, &from, &len);
 	to = below(limit - len + 1);
 	if (from < to + len && to < from + len)
-		return;		/* the same file must not overlap itself */
+		return;		/* the source must not overlap the target in the same file */
 	note("copy [%#zx, +%#zx) -> %#zx", from, len, to);
 	for (size_t done = 0; !skipping && done < len;) {
 		off_t in = from + done, out = to + done;
@@ -399,7 +400,7 @@ static void op_reopen(void)
 		die("open");
 }
 
-/* Data found by SEEK_DATA and SEEK_HOLE: what is called a hole must be zeros. */
+/* Ranges found by SEEK_DATA and SEEK_HOLE: a hole must be zeros. */
 static void op_seek(void)
 {
 	size_t pos = below(size + 1);
@@ -486,7 +487,7 @@ static void one(void)
 		check_size();
 }
 
-/* Turns with others. What they have done must show: by calls, and in what we had mapped before. */
+/* Turns with other systems. Their operations must show: by calls, and in our earlier mappings. */
 static int in_turns(void)
 {
 	unsigned char *map = mmap(NULL, limit, PROT_READ, MAP_SHARED, fd, 0);

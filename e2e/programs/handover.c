@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What one system has written, another one reads: block after block, in turns that two shared
- * semaphores give them (P1 5.3). The semaphores are StargateFS's, wherever the file is.
+ * One system writes and another one reads, block after block, in turns by two shared semaphores (P1
+ * 5.3). The semaphores are StargateFS's, on whatever file system the file is.
  *
  *   handover write|read FILE BLOCK COUNT [direct] [turns=PATH:OFFSET]     "BYTES NANOSECONDS"
  *
- * The semaphores handover-full (0) and handover-empty (1) are there. With `turns` it is two words
- * of memory there instead, that both look at until they change: P1's user face, for who has no
- * volume mounted. With `direct` page caches do not answer (O_DIRECT). Each block says which one it
- * is. FILE -: there is none, and nothing but the turns.
+ * The semaphores handover-full (0) and handover-empty (1) exist. With `turns` two words of memory
+ * at that place replace them; both sides poll them: P1's user face, for a system without a mounted
+ * volume. With `direct` page caches do not answer (O_DIRECT). Each block contains its number. FILE
+ * -: there is no file, only the turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,7 +68,9 @@ static void take(int file, char *block, size_t len, uint64_t i)
 
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
-/* In memory that both have: so many blocks may be read, so many written. Each on a line. */
+/*
+ * In shared memory: the number of blocks that may be read, and written. Each on its own cache line.
+ */
 struct words {
 	_Alignas(64) _Atomic int64_t full;
 	_Alignas(64) _Atomic int64_t empty;
@@ -104,7 +106,7 @@ static void turns_at(char *place)
 	must("handover-empty", stargate_open(&empty, VOLUME, "handover-empty", STARGATE_SEMAPHORE, 0));
 }
 
-#define LOOKS	200	/* before somebody else gets the processor: he may be who is waited for */
+#define LOOKS	200	/* before it yields the processor to others */
 
 static bool came(_Atomic int64_t *word)
 {

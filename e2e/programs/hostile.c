@@ -3,27 +3,27 @@
  * Hostile guests, for a host that is a kernel.
  *
  *   hostile attack FILE OFFSET SIZE SEED SECONDS
- *	stores into a volume that lies there: words of every structure, changed a little or a lot,
- *	copied from elsewhere, put back, or made to look right
+ *	stores into the volume at that place: words of every structure, changed a little or a lot,
+ *	copied from elsewhere, restored, or made to look right
  *   hostile seize FILE OFFSET SIZE NAME SECONDS
- *	every transaction area of everybody seems to be locked by the system of that name, which
- *	lives; as often as somebody sets it free
+ *	makes every transaction area of all systems look locked by the live system of that name,
+ *	again whenever another system releases one
  *   hostile hold FILE OFFSET SIZE NAME SECONDS WHAT...
- *	locks seem to be held by the system of that name, which lives, and are free again after
- *	that time. WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), the
- *	number of an inode, or number:unlinked: it seems to be that as well meanwhile
+ *	makes locks look held by the live system of that name, and releases them after that time.
+ *	WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), the number
+ *	of an inode, or number:unlinked: the inode also looks unlinked at that time
  *   hostile use DIR SEED SECONDS BOUND
- *	processes that do what users do; any of it may fail, none may take longer than BOUND
- *	seconds, and be there still when it has been killed
+ *	runs processes with usual operations of users. Any operation may fail; none may take
+ *	longer than BOUND seconds and still run after it was killed
  *
  *   hostile flock DIR COUNT wait|each|keep
- *	locks DIR/0, DIR/1, ...: from as many threads, which wait; or one after the other, without
- *	waiting, and unlocks each; or so, keeps all of them and says so
+ *	locks DIR/0, DIR/1, ...: from COUNT threads, which wait; or one after the other, without
+ *	waiting, and unlocks each; or the same, but keeps all of them and reports that
  *   hostile fill FILE GO
- *	maps FILE, stores its arguments (as ps sees them) to its first page, and something to its
- *	second one when there is a file GO; another thread maps memory then
+ *	maps FILE, stores its arguments (as ps shows them) to its first page, and a byte to its
+ *	second one when the file GO exists; another thread maps memory then
  *
- * What it stores is repeated by the seed, the moments are not.
+ * The seed repeats the stores, but not the moments.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -84,9 +84,9 @@ static void die(const char *what)
 
 static u8 *mem;
 static u64 size;
-static struct sg_super sb;	/* as it was when we came */
+static struct sg_super sb;	/* as it was at the start */
 
-/* Pages by what is in them, found by what it looks like. */
+/* Pages by their content, found by its look. */
 static struct places {
 	u64 page[PLACES];
 	unsigned int n;
@@ -164,7 +164,7 @@ static u64 in(const struct places *p, u64 words)
 	return p->n ? p->page[below(p->n)] + 8 * below(words) : below(size);
 }
 
-/* The first systems, mostly: the host is one of them. */
+/* Mostly the first systems: the host is one of them. */
 static u64 slot(void)
 {
 	return below(below(4) ? 3 : SG_SLOTS);
@@ -281,7 +281,7 @@ static u64 value(u64 off)
 	}
 }
 
-/* A word, some beside each other, one that does not stand still, one put back, a page. */
+/* A word, several words in a row, one that keeps changing, a restored one, a page. */
 static void attack_once(bool gentle)
 {
 	u64 off = target(gentle), i, n, v[2];
@@ -340,7 +340,7 @@ static void map_volume(char **argv)
 	signal(SIGBUS, revoked);
 }
 
-/* What a lock of it has in its word: it is LIVE, and bears that name; 0 if nobody does. */
+/* The word of a lock held by the live system of that name; 0 if there is none. */
 static u64 word_of(const char *who)
 {
 	const struct sg_slot *slot = (const void *)(mem + sb.slot_off);
@@ -394,7 +394,7 @@ static u64 page_of(unsigned int which, u64 nr)
 	return at - sb.phys;
 }
 
-/* Whoever has it just now gives it back soon. */
+/* A current holder releases it soon. */
 static void hold_lock(u64 off, u64 word, bool on)
 {
 	u64 seen = on ? 0 : word;
@@ -545,13 +545,13 @@ static void write_file(int flags)
 		n += fsync(fd);
 	if (!below(4))
 		n += ftruncate(fd, (off_t)below(1 << 21));
-	if (!below(4))	/* plainly, or holes, collapse, insert */
+	if (!below(4))	/* plain, or holes, collapse, insert */
 		n += fallocate(fd, (int[]){ 0, 3, 8, 0x20 }[below(4)], (off_t)below(512) << 12,
 			       (off_t)(1 + below(600)) << 12);
 	close(fd);
 }
 
-/* What is mapped may be taken away, or be an error. */
+/* A mapping may lose its pages, or access may be an error. */
 static void map_file(void)
 {
 	int fd = open(name(), O_RDWR | O_NONBLOCK);
@@ -687,7 +687,7 @@ static void use_loop(struct user *u, u64 seed, double seconds)
 	_exit(0);
 }
 
-/* Where a process is stuck that does not die. */
+/* Where a process is stuck that SIGKILL does not end. */
 static void show_stack(pid_t pid)
 {
 	char path[64], line[256];
@@ -711,7 +711,7 @@ static bool gone_within(pid_t pid, double seconds)
 	return false;
 }
 
-/* 0: all came back; else a line for each that did not. */
+/* 0: all have returned; otherwise prints a line for each one that has not. */
 static int use(char **argv)
 {
 	double seconds = atof(argv[2]), bound = atof(argv[3]), since[USERS];
@@ -805,7 +805,7 @@ static int lock_all(const char *dir, int count, const char *how)
 	return 0;
 }
 
-/* A writer of mmap_lock: if a fault keeps it waiting, all who look at the process wait as well. */
+/* A writer of mmap_lock: if a fault keeps it waiting, each look at the process waits as well. */
 static void *map_something(void *arg)
 {
 	usleep(500000);
@@ -815,7 +815,7 @@ static void *map_something(void *arg)
 	return arg;
 }
 
-/* What ps shows of us is in the file. */
+/* The file contains our command line as ps shows it. */
 static void show_as_name(volatile u8 *p)
 {
 	p[0] = 'x';

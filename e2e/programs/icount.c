@@ -5,9 +5,9 @@
  *
  *   icount DIR OPERATION...      prints "OPERATION INSTRUCTIONS" for each
  *
- * Each operation runs often enough to be warm, then COUNT times between two looks at the clock; the
- * cost of the empty loop is taken off. Whatever else the kernel did in that time for the operations
- * (a journal's thread, say) is part of the figure, because it had to be done.
+ * Each operation runs often enough to warm up, then COUNT times between two readings of the clock;
+ * the cost of the empty loop is subtracted. Other work of the kernel for the operations in that
+ * time (of a journal's thread, for example) is part of the figure, because the operations need it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

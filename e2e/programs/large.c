@@ -2,9 +2,10 @@
 /*
  * Entries of 2 MiB in shared mappings of a file.
  *
- *   large fork FILE           a child inherits none: prints how many faults its first look takes
- *   large race FILE SECONDS   entries of 4 KiB and of 2 MiB come in at the same place at the same
- *                             moment, while the file's last page of 2 MiB goes and comes back
+ *   large fork FILE           a child inherits no entry: prints the number of faults of its first
+ *   read
+ *   large race FILE SECONDS   entries of 4 KiB and of 2 MiB are made at the same place at the same
+ *                             moment, while the file's last 2 MiB are removed and added again
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -77,7 +78,7 @@ static int in_child(void)
 	case -1:
 		return fail("fork");
 	case 0:
-		faults();	/* what it needs itself is there */
+		faults();	/* memory of this function itself is present */
 		before = faults();
 		(void)base[0];
 		after = faults();

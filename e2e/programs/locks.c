@@ -2,14 +2,15 @@
 /*
  * flock, fcntl and open-file locks, as programs use them.
  *
- *   locks alone FILE                          what one system has to keep to; many checks
- *   locks try  KIND TYPE START LEN FILE       take it without waiting, say "got" or the error, end
- *   locks hold KIND TYPE START LEN FILE       wait for it, say "held", keep it until killed
- *   locks wait KIND TYPE START LEN FILE       wait for it, say "got" or the error, end
+ *   locks alone FILE                          rules for one system; many checks
+ *   locks try  KIND TYPE START LEN FILE       take it without waiting, print "got" or the error,
+ *   exit
+ *   locks hold KIND TYPE START LEN FILE       wait for it, print "held", keep it until killed
+ *   locks wait KIND TYPE START LEN FILE       wait for it, print "got" or the error, exit
  *   locks get  TYPE START LEN FILE            F_GETLK: "TYPE START LEN PID", or "free"
  *   locks cross FILE A B MS                   lock byte A, wait MS, wait for byte B: "got" or error
  *   locks count KIND N FILE                   N times: lock, add one to the number in FILE, unlock
- *   locks read KIND MS FILE                   shared locks, one after the other, for so long
+ *   locks read KIND MS FILE                   shared locks, one after the other, for that time
  *
  * KIND: posix, ofd, flock. TYPE: sh, ex. LEN 0: to the end.
  */
@@ -85,7 +86,7 @@ static unsigned int checks;
 	}										\
 } while (0)
 
-/* What another process gets without waiting. */
+/* The result of a request by another process, without waiting. */
 static int other(const char *path, const char *kind, short type, long start, long len)
 {
 	pid_t pid = fork();
@@ -105,7 +106,7 @@ static struct flock asked(int fd, short type, long start, long len)
 	return l;
 }
 
-/* In a child, because a process is never in its own way. */
+/* In a child, because a process never conflicts with itself. */
 static void check_asked(const char *path, short type, long start, long len, short want, long at,
 			long n)
 {
@@ -143,7 +144,7 @@ static void ranges(const char *path)
 	CHECK(asked(fd, EXCLUSIVE, 0, 0).l_type == UNLOCK);
 	again = opened(path);
 	CHECK(!lock(again, "posix", EXCLUSIVE, 5, 5, 0));
-	close(again);	/* any close of the file gives up all of the process */
+	close(again);	/* any close of the file releases all locks of the process */
 	CHECK(!other(path, "posix", EXCLUSIVE, 0, 0));
 	close(fd);
 }
@@ -162,7 +163,7 @@ static void open_files(const char *path)
 	CHECK(asked(a, EXCLUSIVE, 15, 1).l_pid == -1);
 	close(b);
 	CHECK(!lock(a, "ofd", EXCLUSIVE, 0, 20, 0));
-	close(a);	/* not the last one: the duplicate keeps it */
+	close(a);	/* not the last one: the duplicate keeps the lock */
 	CHECK(other(path, "ofd", SHARED, 0, 1) == EAGAIN);
 	close(c);
 	CHECK(!other(path, "ofd", EXCLUSIVE, 0, 0));
@@ -182,7 +183,7 @@ static void flocks(const char *path)
 	CHECK(!lock(a, "flock", SHARED, 0, 0, 0));
 	close(a);
 	CHECK(!lock(b, "flock", EXCLUSIVE, 0, 0, 0));
-	if (!fork()) {	/* the open file is the parent's, too */
+	if (!fork()) {	/* the open file also belongs to the parent */
 		CHECK(!lock(b, "flock", UNLOCK, 0, 0, 0));
 		_exit(0);
 	}
@@ -196,7 +197,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* A signal ends the wait; the request is gone then, and the one who waited takes nothing along. */
+/* A signal ends the wait. The request is gone then, and leaves no lock behind. */
 static void interrupted(const char *path, const char *kind)
 {
 	struct sigaction sa = { .sa_handler = nothing };
@@ -300,7 +301,7 @@ static int alone(const char *path)
 	return 0;
 }
 
-/* --- beside others ---------------------------------------------------------------------------- */
+/* --- with other processes --------------------------------------------------------------------- */
 
 static int get(char **arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The only program of a virtual machine (its /init): looks at physical memory at the address that
- * the kernel's command line has as at=, says on the serial line what text is there, puts another
- * one in its place, and switches the machine off.
+ * The only program of a VM (its /init): reads the text in physical memory at the address that the
+ * kernel's command line has as at=, prints it on the serial line, replaces it, and switches the VM
+ * off.
  */
 #define _GNU_SOURCE
 #include <errno.h>

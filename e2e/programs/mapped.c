@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapped FILE STOP: stores numbers into each page of a file through a mapping and finds them there,
- * over and over until STOP exists. Prints how often.
+ * mapped FILE STOP: stores numbers into each page of a file through a mapping and checks them, over
+ * and over until STOP exists. Prints the number of rounds.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What names cost, in time.
+ * The cost of names, in time.
  *
  *   meta DIR NAME FILES DIRS MS [together]
  *
- * In DIR/NAME so many directories are made, and files in them, in turn; then each is looked at,
- * opened, listed with the others of its directory, renamed, and unlinked. Files are made until
- * there are FILES, or for MS; what is done to each of them afterwards may take as long, and then
- * some are left out. Prints "OPERATION NANOSECONDS" of one, and removes what it has made. With
- * `together` it says "ready" and begins when it reads a line, so that several systems begin at the
- * same moment.
+ * Makes DIRS directories in DIR/NAME, and files in them, in turn. Then it examines each file, opens
+ * it, lists it with the others of its directory, renames it, and unlinks it. It makes files until
+ * there are FILES, or for MS. Each later operation may take as long, and then leaves some files
+ * out. Prints "OPERATION NANOSECONDS" of one, and removes everything it has made. With `together`
+ * it prints "ready" and begins when it reads a line, so that several systems begin at the same
+ * moment.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -120,7 +120,7 @@ static void destroy(unsigned int i)
 		die("unlink");
 }
 
-/* @each of [0, most), for a while; how many. @units: what one of them counts for. */
+/* Calls @each for [0, most), for a while; returns the count. @units: the weight of one of them. */
 static unsigned int timed(const char *what, void (*each)(unsigned int i), unsigned int most,
 			  unsigned int units)
 {

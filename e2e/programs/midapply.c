@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * midapply load FOLDER: renames a file in it to and fro without end.
- * midapply VOLUME SLOT PID: stops the process PID in the midst of a change that the system in that
- * slot makes: a record of its journal is valid, and a change counter in it is odd. Tries until it
- * has, for two minutes. Runs outside; VOLUME is the range. Prints what was found.
+ * midapply VOLUME SLOT PID: stops the process PID in the middle of a change by the system in that
+ * slot: a record of its journal is valid, and a change counter in it is odd. Repeats for up to two
+ * minutes until it succeeds. Runs outside; VOLUME is the range. Prints the odd counter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 static const unsigned char *base;
 static size_t size;
 
-/* The offset of a change counter that is odd, by a valid record; 0: there is none. */
+/* The offset of an odd change counter, from a valid record; 0: there is none. */
 static u64 odd_counter(const struct sg_area *a)
 {
 	u64 head = *(volatile const u64 *)&a->head, off;
@@ -51,7 +51,7 @@ static u64 find(const struct sg_area *area, u64 areas)
 	return off;
 }
 
-/* Stopped, is it still so, and stays so? */
+/* The odd counter, if it is still odd once the process has stopped, and stays so. */
 static u64 stays(const struct sg_area *area, u64 areas)
 {
 	u64 first, off;

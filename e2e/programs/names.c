@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of finding one name of a large directory that the kernel does not know yet.
+ * Instructions of finding one name of a large directory that the kernel has not cached.
  *
  *   names COUNT      in a folder with the files name-000000000 to COUNT - 1: prints
- *                    "lookup-COUNT INSTRUCTIONS SPREAD", and absent-COUNT for names that are not
- *                    there
+ *                    "lookup-COUNT INSTRUCTIONS SPREAD", and absent-COUNT for absent names
  *
- * 200 names, spread over all, forgotten before each of seven repeats; the least counts.
+ * 200 names, spread over all, dropped from the cache before each of seven repeats; the least
+ * counts.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

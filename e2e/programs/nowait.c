@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls that must not wait (RWF_NOWAIT), each printed with what came of it.
+ * Calls that must not wait (RWF_NOWAIT), each printed with its result.
  *
  *   nowait read|write|append FILE   one byte at 0, or at the end
  *   nowait fill FILE                one page behind the end

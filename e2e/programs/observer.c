@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Holds files open and mapped, and does to them what it is told, a line each: so that a test can
- * look at what a system sees that has been looking all the time. Answers each line with a line.
+ * Holds files open and mapped, and carries out one order a line: so a test can examine what a
+ * system sees that has looked all the time. Answers each line with a line.
  *
  *   open K PATH        read and write; K is 0 to 15     map K LENGTH    shared
  *   create K PATH      O_CREAT, not O_EXCL              mapp K LENGTH   private
@@ -9,9 +9,9 @@
  *   close K                                             poke K OFFSET C
  *   read K OFFSET LENGTH        write K OFFSET TEXT     unmap K
  *   records K WHO COUNT LENGTH  appends records of LENGTH bytes, all of the letter WHO
- *   stat K             size, links, permissions         put PATH TEXT   whole new contents
- *   have PATH          "file", "directory", "link" or the reason why not
- *   dir K PATH, list K          names, sorted by nothing
+ *   stat K             size, links, permissions         put PATH TEXT   replaces the contents
+ *   have PATH          "file", "directory", "link" or the error
+ *   dir K PATH, list K          names, unsorted
  *   immutable K 0|1                                     chmod K MODE    octal
  */
 #define _GNU_SOURCE

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nothing but the copies. A library, to be put before the C library's (LD_PRELOAD): a program's
- * pread() and pwrite() copy from and to memory that has been there since the program began, without
- * any call of the kernel. ONLYCOPY=words: as kernels do it on a processor without fast `rep movsb`;
- * else as the C library does. ONLYCOPY_MIB: how much there is for each file.
+ * Only the copies of reads and writes. This library is loaded before the C library (LD_PRELOAD): a
+ * program's pread() and pwrite() copy from and to memory that is present since the program began,
+ * without any system call. ONLYCOPY=words: as kernels do on a processor without fast `rep movsb`;
+ * otherwise as the C library does. ONLYCOPY_MIB: the memory for each file.
  *
- * Files are told apart by their descriptors, as far as there are FILES of them: two that share
- * memory by that cost what they would with memory of their own, where there are no caches.
+ * A descriptor selects one of FILES areas. Two files that share an area cost as much as with
+ * separate ones, where there are no caches.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void copy(void *to, const void *from, size_t len)
 static char *place(int fd, off_t at, size_t len)
 {
 	if (at < 0 || (size_t)at + len > each)
-		abort();	/* not what this is for */
+		abort();	/* beyond the memory of a file */
 	return memory + (size_t)fd % FILES * each + at;
 }
 

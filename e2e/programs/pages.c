@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The last word of each page of physical memory: marks in them, and what is found there. In
- * /dev/mem, or in a file that is that memory.
+ * Marks the last word of each page of physical memory, and counts marks. The memory is /dev/mem, or
+ * a file that is that memory.
  *
- *   pages mark FILE AT BASE SIZE KEY SAVED   each gets its own mark, what was there goes to SAVED
- *   pages restore FILE AT BASE SIZE SAVED    and back
+ *   pages mark FILE AT BASE SIZE KEY SAVED   each gets its own mark, the old words go to SAVED
+ *   pages restore FILE AT BASE SIZE SAVED    restores them
  *   pages count FILE AT BASE SIZE KEY        "same S ones O zero Z other X": pages with their mark,
- *                                            with all bits set, with none, with something else
- *   pages spoil FILE AT BASE SIZE KEY        a mark without a look at what is there
+ *                                            with all bits set, with none, with another value
+ *   pages spoil FILE AT BASE SIZE KEY        marks without reading the old word
  *
- * SIZE bytes from AT on, which are physical memory from BASE on. A page's mark is made of KEY and
- * its address, so one that is found elsewhere is none.
+ * The pages are SIZE bytes from AT on, which are physical memory from BASE on. KEY and the address
+ * of a page make its mark, so a mark at another address does not count.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * places SEED CALLS DIR: makes, removes and renames the same few directories in and over each
- * other, as fast as it can, while other systems do the same. Any of it may fail, because of what
- * others have done; an error that does not say so is told, and fails.
+ * other, as fast as it can, while other systems do the same. Each call may fail because of the
+ * other systems; any other error is printed, and is a failure.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * poison FILE [GO]: maps a file and looks at a byte of each page; with GO, twice: before that file
- * appears, and when it has. Prints for each page at which there was a signal instead: its number,
- * and "bad memory" if that is what the signal said, with its address.
+ * poison FILE [GO]: maps a file and reads a byte of each page; with GO, twice: before that file
+ * appears, and afterwards. For each page that raises a signal it prints the page's number, and "bad
+ * memory" if the signal reported that with the page's address.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static void look(volatile char *base, size_t size)
 	}
 }
 
-/* Whoever maps a page when it is found to be bad may be told of that at once. */
+/* A process that has a page mapped when it is found to be bad may get a signal at once. */
 static void wait_for(const char *path)
 {
 	sigsetjmp(back, 1);

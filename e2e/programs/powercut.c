@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a power cut may leave behind.
+ * The states that a power cut may leave behind.
  *
  *   powercut run DIR SEED         change files in DIR for ever, a line "N" after each step
- *   powercut verify DIR SEED N    after the cut: N was the last line that got out
+ *   powercut verify DIR SEED N    after the cut: N was the last line received
  *
- * The steps follow from SEED alone, so `verify` plays them again on a model. Each is one system
- * call. Since one that returned is there to stay, the files must be what they were after step N or
- * a later one (lines may be lost on their way out): exactly that, names, links, sizes, bytes,
- * modes, attributes. Only the bytes of a write that was cut off may be partly old and partly new,
- * and a write behind the end may have got part of the way.
+ * The steps follow from SEED alone, so `verify` repeats them on a model. Each is one system call. A
+ * step that returned is durable, so the files must be in their state after step N or a later one
+ * (lines may be lost on their way out): exactly, names, links, sizes, bytes, modes, attributes.
+ * Only the bytes of a write that was cut off may be partly old and partly new, and a write behind
+ * the end may be partly done.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ struct inode {
 };
 
 static struct inode inodes[NAMES];	/* the model */
-static int names[NAMES];		/* of each name, or -1 */
+static int names[NAMES];		/* the inode of each name, or -1 */
 static unsigned char fresh[BYTES];
 
 enum kind { CREATE, WRITE, TRUNCATE, UNLINK, RENAME, EXCHANGE, LINK, CHMOD, ATTRIBUTE, SYNC };
@@ -40,7 +40,7 @@ enum kind { CREATE, WRITE, TRUNCATE, UNLINK, RENAME, EXCHANGE, LINK, CHMOD, ATTR
 struct step {
 	enum kind kind;
 	int a, b;		/* names */
-	unsigned int pos, len;	/* fresh[0..len) is what is written */
+	unsigned int pos, len;	/* fresh[0..len) is written */
 	unsigned int value;
 };
 
@@ -295,7 +295,7 @@ static void look(void)
 	}
 }
 
-/* Is f what the write s has made of inode, having got some of the way? */
+/* Can f be the result of the write s to inode, partly done? */
 static int partly_written(const struct inode *inode, const struct inode *f, const struct step *s)
 {
 	unsigned int end = s->pos + s->len;
@@ -313,7 +313,7 @@ static int partly_written(const struct inode *inode, const struct inode *f, cons
 	return 1;
 }
 
-/* Why the files are not what the model says, or NULL. next: the step that may have been cut off. */
+/* Why the files differ from the model, or NULL. next: the step that may have been cut off. */
 static const char *differs(const struct step *next)
 {
 	static char why[120];

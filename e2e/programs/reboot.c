@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reboot: what an init system does last: the kernel is told to boot anew, whatever is going on. */
+/* reboot: the last action of an init system: tells the kernel to reboot, whatever is running. */
 #include <stdio.h>
 #include <sys/reboot.h>
 

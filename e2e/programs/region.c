@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file that is memory, as a VMM uses it; or, in the first and third form, /dev/mem.
+ * A file that is memory, used like a VMM does; or, in the first and third form, /dev/mem.
  *
  *   region read FILE AT LENGTH    bytes of a shared mapping to standard output
- *   region pinned FILE AT LENGTH  the same, by way of the kernel: it gets the pages
+ *   region pinned FILE AT LENGTH  the same, through the kernel: it gets the pages
  *   region write FILE AT LENGTH   standard input to a shared mapping
- *   region touch FILE             loads of each page: prints how many faults that took
+ *   region touch FILE             loads of each page: prints the number of faults
  *   region populate FILE          MADV_POPULATE_WRITE for all of it
  *   region private FILE           a private mapping
  *   region hold FILE STOP         a mapping until STOP appears
  *   region use FILE STOP          the same, with loads of all its pages again and again
- *   region look FILE STOP         the same, of a file that is open for reading
- *   region child FILE STOP        the same, by a child that has got it from one who has ended
- *   region neighbours FILE STOP   the same, of two halves that lie side by side, each mapped alone
- *   region again FILE STOP        a mapping until STOP appears, then made anew
- *   region many FILE N            FILE@UUID by N processes, as many as each gets: how many in all
+ *   region look FILE STOP         the same, with the file open for reading
+ *   region child FILE STOP        the same, by a child whose parent has made the mapping and ended
+ *   region neighbours FILE STOP   the same, of two adjacent halves, each mapped by a call of its
+ *   own
+ *   region again FILE STOP        a mapping until STOP appears, then a new one
+ *   region many FILE N            FILE@UUID by N processes, as many as each gets: the total
  *   region forks FILE N           FILE@UUID by a process and N children; then by another one
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
- *   region longterm FILE          a page of it pinned for as long as one likes, as by VFIO for DMA
+ *   region longterm FILE          a page of it pinned for an unlimited time, as by VFIO for DMA
  *   region sendfile FILE          a page of it by that call into a file in memory
  *   region splice FILE            ... into a pipe
- *   region readonly FILE          a mapping of one that is open for reading never becomes writable
+ *   region readonly FILE          a mapping of a file open for reading never becomes writable
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +46,7 @@
 #endif
 #define PAGE 4096
 
-static char *base;	/* of what was asked for */
+static char *base;	/* of the mapped part */
 static size_t size;
 
 static int fail(const char *what)
@@ -85,7 +86,7 @@ static int put(const char *from)
 	return 0;
 }
 
-/* The kernel gets the pages for that, as KVM does; pages without struct pages it cannot get. */
+/* The kernel gets the pages for that, as KVM does; it cannot get pages without struct pages. */
 static int pinned(void)
 {
 	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -138,7 +139,7 @@ static int again(const char *path, const char *stop)
 	return 0;
 }
 
-/* Maps @path for a machine that nobody else has named. */
+/* Maps @path under the name of a VM that no other process uses. */
 static bool map_for(const char *path, int process, int i)
 {
 	char name[300];
@@ -147,7 +148,7 @@ static bool map_for(const char *path, int process, int i)
 	return !map(name, MAP_SHARED, O_RDWR, 0, PAGE);
 }
 
-/* Each stays until all have said how many they got. */
+/* Each process stays until all have reported their number. */
 static int many(const char *path, int processes)
 {
 	int up[2], down[2], i, n, total = 0;
@@ -172,7 +173,7 @@ static int many(const char *path, int processes)
 	return 0;
 }
 
-/* Children hold what their parent has mapped: that takes no room from others. */
+/* Children share their parent's mapping: that takes no room from others. */
 static int forks(const char *path, int children)
 {
 	int go[2], stay[2], i;
@@ -204,7 +205,7 @@ static int forks(const char *path, int children)
 	return 0;
 }
 
-/* All pages have been there once when it says so. */
+/* When it reports, every page has been present once. */
 static int use(const char *stop)
 {
 	bool said = false;
@@ -222,8 +223,8 @@ static int use(const char *stop)
 }
 
 /*
- * Of one open file, with flags and a file offset that fit: the kernel may make one mapping of both.
- * Both halves come in the place of what has been mapped so far.
+ * Both halves come from one open file, with matching flags and offsets: the kernel may merge them
+ * into one mapping. They replace the earlier mapping.
  */
 static int neighbours(const char *path, const char *stop)
 {
@@ -240,7 +241,7 @@ static int neighbours(const char *path, const char *stop)
 	return hold(stop);
 }
 
-/* The pipe has the page itself; what comes out of it is what is there by then. */
+/* The pipe has the page itself; a reader gets its content at the time of the read. */
 static int lend(const char *stop)
 {
 	struct iovec page = { base, PAGE };
@@ -251,7 +252,7 @@ static int lend(const char *stop)
 	return hold(stop);
 }
 
-/* io_uring pins the buffers that are registered with it so. */
+/* io_uring pins registered buffers in this way. */
 static int longterm(void)
 {
 	struct io_uring_params params = { 0 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes a superblock that says something else and still has a correct checksum, in both copies.
+ * Changes a field of the superblock in both copies, with a correct checksum.
  *
  *   resuper VOLUME FIELD VALUE
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where instructions go: as a clock ticks with instructions (QEMU's icount), what is found at each
- * of its ticks is a sample of them. Parts that keep interrupts out are found at their ends.
+ * Where instructions are spent: QEMU's icount clock ticks with instructions, so the function
+ * running at each tick is a sample of them. Code that runs without interrupts is sampled at its
+ * end.
  */
 #ifndef SAMPLES_H
 #define SAMPLES_H
@@ -57,7 +58,7 @@ static void samples_setting(const char *path, const char *value)
 	}
 }
 
-/* What the kernel and its modules are made of. */
+/* The symbols of the kernel and its modules. */
 static void samples_load(void)
 {
 	FILE *f = fopen("/proc/kallsyms", "r");
@@ -87,7 +88,7 @@ static void samples_load(void)
 	qsort(samples.symbol, samples.symbols, sizeof(samples.symbol[0]), samples_by_address);
 }
 
-/* Another period each time: a loop must not be met at the same places by each tick. */
+/* Another period each time, so that ticks do not always hit a loop at the same places. */
 static void samples_open(unsigned int turn)
 {
 	struct perf_event_attr attr = {
@@ -163,7 +164,7 @@ static void samples_close(void)
 	close(samples.fd);
 }
 
-/* "where NAME SAMPLES WHOSE FUNCTION", the most first; all of one name in one line. */
+/* "where NAME SAMPLES WHOSE FUNCTION", the most first; one line per name. */
 static void samples_print(const char *name)
 {
 	struct symbol *s = samples.symbol;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sem ROLE NAME FACE ...: uses shared semaphores through libstargate, by itself (FACE user) or by
- * the kernel (FACE kernel). Exits 0 when all was as it should be, else says what was not.
+ * sem ROLE NAME FACE ...: uses shared semaphores through libstargate, in the process (FACE user) or
+ * by the kernel (FACE kernel). Exits with 0 on success, otherwise prints the error.
  *
  *   count NAME FACE FILE N	N times, with a mutex: two words of FILE + 1, which must be equal
  *   forever NAME FACE FILE	the same without end
  *   words FILE			prints the two
- *   hold NAME FACE		locks a mutex, says so, and waits for a signal
+ *   hold NAME FACE		locks a mutex, reports it, and waits for a signal
  *   hold-read, hold-write	the same with a reader-writer lock
- *   thread NAME FACE		a thread locks it and ends; then the next one is told so
- *   fork NAME FACE		a child that has inherited the handle; it is nobody's parent
+ *   thread NAME FACE		a thread locks it and ends; the next owner gets an error for that
+ *   fork NAME FACE		a child that has inherited the handle is another owner
  *   exec NAME FACE		locks it, and becomes `sleep`
- *   errors NAME		a mutex is locked by who may, and as often as he may
- *   write, read NAME FACE FILE N	a reader-writer lock: who reads never sees words that differ
+ *   errors NAME		a mutex can only be locked by permitted owners, and not recursively
+ *   write, read NAME FACE FILE N	a reader-writer lock: a reader never sees words that differ
  *   meet NAME FACE FILE I N	N times with the others at a barrier; I is our word in FILE
- *   produce, consume NAME FACE FILE BYTES	a ring in FILE; the sum of what went through
+ *   produce, consume NAME FACE FILE BYTES	a ring in FILE; prints the sum of all bytes
  *   put, get NAME FACE FILE BYTES BLOCK	as P1 5.3: one writes FILE, four blocks long,
- *				the other one reads, ordered by two semaphores; the sum of what
- *				went through, and the time in ms
- *   forge NAME			stores words into the page that no one would, asks for it, resets it
- *   deny NAME			cannot be mapped, in any way
- *   handle NAME		what a descriptor owns: by whichever thread, until it is closed
+ *				the other one reads, ordered by two semaphores; prints the sum of
+ *				all bytes, and the time in ms
+ *   forge NAME			stores invalid words, then uses and resets the object
+ *   deny NAME			the object cannot be mapped, in any way
+ *   handle NAME		locks owned by a descriptor: by any thread, until it is closed
  *   late NAME FACE		waits for 200 ms: not less, and not much more
- *   signal NAME FACE		a signal ends a wait, or does not, as its handler says
+ *   signal NAME FACE		a signal ends a wait, or does not, depending on its handler
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +56,7 @@ static void must(const char *what, int err)
 		fail(what, err);
 }
 
-/* The error that is expected, and no other. */
+/* Exactly the expected error. */
 static void gives(const char *what, int expected, int err)
 {
 	if (err != expected) {
@@ -90,7 +90,7 @@ static void say(const char *what)
 
 /* --- mutex ------------------------------------------------------------------------------------ */
 
-/* Whoever died in between left the first one ahead: that is repaired, nothing else may be. */
+/* A process that died in between left the first word ahead: only that may need a repair. */
 static void step(stargate_sem *s, volatile uint64_t *w)
 {
 	int err = stargate_mutex_lock(s, STARGATE_FOREVER);
@@ -289,7 +289,7 @@ static uint64_t word(uint64_t i)
 	return i ^ i >> 29;
 }
 
-/* What is put is known, what was got is looked at; the sum minds order. */
+/* The written words are known, and the reader checks them; the sum depends on their order. */
 static uint64_t sum_of(const uint64_t *block, uint64_t words, uint64_t sum)
 {
 	uint64_t i;
@@ -335,7 +335,7 @@ static void stream(bool put, const char *name, const char *face, const char *fil
 	       (unsigned long long)((stargate_in(0) - start) / MS));
 }
 
-/* --- bad will --------------------------------------------------------------------------------- */
+/* --- misuse ----------------------------------------------------------------------------------- */
 
 static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
 {
@@ -349,8 +349,8 @@ static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
 }
 
 /*
- * No bare frames (VM_PFNMAP, "pf"): VFIO would map those for a device without asking for a pin, and
- * keep them when the object's page is somebody else's.
+ * No bare frames (VM_PFNMAP, "pf"): VFIO would map those for a device without requesting a pin, and
+ * keep them after the object's page has another owner.
  */
 static void is_mixed(void)
 {
@@ -450,7 +450,7 @@ static void by_handle(const char *name)
 	pthread_t t;
 	void *err;
 
-	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* which has it open, too */
+	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* another descriptor */
 	looks = open(VOLUME "/" SG_SEM_FILE, O_RDONLY);
 	gives("who am I, without writing", EBADF,
 	      looks < 0 ? errno : ioctl(looks, SG_IOC_SEM_ME, &mine) ? errno : 0);
@@ -465,7 +465,7 @@ static void by_handle(const char *name)
 	gives("by another one", EAGAIN, ask(b, SG_SEM_OP_LOCK, 0));
 	gives("given back by another one", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
 	gives("given back by the thread", EPERM, stargate_mutex_unlock(s));
-	/* one waits by it; nobody else can, but it may be asked who it is, and given back */
+	/* One thread waits by the handle; others cannot, but may query and release it. */
 	pthread_create(&t, NULL, wait_by, (void *)(intptr_t)b);
 	for (tries = 0; tries < 200 && ask(b, SG_SEM_OP_LOCK, 0) != EBUSY; tries++)
 		usleep(10000);
@@ -474,7 +474,7 @@ static void by_handle(const char *name)
 	must("given back", ask(a, SG_SEM_OP_UNLOCK, 0));
 	pthread_join(t, &err);
 	must("who has waited has it", (int)(intptr_t)err);
-	/* a thread that ends leaves nothing, and another one gives back */
+	/* A thread that ends leaves nothing, and another one releases the lock. */
 	pthread_create(&t, NULL, unlock_by, (void *)(intptr_t)b);
 	pthread_join(t, &err);
 	must("given back by another thread", (int)(intptr_t)err);

@@ -106,7 +106,7 @@ def semaphores() -> None:
     with s:
         s.acquire(0)
         raises(stargate.Busy, lambda: s.acquire(0))
-        # who waits does not keep other threads of the interpreter from running
+        # A waiter does not keep other threads of the interpreter from running.
         waiter = threading.Thread(target=s.acquire, args=(20,))
         waiter.start()
         while not s.stat().value == 0:

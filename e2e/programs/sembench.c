@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What taking a lock and giving it back costs: shared semaphores, and what people use beside them.
+ * The cost of taking a lock and releasing it: shared semaphores compared with other means.
  *
  *   sembench cost KIND PATH N
- *	ns for each of N, nobody being in the way: "NS"
+ *	ns for each of N, without contention: "NS"
  *   sembench rate KIND PATH MS PROCESSES BARRIER
- *	so many processes for so long: "TIMES NS NS-OF-PROCESSORS"
+ *	PROCESSES processes for MS: "TIMES NS NS-OF-PROCESSORS"
  *   sembench turn KIND PATH WHO COUNT BARRIER
  *	two systems (WHO: 0, 1) follow each other around a ring of three locks: "COUNT MEDIAN P99
- *	LONGEST", ns: half of the time from one turn to the next one, as the other one has had his
- *	in between
+ *	LONGEST", ns: half of the time from one turn to the next one, because the other system has
+ *	had a turn in between
  *   sembench asleep KIND PATH MS
- *	a process has it, another one waits: ns of processors that the whole system uses meanwhile:
- *	"NS"; KIND nothing: if nobody does
+ *	a process has it, another one waits: processor time of the whole system in ns: "NS"; KIND
+ *	nothing: the same without a waiter
  *   sembench serve PORT
  *	a server of locks, by TCP
  *
@@ -50,7 +50,7 @@
 #define VOLUME	"/mnt/sg"
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define BUDGET	(10 * SECOND)	/* for all turns; where each takes long, there are less */
+#define BUDGET	(10 * SECOND)	/* for all turns; if each takes long, there are fewer */
 
 __attribute__((noreturn)) static void die(const char *what, int err)
 {
@@ -79,7 +79,9 @@ static uint64_t now(void)
 
 /* --- locks ---------------------------------------------------------------------------------- */
 
-/* Words that processes of one system, or of several, have mapped: a line and more for each lock. */
+/*
+ * Words that processes of one system, or of several, have mapped, more than a cache line per lock.
+ */
 struct words {
 	uint32_t spin, futex, made;
 	pthread_mutex_t mutex, robust;
@@ -193,7 +195,7 @@ static void open_words(struct lock *l, const char *path)
 		usleep(1000);
 }
 
-/* As over ivshmem: there is nothing but the memory. */
+/* As over ivshmem: the memory is the only means. */
 static int take_spin(struct lock *l)
 {
 	while (__atomic_exchange_n(&l->w->spin, 1, __ATOMIC_ACQUIRE))
@@ -208,7 +210,7 @@ static int give_spin(struct lock *l)
 	return 0;
 }
 
-/* 0: free; 1: taken; 2: and somebody may sleep. */
+/* 0: free; 1: taken; 2: and there may be sleepers. */
 static int take_futex(struct lock *l)
 {
 	uint32_t *w = &l->w->futex, free = 0;
@@ -266,7 +268,7 @@ static int give_sysv_undo(struct lock *l) { return step(l, 1, SEM_UNDO); }
 
 /* --- a server --- */
 
-/* A byte says which lock, and that it is wanted (or given back); one comes back when it is had. */
+/* A byte names a lock to take (or to release); the server sends one back when the lock is taken. */
 static void open_tcp(struct lock *l, const char *address)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
@@ -439,7 +441,7 @@ static void begin_together(const char *barrier)
 	stargate_close(s);
 }
 
-/* --- what is measured ----------------------------------------------------------------------- */
+/* --- measurements --------------------------------------------------------------------------- */
 
 static uint64_t loop(int (*take)(struct lock *), int (*give)(struct lock *), struct lock *l,
 		     uint64_t n)
@@ -522,7 +524,7 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* One has two locks of three while it goes on: so the other one waits, and never passes it. */
+/* Each takes the next lock before it releases one: so the other one waits, and never passes it. */
 static void turn(const char *path, unsigned int who, uint64_t count, const char *barrier)
 {
 	uint64_t *took = calloc(count + 1, sizeof(*took)), start, last, n = 0, i;
@@ -545,7 +547,7 @@ static void turn(const char *path, unsigned int who, uint64_t count, const char 
 	       (unsigned long long)took[n * 99 / 100], (unsigned long long)took[n - 1]);
 }
 
-/* Of all processors, by what /proc/stat calls idle. */
+/* Of all processors, from the idle time in /proc/stat. */
 static uint64_t idle_ns(void)
 {
 	unsigned long long idle = 0, waiting = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * sequence store DIR STOP	stores a sequence in several ways, one after the other, until STOP
- *				exists; prints how many steps that were, and the longest of them
- * sequence check DIR [STEP]	what is there, is a prefix of one, and has this step
- * sequence freeze DIR MS	all who use the volume stand still, and are not told to go on
+ *				exists; prints the number of steps, and the longest of them
+ * sequence check DIR [STEP]	the files there are a prefix of a sequence, and have this step
+ * sequence freeze DIR MS	pauses all systems of the volume, and does not resume them
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -143,7 +143,7 @@ static int check(uint64_t done)
 	return 0;
 }
 
-/* --- all stand still ----------------------------------------------------------------------- */
+/* --- a pause of all systems ---------------------------------------------------------------- */
 
 struct freeze {		/* as kernel/core/uapi/ioctl.h has it */
 	uint32_t limit_ms, reserved;

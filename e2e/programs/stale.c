@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Does anybody see another file's bytes in pages that were his (D7)?
+ * Does a reader see another file's bytes in pages that belonged to its file (D7)?
  *
  *   stale look [-m] [-b] [-c CPU] [-n THREADS] FILE OFFSET LENGTH
  *   stale cut [-r ROUNDS] [-w MS] FILE OFFSET LENGTH
  *
  * `look`, in one system, reads the same range of FILE over and over, until SIGTERM: by read, with
- * several threads, or (-m) in a mapping. It may meet FILE's own bytes, zeroes, and its end; what
- * else it meets is another file's: it says so and fails. It never sleeps by itself, and its threads
- * have one address space and one processor: nothing but a flush makes that processor forget a
- * translation. With -b one thread more is busy there, and goes before those that read: they lose
- * the processor in the midst of a copy, for as long as it takes others to use a page again.
+ * several threads, or (-m) in a mapping. It may meet FILE's own bytes, zeroes, and its end. Any
+ * other byte belongs to another file: it prints that and fails. It never sleeps by itself, and its
+ * threads have one address space and one processor: only a flush makes that processor forget a
+ * translation. With -b another thread is busy there with a higher priority than the readers: they
+ * lose the processor in the middle of a copy, long enough for other files to use a page again.
  *
- * `cut`, in another system, frees those pages in each way there is and has them used by another
- * file at once: the volume is kept so full that there are no others. It counts how many have been
- * in both files, and fails when none has: then there was nothing to see. Before it cuts it waits
- * for MS, so that all who look have begun to.
+ * `cut`, in another system, frees those pages in each possible way and makes another file use them
+ * at once: the volume is kept so full that there are no others. It counts the pages that were in
+ * both files, and fails if there were none, because then the test shows nothing. Before it cuts it
+ * waits for MS, so that all readers have begun.
  *
- * Nothing here goes by the clock: those of guests on a busy machine run at whatever speed.
+ * Nothing here depends on clocks: in guests on a busy host they run at any speed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,9 +43,9 @@
 #include <unistd.h>
 
 #define PAGE	4096
-#define OWN	'o'		/* what FILE is full of */
-#define OTHERS	'x'		/* what the file is full of that gets its pages */
-#define GLANCE	64		/* bytes looked at of each page of a mapping */
+#define OWN	'o'		/* the content of FILE */
+#define OTHERS	'x'		/* the content of the file that gets its pages */
+#define GLANCE	64		/* bytes read of each page of a mapping */
 #define THREADS	16
 
 static const char *file;
@@ -80,10 +80,10 @@ static void pause_ms(long ms)
 
 /* --- look ------------------------------------------------------------------------------------- */
 
-/* What was met, by words; and how often the file ended before the range did. */
+/* The words found, by kind; and how often the file ended before the range did. */
 static uint64_t reads, own, zeroes, ends;
 
-/* What is odd goes byte by byte: a write of FILE itself may be under way in the word. */
+/* Compare odd words byte by byte: a write of FILE itself may be in progress in the word. */
 static void judge_word(const unsigned char *word, off_t at)
 {
 	for (unsigned int i = 0; i < 8; i++)
@@ -116,7 +116,7 @@ static void count(uint64_t *what)
 	__atomic_add_fetch(what, 1, __ATOMIC_RELAXED);
 }
 
-/* It may be away for a moment, when it is made anew. */
+/* It may be missing for a moment, while it is replaced. */
 static int open_file(void)
 {
 	int fd;
@@ -138,7 +138,7 @@ static bool is_removed(int fd)
 
 static bool beside_busy;
 
-/* Of one thread, as Linux has it. */
+/* The priority of one thread, as Linux has it. */
 static void go_behind(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 19))
@@ -252,7 +252,7 @@ struct extents {
 	struct fiemap_extent extent[EXTENTS];
 };
 
-/* Where in memory the range is. */
+/* The range's place in memory. */
 static void locate(int fd, off_t from, struct extents *e)
 {
 	memset(e, 0, sizeof(*e));
@@ -263,7 +263,7 @@ static void locate(int fd, off_t from, struct extents *e)
 		die("FIEMAP");
 }
 
-/* Pages that are in both. */
+/* The number of pages in both. */
 static uint64_t common(const struct extents *a, const struct extents *b)
 {
 	uint64_t bytes = 0;
@@ -282,7 +282,7 @@ static uint64_t common(const struct extents *a, const struct extents *b)
 	return bytes / PAGE;
 }
 
-/* Full means: until whoever still looks at what has been freed has let go of it. */
+/* A write to a full volume waits until no reader uses the freed pages any more. */
 static int fill(const char *path, off_t from, size_t len, char with)
 {
 	static char *bytes;
@@ -306,7 +306,7 @@ static int fill(const char *path, off_t from, size_t len, char with)
 	return fd;
 }
 
-/* Takes all space but for half of the range: who wants as much again must wait for its pages. */
+/* Takes all space except half of the range: a file of the range's size must wait for its pages. */
 static void fill_volume(const char *ballast)
 {
 	int fd = open(ballast, O_CREAT | O_EXCL | O_RDWR, 0644);
@@ -331,7 +331,7 @@ static void truncate_it(int fd)
 		die("truncating %s", file);
 }
 
-/* The hole behind the range moves to where it was; or is made, when there is no room for that. */
+/* Moves the hole behind the range to its place, or makes a hole if there is no room for that. */
 static void collapse(int fd)
 {
 	off_t size = offset + 2 * (off_t)length;
@@ -386,19 +386,19 @@ static int do_cut(unsigned int rounds, long wait_ms)
 	snprintf(other, sizeof(other), "%s.other", file);
 	snprintf(ballast, sizeof(ballast), "%s.ballast", file);
 	for (unsigned int round = 0; round < rounds; round++) {
-		/* a page behind it, which a hole leaves: the file's root stays what it is */
+		/* A page behind it, which a hole leaves: the file's root stays what it is. */
 		int fd = fill(file, offset, length + PAGE, OWN), got;
 
 		if (!round)
 			fill_volume(ballast);
 		locate(fd, offset, &before);
-		pause_ms(wait_ms);	/* it is looked at */
+		pause_ms(wait_ms);	/* readers look at it */
 		ways[round % (sizeof(ways) / sizeof(ways[0]))](fd);
 		close(fd);
 		got = fill(other, 0, length, OTHERS);
 		locate(got, 0, &after);
 		again += common(&before, &after);
-		pause_ms(30);	/* and so are those, if they are */
+		pause_ms(30);	/* and at those, if they see them */
 		close(got);
 		if (unlink(other))
 			die("removing %s", other);

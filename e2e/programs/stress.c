@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Several processes in the same few directories at once: make, remove, rename, exchange, link,
- * list. What must hold meanwhile, and after it:
+ * list. These rules must hold at that time and afterwards:
  *
  * - a call fails only for a reason that another process may have made;
  * - a name that exists all the time is found by each lookup and shown exactly once by each listing;
- * - a name that is replaced by rename is there at any moment, with whole content of one writer;
- * - a file that got its name when it was complete is complete for whoever opens it;
+ * - a name that is replaced by rename exists at any moment, with whole content of one writer;
+ * - a file that got its name when it was complete is complete for each process that opens it;
  * - at the end, each inode has as many names as its link count says, and each directory's link
  *   count follows from its sub-directories.
  *
  *   stress [-s SEED] [-p PROCESSES] [-t SECONDS] [-o] [-f FIRST] [-x prepare|work|check] DIR
  *
- * -o: all at one name only, which is replaced and read.
+ * -o: all work on one name only, which is replaced and read.
  *
- * Several systems do it together so: one prepares, all work, each with numbers of its own for its
+ * Several systems do it together: one prepares, all work, each with its own numbers for its
  * processes (from FIRST on), one checks.
  */
 #define _GNU_SOURCE
@@ -43,7 +43,7 @@ static uint64_t state, seed = 1;
 static unsigned int me, first;
 static struct { unsigned long done, refused, stale; } *counts;	/* shared, one per process */
 static bool others;		/* other systems work, too */
-static bool one_name;		/* is all that is worked on */
+static bool one_name;		/* is the only one in use */
 
 static uint64_t random64(void)
 {
@@ -74,7 +74,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
 	exit(1);
 }
 
-/* Counts a call; one that failed must have done so with one of the errors listed, up to 0. */
+/* Counts a call; a failed one must have returned one of the listed errors, which end with 0. */
 static int result(const char *what, const char *name, int answer, ...)
 {
 	int allowed;
@@ -96,8 +96,9 @@ static int result(const char *what, const char *name, int answer, ...)
 }
 
 /*
- * A name of a directory that another system has moved, or of what it makes and removes all along,
- * may be ESTALE (docs/limitations.md): not when there is no other one, and not when asked again.
+ * A call may return ESTALE for a name in a directory that another system has moved, or for a name
+ * that is made and removed all the time (docs/limitations.md). It may not do so without other
+ * systems, and not when repeated.
  */
 static bool ask_again(int answer, unsigned int *turn)
 {
@@ -124,7 +125,7 @@ static void contended(char *to)
 	in_dir(to, below(DIRS), "n", below(NAMES));
 }
 
-/* --- content that tells who wrote it, and whether it is whole --------------------------------- */
+/* --- content that names its writer, and shows whether it is whole ----------------------------- */
 
 static void write_content(int fd, const char *name)
 {
@@ -148,7 +149,7 @@ static void check_content(int fd, const char *name)
 			die("%s is not of one piece: word %u", name, i);
 }
 
-/* A complete file of our own, under a name that nobody else uses. */
+/* A complete file of our own, under a name that no other process uses. */
 static void make_private(char *name)
 {
 	in_dir(name, below(DIRS), "private-", me);
@@ -160,7 +161,7 @@ static void make_private(char *name)
 	close(fd);
 }
 
-/* --- what the processes do -------------------------------------------------------------------- */
+/* --- actions of the processes ----------------------------------------------------------------- */
 
 static void do_publish(void)
 {
@@ -261,7 +262,7 @@ static void do_rename(void)
 	       EISDIR, ENOTDIR, ENOTEMPTY, 0);
 }
 
-/* Names in contended directories: what they become when a directory moves is seen by all. */
+/* Names in contended directories: when a directory moves, all see their new paths. */
 static void do_nested(void)
 {
 	char dir[64], name[80];
@@ -412,7 +413,7 @@ static void count_names(const void *node, VISIT which, int depth)
 		    s->name, (unsigned long)s->names, (unsigned long)s->links);
 }
 
-/* Looks at every name below; removes it if so wished. */
+/* Examines every name below, and removes it if requested. */
 static void walk(const char *path, int remove)
 {
 	struct dirent *e;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Counts in the first word of each page of a file, by a mapping, until STOP appears. A count that
- * is not what was stored there last has been stored over by somebody else.
+ * differs from the last stored one was overwritten by another program.
  *
  *   tally FILE STOP
  */

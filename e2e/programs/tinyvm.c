@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A virtual machine of one page of code, which has a piece of a file as memory, as a VMM would give
- * it: what a kernel in it can do that does whatever it likes.
+ * A VM of one page of code, with a part of a file as memory, as a VMM would give it: tests what a
+ * hostile kernel in it can do.
  *
  *   tinyvm rw FILE AT          it stores there
  *   tinyvm ro FILE AT          the file is open for reading, and KVM is told so
- *   tinyvm lie FILE AT         the file is open for reading, and KVM is told that it can be written
+ *   tinyvm lie FILE AT         the file is open for reading, and KVM is told that it is writable
  *   tinyvm loop FILE AT STOP   it stores there all the time, until STOP appears
  *
- * Prints what it read there, and then how the store ended: "stored", "mmio" (it left the machine as
- * an access to no memory), or "fault" (KVM has no page that could be written).
+ * Prints the byte that it read there, and the result of the store: "stored", "mmio" (it left the VM
+ * as an access to no memory), or "fault" (KVM has no writable page).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define PAGE		4096
 #define CODE_AT		0x1000
-#define MEMORY_AT	0x10000	/* as segment 0x1000 has it */
+#define MEMORY_AT	0x10000	/* the address of segment 0x1000 */
 #define SAW_PORT	0x10
 #define STORED_PORT	0x11
 
@@ -86,7 +86,7 @@ static int make_cpu(int vm)
 	return cpu;
 }
 
-/* False: it has ended, in a way that has been said. */
+/* False: it has ended, and the reason is printed. */
 static int goes_on(int cpu, struct kvm_run *run, const char *stop)
 {
 	if (ioctl(cpu, KVM_RUN, 0)) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What several systems on one file system cost each other. One process in each system, all started
- * by the same signal: each says "ready" when it is prepared, and begins when it reads a line.
+ * The cost that several systems on one file system cause each other. Each system runs one process,
+ * and one signal starts all: each prints "ready" when it is prepared, and begins when it reads a
+ * line.
  *
- *   together rate OPERATION DIR NAME MS      as often as it goes in so many milliseconds:
+ *   together rate OPERATION DIR NAME MS      repeats it for that many milliseconds:
  *                                            "CALLS NANOSECONDS"
  *       create     make and remove files NAME-... in DIR
  *       stat       of DIR/NAME
@@ -12,11 +13,12 @@
  *                                            ring of three locks; KIND: flock, posix
  *   together pass FILE WHO COUNT             two systems write a number each, and wait by reading
  *                                            until the other one has written the same
- *   together cut FILE LENGTH COUNT           cut a file of so many bytes off that others map
- *   together map FILE                        have it mapped, and look at all of it, until killed
+ *   together cut FILE LENGTH COUNT           cuts off that many bytes of a file that others map
+ *   together map FILE                        maps it, and reads all of it, until killed
  *
- * ring, pass and cut say "COUNT MEDIAN P99 LONGEST", in nanoseconds. For ring and pass that is half
- * of the time from one turn to the next one, because the other system has had a turn in between.
+ * ring, pass and cut print "COUNT MEDIAN P99 LONGEST", in nanoseconds. For ring and pass that is
+ * half of the time from one turn to the next one, because the other system has had a turn in
+ * between.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,8 +39,8 @@
 #define BLOCKS	256
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define PATIENCE (5 * SECOND) /* what has not been seen by then is not seen */
-#define BUDGET	(15 * SECOND) /* for all turns; where each takes long, there are less */
+#define PATIENCE (5 * SECOND) /* a change that has not shown by then never shows */
+#define BUDGET	(15 * SECOND) /* for all turns; if each takes long, there are fewer */
 
 static char block[BLOCK];
 
@@ -81,7 +83,7 @@ static void ready(void)
 		exit(1);
 }
 
-/* --- how often -------------------------------------------------------------------------------- */
+/* --- rates ------------------------------------------------------------------------------------ */
 
 static const char *name;
 static int file;
@@ -160,7 +162,7 @@ static void rate(const char *operation, const char *dir, long ms)
 	die(operation);
 }
 
-/* --- how long --------------------------------------------------------------------------------- */
+/* --- durations -------------------------------------------------------------------------------- */
 
 static uint64_t *took;
 static unsigned int count;
@@ -201,7 +203,10 @@ static void turn(unsigned int which, int on)
 		die("lock");
 }
 
-/* One goes on to the lock that the other has just left: each step waits for one of the other. */
+/*
+ * A system takes the lock that the other one has just released: each step waits for the other
+ * one's.
+ */
 static void ring(const char *kind, const char *path, unsigned int who)
 {
 	char each[256];
@@ -274,7 +279,7 @@ static void fill(size_t len)
 			die("write");
 }
 
-/* Those who map it get the time to look at it again. */
+/* Systems that map it get time to read it again. */
 static void cut(const char *path, size_t len)
 {
 	file = opened(path);

@@ -2,11 +2,11 @@
 /*
  * Instructions of the first touch of every page of a mapped file.
  *
- *   touch make FILE MIB             a file of so much, written 1 MiB at a time
+ *   touch make FILE MIB             a file of that size, written 1 MiB at a time
  *   touch read|write FILE MIB       map it, touch each page of 4 KiB once: "PAGES INSTRUCTIONS" in
  *   all touch read-4k|write-4k ...      the same, mapped where no large page can be: not at 2 MiB
  *
- * What the loop itself takes, pages being there, is measured the same way and taken off.
+ * The cost of the loop itself, with pages present, is measured in the same way and subtracted.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

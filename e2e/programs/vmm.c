@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A virtual machine monitor that has no devices: one processor, 2 MiB of memory for the guest's few
+ * A virtual machine monitor without devices: one processor, 2 MiB of memory for the guest's few
  * instructions and page tables, and a volume at its own physical address.
  *
- *   vmm run KIND REGION ACTION...    a machine, and what it does, in this order
- *   vmm fence KIND REGION@UUID ADDRESS WAY    a machine that writes there all the time, having read
- *                                    all, is fenced: killed (WAY: kill), or by the host's file WAY
- *   vmm fence KIND REGION ADDRESS revoke      the volume is taken from it, and that is all
- *   vmm revoke REGION PID            take the volume from a monitor's machine (0: from all)
+ *   vmm run KIND REGION ACTION...    a VM with these actions, in this order
+ *   vmm fence KIND REGION@UUID ADDRESS WAY    a VM has read everything and writes there all the
+ *                                    time; it is fenced: killed (WAY: kill), or by file WAY
+ *   vmm fence KIND REGION ADDRESS revoke      the volume is only taken from it
+ *   vmm revoke REGION PID            take the volume from a monitor's VM (0: from all)
  *
  * KIND: stock (a memory slot over a mapping of REGION), identity or readonly (an identity slot: the
  * monitor maps nothing), and after a colon, by default all of the volume, FROM,SIZE in MiB.
@@ -23,11 +23,11 @@
  *                    | writes | compares and exchanges | finds the guest's topmost table
  *         leave      closes REGION, for good
  *         await FILE      waits until there is one of this name
- *         stats      what it took so far
+ *         stats      its cost so far
  *
- * A line is printed for each: its name, us, and what came of it. Of fence: us from its beginning to
- * the guest's last store, by the guest's clock (negative: it was before), and until the host had
- * declared dead the system of that machine, which must be there (revoke: until it was done).
+ * Each action prints a line: its name, us, and its result. For fence: us from its beginning to the
+ * guest's last store, by the guest's clock (negative: the store was earlier), and until the host
+ * has declared the system of that VM dead, which must exist (revoke: until it is done).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@
 
 #include "../../kernel/core/format/format.h"
 
-/* Of kvm-patches, and of kernels newer than the headers here. */
+/* From kvm-patches, and from kernels newer than the headers here. */
 #define MEM_IDENTITY		(1u << 15)
 #define CAP_IDENTITY		1000
 #define EXIT_MEMORY_FAULT	39
@@ -77,7 +77,7 @@ struct open_to_vm {
 #define GIB			(1ull << 30)
 #define KEY			0x5347000000000000ull
 
-/* Where the guest has what, in its first slot. */
+/* The guest's addresses in its first slot. */
 enum { LOW_SIZE = 2 << 20, PML4 = 0x1000, PDPT = 0x2000, PAE_PDPT = 0x3000, PD_LOW = 0x4000,
        PD_WINDOW = 0x5000, CODE = 0x10000, PDS = 0x20000 };
 #define WINDOW			0xc0000000u	/* of 32-bit code, onto the volume */
@@ -136,7 +136,7 @@ static double now(void)
 	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* --- the machine ------------------------------------------------------------------------------ */
+/* --- the VM ----------------------------------------------------------------------------------- */
 
 static void map_region(void)
 {
@@ -252,7 +252,7 @@ static void create(void)
 	set_cpuid();
 }
 
-/* The processor is to run @code, in a mode of @bits, over @pages from @gpa on, for @pattern. */
+/* Makes the processor run @code, in a mode of @bits, over @pages from @gpa on, for @pattern. */
 static void prepare(const char *code, int bits, uint64_t gpa, uint64_t pages, uint64_t pattern)
 {
 	struct kvm_segment data = { .limit = ~0u, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1,
@@ -289,7 +289,7 @@ static struct kvm_regs registers(void)
 	return regs;
 }
 
-/* Until the guest halts (NULL) or cannot go on: says why. */
+/* Runs until the guest halts (NULL) or cannot go on (the reason). */
 static const char *run(void)
 {
 	const struct memory_fault *fault = (const void *)&m.run->hw;
@@ -324,7 +324,7 @@ static const char *run(void)
 	}
 }
 
-/* --- what it does ----------------------------------------------------------------------------- */
+/* --- actions ---------------------------------------------------------------------------------- */
 
 static uint64_t read_word(uint64_t at)
 {
@@ -335,7 +335,7 @@ static uint64_t read_word(uint64_t at)
 	return word;
 }
 
-/* What the guest has written is what the host finds there, by a way of its own. */
+/* The host finds the guest's pattern there, by its own access. */
 static void verify(int bits, uint64_t gpa, uint64_t pages)
 {
 	uint64_t mask = bits == 64 ? ~0ull : ~0u, i, at;
@@ -388,7 +388,7 @@ static void do_prefault(void)
 	printf("prefault %.0f %s\n", now() - start, r ? strerror(errno) : "done");
 }
 
-/* Everything that an unwary monitor's slot without addresses could be taken to be at. */
+/* Maps every address at which a monitor might expect a slot that has no addresses. */
 static void do_churn(void)
 {
 	double start = now();
@@ -418,7 +418,7 @@ static void do_spin(uint64_t gpa)
 	printf("spin %.0f %s\n", now() - start, run() ?: "done");
 }
 
-/* The ports' device: takes what comes, gives 0x5a, and is asked once. */
+/* The ports' device: accepts writes, returns 0x5a, and is read once. */
 static const char *run_with_port(void)
 {
 	const char *why = run();
@@ -430,7 +430,9 @@ static const char *run_with_port(void)
 	return run();
 }
 
-/* What the emulator cannot read it asks for: told what it expects, it goes on to exchange. */
+/*
+ * The emulator requests bytes that it cannot read: with the expected value it goes on to exchange.
+ */
 static const char *run_exchange(void)
 {
 	const char *why = run();
@@ -500,7 +502,7 @@ static uint64_t kib_of(const char *path, const char *name)
 	return value;
 }
 
-/* Each processor's part of the kernel's sums is in them then. */
+/* Makes each processor add its part to the kernel's sums. */
 static void refresh_sums(void)
 {
 	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
@@ -527,7 +529,7 @@ static void do_stats(void)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-/* The volume's file; @kind: [FROM,SIZE in MiB]. Its superblock says where it is. */
+/* The volume's file; @kind: [FROM,SIZE in MiB]. Its superblock has the address. */
 static void open_region(const char *kind, const char *path)
 {
 	const char *part = strchr(kind, ':');
@@ -635,7 +637,7 @@ static int run_machine(char **argv)
 	return 0;
 }
 
-/* The guest's clock is ours. */
+/* The guest's clock equals ours. */
 static void share_clock(void)
 {
 	uint64_t none = 0;
@@ -646,7 +648,7 @@ static void share_clock(void)
 		die("the guest's clock");
 }
 
-/* A machine in a process of its own; returns when its guest writes what time it is. */
+/* A VM in a process of its own; returns when its guest writes the time. */
 static pid_t start_writing(uint64_t at)
 {
 	uint64_t before = read_word(at), start = __rdtsc();
@@ -674,7 +676,7 @@ static pid_t start_writing(uint64_t at)
 	return child;
 }
 
-/* A system of a machine, in the mount table. */
+/* The system of a VM, in the mount table. */
 struct member {
 	unsigned int slot;
 	uint64_t at, state;
@@ -716,7 +718,7 @@ static struct member find_member(const char *path)
 	return found;
 }
 
-/* Nothing of the machine is to write any more, from when its system's state is another one. */
+/* From the moment when its system's state changes, nothing of the VM may write any more. */
 static void begin_to_fence(const char *way, pid_t child, const struct member *member)
 {
 	int fd;
@@ -738,7 +740,7 @@ static void begin_to_fence(const char *way, pid_t child, const struct member *me
 
 #define FENCED_WITHIN_US	10e6
 
-/* With one processor, those who are to end must have it: we look at each tick of the clock. */
+/* On one processor the processes to be ended need it: look only at each tick of the clock. */
 static double await_death(const struct member *member, double start)
 {
 	while (read_word(member->at) == member->state) {

@@ -144,7 +144,7 @@ TEST("data", direct_and_sync)
 
 		fill(buf, 10001, i);
 		memcpy(back, buf, 10001);
-		/* statx() recommends an alignment; none is demanded */
+		/* statx() recommends an alignment, but none is required. */
 		CHECK(pwrite(fd, buf + 1, 10000, 3) == 10000);
 		OK(fsync(fd));
 		OK(fdatasync(fd));
@@ -171,7 +171,7 @@ TEST("data", vectors)
 	CHECK(preadv(fd, r, 2, 0) == 8 && !memcmp(back, "abcdefgh", 8));
 	CHECK(pwritev2(fd, w, 1, -1, RWF_APPEND) == 3 && size_of("f") == 11);
 	CHECK(pwritev2(fd, w, 2, 2, RWF_DSYNC) == 8);
-	/* whether something would have to be waited for is the file system's to say */
+	/* The file system decides whether the write would have to wait. */
 	CHECK(pwritev2(fd, w, 2, 0, RWF_NOWAIT) == 8 || errno == EAGAIN);
 	CHECK(pwritev2(fd, w, 2, 0, 0) == 8);
 	n = preadv2(fd, r, 2, 0, RWF_NOWAIT);
@@ -267,7 +267,7 @@ TEST("data", fallocate_allocates)
 	FAILS(fallocate(fd, FALLOC_FL_PUNCH_HOLE, 0, PAGE), EOPNOTSUPP);
 }
 
-/* Preallocated pages hold zeroes that have been written: data, as docs/limitations.md says. */
+/* Preallocated pages hold written zeroes: data, according to docs/limitations.md. */
 TEST("data", preallocated_is_data)
 {
 	struct {
@@ -412,7 +412,7 @@ TEST("data", full_volume)
 	int fd = make_file("big", "", 0), i;
 	ssize_t n;
 
-	/* No more than one test can want: the volume's size is the scenario's. */
+	/* More than a test needs would depend on the volume's size, which the scenario sets. */
 	while ((n = write(fd, buf, MIB)) > 0)
 		;
 	CHECK(n == -1 && errno == ENOSPC);

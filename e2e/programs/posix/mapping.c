@@ -74,7 +74,7 @@ TEST("mmap", hole_filled_through_another_mapping)
 	CHECK(stat_of("f").st_blocks == 8);
 }
 
-/* Larger than the largest page that shows zeroes at once; what is filled is seen at once. */
+/* Larger than the largest page of zeroes; stores into the hole show at once. */
 TEST("mmap", large_hole)
 {
 	const size_t len = 2048 * PAGE;
@@ -90,9 +90,9 @@ TEST("mmap", large_hole)
 	CHECK(q[700 * PAGE] == 'a' && pread(fd, &c, 1, 700 * PAGE) == 1 && c == 'a');
 	CHECK(pwrite(fd, "b", 1, 1300 * PAGE) == 1);	/* by a call */
 	CHECK(p[1300 * PAGE] == 'b' && q[1300 * PAGE] == 'b');
-	q[1301 * PAGE] = 'c';				/* a copy, of nobody else */
+	q[1301 * PAGE] = 'c';				/* a private copy */
 	CHECK(p[1301 * PAGE] == 0 && pread(fd, &c, 1, 1301 * PAGE) == 1 && c == 0);
-	CHECK(stat_of("f").st_blocks <= 64);		/* two pages, and what names them */
+	CHECK(stat_of("f").st_blocks <= 64);		/* two pages, and their tables */
 	CHECK(is_zero(p, 700 * PAGE) && is_zero(p + 701 * PAGE, 599 * PAGE));
 	CHECK(is_zero(p + 1301 * PAGE, 747 * PAGE) && is_zero(q + 1302 * PAGE, 746 * PAGE));
 	OK(fallocate(fd, 0, 0, (off_t)len));
@@ -203,7 +203,7 @@ static void touch_spare(void)
 	printf("%d", p[3 * PAGE]);
 }
 
-/* Pages that may have come with another one's fault are as if each had been asked for by itself. */
+/* Pages that came with the fault of another page look as if each had its own fault. */
 TEST("mmap", neighbours_of_a_page)
 {
 	char *p, *q, *own;
@@ -213,7 +213,7 @@ TEST("mmap", neighbours_of_a_page)
 	OK(fallocate(beyond_fd, FALLOC_FL_KEEP_SIZE, 0, 16 * PAGE));
 	for (i = 0; i < 3; i++)
 		CHECK(pwrite(beyond_fd, "shared" + i, 1, i * PAGE) == 1);
-	dies_of(SIGBUS, touch_spare);		/* it has pages, but is not so long */
+	dies_of(SIGBUS, touch_spare);		/* it has pages there, but its size is smaller */
 	OK(ftruncate(beyond_fd, 16 * PAGE));
 	p = map(beyond_fd, 16 * PAGE, RW, MAP_SHARED);
 	own = map(beyond_fd, 16 * PAGE, RW, MAP_PRIVATE);
@@ -412,8 +412,9 @@ static long locked_kb(void)
 }
 
 /*
- * As docs/limitations.md has it: the kernel locks no mapping of device memory (VM_IO), says 0 and
- * counts nothing. So msync(MS_INVALIDATE) finds no lock, and invalidates nothing: there is no copy.
+ * According to docs/limitations.md: the kernel locks no mapping of device memory (VM_IO), returns 0
+ * and counts nothing. So msync(MS_INVALIDATE) finds no lock, and invalidates nothing: there is no
+ * copy.
  */
 TEST("mmap", locking_does_nothing)
 {
@@ -481,8 +482,8 @@ TEST("mmap", other_process_looks_in)
 	CHECK(read(go[0], buf, 1) == 1);
 	theirs = (struct iovec){ p, 4 };
 	/*
-	 * By get_user_pages(), which special entries refuse: a documented limitation. Kernels
-	 * without CONFIG_CROSS_MEMORY_ATTACH have no such call.
+	 * It uses get_user_pages(), which special entries refuse: a documented limitation. Kernels
+	 * without CONFIG_CROSS_MEMORY_ATTACH do not have the call.
 	 */
 	if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) != -1 || errno != ENOSYS)
 		FAILS(process_vm_readv(pid, &mine, 1, &theirs, 1, 0), EFAULT);
@@ -508,7 +509,7 @@ static void read_all(const char *path)
 	OK(close(fd));
 }
 
-/* What looks at the pages behind a mapping, large ones too, finds none, and harms nobody. */
+/* Calls that look for pages behind a mapping, also large ones, find none, and do no harm. */
 static void looked_at(char *p, size_t len)
 {
 	struct iovec mine = { NULL, 8 }, theirs = { p + 10 * PAGE, 8 };

@@ -305,7 +305,7 @@ TEST("names", listing_is_complete)
 		i = atoi(e->d_name);
 		CHECK(e->d_type == DT_REG && !seen[i]++);
 		if (i % 3 == 0)
-			OK(unlink(e->d_name));	/* what goes meanwhile moves nothing */
+			OK(unlink(e->d_name));	/* removing names does not move others */
 	}
 	closedir(d);
 	for (i = 0; i < N; i++)
@@ -412,7 +412,7 @@ TEST("names", handle_of_a_forgotten_directory)
 	fd = OK(open_by_handle_at(mount_fd, &fh.h, O_RDONLY | O_DIRECTORY));
 	OK(faccessat(fd, "f", F_OK, 0));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = OK(readlink(path, back, sizeof(back) - 1));	/* its parents were found, by name */
+	n = OK(readlink(path, back, sizeof(back) - 1));	/* its parents were found by name */
 	back[n] = 0;
 	CHECK(!strncmp(back, here, strlen(here)) && !strcmp(back + strlen(here), "/a/b/c"));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A POSIX matrix: what users expect of a file system, one small test each. A test runs in a process
- * and a new directory of its own. It ends at the first check that does not hold.
+ * A POSIX matrix: the expectations of users of a file system, one small test each. A test runs in a
+ * process and a new directory of its own. It ends at the first failed check.
  */
 #ifndef POSIX_H
 #define POSIX_H
@@ -50,7 +50,7 @@ void failed(const char *file, int line, const char *what) __attribute__((noretur
 	if ((long)(x) != -1 || errno != (err))				\
 		failed(__FILE__, __LINE__, #x " is to fail with " #err); })
 
-/* Not to be had on this kernel: counted, and said. */
+/* Missing on this kernel: counted, and reported. */
 void skip(const char *why) __attribute__((noreturn));
 
 int make_file(const char *name, const void *data, size_t len);	/* open, read and write */
@@ -63,7 +63,7 @@ bool exists(const char *name);
 void wait_tick(void);			/* until a time stamp taken now differs from earlier ones */
 bool later(struct timespec a, struct timespec b);
 bool same_time(struct timespec a, struct timespec b);
-/* Runs @fn in a child as this user, without capabilities; it must end well. */
+/* Runs @fn in a child as this user, without capabilities; it must succeed. */
 void as_user(uid_t uid, gid_t gid, void (*fn)(void));
 void in_child(void (*fn)(void));
 /* Runs @fn in a child that must die of this signal. */

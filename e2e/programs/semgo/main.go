@@ -2,9 +2,9 @@
 
 // Command semgo uses shared semaphores of /mnt/sg by the package for Go.
 //
-//	semgo all                           who owns locks, how long they are waited for
+//	semgo all                           owners of locks, and durations of waits
 //	semgo count NAME FILE GOROUTINES N  each N times, with a mutex: two words of FILE + 1
-//	semgo after NAME                    locks a mutex whose owner has died, and says so
+//	semgo after NAME                    locks a mutex whose owner has died, and reports that
 //	semgo time NAME N                   ns for locking and unlocking once, by a handle and by a thread
 package main
 
@@ -31,7 +31,7 @@ func must(err error) {
 	}
 }
 
-// gives: the error that is expected, and no other.
+// gives expects exactly this error.
 func gives(what string, want, err error) {
 	if !errors.Is(err, want) {
 		must(fmt.Errorf("%s: %v, not %v", what, err, want))
@@ -44,7 +44,7 @@ func mutex(name string, o stargate.Options) *stargate.Mutex {
 	return m
 }
 
-// elsewhere: on another goroutine, which has ended when it returns.
+// elsewhere calls f on another goroutine, which has ended when it returns.
 func elsewhere(f func() error) error {
 	done := make(chan error)
 	go func() { done <- f() }()
@@ -83,11 +83,11 @@ func locks(o stargate.Options) {
 	must(stargate.Remove(volume, name))
 }
 
-// A recursive one counts for a thread.
+// A recursive mutex counts for a thread.
 func recursive() {
 	const name = "go-recursive"
 	m := mutex(name, stargate.Options{Recursive: true, Exclusive: true})
-	again, err := stargate.OpenMutex(volume, name) // which finds out
+	again, err := stargate.OpenMutex(volume, name) // which finds that out
 	must(err)
 	must(m.Lock(stargate.Try))
 	must(again.Lock(stargate.Try))
@@ -116,7 +116,7 @@ func rwlock() {
 	must(stargate.Remove(volume, "go-rw"))
 }
 
-// dies: a process with the lock, which this program is as well.
+// dies starts a process that takes the lock; this program is that process, too.
 func dies() {
 	m := mutex("go-dies", stargate.Options{})
 	self, err := os.Executable()
@@ -139,7 +139,7 @@ func words(path string) *[2]uint64 {
 	return (*[2]uint64)(unsafe.Pointer(&b[0]))
 }
 
-// count: all goroutines by one handle.
+// count counts with all goroutines by one handle.
 func count(name, path string, goroutines, n int) {
 	m, err := stargate.OpenMutex(volume, name)
 	must(err)
@@ -172,7 +172,7 @@ func perLock(m *stargate.Mutex, n int) int64 {
 	return time.Since(start).Nanoseconds() / int64(n)
 }
 
-// measure: with an object that is recursive the package asks the kernel who its thread is.
+// measure also measures a recursive object, for which the package asks the kernel for its thread.
 func measure(name string, n int) {
 	handle := mutex(name, stargate.Options{LastUser: true})
 	thread := mutex(name+"-r", stargate.Options{LastUser: true, Recursive: true})
