@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The image of the CSI driver: one for the driver's container, the one that sees to the module, and
-# whoever wants the tools. `make image` executes this file without a daemon (mk/image); Docker and
-# podman do as well: docker build --build-arg BASE=debian:bookworm --build-arg VERSION=0.1.0 .
-# What is put into it and from where, mk/image-root says; what that needs comes by mk/deps. Modules
-# are compiled in roots of their own (mk/image-modules), which wants no more than chroot and mknod.
+# The image of the CSI driver. It serves the driver's container, the container that loads the
+# module, and users of the tools. `make image` executes this file without a daemon (mk/image);
+# Docker and podman can build it, too: docker build --build-arg BASE=debian:bookworm --build-arg
+# VERSION=0.1.0 . mk/image-root defines the content and its sources; mk/deps installs its
+# requirements. Modules are compiled in roots of their own (mk/image-modules), which only needs
+# chroot and mknod.
 ARG BASE
 FROM ${BASE} AS build
 WORKDIR /src
@@ -25,6 +26,6 @@ LABEL org.opencontainers.image.title="stargate-csi" \
       org.opencontainers.image.description="CSI driver, tools and module of StargateFS" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-only"
-# Without: the driver mounts, and speaks to LVM.
+# Needed by the driver, which mounts and uses LVM.
 USER 0
 ENTRYPOINT ["/usr/local/bin/stargate-csi"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything a user or a developer does with the project starts here: `make help`.
-# The rules stand in mk/engine.mk (what the compiler builds) and mk/run.mk (what is run);
-# mk/test/run runs, measures and counts; recipes do not.
+# All work of users and developers starts here: `make help`. The rules are in mk/engine.mk (programs
+# that the compiler builds) and mk/run.mk (commands that run). mk/test/run runs, measures and
+# counts; recipes do not.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Packages of Debian's archive as it signs them, whatever this machine has installed or has for
-# sources: sourced by those that take some, after versions.env.
+# Signed packages of Debian's archive, independent of this machine's packages and sources. Sourced
+# after versions.env by scripts that need some.
 
-# archive FOLDER SUITE: an apt of its own there, for that suite and what updates it.
+# archive FOLDER SUITE: makes an apt of its own there, for that suite and its updates.
 archive() {
 	local dir=$1 base=${2%-backports} suite keys=/usr/share/keyrings/debian-archive-keyring.gpg
 	mkdir -p "$dir"/{apt.conf.d,preferences.d,lists/partial,cache/archives/partial}
@@ -18,7 +18,7 @@ archive() {
 	of_archive "$dir" update
 }
 
-# of_archive FOLDER ARGUMENT...: apt-get with that; what it says is shown if it fails.
+# of_archive FOLDER ARGUMENT...: apt-get with it; its errors are shown if it fails.
 of_archive() {
 	local dir=$1
 	shift

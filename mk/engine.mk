@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The engine, the tools and the native test programs. One set of sources, several builds of it:
-# each SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
+# The engine, the tools and the native test programs. Several builds use one set of sources: each
+# SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
 
-##  SAN=asan|tsan|cov|rec|fuzz|hostile  build the engine, tools and tests so, in build/<SAN>/
+##  SAN=asan|tsan|cov|rec|fuzz|hostile  variant of engine, tools and tests, in build/<SAN>/
 ##  STATIC=1                      link the tools statically
-##  DESTDIR= PREFIX=/usr/local    where `make install` puts the tools
+##  DESTDIR= PREFIX=/usr/local    target of `make install`
 ##  V=1                           show the commands
 
 B := build$(if $(SAN),/$(SAN))
@@ -16,16 +16,16 @@ CC := $(if $(filter fuzz,$(SAN)),clang,gcc)
 endif
 
 san-asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-# The fences of the seam are not among what TSan knows, and the compiler warns of that.
+# TSan does not know the fences of the os seam, and the compiler warns of that.
 san-tsan  := -fsanitize=thread -Wno-tsan
 san-cov   := --coverage -O0
-# Not a sanitizer but made the same way: every store of the engine is reported to a recorder.
+# Not a sanitizer, but built the same way: the engine reports every store to a recorder.
 san-rec   := -DSG_RECORD
-# ... or that lets an attacker in at each load and store.
+# ... or lets an attacker act at each load and store.
 san-hostile := $(san-asan) -DSG_HOSTILE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-# What has been compiled once is not compiled again, in whatever folder (DEPS_RUNNER has ccache).
+# Each source is compiled once, in whatever folder (DEPS_RUNNER has ccache).
 ccache := $(shell command -v ccache)
 export CCACHE_DIR ?= $(or $(STARGATE_CACHE),$(HOME)/.cache/stargate)/ccache
 export CCACHE_NOHASHDIR := 1
@@ -36,19 +36,19 @@ $(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, fuzz, hostile)
 endif
 endif
 
-# CFLAGS and LDFLAGS may be given; these are always there.
+# Users may set CFLAGS and LDFLAGS; these flags are always used.
 sg-cflags := -O2 -g -Wall -Wextra -Werror -std=gnu11 -pthread $(san-$(SAN)) $(CFLAGS)
 sg-incs   := -Ikernel/core -Ikernel/tools/lib -Ikernel/lib
 sg-ldflags := -pthread $(san-$(SAN)) $(LDFLAGS)
 fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 
-# --- sources and what they become; wildcards, so that a new file needs no edit here ---
+# --- sources and results; wildcards, so that a new file needs no edit here ---
 objs = $(patsubst kernel/%.c,$(B)/obj/%.o,$(1))
 core-src    := $(wildcard kernel/core/*/*.c)
 toollib-src := $(wildcard kernel/tools/lib/*.c)
 # libstargate, for programs; not the engine, whose archive is never installed.
 userlib-src := $(wildcard kernel/lib/*.c)
-# Crash tests and the recorder they use are for an engine that reports its stores (SG_RECORD).
+# Crash tests and their recorder need an engine that reports its stores (SG_RECORD).
 testlib-src := $(wildcard kernel/tests/lib/*.c)
 test-src    := $(wildcard kernel/tests/native/*_test.c)
 ifeq ($(SAN),rec)
@@ -78,7 +78,7 @@ tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem
 tool-bins := $(tools:%=$(B)/tools/%)
 
 test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
-# Not a test: what the test of the guard has it stand beside.
+# Not a test: the program that the test of the guard starts as a system.
 machine     := $(if $(SAN),,$(B)/tests/machine)
 replay-bins := $(if $(filter rec,$(SAN)),,$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
 hostile-src := $(wildcard kernel/tests/hostile/*.c)
@@ -95,10 +95,10 @@ fuzz-programs: $(fuzz-bins)
 deps-native:
 	@mk/deps native $(filter fuzz,$(SAN))
 
-# A target with nothing to work on says so instead of succeeding.
+# A target without sources fails with a message.
 need = $(if $(strip $(1)),,echo "$@: no $(2) to build it from" >&2; exit 1)
 
-# Each object and program is rebuilt when the flags it was made with change (STATIC=1, CC=...).
+# Each object and program is rebuilt when its flags change (STATIC=1, CC=...).
 stamp = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 .PHONY: always
 $(B)/.cflags: always
@@ -157,14 +157,14 @@ $(foreach t,$(tools),$(eval $(call tool-rule,$(t))))
 $(test-bins) $(machine): $(B)/tests/%: $(B)/obj/tests/native/%.o \
 		$(lib-user) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
-# Which play the kernel to libstargate (sem_kernel.h).
+# These play the kernel to libstargate (sem_kernel.h).
 $(B)/tests/libstargate_test $(B)/tests/sem_posix_test: \
 	wrapped := open close ioctl posix_fadvise mmap munmap stat fstat statfs
 $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \
 		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 
-# Somebody stores whatever he likes while we are at it: an engine that lets him in (SG_HOSTILE).
+# An attacker stores arbitrary data during operations: the engine calls it (SG_HOSTILE).
 .PHONY: hostile-program
 ifeq ($(SAN),hostile)
 hostile-program: $(B)/tests/hostile
@@ -175,23 +175,23 @@ hostile-program:
 	@$(MAKE) --no-print-directory SAN=hostile $@
 endif
 
-# What large volumes, many files and many systems cost; its memory is counted (e2e/bench/scale).
+# The cost of large volumes, many files and many systems; its memory is counted (e2e/bench/scale).
 .PHONY: scale-program
 scale-program: $(B)/tests/scale
 $(B)/tests/scale: $(B)/obj/tests/scale/scale.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
 $(B)/tests/scale: wrapped := sg_alloc sg_free
 
-# Seeds of the fuzzers, made anew when their inputs change their meaning.
+# Seeds of the fuzzers; make them again when their inputs change their meaning.
 .PHONY: corpus
-corpus: $(B)/tests/make_corpus ## the seeds of the fuzzers, made anew
+corpus: $(B)/tests/make_corpus ## make the seeds of the fuzzers again
 	rm -rf kernel/tests/fuzz/corpus
 	$< kernel/tests/fuzz/corpus
 $(B)/tests/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(call objs,$(fuzzlib-src)) \
 		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 
-# The fuzzers are clang's, whatever the rest is built with; this is why they have SAN=fuzz.
+# The fuzzers need clang, whatever builds the rest: therefore they have SAN=fuzz.
 ifeq ($(SAN),fuzz)
 $(fuzz-bins): build/fuzz/bin/%: $(B)/obj/tests/fuzz/%.o $(call objs,$(fuzzlib-src)) \
 		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags

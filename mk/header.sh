@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What a scenario says of itself at its top (CONTRIBUTING.md, "Testing").
+# Keys in a scenario's header (CONTRIBUTING.md, "Testing").
 
 # header KEY FILE: the value of a line "# KEY: value" at the top of a script.
 header() {

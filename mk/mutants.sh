@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Breaking the code on purpose, one way at a time, and seeing a test fail for each: what
-# kernel/tests/mutants/run and e2e/mutants/run share. A mutant is a sed script; its header names the
-# files that it breaks (`# file:`), and more that the runner reads. A mutant that survives, that
-# leaves one of its files as it is or that does not build fails the run.
+# Common parts of kernel/tests/mutants/run and e2e/mutants/run, which break the code on purpose, one
+# way at a time, and expect that a test fails for each. A mutant is a sed script; its header names
+# the files that it breaks (`# file:`), and more for the runner. The run fails if a mutant survives,
+# leaves one of its files unchanged or does not build.
 #
 # A runner has two functions:
-#   cases MUTANT    the tests that must notice, one a line
-#   try CASE        in a copy of the tree: 0 when it passes, 1 when it fails, 2 when there was
-#                   nothing to run (no build); with $said, the reason in a line, if not 0
+#   cases MUTANT    the tests that must fail, one a line
+#   try CASE        in a copy of the tree: 0 when it passes, 1 when it fails, 2 when it could not
+#                   run (no build); $said has the reason in a line, if not 0
 
 said=
 declare -A sound
 
-# value KEY MUTANT: what its header says.
+# value KEY MUTANT: the value in its header.
 value() {
 	sed -n "s/^# $1: *//p" "$2"
 }
@@ -47,7 +47,7 @@ copy_tree() {
 	cd "$tree" || exit
 }
 
-# run_mutants FOLDER [NAME...]: all of the folder, or those.
+# run_mutants FOLDER [NAME...]: runs all of the folder, or those.
 run_mutants() {
 	local here=$1 all mutant failed=0
 	shift

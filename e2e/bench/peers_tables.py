@@ -141,7 +141,7 @@ client of 6.1 is older than netfs.
 {fio_tables(fio)}"""
 
 
-# --- from one system to another --------------------------------------------------------------------
+# --- from one system to another -------------------------------------------------------------------
 
 def of_a_block(hand, system, way, block):
     """Of each round, microseconds."""
@@ -239,7 +239,7 @@ figures.
 {table(["instructions; the other system", "median", "99 %", "99.9 %", "99.9 % / median", "reads", "files created"], rows)}"""
 
 
-# --- memory and processor time ---------------------------------------------------------------------
+# --- memory and processor time --------------------------------------------------------------------
 
 def memory_text(memory):
     rows = []
@@ -290,7 +290,7 @@ guests execute, and virtiofsd.
 {table(["s"] + [name(s) for s in systems], rows)}"""
 
 
-# --- programs, and many guests ---------------------------------------------------------------------
+# --- programs, and many guests --------------------------------------------------------------------
 
 def programs_text(programs):
     systems, rows = programs.names(0), []
@@ -341,7 +341,7 @@ for each other, and for their servers. P1 measured {PAPER_MANY} times VirtFS wit
 {table(["MiB/s, all together"] + [name(s) for s in (OURS,) + SHARED], rows + means_rows)}"""
 
 
-# --- names, and other ways to read and write -------------------------------------------------------
+# --- names, and other ways to read and write ------------------------------------------------------
 
 WAYS = {"one": "one directory", "many": "16 directories", "two": "two systems at once"}
 

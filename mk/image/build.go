@@ -37,7 +37,7 @@ type built struct {
 	vars    variables
 }
 
-// build executes the last stage and what it needs, and writes the archive.
+// build executes the last stage and the stages that it needs, and writes the archive.
 func build(ctx context.Context, o options) (v1.Hash, int64, error) {
 	var none v1.Hash
 	if o.dockerfile == "" {
@@ -70,7 +70,7 @@ func build(ctx context.Context, o options) (v1.Hash, int64, error) {
 	return write(image, o)
 }
 
-// checkArgs has the ARGs before the first FROM, and refuses a value for one that there is not.
+// checkArgs evaluates the ARGs before the first FROM, and refuses values for unknown ones.
 func (b *builder) checkArgs() error {
 	known := map[string]bool{"SOURCE_DATE_EPOCH": true}
 	steps := b.recipe.global
@@ -99,8 +99,8 @@ func (b *builder) checkArgs() error {
 	return nil
 }
 
-// execute runs a stage that others copy from: on this machine, in place of the image that it begins
-// from, in a folder of its own.
+// execute runs a stage that others copy from: on this machine, in place of its base image, in a
+// folder of its own.
 func (b *builder) execute(ctx context.Context, s *stage) (*built, error) {
 	if d := b.done[s.name]; d != nil {
 		return d, nil
@@ -143,7 +143,7 @@ func setWorkdir(d *built, s step) error {
 	return os.MkdirAll(filepath.Join(d.dir, d.workdir), 0o755)
 }
 
-// setEnv goes through NAME VALUE SEPARATOR, as the parser has them.
+// setEnv reads NAME VALUE SEPARATOR, the parser's form.
 func setEnv(v *variables, s step, set func(name, value string)) error {
 	for i := 0; i+1 < len(s.args); i += 3 {
 		value, err := v.expand(s, s.args[i+1])
@@ -155,7 +155,8 @@ func setEnv(v *variables, s step, set func(name, value string)) error {
 	return nil
 }
 
-// run has a shell of this machine do it, as Docker has the image's. What is said goes to stderr.
+// run executes it by a shell of this machine, as Docker does by the image's. Its output goes to
+// stderr.
 func (b *builder) run(ctx context.Context, d *built, s step) error {
 	if s.json || len(s.flags) > 0 || len(s.args) != 1 {
 		return s.refuse("RUN COMMAND, for a shell, is all that is done here")
@@ -175,7 +176,7 @@ func (b *builder) run(ctx context.Context, d *built, s step) error {
 	return nil
 }
 
-// outside is this machine's environment without what speaks of a make or a git that called us.
+// outside is this machine's environment without variables of a make or a git that called us.
 func outside(environ []string) []string {
 	var kept []string
 	for _, e := range environ {

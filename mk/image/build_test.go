@@ -72,7 +72,7 @@ func given(t *testing.T, dockerfile string) options {
 	}
 }
 
-// content reads an archive back, as who imports it would.
+// content reads an archive back, like an importer.
 func content(t *testing.T, archive string) (v1.Image, v1.Descriptor, map[string]*tar.Header, map[string]string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -179,7 +179,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// The same recipe gives the same bytes, another one others: what is built is what the Dockerfile says.
+// The same recipe gives the same bytes, and another one gives others: the Dockerfile defines the
+// result.
 func TestSame(t *testing.T) {
 	umask := syscall.Umask(0o022)
 	defer syscall.Umask(umask)
@@ -200,7 +201,7 @@ func TestSame(t *testing.T) {
 	if !bytes.Equal(first, bytesOf(whole)) {
 		t.Error("built twice, it differs")
 	}
-	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // what commands make is as the umask says
+	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // the umask decides modes of its files
 	if !bytes.Equal(bytesOf(plain), bytesBy(plain, 0o077)) {
 		t.Error("built with another umask, it differs")
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// ignored is what .dockerignore keeps out of the context.
+// ignored are the files that .dockerignore keeps out of the context.
 type ignored struct {
 	patterns *patternmatcher.PatternMatcher
 }
@@ -49,7 +49,7 @@ func (i *ignored) has(path string) (bool, error) {
 	return i.patterns.MatchesOrParentMatches(path)
 }
 
-// source is where a COPY copies from: the context, or another stage's files.
+// source is the place from which a COPY copies: the context, or another stage's files.
 type source struct {
 	dir    string
 	ignore *ignored
@@ -86,7 +86,7 @@ func (b *builder) copyTo(ctx context.Context, s step, vars *variables, root, wor
 	return nil
 }
 
-// copyFlags has --from=STAGE and --chmod=MODE; a mode of 0: as it is.
+// copyFlags reads --from=STAGE and --chmod=MODE; a mode of 0: unchanged.
 func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, error) {
 	from := source{dir: b.context, ignore: b.ignore}
 	var mode fs.FileMode
@@ -116,7 +116,7 @@ func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, e
 	return from, mode, nil
 }
 
-// copy has a file, or what is in a folder, at target.
+// copy puts a file, or a folder's content, at target.
 func (src source) copy(word, target string, folder bool, mode fs.FileMode) error {
 	path := filepath.Join(src.dir, filepath.Join("/", word)) // never above it
 	info, err := os.Lstat(path)
@@ -193,7 +193,7 @@ func copyFile(from, to string, info fs.FileInfo, mode fs.FileMode) error {
 		out.Close()
 		return err
 	}
-	if err := out.Chmod(mode); err != nil { // whatever our umask is
+	if err := out.Chmod(mode); err != nil { // independent of our umask
 		out.Close()
 		return err
 	}

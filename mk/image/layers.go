@@ -68,7 +68,7 @@ func (b *builder) last(ctx context.Context) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
-// layerOf is what COPY or ADD bring, by way of an empty folder.
+// layerOf makes a layer from the result of COPY or ADD in an empty folder.
 func (b *builder) layerOf(ctx context.Context, s step, d *built, dir string) (v1.Layer, error) {
 	if s.op == "add" {
 		return b.add(s, &d.vars)
@@ -82,7 +82,7 @@ func (b *builder) layerOf(ctx context.Context, s step, d *built, dir string) (v1
 	return layer(dir, b.epoch)
 }
 
-// add has an archive of a whole root for a layer, as it is: owners, modes and attributes are those in it.
+// add turns an archive of a whole root into a layer, with its owners, modes and attributes.
 func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
 	if len(s.flags) > 0 || len(s.args) != 2 || s.args[1] != "/" || !strings.HasSuffix(s.args[0], ".tar") {
 		return nil, s.refuse("ADD ARCHIVE.tar / is all that is done here")
@@ -99,7 +99,7 @@ func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
 	return packed, nil
 }
 
-// keep copies what was asked for of a layer's files.
+// keep copies the requested files of a layer.
 func (b *builder) keep(dir string) error {
 	for inside, outside := range b.also {
 		info, err := os.Lstat(filepath.Join(dir, inside))
@@ -117,7 +117,7 @@ func (b *builder) keep(dir string) error {
 	return nil
 }
 
-// configure has what the instructions other than COPY say.
+// configure applies the instructions other than COPY.
 func (b *builder) configure(c *v1.Config, d *built, s step) error {
 	var err error
 	switch s.op {
@@ -174,8 +174,8 @@ func layer(dir string, when time.Time) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// pack writes a folder: in the order of names, root's, at one time, so that the same files are the
-// same bytes.
+// pack writes a folder as a tar: sorted by name, owned by root, with one time, so that the same
+// files give the same bytes.
 func pack(dir string, out io.Writer, when time.Time) error {
 	w := tar.NewWriter(out)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -223,7 +223,8 @@ func packOne(w *tar.Writer, path, name string, e fs.DirEntry, when time.Time) er
 	return err
 }
 
-// write makes the archive, whole or not at all, and says the image's digest and the archive's size.
+// write makes the archive, whole or not at all, and returns the image's digest and the archive's
+// size.
 func write(image v1.Image, o options) (v1.Hash, int64, error) {
 	digest, err := image.Digest()
 	if err != nil {
@@ -253,7 +254,7 @@ func write(image v1.Image, o options) (v1.Hash, int64, error) {
 	return digest, size, err
 }
 
-// readable gives all files of a layout one mode: layout.Write makes them as the umask says.
+// readable gives all files of a layout one mode: in layout.Write the mode depends on the umask.
 func readable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -263,7 +264,7 @@ func readable(dir string) error {
 	})
 }
 
-// archive makes a tar of a folder with nothing else in it, beside the target and then in its place.
+// archive makes a tar of only a folder's content, next to the target and then in its place.
 func archive(dir, target string, when time.Time) (int64, error) {
 	f, err := os.CreateTemp(filepath.Dir(target), filepath.Base(target)+".*")
 	if err != nil {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // image executes a Dockerfile without a daemon, into an archive (OCI) that containerd, podman and
-// Docker import. A stage that begins from a base image runs on this machine in its place, in a
-// folder that has what COPY gives it and nothing else; what the last stage is made of, its layers
-// and its configuration, is the Dockerfile's. An instruction that this does not do is refused: so
-// the recipe is one, whoever executes it.
+// Docker import. A stage with a base image runs on this machine in its place, in a folder that has
+// only the files of COPY. The Dockerfile defines the layers and the configuration of the last
+// stage. An unsupported instruction is refused, so every builder executes the same recipe.
 //
 //	image build [-f Dockerfile] [-C context] [-arg NAME=VALUE]... [-also INSIDE=OUTSIDE]... -t NAME:TAG -o ARCHIVE
 //	image sbom -name NAME -version VERSION ROOT
 //
-// sbom prints what is in a root folder (SPDX 2.3, JSON).
+// sbom prints the content of a root folder (SPDX 2.3, JSON).
 package main
 
 import (
@@ -94,7 +93,7 @@ func runBuild(ctx context.Context, args []string) error {
 	return nil
 }
 
-// epoch is the time that everything in the image has: SOURCE_DATE_EPOCH, as everywhere.
+// epoch is the time of all files in the image: SOURCE_DATE_EPOCH, as usual.
 func epoch() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {

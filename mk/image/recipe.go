@@ -27,14 +27,14 @@ func (s step) refuse(format string, args ...any) error {
 	return fmt.Errorf("Dockerfile, line %d: %s", s.line, fmt.Sprintf(format, args...))
 }
 
-// stage is what stands between one FROM and the next.
+// stage is the part between one FROM and the next.
 type stage struct {
 	name  string
 	base  string
 	steps []step
 }
 
-// recipe is a Dockerfile: what holds for all stages, and them.
+// recipe is a Dockerfile: its global part and its stages.
 type recipe struct {
 	global []step // ARG before the first FROM
 	stages []*stage
@@ -96,7 +96,7 @@ func newStage(s step, n int) (*stage, error) {
 	return nil, s.refuse("FROM IMAGE [AS NAME]")
 }
 
-// variables are what ARG and ENV have set so far in a stage.
+// variables are the values of ARG and ENV so far in a stage.
 type variables struct {
 	names  []string
 	values map[string]string
@@ -116,7 +116,7 @@ func (v *variables) set(name, value string) {
 	v.values[name] = value
 }
 
-// environ is NAME=VALUE of each.
+// environ returns NAME=VALUE of each.
 func (v *variables) environ() []string {
 	var all []string
 	for _, name := range v.names {
@@ -125,7 +125,7 @@ func (v *variables) environ() []string {
 	return all
 }
 
-// expand puts values in place of $NAME and ${NAME}, as Docker does.
+// expand replaces $NAME and ${NAME} by their values, as Docker does.
 func (v *variables) expand(s step, word string) (string, error) {
 	out, unset, err := shell.NewLex('\\').ProcessWord(word, v)
 	if err != nil {
@@ -137,7 +137,7 @@ func (v *variables) expand(s step, word string) (string, error) {
 	return out, nil
 }
 
-// declare is ARG: what was given, else its default.
+// declare executes ARG: the given value, or else its default.
 func (v *variables) declare(s step, given, inherited map[string]string) error {
 	for _, word := range s.args {
 		name, value, has := strings.Cut(word, "=")

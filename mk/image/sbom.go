@@ -25,9 +25,9 @@ import (
 	"github.com/spdx/tools-golang/utils"
 )
 
-// Where a root folder says which Debian packages its files are of: one file with the package's
-// control fields each, as in distroless images; and beside that those of which our programs have
-// taken code in when they were linked.
+// Places where a root folder records the Debian packages of its files: one file with each package's
+// control fields, as in distroless images; and next to it those of packages whose code was linked
+// into our programs.
 const (
 	installedDir = "var/lib/dpkg/status.d"
 	linkedDir    = "usr/share/doc/stargate/linked.d"
@@ -47,12 +47,12 @@ func runSBOM(args []string) error {
 	return json.Write(document, os.Stdout, json.Indent(" "))
 }
 
-// part is something that the image has, and how it has it.
+// part is a component of the image, with its relation to the image.
 type part struct {
 	ecosystem, name, version, purl, relation string
 }
 
-// describe is a document about all files below a folder, and what they are made of.
+// describe returns a document about all files below a folder, and their components.
 func describe(name, version, root string) (*spdx.Document, error) {
 	when, err := epoch()
 	if err != nil {
@@ -101,7 +101,7 @@ func related(a common.ElementID, how string, b common.ElementID) *spdx.Relations
 	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: a}, RefB: common.DocElementID{ElementRefID: b}, Relationship: how}
 }
 
-// look goes through all files.
+// look reads all files.
 func look(root string) ([]*spdx.File, []part, error) {
 	var files []*spdx.File
 	parts := map[part]bool{}
@@ -136,7 +136,7 @@ func hashed(path, name string, n int) (*spdx.File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	one, two := sha1.New(), sha256.New() // the former is what SPDX wants
+	one, two := sha1.New(), sha256.New() // the former is required by SPDX
 	if _, err := io.Copy(io.MultiWriter(one, two), f); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func debian(path, dir string, parts map[part]bool) error {
 	return nil
 }
 
-// goModules has what a Go program says that it is made of; other files are none.
+// goModules reads the modules that a Go program lists; other files list none.
 func goModules(path string, parts map[part]bool) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 
-# Cases are weighed in quarters of a processor: one that only waits for a cluster takes one.
+# Weights are quarters of a processor: a case that only waits for a cluster has one.
 WHOLE = 4
 
 

@@ -53,7 +53,7 @@ def build(name, *goals, **rest):
 
 # --- native -----------------------------------------------------------------------------------
 
-# Threads are the subject of these, so ThreadSanitizer has something to find.
+# Threads are the subject of these, so ThreadSanitizer can find errors.
 THREADED = """freeze lock payer reader seen sem sem_many systems systems_death systems_epoch
     systems_opens threads userlock_many""".split()
 
@@ -87,7 +87,7 @@ def programs(suite_name, san, env, only=None):
 COSTS = {"crash_fsck": 60, "check": 60, "guard": 55, "guard_tool": 55, "stargatectl": 50,
          "relocate": 40, "tools": 35, "clone_tool": 30, "relocate_tool": 30, "fsck": 30, "crash": 30,
          "crash_grow": 25, "names": 20, "systems_epoch": 15, "systems": 15}
-# Two of these have two processors to themselves, but for two that wait.
+# Two of these have two processors to themselves, except for two waiting cases.
 BUSY = WHOLE - 1
 # These mostly wait, for heartbeats and time limits.
 WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool tune_tool fsck freeze lock payer reader
@@ -97,7 +97,7 @@ WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool t
 def native(name, env):
     yield from programs(name, "", env)
     yield from programs(name, "rec", env)
-    # What attacks on a volume in use have found, and some seconds more (make hostile: hours).
+    # Earlier finds of attacks on a volume in use, and some seconds more (make hostile: hours).
     hostile = build("build-hostile", "SAN=hostile", "hostile-program", lock="hostile")
     for mode in ("cases", "step", "sweep", "race"):
         yield Case(f"{name}/hostile-{mode}", ["build/hostile/tests/hostile", mode], env=env,
@@ -327,7 +327,7 @@ def suite_csi_vm():
 
 # --- clusters -----------------------------------------------------------------------------------
 
-# suite: its list in e2e/cluster/case, options of e2e/cluster/up, what it waits for, environment
+# suite: its list in e2e/cluster/case, options of e2e/cluster/up, its dependencies, environment
 CLUSTERS = {
     "k8s": ("", "", ("images",), {}),
     "k8s-dax": ("--dax", "--dax", ("images", "node"), {}),
@@ -384,7 +384,7 @@ def cluster(suite_name):
     limit = int(env.get("CLUSTER_LIMIT") or os.environ.get("CLUSTER_LIMIT") or 2400)
     before = ()
     for joined in listing.split():
-        names = joined.split("+")  # these wait for Kubernetes beside each other
+        names = joined.split("+")  # these wait for Kubernetes at the same time
         group = []
         for name in names:
             beside = {"BESIDE": " ".join(names[1:])}
@@ -422,7 +422,7 @@ def suite_guest():
                needs=(tools,), after=("guest/stock",), inputs=CLUSTER)
 
 
-# --- further pieces of `make test-all` ------------------------------------------------------------
+# --- further parts of `make test-all` -------------------------------------------------------------
 
 @suite("fuzz", "native", "fuzz", "csi", about="each fuzzer for a minute, in C and in Go")
 def suite_fuzz():
@@ -448,7 +448,7 @@ def suite_fresh():
                    weight=2 * WHOLE, inputs=(".",))
 
 
-# Suites that run at once, on one list of cases. `make test-all` goes from piece to piece.
+# Suites that run at once, on one list of cases. `make test-all` runs one list after the other.
 TEST = ["lint", "models", "quick", "asan", "threads", "units", "chart", "scenarios"]
 PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "coverage"], ["vm"], ["node"],
           ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"], ["k8s-module"],
@@ -456,5 +456,5 @@ PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "
           ["k8s-kubevirt"], ["guest"], ["fuzz"], ["fresh"]]
 TIERS = {"test-quick": [["quick"]], "test": [TEST], "test-all": PIECES}
 
-# What a whole suite shows of KubeVirt.
+# The tier of KubeVirt that a whole suite covers.
 REACHED = {"kubevirt": "tier 1", "k8s-kubevirt-kvm": "tier 2", "k8s-kubevirt": "tier 3"}

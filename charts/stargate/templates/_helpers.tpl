@@ -20,9 +20,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/*
-Volumes and machines name the driver for good. An upgrade whose values leave driverName out would take its CSIDriver and
-its webhooks away from all of them: KubeVirt's machines would be started without a volume, and nobody says so. So
-what this release has in the cluster has to be of the same driver. helm template asks nobody, and finds nothing.
+Volumes and VMs name the driver for ever. An upgrade whose values leave driverName out would remove
+its CSIDriver and its webhooks from all of them: KubeVirt would start VMs without a volume, and no
+error would say so. So the release's objects in the cluster must belong to the same driver. helm
+template has no cluster, and finds nothing.
 */}}
 {{- define "stargate.sameDriver" -}}
 {{- $had := list -}}
@@ -47,8 +48,8 @@ what this release has in the cluster has to be of the same driver. helm template
 {{- end -}}
 
 {{/*
-The prefix of the names of the driver's PersistentVolumes. A bound claim has only the name of its volume, so the name
-tells which driver made it (node-policy.yaml).
+The prefix of the names of the driver's PersistentVolumes. A bound claim has only the name of its
+volume, so the name identifies the driver (node-policy.yaml).
 */}}
 {{- define "stargate.volumePrefix" -}}
 pvc-{{ .Values.driverName }}
@@ -64,7 +65,10 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* dict what, is: a size; least, most, step: bytes; allowed: the driver's words. The driver would end, or refuse each claim. */}}
+{{/*
+dict what, is: a size; least, most, step: bytes; allowed: the driver's words. With another size the
+driver would exit, or refuse each claim.
+*/}}
 {{- define "stargate.checkSize" -}}
 {{- $n := include "stargate.bytes" .is | int64 -}}
 {{- if or (lt $n (int64 .least)) (gt $n (int64 .most)) (ne (mod $n .step) 0) -}}
@@ -72,12 +76,12 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* Of digits: the number. A zero before them would make it an octal one. */}}
+{{/* The number of a string of digits. A leading zero would make it octal. */}}
 {{- define "stargate.number" -}}
 {{- regexReplaceAll "^0+" . "" | default "0" -}}
 {{- end -}}
 
-{{/* dict what, is: parameters that are a class's, or all inline volumes'. */}}
+{{/* dict what, is: parameters of a class, or of all inline volumes. */}}
 {{- define "stargate.checkParameters" -}}
 {{- $of := .is | default dict -}}
 {{- with $of.lease -}}
@@ -97,7 +101,10 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* Checks of numbers that a schema cannot express. internal/app/config.go, internal/filezone and internal/driver have the same. */}}
+{{/*
+Checks of numbers that a schema cannot express. internal/app/config.go, internal/filezone and
+internal/driver have the same checks.
+*/}}
 {{- define "stargate.checkNumbers" -}}
 {{- $least := 16777216 -}}
 {{- $most := 70368744177664 -}}
@@ -131,20 +138,20 @@ pvc-{{ .Values.driverName }}
 {{- end -}}
 {{- end -}}
 
-{{/* Where the image can run: what it has is for one kind of processor. */}}
+{{/* The nodes that can run the image: it is for one kind of processor. */}}
 {{- define "stargate.platform" -}}
 kubernetes.io/os: linux
 kubernetes.io/arch: amd64
 {{- end -}}
 
-{{/* And where it is wanted: who names these labels, too, has them once. */}}
+{{/* The nodes selected by the user; a label that both name appears once. */}}
 {{- define "stargate.nodeSelector" -}}
 {{- merge (include "stargate.platform" . | fromYaml) .Values.nodeSelector | toYaml -}}
 {{- end -}}
 
 {{/*
-Of what runs once, and is to end: with the driver's own tolerations it would be put on nodes that are dead. A
-cluster may have none but control planes, or nodes which still wait for the driver.
+Tolerations of pods that run once and end. With the driver's own tolerations they could be placed on
+dead nodes. A cluster may have only control planes, or nodes that still wait for the driver.
 */}}
 {{- define "stargate.onceTolerations" -}}
 - {key: node-role.kubernetes.io/control-plane, operator: Exists}
@@ -154,7 +161,7 @@ cluster may have none but control planes, or nodes which still wait for the driv
 {{- end }}
 {{- end -}}
 
-{{/* The driver's socket is root's; a sidecar asks for nothing else. */}}
+{{/* The driver's socket belongs to root; a sidecar needs no other right. */}}
 {{- define "stargate.sidecarSecurity" -}}
 runAsUser: 0
 allowPrivilegeEscalation: false
@@ -209,12 +216,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* What a machine's annotation is called, and in CEL: that an object has it. */}}
+{{/* The key of a VM's annotation, and the CEL expression for an object that has it. */}}
 {{- define "stargate.volumesKey" -}}
 {{ .Values.driverName }}/volumes
 {{- end -}}
 
-{{/* Where pods go: to the API server, and to DNS for its name. */}}
+{{/* Allowed targets of pods: the API server, and DNS for its name. */}}
 {{- define "stargate.egress" -}}
 {{- range .Values.apiServerPorts -}}
 - {protocol: TCP, port: {{ . }}}
