@@ -29,7 +29,7 @@ job_file() {
 	done
 }
 
-one() { # SYSTEM ENGINE DIRECTION, which may be refused there by itself
+one() { # SYSTEM ENGINE DIRECTION: one of the directions may be refused there
 	local direct=1 jobs=''
 	case $1-$2 in *-mmap | 9p-loose-* | virtiofs-auto-*) direct=0 ;; esac
 	for size in "${sizes[@]}"; do jobs+=" --section=$3-$size --section=rand$3-$size"; done

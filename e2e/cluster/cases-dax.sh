@@ -249,7 +249,7 @@ case_power-nvm() {
 	snapshot kept data
 	soon 60 "a snapshot is ready" ready_to_use kept
 	before=$(boot_of "$vm") container=$(container_of first)
-	pod second other # in the middle of which
+	pod second other # its start is cut off
 	sleep 2
 	check "the power is cut" power_cut
 	check "the node boots" power_back

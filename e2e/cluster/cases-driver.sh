@@ -73,7 +73,7 @@ end_driver() {
 	k -n "$release_ns" wait "pod/$pod" --timeout 55s \
 		--for 'jsonpath={.status.containerStatuses[?(@.name=="driver")].state.terminated.exitCode}=0' >/dev/null &
 	ending=$!
-	sleep 1 # until both look
+	sleep 1 # until both watch
 	k -n "$release_ns" delete pod "$pod" --wait=false >/dev/null
 }
 ends_well() { wait "$ending" && wait "$following" && ! grep -F 'The driver has failed' "$logs/$ns.driver"; }

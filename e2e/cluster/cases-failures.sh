@@ -11,7 +11,7 @@ kubevirt_failure_cases=(
 	install-dax operator
 	machine-virtiofs machine-killed machine-paused machine-drained
 	machine-failures machine-module machine-bad
-	machine-moved # after which the zone lies elsewhere
+	machine-moved # afterwards the zone lies at another address
 	uninstall
 )
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A fault releases the freeze lock first, and makes its entry writable a while later.
+# A fault ends its freeze protection first, and makes its entry writable a while later.
 # file: kernel/module/mmap.c
 # scenario: posix-pages
 # maps: walk

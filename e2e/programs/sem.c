@@ -11,7 +11,7 @@
  *   thread NAME FACE		a thread locks it and ends; the next owner gets an error for that
  *   fork NAME FACE		a child that has inherited the handle is another owner
  *   exec NAME FACE		locks it, and becomes `sleep`
- *   errors NAME		a mutex can only be locked by permitted owners, and not recursively
+ *   errors NAME		each invalid call on a mutex gets its own error
  *   write, read NAME FACE FILE N	a reader-writer lock: a reader never sees words that differ
  *   meet NAME FACE FILE I N	N times with the others at a barrier; I is our word in FILE
  *   produce, consume NAME FACE FILE BYTES	a ring in FILE; prints the sum of all bytes

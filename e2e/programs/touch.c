@@ -3,8 +3,9 @@
  * Instructions of the first touch of every page of a mapped file.
  *
  *   touch make FILE MIB             a file of that size, written 1 MiB at a time
- *   touch read|write FILE MIB       map it, touch each page of 4 KiB once: "PAGES INSTRUCTIONS" in
- *   all touch read-4k|write-4k ...      the same, mapped where no large page can be: not at 2 MiB
+ *   touch read|write FILE MIB       map it, touch each page of 4 KiB once: "PAGES INSTRUCTIONS" of
+ *                                   all touches
+ *   touch read-4k|write-4k ...      the same, mapped where no large page can be: not at 2 MiB
  *
  * The cost of the loop itself, with pages present, is measured in the same way and subtracted.
  */

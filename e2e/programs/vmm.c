@@ -13,16 +13,16 @@
  * monitor maps nothing), and after a colon, by default all of the volume, FROM,SIZE in MiB.
  *
  * ACTION: write16|write32|write64 ADDRESS PAGES    the guest, in that mode, writes a pattern there
- *         sum        the guest adds up the first words of all pages; compared with what REGION has
+ *         sum        the guest adds up the first words of all pages; compared with those of REGION
  *         prefault   KVM_PRE_FAULT_MEMORY for all of it
- *         churn      mappings come and go at the addresses that a slot without any might be at
+ *         churn      makes and removes mappings at addresses that a slot without address might use
  *         spin ADDRESS    the guest increments a word until something stops it
  *         log | dirty     dirty logging begins | the number of pages written to since
- *         drop | slot     the slot goes | is made anew, opened anew if need be
+ *         drop | slot     removes the slot | makes it again, with a new opening if necessary
  *         pairing|out|in|exchange|tables ADDRESS    for the guest, KVM itself writes there | reads
  *                    | writes | compares and exchanges | finds the guest's topmost table
  *         leave      closes REGION, for good
- *         await FILE      waits until there is one of this name
+ *         await FILE      waits until FILE exists
  *         stats      its cost so far
  *
  * Each action prints a line: its name, us, and its result. For fence: us from its beginning to the

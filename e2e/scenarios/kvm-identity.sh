@@ -75,7 +75,7 @@ tell() {
 	same "the machine's system: $1" ok "$said"
 }
 
-# --- what it takes --------------------------------------------------------------------------------
+# --- costs ----------------------------------------------------------------------------------------
 
 declare -A seen # KEY/COLUMN of the table: the values
 repeats=$(scaled 3 5 20)

@@ -80,8 +80,8 @@ refused "no tuning by one in use" "is mounted or in use here" \
 	"stargatectl tune /dev/pmem0 --lease 9"
 
 # The first system waits for a lock of the third. The time runs from the SIGKILL until the first
-# system has the lock. It includes the guard, the replay, and one maintenance interval of each
-# system.
+# system has the lock. It includes the guard, the replay, and the intervals at which the systems
+# look at each other.
 step "one loses its power, with a lock in its hand"
 for system in "${systems[@]}"; do stress "$system" "$((seconds + 10))" storm; done
 sleep "$(scaled 2 4 20)"

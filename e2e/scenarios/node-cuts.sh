@@ -105,7 +105,7 @@ recovered() {
 		steps_in_all=$((steps_in_all + ${steps:-0}))
 		passed "cut $cut, $system: all of ${steps:-0} steps are there, and none half done"
 	done
-	at host "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm" # and removes them
+	at host "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm" # it also removes them
 	if [[ -n $kept ]]; then
 		[[ $(sums "$kept") == "$(<"$work/kept")" ]] || fail "cut $cut changed what lay there"
 		at host "rm -r /mnt/sg/lives/$kept"

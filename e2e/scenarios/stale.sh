@@ -3,8 +3,8 @@
 #
 # One system reads a range of a file all the time, by calls and in a mapping. Another one frees the
 # range's pages, in each possible way, and another file gets them at once. No reader may see that
-# file's bytes (D7): e2e/programs/stale.c. e2e/mutants show that the test fails without a flush, an
-# unmapping or a check.
+# file's bytes (D7): e2e/programs/stale.c. e2e/mutants show that the test fails if a flush, an
+# unmapping or the announcement of a reader is missing.
 #
 # The volume is small and full, so that freed pages are the next ones allocated. preempt=full lets
 # the kernel preempt a reader in the middle of a copy, so that copies last longer. The second range

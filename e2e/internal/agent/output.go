@@ -36,7 +36,7 @@ const fullRead = 4095
 // because it is there without a wait.
 type output struct {
 	file  *os.File
-	ended atomic.Bool // the command has
+	ended atomic.Bool // the command has ended
 
 	held int           // bytes of the command that are still to be read, once known
 	late bool          // held is known

@@ -211,7 +211,7 @@ func (l *Lab) Start(name string, life Life) error {
 // bootLimit is for a debug kernel on a busy machine; a stock one takes seconds.
 const bootLimit = 5 * time.Minute
 
-// boot starts a guest and has the module loaded.
+// boot starts a guest and loads the module.
 func (l *Lab) boot(m *member) error {
 	start := time.Now()
 	place, spec, err := l.plan(m)
