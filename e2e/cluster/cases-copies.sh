@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Copies are made on the node of their source. These are the cases of a cluster whose two nodes both
-# have a zone, of files in memory, and one case for a single node with a Node object that no machine
-# stands for. Sourced by e2e/cluster/case.
+# have a zone, of files in memory. One more case is for a single node, with a Node object that no
+# machine stands for. Sourced by e2e/cluster/case.
 # shellcheck disable=SC2154 # e2e/cluster/case has the rest
 
 both=("$node" "$vm")

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A node reboots, and its memory keeps its bytes (NVM): zone and volumes are found again at their
-# places, with their contents. The first reboot is clean except for one VM, which is killed while it
-# writes: the other one has been shut down, the host unmounts, and the mount table is empty. The
-# second is not clean: the host's kernel reboots while host and VMs have the volume mounted and hold
-# its locks. No guard process runs: the host's next mount knows that all of them are gone, and
-# recovers what they held before any VM is back.
+# places, with their contents. The first reboot is clean except for one VM, which is killed during a
+# write. The other one has been shut down, the host unmounts, and the mount table is empty. The
+# second reboot is not clean: the host's kernel reboots while host and VMs have the volume mounted
+# and hold its locks. No guard process runs. The host's next mount knows that all of them are gone,
+# and recovers what they held before any VM is back.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2
 # limit: 900

@@ -12,9 +12,9 @@ import (
 )
 
 // Own opens a self-built kernel: the path of a bzImage, or of a folder with one. Next to it there
-// may be modules/ (the result of make modules_install, under lib/modules/RELEASE), build/ (a tree
-// that out-of-tree modules build against) and root (a link to a Debian root with the compiler for
-// that).
+// may be modules/, build/ and root. modules/ is the result of make modules_install, under
+// lib/modules/RELEASE. build/ is a tree that out-of-tree modules build against. root is a link to a
+// Debian root with the compiler for that.
 func Own(path string) (Kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -4,5 +4,5 @@
 # file: kernel/core/sem/sem_mutex.c
 # test: hostile
 /^int sg_sem_unlock/,/^}/{
-/do {/,/while/s/if ((word & SG_SEMW_OWNER) != c->me)/if (0)/
+/^\tdo {/,/^\t} while/s/if ((word & SG_SEMW_OWNER) != c->me)/if (0)/
 }
