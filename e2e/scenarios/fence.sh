@@ -195,7 +195,7 @@ refused "not the host itself" 'is this system itself' "stargatectl systems $regi
 refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
-refused "nobody whose heart beats" 'its heart beats.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
+refused "nobody whose heart beats" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
 tell a "mkdir 0 refused"
 on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
 	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null

@@ -139,7 +139,7 @@ on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
 holder=$!
 here "(and has a lock)" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
 never "the host is not fenced" 'is this system itself' "stargatectl systems $region fence host"
-never "g2 is not while its heart beats" 'its heart beats' "stargatectl systems $region fence g2"
+never "g2 is not while its heart beats" 'its heartbeat moves' "stargatectl systems $region fence g2"
 mark word
 here "g2 is" "stargatectl systems $region fence g2 --force"
 grep -q "^process $vmm (.*), revoked$" "$RIG_DIR/said" || fail "fence says: $(cat "$RIG_DIR/said")"

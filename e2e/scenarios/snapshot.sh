@@ -57,7 +57,7 @@ for ((i = 1; i <= $(scaled 2 4 40); i++)); do
 			rm -r /run/got-$s"
 	done
 done
-passed "${#stalls[@]} copies; all stood still for ${stalls[*]} ms"
+passed "${#stalls[@]} copies; all systems paused for ${stalls[*]} ms"
 for s in "${systems[@]}"; do
 	read -r steps longest <<<"$(ended "$s")"
 	[[ $steps =~ ^[0-9]+$ && $longest =~ ^[0-9]+$ ]] || fail "$s: '$steps $longest'"
@@ -70,7 +70,7 @@ refuses "onto itself" "lies on the volume that is to be copied" "stargatectl sna
 refuses "a clone onto itself" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
 refuses "there already" 'is there already' 'stargatectl snapshot /mnt/sg /run/copy'
-refuses "too short a moment" 'would stand still for about|does not stand still' \
+refuses "too short a moment" 'would pause all systems for about|does not stand still' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'
 refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not stand still' \
@@ -130,7 +130,7 @@ at g2 'umount /mnt/sg'
 at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
 	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
-[[ $said == *"the same" && $said != *"stood still"* ]] || fail "nobody has to stand still: $said"
+[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "nobody has to stand still: $said"
 passed "without a member nobody has to"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
 refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot /mnt/sg /run/late'

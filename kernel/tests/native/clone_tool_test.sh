@@ -115,7 +115,7 @@ say 2 join v.img $m2 1
 say 1 mkdir 0 dir2
 mkdir tree/dir2
 expect 0 "$ctl" clone --stall 4000 --base 20G v.img c5
-says ' at 0x500000000; all stood still for [0-9.]+ ms$'
+says ' at 0x500000000; all systems paused for [0-9.]+ ms$'
 own c5 $((20 << 30)) ''
 holds c5
 expect 0 "$ctl" snapshot --stall 4000 v.img s5
@@ -150,7 +150,7 @@ for try in $(seq 7); do
 	rm c10
 	[[ $try != 7 ]] || fail "who came was never seen"
 done
-complains 'large.img: somebody began to use it meanwhile: try again'
+complains 'large.img: a system began to use it during the copy: try again'
 nothing_left c10
 
 # --- its name is made to lead to another volume while it is copied ---

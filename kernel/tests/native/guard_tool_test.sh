@@ -160,18 +160,18 @@ for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
 done
 # Who lives for all to see is not dead, whatever it is called by.
 for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
-	refuses 1 'machine-aaaaaaaa \(slot 1\): its heart beats.*--force' "$ctl" systems v.img fence "$name"
+	refuses 1 'machine-aaaaaaaa \(slot 1\): its heartbeat moves.*--force' "$ctl" systems v.img fence "$name"
 done
 tell vm "still 0"
 for name in machine-aaaaaaaa 1 $a; do
-	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this machine.*--force' \
+	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this host.*--force' \
 		"$ctl" systems v.img fence "$name"
 done
 # Nor is one whose machine lives: all of a machine go together.
-refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heart of its machine's slot|its heart beats)" \
+refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its machine's slot|its heartbeat moves)" \
 	"$ctl" systems v.img fence 0
 tell survivor "still 1"
-refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heart of its machine's slot 0 beats.*--force" \
+refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heartbeat of its machine's slot 0 moves.*--force" \
 	"$ctl" systems v.img fence 2
 tell survivor "go 1"
 tell vm "go 0"
@@ -189,7 +189,7 @@ tell vm "mkdir 0 late" 'error mkdir: Input/output error'
 tell vm "reset 0"
 tell vm "join v.img $a 15"
 slot=$("$ctl" systems -j v.img | pick '[s["slot"] for s in d["systems"] if s["name"][8] == "a"][0]')
-refuses 1 'its heart beats' "$ctl" systems v.img fence $a
+refuses 1 'its heartbeat moves' "$ctl" systems v.img fence $a
 expect 0 "$ctl" systems v.img fence $a --force
 says "^machine-aaaaaaaa \\(slot $slot\\): declared dead\$"
 tell vm "mkdir 1 late" 'error mkdir: Input/output error'

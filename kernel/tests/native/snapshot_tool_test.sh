@@ -16,7 +16,7 @@ nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
 head -c 3M /dev/urandom >bytes
 expect 0 "$ctl" put v.img bytes /bytes
 expect 0 "$ctl" snapshot --stall 10000 v.img c1
-says '^v.img: copied to c1, 64 MiB; all stood still for [0-9.]+ ms$'
+says '^v.img: copied to c1, 64 MiB; all systems paused for [0-9.]+ ms$'
 expect 0 "$fsck" -n c1
 expect 0 "$ctl" get c1 /bytes got
 cmp bytes got || fail "the copy has other bytes"

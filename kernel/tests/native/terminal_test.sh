@@ -34,7 +34,7 @@ expect 0 "$ctl" systems v.img
 says "$shown"
 harmless out 4
 expect 1 "$ctl" systems v.img fence 0
-says "$shown \(slot 0\): its heart beats" err
+says "$shown \(slot 0\): its heartbeat moves" err
 harmless err 1
 expect 0 "$ctl" systems v.img fence 0 --force
 says "^$shown \(slot 0\): declared dead$"

@@ -423,7 +423,7 @@ json 'd["status"] == 8 and d["truncated"] == False'
 json 'd["taken"] == 1 and d["slots"][0]["state"] == "live"'
 cp v.img live.img
 expect 1 "$fsck" -y --force-live live.img
-says 'warning: live.img: all systems that use it are taken for dead' err
+says 'warning: live.img: all systems that use it are fenced' err
 expect 1 "$mkfs" -f --phys 16G v.img
 complains 'give --force-live'
 for how in '' -f -n; do # who uses it is said first, whatever else is missing

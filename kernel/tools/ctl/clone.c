@@ -62,7 +62,7 @@ static void show(struct call *c, const struct copy *s, const struct own *o, cons
 		printf(", %s at 0x%llx", show_size(o->size, a), (unsigned long long)o->base);
 		if (o->size != s->size)
 			printf(" (grown from %s)", show_size(s->size, b));
-		printf(s->freeze ? "; all stood still for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
+		printf(s->freeze ? "; all systems paused for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
 		return;
 	}
 	json_begin(&c->j, stdout, false);

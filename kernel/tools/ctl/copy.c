@@ -133,8 +133,8 @@ static int has_grown(const struct copy *s)
 
 static int too_slow(const struct copy *s)
 {
-	tool_error("%s: all would stand still for about %llu ms, and %u are allowed: --stall, or less "
-		   "work meanwhile", s->path, (unsigned long long)(s->took / 1000000) + 1,
+	tool_error("%s: the copy would pause all systems for about %llu ms (limit %u ms): raise "
+		   "--stall, or reduce the load", s->path, (unsigned long long)(s->took / 1000000) + 1,
 		   s->stall_ms);
 	return -EAGAIN;
 }
@@ -198,8 +198,8 @@ static int copy_in_use(struct copy *s)
 		if (err != AGAIN)
 			return err;
 	}
-	tool_error("%s: in %d attempts somebody came, went or did not stand still for long enough: try "
-		   "again", s->path, TRIES);
+	tool_error("%s: in each of %d attempts a system joined, left, or did not pause for long enough: "
+		   "try again", s->path, TRIES);
 	return -EAGAIN;
 }
 
@@ -234,7 +234,7 @@ static int still_left(struct copy *s)
 
 	if (err || (incarnation == s->incarnation && !memcmp(now, s->slots, sizeof(now))))
 		return err;
-	tool_error("%s: somebody began to use it meanwhile: try again", s->path);
+	tool_error("%s: a system began to use it during the copy: try again", s->path);
 	return -EAGAIN;
 }
 
@@ -294,7 +294,7 @@ static int freeze_mounted(struct copy *s, unsigned int limit_ms)
 	int err = ioctl(s->dir, SG_IOC_FREEZE, &f) ? -errno : 0;
 
 	snprintf(s->why, sizeof(s->why), "%.199s", err == -ENOTTY ?
-		 "the module here is too old to make others stand still" : f.why);
+		 "the module here is too old to pause other systems" : f.why);
 	return err;
 }
 

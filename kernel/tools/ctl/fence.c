@@ -134,10 +134,10 @@ static int refuse_alive(struct fencing *f)
 			if (!goes_too(f, &then[i], i) || !has_beaten(&then[i], &now[i]))
 				continue;
 			if (i == f->number)
-				return refused(f, "its heart beats: unmount it there, or end it; "
-					       "--force declares it dead all the same");
-			tool_error("%s (slot %u): the heart of its machine's slot %u beats: "
-				   "--force declares it dead all the same", f->slot.name,
+				return refused(f, "its heartbeat moves: unmount it there, or end "
+					       "it; --force fences it anyway");
+			tool_error("%s (slot %u): the heartbeat of its machine's slot %u moves: "
+				   "--force fences it anyway", f->slot.name,
 				   f->number, i);
 			return -EBUSY;
 		}
@@ -194,7 +194,7 @@ static int fence_here(struct fencing *f, const char *dir)
 		return 0;
 	case ENXIO:
 		return refused(f, "no process here is known to hold .stargate/region for its "
-			       "machine, so nothing stops it: --force declares it dead all the same");
+			       "machine, so that nothing can stop it: --force fences it anyway");
 	case EINVAL:
 		return refused(f, "is this system itself: unmount it");
 	case ESTALE:
@@ -213,8 +213,8 @@ static int declare(struct fencing *f)
 	int err;
 
 	if (!f->c->force)
-		return refused(f, "the volume is not mounted on this machine, which can stop nobody: "
-			       "--force declares it dead all the same");
+		return refused(f, "the volume is not mounted on this host, which therefore cannot stop the "
+			       "system: --force fences it anyway");
 	err = target_open(&shared, f->c->volume, TARGET_SHARE);
 	if (err)
 		return err;

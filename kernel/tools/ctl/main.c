@@ -17,10 +17,11 @@ static const char usage[] =
 "\n"
 "  info V                 what kind of volume this is\n"
 "  df V                   space and inodes\n"
-"  systems V              who uses it: alive or silent, and what they hold up\n"
+"  systems V              the systems that use it: alive or silent, and how much\n"
+"                         memory each holds up\n"
 "  systems --open V       the files that each of them has open\n"
-"  systems V fence NAME   declare one of them dead: its name, the number of its\n"
-"                         slot, or its machine's UUID\n"
+"  systems V fence NAME   fence one of them: its name, the number of its slot, or\n"
+"                         its machine's UUID\n"
 "  slots V                the mount table itself\n"
 "  look V...              info, df, and how many slots are taken, of many volumes\n"
 "  top V                  semaphores that somebody has locked or waits for; V is\n"
@@ -48,7 +49,7 @@ static const char usage[] =
 "  label V [LABEL]        show or set the label\n"
 "  grow V                 make it larger, up to the end of its device or to\n"
 "                         SIZE; V may be mounted, or a directory of the mount\n"
-"  snapshot V FILE        a copy of it as it is at one moment, whoever uses it;\n"
+"  snapshot V FILE        a copy of it as it is at one moment, also in use;\n"
 "                         V may be mounted, or a directory of the mount\n"
 "  clone V FILE --base ADDRESS\n"
 "                         the same of a volume or a snapshot, as a volume of its\n"
@@ -62,8 +63,8 @@ static const char usage[] =
 "  bad V add ADDRESS [SIZE], bad V remove ADDRESS [SIZE]\n"
 "                         it is bad; it is good again\n"
 "  relocate V             make its addresses right where it lies now\n"
-"  guard V... -- COMMAND  run a virtual machine; when it ends it has died: others\n"
-"                         know, and go on\n"
+"  guard V... -- COMMAND  run a virtual machine; when it ends, its systems are\n"
+"                         fenced at once, and the others go on\n"
 "  dump V super | hot | slots | journal | ledger | chunks [FIRST [COUNT]] |\n"
 "         inode PATH | dir PATH | bucket OFFSET | table PATH | xattr PATH\n"
 "\n"
@@ -108,8 +109,8 @@ static const char usage[] =
 "      --tar              (get, put) an archive\n"
 "  -p, --parents          (mkdir) with missing parents\n"
 "      --force            (put, mkdir, rm, mv, ln, chmod, chown, label, relocate)\n"
-"                         take other systems for dead; (systems fence) also one\n"
-"                         that nobody here can stop, or whose heart beats;\n"
+"                         fence other systems; (systems fence) also one that\n"
+"                         this host cannot stop, or whose heartbeat moves;\n"
 "                         (zone create, extend)\n"
 "                         overwrite what is there; (volume delete, rename) one\n"
 "                         that is damaged, if nobody uses it; (volume rename)\n"
@@ -118,9 +119,10 @@ static const char usage[] =
 "      --open             (systems) the files that they have open\n"
 "      --keep-names       (image) hide nothing\n"
 "      --watch SECONDS    (systems, top) again and again\n"
-"      --lease SECONDS    (tune) silence after which who has no guard is dead\n"
+"      --lease SECONDS    (tune) silence after which a system without a guard is\n"
+"                         fenced\n"
 "      --stall MS         (snapshot, clone, volume snapshot, volume clone) for\n"
-"                         how long all may stand still\n"
+"                         how long it may pause all systems\n"
 "      --base ADDRESS     (relocate) where that is; found out for devices\n"
 "      --dry-run          (relocate) only try it, in a private copy\n"
 "      --pid PID          (guard) a machine that runs already, instead of COMMAND\n"
@@ -556,7 +558,7 @@ int main(int argc, char **argv)
 		if (opt == 'V')
 			return tool_version();
 		if (opt == 'f')	/* rm -f is in the fingers, and means something else */
-			return tool_usage_error("-f: to take other systems for dead say --force");
+			return tool_usage_error("-f: to fence other systems say --force");
 		if (opt == '?' || opt == ':')
 			return tool_option_error(opt, argv);
 		if (!strchr(given, opt))

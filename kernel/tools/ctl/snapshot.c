@@ -13,7 +13,7 @@ static void show(struct call *c, const struct copy *s, int fd, const char *path)
 		fputs(": copied to ", stdout);
 		print_text(path);
 		printf(", %s", show_size(s->size, a));
-		printf(s->freeze ? "; all stood still for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
+		printf(s->freeze ? "; all systems paused for %.1f ms\n" : "\n", (double)s->stalled / 1e6);
 		return;
 	}
 	json_begin(&c->j, stdout, false);

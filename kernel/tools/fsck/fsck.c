@@ -41,8 +41,8 @@ static const char usage[] =
 "  -p, -a            recover and repair what cannot lose anything\n"
 "  -y                repair everything\n"
 "  -f                nothing: a check is made in any case (for e2fsck's users)\n"
-"      --force-live  (with -p or -y) take all systems that use it for dead, also\n"
-"                    those that live: they lose what they write from then on\n"
+"      --force-live  (with -p or -y) fence all systems that use it, also those\n"
+"                    that are alive: they lose what they write from then on\n"
 "      --force-foreign  (with -p or -y) repair it by its backup superblock though\n"
 "                    another file system has been made over it\n"
 "  -C, --progress    show how far it has come\n"
@@ -326,7 +326,7 @@ static int check(struct job *job, struct target *t)
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
 	if (job->mode != SG_CHECK_ONLY && job->force_live)
-		tool_warn("%s: all systems that use it are taken for dead without a look; one that lives loses what it writes from now on",
+		tool_warn("%s: all systems that use it are fenced without a look; one that is alive loses what it writes from now on",
 			  job->path);
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
 		err = member_watch(t, &probe.sb, job->force_live ? 0 : MEMBER_WAIT_MS, res.why);

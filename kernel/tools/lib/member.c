@@ -103,7 +103,7 @@ void beater_start(struct beater *b, struct sg_vol *vol, const struct target *t)
 	*b = (struct beater){ .vol = vol, .target = t };
 	b->running = !pthread_create(&b->thread, NULL, beat, b);
 	if (!b->running)
-		tool_warn("no thread for the heartbeat: others may take this system for dead");
+		tool_warn("no thread for the heartbeat: other systems may fence this one");
 }
 
 void beater_stop(struct beater *b)
