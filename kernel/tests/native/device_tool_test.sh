@@ -303,6 +303,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	record=$("$ctl" -j stat v.img /file | pick 'd["record"]')
 	expect 137 env LD_PRELOAD="$dir/half.so" "$ctl" relocate --base 20G v.img
 	poke v.img $((record + 28)) '\7' # the number of its names
+	cp v.img half.img
 	refuses 8 'half moved to base 0x500000000' "$fsck" -n "$loop"
 	expect 1 "$fsck" -y "$loop"
 	says 'was half moved to base 0x500000000'
@@ -310,6 +311,42 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$fsck" -n v.img
 	expect 0 "$ctl" cat v.img /file
 	same out file
+
+	# Another system takes an incarnation after each store, so also before the second time. The slot
+	# of the first time stays: what was done in it is not whole on the device.
+	cat >taken.c <<-'END'
+		#define _GNU_SOURCE
+		#include <fcntl.h>
+		#include <stdint.h>
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		int madvise(void *p, size_t len, int advice)
+		{
+			static int calls;
+			uint64_t number;
+			int fd;
+
+			if (advice == MADV_DONTNEED && calls++) {
+				fd = open(getenv("VOLUME"), O_RDWR);
+				if (pread(fd, &number, 8, 0x1030) != 8)
+					abort();
+				number++;
+				if (pwrite(fd, &number, 8, 0x1030) != 8)
+					abort();
+				close(fd);
+			}
+			return (int)syscall(SYS_madvise, p, len, advice);
+		}
+	END
+	gcc -shared -fPIC -o taken.so taken.c || fail "cannot compile taken.c"
+	cp half.img v.img
+	expect 8 env LD_PRELOAD="$dir/taken.so" VOLUME="$dir/v.img" "$fsck" -y "$loop"
+	says 'another system began to use the volume meanwhile' err
+	in_slot 0 1
+	expect 1 "$fsck" -y "$loop"
+	expect 0 "$fsck" -n v.img
 fi
 
 # --- a move stores what a step has changed once, and keeps none of it ---------------------------
