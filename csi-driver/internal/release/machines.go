@@ -21,23 +21,41 @@ import (
 // naming are the kinds of KubeVirt's that name volumes, and where they have that annotation. KubeVirt gives a machine the
 // annotations of its instance type and its preference when it starts, so these stand for machines that are stopped.
 var naming = []struct {
-	kind        schema.GroupVersionResource
+	kind        schema.GroupResource
+	versions    []string // the first one that the API server has lists all objects
 	annotations []string
 }{
-	{machineKind("virtualmachines"), []string{"spec", "template", "metadata", "annotations"}},
-	{machineKind("virtualmachineinstances"), []string{"metadata", "annotations"}},
-	{typeKind("virtualmachineinstancetypes"), []string{"spec", "annotations"}},
-	{typeKind("virtualmachineclusterinstancetypes"), []string{"spec", "annotations"}},
-	{typeKind("virtualmachinepreferences"), []string{"spec", "annotations"}},
-	{typeKind("virtualmachineclusterpreferences"), []string{"spec", "annotations"}},
+	{machineKind("virtualmachines"), machineVersions, []string{"spec", "template", "metadata", "annotations"}},
+	{machineKind("virtualmachineinstances"), machineVersions, []string{"metadata", "annotations"}},
+	{typeKind("virtualmachineinstancetypes"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterinstancetypes"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachinepreferences"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterpreferences"), typeVersions, []string{"spec", "annotations"}},
 }
 
-func machineKind(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}
+var machineVersions, typeVersions = []string{"v1"}, []string{"v1", "v1beta1"}
+
+func machineKind(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "kubevirt.io", Resource: resource}
 }
 
-func typeKind(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "instancetype.kubevirt.io", Version: "v1beta1", Resource: resource}
+func typeKind(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: resource}
+}
+
+// listed are all objects of a kind; none if the API server has the kind in none of the versions: KubeVirt has gone, or never
+// had it.
+func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupResource, versions []string) ([]unstructured.Unstructured, error) {
+	for _, version := range versions {
+		list, err := objects.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			return list.Items, nil
+		}
+		if !errors.IsNotFound(err) {
+			return nil, fmt.Errorf("%s %s: %w", kind.Resource, version, err)
+		}
+	}
+	return nil, nil
 }
 
 // NoMachines fails when KubeVirt's webhooks of the release are there and machines name volumes: a revision that has no
@@ -52,15 +70,12 @@ func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynami
 	}
 	var names []string
 	for _, n := range naming {
-		list, err := objects.Resource(n.kind).List(ctx, metav1.ListOptions{})
-		if errors.IsNotFound(err) {
-			continue // KubeVirt has gone, or never had it
-		}
+		list, err := listed(ctx, objects, n.kind, n.versions)
 		if err != nil {
-			return fmt.Errorf("%s: %w", n.kind.Resource, err)
+			return err
 		}
-		for i := range list.Items {
-			o := &list.Items[i]
+		for i := range list {
+			o := &list[i]
 			of, _, _ := unstructured.NestedStringMap(o.Object, n.annotations...)
 			if _, has := of[claims.Annotation(driver)]; has {
 				name := strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")

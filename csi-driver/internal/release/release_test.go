@@ -105,45 +105,54 @@ func TestNoMachines(t *testing.T) {
 	kinds := map[schema.GroupVersionResource]string{}
 	for i, list := range []string{"VirtualMachineList", "VirtualMachineInstanceList", "VirtualMachineInstancetypeList", "VirtualMachineClusterInstancetypeList",
 		"VirtualMachinePreferenceList", "VirtualMachineClusterPreferenceList"} {
-		kinds[naming[i].kind] = list
+		for _, version := range naming[i].versions {
+			kinds[naming[i].kind.WithVersion(version)] = list
+		}
 	}
+	version := "" // of types, that this KubeVirt has
 	look := func(webhooks string, objects ...runtime.Object) error {
 		of := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
+		of.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			asked := a.GetResource()
+			return asked.Group == "instancetype.kubevirt.io" && asked.Version != version, nil, errors.NewNotFound(asked.GroupResource(), "")
+		})
 		return NoMachines(ctx, fake.NewClientset(there), of, driver, webhooks)
 	}
 	stopped, running := named("VirtualMachine", "stopped", driver+"/volumes", template...), named("VirtualMachineInstance", "alone", driver+"/volumes", own...)
 	ofType := func(kind, namespace, name string) runtime.Object {
 		u := named(kind, name, driver+"/volumes", "spec", "annotations").(*unstructured.Unstructured)
-		u.SetAPIVersion("instancetype.kubevirt.io/v1beta1")
+		u.SetAPIVersion("instancetype.kubevirt.io/" + version)
 		u.SetNamespace(namespace)
 		return u
 	}
-	for what, c := range map[string]struct {
-		webhooks string
-		objects  []runtime.Object
-		words    string
-	}{
-		"no machines": {"rel-webhook", nil, ""},
-		"others": {"rel-webhook", []runtime.Object{named("VirtualMachine", "a", "other.example/volumes", template...), named("VirtualMachineInstance", "b", "x", own...),
-			named("VirtualMachine", "c", driver+"/volumes", own...)}, ""},
-		"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachine", "alone", driver+"/volumes", template...)}, "2 machines or types of machines name volumes (ns/alone, ns/stopped)"},
-		"of a type and a preference": {"rel-webhook", []runtime.Object{ofType("VirtualMachineClusterInstancetype", "", "large"), ofType("VirtualMachineInstancetype", "ns", "own"),
-			ofType("VirtualMachinePreference", "ns", "p"), ofType("VirtualMachineClusterPreference", "", "q")},
-			"4 machines or types of machines name volumes (VirtualMachineClusterInstancetype large, VirtualMachineClusterPreference q, VirtualMachineInstancetype ns/own, VirtualMachinePreference ns/p)"},
-		"another release's": {"other-webhook", []runtime.Object{stopped, running}, ""},
-	} {
-		if err := look(c.webhooks, c.objects...); (err != nil) != (c.words != "") || err != nil && !strings.Contains(err.Error(), c.words) {
-			t.Errorf("%s: %v", what, err)
+	for _, version = range []string{"v1", "v1beta1"} {
+		for what, c := range map[string]struct {
+			webhooks string
+			objects  []runtime.Object
+			words    string
+		}{
+			"no machines": {"rel-webhook", nil, ""},
+			"others": {"rel-webhook", []runtime.Object{named("VirtualMachine", "a", "other.example/volumes", template...), named("VirtualMachineInstance", "b", "x", own...),
+				named("VirtualMachine", "c", driver+"/volumes", own...)}, ""},
+			"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachine", "alone", driver+"/volumes", template...)}, "2 machines or types of machines name volumes (ns/alone, ns/stopped)"},
+			"of a type and a preference": {"rel-webhook", []runtime.Object{ofType("VirtualMachineClusterInstancetype", "", "large"), ofType("VirtualMachineInstancetype", "ns", "own"),
+				ofType("VirtualMachinePreference", "ns", "p"), ofType("VirtualMachineClusterPreference", "", "q")},
+				"4 machines or types of machines name volumes (VirtualMachineClusterInstancetype large, VirtualMachineClusterPreference q, VirtualMachineInstancetype ns/own, VirtualMachinePreference ns/p)"},
+			"another release's": {"other-webhook", []runtime.Object{stopped, running}, ""},
+		} {
+			if err := look(c.webhooks, c.objects...); (err != nil) != (c.words != "") || err != nil && !strings.Contains(err.Error(), c.words) {
+				t.Errorf("types %s, %s: %v", version, what, err)
+			}
 		}
 	}
 	gone := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 	var answer error
 	gone.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
-	answer = errors.NewNotFound(naming[0].kind.GroupResource(), "")
+	answer = errors.NewNotFound(naming[0].kind, "")
 	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err != nil {
 		t.Errorf("a cluster without KubeVirt: %v", err)
 	}
-	answer = errors.NewForbidden(naming[0].kind.GroupResource(), "", nil)
+	answer = errors.NewForbidden(naming[0].kind, "", nil)
 	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err == nil {
 		t.Error("nobody knows whether there are machines, and nothing is refused")
 	}

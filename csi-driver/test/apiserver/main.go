@@ -32,6 +32,10 @@ var kinds = []struct {
 	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
 	{"kubevirt.io", "v1", "virtualmachines", "VirtualMachine", true},
 	{"kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", true},
+	{"instancetype.kubevirt.io", "v1", "virtualmachineinstancetypes", "VirtualMachineInstancetype", true},
+	{"instancetype.kubevirt.io", "v1", "virtualmachineclusterinstancetypes", "VirtualMachineClusterInstancetype", false},
+	{"instancetype.kubevirt.io", "v1", "virtualmachinepreferences", "VirtualMachinePreference", true},
+	{"instancetype.kubevirt.io", "v1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", false},
 	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineinstancetypes", "VirtualMachineInstancetype", true},
 	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterinstancetypes", "VirtualMachineClusterInstancetype", false},
 	{"instancetype.kubevirt.io", "v1beta1", "virtualmachinepreferences", "VirtualMachinePreference", true},
@@ -113,8 +117,8 @@ func handler(all []object) http.Handler {
 		there := !strings.HasSuffix(k.group, "kubevirt.io")
 		var items []object
 		for _, o := range all {
-			there = there || strings.HasPrefix(fmt.Sprint(o["apiVersion"]), k.group+"/")
-			if o["kind"] != k.kind {
+			there = there || o["apiVersion"] == k.group+"/"+k.version
+			if o["kind"] != k.kind || o["apiVersion"] != k.group+"/"+k.version {
 				continue
 			}
 			items = append(items, o)
