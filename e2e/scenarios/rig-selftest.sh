@@ -160,7 +160,7 @@ rig_run -c 'on g1 "echo c >/proc/sysrq-trigger"; true'
 is "a panic fails the run" "$status" 123
 says "the panic is printed" "sysrq triggered crash"
 
-rig_run --timeout 25s -c 'on g1 "sleep 1000"'
+rig_run --timeout 75s -c 'on g1 "sleep 1000"'
 is "a hang is ended" "$status" 124
 says "the hang's place is told" 'on g1 "bash -c sleep 1000"'
 leaves_nothing "hang"
