@@ -65,7 +65,7 @@ func main() {
 	within, cancel = context.WithTimeout(ctx, told)
 	defer cancel()
 	if err := tell(within, driver, name, r); err != nil {
-		klog.FromContext(ctx).Error(err, "The cluster cannot be told")
+		klog.FromContext(ctx).Error(err, "The Node's annotation and Event cannot be written")
 	}
 }
 

@@ -183,7 +183,7 @@ func report(ctx context.Context, z zone.Zone) {
 	logger := klog.FromContext(ctx)
 	s, err := z.Status(ctx)
 	if err != nil {
-		logger.Error(err, "This node offers nothing: its zone cannot be read")
+		logger.Error(err, "The zone cannot be read: this node has no room for volumes")
 		return
 	}
 	logger.Info("Zone", "kind", z.Kind(), "name", s.Name, "size", s.Size, "free", s.Free, "largestVolume", s.Largest, "volumes", s.Volumes)
@@ -214,7 +214,7 @@ func sweep(ctx context.Context, z zone.Zone, every, limit time.Duration) {
 		err := z.Sweep(within)
 		cancel()
 		if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoZone) {
-			klog.FromContext(ctx).Error(err, "What is left half made cannot be removed")
+			klog.FromContext(ctx).Error(err, "Files of calls that were cut off cannot be removed")
 		}
 		select {
 		case <-ctx.Done():

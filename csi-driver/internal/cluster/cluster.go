@@ -74,7 +74,7 @@ func (n *Node) Run(ctx context.Context, z zone.Zone) {
 	for {
 		within, cancel := context.WithTimeout(ctx, limit)
 		if err := n.Look(within, z); err != nil {
-			klog.FromContext(ctx).Error(err, "The cluster cannot be told")
+			klog.FromContext(ctx).Error(err, "The driver cannot update its Node and Events")
 		}
 		cancel()
 		select {
@@ -177,7 +177,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
 		}
 	}
 	if last != nil {
-		return fmt.Errorf("%d volumes cannot be told of yet: %w", untold, last)
+		return fmt.Errorf("%d volumes have no Event yet: %w", untold, last)
 	}
 	return nil
 }

@@ -68,9 +68,9 @@ func (n *Node) findOrphans(ctx context.Context, volumes []zone.Volume) error {
 		}
 		found++
 		if !told {
-			klog.FromContext(ctx).Info("A volume has no PersistentVolume: nobody will delete it", "volume", v.Name, "size", v.Size)
+			klog.FromContext(ctx).Info("A volume has no PersistentVolume: Kubernetes will not delete it", "volume", v.Name, "size", v.Size)
 			n.events.Eventf(n.itself(), corev1.EventTypeWarning, "VolumeOrphaned",
-				"volume %s has no PersistentVolume: nobody will delete it, unless by stargatectl volume delete", v.Name)
+				"volume %s has no PersistentVolume, so Kubernetes will not delete it: run stargatectl volume delete, or give it a PersistentVolume", v.Name)
 		}
 	}
 	if before != nil {

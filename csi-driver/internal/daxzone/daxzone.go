@@ -117,14 +117,14 @@ func (z *Zone) status(r zoneRow) zone.Status {
 // it would make what nobody can mount.
 func (z *Zone) makes(ctx context.Context, args ...string) error {
 	if !z.mountable() {
-		return fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, noFileSystem)
+		return fault.New(fault.NoSpace, "zone %s has no room for volumes: %s", z.name, noFileSystem)
 	}
 	err := z.change(ctx, args...)
 	if !fault.Is(err, fault.Internal) {
 		return err
 	}
 	if s, unread := z.Status(ctx); unread == nil && s.Damaged {
-		return fault.New(fault.NoSpace, "zone %s has room for nothing: %s", z.name, s.Why)
+		return fault.New(fault.NoSpace, "zone %s has no room for volumes: %s", z.name, s.Why)
 	}
 	return err
 }

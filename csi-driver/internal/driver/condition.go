@@ -52,7 +52,7 @@ func (d *Driver) conditionFrom(ctx context.Context, v zone.Volume, h *csi.Volume
 	case err != nil && ctx.Err() != nil:
 		return condition{}, fault.Wrap(fault.KindOf(err), errors.Join(err, ctx.Err()), "condition")
 	case err != nil:
-		return condition{true, fmt.Sprintf("its state cannot be told: %v", err)}, nil
+		return condition{true, fmt.Sprintf("the driver cannot find out its state: %v", err)}, nil
 	}
 	return conditionOf(h), nil
 }

@@ -423,7 +423,7 @@ func (d *Driver) find(ctx context.Context, id string) (zone.Volume, error) {
 func (d *Driver) own(ctx context.Context, id string) (zone.Volume, error) {
 	v, err := d.find(ctx, id)
 	if err == nil && v.State == zone.Foreign {
-		return v, fault.New(fault.NotFound, "there is no volume %q: somebody else has made what is called so", id)
+		return v, fault.New(fault.NotFound, "there is no volume %q of this driver: what has that name in the zone was made by others", id)
 	}
 	return v, err
 }

@@ -89,7 +89,7 @@ func (d *Driver) showEphemeral(ctx context.Context, spec zone.Spec, target strin
 	if err == nil {
 		return nil
 	}
-	left := fault.New(fault.Exists, "it was there before")
+	left := fault.New(fault.Exists, "the volume was there before this call")
 	if fresh {
 		left = d.removeEphemeral(ctx, spec.Name, target)
 	}

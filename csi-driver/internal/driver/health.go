@@ -57,7 +57,7 @@ func (d *Driver) knownOf(ctx context.Context, g zone.Glance, mount *module.Mount
 		return nil, err
 	}
 	if info.Errors > 0 {
-		add(h, csi.VolumeHealthErrorType_DEGRADED, "ErrorsFound", "damage has been met %d times: run fsck.stargatefs when nobody uses it", info.Errors)
+		add(h, csi.VolumeHealthErrorType_DEGRADED, "ErrorsFound", "the file system has found damage %d times: run fsck.stargatefs when no system uses the volume", info.Errors)
 	}
 	return h, nil
 }

@@ -36,7 +36,7 @@ func (d *Driver) isMachines(ctx context.Context, context map[string]string, targ
 	}
 	is, err := d.machines(ctx, namespace, pod, context[contextPodUID], filepath.Base(filepath.Dir(target)))
 	if err != nil {
-		return false, fault.Wrap(fault.NoAnswer, err, "whether pod %s/%s is a virtual machine's", namespace, pod)
+		return false, fault.Wrap(fault.NoAnswer, err, "pod %s/%s may be a virtual machine's, and the cluster does not answer", namespace, pod)
 	}
 	return is, nil
 }

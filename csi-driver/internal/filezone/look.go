@@ -151,7 +151,7 @@ func (z *Zone) Status(ctx context.Context) (zone.Status, error) {
 }
 
 func allTaken(unread string) string {
-	return "volume " + unread + " cannot be read, so that nobody knows which addresses are not its own: none are given away until it is restored or deleted"
+	return "volume " + unread + " cannot be read, and may have any address: repair or delete it before creating volumes"
 }
 
 func notFound(name string) error { return fault.New(fault.NotFound, "there is no volume %q", name) }

@@ -71,7 +71,7 @@ func stretched(length, own int64) string {
 
 // elsewhere is why a volume is not used whose superblock has another address than the one that is its own.
 func elsewhere(says, own int64) string {
-	return fmt.Sprintf("its superblock says address %#x, and its own is %#x: who writes it has changed that", says, own)
+	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or machine with its memory has changed the superblock. Restore it, or delete the volume", says, own)
 }
 
 // longer tells whether a volume's file is longer than its note says.

@@ -35,7 +35,7 @@ func (z *Zone) ask(ctx context.Context, v zone.Volume, args ...string) error {
 		if ferr := z.tools.Fence(ctx, v.Path, s); ferr != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info("Nobody has the volume's file open: declared dead", "volume", v.Name, "system", s.Name)
+		klog.FromContext(ctx).Info("No process has the volume's file open: its system is declared dead", "volume", v.Name, "system", s.Name)
 	}
 	_, err = z.tools.Run(ctx, tools.Ctl, args...)
 	return err

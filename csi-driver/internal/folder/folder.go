@@ -67,7 +67,7 @@ func (f Folder) Begin(name string) (end func(), err error) {
 	f.work.mu.Lock()
 	defer f.work.mu.Unlock()
 	if f.work.names[name] {
-		return nil, fault.New(fault.Busy, "somebody else is at %s: try again", name)
+		return nil, fault.New(fault.Busy, "another call works on %s: try again", name)
 	}
 	f.work.names[name] = true
 	return func() {
@@ -120,7 +120,7 @@ func (f Folder) same() error {
 	}
 	there, err := os.Lstat(f.lock.Name())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
-		return fault.New(fault.NoAnswer, "%s is another folder than when the driver was started: give it back, or restart the driver", f.Dir)
+		return fault.New(fault.NoAnswer, "%s is another folder than the one that was there when the driver started: mount that one again, or restart the driver", f.Dir)
 	}
 	return err
 }

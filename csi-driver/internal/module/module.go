@@ -52,9 +52,9 @@ type Mount struct {
 }
 
 // WhyShutDown is what is known of such a mount.
-const WhyShutDown = "this node's mount of it fails whatever it is asked, until it is unmounted " +
-	"with the volume's last pod here: another system has declared this node dead, or the " +
-	"volume itself stands on bad memory; the kernel's log says which"
+const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
+	"declared this node dead, or pages that the volume cannot do without are bad (the kernel's log says which). " +
+	"Delete the volume's pods on this node"
 
 // ShutDown is a mount of a system that another one has declared dead, or of a volume that itself stands on bad
 // memory: whatever is asked of it fails until it has been unmounted.

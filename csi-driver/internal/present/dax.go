@@ -70,7 +70,7 @@ func (d *DAX) guard(v zone.Volume, staging string) error {
 		return nil
 	}
 	if err := d.m.Reconfigure(staging, missing); err != nil {
-		return fault.Wrap(fault.Internal, err, "volume %s: who may open its memory", v.Name)
+		return fault.Wrap(fault.Internal, err, "volume %s: mount options that restrict its memory", v.Name)
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func sentence(program, said string) string {
 		}
 	}
 	if len(lines) == 0 {
-		return program + " has failed without a word"
+		return program + " failed, and printed no reason"
 	}
 	return strings.Join(lines, "; ")
 }

@@ -228,7 +228,7 @@ func usable(p *corev1.PersistentVolumeClaim, c claims.Claim, o origin, ours stri
 	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
 	case !o.readersOnly() && c.ReadOnly:
-		return fmt.Errorf("claim %s can be written to, and who only reads cannot be beside a writer: take a claim that is ReadOnlyMany, "+
+		return fmt.Errorf("claim %s can be written to, and a machine with read-only memory cannot share a volume with a writer: take a claim that is ReadOnlyMany, "+
 			"as a copy of it (dataSource), or leave out :ro, and mount it with -o ro", c.Name)
 	}
 	return nil
@@ -291,7 +291,7 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 		}
 		for _, c := range wanted {
 			if !c.ReadOnly && writes(theirs, c.Name) {
-				return fmt.Errorf("machine %s has the same spec.domain.firmware.uuid, and claim %s, too: a volume could not tell them apart; "+
+				return fmt.Errorf("machine %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two machines apart; "+
 					"give this one another UUID, or a claim of its own (a clone), or stop that machine", other.Name, c.Name)
 			}
 		}

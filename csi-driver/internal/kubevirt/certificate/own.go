@@ -63,7 +63,7 @@ func (o *Own) Certificate() (*tls.Certificate, error) {
 func (o *Own) Run(ctx context.Context, period time.Duration) {
 	for {
 		if err := o.Look(ctx); err != nil {
-			klog.FromContext(ctx).Error(err, "The certificate cannot be seen to")
+			klog.FromContext(ctx).Error(err, "The certificate cannot be checked or renewed")
 		}
 		select {
 		case <-ctx.Done():

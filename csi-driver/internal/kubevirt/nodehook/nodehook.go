@@ -59,7 +59,7 @@ type Hooks struct {
 func New(config Config, z zone.Zone, show Shower) *Hooks {
 	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
 	if err := h.given.recall(); err != nil {
-		klog.Background().Error(err, "It is not known what machines have been given until now")
+		klog.Background().Error(err, "The notes about machines and their volumes cannot be read")
 	}
 	return h
 }
@@ -139,11 +139,11 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
 	}
 	twin, err := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "A driver that is started later will not know it", "volume", v.Name)
+		klog.FromContext(ctx).Error(err, "The notes about machines and their volumes cannot be written: after a restart the driver does not know this one", "volume", v.Name)
 	}
 	if twin != "" {
 		return fault.New(fault.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
-			"nobody could tell what each of them holds there; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
+			"the volume cannot tell the two machines apart; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
 	}
 	// Another machine has it now, as this one is yet to start.
 	return h.forget(ctx, m, v)
@@ -216,7 +216,7 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 			continue
 		}
 		if err := h.given.ended(m, name, time.Now()); err != nil {
-			klog.FromContext(ctx).Error(err, "A driver that is started later will not know it", "volume", name)
+			klog.FromContext(ctx).Error(err, "The notes about machines and their volumes cannot be written: after a restart the driver does not know this one", "volume", name)
 		}
 	}
 	return errors.Join(failed...)
