@@ -26,8 +26,8 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"stargate/csi-driver/internal/app"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
 )
 
 // With these in its environment the test program is a driver, which kills itself at a step.
@@ -53,7 +53,7 @@ func beDriver() int {
 	fmt.Sscan(os.Getenv(envDieAt), &dieAt)
 	config.Call = func(ctx context.Context) context.Context {
 		var reached atomic.Int64
-		return step.With(ctx, func(name string) {
+		return failpoint.With(ctx, func(name string) {
 			if reached.Add(1) == dieAt {
 				fmt.Fprintf(os.Stderr, "dies at step %d: %s\n", dieAt, name)
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -190,7 +190,7 @@ func life(n *node, volume string) []call {
 		n.snapshotCall("snapshot", volume, volume, "zone"),
 		n.snapshotCall("snapshot outside", volume+"-out", volume, "folder"),
 		{"copy", func(ctx context.Context) error {
-			res, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 64*mib, ofSnapshot(zone.SnapshotName(volume))))
+			res, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 64*mib, ofSnapshot(pool.SnapshotName(volume))))
 			if err == nil && res.GetVolume().GetCapacityBytes() != 64*mib {
 				return fmt.Errorf("the copy has %d bytes", res.GetVolume().GetCapacityBytes())
 			}
@@ -202,7 +202,7 @@ func life(n *node, volume string) []call {
 			return err
 		}},
 		{"copy of what is outside", func(ctx context.Context) error {
-			_, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 0, ofSnapshot(zone.SnapshotName(volume+"-out"))))
+			_, err := n.CreateVolume(ctx, copyRequest(volume+"-copy", 0, ofSnapshot(pool.SnapshotName(volume+"-out"))))
 			return err
 		}},
 		n.deleteSnapshotCall("delete snapshot outside", volume+"-out"),
@@ -248,7 +248,7 @@ func (n *node) snapshotCall(what, name, source, target string) call {
 
 func (n *node) deleteSnapshotCall(what, name string) call {
 	return call{what, func(ctx context.Context) error {
-		_, err := n.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName(name)})
+		_, err := n.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName(name)})
 		return err
 	}}
 }

@@ -8,21 +8,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stargate/csi-driver/internal/filezone"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/file"
+	"stargate/csi-driver/internal/pool/pooltest"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // What the driver's tests take for a zone (package zonetest) is held to the same as a real one, with its tools.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
-	programs, err := tools.New(toolsDir(t))
+	programs, err := stargatectl.New(toolsDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	zonetest.Contract(t, func(t *testing.T) zone.Zone {
+	pooltest.Contract(t, func(t *testing.T) pool.Zone {
 		dir := t.TempDir()
 		if err := unix.Mount("zone", dir, "tmpfs", 0, "size=1g"); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestContract(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		z, err := filezone.Open(background, filezone.Config{Dir: dir, Base: 64 * gib, Size: zonetest.ContractSize, Group: os.Getgid()}, programs)
+		z, err := file.Open(background, file.Config{Dir: dir, Base: 64 * gib, Size: pooltest.ContractSize, Group: os.Getgid()}, programs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // A zone of reserved memory, real mounts, and the program itself: in the virtual machine of
@@ -250,9 +250,9 @@ func TestDAXRegion(t *testing.T) {
 		t.Errorf("without machines: %s", o)
 	}
 	// A driver with machines, which finds it staged.
-	v := zone.Volume{Name: "v", Path: "/dev/" + n.config.ZoneName + "/v"}
-	show := present.NewDAX(mounts.New(), 107, true)
-	for pod, o := range map[string]present.Options{"machine": {Machine: true}, "reader": {Machine: true, ReadOnly: true}, "other": {}} {
+	v := pool.Volume{Name: "v", Path: "/dev/" + n.config.ZoneName + "/v"}
+	show := publish.NewDAX(mounts.New(), 107, true)
+	for pod, o := range map[string]publish.Options{"machine": {Machine: true}, "reader": {Machine: true, ReadOnly: true}, "other": {}} {
 		if err := os.MkdirAll(n.target(pod), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"stargate/csi-driver/internal/kubevirt/wire"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
 const podUID = "11111111-2222-4333-8444-555555555555"
@@ -34,8 +34,8 @@ func hooked(t *testing.T) (n *node, ask func(point, vmi string) error) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	return n, func(point, vmi string) error {
-		_, err := wire.Ask(background, conn, "/kubevirt.hooks.plugins.v1alpha1.NodeHookService/ExecuteNodeHook",
-			wire.Message{}.Add(1, []byte(point)).Add(2, []byte(vmi)))
+		_, err := hookproto.Ask(background, conn, "/kubevirt.hooks.plugins.v1alpha1.NodeHookService/ExecuteNodeHook",
+			hookproto.Message{}.Add(1, []byte(point)).Add(2, []byte(vmi)))
 		return err
 	}
 }

@@ -26,7 +26,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"stargate/csi-driver/internal/app"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 var background = context.Background()
@@ -108,8 +108,8 @@ func TestNames(t *testing.T) {
 		if again := n.create(name, 16*mib); again.GetVolumeId() != v.GetVolumeId() {
 			t.Errorf("%q is %q, and then %q", name, v.GetVolumeId(), again.GetVolumeId())
 		}
-		ids[zone.NameOf(v.GetVolumeId())] = true
-		n.create(zone.NameOf(v.GetVolumeId()), 16*mib) // may be the same, or another
+		ids[pool.NameOf(v.GetVolumeId())] = true
+		n.create(pool.NameOf(v.GetVolumeId()), 16*mib) // may be the same, or another
 	}
 	if !ids["pvc-1"] {
 		t.Error("pvc-1 has not kept its name")
@@ -638,7 +638,7 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range res.GetEntries() {
-			seen = append(seen, zone.NameOf(e.GetVolume().GetVolumeId()))
+			seen = append(seen, pool.NameOf(e.GetVolume().GetVolumeId()))
 		}
 		if token = res.GetNextToken(); token == "" {
 			break
@@ -707,7 +707,7 @@ func TestNoZone(t *testing.T) {
 		// It may have had one: who is told that a volume is deleted forgets it.
 		_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 		wants(t, kind+": delete", err, codes.Unavailable, "zone")
-		_, err = n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName("s")})
+		_, err = n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName("s")})
 		wants(t, kind+": delete a snapshot", err, codes.Unavailable, "zone")
 		n.unpublish("v", "p")
 		res, err := n.NodeGetStorageHealth(background, &csi.NodeGetStorageHealthRequest{})

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 func (n *node) takeSnapshot(name, source string) *csi.Snapshot {
@@ -160,7 +160,7 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("snapshots that there are not, %v: %v", r, ids)
 		}
 	}
-	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || zone.NameOf(got.GetSnapshot().GetSourceVolumeId()) != "source" {
+	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || pool.NameOf(got.GetSnapshot().GetSourceVolumeId()) != "source" {
 		t.Errorf("the snapshot is %v, and then %v, %v", s, got, err)
 	} else if got.Snapshot.SourceVolumeId = s.GetSourceVolumeId(); !proto.Equal(got.GetSnapshot(), s) { // it was named by its old id
 		t.Errorf("the snapshot is %v, and then %v", s, got)
@@ -281,7 +281,7 @@ func (n *node) snapshotsOutside(size int64, source string, leave func()) {
 	t := n.t
 	t.Helper()
 	take := func(target string) error { return n.snapshotCall("", "by-"+target, source, target).do(background) }
-	folder, either := zone.SnapshotName("by-folder"), zone.SnapshotName("by-either")
+	folder, either := pool.SnapshotName("by-folder"), pool.SnapshotName("by-either")
 	for _, target := range []string{"folder", "either", "either"} {
 		if err := take(target); err != nil {
 			t.Fatalf("%s: %v", target, err)

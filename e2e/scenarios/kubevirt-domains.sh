@@ -24,7 +24,7 @@ source "$(dirname "$0")/../lib/zone.sh"
 
 home=$(cd "$(dirname "$0")/../.." && pwd)
 machines=$home/csi-driver/test/kubevirt/vms
-converted=$home/csi-driver/internal/kubevirt/domain/testdata
+converted=$home/csi-driver/internal/kubevirt/domainxml/testdata
 machine=0b5e55ed-0000-4000-8000-00000000beef # the converter was given this UUID ...
 pod=4a5c5f3e-0000-4000-8000-00000000abcd     # ... and this one, of the VMI object
 qemu=107

@@ -102,7 +102,7 @@ driver would exit, or refuse each claim.
 {{- end -}}
 
 {{/*
-Checks of numbers that a schema cannot express. internal/app/config.go, internal/filezone and
+Checks of numbers that a schema cannot express. internal/app/config.go, internal/pool/file and
 internal/driver have the same checks.
 */}}
 {{- define "stargate.checkNumbers" -}}

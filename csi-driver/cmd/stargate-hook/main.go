@@ -18,11 +18,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"stargate/csi-driver/internal/kubevirt/claims"
-	"stargate/csi-driver/internal/kubevirt/domain"
-	"stargate/csi-driver/internal/kubevirt/hook"
-	"stargate/csi-driver/internal/kubevirt/wire"
-	"stargate/csi-driver/internal/server"
+	"stargate/csi-driver/internal/grpcserver"
+	"stargate/csi-driver/internal/kubevirt/annotation"
+	"stargate/csi-driver/internal/kubevirt/domainhook"
+	"stargate/csi-driver/internal/kubevirt/domainxml"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
 // Set when it is built.
@@ -37,7 +37,7 @@ const (
 func main() {
 	flags := flag.NewFlagSet("stargate-hook", flag.ContinueOnError)
 	driver := flags.String("driver-name", "stargate.csi.dev", "name of the CSI driver, in the annotation's key")
-	socket := flags.String("socket", hook.Folder, "where KubeVirt looks for it; in a folder, by the driver's name")
+	socket := flags.String("socket", domainhook.Folder, "where KubeVirt looks for it; in a folder, by the driver's name")
 	volumes := flags.String("volumes", "", "for tests: folder in which the claims are mounted, each by its name")
 	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
 	show := flags.Bool("version", false, "say which version this is")
@@ -52,7 +52,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "stargate-hook: %q is no flag\n", flags.Arg(0))
 		os.Exit(usage)
 	}
-	folder := claims.Folder
+	folder := annotation.Folder
 	if *volumes != "" {
 		folder = func(claim string) string { return filepath.Join(*volumes, claim) }
 	}
@@ -60,19 +60,19 @@ func main() {
 	klog.SetLogger(logger)
 	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	h := hook.New(hook.Config{Driver: *driver, Folder: folder, Host: domain.ThisHost()})
-	if err := serve(ctx, hook.Socket(*socket, *driver), h); err != nil {
+	h := domainhook.New(domainhook.Config{Driver: *driver, Folder: folder, Host: domainxml.ThisHost()})
+	if err := serve(ctx, domainhook.Socket(*socket, *driver), h); err != nil {
 		fmt.Fprintf(os.Stderr, "stargate-hook: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, socket string, h *hook.Hook) error {
-	s := server.New(ctx, server.Config{
-		CallLimit: callLimit, StopLimit: time.Second, Status: hook.Status, Show: wire.Show,
-		Options: []grpc.ServerOption{grpc.ForceServerCodec(wire.Codec())},
+func serve(ctx context.Context, socket string, h *domainhook.Hook) error {
+	s := grpcserver.New(ctx, grpcserver.Config{
+		CallLimit: callLimit, StopLimit: time.Second, Status: domainhook.Status, Show: hookproto.Show,
+		Options: []grpc.ServerOption{grpc.ForceServerCodec(hookproto.Codec())},
 	}, h.Register)
-	l, err := server.ListenAlone(socket)
+	l, err := grpcserver.ListenAlone(socket)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
 
-	"stargate/csi-driver/internal/kmod"
+	"stargate/csi-driver/internal/kernelmodule/install"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 )
 
 func main() {
-	var c kmod.Config
+	var c install.Config
 	var driver, name string
 	flags := flag.NewFlagSet("stargate-module", flag.ContinueOnError)
 	flags.StringVar(&c.Host, "host", "/host", "the node's root")
@@ -56,7 +56,7 @@ func main() {
 		os.Exit(1)
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
-	r := kmod.Ensure(within, c, kmod.Chroot{Dir: c.Host})
+	r := install.Ensure(within, c, install.Chroot{Dir: c.Host})
 	cancel()
 	fmt.Println(r)
 	if name == "" {
@@ -70,7 +70,7 @@ func main() {
 }
 
 // complete has what no flag has said.
-func complete(c *kmod.Config) error {
+func complete(c *install.Config) error {
 	if c.Release == "" {
 		var u unix.Utsname
 		if err := unix.Uname(&u); err != nil {
@@ -79,7 +79,7 @@ func complete(c *kmod.Config) error {
 		c.Release = unix.ByteSliceToString(u.Release[:])
 	}
 	if c.Sources == "" {
-		found, err := filepath.Glob("/usr/src/" + kmod.Name + "-*")
+		found, err := filepath.Glob("/usr/src/" + install.Name + "-*")
 		if err != nil || len(found) != 1 {
 			return fmt.Errorf("/usr/src has %d folders of sources, not one: name one by --sources", len(found))
 		}
@@ -88,7 +88,7 @@ func complete(c *kmod.Config) error {
 	return nil
 }
 
-func tell(ctx context.Context, driver, name string, r kmod.Result) error {
+func tell(ctx context.Context, driver, name string, r install.Result) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return err
@@ -97,5 +97,5 @@ func tell(ctx context.Context, driver, name string, r kmod.Result) error {
 	if err != nil {
 		return err
 	}
-	return kmod.Tell(ctx, client, clock.RealClock{}, driver, name, r)
+	return install.Tell(ctx, client, clock.RealClock{}, driver, name, r)
 }

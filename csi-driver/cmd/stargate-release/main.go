@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"stargate/csi-driver/internal/release"
+	"stargate/csi-driver/internal/helmhooks"
 )
 
 const (
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) (string, error) {
 			if err != nil {
 				return err
 			}
-			return release.NoMachines(ctx, client, objects, args[1], args[2])
+			return helmhooks.NoMachines(ctx, client, objects, args[1], args[2])
 		})
 	}
 	if len(args) != 2 {
@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string) (string, error) {
 			if err != nil {
 				return err
 			}
-			return release.NoVolumes(ctx, client, args[1])
+			return helmhooks.NoVolumes(ctx, client, args[1])
 		})
 	case "snapshots":
 		return "no snapshots are left", asking(func(config *rest.Config) error {
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string) (string, error) {
 			if err != nil {
 				return err
 			}
-			return release.NoSnapshots(ctx, client, args[1])
+			return helmhooks.NoSnapshots(ctx, client, args[1])
 		})
 	case "nodes":
 		var said string
@@ -92,12 +92,12 @@ func run(ctx context.Context, args []string) (string, error) {
 			if err != nil {
 				return err
 			}
-			said, err = release.ForgetNodes(ctx, client, args[1])
+			said, err = helmhooks.ForgetNodes(ctx, client, args[1])
 			return err
 		})
 		return said, err
 	case "try":
-		return release.Try(args[1])
+		return helmhooks.Try(args[1])
 	}
 	return "", errUsage
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"stargate/csi-driver/internal/kubevirt/admission"
 	"stargate/csi-driver/internal/kubevirt/certificate"
+	"stargate/csi-driver/internal/kubevirt/webhook"
 )
 
 // Set when it is built.
@@ -30,7 +30,7 @@ const (
 )
 
 type config struct {
-	admission  admission.Config
+	admission  webhook.Config
 	driver     string
 	listen     string
 	folder     string
@@ -42,7 +42,7 @@ type config struct {
 func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	fs.StringVar(&c.listen, "listen", ":9443", "address of the webhook (HTTPS)")
-	fs.StringVar(&c.admission.API, "api", admission.Sidecar, "sidecar: hook sidecars of KubeVirt; plugin: its Plugin objects (1.9)")
+	fs.StringVar(&c.admission.API, "api", webhook.Sidecar, "sidecar: hook sidecars of KubeVirt; plugin: its Plugin objects (1.9)")
 	fs.StringVar(&c.admission.Image, "hook-image", "", "image with stargate-hook")
 	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "of that image")
 	fs.StringVar(&c.admission.PluginName, "plugin", "", "name of the Plugin object (plugin)")
@@ -58,11 +58,11 @@ func (c *config) flags(fs *flag.FlagSet) {
 
 func (c *config) check() error {
 	switch {
-	case c.admission.API != admission.Sidecar && c.admission.API != admission.Plugin:
+	case c.admission.API != webhook.Sidecar && c.admission.API != webhook.Plugin:
 		return fmt.Errorf("--api %q: sidecar or plugin", c.admission.API)
 	case c.admission.Image == "":
 		return fmt.Errorf("--hook-image is missing: the image with stargate-hook")
-	case c.admission.API == admission.Plugin && c.admission.PluginName == "":
+	case c.admission.API == webhook.Plugin && c.admission.PluginName == "":
 		return fmt.Errorf("--api plugin needs --plugin")
 	case c.folder == "" && (c.own.Namespace == "" || c.service == "" || c.own.Secret == "" || c.own.Mutating == ""):
 		return fmt.Errorf("--namespace, --service, --secret and --webhooks are needed where the webhook makes its own certificate; else --certificates")
@@ -109,11 +109,11 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	cluster, err := admission.Connect(rest, c.driver)
+	cluster, err := webhook.Connect(rest, c.driver)
 	if err != nil {
 		return err
 	}
-	var certificates admission.Certificates = certificate.Folder{Dir: c.folder}
+	var certificates webhook.Certificates = certificate.Folder{Dir: c.folder}
 	if c.folder == "" {
 		c.own.Client, c.own.Now = cluster.Client, time.Now
 		go c.own.Run(ctx, look)
@@ -124,6 +124,6 @@ func run(ctx context.Context, c *config) error {
 		return fmt.Errorf("webhook: %w", err)
 	}
 	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
-	r := admission.New(c.admission, cluster)
-	return admission.Serve(ctx, l, r.Handler(ctx), certificates)
+	r := webhook.New(c.admission, cluster)
+	return webhook.Serve(ctx, l, r.Handler(ctx), certificates)
 }

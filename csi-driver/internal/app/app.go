@@ -21,21 +21,21 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"stargate/csi-driver/internal/cluster"
-	"stargate/csi-driver/internal/daxzone"
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/filezone"
-	"stargate/csi-driver/internal/kubelet"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/grpcserver"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
 	"stargate/csi-driver/internal/kubevirt/nodehook"
-	"stargate/csi-driver/internal/kubevirt/wire"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/monitoring"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/observe"
 	"stargate/csi-driver/internal/outside"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/server"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/dax"
+	"stargate/csi-driver/internal/pool/file"
+	"stargate/csi-driver/internal/publish"
+	"stargate/csi-driver/internal/registrar"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // Run serves until ctx is done.
@@ -54,9 +54,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer end()
 	c.Driver.SnapshotFolder = c.SnapshotDir != ""
-	k := module.New(module.Sysfs)
+	k := kernelmodule.New(kernelmodule.Sysfs)
 	if c.Sysfs != "" {
-		k = module.NewFor(c.Sysfs, func(file string) string { return file })
+		k = kernelmodule.NewFor(c.Sysfs, func(file string) string { return file })
 	}
 	p := parts{
 		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
@@ -89,8 +89,8 @@ func Run(ctx context.Context, c Config) error {
 // parts are what answers, or is told of.
 type parts struct {
 	driver *driver.Driver
-	zone   zone.Zone
-	module *module.Module
+	zone   pool.Zone
+	module *kernelmodule.Module
 	hooks  *nodehook.Hooks
 	node   *cluster.Node // nil if the cluster is told nothing
 }
@@ -104,7 +104,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	defer own.Close()
 	calls := metrics.NewCSIMetricsManagerForPlugin(c.Driver.Name)
 	g, ctx := errgroup.WithContext(ctx)
-	csiServer := server.New(ctx, server.Config{
+	csiServer := grpcserver.New(ctx, grpcserver.Config{
 		CallLimit: c.CallLimit, StopLimit: c.StopLimit, Record: calls.RecordMetrics, Status: driver.Status, Context: c.Call,
 	}, func(s grpc.ServiceRegistrar) {
 		csi.RegisterIdentityServer(s, p.driver)
@@ -120,9 +120,9 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 		g.Go(func() error { p.node.PlaceCopies(ctx); return nil })
 	}
 	if at.hooks != nil {
-		s := server.New(ctx, server.Config{
-			CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status, Show: wire.Show,
-			Options: []grpc.ServerOption{grpc.ForceServerCodec(wire.Codec())},
+		s := grpcserver.New(ctx, grpcserver.Config{
+			CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status, Show: hookproto.Show,
+			Options: []grpc.ServerOption{grpc.ForceServerCodec(hookproto.Codec())},
 		}, p.hooks.Register)
 		g.Go(func() error { return s.Serve(ctx, at.hooks) })
 	}
@@ -136,11 +136,11 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 }
 
 // openZone has the zone of the kind that the operator has chosen, and its way of being shown.
-func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, present.Presenter, func(), error) {
-	if zone.Kind(c.ZoneKind) == zone.None {
-		return zone.Nothing{}, present.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
+func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publish.Presenter, func(), error) {
+	if pool.Kind(c.ZoneKind) == pool.None {
+		return pool.Nothing{}, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
 	}
-	t, err := tools.New(c.ToolsDir)
+	t, err := stargatectl.New(c.ToolsDir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -159,17 +159,17 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (zone.Zone, pres
 	return f.Beside(z), show, func() { end(); f.Close() }, nil
 }
 
-func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *tools.Tools) (zone.Zone, present.Presenter, func(), error) {
-	if zone.Kind(c.ZoneKind) == zone.DAX {
-		z, err := daxzone.New(c.ZoneName, t, present.Mountable)
-		return z, present.NewDAX(m, c.File.Group, c.Machines), func() {}, err
+func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatectl.Tools) (pool.Zone, publish.Presenter, func(), error) {
+	if pool.Kind(c.ZoneKind) == pool.DAX {
+		z, err := dax.New(c.ZoneName, t, publish.Mountable)
+		return z, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, err
 	}
 	c.File.Node = c.Driver.NodeID
-	z, err := filezone.Open(ctx, c.File, t)
+	z, err := file.Open(ctx, c.File, t)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return z, present.NewFile(m, z), func() { z.Close() }, nil
+	return z, publish.NewFile(m, z), func() { z.Close() }, nil
 }
 
 // reportLimit ends a look that nobody waits for.
@@ -177,7 +177,7 @@ const reportLimit = 2 * time.Minute
 
 // report logs what there is, while calls are served: a zone that does not answer is no reason for a driver that
 // does not. What nobody knows is named and left alone.
-func report(ctx context.Context, z zone.Zone) {
+func report(ctx context.Context, z pool.Zone) {
 	ctx, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
 	logger := klog.FromContext(ctx)
@@ -208,12 +208,12 @@ const sweepEvery = 10 * time.Minute
 
 // sweep has removed, while calls are served, what somebody has left half done. The next change would do that, too;
 // but there is none where capacity, which that takes from, keeps all away who want more.
-func sweep(ctx context.Context, z zone.Zone, every, limit time.Duration) {
+func sweep(ctx context.Context, z pool.Zone, every, limit time.Duration) {
 	for {
-		within, cancel := context.WithTimeout(tools.Changing(ctx), limit)
+		within, cancel := context.WithTimeout(stargatectl.Changing(ctx), limit)
 		err := z.Sweep(within)
 		cancel()
-		if err != nil && ctx.Err() == nil && !fault.Is(err, fault.NoZone) {
+		if err != nil && ctx.Err() == nil && !errkind.Is(err, errkind.NoZone) {
 			klog.FromContext(ctx).Error(err, "Files of calls that were cut off cannot be removed")
 		}
 		select {
@@ -232,7 +232,7 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grp
 		orphans = p.node.Orphans
 	}
 	own.MustRegister(
-		observe.NewCollector(p.zone, p.module, orphans, klog.FromContext(ctx)),
+		monitoring.NewCollector(p.zone, p.module, orphans, klog.FromContext(ctx)),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	alive := func(ctx context.Context) error {
@@ -244,19 +244,19 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grp
 		return err
 	}
 	g.Go(func() error {
-		return observe.Serve(ctx, l, observe.Handler(prometheus.Gatherers{own, calls.GetRegistry()}, alive, ready))
+		return monitoring.Serve(ctx, l, monitoring.Handler(prometheus.Gatherers{own, calls.GetRegistry()}, alive, ready))
 	})
 }
 
 func serveRegistration(ctx context.Context, g *errgroup.Group, l net.Listener, c Config) {
 	refused := make(chan string, 1)
-	r := kubelet.NewRegistrar(c.Driver.Name, c.KubeletEndpoint, func(reason string) {
+	r := registrar.NewRegistrar(c.Driver.Name, c.KubeletEndpoint, func(reason string) {
 		select {
 		case refused <- reason:
 		default:
 		}
 	})
-	s := server.New(ctx, server.Config{
+	s := grpcserver.New(ctx, grpcserver.Config{
 		CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status,
 	}, func(s grpc.ServiceRegistrar) { registration.RegisterRegistrationServer(s, r) })
 	g.Go(func() error { return s.Serve(ctx, l) })

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // A driver answers, and can be ended, while LVM does not.
@@ -25,7 +25,7 @@ func TestServesWhileTheZoneHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	for _, name := range []string{tools.Ctl, tools.Mkfs} {
+	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexec sleep 600\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -62,13 +62,13 @@ func TestServesWhileTheZoneHangs(t *testing.T) {
 
 // swept is a zone that tells when it is swept, which fails.
 type swept struct {
-	zone.Nothing
+	pool.Nothing
 	calls chan struct{}
 }
 
 func (z swept) Sweep(context.Context) error {
 	z.calls <- struct{}{}
-	return fault.New(fault.Internal, "broken")
+	return errkind.New(errkind.Internal, "broken")
 }
 
 // What is left half made goes when the driver starts, and not only when something is changed next.

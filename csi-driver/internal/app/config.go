@@ -18,8 +18,8 @@ import (
 
 	"stargate/csi-driver/internal/cluster"
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/filezone"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/file"
 )
 
 // Config is all that can be said.
@@ -37,7 +37,7 @@ type Config struct {
 	ToolsDir  string
 	ZoneKind  string
 	ZoneName  string
-	File      filezone.Config
+	File      file.Config
 	// SnapshotDir is outside of the zone; without one snapshots go nowhere else.
 	SnapshotDir string
 	Cluster     bool
@@ -118,7 +118,7 @@ func (c *Config) notes() string {
 
 // Flags has the config's flags, with their defaults.
 func (c *Config) Flags(fs *flag.FlagSet) {
-	c.Driver.DefaultSize = zone.Gigabyte
+	c.Driver.DefaultSize = pool.Gigabyte
 	c.File.Base = 64 << 30
 	fs.StringVar(&c.Driver.Name, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	fs.StringVar(&c.Driver.NodeID, "node", "", "name of this node")
@@ -141,7 +141,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.File.Size}, "zone-size", "what the volumes can have together (file)")
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
 	fs.Func("gone-zone", "identity of a zone whose memory is gone for good: what was in it counts as deleted; as often as needed", func(s string) error {
-		if id, ok := zone.ParseID("v@" + s); !ok || id.Zone == "" {
+		if id, ok := pool.ParseID("v@" + s); !ok || id.Zone == "" {
 			return fmt.Errorf("%q: 16 digits, as the refusal of a deletion has them", s)
 		}
 		c.Driver.GoneZones = append(c.Driver.GoneZones, s)
@@ -163,7 +163,7 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--driver-name %q: up to 63 lower-case letters, digits, dots and dashes", c.Driver.Name)
 	case !nodeName.MatchString(c.Driver.NodeID):
 		return fmt.Errorf("--node %q: the name of this node", c.Driver.NodeID)
-	case c.Driver.DefaultSize < zone.MinVolume || c.Driver.DefaultSize > zone.MaxVolume:
+	case c.Driver.DefaultSize < pool.MinVolume || c.Driver.DefaultSize > pool.MaxVolume:
 		return fmt.Errorf("--default-size %d: 16Mi to 64Ti", c.Driver.DefaultSize)
 	case c.Registration != "" && c.KubeletEndpoint == "":
 		return fmt.Errorf("--registration-dir needs --kubelet-endpoint")
@@ -177,15 +177,15 @@ func (c *Config) Check() error {
 	if err := driver.CheckInline(c.Driver.Inline); err != nil {
 		return fmt.Errorf("--inline-parameters: %w", err)
 	}
-	switch zone.Kind(c.ZoneKind) {
-	case zone.DAX:
-		if !zone.ValidName(c.ZoneName) {
+	switch pool.Kind(c.ZoneKind) {
+	case pool.DAX:
+		if !pool.ValidName(c.ZoneName) {
 			return fmt.Errorf("--zone %q: 1 to 63 letters, digits, dots and dashes, the first a letter or digit, and none of LVM's own (snapshot, pvmove)", c.ZoneName)
 		}
 		return nil
-	case zone.None:
+	case pool.None:
 		return nil
-	case zone.File:
+	case pool.File:
 		if c.File.Dir == "" || c.File.Size == 0 {
 			return fmt.Errorf("--zone-kind file needs --zone-dir and --zone-size")
 		}

@@ -7,7 +7,7 @@ import (
 	"net"
 	"path/filepath"
 
-	"stargate/csi-driver/internal/server"
+	"stargate/csi-driver/internal/grpcserver"
 )
 
 // sockets are all that the driver listens at; nil where nobody has asked for one.
@@ -30,18 +30,18 @@ func (s *sockets) open(c Config) (err error) {
 			return fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if s.csi, err = server.Listen(c.Endpoint); err != nil {
+	if s.csi, err = grpcserver.Listen(c.Endpoint); err != nil {
 		return fmt.Errorf("CSI services: %w", err)
 	}
 	if c.NodeHooks != "" {
-		if s.hooks, err = server.Listen(c.NodeHooks); err != nil {
+		if s.hooks, err = grpcserver.Listen(c.NodeHooks); err != nil {
 			return fmt.Errorf("node hooks: %w", err)
 		}
 	}
 	if c.Registration == "" {
 		return nil
 	}
-	if s.registration, err = server.Listen(filepath.Join(c.Registration, c.Driver.Name+"-reg.sock")); err != nil {
+	if s.registration, err = grpcserver.Listen(filepath.Join(c.Registration, c.Driver.Name+"-reg.sock")); err != nil {
 		return fmt.Errorf("registration with kubelet: %w", err)
 	}
 	return nil

@@ -24,10 +24,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/marks"
-	"stargate/csi-driver/internal/module"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/nodemeta"
+	"stargate/csi-driver/internal/pool"
 )
 
 const (
@@ -46,7 +46,7 @@ type Node struct {
 	name, driver string
 	contents     dynamic.ResourceInterface              // nil if it claims none
 	snapshots    dynamic.NamespaceableResourceInterface // nil likewise
-	mounted      func() (module.Mounts, error)          // here
+	mounted      func() (kernelmodule.Mounts, error)    // here
 	watchAgain   wait.Backoff                           // of PlaceCopies
 
 	zone    string             // what was said of it last
@@ -61,16 +61,16 @@ type Node struct {
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain}
 	n.orphaned.Store(-1)
-	n.LookAtMounts(func() (module.Mounts, error) { return module.None, nil })
+	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookForOrphans(OrphanLimit)
 	return n
 }
 
 // LookAtMounts has mounts told of that are shut down; before Run.
-func (n *Node) LookAtMounts(all func() (module.Mounts, error)) { n.mounted = all }
+func (n *Node) LookAtMounts(all func() (kernelmodule.Mounts, error)) { n.mounted = all }
 
 // Run looks until ctx is done. What fails is tried again with the next look.
-func (n *Node) Run(ctx context.Context, z zone.Zone) {
+func (n *Node) Run(ctx context.Context, z pool.Zone) {
 	for {
 		within, cancel := context.WithTimeout(ctx, limit)
 		if err := n.Look(within, z); err != nil {
@@ -86,13 +86,13 @@ func (n *Node) Run(ctx context.Context, z zone.Zone) {
 }
 
 // Look tells what has changed since the last time.
-func (n *Node) Look(ctx context.Context, z zone.Zone) error {
+func (n *Node) Look(ctx context.Context, z pool.Zone) error {
 	node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
 	s, zerr := z.Status(ctx)
-	if zerr != nil && !fault.Is(zerr, fault.NoZone) {
+	if zerr != nil && !errkind.Is(zerr, errkind.NoZone) {
 		n.tellUnknown(zerr)
 		return zerr // label, taint and what was said stay as they are
 	}
@@ -126,7 +126,7 @@ func (n *Node) tellUnknown(err error) {
 	}
 }
 
-func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
+func (n *Node) tellZone(kind pool.Kind, s pool.Status, err error) {
 	said, event, words := "well", corev1.EventTypeNormal, "the zone has "+strconv.FormatInt(s.Size, 10)+" bytes"
 	reason := "ZoneReady"
 	switch {
@@ -134,7 +134,7 @@ func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
 		said, event, reason, words = err.Error(), corev1.EventTypeWarning, "NoZone", err.Error()
 	case s.Damaged:
 		said, event, reason, words = s.Why, corev1.EventTypeWarning, "ZoneDamaged", s.Why
-	case kind == zone.None:
+	case kind == pool.None:
 		return
 	}
 	if said == n.zone {
@@ -145,15 +145,15 @@ func (n *Node) tellZone(kind zone.Kind, s zone.Status, err error) {
 }
 
 // mark changes label and taint if they are not what they should be.
-func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zone.Status, zerr error) error {
-	_, err := marks.Change(ctx, n.client, node, func(node *corev1.Node) {
-		delete(node.Labels, marks.Size(n.driver))
-		if zerr == nil && kind != zone.None {
+func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s pool.Status, zerr error) error {
+	_, err := nodemeta.Change(ctx, n.client, node, func(node *corev1.Node) {
+		delete(node.Labels, nodemeta.Size(n.driver))
+		if zerr == nil && kind != pool.None {
 			size := strconv.FormatInt(s.Size>>mebiShift, 10)
-			metav1.SetMetaDataLabel(&node.ObjectMeta, marks.Size(n.driver), size)
+			metav1.SetMetaDataLabel(&node.ObjectMeta, nodemeta.Size(n.driver), size)
 		}
 		if zerr == nil && !s.Damaged {
-			marks.Ready(node, n.driver)
+			nodemeta.Ready(node, n.driver)
 		}
 	})
 	return err
@@ -161,7 +161,7 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind zone.Kind, s zo
 
 // tellVolumes says what has changed. A volume that cannot be told of waits for the next look, others do not wait
 // for it.
-func (n *Node) tellVolumes(ctx context.Context, volumes []zone.Volume) error {
+func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	there, untold := map[string]bool{}, 0
 	mounts, unread := n.mounted()
 	var last error
@@ -190,7 +190,7 @@ const (
 	shutDown = "MountShutDown"
 )
 
-func troubleOf(v zone.Volume, mount *module.Mount, unread error) (trouble, error) {
+func troubleOf(v pool.Volume, mount *kernelmodule.Mount, unread error) (trouble, error) {
 	if !v.State.Whole() {
 		return trouble{unusable, "cannot be used: " + v.Why}, nil
 	}
@@ -198,12 +198,12 @@ func troubleOf(v zone.Volume, mount *module.Mount, unread error) (trouble, error
 		return trouble{}, fmt.Errorf("volume %s: %w", v.Name, unread)
 	}
 	if mount != nil && mount.ShutDown() {
-		return trouble{shutDown, "cannot be used by pods: " + module.WhyShutDown}, nil
+		return trouble{shutDown, "cannot be used by pods: " + kernelmodule.WhyShutDown}, nil
 	}
 	return trouble{}, nil
 }
 
-func (n *Node) tellVolume(ctx context.Context, v zone.Volume, mount *module.Mount, unread error) error {
+func (n *Node) tellVolume(ctx context.Context, v pool.Volume, mount *kernelmodule.Mount, unread error) error {
 	before := n.volumes[v.Name]
 	is, err := troubleOf(v, mount, unread)
 	if err != nil || is == before {
@@ -237,7 +237,7 @@ func (n *Node) itself() runtime.Object {
 }
 
 // owner is the claim of a volume, or the node if there is none: who does not answer has not said that.
-func (n *Node) owner(ctx context.Context, v zone.Volume) (runtime.Object, error) {
+func (n *Node) owner(ctx context.Context, v pool.Volume) (runtime.Object, error) {
 	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -20,35 +20,35 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/marks/markstest"
-	"stargate/csi-driver/internal/module"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/nodemeta/nodemetatest"
+	"stargate/csi-driver/internal/pool"
 )
 
 // told is a zone of which a test says how it is.
 type told struct {
-	zone.Nothing
-	kind    zone.Kind
-	status  zone.Status
+	pool.Nothing
+	kind    pool.Kind
+	status  pool.Status
 	err     error
-	volumes []zone.Volume
+	volumes []pool.Volume
 
-	snapshots []zone.Snapshot
+	snapshots []pool.Snapshot
 	asked     int // for them
 
 	meanwhile func() // what happens while it is looked at
 }
 
-func (z *told) Kind() zone.Kind { return z.kind }
-func (z *told) Status(context.Context) (zone.Status, error) {
+func (z *told) Kind() pool.Kind { return z.kind }
+func (z *told) Status(context.Context) (pool.Status, error) {
 	if z.meanwhile != nil {
 		z.meanwhile()
 	}
 	return z.status, z.err
 }
-func (z *told) List(context.Context) ([]zone.Volume, error) { return z.volumes, nil }
-func (z *told) Snapshots(context.Context) ([]zone.Snapshot, error) {
+func (z *told) List(context.Context) ([]pool.Volume, error) { return z.volumes, nil }
+func (z *told) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	z.asked++
 	return z.snapshots, nil
 }
@@ -94,7 +94,7 @@ func TestLook(t *testing.T) {
 	recorder := record.NewFakeRecorder(20)
 	recorder.IncludeObject = true
 	n := New(client, recorder, driver, "n1")
-	z := &told{kind: zone.DAX, err: fault.New(fault.NoZone, "no zone here")}
+	z := &told{kind: pool.DAX, err: errkind.New(errkind.NoZone, "no zone here")}
 	look := func(label string, taints int, events ...string) {
 		t.Helper()
 		if err := n.Look(ctx, z); err != nil {
@@ -125,22 +125,22 @@ func TestLook(t *testing.T) {
 	}
 	look("", 2, "Warning NoZone no zone here")
 	look("", 2)
-	z.err, z.status = nil, zone.Status{Size: 3 << 30, Damaged: true, Why: "device /dev/pmem1 is missing"}
+	z.err, z.status = nil, pool.Status{Size: 3 << 30, Damaged: true, Why: "device /dev/pmem1 is missing"}
 	look("3072", 2, "Warning ZoneDamaged device /dev/pmem1")
-	z.status = zone.Status{Size: 4 << 30}
+	z.status = pool.Status{Size: 4 << 30}
 	look("4096", 1, "Normal ZoneReady")
-	z.volumes = []zone.Volume{
-		{Name: "pvc-0", State: zone.Ready}, {Name: "pvc-1", State: zone.Moved, Why: "relocate it"}, {Name: "pvc-2", State: zone.Damaged, Why: "check it"},
+	z.volumes = []pool.Volume{
+		{Name: "pvc-0", State: pool.Ready}, {Name: "pvc-1", State: pool.Moved, Why: "relocate it"}, {Name: "pvc-2", State: pool.Damaged, Why: "check it"},
 	}
 	look("4096", 1, "VolumeUnusable volume pvc-1 on node n1 cannot be used: relocate it involvedObject{kind=PersistentVolumeClaim", "check it involvedObject{kind=Node")
 	look("4096", 1)
 	z.volumes[1].Why = "check it"
 	look("4096", 1, "VolumeUnusable volume pvc-1")
-	z.volumes = []zone.Volume{{Name: "pvc-1", State: zone.InUse}}
+	z.volumes = []pool.Volume{{Name: "pvc-1", State: pool.InUse}}
 	look("4096", 1, "Normal VolumeUsable volume pvc-1")
-	z.volumes = []zone.Volume{{Name: "pvc-2", State: zone.Damaged, Why: "check it"}}
+	z.volumes = []pool.Volume{{Name: "pvc-2", State: pool.Damaged, Why: "check it"}}
 	look("4096", 1, "VolumeUnusable volume pvc-2")
-	z.err = fault.New(fault.NoZone, "gone")
+	z.err = errkind.New(errkind.NoZone, "gone")
 	look("", 1, "Warning NoZone gone")
 	if err := New(client, recorder, driver, "n2").Look(ctx, z); err == nil {
 		t.Error("a node that there is not")
@@ -156,7 +156,7 @@ func TestNoAnswer(t *testing.T) {
 	})
 	recorder := record.NewFakeRecorder(20)
 	n := New(client, recorder, driver, "n1")
-	z := &told{kind: zone.DAX}
+	z := &told{kind: pool.DAX}
 	look := func(label string, taints int, events ...string) {
 		t.Helper()
 		if err := n.Look(ctx, z); (err == nil) != (z.err == nil) {
@@ -168,10 +168,10 @@ func TestNoAnswer(t *testing.T) {
 		}
 		said(t, recorder, events...)
 	}
-	silent := fault.New(fault.NoAnswer, "deadline exceeded")
+	silent := errkind.New(errkind.NoAnswer, "deadline exceeded")
 	z.err = silent
 	look("", 1)
-	z.err, z.status = nil, zone.Status{Size: 3 << 30}
+	z.err, z.status = nil, pool.Status{Size: 3 << 30}
 	look("3072", 0, "Normal ZoneReady")
 	z.err = silent
 	for range patience - 1 {
@@ -197,11 +197,11 @@ func TestTaintsOfOthers(t *testing.T) {
 			{Key: "other.example/not-ready", Effect: corev1.TaintEffectNoSchedule},
 		}},
 	})
-	markstest.Strict(t, client)
-	z := &told{kind: zone.DAX, status: zone.Status{Size: 3 << 30}}
+	nodemetatest.Strict(t, client)
+	z := &told{kind: pool.DAX, status: pool.Status{Size: 3 << 30}}
 	unreachable := corev1.Taint{Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}
 	z.meanwhile = func() {
-		markstest.Others(t, client, "n1", func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints[:1], unreachable) })
+		nodemetatest.Others(t, client, "n1", func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints[:1], unreachable) })
 	}
 	if err := New(client, record.NewFakeRecorder(9), driver, "n1").Look(ctx, z); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestOwnerUnknown(t *testing.T) {
 	recorder := record.NewFakeRecorder(9)
 	recorder.IncludeObject = true
 	n := New(client, recorder, driver, "n1")
-	z := &told{kind: zone.None}
+	z := &told{kind: pool.None}
 	look := func(fails bool, events ...string) {
 		t.Helper()
 		if err := n.Look(context.Background(), z); (err != nil) != fails || fails && !strings.Contains(err.Error(), "no answer") {
@@ -233,7 +233,7 @@ func TestOwnerUnknown(t *testing.T) {
 	}
 	at := " involvedObject{kind=PersistentVolumeClaim"
 	for _, name := range []string{"pvc-1", "pvc-2"} {
-		z.volumes = append(z.volumes, zone.Volume{Name: name, State: zone.Moved, Why: "relocate it"})
+		z.volumes = append(z.volumes, pool.Volume{Name: name, State: pool.Moved, Why: "relocate it"})
 	}
 	look(true, "volume pvc-2 on node n1 cannot be used: relocate it"+at)
 	look(true)
@@ -241,7 +241,7 @@ func TestOwnerUnknown(t *testing.T) {
 	look(false, "volume pvc-1 on node n1 cannot be used: relocate it"+at)
 	silent = "pvc-1"
 	look(false)
-	z.volumes[0].State, z.volumes[1].State = zone.Ready, zone.Ready
+	z.volumes[0].State, z.volumes[1].State = pool.Ready, pool.Ready
 	look(true, "volume pvc-2 on node n1 can be used again"+at)
 	silent = ""
 	look(false, "volume pvc-1 on node n1 can be used again"+at)
@@ -254,10 +254,12 @@ func TestShutDown(t *testing.T) {
 	recorder.IncludeObject = true
 	n := New(client, recorder, driver, "n1")
 	var unread error
-	mounts := map[string]*module.Mount{"u1": {State: "writable"}}
-	n.LookAtMounts(func() (module.Mounts, error) { return func(path string) *module.Mount { return mounts[path] }, unread })
-	z := &told{kind: zone.None, volumes: []zone.Volume{
-		{Name: "pvc-1", Path: "u1", State: zone.InUse}, {Name: "e-2", Path: "u2", State: zone.InUse},
+	mounts := map[string]*kernelmodule.Mount{"u1": {State: "writable"}}
+	n.LookAtMounts(func() (kernelmodule.Mounts, error) {
+		return func(path string) *kernelmodule.Mount { return mounts[path] }, unread
+	})
+	z := &told{kind: pool.None, volumes: []pool.Volume{
+		{Name: "pvc-1", Path: "u1", State: pool.InUse}, {Name: "e-2", Path: "u2", State: pool.InUse},
 	}}
 	look := func(events ...string) {
 		t.Helper()
@@ -267,20 +269,20 @@ func TestShutDown(t *testing.T) {
 		said(t, recorder, events...)
 	}
 	look()
-	mounts["u1"], mounts["u2"] = &module.Mount{State: "shut down"}, &module.Mount{State: "shut down"}
+	mounts["u1"], mounts["u2"] = &kernelmodule.Mount{State: "shut down"}, &kernelmodule.Mount{State: "shut down"}
 	unread = errors.New("sysfs cannot be read")
 	look()
 	unread = nil
 	claims, nodes := " involvedObject{kind=PersistentVolumeClaim", " involvedObject{kind=Node"
-	look("Warning MountShutDown volume pvc-1 on node n1 cannot be used by pods: "+module.WhyShutDown+claims,
-		"Warning MountShutDown volume e-2 on node n1 cannot be used by pods: "+module.WhyShutDown+nodes)
+	look("Warning MountShutDown volume pvc-1 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+claims,
+		"Warning MountShutDown volume e-2 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+nodes)
 	look()
 	// That it can be used again would be too much to say: memory may be bad.
 	delete(mounts, "u2")
 	look("Normal MountGone volume e-2 on node n1: the mount that was shut down is gone" + nodes)
-	z.volumes[0].State, z.volumes[0].Why = zone.Damaged, "check it"
+	z.volumes[0].State, z.volumes[0].Why = pool.Damaged, "check it"
 	look("Warning VolumeUnusable volume pvc-1 on node n1 cannot be used: check it" + claims)
-	z.volumes[0].State = zone.InUse
+	z.volumes[0].State = pool.InUse
 	look("Warning MountShutDown volume pvc-1")
 	delete(mounts, "u1")
 	look("Normal MountGone volume pvc-1")
@@ -294,7 +296,7 @@ func TestNone(t *testing.T) {
 	})
 	recorder := record.NewFakeRecorder(1)
 	n := New(client, recorder, driver, "n1")
-	if err := n.Look(context.Background(), zone.Nothing{}); err != nil {
+	if err := n.Look(context.Background(), pool.Nothing{}); err != nil {
 		t.Fatal(err)
 	}
 	node, err := client.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
@@ -315,9 +317,9 @@ func TestOrphans(t *testing.T) {
 		claimed("pvc-1", driver, "data"), claimed("pvc-2", "another.driver", "other"), restored)
 	recorder := record.NewFakeRecorder(9)
 	n := New(client, recorder, driver, "n1")
-	z := &told{kind: zone.DAX}
+	z := &told{kind: pool.DAX}
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3", "x-0123", "e-0123", "by-hand"} {
-		z.volumes = append(z.volumes, zone.Volume{Name: name, Zone: in, State: zone.Ready})
+		z.volumes = append(z.volumes, pool.Volume{Name: name, Zone: in, State: pool.Ready})
 	}
 	orphansEvery := n.orphans.every
 	if orphansEvery != 20 {
@@ -364,7 +366,7 @@ func TestOrphanLimit(t *testing.T) {
 		recorder := record.NewFakeRecorder(9)
 		n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), recorder, driver, "n1")
 		n.LookForOrphans(limit)
-		z := &told{kind: zone.None, volumes: []zone.Volume{{Name: "pvc-1", State: zone.Ready}}}
+		z := &told{kind: pool.None, volumes: []pool.Volume{{Name: "pvc-1", State: pool.Ready}}}
 		for look := 0; look <= every; look++ {
 			if _, known := n.Orphans(); known {
 				t.Errorf("limit %s: after %d looks", limit, look)
@@ -389,7 +391,7 @@ func TestOrphansUnknown(t *testing.T) {
 		return silent, nil, errors.New("no answer")
 	})
 	n := New(client, record.NewFakeRecorder(9), driver, "n1")
-	z := &told{kind: zone.DAX, volumes: []zone.Volume{{Name: "pvc-1", State: zone.Ready}}}
+	z := &told{kind: pool.DAX, volumes: []pool.Volume{{Name: "pvc-1", State: pool.Ready}}}
 	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
 	n.Contents(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds))
 	for range 3 {
@@ -430,7 +432,7 @@ func TestContents(t *testing.T) {
 		content("other-node", driver, "snapshotHandle", "snap-1", map[string]any{"snapshot.storage.kubernetes.io/managed-by": "n2"}),
 	)
 	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(9), driver, "n1")
-	z := &told{kind: zone.DAX, snapshots: []zone.Snapshot{{Name: "snap-0"}, {Name: "snap-1"}}}
+	z := &told{kind: pool.DAX, snapshots: []pool.Snapshot{{Name: "snap-0"}, {Name: "snap-1"}}}
 	n.Contents(client)
 	look := func(asked int) {
 		t.Helper()

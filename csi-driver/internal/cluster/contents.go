@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 // What the snapshotter of a node knows those contents by that are its own. The snapshot-controller puts it on
@@ -28,7 +28,7 @@ func (n *Node) Contents(client dynamic.Interface) {
 }
 
 // claimContents gives the node's name to those of its zone's snapshots that nobody has claimed.
-func (n *Node) claimContents(ctx context.Context, z zone.Zone) error {
+func (n *Node) claimContents(ctx context.Context, z pool.Zone) error {
 	list, err := n.contents.List(ctx, metav1.ListOptions{LabelSelector: "!" + managedBy})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/marks"
+	"stargate/csi-driver/internal/nodemeta"
 )
 
 // How Kubernetes says who makes a claim's volume, and for which node. The scheduler writes the second one when a pod
@@ -218,7 +218,7 @@ func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, er
 	}
 	return slices.ContainsFunc(v.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
 		return slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == marks.Topology(n.driver) && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{n.name})
+			return r.Key == nodemeta.Topology(n.driver) && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{n.name})
 		})
 	}), nil
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"stargate/csi-driver/internal/kubevirt/claims"
+	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
 // IsMachines tells whether a pod is a machine's, which has the PersistentVolume of that name as memory.
@@ -46,7 +46,7 @@ func Machines(client kubernetes.Interface, driver string) IsMachines {
 		if string(p.UID) != uid {
 			return false, nil // a later one of that name
 		}
-		wanted, err := claims.Of(p.Annotations, driver)
+		wanted, err := annotation.Of(p.Annotations, driver)
 		if err != nil {
 			return false, nil // no machine has what the webhook cannot read
 		}
@@ -62,6 +62,6 @@ func Machines(client kubernetes.Interface, driver string) IsMachines {
 		}
 		of := v.Spec.ClaimRef
 		return of != nil && of.UID != "" && of.Namespace == namespace &&
-			slices.ContainsFunc(wanted, func(c claims.Claim) bool { return c.Name == of.Name }), nil
+			slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return c.Name == of.Name }), nil
 	}
 }

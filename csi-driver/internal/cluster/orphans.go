@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 // OrphanLimit is how long a volume may be without a PersistentVolume, as one that is just being made has none
@@ -37,7 +37,7 @@ func (n *Node) Orphans() (int64, bool) {
 	return found, found >= 0
 }
 
-func (n *Node) findOrphans(ctx context.Context, volumes []zone.Volume) error {
+func (n *Node) findOrphans(ctx context.Context, volumes []pool.Volume) error {
 	if n.orphans.wait > 0 {
 		n.orphans.wait--
 		return nil
@@ -58,7 +58,7 @@ func (n *Node) findOrphans(ctx context.Context, volumes []zone.Volume) error {
 	n.orphans.told = map[string]bool{}
 	found := int64(0)
 	for _, v := range volumes {
-		if !zone.OfClaim(v.Name) || known[v.Name] || known[v.ID()] {
+		if !pool.OfClaim(v.Name) || known[v.Name] || known[v.ID()] {
 			continue
 		}
 		told, again := before[v.Name]

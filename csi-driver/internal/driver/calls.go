@@ -5,8 +5,8 @@ package driver
 import (
 	"sync"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 // calls knows which volumes are being changed: one call at a time for each.
@@ -20,11 +20,11 @@ func newCalls() *calls { return &calls{now: map[string]string{}} }
 // begin is Busy while another call for the volume has not ended; else end is to be called. The volume is named by
 // its id, or by its name: that is one volume.
 func (c *calls) begin(id, call string) (end func(), err error) {
-	volume := zone.NameOf(id)
+	volume := pool.NameOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other, ok := c.now[volume]; ok {
-		return nil, fault.New(fault.Busy, "%s for volume %q is still going on", other, volume)
+		return nil, errkind.New(errkind.Busy, "%s for volume %q is still going on", other, volume)
 	}
 	c.now[volume] = call
 	return func() {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // inlineID is one of kubelet's names for volumes of pods, which are longer than any of a zone's.
@@ -54,7 +54,7 @@ func (w *world) snapshot(ctx context.Context, name, source string) error {
 }
 
 func (w *world) deleteSnapshot(ctx context.Context, name string) error {
-	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName(name)})
+	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName(name)})
 	return err
 }
 
@@ -118,7 +118,7 @@ func volume(w *world) { w.must(w.create(context.Background(), "v", nil)) }
 
 func used(w *world) {
 	volume(w)
-	w.zone.Use("v", tools.System{Name: "vm", State: "alive"})
+	w.zone.Use("v", stargatectl.System{Name: "vm", State: "alive"})
 }
 
 func inactive(w *world) {

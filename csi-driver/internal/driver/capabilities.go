@@ -10,8 +10,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/present"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/publish"
 )
 
 const fsType = "stargatefs"
@@ -70,23 +70,23 @@ func allowed(option string) bool {
 func check(c *csi.VolumeCapability) error {
 	switch {
 	case c == nil:
-		return fault.New(fault.Invalid, "no volume capability is given")
+		return errkind.New(errkind.Invalid, "no volume capability is given")
 	case c.GetBlock() != nil:
-		return fault.New(fault.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and would be lost under another")
+		return errkind.New(errkind.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and would be lost under another")
 	case c.GetMount() == nil:
-		return fault.New(fault.Invalid, "a volume capability has no access type")
+		return errkind.New(errkind.Invalid, "a volume capability has no access type")
 	case !accessModes[c.GetAccessMode().GetMode()]:
-		return fault.New(fault.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
+		return errkind.New(errkind.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
 	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
-		return fault.New(fault.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
+		return errkind.New(errkind.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
 	}
 	if _, ok := group(c.GetMount().GetVolumeMountGroup()); !ok {
-		return fault.New(fault.Invalid, "mount group %q: the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)
+		return errkind.New(errkind.Invalid, "mount group %q: the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)
 	}
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {
 			if !allowed(o) {
-				return fault.New(fault.Invalid, "mount option %q is not allowed; there are %s, context=USER:ROLE:TYPE:LEVEL", o, strings.Join(mountOptions, ", "))
+				return errkind.New(errkind.Invalid, "mount option %q is not allowed; there are %s, context=USER:ROLE:TYPE:LEVEL", o, strings.Join(mountOptions, ", "))
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func check(c *csi.VolumeCapability) error {
 
 func checkAll(all []*csi.VolumeCapability) error {
 	if len(all) == 0 {
-		return fault.New(fault.Invalid, "no volume capabilities are given")
+		return errkind.New(errkind.Invalid, "no volume capabilities are given")
 	}
 	for _, c := range all {
 		if err := check(c); err != nil {
@@ -106,8 +106,8 @@ func checkAll(all []*csi.VolumeCapability) error {
 }
 
 // mountOf has a capability's mount options, one by one; those that are not the file system's are told apart.
-func mountOf(c *csi.VolumeCapability) present.Options {
-	o := present.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
+func mountOf(c *csi.VolumeCapability) publish.Options {
+	o := publish.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
 	o.Group, _ = group(c.GetMount().GetVolumeMountGroup()) // checked
 	for _, f := range c.GetMount().GetMountFlags() {
 		for _, option := range strings.Split(f, ",") {

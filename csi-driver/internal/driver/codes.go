@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 )
 
 // The one place where a kind of failure becomes gRPC's. After Aborted, Unavailable,
@@ -17,18 +17,18 @@ import (
 // until they know. All other codes are final: callers take it that nothing is left. They try again, later each
 // time, unless the claim has gone meanwhile; after ResourceExhausted on another node. OutOfRange and
 // InvalidArgument do not go away by themselves.
-var codeOf = [fault.Kinds]codes.Code{
-	fault.Internal:    codes.Internal,
-	fault.Invalid:     codes.InvalidArgument,
-	fault.NotFound:    codes.NotFound,
-	fault.Exists:      codes.AlreadyExists,
-	fault.NoSpace:     codes.ResourceExhausted,
-	fault.OutOfRange:  codes.OutOfRange,
-	fault.InUse:       codes.FailedPrecondition,
-	fault.Busy:        codes.Aborted,
-	fault.NoZone:      codes.Unavailable,
-	fault.NoAnswer:    codes.Unavailable,
-	fault.Unsupported: codes.Unimplemented,
+var codeOf = [errkind.Kinds]codes.Code{
+	errkind.Internal:    codes.Internal,
+	errkind.Invalid:     codes.InvalidArgument,
+	errkind.NotFound:    codes.NotFound,
+	errkind.Exists:      codes.AlreadyExists,
+	errkind.NoSpace:     codes.ResourceExhausted,
+	errkind.OutOfRange:  codes.OutOfRange,
+	errkind.InUse:       codes.FailedPrecondition,
+	errkind.Busy:        codes.Aborted,
+	errkind.NoZone:      codes.Unavailable,
+	errkind.NoAnswer:    codes.Unavailable,
+	errkind.Unsupported: codes.Unimplemented,
 }
 
 // Status is an error as gRPC has it. One that is a status already comes from gRPC itself.
@@ -45,19 +45,19 @@ func Status(err error) error {
 // code tells what has been cut off from what has failed: Internal is final. A caller would forget a call of which
 // nobody knows how far it has come, and a volume that it has made would stay when its claim goes.
 func code(err error) codes.Code {
-	kind := fault.KindOf(err)
+	kind := errkind.KindOf(err)
 	switch {
-	case kind == fault.Internal && errors.Is(err, context.DeadlineExceeded):
+	case kind == errkind.Internal && errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
-	case kind == fault.Internal && errors.Is(err, context.Canceled):
+	case kind == errkind.Internal && errors.Is(err, context.Canceled):
 		return codes.Canceled
 	}
 	return codeOfKind(kind)
 }
 
 // codeOfKind is never OK: a failure whose kind has no code would be told as a success.
-func codeOfKind(kind fault.Kind) codes.Code {
-	if kind < 0 || kind >= fault.Kinds || codeOf[kind] == codes.OK {
+func codeOfKind(kind errkind.Kind) codes.Code {
+	if kind < 0 || kind >= errkind.Kinds || codeOf[kind] == codes.OK {
 		return codes.Internal
 	}
 	return codeOf[kind]

@@ -9,19 +9,19 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 )
 
 // A failure of any kind is told as one: gRPC makes nothing of a status that is OK, and the caller would take the
 // call as done. Each kind has a code of its own choice, and one that is not known is Internal.
 func TestEachKindHasACode(t *testing.T) {
-	for kind := range fault.Kinds {
+	for kind := range errkind.Kinds {
 		if codeOf[kind] == codes.OK || codeOf[kind] == codes.Unknown {
 			t.Errorf("kind %d has no code", kind)
 		}
 	}
-	for _, kind := range []fault.Kind{-1, fault.Kinds, fault.Kinds + 1} {
-		if got := status.Code(Status(fault.New(kind, "new"))); got != codes.Internal {
+	for _, kind := range []errkind.Kind{-1, errkind.Kinds, errkind.Kinds + 1} {
+		if got := status.Code(Status(errkind.New(kind, "new"))); got != codes.Internal {
 			t.Errorf("kind %d, which is not known, is %s", kind, got)
 		}
 	}

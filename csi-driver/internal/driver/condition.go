@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 // The volume condition was an alpha part of CSI up to 1.12; 1.13 has health in its place, and gives its numbers to
@@ -40,17 +40,17 @@ type condition struct {
 
 // condition is an error only if nobody waits for it any more, or if the volume has gone meanwhile: what cannot be
 // looked at is not as it should be.
-func (d *Driver) condition(ctx context.Context, v zone.Volume) (condition, error) {
+func (d *Driver) condition(ctx context.Context, v pool.Volume) (condition, error) {
 	h, err := d.known(ctx, v)
 	return d.conditionFrom(ctx, v, h, err)
 }
 
-func (d *Driver) conditionFrom(ctx context.Context, v zone.Volume, h *csi.VolumeHealth, err error) (condition, error) {
+func (d *Driver) conditionFrom(ctx context.Context, v pool.Volume, h *csi.VolumeHealth, err error) (condition, error) {
 	switch {
 	case err != nil && d.gone(ctx, v):
-		return condition{}, fault.Wrap(fault.NotFound, err, "volume %s has gone", v.Name)
+		return condition{}, errkind.Wrap(errkind.NotFound, err, "volume %s has gone", v.Name)
 	case err != nil && ctx.Err() != nil:
-		return condition{}, fault.Wrap(fault.KindOf(err), errors.Join(err, ctx.Err()), "condition")
+		return condition{}, errkind.Wrap(errkind.KindOf(err), errors.Join(err, ctx.Err()), "condition")
 	case err != nil:
 		return condition{true, fmt.Sprintf("the driver cannot find out its state: %v", err)}, nil
 	}
@@ -58,15 +58,15 @@ func (d *Driver) conditionFrom(ctx context.Context, v zone.Volume, h *csi.Volume
 }
 
 // conditions are in the volumes' order; nil for those that have gone meanwhile.
-func (d *Driver) conditions(ctx context.Context, volumes []zone.Glance) ([]*condition, error) {
+func (d *Driver) conditions(ctx context.Context, volumes []pool.Glance) ([]*condition, error) {
 	mounts, err := d.mounted()
-	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*condition, error) {
+	return inOrder(ctx, volumes, func(ctx context.Context, g pool.Glance) (*condition, error) {
 		h, kerr := (*csi.VolumeHealth)(nil), err
 		if err == nil {
 			h, kerr = d.knownOf(ctx, g, mounts(g.Path))
 		}
 		c, err := d.conditionFrom(ctx, g.Volume, h, kerr)
-		if fault.Is(err, fault.NotFound) {
+		if errkind.Is(err, errkind.NotFound) {
 			return nil, nil
 		}
 		return &c, err

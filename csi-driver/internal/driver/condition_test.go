@@ -16,10 +16,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // condition is the message of CSI 1.3 to 1.12 in field 2, as kubelets read it that know these.
@@ -127,7 +127,7 @@ func (w *world) shutDownOn(device string) {
 
 // What kubelets and monitors of before CSI 1.13 ask for is claimed, by its old numbers.
 func TestConditionIsClaimed(t *testing.T) {
-	c := newWorld(t, zone.Gigabyte).connect()
+	c := newWorld(t, pool.Gigabyte).connect()
 	node, err := csi.NewNodeClient(c).NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -161,15 +161,15 @@ func TestCondition(t *testing.T) {
 		words    string
 	}{
 		"well":                     {func(*world) {}, false, ""},
-		"used":                     {func(w *world) { w.zone.Use("v", tools.System{Name: "vm", State: "alive"}) }, false, ""},
-		"somebody's heart is slow": {func(w *world) { w.zone.Use("v", tools.System{Name: "vm", State: "silent"}) }, false, ""},
+		"used":                     {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "alive"}) }, false, ""},
+		"somebody's heart is slow": {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "silent"}) }, false, ""},
 		"damaged":                  {func(w *world) { w.zone.Damage("v", "its superblock is torn") }, true, "Damaged: its superblock is torn"},
 		"damage was met":           {func(w *world) { w.zone.MeetErrors("v", 3) }, true, "ErrorsFound: the file system has found damage 3 times"},
 		"the mount is shut down":   {(*world).shutDown, true, "declared this node dead, or pages that the volume cannot do without are bad"},
 		"another one's is":         {func(w *world) { w.shutDownOn("/memory/other") }, false, ""},
 		"both":                     {func(w *world) { w.shutDown(); w.zone.MeetErrors("v", 3) }, true, "; ErrorsFound: "},
 	} {
-		w := newWorld(t, zone.Gigabyte)
+		w := newWorld(t, pool.Gigabyte)
 		staged(w)
 		c.happens(w)
 		for call, got := range w.conditions(w.connect()) {
@@ -179,7 +179,7 @@ func TestCondition(t *testing.T) {
 		}
 		// To look at hearts takes a second or two, and statistics come each minute for each volume.
 		for _, call := range w.zone.Calls() {
-			if call == zonetest.Systems {
+			if call == pooltest.Systems {
 				t.Errorf("%s: hearts are looked at", what)
 			}
 		}
@@ -188,9 +188,9 @@ func TestCondition(t *testing.T) {
 
 // A look that fails is no answer about the volume, and none of statistics that are there.
 func TestConditionIsNotKnown(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	staged(w)
-	w.zone.Fail(zonetest.Info, zonetest.Before, fault.New(fault.NoAnswer, "it does not say"))
+	w.zone.Fail(pooltest.Info, pooltest.Before, errkind.New(errkind.NoAnswer, "it does not say"))
 	res, err := w.driver.NodeGetVolumeStats(context.Background(), &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: w.path("staging")})
 	if err != nil || len(res.GetUsage()) != 2 {
 		t.Fatalf("%v, %v", res, err)
@@ -198,7 +198,7 @@ func TestConditionIsNotKnown(t *testing.T) {
 	if got := conditionIn(t, res); !got.there || !got.abnormal || !strings.Contains(got.message, "it does not say") {
 		t.Errorf("it is %+v", got)
 	}
-	w.zone.Fail(zonetest.Space, zonetest.Before, fault.New(fault.NoAnswer, "it does not say"))
+	w.zone.Fail(pooltest.Space, pooltest.Before, errkind.New(errkind.NoAnswer, "it does not say"))
 	if _, err := w.driver.NodeGetVolumeStats(context.Background(), &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: w.path("staging")}); err == nil {
 		t.Error("nothing is known of a volume that is well, and there is an answer")
 	}
@@ -222,9 +222,9 @@ func TestConditionOfTheGone(t *testing.T) {
 			return err
 		}, codes.NotFound},
 	} {
-		w := newWorld(t, zone.Gigabyte)
+		w := newWorld(t, pool.Gigabyte)
 		volume(w)
-		reached, release := w.zone.Hold(zonetest.Info)
+		reached, release := w.zone.Hold(pooltest.Info)
 		done := make(chan error, 1)
 		go func() { done <- c.call(w) }()
 		<-reached
@@ -236,7 +236,7 @@ func TestConditionOfTheGone(t *testing.T) {
 
 // Statistics of a volume that nobody can read are none; its condition is told.
 func TestConditionWithoutUsage(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	staged(w)
 	w.zone.Damage("v", "it is torn")
 	res, err := w.driver.NodeGetVolumeStats(context.Background(), &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: w.path("staging")})

@@ -10,10 +10,10 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 const nameMax = 128 // bytes that CSI allows
@@ -46,7 +46,7 @@ func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	return res, nil
 }
 
-func (d *Driver) volume(v zone.Volume, context map[string]string) *csi.Volume {
+func (d *Driver) volume(v pool.Volume, context map[string]string) *csi.Volume {
 	return &csi.Volume{
 		VolumeId: v.ID(), CapacityBytes: v.Size, VolumeContext: context,
 		AccessibleTopology: []*csi.Topology{d.config.topology()},
@@ -59,7 +59,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if err != nil {
 		return nil, err
 	}
-	name := zone.NameFor(r.GetName())
+	name := pool.NameFor(r.GetName())
 	spec := s.spec(name, n)
 	of, err := origin(r.GetVolumeContentSource())
 	if err != nil {
@@ -71,35 +71,35 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		return nil, err
 	}
 	defer end()
-	v, err := d.create(ctx, spec, of, r.GetCapacityRange(), func(v zone.Volume) error {
+	v, err := d.create(ctx, spec, of, r.GetCapacityRange(), func(v pool.Volume) error {
 		if v.Origin != spec.Origin {
-			return fault.New(fault.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
+			return errkind.New(errkind.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
 		}
 		return d.compatible(ctx, v, spec, r.GetCapacityRange())
 	})
-	if fault.Is(err, fault.NoZone) {
+	if errkind.Is(err, errkind.NoZone) {
 		// Another node may have one: that is what this code makes the scheduler try.
-		return nil, fault.Wrap(fault.NoSpace, err, "node %s", d.config.NodeID)
+		return nil, errkind.Wrap(errkind.NoSpace, err, "node %s", d.config.NodeID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "create: done")
+	failpoint.Reached(ctx, "create: done")
 	made := d.volume(v, s.context(v))
 	made.ContentSource = r.GetVolumeContentSource()
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
 // create finds a volume, which has to fit, or makes it.
-func (d *Driver) create(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.CapacityRange, fits func(zone.Volume) error) (zone.Volume, error) {
-	find := func() (zone.Volume, error) {
+func (d *Driver) create(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.CapacityRange, fits func(pool.Volume) error) (pool.Volume, error) {
+	find := func() (pool.Volume, error) {
 		v, err := d.active(ctx, spec.Name)
 		if err == nil {
 			err = fits(v)
 		}
 		return v, err
 	}
-	return findOrMake(find, func() (zone.Volume, error) {
+	return findOrMake(find, func() (pool.Volume, error) {
 		if spec.Origin != "" {
 			return d.clone(ctx, spec, of, r)
 		}
@@ -112,12 +112,12 @@ func (d *Driver) create(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.
 // been there before.
 func findOrMake[T any](find, make func() (T, error)) (T, error) {
 	found, err := find()
-	if !fault.Is(err, fault.NotFound) {
+	if !errkind.Is(err, errkind.NotFound) {
 		return found, err
 	}
 	made, err := make()
-	if fault.Is(err, fault.Exists) {
-		if found, gone := find(); !fault.Is(gone, fault.NotFound) {
+	if errkind.Is(err, errkind.Exists) {
+		if found, gone := find(); !errkind.Is(gone, errkind.NotFound) {
 			return found, gone
 		}
 	}
@@ -127,9 +127,9 @@ func findOrMake[T any](find, make func() (T, error)) (T, error) {
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return fault.New(fault.Invalid, "no name is given")
+		return errkind.New(errkind.Invalid, "no name is given")
 	case len(name) > nameMax || !utf8.ValidString(name):
-		return fault.New(fault.Invalid, "a name has up to %d bytes of UTF-8; this one has %d", nameMax, len(name))
+		return errkind.New(errkind.Invalid, "a name has up to %d bytes of UTF-8; this one has %d", nameMax, len(name))
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 		return s, 0, err
 	}
 	if len(r.GetMutableParameters()) > 0 {
-		return s, 0, fault.New(fault.Invalid, "a VolumeAttributesClass is not supported: nothing of a volume can be modified but its size")
+		return s, 0, errkind.New(errkind.Invalid, "a VolumeAttributesClass is not supported: nothing of a volume can be modified but its size")
 	}
 	s, err := parse(parameters, r.GetParameters())
 	if err == nil {
@@ -172,7 +172,7 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 // grows tells whether a volume can have its size and its reserve. 0: the tool knows how far.
 func grows(most, size, reserve int64) error {
 	if most != 0 && most < size+reserve {
-		return fault.New(fault.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", most, size+reserve)
+		return errkind.New(errkind.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", most, size+reserve)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (d *Driver) here(t *csi.TopologyRequirement, what string) error {
 			return nil
 		}
 	}
-	return fault.New(fault.NoSpace, "the %s is wanted on other nodes than %s", what, d.config.NodeID)
+	return errkind.New(errkind.NoSpace, "the %s is wanted on other nodes than %s", what, d.config.NodeID)
 }
 
 // ours tells whether a topology is this node's, which has one key: by another it is nowhere.
@@ -202,7 +202,7 @@ func (d *Driver) ours(t *csi.Topology) bool {
 
 // compatible tells whether a volume that is there is the one that is asked for, as far as it still shows: the owner
 // and mode of its root are whoever's who uses it. A copy has some things from its source.
-func (d *Driver) compatible(ctx context.Context, v zone.Volume, spec zone.Spec, r *csi.CapacityRange) error {
+func (d *Driver) compatible(ctx context.Context, v pool.Volume, spec pool.Spec, r *csi.CapacityRange) error {
 	if !v.State.Whole() {
 		return other(v, "and %s", v.Why)
 	}
@@ -212,7 +212,7 @@ func (d *Driver) compatible(ctx context.Context, v zone.Volume, spec zone.Spec, 
 	if v.Alignment < spec.Align {
 		return other(v, "at an address that is a multiple of %d bytes only", v.Alignment)
 	}
-	if least := zone.RoundUp(max(r.GetRequiredBytes(), zone.MinVolume), zone.Extent) + spec.Reserve; spec.Reserve > 0 && v.Memory < least {
+	if least := pool.RoundUp(max(r.GetRequiredBytes(), pool.MinVolume), pool.Extent) + spec.Reserve; spec.Reserve > 0 && v.Memory < least {
 		return other(v, "with %d bytes of memory that is its own, and not %d", v.Memory, least)
 	}
 	info, err := d.zone.Info(ctx, v)
@@ -223,7 +223,7 @@ func (d *Driver) compatible(ctx context.Context, v zone.Volume, spec zone.Spec, 
 }
 
 // alike is about what stands in its superblock.
-func (d *Driver) alike(v zone.Volume, info tools.Info, spec zone.Spec) error {
+func (d *Driver) alike(v pool.Volume, info stargatectl.Info, spec pool.Spec) error {
 	switch {
 	case info.HostSplice != spec.HostSplice:
 		return other(v, "with another hostMode")
@@ -237,8 +237,8 @@ func (d *Driver) alike(v zone.Volume, info tools.Info, spec zone.Spec) error {
 	return nil
 }
 
-func other(v zone.Volume, format string, args ...any) error {
-	return fault.New(fault.Exists, "there is a volume %s already, %s", v.Name, fmt.Sprintf(format, args...))
+func other(v pool.Volume, format string, args ...any) error {
+	return errkind.New(errkind.Exists, "there is a volume %s already, %s", v.Name, fmt.Sprintf(format, args...))
 }
 
 // DeleteVolume deletes one that nobody uses.
@@ -247,7 +247,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	if err := given(id); err != nil {
 		return nil, err
 	}
-	of, ok := zone.ParseID(id)
+	of, ok := pool.ParseID(id)
 	if !ok {
 		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
 	}
@@ -265,27 +265,27 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	if err := d.zone.Delete(ctx, of.Name); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "delete: done")
+	failpoint.Reached(ctx, "delete: done")
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
 // countsAsGone tells whether what an id names was in a zone, or folder, of which the operator has said that it is gone for
 // good. All nodes are told the same: the one that this node has is not gone.
-func (d *Driver) countsAsGone(ctx context.Context, of zone.ID) (bool, error) {
+func (d *Driver) countsAsGone(ctx context.Context, of pool.ID) (bool, error) {
 	if !d.config.gone(of) {
 		return false, nil
 	}
 	here, err := d.zone.Place(ctx, of)
-	if fault.Is(err, fault.NoZone) {
+	if errkind.Is(err, errkind.NoZone) {
 		return true, nil
 	}
 	return err == nil && here != of.Zone, err
 }
 
 // deletable is InUse as long as the volume is shown somewhere on the node, and if it is in another zone.
-func (d *Driver) deletable(ctx context.Context, of zone.ID) error {
+func (d *Driver) deletable(ctx context.Context, of pool.ID) error {
 	v, err := d.zone.Get(ctx, of.Name)
-	if fault.Is(err, fault.NotFound) {
+	if errkind.Is(err, errkind.NotFound) {
 		return d.inThisZone(ctx, "volume", of)
 	}
 	if err != nil {
@@ -299,7 +299,7 @@ func (d *Driver) deletable(ctx context.Context, of zone.ID) error {
 		return err
 	}
 	if len(shown) > 0 {
-		return fault.New(fault.InUse, "volume %s is mounted at %s", v.Name, shown[0])
+		return errkind.New(errkind.InUse, "volume %s is mounted at %s", v.Name, shown[0])
 	}
 	return nil
 }
@@ -308,9 +308,9 @@ func (d *Driver) deletable(ctx context.Context, of zone.ID) error {
 func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	switch {
 	case r.GetVolumeId() == "":
-		return nil, fault.New(fault.Invalid, "no volume id is given")
+		return nil, errkind.New(errkind.Invalid, "no volume id is given")
 	case len(r.GetVolumeCapabilities()) == 0:
-		return nil, fault.New(fault.Invalid, "no volume capabilities are given")
+		return nil, errkind.New(errkind.Invalid, "no volume capabilities are given")
 	}
 	if _, err := d.own(ctx, r.GetVolumeId()); err != nil {
 		return nil, err
@@ -344,20 +344,20 @@ func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*c
 		return nothing, nil
 	}
 	s, err := d.zone.Status(ctx)
-	if fault.Is(err, fault.NoZone) {
+	if errkind.Is(err, errkind.NoZone) {
 		return nothing, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	largest := min(s.LargestAt(p.align, p.reserve), zone.MaxVolume)
-	if largest < zone.MinVolume {
+	largest := min(s.LargestAt(p.align, p.reserve), pool.MaxVolume)
+	if largest < pool.MinVolume {
 		return nothing, nil
 	}
 	return &csi.GetCapacityResponse{
 		AvailableCapacity: s.Free,
 		MaximumVolumeSize: wrapperspb.Int64(largest),
-		MinimumVolumeSize: wrapperspb.Int64(zone.MinVolume),
+		MinimumVolumeSize: wrapperspb.Int64(pool.MinVolume),
 	}, nil
 }
 
@@ -367,7 +367,7 @@ func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerEx
 		return nil, err
 	}
 	if r.GetCapacityRange() == nil {
-		return nil, fault.New(fault.Invalid, "no capacity range is given")
+		return nil, errkind.New(errkind.Invalid, "no capacity range is given")
 	}
 	v, err := d.expand(ctx, r.GetVolumeId(), r.GetCapacityRange(), "ControllerExpandVolume")
 	if err != nil {
@@ -376,10 +376,10 @@ func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerEx
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Size}, nil
 }
 
-func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, call string) (zone.Volume, error) {
+func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, call string) (pool.Volume, error) {
 	end, err := d.calls.begin(id, call)
 	if err != nil {
-		return zone.Volume{}, err
+		return pool.Volume{}, err
 	}
 	defer end()
 	v, err := d.whole(ctx, id)
@@ -391,7 +391,7 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 		return v, err
 	}
 	if r.GetLimitBytes() != 0 && v.Size > r.GetLimitBytes() {
-		return v, fault.New(fault.OutOfRange, "volume %s has %d bytes; it cannot shrink to %d", id, v.Size, r.GetLimitBytes())
+		return v, errkind.New(errkind.OutOfRange, "volume %s has %d bytes; it cannot shrink to %d", id, v.Size, r.GetLimitBytes())
 	}
 	if n > v.Size {
 		if v, err = d.zone.Grow(ctx, v.Name, n); err != nil {
@@ -402,56 +402,56 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 	if err := d.show.Grown(ctx, v); err != nil {
 		return v, err
 	}
-	step.Reached(ctx, "expand: done")
+	failpoint.Reached(ctx, "expand: done")
 	return v, nil
 }
 
 // find is the volume that an id names. If the id names another zone, a volume of that name here is another one.
-func (d *Driver) find(ctx context.Context, id string) (zone.Volume, error) {
-	of, ok := zone.ParseID(id)
+func (d *Driver) find(ctx context.Context, id string) (pool.Volume, error) {
+	of, ok := pool.ParseID(id)
 	if !ok {
-		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", id)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q", id)
 	}
 	v, err := d.zone.Get(ctx, of.Name)
 	if err == nil && of.Elsewhere(v.Zone) {
-		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q: it is in another zone than this node's, %s", id, v.Zone)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q: it is in another zone than this node's, %s", id, v.Zone)
 	}
 	return v, err
 }
 
 // own is a volume of the driver's: what somebody else has made in the zone is none.
-func (d *Driver) own(ctx context.Context, id string) (zone.Volume, error) {
+func (d *Driver) own(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := d.find(ctx, id)
-	if err == nil && v.State == zone.Foreign {
-		return v, fault.New(fault.NotFound, "there is no volume %q of this driver: what has that name in the zone was made by others", id)
+	if err == nil && v.State == pool.Foreign {
+		return v, errkind.New(errkind.NotFound, "there is no volume %q of this driver: what has that name in the zone was made by others", id)
 	}
 	return v, err
 }
 
 // active is a volume as it is when its device is there, which after a boot it need not be yet.
-func (d *Driver) active(ctx context.Context, id string) (zone.Volume, error) {
+func (d *Driver) active(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := d.find(ctx, id)
-	if err == nil && v.State == zone.Inactive {
+	if err == nil && v.State == pool.Inactive {
 		return d.zone.Activate(ctx, v.Name)
 	}
 	return v, err
 }
 
 // whole is a volume that can be used.
-func (d *Driver) whole(ctx context.Context, id string) (zone.Volume, error) {
+func (d *Driver) whole(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := d.active(ctx, id)
 	if err != nil {
 		return v, err
 	}
 	if !v.State.Whole() {
-		return v, fault.New(fault.InUse, "volume %s cannot be used: %s", id, v.Why)
+		return v, errkind.New(errkind.InUse, "volume %s cannot be used: %s", id, v.Why)
 	}
 	return v, nil
 }
 
 // inThisZone is an error if what is to be deleted is, or was, in another zone: there its bytes would stay, and
 // nobody would know of them any more.
-func (d *Driver) inThisZone(ctx context.Context, what string, of zone.ID) error {
+func (d *Driver) inThisZone(ctx context.Context, what string, of pool.ID) error {
 	if of.Zone == "" {
 		return nil // an earlier driver's
 	}
@@ -462,11 +462,11 @@ func (d *Driver) inThisZone(ctx context.Context, what string, of zone.ID) error 
 	return err
 }
 
-func (d *Driver) inAnotherZone(what string, of zone.ID, here string) error {
+func (d *Driver) inAnotherZone(what string, of pool.ID, here string) error {
 	place := "zone"
-	if zone.IsSnapshot(of.Name) {
+	if pool.IsSnapshot(of.Name) {
 		place = "zone or folder" // which of them the id does not say
 	}
-	return fault.New(fault.InUse, "%s %s is in %s %s, and node %s has zone %s now: it is not deleted. Give the node that %s again; "+
+	return errkind.New(errkind.InUse, "%s %s is in %s %s, and node %s has zone %s now: it is not deleted. Give the node that %s again; "+
 		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, place, of.Zone, d.config.NodeID, here, place, of.Zone)
 }

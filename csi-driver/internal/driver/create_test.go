@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // kept is a zone with one volume more, new, which was made with some parameters.
@@ -19,17 +19,17 @@ type kept struct {
 	strict
 	memory int64
 	origin string
-	info   tools.Info
+	info   stargatectl.Info
 }
 
-func (k kept) Get(ctx context.Context, name string) (zone.Volume, error) {
+func (k kept) Get(ctx context.Context, name string) (pool.Volume, error) {
 	if name != "new" {
 		return k.strict.Get(ctx, name)
 	}
-	return zone.Volume{Name: name, State: zone.Ready, Size: zone.Gigabyte, Memory: k.memory, Alignment: zone.Extent, Origin: k.origin}, nil
+	return pool.Volume{Name: name, State: pool.Ready, Size: pool.Gigabyte, Memory: k.memory, Alignment: pool.Extent, Origin: k.origin}, nil
 }
 
-func (k kept) Info(context.Context, zone.Volume) (tools.Info, error) { return k.info, nil }
+func (k kept) Info(context.Context, pool.Volume) (stargatectl.Info, error) { return k.info, nil }
 
 func asked(parameters map[string]string, source *csi.VolumeContentSource) *csi.CreateVolumeRequest {
 	return &csi.CreateVolumeRequest{
@@ -51,34 +51,34 @@ func TestTheSameNameWithOtherParameters(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		asked   words
-		info    tools.Info
+		info    stargatectl.Info
 		memory  int64
 		source  *csi.VolumeContentSource
 		another bool
 	}{
-		{what: "the same", asked: words{"label": "l", "lease": "30", "reserve": "64Mi"}, info: tools.Info{Label: "l", LeaseMS: 30000}, memory: zone.Gigabyte + 64<<20},
+		{what: "the same", asked: words{"label": "l", "lease": "30", "reserve": "64Mi"}, info: stargatectl.Info{Label: "l", LeaseMS: 30000}, memory: pool.Gigabyte + 64<<20},
 		{what: "nothing is asked"},
-		{what: "its label is its name", info: tools.Info{Label: "new"}},
-		{what: "a claim's name", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: tools.Info{Label: "data"}},
-		{what: "another claim's", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: tools.Info{Label: "other"}, another: true},
-		{what: "another label", asked: words{"label": "l"}, info: tools.Info{Label: "m"}, another: true},
-		{what: "a label that nobody asks for", info: tools.Info{Label: "m"}, another: true},
+		{what: "its label is its name", info: stargatectl.Info{Label: "new"}},
+		{what: "a claim's name", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: stargatectl.Info{Label: "data"}},
+		{what: "another claim's", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: stargatectl.Info{Label: "other"}, another: true},
+		{what: "another label", asked: words{"label": "l"}, info: stargatectl.Info{Label: "m"}, another: true},
+		{what: "a label that nobody asks for", info: stargatectl.Info{Label: "m"}, another: true},
 		{what: "no lease", asked: words{"lease": "30"}, another: true},
-		{what: "a lease", asked: words{"lease": "never"}, info: tools.Info{LeaseMS: 30000}, another: true},
-		{what: "a lease that nobody asks for", info: tools.Info{LeaseMS: 30000}, another: true},
+		{what: "a lease", asked: words{"lease": "never"}, info: stargatectl.Info{LeaseMS: 30000}, another: true},
+		{what: "a lease that nobody asks for", info: stargatectl.Info{LeaseMS: 30000}, another: true},
 		{what: "a copy, with its source's lease", asked: words{"lease": "30"}, source: copyOfV()},
-		{what: "no reserve", asked: words{"reserve": "64Mi"}, memory: zone.Gigabyte, another: true},
-		{what: "less reserve", asked: words{"reserve": "64Mi"}, memory: zone.Gigabyte + 32<<20, another: true},
+		{what: "no reserve", asked: words{"reserve": "64Mi"}, memory: pool.Gigabyte, another: true},
+		{what: "less reserve", asked: words{"reserve": "64Mi"}, memory: pool.Gigabyte + 32<<20, another: true},
 		{what: "less to grow to", asked: words{"maxSize": "32Gi"}, another: true},
 	} {
-		c.info.MaxSize = 16 * zone.Gigabyte
-		z := kept{strict: strict{t: t}, memory: max(c.memory, zone.Gigabyte), info: c.info}
+		c.info.MaxSize = 16 * pool.Gigabyte
+		z := kept{strict: strict{t: t}, memory: max(c.memory, pool.Gigabyte), info: c.info}
 		if c.source != nil {
 			z.origin = "v"
 		}
-		d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, nil, nil, nil, nil)
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, nil, nil, nil, nil)
 		r := asked(c.asked, c.source)
-		r.CapacityRange = &csi.CapacityRange{RequiredBytes: zone.Gigabyte}
+		r.CapacityRange = &csi.CapacityRange{RequiredBytes: pool.Gigabyte}
 		_, err := d.CreateVolume(context.Background(), r)
 		if want := map[bool]codes.Code{false: codes.OK, true: codes.AlreadyExists}[c.another]; status.Code(Status(err)) != want {
 			t.Errorf("%s: %v", c.what, err)
@@ -88,10 +88,10 @@ func TestTheSameNameWithOtherParameters(t *testing.T) {
 
 // A copy for which no size is named has its source's, and not that of a new volume.
 func TestCopiesWithoutASize(t *testing.T) {
-	d := New(Config{Name: "d", NodeID: "n", DefaultSize: 8 * zone.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: 8 * pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
 	for most, want := range map[string]codes.Code{"2Gi": codes.OK, "512Mi": codes.InvalidArgument} {
 		res, err := d.CreateVolume(context.Background(), asked(map[string]string{"maxSize": most}, copyOfV()))
-		if status.Code(Status(err)) != want || err == nil && res.GetVolume().GetCapacityBytes() != zone.Gigabyte {
+		if status.Code(Status(err)) != want || err == nil && res.GetVolume().GetCapacityBytes() != pool.Gigabyte {
 			t.Errorf("maxSize %s: %v, %v", most, res, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestCopiesWithoutASize(t *testing.T) {
 // A volume is wanted where one of the topologies is this node's; a key that it has not is no node's of this driver.
 func TestTopologies(t *testing.T) {
 	key := Config{Name: "d"}.TopologyKey()
-	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
 	of := func(words ...string) *csi.Topology {
 		segments := map[string]string{}
 		for i := 0; i < len(words); i += 2 {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/marks"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/nodemeta"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // Config is what an operator says of the driver.
@@ -38,10 +38,10 @@ type Config struct {
 	GoneZones []string
 }
 
-func (c Config) gone(of zone.ID) bool { return of.Zone != "" && slices.Contains(c.GoneZones, of.Zone) }
+func (c Config) gone(of pool.ID) bool { return of.Zone != "" && slices.Contains(c.GoneZones, of.Zone) }
 
 // TopologyKey is the label that tells nodes apart.
-func (c Config) TopologyKey() string { return marks.Topology(c.Name) }
+func (c Config) TopologyKey() string { return nodemeta.Topology(c.Name) }
 
 func (c Config) topology() *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{c.TopologyKey(): c.NodeID}}
@@ -54,10 +54,10 @@ type Driver struct {
 	csi.UnimplementedNodeServer
 
 	config Config
-	zone   zone.Zone
-	show   present.Presenter
+	zone   pool.Zone
+	show   publish.Presenter
 	mounts *mounts.Mounter
-	module *module.Module
+	module *kernelmodule.Module
 	folder *mounts.Folder
 	calls  *calls
 
@@ -65,6 +65,6 @@ type Driver struct {
 }
 
 // New puts it together.
-func New(config Config, z zone.Zone, show present.Presenter, m *mounts.Mounter, k *module.Module, folder *mounts.Folder) *Driver {
+func New(config Config, z pool.Zone, show publish.Presenter, m *mounts.Mounter, k *kernelmodule.Module, folder *mounts.Folder) *Driver {
 	return &Driver{config: config, zone: z, show: show, mounts: m, module: k, folder: folder, calls: newCalls()}
 }

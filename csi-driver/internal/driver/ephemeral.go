@@ -7,11 +7,11 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // An inline volume stands in a pod: it is made when the pod is started and ends with it. Its name tells
@@ -24,13 +24,13 @@ func inline(context map[string]string) bool { return context[contextInline] == "
 
 // isClaims tells whether an id is that of a claim's volume.
 func isClaims(id string) bool {
-	_, ok := zone.ParseID(id)
+	_, ok := pool.ParseID(id)
 	return ok
 }
 
 func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeRequest, target string) (*csi.NodePublishVolumeResponse, error) {
 	if isClaims(r.GetVolumeId()) {
-		return nil, fault.New(fault.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
+		return nil, errkind.New(errkind.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
 	}
 	o, err := d.options(r.GetVolumeCapability(), nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	if err := s.allowed(d.config); err != nil {
 		return nil, err
 	}
-	m, err := mode(s.context(zone.Volume{}))
+	m, err := mode(s.context(pool.Volume{}))
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 	if _, err := d.zone.Status(ctx); err != nil {
 		return nil, err
 	}
-	if d.zone.Kind() == zone.None {
-		return nil, fault.New(fault.NoZone, "node %s has no zone", d.config.NodeID)
+	if d.zone.Kind() == pool.None {
+		return nil, errkind.New(errkind.NoZone, "node %s has no zone", d.config.NodeID)
 	}
 	if err := mounts.MakeDir(target); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "publish: directory made")
-	if err := d.showEphemeral(ctx, s.spec(zone.EphemeralName(r.GetVolumeId()), n), target, o); err != nil {
+	failpoint.Reached(ctx, "publish: directory made")
+	if err := d.showEphemeral(ctx, s.spec(pool.EphemeralName(r.GetVolumeId()), n), target, o); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
@@ -77,9 +77,9 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 // showEphemeral makes the volume, or finds what an earlier call has made, and shows it. kubelet does not come
 // again to undo what has failed for good: so what this call has made goes with it. What an earlier one has made
 // a pod may have already; it stays, and the answer is one upon which kubelet unpublishes in the end.
-func (d *Driver) showEphemeral(ctx context.Context, spec zone.Spec, target string, o present.Options) error {
+func (d *Driver) showEphemeral(ctx context.Context, spec pool.Spec, target string, o publish.Options) error {
 	fresh := false
-	v, err := findOrMake(func() (zone.Volume, error) { return d.active(ctx, spec.Name) }, func() (zone.Volume, error) {
+	v, err := findOrMake(func() (pool.Volume, error) { return d.active(ctx, spec.Name) }, func() (pool.Volume, error) {
 		fresh = true
 		return d.zone.Create(ctx, spec)
 	})
@@ -89,21 +89,21 @@ func (d *Driver) showEphemeral(ctx context.Context, spec zone.Spec, target strin
 	if err == nil {
 		return nil
 	}
-	left := fault.New(fault.Exists, "the volume was there before this call")
+	left := errkind.New(errkind.Exists, "the volume was there before this call")
 	if fresh {
 		left = d.removeEphemeral(ctx, spec.Name, target)
 	}
-	if left == nil || comesAgain[fault.KindOf(err)] {
+	if left == nil || comesAgain[errkind.KindOf(err)] {
 		return err
 	}
-	return fault.Wrap(fault.Busy, err, "an inline volume is left (%v)", left)
+	return errkind.Wrap(errkind.Busy, err, "an inline volume is left (%v)", left)
 }
 
 // comesAgain are kinds whose codes kubelet takes for "perhaps done".
-var comesAgain = map[fault.Kind]bool{fault.Busy: true, fault.NoSpace: true, fault.NoZone: true, fault.NoAnswer: true}
+var comesAgain = map[errkind.Kind]bool{errkind.Busy: true, errkind.NoSpace: true, errkind.NoZone: true, errkind.NoAnswer: true}
 
 func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error {
-	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
+	if err := publish.Withdraw(ctx, d.mounts, target); err != nil {
 		return err
 	}
 	if err := d.zone.Delete(ctx, name); err != nil {
@@ -120,23 +120,23 @@ func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
 	if isClaims(id) {
 		return nil
 	}
-	err := d.zone.Delete(ctx, zone.EphemeralName(id))
-	if (fault.Is(err, fault.NoZone) || fault.Is(err, fault.NoAnswer)) && !mounts.DirThere(target) {
+	err := d.zone.Delete(ctx, pool.EphemeralName(id))
+	if (errkind.Is(err, errkind.NoZone) || errkind.Is(err, errkind.NoAnswer)) && !mounts.DirThere(target) {
 		return nil
 	}
-	if fault.Is(err, fault.InUse) {
-		return fault.Wrap(fault.Busy, err, "inline volume")
+	if errkind.Is(err, errkind.InUse) {
+		return errkind.Wrap(errkind.Busy, err, "inline volume")
 	}
 	return err
 }
 
 // get has a volume of a claim, or of a pod.
-func (d *Driver) get(ctx context.Context, id string) (zone.Volume, error) {
+func (d *Driver) get(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := d.find(ctx, id)
-	if !fault.Is(err, fault.NotFound) {
+	if !errkind.Is(err, errkind.NotFound) {
 		return v, err
 	}
-	if e, eerr := d.zone.Get(ctx, zone.EphemeralName(id)); !fault.Is(eerr, fault.NotFound) {
+	if e, eerr := d.zone.Get(ctx, pool.EphemeralName(id)); !errkind.Is(eerr, errkind.NotFound) {
 		return e, eerr
 	}
 	return v, err

@@ -13,36 +13,36 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // inlineZone keeps the names of its volumes, and fails where a test says so.
 type inlineZone struct {
-	zone.Nothing
+	pool.Nothing
 	there               map[string]bool
 	get, create, delete error
 }
 
-func (*inlineZone) Kind() zone.Kind { return zone.File }
+func (*inlineZone) Kind() pool.Kind { return pool.File }
 
-func (z *inlineZone) Get(_ context.Context, name string) (zone.Volume, error) {
+func (z *inlineZone) Get(_ context.Context, name string) (pool.Volume, error) {
 	if z.get != nil {
-		return zone.Volume{}, z.get
+		return pool.Volume{}, z.get
 	}
 	if !z.there[name] {
-		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q", name)
 	}
-	return zone.Volume{Name: name, State: zone.Ready}, nil
+	return pool.Volume{Name: name, State: pool.Ready}, nil
 }
 
-func (z *inlineZone) Create(ctx context.Context, spec zone.Spec) (zone.Volume, error) {
+func (z *inlineZone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	z.there[spec.Name] = true
 	if z.create != nil {
-		return zone.Volume{}, z.create
+		return pool.Volume{}, z.create
 	}
 	return z.Get(ctx, spec.Name)
 }
@@ -60,14 +60,14 @@ type failing struct {
 	err error
 }
 
-func (f failing) Direct(context.Context, zone.Volume, string, present.Options) error { return f.err }
+func (f failing) Direct(context.Context, pool.Volume, string, publish.Options) error { return f.err }
 
 // An inline volume that cannot be shown is not left where nobody deletes it: it goes with the call that has made
 // it, or the answer is one upon which kubelet unpublishes. One that a pod may have stays whatever happens.
 func TestInlineVolumesAreNotLeft(t *testing.T) {
-	broken := fault.New(fault.Internal, "broken")
+	broken := errkind.New(errkind.Internal, "broken")
 	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
-	name := zone.EphemeralName(id)
+	name := pool.EphemeralName(id)
 	for _, c := range []struct {
 		what                      string
 		before                    bool // it was there
@@ -78,12 +78,12 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 		{what: "shown", code: codes.OK, left: true},
 		{what: "shown again", before: true, code: codes.OK, left: true},
 		{what: "not shown", show: broken, code: codes.Internal},
-		{what: "something is in the way", show: fault.New(fault.Exists, "there"), code: codes.AlreadyExists},
+		{what: "something is in the way", show: errkind.New(errkind.Exists, "there"), code: codes.AlreadyExists},
 		{what: "made, and then not seen", create: broken, code: codes.Internal},
 		{what: "neither shown nor deleted", show: broken, delete: broken, code: codes.Aborted, left: true},
 		{what: "of an earlier call", before: true, show: broken, code: codes.Aborted, left: true},
 		{what: "not seen", before: true, get: broken, code: codes.Aborted, left: true},
-		{what: "busy", before: true, show: fault.New(fault.Busy, "wait"), code: codes.Aborted, left: true},
+		{what: "busy", before: true, show: errkind.New(errkind.Busy, "wait"), code: codes.Aborted, left: true},
 	} {
 		kubelet := t.TempDir()
 		folder, err := mounts.OpenFolder(kubelet)
@@ -94,7 +94,7 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 		if c.before {
 			z.there[name] = true
 		}
-		d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, mounts.New(), module.New(kubelet), folder)
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, mounts.New(), kernelmodule.New(kubelet), folder)
 		target := filepath.Join(kubelet, "pod")
 		_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
 			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{contextInline: "true"},
@@ -119,7 +119,7 @@ func TestInlineOnNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, zone.Nothing{}, shower{t, kubelet}, mounts.New(), module.New(kubelet), folder)
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, pool.Nothing{}, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
 	id, target := "csi-"+strings.Repeat("0123456789abcdef", 4), filepath.Join(kubelet, "pod")
 	_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
 		VolumeId: id, TargetPath: target, VolumeContext: map[string]string{contextInline: "true"},
@@ -144,9 +144,9 @@ func TestClaimsAreNotInline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &inlineZone{there: map[string]bool{}, delete: fault.New(fault.Internal, "LVM does not answer")}
-	d := New(Config{Name: "d", NodeID: "n", DefaultSize: zone.Gigabyte}, z, shower{t, kubelet}, mounts.New(), module.New(kubelet), folder)
-	for _, id := range []string{"pvc-01234567-89ab-cdef-0123-456789abcdef", zone.NameFor("a name that LVM does not take"), "v"} {
+	z := &inlineZone{there: map[string]bool{}, delete: errkind.New(errkind.Internal, "LVM does not answer")}
+	d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
+	for _, id := range []string{"pvc-01234567-89ab-cdef-0123-456789abcdef", pool.NameFor("a name that LVM does not take"), "v"} {
 		target := filepath.Join(kubelet, "pod")
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestClaimsAreNotInline(t *testing.T) {
 				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 			},
 		})
-		if !fault.Is(err, fault.Invalid) || len(z.there) > 0 {
+		if !errkind.Is(err, errkind.Invalid) || len(z.there) > 0 {
 			t.Errorf("%s: as a pod's own volume: %v, left: %v", id, err, z.there)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
 )
 
 // class is how a call of the zone can fail, and the code that says so.
@@ -26,21 +26,21 @@ type class struct {
 }
 
 var classes = map[string]class{
-	"no space":  {fault.New(fault.NoSpace, "full"), codes.ResourceExhausted},
-	"no size":   {fault.New(fault.OutOfRange, "too much"), codes.OutOfRange},
-	"busy":      {fault.New(fault.Busy, "wait"), codes.Aborted},
-	"damaged":   {fault.New(fault.InUse, "it is torn"), codes.FailedPrecondition},
-	"gone":      {fault.New(fault.NoZone, "there is no zone"), codes.Unavailable},
-	"no answer": {fault.New(fault.NoAnswer, "it does not say"), codes.Unavailable},
-	"too late":  {fault.Wrap(fault.Internal, fmt.Errorf("tool: %w", context.DeadlineExceeded), "volume"), codes.DeadlineExceeded},
-	"cancelled": {fault.Wrap(fault.Internal, fmt.Errorf("tool: %w", context.Canceled), "volume"), codes.Canceled},
-	"unknown":   {fault.New(fault.Internal, "broken"), codes.Internal},
+	"no space":  {errkind.New(errkind.NoSpace, "full"), codes.ResourceExhausted},
+	"no size":   {errkind.New(errkind.OutOfRange, "too much"), codes.OutOfRange},
+	"busy":      {errkind.New(errkind.Busy, "wait"), codes.Aborted},
+	"damaged":   {errkind.New(errkind.InUse, "it is torn"), codes.FailedPrecondition},
+	"gone":      {errkind.New(errkind.NoZone, "there is no zone"), codes.Unavailable},
+	"no answer": {errkind.New(errkind.NoAnswer, "it does not say"), codes.Unavailable},
+	"too late":  {errkind.Wrap(errkind.Internal, fmt.Errorf("tool: %w", context.DeadlineExceeded), "volume"), codes.DeadlineExceeded},
+	"cancelled": {errkind.Wrap(errkind.Internal, fmt.Errorf("tool: %w", context.Canceled), "volume"), codes.Canceled},
+	"unknown":   {errkind.New(errkind.Internal, "broken"), codes.Internal},
 }
 
 // at is where a call fails: of what the zone is asked, and how.
 type at struct {
-	call  zonetest.Call
-	when  zonetest.When
+	call  pooltest.Call
+	when  pooltest.When
 	class string
 }
 
@@ -51,7 +51,7 @@ type scenario struct {
 	// other is a code that is not the class's; Unknown where it is.
 	other func(at) codes.Code
 	// The directory that is to be mounted at is there when this has failed: kubelet removes it, or unpublishes.
-	prepares zonetest.Call
+	prepares pooltest.Call
 	// What stays as long as it fails, so that kubelet comes again.
 	keeps string
 }
@@ -75,7 +75,7 @@ func said(classes ...string) func(at) codes.Code {
 
 // kubelet unpublishes after codes alone that leave it open what was done; so what may be there already is Aborted.
 func inlineMayBeThere(a at) codes.Code {
-	if a.call == zonetest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
+	if a.call == pooltest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
 		return codes.Aborted
 	}
 	return codes.Unknown
@@ -90,7 +90,7 @@ func machineHasIt(a at) codes.Code {
 
 // What cannot be looked at is said to be so, and is no reason for an answer that says nothing of all else.
 func conditionNotKnown(a at) codes.Code {
-	if a.call == zonetest.Info {
+	if a.call == pooltest.Info {
 		return codes.OK
 	}
 	return codes.Unknown
@@ -102,17 +102,17 @@ var scenarios = map[string]scenario{
 	"after a boot": {before: inactive, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
 	"clone":        {before: volume, call: func(ctx context.Context, w *world) error { return w.create(ctx, "c", ofVolume("v")) }, other: elsewhere},
 	"restore": {before: snapshotted, call: func(ctx context.Context, w *world) error {
-		return w.create(ctx, "c", ofSnapshot(zone.SnapshotName("s")))
+		return w.create(ctx, "c", ofSnapshot(pool.SnapshotName("s")))
 	}, other: elsewhere},
 	"delete":           {before: volume, call: func(ctx context.Context, w *world) error { return w.delete(ctx, "v") }},
 	"expand":           {before: staged, call: func(ctx context.Context, w *world) error { return w.expand(ctx, "v") }},
 	"snapshot":         {before: volume, call: func(ctx context.Context, w *world) error { return w.snapshot(ctx, "s", "v") }},
 	"drop snapshot":    {before: snapshotted, call: func(ctx context.Context, w *world) error { return w.deleteSnapshot(ctx, "s") }},
-	"stage":            {before: volume, call: func(ctx context.Context, w *world) error { return w.stage(ctx, "v") }, prepares: zonetest.Get},
-	"publish":          {before: staged, call: func(ctx context.Context, w *world) error { return w.publish(ctx, "v") }, prepares: zonetest.Get},
+	"stage":            {before: volume, call: func(ctx context.Context, w *world) error { return w.stage(ctx, "v") }, prepares: pooltest.Get},
+	"publish":          {before: staged, call: func(ctx context.Context, w *world) error { return w.publish(ctx, "v") }, prepares: pooltest.Get},
 	"unstage":          {before: staged, call: func(ctx context.Context, w *world) error { return w.unstage(ctx, "v") }},
 	"unpublish":        {before: published, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, "v") }},
-	"inline":           {before: nothing, call: func(ctx context.Context, w *world) error { return w.publishInline(ctx) }, other: inlineMayBeThere, prepares: zonetest.Get},
+	"inline":           {before: nothing, call: func(ctx context.Context, w *world) error { return w.publishInline(ctx) }, other: inlineMayBeThere, prepares: pooltest.Get},
 	"unpublish inline": {before: publishedInline, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, inlineID) }, other: machineHasIt, keeps: folder + "pod"},
 	"stats":            {before: staged, call: func(ctx context.Context, w *world) error { return w.stats(ctx, "v") }, other: conditionNotKnown},
 	"health":           {before: used, call: func(ctx context.Context, w *world) error { return w.health(ctx, "v") }},
@@ -150,7 +150,7 @@ func TestZoneFailsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after, calls := s.clean(t)
 			for _, call := range calls {
-				for _, when := range []zonetest.When{zonetest.Before, zonetest.After} {
+				for _, when := range []pooltest.When{pooltest.Before, pooltest.After} {
 					for class := range classes {
 						if s.failsOnce(t, at{call, when, class}, before, after) {
 							places++
@@ -168,7 +168,7 @@ func TestZoneFailsOnce(t *testing.T) {
 // failsOnce tells whether it has failed.
 func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	t.Helper()
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	s.before(w)
 	w.zone.Fail(a.call, a.when, classes[a.class].err)
 	err := s.call(context.Background(), w)
@@ -202,9 +202,9 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 }
 
 // clean is what is there before and after it when nothing fails, and what the zone is asked on the way.
-func (s scenario) clean(t *testing.T) (before, after []string, calls []zonetest.Call) {
+func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.Call) {
 	t.Helper()
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	s.before(w)
 	before = w.left()
 	w.zone.Calls()

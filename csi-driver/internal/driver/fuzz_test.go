@@ -14,47 +14,47 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // strict is a zone with a volume v and a snapshot of it, which is to make, change and delete nothing that has
 // not a name of its own kind.
 type strict struct {
-	zone.Nothing
+	pool.Nothing
 	t *testing.T
 }
 
 func (s strict) named(name string, ok bool) {
-	if !ok || !zone.ValidName(name) || filepath.Base(name) != name {
+	if !ok || !pool.ValidName(name) || filepath.Base(name) != name {
 		s.t.Errorf("the zone is to have %q", name)
 	}
 }
 
-func (strict) Kind() zone.Kind { return zone.File }
+func (strict) Kind() pool.Kind { return pool.File }
 
-func (s strict) Get(_ context.Context, name string) (zone.Volume, error) {
+func (s strict) Get(_ context.Context, name string) (pool.Volume, error) {
 	if name != "v" {
-		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q", name)
 	}
-	return zone.Volume{Name: "v", State: zone.Ready, Path: "/zone/v", Size: zone.Gigabyte, Alignment: zone.Extent}, nil
+	return pool.Volume{Name: "v", State: pool.Ready, Path: "/zone/v", Size: pool.Gigabyte, Alignment: pool.Extent}, nil
 }
 
-func (s strict) Create(_ context.Context, spec zone.Spec) (zone.Volume, error) {
-	s.named(spec.Name, !zone.IsSnapshot(spec.Name))
+func (s strict) Create(_ context.Context, spec pool.Spec) (pool.Volume, error) {
+	s.named(spec.Name, !pool.IsSnapshot(spec.Name))
 	for _, o := range spec.Options() {
 		if strings.ContainsAny(o, "\x00\n") {
 			s.t.Errorf("an option is %q", o)
 		}
 	}
-	return zone.Volume{Name: spec.Name, State: zone.Ready, Path: "/zone/" + spec.Name, Size: spec.Size}, nil
+	return pool.Volume{Name: spec.Name, State: pool.Ready, Path: "/zone/" + spec.Name, Size: spec.Size}, nil
 }
 
-func (s strict) Clone(ctx context.Context, spec zone.Spec, _ zone.Volume) (zone.Volume, error) {
+func (s strict) Clone(ctx context.Context, spec pool.Spec, _ pool.Volume) (pool.Volume, error) {
 	return s.Create(ctx, spec)
 }
 
@@ -63,35 +63,35 @@ func (s strict) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-func (s strict) Grow(ctx context.Context, name string, _ int64) (zone.Volume, error) {
+func (s strict) Grow(ctx context.Context, name string, _ int64) (pool.Volume, error) {
 	s.named(name, name == "v")
 	return s.Get(ctx, name)
 }
 
-func (s strict) Snapshot(_ context.Context, of zone.ID) (zone.Snapshot, error) {
-	s.named(of.Name, zone.IsSnapshot(of.Name))
-	if of.Name != zone.SnapshotName("s") {
-		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", of.Name)
+func (s strict) Snapshot(_ context.Context, of pool.ID) (pool.Snapshot, error) {
+	s.named(of.Name, pool.IsSnapshot(of.Name))
+	if of.Name != pool.SnapshotName("s") {
+		return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", of.Name)
 	}
-	return zone.Snapshot{Name: of.Name, Source: "v", Size: zone.Gigabyte}, nil
+	return pool.Snapshot{Name: of.Name, Source: "v", Size: pool.Gigabyte}, nil
 }
 
-func (s strict) TakeSnapshot(ctx context.Context, name string, source zone.Volume, target zone.Target) (zone.Snapshot, error) {
-	s.named(name, zone.IsSnapshot(name))
+func (s strict) TakeSnapshot(ctx context.Context, name string, source pool.Volume, target pool.Target) (pool.Snapshot, error) {
+	s.named(name, pool.IsSnapshot(name))
 	s.named(source.Name, source.Name == "v")
-	if target != zone.InZone {
+	if target != pool.InZone {
 		s.t.Errorf("a snapshot goes to %q, where there is no folder", target)
 	}
-	return zone.Snapshot{Name: name, Source: source.Name}, nil
+	return pool.Snapshot{Name: name, Source: source.Name}, nil
 }
 
-func (s strict) DeleteSnapshot(_ context.Context, of zone.ID) error {
-	s.named(of.Name, zone.IsSnapshot(of.Name))
+func (s strict) DeleteSnapshot(_ context.Context, of pool.ID) error {
+	s.named(of.Name, pool.IsSnapshot(of.Name))
 	return nil
 }
 
-func (strict) Info(context.Context, zone.Volume) (tools.Info, error) {
-	return tools.Info{MaxSize: 16 * zone.Gigabyte}, nil
+func (strict) Info(context.Context, pool.Volume) (stargatectl.Info, error) {
+	return stargatectl.Info{MaxSize: 16 * pool.Gigabyte}, nil
 }
 
 // shower shows nothing, and only within kubelet's folder.
@@ -100,7 +100,7 @@ type shower struct {
 	kubelet string
 }
 
-func (s shower) at(o present.Options, paths ...string) error {
+func (s shower) at(o publish.Options, paths ...string) error {
 	for _, p := range paths {
 		if !strings.HasPrefix(p, s.kubelet+"/") || filepath.Clean(p) != p {
 			s.t.Errorf("shown at %q", p)
@@ -114,23 +114,23 @@ func (s shower) at(o present.Options, paths ...string) error {
 	return nil
 }
 
-func (s shower) Stage(_ context.Context, _ zone.Volume, path string, o present.Options) error {
+func (s shower) Stage(_ context.Context, _ pool.Volume, path string, o publish.Options) error {
 	return s.at(o, path)
 }
 
-func (s shower) Publish(_ context.Context, _ zone.Volume, staging, target string, o present.Options) error {
+func (s shower) Publish(_ context.Context, _ pool.Volume, staging, target string, o publish.Options) error {
 	return s.at(o, staging, target)
 }
 
-func (s shower) Direct(_ context.Context, _ zone.Volume, target string, o present.Options) error {
+func (s shower) Direct(_ context.Context, _ pool.Volume, target string, o publish.Options) error {
 	return s.at(o, target)
 }
 
-func (s shower) Shown(zone.Volume) ([]string, error) {
+func (s shower) Shown(pool.Volume) ([]string, error) {
 	return []string{filepath.Join(s.kubelet, "staged")}, nil
 }
 
-func (s shower) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
+func (s shower) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, v := range volumes {
 		all[v.Name], _ = s.Shown(v)
@@ -138,13 +138,13 @@ func (s shower) ShownAll(volumes []zone.Volume) (map[string][]string, error) {
 	return all, nil
 }
 
-func (s shower) Machines(zone.Volume) ([]string, error) { return nil, nil }
+func (s shower) Machines(pool.Volume) ([]string, error) { return nil, nil }
 
-func (s shower) Usage(_ context.Context, _ zone.Volume, path string) (present.Usage, error) {
-	return present.Usage{}, s.at(present.Options{}, path)
+func (s shower) Usage(_ context.Context, _ pool.Volume, path string) (publish.Usage, error) {
+	return publish.Usage{}, s.at(publish.Options{}, path)
 }
 
-func (shower) Grown(context.Context, zone.Volume) error { return nil }
+func (shower) Grown(context.Context, pool.Volume) error { return nil }
 
 // said is what somebody has put into the fields of a request.
 type said struct {
@@ -277,7 +277,7 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	snapshot := zone.SnapshotName("s")
+	snapshot := pool.SnapshotName("s")
 	for _, s := range []said{
 		{"v", "new", "staged", "hostMode", "walk", 1 << 30}, {snapshot, "n", "pod", "alignment", "1Gi", 1<<30 | 8},
 		{"../../etc/passwd", "../../etc", "../outside/x", "label", "a\x00b", -1}, {"a/b", "", "link/x", "topology.d/node", "n2", 0},
@@ -288,11 +288,11 @@ func FuzzRequests(f *testing.F) {
 		f.Add(s.id, s.name, s.path, s.key, s.value, s.n)
 	}
 	f.Fuzz(func(t *testing.T, id, name, path, key, value string, n int64) {
-		d := New(Config{Name: "d", NodeID: "n", DefaultSize: 1 << 30}, strict{t: t}, shower{t, kubelet}, mounts.New(), module.New(root), folder)
+		d := New(Config{Name: "d", NodeID: "n", DefaultSize: 1 << 30}, strict{t: t}, shower{t, kubelet}, mounts.New(), kernelmodule.New(root), folder)
 		s := said{id, name, kubelet + "/" + path, key, value, n}
 		for what, call := range s.calls(d) {
 			err := call(context.Background())
-			var known *fault.Error
+			var known *errkind.Error
 			if err != nil && !errors.As(err, &known) {
 				t.Errorf("%s: %v is of no kind", what, err)
 			}

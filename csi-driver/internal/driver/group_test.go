@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 // kubelet is told that the driver sees to a pod's fsGroup, and what it says of it is a number.
 func TestMountGroup(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	all, err := w.driver.NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sync/errgroup"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/module"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/pool"
 )
 
 func add(h *csi.VolumeHealth, status csi.VolumeHealthErrorType, reason, format string, args ...any) {
@@ -21,33 +21,33 @@ func add(h *csi.VolumeHealth, status csi.VolumeHealthErrorType, reason, format s
 }
 
 // known is what is wrong with one volume as far as a glance tells.
-func (d *Driver) known(ctx context.Context, v zone.Volume) (*csi.VolumeHealth, error) {
+func (d *Driver) known(ctx context.Context, v pool.Volume) (*csi.VolumeHealth, error) {
 	mount, err := d.mountOf(v)
 	if err != nil {
 		return nil, err
 	}
-	return d.knownOf(ctx, zone.Glance{Volume: v}, mount)
+	return d.knownOf(ctx, pool.Glance{Volume: v}, mount)
 }
 
 // knownOf is the same of one that has been looked at with others.
-func (d *Driver) knownOf(ctx context.Context, g zone.Glance, mount *module.Mount) (*csi.VolumeHealth, error) {
+func (d *Driver) knownOf(ctx context.Context, g pool.Glance, mount *kernelmodule.Mount) (*csi.VolumeHealth, error) {
 	v := g.Volume
 	h := &csi.VolumeHealth{VolumeId: v.ID()}
 	switch v.State {
-	case zone.Damaged:
+	case pool.Damaged:
 		add(h, csi.VolumeHealthErrorType_DATA_LOSS, "Damaged", "%s", v.Why)
-	case zone.Missing:
+	case pool.Missing:
 		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Missing", "%s", v.Why)
-	case zone.Moved:
+	case pool.Moved:
 		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Moved", "%s", v.Why)
-	case zone.Scattered:
+	case pool.Scattered:
 		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "Scattered", "%s", v.Why)
 	}
 	if !v.Readable() {
 		return h, nil
 	}
 	if mount != nil && mount.ShutDown() {
-		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown", "%s", module.WhyShutDown)
+		add(h, csi.VolumeHealthErrorType_INACCESSIBLE, "ShutDown", "%s", kernelmodule.WhyShutDown)
 	}
 	info, err := g.Info, error(nil)
 	if !g.Seen {
@@ -63,7 +63,7 @@ func (d *Driver) knownOf(ctx context.Context, g zone.Glance, mount *module.Mount
 }
 
 // health is what is wrong with a volume, if anything.
-func (d *Driver) health(ctx context.Context, g zone.Glance, mount *module.Mount) (*csi.VolumeHealth, error) {
+func (d *Driver) health(ctx context.Context, g pool.Glance, mount *kernelmodule.Mount) (*csi.VolumeHealth, error) {
 	v := g.Volume
 	h, err := d.knownOf(ctx, g, mount)
 	if err != nil || !v.Readable() {
@@ -101,7 +101,7 @@ func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	if err != nil {
 		return nil, err
 	}
-	h, err := d.health(ctx, zone.Glance{Volume: v}, mount)
+	h, err := d.health(ctx, pool.Glance{Volume: v}, mount)
 	if err == nil {
 		h.VolumeId = id // which may be one of an earlier driver
 	}
@@ -149,12 +149,12 @@ func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 const healthAtOnce = 4
 
 // healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
-func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Glance) ([]*csi.VolumeHealth, error) {
+func (d *Driver) healthOfAll(ctx context.Context, volumes []pool.Glance) ([]*csi.VolumeHealth, error) {
 	mounts, err := d.mounted()
 	if err != nil {
 		return nil, err
 	}
-	return inOrder(ctx, volumes, func(ctx context.Context, g zone.Glance) (*csi.VolumeHealth, error) {
+	return inOrder(ctx, volumes, func(ctx context.Context, g pool.Glance) (*csi.VolumeHealth, error) {
 		h, err := d.health(ctx, g, mounts(g.Path))
 		if err != nil && d.gone(ctx, g.Volume) {
 			return nil, nil
@@ -164,32 +164,32 @@ func (d *Driver) healthOfAll(ctx context.Context, volumes []zone.Glance) ([]*csi
 }
 
 // mountOf is nil if this node has not mounted the volume, or nobody could.
-func (d *Driver) mountOf(v zone.Volume) (*module.Mount, error) {
+func (d *Driver) mountOf(v pool.Volume) (*kernelmodule.Mount, error) {
 	if !v.Readable() {
 		return nil, nil
 	}
 	mount, err := d.module.Mounted(v.Path)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "volume %s", v.Name)
+		return nil, errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
 	}
 	return mount, nil
 }
 
-func (d *Driver) mounted() (module.Mounts, error) {
+func (d *Driver) mounted() (kernelmodule.Mounts, error) {
 	all, err := d.module.All()
 	if err != nil {
-		return all, fault.Wrap(fault.Internal, err, "this node's mounts")
+		return all, errkind.Wrap(errkind.Internal, err, "this node's mounts")
 	}
 	return all, nil
 }
 
-func (d *Driver) gone(ctx context.Context, v zone.Volume) bool {
+func (d *Driver) gone(ctx context.Context, v pool.Volume) bool {
 	_, err := d.zone.Get(ctx, v.Name)
-	return fault.Is(err, fault.NotFound)
+	return errkind.Is(err, errkind.NotFound)
 }
 
 // inOrder looks at several at once, and has what comes of it in the volumes' order.
-func inOrder[T any](ctx context.Context, volumes []zone.Glance, look func(context.Context, zone.Glance) (T, error)) ([]T, error) {
+func inOrder[T any](ctx context.Context, volumes []pool.Glance, look func(context.Context, pool.Glance) (T, error)) ([]T, error) {
 	all := make([]T, len(volumes))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(healthAtOnce)
@@ -212,9 +212,9 @@ func (d *Driver) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorage
 	}
 	s, err := d.zone.Status(ctx)
 	switch {
-	case fault.Is(err, fault.NoZone):
+	case errkind.Is(err, errkind.NoZone):
 		return bad(csi.StorageHealthErrorType_STORAGE_UNREACHABLE, "NoZone", err.Error()), nil
-	case fault.Is(err, fault.NoAnswer):
+	case errkind.Is(err, errkind.NoAnswer):
 		return bad(csi.StorageHealthErrorType_STORAGE_UNREACHABLE, "NoAnswer", err.Error()), nil
 	case err != nil:
 		return nil, err

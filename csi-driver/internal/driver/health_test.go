@@ -13,37 +13,37 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/module"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // many is a zone with volumes v0 to v7; of some the file system cannot be seen, and of those some are gone.
 type many struct {
-	zone.Nothing
+	pool.Nothing
 	fails, gone map[string]bool
 
 	mu        sync.Mutex
 	now, most int // looks at once
 }
 
-func (z *many) Glances(context.Context) ([]zone.Glance, error) {
-	var all []zone.Glance
+func (z *many) Glances(context.Context) ([]pool.Glance, error) {
+	var all []pool.Glance
 	for i := range 8 {
-		all = append(all, zone.Glance{Volume: zone.Volume{Name: fmt.Sprintf("v%d", i), State: zone.Ready}})
+		all = append(all, pool.Glance{Volume: pool.Volume{Name: fmt.Sprintf("v%d", i), State: pool.Ready}})
 	}
 	return all, nil
 }
 
-func (z *many) Get(_ context.Context, name string) (zone.Volume, error) {
+func (z *many) Get(_ context.Context, name string) (pool.Volume, error) {
 	if z.gone[name] {
-		return zone.Volume{}, fault.New(fault.NotFound, "there is no volume %q", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q", name)
 	}
-	return zone.Volume{Name: name, State: zone.Foreign}, nil
+	return pool.Volume{Name: name, State: pool.Foreign}, nil
 }
 
-func (z *many) Info(_ context.Context, v zone.Volume) (tools.Info, error) {
+func (z *many) Info(_ context.Context, v pool.Volume) (stargatectl.Info, error) {
 	z.mu.Lock()
 	z.now++
 	z.most = max(z.most, z.now)
@@ -53,17 +53,17 @@ func (z *many) Info(_ context.Context, v zone.Volume) (tools.Info, error) {
 	z.now--
 	z.mu.Unlock()
 	if z.fails[v.Name] {
-		return tools.Info{}, fault.New(fault.Internal, "no such file")
+		return stargatectl.Info{}, errkind.New(errkind.Internal, "no such file")
 	}
-	return tools.Info{Errors: 1}, nil
+	return stargatectl.Info{Errors: 1}, nil
 }
 
-func (z *many) Taken(context.Context, zone.Volume) (int, error) { return 0, nil }
+func (z *many) Taken(context.Context, pool.Volume) (int, error) { return 0, nil }
 
 // What goes while volumes are looked at is left out, and several are looked at at once.
 func TestHealthOfMany(t *testing.T) {
 	z := &many{fails: map[string]bool{"v3": true}, gone: map[string]bool{"v3": true}}
-	d := New(Config{Name: "d", NodeID: "n"}, z, nil, nil, module.New(t.TempDir()), nil)
+	d := New(Config{Name: "d", NodeID: "n"}, z, nil, nil, kernelmodule.New(t.TempDir()), nil)
 	list := func() (*csi.ControllerListVolumeHealthResponse, error) {
 		return d.ControllerListVolumeHealth(context.Background(), &csi.ControllerListVolumeHealthRequest{})
 	}
@@ -87,7 +87,7 @@ func TestHealthOfMany(t *testing.T) {
 // What somebody else has made in the zone is no volume of the driver's.
 func TestForeign(t *testing.T) {
 	ctx := context.Background()
-	d := New(Config{Name: "d", NodeID: "n"}, &many{}, nil, nil, module.New(t.TempDir()), nil)
+	d := New(Config{Name: "d", NodeID: "n"}, &many{}, nil, nil, kernelmodule.New(t.TempDir()), nil)
 	capabilities := asked(nil, nil).GetVolumeCapabilities()
 	for what, call := range map[string]func() error{
 		"get": func() error {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 // A token says behind which name to go on: it stays good when volumes come and go.
@@ -18,13 +18,13 @@ const tokenPrefix = "behind:"
 // paginate expects them sorted by name.
 func paginate[T any](all []T, name func(T) string, token string, most int32) (page []T, next string, err error) {
 	if most < 0 {
-		return nil, "", fault.New(fault.Invalid, "max_entries is negative")
+		return nil, "", errkind.New(errkind.Invalid, "max_entries is negative")
 	}
 	after := ""
 	if token != "" {
 		last, ok := strings.CutPrefix(token, tokenPrefix)
-		if !ok || !zone.ValidName(last) {
-			return nil, "", fault.New(fault.Busy, "%q is no token of this driver: begin anew", token)
+		if !ok || !pool.ValidName(last) {
+			return nil, "", errkind.New(errkind.Busy, "%q is no token of this driver: begin anew", token)
 		}
 		after = last
 	}
@@ -47,12 +47,12 @@ type pageRequest interface {
 }
 
 // page has volumes of this node.
-func (d *Driver) page(ctx context.Context, r pageRequest) (page []zone.Glance, next string, err error) {
+func (d *Driver) page(ctx context.Context, r pageRequest) (page []pool.Glance, next string, err error) {
 	volumes, err := d.zone.Glances(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	return paginate(volumes, func(g zone.Glance) string { return g.Name }, r.GetStartingToken(), r.GetMaxEntries())
+	return paginate(volumes, func(g pool.Glance) string { return g.Name }, r.GetStartingToken(), r.GetMaxEntries())
 }
 
 // ListVolumes has those of this node.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 )
 
 // Keys of the pod that a volume is to be published to (podInfoOnMount).
@@ -36,7 +36,7 @@ func (d *Driver) isMachines(ctx context.Context, context map[string]string, targ
 	}
 	is, err := d.machines(ctx, namespace, pod, context[contextPodUID], filepath.Base(filepath.Dir(target)))
 	if err != nil {
-		return false, fault.Wrap(fault.NoAnswer, err, "pod %s/%s may be a virtual machine's, and the cluster does not answer", namespace, pod)
+		return false, errkind.Wrap(errkind.NoAnswer, err, "pod %s/%s may be a virtual machine's, and the cluster does not answer", namespace, pod)
 	}
 	return is, nil
 }

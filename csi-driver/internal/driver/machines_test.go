@@ -15,17 +15,17 @@ import (
 
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // recorder notes what a volume is published with.
 type recorder struct {
-	present.Presenter
+	publish.Presenter
 	machine []bool
 }
 
-func (r *recorder) Publish(_ context.Context, _ zone.Volume, _, _ string, o present.Options) error {
+func (r *recorder) Publish(_ context.Context, _ pool.Volume, _, _ string, o publish.Options) error {
 	r.machine = append(r.machine, o.Machine)
 	return nil
 }
@@ -48,12 +48,12 @@ func TestMachinesPods(t *testing.T) {
 		{"no answer", "virt-launcher-vm-x", true, false, errors.New("no answer"), true, codes.Unavailable, false},
 		{"no machines", "virt-launcher-vm-x", false, true, nil, false, codes.OK, false},
 	} {
-		w := newWorld(t, zone.Gigabyte)
+		w := newWorld(t, pool.Gigabyte)
 		staging, target := w.path("staging"), w.path("pods/u/volumes/kubernetes.io~csi/pv-1/mount")
 		if err := os.MkdirAll(w.path("pods/u/volumes/kubernetes.io~csi/pv-1"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		show, asked := &recorder{Presenter: present.NewFile(mounts.On(w.table), w.zone)}, ""
+		show, asked := &recorder{Presenter: publish.NewFile(mounts.On(w.table), w.zone)}, ""
 		d := w.with(stagedAt{show, staging})
 		if c.served {
 			d.ServeMachines(func(_ context.Context, namespace, pod, uid, pv string) (bool, error) {
@@ -97,7 +97,7 @@ func TestOneMachine(t *testing.T) {
 		mode   csi.VolumeCapability_AccessMode_Mode
 		second codes.Code
 	}{{once, codes.FailedPrecondition}, {csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, codes.FailedPrecondition}, {many, codes.OK}} {
-		w, ctx := newWorld(t, zone.Gigabyte), context.Background()
+		w, ctx := newWorld(t, pool.Gigabyte), context.Background()
 		w.driver.ServeMachines(func(context.Context, string, string, string, string) (bool, error) { return true, nil })
 		capability := &csi.VolumeCapability{
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
@@ -142,4 +142,4 @@ type stagedAt struct {
 	path string
 }
 
-func (s stagedAt) Shown(zone.Volume) ([]string, error) { return []string{s.path}, nil }
+func (s stagedAt) Shown(pool.Volume) ([]string, error) { return []string{s.path}, nil }

@@ -14,7 +14,7 @@ import (
 
 	"stargate/csi-driver/internal/driver"
 	"stargate/csi-driver/internal/mounts/mountstest"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 // The kernel refuses once, at each place, what a call asks it to mount, bind or unmount: nothing is mounted that was not before
@@ -45,7 +45,7 @@ func (s scenario) mountFailsOnce(t *testing.T, name string, call mountstest.Call
 		reason, want = unix.EBUSY, codes.Aborted
 	}
 	before, after, _ := s.clean(t)
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	s.before(w)
 	w.table.FailAt(call, nth, reason)
 	err := s.call(context.Background(), w)
@@ -75,7 +75,7 @@ func isMount(line string) bool { return strings.HasPrefix(line, "mount ") }
 
 // A mount that fails halfway, and cannot be taken back at once, is Aborted: kubelet unpublishes then in the end.
 func TestMountIsLeft(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	staged(w)
 	w.table.Fail(mountstest.Unmount, unix.EBUSY)
 	w.table.FailAt(mountstest.Bind, 2, unix.EIO)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
 	"stargate/csi-driver/internal/mounts"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
 )
 
 // NodeGetCapabilities says which calls are served.
@@ -43,7 +43,7 @@ func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 // at is a path of a request, checked. It must be given.
 func (d *Driver) at(what, path string) (string, error) {
 	if path == "" {
-		return "", fault.New(fault.Invalid, "no %s is given", what)
+		return "", errkind.New(errkind.Invalid, "no %s is given", what)
 	}
 	return d.folder.Inside(path)
 }
@@ -58,27 +58,27 @@ func (d *Driver) of(id, what, path string) (string, error) {
 
 func given(id string) error {
 	if id == "" {
-		return fault.New(fault.Invalid, "no volume id is given")
+		return errkind.New(errkind.Invalid, "no volume id is given")
 	}
 	return nil
 }
 
 // options are those of a mount of the volume.
-func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (present.Options, error) {
+func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (publish.Options, error) {
 	if err := check(c); err != nil {
-		return present.Options{}, err
+		return publish.Options{}, err
 	}
 	m, err := mode(context)
 	if err != nil {
-		return present.Options{}, err
+		return publish.Options{}, err
 	}
 	o := mountOf(c)
 	o.Flags = append(o.Flags, m...)
 	if (o.Setuid || o.Devices) && !d.config.AllowSuidDev {
-		return o, fault.New(fault.InUse, "mount options suid and dev: this node does not allow them (--allow-suid-dev)")
+		return o, errkind.New(errkind.InUse, "mount options suid and dev: this node does not allow them (--allow-suid-dev)")
 	}
 	if slices.Contains(o.Flags, "map=splice") && !d.config.AllowHostSplice {
-		return o, fault.New(fault.InUse, "map=splice: this node does not allow it (--allow-host-splice)")
+		return o, errkind.New(errkind.InUse, "map=splice: this node does not allow it (--allow-host-splice)")
 	}
 	return o, nil
 }
@@ -105,7 +105,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	if err := mounts.MakeDir(path); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "stage: directory made")
+	failpoint.Reached(ctx, "stage: directory made")
 	if err := d.show.Stage(ctx, v, path, o); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 		return nil, err
 	}
 	defer end()
-	if err := present.Withdraw(ctx, d.mounts, path); err != nil {
+	if err := publish.Withdraw(ctx, d.mounts, path); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -169,7 +169,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	if err := mounts.MakeDir(target); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "publish: directory made")
+	failpoint.Reached(ctx, "publish: directory made")
 	if err := d.show.Publish(ctx, v, staging, target, o); err != nil {
 		return nil, err
 	}
@@ -177,20 +177,20 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 }
 
 // mayPublish looks whether it is staged, and where else it is if it may be at one place only.
-func (d *Driver) mayPublish(v zone.Volume, r *csi.NodePublishVolumeRequest, staging, target string) error {
+func (d *Driver) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, staging, target string) error {
 	shown, err := d.show.Shown(v)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(shown, staging) {
-		return fault.New(fault.InUse, "volume %s is not staged at %s", v.Name, staging)
+		return errkind.New(errkind.InUse, "volume %s is not staged at %s", v.Name, staging)
 	}
 	if r.GetVolumeCapability().GetAccessMode().GetMode() != csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
 		return nil
 	}
 	for _, path := range shown {
 		if path != staging && path != target {
-			return fault.New(fault.InUse, "volume %s is for one pod at a time (ReadWriteOncePod), and is published at %s", v.Name, path)
+			return errkind.New(errkind.InUse, "volume %s is for one pod at a time (ReadWriteOncePod), and is published at %s", v.Name, path)
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func (d *Driver) mayPublish(v zone.Volume, r *csi.NodePublishVolumeRequest, stag
 
 // mayGive: a volume that is for one machine is not given to a second one, as long as the first one's pod has it. Both
 // may have been admitted, as an API server reviews several objects at once; here one call comes after the other.
-func (d *Driver) mayGive(v zone.Volume, r *csi.NodePublishVolumeRequest, o present.Options, target string) error {
+func (d *Driver) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish.Options, target string) error {
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
 	default:
@@ -213,7 +213,7 @@ func (d *Driver) mayGive(v zone.Volume, r *csi.NodePublishVolumeRequest, o prese
 	}
 	for _, path := range have {
 		if path != target {
-			return fault.New(fault.InUse, "volume %s is for one virtual machine at a time (ReadWriteOnce), and another one's pod has it at %s", v.Name, path)
+			return errkind.New(errkind.InUse, "volume %s is for one virtual machine at a time (ReadWriteOnce), and another one's pod has it at %s", v.Name, path)
 		}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		return nil, err
 	}
 	defer end()
-	if err := present.Withdraw(ctx, d.mounts, target); err != nil {
+	if err := publish.Withdraw(ctx, d.mounts, target); err != nil {
 		return nil, err
 	}
 	if err := d.deleteEphemeral(ctx, r.GetVolumeId(), target); err != nil {
@@ -240,7 +240,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	if err := mounts.RemoveDir(target); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "unpublish: directory removed")
+	failpoint.Reached(ctx, "unpublish: directory removed")
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
@@ -250,7 +250,7 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeSta
 		return nil, err
 	}
 	if r.GetVolumePath() == "" {
-		return nil, fault.New(fault.Invalid, "no volume path is given")
+		return nil, errkind.New(errkind.Invalid, "no volume path is given")
 	}
 	v, path, err := d.shownAt(ctx, r.GetVolumeId(), r.GetVolumePath())
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeSta
 }
 
 // statsOfBroken are without usage: of what is known to be wrong with a volume its condition tells.
-func (d *Driver) statsOfBroken(ctx context.Context, v zone.Volume, why error) (*csi.NodeGetVolumeStatsResponse, error) {
+func (d *Driver) statsOfBroken(ctx context.Context, v pool.Volume, why error) (*csi.NodeGetVolumeStatsResponse, error) {
 	h, err := d.known(ctx, v)
 	if err != nil || len(h.GetHealthStatuses()) == 0 {
 		return nil, why
@@ -284,7 +284,7 @@ func (d *Driver) statsOfBroken(ctx context.Context, v zone.Volume, why error) (*
 }
 
 // shownAt is NotFound unless the volume is there, and at that path.
-func (d *Driver) shownAt(ctx context.Context, id, said string) (zone.Volume, string, error) {
+func (d *Driver) shownAt(ctx context.Context, id, said string) (pool.Volume, string, error) {
 	v, err := d.get(ctx, id)
 	if err != nil {
 		return v, "", err
@@ -295,7 +295,7 @@ func (d *Driver) shownAt(ctx context.Context, id, said string) (zone.Volume, str
 	}
 	path, err := d.folder.Inside(said)
 	if err != nil || !slices.Contains(shown, path) {
-		return v, "", fault.New(fault.NotFound, "volume %s is not at %q", id, said)
+		return v, "", errkind.New(errkind.NotFound, "volume %s is not at %q", id, said)
 	}
 	return v, path, nil
 }
@@ -306,7 +306,7 @@ func (d *Driver) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRe
 		return nil, err
 	}
 	if r.GetVolumePath() == "" {
-		return nil, fault.New(fault.Invalid, "no volume path is given")
+		return nil, errkind.New(errkind.Invalid, "no volume path is given")
 	}
 	if c := r.GetVolumeCapability(); c != nil {
 		if err := check(c); err != nil {

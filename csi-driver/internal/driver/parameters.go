@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/marks"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/nodemeta"
+	"stargate/csi-driver/internal/pool"
 )
 
 // parameter is one that a StorageClass, or an inline volume, may have.
@@ -38,7 +38,7 @@ type settings struct {
 	lease     string
 	hostMode  string
 	size      int64 // of inline volumes only
-	target    zone.Target
+	target    pool.Target
 }
 
 const mostLabel = 63
@@ -51,7 +51,7 @@ var (
 // The one table of parameters; the README has it in words.
 var parameters = []parameter{
 	{"alignment", "2Mi or 1Gi", func(s *settings, v string) bool {
-		n, ok := map[string]int64{"2Mi": zone.Extent, "1Gi": zone.Gigabyte}[v]
+		n, ok := map[string]int64{"2Mi": pool.Extent, "1Gi": pool.Gigabyte}[v]
 		s.align = n
 		return ok
 	}},
@@ -67,12 +67,12 @@ var parameters = []parameter{
 	{"maxSize", "16Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
 		n, ok := quantity(v)
 		s.maxSize = n
-		return ok && n >= zone.MinVolume && n <= zone.MaxVolume && n%zone.Extent == 0
+		return ok && n >= pool.MinVolume && n <= pool.MaxVolume && n%pool.Extent == 0
 	}},
-	{marks.ReserveParameter, "2Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
+	{nodemeta.ReserveParameter, "2Mi to 64Ti, a multiple of 2Mi", func(s *settings, v string) bool {
 		n, ok := quantity(v)
 		s.reserve = n
-		return ok && n >= zone.Extent && n <= zone.MaxVolume && n%zone.Extent == 0
+		return ok && n >= pool.Extent && n <= pool.MaxVolume && n%pool.Extent == 0
 	}},
 	{"rootMode", "three or four octal digits", func(s *settings, v string) bool {
 		s.rootMode = v
@@ -96,7 +96,7 @@ var parameters = []parameter{
 var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *settings, v string) bool {
 	n, ok := quantity(v)
 	s.size = n
-	return ok && n > 0 && n <= zone.MaxVolume
+	return ok && n > 0 && n <= pool.MaxVolume
 }}
 
 // operators are those of an inline volume that its pod's author does not choose: whose it is, whether systems that
@@ -124,7 +124,7 @@ func (c Config) inlineSettings(said map[string]string) (settings, error) {
 	maps.Copy(all, said)
 	for _, name := range operators {
 		if _, ok := said[name]; ok {
-			return settings{}, fault.New(fault.Invalid, "parameter %s of an inline volume is the operator's (--inline-parameters)", name)
+			return settings{}, errkind.New(errkind.Invalid, "parameter %s of an inline volume is the operator's (--inline-parameters)", name)
 		}
 		if v, ok := c.Inline[name]; ok {
 			all[name] = v
@@ -136,8 +136,8 @@ func (c Config) inlineSettings(said map[string]string) (settings, error) {
 // Of a VolumeSnapshotClass.
 var snapshotParameters = []parameter{
 	{"snapshotTarget", "zone, folder or either", func(s *settings, v string) bool {
-		s.target = zone.Target(v)
-		return slices.Contains([]zone.Target{zone.InZone, zone.InFolder, zone.Either}, s.target)
+		s.target = pool.Target(v)
+		return slices.Contains([]pool.Target{pool.InZone, pool.InFolder, pool.Either}, s.target)
 	}},
 }
 
@@ -158,7 +158,7 @@ const foreignPrefix = "csi.storage.k8s.io/"
 
 // parse checks parameters against a table; those that are in none are refused.
 func parse(table []parameter, given map[string]string) (settings, error) {
-	s := settings{align: zone.Extent, target: zone.InZone}
+	s := settings{align: pool.Extent, target: pool.InZone}
 	keys := make([]string, 0, len(given))
 	for key := range given {
 		keys = append(keys, key)
@@ -170,10 +170,10 @@ func parse(table []parameter, given map[string]string) (settings, error) {
 		}
 		i := slices.IndexFunc(table, func(p parameter) bool { return p.name == key })
 		if i < 0 {
-			return s, fault.New(fault.Invalid, "there is no parameter %q; there are %s", key, names(table))
+			return s, errkind.New(errkind.Invalid, "there is no parameter %q; there are %s", key, names(table))
 		}
 		if !table[i].set(&s, given[key]) {
-			return s, fault.New(fault.Invalid, "parameter %s=%q: allowed is %s", key, given[key], table[i].allowed)
+			return s, errkind.New(errkind.Invalid, "parameter %s=%q: allowed is %s", key, given[key], table[i].allowed)
 		}
 	}
 	return s, nil
@@ -188,8 +188,8 @@ func names(table []parameter) string {
 }
 
 // spec is a volume with these settings.
-func (s settings) spec(name string, size int64) zone.Spec {
-	return zone.Spec{
+func (s settings) spec(name string, size int64) pool.Spec {
+	return pool.Spec{
 		Name: name, Size: size, Align: s.align, Label: s.label, MaxSize: s.maxSize, Reserve: s.reserve, RootOwner: s.rootOwner,
 		RootMode: s.rootMode, Lease: s.lease, HostSplice: s.hostMode == "splice",
 	}
@@ -198,14 +198,14 @@ func (s settings) spec(name string, size int64) zone.Spec {
 // Keys of the context that goes with a volume to the node, and stands in its PersistentVolume.
 const contextHostMode = "hostMode"
 
-func (s settings) context(v zone.Volume) map[string]string {
+func (s settings) context(v pool.Volume) map[string]string {
 	words := map[string]string{}
 	if s.hostMode != "" {
 		words[contextHostMode] = s.hostMode
 	}
 	// The webhook charges a machine's pod with it: the claim's capacity leaves the reserve out.
 	if s.reserve > 0 {
-		words[marks.MemoryAttribute] = strconv.FormatInt(v.Memory, 10)
+		words[nodemeta.MemoryAttribute] = strconv.FormatInt(v.Memory, 10)
 	}
 	if len(words) == 0 {
 		return nil
@@ -216,10 +216,10 @@ func (s settings) context(v zone.Volume) map[string]string {
 // allowed is about this node.
 func (s settings) allowed(c Config) error {
 	if s.hostMode == "splice" && !c.AllowHostSplice {
-		return fault.New(fault.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")
+		return errkind.New(errkind.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")
 	}
-	if s.target != zone.InZone && !c.SnapshotFolder {
-		return fault.New(fault.Invalid, "parameter snapshotTarget=%q: this node has no folder for snapshots (--snapshot-dir)", s.target)
+	if s.target != pool.InZone && !c.SnapshotFolder {
+		return errkind.New(errkind.Invalid, "parameter snapshotTarget=%q: this node has no folder for snapshots (--snapshot-dir)", s.target)
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func mode(context map[string]string) ([]string, error) {
 		return nil, nil
 	}
 	if !slices.Contains([]string{"walk", "splice", "shadow"}, m) {
-		return nil, fault.New(fault.Invalid, "volume context %s=%q: allowed is walk, splice or shadow", contextHostMode, m)
+		return nil, errkind.New(errkind.Invalid, "volume context %s=%q: allowed is walk, splice or shadow", contextHostMode, m)
 	}
 	return []string{fmt.Sprintf("map=%s", m)}, nil
 }

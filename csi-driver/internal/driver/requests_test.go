@@ -12,24 +12,24 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 func TestSizes(t *testing.T) {
 	const m = int64(1) << 20
 	for _, c := range []struct {
 		least, most, want int64
-		kind              fault.Kind
+		kind              errkind.Kind
 	}{
 		{0, 0, 1 << 30, 0}, {1, 0, 16 * m, 0}, {16 * m, 0, 16 * m, 0}, {16*m + 1, 0, 18 * m, 0},
 		{0, 20*m + 1, 20 * m, 0}, {0, 16 * m, 16 * m, 0}, {17 * m, 18 * m, 18 * m, 0},
-		{zone.MaxVolume, 0, zone.MaxVolume, 0},
-		{-1, 0, 0, fault.Invalid}, {0, -1, 0, fault.Invalid}, {2, 1, 0, fault.Invalid},
-		{0, 16*m - 1, 0, fault.OutOfRange}, {17 * m, 17 * m, 0, fault.OutOfRange}, {zone.MaxVolume + 1, 0, 0, fault.OutOfRange},
+		{pool.MaxVolume, 0, pool.MaxVolume, 0},
+		{-1, 0, 0, errkind.Invalid}, {0, -1, 0, errkind.Invalid}, {2, 1, 0, errkind.Invalid},
+		{0, 16*m - 1, 0, errkind.OutOfRange}, {17 * m, 17 * m, 0, errkind.OutOfRange}, {pool.MaxVolume + 1, 0, 0, errkind.OutOfRange},
 	} {
 		n, err := size(&csi.CapacityRange{RequiredBytes: c.least, LimitBytes: c.most}, 1<<30)
-		if n != c.want || (err != nil) != (c.kind != 0) || err != nil && !fault.Is(err, c.kind) {
+		if n != c.want || (err != nil) != (c.kind != 0) || err != nil && !errkind.Is(err, c.kind) {
 			t.Errorf("%d to %d: %d, %v", c.least, c.most, n, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestParameters(t *testing.T) {
 		"alignment": "1Gi", "hostMode": "splice", "label": "my volume", "maxSize": "1Ti", "reserve": "64Mi", "rootMode": "1777", "rootOwner": "1000:107",
 		"lease": "30", "dataMode": "inplace", "csi.storage.k8s.io/pvc/name": "data",
 	})
-	want := settings{zone.Gigabyte, "my volume", 1 << 40, 64 << 20, "1777", "1000:107", "30", "splice", 0, zone.InZone}
+	want := settings{pool.Gigabyte, "my volume", 1 << 40, 64 << 20, "1777", "1000:107", "30", "splice", 0, pool.InZone}
 	if err != nil || s != want {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -51,7 +51,7 @@ func TestParameters(t *testing.T) {
 		"Alignment": {"2Mi"}, "size": {"1Gi"}, "": {""},
 	} {
 		for _, v := range values {
-			if _, err := parse(parameters, map[string]string{key: v}); !fault.Is(err, fault.Invalid) {
+			if _, err := parse(parameters, map[string]string{key: v}); !errkind.Is(err, errkind.Invalid) {
 				t.Errorf("%s=%q: %v", key, v, err)
 			}
 		}
@@ -59,12 +59,12 @@ func TestParameters(t *testing.T) {
 }
 
 func TestCodes(t *testing.T) {
-	inner := fault.New(fault.NoSpace, "no room")
+	inner := errkind.New(errkind.NoSpace, "no room")
 	for err, want := range map[error]codes.Code{
-		errors.New("x"):                                codes.Internal,
-		fmt.Errorf("about: %w", inner):                 codes.ResourceExhausted,
-		fault.Wrap(fault.NotFound, inner, "outermost"): codes.NotFound,
-		status.Error(codes.Canceled, "x"):              codes.Canceled,
+		errors.New("x"):                                    codes.Internal,
+		fmt.Errorf("about: %w", inner):                     codes.ResourceExhausted,
+		errkind.Wrap(errkind.NotFound, inner, "outermost"): codes.NotFound,
+		status.Error(codes.Canceled, "x"):                  codes.Canceled,
 	} {
 		if got := status.Code(Status(err)); got != want {
 			t.Errorf("%v: %s, should be %s", err, got, want)
@@ -123,8 +123,8 @@ func FuzzCreate(f *testing.F) {
 			}
 			return
 		}
-		spec := s.spec(zone.NameFor(r.GetName()), n)
-		if !within(n, r.GetCapacityRange()) || n%zone.Extent != 0 || n < zone.MinVolume || n > zone.MaxVolume || !zone.ValidName(spec.Name) {
+		spec := s.spec(pool.NameFor(r.GetName()), n)
+		if !within(n, r.GetCapacityRange()) || n%pool.Extent != 0 || n < pool.MinVolume || n > pool.MaxVolume || !pool.ValidName(spec.Name) {
 			t.Errorf("%v: %+v", &r, spec)
 		}
 	})

@@ -5,13 +5,13 @@ package driver_test
 import (
 	"testing"
 
+	"stargate/csi-driver/internal/pool"
 	"stargate/csi-driver/internal/sanity"
-	"stargate/csi-driver/internal/zone"
 )
 
 // csi-sanity in full, wholly in this process; csi-driver/test has it with real tools and mounts.
 func TestSanity(t *testing.T) {
-	w := newWorld(t, 2*zone.Gigabyte)
+	w := newWorld(t, 2*pool.Gigabyte)
 	sanity.Run(t, w.serve(), w.kubelet)
 	if left := w.left(); len(left) > 0 {
 		t.Errorf("left behind: %q", left)

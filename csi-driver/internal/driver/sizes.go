@@ -5,8 +5,8 @@ package driver
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
 )
 
 // size is what a volume gets for a range: the least that is allowed, or the default.
@@ -14,22 +14,22 @@ func size(r *csi.CapacityRange, usual int64) (int64, error) {
 	least, most := r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
 	case least < 0 || most < 0:
-		return 0, fault.New(fault.Invalid, "a size is negative: at least %d, at most %d bytes", least, most)
+		return 0, errkind.New(errkind.Invalid, "a size is negative: at least %d, at most %d bytes", least, most)
 	case most != 0 && most < least:
-		return 0, fault.New(fault.Invalid, "at least %d bytes are asked for, and at most %d", least, most)
-	case least > zone.MaxVolume:
-		return 0, fault.New(fault.OutOfRange, "at least %d bytes are asked for; the largest volume has %d", least, zone.MaxVolume)
+		return 0, errkind.New(errkind.Invalid, "at least %d bytes are asked for, and at most %d", least, most)
+	case least > pool.MaxVolume:
+		return 0, errkind.New(errkind.OutOfRange, "at least %d bytes are asked for; the largest volume has %d", least, pool.MaxVolume)
 	}
 	n := least
 	if n == 0 {
 		n = usual
 		if most != 0 && most < n {
-			n = most - most%zone.Extent
+			n = most - most%pool.Extent
 		}
 	}
-	n = zone.RoundUp(max(n, zone.MinVolume), zone.Extent)
+	n = pool.RoundUp(max(n, pool.MinVolume), pool.Extent)
 	if most != 0 && n > most {
-		return 0, fault.New(fault.OutOfRange, "at most %d bytes are asked for; the next size is %d: sizes are multiples of 2 MiB from 16 MiB on", most, n)
+		return 0, errkind.New(errkind.OutOfRange, "at most %d bytes are asked for; the next size is %d: sizes are multiples of 2 MiB from 16 MiB on", most, n)
 	}
 	return n, nil
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
 )
 
 // shown has the source by the id that the caller has for it, if there is one.
-func (d *Driver) shown(s zone.Snapshot, source string) *csi.Snapshot {
+func (d *Driver) shown(s pool.Snapshot, source string) *csi.Snapshot {
 	if source == "" {
 		source = s.SourceID().String()
 	}
@@ -32,7 +32,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	}
 	source := r.GetSourceVolumeId()
 	if source == "" {
-		return nil, fault.New(fault.Invalid, "no source volume id is given")
+		return nil, errkind.New(errkind.Invalid, "no source volume id is given")
 	}
 	if err := d.here(r.GetAccessibilityRequirements(), "snapshot"); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	if err != nil {
 		return nil, err
 	}
-	name := zone.SnapshotName(r.GetName())
+	name := pool.SnapshotName(r.GetName())
 	end, err := d.calls.begin(name, "CreateSnapshot")
 	if err != nil {
 		return nil, err
@@ -54,23 +54,23 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	if err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "snapshot: done")
+	failpoint.Reached(ctx, "snapshot: done")
 	return &csi.CreateSnapshotResponse{Snapshot: d.shown(s, source)}, nil
 }
 
 // snapshot finds one, which has to be of that volume, or takes it.
-func (d *Driver) snapshot(ctx context.Context, name, source string, target zone.Target) (zone.Snapshot, error) {
-	find := func() (zone.Snapshot, error) {
-		s, err := d.zone.Snapshot(ctx, zone.ID{Name: name})
-		if err == nil && s.Source != zone.NameOf(source) {
-			err = fault.New(fault.Exists, "there is such a snapshot already, of volume %s", s.Source)
+func (d *Driver) snapshot(ctx context.Context, name, source string, target pool.Target) (pool.Snapshot, error) {
+	find := func() (pool.Snapshot, error) {
+		s, err := d.zone.Snapshot(ctx, pool.ID{Name: name})
+		if err == nil && s.Source != pool.NameOf(source) {
+			err = errkind.New(errkind.Exists, "there is such a snapshot already, of volume %s", s.Source)
 		}
 		return s, err
 	}
-	return findOrMake(find, func() (zone.Snapshot, error) {
+	return findOrMake(find, func() (pool.Snapshot, error) {
 		v, err := d.whole(ctx, source)
 		if err != nil {
-			return zone.Snapshot{}, err
+			return pool.Snapshot{}, err
 		}
 		return d.zone.TakeSnapshot(ctx, name, v, target)
 	})
@@ -80,10 +80,10 @@ func (d *Driver) snapshot(ctx context.Context, name, source string, target zone.
 func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {
-		return nil, fault.New(fault.Invalid, "no snapshot id is given")
+		return nil, errkind.New(errkind.Invalid, "no snapshot id is given")
 	}
-	of, ok := zone.ParseID(id)
-	if !ok || !zone.IsSnapshot(of.Name) {
+	of, ok := pool.ParseID(id)
+	if !ok || !pool.IsSnapshot(of.Name) {
 		return &csi.DeleteSnapshotResponse{}, nil // there cannot be one
 	}
 	end, err := d.calls.begin(id, "DeleteSnapshot")
@@ -100,7 +100,7 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	if err := d.zone.DeleteSnapshot(ctx, of); err != nil {
 		return nil, err
 	}
-	step.Reached(ctx, "snapshot: deleted")
+	failpoint.Reached(ctx, "snapshot: deleted")
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
@@ -108,11 +108,11 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {
-		return nil, fault.New(fault.Invalid, "no snapshot id is given")
+		return nil, errkind.New(errkind.Invalid, "no snapshot id is given")
 	}
-	of, ok := zone.ParseID(id)
-	if !ok || !zone.IsSnapshot(of.Name) {
-		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
+	of, ok := pool.ParseID(id)
+	if !ok || !pool.IsSnapshot(of.Name) {
+		return nil, errkind.New(errkind.NotFound, "there is no snapshot %q", id)
 	}
 	s, err := d.findSnapshot(ctx, of)
 	if err != nil {
@@ -122,10 +122,10 @@ func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*c
 }
 
 // findSnapshot is the one that an id names.
-func (d *Driver) findSnapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
+func (d *Driver) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	s, err := d.zone.Snapshot(ctx, of)
 	if err == nil && of.Elsewhere(s.Zone) {
-		return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q: it is in another zone or folder than this node's, %s", of, s.Zone)
+		return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q: it is in another zone or folder than this node's, %s", of, s.Zone)
 	}
 	return s, err
 }
@@ -136,16 +136,16 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 	if err != nil {
 		return nil, err
 	}
-	var meant []zone.Snapshot
+	var meant []pool.Snapshot
 	for _, s := range all {
-		if id := r.GetSnapshotId(); id != "" && !named(id, zone.ID{Name: s.Name, Zone: s.Zone}) {
+		if id := r.GetSnapshotId(); id != "" && !named(id, pool.ID{Name: s.Name, Zone: s.Zone}) {
 			continue
 		}
 		if id := r.GetSourceVolumeId(); id == "" || named(id, s.SourceID()) {
 			meant = append(meant, s)
 		}
 	}
-	page, next, err := paginate(meant, func(s zone.Snapshot) string { return s.Name }, r.GetStartingToken(), r.GetMaxEntries())
+	page, next, err := paginate(meant, func(s pool.Snapshot) string { return s.Name }, r.GetStartingToken(), r.GetMaxEntries())
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +157,15 @@ func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest)
 }
 
 // named tells whether an id names what is called so: one that names no place does wherever that is.
-func named(id string, is zone.ID) bool {
-	of, ok := zone.ParseID(id)
+func named(id string, is pool.ID) bool {
+	of, ok := pool.ParseID(id)
 	return ok && of.Name == is.Name && !of.Elsewhere(is.Zone)
 }
 
 // --- what a volume is a copy of ------------------------------------------------------------------
 
 // origin is what a volume is to be a copy of; of no name if it is to be empty.
-func origin(s *csi.VolumeContentSource) (of zone.ID, err error) {
+func origin(s *csi.VolumeContentSource) (of pool.ID, err error) {
 	if s == nil {
 		return of, nil
 	}
@@ -174,17 +174,17 @@ func origin(s *csi.VolumeContentSource) (of zone.ID, err error) {
 		what, id = "volume", s.GetVolume().GetVolumeId()
 	}
 	if id == "" {
-		return of, fault.New(fault.Invalid, "the content source names neither a snapshot nor a volume")
+		return of, errkind.New(errkind.Invalid, "the content source names neither a snapshot nor a volume")
 	}
-	of, ok := zone.ParseID(id)
-	if !ok || zone.IsSnapshot(of.Name) != (what == "snapshot") {
-		return of, fault.New(fault.NotFound, "there is no %s %q to copy", what, id)
+	of, ok := pool.ParseID(id)
+	if !ok || pool.IsSnapshot(of.Name) != (what == "snapshot") {
+		return of, errkind.New(errkind.NotFound, "there is no %s %q to copy", what, id)
 	}
 	return of, nil
 }
 
-func (d *Driver) source(ctx context.Context, of zone.ID) (zone.Volume, error) {
-	if !zone.IsSnapshot(of.Name) {
+func (d *Driver) source(ctx context.Context, of pool.ID) (pool.Volume, error) {
+	if !pool.IsSnapshot(of.Name) {
 		return d.whole(ctx, of.String())
 	}
 	s, err := d.findSnapshot(ctx, of)
@@ -193,21 +193,21 @@ func (d *Driver) source(ctx context.Context, of zone.ID) (zone.Volume, error) {
 
 // elsewhere is why there is no such source here. One that another node has is no failure for good: the scheduler is to
 // look there. That one is nowhere can be said by its id, or where there is a zone at all.
-func (d *Driver) elsewhere(ctx context.Context, of zone.ID, why error) error {
+func (d *Driver) elsewhere(ctx context.Context, of pool.ID, why error) error {
 	here, err := d.zone.Place(ctx, of)
 	switch {
 	case err != nil:
 		return err
 	case of.Elsewhere(here) && !d.config.gone(of):
-		return fault.Wrap(fault.NoSpace, why, "node %s has another zone than what is to be copied is in", d.config.NodeID)
+		return errkind.Wrap(errkind.NoSpace, why, "node %s has another zone than what is to be copied is in", d.config.NodeID)
 	}
 	return why
 }
 
 // clone makes a copy of what a request names. Owner, mode and lease are those of what is copied.
-func (d *Driver) clone(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.CapacityRange) (zone.Volume, error) {
+func (d *Driver) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.CapacityRange) (pool.Volume, error) {
 	source, err := d.source(ctx, of)
-	if fault.Is(err, fault.NotFound) {
+	if errkind.Is(err, errkind.NotFound) {
 		err = d.elsewhere(ctx, of, err)
 	}
 	if err != nil {
@@ -217,7 +217,7 @@ func (d *Driver) clone(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.C
 		return source, err
 	}
 	if spec.Size < source.Size {
-		return source, fault.New(fault.OutOfRange, "%s has %d bytes; a copy of it cannot have %d", source.Name, source.Size, spec.Size)
+		return source, errkind.New(errkind.OutOfRange, "%s has %d bytes; a copy of it cannot have %d", source.Name, source.Size, spec.Size)
 	}
 	if err := grows(spec.MaxSize, spec.Size, spec.Reserve); err != nil {
 		return source, err
@@ -227,10 +227,10 @@ func (d *Driver) clone(ctx context.Context, spec zone.Spec, of zone.ID, r *csi.C
 		return source, err
 	}
 	if most := max(spec.Size+spec.Reserve, spec.MaxSize); info.MaxSize < most {
-		return source, fault.New(fault.OutOfRange, "%s can grow to %d bytes, and so can a copy of it; %d are wanted", source.Name, info.MaxSize, most)
+		return source, errkind.New(errkind.OutOfRange, "%s can grow to %d bytes, and so can a copy of it; %d are wanted", source.Name, info.MaxSize, most)
 	}
 	if info.HostSplice != spec.HostSplice {
-		return source, fault.New(fault.Invalid, "%s has another hostMode, which a copy of it shares: take a class with that", source.Name)
+		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: take a class with that", source.Name)
 	}
 	return d.zone.Clone(ctx, spec, source)
 }

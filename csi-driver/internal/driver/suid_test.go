@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
 )
 
 // A class takes nosuid and nodev away only where the node allows it.
@@ -24,7 +24,7 @@ func TestSuidDevAllowed(t *testing.T) {
 		{"suid", codes.FailedPrecondition}, {"dev", codes.FailedPrecondition}, {"noatime,suid", codes.FailedPrecondition},
 		{"nosuid,nodev", codes.OK}, {"noatime", codes.OK},
 	} {
-		w := newWorld(t, zone.Gigabyte)
+		w := newWorld(t, pool.Gigabyte)
 		capability := &csi.VolumeCapability{
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: []string{c.option}}},
 			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
 )
 
 func (w *world) wants(what string, err error, code codes.Code, words ...string) {
@@ -36,26 +36,26 @@ func TestCallsAtOnce(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
 		before func(*world)
-		held   zonetest.Call
+		held   pooltest.Call
 		call   func(*world) error
 		others []func(*world) error
 	}{
-		"create": {nothing, zonetest.Create, func(w *world) error { return w.create(ctx, "v", nil) }, []func(*world) error{
+		"create": {nothing, pooltest.Create, func(w *world) error { return w.create(ctx, "v", nil) }, []func(*world) error{
 			func(w *world) error { return w.create(ctx, "v", nil) }, func(w *world) error { return w.delete(ctx, "v") },
 			func(w *world) error { return w.expand(ctx, "v") }, func(w *world) error { return w.stage(ctx, "v") },
 		}},
-		"grow": {staged, zonetest.Grow, func(w *world) error { return w.expand(ctx, "v") }, []func(*world) error{
+		"grow": {staged, pooltest.Grow, func(w *world) error { return w.expand(ctx, "v") }, []func(*world) error{
 			func(w *world) error { return w.expand(ctx, "v") }, func(w *world) error { return w.delete(ctx, "v") },
 			func(w *world) error { return w.publish(ctx, "v") }, func(w *world) error { return w.unstage(ctx, "v") },
 		}},
-		"snapshot": {volume, zonetest.TakeSnapshot, func(w *world) error { return w.snapshot(ctx, "s", "v") }, []func(*world) error{
+		"snapshot": {volume, pooltest.TakeSnapshot, func(w *world) error { return w.snapshot(ctx, "s", "v") }, []func(*world) error{
 			func(w *world) error { return w.snapshot(ctx, "s", "v") }, func(w *world) error { return w.deleteSnapshot(ctx, "s") },
 		}},
-		"inline": {nothing, zonetest.Create, func(w *world) error { return w.publishInline(ctx) }, []func(*world) error{
+		"inline": {nothing, pooltest.Create, func(w *world) error { return w.publishInline(ctx) }, []func(*world) error{
 			func(w *world) error { return w.publishInline(ctx) }, func(w *world) error { return w.unpublish(ctx, inlineID) },
 		}},
 	} {
-		w := newWorld(t, zone.Gigabyte)
+		w := newWorld(t, pool.Gigabyte)
 		c.before(w)
 		reached, release := w.zone.Hold(c.held)
 		done := make(chan error, 1)
@@ -72,12 +72,12 @@ func TestCallsAtOnce(t *testing.T) {
 
 // A call whose context ends in the middle says so, and has left nothing that the next one does not find.
 func TestCutOff(t *testing.T) {
-	for name, held := range map[string]zonetest.Call{
-		"create": zonetest.Create, "clone": zonetest.Clone, "restore": zonetest.Clone, "expand": zonetest.Grow,
-		"snapshot": zonetest.TakeSnapshot, "delete": zonetest.Delete, "drop snapshot": zonetest.DeleteSnapshot, "stage": zonetest.Get,
+	for name, held := range map[string]pooltest.Call{
+		"create": pooltest.Create, "clone": pooltest.Clone, "restore": pooltest.Clone, "expand": pooltest.Grow,
+		"snapshot": pooltest.TakeSnapshot, "delete": pooltest.Delete, "drop snapshot": pooltest.DeleteSnapshot, "stage": pooltest.Get,
 	} {
 		for _, code := range []codes.Code{codes.Canceled, codes.DeadlineExceeded} {
-			w := newWorld(t, zone.Gigabyte)
+			w := newWorld(t, pool.Gigabyte)
 			scenarios[name].before(w)
 			before := w.left()
 			reached, release := w.zone.Hold(held)
@@ -105,8 +105,8 @@ func TestCutOff(t *testing.T) {
 
 // An inline volume that may be there is not forgotten, though nobody waits for it any more.
 func TestInlineCutOff(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
-	reached, release := w.zone.Hold(zonetest.Create)
+	w := newWorld(t, pool.Gigabyte)
+	reached, release := w.zone.Hold(pooltest.Create)
 	defer release()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -16,13 +16,13 @@ import (
 	"google.golang.org/grpc"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/grpcserver"
+	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/mounts/mountstest"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/server"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
+	"stargate/csi-driver/internal/publish"
 )
 
 const mib = int64(1) << 20
@@ -32,7 +32,7 @@ type world struct {
 	t       *testing.T
 	dir     string
 	kubelet string
-	zone    *zonetest.Zone
+	zone    *pooltest.Zone
 	table   *mountstest.Table
 	driver  *driver.Driver
 }
@@ -46,17 +46,17 @@ func newWorld(t *testing.T, size int64) *world {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w := &world{
 		t: t, dir: dir, kubelet: filepath.Join(dir, "kubelet"),
-		zone: zonetest.New(zonetest.Config{Base: 64 * zone.Gigabyte, Size: size}), table: mountstest.New(),
+		zone: pooltest.New(pooltest.Config{Base: 64 * pool.Gigabyte, Size: size}), table: mountstest.New(),
 	}
 	if err := os.Mkdir(w.kubelet, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.driver = w.with(present.NewFile(mounts.On(w.table), w.zone))
+	w.driver = w.with(publish.NewFile(mounts.On(w.table), w.zone))
 	return w
 }
 
 // with is a driver that shows volumes in that way.
-func (w *world) with(show present.Presenter) *driver.Driver {
+func (w *world) with(show publish.Presenter) *driver.Driver {
 	w.t.Helper()
 	folder, err := mounts.OpenFolder(w.kubelet)
 	if err != nil {
@@ -67,20 +67,20 @@ func (w *world) with(show present.Presenter) *driver.Driver {
 }
 
 // module has a folder in place of sysfs, with volumes' paths in place of their devices' numbers.
-func (w *world) module() *module.Module {
-	return module.NewFor(filepath.Join(w.dir, "sysfs"), func(path string) string { return path })
+func (w *world) module() *kernelmodule.Module {
+	return kernelmodule.NewFor(filepath.Join(w.dir, "sysfs"), func(path string) string { return path })
 }
 
 // serve has the driver on a socket, as the program has it, until the test ends.
 func (w *world) serve() (endpoint string) {
 	w.t.Helper()
 	endpoint = "unix://" + filepath.Join(w.dir, "csi.sock")
-	l, err := server.Listen(endpoint)
+	l, err := grpcserver.Listen(endpoint)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := server.New(ctx, server.Config{CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status}, func(r grpc.ServiceRegistrar) {
+	s := grpcserver.New(ctx, grpcserver.Config{CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status}, func(r grpc.ServiceRegistrar) {
 		csi.RegisterIdentityServer(r, w.driver)
 		csi.RegisterControllerServer(r, w.driver)
 		csi.RegisterNodeServer(r, w.driver)

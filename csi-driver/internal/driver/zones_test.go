@@ -15,26 +15,26 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/module"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/outside"
-	"stargate/csi-driver/internal/present"
-	"stargate/csi-driver/internal/zone"
-	"stargate/csi-driver/internal/zone/zonetest"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
+	"stargate/csi-driver/internal/publish"
 )
 
 // another gives the node a zone of another identity, with nothing in it; gone are named to the driver.
 func (w *world) another(id string, gone ...string) {
 	w.t.Helper()
-	w.zone = zonetest.New(zonetest.Config{ID: id, Base: 64 * zone.Gigabyte, Size: zone.Gigabyte})
+	w.zone = pooltest.New(pooltest.Config{ID: id, Base: 64 * pool.Gigabyte, Size: pool.Gigabyte})
 	folder, err := mounts.OpenFolder(w.kubelet)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	config := driver.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true, GoneZones: gone}
 	m := mounts.On(w.table)
-	w.driver = driver.New(config, w.zone, present.NewFile(m, w.zone), m, module.New(w.dir), folder)
+	w.driver = driver.New(config, w.zone, publish.NewFile(m, w.zone), m, kernelmodule.New(w.dir), folder)
 }
 
 func (w *world) made(name string) (id string) {
@@ -57,8 +57,8 @@ func (w *world) taken(name, source string) (id string) {
 // The driver does not delete a volume of another zone than the node's, nor one of that name in this zone: its bytes
 // would stay, and nobody would know of them. A driver that is told that the other zone is gone takes it for deleted.
 func TestOfAnotherZone(t *testing.T) {
-	ctx, first, second := context.Background(), zone.Identity(zone.DAX, "first"), zone.Identity(zone.DAX, "second")
-	w := newWorld(t, zone.Gigabyte)
+	ctx, first, second := context.Background(), pool.Identity(pool.DAX, "first"), pool.Identity(pool.DAX, "second")
+	w := newWorld(t, pool.Gigabyte)
 	w.another(first)
 	v := w.made("v")
 	s := w.taken("s", v)
@@ -98,14 +98,14 @@ func TestOfAnotherZone(t *testing.T) {
 // All nodes are told which zones are gone for good. One of these that the node has, again or still, is not: what is in it
 // is deleted, and does not merely count as deleted. Where the zone does not answer nobody knows.
 func TestGoneZoneThatIsHere(t *testing.T) {
-	ctx, first := context.Background(), zone.Identity(zone.DAX, "first")
-	w := newWorld(t, zone.Gigabyte)
+	ctx, first := context.Background(), pool.Identity(pool.DAX, "first")
+	w := newWorld(t, pool.Gigabyte)
 	w.another(first, first)
 	v := w.made("v")
 	s := w.taken("s", v)
-	w.zone.Fail(zonetest.Place, zonetest.Before, fault.New(fault.NoAnswer, "no answer"))
+	w.zone.Fail(pooltest.Place, pooltest.Before, errkind.New(errkind.NoAnswer, "no answer"))
 	w.wants("delete", w.delete(ctx, v), codes.Unavailable)
-	w.zone.Fail(zonetest.Place, zonetest.Before, fault.New(fault.NoAnswer, "no answer"))
+	w.zone.Fail(pooltest.Place, pooltest.Before, errkind.New(errkind.NoAnswer, "no answer"))
 	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s})
 	w.wants("delete a snapshot", err, codes.Unavailable)
 	if left := w.zone.Left(); len(left) != 2 {
@@ -131,7 +131,7 @@ func (w *world) beside(dir string) (end func()) {
 	}
 	config := driver.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, SnapshotFolder: true}
 	m := mounts.On(w.table)
-	w.driver = driver.New(config, f.Beside(w.zone), present.NewFile(m, w.zone), m, module.New(w.dir), kubelet)
+	w.driver = driver.New(config, f.Beside(w.zone), publish.NewFile(m, w.zone), m, kernelmodule.New(w.dir), kubelet)
 	return func() { f.Close() }
 }
 
@@ -139,11 +139,11 @@ func (w *world) beside(dir string) (end func()) {
 // nobody would know of them. Ids of earlier drivers, which do not say where a snapshot is, stay good.
 func TestSnapshotOfAnotherFolder(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	first, second := filepath.Join(w.dir, "first"), filepath.Join(w.dir, "second")
 	end := w.beside(first)
 	v := w.made("v")
-	old := zone.SnapshotName("s")
+	old := pool.SnapshotName("s")
 	file := filepath.Join(first, old+"@v.snapshot")
 	put := func() {
 		t.Helper()
@@ -155,7 +155,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 	got, err := w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: old})
 	w.must(err)
 	id := got.GetSnapshot().GetSnapshotId()
-	if of, ok := zone.ParseID(id); !ok || of.Zone == "" || strings.HasSuffix(v, of.Zone) || got.GetSnapshot().GetSourceVolumeId() != "v" {
+	if of, ok := pool.ParseID(id); !ok || of.Zone == "" || strings.HasSuffix(v, of.Zone) || got.GetSnapshot().GetSourceVolumeId() != "v" {
 		t.Errorf("%s is of %v", id, got)
 	}
 	for _, source := range []string{"v", v} {
@@ -201,7 +201,7 @@ func (w *world) clone(of string) error {
 // volume.
 func TestIDsOfEarlierDrivers(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	id := w.made("v")
 	if id == "v" || w.made("v") != id {
 		t.Errorf("its id is %q", id)
@@ -219,13 +219,13 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 			t.Errorf("%s: snapshots are %v, %v", old, list, err)
 		}
 	}
-	for _, old := range []string{zone.SnapshotName("s"), s} {
+	for _, old := range []string{pool.SnapshotName("s"), s} {
 		res, err := w.driver.GetSnapshot(ctx, &csi.GetSnapshotRequest{SnapshotId: old})
 		if err != nil || res.GetSnapshot().GetSnapshotId() != s || res.GetSnapshot().GetSourceVolumeId() != id {
 			t.Errorf("%s: %v, %v", old, res, err)
 		}
 	}
-	reached, release := w.zone.Hold(zonetest.Grow)
+	reached, release := w.zone.Hold(pooltest.Grow)
 	done := make(chan error, 1)
 	w.must(w.stage(ctx, id))
 	go func() { done <- w.expand(ctx, id) }()
@@ -239,16 +239,16 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 	w.must(w.create(ctx, "d", ofSnapshot(s)))
 	w.must(w.delete(ctx, "v"))
 	w.must(w.delete(ctx, id))
-	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: zone.SnapshotName("s")})
+	_, err := w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName("s")})
 	w.must(err)
 }
 
 // A source that is in another node's zone sends the claim there; one that is in this node's zone, and is not there, is
 // nowhere. A node without a zone does not know that it is nowhere.
 func TestSourceOfAnotherNode(t *testing.T) {
-	w := newWorld(t, zone.Gigabyte)
-	of, here := zone.Identity(zone.DAX, "another node's"), zone.Identity(zone.File, "memory")
-	s := zone.SnapshotName("s")
+	w := newWorld(t, pool.Gigabyte)
+	of, here := pool.Identity(pool.DAX, "another node's"), pool.Identity(pool.File, "memory")
+	s := pool.SnapshotName("s")
 	for what, source := range map[string]func(in string) *csi.VolumeContentSource{
 		"a volume": func(in string) *csi.VolumeContentSource { return ofVolume("v" + in) }, "a snapshot": func(in string) *csi.VolumeContentSource { return ofSnapshot(s + in) },
 	} {
@@ -261,7 +261,7 @@ func TestSourceOfAnotherNode(t *testing.T) {
 		w.wants(what+" of the same name", w.create(context.Background(), "c", source("@"+of)), codes.ResourceExhausted)
 		w.must(w.delete(context.Background(), "v"))
 		w.must(w.deleteSnapshot(context.Background(), "s"))
-		none := driver.New(driver.Config{Name: "stargate.csi.dev", NodeID: "n2", DefaultSize: 32 * mib}, zone.Nothing{}, nil, nil, nil, nil)
+		none := driver.New(driver.Config{Name: "stargate.csi.dev", NodeID: "n2", DefaultSize: 32 * mib}, pool.Nothing{}, nil, nil, nil, nil)
 		for _, in := range []string{"@" + of, ""} {
 			_, err := none.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
 				Name: "c", VolumeCapabilities: []*csi.VolumeCapability{capability}, VolumeContentSource: source(in),
@@ -270,14 +270,14 @@ func TestSourceOfAnotherNode(t *testing.T) {
 		}
 		w.another(here, of)
 		w.wants(what+" of a zone that is gone", w.create(context.Background(), "c", source("@"+of)), codes.NotFound)
-		w = newWorld(t, zone.Gigabyte)
+		w = newWorld(t, pool.Gigabyte)
 	}
 }
 
 // A snapshot is where its node is, and says so; one that is wanted elsewhere is not taken.
 func TestTopologyOfSnapshots(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t, zone.Gigabyte)
+	w := newWorld(t, pool.Gigabyte)
 	w.made("v")
 	at := func(node string) *csi.Topology {
 		return &csi.Topology{Segments: map[string]string{driver.Config{Name: "stargate.csi.dev"}.TopologyKey(): node}}

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/step"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
 )
 
 // Prefixes of what is half made or half deleted.
@@ -67,7 +67,7 @@ func (f Folder) Begin(name string) (end func(), err error) {
 	f.work.mu.Lock()
 	defer f.work.mu.Unlock()
 	if f.work.names[name] {
-		return nil, fault.New(fault.Busy, "another call works on %s: try again", name)
+		return nil, errkind.New(errkind.Busy, "another call works on %s: try again", name)
 	}
 	f.work.names[name] = true
 	return func() {
@@ -120,7 +120,7 @@ func (f Folder) same() error {
 	}
 	there, err := os.Lstat(f.lock.Name())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
-		return fault.New(fault.NoAnswer, "%s is another folder than the one that was there when the driver started: mount that one again, or restart the driver", f.Dir)
+		return errkind.New(errkind.NoAnswer, "%s is another folder than the one that was there when the driver started: mount that one again, or restart the driver", f.Dir)
 	}
 	return err
 }
@@ -217,16 +217,16 @@ func Remove(files ...string) error {
 func Snapshot(file string) (name, source string, ok bool) {
 	both, ok := strings.CutSuffix(file, suffix)
 	name, source, two := strings.Cut(both, of)
-	return name, source, ok && two && zone.ValidName(name) && zone.ValidName(source)
+	return name, source, ok && two && pool.ValidName(name) && pool.ValidName(source)
 }
 
 // Snapshots looks at all, by name.
-func (f Folder) Snapshots() ([]zone.Snapshot, error) {
+func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	entries, err := f.Entries()
 	if err != nil {
-		return nil, fault.Wrap(fault.NoAnswer, err, "snapshots")
+		return nil, errkind.Wrap(errkind.NoAnswer, err, "snapshots")
 	}
-	var all []zone.Snapshot
+	var all []pool.Snapshot
 	for _, e := range entries {
 		name, source, ok := Snapshot(e.Name())
 		if !ok || !e.Type().IsRegular() {
@@ -237,9 +237,9 @@ func (f Folder) Snapshots() ([]zone.Snapshot, error) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, fault.Wrap(fault.Internal, err, "snapshot %s", name)
+			return nil, errkind.Wrap(errkind.Internal, err, "snapshot %s", name)
 		}
-		all = append(all, zone.Snapshot{
+		all = append(all, pool.Snapshot{
 			Name: name, Source: source, Path: f.Path("", e.Name()), Size: st.Size(), Created: st.ModTime(),
 		})
 	}
@@ -248,55 +248,55 @@ func (f Folder) Snapshots() ([]zone.Snapshot, error) {
 }
 
 // Snapshot looks at one.
-func (f Folder) Snapshot(name string) (zone.Snapshot, error) {
+func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 	all, err := f.Snapshots()
 	if err != nil {
-		return zone.Snapshot{}, err
+		return pool.Snapshot{}, err
 	}
 	for _, s := range all {
 		if s.Name == name {
 			return s, nil
 		}
 	}
-	return zone.Snapshot{}, fault.New(fault.NotFound, "there is no snapshot %q", name)
+	return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", name)
 }
 
 // Called is the file of a snapshot.
 func (f Folder) Called(name, source string) string { return f.Path("", name+of+source+suffix) }
 
 // Take has a zone make a file of a volume, and gives it its name. What the volume does not use is a hole.
-func (f Folder) Take(ctx context.Context, z zone.Zone, name string, source zone.Volume) (zone.Snapshot, error) {
+func (f Folder) Take(ctx context.Context, z pool.Zone, name string, source pool.Volume) (pool.Snapshot, error) {
 	end, err := f.Begin(name)
 	if err != nil {
-		return zone.Snapshot{}, err
+		return pool.Snapshot{}, err
 	}
 	defer end()
 	if err := f.same(); err != nil {
-		return zone.Snapshot{}, fault.Wrap(fault.NoAnswer, err, "snapshots")
+		return pool.Snapshot{}, errkind.Wrap(errkind.NoAnswer, err, "snapshots")
 	}
 	file, part := f.Copying(name)
 	defer f.release(name)
 	err = f.reserve(ctx, z, name, source)
 	if err == nil {
-		step.Reached(ctx, "file: snapshot begun")
+		failpoint.Reached(ctx, "file: snapshot begun")
 		err = z.CopyOut(ctx, source, file)
 	}
 	if err == nil {
-		step.Reached(ctx, "file: snapshot copied")
+		failpoint.Reached(ctx, "file: snapshot copied")
 		err = unix.Renameat2(unix.AT_FDCWD, file, unix.AT_FDCWD, f.Called(name, source.Name), unix.RENAME_NOREPLACE)
 	}
 	if err == nil {
-		step.Reached(ctx, "file: snapshot named")
+		failpoint.Reached(ctx, "file: snapshot named")
 		err = f.Sync()
 	}
 	if err != nil {
-		return zone.Snapshot{}, NotCopied(err, Remove(file, part), "snapshot "+name)
+		return pool.Snapshot{}, NotCopied(err, Remove(file, part), "snapshot "+name)
 	}
 	return f.Snapshot(name)
 }
 
 // reserve has a copy take its room, beside those that are being made and have not written all of theirs yet.
-func (f Folder) reserve(ctx context.Context, z zone.Zone, name string, source zone.Volume) error {
+func (f Folder) reserve(ctx context.Context, z pool.Zone, name string, source pool.Volume) error {
 	space, err := z.Space(ctx, source)
 	if err != nil {
 		return err
@@ -305,14 +305,14 @@ func (f Folder) reserve(ctx context.Context, z zone.Zone, name string, source zo
 	defer f.work.mu.Unlock()
 	free, err := f.Free()
 	if err != nil {
-		return fault.Wrap(fault.NoAnswer, err, "snapshots")
+		return errkind.Wrap(errkind.NoAnswer, err, "snapshots")
 	}
 	for other, room := range f.work.room {
 		free -= max(0, room-f.written(other))
 	}
 	used := source.Size - space.Free
 	if used > free {
-		return fault.New(fault.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, max(0, free))
+		return errkind.New(errkind.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, max(0, free))
 	}
 	f.work.room[name] = used
 	return nil
@@ -339,11 +339,11 @@ func (f Folder) written(name string) int64 {
 // NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on. left is what
 // has failed when it was cleaned up.
 func NotCopied(err, left error, what string) error {
-	var known *fault.Error
+	var known *errkind.Error
 	if errors.As(err, &known) {
 		return NotCleaned(known, left)
 	}
-	return NotCleaned(fault.Wrap(zone.KindOf(err), err, "%s", what), left)
+	return NotCleaned(errkind.Wrap(pool.KindOf(err), err, "%s", what), left)
 }
 
 // NotCleaned is a failure, and the one of cleaning up behind it, if any: Sweep tries that again.
@@ -351,7 +351,7 @@ func NotCleaned(err, left error) error {
 	if left == nil {
 		return err
 	}
-	return fault.Wrap(fault.KindOf(err), err, "what was half made is left for now (%v)", left)
+	return errkind.Wrap(errkind.KindOf(err), err, "what was half made is left for now (%v)", left)
 }
 
 // Delete takes the name away first. To delete none is no error.
@@ -362,7 +362,7 @@ func (f Folder) Delete(ctx context.Context, name string) error {
 	}
 	defer end()
 	s, err := f.Snapshot(name)
-	if fault.Is(err, fault.NotFound) {
+	if errkind.Is(err, errkind.NotFound) {
 		return nil
 	}
 	if err != nil {
@@ -370,15 +370,15 @@ func (f Folder) Delete(ctx context.Context, name string) error {
 	}
 	gone := f.Path(Deleting, name)
 	if err := os.Rename(s.Path, gone); err != nil {
-		return fault.Wrap(fault.Internal, err, "snapshot %s", name)
+		return errkind.Wrap(errkind.Internal, err, "snapshot %s", name)
 	}
-	step.Reached(ctx, "file: snapshot without a name")
+	failpoint.Reached(ctx, "file: snapshot without a name")
 	err = os.Remove(gone)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "snapshot %s", name)
+		return errkind.Wrap(errkind.Internal, err, "snapshot %s", name)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 )
 
 // Folder is the one that paths of requests have to be in: kubelet's.
@@ -23,12 +23,12 @@ type Folder struct {
 // OpenFolder takes the operator's word for it, links included.
 func OpenFolder(path string) (*Folder, error) {
 	if !filepath.IsAbs(path) {
-		return nil, fault.New(fault.Invalid, "kubelet's folder %q is no absolute path", path)
+		return nil, errkind.New(errkind.Invalid, "kubelet's folder %q is no absolute path", path)
 	}
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "kubelet's folder")
+		return nil, errkind.Wrap(errkind.Internal, err, "kubelet's folder")
 	}
 	return &Folder{said: path, real: real, open: unix.Openat2}, nil
 }
@@ -40,7 +40,7 @@ func OpenFolder(path string) (*Folder, error) {
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")
 	if !ok || filepath.Clean(path) != path || strings.ContainsAny(path, " \t\n\\") {
-		return "", fault.New(fault.Invalid, "path %q is not in %s, or is not in its simplest form", path, f.said)
+		return "", errkind.New(errkind.Invalid, "path %q is not in %s, or is not in its simplest form", path, f.said)
 	}
 	if err := f.linkless(below); err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (f *Folder) Inside(path string) (string, error) {
 func (f *Folder) linkless(whole string) error {
 	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "kubelet's folder %s", f.said)
+		return errkind.Wrap(errkind.Internal, err, "kubelet's folder %s", f.said)
 	}
 	defer unix.Close(root)
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
@@ -66,9 +66,9 @@ func (f *Folder) linkless(whole string) error {
 		case err == unix.ENOENT:
 		case (err == unix.EIO || err == unix.ESTALE) && below == whole: // links are found before it is entered
 		case err == unix.ELOOP || err == unix.EXDEV || err == unix.ENOTDIR:
-			return fault.New(fault.Invalid, "path %q in %s leads through a link, or through what is no directory", below, f.said)
+			return errkind.New(errkind.Invalid, "path %q in %s leads through a link, or through what is no directory", below, f.said)
 		default:
-			return fault.Wrap(fault.Internal, err, "path %s in %s", below, f.said)
+			return errkind.Wrap(errkind.Internal, err, "path %s in %s", below, f.said)
 		}
 	}
 	return nil
@@ -77,14 +77,14 @@ func (f *Folder) linkless(whole string) error {
 // MakeDir makes the last part of a path; what is in front of it is kubelet's to make.
 func MakeDir(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fault.Wrap(fault.Internal, err, "directory to mount at")
+		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}
 	st, err := os.Lstat(path)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "directory to mount at")
+		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}
 	if !st.IsDir() {
-		return fault.New(fault.Exists, "%s is there, and is no directory", path)
+		return errkind.New(errkind.Exists, "%s is there, and is no directory", path)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func DirThere(path string) bool {
 // RemoveDir removes an empty directory, or none.
 func RemoveDir(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault.Wrap(fault.Internal, err, "directory that was mounted at")
+		return errkind.Wrap(errkind.Internal, err, "directory that was mounted at")
 	}
 	return nil
 }

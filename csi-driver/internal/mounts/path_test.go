@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 )
 
 // Whatever a request says, it leads nowhere outside.
@@ -96,7 +96,7 @@ func TestInsideOfTheDead(t *testing.T) {
 		}
 		for path, ok := range map[string]bool{"pods/dead": true, "pods/dead/in": false, "pods/dead/in/it": false, "pods/other": true} {
 			at, err := folder.Inside(filepath.Join(root, path))
-			if ok != (err == nil) || err != nil && !fault.Is(err, fault.Internal) {
+			if ok != (err == nil) || err != nil && !errkind.Is(err, errkind.Internal) {
 				t.Errorf("%v at %s: %q, %v", dead, path, at, err)
 			}
 		}

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strings"
 
-	"stargate/csi-driver/internal/fault"
+	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/folder"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 const lockName = ".stargate-snapshots"
@@ -39,29 +39,29 @@ func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder of snapshots: %w", err)
 	}
-	return &Folder{folder: f, lock: lock, id: zone.Identity(zone.Folder, f.Own)}, nil
+	return &Folder{folder: f, lock: lock, id: pool.Identity(pool.Folder, f.Own)}, nil
 }
 
 // Tools have the folder until the last of them has ended: a zone's that copies there.
-func (f *Folder) Tools(t *tools.Tools) *tools.Tools { return t.Holding(f.lock) }
+func (f *Folder) Tools(t *stargatectl.Tools) *stargatectl.Tools { return t.Holding(f.lock) }
 
 // Close lets another process have it.
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Beside is a zone whose snapshots may go there.
-func (f *Folder) Beside(z zone.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
+func (f *Folder) Beside(z pool.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
 
 // Zone is another one, and a folder.
 type Zone struct {
-	zone.Zone
+	pool.Zone
 	folder folder.Folder
 	id     string
 }
 
-var _ zone.Zone = (*Zone)(nil)
+var _ pool.Zone = (*Zone)(nil)
 
 // Place is the folder for what its id says is there, and the zone for all else.
-func (z *Zone) Place(ctx context.Context, of zone.ID) (string, error) {
+func (z *Zone) Place(ctx context.Context, of pool.ID) (string, error) {
 	if of.Zone == z.id {
 		return z.id, nil
 	}
@@ -69,13 +69,13 @@ func (z *Zone) Place(ctx context.Context, of zone.ID) (string, error) {
 }
 
 // here is a snapshot in the folder.
-func (z *Zone) here(s zone.Snapshot, err error) (zone.Snapshot, error) {
+func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	s.Outside, s.Zone = err == nil, z.id
 	return s, err
 }
 
 // Snapshots are those of the zone, and those outside.
-func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
+func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 		all = append(all, s)
 	}
 	// Both are sorted; who lists by pages goes on behind a name.
-	slices.SortFunc(all, func(a, b zone.Snapshot) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b pool.Snapshot) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
@@ -97,29 +97,29 @@ func (z *Zone) Snapshots(ctx context.Context) ([]zone.Snapshot, error) {
 func (z *Zone) Sweep(ctx context.Context) error {
 	err := z.folder.Sweep(ctx, nothingMore)
 	if err != nil {
-		err = fault.Wrap(fault.Internal, err, "folder of snapshots")
+		err = errkind.Wrap(errkind.Internal, err, "folder of snapshots")
 	}
 	return errors.Join(err, z.Zone.Sweep(ctx)) // whoever calls goes by the first: that there is no zone is no failure
 }
 
 // Snapshot is where its id says. By its name alone it is one outside, which is there also when the zone is not, or of
 // the zone.
-func (z *Zone) Snapshot(ctx context.Context, of zone.ID) (zone.Snapshot, error) {
+func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	if of.Elsewhere(z.id) {
 		return z.Zone.Snapshot(ctx, of)
 	}
 	s, err := z.folder.Snapshot(of.Name)
-	if of.Zone == "" && fault.Is(err, fault.NotFound) {
+	if of.Zone == "" && errkind.Is(err, errkind.NotFound) {
 		return z.Zone.Snapshot(ctx, of)
 	}
 	return z.here(s, err)
 }
 
 // TakeSnapshot goes where it is to, or where there is room.
-func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume, target zone.Target) (zone.Snapshot, error) {
-	if target != zone.InFolder {
-		s, err := z.Zone.TakeSnapshot(ctx, name, source, zone.InZone)
-		if target != zone.Either || !fault.Is(err, fault.NoSpace) {
+func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, target pool.Target) (pool.Snapshot, error) {
+	if target != pool.InFolder {
+		s, err := z.Zone.TakeSnapshot(ctx, name, source, pool.InZone)
+		if target != pool.Either || !errkind.Is(err, errkind.NoSpace) {
 			return s, err
 		}
 	}
@@ -127,12 +127,12 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source zone.Volume
 }
 
 // DeleteSnapshot deletes it where it is.
-func (z *Zone) DeleteSnapshot(ctx context.Context, of zone.ID) error {
+func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	if of.Elsewhere(z.id) {
 		return z.Zone.DeleteSnapshot(ctx, of)
 	}
 	if of.Zone == "" {
-		if _, err := z.folder.Snapshot(of.Name); fault.Is(err, fault.NotFound) {
+		if _, err := z.folder.Snapshot(of.Name); errkind.Is(err, errkind.NotFound) {
 			return z.Zone.DeleteSnapshot(ctx, of)
 		}
 	}

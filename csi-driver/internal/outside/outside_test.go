@@ -8,39 +8,41 @@ import (
 	"path/filepath"
 	"testing"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/tools"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 var background = context.Background()
 
 // lost is a zone that a power cut has taken, or that has no room.
 type lost struct {
-	zone.Zone
+	pool.Zone
 	err     error
 	asked   int
 	copying func() // in the middle of a copy
 }
 
-func (l *lost) Snapshot(context.Context, zone.ID) (zone.Snapshot, error) {
+func (l *lost) Snapshot(context.Context, pool.ID) (pool.Snapshot, error) {
 	l.asked++
-	return zone.Snapshot{}, l.err
+	return pool.Snapshot{}, l.err
 }
-func (l *lost) DeleteSnapshot(context.Context, zone.ID) error { l.asked++; return l.err }
-func (l *lost) TakeSnapshot(context.Context, string, zone.Volume, zone.Target) (zone.Snapshot, error) {
+func (l *lost) DeleteSnapshot(context.Context, pool.ID) error { l.asked++; return l.err }
+func (l *lost) TakeSnapshot(context.Context, string, pool.Volume, pool.Target) (pool.Snapshot, error) {
 	l.asked++
-	return zone.Snapshot{}, l.err
+	return pool.Snapshot{}, l.err
 }
-func (l *lost) Space(context.Context, zone.Volume) (tools.Space, error) { return tools.Space{}, nil }
-func (l *lost) CopyOut(_ context.Context, _ zone.Volume, file string) error {
+func (l *lost) Space(context.Context, pool.Volume) (stargatectl.Space, error) {
+	return stargatectl.Space{}, nil
+}
+func (l *lost) CopyOut(_ context.Context, _ pool.Volume, file string) error {
 	if l.copying != nil {
 		l.copying()
 	}
 	return os.WriteFile(file, []byte("bytes"), 0o600)
 }
 
-func open(t *testing.T, z zone.Zone) (*Zone, string) {
+func open(t *testing.T, z pool.Zone) (*Zone, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "snapshots")
 	f, err := Open(background, dir, "n1")
@@ -53,25 +55,25 @@ func open(t *testing.T, z zone.Zone) (*Zone, string) {
 
 // What is outside is there, and can be deleted, when the zone is not.
 func TestWithoutAZone(t *testing.T) {
-	l := &lost{err: fault.New(fault.NoZone, "gone")}
+	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, dir := open(t, l)
-	if _, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Size: 1 << 20}, zone.InFolder); err != nil {
+	if _, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Size: 1 << 20}, pool.InFolder); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := z.Snapshot(background, zone.ID{Name: "s-1"}); err != nil || !s.Outside || s.Source != "v" || s.Path != filepath.Join(dir, "s-1@v.snapshot") {
+	if s, err := z.Snapshot(background, pool.ID{Name: "s-1"}); err != nil || !s.Outside || s.Source != "v" || s.Path != filepath.Join(dir, "s-1@v.snapshot") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := z.DeleteSnapshot(background, zone.ID{Name: "s-1"}); err != nil {
+	if err := z.DeleteSnapshot(background, pool.ID{Name: "s-1"}); err != nil {
 		t.Error(err)
 	}
 	if l.asked > 0 {
 		t.Error("the zone was asked")
 	}
-	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, zone.ID{Name: "s-1"}), "look": func() error {
-		_, err := z.Snapshot(background, zone.ID{Name: "s-1"})
+	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, pool.ID{Name: "s-1"}), "look": func() error {
+		_, err := z.Snapshot(background, pool.ID{Name: "s-1"})
 		return err
 	}()} {
-		if !fault.Is(err, fault.NoZone) {
+		if !errkind.Is(err, errkind.NoZone) {
 			t.Errorf("%s: nobody knows whether the zone has it, and it is %v", what, err)
 		}
 	}
@@ -80,21 +82,21 @@ func TestWithoutAZone(t *testing.T) {
 // An id says where its snapshot is, and is served there alone: one of that name in the zone is another one. A snapshot
 // that is gone from the folder is not looked for in the zone, which may be away.
 func TestWhereAnIDSays(t *testing.T) {
-	l := &lost{err: fault.New(fault.NoZone, "gone")}
+	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, _ := open(t, l)
-	taken, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Zone: "0123456789abcdef", Size: 1 << 20}, zone.InFolder)
-	if err != nil || taken.Zone == "" || taken.SourceID() != (zone.ID{Name: "v"}) {
+	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Zone: "0123456789abcdef", Size: 1 << 20}, pool.InFolder)
+	if err != nil || taken.Zone == "" || taken.SourceID() != (pool.ID{Name: "v"}) {
 		t.Fatalf("%+v, %v", taken, err)
 	}
-	of, ok := zone.ParseID(taken.ID())
+	of, ok := pool.ParseID(taken.ID())
 	if at, err := z.Place(background, of); !ok || err != nil || at != taken.Zone {
 		t.Errorf("%s is at %q, %v", taken.ID(), at, err)
 	}
-	there := zone.ID{Name: "s-1", Zone: "0123456789abcdef"}
-	if _, err := z.Snapshot(background, there); !fault.Is(err, fault.NoZone) {
+	there := pool.ID{Name: "s-1", Zone: "0123456789abcdef"}
+	if _, err := z.Snapshot(background, there); !errkind.Is(err, errkind.NoZone) {
 		t.Errorf("the zone was not asked: %v", err)
 	}
-	if err := z.DeleteSnapshot(background, there); !fault.Is(err, fault.NoZone) {
+	if err := z.DeleteSnapshot(background, there); !errkind.Is(err, errkind.NoZone) {
 		t.Errorf("the zone was not asked to delete it: %v", err)
 	}
 	asked := l.asked
@@ -106,7 +108,7 @@ func TestWhereAnIDSays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := z.Snapshot(background, of); !fault.Is(err, fault.NotFound) || l.asked != asked {
+	if _, err := z.Snapshot(background, of); !errkind.Is(err, errkind.NotFound) || l.asked != asked {
 		t.Errorf("%v; the zone was asked %d times", err, l.asked-asked)
 	}
 }
@@ -115,7 +117,7 @@ func TestWhereAnIDSays(t *testing.T) {
 // driver says so, and neither finds nor loses anything there.
 func TestAnotherFolder(t *testing.T) {
 	z, dir := open(t, &lost{})
-	taken, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v", Size: 1 << 20}, zone.InFolder)
+	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Size: 1 << 20}, pool.InFolder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,15 +133,15 @@ func TestAnotherFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, of := range []zone.ID{{Name: "s-1"}, {Name: "s-1", Zone: taken.Zone}} {
-			if err := z.DeleteSnapshot(background, of); !fault.Is(err, fault.NoAnswer) {
+		for _, of := range []pool.ID{{Name: "s-1"}, {Name: "s-1", Zone: taken.Zone}} {
+			if err := z.DeleteSnapshot(background, of); !errkind.Is(err, errkind.NoAnswer) {
 				t.Errorf("%s is deleted from another folder: %v", of, err)
 			}
 		}
-		if _, err := z.TakeSnapshot(background, "s-2", zone.Volume{Name: "v"}, zone.InFolder); !fault.Is(err, fault.NoAnswer) {
+		if _, err := z.TakeSnapshot(background, "s-2", pool.Volume{Name: "v"}, pool.InFolder); !errkind.Is(err, errkind.NoAnswer) {
 			t.Errorf("one goes into another folder: %v", err)
 		}
-		if _, err := z.folder.Snapshots(); !fault.Is(err, fault.NoAnswer) {
+		if _, err := z.folder.Snapshots(); !errkind.Is(err, errkind.NoAnswer) {
 			t.Errorf("another folder is looked at: %v", err)
 		}
 	}
@@ -149,19 +151,19 @@ func TestAnotherFolder(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	full, broken := fault.New(fault.NoSpace, "full"), fault.New(fault.Internal, "broken")
+	full, broken := errkind.New(errkind.NoSpace, "full"), errkind.New(errkind.Internal, "broken")
 	for _, c := range []struct {
-		target zone.Target
+		target pool.Target
 		zone   error
-		kind   fault.Kind
+		kind   errkind.Kind
 		taken  bool
 	}{
-		{zone.InZone, full, fault.NoSpace, false}, {zone.Either, full, 0, true}, {zone.InFolder, full, 0, true},
-		{zone.InZone, broken, fault.Internal, false}, {zone.Either, broken, fault.Internal, false}, {zone.InFolder, broken, 0, true},
+		{pool.InZone, full, errkind.NoSpace, false}, {pool.Either, full, 0, true}, {pool.InFolder, full, 0, true},
+		{pool.InZone, broken, errkind.Internal, false}, {pool.Either, broken, errkind.Internal, false}, {pool.InFolder, broken, 0, true},
 	} {
 		z, _ := open(t, &lost{err: c.zone})
-		s, err := z.TakeSnapshot(background, "s-1", zone.Volume{Name: "v"}, c.target)
-		if s.Outside != c.taken || (err == nil) != c.taken || err != nil && !fault.Is(err, c.kind) {
+		s, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v"}, c.target)
+		if s.Outside != c.taken || (err == nil) != c.taken || err != nil && !errkind.Is(err, c.kind) {
 			t.Errorf("%s of a zone that is %v: %+v, %v", c.target, c.zone, s, err)
 		}
 	}
@@ -170,16 +172,16 @@ func TestTargets(t *testing.T) {
 // within has snapshots in the zone.
 type within struct {
 	lost
-	all []zone.Snapshot
+	all []pool.Snapshot
 }
 
-func (w *within) Snapshots(context.Context) ([]zone.Snapshot, error) { return w.all, nil }
+func (w *within) Snapshots(context.Context) ([]pool.Snapshot, error) { return w.all, nil }
 
 // What is inside and what is outside is one list by name: pages of it lose nothing.
 func TestSorted(t *testing.T) {
-	z, _ := open(t, &within{all: []zone.Snapshot{{Name: "s-b"}, {Name: "s-d"}}})
+	z, _ := open(t, &within{all: []pool.Snapshot{{Name: "s-b"}, {Name: "s-d"}}})
 	for _, name := range []string{"s-a", "s-c", "s-e"} {
-		if _, err := z.TakeSnapshot(background, name, zone.Volume{Name: "v"}, zone.InFolder); err != nil {
+		if _, err := z.TakeSnapshot(background, name, pool.Volume{Name: "v"}, pool.InFolder); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,12 +204,12 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := func(name string) error {
-		_, err := z.TakeSnapshot(background, name, zone.Volume{Name: "v", Size: free / 3 * 2}, zone.InFolder)
+		_, err := z.TakeSnapshot(background, name, pool.Volume{Name: "v", Size: free / 3 * 2}, pool.InFolder)
 		return err
 	}
 	l.copying = func() {
 		l.copying = nil
-		if err := take("s-2"); !fault.Is(err, fault.NoSpace) {
+		if err := take("s-2"); !errkind.Is(err, errkind.NoSpace) {
 			t.Errorf("beside the first one: %v", err)
 		}
 	}
@@ -236,18 +238,18 @@ func (l *lost) Sweep(context.Context) error { l.asked++; return l.err }
 
 // The sweep removes half-made copies outside of the zone, too, and tells which ones it cannot remove.
 func TestSweepsTheFolder(t *testing.T) {
-	z, dir := open(t, &lost{err: fault.New(fault.NoZone, "gone")})
+	z, dir := open(t, &lost{err: errkind.New(errkind.NoZone, "gone")})
 	inTheWay := filepath.Join(dir, ".deleting-s-1", "x")
 	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Sweep(background); !fault.Is(err, fault.Internal) {
+	if err := z.Sweep(background); !errkind.Is(err, errkind.Internal) {
 		t.Errorf("it cannot be removed: %v", err)
 	}
 	if err := os.Remove(inTheWay); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Sweep(background); !fault.Is(err, fault.NoZone) {
+	if err := z.Sweep(background); !errkind.Is(err, errkind.NoZone) {
 		t.Errorf("there is no zone: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(inTheWay)); !os.IsNotExist(err) {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/kubevirt/wire"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
 func main() {
@@ -43,6 +43,6 @@ func ask(socket, path, volumes string) ([]byte, error) {
 		return nil, err
 	}
 	defer c.Close()
-	answer, err := wire.Ask(context.Background(), c, "/kubevirt.hooks.v1alpha3.Callbacks/OnDefineDomain", wire.Message{}.Add(1, text).Add(2, vmi))
+	answer, err := hookproto.Ask(context.Background(), c, "/kubevirt.hooks.v1alpha3.Callbacks/OnDefineDomain", hookproto.Message{}.Add(1, text).Add(2, vmi))
 	return answer.Get(1), err
 }

@@ -45,7 +45,7 @@ refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
 
 refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename z/a z/b
 
-# What has a name of the CSI driver (csi-driver/internal/zone/name.go) keeps it, or a claim loses it.
+# What has a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it, or a claim loses it.
 for name in pvc-0123 x-89ab e-cdef s-0; do
 	refuses 10 "$name: is called as the CSI driver calls volumes" "$ctl" volume rename $name b
 	refuses 10 "z/$name: is called as the CSI driver calls volumes" "$ctl" volume rename z/$name b

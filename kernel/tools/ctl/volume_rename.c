@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "volume.h"
 
-/* As the CSI driver calls volumes (csi-driver/internal/zone/name.go), and nobody else should. */
+/* As the CSI driver calls volumes (csi-driver/internal/pool/name.go), and nobody else should. */
 static bool of_kubernetes(const char *name)
 {
 	static const char *const begins[] = { "pvc-", "x-", "e-", "s-" };

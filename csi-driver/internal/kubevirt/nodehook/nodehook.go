@@ -17,12 +17,12 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/klog/v2"
 
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/kubevirt/claims"
-	"stargate/csi-driver/internal/kubevirt/domain"
-	"stargate/csi-driver/internal/kubevirt/volume"
-	"stargate/csi-driver/internal/kubevirt/wire"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kubevirt/annotation"
+	"stargate/csi-driver/internal/kubevirt/domainxml"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
+	"stargate/csi-driver/internal/kubevirt/volumeinfo"
+	"stargate/csi-driver/internal/pool"
 )
 
 // Names that KubeVirt gives to the service and to the points at which it is called.
@@ -35,8 +35,8 @@ const (
 
 // Shower knows at which paths a volume is.
 type Shower interface {
-	Shown(v zone.Volume) ([]string, error)
-	ShownAll(volumes []zone.Volume) (map[string][]string, error)
+	Shown(v pool.Volume) ([]string, error)
+	ShownAll(volumes []pool.Volume) (map[string][]string, error)
 }
 
 // Config is of one node.
@@ -50,13 +50,13 @@ type Config struct {
 // Hooks are a node's.
 type Hooks struct {
 	config Config
-	zone   zone.Zone
+	zone   pool.Zone
 	show   Shower
 	given  given
 }
 
 // New makes them.
-func New(config Config, z zone.Zone, show Shower) *Hooks {
+func New(config Config, z pool.Zone, show Shower) *Hooks {
 	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
 	if err := h.given.recall(); err != nil {
 		klog.Background().Error(err, "The notes about machines and their volumes cannot be read")
@@ -66,22 +66,22 @@ func New(config Config, z zone.Zone, show Shower) *Hooks {
 
 // Register serves them.
 func (h *Hooks) Register(s grpc.ServiceRegistrar) {
-	wire.Register(s, service, map[string]wire.Call{call: h.execute})
+	hookproto.Register(s, service, map[string]hookproto.Call{call: h.execute})
 }
 
 // execute may be called many times at each point. Those that the chart's Plugin does not name never come.
-func (h *Hooks) execute(ctx context.Context, request wire.Message) (wire.Message, error) {
+func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const point, vmi = 1, 2
 	m, err := read(request.Get(vmi))
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := claims.Of(m.Metadata.Annotations, h.config.Driver)
+	wanted, err := annotation.Of(m.Metadata.Annotations, h.config.Driver)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "machine %s", m)
+		return nil, errkind.Wrap(errkind.Invalid, err, "machine %s", m)
 	}
 	if len(wanted) == 0 {
-		return wire.Message{}, nil
+		return hookproto.Message{}, nil
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("machine", m.String(), "point", string(request.Get(point))))
 	switch string(request.Get(point)) {
@@ -90,17 +90,17 @@ func (h *Hooks) execute(ctx context.Context, request wire.Message) (wire.Message
 	case postVMStop:
 		err = h.ended(ctx, m)
 	}
-	return wire.Message{}, err
+	return hookproto.Message{}, err
 }
 
 // start is an error as long as the machine cannot have its volumes.
-func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) error {
+func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim) error {
 	volumes, err := h.volumesOf(ctx, m)
 	if err != nil {
 		return err
 	}
 	if len(volumes) < len(wanted) {
-		return fault.New(fault.InUse, "machine %s names %d claims, and its pod has %d volumes of %s on this node: "+
+		return errkind.New(errkind.InUse, "machine %s names %d claims, and its pod has %d volumes of %s on this node: "+
 			"if they do not come, delete the machine, and look whether the webhook of %s is well", m, len(wanted), len(volumes), h.config.Driver, h.config.Driver)
 	}
 	memory, err := m.memory()
@@ -109,10 +109,10 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 	}
 	for _, v := range volumes {
 		if !v.State.Whole() {
-			return fault.New(fault.InUse, "machine %s: volume %s cannot be used: %s", m, v.Name, v.Why)
+			return errkind.New(errkind.InUse, "machine %s: volume %s cannot be used: %s", m, v.Name, v.Why)
 		}
-		if err := domain.Fits(volume.Volume{Claim: claimOf(v, wanted), Base: uint64(v.Base)}, memory); err != nil {
-			return fault.Wrap(fault.InUse, err, "machine %s", m)
+		if err := domainxml.Fits(volumeinfo.Volume{Claim: claimOf(v, wanted), Base: uint64(v.Base)}, memory); err != nil {
+			return errkind.Wrap(errkind.InUse, err, "machine %s", m)
 		}
 	}
 	return h.give(ctx, m, volumes)
@@ -120,7 +120,7 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []claims.Claim) err
 
 // give has all volumes looked at at once: KubeVirt waits for 25 s, and a look at a volume on which the machine has
 // left something takes seconds. The result of one look stays, whatever becomes of the others.
-func (h *Hooks) give(ctx context.Context, m machine, volumes []zone.Volume) error {
+func (h *Hooks) give(ctx context.Context, m machine, volumes []pool.Volume) error {
 	failed := make([]error, len(volumes))
 	var all sync.WaitGroup
 	for i, v := range volumes {
@@ -132,7 +132,7 @@ func (h *Hooks) give(ctx context.Context, m machine, volumes []zone.Volume) erro
 	return errors.Join(failed...)
 }
 
-func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
+func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 	has, err := h.podsWith(v)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
 		klog.FromContext(ctx).Error(err, "The notes about machines and their volumes cannot be written: after a restart the driver does not know this one", "volume", v.Name)
 	}
 	if twin != "" {
-		return fault.New(fault.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
+		return errkind.New(errkind.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
 			"the volume cannot tell the two machines apart; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
 	}
 	// Another machine has it now, as this one is yet to start.
@@ -150,7 +150,7 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v zone.Volume) error {
 }
 
 // podsWith tells of a pod, by its UID, whether a volume is shown there.
-func (h *Hooks) podsWith(v zone.Volume) (has func(pod string) bool, err error) {
+func (h *Hooks) podsWith(v pool.Volume) (has func(pod string) bool, err error) {
 	shown, err := h.show.Shown(v)
 	return func(pod string) bool {
 		return slices.ContainsFunc(shown, func(path string) bool { return h.podOf(path) == pod })
@@ -158,9 +158,9 @@ func (h *Hooks) podsWith(v zone.Volume) (has func(pod string) bool, err error) {
 }
 
 // claimOf is what the machine calls a volume. The label is the claim's name, unless its class says otherwise.
-func claimOf(v zone.Volume, wanted []claims.Claim) string {
+func claimOf(v pool.Volume, wanted []annotation.Claim) string {
 	switch {
-	case slices.ContainsFunc(wanted, func(c claims.Claim) bool { return c.Name == v.Label }):
+	case slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return c.Name == v.Label }):
 		return v.Label
 	case len(wanted) == 1:
 		return wanted[0].Name
@@ -169,7 +169,7 @@ func claimOf(v zone.Volume, wanted []claims.Claim) string {
 }
 
 // volumesOf are those that the machine's pod has here.
-func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]zone.Volume, error) {
+func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]pool.Volume, error) {
 	all, err := h.zone.List(ctx)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]zone.Volume, error)
 	if err != nil {
 		return nil, err
 	}
-	var here []zone.Volume
+	var here []pool.Volume
 	for _, v := range all {
 		if slices.ContainsFunc(shown[v.Name], func(path string) bool { return m.hasPod(h.config.Node, h.podOf(path)) }) {
 			here = append(here, v)
@@ -208,10 +208,10 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 	var failed []error
 	for _, name := range names {
 		v, err := h.zone.Get(ctx, name)
-		if err == nil && (v.State == zone.Ready || v.State == zone.InUse) {
+		if err == nil && (v.State == pool.Ready || v.State == pool.InUse) {
 			err = h.left(ctx, m, v)
 		}
-		if err != nil && !fault.Is(err, fault.NotFound) { // it may have been deleted
+		if err != nil && !errkind.Is(err, errkind.NotFound) { // it may have been deleted
 			failed = append(failed, err)
 			continue
 		}
@@ -239,7 +239,7 @@ func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 }
 
 // left forgets a machine that has ended, unless another one goes on under its UUID: that one's silence is none.
-func (h *Hooks) left(ctx context.Context, m machine, v zone.Volume) error {
+func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	has, err := h.podsWith(v)
 	if err != nil || h.given.twin(m, v.Name, has) != "" {
 		return err
@@ -248,7 +248,7 @@ func (h *Hooks) left(ctx context.Context, m machine, v zone.Volume) error {
 }
 
 // forget has what the machine holds given to others.
-func (h *Hooks) forget(ctx context.Context, m machine, v zone.Volume) error {
+func (h *Hooks) forget(ctx context.Context, m machine, v pool.Volume) error {
 	id := m.uuid()
 	if id == "" {
 		return nil // nobody here knows what it is called in the mount table

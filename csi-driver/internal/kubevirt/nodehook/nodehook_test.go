@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stargate/csi-driver/internal/driver"
-	"stargate/csi-driver/internal/fault"
-	"stargate/csi-driver/internal/kubevirt/claims"
-	"stargate/csi-driver/internal/kubevirt/wire"
-	"stargate/csi-driver/internal/zone"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kubevirt/annotation"
+	"stargate/csi-driver/internal/kubevirt/hookproto"
+	"stargate/csi-driver/internal/pool"
 )
 
 // Whatever is said to be a machine gets an answer, and no volume of a node without a zone.
@@ -35,9 +35,9 @@ func FuzzMachine(f *testing.F) {
 			f.Add(point, []byte(m))
 		}
 	}
-	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, zone.Nothing{}, &node{})
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, pool.Nothing{}, &node{})
 	f.Fuzz(func(t *testing.T, point string, vmi []byte) {
-		_, err := h.execute(context.Background(), wire.Message{}.Add(1, []byte(point)).Add(2, vmi))
+		_, err := h.execute(context.Background(), hookproto.Message{}.Add(1, []byte(point)).Add(2, vmi))
 		switch code := status.Code(driver.Status(err)); code {
 		case codes.OK, codes.InvalidArgument, codes.FailedPrecondition:
 		default:
@@ -67,7 +67,7 @@ const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
 
 // node is one whose volumes are shown where it says, and that notes of which a machine was said to have ended.
 type node struct {
-	zone.Nothing
+	pool.Nothing
 	shown map[string][]string
 	fails bool
 	looks func(volume string) // while one is looked at
@@ -76,29 +76,29 @@ type node struct {
 	forgot []string
 }
 
-func (n *node) List(context.Context) ([]zone.Volume, error) {
-	var all []zone.Volume
+func (n *node) List(context.Context) ([]pool.Volume, error) {
+	var all []pool.Volume
 	for name := range n.shown {
-		all = append(all, zone.Volume{Name: name, State: zone.InUse, Base: 64 << 30})
+		all = append(all, pool.Volume{Name: name, State: pool.InUse, Base: 64 << 30})
 	}
-	slices.SortFunc(all, func(a, b zone.Volume) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b pool.Volume) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-func (n *node) Get(ctx context.Context, name string) (zone.Volume, error) {
+func (n *node) Get(ctx context.Context, name string) (pool.Volume, error) {
 	if _, there := n.shown[name]; !there {
 		return n.Nothing.Get(ctx, name)
 	}
-	return zone.Volume{Name: name, State: zone.InUse}, nil
+	return pool.Volume{Name: name, State: pool.InUse}, nil
 }
 
-func (n *node) Shown(v zone.Volume) ([]string, error) { return n.shown[v.Name], nil }
+func (n *node) Shown(v pool.Volume) ([]string, error) { return n.shown[v.Name], nil }
 
-func (n *node) ShownAll([]zone.Volume) (map[string][]string, error) { return n.shown, nil }
+func (n *node) ShownAll([]pool.Volume) (map[string][]string, error) { return n.shown, nil }
 
-func (n *node) Ended(_ context.Context, v zone.Volume, _ string) ([]string, error) {
+func (n *node) Ended(_ context.Context, v pool.Volume, _ string) ([]string, error) {
 	if n.fails {
-		return nil, fault.New(fault.Busy, "not now")
+		return nil, errkind.New(errkind.Busy, "not now")
 	}
 	if n.looks != nil {
 		n.looks(v.Name)
@@ -122,7 +122,7 @@ func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (
 		t.Fatal(err)
 	}
 	n.forgot = nil
-	_, err = h.execute(context.Background(), wire.Message{}.Add(1, []byte(point)).Add(2, vmi))
+	_, err = h.execute(context.Background(), hookproto.Message{}.Add(1, []byte(point)).Add(2, vmi))
 	slices.Sort(n.forgot)
 	return n.forgot, err
 }
@@ -159,7 +159,7 @@ func TestEndOfItsLastLife(t *testing.T) {
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, preVMStart, "ns", "1", "pod-1", "a", "b")
 	n.fails = true
-	if _, err := n.said(t, h, postVMStop, "ns", "1", "pod-1"); !fault.Is(err, fault.Busy) {
+	if _, err := n.said(t, h, postVMStop, "ns", "1", "pod-1"); !errkind.Is(err, errkind.Busy) {
 		t.Errorf("what does not succeed is told: %v", err)
 	}
 	n.fails = false
@@ -179,7 +179,7 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt asks again
 	forgot, err := n.said(t, h, preVMStart, "two", "2", "pod-2")
-	if !fault.Is(err, fault.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
@@ -199,7 +199,7 @@ func TestTwinsAfterTheDriver(t *testing.T) {
 	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}
 	n.wants(t, New(config, n, n), preVMStart, "one", "1", "pod-1", "a")
 	forgot, err := n.said(t, New(config, n, n), preVMStart, "two", "2", "pod-2")
-	if !fault.Is(err, fault.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, New(config, n, n), postVMStop, "one", "1", "pod-1", "a")
@@ -258,13 +258,13 @@ func TestGiven(t *testing.T) {
 
 // A machine hears of its claims by the names that it has for them.
 func TestClaimOf(t *testing.T) {
-	one, two := []claims.Claim{{Name: "data"}}, []claims.Claim{{Name: "data"}, {Name: "more"}}
+	one, two := []annotation.Claim{{Name: "data"}}, []annotation.Claim{{Name: "data"}, {Name: "more"}}
 	for _, c := range []struct {
 		label  string
-		wanted []claims.Claim
+		wanted []annotation.Claim
 		want   string
 	}{{"data", one, "data"}, {"more", two, "more"}, {"ours", one, "data"}, {"ours", two, "pvc-1"}, {"", two, "pvc-1"}} {
-		if got := claimOf(zone.Volume{Name: "pvc-1", Label: c.label}, c.wanted); got != c.want {
+		if got := claimOf(pool.Volume{Name: "pvc-1", Label: c.label}, c.wanted); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpcserver
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Calls of the kind that comes all the time are logged at this level only.
+const chatty = 5
+
+var quiet = map[string]bool{
+	"Probe": true, "GetCapacity": true, "NodeGetCapabilities": true, "ControllerGetCapabilities": true, "GetPluginInfo": true,
+	"GetPluginCapabilities": true, "NodeGetVolumeStats": true, "NodeGetVolumeHealth": true, "NodeGetInfo": true,
+}
+
+// lookLimit ends a call that only looks: who asks comes again, and another one would wait behind it.
+const lookLimit = 2 * time.Minute
+
+// looks tells whether a method changes nothing, by the names that CSI gives such.
+func looks(method string) bool {
+	rest := strings.TrimPrefix(strings.TrimPrefix(method, "Controller"), "Node")
+	return rest == "Probe" || strings.HasPrefix(rest, "Get") || strings.HasPrefix(rest, "List") || strings.HasPrefix(rest, "Validate")
+}
+
+type caller struct {
+	config Config
+	work   context.Context
+	number atomic.Uint64
+}
+
+// detach gives a call a context that ends with the server, and not with the patience of who has called. Where it
+// only looks nobody has its answer then, and where nothing is to be seen such would pile up.
+func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	method := path.Base(info.FullMethod)
+	of, limit := stargatectl.Changing(context.WithoutCancel(ctx)), c.config.CallLimit
+	if looks(method) {
+		of, limit = ctx, min(limit, lookLimit)
+	}
+	detached, cancel := context.WithTimeout(of, limit)
+	defer cancel()
+	defer context.AfterFunc(c.work, cancel)()
+	logger := klog.FromContext(c.work).WithValues("method", method, "call", c.number.Add(1))
+	detached = klog.NewContext(detached, logger)
+	if c.config.Context != nil {
+		detached = c.config.Context(detached)
+	}
+	return handler(detached, req)
+}
+
+// observe logs, without secrets, and counts.
+func (c *caller) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	logger, level := klog.FromContext(ctx), 2
+	if quiet[path.Base(info.FullMethod)] {
+		level = chatty
+	}
+	logger.V(level).Info("Call", "request", c.config.Show(req))
+	start := time.Now()
+	res, err := handler(ctx, req)
+	took := time.Since(start)
+	err = c.config.Status(err)
+	if c.config.Record != nil {
+		c.config.Record(info.FullMethod, err, took)
+	}
+	if err != nil {
+		s, _ := status.FromError(err)
+		logger.Error(nil, "Call failed", "code", s.Code().String(), "error", s.Message(), "took", took, "request", c.config.Show(req))
+		return nil, err
+	}
+	logger.V(level).Info("Call done", "response", c.config.Show(res), "took", took)
+	return res, nil
+}
+
+// survive turns a panic into a failed call: the node's other volumes go on.
+func (c *caller) survive(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (res any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			klog.FromContext(ctx).Error(fmt.Errorf("%v", p), "A call has panicked", "stack", string(debug.Stack()))
+			res, err = nil, status.Error(codes.Internal, "a fault of the driver; its log has the details")
+		}
+	}()
+	return handler(ctx, req)
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package grpcserver serves gRPC on sockets that root alone can open.
+package grpcserver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+func placeOf(endpoint string) (string, error) {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("socket %q: unix:// and an absolute path", endpoint)
+	}
+	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket == 0 {
+		return "", fmt.Errorf("socket %s: there is something that is no socket", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	return path, nil
+}
+
+// ListenAlone makes a socket in a folder whose every name is taken for one: it never has another name. The
+// mode comes from the process's umask, which is set for it: for a program that does nothing else yet.
+func ListenAlone(endpoint string) (net.Listener, error) {
+	path, err := placeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Umask(unix.Umask(0o177))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}
+
+// named is a socket that takes its name along when it is closed, unless a successor has it by then: from
+// that kubelet knows that a driver has gone, and one that is only restarted loses nothing by it.
+type named struct {
+	net.Listener
+	path string
+	file fs.FileInfo
+	once sync.Once
+}
+
+// Close takes the name once: a successor's file may have the same number as one that is gone.
+func (n *named) Close() error {
+	n.once.Do(n.takeName)
+	return n.Listener.Close()
+}
+
+func (n *named) takeName() {
+	if now, err := os.Lstat(n.path); err == nil && os.SameFile(now, n.file) {
+		os.Remove(n.path) // what is left is no worse than what a killed one leaves
+	}
+}
+
+// Listen makes a socket, in the place of one that a predecessor has left. It gets its name when its mode
+// is what it should be; until then its name begins with a dot, so that kubelet does not look at it.
+func Listen(endpoint string) (net.Listener, error) {
+	path, err := placeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	n := &named{Listener: l, path: path}
+	if err = unix.Chmod(temporary, 0o600); err == nil {
+		n.file, err = os.Lstat(temporary)
+	}
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		l.Close()
+		os.Remove(temporary)
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return n, nil
+}

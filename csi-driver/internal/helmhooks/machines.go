@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helmhooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"stargate/csi-driver/internal/kubevirt/annotation"
+)
+
+// naming are the kinds of KubeVirt's that name volumes, and where they have that annotation. KubeVirt gives a machine the
+// annotations of its instance type and its preference when it starts, so these stand for machines that are stopped.
+var naming = []struct {
+	kind        schema.GroupResource
+	versions    []string // the first one that the API server has lists all objects
+	annotations []string
+}{
+	{machineKind("virtualmachines"), machineVersions, []string{"spec", "template", "metadata", "annotations"}},
+	{machineKind("virtualmachineinstances"), machineVersions, []string{"metadata", "annotations"}},
+	{typeKind("virtualmachineinstancetypes"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterinstancetypes"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachinepreferences"), typeVersions, []string{"spec", "annotations"}},
+	{typeKind("virtualmachineclusterpreferences"), typeVersions, []string{"spec", "annotations"}},
+}
+
+var machineVersions, typeVersions = []string{"v1"}, []string{"v1", "v1beta1"}
+
+func machineKind(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "kubevirt.io", Resource: resource}
+}
+
+func typeKind(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: resource}
+}
+
+// listed are all objects of a kind; none if the API server has the kind in none of the versions: KubeVirt has gone, or never
+// had it.
+func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupResource, versions []string) ([]unstructured.Unstructured, error) {
+	for _, version := range versions {
+		list, err := objects.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			return list.Items, nil
+		}
+		if !errors.IsNotFound(err) {
+			return nil, fmt.Errorf("%s %s: %w", kind.Resource, version, err)
+		}
+	}
+	return nil, nil
+}
+
+// NoMachines fails when KubeVirt's webhooks of the release are there and machines name volumes: a revision that has no
+// webhooks would take them away, and the machines would be started without their volumes.
+func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, driver, webhooks string) error {
+	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("webhooks: %w", err)
+	}
+	var names []string
+	for _, n := range naming {
+		list, err := listed(ctx, objects, n.kind, n.versions)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			o := &list[i]
+			of, _, _ := unstructured.NestedStringMap(o.Object, n.annotations...)
+			if _, has := of[annotation.Annotation(driver)]; has {
+				name := strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+				if n.kind.Group != "kubevirt.io" {
+					name = o.GetKind() + " " + name
+				}
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines or types of machines name volumes (%s): machines would be started without them. "+
+		"Go to a revision with kubevirt.enabled=true; where it is meant, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
+}

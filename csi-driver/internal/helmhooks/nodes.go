@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helmhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"stargate/csi-driver/internal/nodemeta"
+)
+
+// ForgetNodes takes from all nodes what the driver has left on them, and says of how many. It is for
+// when the driver's role has been deleted: a driver that still runs somewhere may change no node any
+// more, and so puts nothing back. One node that cannot be changed is no reason to leave the others.
+func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string) (string, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("nodes: %w", err)
+	}
+	changed := 0
+	var failed []error
+	forget := func(node *corev1.Node) { nodemeta.Clear(node, driver) }
+	for i := range nodes.Items {
+		did, err := nodemeta.Change(ctx, client, &nodes.Items[i], forget)
+		switch {
+		case did:
+			changed++
+		case err != nil && !apierrors.IsNotFound(err): // a node that has gone has nothing
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return "", fmt.Errorf("what %s has left on nodes is still there: %w", driver, err)
+	}
+	return fmt.Sprintf("%d of %d nodes had something of %s", changed, len(nodes.Items), driver), nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package helmhooks
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"stargate/csi-driver/internal/pool"
+)
+
+// What a volume shows to machines (D11), whatever kind of zone it is in.
+const (
+	region      = ".stargate/region"
+	description = ".stargate/volume.json"
+)
+
+// What a volume begins with that has been formatted.
+const tried = 1 << 20
+
+// Try uses the volume that a pod sees in a folder: writes a file and reads it, or, where volumes are
+// files for machines, looks whether it has memory to give to them. It says what it has seen.
+func Try(dir string) (string, error) {
+	info, err := os.Stat(filepath.Join(dir, region))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is no volume of StargateFS: it has no %s", dir, region)
+	}
+	if err != nil {
+		return "", err
+	}
+	// Both kinds have a description: that of a mount is the module's, which says of no kind, and a pod may not open
+	// the memory beside it.
+	text, err := os.ReadFile(filepath.Join(dir, description))
+	if errors.Is(err, fs.ErrNotExist) {
+		return tryFiles(dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	var t told
+	if err := json.Unmarshal(text, &t); err != nil {
+		return "", fmt.Errorf("%s: %w", description, err)
+	}
+	if t.Kind != pool.File {
+		return tryFiles(dir)
+	}
+	return tryRegion(dir, t, info.Size())
+}
+
+// told is what a volume's description says.
+type told struct {
+	Kind   pool.Kind `json:"kind"`
+	Volume string    `json:"volume"`
+	Size   int64     `json:"size"`
+}
+
+// tryFiles is for a volume that is mounted.
+func tryFiles(dir string) (string, error) {
+	f, err := os.CreateTemp(dir, "helm-test-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	wrote := make([]byte, tried)
+	if _, err := rand.Read(wrote); err != nil {
+		return "", err
+	}
+	if _, err := f.Write(wrote); err != nil {
+		return "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", err
+	}
+	read, err := os.ReadFile(f.Name())
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(read, wrote) {
+		return "", fmt.Errorf("%s: what is read is not what was written", f.Name())
+	}
+	return fmt.Sprintf("%s: %d bytes written and read", dir, tried), nil
+}
+
+// tryRegion is for one of which a pod sees no more than machines do.
+func tryRegion(dir string, t told, size int64) (string, error) {
+	if t.Size != size {
+		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, t.Size, description)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, region), os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	begin := make([]byte, tried)
+	if _, err := f.ReadAt(begin, 0); err != nil {
+		return "", fmt.Errorf("%s: %w", region, err)
+	}
+	if bytes.Count(begin, []byte{0}) == len(begin) {
+		return "", fmt.Errorf("%s: not formatted", region)
+	}
+	return fmt.Sprintf("%s: volume %s, %d bytes of memory for machines", dir, t.Volume, size), nil
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package helmhooks does what the chart needs beside its objects: it looks whether the release may be
+// uninstalled, or go to a revision without KubeVirt, clears nodes after it has been uninstalled, and tries a volume after it
+// has been installed.
+package helmhooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+const shown = 5
+
+// NoVolumes fails when there are volumes of the driver: without it nobody deletes them, and no pod
+// that has one can be started or ended.
+func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) error {
+	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("volumes: %w", err)
+	}
+	var names []string
+	for _, pv := range list.Items {
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != driver {
+			continue
+		}
+		name := pv.Name
+		if c := pv.Spec.ClaimRef; c != nil {
+			name = c.Namespace + "/" + c.Name
+		}
+		names = append(names, name)
+	}
+	return left("volumes of "+driver, "delete their claims first", names)
+}
+
+// Snapshots are of a kind that a cluster has been given, or not.
+var snapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
+
+// NoSnapshots fails when there are snapshots of the driver, which nobody else deletes either.
+func NoSnapshots(ctx context.Context, client dynamic.Interface, driver string) error {
+	list, err := client.Resource(snapshots).List(ctx, metav1.ListOptions{})
+	if errors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("snapshots: %w", err)
+	}
+	var names []string
+	for _, content := range list.Items {
+		of, _, _ := unstructured.NestedString(content.Object, "spec", "driver")
+		if of != driver {
+			continue
+		}
+		name := content.GetName()
+		if at, found, _ := unstructured.NestedStringMap(content.Object, "spec", "volumeSnapshotRef"); found {
+			name = at["namespace"] + "/" + at["name"]
+		}
+		names = append(names, name)
+	}
+	return left("snapshots of "+driver, "delete them first", names)
+}
+
+// left is the error that these are.
+func left(what, remedy string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data stay then, "+
+		"for when it is installed again", len(names), what, few(names), remedy)
+}
+
+// few are the first of them.
+func few(names []string) string {
+	list := strings.Join(names[:min(shown, len(names))], ", ")
+	if len(names) > shown {
+		list += ", ..."
+	}
+	return list
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install sees to it that a node's kernel has the module of this image: from what the node has installed,
+// from those that the image has for some kernels, or built by the node's own DKMS from the sources in
+// the image. Another release that is loaded is exchanged for it as soon as nobody uses it. It never fails a node: where there can be no module it says why.
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/klog/v2"
+)
+
+// Name of the module, and of the package that DKMS knows.
+const Name = "stargatefs"
+
+// Runner runs a program of the node, in the node's own root.
+type Runner interface {
+	Run(ctx context.Context, program string, args ...string) (string, error)
+}
+
+// Config is where everything is.
+type Config struct {
+	// Host is the node's root as we see it.
+	Host string
+	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has RELEASE/stargatefs.ko; none is taken if empty.
+	Sources, Prebuilt string
+	// Release is that of the running kernel.
+	Release string
+	// Build allows to build; without, what there is is loaded.
+	Build bool
+}
+
+// How the kernel has come to its module.
+type How string
+
+const (
+	WasLoaded How = "loaded before"
+	Installed How = "installed on the node"
+	Prebuilt  How = "prebuilt"
+	Built     How = "built by the node's DKMS"
+	None      How = "none"
+)
+
+// Result is what an operator is told.
+type Result struct {
+	How     How
+	Release string // of the kernel
+	Version string // of the module that is loaded, as it says itself
+	Why     string // there is none; or what has to be done for this image's to be loaded
+}
+
+// String is the result in one line.
+func (r Result) String() string {
+	s := fmt.Sprintf("%s, kernel %s", r.How, r.Release)
+	if r.Version != "" {
+		s += ", version " + r.Version
+	}
+	if r.Why != "" {
+		s += ": " + r.Why
+	}
+	return s
+}
+
+// Ensure does what can be done.
+func Ensure(ctx context.Context, c Config, run Runner) Result {
+	n := node{c, run}
+	r := Result{Release: c.Release}
+	how, why, err := n.load(ctx)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "There is no module")
+		r.How, r.Why = None, err.Error()
+		return r
+	}
+	r.How, r.Version = how, n.version()
+	if n.other(r.Version) {
+		r.Why = fmt.Sprintf("the image has %s: %s", n.sourceVersion(), why)
+	}
+	return r
+}
+
+type node struct {
+	Config
+	run Runner
+}
+
+func (n *node) path(p string) string { return filepath.Join(n.Host, p) }
+
+func (n *node) has(p string) bool { _, err := os.Stat(n.path(p)); return err == nil }
+
+func (n *node) read(p string) string {
+	text, err := os.ReadFile(n.path(p))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// loaded: the kernel has it, as a module or built in.
+func (n *node) loaded() bool {
+	for line := range strings.Lines(n.read("/proc/filesystems")) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == Name {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *node) version() string { return n.read("/sys/module/" + Name + "/version") }
+
+// Of the sources: the version that DKMS knows them by, and that which the module itself will say.
+func (n *node) packageVersion() string { return n.between("dkms.conf", `PACKAGE_VERSION="`, `"`) }
+func (n *node) sourceVersion() string {
+	return n.between("core/format/version.h", "#define SG_RELEASE\t\"", `"`)
+}
+
+// other tells whether that is not the version that this image has.
+func (n *node) other(version string) bool {
+	has := n.sourceVersion()
+	return has != "" && version != "" && version != has
+}
+
+// between is what stands there in a file of the sources.
+func (n *node) between(name, before, behind string) string {
+	text, err := os.ReadFile(filepath.Join(n.Sources, name))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(text), before)
+	found, _, _ := strings.Cut(after, behind)
+	return found
+}
+
+// load has the kernel have this image's module, or at least one: why says what has kept it from this image's.
+func (n *node) load(ctx context.Context) (how How, why string, err error) {
+	switch {
+	case n.loaded() && !n.other(n.version()):
+		return WasLoaded, "", nil
+	case n.loaded():
+		return n.exchange(ctx)
+	}
+	if err := n.takesModules(); err != nil {
+		return None, "", err
+	}
+	how, err = n.provide(ctx)
+	if err == nil {
+		how, err = n.take(ctx, how)
+	}
+	if err == nil {
+		return how, "", nil
+	}
+	// Another release is better than none.
+	if version, there := n.installed(ctx); there && n.other(version) && n.modprobe(ctx) == nil {
+		return Installed, err.Error(), nil
+	}
+	return None, "", err
+}
+
+// exchange takes this image's module in place of another one that is loaded, if nobody has that: the kernel lets
+// go of none that is in use. Where somebody has it, this image's is there for the next boot, or for who drains.
+func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
+	err = n.takesModules()
+	if err == nil {
+		how, err = n.provide(ctx)
+	}
+	if err != nil {
+		return WasLoaded, err.Error(), nil
+	}
+	if n.locked() { // and a node that works would have none
+		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes signed modules alone, and may refuse that)", nil
+	}
+	// Not modprobe -r, which knows only what is installed.
+	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
+		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, and start the driver's pod there anew, for that to be taken (%v)",
+			failed("rmmod "+Name, said, err)), nil
+	}
+	klog.FromContext(ctx).Info("The module that was loaded is another release, and is gone")
+	if how, err = n.take(ctx, how); err == nil {
+		return how, "what was there to be loaded is another one", nil
+	}
+	if n.modprobe(ctx) == nil {
+		return Installed, err.Error(), nil
+	}
+	return None, "", err
+}
+
+// provide has this image's module where it can be loaded from.
+func (n *node) provide(ctx context.Context) (How, error) {
+	if version, there := n.installed(ctx); there && !n.other(version) {
+		return Installed, nil
+	}
+	there, usable := n.hasPrebuilt()
+	if usable {
+		return Prebuilt, nil
+	}
+	err := n.build(ctx)
+	if err != nil && there {
+		err = fmt.Errorf("%w; and of the one for it that the image has: %s", err, signed)
+	}
+	return Built, err
+}
+
+// take loads what was provided. What was built for a kernel of that name and is refused all the same, the node may
+// have to build for its own.
+func (n *node) take(ctx context.Context, how How) (How, error) {
+	if how != Prebuilt {
+		return how, n.modprobe(ctx)
+	}
+	refused := n.insmod(ctx)
+	if refused == nil {
+		return Prebuilt, nil
+	}
+	if err := n.build(ctx); err != nil {
+		return None, fmt.Errorf("%w; %w", refused, err)
+	}
+	return Built, n.modprobe(ctx)
+}
+
+func (n *node) modprobe(ctx context.Context) error {
+	if said, err := n.run.Run(ctx, "modprobe", Name); err != nil || !n.loaded() {
+		return n.refused("modprobe "+Name, said, err)
+	}
+	return nil
+}
+
+// installed: the node has a module for this kernel, and that is its version.
+func (n *node) installed(ctx context.Context) (version string, there bool) {
+	said, err := n.run.Run(ctx, "modinfo", "-k", n.Release, "-F", "version", Name)
+	return strings.TrimSpace(said), err == nil
+}
+
+// takesModules says why the kernel would take none that is built here.
+func (n *node) takesModules() error {
+	if !n.has("/proc/modules") {
+		return errors.New("the kernel was built without loadable modules")
+	}
+	if n.read("/proc/sys/kernel/modules_disabled") == "1" {
+		return errors.New("the kernel takes no more modules (kernel.modules_disabled is 1) until it is booted again")
+	}
+	return nil
+}
+
+// locked: only signed modules are taken, and those built here are not.
+func (n *node) locked() bool {
+	lockdown := n.read("/sys/kernel/security/lockdown")
+	return strings.Contains(lockdown, "[integrity]") || strings.Contains(lockdown, "[confidentiality]") ||
+		n.read("/sys/module/module/parameters/sig_enforce") == "Y"
+}
+
+const signed = "the kernel takes signed modules alone (secure boot): sign it with a key that the node's firmware knows " +
+	"(DKMS does with a machine owner key), or turn secure boot off"
+
+// prebuilt is one for exactly this kernel.
+func (n *node) prebuilt() string { return filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko") }
+
+// hasPrebuilt tells whether there is one, and whether this kernel may take it: where only signed ones are taken, what the
+// node's DKMS builds and signs is.
+func (n *node) hasPrebuilt() (there, usable bool) {
+	if n.Config.Prebuilt == "" {
+		return false, false
+	}
+	text, err := os.ReadFile(n.prebuilt())
+	if err != nil {
+		return false, false
+	}
+	return true, !n.locked() || bytes.HasSuffix(text, []byte(signature))
+}
+
+// signature is how a module ends that somebody has signed.
+const signature = "~Module signature appended~\n"
+
+func (n *node) insmod(ctx context.Context) error {
+	text, err := os.ReadFile(n.prebuilt())
+	if err != nil {
+		return err
+	}
+	// Programs of the node see the node's files.
+	const dir = "/run/stargatefs"
+	if err := os.MkdirAll(n.path(dir), 0o755); err != nil {
+		return err
+	}
+	to := dir + "/" + Name + ".ko"
+	if err := os.WriteFile(n.path(to), text, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(n.path(to))
+	if said, err := n.run.Run(ctx, "insmod", to); err != nil {
+		return n.refused("insmod "+n.prebuilt(), said, err)
+	}
+	return nil
+}
+
+// refused says why a program has not given the kernel its module.
+func (n *node) refused(what, said string, err error) error {
+	if n.locked() {
+		return errors.New(signed)
+	}
+	if err == nil {
+		err = errors.New("the kernel does not have it all the same")
+	}
+	return failed(what, said, err)
+}
+
+// failed is what a program has said last.
+func failed(what, said string, err error) error {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return fmt.Errorf("%s: %s", what, last)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// build has the node's DKMS do it: it knows the node's compiler and keys, and builds it anew for kernels
+// that come later.
+func (n *node) build(ctx context.Context) error {
+	if !n.Build {
+		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
+	}
+	version := n.packageVersion()
+	if version == "" {
+		return fmt.Errorf("no sources of the module in %s", n.Sources)
+	}
+	if _, err := n.run.Run(ctx, "dkms", "--version"); err != nil {
+		return fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
+	}
+	// The node looks itself: this is a link, to a place of its root and not of ours.
+	if _, err := n.run.Run(ctx, "test", "-e", "/lib/modules/"+n.Release+"/build/Makefile"); err != nil {
+		return fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
+	}
+	target := n.path("/usr/src/" + Name + "-" + version)
+	if err := os.RemoveAll(target); err != nil {
+		return err
+	}
+	if err := os.CopyFS(target, os.DirFS(n.Sources)); err != nil {
+		return fmt.Errorf("sources of the module: %w", err)
+	}
+	pkg := Name + "/" + version
+	klog.FromContext(ctx).Info("Building the module", "package", pkg, "kernel", n.Release)
+	if said, err := n.run.Run(ctx, "dkms", "install", "--force", pkg, "-k", n.Release); err != nil {
+		return failed("dkms install "+pkg+" -k "+n.Release, said, err)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kernelmodule reads what stargatefs.ko shows of the volumes that this node has mounted
+// (stargatefs(5), sysfs). It changes nothing.
+package kernelmodule
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sysfs is where the module shows them.
+const Sysfs = "/sys/fs/stargatefs"
+
+// Module is the kernel's side, which need not be there.
+type Module struct {
+	dir    string
+	device func(path string) string
+}
+
+// New reads in a folder: Sysfs, unless a test has another.
+func New(dir string) *Module { return NewFor(dir, Device) }
+
+// NewFor is for tests, whose volumes have no devices: device has the number that a path stands for.
+func NewFor(dir string, device func(path string) string) *Module { return &Module{dir, device} }
+
+// Device is the number of the block device at a path, as sysfs has it; "" if there is none.
+func Device(path string) string {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))
+}
+
+const shutDown = "shut down"
+
+// Mount is one volume of this node.
+type Mount struct {
+	State    string
+	Joined   bool                        // it has a slot, as who writes has
+	counters map[string]map[string]int64 // by file and name
+}
+
+// WhyShutDown is what is known of such a mount.
+const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
+	"declared this node dead, or pages that the volume cannot do without are bad (the kernel's log says which). " +
+	"Delete the volume's pods on this node"
+
+// ShutDown is a mount of a system that another one has declared dead, or of a volume that itself stands on bad
+// memory: whatever is asked of it fails until it has been unmounted.
+func (m *Mount) ShutDown() bool { return m.State == shutDown }
+
+// Counter is 0 where this module has none of that name.
+func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name] }
+
+var files = []string{"epoch", "operations", "journal", "errors"}
+
+// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it. A UUID would not do:
+// any member of a volume can write another volume's UUID into it.
+type Mounts func(path string) *Mount
+
+// None finds none.
+func None(string) *Mount { return nil }
+
+// Mounted is the mount of one volume, as Mounts finds it.
+func (m *Module) Mounted(path string) (*Mount, error) {
+	device := m.device(path)
+	if device == "" {
+		return nil, nil
+	}
+	all, err := m.read(func(of string) bool { return of == device })
+	return all[device], err
+}
+
+// All are the volumes that this node has mounted: who asks about many reads each once.
+func (m *Module) All() (Mounts, error) {
+	all, err := m.read(func(string) bool { return true })
+	if err != nil {
+		return None, err
+	}
+	return func(path string) *Mount { return all[m.device(path)] }, nil
+}
+
+// read has the mounts of wanted devices, by their numbers.
+func (m *Module) read(wanted func(device string) bool) (map[string]*Mount, error) {
+	entries, err := os.ReadDir(m.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mounted volumes: %w", err)
+	}
+	all := map[string]*Mount{}
+	for _, e := range entries {
+		dir := filepath.Join(m.dir, e.Name())
+		device, err := word(dir, "dev")
+		if err != nil || !wanted(device) {
+			continue // unmounted meanwhile, or another one
+		}
+		mount, err := read(dir)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			continue // unmounted meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("mounted volumes: %w", err)
+		}
+		all[device] = mount
+	}
+	return all, nil
+}
+
+func word(dir, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	return strings.TrimSpace(string(text)), err
+}
+
+func read(dir string) (*Mount, error) {
+	state, err := word(dir, "state")
+	if err != nil {
+		return nil, err
+	}
+	slot, err := word(dir, "slot")
+	if err != nil {
+		return nil, err
+	}
+	m := &Mount{State: state, Joined: slot != "-1", counters: map[string]map[string]int64{}}
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if m.ShutDown() && errors.Is(err, unix.EIO) {
+			continue // it is about memory that cannot be read any more
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.counters[name] = parse(text)
+	}
+	return m, nil
+}
+
+// parse takes lines of a name and a number; what is none is of a later module.
+func parse(text []byte) map[string]int64 {
+	counters := map[string]int64{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		name, number, _ := strings.Cut(lines.Text(), " ")
+		if n, err := strconv.ParseUint(number, 10, 63); err == nil {
+			counters[name] = int64(n)
+		}
+	}
+	return counters
+}

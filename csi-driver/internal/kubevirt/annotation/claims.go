@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package annotation reads what the user of a virtual machine has written (D11): which claims it is to have
+// as memory. Admission, hook and node plugin read it by this one package.
+package annotation
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Most is how many volumes a machine can have.
+const Most = 16
+
+const maxName = 253
+
+// Claim is a PersistentVolumeClaim that a machine names.
+type Claim struct {
+	Name     string
+	ReadOnly bool
+}
+
+var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+// Annotation is the key, on a VirtualMachineInstance or in the template of a VirtualMachine, under which
+// the claims stand.
+func Annotation(driver string) string { return driver + "/volumes" }
+
+// Folder is where launcher and hook see a claim.
+func Folder(claim string) string { return path.Join("/var/run/stargate", claim) }
+
+// Parse reads the annotation's value: "pvc-a,pvc-b:ro".
+func Parse(value string) ([]Claim, error) {
+	var all []Claim
+	seen := map[string]bool{}
+	for _, word := range strings.Split(value, ",") {
+		word = strings.TrimSpace(word)
+		claim, mode, cut := strings.Cut(word, ":")
+		switch {
+		case claim == "":
+			return nil, fmt.Errorf("volumes %s: an empty name; write the names of claims, like data,models:ro", quoted(value))
+		case cut && mode != "ro" && mode != "rw":
+			return nil, fmt.Errorf("volumes %s: behind the colon %s: there are ro and rw", quoted(value), quoted(mode))
+		case len(claim) > maxName || !name.MatchString(claim):
+			return nil, fmt.Errorf("volumes %s: %s cannot be the name of a claim", quoted(value), quoted(claim))
+		case seen[claim]:
+			return nil, fmt.Errorf("volumes %s: claim %s is named twice", quoted(value), claim)
+		case len(all) == Most:
+			return nil, fmt.Errorf("volumes: more than %d claims; a machine can have as many", Most)
+		}
+		seen[claim] = true
+		all = append(all, Claim{Name: claim, ReadOnly: mode == "ro"})
+	}
+	return all, nil
+}
+
+// Of reads the annotations of an object; none if it has not asked for any.
+func Of(annotations map[string]string, driver string) ([]Claim, error) {
+	value, asked := annotations[Annotation(driver)]
+	if !asked {
+		return nil, nil
+	}
+	all, err := Parse(value)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", Annotation(driver), err)
+	}
+	return all, nil
+}
+
+// quoted is so much of it that the sentence around it stays one that an Event has room for, whatever it is that a
+// quote makes of its bytes.
+func quoted(s string) string {
+	const most = 80
+	text, rest := strconv.Quote(s[:min(len(s), most)]), len(s) > most
+	for cut := min(len(s), most); len(text) > most; rest = true {
+		_, length := utf8.DecodeLastRuneInString(s[:cut])
+		cut -= length
+		text = strconv.Quote(s[:cut])
+	}
+	if rest {
+		return text + "..."
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package domainxml adds volumes to the domain that KubeVirt has made for a virtual machine, each as
+// memory at its own physical address (D3, D11). It is called many times for one machine, also with what
+// KubeVirt has left of its own last answer, and the result is always the same.
+package domainxml
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"stargate/csi-driver/internal/kubevirt/volumeinfo"
+	"stargate/csi-driver/internal/machineid"
+)
+
+// Host is what must be known of the node's processor.
+type Host struct {
+	Bits  uint // of physical addresses; 0: not known
+	Intel bool
+}
+
+const (
+	alias   = "ua-stargate-" // of our devices; a user's alias begins with ua-
+	model   = "nvdimm"
+	mostXML = 8 << 20
+)
+
+// Attach is the domain with the volumes, and without those that an earlier call has added. The error
+// says what to do about it.
+func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, err error) {
+	// What somebody's XML does to the library that reads it is to end here.
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("the domain cannot be read: %v", p)
+		}
+	}()
+	if len(text) > mostXML {
+		return nil, fmt.Errorf("the domain has %d bytes of XML: more than %d are none", len(text), mostXML)
+	}
+	root, err := parseTree(text)
+	if err != nil {
+		return nil, fmt.Errorf("the domain cannot be read: %w", err)
+	}
+	d, err := read(root)
+	if err != nil {
+		return nil, fmt.Errorf("the domain cannot be read: %w", err)
+	}
+	if err := change(d, volumes, host); err != nil {
+		return nil, err
+	}
+	if err := store(root, d); err != nil {
+		return nil, fmt.Errorf("the domain cannot be written: %w", err)
+	}
+	return []byte(root.String()), nil
+}
+
+// change is all that is done to the domain.
+func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error {
+	if err := suitable(d); err != nil {
+		return err
+	}
+	memory, err := ownMemory(d)
+	if err != nil {
+		return err
+	}
+	volumes = slices.Clone(volumes)
+	if err := apart(volumes); err != nil {
+		return err
+	}
+	most, err := fit(volumes, memory, reach(d, host), host)
+	if err != nil {
+		return err
+	}
+	setMemory(d, memory, most, len(volumes))
+	d.Devices.Memorydevs = others(d.Devices.Memorydevs)
+	forget(d)
+	for i, v := range volumes {
+		add(d, uint(i), v)
+	}
+	return nil
+}
+
+// suitable is about what a volume can be in at all.
+func suitable(d *libvirtxml.Domain) error {
+	if d.OS == nil || d.OS.Type == nil {
+		return errors.New("the domain has no os type")
+	}
+	arch, machine := d.OS.Type.Arch, d.OS.Type.Machine
+	switch {
+	case arch != "" && arch != "x86_64":
+		return fmt.Errorf("the machine is of architecture %.40q: volumes are for x86_64 alone", arch)
+	case machine != "q35" && !strings.Contains(machine, "-q35-"):
+		return fmt.Errorf("the machine is of type %.40q: set spec.domain.machine.type to q35", machine)
+	case d.LaunchSecurity != nil:
+		return errors.New("the machine's memory is encrypted (launchSecurity: SEV, SNP or TDX), and cannot be shared: leave that out, or the volumes")
+	case d.MaximumMemory != nil && d.MaximumMemory.Slots == 0:
+		return errors.New("the machine can have memory plugged in, which has no room beside a volume: set spec.domain.memory.maxGuest to what spec.domain.memory.guest is")
+	}
+	for _, m := range others(d.Devices.Memorydevs) {
+		return fmt.Errorf("the machine has another memory device (%.40q): KubeVirt keeps one alone, so volumes cannot be beside it", m.Model)
+	}
+	return nil
+}
+
+// ours tells what an earlier call has added, also if KubeVirt has left its alias alone of it.
+func ours(m libvirtxml.DomainMemorydev) bool {
+	return m.Model == model && m.Alias != nil && strings.HasPrefix(m.Alias.Name, alias)
+}
+
+func others(all []libvirtxml.DomainMemorydev) []libvirtxml.DomainMemorydev {
+	return slices.DeleteFunc(slices.Clone(all), ours)
+}
+
+// uuid is the machine's: that of the domain, or the one which libvirt takes from what the guest's
+// firmware is to say. The node knows the canonical form alone.
+func uuid(d *libvirtxml.Domain) string {
+	id, _ := machineid.Canonical(said(d)) // of what is none libvirt makes no machine
+	return id
+}
+
+func said(d *libvirtxml.Domain) string {
+	if d.UUID != "" {
+		return d.UUID
+	}
+	for _, s := range d.SysInfo {
+		if s.SMBIOS == nil || s.SMBIOS.System == nil {
+			continue
+		}
+		for _, e := range s.SMBIOS.System.Entry {
+			if e.Name == "uuid" {
+				return e.Value
+			}
+		}
+	}
+	return ""
+}
+
+// setMemory gives the machine slots, and room for them; libvirt has memory devices only in machines with
+// a NUMA cell, which then holds all memory and processors.
+func setMemory(d *libvirtxml.Domain, memory, most uint64, slots int) {
+	d.MaximumMemory = &libvirtxml.DomainMaxMemory{Value: uint(most >> 10), Unit: "KiB", Slots: uint(slots)}
+	if d.CPU == nil {
+		d.CPU = &libvirtxml.DomainCPU{}
+	}
+	if d.CPU.Numa != nil && len(d.CPU.Numa.Cell) > 0 {
+		return
+	}
+	processors, id := uint(1), uint(0)
+	if d.VCPU != nil {
+		processors = max(d.VCPU.Value, 1)
+	}
+	d.CPU.Numa = &libvirtxml.DomainNuma{Cell: []libvirtxml.DomainCell{{
+		ID: &id, CPUs: fmt.Sprintf("0-%d", processors-1), Memory: uint(memory >> 10), Unit: "KiB",
+	}}}
+}
+
+func firstCell(d *libvirtxml.Domain) uint {
+	if id := d.CPU.Numa.Cell[0].ID; id != nil {
+		return *id
+	}
+	return 0
+}
+
+func add(d *libvirtxml.Domain, slot uint, v volumeinfo.Volume) {
+	if v.ReadOnly || v.Bad {
+		addArguments(d, slot, v)
+		return
+	}
+	d.Devices.Memorydevs = append(d.Devices.Memorydevs, device(slot, v, uuid(d), firstCell(d)))
+}
+
+// Without access='shared' the machine would get a copy of its own, without alignsize no large pages.
+func device(slot uint, v volumeinfo.Volume, uuid string, cell uint) libvirtxml.DomainMemorydev {
+	base := v.Base
+	return libvirtxml.DomainMemorydev{
+		Model: model, Access: "shared",
+		Source: &libvirtxml.DomainMemorydevSource{
+			Path: v.Region(uuid), AlignSize: &libvirtxml.DomainMemorydevSourceAlignsize{Value: volumeinfo.Extent >> 10, Unit: "KiB"},
+		},
+		Target: &libvirtxml.DomainMemorydevTarget{
+			Size: &libvirtxml.DomainMemorydevTargetSize{Value: uint(v.Size >> 10), Unit: "KiB"},
+			Node: &libvirtxml.DomainMemorydevTargetNode{Value: cell},
+		},
+		Alias:   &libvirtxml.DomainAlias{Name: fmt.Sprintf("%s%d", alias, slot)},
+		Address: &libvirtxml.DomainAddress{DIMM: &libvirtxml.DomainAddressDIMM{Slot: &slot, Base: &base}},
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volumeinfo reads what a mounted claim says of itself: .stargate/volume.json, and
+// .stargate/region, which it maps once to see that it can be. What stands there may be anybody's, so
+// nothing of it is believed that has not been looked at.
+package volumeinfo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	hidden      = ".stargate"
+	region      = "region"
+	description = "volume.json"
+
+	mostText = 64 << 10
+	// Extent is what addresses and sizes are multiples of: the pages by which KVM maps it.
+	Extent = uint64(2) << 20
+	// Lowest is where addresses begin that a machine can have for it (D3).
+	Lowest = uint64(4) << 30
+	// No processor has more physical addresses.
+	highest = uint64(1) << 52
+)
+
+// Volume is what a machine gets.
+type Volume struct {
+	Claim     string
+	Path      string // of region, as launcher and hook see it
+	Base      uint64
+	Size      uint64
+	ReadOnly  bool
+	Bad       bool // some of its memory is: it cannot be allocated in advance
+	ByMachine bool // region@UUID is there: the node knows by it when the machine is dead
+}
+
+// End is the first address behind it.
+func (v Volume) End() uint64 { return v.Base + v.Size }
+
+type described struct {
+	Version int    `json:"version"`
+	Base    string `json:"base"`
+	Size    uint64 `json:"size"`
+	Mode    string `json:"mode"`
+	Joined  bool   `json:"joined"` // the node is a member of the volume
+	Bad     bool   `json:"bad"`    // some of its memory is known to be
+}
+
+// Read looks at the claim that is mounted in a folder.
+func Read(claim, folder string, readOnly bool) (Volume, error) {
+	v := Volume{Claim: claim, Path: filepath.Join(folder, hidden, region), ReadOnly: readOnly}
+	d, err := describedIn(filepath.Join(folder, hidden, description))
+	if err == nil {
+		err = v.take(d)
+	}
+	if err == nil {
+		err = v.look()
+	}
+	if err != nil {
+		return Volume{}, fmt.Errorf("claim %s: %w", claim, err)
+	}
+	return v, nil
+}
+
+// Neither a link nor something to wait for, as a FIFO would be.
+func open(path string, flags int) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is no regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, st, nil
+}
+
+func describedIn(path string) (described, error) {
+	f, _, err := open(path, unix.O_RDONLY)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return described{}, fmt.Errorf("there is no %s/%s in it: it is no volume of StargateFS, or the CSI driver has not mounted it", hidden, description)
+	case errors.Is(err, fs.ErrPermission):
+		return described{}, fmt.Errorf("%w: the group of QEMU may not read it (--zone-group of the CSI driver)", err)
+	case err != nil:
+		return described{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostText+1))
+	if err != nil {
+		return described{}, err
+	}
+	return parse(text)
+}
+
+var address = regexp.MustCompile(`^0x[0-9a-fA-F]{1,16}$`)
+
+// parse reads volume.json; keys that it does not know are of later versions.
+func parse(text []byte) (described, error) {
+	var d described
+	if len(text) > mostText {
+		return d, fmt.Errorf("%s is larger than %d bytes: it is none", description, mostText)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("%s: %w", description, err)
+	}
+	if d.Version > 1 {
+		return d, fmt.Errorf("%s is of version %d, and this hook knows version 1: take the hook of the same release as the CSI driver", description, d.Version)
+	}
+	if !address.MatchString(d.Base) {
+		return d, fmt.Errorf("%s: base %.40q is no address", description, d.Base)
+	}
+	return d, nil
+}
+
+func (v *Volume) take(d described) error {
+	base, err := strconv.ParseUint(d.Base[2:], 16, 64)
+	if err != nil {
+		return fmt.Errorf("%s: base %q: %w", description, d.Base, err)
+	}
+	_, beyond := bits.Add64(base, d.Size, 0)
+	switch {
+	case d.Size == 0 || d.Size%Extent != 0 || base%Extent != 0:
+		return fmt.Errorf("%s: %d bytes at 0x%x are no pages of 2 MiB", description, d.Size, base)
+	case beyond != 0 || base+d.Size > highest:
+		return fmt.Errorf("%s: %d bytes at 0x%x are beyond all addresses", description, d.Size, base)
+	case base < Lowest:
+		return fmt.Errorf("it lies at 0x%x, where machines have memory or devices of their own: reserve memory from 4 GiB on for the zone", base)
+	}
+	v.Base, v.Size, v.Bad = base, d.Size, d.Bad
+	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
+	if v.ReadOnly && d.Joined {
+		return errors.New("its node has joined it, and beside that a machine that can only read cannot mount it: take a claim that is ReadOnlyMany, as a clone of this one (dataSource)")
+	}
+	return nil
+}
+
+// look opens region as QEMU will, and has the kernel answer what libvirt makes QEMU ask.
+func (v *Volume) look() error {
+	flags := unix.O_RDWR
+	if v.ReadOnly {
+		flags = unix.O_RDONLY
+	}
+	f, st, err := open(v.Path, flags)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no %s/%s in it: its memory has no struct pages, or the CSI driver has not mounted it", hidden, region)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("it is mounted read-only: write it as %s:ro", v.Claim)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: the group of QEMU may not open it (--zone-group of the CSI driver)", err)
+	case err != nil:
+		return err
+	}
+	defer f.Close()
+	if st.Size() < 0 || uint64(st.Size()) != v.Size {
+		return fmt.Errorf("%s has %d bytes, and %s says %d", region, st.Size(), description, v.Size)
+	}
+	if !v.ReadOnly && !v.Bad {
+		if err := allocates(f); err != nil {
+			return err
+		}
+	}
+	v.ByMachine = isThere(v.Path + "@00000000-0000-4000-8000-000000000001")
+	return nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// allocates maps the first page and asks for it in advance, as QEMU does under libvirt for all of them.
+// Where the kernel refuses that, QEMU stores a byte to each page: bytes that others use.
+func allocates(f *os.File) error {
+	page := os.Getpagesize()
+	m, err := unix.Mmap(int(f.Fd()), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("%s cannot be mapped: %w", region, err)
+	}
+	defer unix.Munmap(m)
+	if err := unix.Madvise(m, unix.MADV_POPULATE_WRITE); err != nil {
+		return notAllocated(err)
+	}
+	return nil
+}
+
+// notAllocated says what is the matter with the memory, or with the kernel, by what MADV_POPULATE_WRITE has said.
+func notAllocated(err error) error {
+	switch {
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("this node's kernel does not allocate %s in advance (MADV_POPULATE_WRITE: %w), so QEMU would store over what others have written: Linux 5.14 or later is needed", region, err)
+	case errors.Is(err, unix.EHWPOISON):
+		return fmt.Errorf("the memory of %s is bad (EHWPOISON, %w): a page of it has had a hardware error; stargatectl bad shows what is known of the volume's", region, err)
+	case errors.Is(err, unix.EFAULT):
+		return fmt.Errorf("a page of %s cannot be had (%w): it is bad memory, or its file system has no room for it", region, err)
+	default:
+		return fmt.Errorf("a page of %s cannot be allocated: %w", region, err)
+	}
+}
+
+// Region is what QEMU is to open: for a machine with a UUID, in its canonical form, the name by which the node
+// stands by it.
+func (v Volume) Region(uuid string) string {
+	if v.ByMachine && uuid != "" {
+		return v.Path + "@" + uuid
+	}
+	return v.Path
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"stargate/csi-driver/internal/nodemeta"
+)
+
+// Cluster is asked anew with each review: there are few, and what they say is never old. Within one review a question
+// is asked once: a machine has up to 16 claims, and several rules look at each of them.
+type Cluster struct {
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Driver  string
+
+	answers map[string]any // of this review, by question; nil: nothing is kept
+}
+
+// Connect makes a Cluster that asks as often as reviews need it. client-go's own limit is five requests a second for all
+// reviews together, and a review waits for it until the API server has given it up: the machines of a node that boots
+// would keep each other from starting. The API server has a limit of its own for whom it serves (priority and fairness).
+func Connect(config *rest.Config, driver string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	return &Cluster{Client: client, Dynamic: objects, Driver: driver}, nil
+}
+
+// anew is the same cluster for one review, which nothing has been asked yet.
+func (c *Cluster) anew() *Cluster {
+	one := *c
+	one.answers = map[string]any{}
+	return &one
+}
+
+// ask puts a question to the API server, unless this review has its answer. Callers do not change an answer.
+func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
+	if had, ok := c.answers[question].(T); ok {
+		return had, nil
+	}
+	is, err := by()
+	if err != nil {
+		var none T
+		return none, unanswered{question, err}
+	}
+	if c.answers != nil {
+		c.answers[question] = is
+	}
+	return is, nil
+}
+
+// unanswered is a question without an answer, and no word against the object of the review.
+type unanswered struct {
+	question string
+	error
+}
+
+func (u unanswered) Error() string {
+	return fmt.Sprintf("the cluster cannot be asked now, try again: %s: %v", u.question, u.error)
+}
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// found is an object that was asked for; nil: there is none.
+func found[T any](is *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return is, err
+}
+
+var (
+	kubevirts = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
+	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
+)
+
+// How CSIDrivers of the chart are known, of any release.
+const (
+	chartLabel = "app.kubernetes.io/name"
+	chartName  = "stargate-csi"
+)
+
+// How launchers' pods are found, and whose they are.
+const (
+	launcherLabel = "kubevirt.io=virt-launcher"
+	instanceKind  = "VirtualMachineInstance"
+)
+
+func convert(u *unstructured.Unstructured, into any) error {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// kubeVirt is the one installation; nil: there is none.
+func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
+	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
+		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		k := &kubevirt{}
+		return k, convert(&list.Items[0], k)
+	})
+}
+
+func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, error) {
+	return ask(c, "machines of namespace "+namespace, func() ([]instance, error) {
+		list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		all := make([]instance, len(list.Items))
+		for i := range list.Items {
+			if err := convert(&list.Items[i], &all[i]); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
+}
+
+// machine is nil if there is none.
+func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
+	return ask(c, "machine "+name, func() (*instance, error) {
+		u, err := found(c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}))
+		if err != nil || u == nil {
+			return nil, err
+		}
+		m := &instance{}
+		return m, convert(u, m)
+	})
+}
+
+// claim is nil if there is none.
+func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return ask(c, "claim "+name, func() (*corev1.PersistentVolumeClaim, error) {
+		return found(c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{}))
+	})
+}
+
+// class is a claim's; nil: it has none, or there is none of that name.
+func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
+	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
+		return nil, nil
+	}
+	return ask(c, "class "+*p.Spec.StorageClassName, func() (*storagev1.StorageClass, error) {
+		return found(c.Client.StorageV1().StorageClasses().Get(ctx, *p.Spec.StorageClassName, metav1.GetOptions{}))
+	})
+}
+
+// origin is what a claim's volume is, or will be.
+type origin struct {
+	driver string // who makes, or has made it; "": nobody yet
+	node   string // where it is; "": nowhere yet
+	modes  []corev1.PersistentVolumeAccessMode
+	memory int64 // that is the volume's own, as its maker has said; 0: not known
+}
+
+// is tells by which access mode the volume is used: kubelet mounts by the first, whatever others there are.
+func (o origin) is(mode corev1.PersistentVolumeAccessMode) bool {
+	return len(o.modes) > 0 && o.modes[0] == mode
+}
+
+func (o origin) readersOnly() bool { return o.is(corev1.ReadOnlyMany) }
+
+func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
+	if p.Spec.VolumeName != "" {
+		return c.made(ctx, p)
+	}
+	s, err := c.class(ctx, p)
+	if err != nil || s == nil {
+		return origin{modes: p.Spec.AccessModes}, err
+	}
+	return origin{driver: s.Provisioner, modes: p.Spec.AccessModes}, nil
+}
+
+// made is the origin of a claim that has its volume. One that somebody has written by hand may have other
+// access modes than the claim.
+func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
+	v, err := ask(c, "volume "+p.Spec.VolumeName+" of claim "+p.Name, func() (*corev1.PersistentVolume, error) {
+		return c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
+	})
+	if err != nil {
+		return origin{}, err
+	}
+	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
+	if v.Spec.CSI != nil {
+		o.driver = v.Spec.CSI.Driver
+		// A value that is no number is not from our driver.
+		o.memory, _ = strconv.ParseInt(v.Spec.CSI.VolumeAttributes[nodemeta.MemoryAttribute], 10, 64)
+	}
+	return o, nil
+}
+
+// reserve is what a claim's class puts behind its volumes.
+func (c *Cluster) reserve(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
+	s, err := c.class(ctx, p)
+	if err != nil || s == nil {
+		return 0, err
+	}
+	q, err := resource.ParseQuantity(s.Parameters[nodemeta.ReserveParameter])
+	if err != nil {
+		return 0, nil // there is none, or the driver makes no volume of such a class
+	}
+	return max(q.Value(), 0), nil
+}
+
+// memory is all that a machine maps of a claim's volume: its size and its reserve.
+func (c *Cluster) memory(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
+	q := p.Spec.Resources.Requests[corev1.ResourceStorage]
+	if has, there := p.Status.Capacity[corev1.ResourceStorage]; there {
+		q = has
+	}
+	size := q.Value()
+	if p.Spec.VolumeName != "" {
+		o, err := c.made(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		if o.memory > 0 {
+			return max(size, o.memory), nil
+		}
+	}
+	// It is yet to be made, or a release before this one has made it.
+	more, err := c.reserve(ctx, p)
+	return size + more, err
+}
+
+// nodeOf is what the driver's own topology says.
+func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		return ""
+	}
+	for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == nodemeta.Topology(c.Driver) && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+				return e.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// served tells whether the driver has registered with a node's kubelet.
+func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
+	n, err := ask(c, "drivers of node "+node, func() (*storagev1.CSINode, error) {
+		return found(c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{}))
+	})
+	if err != nil || n == nil {
+		return false, err
+	}
+	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == c.Driver }), nil
+}
+
+// host is nil if there is no such node.
+func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
+	return ask(c, "node "+node, func() (*corev1.Node, error) {
+		return found(c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}))
+	})
+}
+
+// launched are the machines, by name, that have a launcher's pod which has not ended.
+func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
+	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
+		list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
+		if err != nil {
+			return nil, err
+		}
+		names := map[string]bool{}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == instanceKind && !ended(p) {
+				names[owner.Name] = true
+			}
+		}
+		return names, nil
+	})
+}
+
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// drivers are the CSI drivers of the cluster: true are those that this chart has installed.
+func (c *Cluster) drivers(ctx context.Context) (map[string]bool, error) {
+	return ask(c, "CSI drivers", func() (map[string]bool, error) {
+		list, err := c.Client.StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		ours := map[string]bool{}
+		for i := range list.Items {
+			ours[list.Items[i].Name] = list.Items[i].Labels[chartLabel] == chartName
+		}
+		return ours, nil
+	})
+}

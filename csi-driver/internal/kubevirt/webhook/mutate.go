@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"stargate/csi-driver/internal/kubevirt/annotation"
+)
+
+// Names of KubeVirt's.
+const (
+	sidecarsKey   = "hooks.kubevirt.io/hookSidecars"
+	ephemeralKey  = "kubevirt.io/ephemeral-provisioning"
+	compute       = "compute"
+	pluginSockets = "kubevirt-plugin-sockets"
+	pluginFolder  = "/var/run/kubevirt-plugin/"
+	hookProgram   = "/usr/local/bin/stargate-hook"
+	qemu          = int64(107)
+
+	// What the kernel's tables for a mapping of pages of 4 KiB take.
+	tableShare = 512
+)
+
+// escape makes a key part of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
+
+// machinePatch completes a machine: it stays on its node, has neither memory nor processors plugged in, for
+// which KubeVirt would move it to another pod, and gets the hook.
+func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, error) {
+	var patch []operation
+	unset, err := r.unset(ctx, m.Spec.EvictionStrategy)
+	if err != nil {
+		return nil, err
+	}
+	if unset {
+		patch = append(patch, add("/spec/evictionStrategy", "None"))
+	}
+	if mem := m.Spec.Domain.Memory; mem != nil && mem.Guest != nil && (mem.MaxGuest == nil || mem.MaxGuest.Cmp(*mem.Guest) != 0) {
+		patch = append(patch, add("/spec/domain/memory/maxGuest", mem.Guest.String()))
+	}
+	if cpu := m.Spec.Domain.CPU; cpu != nil && cpu.MaxSockets > max(cpu.Sockets, 1) {
+		patch = append(patch, add("/spec/domain/cpu/maxSockets", max(cpu.Sockets, 1)))
+	}
+	if r.config.API == Plugin {
+		return patch, nil
+	}
+	value, err := r.withHook(m.Annotations[sidecarsKey])
+	if err != nil || value == m.Annotations[sidecarsKey] {
+		return patch, err
+	}
+	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), value)), nil
+}
+
+// unset tells of an evictionStrategy that nobody has written: KubeVirt writes the cluster's own into a machine
+// that has none, before or after we see it.
+func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
+	if strategy == nil || !migrates(*strategy) {
+		return strategy == nil, nil
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	return k != nil && k.Spec.Configuration.EvictionStrategy == *strategy, err
+}
+
+// isHook tells our hook by what it runs. Its image changes with each release, also while a machine has been
+// made and its pod has not.
+func (r *Reviewer) isHook(command, args []string) bool {
+	return slices.Equal(command, []string{hookProgram}) && slices.Equal(args, r.arguments())
+}
+
+// withHook is the annotation by which a machine has sidecars, with our hook once among them.
+func (r *Reviewer) withHook(had string) (string, error) {
+	sidecars := []json.RawMessage{}
+	if had != "" {
+		if err := json.Unmarshal([]byte(had), &sidecars); err != nil {
+			return "", fmt.Errorf("annotation %s: %w", sidecarsKey, err)
+		}
+	}
+	for _, s := range sidecars {
+		var c struct{ Command, Args []string }
+		if json.Unmarshal(s, &c) == nil && r.isHook(c.Command, c.Args) {
+			return had, nil
+		}
+	}
+	ours, err := json.Marshal(map[string]any{
+		"image": r.config.Image, "imagePullPolicy": r.config.PullPolicy, "command": []string{hookProgram}, "args": r.arguments(),
+	})
+	if err != nil {
+		return "", err
+	}
+	value, err := json.Marshal(append(sidecars, ours))
+	return string(value), err
+}
+
+// podPatch gives a launcher its claims, in the containers of QEMU and of the hook. It adds to what is there, and writes
+// nothing of it anew: a later Kubernetes has fields there that the types of this program do not know, and would lose.
+func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) ([]operation, error) {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
+	if at < 0 {
+		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
+	}
+	if asked(pod, wanted) {
+		return nil, nil
+	}
+	if err := r.mayStart(ctx, namespace, pod, wanted); err != nil {
+		return nil, err
+	}
+	var volumes []corev1.Volume
+	for i, c := range wanted {
+		volumes = append(volumes, corev1.Volume{Name: volumeName(i), VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name, ReadOnly: c.ReadOnly},
+		}})
+	}
+	patch := extend("/spec/volumes", pod.Spec.Volumes, volumes)
+	// A pod that is there for the scheduler's sake runs nothing.
+	if pod.Annotations[ephemeralKey] == "true" {
+		return patch, nil
+	}
+	mounts := mountsOf(wanted)
+	hook, err := r.giveHook(pod, mounts)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.charged(ctx, namespace, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(patch, hook, give(pod, at, mounts), allow(container(at)+"/resources", pod.Spec.Containers[at].Resources, more)), nil
+}
+
+// container is where one of a pod's stands.
+func container(at int) string { return fmt.Sprintf("/spec/containers/%d", at) }
+
+// give has a container mount more.
+func give(pod *corev1.Pod, at int, mounts []corev1.VolumeMount) []operation {
+	return extend(container(at)+"/volumeMounts", pod.Spec.Containers[at].VolumeMounts, mounts)
+}
+
+// volumeName is that of a pod's volume, beside those of the machine's own, which have the names that users give.
+func volumeName(i int) string { return fmt.Sprintf("stargate-claim-%d", i) }
+
+// asked tells of a pod that this has been asked for before: it has all of its claims, and QEMU's container has them
+// where the driver mounts them. A volume alone tells nothing, as a machine's own have the names that users give: with
+// one of ours among them the API server takes the pod with its two volumes of one name not at all.
+func asked(pod *corev1.Pod, wanted []annotation.Claim) bool {
+	for i, c := range wanted {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			p := v.PersistentVolumeClaim
+			return v.Name == volumeName(i) && p != nil && p.ClaimName == c.Name
+		}) {
+			return false
+		}
+	}
+	return pod.Annotations[ephemeralKey] == "true" || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == compute && mounted(c, wanted)
+	})
+}
+
+// mounted tells whether a container has all claims where the driver mounts them: KubeVirt mounts a machine's own disks
+// elsewhere.
+func mounted(c corev1.Container, wanted []annotation.Claim) bool {
+	for _, m := range mountsOf(wanted) {
+		if !slices.ContainsFunc(c.VolumeMounts, func(had corev1.VolumeMount) bool { return had.Name == m.Name && had.MountPath == m.MountPath }) {
+			return false
+		}
+	}
+	return true
+}
+
+func mountsOf(wanted []annotation.Claim) []corev1.VolumeMount {
+	var mounts []corev1.VolumeMount
+	for i, c := range wanted {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeName(i), MountPath: annotation.Folder(c.Name), ReadOnly: c.ReadOnly})
+	}
+	return mounts
+}
+
+// giveHook gives the claims to the sidecar that KubeVirt has made of the annotation, and for the Plugin to one
+// that it adds. A machine that was made before the operator went from sidecars to the Plugin has both: KubeVirt
+// waits for each, asks the Plugin's last, and that finds what the other has added, and makes it anew.
+func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]operation, error) {
+	var patch []operation
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return r.isHook(c.Command, c.Args) })
+	if at >= 0 {
+		patch = give(pod, at, mounts)
+	}
+	if r.config.API != Plugin {
+		if at < 0 {
+			return nil, fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made " +
+				"while the webhook was not there, or for kubevirt.api=plugin: restart it")
+		}
+		return patch, nil
+	}
+	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pluginSockets }) {
+		return nil, fmt.Errorf("the pod of a machine with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
+	}
+	return append(patch, extend("/spec/containers", pod.Spec.Containers, []corev1.Container{r.pluginSidecar(mounts)})...), nil
+}
+
+func (r *Reviewer) pluginSidecar(mounts []corev1.VolumeMount) corev1.Container {
+	no, yes, user := false, true, qemu
+	folder := pluginFolder + r.config.PluginName
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	return corev1.Container{
+		Name: "stargate-hook", Image: r.config.Image, ImagePullPolicy: corev1.PullPolicy(r.config.PullPolicy),
+		Command: []string{hookProgram}, Args: append(r.arguments(), "--socket="+folder+"/hook.sock"),
+		Resources: corev1.ResourceRequirements{Requests: few, Limits: few},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		VolumeMounts: append([]corev1.VolumeMount{{Name: pluginSockets, MountPath: folder, SubPath: r.config.PluginName}}, mounts...),
+	}
+}
+
+// charged is what the kernel may count as the pod's beyond what KubeVirt knows: tables; and, of a zone of
+// files, the memory itself, which belongs to whoever touches it first. Reserved memory is nobody's.
+func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annotation.Claim) (int64, error) {
+	total := int64(0)
+	for _, c := range wanted {
+		p, err := r.cluster.claim(ctx, namespace, c.Name)
+		if err != nil {
+			return 0, err
+		}
+		if p == nil {
+			continue
+		}
+		memory, err := r.cluster.memory(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		total += memory / tableShare
+		if r.config.ZoneOfFiles {
+			total += memory
+		}
+	}
+	return total, nil
+}
+
+// allow raises a limit. What several pods share would be counted for each if it were requested, so that is
+// left alone, unless the two have to be the same.
+func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
+	limit, limited := r.Limits[corev1.ResourceMemory]
+	if !limited || more == 0 {
+		return nil
+	}
+	request, asked := r.Requests[corev1.ResourceMemory]
+	same := asked && request.Cmp(limit) == 0
+	limit.Add(*resource.NewQuantity(more, resource.BinarySI))
+	patch := []operation{add(at+"/limits/memory", limit.String())}
+	if same {
+		patch = append(patch, add(at+"/requests/memory", limit.String()))
+	}
+	return patch
+}

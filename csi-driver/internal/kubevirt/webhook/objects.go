@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What is looked at of KubeVirt's objects. KubeVirt's own types would bring all of KubeVirt.
+
+type memory struct {
+	Guest    *resource.Quantity `json:"guest,omitempty"`
+	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
+	Reserved *struct {
+		MemLock string `json:"memLock,omitempty"`
+	} `json:"reservedOverhead,omitempty"`
+}
+
+type processors struct {
+	Sockets    uint32    `json:"sockets,omitempty"`
+	MaxSockets uint32    `json:"maxSockets,omitempty"`
+	Realtime   *struct{} `json:"realtime,omitempty"`
+}
+
+type devices struct {
+	Host       []struct{} `json:"hostDevices,omitempty"`
+	GPUs       []struct{} `json:"gpus,omitempty"`
+	Interfaces []struct {
+		Name  string    `json:"name"`
+		SRIOV *struct{} `json:"sriov,omitempty"`
+	} `json:"interfaces,omitempty"`
+	Filesystems []filesystem `json:"filesystems,omitempty"`
+}
+
+type filesystem struct {
+	Name string `json:"name"`
+}
+
+// volume is one of a machine's own, under spec.volumes, as far as it may be a claim.
+type volume struct {
+	Name  string `json:"name"`
+	Claim *struct {
+		Name string `json:"claimName"`
+	} `json:"persistentVolumeClaim,omitempty"`
+	DataVolume *struct {
+		Name string `json:"name"`
+	} `json:"dataVolume,omitempty"`
+}
+
+// claim is empty if it is none. A DataVolume's claim has its name.
+func (v volume) claim() string {
+	switch {
+	case v.Claim != nil:
+		return v.Claim.Name
+	case v.DataVolume != nil:
+		return v.DataVolume.Name
+	}
+	return ""
+}
+
+type machineSpec struct {
+	Architecture     string            `json:"architecture,omitempty"`
+	NodeSelector     map[string]string `json:"nodeSelector,omitempty"`
+	Volumes          []volume          `json:"volumes,omitempty"`
+	EvictionStrategy *string           `json:"evictionStrategy,omitempty"`
+	Domain           struct {
+		CPU            *processors     `json:"cpu,omitempty"`
+		Memory         *memory         `json:"memory,omitempty"`
+		Devices        devices         `json:"devices"`
+		LaunchSecurity json.RawMessage `json:"launchSecurity,omitempty"`
+		Firmware       *struct {
+			UUID string `json:"uuid,omitempty"`
+		} `json:"firmware,omitempty"`
+		Machine *struct {
+			Type string `json:"type,omitempty"`
+		} `json:"machine,omitempty"`
+	} `json:"domain"`
+}
+
+// instance is a VirtualMachineInstance, or what a VirtualMachine makes them of.
+type instance struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              machineSpec `json:"spec"`
+	Status            struct {
+		Phase string `json:"phase,omitempty"`
+	} `json:"status"`
+}
+
+// uuid is the one by which volumes know the machine; empty if nobody has given it one yet.
+func (m *instance) uuid() string {
+	if m.Spec.Domain.Firmware == nil {
+		return ""
+	}
+	return m.Spec.Domain.Firmware.UUID
+}
+
+// over tells of a machine that runs no more.
+func (m *instance) over() bool { return m.Status.Phase == "Succeeded" || m.Status.Phase == "Failed" }
+
+type virtualMachine struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Template *instance `json:"template"`
+	} `json:"spec"`
+}
+
+type migration struct {
+	Spec struct {
+		VMIName string `json:"vmiName"`
+	} `json:"spec"`
+}
+
+type kubevirt struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Configuration struct {
+			EvictionStrategy string `json:"evictionStrategy,omitempty"`
+			Developer        struct {
+				FeatureGates []string `json:"featureGates,omitempty"`
+				Disabled     []string `json:"disabledFeatureGates,omitempty"`
+			} `json:"developerConfiguration"`
+		} `json:"configuration"`
+	} `json:"spec"`
+	Status struct {
+		Version string `json:"observedKubeVirtVersion,omitempty"`
+	} `json:"status"`
+}
+
+func decode(raw []byte, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("the object cannot be read: %w", err)
+	}
+	return nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func add(path string, value any) operation { return operation{"add", path, value} }
+
+// extend adds to the end of a list, which is not there yet if it has nothing.
+func extend[T any](path string, had, more []T) []operation {
+	if len(had) == 0 {
+		return []operation{add(path, more)}
+	}
+	var patch []operation
+	for _, one := range more {
+		patch = append(patch, add(path+"/-", one))
+	}
+	return patch
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook is what an API server asks before it takes machines that name volumes (D11): it
+// refuses with a sentence what cannot work, and completes what can. Objects that name none never come
+// here: the webhooks' match conditions see to that.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/kubevirt/annotation"
+)
+
+// Ways to KubeVirt.
+const (
+	Sidecar = "sidecar" // hook sidecars: up to 1.8, and later ones too
+	Plugin  = "plugin"  // Plugin objects: from 1.9 on
+)
+
+// Config is what an operator says.
+type Config struct {
+	API         string
+	Image       string
+	PullPolicy  string
+	PluginName  string
+	ZoneOfFiles bool
+}
+
+// Reviewer answers.
+type Reviewer struct {
+	config  Config
+	cluster *Cluster
+}
+
+// New makes it.
+func New(config Config, cluster *Cluster) *Reviewer { return &Reviewer{config, cluster} }
+
+// anew is the reviewer for one request.
+func (r *Reviewer) anew() *Reviewer {
+	one := *r
+	one.cluster = r.cluster.anew()
+	return &one
+}
+
+// answer is a patch, warnings, or a refusal.
+type answer struct {
+	patch    []operation
+	warnings []string
+}
+
+// Mutate completes machines and the pods of their launchers.
+func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	r = r.anew()
+	switch q.Resource.Resource {
+	case "virtualmachineinstances":
+		m := &instance{}
+		if err := decode(q.Object.Raw, m); err != nil {
+			return answer{}, err
+		}
+		wanted, err := annotation.Of(m.Annotations, r.cluster.Driver)
+		if err != nil || wanted == nil {
+			return answer{}, err
+		}
+		patch, err := r.machinePatch(ctx, m)
+		return answer{patch: patch}, err
+	case "pods":
+		pod := &corev1.Pod{}
+		if err := decode(q.Object.Raw, pod); err != nil {
+			return answer{}, err
+		}
+		wanted, err := annotation.Of(pod.Annotations, r.cluster.Driver)
+		if err != nil || wanted == nil {
+			return answer{}, err
+		}
+		patch, err := r.podPatch(ctx, q.Namespace, pod, wanted)
+		return answer{patch: patch}, err
+	}
+	return answer{}, nil
+}
+
+// Validate refuses.
+func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	r = r.anew()
+	switch q.Resource.Resource {
+	case "virtualmachines":
+		return r.validateTemplate(ctx, q)
+	case "virtualmachineinstances":
+		warnings, err := r.validateInstance(ctx, q)
+		return answer{warnings: warnings}, err
+	case "virtualmachineinstancemigrations":
+		return answer{}, r.validateMigration(ctx, q)
+	case "pods":
+		return answer{}, r.validatePod(ctx, q)
+	}
+	return answer{}, nil
+}
+
+func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
+	vm := &virtualMachine{}
+	if err := decode(q.Object.Raw, vm); err != nil {
+		return answer{}, err
+	}
+	t := vm.Spec.Template
+	if t == nil || vm.DeletionTimestamp != nil {
+		return answer{}, nil
+	}
+	if lost := r.misplaced(vm); lost != "" {
+		return answer{warnings: []string{lost}}, nil
+	}
+	if same, err := sameTemplate(q); err != nil || same {
+		return answer{}, err
+	}
+	wanted, err := annotation.Of(t.Annotations, r.cluster.Driver)
+	if err != nil || wanted == nil {
+		return answer{}, err
+	}
+	if err := r.shape(t, wanted, true); err != nil {
+		return answer{}, err
+	}
+	if err := r.ready(ctx, t); err != nil {
+		return answer{}, err
+	}
+	// Claims may come after the machine that names them; before it starts they have to be there.
+	t.Name = vm.Name
+	warnings, err := r.claimsOf(ctx, q.Namespace, t, wanted)
+	if err != nil {
+		warnings = []string{"stargate: the machine could not start now: " + err.Error()}
+	}
+	return answer{warnings: warnings}, nil
+}
+
+// misplaced is about claims that no machine gets: KubeVirt makes machines of the template, with its annotations.
+func (r *Reviewer) misplaced(vm *virtualMachine) string {
+	key := annotation.Annotation(r.cluster.Driver)
+	_, here := vm.Annotations[key]
+	_, there := vm.Spec.Template.Annotations[key]
+	if !here || there {
+		return ""
+	}
+	return "stargate: annotation " + key + " of a VirtualMachine itself gives its machine no volumes: write it into spec.template.metadata.annotations"
+}
+
+// sameTemplate tells of a change that is none of the template: who stops a machine, or labels it, does not
+// make it what it is, and need not hear what is wrong with it, or with the cluster.
+func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
+	if q.Operation != admissionv1.Update {
+		return false, nil
+	}
+	var is, was struct {
+		Spec struct {
+			Template any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := decode(q.Object.Raw, &is); err != nil {
+		return false, err
+	}
+	if err := decode(q.OldObject.Raw, &was); err != nil {
+		return false, err
+	}
+	return reflect.DeepEqual(is, was), nil
+}
+
+func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.AdmissionRequest) (warnings []string, err error) {
+	m, before := &instance{}, &instance{}
+	if err := decode(q.Object.Raw, m); err != nil {
+		return nil, err
+	}
+	if q.Operation == admissionv1.Update {
+		if err := decode(q.OldObject.Raw, before); err != nil {
+			return nil, err
+		}
+		key := annotation.Annotation(r.cluster.Driver)
+		was, had := before.Annotations[key]
+		is, has := m.Annotations[key]
+		if m.DeletionTimestamp == nil && (was != is || had != has) {
+			return nil, fmt.Errorf("annotation %s of a machine that runs cannot change: change the template, and restart it", key)
+		}
+		return nil, nil
+	}
+	wanted, err := annotation.Of(m.Annotations, r.cluster.Driver)
+	if err != nil || wanted == nil {
+		return nil, err
+	}
+	if err := r.shape(m, wanted, false); err != nil {
+		return nil, err
+	}
+	if err := r.ready(ctx, m); err != nil {
+		return nil, err
+	}
+	return r.claimsOf(ctx, q.Namespace, m, wanted)
+}
+
+// KubeVirt's controller has this name, in the namespace of KubeVirt.
+const controllerAccount = "kubevirt-controller"
+
+// validatePod: a pod that names volumes is a machine's, which KubeVirt's controller has made. The driver opens the
+// memory of the named volumes to such a pod alone, so nobody else makes one, or makes one of another pod.
+func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+	key := annotation.Annotation(r.cluster.Driver)
+	pod, before := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	if err := decode(q.Object.Raw, pod); err != nil {
+		return err
+	}
+	is, has := pod.Annotations[key]
+	if !has {
+		return nil
+	}
+	if q.Operation == admissionv1.Update {
+		if err := decode(q.OldObject.Raw, before); err != nil {
+			return err
+		}
+		if was, had := before.Annotations[key]; !had || was != is {
+			return fmt.Errorf("annotation %s of a pod cannot change", key)
+		}
+		return nil
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	if err != nil {
+		return err
+	}
+	if k == nil || q.UserInfo.Username != "system:serviceaccount:"+k.Namespace+":"+controllerAccount {
+		return fmt.Errorf("annotation %s is for the pods of virtual machines, which KubeVirt makes: leave it out, "+
+			"and name the claim in spec.volumes", key)
+	}
+	return nil
+}
+
+func (r *Reviewer) validateMigration(ctx context.Context, q *admissionv1.AdmissionRequest) error {
+	if q.Operation != admissionv1.Create {
+		return nil
+	}
+	move := &migration{}
+	if err := decode(q.Object.Raw, move); err != nil {
+		return err
+	}
+	m, err := r.cluster.machine(ctx, q.Namespace, move.Spec.VMIName)
+	if err != nil || m == nil {
+		return err
+	}
+	if _, has := m.Annotations[annotation.Annotation(r.cluster.Driver)]; has {
+		return fmt.Errorf("machine %s cannot migrate: its volumes are memory of its node", m.Name)
+	}
+	return nil
+}
+
+// respond is an answer as the API server has it.
+func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.AdmissionResponse {
+	res := &admissionv1.AdmissionResponse{UID: q.UID, Allowed: err == nil, Warnings: a.warnings}
+	if err != nil {
+		res.Result = &metav1.Status{
+			Status: metav1.StatusFailure, Message: "stargate: " + err.Error(), Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		}
+		// Clients take an object that is wrong for wrong, and come again with one that was not looked at.
+		if u := (unanswered{}); errors.As(err, &u) {
+			res.Result.Reason, res.Result.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
+		}
+		return res
+	}
+	if len(a.patch) == 0 {
+		return res
+	}
+	text, err := json.Marshal(a.patch)
+	if err != nil {
+		return respond(q, answer{}, err)
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	res.Patch, res.PatchType = text, &kind
+	return res
+}
+
+type review func(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error)
+
+func (r *Reviewer) answer(ctx context.Context, q *admissionv1.AdmissionRequest, by review) *admissionv1.AdmissionResponse {
+	a, err := by(ctx, q)
+	klog.FromContext(ctx).V(2).Info("Review", "resource", q.Resource.Resource, "operation", q.Operation, "namespace", q.Namespace,
+		"name", q.Name, "refused", err, "changes", len(a.patch))
+	return respond(q, a, err)
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"stargate/csi-driver/internal/kubevirt/annotation"
+	"stargate/csi-driver/internal/machineid"
+	"stargate/csi-driver/internal/nodemeta"
+)
+
+// The oldest KubeVirt whose hooks have been tried.
+const oldestMajor, oldestMinor = 1, 8
+
+// shape is about what stands in the object alone.
+func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) error {
+	s := m.Spec
+	switch {
+	case s.Architecture != "" && s.Architecture != "amd64":
+		return fmt.Errorf("spec.architecture is %s: volumes are for amd64 alone", s.Architecture)
+	case s.Domain.Machine != nil && s.Domain.Machine.Type != "" && !strings.Contains(s.Domain.Machine.Type, "q35"):
+		return fmt.Errorf("spec.domain.machine.type is %s: set it to q35", s.Domain.Machine.Type)
+	case len(s.Domain.LaunchSecurity) > 0 && string(s.Domain.LaunchSecurity) != "null":
+		return fmt.Errorf("spec.domain.launchSecurity encrypts the machine's memory, which then cannot be shared: leave that out, or the volumes")
+	case s.EvictionStrategy != nil && migrates(*s.EvictionStrategy):
+		return fmt.Errorf("spec.evictionStrategy is %s: a machine with volumes cannot migrate, as they are memory of its node; set None", *s.EvictionStrategy)
+	}
+	if id := m.uuid(); id != "" {
+		if _, ok := machineid.Canonical(id); !ok {
+			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID by which a machine can be known: leave it out, or give it one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
+		}
+	}
+	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
+	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
+		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
+	}
+	if name := disk(s, wanted); name != "" {
+		return fmt.Errorf("claim %s stands under spec.volumes, too: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
+	}
+	if what := locked(s); what != "" {
+		return fmt.Errorf("%s has all memory of the machine locked, and that of volumes cannot be: leave that out, or the volumes", what)
+	}
+	return nil
+}
+
+// disk is a claim that KubeVirt would make a machine's disk of. One that it gives the machine as a file system
+// (virtiofs) stays what it is.
+func disk(s machineSpec, wanted []annotation.Claim) string {
+	for _, v := range s.Volumes {
+		files := slices.ContainsFunc(s.Domain.Devices.Filesystems, func(f filesystem) bool { return f.Name == v.Name })
+		if !files && slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return c.Name == v.claim() }) {
+			return v.claim()
+		}
+	}
+	return ""
+}
+
+// locked is what needs all of a machine's memory to stay where it is (VFIO, mlock): the kernel does not pin
+// memory without struct pages, and KubeVirt allows QEMU to lock what the machine has of its own.
+func locked(s machineSpec) string {
+	d := s.Domain
+	switch {
+	case len(d.Devices.Host) > 0:
+		return "spec.domain.devices.hostDevices"
+	case len(d.Devices.GPUs) > 0:
+		return "spec.domain.devices.gpus"
+	case d.CPU != nil && d.CPU.Realtime != nil:
+		return "spec.domain.cpu.realtime"
+	case d.Memory != nil && d.Memory.Reserved != nil && d.Memory.Reserved.MemLock == "Required":
+		return "spec.domain.memory.reservedOverhead.memLock"
+	}
+	for _, i := range d.Devices.Interfaces {
+		if i.SRIOV != nil {
+			return fmt.Sprintf("spec.domain.devices.interfaces: %.63s (sriov)", i.Name)
+		}
+	}
+	return ""
+}
+
+func migrates(evictionStrategy string) bool {
+	return strings.HasPrefix(evictionStrategy, "LiveMigrate")
+}
+
+// ready is about KubeVirt and the driver, and other drivers that the machine names.
+func (r *Reviewer) ready(ctx context.Context, m *instance) error {
+	drivers, err := r.cluster.drivers(ctx)
+	if err != nil {
+		return err
+	}
+	if _, there := drivers[r.cluster.Driver]; !there {
+		return fmt.Errorf("there is no CSI driver %s in this cluster: install the chart stargate", r.cluster.Driver)
+	}
+	// Volumes and containers of a pod, and devices of a domain, have names of ours, which each driver's webhook and hook
+	// would give.
+	for other, ours := range drivers {
+		if _, named := m.Annotations[annotation.Annotation(other)]; named && ours && other != r.cluster.Driver {
+			return fmt.Errorf("annotations %s and %s: a machine can have volumes of one driver alone", annotation.Annotation(r.cluster.Driver), annotation.Annotation(other))
+		}
+	}
+	k, err := r.cluster.kubeVirt(ctx)
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return fmt.Errorf("there is no KubeVirt in this cluster")
+	}
+	minor := oldestMinor
+	gate := "Sidecar"
+	if r.config.API == Plugin {
+		minor, gate = 9, "Plugins"
+	}
+	if !atLeast(k.Status.Version, oldestMajor, minor) {
+		return fmt.Errorf("KubeVirt is %s, and v%d.%d is needed for volumes (kubevirt.api=%s)", k.Status.Version, oldestMajor, minor, r.config.API)
+	}
+	developer := k.Spec.Configuration.Developer
+	if slices.Contains(developer.Disabled, gate) {
+		return fmt.Errorf("KubeVirt's feature gate %s is turned off: take it out of spec.configuration.developerConfiguration.disabledFeatureGates of its KubeVirt object, and add it to featureGates there", gate)
+	}
+	if !slices.Contains(developer.FeatureGates, gate) {
+		return fmt.Errorf("KubeVirt's feature gate %s is not on: add it to spec.configuration.developerConfiguration.featureGates of its KubeVirt object", gate)
+	}
+	return nil
+}
+
+// atLeast is true of versions that are none: of a build of one's own nobody knows.
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return true
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 != nil || err2 != nil || a > major || a == major && b >= minor
+}
+
+// claimsOf is about the claims of a machine that is to run. A machine that has to wait is warned.
+func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim) (warnings []string, err error) {
+	where, first := "", ""
+	for _, c := range wanted {
+		node, err := r.claim(ctx, namespace, m, c)
+		if err != nil {
+			return nil, err
+		}
+		if node == "" {
+			continue
+		}
+		if where != "" && node != where {
+			return nil, fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a machine has memory of one node", first, where, c.Name, node)
+		}
+		where, first = node, c.Name
+	}
+	if where != "" {
+		waits, err := r.placed(ctx, m, first, where)
+		if err != nil {
+			return nil, err
+		}
+		if waits != "" {
+			warnings = append(warnings, "stargate: "+waits)
+		}
+	}
+	return warnings, r.twinless(ctx, namespace, m, wanted, anybody)
+}
+
+// placed is about the node that a machine's claims are on. A driver that is being exchanged is none of its kubelet's for
+// a while: kubelet takes it from the CSINode, and leaves the label of the Node. The machine's pod waits for the next one.
+func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) (waits string, err error) {
+	served, err := r.cluster.served(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	n, err := r.cluster.host(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	var labels map[string]string
+	if n != nil {
+		labels = n.Labels
+	}
+	if _, had := labels[nodemeta.Topology(r.cluster.Driver)]; !served && !had {
+		return "", fmt.Errorf("claim %s is on node %s, where the CSI driver %s does not run", claim, node, r.cluster.Driver)
+	}
+	host := labels[corev1.LabelHostname]
+	if asked := m.Spec.NodeSelector[corev1.LabelHostname]; asked != "" && host != "" && asked != host {
+		return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", claim, node, asked)
+	}
+	if !served {
+		return fmt.Sprintf("claim %s is on node %s, where the CSI driver %s is not ready now: the machine's pod waits for it", claim, node, r.cluster.Driver), nil
+	}
+	return "", nil
+}
+
+func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c annotation.Claim) (node string, err error) {
+	p, err := r.cluster.claim(ctx, namespace, c.Name)
+	if err != nil {
+		return "", err
+	}
+	if p == nil {
+		return "", fmt.Errorf("there is no claim %s in namespace %s", c.Name, namespace)
+	}
+	o, err := r.cluster.origin(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	if err := usable(p, c, o, r.cluster.Driver); err != nil {
+		return "", err
+	}
+	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
+}
+
+// usable is about a claim by itself. A machine whose memory of a volume is read-only is not seen by those who
+// write, and would read what they have freed: nobody may be one, now or later.
+func usable(p *corev1.PersistentVolumeClaim, c annotation.Claim, o origin, ours string) error {
+	switch {
+	case o.driver != ours:
+		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(o.driver, "no class that there is"), ours)
+	case p.DeletionTimestamp != nil:
+		return fmt.Errorf("claim %s is being deleted", c.Name)
+	case p.Spec.VolumeMode != nil && *p.Spec.VolumeMode == corev1.PersistentVolumeBlock:
+		return fmt.Errorf("claim %s has volumeMode Block: take Filesystem", c.Name)
+	case o.readersOnly() && !c.ReadOnly:
+		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
+	case !o.readersOnly() && c.ReadOnly:
+		return fmt.Errorf("claim %s can be written to, and a machine with read-only memory cannot share a volume with a writer: take a claim that is ReadOnlyMany, "+
+			"as a copy of it (dataSource), or leave out :ro, and mount it with -o ro", c.Name)
+	}
+	return nil
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// counts tells whether a machine is to be asked about, when another one is to have what it has.
+type counts func(m, other *instance) bool
+
+// alone: what is for one only is not given to a second machine, if the other one counts. The driver refuses its pod by the
+// same rule. That a claim could be ReadOnlyMany or ReadWriteMany as well makes no difference.
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
+	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
+		return nil
+	}
+	all, err := r.cluster.machines(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		other := &all[i]
+		if other.Name == m.Name || other.over() || !counts(m, other) {
+			continue
+		}
+		theirs, err := annotation.Of(other.Annotations, r.cluster.Driver)
+		if err == nil && slices.ContainsFunc(theirs, func(c annotation.Claim) bool { return c.Name == p.Name }) {
+			return fmt.Errorf("claim %s is ReadWriteOnce, and machine %s has it: make a claim that is ReadWriteMany, or stop that machine", p.Name, other.Name)
+		}
+	}
+	return nil
+}
+
+// twinless: no other machine of this one's UUID, if it counts, can write to what this one can. A volume knows its
+// systems by that: the silence of one, which may be paused, would be taken for the end of the other.
+func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim, counts counts) error {
+	writes := func(all []annotation.Claim, name string) bool {
+		return slices.ContainsFunc(all, func(c annotation.Claim) bool { return c.Name == name && !c.ReadOnly })
+	}
+	if m.uuid() == "" || !slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return !c.ReadOnly }) {
+		return nil
+	}
+	all, err := r.cluster.machines(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		other := &all[i]
+		if other.Name == m.Name || other.over() || !machineid.Same(other.uuid(), m.uuid()) || !counts(m, other) {
+			continue
+		}
+		theirs, err := annotation.Of(other.Annotations, r.cluster.Driver)
+		if err != nil {
+			continue
+		}
+		for _, c := range wanted {
+			if !c.ReadOnly && writes(theirs, c.Name) {
+				return fmt.Errorf("machine %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two machines apart; "+
+					"give this one another UUID, or a claim of its own (a clone), or stop that machine", other.Name, c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// A machine that is to be made comes behind all that there are.
+func anybody(_, _ *instance) bool { return true }
+
+// Of two that have been made, both know who was first.
+func earlier(m, other *instance) bool {
+	if other.CreationTimestamp.Equal(&m.CreationTimestamp) {
+		return other.UID < m.UID
+	}
+	return other.CreationTimestamp.Before(&m.CreationTimestamp)
+}
+
+// mayStart looks once more before a machine gets a pod: of two that were made at once neither has seen the other.
+func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) error {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != instanceKind {
+		return nil
+	}
+	m, err := r.cluster.machine(ctx, namespace, owner.Name)
+	if err != nil || m == nil {
+		return err
+	}
+	launched, err := r.cluster.launched(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	// An API server stamps an object before it asks us, and stores it afterwards: one that is stamped earlier may
+	// come when the later one has been looked at, and has its pod.
+	before := func(m, other *instance) bool { return launched[other.Name] || earlier(m, other) }
+	for _, c := range wanted {
+		p, err := r.cluster.claim(ctx, namespace, c.Name)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			continue // the pod waits for it
+		}
+		o, err := r.cluster.origin(ctx, p)
+		if err == nil {
+			err = r.alone(ctx, namespace, m, p, o, before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.twinless(ctx, namespace, m, wanted, before)
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring shows to Prometheus and kubelet's probes how driver, zone and volumes are.
+package monitoring
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/pool"
+)
+
+// The collector keeps its readings for these times, because a look at all volumes runs programs.
+const (
+	fresh = 15 * time.Second
+	// Less than Prometheus waits (podMonitor.interval of the chart).
+	lookLimit = 20 * time.Second
+	// What was seen stands for so long when the zone does not answer: one look in vain is a busy node.
+	stands = 5 * time.Minute
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
+}
+
+// Collector reads the zone when somebody asks.
+type Collector struct {
+	zone   pool.Zone
+	module *kernelmodule.Module
+	log    klog.Logger
+	lost   func() (int64, bool)
+
+	up, zoneSize, zoneFree, zoneLargest, volumes, others    *prometheus.Desc
+	orphans                                                 *prometheus.Desc
+	size, used, inodes, inodesUsed, systems, whole, growsTo *prometheus.Desc
+	shutDown                                                *prometheus.Desc
+	shown                                                   []shown
+
+	mu       sync.Mutex
+	last     time.Time // of a look
+	answered time.Time // of one that was not in vain
+	seen     []prometheus.Metric
+}
+
+// shown is a number that the module has of each volume that the node has mounted.
+type shown struct {
+	desc       *prometheus.Desc
+	kind       prometheus.ValueType
+	file, name string
+	less       string // another one that is to be taken off; who has not joined has none
+}
+
+func moduleShows() []shown {
+	total := func(name, help, file, counter string) shown {
+		return shown{desc("mount_"+name+"_total", help, "volume"), prometheus.CounterValue, file, counter, ""}
+	}
+	return []shown{
+		total("reads", "Reads by this node, by system calls.", "operations", "reads"),
+		total("read_bytes", "Bytes that this node has read, by system calls.", "operations", "read_bytes"),
+		total("writes", "Writes by this node, by system calls.", "operations", "writes"),
+		total("written_bytes", "Bytes that this node has written, by system calls.", "operations", "write_bytes"),
+		total("faults", "Faults of this node's mappings.", "operations", "faults"),
+		total("commits", "Transactions of this node.", "journal", "commits"),
+		total("recoveries", "Transactions of systems that died which this node has completed.", "journal", "replays"),
+		total("lock_waits", "How often a lock was not free at once.", "journal", "lock_waits"),
+		{desc("mount_epochs_behind", "Epochs that this node has not acknowledged: freed space waits for it.", "volume"),
+			prometheus.GaugeValue, "epoch", "volume", "acknowledged"},
+	}
+}
+
+// NewCollector is for one zone. orphans says how many of its volumes no PersistentVolume has, if that is known.
+func NewCollector(z pool.Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
+	return &Collector{
+		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
+		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume is of no use: it was declared dead, or memory is bad.", "volume"),
+		up:          desc("zone_up", "Whether the node's zone can be read, none of its devices is missing, and its kernel has the file system.", "kind"),
+		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
+		zoneFree:    desc("zone_free_bytes", "What is free of the node's zone, in however many pieces."),
+		zoneLargest: desc("zone_largest_volume_bytes", "The largest volume there can be.", "alignment"),
+		volumes:     desc("zone_volumes", "Volumes in the zone."),
+		others:      desc("zone_strays", "What is in the zone and was not made by the driver's tools."),
+		orphans:     desc("zone_orphans", "Volumes that were made for claims and that no PersistentVolume has any more."),
+		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
+		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
+		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
+		inodesUsed:  desc("volume_inodes_used", "Inodes in use in a volume.", "volume"),
+		systems:     desc("volume_systems", "Systems in a volume's mount table.", "volume"),
+		whole:       desc("volume_healthy", "0: a volume cannot be used.", "volume", "state"),
+		growsTo:     desc("volume_can_grow_to_bytes", "The largest size that a volume can have where it is.", "volume"),
+	}
+}
+
+// Describe names all.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others, c.orphans,
+		c.size, c.used, c.inodes, c.inodesUsed, c.systems, c.whole, c.growsTo, c.shutDown,
+	} {
+		ch <- d
+	}
+	for _, s := range c.shown {
+		ch <- s.desc
+	}
+}
+
+// Collect reads, or has read a moment ago.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.IsZero() || time.Since(c.last) > fresh {
+		ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), c.log), lookLimit)
+		defer cancel()
+		c.refresh(ctx)
+	}
+	for _, m := range c.seen {
+		ch <- m
+	}
+}
+
+func gauge(d *prometheus.Desc, v int64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// refresh keeps what was seen, for a while, if it sees nothing.
+func (c *Collector) refresh(ctx context.Context) {
+	seen, err := c.look(ctx)
+	c.last = time.Now()
+	if err == nil {
+		c.answered = c.last
+	}
+	if err == nil || time.Since(c.answered) > stands {
+		c.seen = seen
+	}
+}
+
+// look fails if it cannot say whether there is a zone, or what is in it.
+func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
+	kind := string(c.zone.Kind())
+	s, err := c.zone.Status(ctx)
+	if err != nil {
+		c.log.Error(err, "The zone cannot be read")
+		down := []prometheus.Metric{gauge(c.up, 0, kind)}
+		if errkind.Is(err, errkind.NoZone) {
+			return down, nil
+		}
+		return down, err
+	}
+	seen := []prometheus.Metric{
+		gauge(c.up, truth(!s.Damaged), kind), gauge(c.zoneSize, s.Size), gauge(c.zoneFree, s.Free),
+		gauge(c.zoneLargest, s.Largest, "2Mi"), gauge(c.zoneLargest, s.Largest1G, "1Gi"),
+		gauge(c.volumes, int64(s.Volumes)), gauge(c.others, int64(s.Others)),
+	}
+	if n, known := c.lost(); known {
+		seen = append(seen, gauge(c.orphans, n))
+	}
+	volumes, err := c.zone.Glances(ctx)
+	if err != nil {
+		c.log.Error(err, "Volumes cannot be listed")
+		return seen, err
+	}
+	mounts, err := c.module.All()
+	if err != nil {
+		c.log.Error(err, "The module cannot be asked")
+	}
+	for _, g := range volumes {
+		seen = append(seen, c.volume(ctx, g, mounts)...)
+	}
+	return seen, ctx.Err() // what was asked for last may be missing
+}
+
+func (c *Collector) volume(ctx context.Context, g pool.Glance, mounts kernelmodule.Mounts) []prometheus.Metric {
+	v := g.Volume
+	seen := []prometheus.Metric{
+		gauge(c.size, v.Size, v.Name), gauge(c.whole, truth(v.State.Whole()), v.Name, string(v.State)),
+	}
+	if !v.Readable() {
+		return seen
+	}
+	seen = append(seen, gauge(c.growsTo, v.CanGrowTo, v.Name))
+	space, taken := g.Space, g.Taken
+	var spaceErr, takenErr error
+	if !g.Seen {
+		space, spaceErr = c.zone.Space(ctx, v)
+		taken, takenErr = c.zone.Taken(ctx, v)
+	}
+	if spaceErr == nil {
+		seen = append(seen, gauge(c.used, space.Used, v.Name), gauge(c.inodes, space.Inodes, v.Name), gauge(c.inodesUsed, space.InodesUsed, v.Name))
+	}
+	if takenErr == nil {
+		seen = append(seen, gauge(c.systems, int64(taken), v.Name))
+	}
+	return append(seen, c.mount(v, mounts(v.Path))...)
+}
+
+// mount is what the module says, if the volume is mounted here.
+func (c *Collector) mount(v pool.Volume, m *kernelmodule.Mount) []prometheus.Metric {
+	if m == nil {
+		return nil
+	}
+	seen := []prometheus.Metric{gauge(c.shutDown, truth(m.ShutDown()), v.Name)}
+	for _, s := range c.shown {
+		if s.less != "" && !m.Joined {
+			continue
+		}
+		// Both are not read at one moment.
+		n := max(0, m.Counter(s.file, s.name)-m.Counter(s.file, s.less))
+		seen = append(seen, prometheus.MustNewConstMetric(s.desc, s.kind, float64(n), v.Name))
+	}
+	return seen
+}

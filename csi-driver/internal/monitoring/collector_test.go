@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// silent is a zone that may not answer.
+type silent struct {
+	pool.Nothing
+	err error
+}
+
+func (s *silent) Status(context.Context) (pool.Status, error) {
+	return pool.Status{Size: pool.Gigabyte}, s.err
+}
+
+// A look in vain leaves what was seen, for a while; that there is no zone is something seen.
+func TestLooksInVain(t *testing.T) {
+	z := &silent{}
+	lost := int64(-1)
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return lost, lost >= 0 }, klog.Background())
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	look := func() map[string]float64 {
+		t.Helper()
+		c.last = time.Time{}
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]float64{}
+		for _, f := range families {
+			seen[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+		}
+		return seen
+	}
+	is := func(when string, up, size float64) {
+		t.Helper()
+		seen := look()
+		if seen["stargate_zone_up"] != up || seen["stargate_zone_size_bytes"] != size {
+			t.Errorf("%s: %v", when, seen)
+		}
+	}
+	is("there", 1, float64(pool.Gigabyte))
+	if n, shown := look()["stargate_zone_orphans"]; shown {
+		t.Errorf("nobody knows, and it is %v", n)
+	}
+	lost = 3
+	if n := look()["stargate_zone_orphans"]; n != 3 {
+		t.Errorf("%v orphans", n)
+	}
+	z.err = errkind.New(errkind.NoAnswer, "deadline exceeded")
+	is("does not answer", 1, float64(pool.Gigabyte))
+	c.answered = time.Now().Add(-2 * stands)
+	is("has not answered for long", 0, 0)
+	z.err = nil
+	is("there again", 1, float64(pool.Gigabyte))
+	z.err = errkind.New(errkind.NoZone, "none")
+	is("gone", 0, 0)
+}
+
+// full is a zone with a volume, which may not be listed, and may take its time.
+type full struct {
+	silent
+	list error
+	slow bool
+}
+
+func (f *full) Glances(context.Context) ([]pool.Glance, error) {
+	return []pool.Glance{{Volume: pool.Volume{Name: "v", Path: "/zone/v", State: pool.InUse, Size: pool.Gigabyte}}}, f.list
+}
+
+func (f *full) Space(ctx context.Context, _ pool.Volume) (stargatectl.Space, error) {
+	if f.slow {
+		<-ctx.Done()
+		return stargatectl.Space{}, ctx.Err()
+	}
+	return stargatectl.Space{Used: 5}, nil
+}
+
+func (f *full) Taken(ctx context.Context, _ pool.Volume) (int, error) { return 2, ctx.Err() }
+
+// families are the names of what a look has come to.
+func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for _, m := range seen {
+		var is dto.Metric
+		if err := m.Write(&is); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(m.Desc().String(), `Desc{fqName: "`), `"`)
+		values[name] = is.GetGauge().GetValue() + is.GetCounter().GetValue()
+	}
+	return values
+}
+
+// A look that has not come to its end is one in vain: what is known of volumes stands.
+func TestVolumesInVain(t *testing.T) {
+	z := &full{}
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return 0, false }, klog.Background())
+	used := func(when string, want float64, limit time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		c.refresh(ctx)
+		if got := families(t, c.seen)["stargate_volume_used_bytes"]; got != want {
+			t.Errorf("%s: %v, should be %v", when, got, want)
+		}
+	}
+	used("there", 5, time.Minute)
+	z.slow = true
+	used("too slow", 5, time.Millisecond)
+	z.slow, z.list = false, errkind.New(errkind.NoAnswer, "deadline exceeded")
+	used("not listed", 5, time.Minute)
+	c.answered = time.Now().Add(-2 * stands)
+	used("not listed for long", 0, time.Minute)
+}
+
+// A mount that only reads acknowledges nothing, and nothing waits for it.
+func TestEpochsBehind(t *testing.T) {
+	sysfs := t.TempDir()
+	dir := filepath.Join(sysfs, "dm-0")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	module := kernelmodule.NewFor(sysfs, func(path string) string { return path })
+	c := NewCollector(&full{}, module, func() (int64, bool) { return 0, false }, klog.Background())
+	for _, k := range []struct {
+		slot, epoch string
+		want        float64
+		shown       bool
+	}{
+		{"0", "volume 12\nacknowledged 9\n", 3, true},
+		{"0", "volume 12\nacknowledged 13\n", 0, true},
+		{"-1", "volume 12\nacknowledged 0\n", 0, false},
+	} {
+		for name, text := range map[string]string{
+			"dev": "/zone/v", "state": "writable", "slot": k.slot, "epoch": k.epoch, "operations": "reads 7\n", "journal": "", "errors": "",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.refresh(context.Background())
+		seen := families(t, c.seen)
+		if got, shown := seen["stargate_mount_epochs_behind"]; got != k.want || shown != k.shown || seen["stargate_mount_reads_total"] != 7 {
+			t.Errorf("slot %s, %q: %v", k.slot, k.epoch, seen)
+		}
+	}
+}

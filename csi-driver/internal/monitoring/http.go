@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	probeLimit = 5 * time.Second
+	headLimit  = 10 * time.Second
+	idleLimit  = time.Minute
+	stopLimit  = 2 * time.Second
+	// A look at a zone that does not answer ends before.
+	metricsLimit = lookLimit + 5*time.Second
+	scrapes      = 4 // at once
+)
+
+// Handler serves /metrics, /healthz (is the driver alive? else start it anew) and /readyz (can it serve?).
+func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) error) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: metricsLimit,
+	}))
+	mux.Handle("/healthz", probe(alive))
+	mux.Handle("/readyz", probe(kept(ready)))
+	return mux
+}
+
+// kept asks once for all who want to know at about the same time: whoever reaches the port may ask, and each
+// answer is a program that looks at the zone.
+func kept(check func(context.Context) error) func(context.Context) error {
+	var (
+		mu   sync.Mutex
+		last time.Time
+		said error
+	)
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if last.IsZero() || time.Since(last) > fresh {
+			// Who asked may go away, and others have the answer.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
+			defer cancel()
+			said = check(ctx)
+			last = time.Now()
+		}
+		return said
+	}
+}
+
+func probe(check func(context.Context) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
+		defer cancel()
+		if err := check(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// Serve serves until ctx is done.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: headLimit, IdleTimeout: idleLimit}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	err := s.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.Close() // who still waits for an answer can ask the next driver
+	}
+	if err != nil {
+		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Who is told to end while somebody reads the metrics ends well.
+func TestEndsDuringAScrape(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(begun); <-release })
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, h) }()
+	go func() {
+		if res, err := http.Get("http://" + l.Addr().String()); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-begun
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * stopLimit):
+		t.Error("it does not end")
+	}
+}
+
+// stuck says nothing until it is let go.
+type stuck chan struct{}
+
+func (stuck) Describe(ch chan<- *prometheus.Desc) { ch <- desc("stuck", "Nothing.") }
+func (s stuck) Collect(chan<- prometheus.Metric)  { <-s }
+
+// Of those who ask at once only some wait; the others are told to come again.
+func TestSoManyScrapes(t *testing.T) {
+	s, r := make(stuck), prometheus.NewRegistry()
+	r.MustRegister(s)
+	h := Handler(r, nil, nil)
+	var g sync.WaitGroup
+	codes := make(chan int, scrapes+1)
+	for range scrapes + 1 {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			codes <- w.Code
+		}()
+	}
+	select {
+	case code := <-codes:
+		if code != http.StatusServiceUnavailable {
+			t.Errorf("one too many is told %d", code)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("all wait")
+	}
+	close(s)
+	g.Wait()
+}
+
+// However many ask, the zone is looked at once in a while; and who goes away spoils nobody's answer.
+func TestReadyIsKept(t *testing.T) {
+	var asked atomic.Int32
+	ready := kept(func(ctx context.Context) error {
+		asked.Add(1)
+		return ctx.Err()
+	})
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	var g sync.WaitGroup
+	for range 20 {
+		g.Add(1)
+		go func() {
+			defer g.Done()
+			if err := ready(gone); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	g.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dax
+
+import (
+	"context"
+	"time"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+func (r volumeRow) snapshot() pool.Snapshot {
+	return pool.Snapshot{
+		Name: r.Volume, Zone: pool.Identity(pool.DAX, r.ZoneUUID), Source: r.Origin, Path: r.Device, Size: r.Size,
+		Created: time.Unix(0, r.Created),
+	}
+}
+
+// isSnapshot goes by the name where the state says no more than that nobody can read it.
+func (r volumeRow) isSnapshot() bool {
+	return r.State == pool.Snapshotted || (r.State == pool.Missing || r.State == pool.Scattered) && pool.IsSnapshot(r.Volume)
+}
+
+// readable is InUse, as for a volume, of a snapshot that is there and that nobody can read.
+func (r volumeRow) readable() error {
+	if r.State == pool.Snapshotted {
+		return nil
+	}
+	return errkind.New(errkind.InUse, "snapshot %s: %s", r.Volume, why(r))
+}
+
+// Snapshots has those with stargatectl's tag.
+func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []pool.Snapshot
+	for _, r := range rows {
+		if r.State == pool.Snapshotted {
+			all = append(all, r.snapshot())
+		}
+	}
+	return all, nil
+}
+
+// Snapshot has one, with its device there.
+func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
+	r, err := z.row(ctx, of.Name)
+	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() {
+		return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", of.Name)
+	}
+	if err == nil {
+		err = r.readable()
+	}
+	if err != nil {
+		return pool.Snapshot{}, err
+	}
+	return r.snapshot(), z.change(ctx, "activate", z.volume(of.Name))
+}
+
+// TakeSnapshot has stargatectl cut and wipe, and copy beside those who use the volume.
+func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, _ pool.Target) (pool.Snapshot, error) {
+	if err := z.change(ctx, "snapshot", z.volume(source.Name), name); err != nil {
+		return pool.Snapshot{}, err
+	}
+	failpoint.Reached(ctx, "dax: snapshot made")
+	return z.Snapshot(ctx, pool.ID{Name: name})
+}
+
+// CopyOut has stargatectl copy beside those who use the volume.
+func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, file string) error {
+	return z.change(ctx, "snapshot", z.volume(source.Name), file)
+}
+
+// DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone; one that cannot be
+// wiped now is not forgotten.
+func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
+	r, err := z.row(ctx, of.Name)
+	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() && r.State != pool.Unfinished {
+		return nil
+	}
+	if err == nil && r.State != pool.Unfinished {
+		err = r.readable()
+	}
+	if err != nil {
+		return err
+	}
+	return z.remove(ctx, of.Name)
+}
+
+// Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
+func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
+	from, to := z.volume(source.Name), spec.Name
+	if source.Outside {
+		from, to = source.Path, z.volume(spec.Name)
+	}
+	args := []string{"clone", from, to, "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	args = append(args, reserve(spec)...)
+	if spec.Label != "" {
+		args = append(args, "--label", spec.Label)
+	}
+	if err := z.makes(ctx, args...); err != nil {
+		if stargatectl.ReasonOf(err) == stargatectl.NotFound {
+			return pool.Volume{}, errkind.Wrap(errkind.NotFound, err, "source")
+		}
+		return pool.Volume{}, err
+	}
+	failpoint.Reached(ctx, "dax: copied")
+	return z.Get(ctx, spec.Name)
+}

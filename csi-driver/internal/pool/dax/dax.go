@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dax is a zone of reserved memory (D1, D2): a volume group that `stargatectl zone` and
+// `stargatectl volume` know. What LVM has is all that is known of it; when a command fails, it says
+// why, and its own sentence is passed on.
+package dax
+
+import (
+	"context"
+	"sort"
+	"strconv"
+
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Zone is one volume group.
+type Zone struct {
+	name      string
+	tools     *stargatectl.Tools
+	mountable func() bool
+	pool.Look
+}
+
+var _ pool.Zone = (*Zone)(nil)
+
+// New is the zone of that name, which need not be there (yet). mountable tells whether the kernel has the
+// file system: LVM and the tools do without, and pods cannot.
+func New(name string, t *stargatectl.Tools, mountable func() bool) (*Zone, error) {
+	if !pool.ValidName(name) {
+		return nil, errkind.New(errkind.Invalid, "%q is no name of a zone", name)
+	}
+	return &Zone{name: name, tools: t, mountable: mountable, Look: pool.Look{Tools: t}}, nil
+}
+
+// Kind is zone.DAX.
+func (z *Zone) Kind() pool.Kind { return pool.DAX }
+
+func (z *Zone) volume(name string) string { return z.name + "/" + name }
+
+type device struct {
+	Path    string `json:"path"`
+	Present bool   `json:"present"`
+	DAX     bool   `json:"dax"`
+}
+
+type zoneRow struct {
+	Zone      string   `json:"zone"`
+	UUID      string   `json:"uuid"`
+	Size      int64    `json:"size"`
+	Free      int64    `json:"free"`
+	Largest   int64    `json:"largest_volume"`
+	Largest1G int64    `json:"largest_volume_1g"`
+	Volumes   int      `json:"volumes"`
+	Others    int      `json:"others"`
+	Devices   []device `json:"devices"`
+}
+
+// Status is of the whole zone; NoZone if there is none.
+func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
+	r, err := z.show(ctx)
+	if err != nil {
+		return pool.Status{}, err
+	}
+	return z.status(r), nil
+}
+
+// Place is made of the volume group's UUID: another one of that name has another.
+func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
+	r, err := z.show(ctx)
+	return pool.Identity(pool.DAX, r.UUID), err
+}
+
+func (z *Zone) show(ctx context.Context) (zoneRow, error) {
+	var shown struct {
+		Zones []zoneRow `json:"zones"`
+	}
+	if err := z.tools.JSON(ctx, &shown, "zone", "show", z.name); err != nil {
+		return zoneRow{}, pool.Unseen(err, "zone "+z.name)
+	}
+	for _, r := range shown.Zones {
+		if r.Zone == z.name {
+			return r, nil
+		}
+	}
+	return zoneRow{}, errkind.New(errkind.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
+}
+
+const noFileSystem = "this node's kernel has no file system stargatefs, so that nobody could mount a volume: " +
+	"load its module; why it is not there, the Node's annotation and the driver's init container say"
+
+func (z *Zone) status(r zoneRow) pool.Status {
+	s := pool.Status{
+		Name: z.name, Size: r.Size, Free: r.Free, Largest: r.Largest, Largest1G: r.Largest1G,
+		Volumes: r.Volumes, Others: r.Others,
+	}
+	for _, d := range r.Devices {
+		if !d.Present || !d.DAX {
+			s.Damaged, s.Why = true, "device "+d.Path+" is missing, or is not DAX capable"
+		}
+	}
+	if !s.Damaged && !z.mountable() {
+		s.Damaged, s.Why = true, noFileSystem
+	}
+	if s.Damaged {
+		s.Largest, s.Largest1G = 0, 0
+	}
+	return s
+}
+
+// makes has stargatectl make a volume. Where nothing can be made, whatever the size, that is NoSpace: what
+// stargatectl fails with in a zone that is damaged has nobody look for room elsewhere, and without the file system
+// it would make what nobody can mount.
+func (z *Zone) makes(ctx context.Context, args ...string) error {
+	if !z.mountable() {
+		return errkind.New(errkind.NoSpace, "zone %s has no room for volumes: %s", z.name, noFileSystem)
+	}
+	err := z.change(ctx, args...)
+	if !errkind.Is(err, errkind.Internal) {
+		return err
+	}
+	if s, unread := z.Status(ctx); unread == nil && s.Damaged {
+		return errkind.New(errkind.NoSpace, "zone %s has no room for volumes: %s", z.name, s.Why)
+	}
+	return err
+}
+
+type volumeRow struct {
+	ZoneUUID   string              `json:"zone_uuid"`
+	Volume     string              `json:"volume"`
+	State      pool.State          `json:"state"`
+	Device     string              `json:"device"`
+	Base       stargatectl.Address `json:"base"`
+	Size       int64               `json:"size"`
+	FileSystem int64               `json:"file_system"`
+	CanGrowTo  int64               `json:"can_grow_to"`
+	Alignment  int64               `json:"alignment"`
+	UUID       string              `json:"uuid"`
+	Label      string              `json:"label"`
+	Origin     string              `json:"origin"`
+	Created    int64               `json:"created"`
+}
+
+func (r volumeRow) volume() pool.Volume {
+	v := pool.Volume{
+		Name: r.Volume, Zone: pool.Identity(pool.DAX, r.ZoneUUID), State: r.State, Path: r.Device, Base: r.Base, Size: r.Size, Memory: r.Size,
+		CanGrowTo: r.CanGrowTo, Alignment: r.Alignment, UUID: r.UUID, Label: r.Label,
+		Origin: r.Origin,
+	}
+	if r.FileSystem != 0 && r.FileSystem < r.Size {
+		v.Size = r.FileSystem // it has a reserve, or somebody died while it grew
+	}
+	if !r.State.Whole() {
+		v.Why = why(r)
+	}
+	return v
+}
+
+func why(r volumeRow) string {
+	switch r.State {
+	case pool.Moved:
+		return "its memory has another address than it was made for: stargatectl volume relocate"
+	case pool.Damaged:
+		return "its superblock cannot be read: stargatectl volume check"
+	case pool.Missing:
+		return "its device is not there"
+	case pool.Scattered:
+		return "it is not one piece of memory any more: copy what is in it to a new one"
+	}
+	return "it is " + string(r.State)
+}
+
+func (z *Zone) rows(ctx context.Context) ([]volumeRow, error) {
+	var shown struct {
+		Volumes []volumeRow `json:"volumes"`
+	}
+	if err := z.tools.JSON(ctx, &shown, "volume", "list", z.name); err != nil {
+		return nil, pool.Unseen(err, "zone "+z.name)
+	}
+	sort.Slice(shown.Volumes, func(i, j int) bool { return shown.Volumes[i].Volume < shown.Volumes[j].Volume })
+	return shown.Volumes, nil
+}
+
+// List has those with stargatectl's tag.
+func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var volumes []pool.Volume
+	for _, r := range rows {
+		if r.State != pool.Foreign && r.State != pool.Unfinished && !r.isSnapshot() {
+			volumes = append(volumes, r.volume())
+		}
+	}
+	return volumes, nil
+}
+
+// Glances takes two programs: LVM's rows, and a look into all volumes.
+func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
+	volumes, err := z.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return z.Glanced(ctx, volumes)
+}
+
+// row is one; fault.NotFound if LVM has none.
+func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
+	var r volumeRow
+	if !pool.ValidName(name) {
+		return r, errkind.New(errkind.NotFound, "there is no volume %q", name)
+	}
+	err := z.tools.JSON(ctx, &r, "volume", "show", z.volume(name))
+	switch stargatectl.ReasonOf(err) {
+	case stargatectl.NotFound, stargatectl.BadArgument: // there cannot be one of that name
+		return r, errkind.New(errkind.NotFound, "there is no volume %q", name)
+	}
+	if err != nil {
+		return r, pool.Unseen(err, "zone "+z.name)
+	}
+	return r, nil
+}
+
+// Get has one. What is half made or half deleted is none: the next change of the zone removes it, or Sweep.
+func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
+	r, err := z.row(ctx, name)
+	if err != nil {
+		return pool.Volume{}, err
+	}
+	if r.State == pool.Unfinished {
+		return pool.Volume{}, errkind.New(errkind.NotFound, "volume %q is half made, or half deleted", name)
+	}
+	if r.isSnapshot() {
+		return pool.Volume{}, errkind.New(errkind.NotFound, "%q is a snapshot, and no volume", name)
+	}
+	return r.volume(), nil
+}
+
+// Sweep has stargatectl do what it does before any change: it wipes and removes all that nobody is at. So it is
+// to delete what nobody has. It is not told what is left: that may be whole when its turn comes.
+func (z *Zone) Sweep(ctx context.Context) error {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return err
+	}
+	left := false
+	for _, r := range rows {
+		if r.State == pool.Unfinished {
+			left = true
+			klog.FromContext(ctx).Info("Half made or half deleted: removing it, unless somebody is at it", "volume", r.Volume, "size", r.Size)
+		}
+	}
+	if !left {
+		return nil
+	}
+	return z.remove(ctx, pool.Nobodys())
+}
+
+// Strays are logical volumes that somebody else has made.
+func (z *Zone) Strays(ctx context.Context) ([]string, error) {
+	rows, err := z.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var strays []string
+	for _, r := range rows {
+		if r.State == pool.Foreign {
+			strays = append(strays, r.Volume)
+		}
+	}
+	return strays, nil
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// change has stargatectl do something with a volume. Its sentences name the volume themselves.
+func (z *Zone) change(ctx context.Context, args ...string) error {
+	if _, err := z.tools.Run(ctx, stargatectl.Ctl, append([]string{"-j", "volume"}, args...)...); err != nil {
+		return &errkind.Error{Kind: pool.KindOf(err), Err: err}
+	}
+	return nil
+}
+
+// Activate has LVM make the device.
+func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
+	if err := z.change(ctx, "activate", z.volume(name)); err != nil {
+		return pool.Volume{}, err
+	}
+	return z.Get(ctx, name)
+}
+
+// Create has stargatectl cut, wipe and format.
+func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
+	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
+	args = append(args, reserve(spec)...)
+	if options := spec.Options(); len(options) > 0 {
+		args = append(append(args, "--"), options...)
+	}
+	if err := z.makes(ctx, args...); err != nil {
+		return pool.Volume{}, err
+	}
+	failpoint.Reached(ctx, "dax: made")
+	return z.Get(ctx, spec.Name)
+}
+
+func reserve(spec pool.Spec) []string {
+	if spec.Reserve == 0 {
+		return nil
+	}
+	return []string{"--reserve", decimal(spec.Reserve)}
+}
+
+// Delete has stargatectl wipe and remove it. What somebody else has made is none of ours.
+func (z *Zone) Delete(ctx context.Context, name string) error {
+	r, err := z.row(ctx, name)
+	if errkind.Is(err, errkind.NotFound) || err == nil && (r.State == pool.Foreign || r.State == pool.Snapshotted) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.State == pool.Damaged {
+		// stargatectl cannot read who uses it, and asks for --force. That nobody on this node has its device it
+		// finds out all the same, and no other node has the memory. A member can damage its volume on purpose:
+		// its memory would be nobody's for good.
+		return z.remove(ctx, name, "--force")
+	}
+	return z.remove(ctx, name)
+}
+
+func (z *Zone) remove(ctx context.Context, name string, options ...string) error {
+	if err := z.change(ctx, append([]string{"delete", z.volume(name)}, options...)...); err != nil && !errkind.Is(err, errkind.NotFound) {
+		return err // if there is none any more, somebody else has deleted it
+	}
+	failpoint.Reached(ctx, "dax: deleted")
+	return nil
+}
+
+// Grow has stargatectl extend it where it is.
+func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
+	v, err := z.Get(ctx, name)
+	if err != nil || size <= v.Size {
+		return v, err
+	}
+	err = z.change(ctx, "resize", z.volume(name), "--size", decimal(size))
+	if errkind.Is(err, errkind.NoSpace) {
+		return v, errkind.Wrap(errkind.OutOfRange, err, "it cannot become so large") // and moves nowhere else
+	}
+	if err != nil {
+		return v, err
+	}
+	failpoint.Reached(ctx, "dax: grown")
+	return z.Get(ctx, name)
+}

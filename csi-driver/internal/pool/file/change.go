@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Create makes a file under another name, and gives it its own when it is whole.
+func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
+	if err := z.reserve(ctx, spec); err != nil {
+		return pool.Volume{}, err
+	}
+	defer z.release(spec.Name)
+	end, err := z.folder.Begin(spec.Name)
+	if err != nil {
+		return pool.Volume{}, err
+	}
+	defer end()
+	temporary := z.folder.Path(folder.Making, spec.Name)
+	if err := z.make(ctx, spec, temporary); err != nil {
+		// Of a failed mkfs nothing is there; of what comes behind it the file is.
+		return pool.Volume{}, folder.NotCleaned(err, folder.Remove(temporary))
+	}
+	return z.Get(ctx, spec.Name)
+}
+
+func (z *Zone) make(ctx context.Context, spec pool.Spec, temporary string) error {
+	args := append([]string{"--quiet", "--size", strconv.FormatInt(spec.Size, 10), "--phys", strconv.FormatInt(z.reserved(spec.Name).Base, 10)}, spec.Options()...)
+	if spec.Label == "" {
+		args = append(args, "--label", spec.Name)
+	}
+	failpoint.Reached(ctx, "file: address chosen")
+	if _, err := z.tools.Run(ctx, stargatectl.Mkfs, append(args, temporary)...); err != nil {
+		return z.notMade(err, spec)
+	}
+	failpoint.Reached(ctx, "file: formatted")
+	return z.name(ctx, spec, temporary)
+}
+
+// name gives a whole volume its owner and its name.
+func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error {
+	// The note of one that is there stays.
+	if had, err := z.stat(spec.Name); had != nil || err != nil {
+		if err == nil {
+			err = errkind.New(errkind.Exists, "there is a volume %s already", spec.Name)
+		}
+		return err
+	}
+	if err := z.lengthen(spec, temporary); err != nil {
+		return err
+	}
+	// What a deleted one of that name was a copy of, or this one is.
+	link := z.folder.Path(origin, spec.Name)
+	err := folder.Remove(link)
+	if err == nil && spec.Origin != "" {
+		err = os.Symlink(spec.Origin, link)
+	}
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	// QEMU is no root: it gets at the bytes by the group.
+	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	if err := os.Chmod(temporary, 0o660); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	failpoint.Reached(ctx, "file: owned")
+	if err := z.put(spec.Name, z.reserved(spec.Name)); err != nil {
+		return err
+	}
+	failpoint.Reached(ctx, "file: placed")
+	if err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, z.path(spec.Name), unix.RENAME_NOREPLACE); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	failpoint.Reached(ctx, "file: named")
+	return z.folder.Sync()
+}
+
+// lengthen puts the reserve behind a volume. QEMU allocates all of a file when a machine starts, so the reserve
+// has its memory from the beginning: a hole would be found too large when the zone is full.
+func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
+	if spec.Reserve == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(temporary, os.O_RDWR, 0)
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	defer f.Close()
+	err = unix.Fallocate(int(f.Fd()), 0, spec.Size, spec.Reserve)
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
+		err = f.Truncate(spec.Size + spec.Reserve)
+	case errors.Is(err, unix.ENOSPC): // somebody else was quicker to take it
+		return errkind.New(errkind.NoSpace, "volume %s: no memory is left for its reserve of %d bytes", spec.Name, spec.Reserve)
+	}
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s: its reserve", spec.Name)
+	}
+	return nil
+}
+
+// Options that the tool refuses are the user's; all else, such as memory that somebody else was
+// quicker to take, may be different next time.
+func (z *Zone) notMade(err error, spec pool.Spec) error {
+	var refused *stargatectl.Refused
+	if !errors.As(err, &refused) {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+	}
+	if refused.Status == 2 {
+		return errkind.Wrap(errkind.Invalid, err, "volume %s", spec.Name)
+	}
+	if room, ferr := z.free(); ferr == nil && room < spec.Size+spec.Reserve {
+		return noSpace(spec.Size, max(0, room-spec.Reserve), spec.Align)
+	}
+	return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
+}
+
+func noSpace(size, largest, align int64) error {
+	at := ""
+	if align > pool.Extent {
+		at = " at such an address"
+	}
+	return errkind.New(errkind.NoSpace, "no contiguous %d bytes are free%s; the largest possible volume has %d", size, at, largest)
+}
+
+func (z *Zone) reserved(name string) pool.Span {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.made[name]
+}
+
+// reserve takes addresses for a volume that is about to be made.
+func (z *Zone) reserve(ctx context.Context, spec pool.Spec) error {
+	return z.settled(ctx, func(t taken) error {
+		if _, ok := z.made[spec.Name]; ok {
+			return errkind.New(errkind.Busy, "volume %s is being changed by another call", spec.Name)
+		}
+		if t.unread != "" {
+			return errkind.New(errkind.NoSpace, "%s", allTaken(t.unread))
+		}
+		room, err := z.free()
+		if err != nil {
+			return err
+		}
+		base, ok := t.space.Fit(spec.Size+spec.Reserve, spec.Align)
+		if !ok || room < spec.Size+spec.Reserve {
+			return noSpace(spec.Size, max(0, min(t.space.Largest(spec.Align), room)-spec.Reserve), spec.Align)
+		}
+		z.made[spec.Name] = pool.Span{Base: base, Size: spec.Size + spec.Reserve}
+		return nil
+	})
+}
+
+func (z *Zone) release(name string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.made, name)
+}
+
+// Delete takes the name away first: a crash leaves a file that the next Open removes, or Sweep. Its memory is
+// zeroed by the kernel before somebody else gets it.
+func (z *Zone) Delete(ctx context.Context, name string) error {
+	v, err := z.Get(ctx, name)
+	if errkind.Is(err, errkind.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := z.unused(ctx, v); err != nil {
+		return err
+	}
+	failpoint.Reached(ctx, "file: found unused")
+	gone := z.folder.Path(folder.Deleting, name)
+	if err := os.Rename(v.Path, gone); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", name)
+	}
+	failpoint.Reached(ctx, "file: without a name")
+	if err := folder.Remove(z.folder.Path(origin, name), z.folder.Path(place, name), gone); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", name)
+	}
+	failpoint.Reached(ctx, "file: removed")
+	return z.folder.Sync()
+}
+
+// unused fails while a system uses the volume. It changes nothing, so a deletion that is refused has changed nothing.
+func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
+	// No program looks into such a file (stretched). A process that uses the volume has the file open.
+	longer, err := z.longer(v.Name)
+	if err != nil {
+		return err
+	}
+	if longer {
+		if written(v.Path) {
+			return errkind.New(errkind.InUse, "volume %s is in use: a process has its file open, which is longer than the volume", v.Name)
+		}
+		return nil
+	}
+	// To look at hearts takes a second or two.
+	taken, err := z.Taken(ctx, v)
+	var refused *stargatectl.Refused
+	if v.State == pool.Damaged && errors.As(err, &refused) {
+		return nil // nobody can have it mounted, or join
+	}
+	if err != nil && ctx.Err() == nil && !written(v.Path) {
+		return nil // what cannot be looked at has nobody who could store in it
+	}
+	if err != nil || taken == 0 {
+		return err
+	}
+	systems, err := z.Systems(ctx, v)
+	if err != nil {
+		return err
+	}
+	err = pool.Unused(v.Name, systems)
+	if errkind.Is(err, errkind.Busy) && !written(v.Path) {
+		return nil // whoever was at it has been killed: nobody has its memory, and nobody will ever recover it
+	}
+	return err
+}
+
+// Grow takes the addresses behind it, and has the tool make file and file system longer.
+func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
+	v, err := z.Get(ctx, name)
+	if err != nil || size <= v.Size {
+		return v, err
+	}
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return v, err
+	}
+	defer end()
+	had, err := z.extend(ctx, v, size)
+	if err != nil {
+		return v, err
+	}
+	defer z.release(name)
+	failpoint.Reached(ctx, "file: addresses behind taken")
+	// The note comes first: a file that is longer than its note counts as damaged.
+	if err := z.put(name, pool.Span{Base: had.Base, Size: max(had.Size, size)}); err != nil {
+		return v, err
+	}
+	failpoint.Reached(ctx, "file: place noted")
+	if err := z.ask(ctx, v, "-j", "grow", "--size", strconv.FormatInt(size, 10), v.Path); err != nil {
+		err = errkind.Wrap(pool.KindOf(err), err, "volume %s", name)
+		if st, serr := z.stat(name); serr == nil && st != nil && st.Size() <= had.Size {
+			err = folder.NotCleaned(err, z.put(name, had))
+		}
+		return v, err
+	}
+	failpoint.Reached(ctx, "file: grown")
+	return z.Get(ctx, name)
+}
+
+// extend is where the volume is, with the addresses behind it taken.
+func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.Span, err error) {
+	info, err := z.Info(ctx, v)
+	if err != nil {
+		return had, err
+	}
+	err = z.settled(ctx, func(t taken) error {
+		if _, ok := z.made[v.Name]; ok {
+			return errkind.New(errkind.Busy, "volume %s is being changed by another call", v.Name)
+		}
+		// More is its own than what is in it if there is a reserve, or somebody died.
+		var ok bool
+		if had, ok = t.of[v.Name]; !ok {
+			return errkind.New(errkind.Busy, "volume %s has changed meanwhile: try again", v.Name)
+		}
+		room, err := z.free()
+		if err != nil {
+			return err
+		}
+		most := min(info.MaxSize, had.Size+t.space.Behind(had.Base+had.Size), allocated(v)+room)
+		if size > most {
+			return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
+		}
+		z.made[v.Name] = pool.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
+		return nil
+	})
+	return had, err
+}

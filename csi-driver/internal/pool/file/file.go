@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package file is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
+// system, made for an address that no other volume of the node has, so that a machine can have
+// several. The file and its name say everything about a volume but its address and length. A link beside the
+// file notes these two, because members of the volume write the file.
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// What the files of a zone are called, beside what all folders have.
+const (
+	suffix   = ".stargate"
+	origin   = ".from-" // a link to the name of what a volume is a copy of
+	place    = ".at-"   // a link that says where a volume is: its address, and how much memory is its own
+	lockName = ".stargate-zone"
+)
+
+// Config is what an operator says of a zone of files.
+type Config struct {
+	Dir  string
+	Node string
+	// Base and Size are the guest-physical addresses that volumes are made for. So Size is also
+	// what they can have together.
+	Base, Size int64
+	// Group owns the files: that of the machines' QEMU.
+	Group int
+}
+
+// Zone is one that this process alone changes.
+type Zone struct {
+	config Config
+	folder folder.Folder
+	tools  *stargatectl.Tools
+	pool.Look
+	lock *os.File
+	id   string
+
+	mu   sync.Mutex
+	made map[string]pool.Span // being made, or to be larger
+}
+
+var _ pool.Zone = (*Zone)(nil)
+
+// Open waits until no other process has the zone, and removes what they left half done.
+func Open(ctx context.Context, config Config, t *stargatectl.Tools) (*Zone, error) {
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	z := &Zone{config: config, made: map[string]pool.Span{}}
+	var err error
+	at := folder.Place{Dir: config.Dir, Lock: lockName, Node: config.Node, Left: z.leftLink, Fits: config.inMemory}
+	if z.folder, z.lock, err = folder.Open(ctx, at); err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	z.id = pool.Identity(pool.File, z.folder.Own)
+	z.tools = t.Holding(z.lock)
+	z.Look = pool.Look{Tools: z.tools}
+	return z, nil
+}
+
+// Check is about what does not need the node.
+func (c Config) Check() error {
+	const top = int64(4095) << 40
+	switch {
+	case !filepath.IsAbs(c.Dir):
+		return fmt.Errorf("zone of files: folder %q is no absolute path", c.Dir)
+	case c.Base < 4<<30 || c.Base%pool.Extent != 0:
+		return fmt.Errorf("zone of files: base %#x: 4 GiB or more, a multiple of 2 MiB", c.Base)
+	case c.Size < pool.MinVolume || c.Size%pool.Extent != 0 || c.Base+c.Size > top:
+		return fmt.Errorf("zone of files: size %d: %d or more, a multiple of 2 MiB, and ending below 4095 TiB", c.Size, pool.MinVolume)
+	}
+	return nil
+}
+
+// inMemory refuses a folder on a disk. Volumes there would be the page cache of the node, which it writes back and
+// takes away as it likes, and a machine has the file as its memory.
+func (c Config) inMemory(lock *os.File) error {
+	var of unix.Statfs_t
+	if err := unix.Fstatfs(int(lock.Fd()), &of); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	if folder.Volatile(of.Type) {
+		return nil
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(int(lock.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	if st.Attributes&unix.STATX_ATTR_DAX == 0 {
+		return fmt.Errorf("folder %s is not in memory: it has to be on tmpfs, on hugetlbfs, or on a file system whose files are DAX", c.Dir)
+	}
+	return nil
+}
+
+// Close lets another process have it.
+func (z *Zone) Close() error { return z.lock.Close() }
+
+// Kind is zone.File.
+func (z *Zone) Kind() pool.Kind { return pool.File }
+
+// Place was found, or made, by Open.
+func (z *Zone) Place(context.Context, pool.ID) (string, error) { return z.id, nil }
+
+// leftLink tells whether a file says where a volume comes from, or where it is, that is not there.
+func (z *Zone) leftLink(file string) bool {
+	name, ok := strings.CutPrefix(file, origin)
+	if !ok {
+		name, ok = strings.CutPrefix(file, place)
+	}
+	if !ok {
+		return false
+	}
+	_, err := os.Lstat(z.path(name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Sweep removes what calls have left that could not clean up behind them.
+func (z *Zone) Sweep(ctx context.Context) error {
+	if err := z.folder.Sweep(ctx, z.leftLink); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "zone of files")
+	}
+	return nil
+}
+
+// Strays are files that are no volumes.
+func (z *Zone) Strays(context.Context) ([]string, error) {
+	entries, err := z.folder.Entries()
+	if err != nil {
+		return nil, fmt.Errorf("zone of files: %w", err)
+	}
+	var strays []string
+	for _, e := range entries {
+		if !ours(e.Name()) {
+			strays = append(strays, e.Name())
+		}
+	}
+	return strays, nil
+}
+
+func ours(file string) bool {
+	if _, ok := volumeName(file); ok {
+		return true
+	}
+	if _, _, ok := folder.Snapshot(file); ok {
+		return true
+	}
+	return file == lockName || folder.Half(file) || strings.HasPrefix(file, origin) || strings.HasPrefix(file, place)
+}
+
+func volumeName(file string) (string, bool) {
+	name, ok := strings.CutSuffix(file, suffix)
+	return name, ok && pool.ValidName(name)
+}
+
+func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, name+suffix) }
+
+// The names of all volumes, sorted.
+func (z *Zone) names() ([]string, error) {
+	entries, err := z.folder.Entries()
+	if err != nil {
+		return nil, unseen(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := volumeName(e.Name()); ok && e.Type().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+// unseen is what a look at the folder has failed with. None is no zone; what else there is nobody can say.
+func unseen(err error) error {
+	kind := errkind.NoAnswer
+	if errors.Is(err, fs.ErrNotExist) {
+		kind = errkind.NoZone
+	}
+	return errkind.Wrap(kind, err, "zone of files")
+}
+
+// free is what the file system can still give to volumes.
+func (z *Zone) free() (int64, error) {
+	n, err := z.folder.Free()
+	if err != nil {
+		return 0, unseen(err)
+	}
+	return n / pool.Extent * pool.Extent, nil
+}

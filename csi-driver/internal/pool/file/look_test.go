@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Volumes are files here whose first line is what stargatectl would say of them.
+const script = `#!/bin/sh
+if [ "$2" = look ]; then
+	shift 2
+	more=
+	echo '{"volumes": ['
+	for file; do
+		line=$(head -n 1 "$file")
+		case $line in "{"*) echo "$more{\"path\": \"$file\", \"info\": $line}"; more=, ;; esac
+	done
+	echo ']}'
+	exit
+fi
+line=$(head -n 1 "$3")
+case $line in "{"*) echo "$line" ;; *) echo "stargatectl: $3: not a volume" >&2; exit 1 ;; esac
+`
+
+func scripted(t *testing.T) *stargatectl.Tools {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := stargatectl.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// An address is the file's as long as it is there, whatever is written into it. Of a file of an earlier driver it is asked
+// for once; where nobody knows it, none are given away.
+func TestAddressesOfWhatChanges(t *testing.T) {
+	const m = int64(1) << 20
+	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
+	programs := scripted(t)
+	open := func() *Zone {
+		t.Helper()
+		z, err := Open(background, config, programs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		return z
+	}
+	z := open()
+	put := func(line string) {
+		t.Helper()
+		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+		path := z.path("v")
+		err := os.WriteFile(path, []byte(line+"\n"), 0o600)
+		if err == nil {
+			err = os.Truncate(path, 32*m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(base int64) string {
+		return fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`, base, 32*m, 64*m)
+	}
+	largest := func(when string, want int64, damaged bool) {
+		t.Helper()
+		s, err := z.Status(background)
+		if err != nil || s.Largest != want || s.Damaged != damaged || damaged != strings.Contains(s.Why, "volume v cannot be read") {
+			t.Errorf("%s: %d MiB in one piece, damaged %v (%s), %v; should be %d", when, s.Largest/m, s.Damaged, s.Why, err, want/m)
+		}
+	}
+	put(at(config.Base))
+	largest("made", 992*m, false)
+	state := func(when string, want pool.State) {
+		t.Helper()
+		if v, err := z.Get(background, "v"); err != nil || v.State != want {
+			t.Errorf("%s: %+v, %v", when, v, err)
+		}
+	}
+	state("made", pool.Ready)
+	put(at(config.Base + 512*m))
+	largest("a member has written another address", 992*m, false)
+	state("a member has written another address", pool.Moved)
+	put("damaged")
+	largest("damaged", 992*m, false)
+	state("damaged", pool.Damaged)
+	z.Close()
+	z = open()
+	largest("damaged before the start", 992*m, false)
+	z.Close()
+	if err := os.Remove(z.folder.Path(place, "v")); err != nil {
+		t.Fatal(err)
+	}
+	z = open()
+	largest("of an earlier driver, and damaged", 0, true)
+	if _, err := z.Create(background, pool.Spec{Name: "w", Size: 16 * m, Align: pool.Extent}); !errkind.Is(err, errkind.NoSpace) || !strings.Contains(err.Error(), "volume v") {
+		t.Errorf("made at an address that may be another's: %v", err)
+	}
+	if v, err := z.Get(background, "v"); err != nil || v.State != pool.Damaged {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := z.Delete(background, "v"); err != nil {
+		t.Error(err)
+	}
+	largest("deleted", 1024*m, false)
+}
+
+// The driver uses an address that it read from a file for that file alone: not for another file with the same inode
+// number, and not after a later write; whether it asks for one file, or for many at once.
+func TestAnInodeThatIsUsedAgain(t *testing.T) {
+	const m = int64(1) << 20
+	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
+		config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
+		z, err := Open(background, config, scripted(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		known := addresses{}
+		for _, base := range []int64{config.Base, config.Base + 512*m} {
+			time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+			for i, name := range names {
+				line := fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", base+int64(i)*64*m, 32*m, 64*m)
+				err := os.WriteFile(z.path(name), []byte(line), 0o600)
+				if err == nil {
+					err = os.Truncate(z.path(name), 32*m)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			// As an earlier driver has left them.
+			for _, name := range names {
+				if err := folder.Remove(z.folder.Path(place, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := z.learn(background, known); err != nil {
+				t.Fatal(err)
+			}
+			z.mu.Lock()
+			is, whole, err := z.takenLocked(known)
+			z.mu.Unlock()
+			for i, name := range names {
+				if want := base + int64(i)*64*m; err != nil || !whole || is.of[name].Base != want {
+					t.Errorf("%s of %d files should be at %#x, and is at %#x, %v, %v", name, len(names), want, is.of[name].Base, whole, err)
+				}
+			}
+		}
+	}
+}
+
+// A member of a volume of an earlier driver changes its file whenever somebody looks at it. A call that needs all
+// addresses ends all the same: this volume may have any.
+func TestAFileThatIsAlwaysAnotherOne(t *testing.T) {
+	dir := t.TempDir()
+	text := "#!/bin/sh\nif [ \"$2\" = info ]; then sleep 0.02; touch \"$3\"; fi\n" + script[len("#!/bin/sh\n"):]
+	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := stargatectl.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	if err := os.WriteFile(z.path("evil"), []byte("damaged\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	z.says(t, "good", 64<<30+512*mib)
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	if s, err := z.Status(ctx); err != nil || !s.Damaged || s.Largest != 0 || !strings.Contains(s.Why, "volume evil cannot be read") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if v, err := z.Get(ctx, "good"); err != nil || v.State != pool.Ready {
+		t.Errorf("the other one is %+v, %v", v, err)
+	}
+	if err := z.Delete(ctx, "evil"); err != nil {
+		t.Error(err)
+	}
+	if s, err := z.Status(ctx); err != nil || s.Damaged || s.Largest != 512*mib {
+		t.Errorf("it is deleted: %+v, %v", s, err)
+	}
+}

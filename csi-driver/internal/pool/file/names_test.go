@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// background is for zones that call no program here: there is nothing in them to look at.
+var background = context.Background()
+
+// Whatever a volume is called, and a file in the folder: no path leads out of the folder, no file is two
+// things, and nothing outside is touched.
+func FuzzPaths(f *testing.F) {
+	root := memory(f)
+	dir := filepath.Join(root, "zone")
+	if err := os.WriteFile(filepath.Join(root, "x"+suffix), []byte("another's"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	z, err := Open(background, Config{Dir: dir, Base: 64 << 30, Size: pool.Gigabyte}, &stargatectl.Tools{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { z.Close() })
+	for _, s := range []string{"v", "../x", "/etc/passwd", "", ".", "..", "a/b", "a\x00", "s-1@v.snapshot", ".making-v", ".from-v", "v@w", "-f", "x\n"} {
+		f.Add(s, s+suffix)
+		f.Add(s, "s-1@"+s+".snapshot")
+	}
+	f.Fuzz(func(t *testing.T, name, file string) {
+		if _, err := z.Get(background, name); !errkind.Is(err, errkind.NotFound) {
+			t.Errorf("volume %q: %v", name, err)
+		}
+		if _, err := z.Snapshot(background, pool.ID{Name: name}); !errkind.Is(err, errkind.NotFound) {
+			t.Errorf("snapshot %q: %v", name, err)
+		}
+		for _, err := range []error{z.Delete(background, name), z.DeleteSnapshot(background, pool.ID{Name: name})} {
+			if err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		volume, isVolume := volumeName(file)
+		snapshot, source, isSnapshot := folder.Snapshot(file)
+		if isVolume && isSnapshot || isVolume && z.path(volume) != filepath.Join(dir, file) ||
+			isSnapshot && z.folder.Called(snapshot, source) != filepath.Join(dir, file) {
+			t.Errorf("%q is volume %q, snapshot %q of %q", file, volume, snapshot, source)
+		}
+		if pool.ValidName(name) && (filepath.Dir(z.path(name)) != dir || filepath.Dir(z.folder.Path(folder.Making, name)) != dir) {
+			t.Errorf("%q leads to %q", name, z.path(name))
+		}
+		if left, err := os.ReadFile(filepath.Join(root, "x"+suffix)); err != nil || string(left) != "another's" {
+			t.Fatalf("%q: the neighbour is %q, %v", name, left, err)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+)
+
+// placed is where a volume is, and how much memory is its own, as the driver has noted it beside the file. All who have
+// the file as memory write what is in it, its address in the superblock as well, and can make it longer or shorter.
+// Members' bytes decide nothing about the addresses of other volumes. A volume of an earlier driver has no note yet.
+func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
+	text, err := os.Readlink(z.folder.Path(place, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, false, nil
+	}
+	if err != nil {
+		return at, false, errkind.Wrap(errkind.Internal, err, "volume %s", name)
+	}
+	if n, err := fmt.Sscanf(text, "0x%x+0x%x", &at.Base, &at.Size); n != 2 || err != nil {
+		return pool.Span{}, false, nil // nobody's word: it is made anew
+	}
+	return at, true, nil
+}
+
+// put notes a volume's place instead of the place noted before. The caller has begun with the volume.
+func (z *Zone) put(name string, at pool.Span) error {
+	made := z.folder.Path(folder.Making, name+"@place")
+	err := folder.Remove(made)
+	if err == nil {
+		err = os.Symlink(fmt.Sprintf("0x%x+0x%x", at.Base, at.Size), made)
+	}
+	if err == nil {
+		err = os.Rename(made, z.folder.Path(place, name))
+	}
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", name)
+	}
+	return nil
+}
+
+// adopt notes where a volume is that an earlier driver has made, or an operator has put there: once.
+func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
+	end, err := z.folder.Begin(name)
+	if err != nil {
+		return nil // somebody is at it: with the next look
+	}
+	defer end()
+	now, err := z.stat(name)
+	if err != nil || now == nil || !os.SameFile(now, st) {
+		return err
+	}
+	if _, noted, err := z.placed(name); noted || err != nil {
+		return err
+	}
+	return z.put(name, pool.Span{Base: base, Size: st.Size()})
+}
+
+// stretched is why a file is not looked into that is longer than its volume: a look at what is not there takes memory
+// for it, and the member that made it longer has no right to more.
+func stretched(length, own int64) string {
+	return fmt.Sprintf("its file has %d bytes, and the volume has %d: a pod or machine with its memory has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
+}
+
+// elsewhere is why a volume is not used whose superblock has another address than the one that is its own.
+func elsewhere(says, own int64) string {
+	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or machine with its memory has changed the superblock. Restore it, or delete the volume", says, own)
+}
+
+// longer tells whether a volume's file is longer than its note says.
+func (z *Zone) longer(name string) (bool, error) {
+	at, noted, err := z.placed(name)
+	if err != nil || !noted {
+		return false, err
+	}
+	st, err := z.stat(name)
+	return st != nil && st.Size() > at.Size, err
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"os"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// ask has stargatectl do what all who use a volume have to answer for. A machine that was killed does
+// not, and other than on reserved memory nobody has seen its end: what it keeps from being done would
+// keep it from its own next start. But nobody can use a volume whose file no process has open for
+// writing. Then it is declared dead, and it is done again.
+func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
+	_, err := z.tools.Run(ctx, stargatectl.Ctl, args...)
+	if err == nil || pool.KindOf(err) != errkind.Busy {
+		return err
+	}
+	systems, serr := z.Systems(ctx, v)
+	if serr != nil || written(v.Path) {
+		return err
+	}
+	// Who is named here came before that look; who comes now has another incarnation.
+	for _, s := range systems {
+		if s.Lives() || !s.Silent() {
+			continue
+		}
+		if ferr := z.tools.Fence(ctx, v.Path, s); ferr != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("No process has the volume's file open: its system is declared dead", "volume", v.Name, "system", s.Name)
+	}
+	_, err = z.tools.Run(ctx, stargatectl.Ctl, args...)
+	return err
+}
+
+// written tells whether a process of this kernel may store in a file, by a descriptor or a mapping:
+// only if none may does the kernel give a lease of it (fcntl(2)). What cannot be found out may be.
+func written(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close() // which ends the lease
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+	return err != nil
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// formats is a zone whose mkfs runs a script, with the file's path as its last argument.
+func formats(t *testing.T, mkfs string) *Zone {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{stargatectl.Ctl: script, stargatectl.Mkfs: "#!/bin/sh\nfor file; do :; done\n" + mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := stargatectl.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	return z
+}
+
+func (z *Zone) files(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(z.config.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Name() != lockName {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+var small = pool.Spec{Name: "w", Size: 16 << 20, Align: pool.Extent}
+
+// A failed call also tells which leftovers it could not remove. The next Sweep removes them.
+func TestWhatIsNotCleanedUp(t *testing.T) {
+	z := formats(t, `mkdir -p "$file/in the way"; echo "mkfs.stargatefs: bad label" >&2; exit 2`)
+	_, err := z.Create(background, small)
+	if !errkind.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), "bad label") || !strings.Contains(err.Error(), folder.Making+"w: directory not empty") {
+		t.Errorf("it is told: %v", err)
+	}
+	if err := z.Sweep(background); err == nil || !strings.Contains(err.Error(), folder.Making+"w") {
+		t.Errorf("what cannot be swept is told: %v", err)
+	}
+	if err := os.Remove(filepath.Join(z.folder.Path(folder.Making, "w"), "in the way")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Sweep(background); err != nil || len(z.files(t)) > 0 {
+		t.Errorf("left are %q, %v", z.files(t), err)
+	}
+}
+
+// Sweep removes what nobody is at, whatever it is, and nothing else.
+func TestSweep(t *testing.T) {
+	z := formats(t, `: >"$file"; exec sleep 600`)
+	kept := []string{"v" + suffix, origin + "v", "somebody's", pool.SnapshotName("s") + "@v.snapshot"}
+	left := []string{folder.Making + "x", folder.Making + "x@", folder.Making + "x@.part", folder.Deleting + "x-y", origin + "x"}
+	for _, name := range slices.Concat(kept, left) {
+		if err := os.WriteFile(filepath.Join(z.config.Dir, name), []byte(`{"base": "0x1000000000"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(background)
+	done := make(chan error, 1)
+	go func() { _, err := z.Create(ctx, small); done <- err }()
+	work := folder.Making + "w"
+	for !slices.Contains(z.files(t), work) {
+		time.Sleep(time.Millisecond)
+	}
+	err := z.Sweep(background)
+	want := slices.Sorted(slices.Values(append(slices.Clone(kept), work, place+"v")))
+	if got := z.files(t); err != nil || !slices.Equal(got, want) {
+		t.Errorf("there are %q, %v; should be %q", got, err, want)
+	}
+	cancel()
+	<-done
+	if got := z.files(t); slices.Contains(got, work) {
+		t.Errorf("there are %q", got)
+	}
+}

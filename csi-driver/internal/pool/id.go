@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import "strings"
+
+const (
+	behind      = "@" // no name has one
+	identityLen = 16
+)
+
+// ID is what Kubernetes calls a volume or snapshot by: its name, and which zone it is in, or which folder of snapshots.
+// Those of earlier drivers are names alone.
+type ID struct{ Name, Zone string }
+
+// Folder is in the place of a kind for the identities of folders of snapshots.
+const Folder Kind = "folder"
+
+// Identity is what tells a zone, or a folder, from all others, also from one that had its name and its node before: made of
+// what is known to be its own alone; "" if that is not known.
+func Identity(kind Kind, own string) string {
+	if own == "" {
+		return ""
+	}
+	return digest(string(kind) + ":" + own)[:identityLen]
+}
+
+// ParseID is for what may be the id of a volume or snapshot in a zone.
+func ParseID(s string) (id ID, ok bool) {
+	name, in, two := strings.Cut(s, behind)
+	if !ValidName(name) || two && (len(in) != identityLen || strings.Trim(in, "0123456789abcdef") != "") {
+		return ID{}, false
+	}
+	return ID{name, in}, true
+}
+
+// NameOf is the name in an id; what is none is its own name.
+func NameOf(s string) string {
+	if id, ok := ParseID(s); ok {
+		return id.Name
+	}
+	return s
+}
+
+func (id ID) String() string {
+	if id.Zone == "" {
+		return id.Name
+	}
+	return id.Name + behind + id.Zone
+}
+
+// Elsewhere tells whether what is called so is known to be in another zone than one of that identity.
+func (id ID) Elsewhere(zone string) bool { return id.Zone != "" && zone != "" && id.Zone != zone }
+
+// ID is the volume's.
+func (v Volume) ID() string { return ID{v.Name, v.Zone}.String() }
+
+// ID is the snapshot's.
+func (s Snapshot) ID() string { return ID{s.Name, s.Zone}.String() }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"slices"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/machineid"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Look is what a zone of any kind knows of the file systems in its volumes: what the tools say.
+type Look struct{ Tools *stargatectl.Tools }
+
+// Glance is a volume with what is in it, as one look at all of them has it.
+type Glance struct {
+	Volume
+	Seen  bool // else the rest is not known, and to be asked for
+	Info  stargatectl.Info
+	Space stargatectl.Space
+	Taken int
+}
+
+// Readable tells of a volume whose file system can be looked at.
+func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
+
+// Glanced looks into volumes, all at once. If it fails, the caller looks at each volume and finds the cause.
+func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
+	var paths []string
+	for _, v := range volumes {
+		if v.Readable() {
+			paths = append(paths, v.Path)
+		}
+	}
+	seen, err := l.Tools.Look(ctx, paths)
+	if err != nil && ctx.Err() != nil {
+		return nil, errkind.Wrap(errkind.NoAnswer, err, "volumes")
+	}
+	all := make([]Glance, len(volumes))
+	for i, v := range volumes {
+		all[i].Volume = v
+		if g, ok := seen[v.Path]; ok && v.Readable() {
+			all[i] = Glance{v, true, *g.Info, g.Space, g.Taken}
+		}
+	}
+	return all, nil
+}
+
+// Info is of the file system.
+func (l Look) Info(ctx context.Context, v Volume) (stargatectl.Info, error) {
+	info, err := l.Tools.Info(ctx, v.Path)
+	return info, looked(err, v)
+}
+
+// Space is of the file system.
+func (l Look) Space(ctx context.Context, v Volume) (stargatectl.Space, error) {
+	space, err := l.Tools.Space(ctx, v.Path)
+	return space, looked(err, v)
+}
+
+// Systems have it mounted.
+func (l Look) Systems(ctx context.Context, v Volume) ([]stargatectl.System, error) {
+	systems, err := l.Tools.Systems(ctx, v.Path)
+	return systems, looked(err, v)
+}
+
+// Taken is how many systems are in its mount table.
+func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
+	slots, err := l.Tools.Slots(ctx, v.Path)
+	return len(slots), looked(err, v)
+}
+
+// Ended declares dead what a machine has left on it that runs no more, and names it. Of whom a heart still
+// beats it was not the machine that has ended, nor of who has come while that was being looked at.
+func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
+	slots, err := l.Tools.Slots(ctx, v.Path)
+	if err != nil {
+		return nil, looked(err, v)
+	}
+	// Dead ones stay in the table until somebody mounts the volume. To look at hearts takes seconds.
+	slots = slices.DeleteFunc(slots, func(s stargatectl.Slot) bool { return s.Dead() || !machineid.Same(s.Machine, machine) })
+	if len(slots) == 0 {
+		return nil, nil
+	}
+	systems, err := l.Tools.Systems(ctx, v.Path)
+	if err != nil {
+		return nil, looked(err, v)
+	}
+	var names []string
+	for _, s := range systems {
+		there := slices.ContainsFunc(slots, func(was stargatectl.Slot) bool {
+			return was.Slot == s.Slot && was.Incarnation == s.Incarnation && was.Machine == s.Machine
+		})
+		if !there || s.Lives() || !s.Silent() {
+			continue
+		}
+		if err := l.Tools.Fence(ctx, v.Path, s); err != nil {
+			return names, looked(err, v)
+		}
+		names = append(names, s.Name)
+	}
+	return names, nil
+}
+
+func looked(err error, v Volume) error {
+	if err == nil {
+		return nil
+	}
+	return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+}

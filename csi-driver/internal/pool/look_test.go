@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+const machine = "0b5e55ed-0000-4000-8000-00000000beef"
+
+// lookWith has a stargatectl that knows one system of a machine, of one incarnation when it looks at slots
+// and of another when it has looked at hearts; fenced is what it was told to fence.
+func lookWith(t *testing.T, inSlots, inTable, inSystems, state string) (l Look, fenced func() string, looks func() int) {
+	t.Helper()
+	dir := t.TempDir()
+	said, looked := filepath.Join(dir, "fenced"), filepath.Join(dir, "looked")
+	script := `#!/bin/sh
+case "$*" in
+*fence*) echo "$*" >>` + said + ` ;;
+*slots*) echo '{"slots": [{"slot": 3, "incarnation": ` + inSlots + `, "machine": "` + machine + `", "state": "` + inTable + `"}, {"slot": 4, "incarnation": 1, "machine": "w", "state": "live"}]}' ;;
+*) echo x >>` + looked + `; echo '{"systems": [{"slot": 3, "incarnation": ` + inSystems + `, "name": "vm", "machine": "` + machine + `", "state": "` + state + `"},
+	{"slot": 4, "incarnation": 1, "name": "other", "machine": "w", "state": "silent"}]}' ;;
+esac
+`
+	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := stargatectl.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(file string) string {
+		text, _ := os.ReadFile(file)
+		return string(text)
+	}
+	return Look{programs}, func() string { return lines(said) }, func() int { return strings.Count(lines(looked), "x") }
+}
+
+// Ended declares a system dead if its machine has ended and its heart does not beat, in whatever form the machine's
+// UUID is written. It spares a system that lives, and one that has come while Ended looked. It does not look at the
+// hearts of systems that are dead already.
+func TestEnded(t *testing.T) {
+	plain := strings.ReplaceAll(machine, "-", "")
+	for _, c := range []struct {
+		machine, inSlots, inTable, inSystems, state, fenced string
+		looks                                               int
+	}{
+		{machine, "7", "live", "7", "silent", "fence 3/7", 1}, {machine, "7", "live", "7", "alive", "", 1}, {machine, "7", "live", "8", "silent", "", 1},
+		{strings.ToUpper(machine), "7", "live", "7", "silent", "fence 3/7", 1}, {plain, "7", "live", "7", "silent", "fence 3/7", 1},
+		{machine, "7", "dead", "7", "dead", "", 0}, {machine, "7", "recovering", "7", "recovering", "", 0},
+		{"w", "7", "live", "7", "silent", "", 0}, {"", "7", "live", "7", "silent", "", 0},
+	} {
+		l, fenced, looks := lookWith(t, c.inSlots, c.inTable, c.inSystems, c.state)
+		names, err := l.Ended(context.Background(), Volume{Name: "v", Path: "/v"}, c.machine)
+		if got := fenced(); err != nil || (len(names) == 1) != (c.fenced != "") || !strings.Contains(got, c.fenced) || c.fenced == "" && got != "" {
+			t.Errorf("%+v: %v, %v, %q", c, names, err, got)
+		}
+		if n := looks(); n != c.looks {
+			t.Errorf("%+v: %d looks at hearts", c, n)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import "sort"
+
+// Span is a range of addresses.
+type Span struct{ Base, Size int64 }
+
+// Space is a range of addresses of which some are taken. A zone of files has one, since a machine
+// that has several volumes needs each at an address of its own; package dax leaves this to LVM and
+// stargatectl.
+type Space struct {
+	Span
+	taken []Span
+}
+
+// NewSpace sorts what is taken; of that, what lies outside does not matter.
+func NewSpace(all Span, taken []Span) Space {
+	taken = append([]Span{}, taken...)
+	sort.Slice(taken, func(i, j int) bool { return taken[i].Base < taken[j].Base })
+	return Space{all, taken}
+}
+
+// Gaps are what is free, by address.
+func (s Space) Gaps() []Span {
+	var gaps []Span
+	at, end := s.Base, s.Base+s.Size
+	for _, t := range s.taken {
+		if t.Base > at && at < end {
+			gaps = append(gaps, Span{at, min(t.Base, end) - at})
+		}
+		at = max(at, t.Base+t.Size)
+	}
+	if at < end {
+		gaps = append(gaps, Span{at, end - at})
+	}
+	return gaps
+}
+
+// Fit is the tightest gap for it, so that large ones stay.
+func (s Space) Fit(size, align int64) (base int64, ok bool) {
+	best := int64(-1)
+	for _, g := range s.Gaps() {
+		room, at := inside(g, align)
+		if room >= size && (best < 0 || g.Size < best) {
+			best, base, ok = g.Size, at, true
+		}
+	}
+	return base, ok
+}
+
+// Largest is what Fit would find a place for.
+func (s Space) Largest(align int64) int64 {
+	largest := int64(0)
+	for _, g := range s.Gaps() {
+		room, _ := inside(g, align)
+		largest = max(largest, room)
+	}
+	return largest
+}
+
+// Free is the sum of the gaps.
+func (s Space) Free() int64 {
+	free := int64(0)
+	for _, g := range s.Gaps() {
+		free += g.Size
+	}
+	return free
+}
+
+// Behind is what is free where a taken range ends.
+func (s Space) Behind(end int64) int64 {
+	for _, g := range s.Gaps() {
+		if g.Base == end {
+			return g.Size
+		}
+	}
+	return 0
+}
+
+// The part of a gap from a multiple of align on, in whole extents.
+func inside(g Span, align int64) (room, at int64) {
+	at = RoundUp(g.Base, align)
+	room = max(g.Base+g.Size-at, 0)
+	return room - room%Extent, at
+}
+
+// RoundUp gives the next multiple.
+func RoundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// Alignment of an address, at most 1 GiB.
+func Alignment(base int64) int64 {
+	if base == 0 {
+		return Gigabyte
+	}
+	return min(base&-base, Gigabyte)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+func TestPlaces(t *testing.T) {
+	const m = int64(1) << 20
+	s := NewSpace(Span{100 * m, 100 * m}, []Span{{150 * m, 10 * m}, {110 * m, 20 * m}, {300 * m, m}})
+	for _, c := range []struct{ size, base int64 }{
+		{10 * m, 100 * m}, {12 * m, 130 * m}, {20 * m, 130 * m}, {22 * m, 160 * m}, {40 * m, 160 * m}, {42 * m, -1},
+	} {
+		base, ok := s.Fit(c.size, Extent)
+		if !ok {
+			base = -1
+		}
+		if base != c.base {
+			t.Errorf("%d MiB go to %d MiB, should go to %d MiB", c.size/m, base/m, c.base/m)
+		}
+	}
+	if s.Largest(Extent) != 40*m || s.Free() != 70*m || s.Behind(130*m) != 20*m || s.Behind(110*m) != 0 || s.Behind(200*m) != 0 {
+		t.Errorf("largest %d, free %d, behind %d", s.Largest(Extent)/m, s.Free()/m, s.Behind(130*m)/m)
+	}
+}
+
+// Whatever is made and deleted: places do not overlap, and the largest is one that there is.
+func TestPlacesAtRandom(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	all := Span{4 << 30, 4 << 30}
+	taken := []Span{}
+	for range 2000 {
+		s := NewSpace(all, taken)
+		align := []int64{Extent, Gigabyte}[random.Intn(2)]
+		size := Extent * (8 + random.Int63n(300))
+		base, ok := s.Fit(size, align)
+		if ok != (s.Largest(align) >= size) {
+			t.Fatalf("%d bytes: fit says %v, the largest has %d", size, ok, s.Largest(align))
+		}
+		if ok {
+			if base%align != 0 || base < all.Base || base+size > all.Base+all.Size {
+				t.Fatalf("%d bytes at %#x", size, base)
+			}
+			for _, o := range taken {
+				if base < o.Base+o.Size && o.Base < base+size {
+					t.Fatalf("%#x + %#x is in %v", base, size, o)
+				}
+			}
+			taken = append(taken, Span{base, size})
+		}
+		if len(taken) > 0 && random.Intn(3) == 0 {
+			i := random.Intn(len(taken))
+			taken = append(taken[:i], taken[i+1:]...)
+		}
+	}
+}
+
+func TestAlignment(t *testing.T) {
+	for base, want := range map[int64]int64{0: Gigabyte, 2 << 20: 2 << 20, 6 << 20: 2 << 20, 1 << 40: Gigabyte, 3 << 29: 1 << 29} {
+		if got := Alignment(base); got != want {
+			t.Errorf("%#x: %#x, should be %#x", base, got, want)
+		}
+	}
+}
+
+// Any name of a claim leads to one that stargatectl takes, and two to two.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"pvc-1", "", "x-1", "e-1", "snapshot", "-a", "a/b", strings.Repeat("a", 64), "\xff"} {
+		f.Add(s, "pvc-2")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, y := NameFor(a), NameFor(b)
+		if !ValidName(x) || !ValidName(EphemeralName(a)) || IsEphemeral(x) || !IsEphemeral(EphemeralName(a)) {
+			t.Errorf("%q: %q", a, x)
+		}
+		if (a == b) != (x == y) {
+			t.Errorf("%q, %q: %q, %q", a, b, x, y)
+		}
+	})
+}
+
+// Who is between life and death is waited for, and who lives is named; the dead keep nothing.
+// Nobody can ask for what nobody has: neither for a claim of that name, nor for a pod.
+func TestNobodys(t *testing.T) {
+	name := Nobodys()
+	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {
+		t.Errorf("%q is somebody's", name)
+	}
+}
+
+func TestUnused(t *testing.T) {
+	system := func(state string, guarded bool) stargatectl.System {
+		return stargatectl.System{Name: "g", State: state, Guarded: guarded}
+	}
+	for _, c := range []struct {
+		systems []stargatectl.System
+		kind    errkind.Kind
+	}{
+		{nil, errkind.Internal}, {[]stargatectl.System{system("dead", false), system("suspected", false)}, errkind.Internal},
+		{[]stargatectl.System{system("silent", false)}, errkind.Busy}, {[]stargatectl.System{system("recovering", false)}, errkind.Busy},
+		{[]stargatectl.System{system("silent", false), system("alive", false)}, errkind.InUse}, {[]stargatectl.System{system("suspected", true)}, errkind.InUse},
+	} {
+		if err := Unused("v", c.systems); (err != nil) != (c.kind != errkind.Internal) || err != nil && !errkind.Is(err, c.kind) {
+			t.Errorf("%+v: %v", c.systems, err)
+		}
+	}
+}
+
+// A system's name is what a member has written: it breaks no line of the log, and colours no terminal.
+func TestNamesOfSystems(t *testing.T) {
+	for _, state := range []string{"alive", "silent"} {
+		err := Unused("v", []stargatectl.System{{Name: "g\x1b[31m\n\"E0000 all is well", State: state}})
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), `\n`) {
+			t.Errorf("%s: %q", state, err)
+		}
+	}
+}
+
+// Where there is no zone nobody knows what there was: nothing is said to be deleted.
+func TestNothingIsDeleted(t *testing.T) {
+	ctx := context.Background()
+	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, ID{Name: "s-1"})} {
+		if !errkind.Is(err, errkind.NoZone) {
+			t.Errorf("a %s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pooltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// What happens to a zone without its driver.
+
+// Use has systems mount a volume, in the place of those that had; nobody does if none are named.
+func (z *Zone) Use(name string, systems ...stargatectl.System) {
+	z.edit(name, func(v *volume) { v.systems = systems })
+}
+
+// Damage has a volume that nobody can read any more.
+func (z *Zone) Damage(name, why string) {
+	z.edit(name, func(v *volume) { v.State, v.Why = pool.Damaged, why })
+}
+
+// Deactivate takes its device away, as a boot does.
+func (z *Zone) Deactivate(name string) {
+	z.edit(name, func(v *volume) { v.State = pool.Inactive })
+}
+
+// MeetErrors has the file system count so many.
+func (z *Zone) MeetErrors(name string, n int64) {
+	z.edit(name, func(v *volume) { v.info.Errors = n })
+}
+
+func (z *Zone) edit(name string, how func(*volume)) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	v, ok := z.volumes[name]
+	if !ok {
+		panic(fmt.Sprintf("a test speaks of volume %q, which is not there", name))
+	}
+	how(v)
+}
+
+// Left is all that is in it, a line each, with what counts of it: two zones that have the same lines are alike.
+func (z *Zone) Left() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(z.volumes)) {
+		v := z.volumes[name]
+		lines = append(lines, fmt.Sprintf("volume %s of %q: %d of %d bytes, %s", name, v.Origin, v.Size, v.Memory, v.State))
+	}
+	for _, name := range slices.Sorted(maps.Keys(z.snapshots)) {
+		lines = append(lines, fmt.Sprintf("snapshot %s of %s: %d bytes", name, z.snapshots[name].snapshot.Source, z.snapshots[name].Size))
+	}
+	for _, name := range slices.Sorted(maps.Keys(z.made)) {
+		lines = append(lines, fmt.Sprintf("%s is not finished", name))
+	}
+	return lines
+}

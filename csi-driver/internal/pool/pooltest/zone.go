@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pooltest has a zone that is in this process's memory alone, so that tests of what stands upon
+// a zone need neither root nor tools; what goes wrong in it is what a test says. Contract holds it, and
+// the real ones, to what package zone promises.
+package pooltest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// Config is of one.
+type Config struct {
+	Base, Size int64 // addresses
+	ID         string
+	Memory     int64 // that volumes and snapshots can have together; 0: as much as there are addresses
+}
+
+// maxFactor is how many times as large a volume can become, if it was not made for another size.
+const maxFactor = 16
+
+// Zone is one. It is of zone.File's kind: nothing of it is a device.
+type Zone struct {
+	config Config
+
+	mu        sync.Mutex
+	volumes   map[string]*volume
+	snapshots map[string]*volume
+	made      map[string]pool.Span // being made, or to be larger
+	number    int                  // of volumes that there have been, for their UUIDs
+	plan
+}
+
+var _ pool.Zone = (*Zone)(nil)
+
+// volume is one with its file system, or a snapshot of it.
+type volume struct {
+	pool.Volume
+	info     stargatectl.Info
+	used     int64
+	systems  []stargatectl.System
+	snapshot pool.Snapshot
+}
+
+// New is empty.
+func New(config Config) *Zone {
+	if config.Memory == 0 {
+		config.Memory = config.Size
+	}
+	if config.ID == "" {
+		config.ID = pool.Identity(pool.File, "memory")
+	}
+	return &Zone{
+		config: config, volumes: map[string]*volume{}, snapshots: map[string]*volume{}, made: map[string]pool.Span{},
+		plan: newPlan(),
+	}
+}
+
+// Kind is zone.File.
+func (z *Zone) Kind() pool.Kind { return pool.File }
+
+// Place is the one that the test has chosen.
+func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
+	return do(ctx, z, Place, func() (string, error) { return z.config.ID, nil })
+}
+
+// Status has the largest volume that Create would make.
+func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
+	return do(ctx, z, Status, func() (pool.Status, error) {
+		space, room := z.spaceLocked(), z.roomLocked()
+		return pool.Status{
+			Name: "memory", Size: z.config.Size, Free: min(space.Free(), room), Volumes: len(z.volumes),
+			Largest: min(space.Largest(pool.Extent), room), Largest1G: min(space.Largest(pool.Gigabyte), room),
+		}, nil
+	})
+}
+
+// List is sorted.
+func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
+	return do(ctx, z, List, func() ([]pool.Volume, error) {
+		var all []pool.Volume
+		for _, name := range slices.Sorted(maps.Keys(z.volumes)) {
+			all = append(all, z.shownLocked(z.volumes[name]))
+		}
+		return all, nil
+	})
+}
+
+// Get looks at one.
+func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
+	return do(ctx, z, Get, func() (pool.Volume, error) {
+		v, err := z.findLocked(name)
+		if err != nil {
+			return pool.Volume{}, err
+		}
+		return z.shownLocked(v), nil
+	})
+}
+
+// Activate makes one Ready.
+func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
+	return do(ctx, z, Activate, func() (pool.Volume, error) {
+		v, err := z.findLocked(name)
+		if err != nil {
+			return pool.Volume{}, err
+		}
+		if v.State == pool.Inactive {
+			v.State = pool.Ready
+		}
+		return z.shownLocked(v), nil
+	})
+}
+
+// Sweep finds nothing: who is cut off leaves nothing.
+func (z *Zone) Sweep(ctx context.Context) error {
+	_, err := do(ctx, z, Sweep, func() (any, error) { return nil, nil })
+	return err
+}
+
+// Strays are none.
+func (z *Zone) Strays(ctx context.Context) ([]string, error) {
+	return do(ctx, z, Strays, func() ([]string, error) { return nil, nil })
+}
+
+func (z *Zone) findLocked(name string) (*volume, error) {
+	if v, ok := z.volumes[name]; ok && pool.ValidName(name) {
+		return v, nil
+	}
+	return nil, errkind.New(errkind.NotFound, "there is no volume %q", name)
+}
+
+// shownLocked is what it is now: how far it can grow depends on the others.
+func (z *Zone) shownLocked(v *volume) pool.Volume {
+	shown := v.Volume
+	if len(v.systems) > 0 && v.State == pool.Ready {
+		shown.State = pool.InUse
+	}
+	shown.CanGrowTo = z.canGrowToLocked(v)
+	return shown
+}
+
+// The least of memory, addresses, and what it was made for.
+func (z *Zone) canGrowToLocked(v *volume) int64 {
+	behind := z.spaceLocked().Behind(int64(v.Base) + v.Memory)
+	return max(v.Size, min(v.info.MaxSize, v.Memory+behind, v.Memory+z.roomLocked()))
+}
+
+func (z *Zone) spaceLocked() pool.Space {
+	taken := slices.Collect(maps.Values(z.made))
+	for _, v := range z.volumes {
+		taken = append(taken, pool.Span{Base: int64(v.Base), Size: v.Memory})
+	}
+	return pool.NewSpace(pool.Span{Base: z.config.Base, Size: z.config.Size}, taken)
+}
+
+// roomLocked is memory that nobody has. A reserve has its own from the start.
+func (z *Zone) roomLocked() int64 {
+	room := z.config.Memory
+	for _, span := range z.made {
+		room -= span.Size
+	}
+	for _, v := range z.volumes {
+		room -= v.Memory
+	}
+	for _, s := range z.snapshots {
+		room -= s.Size
+	}
+	return max(0, room)
+}
+
+func (z *Zone) uuidLocked() string {
+	z.number++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012d", z.number)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// The one place where a reason of stargatectl becomes a kind of failure, for zones of each kind.
+var kinds = map[stargatectl.Reason]errkind.Kind{
+	stargatectl.Failed:      errkind.Internal,
+	stargatectl.BadArgument: errkind.Invalid,
+	stargatectl.NotFound:    errkind.NotFound,
+	stargatectl.Exists:      errkind.Exists,
+	stargatectl.NoRoom:      errkind.NoSpace,
+	stargatectl.InUse:       errkind.InUse,
+	stargatectl.Busy:        errkind.Busy,
+	stargatectl.NoZone:      errkind.NoZone,
+	stargatectl.Unusable:    errkind.InUse,
+}
+
+// KindOf is that of what a tool has not done.
+func KindOf(err error) errkind.Kind { return kinds[stargatectl.ReasonOf(err)] }
+
+// Unseen is what a look at a whole zone has failed with. That there is none is known only if it is said: a tool
+// that fails, waits in vain or is killed knows nothing, and what was known of the zone before stays true.
+func Unseen(err error, zone string) error {
+	kind := errkind.NoAnswer
+	if stargatectl.ReasonOf(err) == stargatectl.NoZone {
+		kind = errkind.NoZone
+	}
+	return errkind.Wrap(kind, err, "%s", zone)
+}
+
+// Unused is an error as long as somebody uses a volume, who is named, or may: who is between life and death
+// is one or the other in a moment. Who is dead, or silent for so long that he is suspected to be, does not
+// keep it.
+func Unused(volume string, systems []stargatectl.System) error {
+	for _, s := range systems {
+		if s.Lives() {
+			return errkind.New(errkind.InUse, "volume %s is in use by %q", volume, s.Name)
+		}
+	}
+	for _, s := range systems {
+		if s.State == "silent" || s.State == "recovering" {
+			return errkind.New(errkind.Busy, "volume %s: %q is %s: try again", volume, s.Name, s.State)
+		}
+	}
+	return nil
+}

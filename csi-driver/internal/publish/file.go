@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/mount-utils"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
+)
+
+// What a machine's side reads (D11): the volume's memory, and where it has to be.
+const (
+	hidden      = ".stargate"
+	region      = "region"
+	description = "volume.json"
+)
+
+// A tiny file system for these two names, of which the name of the source is all that has to be known
+// to recognise it. Nobody can store anything in it: a pod that took it for the volume would lose data.
+const (
+	shellType   = "tmpfs"
+	shellSource = "stargate/"
+)
+
+var shellOptions = []string{"size=64k", "nr_inodes=16", "mode=0755", "nodev", "nosuid", "noexec"}
+
+// spacer answers for the bytes of a volume that is mounted nowhere here.
+type spacer interface {
+	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
+}
+
+// File shows a folder with the volume's file in it; nothing is mounted on the node (D14).
+type File struct {
+	m    *mounts.Mounter
+	zone spacer
+}
+
+var _ Presenter = (*File)(nil)
+
+// NewFile is for zones of files.
+func NewFile(m *mounts.Mounter, z spacer) *File { return &File{m, z} }
+
+type described struct {
+	Kind      pool.Kind           `json:"kind"`
+	Volume    string              `json:"volume"`
+	UUID      string              `json:"uuid"`
+	Base      stargatectl.Address `json:"base"`
+	Size      int64               `json:"size"`
+	Alignment int64               `json:"alignment"`
+}
+
+func isShell(v pool.Volume, at *mount.MountInfo) bool {
+	return at.FsType == shellType && at.Source == shellSource+v.Name && at.Root == "/"
+}
+
+// Stage makes the shell, which kubelet's own folder alone shows; pods get it read-only. It is done when
+// it has a description.
+func (f *File) Stage(ctx context.Context, v pool.Volume, path string, _ Options) error {
+	at, err := f.m.At(path)
+	if err != nil {
+		return err
+	}
+	if at != nil && !isShell(v, at) {
+		return inTheWay(path)
+	}
+	if at == nil {
+		if err := f.m.Mount(shellSource+v.Name, path, shellType, shellOptions); err != nil {
+			return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+		}
+		failpoint.Reached(ctx, "shell: mounted")
+	}
+	if _, err := os.Lstat(filepath.Join(path, hidden, description)); err == nil {
+		return nil
+	}
+	if err := fill(v, path); err != nil {
+		return undone(f.m, v, path, err)
+	}
+	failpoint.Reached(ctx, "shell: filled")
+	return nil
+}
+
+func fill(v pool.Volume, path string) error {
+	dir := filepath.Join(path, hidden)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// The volume's file is bound over it where it is published.
+	if err := os.WriteFile(filepath.Join(dir, region), nil, 0o660); err != nil {
+		return err
+	}
+	return write(v, path)
+}
+
+// A new description takes the place of the old one, so that there always is a whole one.
+func write(v pool.Volume, path string) error {
+	text, err := json.MarshalIndent(described{pool.File, v.Name, v.UUID, v.Base, v.Memory, v.Alignment}, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(path, hidden, description)
+	if err := os.WriteFile(name+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// Publish binds the shell and, upon the file in it, the volume.
+func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
+	at, err := f.m.At(target)
+	if err != nil {
+		return err
+	}
+	if at != nil && !isShell(v, at) {
+		return inTheWay(target)
+	}
+	if at == nil {
+		if err := f.m.Bind(staging, target, mounts.Attributes(true, o.mark())); err != nil {
+			return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+		}
+		failpoint.Reached(ctx, "shell: bound")
+		return f.bindRegion(ctx, v, target, o.ReadOnly)
+	}
+	return f.region(ctx, v, target, o.ReadOnly)
+}
+
+// The region of one pod may be read-only and that of another not. One that an earlier call has bound a pod may
+// have: whatever fails here, it stays.
+func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
+	path := filepath.Join(target, hidden, region)
+	at, err := f.m.At(path)
+	if err != nil {
+		return err
+	}
+	if at != nil && mounts.ReadOnly(at) == readOnly {
+		return nil
+	}
+	if at != nil {
+		return inTheWay(path)
+	}
+	return f.bindRegion(ctx, v, target, readOnly)
+}
+
+// bindRegion is for a shell that has none. Without one the shell at target is no volume, and goes.
+func (f *File) bindRegion(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
+	const bare = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	if err := f.m.Bind(v.Path, filepath.Join(target, hidden, region), mounts.Attributes(readOnly, bare)); err != nil {
+		return undone(f.m, v, target, err)
+	}
+	failpoint.Reached(ctx, "region: bound")
+	return nil
+}
+
+// Direct makes a shell for one pod alone. It is done when it is closed and has its region.
+func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Options) error {
+	at, err := f.m.At(target)
+	if err != nil {
+		return err
+	}
+	if at == nil || !mounts.ReadOnly(at) {
+		if err := f.Stage(ctx, v, target, o); err != nil {
+			return err
+		}
+		if err := f.m.Close(target); err != nil {
+			return undone(f.m, v, target, err)
+		}
+		failpoint.Reached(ctx, "shell: closed")
+		return f.bindRegion(ctx, v, target, o.ReadOnly) // it is closed before it has one
+	}
+	if !isShell(v, at) {
+		return inTheWay(target)
+	}
+	return f.region(ctx, v, target, o.ReadOnly)
+}
+
+// Shown are its shells.
+func (f *File) Shown(v pool.Volume) ([]string, error) {
+	all, err := f.ShownAll([]pool.Volume{v})
+	return all[v.Name], err
+}
+
+// ShownAll reads the table once.
+func (f *File) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
+	entries, err := f.m.Entries()
+	if err != nil {
+		return nil, err
+	}
+	points := map[string][]string{}
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Source, shellSource); ok && isShell(pool.Volume{Name: name}, &e) {
+			points[name] = append(points[name], e.MountPoint)
+		}
+	}
+	all := map[string][]string{}
+	for _, v := range volumes {
+		all[v.Name] = points[v.Name]
+	}
+	return all, nil
+}
+
+// Machines are the shells with the mark.
+func (f *File) Machines(v pool.Volume) ([]string, error) {
+	shown, err := f.Shown(v)
+	if err != nil {
+		return nil, err
+	}
+	return markedOf(f.m, shown)
+}
+
+// Usage asks the volume.
+func (f *File) Usage(ctx context.Context, v pool.Volume, _ string) (Usage, error) {
+	s, err := f.zone.Space(ctx, v)
+	return usageOf(s), err
+}
+
+// Grown has the descriptions say the new size. Pods see the one of the stage.
+func (f *File) Grown(_ context.Context, v pool.Volume) error {
+	entries, err := f.m.Entries()
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		if !isShell(v, &entries[i]) || mounts.ReadOnly(&entries[i]) {
+			continue
+		}
+		if err := write(v, entries[i].MountPoint); err != nil {
+			return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+)
+
+// Whatever fails behind a mount leaves none: who is refused for good does not come to undo it.
+func TestFailuresLeaveNoMount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounts need root")
+	}
+	dir, ctx := t.TempDir(), context.Background()
+	staging, target, direct := filepath.Join(dir, "staging"), filepath.Join(dir, "target"), filepath.Join(dir, "direct")
+	for _, d := range []string{staging, target, direct} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(d, unix.MNT_DETACH) })
+	}
+	m := mounts.New()
+	f := NewFile(m, nil)
+	v := pool.Volume{Name: "v", Path: filepath.Join(dir, "gone"), Memory: 1 << 20}
+	none := func(what, path string, err error) {
+		t.Helper()
+		at, merr := m.At(path)
+		if merr != nil || at != nil || !errkind.Is(err, errkind.Internal) {
+			t.Errorf("%s: %v; mounted is %+v, %v", what, err, at, merr)
+		}
+	}
+	if err := f.Stage(ctx, v, staging, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	none("publish", target, f.Publish(ctx, v, staging, target, Options{}))
+	none("direct", direct, f.Direct(ctx, v, direct, Options{}))
+	// What somebody still has open cannot go: it is to be tried again, and is undone at last.
+	if err := m.Bind(staging, target, 0); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.Open(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Publish(ctx, v, staging, target, Options{}); !errkind.Is(err, errkind.Busy) {
+		t.Errorf("a mount is left, and it is %v", err)
+	}
+	open.Close()
+	none("again", target, f.Publish(ctx, v, staging, target, Options{}))
+	if err := Withdraw(ctx, m, staging); err != nil {
+		t.Error(err)
+	}
+	// Not everything fits into a shell.
+	tiny, options := filepath.Join(dir, "target"), shellOptions
+	t.Cleanup(func() { shellOptions = options })
+	shellOptions = []string{"size=4k", "nr_inodes=2"}
+	none("stage", tiny, f.Stage(ctx, v, tiny, Options{}))
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registrar tells kubelet that the driver is there, which otherwise a sidecar would do.
+package registrar
+
+import (
+	"context"
+
+	"k8s.io/klog/v2"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// Registrar answers kubelet, which watches the folder with its socket.
+type Registrar struct {
+	registration.UnimplementedRegistrationServer
+	name, endpoint string
+	failed         func(reason string)
+}
+
+// NewRegistrar is for the driver of that name, whose socket kubelet sees at that path. failed is called
+// when kubelet refuses: it asks anew only when the socket is made anew.
+func NewRegistrar(name, endpoint string, failed func(reason string)) *Registrar {
+	return &Registrar{name: name, endpoint: endpoint, failed: failed}
+}
+
+// GetInfo says who we are.
+func (r *Registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+	return &registration.PluginInfo{
+		Type: registration.CSIPlugin, Name: r.name, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},
+	}, nil
+}
+
+// NotifyRegistrationStatus hears what kubelet makes of it.
+func (r *Registrar) NotifyRegistrationStatus(ctx context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	if s.GetPluginRegistered() {
+		klog.FromContext(ctx).Info("kubelet knows the driver")
+	} else {
+		klog.FromContext(ctx).Error(nil, "kubelet refuses the driver", "reason", s.GetError())
+		r.failed(s.GetError())
+	}
+	return &registration.RegistrationStatusResponse{}, nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargatectl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Address is a physical address, in JSON a string: "0x400000000".
+type Address uint64
+
+// UnmarshalJSON reads one.
+func (a *Address) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return fmt.Errorf("address %s: %w", b, err)
+	}
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if n > math.MaxInt64 {
+		return fmt.Errorf("address %s: no volume can be there", s)
+	}
+	*a = Address(n)
+	return nil
+}
+
+// MarshalJSON writes it as the tools do.
+func (a Address) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(a.String())), nil }
+
+func (a Address) String() string { return "0x" + strconv.FormatUint(uint64(a), 16) }
+
+// Info is what `stargatectl info` says of a volume.
+type Info struct {
+	UUID       string  `json:"uuid"`
+	Label      string  `json:"label"`
+	State      string  `json:"state"`
+	Base       Address `json:"base"`
+	Size       int64   `json:"size"`
+	MaxSize    int64   `json:"max_size"`
+	HostSplice bool    `json:"host_splice"`
+	LeaseMS    int64   `json:"lease_ms"`
+	Errors     int64   `json:"errors"`
+}
+
+// Info looks at the volume in a file or device.
+func (t *Tools) Info(ctx context.Context, path string) (Info, error) {
+	var info Info
+	err := t.json(ctx, &info, t.limit, "info", path)
+	return info, err
+}
+
+// Space is what `stargatectl df` says.
+type Space struct {
+	Size        int64 `json:"size"`
+	Used        int64 `json:"used"`
+	Free        int64 `json:"free"`
+	LargestFree int64 `json:"largest_free"`
+	InodesUsed  int64 `json:"inodes_used"`
+	Inodes      int64 `json:"inodes"`
+}
+
+// Space looks at the volume in a file or device.
+func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
+	var space Space
+	err := t.json(ctx, &space, t.limit, "df", path)
+	return space, err
+}
+
+// Glance is what `stargatectl look` says of one of many volumes; nil if it cannot be read, and Info says why.
+type Glance struct {
+	Path  string `json:"path"`
+	Info  *Info  `json:"info"`
+	Space Space  `json:"space"`
+	Taken int    `json:"taken"`
+}
+
+// mostPaths of one call are less than what the kernel takes of arguments.
+const mostPaths = 4096
+
+// Look looks at many volumes by one program, and has those by their paths that can be read.
+func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, error) {
+	seen := map[string]Glance{}
+	for some := range slices.Chunk(paths, mostPaths) {
+		var shown struct {
+			Volumes []json.RawMessage `json:"volumes"`
+		}
+		if err := t.json(ctx, &shown, t.limit, append([]string{"look"}, some...)...); err != nil {
+			return nil, err
+		}
+		for _, text := range shown.Volumes {
+			// A volume's members write its counters: one that is out of bounds is that volume's alone.
+			var g Glance
+			if json.Unmarshal(text, &g) == nil && g.Info != nil {
+				seen[g.Path] = g
+			}
+		}
+	}
+	return seen, nil
+}
+
+// System is one that uses a volume, as `stargatectl systems` shows it.
+type System struct {
+	Slot        int    `json:"slot"`
+	Incarnation int64  `json:"incarnation"`
+	Name        string `json:"name"`
+	Kind        string `json:"kind"`
+	Machine     string `json:"machine"`
+	State       string `json:"state"`
+	Guarded     bool   `json:"guarded"`
+	Behind      int64  `json:"behind"`
+	HeldUp      int64  `json:"held_up"`
+	Open        int64  `json:"open"`
+}
+
+// Lives tells whether it must be taken for alive: its heart beats, or somebody who would know of its
+// death stands beside it.
+func (s System) Lives() bool { return s.State == "alive" || s.Guarded }
+
+// Systems looks on for one to two seconds, if there are any.
+func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
+	var table struct {
+		Systems []System `json:"systems"`
+	}
+	err := t.json(ctx, &table, t.limit, "systems", path)
+	return table.Systems, err
+}
+
+// Silent tells whether it is taken for alive, and its heart does not beat.
+func (s System) Silent() bool { return s.State == "silent" || s.State == "suspected" }
+
+// Slot is a place in the mount table that somebody has.
+type Slot struct {
+	Slot        int    `json:"slot"`
+	Incarnation int64  `json:"incarnation"`
+	Machine     string `json:"machine"`
+	State       string `json:"state"`
+}
+
+// Dead tells whether its system has been declared dead already: all that is left to do is to recover it.
+func (s Slot) Dead() bool { return s.State == "dead" || s.State == "recovering" }
+
+// Slots are those that are taken, without a look at anybody's heart.
+func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
+	var table struct {
+		Slots []Slot `json:"slots"`
+	}
+	err := t.json(ctx, &table, t.limit, "slots", path)
+	return table.Slots, err
+}
+
+// Fence declares a system dead, and nobody who has come after it. That its machine stores no more is what
+// the caller knows.
+func (t *Tools) Fence(ctx context.Context, path string, s System) error {
+	_, err := t.Run(ctx, Ctl, "systems", path, "fence", fmt.Sprintf("%d/%d", s.Slot, s.Incarnation), "--force")
+	return err
+}

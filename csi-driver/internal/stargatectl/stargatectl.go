@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stargatectl calls stargatectl and its sisters, and reads their JSON. It is the only way by
+// which the driver touches a volume or LVM: one engine (D4), one set of rules.
+package stargatectl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Names of the programs.
+const (
+	Ctl  = "stargatectl"
+	Mkfs = "mkfs.stargatefs"
+)
+
+// How long a program that has been asked to end may take, and one that has ended to have its last words
+// read: a busy machine has been seen to take more than 5 seconds for that.
+const grace = time.Minute
+
+// How many run at once. Of LVM's there is work for one at a time in a zone: hundreds that wait for it
+// have been seen to take all of a node's memory. Those that only look, and end at once, do not wait for
+// those that wipe or copy for minutes: who waits for a look takes the zone for lost.
+// For the same reason the looks of a change, any of which may take as long as the change may, have places of
+// their own.
+const (
+	atOnce      = 16
+	looksAtOnce = 8
+)
+
+// How long a look at one volume may take; less if its caller has less time (share). A volume's members write what is
+// looked at: one whose look does not end keeps nobody from the others.
+const (
+	lookLimit  = 30 * time.Second
+	leastShare = 2 * time.Second
+)
+
+type changing struct{}
+
+// Changing marks the context of a call that changes something: its looks do not take the places of those of calls
+// that only look.
+func Changing(ctx context.Context) context.Context { return context.WithValue(ctx, changing{}, true) }
+
+// Changes tells whether the call is marked so.
+func Changes(ctx context.Context) bool { return ctx.Value(changing{}) != nil }
+
+// Tools are the programs in a folder.
+type Tools struct {
+	dir string
+	// One element for each that runs.
+	running, looking, lookingToChange chan struct{}
+	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
+	// ended, also when the driver itself is killed.
+	held []*os.File
+	// Of a look at one volume.
+	limit time.Duration
+}
+
+// New finds the programs: in dir, or if that is empty in PATH.
+func New(dir string) (*Tools, error) {
+	if dir == "" {
+		found, err := exec.LookPath(Ctl)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not in PATH: %w", Ctl, err)
+		}
+		dir = filepath.Dir(found)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder of the tools: %w", err)
+	}
+	for _, name := range []string{Ctl, Mkfs} {
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	return &Tools{
+		dir: dir, running: make(chan struct{}, atOnce), looking: make(chan struct{}, looksAtOnce), lookingToChange: make(chan struct{}, looksAtOnce),
+		limit: lookLimit,
+	}, nil
+}
+
+// Holding is the same programs, each of which keeps the file open.
+func (t *Tools) Holding(f *os.File) *Tools {
+	more := *t
+	more.held = append(append([]*os.File{}, t.held...), f)
+	return &more
+}
+
+// Within is the same programs, with another limit for a look at one volume.
+func (t *Tools) Within(limit time.Duration) *Tools {
+	more := *t
+	more.limit = limit
+	return &more
+}
+
+// Reason is why stargatectl has not done something with a zone or a volume, in its own words
+// (stargatectl(8), EXIT STATUS).
+type Reason string
+
+const (
+	Failed      Reason = "failed"
+	BadArgument Reason = "bad-argument"
+	NotFound    Reason = "not-found"
+	Exists      Reason = "exists"
+	NoRoom      Reason = "no-room"
+	InUse       Reason = "in-use"
+	Busy        Reason = "busy"
+	NoZone      Reason = "no-zone"
+	Unusable    Reason = "unusable"
+)
+
+// Refused is a program that has not done what it was asked to, with its own sentence.
+type Refused struct {
+	Program string
+	Status  int
+	Said    string
+	Reason  Reason // Failed, if it has not told
+}
+
+const statusUsage = 2
+
+// refused is what a program has left behind that ended with a status.
+func refused(program string, status int, out, said []byte) *Refused {
+	var told struct {
+		Reason Reason `json:"reason"`
+	}
+	if json.Unmarshal(out, &told) != nil || told.Reason == "" {
+		told.Reason = Failed
+		if status == statusUsage {
+			told.Reason = BadArgument
+		}
+	}
+	return &Refused{Program: program, Status: status, Said: sentence(program, string(said)), Reason: told.Reason}
+}
+
+// ReasonOf is why a program has refused; Failed for all other errors.
+func ReasonOf(err error) Reason {
+	var r *Refused
+	if errors.As(err, &r) {
+		return r.Reason
+	}
+	return Failed
+}
+
+func (r *Refused) Error() string { return r.Said }
+
+// Run calls a program that changes something, and returns what it has printed.
+func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	return t.run(ctx, t.running, 0, program, args...)
+}
+
+// mostWords of a command are shown: a look at many volumes has their paths.
+const mostWords = 24
+
+// command is how a program was called, for messages.
+func command(program string, args []string) string {
+	more := ""
+	if len(args) > mostWords {
+		more = fmt.Sprintf(" and %d more", len(args)-mostWords)
+		args = args[:mostWords]
+	}
+	return program + " " + strings.Join(args, " ") + more
+}
+
+// share is how long a look with that limit may take: half of the time that its caller has left, so that the caller learns
+// of a look that did not end, and goes on to other volumes. With too little left the caller ends, and not the look: a
+// volume is not blamed for that.
+func share(ctx context.Context, limit time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(end)/2, leastShare))
+	}
+	return limit
+}
+
+// run waits until there is room for one more. With a limit the program is killed when it has run for its share of that:
+// it changes nothing, so it has nothing to clean up.
+func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
+	var out, said bytes.Buffer
+	within, done := context.WithCancel(ctx)
+	defer done()
+	cmd := exec.CommandContext(within, filepath.Join(t.dir, program), args...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.ExtraFiles = t.held
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	select {
+	case room <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: has not begun (%d others run): %w", command(program, args), len(room), ctx.Err())
+	}
+	var late atomic.Bool
+	if limit > 0 {
+		limit = share(ctx, limit)
+		cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Kill() }, time.Second
+		defer time.AfterFunc(limit, func() { late.Store(true); done() }).Stop()
+	}
+	start := time.Now()
+	err := cmd.Run()
+	<-room
+	klog.FromContext(ctx).V(4).Info("Ran a tool", "tool", program, "arguments", args, "took", time.Since(start), "error", err)
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: has not ended: %w", command(program, args), ctx.Err())
+	}
+	if late.Load() {
+		return nil, fmt.Errorf("%s: has not ended within %s", command(program, args), limit.Round(time.Millisecond))
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() < 0 {
+		return nil, fmt.Errorf("%s: %w", command(program, args), err)
+	}
+	return nil, refused(program, exit.ExitCode(), out.Bytes(), said.Bytes())
+}
+
+// What a program has said, in one line and without its name.
+func sentence(program, said string) string {
+	var lines []string
+	for _, line := range strings.Split(said, "\n") {
+		line = strings.TrimSpace(line)
+		line = strings.TrimPrefix(line, program+": ")
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return program + " failed, and printed no reason"
+	}
+	return strings.Join(lines, "; ")
+}
+
+// JSON has stargatectl look, and decodes what it prints.
+func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
+	return t.json(ctx, into, 0, args...)
+}
+
+func (t *Tools) json(ctx context.Context, into any, limit time.Duration, args ...string) error {
+	room := t.looking
+	if Changes(ctx) {
+		room = t.lookingToChange
+	}
+	out, err := t.run(ctx, room, limit, Ctl, append([]string{"-j"}, args...)...)
+	if err != nil {
+		return err
+	}
+	if err := decode(out, into); err != nil {
+		return fmt.Errorf("%s: %w", command(Ctl, args), err)
+	}
+	return nil
+}
