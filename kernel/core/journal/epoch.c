@@ -46,8 +46,11 @@ bool sg_alone(const struct sg_vol *vol)
 	return !((sg_slots_taken(vol) | lapsed) & ~(1ULL << vol->slot));
 }
 
-/* How far behind @epoch the last of those is that count. */
-static u64 worst_lag(const struct sg_vol *vol, u64 epoch, unsigned int *who)
+/*
+ * How far behind @epoch the last of those is that count. With @lapsed: for what a fenced system may
+ * still store to. Without: for what others are to see, as nobody makes a fenced system look.
+ */
+static u64 worst_lag(const struct sg_vol *vol, u64 epoch, bool lapsed, unsigned int *who)
 {
 	u64 live = 0;
 	s64 worst = 0;
@@ -58,7 +61,8 @@ static u64 worst_lag(const struct sg_vol *vol, u64 epoch, unsigned int *who)
 		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
 			live |= 1ULL << i;
 	/* after the states: a slot that is seen dead has lapsed before */
-	live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
+	if (lapsed)
+		live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
 	for (; live; live &= live - 1) {
 		s64 lag;
 
@@ -72,12 +76,17 @@ static u64 worst_lag(const struct sg_vol *vol, u64 epoch, unsigned int *who)
 	return (u64)worst;
 }
 
-u64 sg_epoch_horizon(const struct sg_vol *vol)
+static u64 horizon_of(const struct sg_vol *vol, bool lapsed)
 {
 	u64 epoch = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
 	unsigned int who;
 
-	return epoch - worst_lag(vol, epoch, &who);
+	return epoch - worst_lag(vol, epoch, lapsed, &who);
+}
+
+u64 sg_epoch_horizon(const struct sg_vol *vol)
+{
+	return horizon_of(vol, true);
 }
 
 /* In whole epochs: the horizon may be behind the debt, or far behind for a moment (who joins). */
@@ -143,13 +152,19 @@ static bool try_ack(struct sg_vol *vol)
 
 /* --- advancing -------------------------------------------------------------------------------- */
 
-void sg_epoch_push(struct sg_vol *vol)
+static void push(struct sg_vol *vol, bool lapsed)
 {
 	u64 *word = sg_at(vol, SG_HOT(epoch)), epoch = sg_load64_acquire(word);
 	unsigned int who;
 
-	if (!worst_lag(vol, epoch, &who))
+	if (!worst_lag(vol, epoch, lapsed, &who))
 		sg_cas64(word, epoch, epoch + 1);
+}
+
+/* Nothing that is owed becomes payable sooner by an epoch that a lapsed system does not see. */
+void sg_epoch_push(struct sg_vol *vol)
+{
+	push(vol, true);
 }
 
 int sg_acknowledge(struct sg_vol *vol)
@@ -185,12 +200,12 @@ void sg_epoch_urge(struct sg_vol *vol)
 	sg_epoch_push(vol);
 }
 
-static void report_laggard(struct sg_vol *vol, u64 target)
+static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
 {
 	struct sg_slot info;
 	unsigned int who;
 
-	if (!worst_lag(vol, target, &who) || sg_slot_read(vol, who, &info) ||
+	if (!worst_lag(vol, target, lapsed, &who) || sg_slot_read(vol, who, &info) ||
 	    vol->ack->reported == target)
 		return;
 	vol->ack->reported = target;
@@ -199,8 +214,8 @@ static void report_laggard(struct sg_vol *vol, u64 target)
 	       info.name, who, (unsigned long long)target);
 }
 
-/* Until all who live have acknowledged the epoch that comes @ahead of the present one. */
-static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait_ms)
+/* Until all who count have acknowledged the epoch that comes @ahead of the present one. */
+static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsigned int wait_ms)
 {
 	u64 target, start = sg_ticks();
 
@@ -209,12 +224,15 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait
 	target = sg_get(vol, SG_HOT(epoch)) + ahead;
 	if (sg_alone(vol))
 		return true;
-	while (!sg_has_stopped(vol) && (s64)(sg_epoch_horizon(vol) - target) < 0) {
+	while (!sg_has_stopped(vol) && (s64)(horizon_of(vol, lapsed) - target) < 0) {
+		if (!lapsed && sg_interrupted())
+			return false;
 		if (sg_ticks() - start > wait_ms * 1000000ULL || sg_may_write(vol)) {
-			report_laggard(vol, sg_get(vol, SG_HOT(epoch)));
+			report_laggard(vol, sg_get(vol, SG_HOT(epoch)), lapsed);
 			return false;
 		}
-		sg_epoch_urge(vol);
+		sg_epoch_heed(vol);
+		push(vol, lapsed);
 		sg_sleep_us(200);
 	}
 	return !sg_has_stopped(vol);
@@ -222,11 +240,17 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, unsigned int wait
 
 bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms)
 {
-	return wait_ahead(vol, 2, wait_ms);
+	return wait_ahead(vol, 2, true, wait_ms);
+}
+
+/* What those who live had begun is over. */
+bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms)
+{
+	return wait_ahead(vol, 2, false, wait_ms);
 }
 
 /* Whoever acknowledges the next epoch has dropped all that was mapped when it began. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms)
 {
-	return wait_ahead(vol, 1, wait_ms);
+	return wait_ahead(vol, 1, false, wait_ms);
 }

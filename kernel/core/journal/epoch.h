@@ -14,6 +14,8 @@ bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoc
 void sg_epoch_push(struct sg_vol *vol);
 void sg_epoch_heed(struct sg_vol *vol);		/* acknowledges, if nobody else does for us */
 void sg_epoch_urge(struct sg_vol *vol);		/* that, and pushes */
+/* Waits for those who live, and not for who has lapsed; ends when who waits is to die. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms);
+bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms);
 
 #endif

@@ -368,7 +368,7 @@ static int wait_for_ends(struct growth *g, u64 end)
 
 	if (sg_alone(g->vol))
 		sg_quiesce(g->vol);
-	if (sg_epoch_wait(g->vol, left > 0 ? (unsigned int)(left / 1000000) : 0))
+	if (sg_epoch_ends(g->vol, left > 0 ? (unsigned int)(left / 1000000) : 0))
 		return 0;
 	sg_snprintf(g->why, 200, "one of the systems does not come to an end with what it has "
 		    "begun (stargatectl systems); the volume stays at %llu MiB", MIB_OF(g->from));

@@ -4,4 +4,4 @@
 # file: kernel/core/journal/epoch.c
 # test: systems_death_test
 /^bool sg_alone/,/^}/s/u64 lapsed = .*;/u64 lapsed = 0;/
-s/live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));/;/
+s/live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));/live |= 0;/
