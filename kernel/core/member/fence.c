@@ -80,13 +80,31 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	return sg_fence_slot(vol, slot, incarnation);
 }
 
-/* Whoever is there: also a joiner that recovers the slot in its own name, whom no guard knows. */
+/*
+ * Processes of that system may have pages of the volume mapped. Who has not said yet who it is has
+ * mapped nothing, nor has a joiner that recovers a slot for itself, nor a tool.
+ */
+static bool may_have_mapped(const struct sg_vol *vol, unsigned int slot, u64 state)
+{
+	struct sg_slot info;
+
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && !sg_slot_read(vol, slot, &info) &&
+	       info.state == state && info.named == SG_SLOT_INC(state) && !info.pid;
+}
+
+/*
+ * Whoever is there: also a joiner that recovers the slot in its own name, whom no guard knows.
+ * Silence is no proof that a system has stopped: it may go on later.
+ */
 static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 {
 	u64 seen = sg_load64(sg_state_word(vol, slot));
 
-	if (may_be_fenced(slot, seen) && SG_SLOT_INC(seen) == incarnation)
-		fence(vol, slot, seen);
+	if (!may_be_fenced(slot, seen) || SG_SLOT_INC(seen) != incarnation)
+		return;
+	if (may_have_mapped(vol, slot, seen))
+		note_lapse(vol, slot);
+	fence(vol, slot, seen);
 }
 
 void sg_fence_slots(struct sg_vol *vol, u64 bits)
@@ -241,12 +259,21 @@ static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
  * Time since the last look, in which others could have been seen silent. When we were stopped
  * ourselves, the whole machine was, most likely, and the others with us.
  */
-static u64 time_seen(struct sg_watch *w)
+static u64 time_seen(u64 *looked)
 {
-	u64 now = sg_ticks(), passed = now - w->looked;
+	u64 now = sg_ticks(), passed = now - *looked;
 
-	w->looked = now;
+	*looked = now;
 	return SG_MIN(passed, 4ULL * SG_TEND_MS * 1000000);
+}
+
+static void take_back(struct sg_vol *vol, unsigned int slot)
+{
+	u64 *word = sg_at(vol, SG_HOT(lapsed));
+
+	sg_and64(word, ~(1ULL << slot));
+	sg_wb(word, 8);
+	sg_fence();
 }
 
 /*
@@ -256,9 +283,8 @@ static u64 time_seen(struct sg_watch *w)
 static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
 {
 	struct sg_watch *w = vol->watch;
-	u64 *word = sg_at(vol, SG_HOT(lapsed));
 
-	if (!(sg_load64(word) >> slot & 1) || SG_SLOT_STATE(state) == SG_SLOT_LIVE) {
+	if (!(sg_get(vol, SG_HOT(lapsed)) >> slot & 1) || SG_SLOT_STATE(state) == SG_SLOT_LIVE) {
 		w->lapsed[slot] = 0;
 		return;
 	}
@@ -270,16 +296,52 @@ static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 	if (w->lapsed[slot] < SG_LAPSE_MS * 1000000ULL)
 		return;
 	w->lapsed[slot] = 0;
-	sg_and64(word, ~(1ULL << slot));
-	sg_wb(word, 8);
-	sg_fence();
+	take_back(vol, slot);
+}
+
+/* Slots that nobody has, and nobody gets yet. */
+static u64 lapsing(const struct sg_vol *vol)
+{
+	return sg_get(vol, SG_HOT(lapsed)) & ~sg_slots_taken(vol);
+}
+
+/*
+ * For a joiner that finds no other slots: maybe nobody lives who would see them lapse, so it
+ * measures the time itself. 0: it looks again. -EBUSY: there are none.
+ */
+int sg_wait_for_lapse(struct sg_vol *vol)
+{
+	u64 state[SG_SLOTS], bits = lapsing(vol), looked = sg_ticks(), seen = 0;
+	unsigned int i;
+
+	if (!bits)
+		return -EBUSY;
+	sg_log(vol->owner, SG_INFO,
+	       "the free slots are of systems that were taken for dead: waiting for up to %u s",
+	       SG_LAPSE_MS / 1000);
+	for (i = 0; i < SG_SLOTS; i++)
+		state[i] = sg_load64(sg_state_word(vol, i));
+	while (seen < SG_LAPSE_MS * 1000000ULL) {
+		if (sg_interrupted()) {
+			sg_snprintf(vol->why, sizeof(vol->why), "interrupted");
+			return -EINTR;
+		}
+		sg_sleep_us(WATCH_STEP_MS * 1000);
+		seen += time_seen(&looked);
+		if (bits & ~lapsing(vol))
+			return 0;	/* somebody has seen the end of one, or has it by now */
+	}
+	for (i = 0; i < SG_SLOTS; i++)
+		if (bits >> i & 1 && sg_load64(sg_state_word(vol, i)) == state[i])
+			take_back(vol, i);
+	return 0;
 }
 
 /* One look at everybody: the dead are recovered, the silent fenced when their lease is over. */
 static void watch_others(struct sg_vol *vol)
 {
 	struct sg_watch *w = vol->watch;
-	u64 passed = time_seen(w);
+	u64 passed = time_seen(&w->looked);
 	unsigned int i;
 
 	for (i = 0; i < SG_SLOTS; i++) {
@@ -302,8 +364,6 @@ static void watch_others(struct sg_vol *vol)
 		w->silent[i] += passed;
 		if (lease && w->silent[i] / 1000000 >= lease) {
 			report_lease(vol, i, w->silent[i] / 1000000);
-			if (is_named(vol, i, state))	/* else it has mapped nothing yet */
-				note_lapse(vol, i);
 			fence_silent(vol, i, SG_SLOT_INC(state));
 			sg_recover_slot(vol, i);
 		}

@@ -264,6 +264,8 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 	sg_recover_all(vol);
 	err = sg_slot_take(vol, id);
 	if (err == -EBUSY)
+		err = sg_wait_for_lapse(vol) ?: sg_slot_take(vol, id);
+	if (err == -EBUSY)
 		say_all_taken(vol);
 	return err;
 }
@@ -465,7 +467,7 @@ void sg_leave(struct sg_vol *vol)
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_sem_settle(vol);
 		sg_ledger_settle_inodes(vol);
-		if (sg_reclaim(vol, ~0u) > 0 && sg_epoch_wait(vol, LAST_PUSH_MS))
+		if (sg_reclaim(vol, ~0u) > 0 && sg_epoch_ends(vol, LAST_PUSH_MS))
 			sg_reclaim(vol, ~0u);
 	}
 	if (!sg_load64(&vol->shut_down))

@@ -12,7 +12,7 @@ static void pay_all(struct sg_vol *vol)
 	if (sg_may_write(vol) || sg_reclaim(vol, ~0u) <= 0)
 		return;
 	start = sg_ticks();
-	if (sg_epoch_wait(vol, STATFS_WAIT_MS))
+	if (sg_epoch_ends(vol, STATFS_WAIT_MS))
 		sg_reclaim(vol, ~0u);
 	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
 		sg_sleep_us(200);

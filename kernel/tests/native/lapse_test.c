@@ -12,6 +12,8 @@
 #define SIZE	(16 * MIB)
 #define ROOM	(32 * MIB)	/* that it may grow to */
 
+extern bool (*sg_interrupt_hook)(void);
+
 static u8 *mem;
 
 static u64 *lapsed(void)
@@ -59,10 +61,135 @@ static void waits_for_the_living(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
+/* --- who gets one ----------------------------------------------------------------------------- */
+
+static void abandoned(struct tsys *s, const struct sg_identity *id)
+{
+	CHECK_OK(tsys_try(s, mem, ROOM, id, 0, false));
+}
+
+/* A tool waits until all are silent, and has the volume alone. One of them is only paused. */
+static void alone_by_silence(void)
+{
+	struct sg_identity vm = tsys_identity(1, 1), tool = tsys_identity(9, 1);
+	static u8 buf[8 * SG_PAGE] = { 1 };
+	struct tsys paused, killed;
+	struct sg_statfs free;
+	struct sg_iref f;
+	struct sg_vol v;
+	u64 start;
+
+	tool.pid = 4711;
+	abandoned(&paused, &vm);
+	abandoned(&killed, &tool);
+	CHECK_EQ(paused.v.slot, 0);
+	CHECK_EQ(killed.v.slot, 1);
+	/* one that died before it said who it is */
+	*sg_state_word(&paused.v, 2) = SG_SLOT_WORD(SG_SLOT_LIVE, killed.v.incarnation);
+	f = test_create(&paused.v, &paused.root, "g", S_IFREG | 0600);
+	CHECK_EQ(sg_write(&paused.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
+	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &tool, 20, false));
+	CHECK_EQ(*lapsed(), 1);
+	/* what the paused one may have mapped is nobody's, though the tool has the volume alone */
+	CHECK(sg_holds_alone(&v) && !sg_alone(&v));
+	CHECK_OK(sg_unlink(&v, &paused.root, "g", 1, 2));
+	CHECK_OK(sg_evict(&v, &f));
+	CHECK(sg_reclaim(&v, ~0u) > 0);
+	start = sg_ticks();
+	CHECK_OK(sg_statfs(&v, &free));		/* nobody waits for what only time brings */
+	CHECK(sg_ticks() - start < 150000000);
+	*lapsed() = 0;
+	CHECK_EQ(sg_reclaim(&v, ~0u), 0);
+	sg_leave(&v);
+	tsys_die(&paused);
+	tsys_die(&killed);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* By force nobody is watched for even that long. */
+static void alone_by_force(void)
+{
+	struct sg_identity vm = tsys_identity(1, 1), tool = tsys_identity(9, 1);
+	struct tsys paused, next;
+	struct sg_vol v;
+
+	tool.pid = 4711;
+	abandoned(&paused, &vm);
+	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &tool, 0, true));
+	CHECK_EQ(*lapsed(), 1ULL << paused.v.slot);
+	*lapsed() = 0;
+	sg_leave(&v);
+	tsys_die(&paused);
+	abandoned(&paused, &vm);
+	CHECK_OK(tsys_try(&next, mem, ROOM, &tool, 0, true));
+	CHECK_EQ(*lapsed(), 1ULL << paused.v.slot);
+	*lapsed() = 0;
+	tsys_leave(&next);
+	tsys_die(&paused);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* Two machines have one number, as copies do. One is paused when the other one mounts. */
+static void of_one_machine(void)
+{
+	struct sg_identity vm = tsys_identity(1, 1), copy = tsys_identity(1, 2);
+	struct tsys paused, next;
+
+	abandoned(&paused, &vm);
+	CHECK_OK(tsys_try(&next, mem, ROOM, &copy, 20, false));
+	CHECK_EQ(*lapsed(), 1ULL << paused.v.slot);
+	CHECK(next.v.slot != paused.v.slot);
+	*lapsed() = 0;
+	tsys_die(&paused);
+	/* who knows that a system has stopped gives it no lapse */
+	vm = tsys_identity(3, 1);
+	abandoned(&paused, &vm);
+	tsys_fence(&next, &paused);
+	CHECK(sg_tend(&next.v) >= 0);
+	CHECK_EQ(*lapsed(), 0);
+	tsys_die(&paused);
+	tsys_leave(&next);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* --- how it ends ------------------------------------------------------------------------------ */
+
+static bool to_die(void)
+{
+	return true;
+}
+
+/* All slots are free, and nobody lives who would see the end of their lapse. */
+static void nobody_is_left(void)
+{
+	struct sg_identity id = tsys_identity(1, 1);
+	struct tsys s;
+
+	*lapsed() = ~0ULL;
+	sg_interrupt_hook = to_die;
+	CHECK_EQ(tsys_try(&s, mem, ROOM, &id, 0, false), -EINTR);
+	sg_interrupt_hook = NULL;
+	CHECK_EQ(*lapsed(), ~0ULL);
+	tlog_clear();
+	test_hasten(true);
+	CHECK_OK(tsys_try(&s, mem, ROOM, &id, 0, false));
+	test_hasten(false);
+	CHECK(tlog_has("taken for dead: waiting for up to 10 s"));
+	CHECK_EQ(*lapsed(), 0);
+	tsys_leave(&s);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
 int main(void)
 {
 	tlog_catch();
 	mem = tsys_volume_in(SIZE, ROOM);
 	waits_for_the_living();
+	alone_by_silence();
+	alone_by_force();
+	of_one_machine();
+	nobody_is_left();
 	return test_done();
 }
