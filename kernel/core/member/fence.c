@@ -42,12 +42,19 @@ static bool may_be_fenced(unsigned int slot, u64 state)
 	       (SG_SLOT_STATE(state) == SG_SLOT_RECOVERING && SG_SLOT_BY(state) == slot);
 }
 
+/* -EIO: we have stopped, or the slot's words cannot be had. */
+static int can_fence(const struct sg_vol *vol, unsigned int slot)
+{
+	return sg_has_stopped(vol) || sg_is_lost(vol, sg_slot_off(vol, slot)) ? -EIO : 0;
+}
+
 static int fence(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
 	u64 *word = sg_state_word(vol, slot);
+	int err = can_fence(vol, slot);
 
-	if (sg_has_stopped(vol) || sg_is_lost(vol, sg_slot_off(vol, slot)))
-		return -EIO;
+	if (err)
+		return err;
 	if (sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(seen))) != seen)
 		return -ESTALE;
 	sg_wb(word, 8);
@@ -72,12 +79,24 @@ static void note_lapse(struct sg_vol *vol, unsigned int slot)
 	sg_fence();
 }
 
+/* A bit that somebody else's fence makes one too many is taken back by who leaves (slot.c). */
+static int fence_lapsed(struct sg_vol *vol, unsigned int slot, u64 seen)
+{
+	int err = can_fence(vol, slot) ?: sg_is_lost(vol, SG_HOT_OFF) ? -EIO : 0;
+
+	if (err)
+		return err;
+	if (sg_load64(sg_state_word(vol, slot)) != seen)
+		return -ESTALE;
+	note_lapse(vol, slot);
+	return fence(vol, slot, seen);
+}
+
 int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 {
 	if (slot >= SG_SLOTS)
 		return -EINVAL;
-	note_lapse(vol, slot);
-	return sg_fence_slot(vol, slot, incarnation);
+	return fence_lapsed(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
 }
 
 /*
@@ -103,8 +122,9 @@ static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	if (!may_be_fenced(slot, seen) || SG_SLOT_INC(seen) != incarnation)
 		return;
 	if (may_have_mapped(vol, slot, seen))
-		note_lapse(vol, slot);
-	fence(vol, slot, seen);
+		fence_lapsed(vol, slot, seen);
+	else
+		fence(vol, slot, seen);
 }
 
 void sg_fence_slots(struct sg_vol *vol, u64 bits)
@@ -267,10 +287,12 @@ static u64 time_seen(u64 *looked)
 	return SG_MIN(passed, 4ULL * SG_TEND_MS * 1000000);
 }
 
-static void take_back(struct sg_vol *vol, unsigned int slot)
+void sg_end_lapse(struct sg_vol *vol, unsigned int slot)
 {
 	u64 *word = sg_at(vol, SG_HOT(lapsed));
 
+	if (!(sg_load64(word) >> slot & 1))
+		return;
 	sg_and64(word, ~(1ULL << slot));
 	sg_wb(word, 8);
 	sg_fence();
@@ -280,7 +302,7 @@ static void take_back(struct sg_vol *vol, unsigned int slot)
  * Each live system measures the time by its own clock, from when it has seen the slot lapsed and
  * fenced: the first to have seen it long enough ends it. Nobody joins in that slot meanwhile.
  */
-static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
+static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
 {
 	struct sg_watch *w = vol->watch;
 
@@ -295,8 +317,14 @@ static void end_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 	w->lapsed[slot] += passed;
 	if (w->lapsed[slot] < SG_LAPSE_MS * 1000000ULL)
 		return;
+	/*
+	 * Others may have ended this lapse while we were stopped, and the slot's next owner may
+	 * have one of its own: so the state is looked at behind the bit.
+	 */
+	if (sg_load64_acquire(sg_state_word(vol, slot)) != state)
+		return;
 	w->lapsed[slot] = 0;
-	take_back(vol, slot);
+	sg_end_lapse(vol, slot);
 }
 
 /* Slots that nobody has, and nobody gets yet. */
@@ -333,7 +361,7 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 	}
 	for (i = 0; i < SG_SLOTS; i++)
 		if (bits >> i & 1 && sg_load64(sg_state_word(vol, i)) == state[i])
-			take_back(vol, i);
+			sg_end_lapse(vol, i);
 	return 0;
 }
 
@@ -348,7 +376,7 @@ static void watch_others(struct sg_vol *vol)
 		u64 state = sg_load64_acquire(sg_state_word(vol, i)), beat = beat_of(vol, i, true);
 		u64 lease = patience(vol, i, state);
 
-		end_lapse(vol, i, state, passed);
+		see_lapse(vol, i, state, passed);
 		if ((int)i == vol->slot || SG_SLOT_STATE(state) == SG_SLOT_FREE)
 			continue;
 		if (!may_be_fenced(i, state)) {

@@ -128,6 +128,9 @@ static void set_free(struct sg_vol *vol)
 {
 	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
 
+	/* a fence that failed may have left it; by now we have nothing mapped */
+	if (sg_is_ours(vol))
+		sg_end_lapse(vol, (unsigned int)vol->slot);
 	sg_fence();
 	sg_cas64(word, vol->alive, SG_SLOT_WORD(SG_SLOT_FREE, vol->incarnation));
 	sg_wb(word, 8);

@@ -25,6 +25,7 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits);	/* all of them, but ours */
  */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live);
 int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);	/* those that are silent */
+void sg_end_lapse(struct sg_vol *vol, unsigned int slot);
 int sg_wait_for_lapse(struct sg_vol *vol);	/* who joins, for a slot */
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);	/* true: it was us who did it */
 void sg_recover_all(struct sg_vol *vol);

@@ -54,6 +54,10 @@ extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 /* Patience is for many seconds: from now on by a clock that goes ten times as fast, or again not. */
 void test_hasten(bool on);
 
+/* Before and behind each access of this thread to that page, until the end, @told is called (trap.c). */
+void test_trap(u8 *page, void (*told)(void *addr, bool behind));
+void test_trap_end(void);
+
 /* fork(2), of a process that does not outlive the one (the thread) that has made it. */
 pid_t test_fork(void);
 

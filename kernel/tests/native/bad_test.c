@@ -390,6 +390,7 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	CHECK_EQ(sg_fence_machine(vol, machine), 0);
 	sg_stand_by(vol, machine);
 	CHECK_EQ(sg_fence_slot(vol, 5, 1), -EIO);
+	CHECK_EQ(sg_fence_lapsed(vol, 5, 1), -EIO);
 	CHECK_EQ(sg_size_now(vol), sg_size(vol));
 	CHECK_EQ(sg_grow_limit(vol), sg_size(vol));
 	CHECK_EQ(sg_grow_ask(vol, 2 * sg_size(vol), why), -EIO);

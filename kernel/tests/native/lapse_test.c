@@ -12,7 +12,10 @@
 #define SIZE	(16 * MIB)
 #define ROOM	(32 * MIB)	/* that it may grow to */
 
+#define STEP_NS	(4 * SG_TEND_MS * 1000000ULL)	/* the most that one look counts */
+
 extern bool (*sg_interrupt_hook)(void);
+extern u64 (*sg_ticks_hook)(void);
 
 static u8 *mem;
 
@@ -161,6 +164,88 @@ static bool to_die(void)
 	return true;
 }
 
+static u64 clock_now;
+
+static u64 own_clock(void)
+{
+	return clock_now;
+}
+
+static void look_once(struct tsys *s)
+{
+	clock_now += STEP_NS;
+	CHECK(sg_watch(&s->v) >= 0);
+}
+
+static unsigned int loads;	/* of the word of lapses */
+static u64 *next_state;
+
+/*
+ * A look loads a slot's state, then that word. Between the two, for slot 1, the lapse ends, the
+ * slot's next owner comes, is fenced for silence, and recovered.
+ */
+static void on_load(void *addr, bool behind)
+{
+	if (addr == lapsed() && !behind && ++loads == 2)
+		sg_add64(next_state, 1ULL << 32);
+}
+
+/* A watcher that was stopped in a look ends the lapse that it has seen, and not the next one. */
+static void a_younger_one(void)
+{
+	struct tsys a, b;
+	int looks = 0, i;
+
+	clock_now = sg_ticks();
+	sg_ticks_hook = own_clock;
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&b, mem, ROOM, 2);
+	CHECK_EQ(b.v.slot, 1);
+	look_once(&a);		/* from now on it knows how late it is */
+	lapse_of(&a, &b);
+	for (; *lapsed(); looks++)
+		look_once(&a);
+	CHECK(looks * STEP_NS >= SG_LAPSE_MS * 1000000ULL - STEP_NS);
+	tsys_die(&b);
+	tsys_join(&b, mem, ROOM, 3);
+	CHECK_EQ(b.v.slot, 1);
+	lapse_of(&a, &b);
+	for (i = 1; i < looks; i++)
+		look_once(&a);
+	CHECK_EQ(*lapsed(), 2);
+	next_state = sg_state_word(&a.v, 1);
+	sg_add64((u64 *)(mem + SG_HOT(incarnation)), 1);	/* of that owner */
+	test_trap(mem + SG_HOT_OFF, on_load);
+	look_once(&a);
+	test_trap_end();
+	CHECK(loads >= 2);
+	CHECK_EQ(*lapsed(), 2);
+	for (i = 0; i < looks; i++)
+		look_once(&a);
+	look_once(&a);
+	CHECK_EQ(*lapsed(), 0);
+	sg_ticks_hook = NULL;
+	tsys_die(&b);
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* Who is fenced too late gets no lapse; who leaves in order takes back what a failed fence left. */
+static void of_failed_fences(void)
+{
+	struct tsys a, b;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&b, mem, ROOM, 2);
+	CHECK_EQ(sg_fence_lapsed(&a.v, 1, b.v.incarnation - 1), -ESTALE);
+	CHECK_EQ(*lapsed(), 0);
+	sg_or64(lapsed(), 2);
+	tsys_leave(&b);
+	CHECK_EQ(*lapsed(), 0);
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
 /* All slots are free, and nobody lives who would see the end of their lapse. */
 static void nobody_is_left(void)
 {
@@ -190,6 +275,8 @@ int main(void)
 	alone_by_silence();
 	alone_by_force();
 	of_one_machine();
+	a_younger_one();
+	of_failed_fences();
 	nobody_is_left();
 	return test_done();
 }
