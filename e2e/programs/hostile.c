@@ -848,6 +848,18 @@ static int fill(const char *file, const char *go)
 	return 0;
 }
 
+/* By a mapping, to a page that is there. */
+static int store(const char *file)
+{
+	int fd = open(file, O_RDWR);
+	volatile u8 *p = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		die(file);
+	p[0] = 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -861,10 +873,12 @@ int main(int argc, char **argv)
 		return lock_all(argv[2], atoi(argv[3]), argv[4]);
 	if (argc == 4 && !strcmp(argv[1], "fill"))
 		return fill(argv[2], argv[3]);
+	if (argc == 3 && !strcmp(argv[1], "store"))
+		return store(argv[2]);
 	if (argc == 6 && !strcmp(argv[1], "use"))
 		return use(argv + 2);
 	fprintf(stderr, "hostile attack FILE OFFSET SIZE SEED SECONDS | hostile seize FILE OFFSET SIZE NAME SECONDS |\n"
 		"hostile hold FILE OFFSET SIZE NAME SECONDS WHAT... | hostile flock DIR COUNT wait|each|keep |\n"
-		"hostile fill FILE GO | hostile use DIR SEED SECONDS BOUND\n");
+		"hostile fill FILE GO | hostile store FILE | hostile use DIR SEED SECONDS BOUND\n");
 	return 2;
 }

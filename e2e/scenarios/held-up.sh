@@ -77,6 +77,18 @@ in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdl
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
+step "the time of a store by a mapping"
+holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d @1000 /mnt/sg/timed'
+ino=$(number /mnt/sg/timed)
+g2_holds "$ino"
+in_time 10 "it is stored to" '/root/hostile store /mnt/sg/timed'
+holds "its owner sees that it was changed" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
+in_time 10 "who wants to sync does not wait for g2" sync
+let_go "$ino"
+on g2 'for try in $(seq 100); do [ "$(stat -c %Y /mnt/sg/timed)" -le 1000 ] || exit 0; sleep 0.1; done; exit 1' \
+	</dev/null || fail "g2 does not see that it was changed"
+passed "so does g2, once the time can be stored"
+
 step "a freeze"
 holds "something is owed" 'head -c 1M /dev/zero >/mnt/sg/owed && sync'
 on g1 'rm /mnt/sg/owed' </dev/null

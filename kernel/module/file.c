@@ -489,10 +489,11 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
+	int err = sgfs_pay_time(inode);
 
 	sgfs_add(inode->i_sb, SGFS_FSYNCS, 1);
 	sg_fence();	/* times are written back without waiting */
-	return sgfs_written_flush(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
+	return sgfs_written_flush(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT) ?: err;
 }
 
 static loff_t seek_extent(struct file *file, loff_t offset, bool hole)

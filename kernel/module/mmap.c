@@ -150,7 +150,46 @@ bool sgfs_gives_way(const struct sg_vol *vol)
 	return ends;
 }
 
-/* Of a store by a mapping. If the time cannot be had, the next store notes its own. */
+/*
+ * Times of stores by mappings. The store to come makes no fault, and cannot wait for another system
+ * to let its time be stored. So a time that cannot be stored now is owed: stat() here shows it, and
+ * it is stored by fsync(), by the settling (tend.c), or when the inode is let go.
+ */
+static void owe_time(struct inode *inode, s64 time)
+{
+	WRITE_ONCE(SGFS_I(inode)->owed_time, time);
+	sgfs_written_track(inode);
+	WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+}
+
+/* What others have noted later stands. */
+int sgfs_pay_owed_time(struct inode *inode)
+{
+	s64 time = READ_ONCE(SGFS_I(inode)->owed_time);
+	int err = 0;
+
+	if (sgfs_is_lost(inode))
+		return -EIO;
+	if (time > (s64)READ_ONCE(sgfs_record(inode)->mtime))
+		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME,
+			       time, time, 0);
+	if (!err)
+		cmpxchg(&SGFS_I(inode)->owed_time, time, 0);
+	return err;
+}
+
+void sgfs_pay_time_soon(struct inode *inode)
+{
+	struct waiting w;
+
+	if (!READ_ONCE(SGFS_I(inode)->owed_time))
+		return;
+	begin_waiting(SGFS(inode->i_sb), &w, true);
+	if (sgfs_pay_owed_time(inode) == -EINTR)
+		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+	end_waiting(SGFS(inode->i_sb), &w);
+}
+
 static void note_store(struct file *file)
 {
 	struct inode *inode = file_inode(file);
@@ -161,7 +200,8 @@ static void note_store(struct file *file)
 	if (timespec64_equal(&mtime, &now) && timespec64_equal(&ctime, &now))
 		return;
 	begin_waiting(SGFS(inode->i_sb), &w, true);
-	file_update_time(file);
+	if (file_update_time(file) == -EINTR)
+		owe_time(inode, sgfs_ns(now));
 	end_waiting(SGFS(inode->i_sb), &w);
 }
 

@@ -13,7 +13,7 @@
 #define MARKS	32u
 static const unsigned int mark_shift[] = { 0, PMD_SHIFT - PAGE_SHIFT };
 
-static void track(struct inode *inode)
+void sgfs_written_track(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
 
@@ -58,7 +58,7 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 	int err = 0;
 
 	if (xa_empty(xa))
-		track(inode);
+		sgfs_written_track(inode);
 	first >>= mark_shift[kind];
 	pages >>= mark_shift[kind];
 	while (pages && !err) {
@@ -138,6 +138,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	bool done = revoke;
 	int err;
 
+	sgfs_pay_time_soon(inode);
 	if (revoke)
 		filemap_invalidate_lock(inode->i_mapping);
 	else if (!down_write_trylock(&inode->i_mapping->invalidate_lock))
@@ -147,7 +148,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
 	err = sgfs_written_flush(inode, 0, U64_MAX);
-	if (!err && done)
+	if (!err && done && !READ_ONCE(SGFS_I(inode)->owed_time))
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	return err;
@@ -170,7 +171,7 @@ static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
 	return si ? &si->vfs : NULL;
 }
 
-int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
+static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 {
 	struct inode *inode;
 	int err = 0, e;
@@ -181,11 +182,38 @@ int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
 	list_splice_init(&fs->mapped, &todo);
 	spin_unlock(&fs->mapped_lock);
 	while ((inode = next_to_flush(fs, &todo))) {
-		e = flush_file(inode, revoke);
+		e = visit(inode);
 		err = err ?: e;
 		iput(inode);
 		cond_resched();
 	}
 	mutex_unlock(&fs->flush_lock);
 	return err;
+}
+
+static int flush(struct inode *inode)
+{
+	return flush_file(inode, false);
+}
+
+static int flush_and_revoke(struct inode *inode)
+{
+	return flush_file(inode, true);
+}
+
+int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
+{
+	return for_all(fs, revoke ? flush_and_revoke : flush);
+}
+
+static int pay_time(struct inode *inode)
+{
+	sgfs_pay_time_soon(inode);
+	return 0;
+}
+
+void sgfs_written_pay_times(struct sgfs *fs)
+{
+	if (xchg(&fs->times_owed, false))
+		for_all(fs, pay_time);
 }

@@ -149,6 +149,7 @@ struct sgfs_sems {
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
+ * @times_owed: some inode in @mapped owes a time
  * @awaiting: for a lock of another system one waits at a time, of those who lock files (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
@@ -193,6 +194,7 @@ struct sgfs {
 	spinlock_t mapped_lock;
 	struct list_head mapped;
 	struct mutex flush_lock;
+	bool times_owed;
 	struct mutex awaiting[SGFS_AWAITING];
 	spinlock_t kept_lock;
 	struct list_head kept_young, kept_old;
@@ -231,6 +233,7 @@ struct sgfs {
  * @zap: mappings are about to be taken away
  * @written: pages that mappings may write to, and pieces of 2 MiB (mmap_dirty.c)
  * @mapped: in sgfs.mapped
+ * @owed_time: of the last store by a mapping whose time could not be stored; 0: none (mmap.c)
  * @window_lock: opens and closes, growth of the window (data_path.c)
  * @opens: open files
  * @tables: users' locks of the file change under it; @changes: and are counted (filelock.c)
@@ -257,6 +260,7 @@ struct sgfs_inode {
 	bool holer, zap;
 	struct xarray written[2];
 	struct list_head mapped;
+	s64 owed_time;
 	struct mutex window_lock;
 	unsigned int opens;
 	struct mutex tables;
@@ -557,6 +561,12 @@ void sgfs_mmap_prepare(struct sgfs *fs);
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
 /* For the engine: what the calling thread holds while it waits, others here wait for by now. */
 bool sgfs_gives_way(const struct sg_vol *vol);
+int sgfs_pay_owed_time(struct inode *inode);
+void sgfs_pay_time_soon(struct inode *inode);	/* or later, if another system is in the way */
+static inline int sgfs_pay_time(struct inode *inode)
+{
+	return unlikely(READ_ONCE(SGFS_I(inode)->owed_time)) ? sgfs_pay_owed_time(inode) : 0;
+}
 /* No mapping of ours shows any longer what has been cut off by now (D7). */
 void sgfs_mmap_quiesce(struct sgfs *fs);
 /* No mapping of ours shows anything any longer. */
@@ -569,6 +579,8 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages);
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last);
 /* ... of all inodes; @revoke: and each further store has to come by a fault again. */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
+void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */
+void sgfs_written_pay_times(struct sgfs *fs);	/* each second */
 void sgfs_written_forget(struct inode *inode);
 
 /* data_path.c: the data paths (D5) */
