@@ -69,6 +69,7 @@ in_time 10 "everybody can sync" sync
 in_time 10 "everybody can see who it is, and what it has mapped" \
 	'cd /proc/$(pgrep -x hostile) && cat cmdline maps >/dev/null'
 holds "it can map memory meanwhile" 'grep mapped /tmp/filled'
+in_time 10 "another process can store to a page that is there" '/root/hostile store /mnt/sg/mapped'
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
 in_time 10 "then everybody can sync as well" sync
 holds "it waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'

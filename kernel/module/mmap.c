@@ -213,20 +213,39 @@ static bool beyond_end(struct inode *inode, pgoff_t page)
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
-/* A write fault in a hole. Nobody keeps the page of zeroes. */
-static int fill_hole(struct inode *inode, pgoff_t page)
+/* A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within BRIEF_NS. */
+static int try_to_fill(struct inode *inode, pgoff_t page)
 {
+	struct waiting w;
 	int err = 0;
 
 	filemap_invalidate_lock(inode->i_mapping);
+	begin_waiting(SGFS(inode->i_sb), &w, true);
+	w.until = ktime_get_ns() + BRIEF_NS;	/* in any case: who comes again is not to spin */
 	if (!beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
+	end_waiting(SGFS(inode->i_sb), &w);
 	if (!err)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
 	sgfs_refresh(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	if (!err)
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
+	return err;
+}
+
+/*
+ * Other faults of the file wait for invalidate_lock, hold mmap_lock, and cannot be killed. So the
+ * other system is waited for without it.
+ */
+static int fill_hole(struct inode *inode, pgoff_t page)
+{
+	int err;
+
+	do {
+		err = try_to_fill(inode, page);
+	} while (err == -EINTR && !fatal_signal_pending(current) &&
+		 !sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode)));
 	return err;
 }
 

@@ -39,6 +39,11 @@ int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *at
 u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change counter, even */
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	       const struct sg_attr *attr);
+/*
+ * For who could not wait for the inode's lock (sg_vol.gives_way), and has let go of what others
+ * wait for: waits until nobody has it, or -EINTR.
+ */
+int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /* Times only, without the journal: each is one word. For the hot paths. */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	     s64 mtime, s64 ctime, s64 atime);

@@ -182,6 +182,15 @@ void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_wb(vol->base + ref->off, 128);
 }
 
+int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = sg_wait_ends(vol) ? -EINTR : sg_ilock(vol, ref);
+
+	if (!err)
+		sg_iunlock(vol, ref);
+	return err;
+}
+
 static bool times_are(const struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 		      s64 mtime, s64 ctime, s64 atime)
 {

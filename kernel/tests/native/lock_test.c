@@ -296,6 +296,7 @@ static void given_way(void)
 	CHECK_OK(sg_lock(&second, ino_lock));
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
 	CHECK_EQ(sg_touch(&t.v, &f, SG_SET_MTIME, 77, 0, 0), -EINTR);
+	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_unlock(&second, ino_lock);
 	CHECK(t.v.sb.areas <= SG_ARRAY_SIZE(turn));
 	for (i = 0; i < t.v.sb.areas; i++)
@@ -307,11 +308,15 @@ static void given_way(void)
 				   offsetof(struct sg_area, lock));
 	sg_store64(&t.v.still.closed, 1);	/* it stands still: nor is that waited for */
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
+	/* who would try again has to be told, though nobody has the lock */
+	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_store64(&t.v.still.closed, 0);
 	CHECK(sg_ticks() - start < 5 * SECOND);
 	CHECK(sg_load64(&asked));
 	CHECK_OK(sg_allocate(&t.v, &f, 0, 1));	/* nobody is in the way: it is done */
 	holds_others_up = false;
+	CHECK_OK(sg_wait_inode(&t.v, &f));
+	CHECK(!sg_is_locked(&t.v, ino_lock));
 	sg_unlock(&second, LOCK);
 	pthread_join(other, NULL);
 	t.v.gives_way = NULL;
