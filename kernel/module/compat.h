@@ -300,6 +300,13 @@ static inline int sgfs_thaw_super(struct super_block *sb)
 }
 #endif
 
+/* Since 6.4 a fault may have the lock of its mapping, and not mmap_lock. */
+#if SGFS_KERNEL_AT_LEAST(6, 4)
+#define SGFS_FAULT_VMA_LOCK	FAULT_FLAG_VMA_LOCK
+#else
+#define SGFS_FAULT_VMA_LOCK	0
+#endif
+
 /* Pages that can be accessed from @page on, at most @pages; or -errno. */
 static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pages, void **kaddr,
 				 phys_addr_t *phys)

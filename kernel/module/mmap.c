@@ -421,30 +421,56 @@ static bool can_come_again(const struct vm_fault *vmf)
 	return vmf->flags & FAULT_FLAG_ALLOW_RETRY;
 }
 
+/* A fault that has the lock of its mapping instead of mmap_lock is none that comes here to wait. */
+static bool may_let_go(const struct vm_fault *vmf)
+{
+	return can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT) &&
+	       !(vmf->flags & SGFS_FAULT_VMA_LOCK);
+}
+
 /*
- * As filemap_fault() reads a page: mmap_lock is given back, and the fault is done again. What kept
- * the hole from being filled comes to light then: the second time it is tried with mmap_lock. @vmf
- * is still there, but not its mapping.
+ * As filemap_fault() reads a page: mmap_lock is given back, and the fault is done again. @vmf is
+ * still there then, but not its mapping.
+ */
+static struct file *let_go(const struct vm_fault *vmf)
+{
+	struct file *kept = get_file(vmf->vma->vm_file);
+
+	mmap_read_unlock(vmf->vma->vm_mm);
+	return kept;
+}
+
+/*
+ * What kept the hole from being filled is not told without mmap_lock: so it is filled without only
+ * the first time.
  */
 static bool lets_go(const struct vm_fault *vmf)
 {
-	return fault_flag_allow_retry_first(vmf->flags) &&
-	       !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT);
+	return may_let_go(vmf) && !(vmf->flags & FAULT_FLAG_TRIED);
 }
 
-static vm_fault_t fill(struct inode *inode, const struct vm_fault *vmf, bool let_go)
+static int fill(struct inode *inode, pgoff_t page, bool brief)
 {
 	struct waiting w;
 	int err;
 
-	begin_waiting(SGFS(inode->i_sb), &w, !let_go && can_come_again(vmf));
-	err = fill_hole(inode, vmf->pgoff);
+	begin_waiting(SGFS(inode->i_sb), &w, brief);
+	err = fill_hole(inode, page);
 	end_waiting(SGFS(inode->i_sb), &w);
-	if (let_go)
-		return VM_FAULT_RETRY;
-	if (err == -EINTR && !fatal_signal_pending(current))
-		return VM_FAULT_NOPAGE;		/* has given way */
-	return err ? fault_error(inode, err) : 0;
+	return err;
+}
+
+/*
+ * The fault has given way with mmap_lock. Whoever has made it from within the kernel comes again at
+ * once, and keeps mmap_lock: so the lock is let go of before the other system is waited for.
+ */
+static vm_fault_t come_again(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
+{
+	if (!may_let_go(vmf))
+		return vmf->flags & FAULT_FLAG_RETRY_NOWAIT ? VM_FAULT_RETRY : VM_FAULT_NOPAGE;
+	*kept = let_go(vmf);
+	fill(inode, vmf->pgoff, false);
+	return VM_FAULT_RETRY;
 }
 
 static vm_fault_t fault(struct vm_fault *vmf)
@@ -453,6 +479,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	bool write = is_shared_write(vmf), hole = true;
 	struct file *kept = NULL;
 	vm_fault_t ret = 0;
+	int err;
 
 	sgfs_add(inode->i_sb, SGFS_FAULTS, 1);
 	if (write)
@@ -461,11 +488,15 @@ static vm_fault_t fault(struct vm_fault *vmf)
 		ret = enter_page(inode, vmf, write, &hole);
 		if (!hole)
 			break;
-		if (lets_go(vmf)) {
-			kept = get_file(vmf->vma->vm_file);
-			mmap_read_unlock(vmf->vma->vm_mm);
-		}
-		ret = fill(inode, vmf, kept);
+		if (lets_go(vmf))
+			kept = let_go(vmf);
+		err = fill(inode, vmf->pgoff, !kept && can_come_again(vmf));
+		if (kept)
+			ret = VM_FAULT_RETRY;
+		else if (err == -EINTR && !fatal_signal_pending(current))
+			ret = come_again(inode, vmf, &kept);
+		else if (err)
+			ret = fault_error(inode, err);
 	}
 	if (write)
 		sb_end_pagefault(inode->i_sb);
