@@ -79,9 +79,9 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 		return;
 	/* before the look: in a remount that makes us writable the VFS still calls us read-only */
 	WRITE_ONCE(vol->read_only, true);
+	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	if (sb_rdonly(fs->sb))
 		return;		/* sgfs_show_failed() does the rest, if we become writable */
-	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
@@ -135,16 +135,21 @@ static int sgfs_freeze_fs(struct super_block *sb)
 	return 0;
 }
 
+/* Damage may be met at any moment: it makes the engine read-only, if not before then behind us. */
+static void let_engine_write(struct sgfs *fs)
+{
+	WRITE_ONCE(fs->vol.read_only, false);
+	smp_mb();	/* pairs with the xchg() of on_damage() */
+	if (READ_ONCE(fs->failed))
+		WRITE_ONCE(fs->vol.read_only, true);
+}
+
 static int sgfs_unfreeze_fs(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
-	if (!fs->standing && !READ_ONCE(fs->failed)) {
-		WRITE_ONCE(fs->vol.read_only, false);
-		smp_mb();	/* pairs with the xchg() of on_damage() */
-		if (READ_ONCE(fs->failed))
-			WRITE_ONCE(fs->vol.read_only, true);
-	}
+	if (!fs->standing && !READ_ONCE(fs->failed))
+		let_engine_write(fs);
 	if (READ_ONCE(fs->failed))
 		sb->s_flags |= SB_RDONLY;
 	if (fs->standing)
@@ -543,7 +548,7 @@ static int make_writable(struct fs_context *fc, struct sgfs *fs)
 		return -EROFS;
 	}
 	WRITE_ONCE(fs->failed, false);
-	WRITE_ONCE(fs->vol.read_only, false);
+	let_engine_write(fs);
 	return 0;
 }
 
