@@ -190,6 +190,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * @nothers: how many of them wait for what others have open, too.
  * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
  * @said: when there was last something for the log.
+ * @has_bells: the file has its page for them.
  * @polled: a thread of ours listens (sg_sem_poll()), and sleeps at @poller.
  * @patience: how long it is worth it to look before one sleeps, by record; and how often one slept.
  */
@@ -205,7 +206,7 @@ struct sg_sem_closing {
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
-	u64 nothers, rung, busy, spins, polled, said;
+	u64 nothers, rung, busy, spins, polled, said, has_bells;
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];

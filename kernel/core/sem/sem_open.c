@@ -318,6 +318,24 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 
 #define CREATE_TURNS	100	/* that make room; more only if one is hostile */
 
+/*
+ * Whoever rings for us stores there. The page is made here, where locks are waited for anyhow: who
+ * waits with a time limit waits for nothing else. Without room for it, or while somebody else has
+ * the file locked, a waiter looks by itself.
+ */
+static void have_bells(struct sg_vol *vol)
+{
+	const struct sg_iref file = sg_sem_file();
+	struct sg_sems *s = vol->sems;
+	int err;
+
+	if (sg_load64(&s->has_bells))
+		return;
+	if (sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) || err ||
+	    !sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE))
+		sg_store64(&s->has_bells, true);
+}
+
 int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
 		  bool exclusive, bool user, struct sg_sem *out)
 {
@@ -341,6 +359,8 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 		if (turns == CREATE_TURNS)
 			return -EBUSY;
 	} while (err == -EAGAIN || (err == -ENOSPC && vol->up->more_space(vol, &hunger)));
+	if (!err)
+		have_bells(vol);
 	return err;
 }
 
@@ -359,6 +379,8 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 	else
 		err = open_found(vol, &q.found, type, user, out);
 	sg_sem_end(vol);
+	if (!err)
+		have_bells(vol);
 	return err;
 }
 

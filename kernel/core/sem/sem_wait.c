@@ -123,19 +123,6 @@ static bool is_first_here(const struct sg_sem_want *w)
 	return first;
 }
 
-/*
- * Whoever rings for us stores there. Without room for it, or while somebody else has the file
- * locked, we look ourselves: who waits with a time limit waits for nothing else.
- */
-static void have_bells(struct sg_vol *vol)
-{
-	const struct sg_iref file = sg_sem_file();
-	int err;
-
-	if (!sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) && !err)
-		sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE);
-}
-
 static bool others_have(const struct sg_sem_want *w)
 {
 	return sg_load64(&sg_sem_record(w->vol, w->sem)->users) & ~(1ULL << w->vol->slot);
@@ -159,7 +146,6 @@ static void queue(struct sg_sem_want *w)
 	struct sg_sems *s = w->vol->sems;
 	struct sg_sem_caller *c = w->c;
 
-	have_bells(w->vol);
 	c->waits_for = w->sem->rec;
 	c->herd = w->herd;
 	sg_spin_lock(&s->spin);

@@ -5,7 +5,7 @@
  */
 #include "sem_pair.h"
 
-#define NO_OBJECTS	6	/* pages of the file: members of two systems, and the tables over them */
+#define NO_OBJECTS	8	/* pages of the file: members of two systems, bells, and the tables over them */
 
 static u64 pages_of_file(void)
 {
