@@ -5,10 +5,16 @@
  */
 #include "check.h"
 
-/* A lock of an incarnation to come would be one that its holder never took. */
-static bool could_be(const struct sg_ck *c, u64 head)
+/*
+ * A lock of an incarnation to come would be one that its holder never took, and one that ends
+ * before it begins is nobody's.
+ */
+static bool could_be(const struct sg_ck *c, const struct sg_userlock_record *r)
 {
-	return !head || (SG_USERLOCK_KIND(head) && SG_USERLOCK_SLOT(head) < SG_SLOTS &&
+	u64 head = sg_load64(&r->head), start = sg_load64(&r->start), last = sg_load64(&r->last);
+
+	return !head || (start <= last && last <= SG_USERLOCK_MAX &&
+			 SG_USERLOCK_KIND(head) && SG_USERLOCK_SLOT(head) < SG_SLOTS &&
 			 !(SG_USERLOCK_WHAT(head) & ~SG_USERLOCK_KNOWN) && !(head >> 16 & 0xffff) &&
 			 SG_USERLOCK_INC(head) <= ck_get(c, SG_HOT(incarnation)));
 }
@@ -21,7 +27,7 @@ static void check_page(struct sg_ck *c, u64 off)
 	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, lock));
 	ck_lock(c, 0, off + offsetof(struct sg_userlock_page, circle));
 	for (i = 0; i < SG_USERLOCK_RECORDS; i++)
-		if (!could_be(c, sg_load64(&page->record[i].head)))
+		if (!could_be(c, &page->record[i]))
 			break;
 	if (c->image)
 		ck_image_userlocks(c, off, i);

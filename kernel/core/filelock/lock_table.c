@@ -57,7 +57,15 @@ static bool counts(const struct sg_vol *vol, u64 head)
 	return SG_SLOT_STATE(state) != SG_SLOT_FREE;
 }
 
-/* Clears what means nothing any more; finds room; counts who waits. */
+/* Users are told ranges, and sums are made of them. */
+static bool has_range(const struct sg_userlock_record *r)
+{
+	u64 start = sg_load64(&r->start), last = sg_load64(&r->last);
+
+	return start <= last && last <= SG_USERLOCK_MAX;
+}
+
+/* Clears what means nothing any more, or never did; finds room; counts who waits. */
 static void survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page, u64 *waiting)
 {
 	unsigned int i;
@@ -66,7 +74,7 @@ static void survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *pa
 		struct sg_userlock_record *rec = &page->record[i];
 		u64 head = sg_load64(&rec->head);
 
-		if (head && !counts(c->vol, head)) {
+		if (head && (!counts(c->vol, head) || !has_range(rec))) {
 			sg_store64(&rec->head, 0);
 			head = 0;
 		}
@@ -148,14 +156,11 @@ static void put(struct sg_userlock_record *rec, const struct sg_userlock_record 
 	sg_store64_release(&rec->head, r->head);	/* from here on it counts */
 }
 
-/*
- * A record as some system may have stored it. What does not make sense is nobody's lock: users are
- * told ranges, and sums are made of them.
- */
+/* A record as some system may have stored it. What does not make sense is nobody's lock. */
 static bool plausible(const struct sg_userlock_record *r)
 {
 	return SG_USERLOCK_KIND(r->head) && SG_USERLOCK_SLOT(r->head) < SG_SLOTS &&
-	       r->start <= r->last && r->last <= SG_USERLOCK_MAX;
+	       has_range(r);
 }
 
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
