@@ -85,6 +85,11 @@ static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool
 			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat) ||
 			    (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(e->word))))
 				continue;
+			if (sg_is_lost(vol, ledger_entry_off(l, i))) {
+				e->state = LOST;
+				ledger_adjust(&l->payable, -1);
+				continue;
+			}
 			e->state = PAYING;
 			ledger_adjust(&l->paying, 1);
 			p->index[p->n++] = i;

@@ -7,7 +7,8 @@
 
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 
-enum state { FREE, PENDING, OWED, PAYING };
+/* LOST: it stands in a page that is bad memory by now, and nobody looks there. */
+enum state { FREE, PENDING, OWED, PAYING, LOST };
 #define NONE	(~0u)
 #define BUCKETS	256
 

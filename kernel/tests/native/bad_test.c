@@ -683,6 +683,50 @@ static void test_owed(void)
 	printf("ok owed\n");
 }
 
+/*
+ * A page of our own ledger's chain, in which debts stand that become payable: nobody looks there, and
+ * the others are paid. Who joins when the page has been mended pays the rest.
+ */
+static void test_ledger_page(void)
+{
+	struct sg_vol *b = calloc(1, sizeof(*b));
+	struct tvol t;
+	u64 page, used = 0;
+	unsigned int i;
+
+	tvol_make(&t, TEST_SMALL);
+	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
+	CHECK_OK(sg_join(b, &test_identity, 0, false));
+	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b acknowledges nothing: all stays owed */
+		struct sg_iref f = numbered(&t, i);
+
+		CHECK_OK(sg_allocate(&t.v, &f, 0, 1));
+		remove_numbered(&t, i);
+		CHECK_OK(sg_evict(&t.v, &f));
+	}
+	page = sg_get(&t.v, sg_ledger_off(&t.v, (unsigned int)t.v.slot));
+	CHECK(sg_data_page(&t.v, page));
+	for (i = 1; i < SG_LEDGER_WORDS; i++)
+		used += sg_get(&t.v, page + i * 8) != 0;
+	CHECK(used);
+	sg_leave(b);
+	break_page(&t.v, page);
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	CHECK_EQ(sg_ledger_payable(&t.v), 0);
+	mend_page(&t.v, page);
+	for (i = 1; i < SG_LEDGER_WORDS; i++)
+		used -= sg_get(&t.v, page + i * 8) != 0;
+	CHECK_EQ(used, 0);
+	tvol_leave(&t);
+	tvol_join(&t);
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	for (i = 1; i < SG_LEDGER_WORDS; i++)
+		CHECK_EQ(sg_get(&t.v, page + i * 8), 0);
+	tvol_drop(&t);
+	free(b);
+	printf("ok ledger page\n");
+}
+
 /* Free records in bad memory: files are made of others. */
 static void test_free_records(void)
 {
@@ -736,6 +780,7 @@ int main(void)
 	test_full_list();
 	test_replay();
 	test_owed();
+	test_ledger_page();
 	test_free_records();
 	return test_done();
 }
