@@ -9,6 +9,7 @@
 #include "check.h"
 
 #define BUCKETS	4096
+#define SWAPS	1000
 
 struct ck_page {
 	u64 off;
@@ -134,20 +135,27 @@ bool ck_is_ours(struct sg_ck *c)
 /*
  * Who was stopped for some seconds has been taken for dead, and others go on with the volume: what
  * has been judged is of yesterday. So the word is loaded, then the slot is looked at, then the word
- * is swapped: what was judged stood there until the look, and what others store later stays.
+ * is swapped: what was judged stood there until the look, and what others store later stays. While
+ * the slot is ours a lost swap is a joiner's, who counts in the hot page and goes no further: then
+ * the word is swapped anew. One that changes all the time is found again by the next check.
  */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {
-	u64 *p = sg_at(&c->vol, off), was = sg_load64(p);
+	u64 *p = sg_at(&c->vol, off);
+	unsigned int turn;
 
 	SG_ASSERT(!c->looking);
-	sg_acquire_fence();
-	if (!ck_is_ours(c))
-		return;
-	if (sg_cas64(p, was, val) == was)
-		sg_wb(p, 8);
-	else
-		c->dead = true;
+	for (turn = 0; turn < SWAPS; turn++) {
+		u64 was = sg_load64(p);
+
+		sg_acquire_fence();
+		if (!ck_is_ours(c))
+			return;
+		if (sg_cas64(p, was, val) == was) {
+			sg_wb(p, 8);
+			return;
+		}
+	}
 }
 
 void ck_zero(struct sg_ck *c, u64 off, u64 len)

@@ -586,6 +586,45 @@ static void stopped_repair(void)
 	test_clean(mem, TEST_SMALL);
 }
 
+static unsigned int joins;
+
+static void joiner_counts(void *addr, bool behind)
+{
+	if (addr == mem + SG_HOT(incarnation) && behind && joins) {
+		joins--;
+		sg_add64(addr, 1);
+	}
+}
+
+static void found_newest(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
+{
+	(void)ctx;
+	(void)ino;
+	(void)off;
+	(void)fixed;
+	if (strstr(what, "the newest is"))
+		joins = 20;
+}
+
+/* Joiners take incarnations while fsck mends that very word: nobody has taken fsck for dead. */
+static void mends_beside_joiners(void)
+{
+	struct sg_identity id = tsys_identity(6, 1);
+	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &id, .force = true,
+					     .report = found_newest };
+	struct sg_slot *slot = (void *)(mem + 2 * SG_PAGE);
+	struct sg_check_result res;
+
+	slot[9].state = SG_SLOT_WORD(SG_SLOT_FREE, (u32)*(u64 *)(mem + SG_HOT(incarnation)) + 1000);
+	joins = 0;
+	test_trap(mem + SG_HOT_OFF, joiner_counts);
+	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
+	test_trap_end();
+	CHECK_EQ(joins, 0);	/* each made a swap come to nothing */
+	CHECK_EQ(res.found, res.fixed);
+	test_clean(mem, TEST_SMALL);
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -601,6 +640,7 @@ int main(void)
 	named();
 	in_the_slots_name();
 	stopped_repair();
+	mends_beside_joiners();
 	alone_or_not();
 	raced(test_amount(20, 200, 5000));
 	return test_done();
