@@ -209,9 +209,14 @@ static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
 	    vol->ack->reported == target)
 		return;
 	vol->ack->reported = target;
-	sg_log(vol->owner, SG_WARN,
-	       "freed space cannot be used yet: %.60s (slot %u) does not acknowledge epoch %llu",
-	       info.name, who, (unsigned long long)target);
+	if (SG_SLOT_STATE(info.state) != SG_SLOT_LIVE)
+		sg_log(vol->owner, SG_WARN,
+		       "freed space cannot be used yet: %.60s (slot %u) was taken for dead and may still run; what it may use stays unused for %u s after that",
+		       info.name, who, SG_LAPSE_MS / 1000);
+	else
+		sg_log(vol->owner, SG_WARN,
+		       "freed space cannot be used yet: %.60s (slot %u) does not acknowledge epoch %llu",
+		       info.name, who, (unsigned long long)target);
 }
 
 /* Until all who count have acknowledged the epoch that comes @ahead of the present one. */

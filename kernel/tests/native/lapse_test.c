@@ -54,7 +54,10 @@ static void waits_for_the_living(void)
 		sg_wait_mappers(&a.v, &f, false);
 	CHECK(sg_ticks() - start < 1000000000);
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);
+	tlog_clear();
 	CHECK(!sg_epoch_wait(&a.v, 20));
+	CHECK(tlog_has("system-2 (slot 1) was taken for dead and may still run"));
+	CHECK(tlog_has("stays unused for 10 s"));
 	CHECK_OK(sg_grow(&a.v, SIZE + 2 * MIB, 300, why));
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);
 	*lapsed() = 0;
