@@ -147,14 +147,19 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	return 0;
 }
 
-/* Sizes of volumes are multiples of 2 MiB, so few pages may hold a backup. The newest counts. */
+/*
+ * Sizes of volumes are multiples of 2 MiB, so few pages may hold a backup. The newest counts. Many
+ * of them may be holes of a file, and stay so.
+ */
 static u64 find_backup(const void *base, u64 size)
 {
 	u64 end, best = 0, created = 0;
 	struct sg_super sb;
 
 	for (end = SG_VOLUME_MIN; end <= size; end += SG_VOLUME_ALIGN) {
-		super_read(base, end - SG_PAGE, &sb);
+		if (sg_bad_listed(base, end - SG_PAGE))
+			continue;
+		sg_os_peek(&sb, (const u8 *)base + end - SG_PAGE, sizeof(sb));
 		if (sb.size != end || sb.created < created || !super_valid(&sb, end))
 			continue;
 		best = end;

@@ -124,6 +124,11 @@ void sg_os_write(void *dst, const void *src, size_t len);
 void sg_os_zero(void *dst, size_t len);
 /* As sg_os_zero() and sg_wb(), for pages that nobody sees yet. */
 void sg_os_clear(void *dst, size_t len);
+/* As memcpy(), and fills no hole of a file, as a load through a mapping does on tmpfs. */
+void sg_os_peek(void *dst, const void *src, size_t len);
+/* For that: the mapping at @base is of this file, until it is forgotten. */
+void sg_os_mapped(const void *base, u64 size, int fd);
+void sg_os_unmapped(const void *base);
 
 /* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);

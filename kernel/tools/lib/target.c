@@ -164,7 +164,15 @@ static int map(struct target *t)
 	}
 	if (t->kind == TARGET_BLOCK)
 		keep_to_it(t);
+	if (t->kind == TARGET_FILE)
+		sg_os_mapped(t->base, t->size, t->fd);
 	return 0;
+}
+
+static void unmap(struct target *t, u64 size)
+{
+	sg_os_unmapped(t->base);
+	munmap(t->base, size);
 }
 
 bool target_follow(struct target *t)
@@ -175,7 +183,7 @@ bool target_follow(struct target *t)
 	if (!err && had && t->size == had)
 		return true;
 	if (t->base)
-		munmap(t->base, had);
+		unmap(t, had);
 	t->base = NULL;
 	if (!err && t->size >= SG_VOLUME_MIN && map(t))
 		t->base = NULL;
@@ -387,7 +395,7 @@ void target_shorten(const char *path, u64 had)
 void target_undo(struct target *t)
 {
 	if (t->base && t->base != MAP_FAILED)
-		munmap(t->base, t->size);
+		unmap(t, t->size);
 	if ((t->made && file_is_named(t->fd, t->path) && unlink(t->path)) ||
 	    (!t->made && t->grown && ftruncate(t->fd, (off_t)t->was)))
 		tool_warn("%s: what was begun cannot be undone: %s", t->path, strerror(errno));
@@ -418,7 +426,7 @@ int target_close(struct target *t)
 		return 0;
 	err = target_flush(t);
 	if (t->base)
-		munmap(t->base, t->size);
+		unmap(t, t->size);
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	if (err && err != -EBUSY)	/* somebody has come: that has been said */

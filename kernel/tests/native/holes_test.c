@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Whoever looks for a backup superblock in a large, sparse file in memory leaves its holes as they
+ * are: a load through a mapping would fill one for each 2 MiB.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "internal.h"
+#include "test.h"
+#include "tool.h"
+
+#define SIZE	SG_VOLUME_MIN
+#define ROOM	(1ULL << 30)
+
+static u64 bytes_of(int fd)
+{
+	struct stat st;
+
+	CHECK_OK(fstat(fd, &st));
+	return (u64)st.st_blocks * 512;
+}
+
+/* The last page of a volume whose first superblock is gone, in a file that is much longer by now. */
+static void make(int fd)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS };
+	u8 *mem = test_map(SIZE);
+	char why[200];
+
+	CHECK_OK(sg_format(mem, SIZE, &opts, why));
+	CHECK_OK(ftruncate(fd, (off_t)ROOM));
+	CHECK_EQ(pwrite(fd, mem + SIZE - SG_PAGE, SG_PAGE, (off_t)(SIZE - SG_PAGE)), SG_PAGE);
+	test_unmap(mem, SIZE);
+}
+
+int main(void)
+{
+	int fd = memfd_create("holes", MFD_CLOEXEC);
+	struct sg_probe probe;
+	struct target t;
+	char path[40];
+
+	CHECK(fd >= 0);
+	make(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	CHECK_OK(target_open(&t, path, TARGET_READ));
+	CHECK_EQ(sg_search(t.base, t.size, &probe), SIZE);
+	CHECK(probe.valid && probe.from_backup);
+	/* the pages that any look takes: the first ones, and the last one */
+	CHECK(bytes_of(fd) <= 8 * SG_PAGE);
+	CHECK_OK(target_close(&t));
+	/* what is no file's is looked at as it is */
+	t.base = test_map(SIZE);
+	CHECK_EQ(sg_search(t.base, SIZE, &probe), SIZE);
+	CHECK(!probe.valid);
+	test_unmap(t.base, SIZE);
+	close(fd);
+	return test_done();
+}
