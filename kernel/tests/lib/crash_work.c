@@ -134,6 +134,7 @@ static void go_on(const struct cw *w, struct sg_vol *v)
 	CHECK_OK(sg_iref(v, SG_INO_ROOT, &root));
 	work_on_own(w, v);
 	sg_fence_slots(v, sg_slots_taken(v));
+	test_lapses_over(v->base);
 	work_in(v, &root);
 }
 

@@ -218,11 +218,6 @@ void tsys_fence(struct tsys *by, struct tsys *s)
 	CHECK_OK(sg_fence_slot(&by->v, (unsigned int)s->v.slot, s->v.incarnation));
 }
 
-void tsys_lapses_over(u8 *mem)
-{
-	sg_store64((u64 *)(mem + SG_HOT(lapsed)), 0);
-}
-
 unsigned int tsys_state(const struct tsys *by, unsigned int slot)
 {
 	return SG_SLOT_STATE(sg_load64(sg_state_word(&by->v, slot)));

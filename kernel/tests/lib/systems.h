@@ -55,7 +55,6 @@ void tsys_called(struct tsys *s);
 void tsys_rest(struct tsys *s);		/* they end */
 void tsys_leave(struct tsys *s);
 void tsys_die(struct tsys *s);		/* its slot stays as it is */
-void tsys_lapses_over(u8 *mem);	/* of those that were fenced for silence: slots are had again */
 void tsys_fence(struct tsys *by, struct tsys *s);	/* as a guard does */
 
 unsigned int tsys_state(const struct tsys *by, unsigned int slot);

@@ -100,6 +100,8 @@ u8 *test_map(u64 size);				/* shared; with guard pages */
 void test_unmap(u8 *mem, u64 size);
 void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
 void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with more memory behind it */
+/* What was fenced for silence had stopped: its slot and its pages are had again at once. */
+void test_lapses_over(u8 *mem);
 void tvol_join(struct tvol *t);			/* opened and joined, by force */
 void tvol_leave(struct tvol *t);
 void tvol_crash(struct tvol *t);		/* the slot stays, as after a kill */

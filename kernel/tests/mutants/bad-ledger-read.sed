@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Debts are paid without asking whether their page of the ledger is bad memory.
-# file: kernel/core/ledger.c
+# file: kernel/core/deferred/reclaim.c
 # test: bad_test
-s/if (sg_is_lost(vol, entry_off(l, i))) {/if (0) {/
+s/if (sg_is_lost(vol, ledger_entry_off(l, i))) {/if (0) {/

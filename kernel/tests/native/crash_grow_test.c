@@ -109,6 +109,7 @@ static void next_mount(struct crash *c, struct crash_image *img)
 	memset(&s, 0, sizeof(s));
 	CHECK_OK(sg_open(&s.v, img->mem, ROOM, false, NULL));
 	CHECK_OK(sg_join(&s.v, &test_identity, 0, true));
+	test_lapses_over(img->mem);
 	CHECK_OK(sg_iref(&s.v, SG_INO_ROOT, &s.root));
 	CHECK(!c->done || sg_size(&s.v) == TO);
 	is_finished(&s.v);
@@ -152,6 +153,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 	look_at_old(&v, &root);		/* while the other one is only silent */
 	sg_follow(&v);
 	sg_fence_slots(&v, sg_slots_taken(&v));
+	test_lapses_over(img->mem);
 	if (rng_chance(&rng, 50)) {
 		sg_recover_all(&v);
 		sg_settle(&v);

@@ -131,6 +131,7 @@ static void judge_lists(struct crash *c, struct crash_image *img)
 	(void)c;
 	CHECK(taken);
 	CHECK_OK(tsys_try(&a, img->mem, TEST_SMALL, &id, 0, true));
+	test_lapses_over(img->mem);
 	tsys_join(&b, img->mem, TEST_SMALL, 2);
 	for (i = 0; i < numbers / 2 + 2; i++) {
 		use(&a, taken);

@@ -100,6 +100,7 @@ static void judge(struct crash *c, struct crash_image *img)
 		test_clean(img->mem, t.size);
 	CHECK_OK(sg_open(&v, img->mem, t.size, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	test_lapses_over(img->mem);
 	for (n = 0; n < NAMES; n++)
 		judge_object(c, &v, n);
 	CHECK_OK(sg_sem_list(&v, &cookie, count_named, &listed));

@@ -732,7 +732,7 @@ static void owed_for_nothing(bool leaves, enum sg_check_mode mode)
 	res = check(SG_CHECK_ONLY);
 	CHECK_EQ(res.found, 0);
 	CHECK(!res.unclean);	/* it has been struck out */
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 }
 
 int main(void)

@@ -245,7 +245,7 @@ static void other_boot(void)
 	tsys_die(&old);
 	tsys_die(&next);
 	tsys_leave(&third);
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 	/* another machine, the same boot, and a machine without a number are none of its business */
 	tsys_join(&old, mem, TEST_SMALL, 1);
 	try(&next, 2, 2, 0);
@@ -291,7 +291,7 @@ static void guarded_boot(void)
 	__atomic_store_n(&rebooting, false, __ATOMIC_RELEASE);
 	CHECK_OK(pthread_join(guard, NULL));
 	tsys_leave(&next);
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 	test_clean(mem, TEST_SMALL);
 }
 
@@ -326,7 +326,7 @@ static void host_boots(void)
 	CHECK_EQ(tsys_state(&host, 2), SG_SLOT_LIVE);
 	CHECK(sg_trylock(&host.v, SG_HOT(rename_lock)));
 	sg_unlock(&host.v, SG_HOT(rename_lock));
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 	/* the note is the last owner's, until it is made anew: his number is of that incarnation */
 	tsys_join(&vm, mem, TEST_SMALL, 6);
 	CHECK_EQ(vm.v.slot, 0);
@@ -349,7 +349,7 @@ static void host_boots(void)
 	tsys_leave(&host);
 	CHECK_OK(tsys_try(&other, mem, TEST_SMALL, &vm_id, 0, true));
 	tsys_leave(&other);
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 	test_clean(mem, TEST_SMALL);
 }
 
@@ -582,7 +582,7 @@ static void stopped_repair(void)
 	stopped.marks_free = false;
 	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
 	CHECK(!stopped.marks_free);
-	tsys_lapses_over(mem);
+	test_lapses_over(mem);
 	test_clean(mem, TEST_SMALL);
 }
 
