@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine: everything that interprets or changes the bytes of a volume (D4). The same files are
- * compiled into the module, the tools and the tests. docs/engine.md tells how the parts fit.
+ * The engine: all code that interprets or changes the bytes of a volume (D4). The module, the tools
+ * and the tests compile the same files. docs/engine.md says how the parts fit together.
  *
- * Conventions: functions return 0 or a negative errno. An inode is named by a struct sg_iref, taken
- * once with sg_iref(). Every function takes the shared locks that it needs by itself; callers
- * inside one system need no further lock for the volume's sake (a kernel holds its VFS locks).
- * All bytes of the volume are hostile (D10): -EUCLEAN reports damage, which has been logged.
+ * Conventions: a function returns 0 or a negative errno. A struct sg_iref, filled once by
+ * sg_iref(), names an inode. Each function takes the shared locks that it needs. Callers inside one
+ * system need no further lock for the volume's sake (a kernel holds its VFS locks). All bytes of
+ * the volume are hostile input (D10): -EUCLEAN reports damage, which has been logged.
  */
 #ifndef SG_ENGINE_H
 #define SG_ENGINE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the engine's files share with each other. Folders are layers: each may use those above it in
- * this list (mk/lint.d/layers); what it needs of the others it asks by sg_vol.up.
+ * Declarations that the engine's files share. Folders are layers: each layer may use those above it
+ * in this list (mk/lint.d/layers). A layer reaches the other layers through sg_vol.up.
  */
 #ifndef SG_INTERNAL_H
 #define SG_INTERNAL_H

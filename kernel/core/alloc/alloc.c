@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Space: a bitmap line per 2 MiB chunk, each under its own lock.
+ * Space: a bitmap per chunk of 2 MiB, each under its own lock.
  *
- * A transaction keeps the locks of the chunks that it changes. It waits for the first one only; a
- * chunk that is busy when another is held is passed over. So transactions cannot wait for each
- * other in a circle, and parallel writers drift to different chunks by themselves and stay there
- * (chunk_cursor). Two advisory bitmaps say which chunks have room and which are empty; they are not
- * journalled. A false promise costs a look, which withdraws it; a missing one is made up for step
- * by step (sg_space_mend_hints()), and when nothing is promised every chunk is looked at before
- * ENOSPC is returned. docs/protocol.md, section 9.
+ * A transaction keeps the locks of the chunks that it changes. It waits for its first chunk only.
+ * If it holds one, it passes over busy chunks. So transactions cannot wait for each other in a
+ * circle, and parallel writers drift to different chunks and stay there (chunk_cursor).
+ *
+ * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled. A
+ * false hint costs a look, which clears it. Missing hints are completed step by step
+ * (sg_space_mend_hints()). Without any hint, the allocator looks at every chunk before it returns
+ * ENOSPC. docs/protocol.md, section 9.
  */
 #include "internal.h"
 
 #define MAP_WORDS	8
-#define MEND_STEP	8192	/* chunks, 16 GiB: below a millisecond */
-#define BUSY_NS		1000000ULL	/* for a busy chunk, before its lock is waited for */
-#define BUSY_HELD_NS	100000000ULL	/* or before a taker that may not wait gives up */
+#define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
+#define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
+#define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
 
 struct map {
 	u64 w[MAP_WORDS];
@@ -54,7 +55,7 @@ static void hint_set(struct sg_vol *vol, enum hint kind, u64 chunk, bool on)
 		sg_and64(w, ~bit);
 }
 
-/* All of them used, and any of them; each word is had once. */
+/* @all: the bits that are set in all words; @any: in any word. Loads each word once. */
 static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
 {
 	unsigned int i;
@@ -69,7 +70,7 @@ static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
 	}
 }
 
-/* For who has the chunk's lock, or the volume for himself: what is said becomes true. */
+/* With the chunk's lock, or exclusive access: sets and clears the hints as the map says. */
 static void hints_follow(struct sg_vol *vol, u64 chunk)
 {
 	u64 all, any;
@@ -80,8 +81,8 @@ static void hints_follow(struct sg_vol *vol, u64 chunk)
 }
 
 /*
- * Without the lock: a promise may be one too many by the time when it is made, and the next one to
- * believe it withdraws it. To withdraw one here could take back what somebody has just promised.
+ * Sets hints without the lock. A hint may be false by the time it is set; the next system that
+ * follows it clears it. Clearing here could remove a hint that another system has just set.
  */
 static void hints_promise(struct sg_vol *vol, u64 from, u64 to)
 {
@@ -114,7 +115,10 @@ void sg_space_doubt_hints(struct sg_vol *vol)
 	sg_store64(&vol->hints_left, sg_chunks(vol));
 }
 
-/* From the end on; what is left is told when it has been looked at, and not before. */
+/*
+ * From the end towards the first chunk. hints_left shrinks only after the chunks have been looked
+ * at.
+ */
 bool sg_space_mend_hints(struct sg_vol *vol)
 {
 	u64 left = sg_load64(&vol->hints_left), from = left - SG_MIN(left, (u64)MEND_STEP);
@@ -123,7 +127,8 @@ bool sg_space_mend_hints(struct sg_vol *vol)
 		return false;
 	hints_promise(vol, from, left);
 	sg_yield();
-	sg_cas64(&vol->hints_left, left, from);	/* or there is new doubt, or another was first */
+	/* fails if there is new doubt, or another thread was first */
+	sg_cas64(&vol->hints_left, left, from);
 	return true;
 }
 
@@ -160,7 +165,7 @@ static bool holds(const struct sg_tx *tx, u64 lock)
 	return false;
 }
 
-/* With the chunk's lock on return; *kept: we had it before. */
+/* True: the chunk is locked; *kept: the transaction had its lock before. */
 static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 {
 	u64 lock = chunk_lock(tx->vol, chunk);
@@ -168,7 +173,7 @@ static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 	*kept = holds(tx, lock);
 	if (*kept)
 		return true;
-	if (tx->nlocks + 1 >= SG_TX_LOCKS)	/* the last place is inode_lock's */
+	if (tx->nlocks + 1 >= SG_TX_LOCKS)	/* the last place is for inode_lock */
 		return false;
 	return sg_trylock(tx->vol, lock);
 }
@@ -188,7 +193,9 @@ static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
 		m->w[i] = sg_tx_get(tx, map_off(tx->vol, chunk, i));
 }
 
-/* Bad memory is not handed out, whatever its bits say: so nobody has to keep them set. */
+/*
+ * Allocates no bad page, whatever its bit says. So no system has to keep the bits of bad pages set.
+ */
 static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 {
 	chunk_load(tx, chunk, m);
@@ -209,7 +216,7 @@ static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
 	return SG_CHUNK_PAGES;
 }
 
-/* A free run of >= need pages at or behind @from, else before it; cut to want. */
+/* A free run of >= need pages at or behind @from, otherwise before it; cut to want. */
 static unsigned int find_run(const struct map *m, unsigned int from, unsigned int need,
 			     unsigned int want, unsigned int *start)
 {
@@ -256,7 +263,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	chunk_load_good(tx, chunk, &m);
 	n = find_run(&m, from, need, want, &start);
 	if (!n) {
-		if (!kept)	/* what was promised may be wrong: the next one is not to come */
+		if (!kept)	/* clears a false hint, so that no other allocator follows it */
 			sg_chunk_release(tx, chunk_lock(tx->vol, chunk));
 		return false;
 	}
@@ -269,7 +276,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	return true;
 }
 
-/* --- taking --------------------------------------------------------------------------------- */
+/* --- allocate ------------------------------------------------------------------------------- */
 
 static u64 *cursor(struct sg_tx *tx, enum sg_use use)
 {
@@ -278,7 +285,7 @@ static u64 *cursor(struct sg_tx *tx, enum sg_use use)
 	return &vol->chunk_cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->chunk_cursor)];
 }
 
-/* Spreads systems and CPUs over the volume, data and metadata apart. */
+/* Spreads systems and CPUs over the volume, and keeps data and metadata apart. */
 static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 {
 	u64 key = (u64)vol->slot * 16 + (sg_cpu() & 7) * 2 + use;
@@ -286,7 +293,7 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
 
-/* As sg_turn(), for a look at all chunks. False: tx->err says why. */
+/* As sg_turn(), for a look at all chunks. False: tx->err has the reason. */
 static bool go_on(struct sg_tx *tx, u64 *turns)
 {
 	int err = sg_turn(turns);
@@ -316,7 +323,10 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	return false;
 }
 
-/* What is missing is made up for first: a look at all chunks once, and not each time. */
+/*
+ * Completes missing hints before it gives up: so all chunks are looked at once, not for each
+ * allocation.
+ */
 static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
 			  unsigned int want, u64 *off, u64 *got)
 {
@@ -328,7 +338,7 @@ static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned 
 	return false;
 }
 
-/* A chunk without its lock, for who only wants to know: what could be taken there now. */
+/* The pages that could be taken from a chunk now; loads the map without its lock. */
 static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 {
 	unsigned int i;
@@ -338,7 +348,10 @@ static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 	sg_bad_mask(vol, chunk, m->w);
 }
 
-/* The hints promise nothing: look for ourselves, and mend them. *busy: a lock in the way, or 0. */
+/*
+ * Without any hint: looks at all chunks, and sets missing hints. *busy: the lock of a chunk that
+ * has room, or 0.
+ */
 static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, u64 *busy)
 {
 	u64 c, turns = 0;
@@ -364,8 +377,8 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 }
 
 /*
- * All that is free has been locked for long, by one who is stopped or dead: that is no want of
- * space. The first chunk may be waited for.
+ * All free pages have been locked for long, by a system that is paused or dead: that is not out of
+ * space. A transaction may wait for its first chunk.
  */
 static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
 {
@@ -376,8 +389,8 @@ static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u
 }
 
 /*
- * The only chunks with room are locked. Their holders are mostly about to commit; so one of the
- * chunks is looked at, alone, until it is free (true) or @until has come.
+ * The only chunks with room are locked. Mostly their holders are about to commit. So this looks at
+ * one of these chunks alone, until its lock is free (true) or @until has come.
  */
 static bool await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 {
@@ -391,7 +404,7 @@ static bool await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 	return true;
 }
 
-/* The hints have nothing: all chunks are looked at, again as often as a busy one becomes free. */
+/* There is no hint: looks at all chunks, and again whenever the lock of a busy one becomes free. */
 static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 {
 	u64 until = sg_ticks() + (tx->holds_chunk ? BUSY_HELD_NS : BUSY_NS), busy;
@@ -465,7 +478,7 @@ int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 	return tx->err ?: -ENOSPC;
 }
 
-/* --- giving back ---------------------------------------------------------------------------- */
+/* --- free ----------------------------------------------------------------------------------- */
 
 static bool all_used(const struct map *m, unsigned int start, unsigned int n)
 {
@@ -488,7 +501,7 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 	if (!chunk_enter(tx, chunk, &kept)) {
 		if (tx->holds_chunk)
 			return false;
-		/* the first may be waited for */
+		/* a transaction may wait for its first chunk */
 		if (sg_tx_wait_lock(tx, chunk_lock(tx->vol, chunk), true, sg_chunk_release))
 			return false;
 		kept = true;
@@ -536,7 +549,10 @@ u64 sg_largest_free(const struct sg_vol *vol)
 		unsigned int at = 0;
 		struct map m;
 
-		if (sg_turn(&turns) || sg_has_stopped(vol))	/* nobody is left to be told */
+		/*
+		 * the thread is being killed, or the system has stopped: no caller needs the result
+		 */
+		if (sg_turn(&turns) || sg_has_stopped(vol))
 			break;
 		map_look(vol, c, &m);
 		while (at < SG_CHUNK_PAGES) {

@@ -8,27 +8,28 @@
 enum sg_use { SG_USE_DATA, SG_USE_META };
 
 /*
- * Takes a run of up to @want pages (at least one) in one chunk, as near behind @goal (volume
- * offset, or 0) as can be. -ENOSPC when there is none: sets tx->err too. Contents are stale.
+ * Takes a run of up to @want pages (at least one) in one chunk, as close behind @goal (volume
+ * offset, or 0) as possible. -ENOSPC: there is none; sets tx->err too. Contents are stale.
  */
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 /* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
 /*
- * Gives pages of one chunk back to the bitmap. For debts being paid, and for pages taken by the
- * same transaction. False: nothing done, because another transaction holds the chunk: commit what
- * there is and come again (tx->err untouched); or damage (tx->err set).
+ * Gives pages of one chunk back to the bitmap: for reclaim, and for pages that the same transaction
+ * has taken. False: nothing was done. Either another transaction holds the chunk: the caller
+ * commits and tries again (tx->err untouched). Or there is damage (tx->err set).
  */
 bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
-void sg_chunk_release(struct sg_tx *tx, u64 chunk_lock);	/* hints follow, then unlock */
+void sg_chunk_release(struct sg_tx *tx, u64 chunk_lock);	/* stores the hints, then unlocks */
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);
-void sg_space_rebuild_hints(struct sg_vol *vol);	/* all; for who is alone with it */
-void sg_space_found(struct sg_vol *vol, u64 from);	/* hints of the chunks from there on */
+void sg_space_rebuild_hints(struct sg_vol *vol);	/* all hints; needs exclusive access */
+void sg_space_found(struct sg_vol *vol, u64 from);	/* hints of the chunks from @from on */
 /*
- * Hints may be missing: they are not flushed, and who has died has not made his. They are made up
- * for some chunks at a time: the second does one step. False: there is nothing left to do.
+ * Hints may be missing: they are not flushed, and a dead system has not stored its own. They are
+ * completed for some chunks at a time; sg_space_mend_hints() does one step. False: nothing is left
+ * to do.
  */
 void sg_space_doubt_hints(struct sg_vol *vol);
 bool sg_space_mend_hints(struct sg_vol *vol);

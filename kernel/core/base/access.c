@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What all parts of the engine ask of a volume: may it be written, is it damaged, fresh pages. */
+/* Functions for all parts of the engine: may the volume be written, is it damaged, fresh pages. */
 #include "internal.h"
 
 int sg_is_member(const struct sg_vol *vol)
@@ -31,11 +31,15 @@ static bool seen_before(struct sg_vol *vol, u64 key)
 
 int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 {
-	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its report list, not its bytes */
+	/* the list of reports, not the bytes of the volume */
+	struct sg_vol *vol = (struct sg_vol *)cvol;
 
-	/* what we saw was loaded before: when we were alive behind it, it stood still (D6) */
+	/*
+	 * The damage was loaded before this fence. If this system was live after it, no other
+	 * system has changed the words by its locks meanwhile (D6).
+	 */
 	sg_acquire_fence();
-	sg_beat(vol);	/* or we were set back to an earlier state, and what we know is old */
+	sg_beat(vol);	/* a set-back system must not report damage: its knowledge is old */
 	if (vol->slot >= 0 && !sg_is_ours(vol))
 		return sg_declared_dead(vol);
 	if (seen_before(vol, off | ino << 48 | 1))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bad memory: pages that cannot be read any more, listed in the hot page, where all systems see
- * them at once (docs/bad-memory.md). Who finds one adds it; everything that follows a reference, or
- * takes pages, asks here first. While there are none, that is one load and one comparison.
+ * Bad pages: memory that the hardware can no longer read. The hot page lists them, so all systems
+ * see them at once (docs/bad-memory.md). A system that finds a bad page adds it. All code that
+ * follows a reference, or takes pages, asks here first. While no page is bad, that is one load and
+ * one comparison.
  *
- * What this system has found itself it also knows by itself: the list can be changed by any member,
- * and a kernel may have unmapped the page meanwhile.
+ * A system also keeps the bad pages that it has found itself in private memory. Any member can
+ * change the list, and a kernel may have unmapped the page meanwhile.
  *
- * An entry is one word and changes by compare-and-swap, so there is no lock: whoever finds bad
- * memory may hold any. An entry counts from the moment when it stands there; sg_hot.bads says how
- * many to look at, and that there is something new.
+ * An entry is one word and changes by compare-and-swap, without a lock: a thread that finds a bad
+ * page may hold any lock. An entry counts once it is stored. sg_hot.bads has the number of entries
+ * to look at, and a count of changes.
  */
 #include "internal.h"
 
@@ -25,7 +26,7 @@ static u64 *entry(const struct sg_vol *vol, u64 i)
 	return sg_at(vol, SG_HOT(bad) + i * 8);
 }
 
-/* What an entry says, cut to pages that there are: anybody may have stored it (D10). */
+/* The range of an entry, cut to existing pages: any member may have stored it (D10). */
 static struct sg_run piece_of(const struct sg_vol *vol, u64 w)
 {
 	u64 page = SG_BAD_PAGE(w), end = sg_bound(vol) / SG_PAGE;
@@ -40,7 +41,7 @@ static struct sg_run piece(const struct sg_vol *vol, u64 i)
 	return piece_of(vol, sg_load64(entry(vol, i)));
 }
 
-/* All that is known: entries of the list, then our own. False: no more. */
+/* All known ranges: the entries of the list, then this system's own. False: no more. */
 static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
 {
 	u64 n = used(vol), own = sg_load64(&vol->nown);
@@ -54,9 +55,9 @@ static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
 	return true;
 }
 
-/* --- asking ----------------------------------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------------------------------- */
 
-/* So many of @pages from @first on lie before the bad ones. */
+/* How many of @pages from @first on lie before the bad ones. */
 static u64 before(struct sg_run bad, u64 first, u64 pages)
 {
 	if (!bad.pages || first >= bad.off + bad.pages || bad.off >= first + pages)
@@ -115,7 +116,7 @@ static bool page_used(const struct sg_vol *vol, u64 page)
 	return sg_is_lost(vol, off) || sg_get(vol, off) >> (page & 63) & 1;
 }
 
-/* Bits of the word that @page is in, from its own on; no more than *n, which becomes how many. */
+/* The bits from @page's on in its word, at most *n of them; *n becomes their number. */
 static u64 bits_from(u64 page, u64 *n)
 {
 	*n = SG_MIN(*n, 64 - (page & 63));
@@ -151,7 +152,7 @@ bool sg_bad_listed(const void *base, u64 off)
 	return false;
 }
 
-/* Every piece of the list may be said to be as large as a piece can be. */
+/* Each entry of the list may claim the largest possible range, so this loop may be long. */
 u64 sg_bad_free(const struct sg_vol *vol)
 {
 	u64 i, page, n = used(vol), k, sum = 0, turns = 0, table = ~0ULL;
@@ -166,14 +167,16 @@ u64 sg_bad_free(const struct sg_vol *vol)
 
 			k = end - page;
 			bits = bits_from(page, &k);
-			if (off / SG_PAGE != table) {	/* the whole list is looked through */
+			/* sg_is_lost() searches the whole list: once per page */
+			if (off / SG_PAGE != table) {
 				table = off / SG_PAGE;
 				lost = sg_is_lost(vol, off);
 			}
 			if (!lost)
 				sum += sg_popcount64(bits & ~sg_get(vol, off));
 			if (sg_turn(&turns))
-				return sum;	/* nobody is left to be told */
+				/* the thread is being killed: no caller needs the sum */
+				return sum;
 		}
 	}
 	return sum;
@@ -215,7 +218,7 @@ const char *sg_page_role(const struct sg_vol *vol, u64 off)
 	       off >= sb->slot_off ? "mount table" : off >= SG_HOT_OFF ? "hot page" : "superblock";
 }
 
-/* --- what follows ----------------------------------------------------------------------------- */
+/* --- consequences ----------------------------------------------------------------------------- */
 
 int sg_bad_refuse(struct sg_vol *vol)
 {
@@ -230,9 +233,10 @@ int sg_bad_refuse(struct sg_vol *vol)
 }
 
 /*
- * Nothing can be found any more, nor may our own slot be safe to look at. So we are as one who has
- * been declared dead: nothing is stored, everything is EIO. One that has no slot, and could have
- * one, is about to use the volume: it is refused (sg_bad_refuse()).
+ * No part of the volume can be found any more, and even this system's own slot may be unreadable.
+ * So this system acts as if it had been fenced: it stores nothing, and everything fails with EIO. A
+ * system that has no slot yet, and could take one, is about to use the volume: sg_bad_refuse()
+ * refuses it.
  */
 static void stop(struct sg_vol *vol, u64 off)
 {
@@ -267,7 +271,7 @@ void sg_bad_look(struct sg_vol *vol)
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-/* Entries up to @n are to be looked at; and, @news, there is something new. Durable. */
+/* Makes sg_hot.bads cover at least @n entries; @news: counts a change. Durable. */
 static void count(struct sg_vol *vol, u64 n, bool news)
 {
 	u64 *word = sg_at(vol, SG_HOT(bads)), seen = sg_load64(word), want, old;
@@ -294,7 +298,10 @@ static bool change(struct sg_vol *vol, u64 i, u64 is, u64 to)
 	return true;
 }
 
-/* Pages that follow what an entry says, as they do when a whole line of chips dies page by page. */
+/*
+ * Extends an entry that ends right before these pages. A failing memory device produces such
+ * entries page by page.
+ */
 static bool extend(struct sg_vol *vol, u64 page, u64 pages)
 {
 	u64 i, n = used(vol);
@@ -321,14 +328,18 @@ static int note(struct sg_vol *vol, u64 page, u64 pages)
 
 		if (SG_BAD_VALID(w))
 			continue;
-		count(vol, i + 1, false);	/* before it: so it counts once stored */
+		/* before the entry: so it counts once it is stored */
+		count(vol, i + 1, false);
 		if (change(vol, i, w, SG_BAD(page, pages)))
 			return 0;
 	}
 	return -ENOSPC;
 }
 
-/* Where sg_has_bad() looks. The list's page may be bad itself, and its word anybody's (D10). */
+/*
+ * Sets the word that sg_has_bad() loads. The list's page may itself be bad, and any member can
+ * store its word (D10).
+ */
 static void look_at(struct sg_vol *vol, bool own)
 {
 	const u64 *word = own ? &vol->nown : sg_at(vol, SG_HOT(bads));
@@ -346,7 +357,7 @@ void sg_bad_watch(struct sg_vol *vol)
 	look_at(vol, own);
 }
 
-/* One more of our own. nown does not come down again: see forget_own(). */
+/* Adds a range of this system's own. nown never shrinks: see forget_own(). */
 static void add_own(struct sg_vol *vol, u64 w)
 {
 	u64 i = 0;
@@ -361,7 +372,9 @@ static void add_own(struct sg_vol *vol, u64 w)
 		sg_store64(&vol->nown, i + 1);
 }
 
-/* From now on we know it, whatever becomes of the list. True: we did not. */
+/*
+ * From now on this system knows the range, whatever happens to the list. True: it did not before.
+ */
 static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 {
 	struct sg_run p;
@@ -382,9 +395,9 @@ static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 }
 
 /*
- * All of ours that touch these pages: the list says what else is bad. Whoever has just loaded that
- * our own word is the one to look at must not find none there, while the list has some: so that
- * word stays as it is, and what has been struck out makes room for what is found next.
+ * Removes all own ranges that touch these pages; the list says which other pages are bad. A reader
+ * may have just loaded that nown is the word to look at, and must not find 0 there while the list
+ * has entries. So nown stays as it is, and a removed range leaves room for the next one.
  */
 static void forget_own(struct sg_vol *vol, u64 first, u64 end)
 {
@@ -410,11 +423,11 @@ static int pages_of(const struct sg_vol *vol, u64 off, u64 bytes, u64 *first, u6
 		return -EINVAL;
 	if (vol->read_only && vol->slot < 0)
 		return -EROFS;
-	/* it may be our slot's page that is bad: whether we live is not looked up */
+	/* this slot's page may be the bad one, so the slot's state is not loaded */
 	return sg_load64(&vol->shut_down) ? -EIO : 0;
 }
 
-/* Pages from @page on that the list does not have. */
+/* The number of pages from @page on that the list does not have. */
 static u64 unlisted(const struct sg_vol *vol, u64 page, u64 pages)
 {
 	u64 i, n = used(vol);
@@ -430,7 +443,7 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	int err = pages_of(vol, off, bytes, &page, &end), added = 0;
 	bool news = err != -EINVAL && remember(vol, page, end - page);
 
-	if (!err && vol->hot_lost) {	/* the others find out by themselves */
+	if (!err && vol->hot_lost) {	/* other systems find this bad page themselves */
 		sg_bad_look(vol);
 		return news;
 	}
@@ -448,7 +461,8 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	if (added) {
 		count(vol, 0, true);
 		sg_bad_look(vol);
-	} else if (news) {	/* the list does not say so: it is full, or not ours to change */
+	/* the list has no entry: it is full, or this system may not change it */
+	} else if (news) {
 		if (sg_bad_vital(vol, &at))
 			stop(vol, at);
 		if (vol->on_bad)
@@ -461,7 +475,7 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	return err ?: added > 0;
 }
 
-/* Of an entry: what lies before the pages that are good again stays, and what lies behind them. */
+/* Removes [first, end) from an entry: its pages before and behind that range stay listed. */
 static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
 {
 	for (;;) {

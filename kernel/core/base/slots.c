@@ -29,9 +29,9 @@ void sg_make_legible(char *name, size_t len)
 }
 
 /*
- * A joiner stores its state, then who it is, then that this is so. Whoever copies it loads in the
- * other order: what says whose the identity is first, the state last. When the state is the one
- * that was copied, the identity is of nobody else; when not, the copy is of two owners.
+ * A joiner stores its state, then its identity, then the word that makes the identity count. A
+ * reader loads in the opposite order: named and hosted first, the state last. If the state equals
+ * the copied one, the identity belongs to that state's owner. If not, the copy mixes two owners.
  */
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out)
 {
@@ -82,9 +82,11 @@ bool sg_needs_recovery(const struct sg_vol *vol)
 
 int sg_declared_dead(const struct sg_vol *cvol)
 {
-	struct sg_vol *vol = (struct sg_vol *)cvol;	/* its state, not its bytes */
+	/* the system's private state, not the bytes of the volume */
+	struct sg_vol *vol = (struct sg_vol *)cvol;
 
-	if (sg_cas64(&vol->shut_down, false, true))	/* one of many who find out says so */
+	/* only the first of many threads that find out logs it */
+	if (sg_cas64(&vol->shut_down, false, true))
 		return -EIO;
 	sg_log(vol->owner, SG_ERR,
 	       "declared dead by another system: everything fails until unmounted");
@@ -100,8 +102,8 @@ static u64 *heartbeat(struct sg_vol *vol)
 }
 
 /*
- * The VM was set back to a saved state after it had gone on from there, or runs twice. The slot,
- * its locks and its ledger belong to the later run, so this one must store nothing.
+ * The VM was set back to a saved state after it had run on from there, or it runs twice. The later
+ * run owns the slot, its locks and its ledger, so this run must store nothing.
  */
 static void set_back(struct sg_vol *vol)
 {
@@ -115,9 +117,10 @@ static void set_back(struct sg_vol *vol)
 }
 
 /*
- * Any thread of ours may beat. Each counts its beat in private memory before it stores it, so the
- * slot's counter never gets ahead of ours, unless another run of this system has beaten there. The
- * swap fails if the slot was given to another system since the look: that one's count stays exact.
+ * Any thread of this system may send a heartbeat. Each counts it in private memory before it stores
+ * it. So the slot's counter is never ahead of that count, unless another run of this system has
+ * sent heartbeats there. The swap fails if another system got the slot since the look, so that
+ * system's count stays exact.
  */
 void sg_beat(struct sg_vol *vol)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Superblock and geometry: finding, checking and storing it. */
+/* Superblock and geometry: find, check and store it. */
 #include "internal.h"
 
 /* --- geometry ------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static void super_read(const void *base, u64 off, struct sg_super *sb)
 		memcpy(sb, (const u8 *)base + off, sizeof(*sb));
 }
 
-/* What the hot page says that the volume has grown to; 0: it has not, or it makes no sense. */
+/* The size to which the volume has grown, by the hot page; 0: not grown, or an invalid size. */
 static u64 said_size(const void *base)
 {
 	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
@@ -80,7 +80,7 @@ static u64 said_size(const void *base)
 	return size % SG_VOLUME_ALIGN || size < SG_VOLUME_MIN || size > SG_VOLUME_MAX ? 0 : size;
 }
 
-/* Growth stores the first superblock last (volume_grow.c): until then the backup counts. */
+/* Growth stores the first superblock last (volume_grow.c). Until then the backup counts. */
 static bool being_written(const void *base, u64 size)
 {
 	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
@@ -100,7 +100,10 @@ bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super 
 	return super_valid(out, size) && out->size == size && same_volume(out, &vol->sb);
 }
 
-/* More than there is here was said to be its size: bytes that it has, or 0. */
+/*
+ * The volume was said to be larger than the memory here. Returns the bytes that it should have, or
+ * 0.
+ */
 static u64 cut_short(const struct sg_super *sb, u64 said, u64 size)
 {
 	if (!super_valid(sb, SG_VOLUME_MAX))
@@ -124,7 +127,8 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	said = said_size(base);
 	end = said && said <= size ? said : size & ~(SG_VOLUME_ALIGN - 1);
 	super_read(base, end - SG_PAGE, &last);
-	if (!super_valid(&first, SG_VOLUME_MAX))	/* who was at it may have ended */
+	/* another system may have been storing it, and be done now */
+	if (!super_valid(&first, SG_VOLUME_MAX))
 		super_read(base, 0, &first);
 	out->stargate = first.magic == SG_MAGIC;
 	out->whole = cut_short(&first, said, size);
@@ -141,7 +145,8 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 		const struct sg_slot *slot = (const void *)((const u8 *)base + out->sb.slot_off);
 
 		if (sg_bad_listed(base, out->sb.slot_off + i * sizeof(*slot)))
-			continue;	/* nobody gets as far as to ask */
+			/* the caller refuses the volume before it needs this number */
+			continue;
 		out->live += SG_SLOT_STATE(sg_load64(&slot[i].state)) != SG_SLOT_FREE;
 	}
 	return 0;
@@ -180,9 +185,9 @@ u64 sg_search(const void *base, u64 size, struct sg_probe *out)
 	return found;
 }
 
-/* --- looking again, and storing --------------------------------------------------------------- */
+/* --- check again, and store ------------------------------------------------------------------- */
 
-/* Read again: does the volume lie where sg_open() has found it? It may have grown since. */
+/* Reads it again: is the volume still as sg_open() found it? It may have grown since. */
 static bool super_stands(const struct sg_vol *vol)
 {
 	struct sg_probe probe;
@@ -218,8 +223,9 @@ static SG_NOINLINE bool first_valid(const struct sg_vol *vol)
 }
 
 /*
- * First the copy by which nobody goes: at any time one of the two is whole. That is the backup,
- * unless a crash in here, or damage, has left nothing else.
+ * Stores first the copy that does not count at present, so that at any time one of the two is
+ * whole. That is the backup, unless damage, or a crash in this function, has left only the backup
+ * valid.
  */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 {

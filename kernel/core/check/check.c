@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The checker: its passes and their order. check.h says how it works. */
+/* The checker: its passes and their order. check.h explains how it works. */
 #include "check.h"
 
 /* --- findings ------------------------------------------------------------------------------ */
 
-/* What stays is met again by each pass: the user hears of it once. */
+/* Each pass meets findings that stay; they are reported once. */
 static bool said_before(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 where[2] = { ino, off };
@@ -30,7 +30,7 @@ bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
 	c->unfixed += !fix;
 	c->beyond += cure == CK_NEVER;
 	if (c->looking && mode != SG_CHECK_ONLY)
-		return false;	/* will be met again, and then repaired */
+		return false;	/* the next pass meets it again, and then repairs it */
 	if (c->opts->report && (fix || !said_before(c, ino, off)))
 		c->opts->report(c->opts->ctx, c->line, ino, off, fix);
 	return fix;
@@ -79,7 +79,7 @@ static bool any_slot_taken(const struct sg_ck *c)
 	return false;
 }
 
-/* Metadata first, so that it wins where two claim one page; debts last, so that they lose. */
+/* Metadata first, so that it wins if two claim one page; deferred frees last, so that they lose. */
 static int pass(struct sg_ck *c)
 {
 	int err;
@@ -129,7 +129,7 @@ static int pass(struct sg_ck *c)
 	return ck_image_finish(c);
 }
 
-/* Somebody goes on storing who was taken for dead: then the volume is not what "clean" means. */
+/* A system that was fenced continues to store: then the volume must not be called clean. */
 static void not_recovered(struct sg_ck *c)
 {
 	sg_snprintf(c->line, sizeof(c->line), "what systems left could not be recovered");
@@ -138,7 +138,7 @@ static void not_recovered(struct sg_ck *c)
 	c->res->found++;
 }
 
-/* A pass that finds nothing ends it; so does one that can do nothing about what it found. */
+/* Ends after a pass that finds nothing, or after one that can repair none of its findings. */
 static int repair(struct sg_ck *c)
 {
 	u64 repaired = 0, before = 0;
@@ -153,7 +153,7 @@ static int repair(struct sg_ck *c)
 		if (c->found == c->unfixed && !ck_engine_needed(c))
 			break;
 		if (c->no_space && c->found == before)
-			break;	/* nor will there be, the next time */
+			break;	/* more passes would find no room either */
 		before = c->found;
 		repaired += c->found - c->unfixed;
 		err = ck_engine_needed(c) ? ck_engine(c) : 0;
@@ -170,7 +170,7 @@ static int repair(struct sg_ck *c)
 
 /* --- sg_check() ---------------------------------------------------------------------------- */
 
-/* A first pass stores nothing: what is clean stays untouched, down to the last byte. */
+/* The first pass stores nothing: a clean volume stays untouched, down to the last byte. */
 static int look(struct sg_ck *c, void *base, u64 size)
 {
 	int err = c->opts->mode == SG_CHECK_ONLY ?
@@ -200,7 +200,10 @@ static int may_store(struct sg_ck *c)
 	return c->opts->change ? c->opts->change(c->opts->ctx, c->vol.why) : 0;
 }
 
-/* Half moved to another base, it cannot be looked at: who may change it goes on with that first. */
+/*
+ * A volume half moved to another base cannot be checked: a check that may change it first completes
+ * the move.
+ */
 static int look_where_it_is(struct sg_ck *c, void *base, u64 size)
 {
 	int err = look(c, base, size);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The checker (sg_check() in engine.h): what its files share. docs/fsck.md tells the whole story.
+ * The checker (sg_check() in engine.h): shared declarations of its files. docs/fsck.md explains it.
  *
- * One pass walks everything once, claims each page for its first owner, and repairs in place what
- * needs no new page. What needs the engine (new names, new pages) is noted and done between
- * passes, by a joined engine on a space map that is right by then. Passes are repeated until one
- * finds nothing: so a repair is believed only when it has been checked, and a repair that was
- * interrupted anywhere is continued by simply beginning again.
+ * One pass walks everything once, claims each page for its first owner, and makes those repairs in
+ * place that need no new page. Repairs that need the engine (new names, new pages) are noted, and
+ * done between passes, by a joined engine. The space map is right by then. Passes are repeated
+ * until one finds nothing. So a repair counts only once it has been checked, and an interrupted
+ * repair continues when the checker simply begins again.
  *
  *   check.c		the passes and their order
  *   check_view.c	reading the volume as recovery would leave it; stores of repairs
  *   check_super.c	superblocks, hot page, mount table, transaction areas
- *   check_sys.c		system inodes: the file of records, and how it is found
+ *   check_sys.c	system inodes: the file of records, and how it is found
  *   check_inode.c	inode records and lists of free ones
  *   check_loss.c	how many inodes could not be kept
  *   check_table.c	file tables
@@ -19,44 +19,44 @@
  *   check_xattr.c	extended attributes
  *   check_debt.c	ledgers
  *   check_userlock.c	locks of users
- *   check_sem.c		shared semaphores
+ *   check_sem.c	shared semaphores
  *   check_tree.c	names, links, parents
- *   check_space.c	who owns which page; space map and counters
- *   check_engine.c	repairs that need new pages: lost+found, directories built anew
- *   check_image.c	a copy of what has been looked into, for bug reports
+ *   check_space.c	owners of pages; space map and counters
+ *   check_engine.c	repairs that need new pages: lost+found, rebuilt directories
+ *   check_image.c	a copy of the pages that were read, for bug reports
  */
 #ifndef SG_CHECK_H
 #define SG_CHECK_H
 
 #include "internal.h"
 
-#define CK_PASSES	20	/* a repair that takes more has met something that moves */
+#define CK_PASSES	20	/* a repair that takes more passes has met something that changes */
 
 /* How a finding may be repaired. */
 enum ck_cure {
-	CK_SAFE,	/* nothing can be lost by it: also when preening */
-	CK_ASK,		/* something may be lost by it, or somebody should look */
-	CK_NEVER,	/* there is nothing to be done about it here */
+	CK_SAFE,	/* it can lose nothing: also when preening */
+	CK_ASK,		/* it may lose something, or a person should look */
+	CK_NEVER,	/* this checker cannot repair it */
 };
 
 /* What is known of an inode record (sg_ck.state). */
 enum {
-	CK_USED = 1,		/* in use and makes sense */
+	CK_USED = 1,		/* in use and valid */
 	CK_DIR = 2,
-	CK_NAMED = 4,		/* a directory: its one name has been seen */
-	CK_OWED = 8,		/* some ledger frees it */
+	CK_NAMED = 4,		/* a directory: its only name has been seen */
+	CK_OWED = 8,		/* a ledger frees it */
 	CK_LISTED = 16,		/* on a list of free records */
-	CK_TYPELESS = 32,	/* in use, but of no known type: a name may tell */
+	CK_TYPELESS = 32,	/* in use, but of no known type: a name may have the type */
 	CK_REBUILD = 64,	/* directory: its index is damaged */
 	CK_ROOTED = 128,	/* its parents lead to the root */
-	CK_CUT = 256,		/* directory: its name goes, so that a circle ends */
+	CK_CUT = 256,		/* directory: its name is removed, which breaks a circle */
 	CK_MISSING = 512,	/* in a hole of the inode file */
-	CK_CHAINED = 1024,	/* on a list of owed inodes; only while these are looked at */
+	CK_CHAINED = 1024,	/* on a list of deferred inodes; only while these are checked */
 };
 
 struct ck_page;			/* a private copy of a page (check_view.c) */
 
-struct ck_work {		/* something for the engine to do after a pass */
+struct ck_work {		/* work for the engine after a pass */
 	u64 ino;
 	u64 arg;
 };
@@ -71,17 +71,19 @@ struct sg_ck {
 	struct sg_check_result *res;
 	char line[160];
 
-	bool looking;		/* nothing is stored, whatever the mode: the first pass */
-	bool dead;		/* others took us for dead, and have the volume */
+	bool looking;		/* stores nothing, whatever the mode: the first pass */
+	bool dead;		/* fenced: other systems have the volume */
 	unsigned int pass;
 	u64 found, unfixed;	/* in this pass */
 	u64 beyond;		/* of these: CK_NEVER */
 	bool no_memory;
-	bool hold_pages;	/* pages of something unclear: do not free what nobody claimed */
-	bool recovering;	/* some slot is not free, or some ledger not empty */
-	bool retyped;		/* a directory has its type back: its names come in the next pass */
-	bool relist;		/* lists of free records are to be made anew */
-	bool was_moving;	/* half moved to another base, which has been ended */
+	/* pages belong to something unclear: do not free pages that nothing claimed */
+	bool hold_pages;
+	bool recovering;	/* a slot is not free, or a ledger not empty */
+	/* a directory has its type back: its names follow in the next pass */
+	bool retyped;
+	bool relist;		/* lists of free records have to be made again */
+	bool was_moving;	/* was half moved to another base; the move has been completed */
 
 	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
 	struct ck_page **copies;
@@ -91,54 +93,56 @@ struct sg_ck {
 	u64 map_bytes;
 	u64 inodes;		/* records that the inode file has */
 	u64 *ipage;		/* offset of each page of the inode file, 0 for a hole */
-	u64 ipages;		/* room in there */
+	u64 ipages;		/* capacity of @ipage */
 	u16 *state;		/* CK_* per inode */
 	u32 *links;		/* names seen; of a directory: subdirectories */
-	u64 *parent;		/* of a directory: who names it, or 0 */
+	u64 *parent;		/* of a directory: the directory that names it, or 0 */
 
 	struct ck_list orphans;	/* in use, without a name */
 	struct ck_list rebuild;	/* directories */
-	struct ck_list strays;	/* lost pages that look like buckets of them (arg: offset) */
+	struct ck_list strays;	/* lost pages that look like their buckets (arg: offset) */
 	struct ck_list settle;	/* inodes to evict or to cut */
 	struct ck_list holes;	/* pages of the inode file */
 	struct ck_list cut;	/* directories in a circle: lose their name in the next pass */
 
-	/* what there was before the first repair (check_loss.c) */
+	/* the inodes before the first repair (check_loss.c) */
 	u8 *knew;		/* by number: the inode's type, or that a name gave it one */
 	u64 knew_n;
 	u64 expected;		/* inodes */
-	u64 said_used;		/* by the counters; and free records on no list */
+	u64 said_used;		/* by the counters; then free records on no list */
 	u64 unlisted;
-	u64 made;		/* lost+found, if this repair has made it: no old inode */
-	bool no_space;		/* for what the engine had to do */
+	u64 made;		/* lost+found, if this repair has made it: not an old inode */
+	bool no_space;		/* for the engine's work */
 
-	struct ck_image *image;	/* is made as well, or NULL */
+	struct ck_image *image;	/* the image being made, or NULL */
 
-	u32 said[256];		/* what has been reported and stays: once is enough */
+	u32 said[256];		/* hashes of reported findings that stay: each is reported once */
 	unsigned int nsaid;
 };
 
 /* --- check.c ------------------------------------------------------------------------------- */
 
 /*
- * Something is wrong, said in c->line: counts and reports it; true when it is to be repaired now.
- * The callers' form is ck_found(c, cure, ino, off, "format", ...).
+ * Reports and counts the finding in c->line. True: it has to be repaired now. Callers use the form
+ * ck_found(c, cure, ino, off, "format", ...).
  */
 bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off);
 #define ck_found(c, cure, ino, off, ...) \
 	(sg_snprintf((c)->line, sizeof((c)->line), __VA_ARGS__), ck_report(c, cure, ino, off))
 /*
- * Of what gives something back (a record, a name's count, a page): safe only while all that has
- * been met in this pass is repaired. What is left may refer to it, also where it is not readable.
+ * The cure for findings that give something back (a record, a name's count, a page). It is safe
+ * only while all findings of this pass have been repaired. A remaining one may refer to it, even
+ * from a place that cannot be read.
  */
 enum ck_cure ck_giving(const struct sg_ck *c);
 void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total);
 void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg);
-#define CK_U(x)	((unsigned long long)(x))	/* for formats, the same in kernel and user space */
+/* for formats that are the same in kernel and user space */
+#define CK_U(x)	((unsigned long long)(x))
 
 /* --- check_view.c -------------------------------------------------------------------------- */
 
-int ck_view_recovered(struct sg_ck *c);		/* plays committed transactions into copies */
+int ck_view_recovered(struct sg_ck *c);		/* replays committed transactions into copies */
 void ck_view_free(struct sg_ck *c);
 const void *ck_page(const struct sg_ck *c, u64 off);	/* the page that holds @off; aligned */
 const void *ck_at(const struct sg_ck *c, u64 off);	/* not across the end of a page */
@@ -146,7 +150,7 @@ static inline u64 ck_get(const struct sg_ck *c, u64 off)
 {
 	return sg_load64(ck_at(c, off));
 }
-/* The volume is ours alone still; if not, nothing is stored any more, and the check fails. */
+/* The checker still has exclusive access; if not, it stores nothing more, and the check fails. */
 bool ck_is_ours(struct sg_ck *c);
 /* A repair: stores a word and starts its write-back. */
 void ck_set(struct sg_ck *c, u64 off, u64 val);
@@ -155,17 +159,17 @@ void ck_zero(struct sg_ck *c, u64 off, u64 len);
 /* --- check_space.c ------------------------------------------------------------------------- */
 
 int ck_space_begin(struct sg_ck *c);
-/* All of them, or none when one has an owner. */
+/* Claims all of these pages, or none if one has an owner. */
 bool ck_claim(struct sg_ck *c, u64 off, u64 pages);
 bool ck_claimed(const struct sg_ck *c, u64 off);
 void ck_space(struct sg_ck *c);
-/* The root directory says it is empty: was it always? When all else has been claimed. */
+/* The root directory is empty: has it always been? Called when all else has been claimed. */
 void ck_root_strays(struct sg_ck *c);
 
 /* --- check_super.c ------------------------------------------------------------------------- */
 
 int ck_end_move(struct sg_ck *c, void *base, u64 size);
-bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);	/* by another */
+bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);	/* by another system */
 void ck_super(struct sg_ck *c);
 void ck_hot(struct sg_ck *c);
 void ck_slots(struct sg_ck *c);
@@ -175,16 +179,16 @@ void ck_chunk_locks(struct sg_ck *c);
 
 /* --- check_table.c ------------------------------------------------------------------------- */
 
-struct ck_tree {		/* what a walk met */
+struct ck_tree {		/* result of a walk */
 	u64 pages;		/* data pages and tables */
 	u64 end;		/* file page behind the last mapped one */
 	bool bad;
 };
 typedef void (*ck_leaf)(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages);
-/* Walks the table behind the root word at @root_off, claims, repairs. @leaf may be NULL. */
+/* Walks the table of the root word at @root_off, claims, repairs. @leaf may be NULL. */
 void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_tree *out,
 	      ck_leaf leaf, void *ctx);
-/* A cut-off table of @level, from entry @first on. False: something in it has an owner. */
+/* A cut-off table of @level, from entry @first on. False: a page in it has an owner. */
 bool ck_table_owed(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
 
 /* --- check_sys.c --------------------------------------------------------------------------- */
@@ -218,7 +222,7 @@ void ck_dirs(struct sg_ck *c);
 /* Claims all below a cut-off index page of @level (1: or less), from word @first on. */
 bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages);
 bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino);
-/* Calls @fn for each name that makes sense in a copy of a bucket. */
+/* Calls @fn for each valid name in a copy of a bucket. */
 typedef void (*ck_name)(struct sg_ck *c, void *ctx, const struct sg_dirent *d);
 void ck_bucket_names(struct sg_ck *c, const struct sg_bucket *b, ck_name fn, void *ctx);
 
@@ -242,32 +246,36 @@ void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages);	/* a ck
 
 /* --- check_tree.c -------------------------------------------------------------------------- */
 
-/* A name in @dir refers to @ref. False: it must go. May be repaired to refer as *@fixed. */
+/*
+ * A name in @dir refers to @ref. False: it must be removed. A repair may change the word at
+ * @ref_off.
+ */
 bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off);
 bool ck_removed_dir(const struct sg_ck *c, u64 ino);
 void ck_tree(struct sg_ck *c);
 
 /* --- check_engine.c ------------------------------------------------------------------------ */
 
-/* Takes a slot and replays what others had committed: from here on the volume is changed. */
+/* Takes a slot and replays what other systems had committed: from here on the volume is changed. */
 int ck_hold(struct sg_ck *c);
-const struct sg_identity *ck_identity(const struct sg_ck *c);	/* whom it is held by */
+const struct sg_identity *ck_identity(const struct sg_ck *c);	/* the identity that holds it */
 void ck_release(struct sg_ck *c);
 
 bool ck_engine_needed(const struct sg_ck *c);
 int ck_engine(struct sg_ck *c);
 
-/* --- check_image.c: to be called with c->image only ------------------------------------------ */
+/* --- check_image.c: only with c->image ------------------------------------------------------- */
 
 /*
- * Each is called where the checker looks into a page, and puts what it takes from it. @firm: the
- * page has been claimed; else it may be somebody else's, who has it then.
+ * The checker calls one of these wherever it reads a page. The function stores the parts that the
+ * checker uses. @firm: the page has been claimed; otherwise it may have another owner, which then
+ * stores it.
  */
-static inline bool ck_hidden(const struct sg_ck *c)	/* this is one whose names are hidden */
+static inline bool ck_hidden(const struct sg_ck *c)	/* an image with hidden names */
 {
 	return c->vol.sb.incompat & SG_INCOMPAT_HIDDEN;
 }
-int ck_image_begin(struct sg_ck *c);	/* both also without: 0 */
+int ck_image_begin(struct sg_ck *c);	/* both may be called without an image: 0 */
 int ck_image_finish(struct sg_ck *c);
 void ck_image_free(struct sg_ck *c);
 void ck_image_records(struct sg_ck *c, u64 off);
@@ -278,13 +286,19 @@ void ck_image_table(struct sg_ck *c, u64 off, unsigned int level, bool firm);
 void ck_image_index(struct sg_ck *c, u64 off);
 void ck_image_ledger(struct sg_ck *c, u64 off);
 void ck_image_debts(struct sg_ck *c, u64 off);
-/* A bucket of which only the head counts; one with @slot for its own, of which @keep make sense. */
+/*
+ * A bucket of which only the head counts; and one with slots @slot, of which those in @keep make
+ * sense.
+ */
 void ck_image_head(struct sg_ck *c, u64 off);
 void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, const u64 *slot,
 		     const bool *keep);
-/* Pages that are nobody's, a bit each from @page on: those that look like buckets (check_dir.c). */
+/*
+ * Pages without an owner, a bit each from @page on: stores those that look like buckets
+ * (check_dir.c).
+ */
 void ck_image_lost(struct sg_ck *c, u64 lost, u64 page);
-/* @owed: only where its pages are counts. */
+/* @owed: only the list of its pages counts. */
 void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool owed,
 		    bool firm);
 void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good);

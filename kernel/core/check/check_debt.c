@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ledgers: what slots still have to free. Such pages belong to nothing else any more and are not
- * lost; recovery gives them back. A debt for pages that somebody owns is struck out: paying it
- * would give away pages in use.
+ * Ledgers: a slot's deferred frees. Their pages belong to nothing else any more, and are not lost:
+ * recovery reclaims them. A deferred free of pages that have another owner is cleared: reclaiming
+ * it would free pages in use.
  */
 #include "check.h"
 
@@ -14,8 +14,9 @@ static bool run_owed(struct sg_ck *c, u64 word)
 }
 
 /*
- * A hint that it may have to be freed: another system may have done so since (docs/protocol.md,
- * section 5), and whoever settles strikes the debt out. Not so what never was an inode's number.
+ * A deferred inode is a hint that it may have to be freed. Another system may have freed it since
+ * (docs/protocol.md, section 5), and the settling system clears the entry. A number that was never
+ * an inode's is a finding.
  */
 static bool inode_owed(struct sg_ck *c, u64 word)
 {
@@ -28,7 +29,7 @@ static bool inode_owed(struct sg_ck *c, u64 word)
 	return true;
 }
 
-/* A page of debts to come: claimed before it is looked into. */
+/* A page that a deferred free names: claimed before it is read. */
 static bool page_owed(struct sg_ck *c, u64 word)
 {
 	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
@@ -56,7 +57,7 @@ static bool owed(struct sg_ck *c, u64 word)
 	}
 }
 
-/* --- what they say of inodes, which is looked at early ------------------------------------- */
+/* --- deferred inodes, which are needed early ----------------------------------------------- */
 
 static void mark_inodes(struct sg_ck *c, u64 page)
 {
@@ -73,15 +74,15 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 }
 
 /*
- * A list, up to where it cannot go on: there it ends from now on. What was behind that is on no
- * list then, and is looked at as everything is that nobody owes.
+ * Follows a list, up to a record that cannot be on it: the list ends there from now on. Records
+ * behind it are then on no list, and are checked like all that are not deferred.
  */
 static void follow_list(struct sg_ck *c, u64 at)
 {
 	u64 head = at, word = ck_get(c, at), ino;
 
 	while ((ino = SG_OWED_INO(word)) != 0) {
-		c->recovering = true;	/* as of any debt */
+		c->recovering = true;	/* as for any deferred free */
 		if (ino >= c->inodes || c->state[ino] & (CK_MISSING | CK_CHAINED) ||
 		    !ck_get(c, ck_ifield(c, ino, owed_next))) {
 			if (ck_found(c, CK_SAFE, 0, at, "a list of owed inodes goes on where it cannot"))
@@ -135,7 +136,7 @@ void ck_debts_of_inodes(struct sg_ck *c)
 	}
 }
 
-/* --- all of them, when everything else has been claimed ------------------------------------ */
+/* --- all deferred frees, when everything else has been claimed ----------------------------- */
 
 static void ledger_page(struct sg_ck *c, u64 page)
 {
@@ -148,7 +149,7 @@ static void ledger_page(struct sg_ck *c, u64 page)
 
 		if (!word)
 			continue;
-		c->recovering = true;	/* also of a slot that is free: recovery stopped there */
+		c->recovering = true;	/* also for a slot that is free: recovery stopped there */
 		if (!owed(c, word) && !c->no_memory &&
 		    ck_found(c, CK_ASK, 0, at, "a debt (0x%llx) names what is not owed",
 			     CK_U(word)))
@@ -156,7 +157,7 @@ static void ledger_page(struct sg_ck *c, u64 page)
 	}
 }
 
-/* A page is claimed before it is followed: so a chain without end ends. */
+/* A page is claimed before it is followed, so a circular chain ends. */
 static u64 next_page(struct sg_ck *c, u64 page, unsigned int n)
 {
 	u64 next = ck_get(c, page);

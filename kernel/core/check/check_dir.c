@@ -2,9 +2,9 @@
 /*
  * Directories: index pages, buckets, names.
  *
- * A name that cannot be right is ended in place. When the index itself is wrong, or a name is where
- * a lookup does not find it, the directory is noted to be built anew (check_engine.c) from all
- * buckets that say they are its own.
+ * An invalid name is removed in place. If the index itself is wrong, or a lookup cannot find a
+ * name, the directory is noted for a rebuild (check_engine.c). The rebuild uses all buckets that
+ * name the directory.
  */
 #include "check.h"
 
@@ -12,17 +12,17 @@ struct dir {
 	struct sg_ck *c;
 	u64 ino;
 	u64 names, pages;
-	u64 first_stray;	/* of c->strays: what this walk has noted */
+	u64 first_stray;	/* first entry of c->strays that this walk has noted */
 	bool broken, rebuild;
-	/* the bucket being looked at, a copy: what is checked stays so */
+	/* a copy of the bucket being checked: it cannot change meanwhile */
 	struct sg_bucket b;
-	bool usable[SG_BUCKET_SLOTS];	/* holds a name that makes sense */
-	bool ended;			/* some name of it has been */
+	bool usable[SG_BUCKET_SLOTS];	/* has a valid name */
+	bool ended;			/* one of its names has been removed */
 };
 
 static void broken(struct dir *d, u64 at, const char *what)
 {
-	if (!d->broken)	/* once is enough: it is built anew as a whole */
+	if (!d->broken)	/* one report suffices: the whole directory is rebuilt */
 		d->rebuild = ck_found(d->c, CK_ASK, d->ino, at, "directory: %s", what);
 	d->broken = true;
 }
@@ -93,8 +93,8 @@ static bool same_name(const struct sg_dirent *a, const struct sg_dirent *b)
 }
 
 /*
- * A usable name before slot @i has the same key, the same bytes, or shares memory with it: that
- * one's slot; or @i.
+ * The slot before @i with a usable name that has the same key, the same bytes, or shares memory
+ * with this one; otherwise @i.
  */
 static unsigned int clash_of(const struct dir *d, unsigned int i, const struct sg_dirent *e)
 {
@@ -157,7 +157,7 @@ static void check_name(struct dir *d, u64 off, unsigned int i)
 		end_name(d, off, i);
 }
 
-/* Counters of the bucket against its slots: names, tombs, bytes of names. */
+/* Checks the bucket's counters against its slots: names, tombs, bytes of names. */
 static void check_fill(struct dir *d, u64 off)
 {
 	u64 fill = d->b.fill, bytes = fill & 0xffff, want;
@@ -183,8 +183,8 @@ static void check_fill(struct dir *d, u64 off)
 }
 
 /*
- * What the image has of the bucket: names that make sense. In place of one that makes none there is
- * a slot that leads nowhere; of one that is there twice, the slot of the other one.
+ * The image's copy of the bucket has only valid names. An invalid name becomes a slot that leads
+ * nowhere; a duplicate gets the slot of the other one.
  */
 static void image_bucket(struct dir *d, u64 off)
 {
@@ -233,7 +233,7 @@ static bool load_bucket(struct dir *d, u64 off)
 
 static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix);
 
-/* Claims what an index word names and looks into it. False: the word is wrong. */
+/* Claims the target of an index word and checks it. False: the word is wrong. */
 static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 {
 	u64 off = word & ~SG_DIR_ENTRY_KIND;
@@ -241,7 +241,10 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 
 	if (!sg_data_page(&d->c->vol, off) || ck_claimed(d->c, off))
 		return false;
-	/* a bucket's head is no index word: such a page is not followed, but saved (ck_space()) */
+	/*
+	 * a page that looks like a bucket is not followed as an index page, but salvaged
+	 * (ck_space())
+	 */
 	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX && !load_bucket(d, off)) {
 		ck_claim(d->c, off, 1);
 		d->pages++;
@@ -265,7 +268,10 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	return true;
 }
 
-/* How many words from @i on name the bucket that has just been loaded; 0: not as many as should. */
+/*
+ * How many words from @i on name the bucket that has just been loaded; 0: not as many as it should
+ * have.
+ */
 static unsigned int span_of(struct dir *d, const u64 *t, unsigned int i, unsigned int level)
 {
 	unsigned int depth = (unsigned int)(d->b.head >> 32), span, k;
@@ -281,12 +287,16 @@ static unsigned int span_of(struct dir *d, const u64 *t, unsigned int i, unsigne
 	return span;
 }
 
-/* An index page of @level (1: the root). One call per level, no deeper than SG_DIR_LEVELS_MAX. */
+/*
+ * Walks an index page of @level (1: the root). Recurses once per level, at most SG_DIR_LEVELS_MAX
+ * deep.
+ */
 static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix)
 {
 	const u64 *from = ck_page(d->c, page);
 	unsigned int i, span;
-	u64 *t = sg_alloc(SG_PAGE);	/* a copy: span_of() reads again what has been followed */
+	/* a copy: span_of() reads words again that have been followed */
+	u64 *t = sg_alloc(SG_PAGE);
 
 	if (!t) {
 		d->c->no_memory = true;
@@ -328,7 +338,7 @@ static void check_counts(struct dir *d)
 		ck_set(c, at, d->pages * SG_PAGE);
 }
 
-/* Nobody finds a name in there any more; its pages are freed with it. */
+/* No lookup finds a name in it any more; its pages are freed with it. */
 static void check_removed(struct dir *d, u64 root_at, u64 root)
 {
 	u64 off = root & ~SG_DIR_ENTRY_KIND;
@@ -363,7 +373,8 @@ static void check_dir(struct dir *d, u64 ino)
 		broken(d, root_at, "the root of its index is damaged");
 	check_counts(d);
 	if (d->broken)
-		c->hold_pages = true;	/* what could not be reached is no orphan, nor lost */
+		/* pages that could not be reached are not orphans, nor lost */
+		c->hold_pages = true;
 	if (!d->broken || !d->rebuild) {
 		c->strays.n = d->first_stray;
 		return;
@@ -389,7 +400,7 @@ void ck_dirs(struct sg_ck *c)
 	sg_free(d);
 }
 
-/* --- what is owed, and what can be saved --------------------------------------------------- */
+/* --- deferred frees, and salvage ----------------------------------------------------------- */
 
 bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages)
 {
@@ -401,7 +412,7 @@ bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int lev
 		return false;
 	if (c->image)
 		ck_image_index(c, page);
-	last = first ? sg_load64(&t[first - 1]) : 0;	/* has been paid */
+	last = first ? sg_load64(&t[first - 1]) : 0;	/* has been reclaimed */
 	for (i = first; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_load64(&t[i]), off = word & ~SG_DIR_ENTRY_KIND;
 

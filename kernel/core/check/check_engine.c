@@ -2,15 +2,15 @@
 /*
  * Repairs that need new pages or names. The engine does them, as a member of the mount table, in
  * transactions: so an interruption leaves each of them done or not begun. The space map and the
- * lists of free inodes are right by now; directories that are still damaged are not touched but to
- * replace their index.
+ * lists of free inodes are right by now. Directories that are still damaged are not touched, except
+ * that their index is replaced.
  */
 #include "check.h"
 
 #define LOST_FOUND	"lost+found"
-#define TRIES		100	/* names for one orphan, and for lost+found itself */
+#define TRIES		100	/* tries of a name for an orphan, and for lost+found itself */
 
-/* --- holding the volume -------------------------------------------------------------------- */
+/* --- hold the volume ----------------------------------------------------------------------- */
 
 const struct sg_identity *ck_identity(const struct sg_ck *c)
 {
@@ -19,7 +19,7 @@ const struct sg_identity *ck_identity(const struct sg_ck *c)
 	return c->opts->id ? c->opts->id : &nobody;
 }
 
-/* Bits of whoever had the slot before say otherwise. */
+/* This check has no inode open, whatever the bits of the slot's last owner say. */
 static bool nothing_open(struct sg_vol *vol, u64 ino, u32 generation)
 {
 	(void)vol;
@@ -68,7 +68,10 @@ static struct sg_new new_directory(u32 mode)
 	return (struct sg_new){ .mode = SG_S_IFDIR | mode, .now = (s64)sg_now() };
 }
 
-/* The first name, NAME.1 and so on, and in the end one that nobody can have taken beforehand. */
+/*
+ * The first name, NAME.1 and so on; in the end a random one that no user can have created in
+ * advance.
+ */
 static u32 name_number(char *name, size_t size, const char *first, unsigned int i)
 {
 	u64 number;
@@ -82,8 +85,8 @@ static u32 name_number(char *name, size_t size, const char *first, unsigned int 
 }
 
 /*
- * What is found goes where nobody but root sees it: it may have been in a directory that was closed
- * to others. Whoever may make names in the root can have made one that looks like ours.
+ * Found inodes go to a directory that only root can read: they may come from a private directory. A
+ * user that may create names in the root may have made a directory that looks like lost+found.
  */
 static bool is_private(struct sg_vol *vol, const struct sg_iref *dir)
 {
@@ -115,7 +118,7 @@ static int lost_found(struct sg_ck *c, struct sg_iref *out)
 	return err ? err : -EEXIST;
 }
 
-/* A name for @ref that nobody has: #NUMBER, as users know it. */
+/* An unused name for @ref: #NUMBER, as users know it from other file systems. */
 static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char name[40],
 		     u32 *len)
 {
@@ -146,7 +149,10 @@ static void adopted(struct sg_tx *tx, const struct sg_iref *dir, const struct sg
 	}
 }
 
-/* Adds a name; @ref: the inode becomes the directory's in the same transaction. Locked. */
+/*
+ * Adds a name. With @ref, the inode's parent becomes the directory in the same transaction. Both
+ * are locked.
+ */
 static int add_locked(struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n, u64 ino,
 		      unsigned int type, const struct sg_iref *ref)
 {
@@ -208,11 +214,11 @@ static int adopt_orphans(struct sg_ck *c)
 	return err;
 }
 
-/* --- directories built anew ---------------------------------------------------------------- */
+/* --- rebuild directories ------------------------------------------------------------------- */
 
 /**
- * struct build - a new index for a directory, under way.
- * @draft: record of an inode without links, owed: an interruption frees it with all it has.
+ * struct build - a new index for a directory, in progress.
+ * @draft: an inode without links, deferred: after an interruption it is freed with all its pages.
  * @as: the draft's record under the directory's number, which its buckets have to name.
  */
 struct build {
@@ -242,7 +248,8 @@ static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 
 	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes)
 		return;
-	if (!(c->state[ino] & (CK_USED | CK_TYPELESS))) {	/* of the latter this name tells */
+	/* for a record without a type this name has it */
+	if (!(c->state[ino] & (CK_USED | CK_TYPELESS))) {
 		ck_loss_named(c, ino, SG_REF_TYPE(d->ref));
 		return;
 	}
@@ -266,7 +273,10 @@ static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 	return 1 + sg_tx_get(tx, head + offsetof(struct sg_xattr_head, pages));
 }
 
-/* The new index becomes the directory's. Pages of the old one are nobody's: the next pass. */
+/*
+ * Gives the new index to the directory. The next pass frees the old index's pages, which nothing
+ * owns then.
+ */
 static int end_draft(struct sg_vol *vol, struct build *b)
 {
 	struct sg_tx *tx;
@@ -324,12 +334,12 @@ static int rebuild_all(struct sg_ck *c)
 	return err;
 }
 
-/* --- all of it ----------------------------------------------------------------------------- */
+/* --- the engine's work --------------------------------------------------------------------- */
 
 bool ck_engine_needed(const struct sg_ck *c)
 {
 	if (c->opts->mode == SG_CHECK_PREEN && c->unfixed)
-		return false;	/* somebody should look first */
+		return false;	/* a person should look first */
 	return c->recovering || c->orphans.n || c->rebuild.n || c->settle.n || c->holes.n;
 }
 
@@ -350,7 +360,10 @@ static int work(struct sg_ck *c)
 	return err;
 }
 
-/* A full volume is no error here: what could not be done is found again, and reported as such. */
+/*
+ * A full volume is no error here: the next pass finds the remaining damage again, and reports it as
+ * such.
+ */
 int ck_engine(struct sg_ck *c)
 {
 	int err;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A metadata image: what the checker looks into, and nothing else, for those who are to find out
- * what is wrong with a volume that they may not have (docs/tools.md).
+ * A metadata image: the pages that the checker reads, and nothing else. It is for developers who
+ * look for a fault of a volume that they may not have (docs/tools.md).
  *
- * The image is what one look of the checker has read. So it has no contents of files, and a check
- * of it comes to the same findings. Unless names are to be kept, all that users have chosen is
- * hidden: names, targets of links, extended attributes. For that each kind of page is made anew
- * from what the checker takes from it; bytes that it takes nothing from, like names that have been
- * removed, become zeroes, and words that make no sense become one that makes none.
+ * The image has what one pass of the checker has read. So it has no contents of files, and a check
+ * of it gives the same findings. Unless names are kept, it hides all that users have chosen: names,
+ * link targets, extended attributes. For that, each kind of page is made again from the parts that
+ * the checker uses. Unused bytes, such as removed names, become zeroes. Each invalid word becomes
+ * one fixed invalid word.
  *
- * A directory finds a name by a keyed hash of it. Where a name lies follows from its hash, so that
- * hashes stay what they are; hidden names do not have them. The superblock says so
- * (SG_INCOMPAT_HIDDEN), and has no key any more: so nobody can try names.
+ * A directory finds a name by a keyed hash of it. The place of a name follows from its hash, so the
+ * image keeps the hashes; hidden names do not match them. The superblock says so
+ * (SG_INCOMPAT_HIDDEN), and has no key any more, so that names cannot be guessed by trying.
  *
- * The image has what replay would have changed already, and its journal's records say the same once
- * more: replaying them changes nothing.
+ * The image already contains the changes that replay would make, and its journal records have the
+ * same values: replaying them changes nothing.
  */
 #include "check.h"
 #include "dir/dir_index.h"
@@ -24,9 +24,9 @@
 
 /**
  * struct ck_image - an image being made.
- * @firm: a bit per page: has been put for good. @loose: put, until somebody has a better claim.
- * @key: of the hash that hides names; nobody is told.
- * @page: being made.
+ * @firm: a bit per page: stored finally. @loose: stored until another caller has a better claim.
+ * @key: of the hash that hides names; it is never stored.
+ * @page: the page being made.
  */
 struct ck_image {
 	const struct sg_check_image *to;
@@ -53,7 +53,7 @@ static bool all_zero(const u64 *w)
 	return true;
 }
 
-/* The first who puts a page for good has it, as the first who claims one. */
+/* The first caller that stores a page finally keeps it, as the first that claims one. */
 static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 {
 	struct ck_image *m = c->image;
@@ -67,7 +67,10 @@ static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 		m->err = m->to->put(m->to->ctx, off & ~(SG_PAGE - 1), bytes);
 }
 
-/* As it is, if nothing is to be hidden; true: that was all. What may be a file's is not. */
+/*
+ * Stores the page unchanged if nothing has to be hidden; true: this is done. Never for a page that
+ * may belong to a file.
+ */
 static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 {
 	bool plain = c->image->to->plain && firm;
@@ -77,18 +80,19 @@ static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 	return plain;
 }
 
-/* A copy to work on. */
+/* A copy to change. */
 static u64 *copy(struct sg_ck *c, u64 off)
 {
 	memcpy(c->image->page, ck_page(c, off), SG_PAGE);
 	return c->image->page;
 }
 
-/* --- hiding ---------------------------------------------------------------------------------- */
+/* --- hide ------------------------------------------------------------------------------------ */
 
 /*
- * What a byte can become: one of @n from *first on. Letters and digits do, and the bytes of UTF-8
- * that say which character it is; dots, blanks and the like stay, as does the length.
+ * The bytes that may replace a byte: @n of them, from *first on. Letters and digits are replaced,
+ * and the bytes of UTF-8 that select a character. Dots, blanks and the like stay, as does the
+ * length.
  */
 static unsigned int class_of(u8 byte, u8 *first)
 {
@@ -122,14 +126,14 @@ static u8 shifted(u8 byte, u64 by)
 }
 
 /*
- * Each byte is moved on within its class, by a hash of all others: that can be undone by who knows
- * the key. So names that differ go on to differ.
+ * Each byte is shifted within its class by a hash of all others. This can be undone with the key,
+ * so different names stay different.
  */
 static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 {
 	struct {
 		u64 tweak;
-		u8 round, at, none[6], byte[BLOCK];	/* no gaps: all of it is hashed */
+		u8 round, at, none[6], byte[BLOCK];	/* no padding: all of it is hashed */
 	} in = { .tweak = tweak };
 	u32 i;
 
@@ -148,7 +152,7 @@ static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 	}
 }
 
-/* @tweak: names that are equal in one place are not in another one. */
+/* @tweak: equal names in different directories become different. */
 static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 {
 	u32 head = SG_MIN(len, (u32)BLOCK), i;
@@ -168,7 +172,7 @@ static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 	}
 }
 
-/* A target keeps its slashes and dots: how long it is, and how it goes. */
+/* A target keeps its slashes and dots: its length and its path structure. */
 static void hide_target(u8 *text, u64 len)
 {
 	u64 i;
@@ -209,7 +213,7 @@ void ck_image_records(struct sg_ck *c, u64 off)
 	put(c, off, in, true);
 }
 
-/* Of a table that may be another file's: what a survey counts (check_sys.c), and no more. */
+/* For a table that may belong to another file: only what a survey counts (check_sys.c). */
 void ck_image_survey(struct sg_ck *c, u64 off, const u8 kind[SG_INODES_PER_PAGE], bool first)
 {
 	struct sg_inode *in = (struct sg_inode *)c->image->page;
@@ -241,7 +245,7 @@ void ck_image_target(struct sg_ck *c, u64 off, u64 len, bool firm)
 	put(c, off, text, firm);
 }
 
-/* --- tables, indexes, debts ------------------------------------------------------------------ */
+/* --- tables, indexes, deferred frees --------------------------------------------------------- */
 
 void ck_image_table(struct sg_ck *c, u64 off, unsigned int level, bool firm)
 {
@@ -279,7 +283,7 @@ void ck_image_ledger(struct sg_ck *c, u64 off)
 		put(c, off, ck_page(c, off), true);
 }
 
-/* A page that a ledger leads to, and may be anything: what it says of inodes counts early. */
+/* A page that a ledger names, and that may be anything: its deferred inodes are needed early. */
 void ck_image_debts(struct sg_ck *c, u64 off)
 {
 	unsigned int i;
@@ -307,7 +311,7 @@ void ck_image_head(struct sg_ck *c, u64 off)
 	put(c, off, b, true);
 }
 
-/* @slot: as the image is to have them; @keep: of these, names that make sense. */
+/* @slot: the slots that the image gets; @keep: which of them have valid names. */
 void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, const u64 *slot,
 		     const bool *keep)
 {
@@ -334,7 +338,10 @@ void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, con
 
 /* --- extended attributes --------------------------------------------------------------------- */
 
-/* Names in the spaces of programs, and all values but ACLs, which are owners' numbers. */
+/*
+ * Hides names in the name spaces of programs, and all values except ACLs, which contain only
+ * numbers of users and groups.
+ */
 static void hide_entries(const struct ck_image *m, u64 ino, u8 *payload, u64 size)
 {
 	struct sg_xattr_entry *e;
@@ -346,7 +353,7 @@ static void hide_entries(const struct ck_image *m, u64 ino, u8 *payload, u64 siz
 		e = (void *)(payload + pos);
 		if (end >= sizeof(*e))
 			end = SG_ALIGN_UP(sizeof(*e) + e->name_len + (u64)e->value_len, 8);
-		if (end < sizeof(*e) || end > size - pos) {	/* it has changed meanwhile */
+		if (end < sizeof(*e) || end > size - pos) {	/* the page has changed meanwhile */
 			memset(e, 0, size - pos);
 			return;
 		}
@@ -369,7 +376,7 @@ static void gather(struct sg_ck *c, const struct sg_xattr_head *h, u8 *payload)
 		       SG_MIN(h->size - i * SG_PAGE, SG_PAGE));
 }
 
-/* @owed: nobody looks at its payload. */
+/* @owed: the checker does not read its payload. */
 void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool owed,
 		    bool firm)
 {
@@ -402,9 +409,9 @@ void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, 
 	sg_free(payload);
 }
 
-/* --- files of the system --------------------------------------------------------------------- */
+/* --- system files ---------------------------------------------------------------------------- */
 
-/* Up to the first lock that makes no sense, which the checker ends with. */
+/* Up to the first invalid lock, at which the checker stops. */
 void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good)
 {
 	struct sg_userlock_page *p;
@@ -421,7 +428,7 @@ void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good)
 	put(c, off, p, true);
 }
 
-/* Of the hash only what says where a semaphore is: it is of a name. */
+/* Of the hash, keeps only the part that gives the semaphore's place: it is a hash of a name. */
 void ck_image_sems(struct sg_ck *c, u64 off, const bool good[SG_SEM_RECORDS])
 {
 	struct sg_sem_page *p;
@@ -446,7 +453,7 @@ void ck_image_sems(struct sg_ck *c, u64 off, const bool good[SG_SEM_RECORDS])
 	put(c, off, p, true);
 }
 
-/* --- what lies in known places --------------------------------------------------------------- */
+/* --- pages at fixed places ------------------------------------------------------------------- */
 
 static void mark(const struct ck_image *m, struct sg_super *sb)
 {
@@ -456,7 +463,7 @@ static void mark(const struct ck_image *m, struct sg_super *sb)
 	sg_super_sign(sb);
 }
 
-/* One that is not what the volume goes by stays another one, valid or not. */
+/* A superblock that differs from the one in use stays different, valid or not. */
 static void put_super(struct sg_ck *c, u64 off, size_t len)
 {
 	struct sg_super *sb = (struct sg_super *)copy(c, off), by = c->vol.sb;
@@ -466,7 +473,7 @@ static void put_super(struct sg_ck *c, u64 off, size_t len)
 	mark(c->image, &by);
 	if (sb->magic == SG_MAGIC)
 		mark(c->image, sb);
-	else			/* somebody else's bytes */
+	else			/* foreign bytes */
 		memset(sb, 0, sizeof(*sb));
 	if (!valid || (!same && !memcmp(sb, &by, sizeof(by))))
 		sb->crc ^= 1;
@@ -580,7 +587,7 @@ static void put_chunks(struct sg_ck *c, u64 off)
 	put(c, off, of, true);
 }
 
-/* The word that replay would store there, of which the image has what it stores already. */
+/* The word that replay would store there; the image already has the replayed value. */
 static u64 word_of(struct sg_ck *c, u64 off)
 {
 	struct ck_image *m = c->image;
@@ -655,7 +662,7 @@ static void put_places(struct sg_ck *c)
 		put_chunks(c, off);
 }
 
-/* --- beginning and end ----------------------------------------------------------------------- */
+/* --- begin and end --------------------------------------------------------------------------- */
 
 int ck_image_begin(struct sg_ck *c)
 {

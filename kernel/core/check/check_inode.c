@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Inode records: what each says, and the lists of free ones. */
+/* Inode records: their contents, and the lists of free ones. */
 #include "check.h"
 
-/* --- finding them --------------------------------------------------------------------------- */
+/* --- find ----------------------------------------------------------------------------------- */
 
 u64 ck_inode_off(const struct sg_ck *c, u64 ino)
 {
@@ -29,9 +29,10 @@ bool ck_type_known(u64 mode)
 }
 
 /*
- * Frees the record; its generation goes on, so that nobody takes the next file for this one, and
- * others may be behind it on a list. Neither is ever zero, and the mode goes last: an interruption
- * leaves a record that has no type still, or one that is free and whole.
+ * Frees the record. Its generation continues, so that no system takes the next file for this one.
+ * Its link in a list of deferred inodes stays, because other records may follow it. Neither word is
+ * set to zero, and the mode is cleared last. So an interruption leaves a record that still has no
+ * type, or one that is free and whole.
  */
 void ck_clear_inode(struct sg_ck *c, u64 ino)
 {
@@ -62,8 +63,8 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 }
 
 /*
- * The root is a directory, whatever it says; what else it says is kept, and checked as such. Not
- * permissions that nobody gives by mistake: they stand in the word that has been found to be wrong.
+ * The root is a directory, whatever its mode says. All other fields are kept, and checked as a
+ * directory's. Unusual permissions are dropped, because they are in the damaged word.
  */
 static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
 {
@@ -108,13 +109,13 @@ void ck_records(struct sg_ck *c)
 		if (!(ino & 0xffff))
 			ck_progress(c, "inodes", ino, c->inodes);
 	}
-	for (i = 0; i < c->cut.n; i++)	/* of the pass before */
+	for (i = 0; i < c->cut.n; i++)	/* noted by the previous pass */
 		if (c->cut.item[i].ino < c->inodes)
 			c->state[c->cut.item[i].ino] |= CK_CUT;
 	c->cut.n = 0;
 }
 
-/* --- what belongs to a file ---------------------------------------------------------------- */
+/* --- contents of files --------------------------------------------------------------------- */
 
 void ck_blocks(struct sg_ck *c, u64 ino, u64 pages)
 {
@@ -137,11 +138,11 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
 	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
 	if (flags & SG_FL_CUTTING)
-		ck_note(c, &c->settle, ino, 0); /* unless a ledger knows, see ck_tree() */
+		ck_note(c, &c->settle, ino, 0); /* unless a ledger names it, see ck_tree() */
 	return t.pages;
 }
 
-/* Whoever reads a target refuses one with a NUL in it (readlink.c): then it is lost, too. */
+/* Readers refuse a target with a NUL in it (readlink.c): so it counts as lost, too. */
 static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
 {
 	u64 at = page ? page : ck_ifield(c, ino, tail);
@@ -149,7 +150,7 @@ static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
 	return !memchr(ck_at(c, at), 0, size);
 }
 
-/* A link that leads nowhere stays a link: its owner can see and remove it. */
+/* A link with a lost target stays a link: its owner can see and remove it. */
 static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
 	u64 size = sg_load64(&in->size), page = sg_load64(&in->table);
@@ -183,7 +184,7 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	return 0;
 }
 
-/* No name told its type, nor will one that the next pass is to read: nothing can be made of it. */
+/* No name had its type, nor will a name that the next pass reads: the record cannot be restored. */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",
@@ -219,7 +220,7 @@ void ck_files(struct sg_ck *c)
 
 /* --- free records -------------------------------------------------------------------------- */
 
-/* Follows a list; false: it leads to what is not a free record, or was met before. */
+/* Follows a list; false: it leads to a record that is not free, or that was met before. */
 static bool follow(struct sg_ck *c, u64 ino)
 {
 	while (ino) {
@@ -237,9 +238,9 @@ static u64 list_off(const struct sg_ck *c, unsigned int slot, unsigned int area)
 }
 
 /*
- * All free records on one list. No head leads anywhere while the records are linked anew: each of
- * the old ones would lead into the new chain, and two systems would take the same record. So an
- * interruption leaves records on no list, which is harmless, and no record on two.
+ * Puts all free records on one list. While the records are linked again, no head leads to them.
+ * Otherwise each old head would lead into the new chain, and two systems would take the same
+ * record. So an interruption leaves records on no list, which is harmless, and no record on two.
  */
 static void make_list(struct sg_ck *c)
 {
@@ -286,7 +287,8 @@ void ck_free_lists(struct sg_ck *c)
 	unsigned int slot, i;
 	bool relist = c->relist;
 
-	if (!c->inodes) {	/* they are somewhere: nothing that tells of them is touched */
+	/* the inodes are somewhere: nothing that leads to them is changed */
+	if (!c->inodes) {
 		used_counter(c, 0);
 		return;
 	}

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many inodes could not be kept. Before anything is repaired, it is noted which there are,
- * which others some name speaks of, and how many the counters know of; what is there at the end is
- * held against that. So a repair that ends well says what it ended without.
+ * How many inodes could not be kept. Before the first repair, this notes which inodes exist, which
+ * other numbers have a name, and how many inodes the counters report. The inodes at the end are
+ * compared with that. So a successful repair also reports the losses.
  */
 #include "check.h"
 
-#define BY_NAME	0x80	/* in knew[]: no record, but a name for it; else the type alone */
+#define BY_NAME	0x80	/* in knew[]: no record, but a name; otherwise only the type */
 
 static bool in_use(const struct sg_ck *c, u64 ino)
 {
 	return ino < c->inodes && c->state[ino] & (CK_USED | CK_TYPELESS) && ino != c->made;
 }
 
-/* Without links or names: goes with recovery, or because it was to go anyway. */
+/* Without links or names: recovery frees it, or it was about to be freed anyway. */
 static bool dying(const struct sg_ck *c, u64 ino)
 {
 	return c->state[ino] & CK_USED && !(c->state[ino] & CK_NAMED) && !c->links[ino] &&
 	       ino != SG_INO_ROOT && !sg_nlink(ck_inode(c, ino)->mode);
 }
 
-/* As many records as the volume speaks of, if it has room for them. */
+/* The number of records by the volume's own words, if the volume has room for them. */
 static u64 records_said(const struct sg_ck *c)
 {
 	u64 most = (sg_size(&c->vol) >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
@@ -44,7 +44,7 @@ void ck_loss_named(struct sg_ck *c, u64 ino, unsigned int type)
 
 static u64 kept(const struct sg_ck *c)
 {
-	u64 ino, n = c->inodes && !in_use(c, SG_INO_ROOT);	/* that one is made anew */
+	u64 ino, n = c->inodes && !in_use(c, SG_INO_ROOT);	/* the root is made again */
 
 	for (ino = 1; ino < c->inodes; ino++)
 		n += in_use(c, ino) && !dying(c, ino);
@@ -52,8 +52,8 @@ static u64 kept(const struct sg_ck *c)
 }
 
 /*
- * The counters are believed as far as there is room for what they say: records in a hole of the
- * inode file, and free ones that no list knows. Else the names are.
+ * Trusts the counters as far as there is room for their numbers: records in a hole of the inode
+ * file, and free ones on no list. Otherwise trusts the names.
  */
 void ck_loss_before(struct sg_ck *c)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of shared semaphores. Records of objects have to make sense; all the rest of it is
- * volatile, and its users expect anything there. A page of words without an object is left where
- * it is: the next object in that place uses it.
+ * The file of shared semaphores. Records of objects have to be valid. All the rest is volatile, and
+ * its users expect any bytes there. A page of words without an object stays: the next object in
+ * that place uses it.
  */
 #include "check.h"
 #include "sem/sem.h"
 
 #define RECORD_PAGES	((u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES)
 
-/* As sg_sem_page_at(), of the file as recovery would leave it. */
+/* As sg_sem_page_at(), but for the file as recovery would leave it. */
 static bool has_page(const struct sg_ck *c, u64 page)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -25,7 +25,7 @@ static bool has_page(const struct sg_ck *c, u64 page)
 	return kind == SG_ENTRY_LEAF;
 }
 
-/* What is missing would be damage to whoever opens it. */
+/* A missing page would be damage for the object's next opener. */
 static bool has_pages(const struct sg_ck *c, u64 head, u64 page, unsigned int i)
 {
 	u64 words = sg_sem_words_page(page, i);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who owns which page, and what the space map says of it.
+ * Owners of pages, and the space map.
  *
- * A page belongs to the first that claims it; metadata comes first, debts come last. The map is
- * corrected in the order that an interruption forgives: pages in use are marked before any page
- * is given back, and none is while it is unclear whose they are.
+ * A page belongs to the first that claims it; metadata claims first, deferred frees last. The map
+ * is corrected in an order that an interruption cannot harm: pages in use are marked before any
+ * page is freed, and no page is freed while its owner is unclear.
  */
 #include "check.h"
 
@@ -44,7 +44,7 @@ int ck_space_begin(struct sg_ck *c)
 {
 	u64 bytes = SG_ALIGN_UP(total_pages(c), SG_CHUNK_PAGES) / 8;
 
-	if (c->map_bytes != bytes) {	/* the first time, or it has grown since then */
+	if (c->map_bytes != bytes) {	/* the first time, or the volume has grown since then */
 		sg_free(c->map);
 		c->map = sg_alloc(bytes);
 		if (!c->map)
@@ -62,7 +62,7 @@ static u64 map_word(const struct sg_ck *c, u64 chunk, unsigned int i)
 	return ck_get(c, sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i);
 }
 
-/* Pages in use that nobody has claimed, among the 64 from @page on. */
+/* Pages in use that nothing has claimed, among the 64 from @page on. */
 static u64 lost_pages(const struct sg_ck *c, u64 page)
 {
 	u64 chunk = page / SG_CHUNK_PAGES;
@@ -70,7 +70,7 @@ static u64 lost_pages(const struct sg_ck *c, u64 page)
 	return map_word(c, chunk, page % SG_CHUNK_PAGES / 64) & ~c->map[page / 64];
 }
 
-/* A name of the root that is worth to be had again. */
+/* Is this a name of the root that is worth restoring? */
 static void worth(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 {
 	u64 ino = SG_REF_INO(d->ref);
@@ -98,8 +98,8 @@ static bool names_of_root(struct sg_ck *c, u64 lost, u64 page, struct sg_bucket 
 }
 
 /*
- * A root directory that had to be made anew is empty; its names may still be there. An
- * interruption between the two is no matter: nothing but what is on the volume decides.
+ * A root directory that had to be made again is empty, but its names may still be there. An
+ * interruption between the two steps does no harm: only the volume's contents decide.
  */
 void ck_root_strays(struct sg_ck *c)
 {
@@ -127,8 +127,8 @@ void ck_root_strays(struct sg_ck *c)
 
 struct difference {
 	u64 missing, missing_at;	/* in use, marked free */
-	u64 lost, lost_at;		/* marked in use, nobody's */
-	u64 free;			/* nobody's */
+	u64 lost, lost_at;		/* marked in use, without an owner */
+	u64 free;			/* without an owner */
 };
 
 static void count(u64 bits, u64 page, u64 *n, u64 *at)
@@ -140,7 +140,10 @@ static void count(u64 bits, u64 page, u64 *n, u64 *at)
 	*n += sg_popcount64(bits);
 }
 
-/* Pages of a directory that is to be built anew, cut off by the damage: they still hold names. */
+/*
+ * Notes lost pages of directories to be rebuilt, which the damage has cut off: they still have
+ * names.
+ */
 static void salvage(struct sg_ck *c, u64 lost, u64 page)
 {
 	u64 ino, off;
@@ -175,7 +178,7 @@ static void compare(struct sg_ck *c, struct difference *d)
 	}
 }
 
-/* Marks pages in use, or (@give) gives back those that nobody claimed. */
+/* Marks pages in use, or (@give) frees those that nothing claimed. */
 static void correct(struct sg_ck *c, bool give)
 {
 	u64 chunk, off;
@@ -220,7 +223,7 @@ void ck_space(struct sg_ck *c)
 	if (d.missing && ck_found(c, CK_ASK, 0, d.missing_at,
 				  "%llu pages in use are marked free", CK_U(d.missing)))
 		correct(c, false);
-	/* What is unclear may own them: repaired first, given back by the next pass. */
+	/* The owner of such a page may still be unclear: the next pass frees it, after repairs. */
 	if (!c->looking && c->hold_pages)
 		return;
 	if (d.lost && ck_found(c, ck_giving(c), 0, d.lost_at,

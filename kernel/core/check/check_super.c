@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What all systems share: superblocks, hot page, mount table, transaction areas, locks. */
+/*
+ * Structures that all systems share: superblocks, hot page, mount table, transaction areas, locks.
+ */
 #include "check.h"
 
 /* --- superblocks --------------------------------------------------------------------------- */
@@ -15,8 +17,8 @@ static void check_copy(struct sg_ck *c, u64 off, const char *which)
 }
 
 /*
- * sg_open() has taken the better of the two; one at a time, so that one is good at any moment. Of a
- * volume that has just grown the first may be behind: whoever joins next writes it.
+ * sg_open() has taken the better of the two. They are stored one at a time, so that one is always
+ * good. After growth the first superblock may be older: the next joiner writes it.
  */
 void ck_super(struct sg_ck *c)
 {
@@ -25,7 +27,7 @@ void ck_super(struct sg_ck *c)
 	check_copy(c, sg_size(&c->vol) - SG_PAGE, "backup superblock");
 }
 
-/* --- a move to another base ---------------------------------------------------------------- */
+/* --- complete a move to another base ------------------------------------------------------- */
 
 int ck_end_move(struct sg_ck *c, void *base, u64 size)
 {
@@ -51,7 +53,7 @@ int ck_end_move(struct sg_ck *c, void *base, u64 size)
 
 /* --- hot page and mount table -------------------------------------------------------------- */
 
-/* A word that claims an incarnation to come would be a lock that its holder never took. */
+/* A word with a future incarnation would be a lock that its holder never took. */
 void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 word = ck_get(c, off);
@@ -63,7 +65,7 @@ void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 		ck_set(c, off, 0);
 }
 
-/* What is announced may be left of one who died, and hurts nobody. */
+/* An announcement may be left from a dead grower; it does no harm. */
 static void check_growth(struct sg_ck *c)
 {
 	u64 size = ck_get(c, SG_HOT(size)), grow = ck_get(c, SG_HOT(grow));
@@ -78,7 +80,7 @@ static void check_growth(struct sg_ck *c)
 		ck_set(c, SG_HOT(grow), 0);
 }
 
-/* Of somebody who died over it, or in a copy: nothing stands still for that. */
+/* The freeze of a system that died, or one in a copy: nothing is frozen for it. */
 static void check_freeze(struct sg_ck *c)
 {
 	u64 word = ck_get(c, SG_HOT(freeze));
@@ -89,7 +91,7 @@ static void check_freeze(struct sg_ck *c)
 		ck_set(c, SG_HOT(freeze), SG_FREEZE(0, SG_FREEZE_NR(word)));
 }
 
-/* That there is bad memory is no damage. What lies outside the volume, nobody can have found. */
+/* A bad page is no damage. An entry outside the volume cannot be a real finding. */
 static void check_bad(struct sg_ck *c)
 {
 	u64 bads = ck_get(c, SG_HOT(bads)), i;

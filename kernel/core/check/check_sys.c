@@ -2,18 +2,19 @@
 /*
  * System inodes: the file of inode records, and the areas beside it.
  *
- * The words that find their pages stand twice (struct sg_sys_copy), because nothing else names
- * those pages. The copy is checked, and both change in one transaction: so where they differ, the
- * copy is right, if it leads to what a system inode has. A table that is not believed yet is
- * surveyed, which claims nothing and repairs nothing.
+ * The words by which their pages are found exist twice (struct sg_sys_copy), because nothing else
+ * names those pages. The copy has a checksum, and one transaction changes both. So if they differ,
+ * the copy is right, if it leads to valid contents of that system inode. A table that is not
+ * trusted yet is surveyed, which claims nothing and repairs nothing.
  */
 #include "check.h"
 
-/* --- what a table leads to ------------------------------------------------------------------ */
+/* --- survey of a table ---------------------------------------------------------------------- */
 
 /**
- * struct survey - what lies behind a root word, taken as the inode file's.
- * @used, @free, @bad: records. @end: file page behind the last one. @left: pages still to look at.
+ * struct survey - the contents behind a root word, read as an inode file.
+ * @used, @free, @bad: numbers of records. @end: file page behind the last one. @left: pages still
+ *   to look at.
  * @rooted: the first page begins as that of an inode file does.
  */
 struct survey {
@@ -29,7 +30,7 @@ static bool all_zero(const u64 *w, unsigned int n)
 	return !n;
 }
 
-/* All that can be said of a record without its neighbours. */
+/* Checks a record as far as that is possible without its neighbours. */
 static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
 {
 	u64 mode = sg_load64(&in->mode), table = sg_load64(&in->table), off;
@@ -83,7 +84,7 @@ static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 		ck_image_survey(c, off, kind, !page && s->rooted);
 }
 
-/* Calls itself once per level. What has been seen may be seen again: @left ends it. */
+/* Recurses once per level. It may meet a page again: @left bounds it. */
 static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned int level, u64 page)
 {
 	const u64 *t = ck_page(c, table);
@@ -129,13 +130,13 @@ static struct survey surveyed(struct sg_ck *c, u64 root)
 	return s;
 }
 
-/* Inode records, most of them whole. */
+/* The pages have inode records, most of them whole. */
 static bool mostly_records(const struct survey *s)
 {
 	return s->used && s->bad <= (s->used + s->free) / 2;
 }
 
-/* --- which root word to go by --------------------------------------------------------------- */
+/* --- choose a root word --------------------------------------------------------------------- */
 
 static u64 records_off(unsigned int which)
 {
@@ -144,8 +145,8 @@ static u64 records_off(unsigned int which)
 }
 
 /*
- * Does this word lead to what a system inode has? More is asked of one for which no checksum
- * vouches: that it looks like the inode file's, and no other table of records.
+ * Does this word lead to valid contents of a system inode? A word without a checksum (not @vouched)
+ * must also look like the inode file's root, and not like another table of records.
  */
 static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root, bool vouched)
 {
@@ -160,7 +161,7 @@ static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root, bool 
 		s.end * SG_INODES_PER_PAGE == ck_get(c, records_off(which)));
 }
 
-/* A table grows at its top: is @old the first part of what @root names? */
+/* A table grows at its top: is @old the first part of the table that @root names? */
 static bool grew_from(const struct sg_ck *c, u64 root, u64 old)
 {
 	unsigned int level = SG_ROOT_HEIGHT(root), want = SG_ROOT_HEIGHT(old);
@@ -188,8 +189,8 @@ static bool copy_valid(const struct sg_ck *c, unsigned int which)
 }
 
 /*
- * Offset of the root word to go by: the inode's own, which is restored when it can be, or that of
- * its copy, until it is. 0: both are lost.
+ * Offset of the root word to use: the inode's own, which is restored if possible, or the copy's
+ * until then. 0: both are lost.
  */
 static u64 root_word(struct sg_ck *c, unsigned int which)
 {
@@ -214,7 +215,7 @@ static u64 root_word(struct sg_ck *c, unsigned int which)
 
 /* --- the inode file's pages ----------------------------------------------------------------- */
 
-/* Makes room for the page with number @page in the list of the file's pages. */
+/* Makes room for page @page in the list of the file's pages. */
 static bool ipage_room(struct sg_ck *c, u64 page)
 {
 	u64 room = c->ipages ? c->ipages : 64;
@@ -250,7 +251,7 @@ static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
 	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
 }
 
-/* Records behind the last page that is still there: as many as the copy says there were. */
+/* Records behind the last page that still exists: as many as the copy says there were. */
 static void lost_end(struct sg_ck *c, u64 root)
 {
 	u64 at = sg_sys_copy_off(&c->vol, SG_SYS_INODES);
@@ -275,7 +276,7 @@ static void count_records(struct sg_ck *c)
 		ck_set(c, SG_HOT(inodes), c->inodes);
 }
 
-/* Inodes in it are lost; a page of free ones takes its place. */
+/* The inodes in it are lost; a page of free records replaces it. */
 static void note_hole(struct sg_ck *c, u64 page)
 {
 	u64 ino = page * SG_INODES_PER_PAGE, i;
@@ -287,9 +288,9 @@ static void note_hole(struct sg_ck *c, u64 page)
 		ck_note(c, &c->holes, page, 0);
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all system inodes ---------------------------------------------------------------------- */
 
-/* What is the same in each of them; the engine looks at it when it fills a hole. */
+/* Fields that are equal in all of them; the engine reads them when it fills a hole. */
 static void check_constants(struct sg_ck *c, unsigned int which)
 {
 	const struct sg_iref sys = sg_sys_ref(which);
@@ -305,7 +306,7 @@ static void check_constants(struct sg_ck *c, unsigned int which)
 		ck_set(c, SG_IOFF(&sys, genflags), 0);
 }
 
-/* Of all but the inode file, whose records can be counted. */
+/* For all except the inode file, whose records can be counted. */
 static void check_size(struct sg_ck *c, unsigned int which)
 {
 	u64 at = sg_sys_copy_off(&c->vol, which) + offsetof(struct sg_sys_copy, records);
@@ -316,7 +317,7 @@ static void check_size(struct sg_ck *c, unsigned int which)
 		ck_set(c, records_off(which), ck_get(c, at));
 }
 
-/* Three words, the last of which makes them valid. */
+/* Three words; the last one makes them valid. */
 static void check_copy(struct sg_ck *c, unsigned int which)
 {
 	u64 at = sg_sys_copy_off(&c->vol, which);
@@ -334,7 +335,7 @@ static void check_copy(struct sg_ck *c, unsigned int which)
 	sg_fence();
 }
 
-/* Locks and semaphores are found by hash: most of these files is holes. */
+/* Locks and semaphores are found by hash: these files consist mostly of holes. */
 static u64 most_pages(const struct sg_ck *c, unsigned int which)
 {
 	switch (which) {
@@ -367,7 +368,7 @@ static void sys_file(struct sg_ck *c, unsigned int which)
 
 	check_constants(c, which);
 	if (!root && which == SG_SYS_INODES)
-		return;		/* check_root() says so */
+		return;		/* check_root() reports it */
 	ck_table(c, 0, root ? root : own, most_pages(c, which), &t, leaf_of(which), NULL);
 	if (which == SG_SYS_INODES) {
 		lost_end(c, ck_get(c, root));
@@ -379,7 +380,8 @@ static void sys_file(struct sg_ck *c, unsigned int which)
 	    ck_found(c, CK_SAFE, 0, blocks, "system inode %u counts %llu pages, has %llu", which,
 		     CK_U(ck_get(c, blocks)), CK_U(t.pages)))
 		ck_set(c, blocks, t.pages);
-	if (root == own || !root)	/* else: restored by the next pass, or not at all */
+	/* otherwise: the next pass restores it, or it cannot be restored */
+	if (root == own || !root)
 		check_copy(c, which);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names and what they name: every inode in use has as many names as it says, every directory one,
- * and parents lead to the root. What has no name goes to lost+found, unless it has no links: then
- * it was open when its last name went, and is freed.
+ * Names and their inodes: every inode in use has as many names as its link count says, every
+ * directory has one, and parents lead to the root. An inode without a name goes to lost+found,
+ * unless it has no links: then it was open when its last name was removed, and is freed.
  */
 #include "check.h"
 
@@ -13,7 +13,7 @@ static u64 type_of(u64 mode)
 	return (sg_mode(mode) & SG_S_IFMT) >> 12;
 }
 
-/* What is left of permissions beside a type that makes no sense: at most the owner's. */
+/* The permissions that are trusted beside an invalid type: at most the owner's. */
 static u64 believed(u64 mode, unsigned int type)
 {
 	if (type == SG_S_IFLNK >> 12)
@@ -21,7 +21,7 @@ static u64 believed(u64 mode, unsigned int type)
 	return mode & 0700 ? mode & 0700 : type == SG_S_IFDIR >> 12 ? 0700 : 0600;
 }
 
-/* The name knows the type that the inode has lost. */
+/* The name has the type that the inode has lost. */
 static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
 {
 	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
@@ -53,7 +53,9 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
 	return true;
 }
 
-/* A directory whose name and links went in one transaction: what it still has is not looked at. */
+/*
+ * A directory whose name and links were removed in one transaction: its contents are not checked.
+ */
 bool ck_removed_dir(const struct sg_ck *c, u64 ino)
 {
 	return c->state[ino] & CK_DIR && c->state[ino] & CK_OWED &&
@@ -85,7 +87,7 @@ bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off)
 	return true;
 }
 
-/* --- when all have been read --------------------------------------------------------------- */
+/* --- when all directories have been read --------------------------------------------------- */
 
 static void check_links(struct sg_ck *c, u64 ino, u32 want)
 {
@@ -104,11 +106,11 @@ static void check_root(struct sg_ck *c)
 		ck_found(c, CK_NEVER, 0, SG_HOT(sys[SG_SYS_INODES].table),
 			 "the inode file is lost: neither its root word nor the copy leads to it");
 	if (!c->inodes || c->state[ino] & CK_MISSING) {
-		c->hold_pages = true;	/* they may be all that is left of the files */
+		c->hold_pages = true;	/* these pages may be all that is left of the files */
 		return;
 	}
 	if (!(c->state[ino] & CK_DIR))
-		return;		/* has been said */
+		return;		/* has been reported */
 	at = ck_ifield(c, ino, special);
 	if (ck_get(c, at) != ino && ck_found(c, CK_ASK, ino, at, "the root has a parent"))
 		ck_set(c, at, ino);
@@ -117,9 +119,9 @@ static void check_root(struct sg_ck *c)
 }
 
 /*
- * Follows the parents of a directory until one is known to lead to the root; or to one without a
- * name, which is the orphan; or in a circle (Brent's way of noticing: no more steps than twice
- * the way). What was followed is not followed again.
+ * Follows the parents of a directory until one is known to lead to the root, or has no name: that
+ * one is the orphan. Or the path is a circle: Brent's algorithm notices that in at most twice as
+ * many steps as the path has. A followed path is not followed again.
  */
 static void check_rooted(struct sg_ck *c, u64 ino)
 {
@@ -171,7 +173,7 @@ static void check_inode_names(struct sg_ck *c, u64 ino)
 	check_links(c, ino, c->links[ino] + (c->state[ino] & CK_DIR ? 2 : 0));
 }
 
-/* Inodes that are to be cut to size: those that a ledger knows are taken care of. */
+/* Inodes that are to be cut to size: those that a ledger names are handled there. */
 static void check_cutting(struct sg_ck *c)
 {
 	u64 i, n = 0;
@@ -194,7 +196,7 @@ void ck_tree(struct sg_ck *c)
 
 	check_cutting(c);
 	check_root(c);
-	/* Names that are still missing would make orphans of their files. */
+	/* Names that are still missing would make their files orphans. */
 	if (c->rebuild.n || c->hold_pages || c->no_memory)
 		return;
 	for (ino = SG_INO_ROOT + 1; ino < c->inodes; ino++) {

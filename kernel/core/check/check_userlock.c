@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of users' locks. All of it is volatile: what nobody could have stored is reset, a page
- * at a time. What systems that are gone have left is none of our business, it counts for nobody.
+ * The file of users' locks. All of it is volatile. A page with a record that no system can have
+ * stored is reset. Records of systems that are gone are ignored, since they do not count.
  */
 #include "check.h"
 

@@ -2,9 +2,9 @@
 /*
  * Reading a volume as recovery would leave it, and storing repairs.
  *
- * A check that must not change anything plays what dead systems had committed into private copies
- * of the pages concerned; everybody here reads through ck_page(). So the volume may be mapped
- * read-only, and the check of a volume that needs recovery means the same as one after it.
+ * A check that must not change anything replays committed transactions of dead systems into private
+ * copies of the pages; the whole checker reads through ck_page(). So the volume may be mapped
+ * read-only, and a check before recovery gives the same result as one after it.
  */
 #include "check.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Extended attributes. A blob is checksummed and never changed in place: it is right, or it goes.
+ * Extended attributes. A blob has a checksum and is never changed in place: it is valid, or it is
+ * removed.
  */
 #include "check.h"
 
-/* The payload's bytes are taken from the volume a piece at a time: pages need not be adjacent. */
+/* The payload is read from the volume in parts: its pages need not be adjacent. */
 struct payload {
 	const struct sg_ck *c;
 	const struct sg_xattr_head *head;
@@ -27,7 +28,7 @@ static bool head_valid(const struct sg_ck *c, const struct sg_xattr_head *h)
 	return true;
 }
 
-/* @len bytes at @pos of the payload, within a page of it. */
+/* The bytes of the payload from @pos on, up to the end of a page. */
 static const u8 *piece(const struct payload *p, u64 pos)
 {
 	if (!p->head->pages)
@@ -65,7 +66,7 @@ static bool entry_valid(const struct sg_xattr_entry *e)
 	return false;
 }
 
-/* Entries are 8-byte aligned, so that no header lies across two pages. */
+/* Entries are 8-byte aligned, so no header crosses a page boundary. */
 static bool entries_valid(const struct payload *p)
 {
 	u64 pos = 0;
@@ -83,7 +84,7 @@ static bool entries_valid(const struct payload *p)
 	return pos == p->size;
 }
 
-/* Checks the blob at @off and claims its pages. @ino 0: whoever's. Returns pages, 0: unusable. */
+/* Checks the blob at @off and claims its pages. @ino 0: any owner. Returns pages, 0: unusable. */
 static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 {
 	struct sg_xattr_head *h;
@@ -92,7 +93,7 @@ static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 
 	if (!sg_data_page(&c->vol, off))
 		return 0;
-	h = sg_alloc(sizeof(*h));	/* a copy: what has been checked stays so */
+	h = sg_alloc(sizeof(*h));	/* a copy: it cannot change after the check */
 	if (!h) {
 		c->no_memory = true;
 		return 0;
@@ -116,7 +117,7 @@ out:
 	return pages;
 }
 
-/* It can be read well enough to know that no ACL was in it. */
+/* The blob is readable enough to know that it had no ACL. */
 static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
 {
 	struct sg_xattr_head *h;
@@ -145,8 +146,8 @@ static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
 }
 
 /*
- * Beside an ACL the group's permissions in the mode are the mask of all that it names; without it
- * they would be the group's. They go first: an interruption leaves less access, not more.
+ * With an ACL, the group's permissions in the mode are the mask of all its entries; without it they
+ * would be the group's own. They are cleared first: an interruption leaves less access, not more.
  */
 static void drop_blob(struct sg_ck *c, u64 ino, u64 at, u64 off)
 {

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Closing up a file (collapse) and pulling it apart (insert), atomic at any size.
+ * Removing a range from a file (collapse) and opening a hole in it (insert), atomic at any size.
  *
- * A second table is built beside the one in use, with the same pages in their new places, and one
- * transaction puts it in the place of the first. Until then somebody has to own its pages, and from
- * then on those of the old table and the pages removed: a spare inode without a name, which the
- * ledger frees in any case. It gets the new table's pages as its data, they are filled, and the
- * transaction swaps: the file gets the new table, the spare one a table that lists all that is left
- * over. A crash before finds the old file, one after it the new one, and nothing lost.
+ * This builds a second table beside the one in use, with the same pages in their new places. One
+ * transaction replaces the first table by it. Until then the new table's pages need an owner. After
+ * that the old table's pages and the removed pages need one. The owner is a spare inode without a
+ * name, which is deferred and therefore freed in any case. Its data pages become the new table. The
+ * transaction swaps: the file gets the new table, and the spare inode gets a table that lists all
+ * remaining pages. A crash before it leaves the old file, a crash after it the new one; nothing is
+ * lost.
  *
- * The build takes no lock; should the file change meanwhile, it is begun again. What were tables of
- * the file may hold anything by then: nothing is damage once the file is not the one that was read.
+ * The build takes no lock; if the file changes meanwhile, the build restarts. The file's old tables
+ * may hold any bytes by then. So nothing is damage once the file differs from the one that was
+ * read.
  */
 #include "internal.h"
 
 #define ATTEMPTS	16
-#define SLACK		32	/* pages of the pool for rounding, beside one in 128 */
+#define SLACK		32	/* extra pages of the pool for rounding, besides one in 128 */
 
 /* --- tables being built, in ascending order of pages ----------------------------------------- */
 
 /**
  * struct pool - pages that become tables: the data of the spare inode.
- * @run: the piece of it that is being used, from page @run_at on.
+ * @run: the run of it in use, from page @run_at on.
  */
 struct pool {
 	struct sg_vol *vol;
@@ -30,7 +32,7 @@ struct pool {
 	struct sg_run run;
 };
 
-/* The file that is read: its change counter when that was begun. */
+/* The file being read; @seq: its change counter at the beginning. */
 struct source {
 	struct sg_vol *vol;
 	const struct sg_iref *ref;
@@ -39,8 +41,8 @@ struct source {
 
 /**
  * struct build - a table under construction; without @pool it is only counted.
- * @table, @covers: per level, the table being filled, and the number of the piece that it maps.
- * @tables: how many there are of each level. @large: level of the largest leaf above 1, or 0.
+ * @table, @covers: per level, the table being filled, and the number of the range that it maps.
+ * @tables: number of tables of each level. @large: level of the largest leaf above 1, or 0.
  */
 struct build {
 	struct pool *pool;
@@ -51,7 +53,10 @@ struct build {
 	u64 tables[SG_TABLE_LEVELS + 1];
 };
 
-/* Who has changed the file has done so before any page of it could become another one's (D7). */
+/*
+ * A system that changes the file stores its counter before any page of the file is reused (D7). So
+ * an equal counter proves that the bytes that were read belonged to the file.
+ */
 static int still_same(const struct source *from)
 {
 	return sg_read_retry(from->vol, from->ref, from->seq) ? -EAGAIN : 0;
@@ -111,16 +116,16 @@ static void set_entry(struct build *b, unsigned int level, u64 page, u64 e)
 }
 
 /*
- * The tables over @page from the root down to @level are those being filled. In earnest only what
- * the height that was counted has a place for: the file may have got more since then, and a table
- * that is not there is no place to store to.
+ * Makes the tables over @page, from the root down to @level, the ones being filled. With a pool,
+ * only tables for which the counted height has room. The file may have grown since then, and a
+ * missing table must not be stored to.
  */
 static int reach(struct build *b, u64 page, unsigned int level)
 {
 	unsigned int l;
 	int err;
 
-	/* a look for each entry: what the pool has may be anybody's once we have been fenced */
+	/* checked for each entry: after a fence, another system may own the pool's pages */
 	if (b->pool && !sg_is_ours(b->pool->vol))
 		return sg_declared_dead(b->pool->vol);
 	if (b->pool && (level > SG_MAX(b->height, 1u) || page >> (9 * b->height)))
@@ -150,7 +155,8 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	int err;
 
 	b->leaves += sg_level_pages(level);
-	if (b->leaves > sg_bound(b->from->vol) >> SG_PAGE_SHIFT)	/* mapped many times */
+	/* a page is mapped several times */
+	if (b->leaves > sg_bound(b->from->vol) >> SG_PAGE_SHIFT)
 		return too_large(b->from, off);
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
@@ -165,7 +171,7 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	return 0;
 }
 
-/* Pages at @off that follow each other; as large leaves where they fit. */
+/* Adds contiguous pages at @off; uses large leaves where they fit. */
 static int put_run(struct build *b, u64 page, u64 off, u64 pages)
 {
 	int err = 0;
@@ -183,16 +189,14 @@ static int put_run(struct build *b, u64 page, u64 off, u64 pages)
 	return err;
 }
 
-/* --- what goes where ------------------------------------------------------------------------- */
+/* --- the new order --------------------------------------------------------------------------- */
 
-/**
- * struct plan - pages [@from, @end) of the file, to be found from page @to on.
- */
+/** struct plan - pages [@from, @end) of the file move to page @to. */
 struct plan {
 	u64 from, end, to;
 };
 
-/* A list under construction: page after page of a table that is only there to own them. */
+/* A list under construction: a table whose only purpose is to own the pages in it. */
 struct list {
 	struct build b;
 	u64 next;
@@ -208,7 +212,7 @@ static int list_run(struct list *l, u64 off, u64 pages)
 	return put_run(&l->b, to, off, pages);
 }
 
-/* Calls put_run() or list_run() for what is mapped in the plan's range. */
+/* Calls put_run() or list_run() for all mapped pages in the plan's range. */
 static int move(const struct source *from, const struct plan *plan, struct build *b,
 		struct list *l)
 {
@@ -222,7 +226,7 @@ static int move(const struct source *from, const struct plan *plan, struct build
 		      sg_walk_bad(vol, from->ref, page, plan->end - page, &run);
 		if (err)
 			return err;
-		met += run.off ? run.pages : 1;		/* an honest file maps no page twice */
+		met += run.off ? run.pages : 1;		/* an undamaged file maps no page twice */
 		if (met > 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
 			return too_large(from, page << SG_PAGE_SHIFT);
 		if (run.off)
@@ -236,8 +240,8 @@ static int move(const struct source *from, const struct plan *plan, struct build
 }
 
 /*
- * Lists the pages of a table itself, *@tables so far: no more than there are pages, unless tables
- * are named twice. Calls itself once per level.
+ * Lists the pages of a table itself. *@tables counts them: at most the volume's pages, unless a
+ * table is named twice. Recurses once per level.
  */
 static int list_tables(const struct source *from, struct list *l, u64 table, unsigned int level,
 		       u64 *tables)
@@ -269,12 +273,12 @@ static int list_tables_of(const struct source *from, struct list *l, u64 root)
 	}
 }
 
-/* --- the job --------------------------------------------------------------------------------- */
+/* --- a collapse or insert -------------------------------------------------------------------- */
 
 /**
  * struct job - one collapse or insert.
- * @keep: the file's pages in their new order; @gone: those that leave it.
- * @root, @size: of the file as it was read. @left: pages of it that go to the list.
+ * @keep: the file's pages in their new order; @gone: the pages that leave it.
+ * @root, @size: of the file as it was read. @left: number of its pages that go to the list.
  */
 struct job {
 	struct source from;
@@ -307,7 +311,9 @@ static int list_rest(struct job *j)
 	return err;
 }
 
-/* What is left of the pool, and the tables that hold the pool. The last page may become a table. */
+/*
+ * Lists the rest of the pool, and the tables that hold the pool. The last page may become a table.
+ */
 static int list_pool(struct job *j)
 {
 	u64 root = sg_iget(j->from.vol, &j->pool.spare, table), off;
@@ -324,7 +330,10 @@ static int list_pool(struct job *j)
 	return err;
 }
 
-/* How many pages both tables will need, how high they will be. Then the same again, in earnest. */
+/*
+ * First counts the pages that both tables need, and computes their heights. Then builds both
+ * tables.
+ */
 static int build(struct job *j)
 {
 	struct sg_vol *vol = j->from.vol;
@@ -332,14 +341,14 @@ static int build(struct job *j)
 	u64 need, more;
 	int err;
 
-	/* counted as if of full height: what is above the height that is needed falls away */
+	/* counts with full height; tables above the needed height are then not needed */
 	start_build(j, &j->file, NULL, SG_TABLE_LEVELS);
 	start_build(j, &j->rest.b, NULL, SG_TABLE_LEVELS);
 	j->rest.next = 0;
 	err = build_file(j) ?: list_rest(j);
 	if (err)
 		return err;
-	/* a large leaf needs a table of its own level, even if it is all there is */
+	/* a large leaf needs a table of its own level, even if it is the only leaf */
 	height = j->file.leaves ? SG_MAX(height_for(j->file.last), j->file.large) : 0;
 	need = tables_upto(&j->file, height) + tables_upto(&j->rest.b, SG_TABLE_LEVELS);
 	more = need / 128 + SLACK;
@@ -355,7 +364,7 @@ static int build(struct job *j)
 	return err ?: sg_flush(vol, &j->pool.spare, 0, j->pool.pages);
 }
 
-/* The transaction that makes it so, if the file is still the one that was read. */
+/* The transaction that swaps the tables, if the file is still the one that was read. */
 static int exchange(struct job *j, u64 size, s64 now)
 {
 	const struct sg_iref *ref = j->from.ref, *spare = &j->pool.spare;
@@ -368,7 +377,7 @@ static int exchange(struct job *j, u64 size, s64 now)
 	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
 	if (!err && sg_iget(vol, ref, seq) != j->from.seq)
 		err = -EAGAIN;
-	/* pages come to other distances from the size: none may be left with anything behind it */
+	/* pages get other distances from the size: none may keep stale bytes behind it */
 	if (!err)
 		err = sg_zero_mapped(vol, ref, j->size, sg_stale_end(j->size));
 	sg_fence();
@@ -391,21 +400,21 @@ static int exchange(struct job *j, u64 size, s64 now)
 	return err;
 }
 
-/* An inode without a name, owed from the start. */
+/* Makes the spare inode: without a name, deferred from the start. */
 static int make_spare(struct sg_vol *vol, s64 now, struct sg_iref *spare)
 {
 	const struct sg_new new = { .mode = SG_S_IFREG | 0600, .now = now };
 	struct sg_tx *tx = sg_tx_begin(vol);
 
 	if (!sg_inode_take(tx, &new, 0, 0, spare)) {
-		/* no other system's business, nor our own sg_settle()'s */
+		/* neither other systems nor this system's sg_settle() may free it */
 		sg_fresh_set(vol, SG_IOFF(spare, openers), 1ULL << vol->slot);
 		sg_owe_kept(tx, spare);
 	}
 	return sg_tx_commit(tx);
 }
 
-/* What is asked, checked against the file as it is, as a plan. Returns the new size or -errno. */
+/* Checks the request against the file and makes the plan. Returns the new size or -errno. */
 static s64 plan_move(struct job *j, bool insert, u64 pos, u64 len)
 {
 	u64 at = pos >> SG_PAGE_SHIFT, n = len >> SG_PAGE_SHIFT;
@@ -456,7 +465,7 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 	err = build(j);
 	if (!err)
 		err = exchange(j, (u64)size, now);
-	/* what it owns now, either way; if that fails it stays owed */
+	/* frees what it owns now, in either case; if that fails, it stays deferred */
 	sg_close_inode(vol, &j->pool.spare);
 	vol->up->evict(vol, &j->pool.spare);
 	return err;

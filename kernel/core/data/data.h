@@ -5,15 +5,15 @@
 
 #include "inode/inode.h"
 
-#define SG_TABLE_PAGES	(1ULL << 36)	/* that a table of full height reaches */
+#define SG_TABLE_PAGES	(1ULL << 36)	/* reach of a table of full height */
 #define SG_FILE_PAGES	(SG_FILE_MAX >> SG_PAGE_SHIFT)
 static inline u64 sg_pages_of(u64 bytes)
 {
 	return (bytes + SG_PAGE - 1) >> SG_PAGE_SHIFT;
 }
 /**
- * struct sg_met - pages that a walk through a file has met
- * @seq: of the file when counting began; @counted: how often it has begun anew.
+ * struct sg_met - count of the pages that a walk through a file has met
+ * @seq: of the file when counting began; @counted: how often counting has restarted.
  */
 struct sg_met {
 	u64 sum, seq;
@@ -21,9 +21,9 @@ struct sg_met {
 };
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m);
 /*
- * An honest file maps no page twice, so there is a limit to what may be met: @times as many pages
- * as the volume has. A damaged file can go on for ever. What others move ahead meanwhile is met
- * again; so only what one state of the file has too much of is damage. -EBUSY: it changes all the
+ * An undamaged file maps no page twice, so a walk meets at most @times as many pages as the volume
+ * has. A damaged file can go on without end. A walk meets pages again that other systems move ahead
+ * of it. So only a count within one state of the file is damage. -EBUSY: the file changes all the
  * time.
  */
 static inline int sg_met(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m,
@@ -35,24 +35,26 @@ static inline int sg_met(const struct sg_vol *vol, const struct sg_iref *ref, st
 
 /* Zeroes the mapped bytes of [pos, end) in place and starts their write-back. */
 int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end);
-/* Size and times (now 0: keep) without the journal, durable on return. Inode locked. */
+/* Sets size and times (now 0: keep) without the journal, durable on return. Inode locked. */
 void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
 /*
- * Behind the size, up to here, mapped pages may hold anything: what was stored through a mapping or
- * by a write that did not come to its end. It is zeroed before the size moves up over it. Further
- * behind, mapped pages are zero: no write in place begins there before the size is near.
+ * Between the size and this offset, mapped pages may hold any bytes: stores through a mapping, or a
+ * write that did not complete. They are zeroed before the size moves over them. Mapped pages
+ * further behind are zero: a write in place begins there only when the size is near.
  */
 static inline u64 sg_stale_end(u64 size)
 {
 	return (size & ~(SG_CHUNK - 1)) + SG_CHUNK;
 }
-/* One page, if the file's lock and space can be had at once. */
+/* Allocates one page, if the file's lock and space are available at once. */
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
-/* Pages behind the size may remain of a truncation: finish it before anything is put there. */
+/* Pages behind the size may be left by a truncation: finish it before anything is stored there. */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);
-/* The same for who comes back for it: *turns counts, 0 at first. -EUCLEAN: it is never over. */
+/*
+ * The same for a caller that comes again: *turns counts, 0 at first. -EUCLEAN: the cut never ends.
+ */
 int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns);
-#define SG_RECLAIM_SOME	1024	/* debts to pay before giving up for want of space */
+#define SG_RECLAIM_SOME	1024	/* deferred frees to reclaim before ENOSPC */
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* File data: reading, searching, flushing. Everything goes by the walk (D5). */
+/* File data: read, seek, flush. These functions use the walk (D5). */
 #include "internal.h"
 
-#define MET_ANEW	16	/* times that a file which changes is counted anew */
+#define MET_ANEW	16	/* restarts of the count for a file that changes */
 
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m)
 {
@@ -19,7 +19,7 @@ int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_m
 	return 0;
 }
 
-/* Each hole that a walk passes ends at a page, or took it over many tables. */
+/* Counts a hole as one page: it ends at a mapped page, or took the walk over many tables. */
 static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
 	       struct sg_met *m)
 {
@@ -92,15 +92,16 @@ int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages
 	while (first < end) {
 		err = sg_walk_bad(vol, ref, first, end - first, &run) ?:
 		      met(vol, ref, &run, &sum);
-		if (err)	/* what is to be written back may have gone, with its file */
+		if (err)	/* the pages may have gone with their file */
 			return err == -ESTALE ? 0 : err;
 		pages = run.pages;
 		if (run.off) {
 			pages = sg_good_pages(vol, run.off, pages);
 			sg_wb(sg_at(vol, run.off), pages << SG_PAGE_SHIFT);
 		}
-		first += pages ?: 1;	/* what was in bad memory is lost */
-		sg_turn(&turns);	/* whoever is to die may do it for others: to the end */
+		first += pages ?: 1;	/* the content of a bad page is lost */
+		/* a thread that is being killed may flush for others: it continues to the end */
+		sg_turn(&turns);
 	}
 	sg_fence();
 	return 0;
@@ -120,7 +121,7 @@ int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 e
 			return err;
 		pages = run.off ? sg_good_pages(vol, run.off, run.pages) : run.pages;
 		n = SG_MIN(((pages ?: 1) << SG_PAGE_SHIFT) - in, end - pos);
-		if (run.off && pages) {		/* nobody sees what bad memory holds */
+		if (run.off && pages) {		/* no reader sees the content of a bad page */
 			sg_os_zero(sg_at(vol, run.off + in), n);
 			sg_wb(sg_at(vol, run.off + in), n);
 		}

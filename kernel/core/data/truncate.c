@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shrinking, growing, punching. Protocol and what a crash leaves: docs/file-tables.md.
+ * Truncate, extend, punch. Protocol, and what a crash leaves: docs/file-tables.md.
  *
- * Cutting needs no page, so that it works on a full volume; with one exception, a large leaf that
- * lies half in the range. It is split, which takes a page for the smaller table. When there is none
- * its bytes are zeroed instead of freed.
+ * A cut needs no page, so it works on a full volume. Exception: a large leaf that lies half in the
+ * range is split, which takes a page for the smaller table. If there is none, the bytes are zeroed
+ * instead of freed.
  */
 #include "internal.h"
 
 
-/* --- large leaves over the ends -------------------------------------------------------------- */
+/* --- large leaves over the ends of the range ------------------------------------------------- */
 
-/* Inode locked. @page becomes the start of a leaf, if it is mapped. */
+/* Inode locked. Makes @page the start of a leaf, if it is mapped. */
 static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, struct sg_run *run)
 {
 	struct sg_tx *tx;
@@ -39,8 +39,8 @@ static int zero_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u
 }
 
 /*
- * Inode locked. Splits what lies half in [*page, *end); with @zero, what cannot be split for want
- * of a page is zeroed there and left out of the range.
+ * Inode locked. Splits the leaves that lie half in [*page, *end). With @zero, if there is no page
+ * for a split, the part is zeroed and left out of the range.
  */
 static int trim_ends(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 *end, bool zero)
 {
@@ -65,7 +65,7 @@ static int trim_ends(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u
 	return err;
 }
 
-/* --- finishing a truncation ------------------------------------------------------------------ */
+/* --- finish a truncation --------------------------------------------------------------------- */
 
 static void set_cutting(struct sg_tx *tx, const struct sg_iref *ref, bool on)
 {
@@ -74,7 +74,7 @@ static void set_cutting(struct sg_tx *tx, const struct sg_iref *ref, bool on)
 	sg_tx_iset(tx, ref, genflags, on ? word | flag : word & ~flag);
 }
 
-/* Inode locked. A bounded piece of the cut behind the size; the last one ends it. */
+/* Inode locked. One bounded step of the cut behind the size; the last step ends it. */
 static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero, bool *done)
 {
 	u64 page = sg_pages_of(sg_iget(vol, ref, size)), end = SG_TABLE_PAGES, next;
@@ -94,13 +94,13 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 		sg_disown_inode(tx, ref);
 		*done = true;
 	} else if (next == page) {
-		sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+		sg_tx_fail(tx, -ENOSPC);	/* the ledger is full */
 	}
 	sg_tx_inode(tx, ref);
 	return sg_tx_commit(tx);
 }
 
-/* A piece has been done, or could not be for want of space: 0 when there is any use in going on. */
+/* After a step, or after one that failed for lack of space: 0 if it makes sense to continue. */
 static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
 {
 	if (err == -ENOSPC && vol->up->more_space(vol, hunger))
@@ -114,8 +114,8 @@ static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
 }
 
 /*
- * Between pieces. Each cuts something, or passes many entries: so they are no more than the volume
- * has pages, unless somebody puts in again what has been cut. What is not done is owed.
+ * Between steps. Each step cuts something, or passes many entries. So there are no more steps than
+ * pages in the volume, unless another system adds again what has been cut. The rest stays deferred.
  */
 static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces)
 {
@@ -148,7 +148,7 @@ int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 	return err;
 }
 
-#define CUT_TURNS	1000	/* others truncate, too; so often only who means harm */
+#define CUT_TURNS	1000	/* other systems truncate, too, but so often only to do harm */
 
 int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns)
 {
@@ -162,8 +162,8 @@ int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned 
 /* --- size ------------------------------------------------------------------------------------ */
 
 /*
- * Inode locked. The new size and the cut in one transaction; what does not fit is left to
- * sg_finish_cut(), which the inode's debt remembers.
+ * Inode locked. Sets the size and cuts in one transaction. The rest is left to sg_finish_cut(); the
+ * deferred inode records it.
  */
 static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
@@ -211,7 +211,7 @@ static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 	return err;
 }
 
-/* 1: pages are mapped behind what @size needs, as fallocate() leaves them on request. */
+/* 1: pages are mapped behind @size, as fallocate() leaves them on request. */
 static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
 {
 	u64 page = sg_pages_of(size), turns = 0;
@@ -227,7 +227,7 @@ static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
 	return 0;
 }
 
-/* Inode locked. To the size that it has: what was allocated behind it is given back. */
+/* Inode locked. Truncates to the present size: frees the pages allocated behind it. */
 static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
 	int more = has_more(vol, ref, size);
@@ -281,9 +281,9 @@ int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 	return err || !sg_is_cutting(vol, ref) ? err : sg_finish_cut(vol, ref);
 }
 
-/* --- punching -------------------------------------------------------------------------------- */
+/* --- punch ----------------------------------------------------------------------------------- */
 
-/* Inode locked. Cuts some of [*page, end). */
+/* Inode locked. Cuts a part of [*page, end). */
 static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 end, bool zero)
 {
 	u64 from = *page, to = end, next;
@@ -297,7 +297,7 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 		tx = sg_tx_begin(vol);
 		sg_table_cut(tx, ref, from, to, &next);
 		if (next == from)
-			sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+			sg_tx_fail(tx, -ENOSPC);	/* the ledger is full */
 		sg_tx_inode(tx, ref);
 		err = sg_tx_commit(tx);
 		if (err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writing: in place where there are pages, into fresh pages where there are none. Order of stores,
- * and what a crash between them leaves: docs/file-tables.md.
+ * Writing: in place where pages exist, otherwise into fresh pages. Order of stores, and what a
+ * crash between them leaves: docs/file-tables.md.
  */
 #include "internal.h"
 
@@ -16,7 +16,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 {
 	struct sg_inode *in = sg_at(vol, ref->off);
 
-	sg_fence();	/* the bytes before the size that shows them */
+	sg_fence();	/* the bytes before the size that exposes them */
 	sg_store64(&in->size, size);
 	if (now) {
 		sg_store64(&in->mtime, (u64)now);
@@ -28,7 +28,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 
 /* --- fresh pages ----------------------------------------------------------------------------- */
 
-/* Where the file's next page is best put: behind the page before it. */
+/* The best offset for the file's next page: behind the page before it. */
 static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 {
 	struct sg_run run;
@@ -39,8 +39,8 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 }
 
 /*
- * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even when not all of
- * them are wanted yet: what follows most likely fits behind, and one day all of it becomes one
+ * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even if not all are
+ * needed yet. The following pages most likely fit behind them, and later all of them become one
  * large leaf. Not for the first 2 MiB: small files would use up all empty chunks.
  */
 static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
@@ -53,7 +53,10 @@ static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *of
 	return true;
 }
 
-/* Takes up to @want pages in a row and hooks them into the hole at @page. Nobody sees them yet. */
+/*
+ * Takes up to @want contiguous pages and enters them into the hole at @page. No other system sees
+ * them yet.
+ */
 static int take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
 		      u64 *got)
 {
@@ -96,7 +99,7 @@ static int begin_fresh(struct sg_vol *vol, const struct sg_iref *ref, u64 len, u
 	return 0;
 }
 
-/* --- a piece of a write ---------------------------------------------------------------------- */
+/* --- one part of a write --------------------------------------------------------------------- */
 
 static void in_place(struct sg_write *w, const struct sg_run *run, u64 len)
 {
@@ -113,7 +116,7 @@ static int walk_piece(struct sg_vol *vol, const struct sg_iref *ref, const struc
 		       sg_pages_of((w->pos & (SG_PAGE - 1)) + len), run);
 }
 
-/* In place and beyond the size: no further than what sg_stale_end() allows. Inode locked. */
+/* In place and beyond the size: at most as far as sg_stale_end() allows. Inode locked. */
 static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w)
 {
 	if (w->pos >= sg_stale_end(w->size)) {
@@ -123,7 +126,7 @@ static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struc
 	w->len = SG_MIN(w->len, sg_stale_end(w->pos) - w->pos);
 }
 
-/* Inode locked. What lies between the old size and @w->pos is about to be seen. */
+/* Inode locked. First zeroes the gap between the old size and @w->pos, which becomes visible. */
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	u64 size = sg_iget(vol, ref, size);
@@ -152,7 +155,7 @@ static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, 
 	return 0;
 }
 
-/* No space is made here: that takes locks of other inodes. */
+/* Does not reclaim for space: that takes locks of other inodes. */
 static int append_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	int err;
@@ -255,7 +258,7 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 		sg_tx_abort(tx);
 		return 0;
 	}
-	/* the file keeps the pages that the caller did not reach: it most likely comes again */
+	/* the file keeps the pages that the caller did not fill: it most likely comes again */
 	sg_fresh_zero(vol, w->off + done, w->len - done);
 	sg_tx_inode(tx, ref);
 	if (w->size != NO_SIZE && w->pos + done > w->size)
@@ -265,7 +268,7 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 	return sg_tx_commit(tx);
 }
 
-/* A clock that ticks slowly says the same for many writes: nothing to store then. */
+/* With a coarse clock many writes have the same time: then there is nothing to store. */
 static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
 {
 	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
@@ -281,7 +284,8 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 	done = SG_MIN(done, w->len);
 	if (!w->locked) {
 		sg_fence();
-		err = sg_may_write(vol);	/* dead: what we wrote to may be another file's */
+		/* fenced: the written pages may belong to another file */
+		err = sg_may_write(vol);
 		if (err || !done || !times_differ(vol, ref, now))
 			return err;
 		return sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
@@ -311,7 +315,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	int err = 0;
 
 	while (done < len && !err) {
-		/* callers of this one need no lock of their own against those who cut the file */
+		/* so callers of sg_write() need no lock of their own against cuts */
 		err = sg_write_begin(vol, ref, pos + done, len - done, SG_WRITE_LOCKED, &w);
 		if (err)
 			break;
@@ -326,7 +330,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-/* Inode locked. Passes what is mapped, or fills some of a hole. *n: pages done. */
+/* Inode locked. Passes mapped pages, or fills a part of a hole. *n: number of pages done. */
 static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
 {
 	int err = sg_may_change(vol, ref);
@@ -359,8 +363,8 @@ static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page
 }
 
 /*
- * -ENOSPC when the holes of [first, end) alone are more than is free: then nothing is taken. An
- * honest file maps no page twice: so its pieces are no more than the volume has pages.
+ * -ENOSPC: the holes of [first, end) need more pages than are free; nothing is taken then. An
+ * undamaged file maps no page twice: so it has no more runs than the volume has pages.
  */
 static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
 {
@@ -411,10 +415,11 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (!err)
 		err = has_room(vol, ref, first, end);
 	if (err == -ENOSPC) {
-		vol->up->reclaim(vol, ~0u);	/* as statfs: what is owed is free */
+		vol->up->reclaim(vol, ~0u);	/* as in statfs: deferred frees count as free */
 		err = has_room(vol, ref, first, end);
 	}
-	while (err == -ENOSPC && vol->up->more_space(vol, &hunger))	/* owed by others, too */
+	/* also what other systems have deferred */
+	while (err == -ENOSPC && vol->up->more_space(vol, &hunger))
 		err = has_room(vol, ref, first, end);
 	while (!err && first < end) {
 		if (sg_wanted())

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What becomes of deferred frees: reclaim, eviction, taking over (D7). */
+/* Deferred frees: reclaim, eviction, taking over (D7). */
 #ifndef SG_DEFERRED_H
 #define SG_DEFERRED_H
 
@@ -7,30 +7,35 @@
 #include "dir/dir.h"
 
 int sg_ledger_grow(struct sg_vol *vol);
-/* Does this slot's ledger hold any debt? Its chain may be long; damage is looked at closely. */
+/*
+ * Does this slot's ledger hold no deferred free? Reads the whole chain. Damage counts as not empty,
+ * so that the caller looks closer.
+ */
 bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot);
-/* Moves the debts of a recovered slot into our own books. */
+/* Moves the deferred frees of a recovered slot into this system's ledger. */
 int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
-/* Frees, or cuts to size, the inodes that we owe; those that nobody has open, or locked. */
+/* Frees, or cuts to size, the deferred inodes of this system that no system has open or locked. */
 int sg_ledger_settle_inodes(struct sg_vol *vol);
 /*
- * Of these, what can be done at once for somebody who is waiting for space, locks held. False: some
- * is locked just now.
+ * Does the part of this that is possible at once, for a caller that waits for space and holds
+ * locks. False: an inode is locked now.
  */
 bool sg_ledger_settle_left(struct sg_vol *vol);
-/* As sg_ledger_settle_inodes() and sg_ledger_settle_left(), some of them at a time. */
+/* As sg_ledger_settle_inodes() and sg_ledger_settle_left(), some inodes at a time. */
 int sg_owed_settle(struct sg_vol *vol);
 bool sg_owed_settle_left(struct sg_vol *vol);
-/* The lists of a slot that is free become ours. slot_lock is held. */
+/* Moves the lists of a free slot to this system. slot_lock is held. */
 int sg_owed_take_over(struct sg_vol *vol, unsigned int slot);
-/* Finishes what the ledger says of an inode: evicts, or cuts behind size. */
+/* Finishes a deferred inode: evicts it, or cuts it behind its size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
 /*
- * Tries to free what has been left: once, as it is want of space that asks for it. False: it is
- * locked, and whoever wants space may hold what its holder waits for.
+ * Tries once to free a deferred inode, since a lack of space asks for it. False: it is locked, and
+ * the caller may hold a lock for which that lock's holder waits.
  */
 bool sg_inode_settle_left(struct sg_vol *vol, u64 ino);
-/* Takes over the debts of slots that are free; without @wait, if nobody else is just doing so. */
+/*
+ * Takes over the deferred frees of free slots; without @wait, only if no other system is doing so.
+ */
 int sg_settle_free(struct sg_vol *vol, bool wait);
 
 #endif

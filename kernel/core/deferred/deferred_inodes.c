@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lists of owed inodes. docs/protocol.md, section 4.
+ * Lists of deferred inodes. docs/protocol.md, section 4.
  *
- * An inode that is open and has no links is owed for as long as its users like, and there may be
- * as many of them as there are files. What the ledger has no room for is chained by a word of the
- * inodes' own records, so that removing a name never needs room. Each transaction area has a list,
- * whose head changes under the area's lock; so adding needs no other lock than those of the inode
- * and of the area, which whoever adds has anyway.
+ * An inode that is open and has no links is deferred for as long as its users like. There may be as
+ * many of these as there are files. Inodes for which the ledger has no room are chained by a word
+ * of their own records. So removing a name never needs room. Each transaction area has a list,
+ * whose head changes under the area's lock. So adding needs only the locks of the inode and of the
+ * area, which the adding transaction has anyway.
  *
- * A record on a list says so. It stays there when the inode is freed, is given a name, or becomes
- * another file; whoever would owe it then finds that it is on a list, and that is enough. Only the
- * list's own system takes it off, under the inode's lock, when there is no reason any more. So a
- * list needs one direction only, and others free inodes on it without touching it.
+ * A record on a list says so. It stays there when the inode is freed, gets a name, or becomes
+ * another file. A system that would defer it then finds that it is on a list, which suffices. Only
+ * the list's own system takes it off, under the inode's lock, when it has no reason any more. So a
+ * list needs only one direction, and other systems free inodes on it without touching the list.
  *
- *   head of a list, links of the records on it   lock of its area; slot_lock, when the slot is free
+ *   head of a list, links of the records on it   lock of its area; slot_lock, if the slot is free
  *   whether a record is on a list                the inode's lock, too
  */
 #include "internal.h"
 
-#define KEPT_AT_A_TIME	1024	/* looked at, and left as they are, before others have their turn */
-#define TURNS_MAX	(1u << 20)	/* in one call: others may store what they like */
-#define SPLICED		1024	/* of a dead system's, in one transaction */
-#define SPLICES		(1u << 20)	/* of one list: more than the largest volume has */
+/* records looked at and left as they are, before other work continues */
+#define KEPT_AT_A_TIME	1024
+#define TURNS_MAX	(1u << 20)	/* in one call: other systems may store any links */
+#define SPLICED		1024	/* records of a dead system's list, in one transaction */
+#define SPLICES		(1u << 20)	/* for one list: more than the largest volume has */
 
-/* That number as a word for @at: a head has the bare number, a record says that it is on a list. */
+/*
+ * That number as a word for @at: a head has the bare number, a record also says that it is on a
+ * list.
+ */
 static u64 word_for(const struct sg_vol *vol, u64 at, u64 ino)
 {
 	return at >= vol->sb.journal_off && at < vol->sb.ledger_off ? ino : SG_OWED(ino);
 }
 
-/* The record that a word of a list names. -EUCLEAN: it cannot be on one. -EIO: bad memory. */
+/* The record that a word of a list names. -EUCLEAN: it cannot be on a list. -EIO: bad page. */
 static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 {
 	u64 ino = SG_OWED_INO(sg_get(vol, at));
@@ -45,9 +49,12 @@ static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 		sg_damaged(vol, ino, at, "a list of owed inodes names one that is on no list");
 }
 
-/* --- taking a record off ---------------------------------------------------------------------- */
+/* --- take a record off ------------------------------------------------------------------------ */
 
-/* The word @at of a list of ours named @ino, which cannot be: the rest of the list is lost. */
+/*
+ * The word @at of a list of this system named @ino, which cannot be on it: the rest of the list is
+ * lost.
+ */
 static int cut_off(struct sg_vol *vol, unsigned int area, u64 at, u64 ino)
 {
 	struct sg_tx *tx = sg_tx_begin_in(vol, area);
@@ -63,8 +70,8 @@ static bool has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * Takes @ref, which the word @at names, off a list of ours, unless there is a reason again. @sure:
- * whatever there is. 1: done; 0: its lock is busy, or it is not the next one any more.
+ * Takes @ref, which the word @at names, off a list of this system, unless it has a reason again.
+ * @sure: in any case. 1: done; 0: its lock is busy, or it is not the next one any more.
  */
 static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct sg_iref *ref,
 		    bool sure)
@@ -89,9 +96,9 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 	return err ?: done;
 }
 
-/* --- looking after them ----------------------------------------------------------------------- */
+/* --- settle ----------------------------------------------------------------------------------- */
 
-/* One at a time: whoever takes records off may rely on the one before to stay. */
+/* One thread at a time: it relies on the record before the removed one to stay on the list. */
 static bool begin(struct sg_owed_at *c)
 {
 	return !sg_cas64(&c->busy, 0, 1);
@@ -102,7 +109,9 @@ static void end(struct sg_owed_at *c)
 	sg_store64_release(&c->busy, 0);
 }
 
-/* The word where a look that has come so far goes on: of a record that is still on a list, or 0. */
+/*
+ * The word at which a look that came so far continues: of a record that is still on a list; or 0.
+ */
 static u64 goes_on_at(const struct sg_vol *vol, const struct sg_owed_at *c)
 {
 	struct sg_iref ref;
@@ -113,7 +122,10 @@ static u64 goes_on_at(const struct sg_vol *vol, const struct sg_owed_at *c)
 	return sg_deferred_link(&ref);
 }
 
-/* Freed, or cut to size, unless it is in use, or locked. 1: there is no reason (any more). */
+/*
+ * Frees the inode, or cuts it to size, unless it is in use or locked. 1: it has no reason (any
+ * more).
+ */
 static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
 {
 	u64 mode = sg_iget(vol, ref, mode);
@@ -137,8 +149,8 @@ static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
 }
 
 /*
- * One step along our list of the area: *at moves behind what stays. 1: it stays; 0: it went. At
- * the end of the list *at is 0.
+ * One step along this system's list of the area: *at moves behind a record that stays. 1: it stays;
+ * 0: it was taken off. At the end of the list *at is 0.
  */
 static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
 {
@@ -194,8 +206,8 @@ static int settle(struct sg_vol *vol, struct sg_owed_at *c)
 }
 
 /*
- * Some at a time, as many of them stay: the next call goes on behind them. Only we take records
- * off, so the one behind which it goes on is on that list still.
+ * Some records at a time, as many of them stay: the next call continues behind them. Only this
+ * system takes records off, so the last record is still on that list.
  */
 int sg_owed_settle(struct sg_vol *vol)
 {
@@ -208,7 +220,7 @@ int sg_owed_settle(struct sg_vol *vol)
 	return err;
 }
 
-/* They stay on the list: to take them off an area is waited for. */
+/* The records stay on the list: taking them off would wait for an area. */
 static bool settle_left(struct sg_vol *vol, struct sg_owed_at *c)
 {
 	struct sg_owed_walk w = { .at = goes_on_at(vol, c) };
@@ -245,11 +257,12 @@ bool sg_owed_settle_left(struct sg_vol *vol)
 	return all;
 }
 
-/* --- of a system that is gone ----------------------------------------------------------------- */
+/* --- lists of a dead system ------------------------------------------------------------------- */
 
 /*
- * The first of a list, up to so many, go in front of ours: only the last one's link changes. What
- * is behind a record that cannot be on the list is lost, until fsck. 1: there may be more.
+ * Moves the first records of a list, up to a limit, in front of a list of this system: only the
+ * last one's link changes. Records behind one that cannot be on the list are lost, until fsck. 1:
+ * there may be more.
  */
 static int splice(struct sg_vol *vol, u64 from)
 {
@@ -266,7 +279,7 @@ static int splice(struct sg_vol *vol, u64 from)
 			next = SG_OWED_INO(sg_get(vol, last));
 		}
 	}
-	if (err == -EIO && !last)	/* bad memory: it stays where it is */
+	if (err == -EIO && !last)	/* bad page: it stays where it is */
 		return 0;
 	if (err == -EUCLEAN)
 		next = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No space: whoever needs some looks for what is only owed, by himself, by others and by those who
- * are gone, and waits a bounded time for it (D7). docs/protocol.md, section 4.
+ * Out of space: a system that needs pages looks for deferred frees of its own, of other systems,
+ * and of dead ones. It waits for them for a bounded time (D7). docs/protocol.md, section 4.
  */
 #include "internal.h"
 
 #define SPACE_WAIT_MS	2000
-#define LIST_BEGIN	64	/* of another's owed inodes */
+#define LIST_BEGIN	64	/* of another system's list of deferred inodes */
 
 static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 {
@@ -15,7 +15,7 @@ static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 	return !sg_iref(vol, ino, &ref) && sg_iget(vol, &ref, mode) && sg_is_cutting(vol, &ref);
 }
 
-/* Its pages will be free without anybody closing or removing anything. */
+/* Its pages will become free although no program closes or removes anything. */
 static bool inode_will_be_free(const struct sg_vol *vol, u64 ino)
 {
 	return sg_is_left(vol, ino) || is_being_cut(vol, ino);
@@ -42,8 +42,8 @@ static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Others, dead or alive, have freed what is not paid yet. By the first page of their ledgers, and
- * the beginnings of their lists.
+ * Other systems, live or dead, have deferred frees that will become free pages. Looks at the first
+ * page of their ledgers, and the beginnings of their lists.
  */
 static bool others_owe(const struct sg_vol *vol)
 {
@@ -62,8 +62,9 @@ static bool others_owe(const struct sg_vol *vol)
 }
 
 /*
- * What is owed, but by nobody who would look after it before the next second. Whoever needs space
- * may hold locks: nothing is waited for. False: some is in use just now.
+ * Takes over the deferred frees of free slots, and frees unused deferred inodes, without waiting
+ * for the next sg_settle(). The caller may hold locks, so this waits for none. False: an inode is
+ * locked now.
  */
 static bool make_payable(struct sg_vol *vol)
 {
@@ -71,7 +72,7 @@ static bool make_payable(struct sg_vol *vol)
 	return sg_ledger_settle_left(vol);
 }
 
-/* They pay by themselves, each second (sg_settle()), as far as epochs have come. */
+/* They reclaim themselves, each second (sg_settle()), as far as epochs allow. */
 static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wait_ms)
 {
 	u64 start = sg_ticks();
@@ -86,8 +87,8 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 }
 
 /*
- * Once more than once: what has become free others may have taken by the time when we come back. As
- * long as anybody owes anything it is worth another attempt.
+ * Callers try more than once: another system may have taken the freed pages first. As long as any
+ * system has deferred frees, another attempt makes sense.
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger)
 {
@@ -111,7 +112,8 @@ bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger)
 	} else if (!left && !soon) {
 		wait_for_others(vol, before, wait_ms);
 	} else if (left >= 0 && sg_free_pages(vol) <= before) {
-		sg_sleep_us(200);	/* another thread of ours is paying, or somebody unlocks */
+		/* another thread of this system is reclaiming, or a lock is about to become free */
+		sg_sleep_us(200);
 	}
 	return left >= 0 && (first || left || soon || sg_free_pages(vol) > before ||
 			     sg_ledger_payable(vol) || others_owe(vol));

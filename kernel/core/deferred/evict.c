@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The end of an inode: its contents are taken out of use, its record becomes free. */
+/* The end of an inode: defers the frees of its contents, and frees its record. */
 #include "internal.h"
 
 static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
@@ -59,8 +59,8 @@ int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * The debt of an inode lasts as long as the inode (sg_owe_inode()): what is not freed here is freed
- * by the next sg_settle() of the system that owes it.
+ * A deferred inode stays deferred until it is freed (sg_owe_inode()). So if this call cannot free
+ * it, the next sg_settle() of the system that deferred it does.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
 {

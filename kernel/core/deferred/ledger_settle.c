@@ -13,7 +13,7 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 		for (i = 1; i < SG_LEDGER_WORDS; i++)
 			if (sg_get(vol, page + i * 8))
 				return false;
-		page = sg_get(vol, page);	/* stays when all is paid */
+		page = sg_get(vol, page);	/* stays when all entries have been reclaimed */
 		if (page && !sg_data_page(vol, page))
 			return false;
 	}
@@ -21,8 +21,9 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Our ledger has no room for this inode. On a list it goes under its lock, which is only tried, as
- * an area's is held: false, it is busy, and stays owed where it is. What has no record is not owed.
+ * This system's ledger has no room for this inode. So it goes on a list, under its lock. The lock
+ * is only tried, as an area's lock is held. False: it is busy, and stays in the other ledger. An
+ * inode without a record is dropped.
  */
 static bool take_inode_over(struct sg_tx *tx, u64 ino)
 {
@@ -38,13 +39,13 @@ static bool take_inode_over(struct sg_tx *tx, u64 ino)
 	return true;
 }
 
-/* Moves a debt of another slot's ledger into ours. */
+/* Moves a deferred free of another slot's ledger into this system's. */
 static int take_over(struct sg_vol *vol, u64 at)
 {
 	u64 word = sg_get(vol, at);
 	struct sg_tx *tx;
 
-	if (!word)	/* somebody has taken it away since it was looked at */
+	if (!word)	/* another system has taken it since the look */
 		return 0;
 	tx = sg_tx_begin(vol);
 	if (!sg_ledger_defer(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), 0)) {
@@ -73,7 +74,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			if (err)
 				return err;
 			sg_epoch_heed(vol);
-			/* a hostile one may go on for long */
+			/* a hostile ledger may keep this going for long */
 			if (vol->hurry || sg_settle_ends(vol))
 				return -EBUSY;
 		}
@@ -92,7 +93,7 @@ static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref
 	return sg_has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
 }
 
-/* The debt of an inode in entry @i, or 0. */
+/* The word of entry @i if it names an inode, or 0. */
 static u64 owed(struct sg_ledger *l, unsigned int i)
 {
 	const struct entry *e = ledger_entry(l, i);
@@ -105,7 +106,10 @@ static u64 owed(struct sg_ledger *l, unsigned int i)
 	return word;
 }
 
-/* Owed twice, or for nothing: the reason is gone, or cannot be found out. */
+/*
+ * Clears entry @i: the inode is deferred twice, or has no reason any more, or its reason cannot be
+ * found.
+ */
 static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 {
 	struct sg_iref ref;
@@ -128,7 +132,9 @@ static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 	return err;
 }
 
-/* Somebody has it locked: he may be stopped, or wait for the very space that we are to pay. */
+/*
+ * Its lock is held. The holder may be paused, or wait for the very space that this thread reclaims.
+ */
 static bool is_busy(const struct sg_vol *vol, u64 ino)
 {
 	struct sg_iref ref;
@@ -144,7 +150,8 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 	if (!word || is_busy(vol, SG_DEBT_VALUE(word)))
 		return 0;
 	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
-	if (sg_is_bad_memory(vol, err))		/* it stays owed; the others are not */
+	/* a bad page: it stays deferred; the others are settled */
+	if (sg_is_bad_memory(vol, err))
 		return 0;
 	if (err && err != -EUCLEAN && err != -ESTALE)
 		return err;
@@ -152,9 +159,9 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 }
 
 /*
- * The inodes that our ledger owes: freed, or cut to size, unless somebody has them open, or locked;
- * then it is done the next time. In the order of the buckets' lists, so that each is the first of
- * its own, even when a hostile ledger fills only one.
+ * Frees the deferred inodes in this system's ledger, or cuts them to size, unless they are open or
+ * locked; those are tried again the next time. The order is that of the buckets' lists. So each
+ * inode is the first one in its list, even if a hostile ledger fills only one.
  */
 int sg_ledger_settle_inodes(struct sg_vol *vol)
 {

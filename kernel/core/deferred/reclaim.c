@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reclaim (D7): deferred frees of pages become free pages when no system can look at them any more.
+ * Reclaim (D7): deferred frees of pages become free pages when no system can see them any more.
  * docs/protocol.md, section 4.
  */
 #include "journal/ledger_priv.h"
@@ -19,7 +19,7 @@ static bool begin_growing(struct sg_ledger *l)
 	return ok;
 }
 
-/* Empty and durable first, then named, then used. */
+/* The page is first empty and durable, then named, then used. */
 static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
 	struct sg_tx *tx = sg_tx_begin_payer(vol);
@@ -37,8 +37,8 @@ static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page 
 }
 
 /*
- * A further page for the chain. Memory for its mirror comes first: a page that is named and not
- * known to us would be lost with the next one, which is named in its place.
+ * Adds a page to the chain. Memory for its mirror is allocated first. A page that the chain names,
+ * and the mirror does not have, would be lost when the next page is named in its place.
  */
 int sg_ledger_grow(struct sg_vol *vol)
 {
@@ -64,8 +64,9 @@ struct pick {
 };
 
 /*
- * Picks debts and marks them as being paid. Deep tables wait while there is anything flatter: so
- * a payment that needs entries for child tables finds that the others have been cleared.
+ * Picks deferred frees and marks them as being reclaimed. Deep tables wait while there is anything
+ * flatter. So a reclaim that needs entries for child tables finds that the others have been
+ * cleared.
  */
 static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
 {
@@ -119,7 +120,7 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 		put_back(l, p->index[k]);
 }
 
-/* Damage is in the way: fsck finds these pages. If even that fails, they stay deferred. */
+/* Damage prevents the reclaim: fsck finds these pages. If even this fails, they stay deferred. */
 static int write_off(struct sg_vol *vol, u32 i)
 {
 	struct sg_tx *tx = sg_tx_begin_payer(vol);
@@ -132,7 +133,7 @@ static int write_off(struct sg_vol *vol, u32 i)
 	return err;
 }
 
-/* A table or index: one transaction frees some of it, and notes how far it has come. */
+/* A table or index: one transaction frees a part of it, and records how far it has come. */
 static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 {
 	unsigned int kind = SG_DEBT_KIND(word), index = SG_DEBT_COUNT(word);
@@ -153,13 +154,15 @@ static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 		*done = index >= SG_TABLE_ENTRIES;
 	if (*done)
 		sg_ledger_clear(tx, i);
-	else if (kind != SG_DEBT_XATTR)		/* whose head says it */
+	else if (kind != SG_DEBT_XATTR)		/* its head records that */
 		sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i),
 			  SG_DEBT(kind, SG_DEBT_VALUE(word), index, SG_DEBT_EPOCH(word)));
 	return 0;
 }
 
-/* Each step gets further, unless somebody stores into the debt: then that is all for now. */
+/*
+ * Each step makes progress, unless another system stores into the entry: then this stops for now.
+ */
 static int pay_tree(struct sg_vol *vol, u32 i)
 {
 	u64 owes = ledger_entry(vol->ledger, i)->word, at = ledger_entry_off(vol->ledger, i);
@@ -171,7 +174,7 @@ static int pay_tree(struct sg_vol *vol, u32 i)
 		struct sg_tx *tx = sg_tx_begin_payer(vol);
 		u64 word = sg_get(vol, at);
 
-		/* only how far it has come, and its epoch, may differ from our copy */
+		/* only the progress and the epoch may differ from the mirror */
 		if ((word ^ owes) & SG_DEBT(7, SG_DEBT_VALUE(~0ULL), 0, 0))
 			err = sg_damaged(vol, 0, at, "ledger entry was changed");
 		else
@@ -190,7 +193,9 @@ static int pay_tree(struct sg_vol *vol, u32 i)
 	return err;
 }
 
-/* Runs, as many in one transaction as it can lock chunks for. Returns how many it took. */
+/*
+ * Reclaims runs, as many in one transaction as it can lock chunks for. *paid: the number reclaimed.
+ */
 static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from, unsigned int *paid)
 {
 	struct sg_ledger *l = vol->ledger;
@@ -204,7 +209,10 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 
 		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
-		/* else others freed or reused these pages; ours may have a later epoch */
+		/*
+		 * otherwise other systems have freed or reused these pages; the mirror may have a
+		 * later epoch
+		 */
 		if (ledger_of_epoch(sg_get(vol, at), 0) != ledger_of_epoch(word, 0)) {
 			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
 			break;
@@ -232,7 +240,8 @@ static int pay_picked(struct sg_vol *vol, const struct pick *p)
 		}
 		err = pay_runs(vol, p, k, &paid);
 		k += paid;
-		if (err == -EUCLEAN) {	/* the first one is bad, or a later one: try each alone */
+		/* one of them is bad: try each in a transaction of its own */
+		if (err == -EUCLEAN) {
 			struct pick one = { { p->index[k] }, 1 };
 
 			err = pay_runs(vol, &one, 0, &paid);
@@ -248,7 +257,10 @@ static int pay_picked(struct sg_vol *vol, const struct pick *p)
 	return err;
 }
 
-/* Alone, a system waits for itself only. With others it reclaims what all have acknowledged. */
+/*
+ * Alone, a system waits for itself only. With others it reclaims what all of them have
+ * acknowledged.
+ */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;
@@ -270,7 +282,10 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 		}
 		if (alone)
 			sg_quiesce(vol);
-		/* alone still, now that what is paid is known? who joins later sees none of it */
+		/*
+		 * still alone, now that the entries are chosen? a system that joins later sees none
+		 * of their pages
+		 */
 		if (alone && !sg_alone(vol)) {
 			put_back_all(l, &p);
 			continue;

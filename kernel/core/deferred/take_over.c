@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The deferred frees of slots that are free: this system takes them over. */
+/* Takes over the deferred frees of free slots. */
 #include "internal.h"
 
 static bool slot_free(const struct sg_vol *vol, unsigned int slot)
@@ -15,7 +15,10 @@ int sg_settle_free(struct sg_vol *vol, bool wait)
 	for (i = 0; i < SG_SLOTS && !err; i++) {
 		if (!slot_free(vol, i) || sg_ledger_empty(vol, i))
 			continue;
-		/* who joins into the slot now waits for this lock before it looks at its ledger */
+		/*
+		 * a system that joins into the slot now waits for this lock before it opens its
+		 * ledger
+		 */
 		if (wait)
 			err = sg_lock(vol, SG_HOT(slot_lock));
 		else if (!sg_trylock(vol, SG_HOT(slot_lock)))

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One bucket of a directory: finding, adding and removing a name; dealing names out to others.
+ * One bucket of a directory: find, add and remove a name; distribute names to other buckets.
  *
- * Bytes of a dirent are stored while no slot refers to them, in place as well as in the running
- * transaction; the slot's word, which the transaction stores, makes them a name. So a crash
- * leaves unreferenced bytes at most, and an abort has nothing to undo.
+ * The bytes of a dirent are stored while no slot refers to them, either in place or in the running
+ * transaction. The slot's word, which the transaction stores, makes them a name. So a crash leaves
+ * at most unreferenced bytes, and an abort has nothing to undo.
  */
 #include "dir/dir_index.h"
 
-#define TOMBS_AT_ONCE	8	/* that one removal clears */
+#define TOMBS_AT_ONCE	8	/* cleared by one removal */
 
 static unsigned int home(u64 hash)
 {
 	return (unsigned int)hash % SG_BUCKET_SLOTS;
 }
 
-/* A slot's word without offset and tie-break: what is known of its name's hash. */
+/* A slot's word without offset and tie-break: the part of the hash that it holds. */
 static u64 slot_hash(u64 word)
 {
 	return word >> (12 + SG_DIR_TIE_BITS);
@@ -26,7 +26,7 @@ static u64 short_hash(u64 hash)
 	return slot_hash(SG_BUCKET_WORD(hash << SG_DIR_TIE_BITS, 0));
 }
 
-/* Relaxed loads, a word each: without a lock the bytes may change meanwhile. */
+/* Relaxed loads of one word each: without a lock the bytes may change meanwhile. */
 static bool same_bytes(const struct sg_vol *vol, u64 at, const char *name, u32 len)
 {
 	u32 i, rest = len & 7;
@@ -37,7 +37,7 @@ static bool same_bytes(const struct sg_vol *vol, u64 at, const char *name, u32 l
 	return !rest || !((sg_get(vol, at + i) ^ sg_name_tail(name, len)) << (64 - 8 * rest));
 }
 
-/* Does the slot's word, whose hash looks right, refer to that name? */
+/* Does the slot's word, whose hash matches, refer to that name? */
 static int is_it(const struct sg_vol *vol, u64 word, struct sg_name *n)
 {
 	unsigned int off = SG_BUCKET_OFF(word);
@@ -81,7 +81,7 @@ int sg_bucket_find(const struct sg_vol *vol, struct sg_name *n)
 	return -ENOENT;
 }
 
-/* --- adding ----------------------------------------------------------------------------------- */
+/* --- add -------------------------------------------------------------------------------------- */
 
 void sg_bucket_init(struct sg_vol *vol, u64 bucket, u64 dir, u64 prefix, unsigned int depth)
 {
@@ -112,14 +112,14 @@ static u64 fill_word(const struct fill *f)
 	return SG_FILL((u64)f->bytes, f->live, f->tombs);
 }
 
-/* Where a new name goes. */
+/* The place for a new name. */
 struct spot {
 	u64 slot;
 	unsigned int at;	/* of the dirent, in data */
 	struct fill fill;	/* with the name added */
 };
 
-/* The first slot that holds no name, on the way of a search for @hash; SG_BUCKET_SLOTS: none. */
+/* The first slot without a name on the search path of @hash; SG_BUCKET_SLOTS: none. */
 static unsigned int free_slot(struct sg_tx *tx, u64 bucket, u64 hash, bool *tomb)
 {
 	unsigned int i;
@@ -143,7 +143,7 @@ static bool find_spot(struct sg_tx *tx, const struct sg_iref *dir, const struct 
 	bool tomb;
 
 	*f = fill_of(sg_tx_get(tx, off));
-	/* bytes that this transaction freed are referred to until it commits */
+	/* bytes that this transaction has freed are referenced until it commits */
 	s->at = SG_MAX(f->bytes, now.bytes);
 	if (s->at & 7 || s->at > SG_BUCKET_DATA) {
 		sg_tx_fail(tx, sg_damaged(tx->vol, dir->ino, off, "directory bucket overflows"));
@@ -169,7 +169,10 @@ bool sg_bucket_has_room(struct sg_tx *tx, const struct sg_iref *dir, const struc
 	return find_spot(tx, dir, n, &s);
 }
 
-/* The lowest tie-break that no name of this hash has. There are fewer names than tie-breaks. */
+/*
+ * The lowest tie-break that no name of this hash has. A bucket has fewer names than there are
+ * tie-breaks.
+ */
 static unsigned int free_tie(struct sg_tx *tx, const struct sg_name *n)
 {
 	u64 used[(1 << SG_DIR_TIE_BITS) / 64] = { 0 };
@@ -220,7 +223,7 @@ bool sg_bucket_put(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *
 	return true;
 }
 
-/* --- removing --------------------------------------------------------------------------------- */
+/* --- remove ----------------------------------------------------------------------------------- */
 
 static unsigned int slot_index(const struct sg_name *n)
 {
@@ -228,8 +231,8 @@ static unsigned int slot_index(const struct sg_name *n)
 }
 
 /*
- * A slot before an empty one ends no search, so that it becomes empty itself; and then the tombs
- * before it do. So buckets get rid of tombs without being rewritten.
+ * A slot before an empty one ends no search, so it becomes empty instead of a tomb. Then the tombs
+ * before it become empty, too. So buckets lose their tombs without being rewritten.
  */
 static void clear_slot(struct sg_tx *tx, const struct sg_name *n, struct fill *f)
 {
@@ -268,7 +271,7 @@ void sg_bucket_remove(struct sg_tx *tx, const struct sg_name *n)
 	sg_tx_set(tx, off, fill_word(&f));
 }
 
-/* --- dealing out ------------------------------------------------------------------------------ */
+/* --- distribute ------------------------------------------------------------------------------- */
 
 static int damaged_name(struct sg_tx *tx, const struct sg_iref *dir, u64 at)
 {
@@ -278,7 +281,7 @@ static int damaged_name(struct sg_tx *tx, const struct sg_iref *dir, u64 at)
 	return err;
 }
 
-/* Slot @i: 0 when it holds no name; 1 and its ref word and offset; or -EUCLEAN. */
+/* Slot @i: 0: holds no name; 1: its ref word and offset are returned; or -EUCLEAN. */
 static int name_at(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsigned int i,
 		   u64 *at, u64 *ref)
 {
@@ -316,15 +319,15 @@ int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsi
 }
 
 /*
- * A bucket being filled. Which of its slots are taken stands in our own memory: another machine may
- * store into the bucket meanwhile, and the search for a free slot must end whatever it stores.
+ * A bucket being filled. Private memory records which slots are taken. Another system may store
+ * into the bucket meanwhile, and the search for a free slot must end nevertheless.
  */
 struct heap {
 	u64 bucket, taken[SG_BUCKET_SLOTS / 64];
 	struct fill fill;
 };
 
-/* The first free slot from the home of the name on: a heap has more slots than names. */
+/* The first free slot from the name's home on: a bucket has more slots than names. */
 static unsigned int take_slot(struct heap *h, u64 hash)
 {
 	unsigned int i = home(hash);
@@ -335,7 +338,7 @@ static unsigned int take_slot(struct heap *h, u64 hash)
 	return i;
 }
 
-/* A name that fitted where it comes from fits here: unless the bucket lies. */
+/* A name fits here if it fitted in the old bucket, unless that bucket is damaged. */
 static bool deal_name(struct sg_vol *vol, struct heap *h, u64 from, u64 key, u64 ref)
 {
 	unsigned int size = sg_dirent_size(SG_REF_LEN(ref)), i;

@@ -2,17 +2,18 @@
 /*
  * Directories: an extendible hash whose index is a tree of pages (docs/directories.md).
  *
- * The index names the bucket of each hash. A bucket that is full is dealt out to fresh ones, and
- * what names it is changed in the transaction: readers see the old bucket or the new ones, and the
- * old one stays as it was until its debt is paid.
+ * The index names the bucket of each hash. A full bucket is distributed to fresh ones, and the
+ * transaction changes the index words that name it. So readers see the old bucket or the new ones.
+ * The old one stays as it was until its deferred free is reclaimed.
  */
 #include "dir/dir_index.h"
 
-#define SPLIT_WORDS	(SG_DIR_SPAN_MAX + 48)	/* of a transaction, at most, for a split */
+#define SPLIT_WORDS	(SG_DIR_SPAN_MAX + 48)	/* most words of a transaction that a split takes */
 #define FAN_BITS	2			/* a new index page begins with 4 buckets */
-#define PAY_WORDS	(8 * 3)			/* of a transaction: a chunk or two, a debt */
+/* words of a transaction: one or two chunks, a deferred free */
+#define PAY_WORDS	(8 * 3)
 
-/* --- finding ---------------------------------------------------------------------------------- */
+/* --- find ------------------------------------------------------------------------------------- */
 
 void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_name *n)
 {
@@ -29,7 +30,7 @@ static int wrong(struct sg_place *p, u64 off)
 	return -EUCLEAN;
 }
 
-/* The bucket is what its place in the index says. */
+/* The bucket fits its place in the index. */
 static SG_INLINE bool fits_place(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash,
 		       struct sg_place *p)
 {
@@ -45,7 +46,7 @@ static SG_INLINE bool fits_place(const struct sg_vol *vol, const struct sg_iref 
 	       sg_get(vol, p->bucket + offsetof(struct sg_bucket, dir)) == dir->ino;
 }
 
-/* Sees the index as @tx does, or, NULL, as it is. */
+/* Sees the index as @tx does, or in place (NULL). */
 static SG_INLINE int walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref *dir,
 			  u64 hash, struct sg_place *p)
 {
@@ -124,7 +125,7 @@ int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_n
 	return sg_damaged(vol, dir->ino, dir->off, "directory never comes to rest");
 }
 
-/* --- making room ------------------------------------------------------------------------------ */
+/* --- make room -------------------------------------------------------------------------------- */
 
 static void pages_changed(struct sg_tx *tx, const struct sg_iref *dir, s64 pages)
 {
@@ -158,7 +159,7 @@ static unsigned int span_of(const struct sg_place *p)
 	return p->level ? 1u << (SG_DIR_INDEX_BITS * p->level - p->depth) : 1;
 }
 
-/* The words that named the bucket name its @n heirs, in equal parts. */
+/* The words that named the bucket now name @n new ones, in equal parts. */
 static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 			const u64 *to, unsigned int n)
 {
@@ -216,8 +217,8 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 }
 
 /*
- * No room for the name in its bucket. When a good part of that is taken by what has been removed,
- * or there are no bits left to split by, the names move to a fresh page; else they are split.
+ * A bucket has no room for the name. If removed names take a good part of it, or no bits are left
+ * for a split, all names move to one fresh page; otherwise they are split.
  */
 static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 		   const struct sg_name *n)
@@ -241,7 +242,7 @@ static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_
 	return tx->err;
 }
 
-/* --- changing --------------------------------------------------------------------------------- */
+/* --- change ----------------------------------------------------------------------------------- */
 
 int sg_dir_add(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *n, u64 ino,
 	       unsigned int type)
@@ -309,7 +310,7 @@ void sg_dir_remove(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_
 	sg_bucket_remove(tx, n);
 	if (entries)
 		sg_tx_iset(tx, dir, entries, entries - 1);
-	/* the last name of a directory that was large once; a single bucket may stay */
+	/* the last name of a directory that was large; a single bucket may stay */
 	if (entries == 1 &&
 	    (sg_tx_iget(tx, dir, table) & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
 		sg_dir_drop(tx, dir);
@@ -322,7 +323,7 @@ void sg_dir_point(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_n
 	sg_tx_set(tx, n->ref_off, SG_REF(ino, n->len, type));
 }
 
-/* --- the end of an index ---------------------------------------------------------------------- */
+/* --- free an index ---------------------------------------------------------------------------- */
 
 void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir)
 {
@@ -330,7 +331,7 @@ void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir)
 
 	if (!root)
 		return;
-	if (!sg_data_page(tx->vol, off))	/* lost until fsck finds them */
+	if (!sg_data_page(tx->vol, off))	/* its pages are lost until fsck finds them */
 		sg_damaged(tx->vol, dir->ino, SG_IOFF(dir, table), "directory");
 	else if ((root & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
 		sg_owe(tx, SG_DEBT_DIR, off >> SG_PAGE_SHIFT, 0);
@@ -346,7 +347,7 @@ static bool may_pay(const struct sg_tx *tx)
 	return tx->n + PAY_WORDS <= SG_AREA_WORDS && sg_tx_room(tx) >= 4 * SG_DIR_LEVELS_MAX;
 }
 
-/* All but the page itself is free; which is said by an index word of zero, the last one. */
+/* All but the page itself is free. A last index word of 0 records that. */
 static unsigned int page_left(struct sg_tx *tx, u64 page)
 {
 	sg_tx_set(tx, page + (SG_TABLE_ENTRIES - 1) * 8, 0);
@@ -354,8 +355,8 @@ static unsigned int page_left(struct sg_tx *tx, u64 page)
 }
 
 /*
- * Frees what the words of an index page name, from @i on, then the page. Returns where to go on,
- * or SG_TABLE_ENTRIES. Calls itself once per level; a child that is left over becomes a debt.
+ * Frees the targets of an index page's words, from @i on, then the page. Returns where to continue,
+ * or SG_TABLE_ENTRIES. Recurses once per level; the remainder of a child becomes a deferred free.
  */
 static unsigned int pay_in(struct sg_tx *tx, u64 page, unsigned int level, unsigned int i)
 {
@@ -364,7 +365,7 @@ static unsigned int pay_in(struct sg_tx *tx, u64 page, unsigned int level, unsig
 		unsigned int child;
 
 		if (!word || (i && word == sg_get(tx->vol, page + i * 8 - 8)))
-			continue;	/* a bucket has up to SG_DIR_SPAN_MAX words, side by side */
+			continue;	/* up to SG_DIR_SPAN_MAX adjacent words name one bucket */
 		if (!may_pay(tx))
 			return i;
 		if (!sg_data_page(tx->vol, off) || !(word & SG_DIR_ENTRY_KIND) ||
@@ -394,6 +395,7 @@ int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index)
 		return sg_damaged(tx->vol, 0, off, "debt of a directory");
 	*index = pay_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
-		sg_tx_fail(tx, -ENOSPC);	/* no room in the ledger: flat debts go first */
+		/* no room in the ledger: reclaim deferred frees without children first */
+		sg_tx_fail(tx, -ENOSPC);
 	return tx->err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the directory index share: dir_index.c, dir_bucket.c, dir_hash.c, readdir.c. */
+/* Declarations shared by dir_index.c, dir_bucket.c, dir_hash.c and readdir.c. */
 #ifndef SG_DIR_INDEX_H
 #define SG_DIR_INDEX_H
 
@@ -27,7 +27,7 @@ static inline u64 sg_name_half(const char *p)
 	return w;
 }
 
-/* The last len % 8 bytes, zeroes above; nothing outside the name is touched. */
+/* The last len % 8 bytes, zeroes above; reads nothing outside the name. */
 static inline u64 sg_name_tail(const char *name, u32 len)
 {
 	u32 rest = len & 7;
@@ -46,11 +46,11 @@ static inline u64 sg_name_tail(const char *name, u32 len)
 /* --- index (dir_index.c) -------------------------------------------------------------------- */
 
 /**
- * struct sg_place - where the bucket of a hash hangs.
- * @bucket: its page, or 0: the directory has no bucket yet. When damaged: the offset that is.
- * @word: offset of the word that led to it.
+ * struct sg_place - position of the bucket of a hash in the index.
+ * @bucket: its page, or 0: the directory has no bucket yet. If damaged: the damaged offset.
+ * @word: offset of the word that names it.
  * @level: of the index page that holds @word; 0: it is the root word.
- * @depth: how many bits the keys of the bucket share.
+ * @depth: number of bits that the keys of the bucket share.
  */
 struct sg_place {
 	u64 bucket;
@@ -59,12 +59,13 @@ struct sg_place {
 	unsigned int depth;
 };
 
-/* Without a transaction. -EUCLEAN, not reported: it may be a change under way that looked so. */
+/* Without a transaction. -EUCLEAN, not reported: a change in progress may look like damage. */
 int sg_dir_walk(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash, struct sg_place *p);
 
 /* --- buckets (dir_bucket.c) ----------------------------------------------------------------- */
 
-#define SG_BUCKET_LIVE_MAX	112	/* a search ends at an empty slot: keep some, for all */
+/* a search ends at an empty slot: all buckets keep some empty */
+#define SG_BUCKET_LIVE_MAX	112
 
 static inline u64 sg_bucket_slot(u64 bucket, unsigned int i)
 {
@@ -76,7 +77,7 @@ static inline u32 sg_dirent_size(u32 len)
 	return (u32)SG_ALIGN_UP(sizeof(struct sg_dirent) + len, 8);
 }
 
-/* Offset and name length of a dirent: does it lie in the data of its page? */
+/* Does a dirent of this offset and name length lie in the data of its page? */
 static inline bool sg_dirent_inside(unsigned int off, u32 len)
 {
 	return !(off & 7) && off >= offsetof(struct sg_bucket, data) && len &&
@@ -89,10 +90,10 @@ static inline u64 sg_key_prefix(u64 key, unsigned int depth)
 	return key & ~((1ULL << (SG_DIR_KEY_BITS - depth)) - 1);
 }
 
-/* Fills in where the name is in n->bucket. -ENOENT; -EUCLEAN as sg_dir_walk(). */
+/* Finds the name in n->bucket and fills in its position. -ENOENT; -EUCLEAN as sg_dir_walk(). */
 int sg_bucket_find(const struct sg_vol *vol, struct sg_name *n);
 
-/* An empty bucket in a fresh page. */
+/* Makes an empty bucket in a fresh page. */
 void sg_bucket_init(struct sg_vol *vol, u64 bucket, u64 dir, u64 prefix, unsigned int depth);
 
 /* Adds the name; false: no room, or damage (tx->err). */
@@ -101,10 +102,10 @@ bool sg_bucket_put(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *
 bool sg_bucket_has_room(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *n);
 void sg_bucket_remove(struct sg_tx *tx, const struct sg_name *n);
 
-/* How much the names of a bucket take, once rid of what is between them. */
+/* How much room the names of a bucket take, without unused bytes between them. */
 int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsigned int *live,
 		   unsigned int *bytes);
-/* Copies all names into 1 << @bits fresh buckets that have been initialised, by their next bits. */
+/* Copies all names into 1 << @bits fresh, initialised buckets, by the next bits of their keys. */
 int sg_bucket_deal(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *from,
 		   const u64 *to, unsigned int bits);
 

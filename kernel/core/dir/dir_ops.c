@@ -2,9 +2,9 @@
 /*
  * Names: create, link, unlink, rmdir. Each is one transaction.
  *
- * What a name refers to is known only after looking, and locks are taken in the order of inode
- * numbers: so the name is looked up without a lock, then everything is locked, then the
- * directory's change counter says whether the answer still stands.
+ * Only a lookup says which inode a name refers to, and locks are taken in the order of inode
+ * numbers. So the name is looked up without a lock, then all inodes are locked. Then the
+ * directory's change counter says whether the result is still valid.
  */
 #include "dir/dir_ops.h"
 
@@ -33,7 +33,7 @@ int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir)
 	return sg_dir_there(vol, dir) ?: sg_nlink(sg_iget(vol, dir, mode)) ? 0 : -ENOENT;
 }
 
-/* Nothing names the root, and numbers that have been records stay records. */
+/* No name refers to the root, and the number of an existing record stays valid. */
 int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		  struct sg_iref *out)
 {
@@ -56,7 +56,7 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	if (len > SG_NAME_MAX)
 		return -ENAMETOOLONG;
 	sg_name_of(vol, name, len, &n);
-	for (;; n.turns += 1 + SG_READ_PAGE) {	/* sg_dir_look() ends it */
+	for (;; n.turns += 1 + SG_READ_PAGE) {	/* sg_dir_look() bounds this loop */
 		err = sg_dir_look(vol, dir, &n);
 		if (!err)
 			err = sg_name_inode(vol, dir, &n, &found);
@@ -67,7 +67,7 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 		found.generation = (u32)sg_iget(vol, &found, genflags);
 		if (sg_read_retry(vol, dir, n.seq))
 			continue;
-		/* the name is still that file's, so the generation is, too */
+		/* the name still refers to that file, so the generation is right, too */
 		if (type)
 			*type = SG_REF_TYPE(n.ref);
 		*out = found;	/* @dir and @out may be the same */
@@ -75,7 +75,7 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	}
 }
 
-/* 0: the locked directory can be given that name. */
+/* 0: the locked directory may get that name. */
 static int name_free(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
 {
 	int err = sg_dir_alive(vol, dir);
@@ -95,7 +95,7 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 	if (sg_iget(vol, dir, seq) == n->seq)
 		return true;
 	now = sg_dir_look(vol, dir, n);
-	/* the whole word: the same number may be a file no longer, but a directory */
+	/* compares the whole word: the same number may be a directory now */
 	return now == was && (now || n->ref == ref);
 }
 
@@ -117,7 +117,7 @@ void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
 
 	sg_tx_inode(tx, ref);
 	sg_tx_times(tx, ref, 0, now);
-	if (!nlink)	/* damaged: it is owed already, or fsck finds it */
+	if (!nlink)	/* damaged: it is deferred already, or fsck finds it */
 		return;
 	nlink = sg_is_dir(mode) ? 0 : nlink - 1;
 	sg_tx_iset(tx, ref, mode, sg_mode(mode) | (u64)nlink << 32);
@@ -170,7 +170,10 @@ static void set_target(struct sg_vol *vol, u64 at, const char *target, u32 len)
 	sg_wb(sg_at(vol, at), len);
 }
 
-/* The record is nobody's yet: it is stored into like a fresh page. Returns pages taken. */
+/*
+ * No system uses the record yet, so it is stored to like a fresh page. Returns the number of pages
+ * taken.
+ */
 static u64 new_symlink(struct sg_tx *tx, const struct sg_new *new, const struct sg_iref *ref)
 {
 	u64 page = 0;
@@ -311,7 +314,10 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 		return -ESTALE;
 	if (sg_is_dir(mode))
 		return -EPERM;
-	/* the last name may be gone since, on another system; what we made without one is ours */
+	/*
+	 * another system may have removed the last name; an inode that this system made without one
+	 * is allowed
+	 */
 	if (!sg_nlink(mode) && !sg_ledger_owes(vol, inode) && !sg_ledger_keeps(vol, inode))
 		return -ENOENT;
 	if (sg_nlink(mode) >= SG_LINK_MAX)
@@ -341,7 +347,7 @@ int sg_link(struct sg_vol *vol, const struct sg_iref *inode, const struct sg_ire
 	return err;
 }
 
-/* --- removing --------------------------------------------------------------------------------- */
+/* --- remove ----------------------------------------------------------------------------------- */
 
 static int remove_tx(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		     const struct sg_iref *victim, s64 now)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listing a directory, in the order of keys, a bucket at a time.
+ * Listing a directory, in the order of keys, one bucket at a time.
  *
- * A name's key never changes, wherever splits carry it: so it is the cookie, and a listing that
- * goes on "from this key" meets each surviving name exactly once. No lock is held, and nothing of
- * the volume is looked at, while the caller is given names: they come from a copy.
+ * A name's key never changes, even if a split moves the name: so the key is the cookie. A listing
+ * that continues "from this key" returns each surviving name exactly once. While the caller gets
+ * names, no lock is held and nothing of the volume is read: the names come from a copy.
  */
 #include "dir/dir_index.h"
 
-#define COOKIE_FIRST	2		/* of key 0; 0 and 1 are the caller's */
+#define COOKIE_FIRST	2		/* of key 0; 0 and 1 are for the caller */
 #define COOKIE_END	0x7fffffffffffffffULL
 #define KEY_END		(1ULL << SG_DIR_KEY_BITS)
 #define REST_EVERY	256		/* buckets */
@@ -25,7 +25,7 @@ struct listing {
 	struct item item[SG_BUCKET_SLOTS];
 };
 
-/* The bucket of @key, as it is now; true: there is one. -EUCLEAN as sg_dir_walk(). */
+/* Copies the bucket of @key, as it is now; 1: it exists. -EUCLEAN as sg_dir_walk(). */
 static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
 		       struct listing *l, u64 *at)
 {
@@ -74,7 +74,7 @@ static const struct sg_dirent *dirent_at(const struct listing *l, u64 off)
 	return (const struct sg_dirent *)((const u8 *)&l->b + off);
 }
 
-/* A name that no system would have made must not reach a caller who trusts names. */
+/* A name that no system would have made must not reach a caller that trusts names. */
 static bool name_valid(const u8 *name, u32 len)
 {
 	u32 i;
@@ -116,7 +116,7 @@ static void sort(struct listing *l)
 	}
 }
 
-/* The names from @key on. One that makes no sense is reported and left out. */
+/* Picks the names from @key on. Reports an invalid name, and leaves it out. */
 static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
 		       struct listing *l, u64 at)
 {
@@ -137,7 +137,7 @@ static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	sort(l);
 }
 
-/* False: the caller has had enough. */
+/* False: the caller wants no more. */
 static bool emit_names(const struct listing *l, u64 *cookie, sg_emit emit, void *ctx)
 {
 	unsigned int i;
@@ -159,7 +159,7 @@ static int list(struct sg_vol *vol, const struct sg_iref *dir, struct listing *l
 {
 	u64 key = SG_MAX(*cookie, (u64)COOKIE_FIRST) - COOKIE_FIRST, at = 0, turn;
 
-	/* a bucket says which keys are its own: so there are no more turns than pages */
+	/* a bucket has its range of keys: so there are no more turns than pages */
 	for (turn = 0; turn <= sg_bound(vol) >> SG_PAGE_SHIFT; turn++) {
 		int err;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Targets of symbolic links: in the record when they are short, else in a page. */
+/* Targets of symbolic links: a short one is in the record, a longer one in a page. */
 #include "internal.h"
 
-/* Relaxed loads, a word each: the link may be removed, and its bytes used again, meanwhile. */
+/* Relaxed loads of one word each: the link may be removed, and its bytes reused, meanwhile. */
 static void copy_out(const struct sg_vol *vol, u64 at, char *buf, u32 len)
 {
 	u32 i;

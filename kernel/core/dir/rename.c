@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Renaming: moving, replacing, exchanging, leaving a whiteout; always one transaction.
+ * Rename: move, replace, exchange, leave a whiteout; always one transaction.
  *
- * Directories change their parent under rename_lock only. So while it is held the way from any
- * directory up to the root stands still, and can be followed to see that nothing becomes its own
- * ancestor.
+ * Directories change their parent only under rename_lock. So while it is held, the path from any
+ * directory up to the root does not change. It can be followed to check that no directory becomes
+ * its own ancestor.
  */
 #include "dir/dir_ops.h"
 
@@ -17,7 +17,7 @@ struct move {
 	bool src_dir, dst_dir;
 	unsigned int flags;
 	const struct sg_new *whiteout;
-	const struct sg_renamed *seen;	/* NULL: whatever is there */
+	const struct sg_renamed *seen;	/* NULL: any inodes */
 	s64 now;
 };
 
@@ -43,9 +43,9 @@ static int parent_of(const struct sg_vol *vol, struct sg_iref *at)
 }
 
 /*
- * 1: @dir is @top, or below it. The way up is no longer than there are inodes, but that is a word
- * of the volume, too, and locks are held. A circle is met after few rounds of it: where the way was
- * at each power of two is kept, and it comes by there again.
+ * 1: @dir is @top, or below it. The path to the root has at most as many steps as there are inodes.
+ * But that number is a word of the volume, too, and locks are held here. So this also remembers the
+ * directory at each power of two: a path in a circle comes back to it after few rounds.
  */
 static int is_below(const struct sg_vol *vol, const struct sg_iref *dir, u64 top)
 {
@@ -104,7 +104,7 @@ static bool too_many_links(const struct move *m)
 		(odir_gains(m) > 0 && sg_nlink(sg_iget(m->vol, m->odir, mode)) >= SG_LINK_MAX));
 }
 
-/* Everything is locked. 1: nothing is to be done. */
+/* All inodes are locked. 1: nothing to do. */
 static int check(const struct move *m)
 {
 	int err = sg_dir_alive(m->vol, m->ndir);
@@ -126,7 +126,7 @@ static int check(const struct move *m)
 	return err;
 }
 
-/* --- do it ------------------------------------------------------------------------------------ */
+/* --- change ----------------------------------------------------------------------------------- */
 
 /* An inode has got another name, perhaps in another directory. */
 static void moved(struct sg_tx *tx, const struct move *m, const struct sg_iref *ref,
@@ -187,7 +187,7 @@ static int move_locked(struct move *m)
 
 	if (err)
 		return err < 0 ? err : 0;
-	do {	/* making room moves names */
+	do {	/* sg_dir_make_room() moves names */
 		if (!sg_name_stands(m->vol, m->odir, &m->on, 0))
 			return -EUCLEAN;
 		err = move_tx(m);
@@ -195,7 +195,7 @@ static int move_locked(struct move *m)
 	return err;
 }
 
-/* --- find, lock, and find the same ------------------------------------------------------------ */
+/* --- look up, lock, and compare --------------------------------------------------------------- */
 
 static int look(struct move *m)
 {
@@ -216,7 +216,7 @@ static int look(struct move *m)
 	return err;
 }
 
-/* The names are what they were, and the inodes what the names say. */
+/* The names still mean the same, and the inodes have the types in the names. */
 static int stands(struct move *m)
 {
 	if (!sg_name_stands(m->vol, m->odir, &m->on, 0) ||
@@ -230,9 +230,9 @@ static int stands(struct move *m)
 }
 
 /*
- * What the caller has looked up, checked and will tell others about. Another system may have put
- * something else under a name since: that has been checked by nobody. But systems that all replace
- * one file, over and over, must not keep each other from it.
+ * Are these the inodes that the caller has looked up, checked, and will report? Another system may
+ * have put another inode under a name since, which nobody has checked. But systems that all replace
+ * one file repeatedly must not block each other.
  */
 static bool as_seen(const struct move *m)
 {
@@ -241,7 +241,7 @@ static bool as_seen(const struct move *m)
 	if (!sg_is_seen(m->vol, &m->src, m->seen->what))
 		return false;
 	if (m->flags & SG_RENAME_NOREPLACE)
-		return true;	/* -EEXIST is an answer */
+		return true;	/* -EEXIST is a result */
 	if (!m->has_dst)
 		return !m->seen->replaced || !m->seen->exact;
 	if (m->seen->replaced && sg_is_seen(m->vol, &m->dst, m->seen->replaced))

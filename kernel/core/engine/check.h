@@ -8,10 +8,11 @@
 enum sg_check_mode { SG_CHECK_ONLY, SG_CHECK_PREEN, SG_CHECK_REPAIR };
 
 /**
- * struct sg_check_image - where a metadata image goes: all that a check looks into (docs/tools.md)
- * @put: stores a page of it, which may have been stored before; what is not stored is zeroes.
- * @get: a page that has been stored.
- * @plain: names, targets of links and extended attributes as they are; else they are hidden.
+ * struct sg_check_image - destination of a metadata image: all pages that a check reads
+ * (docs/tools.md)
+ * @put: stores a page, perhaps a second time. Pages that are never stored are zeroes.
+ * @get: returns a page that has been stored.
+ * @plain: store names, link targets and extended attributes as they are; otherwise hide them.
  */
 struct sg_check_image {
 	int (*put)(void *ctx, u64 off, const void *page);
@@ -22,8 +23,9 @@ struct sg_check_image {
 
 struct sg_check_opts {
 	enum sg_check_mode mode;
-	const struct sg_check_image *image;	/* SG_CHECK_ONLY: to be made as well, or NULL */
-	/* Repairing: who we are in the mount table meanwhile, so that nobody else joins. */
+	/* SG_CHECK_ONLY: an image to make as well, or NULL */
+	const struct sg_check_image *image;
+	/* Repairing: the identity in the mount table meanwhile, so that no other system joins. */
 	const struct sg_identity *id;
 	unsigned int wait_ms;	/* as sg_join() */
 	bool force;
@@ -31,15 +33,16 @@ struct sg_check_opts {
 	/* Called before anything is stored; it may refuse that, and says why. */
 	int (*change)(void *ctx, char why[200]);
 	/*
-	 * The volume has been joined to repair it, or (NULL) is about to be left. Whoever needs
-	 * longer than others wait calls sg_beat() meanwhile; so does sg_check(), now and then.
-	 * Not 0, with vol->why: it is somebody else's, and is left.
+	 * The check has joined the volume to repair it, or (NULL) is about to leave it. If the
+	 * callback needs longer than other systems wait, it calls sg_beat() meanwhile; sg_check()
+	 * also does so regularly. Not 0, with vol->why: another program uses the volume, so the
+	 * check leaves it.
 	 */
 	int (*holding)(void *ctx, struct sg_vol *vol);
 	/* as struct sg_relocate_opts has them, for a move that is ended */
 	int (*flush)(void *ctx);
 	int (*relieve)(void *ctx, u64 bytes);
-	/* a finding, in one line; @fixed: has been repaired */
+	/* a finding, in one line; @fixed: it has been repaired */
 	void (*report)(void *ctx, const char *what, u64 ino, u64 off, bool fixed);
 	void (*progress)(void *ctx, const char *phase, u64 done, u64 total);
 	void *ctx;
@@ -47,23 +50,23 @@ struct sg_check_opts {
 struct sg_check_result {
 	u64 files, directories, others, pages, pages_used;
 	u64 found, fixed;	/* fixed == found: a last pass has found nothing */
-	u64 beyond;		/* of what was found and is left: nothing can repair it */
-	bool no_space;		/* something is left because the volume is full */
-	/* inodes that could not be kept, as far as the volume tells; of these, of known type: */
+	u64 beyond;		/* findings that remain because no repair exists for them */
+	bool no_space;		/* a finding remains because the volume is full */
+	/* inodes that could not be kept, as far as the volume tells; then those of known type */
 	u64 lost, lost_files, lost_dirs;
-	u64 adopted;		/* that have got a name in lost+found */
+	u64 adopted;		/* inodes that have got a name in lost+found */
 	bool unclean;		/* a system had not left: recovery was, or will be, needed */
-	bool replayed;		/* it had committed something that was not in place yet */
+	/* that system had committed a transaction that was not in place yet */
+	bool replayed;
 	char why[200];		/* reason of an error */
 };
 /*
- * Checks a volume that nobody uses. SG_CHECK_ONLY stores nothing at all, so that @base may be
- * mapped read-only; the volume is checked as recovery would leave it, and needing recovery is no
- * finding. The other modes begin with the same and store something only when that found a reason
- * to;
- * -EBUSY with res->why when another system is live. SG_CHECK_PREEN recovers and repairs what
- * cannot lose anything; what else it finds stays (found > fixed). Interrupted anywhere, a repair
- * is continued by the next one.
+ * Checks a volume that no system uses. SG_CHECK_ONLY stores nothing, so @base may be mapped
+ * read-only. It checks the volume as recovery would leave it; a need for recovery is no finding.
+ * The other modes begin with the same pass, and store something only if that pass found a reason.
+ * -EBUSY, with res->why: another system is live. SG_CHECK_PREEN recovers, and repairs what cannot
+ * lose anything; other findings stay (found > fixed). If a repair is interrupted at any point, the
+ * next one continues it.
  */
 int sg_check(void *base, u64 size, const struct sg_check_opts *opts, struct sg_check_result *res);
 

@@ -6,10 +6,10 @@
 #include "engine/inode.h"
 
 /**
- * struct sg_run - pages of a file that follow each other in the volume, or a hole.
+ * struct sg_run - pages of a file that are contiguous in the volume, or a hole.
  * @off: volume offset of the first page, or 0 for a hole.
- * @pages: how many, at least 1, up to what was asked.
- * @level: 1, or 2/3 when all of it lies in one large leaf.
+ * @pages: number of pages: at least 1, at most the number that the caller wanted.
+ * @level: 1, or 2 or 3 if the whole run lies in one large leaf.
  */
 struct sg_run {
 	u64 off;
@@ -18,14 +18,14 @@ struct sg_run {
 };
 
 /*
- * The walk (D5): lock-free, checked. Wants page numbers; beyond the table: a hole. -ESTALE: no
- * table, since the number is another file's by now.
+ * The walk (D5): takes no lock, checks each entry. @page and @want are in pages; pages beyond the
+ * table are a hole. -ESTALE: there is no table, because another file has the number now.
  */
 int sg_walk(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 	    struct sg_run *run);
 /*
- * As sg_walk(), also of pages whose memory is bad, for who does not look into them. -EIO: where the
- * page is stands in bad memory itself. Of sg_walk() that, or the page is bad.
+ * As sg_walk(), but also for bad pages: for callers that do not read the pages. -EIO: the table
+ * page that locates @page is bad. sg_walk() also returns -EIO if @page itself is bad.
  */
 int sg_walk_bad(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want,
 		struct sg_run *run);
@@ -33,9 +33,9 @@ int sg_walk_bad(const struct sg_vol *vol, const struct sg_iref *ref, u64 page, u
 u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref);
 
 /**
- * struct sg_write - a piece of a write, between sg_write_begin() and sg_write_end().
- * @off: where the bytes go (volume offset). @len: how many may be stored there.
- * @fresh: pages that nobody can see yet; they become the file's at sg_write_end().
+ * struct sg_write - one part of a write, from sg_write_begin() to sg_write_end().
+ * @off: volume offset of the bytes. @len: number of bytes that may be stored there.
+ * @fresh: no other system can see these pages yet; sg_write_end() adds them to the file.
  */
 struct sg_write {
 	u64 pos, off, len;
@@ -48,28 +48,34 @@ struct sg_write {
 };
 
 #define SG_WRITE_KEEP_SIZE	1u
-/* Only where no lock is needed: in place, inside the size. Does not sleep. -EAGAIN: not here. */
+/*
+ * Only if no lock is needed: in place, inside the size. Does not sleep. -EAGAIN: this is not the
+ * case here.
+ */
 #define SG_WRITE_IN_PLACE	2u
-/* Keeps the inode locked from begin to end, in place too: what is written to stays the file's. */
+/*
+ * Keeps the inode locked from begin to end, also for a write in place: the written pages stay part
+ * of the file.
+ */
 #define SG_WRITE_LOCKED		4u
 /* Between sg_append_begin() and sg_append_end(): the inode is locked already. */
 #define SG_WRITE_APPEND		8u
 
 /*
- * Prepares to store bytes at @pos: in place, or into fresh pages (everything in them that is
- * outside [pos, pos+len) is zeroed). A piece may be shorter than @len; the caller loops. Between
- * begin and end the caller must not sleep on, or fault in, anything that needs this volume: copy
- * with faults disabled. Stored bytes are made durable with sg_wb() before sg_write_end().
- * sg_write_end() publishes min(@done, len) bytes, extends the size if need be and sets mtime and
- * ctime to @now (when nonzero); done == 0 undoes.
+ * Prepares to store bytes at @pos: in place, or into fresh pages, in which all bytes outside [pos,
+ * pos+len) are zeroed. A part may be shorter than @len; the caller loops. Between begin and end the
+ * caller must not sleep on, or fault in, anything that needs this volume: it copies with faults
+ * disabled. It makes the stored bytes durable with sg_wb() before sg_write_end(). sg_write_end()
+ * publishes min(@done, len) bytes, extends the size if necessary, and sets mtime and ctime to @now
+ * (if not 0). done == 0 undoes the part.
  */
 int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len,
 		   unsigned int flags, struct sg_write *w);
 int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w, u64 done,
 		 s64 now);
 /*
- * Between these two nobody else changes the file, so that what is written behind its size, in as
- * many pieces as it takes, is one. *size is where it ends.
+ * Between these two calls no other thread or system changes the file. So all parts written behind
+ * its size are contiguous, however many there are. *size: the end of the file.
  */
 int sg_append_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 *size);
 void sg_append_end(struct sg_vol *vol, const struct sg_iref *ref);
@@ -80,23 +86,26 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	     s64 now);
 
 /*
- * Allocates zeroed pages for holes of [first, first + pages). 0 or -ENOSPC: before anything is
- * taken when the holes alone are more than is free, else what was allocated stays. Does not change
- * the size: that is sg_resize()'s or the caller's.
+ * Allocates zeroed pages for the holes of [first, first + pages). Returns 0 or -ENOSPC. If the
+ * holes need more pages than are free, -ENOSPC comes before any page is taken; otherwise allocated
+ * pages stay. Does not change the size: sg_resize() or the caller does.
  */
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
-/* Sets the size; cuts pages off behind it, zeroes the rest of the last page. */
+/* Sets the size; cuts off the pages behind it, and zeroes the rest of the last page. */
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
-/* Makes [pos, pos+len) read as zeroes; whole pages are freed. */
+/* Makes [pos, pos+len) read as zeroes; whole pages become deferred frees. */
 int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now);
-/* Page-aligned: removes the range and closes up / opens a hole and moves the rest up. */
+/*
+ * Page-aligned. sg_collapse() removes the range and moves the rest down; sg_insert() opens a hole
+ * and moves the rest up.
+ */
 int sg_collapse(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now);
 int sg_insert(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now);
 /* SEEK_DATA / SEEK_HOLE: position >= pos, or -ENXIO. */
 s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole);
 /*
- * Starts write-back of all lines of the file's pages in [first, first+pages), then fences. Nothing
- * to do, if the file is gone.
+ * Starts write-back of all cache lines of the file's pages in [first, first+pages), then fences.
+ * Does nothing if the file is gone.
  */
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 

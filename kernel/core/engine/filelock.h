@@ -6,14 +6,15 @@
 #include "engine/inode.h"
 
 /**
- * struct sg_userlock - a lock of a user: one that is wanted, or one that somebody holds.
- * @kind: SG_USERLOCK_POSIX, _OFD, _FLOCK. The first two exclude each other; flock is by itself.
- * @owner: who it is, within this system and kind: a process, an open file.
- * @start, @last: bytes; SG_USERLOCK_MAX is the last there is. flock: all of them.
- * @slot: of a holder: its system; -1: this one.
- * @follow: of sg_userlock_set(), may be NULL: called with @arg when the lock can be had, before
- *	anything is stored and with the chain locked. An error of it is that of the request, and the
- *	owner keeps what it had. It may seek memory, but not wait for anything else.
+ * struct sg_userlock - a lock of a user: a requested lock, or a held one.
+ * @kind: SG_USERLOCK_POSIX, _OFD, _FLOCK. The first two exclude each other; flock is separate.
+ * @owner: a process or an open file; unique within this system and kind.
+ * @start, @last: bytes; SG_USERLOCK_MAX is the last one. flock: all bytes.
+ * @slot: of a holder: its system; -1: this system.
+ * @follow: for sg_userlock_set(), may be NULL: called with @arg when the lock can be granted,
+ *   before anything is stored and with the chain locked. If it fails, the request fails with its
+ *   error, and the owner keeps its locks. It may allocate memory, but must not wait for anything
+ *   else.
  */
 struct sg_userlock {
 	unsigned int kind;
@@ -27,41 +28,45 @@ struct sg_userlock {
 };
 #define SG_USERLOCK_MAX		0x7fffffffffffffffULL
 
-/* A request that waits; all zeroes at first. Private to the engine. */
+/* A waiting request; all zeroes at first. Private to the engine. */
 struct sg_userlock_wait {
 	u64 off, head, ticket;	/* its record */
 	u64 since;
-	u64 by, by_owner;	/* the lock that is in the way, or 0 */
-	u64 blocker, blocker_owner; /* no circle leads through that one */
+	u64 by, by_owner;	/* the lock that excludes this request, or 0 */
+	u64 blocker, blocker_owner; /* the search found no circle through this lock */
 };
 
 /*
- * Takes a lock, or what of it the owner does not have yet, and changes what it has otherwise. Does
- * not wait: -EAGAIN, and *holder (may be NULL) is one of those who are in the way. With @wait the
- * request has its place in the queue then: call again soon, with the same @wait, or give up.
- * -EDEADLK: would wait for itself (POSIX). -ENOLCK: no room for more locks.
- * -EAGAIN: a flock of the other type that the owner held is lost. After any other error the owner
- * has what it had.
+ * Takes a lock, or the part of it that the owner does not have yet, and changes the type of the
+ * rest. Does not wait. -EAGAIN: *holder (may be NULL) is one of the holders that exclude the
+ * request. With @wait the request then has a place in the queue: call again soon with the same
+ * @wait, or give up. -EDEADLK: the request would wait for itself (POSIX). -ENOLCK: no room for more
+ * locks. After -EAGAIN the owner has lost a flock of the other type. After any other error the
+ * owner has the locks that it had before.
  */
 int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder);
 /*
- * With @brief, for who holds what other threads wait for, set() and clear() wait for no other
- * system, and look for no circle. -EBUSY, -ENOBUFS: not without waiting; nothing has changed, but
- * that a flock of the other type may be lost. The caller lets go of what it holds, waits by await()
- * until the reason of @err is over (@sure: as clear() does), and comes again. For a request that
- * waits it calls deadlock(): -EDEADLK, it would wait for itself, and is given up; or -EAGAIN.
+ * @brief is for callers that hold locks for which other threads wait. With it, set() and clear()
+ * wait for no other system, and look for no circle. -EBUSY, -ENOBUFS: the call would have to wait.
+ * Nothing has changed, except that a flock of the other type may be lost. The caller releases its
+ * locks, waits with await() until the reason of @err is over (@sure: as clear() does), and calls
+ * again. For a waiting request it calls deadlock(). -EDEADLK: the request would wait for itself,
+ * and has been given up. Otherwise -EAGAIN.
  */
 int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure);
 int sg_userlock_deadlock(struct sg_vol *vol, const struct sg_iref *ref,
 			 const struct sg_userlock *want, struct sg_userlock_wait *wait);
-/* Whatever set() has answered last: the request is over, and has no place in the queue. */
+/* Ends the request after any answer of set(): it has no place in the queue any more. */
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 			 struct sg_userlock_wait *wait);
-/* Gives up the range, of either type. -ENOLCK: it splits a lock, and there is no room for two. */
+/*
+ * Releases the range, of either type. -ENOLCK: this splits a lock, and there is no room for two
+ * records.
+ */
 int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 		      const struct sg_userlock *range);
-/* 0: could be had now; -EAGAIN: *holder is in the way. */
+/* 0: the lock could be granted now; -EAGAIN: *holder excludes it. */
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		     struct sg_userlock *holder);
 

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All systems stop for a copy of the volume (docs/snapshots.md). */
+/* Freeze: all systems stop storing while one copies the volume (docs/snapshots.md). */
 #ifndef SG_ENGINE_FREEZE_H
 #define SG_ENGINE_FREEZE_H
 
 #include "engine/volume.h"
 
 /*
- * All systems stand still, for @limit_ms at most: 0. From then on what is in memory is what a power
- * cut would leave, with nothing under way. -EBUSY: one of them does not, or another copy is being
- * made; -EROFS, -EIO; with why. All go on as before then.
+ * Freezes all systems, for @limit_ms at most. 0: memory now holds what a power cut would leave,
+ * with nothing in progress. -EBUSY: a system does not freeze, or another copy is in progress.
+ * -EROFS, -EIO. All errors come with why; then all systems continue as before.
  */
 int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200]);
-/* They go on. 0: all have stood still since; -EAGAIN: somebody has not, so the copy is void. */
-int sg_thaw(struct sg_vol *vol);
-#define SG_FREEZE_MS	2000	/* as a rule */
 /*
- * Does our part when others copy; waits until all that is under way here has ended. For a thread of
- * its own, after the time (ms) that it returns; -EIO: we have been declared dead.
+ * Ends the freeze. 0: all systems were frozen throughout; -EAGAIN: one was not, so the copy is
+ * void.
+ */
+int sg_thaw(struct sg_vol *vol);
+#define SG_FREEZE_MS	2000	/* the default */
+/*
+ * Freezes this system while another system copies; waits until all operations in progress here have
+ * ended. A thread of its own calls it again after the time (ms) that it returns. -EIO: this system
+ * has been fenced.
  */
 int sg_stand(struct sg_vol *vol);
-/* That thread comes no more: we go on, and so do all who stand still for us. */
+/* That thread has ended: this system continues, and so do all systems that are frozen for it. */
 void sg_stand_end(struct sg_vol *vol);
 
 #endif

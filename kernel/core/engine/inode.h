@@ -7,10 +7,10 @@
 
 struct sg_iref {
 	u64 ino;
-	u64 off;		/* of its struct sg_inode in the volume */
+	u64 off;		/* of the struct sg_inode in the volume */
 	/*
-	 * When not 0: which of the files that have had this number. Changes to another one are
-	 * refused with -ESTALE.
+	 * If not 0: identifies one of the files that have had this number. Changes to another file
+	 * are refused with -ESTALE.
 	 */
 	u64 generation;
 };
@@ -34,7 +34,7 @@ struct sg_attr {
 #define SG_SET_GENERATION (1u << 8)
 
 int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref); /* -ESTALE: no such record */
-/* A consistent snapshot. -ESTALE when the record is free. */
+/* A consistent snapshot. -ESTALE: the record is free. */
 int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr);
 u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change counter, even */
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
@@ -44,37 +44,40 @@ int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
  * wait for: waits until nobody has it, or -EINTR.
  */
 int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
-/* Times only, without the journal: each is one word. For the hot paths. */
+/* Times only, without the journal: each is one word. For hot paths. */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	     s64 mtime, s64 ctime, s64 atime);
 /*
- * This system uses the inode from now on, by as many openers as it likes: without links it stays
- * until sg_close(). -ESTALE: it is gone, or has no links (@again: it may have none, because we
- * had it open before, or made it).
+ * From now on this system uses the inode, with any number of openers: without links it stays until
+ * sg_close_inode(). -ESTALE: the inode is gone, or has no links. @again: no links are allowed,
+ * because this system had it open before, or made it.
  */
 int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again);
-/* The last of them is gone. True: it has no links, so that sg_evict() is due. */
+/* Closes the last opener. True: the inode has no links, so that the caller has to sg_evict() it. */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * Processes of this system have pages of the file mapped (@holes: have zeroes mapped where it has
- * holes), or have not any more. Setting ends with a full fence: then look what is there, then map.
+ * Processes of this system have pages of the file mapped, or no longer have (@holes: have zero
+ * pages mapped for its holes). Setting ends with a full fence: only then may the caller look at the
+ * table, and map.
  */
 void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bool on);
 /*
- * Pages have been cut out of the file (@holes: holes of it filled): waits until no other system's
- * processes see what was there before, at most 2 s. Nothing that quiesce waits for may be held.
+ * Pages have been cut out of the file (@holes: its holes have been filled). Waits until no process
+ * of another system sees the old pages, at most 2 s. The caller must hold nothing that quiesce
+ * waits for.
  */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
-/* +1 whenever pages are taken out of the file's table. */
+/* Grows by 1 whenever pages leave the file's table. */
 u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * This system has no use for the inode any more. Frees it if it has no links and no other system
- * has it open.
+ * This system does not use the inode any more. Frees it if it has no links and no other system has
+ * it open.
  */
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * The same, for callers that nobody can kill (memory reclaim, exits): it waits for no other system.
- * -EBUSY, -ENOSPC: not without that; the system that owes the inode frees it, by sg_settle().
+ * As sg_evict(), for callers that cannot be killed (memory reclaim, exits): it waits for no other
+ * system. -EBUSY, -ENOSPC: it would have to wait. Then the system that has the deferred inode frees
+ * it, in sg_settle().
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Moving a volume to another base (docs/relocation.md). */
+/* Moving a volume to another base address (docs/relocation.md). */
 #ifndef SG_ENGINE_RELOCATE_H
 #define SG_ENGINE_RELOCATE_H
 
@@ -28,15 +28,15 @@ struct sg_relocate_opts {
 };
 #define SG_BASE_BEGUN	(~0ULL)
 struct sg_relocate_result {
-	u64 from, to;		/* bases; when @resumed, @from is that of who went before us */
-	u64 tables, entries;	/* that have been rewritten; 0: there was nothing to do */
-	bool resumed;		/* another one had begun, and did not come to the end */
+	u64 from, to;		/* bases; if @resumed, @from is that of the interrupted move */
+	u64 tables, entries;	/* numbers of rewritten ones; 0: there was nothing to do */
+	bool resumed;		/* an earlier move had begun and was interrupted */
 	char why[200];		/* reason of an error */
 };
 /*
- * Rewrites all physical addresses in a volume that nobody uses. Interrupted anywhere, it leaves
- * one that can only be relocated; whoever does that next goes on. -EBUSY, with res->why: somebody
- * lives. -EUCLEAN: there is damage to repair first, and nothing was changed.
+ * Rewrites all physical addresses in a volume that no system uses. If interrupted at any point, it
+ * leaves a volume that can only be relocated; the next relocation continues. -EBUSY, with res->why:
+ * a system is live. -EUCLEAN: damage has to be repaired first; nothing has changed.
  */
 int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
 		struct sg_relocate_result *res);

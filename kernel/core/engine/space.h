@@ -8,28 +8,28 @@
 struct sg_statfs {
 	u64 pages, free_pages, inodes, used_inodes;
 };
-/* Exact. Pays debts first, so that freed space counts as free. */
+/* Exact. Reclaims first, so that deferred frees count as free space. */
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
 /**
- * struct sg_health - what the volume says of how it fares
- * @epoch: of the volume; @acknowledged: by our slot, or 0
- * @errors: met so far; @error_ino: the inode of the last one
+ * struct sg_health - state of the volume
+ * @epoch: of the volume; @acknowledged: by this slot, or 0
+ * @errors: found so far; @error_ino: the inode of the last one
  */
 struct sg_health {
 	u64 epoch, acknowledged, errors, error_ino;
 };
-int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: that page is bad memory */
-/* Pages of the longest free piece. Looks at every chunk: not for those who ask often. */
+int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: the hot page is bad */
+/* Pages of the longest free range. Looks at every chunk: not for frequent calls. */
 u64 sg_largest_free(const struct sg_vol *vol);
-/* Pays up to @budget debts; returns how many remain, or -errno. */
+/* Reclaims up to @budget deferred frees; returns the number that remains, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
-/* struct sg_hunger - since when somebody has found no space; 0 to begin with, and after progress */
+/* struct sg_hunger - when a caller first found no space; 0 at first, and again after progress */
 struct sg_hunger {
 	u64 since;
 };
 /*
- * For who has got -ENOSPC: pays, and waits for others, for 2 s in all. True: try again. False: it
- * is no use.
+ * For a caller that got -ENOSPC: reclaims, and waits for other systems, for 2 s in all. True: try
+ * again. False: nothing will become free.
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger);
 

@@ -10,11 +10,11 @@
 /* @space: SG_XATTR_*; @name without its prefix (empty for ACLs). buf NULL: size only. */
 int sg_xattr_get(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
 		 const char *name, u32 name_len, void *buf, u32 len);
-/* value NULL removes. ctime follows @now. */
+/* @value NULL removes the attribute. ctime follows @now. */
 int sg_xattr_set(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
 		 const char *name, u32 name_len, const void *value, u32 len, unsigned int flags,
 		 s64 now);
-/* As sg_xattr_set() for an ACL that also changes the mode, in one transaction. */
+/* As sg_xattr_set(), for an ACL that also changes the mode, in one transaction. */
 int sg_xattr_set_mode(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
 		      const void *value, u32 len, u32 mode, s64 now);
 typedef int (*sg_xattr_emit)(void *ctx, unsigned int space, const char *name, u32 name_len,

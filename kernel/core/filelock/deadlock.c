@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlocks of POSIX locks: a request whose owner is waited for, over others maybe, by the one that
- * it would wait for. docs/protocol.md, section 6.
+ * Deadlocks of POSIX locks: a request waits for an owner that waits, perhaps through others, for
+ * the request's own owner. docs/protocol.md, section 6.
  *
- * Who waits for whom is not written down anywhere: it follows from the requests and locks
- * themselves, looked up chain by chain. So a step may be past when the next is taken. But an owner
- * that waits does nothing else, and a request keeps its ticket: when the same requests are found
- * twice in the same order, all of them waited at the moment between, and held what they hold.
+ * No record says which owner waits for which. It follows from requests and locks, looked up chain
+ * by chain. So one step may be outdated when the next is taken. But an owner that waits does
+ * nothing else, and a request keeps its ticket. If the same requests are found twice in the same
+ * order, all of them waited at the moment in between, and held their locks.
  */
 #include "internal.h"
 
-#define STEPS	64	/* Linux goes 10 */
+#define STEPS	64	/* Linux follows 10 */
 
 /*
- * Looks into one chain: what does @who wait for there? A ticket names one of its requests, which
- * matters to processes with threads. @mark: the request.
+ * Looks into one chain: for which lock does @who wait there? A ticket names one of its requests,
+ * for processes with threads. @mark: identifies the request.
  */
 static bool waits_in(struct sg_userlock_chain *c, const struct sg_userlock_record *who,
 		     struct sg_userlock_record *by, u64 *mark)
@@ -54,7 +54,10 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 	return false;
 }
 
-/* Steps from @want back to its owner: the requests on the way, and how many. 0: there is no way. */
+/*
+ * Follows requests from @want back to its owner. @mark: these requests. Returns their number; 0:
+ * there is no such path.
+ */
 static unsigned int follow(struct sg_vol *vol, const struct sg_userlock_record *want,
 			   u64 mark[STEPS])
 {
@@ -71,7 +74,10 @@ static unsigned int follow(struct sg_vol *vol, const struct sg_userlock_record *
 	return 0;
 }
 
-/* -EDEADLK; or -EAGAIN, and *sure: somebody on the way does not wait, and looks when he does. */
+/*
+ * -EDEADLK; or -EAGAIN, and *sure: an owner on the path does not wait, and will look itself when it
+ * does.
+ */
 static int look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
 {
 	u64 first[STEPS], second[STEPS];
@@ -84,8 +90,8 @@ static int look(struct sg_vol *vol, const struct sg_userlock_record *want, bool 
 }
 
 /*
- * One looks at a time, and gives up before the next one looks: of those who close a circle
- * together, one is told. Who has looked looks again when another is in his way.
+ * One thread looks at a time, and gives up before the next one looks. So if several requests close
+ * a circle together, only one fails. A request looks again when another lock is in its way.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait)
@@ -103,7 +109,7 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 	page = sg_userlock_page(vol, 0, 0, &err);
 	if (!page) {
 		err = err ? err : sg_userlock_grow(vol, 0, 0);
-		return err ? err : -EAGAIN;	/* next time */
+		return err ? err : -EAGAIN;	/* the next attempt finds it */
 	}
 	lock = (u64)((u8 *)&page->circle - vol->base);
 	err = sg_lock(vol, lock);

@@ -2,10 +2,10 @@
 /*
  * Locks of users: flock, fcntl and open-file locks between systems. docs/protocol.md, section 6.
  *
- * A record is its system's until it is unused again. Others look at it, and clear it once that
- * system is gone; all of them with the chain's lock. So nothing has to be durable, and of what a
- * kill leaves half done only this matters: who dies inside a change has still all that he held
- * before, until he has been recovered. New records are stored before old ones are cut.
+ * A record belongs to its system until it is unused again. Other systems read it, and clear it once
+ * that system is gone; all of them under the chain's lock. So nothing has to be durable. Only one
+ * thing matters when a change is interrupted: a system that dies inside a change still has all that
+ * it held before, until it has been recovered. So new records are stored before old ones are cut.
  */
 #include "internal.h"
 
@@ -39,7 +39,7 @@ int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k)
 	return err == -ENOSPC || err == -EROFS ? -ENOLCK : err;
 }
 
-/* Requests count while their system lives; locks until it has been recovered (D6). */
+/* Requests count while their system is live; locks until it has been recovered (D6). */
 static bool counts(const struct sg_vol *vol, u64 head)
 {
 	unsigned int slot = SG_USERLOCK_SLOT(head);
@@ -171,7 +171,7 @@ struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 
 	for (; at->page < c->pages; at->page++, at->in = NULL, at->i = 0) {
 		if (!at->in && at->page && sg_wanted())
-			sg_yield();	/* a chain may be long, and gone through often */
+			sg_yield();	/* a chain may be long, and is searched often */
 		if (!at->in)
 			at->in = sg_userlock_page(c->vol, c->nr, at->page, &err);
 		while (at->in && at->i < SG_USERLOCK_RECORDS) {
@@ -187,7 +187,7 @@ struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 	return NULL;
 }
 
-/* --- what excludes what ----------------------------------------------------------------------- */
+/* --- exclusion -------------------------------------------------------------------------------- */
 
 static bool same_file(const struct sg_userlock_record *a, const struct sg_userlock_record *b)
 {
@@ -220,8 +220,8 @@ bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userloc
 }
 
 /*
- * Of all that is held and excludes @want, what begins first: a program that asks again behind what
- * it was told finds all of them, wherever they stand in the chain.
+ * Of all held locks that exclude @want, the one that begins first. So a program that asks again
+ * behind each answer finds all of them, wherever they are in the chain.
  */
 static bool first_in_the_way(const struct sg_userlock_chain *c,
 			     const struct sg_userlock_record *want, struct sg_userlock_record *by)
@@ -240,7 +240,7 @@ static bool first_in_the_way(const struct sg_userlock_chain *c,
 	return found;
 }
 
-/* The owner's own locks of the file; requests are none. */
+/* The owner's own locks of the file, without requests. */
 static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 					   struct sg_userlock_at *at,
 					   const struct sg_userlock_record *want,
@@ -258,8 +258,8 @@ static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 #define QUEUE_LOOKS	16384	/* about one pass over the longest chain */
 
 /*
- * Does anybody wait for what the owner of @want holds? The chain is locked and each pair of records
- * is compared, so the answer is yes after so many looks: stepping back is only a courtesy.
+ * Does a request wait for a lock of @want's owner? The chain is locked, and this compares each pair
+ * of records. So after too many comparisons the answer is yes: stepping back is only a courtesy.
  */
 static bool queue_waits_for(const struct sg_userlock_chain *c,
 			    const struct sg_userlock_record *want)
@@ -279,10 +279,10 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
 }
 
 /*
- * An earlier request that this one would overtake: so readers that come and go do not keep a writer
- * out for ever. Not if the queue waits for us: then to step back would help nobody. A flock that is
- * converted is given up by that, so it does. And only for a while: who is made to wait may hold
- * other locks, or be waited for in ways that nobody here knows.
+ * An earlier request that this one would overtake: so a stream of readers does not keep a writer
+ * out for ever. Not if the queue waits for this owner: then stepping back would help no request. A
+ * converted flock steps back, because that lock is given up by it. It steps back only for a while:
+ * its owner may hold other locks, or users may wait for it in ways that are not recorded here.
  */
 static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 		       const struct sg_userlock_wait *wait, struct sg_userlock_record *behind)
@@ -299,7 +299,7 @@ static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlo
 	return false;
 }
 
-/* --- changing --------------------------------------------------------------------------------- */
+/* --- change ----------------------------------------------------------------------------------- */
 
 struct request {
 	struct sg_userlock_record want, by;
@@ -307,12 +307,13 @@ struct request {
 	int (*follow)(void *arg);
 	void *arg;
 	bool clear, brief;
-	bool held;		/* -EAGAIN: because somebody has it; else somebody was first */
+	/* -EAGAIN: because the lock is held; otherwise another request came first */
+	bool held;
 };
 
 /*
- * The caller's own table gets the lock first, while nobody else can change the chain: what it has
- * no memory for has not been stored yet, and what the owner held before is still there.
+ * The caller's own table gets the lock first, while the chain is locked. If it has no memory for
+ * that, nothing has been stored yet, and the owner still has its earlier locks.
  */
 static int follow(const struct request *q)
 {
@@ -324,7 +325,10 @@ static bool same_type(const struct sg_userlock_record *a, const struct sg_userlo
 	return !((a->head ^ b->head) & SG_USERLOCK_EXCLUSIVE);
 }
 
-/* The lock that @want becomes with those of its type that it touches. Does it split another? */
+/*
+ * @all: the lock that @want becomes, with the owner's locks of its type that it touches. Returns
+ *   whether it splits another lock.
+ */
 static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 			bool clear, struct sg_userlock_record *all)
 {
@@ -345,9 +349,9 @@ static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userl
 }
 
 /*
- * Takes [want->start, want->last] out of a lock. Of one that reaches beyond both, the end is put
- * into a spare record first. There is one, unless somebody else has stored into the owner's records
- * since they were counted: then that end is lost.
+ * Takes [want->start, want->last] out of a lock. If the lock extends beyond both ends, its end
+ * first goes into a spare record. There is one, unless another system has stored into the owner's
+ * records since they were counted: then that end is lost.
  */
 static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		const struct sg_userlock_record *r, const struct sg_userlock_record *want)
@@ -370,7 +374,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		sg_store64(&rec->head, 0);
 }
 
-/* The owner's locks become what they are to be. -ENOBUFS: the chain has to grow first. */
+/* Changes the owner's locks as requested. -ENOBUFS: the chain has to grow first. */
 static int change(struct sg_userlock_chain *c, const struct request *q)
 {
 	const struct sg_userlock_record *want = &q->want;
@@ -393,7 +397,7 @@ static int change(struct sg_userlock_chain *c, const struct request *q)
 		if (rec == made)
 			continue;
 		if (!clear && same_type(&r, want)) {
-			if (overlap(&r, &all))	/* it lies in there, all of it */
+			if (overlap(&r, &all))	/* it lies inside @all completely */
 				sg_store64(&rec->head, 0);
 		} else if (overlap(&r, want)) {
 			cut(c, rec, &r, want);
@@ -402,7 +406,7 @@ static int change(struct sg_userlock_chain *c, const struct request *q)
 	return 0;
 }
 
-/* A flock: does the owner have one of this type? */
+/* Does the owner have a flock of this type? */
 static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
@@ -414,7 +418,7 @@ static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock
 	return false;
 }
 
-/* A flock that is to be converted and cannot be is lost (flock(2)). */
+/* A flock whose conversion fails is lost (flock(2)). */
 static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
@@ -424,9 +428,12 @@ static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock
 		sg_store64(&rec->head, 0);
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
+/* --- wait ------------------------------------------------------------------------------------- */
 
-/* The request's record, if it is one still. It never moves, and nobody clears it while we live. */
+/*
+ * The request's record, if it still exists. It never moves, and no system clears it while this
+ * system is live.
+ */
 static struct sg_userlock_record *place(const struct sg_vol *vol,
 					const struct sg_userlock_wait *wait)
 {
@@ -483,7 +490,7 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 	sg_userlock_leave(&c);
 }
 
-/* --- what users ask for ----------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static struct sg_userlock_record record_of(const struct sg_vol *vol, const struct sg_iref *ref,
 					   const struct sg_userlock *lock)
@@ -546,7 +553,10 @@ static int attempt(struct sg_userlock_chain *c, struct request *q)
 	return err;
 }
 
-/* Tries, and makes room and tries again, as often as a chain can grow; if brief, tries once. */
+/*
+ * Tries; makes the chain longer and tries again, as often as a chain can grow. If brief, tries
+ * once.
+ */
 static int try_request(struct sg_vol *vol, struct request *q)
 {
 	unsigned int nr = chain_of(q->want.ino), turn, pages;
@@ -590,7 +600,7 @@ int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bo
 	return grow ? sg_userlock_grow(vol, nr, pages) : 0;
 }
 
-/* Keeps in @wait whose POSIX lock is in the way of @q, for sg_userlock_circle(). */
+/* Keeps in @wait the POSIX lock that excludes @q, for sg_userlock_circle(). */
 static void note_holder(struct sg_userlock_wait *wait, const struct request *q, int err)
 {
 	if (err == -EAGAIN && q->held && SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_POSIX) {

@@ -3,9 +3,9 @@
  * The bytes of a StargateFS volume. This header is the only place that defines them.
  *
  * Little-endian, x86-64. Every field that can change while the volume is mounted is one naturally
- * aligned 64-bit word, so that the journal can speak in words (see struct sg_area) and a reader
- * never sees half of one. Everything refers to everything by volume-relative byte offset; only
- * file tables hold physical addresses, because the MMU walks them (P1 3.4, D5).
+ * aligned 64-bit word. So the journal consists of words (see struct sg_area), and a reader never
+ * sees half of a field. All references are volume-relative byte offsets; only file tables hold
+ * physical addresses, because the MMU walks them (P1 3.4, D5).
  *
  * Layout, in pages of 4 KiB (docs/format.md explains and draws it):
  *
@@ -17,7 +17,7 @@
  *   hint_off      two advisory bitmaps over the chunks
  *   chunk_off     chunk table: lock and page bitmap of each 2 MiB of the volume
  *   data_off      everything else, allocated by page: files, tables, directories, inodes, xattrs
- *   last page     backup superblock, and what finds the system inodes' pages (struct sg_last)
+ *   last page     backup superblock, and copies of the system inodes' root words (struct sg_last)
  */
 #ifndef SG_FORMAT_H
 #define SG_FORMAT_H
@@ -58,27 +58,28 @@ typedef int64_t s64;
 #define SG_LINK_MAX		0x7fffffffu
 
 #define SG_SLOTS		64
-#define SG_AREAS_MAX		16	/* transactions that one system can have under way */
+#define SG_AREAS_MAX		16	/* transactions that one system can have in progress */
 
-/* Feature bits: an unknown compat bit is ignored, ro_compat allows ro mounts, incompat refuses. */
+/* Unknown feature bits: compat is ignored, ro_compat allows read-only mounts, incompat refuses. */
 #define SG_COMPAT_KNOWN		0ULL
 #define SG_RO_COMPAT_KNOWN	0ULL
 #define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
 #define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
-#define SG_INCOMPAT_HIDDEN	(1ULL << 2)	/* ... whose names do not have their keys' hashes */
+/* an image with hidden names, which do not match the hashes in their keys */
+#define SG_INCOMPAT_HIDDEN	(1ULL << 2)
 #define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN)
 
 /*
- * A size, in chunks, and whom or what it is about. Volumes grow in place while they are used:
- * docs/protocol.md, section 7.
+ * A size, in chunks, and a number whose meaning depends on the word. Volumes grow in place while
+ * they are in use: docs/protocol.md, section 7.
  */
 #define SG_SIZE_WORD(size, n)	((u64)(size) >> SG_CHUNK_SHIFT | (u64)(n) << 32)
 #define SG_SIZE_OF(w)		((u64)(u32)(w) << SG_CHUNK_SHIFT)
 #define SG_SIZE_NR(w)		((u32)((w) >> 32))
 
 /*
- * For how long all are to stand still (ms), and which attempt it is; and who stands still for that
- * one: docs/snapshots.md.
+ * SG_FREEZE: how long all systems have to be frozen (ms), and the attempt's number. SG_FROZEN: the
+ * attempt for which a system is frozen: docs/snapshots.md.
  */
 #define SG_FREEZE(ms, n)	((u64)(u32)(ms) | (u64)(n) << 32)
 #define SG_FREEZE_LIMIT(w)	((u32)(w))
@@ -94,8 +95,8 @@ typedef int64_t s64;
 /**
  * struct sg_super - the superblock: page 0, and a copy in the volume's last page.
  *
- * Written by mkfs, tune, resize and relocate only. The offsets are not free: they follow from
- * size, areas and chunk_cap (sg_geometry()), and are refused when they differ.
+ * Only mkfs, tune, resize and relocate write it. The offsets follow from size, areas and chunk_cap
+ * (sg_geometry()); a superblock with other offsets is refused.
  */
 struct sg_super {
 	u64 magic;
@@ -109,13 +110,13 @@ struct sg_super {
 	u64 phys;		/* physical address of the volume's first byte (D3) */
 	u64 size;		/* bytes */
 	u64 params;
-	u64 created;		/* ns since the epoch */
+	u64 created;		/* ns since the Unix epoch */
 	u64 generation;		/* +1 with each rewrite; the newer valid copy wins */
 	u64 hash_seed[2];	/* for directory hashes */
 	u32 areas;		/* transaction areas per slot */
 	u32 slots;		/* SG_SLOTS */
 	u64 chunks;		/* size / SG_CHUNK */
-	u64 chunk_cap;		/* entries that the chunk table has room for: growth in place */
+	u64 chunk_cap;		/* capacity of the chunk table: growth in place */
 	u64 slot_off;
 	u64 journal_off;
 	u64 ledger_off;
@@ -123,17 +124,18 @@ struct sg_super {
 	u64 chunk_off;
 	u64 data_off;
 	u64 free_base;		/* free pages when the volume was made; see sg_area.free_pages */
-	u64 move_to;		/* SG_INCOMPAT_MOVING: base that it moves to; see SG_PTE_MOVED */
+	u64 move_to;		/* SG_INCOMPAT_MOVING: the new base; see SG_PTE_MOVED */
 	u64 reserved[31];
 };
 
 /**
- * struct sg_lock - a lock between systems (D6): owned, and handed over in turn to who has asked.
- * @word: 0, or SG_LOCK_*: who holds it.
+ * struct sg_lock - a lock between systems (D6): owned, and handed over in turn to systems that
+ * asked.
+ * @word: 0, or SG_LOCK_*: the holder.
  * @waiters: bit per slot that waits.
  *
- * A word whose incarnation is no longer the live one of that slot is free for the taking: so all
- * locks of a dead system are released at once, by one store to its slot, after its replay.
+ * A word whose slot is free, or has another incarnation, counts as free. So one store to a dead
+ * system's slot, after its replay, releases all its locks at once.
  */
 struct sg_lock {
 	u64 word;
@@ -141,16 +143,18 @@ struct sg_lock {
 };
 #define SG_LOCK_SLOT(w)		((unsigned int)((w) & 0xff) - 1)	/* slot + 1 in bits 0-7 */
 #define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
-#define SG_LOCK_HANDED		(1ULL << 40)	/* given to that slot, not yet taken up */
-#define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot looks whether anybody there holds it */
-#define SG_LOCK_ASKED	(1ULL << 42)	/* somebody has waited for long: to be handed over */
-#define SG_LOCK_BITS		((1ULL << 43) - 1)	/* all that a word may have */
+/* handed to that slot, which has not taken it up yet */
+#define SG_LOCK_HANDED		(1ULL << 40)
+#define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot checks whether one of its threads holds it */
+#define SG_LOCK_ASKED	(1ULL << 42)	/* a system has waited long: hand the lock over */
+#define SG_LOCK_BITS		((1ULL << 43) - 1)	/* all bits that a word may have */
 #define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
 
 /*
- * The file table (P1 3.4, D5). Level 1 entries map 4 KiB, level 2 entries 2 MiB (leaf) or point to
- * a level 1 table, level 3 entries 1 GiB (leaf; valid, not produced today) or a level 2 table,
- * level 4 a level 3 table. Empty entries are all zero. Leaves and links carry exactly these flags.
+ * The file table (P1 3.4, D5). Level 1 entries map 4 KiB. Level 2 entries map 2 MiB (leaf) or point
+ * to a level 1 table. Level 3 entries map 1 GiB (leaf; valid, not produced today) or point to a
+ * level 2 table. Level 4 entries point to a level 3 table. Empty entries are all zero. Leaves and
+ * links carry exactly these flags.
  */
 #define SG_PTE_PRESENT		(1ULL << 0)
 #define SG_PTE_WRITE		(1ULL << 1)
@@ -158,8 +162,8 @@ struct sg_lock {
 #define SG_PTE_DIRTY		(1ULL << 6)
 #define SG_PTE_HUGE		(1ULL << 7)	/* leaf above level 1 */
 /*
- * Only while the volume moves (SG_INCOMPAT_MOVING), in entries and root words: the address counts
- * from sg_super.move_to; without it from sg_super.phys. docs/relocation.md
+ * Only while the volume moves (SG_INCOMPAT_MOVING), in entries and root words: the address is
+ * relative to sg_super.move_to; without this flag to sg_super.phys. docs/relocation.md
  */
 #define SG_PTE_MOVED		(1ULL << 9)
 #define SG_PTE_NX		(1ULL << 63)
@@ -171,9 +175,10 @@ struct sg_lock {
 #define SG_TABLE_LEVELS		4
 
 /*
- * A file's root word (sg_inode.table): 0 for an empty file; else an entry as above naming the root,
- * with the height in the bits that the MMU ignores. Height 0: the entry is the leaf of the file's
- * only page. Height h: the entry names a level h table. One word, so it changes in one store.
+ * A file's root word (sg_inode.table): 0 for an empty file; otherwise an entry as above that names
+ * the root, with the height in bits that the MMU ignores. Height 0: the entry is the leaf of the
+ * file's only page. Height h: the entry names a level h table. It is one word, so it changes in one
+ * store.
  */
 #define SG_ROOT_HEIGHT_SHIFT	52
 #define SG_ROOT_HEIGHT(w)	((unsigned int)((w) >> SG_ROOT_HEIGHT_SHIFT) & 7)
@@ -182,8 +187,8 @@ struct sg_lock {
 /**
  * struct sg_inode - one file. Inode number n is record n of the inode file (SG_SYS_INODES).
  *
- * @mode == 0 marks a free record, linked through @next_free. The first line is what every open,
- * stat, read and write needs.
+ * @mode == 0 marks a free record, linked through @next_free. The first cache line has the fields
+ * that every open, stat, read and write needs.
  */
 struct sg_inode {
 	struct sg_lock lock;	/* orders all changes to this inode between systems */
@@ -193,7 +198,7 @@ struct sg_inode {
 	u64 size;
 	u64 table;		/* file: root word; directory: index root; symlink: target */
 	u64 blocks;		/* pages that belong to this inode, tables and xattrs included */
-	u64 mtime;		/* all times: signed ns since the epoch */
+	u64 mtime;		/* all times: signed ns since the Unix epoch */
 	u64 ctime;
 	u64 atime;
 	u64 btime;
@@ -204,12 +209,13 @@ struct sg_inode {
 	u64 next_free;		/* free record: number of the next one, or 0 */
 	u64 openers;		/* bit per slot that has it open (keeps unlinked files) */
 	u64 project;		/* reserved for quotas */
-	u64 cuts;		/* +1 whenever pages are taken out of the file table */
-	u64 mappers;		/* bit per slot that has pages of it mapped into processes */
-	u64 holers;		/* ... that has zeroes mapped where there is a hole */
-	u64 owed_next;		/* SG_OWED(): on a list of owed inodes (struct sg_area); else 0 */
+	u64 cuts;		/* grows by 1 whenever pages leave the file table */
+	u64 mappers;		/* bit per slot that has pages of the file mapped into processes */
+	u64 holers;		/* ... that has zero pages mapped for its holes */
+	/* SG_OWED(): on a list of deferred inodes (struct sg_area); otherwise 0 */
+	u64 owed_next;
 	u64 reserved[1];
-	u8 tail[64];		/* a symlink's target when it is shorter than this */
+	u8 tail[64];		/* a symlink's target if it is shorter than this */
 };
 #define SG_INODE_SIZE		256
 #define SG_INODES_PER_PAGE	(SG_PAGE / SG_INODE_SIZE)
@@ -223,13 +229,14 @@ struct sg_inode {
 #define SG_FL_NODUMP		(1u << 3)
 #define SG_FL_SYNC		(1u << 4)
 #define SG_FL_DIRSYNC		(1u << 5)
-#define SG_FL_CUTTING		(1u << 6)	/* pages behind size may remain: the ledger knows */
+/* pages behind size may remain: the ledger names the inode */
+#define SG_FL_CUTTING		(1u << 6)
 #define SG_FL_KNOWN		0x7fu
 
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };
 
-#define SG_BAD_MAX		102u	/* pieces of bad memory that a volume can note */
+#define SG_BAD_MAX		102u	/* ranges of bad pages that a volume can note */
 
 /**
  * struct sg_hot - page 1: words that all systems share.
@@ -239,43 +246,47 @@ struct sg_hot {
 	struct sg_lock inode_lock;	/* growth of the inode file */
 	struct sg_lock slot_lock;	/* joining, leaving, recovery */
 	u64 incarnation;		/* last one given out; atomic add */
-	u64 epoch;			/* D7 */
+	u64 epoch;			/* the present epoch (D7) */
 	u64 errors;			/* damage seen at run time: fsck is due */
 	u64 error_ino;
 	u64 inodes;			/* records in the inode file */
-	struct sg_lock alone_lock;	/* whoever needs the volume for itself: fsck, tools */
-	u64 lease_ms;			/* silence after which a system counts as dead; 0: never */
-	u64 size;			/* of the volume, once it has grown; or 0 */
-	u64 grow;			/* SG_SIZE_WORD(size, attempt): under way; size 0: none */
+	struct sg_lock alone_lock;	/* exclusive access: fsck, tools */
+	u64 lease_ms;			/* silence after which a system is fenced; 0: never */
+	u64 size;			/* of the volume, after it has grown; otherwise 0 */
+	/* SG_SIZE_WORD(size, attempt): growth in progress; size 0: none */
+	u64 grow;
 	struct sg_lock grow_lock;	/* growth of the volume */
 	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: none */
-	struct sg_lock freeze_lock;	/* whoever wants them to */
-	u64 lapsed;			/* slots whose last owner was fenced, and may still run */
+	struct sg_lock freeze_lock;	/* the system that freezes the others */
+	/* slots whose last owner was fenced for silence, and may still run */
+	u64 lapsed;
 	u8 reserved[192 - 176];
-	u64 bads;			/* SG_BADS_*: how much of the list is in use */
+	u64 bads;			/* SG_BADS_*: used entries of the list */
 	u64 bad[SG_BAD_MAX];		/* SG_BAD(), or 0; docs/bad-memory.md */
 	u64 reserved2;
 	struct sg_inode sys[SG_SYS_COUNT];
 };
 
-/* Pages whose memory is bad: the first one's number, and how many. */
+/* A range of bad pages: the first page's number, and the number of pages. */
 #define SG_BAD(page, n)		((u64)(page) | (u64)((n) - 1) << 40 | 1ULL << 63)
 #define SG_BAD_PAGE(w)		((w) & ((1ULL << 40) - 1))
 #define SG_BAD_COUNT(w)		(((w) >> 40 & 0x3fffff) + 1)
 #define SG_BAD_COUNT_MAX	0x400000u
 #define SG_BAD_VALID(w)		((w) >> 62 == 2)
-/* sg_hot.bads: entries from this one on have never been used; and how often the list has changed */
+/*
+ * sg_hot.bads: entries from this one on have never been used; and the number of changes of the list
+ */
 #define SG_BADS_USED(w)		((u32)(w))
 #define SG_BADS_CHANGES(w)	((u32)((w) >> 32))
 #define SG_BADS(used, changes)	((u64)(used) | (u64)(changes) << 32)
 
 /**
- * struct sg_sys_copy - what finds the pages of a system inode, a second time.
+ * struct sg_sys_copy - a second copy of the words by which a system inode's pages are found.
  * @table: its root word. @records: inode file: sg_hot.inodes; others: sg_inode.size.
  * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
  *
- * Changes in the transaction that changes the root word or the number of records, so that a valid
- * copy that differs tells of damage, or of a writer that knew no copies.
+ * The transaction that changes the root word or the number of records also changes the copy. So a
+ * valid copy that differs shows damage, or a writer whose software knows no copies.
  */
 struct sg_sys_copy {
 	u64 table;
@@ -298,43 +309,49 @@ struct sg_last {
  */
 struct sg_slot {
 	u64 state;		/* SG_SLOT_WORD(), SG_SLOT_BY_WORD() */
-	u64 heartbeat;		/* changes while the system lives */
+	u64 heartbeat;		/* changes while the system is live */
 	u64 epoch;		/* D7: last epoch acknowledged */
-	u64 joined;		/* ns since the epoch, by the system's own clock */
+	u64 joined;		/* ns since the Unix epoch, by the system's own clock */
 	u8 machine[16];		/* DMI UUID */
 	u8 boot[16];		/* boot id */
 	char name[64];		/* host name */
-	u64 pid;		/* user-space member: its process id; 0 for a kernel */
-	u64 beat_ns;		/* promised interval between heartbeats */
-	u64 guard;		/* changes while a guard sees the machine, even if it is paused */
-	u64 named;		/* incarnation that machine, boot, name, pid, ... speak of */
+	u64 pid;		/* a tool: its process id; 0 for a kernel */
+	u64 beat_ns;		/* the system's interval between heartbeats */
+	/* changes while a guard sees the machine, even if the machine is paused */
+	u64 guard;
+	u64 named;		/* incarnation to which machine, boot, name, pid, ... belong */
 	/* growth: SG_SIZE_WORD(size, incarnation) */
-	u64 reach;		/* what lies below is believed to be the volume's */
-	u64 memory;		/* that it has from the volume's first byte on */
-	u64 cannot;		/* sg_hot.grow, if that is more than it has memory for */
-	char version[16];	/* of its software, for people; as named as the others */
-	u64 hosted;		/* incarnation that the next two speak of */
-	u8 host[16];		/* the machine that it runs in, and ends with: its host's number, */
-	u8 host_boot[16];	/* and boot id */
-	u64 frozen;		/* SG_FROZEN(attempt, incarnation): it stores nothing; or 0 */
+	u64 reach;		/* the bound: references below it are believed */
+	u64 memory;		/* bytes that it has from the volume's first byte on */
+	u64 cannot;		/* the sg_hot.grow for which its memory is too small */
+	/* of its software, for people; belongs to the incarnation in named, too */
+	char version[16];
+	u64 hosted;		/* incarnation to which host and host_boot belong */
+	u8 host[16];		/* DMI UUID of the host: the machine ends with the host, */
+	u8 host_boot[16];	/* and with this boot id of it */
+	/* SG_FROZEN(attempt, incarnation): the system stores nothing; or 0 */
+	u64 frozen;
 	u64 reserved[1];
 };
 #define SG_SLOT_STATE(w)	((u32)((w) & 0xff))
 #define SG_SLOT_INC(w)		((u32)((w) >> 32))	/* incarnation in bits 32-63 */
 #define SG_SLOT_WORD(st, inc)	((u64)(st) | (u64)(inc) << 32)
-/* SG_SLOT_RECOVERING: by whom; slot + 1 in bits 8-15, low half of its incarnation in 16-31 */
+/* SG_SLOT_RECOVERING: the recoverer; slot + 1 in bits 8-15, low half of its incarnation in 16-31 */
 #define SG_SLOT_BY(w)		((unsigned int)((w) >> 8 & 0xff) - 1)
 #define SG_SLOT_BY_INC(w)	((u16)((w) >> 16))
 #define SG_SLOT_BY_WORD(slot, inc) ((u64)((slot) + 1) << 8 | (u64)(u16)(inc) << 16)
-/* Anything else counts as SG_SLOT_DEAD. docs/protocol.md says who moves it from where to where. */
+/*
+ * Any other value counts as SG_SLOT_DEAD. docs/protocol.md says which system may change which
+ * state.
+ */
 enum { SG_SLOT_FREE, SG_SLOT_LIVE, SG_SLOT_DEAD, SG_SLOT_RECOVERING };
 
 /**
- * struct sg_area - one transaction of one system (D8): words to store, and where.
+ * struct sg_area - one transaction of one system (D8): words to store, and their offsets.
  *
  * Redo: the words are written and flushed, then @head makes them valid, then they are stored in
- * place and flushed, then @head is cleared. Nobody but the holder of @lock writes here, so the
- * counters below change without contention and ride in the transaction that changes them.
+ * place and flushed, then @head is cleared. Only the holder of @lock writes here. So the counters
+ * below change without contention, as part of the transaction that changes them.
  */
 struct sg_word {
 	u64 off;		/* volume offset, 8-byte aligned */
@@ -348,28 +365,31 @@ struct sg_area {
 	u64 free_pages;		/* sum of all areas + free_base = free pages (mod 2^64) */
 	u64 used_inodes;	/* sum over all areas = inodes in use (mod 2^64) */
 	u64 free_ino;		/* first of a list of free inode records, or 0 */
-	u64 owed_ino;		/* first of a list of owed inodes, or 0 */
+	u64 owed_ino;		/* first of a list of deferred inodes, or 0 */
 	struct sg_word word[SG_AREA_WORDS];
 };
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
 #define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
-/* So many words at the end are change counters of inodes: odd while the others are stored. */
+/*
+ * Number of words at the end that are change counters of inodes: odd while the others are stored.
+ */
 #define SG_AREA_SEQS(n)		((u64)(n) << 48)
 #define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
 
 /*
- * Lists of owed inodes: what a slot's ledger has no room for. The record on a list names the next
- * one. A record stays on its list, in use or free, until the list's own system takes it off: so it
- * is a hint only, as a debt of an inode is.
+ * Lists of deferred inodes: those for which a slot's ledger has no room. A record on a list names
+ * the next one. A record stays on its list, in use or free, until the list's own system takes it
+ * off. So being on a list is only a hint, like a deferred inode in a ledger.
  */
 #define SG_OWED_LISTED		(1ULL << 63)
 #define SG_OWED_INO(w)		((w) & ((1ULL << 40) - 1))
-#define SG_OWED(next)		(SG_OWED_LISTED | (u64)(next))	/* 0: it is the last one */
+#define SG_OWED(next)		(SG_OWED_LISTED | (u64)(next))	/* 0: no next one */
 
 /*
- * The ledger: what a slot still owes. A page of words; word 0 is the offset of a further page of
- * the chain, or 0; a word of 0 is unused. Written in the transaction that takes something out of
- * use, cleared in the one that makes it free. Recovery pays what a dead slot owed.
+ * The ledger: a slot's deferred frees. A page of words; word 0 is the offset of a further page of
+ * the chain, or 0; a word of 0 is unused. The transaction that takes pages or an inode out of use
+ * writes the word; the one that frees them clears it. After recovery another system takes over the
+ * deferred frees of a dead slot.
  *
  *   bits 0-39   page number, or inode number
  *   bits 40-42  kind
@@ -402,17 +422,18 @@ struct sg_chunk {
 
 /*
  * Directories: an extendible hash. The index is a tree of pages of 512 words, indexed by 9 bits of
- * the name's hash per level, most significant first; its leaves are buckets. A bucket of local
- * depth d is named by all entries that share its first d bits. See docs/directories.md.
+ * the name's hash per level, most significant first; its leaves are buckets. All entries that share
+ * the first d bits of a bucket of local depth d name that bucket. See docs/directories.md.
  */
 #define SG_DIR_KEY_BITS		63	/* hash and tie-break: the readdir cookie */
 #define SG_DIR_TIE_BITS		8
-#define SG_DIR_ENTRY_BUCKET	1ULL	/* low bits of an index word: what the offset names */
+#define SG_DIR_ENTRY_BUCKET	1ULL	/* low bits of an index word: kind of its target */
 #define SG_DIR_ENTRY_INDEX	2ULL
 #define SG_DIR_ENTRY_KIND	3ULL
 #define SG_DIR_LEVELS_MAX	6	/* 54 bits of hash */
 #define SG_DIR_SPAN_BITS	7
-#define SG_DIR_SPAN_MAX		(1u << SG_DIR_SPAN_BITS) /* words that name one bucket, at most */
+/* maximum number of words that name one bucket */
+#define SG_DIR_SPAN_MAX		(1u << SG_DIR_SPAN_BITS)
 
 /* Root word of a directory (sg_inode.table): offset of bucket or index page | entry kind. */
 
@@ -420,8 +441,8 @@ struct sg_chunk {
  * struct sg_bucket - names whose keys share the first @depth bits.
  *
  * @slot is a small open-addressed table (home position: low bits of the key's hash part). A dirent
- * is written into unused bytes of @data first; storing its slot word makes it exist, storing
- * SG_BUCKET_TOMB ends it; renaming onto it changes sg_dirent.ref only.
+ * is first written into unused bytes of @data. Storing its slot word makes it exist; storing
+ * SG_BUCKET_TOMB ends it. Renaming onto it changes only sg_dirent.ref.
  */
 #define SG_BUCKET_MAGIC		0x544b4253u	/* "SBKT" */
 #define SG_BUCKET_SLOTS		128
@@ -430,7 +451,7 @@ struct sg_bucket {
 	u64 head;		/* low 32: SG_BUCKET_MAGIC; high 32: depth */
 	u64 dir;		/* inode number of the directory */
 	u64 prefix;		/* the first depth bits of its keys, left-aligned in 63 bits */
-	u64 fill;		/* low 16: bytes of data taken; 16-31: live names; 32-47: tombs */
+	u64 fill;		/* low 16: used bytes of data; 16-31: live names; 32-47: tombs */
 	u64 reserved[4];
 	u64 slot[SG_BUCKET_SLOTS];
 	u8 data[SG_BUCKET_DATA];
@@ -470,7 +491,7 @@ struct sg_xattr_head {
 	u32 crc;		/* crc32c of ino, size and payload */
 	u64 ino;
 	u64 size;		/* bytes of payload */
-	u64 pages;		/* further pages; 0 when the payload follows */
+	u64 pages;		/* further pages; 0 if the payload follows */
 	u64 reserved[4];
 	u64 page[504];		/* offsets; or the payload itself */
 };
@@ -481,15 +502,15 @@ struct sg_xattr_entry {		/* 8-byte aligned; the next one follows the padded valu
 	u8 space;		/* SG_XATTR_USER... */
 	u8 name_len;		/* without prefix */
 	u16 reserved;
-	u8 name[];		/* then, without padding between, the value */
+	u8 name[];		/* then the value, without padding in between */
 };
 enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCESS,
 	SG_XATTR_ACL_DEFAULT };
 
 /*
  * Locks of users (docs/protocol.md, section 6): the file SG_SYS_LOCKS. A file's locks are in the
- * chain that its inode number hashes to; chain c is pages c, c + SG_USERLOCK_CHAINS, ... up to the
- * first that does not exist. All of it is volatile: what a system that is gone has left means
+ * chain to which its inode number hashes. Chain c is pages c, c + SG_USERLOCK_CHAINS, ... up to the
+ * first one that does not exist. All of it is volatile: records of a system that is gone mean
  * nothing.
  */
 #define SG_USERLOCK_CHAINS	128u
@@ -498,9 +519,9 @@ enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCE
 
 /**
  * struct sg_userlock_record - a lock, or a request that waits for one.
- * @head: 0: unused; else SG_USERLOCK_HEAD(): what it is, and whose.
- * @owner: of all that this system knows, the one that holds or waits.
- * @who: low 32: generation of the inode; high 32: process id, for those who ask.
+ * @head: 0: unused; otherwise SG_USERLOCK_HEAD(): kind, state and system.
+ * @owner: the process or open file of that system that holds or waits.
+ * @who: low 32: generation of the inode; high 32: process id, for display.
  * @start: first byte. @last: last byte.
  * @ticket: of a request: its turn, in order of arrival.
  */
@@ -527,24 +548,24 @@ enum { SG_USERLOCK_POSIX = 1, SG_USERLOCK_OFD = 2, SG_USERLOCK_FLOCK = 3 };
 
 struct sg_userlock_page {
 	struct sg_lock lock;	/* of the chain; in its first page */
-	struct sg_lock circle;	/* of those who look for deadlocks; in page 0 */
-	u64 ticket;		/* last one given out; in the chain's first page */
-	u64 waiting;		/* POSIX requests in the chain that wait; likewise, and a hint */
+	struct sg_lock circle;	/* of searches for deadlocks; in page 0 */
+	u64 ticket;		/* last one that was assigned; in the chain's first page */
+	u64 waiting;		/* waiting POSIX requests in the chain; also there, and a hint */
 	u64 reserved[2];
 	struct sg_userlock_record record[SG_USERLOCK_RECORDS];
 };
 
 /*
- * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. Pages of it, most of them holes:
+ * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. Its pages, most of them holes:
  *
  *   records   chain c is pages c, c + SG_SEM_CHAINS, ...: objects whose name hashes to c
- *   words     two pages per record: what processes map, and what belongs to it and they must not
- *   members   of each slot: who can own a lock
- *   bells     a line per slot
+ *   words     two pages per record: the page that processes map, and one that they must not map
+ *   members   of each slot: owners of locks
+ *   bells     a cache line per slot
  *
- * Records change in transactions, with the lock of the system inode; sg_inode.special of that is
- * the number that was given last. All behind the first line of a record, and all other pages, are
- * volatile.
+ * Records change in transactions, under the lock of the system inode, whose sg_inode.special is the
+ * last serial number that was assigned. All words behind the first cache line of a record, and all
+ * other pages, are volatile.
  */
 #define SG_SEM_CHAINS		16384u
 #define SG_SEM_CHAIN_PAGES	16u
@@ -559,21 +580,21 @@ struct sg_userlock_page {
 
 /**
  * struct sg_sem_record - an object.
- * @head: 0: none; else SG_SEM_HEAD().
+ * @head: 0: unused; otherwise SG_SEM_HEAD().
  * @hash: of the name. @owner: low 32: uid; high 32: gid.
  * @mode: low 32: permissions; high 32: length of the name.
- * @initial: semaphore: its first value; barrier: for how many it is.
+ * @initial: semaphore: its first value; barrier: the number of threads that meet.
  * @users: bit per slot that has it open. @unclean: one of them died.
  * @lock: of barriers.
- * @waiters: bit per slot with somebody who sleeps. @last: slot that had its turn last.
- * @words: when they have no page of their own.
+ * @waiters: bit per slot in which a thread sleeps. @last: slot that had its turn last.
+ * @words: if they have no page of their own.
  */
 struct sg_sem_record {
 	u64 head;
 	u64 hash;
 	u64 owner;
 	u64 mode;
-	u64 created;		/* ns since the epoch */
+	u64 created;		/* ns since the Unix epoch */
 	u64 initial;
 	u64 users;
 	u64 unclean;
@@ -590,9 +611,10 @@ struct sg_sem_record {
 #define SG_SEM_TYPE(h)		((unsigned int)((h) & 0xff))
 #define SG_SEM_LIFE(h)		((unsigned int)((h) >> 8 & 0xff))
 #define SG_SEM_FLAGS(h)		((unsigned int)((h) >> 16 & 0xffff))
-#define SG_SEM_SERIAL(h)	((u32)((h) >> 32))	/* which of the objects in this place */
-#define SG_SEM_REMOVED		(1u << 15)	/* flag: has no name any more, and users still */
-/* Lifetime: until it is removed, by name; or until nobody has it open any more. */
+/* distinguishes the objects in this place */
+#define SG_SEM_SERIAL(h)	((u32)((h) >> 32))
+#define SG_SEM_REMOVED		(1u << 15)	/* flag: has no name any more, but still users */
+/* Lifetime: until it is removed by name; or until its last user closes it. */
 enum { SG_SEM_PERSISTENT, SG_SEM_LAST_USER, SG_SEM_LIVES };
 
 struct sg_sem_page {
@@ -602,9 +624,9 @@ struct sg_sem_page {
 
 /**
  * struct sg_sem_side - of reader-writer locks and barriers, beside the page of words.
- * @own: who has cell i of the page of words: SG_LOCK_WORD(), 0: nobody.
+ * @own: owner of cell i of the page of words: SG_LOCK_WORD(), 0: none.
  *
- * A barrier has no other cells than systems', and counts here: who has arrived, and in which phase.
+ * A barrier has only the systems' cells. It counts here: the number of arrivals, and their phase.
  */
 struct sg_sem_side {
 	u64 own[SG_SEM_CELLS];
@@ -614,20 +636,20 @@ struct sg_sem_side {
 
 /**
  * struct sg_sem_member - a thread that can own locks.
- * @id: low 32: generation; high 32: incarnation of the system; 0: nobody.
- * @given: the generation that was given last. @who: low 32: process; high 32: thread.
+ * @id: low 32: generation; high 32: incarnation of the system; 0: unused.
+ * @given: the last generation that was assigned. @who: low 32: process; high 32: thread.
  */
 struct sg_sem_member {
 	u64 id;
 	u64 given;
 	u64 who;
-	u64 since;		/* ns since the epoch */
+	u64 since;		/* ns since the Unix epoch */
 	u8 comm[16];
 	u64 reserved[2];
 };
 
 struct sg_sem_bell {
-	u64 rung;		/* +1: somebody there may have something to do */
+	u64 rung;		/* grows by 1: a thread there may have something to do */
 	u64 reserved[7];
 };
 

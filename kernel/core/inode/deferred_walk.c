@@ -8,9 +8,9 @@ struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, un
 }
 
 /*
- * Whoever has the list may change it meanwhile: then this ends early, or goes on along another
- * list. A circle is left when it has been passed three times at most: the mark moves to where we
- * are whenever twice as many have been passed.
+ * The system that has the list may change it meanwhile: then this ends early, or continues along
+ * another list. A walk leaves a circle after three rounds at most. The mark moves to the present
+ * record whenever the number of passed records has doubled.
  */
 bool sg_owed_walk_next(const struct sg_vol *vol, struct sg_owed_walk *w)
 {

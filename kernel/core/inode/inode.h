@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Inodes, their opens, their attributes. */
+/* Inodes, their openers, their attributes. */
 #ifndef SG_INODE_H
 #define SG_INODE_H
 
@@ -8,12 +8,12 @@
 #include "table/table.h"
 
 /*
- * A free record, filled from @new (links, size 0), touched in tx, and locked until tx ends. Before
- * any page is taken.
+ * Takes a free record and fills it from @new (links, size 0). The inode is in @tx, and locked until
+ * @tx ends. Call it before @tx takes any page.
  */
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out);
-/* Frees the record. Its table, index and xattrs have been cut in this transaction. */
+/* Frees the record. This transaction has cut off its table, index and xattrs. */
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 static inline struct sg_iref sg_sys_ref(unsigned int which)
 {
@@ -24,11 +24,11 @@ static inline unsigned int sg_sys_which(const struct sg_iref *sys)
 	return (unsigned int)((sys->off - SG_HOT(sys)) / sizeof(struct sg_inode));
 }
 /*
- * The inode is locked, and is about to be changed in place: 0, if we live (a lock that was waited
- * for may not be ours), and it is the file that is meant still (D9).
+ * Before a change in place, with the inode locked. 0: this system is live (otherwise the wait for
+ * the lock may have ended without the lock), and @ref still means this file (D9).
  */
 int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref);
-/* Words of an inode were stored in place, its lock held: readers notice, write-back starts. */
+/* Words of an inode were stored in place, with its lock held: readers notice, write-back starts. */
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
 static inline u32 sg_mode(u64 word) { return (u32)word; }
@@ -49,18 +49,18 @@ static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 
 /* --- readers without a lock (seqread.c) -------------------------------------------------- */
 
-/* Begin, read, retry while it says true (D9). Bounded: -EUCLEAN; -EINTR: who waits is to die. */
+/* Begin, read, retry while it returns true (D9). Bounded: -EUCLEAN; -EINTR: being killed. */
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
 /* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
 #define SG_READ_TURNS	1000000u
-/* A page that is looked through in a turn counts as so many more: what is bounded is the time. */
+/* A page that is searched in a turn counts as so many turns, because the bound is one of time. */
 #define SG_READ_PAGE	100u
 
 /* --- copies of the system inodes (inode_backup.c) ---------------------------------------- */
 
 u64 sg_sys_check(unsigned int which, u64 table, u64 records);	/* sg_sys_copy.check */
-/* All anew, from the system inodes, for a volume of @size: for who makes, moves or grows it. */
+/* Writes all copies from the system inodes, for a volume of @size: for mkfs, move and growth. */
 void sg_sys_copies_write(struct sg_vol *vol, u64 size);
 /* The inode file has got another root word, or more records, in this transaction. */
 void sg_sys_copy(struct sg_tx *tx, unsigned int which);
@@ -68,19 +68,20 @@ void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 /* --- opens (opens.c) --------------------------------------------------------------------- */
 
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);
-bool sg_is_left(const struct sg_vol *vol, u64 ino);	/* without a name, and open nowhere */
-/* @ref: with its generation. */
+bool sg_is_left(const struct sg_vol *vol, u64 ino);	/* without a name, and open in no system */
+/* @ref has its generation. */
 bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref);
-void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref);	/* a new one, by us */
-/* @all: whatever we may seem to have open, we have just joined and have not. */
+/* a new inode, made by this system */
+void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref);
+/* @all: this system has just joined, so it has nothing open, whatever the bits say. */
 void sg_withdraw_opens(struct sg_vol *vol, bool all);
 
 /* --- lists of deferred inodes (deferred_walk.c) ------------------------------------------ */
 
 /**
- * struct sg_owed_walk - along a list that others may change meanwhile.
- * @at: word that names the next one. @ref: the present one. @n: passed so far.
- * @mark: one passed before; coming there again the list is a circle.
+ * struct sg_owed_walk - a walk along a list that other systems may change meanwhile.
+ * @at: word that names the next record. @ref: the present one. @n: number of records passed.
+ * @mark: a record passed before; if the walk comes to it again, the list is a circle.
  */
 struct sg_owed_walk {
 	u64 at;
@@ -88,13 +89,16 @@ struct sg_owed_walk {
 	u64 n, mark;
 };
 struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, unsigned int area);
-/* False: the end, or what should be on the list and is not, or who is at it is to die. */
+/*
+ * False: the end, or a record that should be on the list and is not, or the thread is being killed.
+ */
 bool sg_owed_walk_next(const struct sg_vol *vol, struct sg_owed_walk *w);
 
 /* --- extended attributes (xattr_blob.c) -------------------------------------------------- */
 
-void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);	/* blob becomes a debt */
-/* Frees pages of a blob, as many as one transaction can; *done: that was all. */
+/* the blob becomes a deferred free */
+void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);
+/* Frees pages of a blob, as many as one transaction can; *done: those were all. */
 int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done);
 /* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
 int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes: records of the inode file, found by number; taken from and given to the free list of the
- * transaction's own area, so that parallel creators do not meet.
+ * Inodes: records of the inode file, found by number. A transaction takes them from, and gives them
+ * to, the free list of its own area, so that parallel creators do not meet.
  */
 #include "internal.h"
 
-#define GROW_PAGES	4	/* records come 64 at a time */
-#define BUSY_RECORDS	8	/* passed over, before new ones are made */
+#define GROW_PAGES	4	/* 64 records at a time */
+#define BUSY_RECORDS	8	/* busy records that are passed over before new ones are made */
 
-/* --- finding -------------------------------------------------------------------------------- */
+/* --- find ----------------------------------------------------------------------------------- */
 
 int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref)
 {
@@ -95,7 +95,7 @@ int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *at
 	return 0;
 }
 
-/* --- changing ------------------------------------------------------------------------------- */
+/* --- change --------------------------------------------------------------------------------- */
 
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime)
 {
@@ -170,7 +170,7 @@ int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (err)
 		return err;
-	/* inodes of the system have no number, and some no mode */
+	/* system inodes have no number, and some no mode */
 	return sg_is_same(vol, ref) && (!ref->ino || sg_iget(vol, ref, mode)) ? 0 : -ESTALE;
 }
 
@@ -200,8 +200,8 @@ static bool times_are(const struct sg_vol *vol, const struct sg_iref *ref, unsig
 }
 
 /*
- * Each of the times is one word, and none depends on another: the journal is not needed. A clock
- * that ticks slowly says the same for many writes: nothing to store then.
+ * Each time is one word, and none depends on another: the journal is not needed. With a coarse
+ * clock many writes have the same time: then there is nothing to store.
  */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s64 mtime,
 	     s64 ctime, s64 atime)
@@ -230,7 +230,7 @@ int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s6
 	return 0;
 }
 
-/* --- taking and giving ---------------------------------------------------------------------- */
+/* --- take and give -------------------------------------------------------------------------- */
 
 static u64 free_list(u64 area)
 {
@@ -262,8 +262,8 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 }
 
 /*
- * The free list of an area that nobody uses just now becomes ours. Last those of systems that live:
- * should we be paused, they miss that area. *from: the area whose list it was.
+ * Takes over the free list of an area that no thread uses now. Areas of live systems come last: if
+ * this system is paused, they lack that area. *from: the area that had the list.
  */
 static bool steal_list(struct sg_tx *tx, u64 *from)
 {
@@ -285,8 +285,8 @@ static bool steal_list(struct sg_tx *tx, u64 *from)
 }
 
 /*
- * More records for the inode file: linked to each other. The area names the first one, and the last
- * one names what the area had.
+ * Adds records to the inode file, linked to each other. The area names the first one, and the last
+ * one names the area's old list.
  */
 static int grow_list(struct sg_tx *tx)
 {
@@ -322,7 +322,7 @@ static int grow_list(struct sg_tx *tx)
 
 #define BAD_LIST	"list of free inodes is damaged"
 
-/* The record of a number from the free list; those of grow_list() are not in the table yet. */
+/* The record of a number from the free list; records of grow_list() are not in the table yet. */
 static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 {
 	int err;
@@ -342,8 +342,8 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 }
 
 /*
- * Nobody can see a free record, so that it is filled like a fresh page. What makes it free, mode
- * and next_free, stays as it is until commit.
+ * No other system can see a free record, so it is filled like a fresh page. The words that make it
+ * free, mode and next_free, stay as they are until commit.
  */
 static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_new *new,
 			u64 special)
@@ -372,11 +372,12 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 }
 
 /*
- * The first record of our list whose lock is free, with that lock. It is kept until this
- * transaction's record is void: the commit makes the inode reachable, its link count and change
- * counter stand in the record, and a replay would undo what others have stored there since. The
- * area is locked, so a busy lock is not waited for: its holder has just freed the inode, or looks
- * at it by an old reference. *from: the word that names the record.
+ * Finds the first record of this list whose lock is free, and takes that lock. The lock is held
+ * until this transaction's journal record is void. The commit makes the inode reachable, and the
+ * journal record has its link count and change counter. Without the lock, a replay would undo what
+ * other systems have stored there since. The area is locked, so a busy lock is only tried. Its
+ * holder has just freed the inode, or looks at it by an old reference. *from: the word that names
+ * the inode's record.
  */
 static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 {
@@ -392,7 +393,10 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 			return -EBUSY;
 		err = free_record(tx, ino, out);
 		if (sg_is_bad_memory(vol, err)) {
-			/* nobody can read what follows it: new records come in front, or instead */
+			/*
+			 * its successor is unreadable: new records come in front of it, or replace
+			 * the list
+			 */
 			if (!passed)
 				sg_tx_set(tx, *from, 0);
 			return -EBUSY;
@@ -401,12 +405,17 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 			return err;
 		if (sg_trylock(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock), NULL);
-			/* on two lists by damage, it may have been given away before that */
+			/*
+			 * damage: it was on two lists, and may have been taken from the other one
+			 */
 			if (sg_iget(vol, out, mode))
 				return sg_damaged(vol, ino, tx->area, BAD_LIST);
 			return 0;
 		}
-		/* once we are dead the list is another's, who may have given the record away */
+		/*
+		 * if this system was fenced, another one has the list, and may have taken the
+		 * record
+		 */
 		if (!sg_is_ours(vol))
 			return -EIO;
 		*from = SG_IOFF(out, next_free);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which systems' processes have a file mapped: two words in the inode with a bit per slot. Nobody
- * reuses a page that may still be mapped (epochs see to that); these words are for those who want
- * their change to be seen by all mappings when it returns. docs/protocol.md, section 5.
+ * Which systems' processes have a file mapped: two words in the inode with a bit per slot. Epochs
+ * ensure that no page is reused while it may be mapped. These words are for systems whose change
+ * must be visible in all mappings when the call returns. docs/protocol.md, section 5.
  *
- * Who maps sets its bit, then looks at the table; who cuts has changed the table, then looks at the
- * bits; each with a full fence in between. So either the cut is seen, or the mapper waited for.
+ * A mapping system sets its bit, then looks at the table. A cutting system has changed the table,
+ * then looks at the bits. Both make a full fence in between. So either the mapping system sees the
+ * cut, or the cutting system waits for it.
  */
 #include "internal.h"
 
-#define WAIT_MS		2000	/* a system that does not answer delays, it does not prevent */
+/* a system that does not acknowledge delays the change, but does not prevent it */
+#define WAIT_MS		2000
 
 static u64 *word_of(const struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 {
@@ -30,7 +32,7 @@ void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bo
 	sg_full_fence();
 }
 
-/* A bit that a dead system left, or its slot's next owner did not set, costs time only. */
+/* A bit that a dead system left, and the slot's next owner did not set, only costs time. */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 {
 	if (vol->slot < 0 || sg_is_lost(vol, ref->off))

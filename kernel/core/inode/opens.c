@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who has a file open: a bit per slot in the inode, which keeps it when its links are gone. A bit
- * counts while its slot lives. docs/protocol.md, section 5.
+ * Openers of a file: a bit per slot in the inode, which keeps the inode after its last link is
+ * gone. A bit counts while its slot is LIVE. docs/protocol.md, section 5.
  *
- * An opener sets its bit, then looks at the links; who evicts has seen the links go, then looks at
- * the bits; each with a full fence in between, so that one at least sees the other.
+ * An opener sets its bit, then looks at the links. An evicting system has seen the links go, then
+ * looks at the bits. Both make a full fence in between, so at least one sees the other.
  */
 #include "internal.h"
 
-#define LISTED_AT_A_TIME	1024	/* records on lists, looked at in a second */
+#define LISTED_AT_A_TIME	1024	/* records on lists that are looked at each second */
 
 static u64 own_bit(const struct sg_vol *vol)
 {
@@ -21,8 +21,9 @@ static u64 *openers(const struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * The bit is a system's for all that have had this number: who sets it and finds that the file is
- * another one by now takes it back, and must not take back what the other one's opener has set.
+ * The bit is a system's for all files that have had this number. An opener that sets it, and finds
+ * that another file has the number now, withdraws it. It must not withdraw a bit that the other
+ * file's opener has set.
  */
 static struct sg_spin *spin_of(struct sg_vol *vol, u64 ino)
 {
@@ -39,11 +40,11 @@ static int say_open(const struct sg_vol *vol, const struct sg_iref *ref, bool ag
 {
 	u64 mode;
 
-	/* another file has the number, and the bit may be its opener's */
+	/* another file has the number, and its opener may have set the bit */
 	if (!sg_is_same(vol, ref))
 		return -ESTALE;
 	if (!(sg_load64(openers(vol, ref)) & own_bit(vol)))
-		sg_or64(openers(vol, ref), own_bit(vol));	/* a full fence */
+		sg_or64(openers(vol, ref), own_bit(vol));	/* includes a full fence */
 	else
 		sg_full_fence();
 	mode = sg_iget(vol, ref, mode);
@@ -59,7 +60,7 @@ int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again)
 	int err;
 
 	if (vol->slot < 0)
-		return 0;	/* read-only, and alone */
+		return 0;	/* read-only, and not joined */
 	if (sg_is_silenced(vol))
 		return -EIO;
 	sg_spin_lock(spin_of(vol, ref->ino));
@@ -68,7 +69,10 @@ int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again)
 	return err;
 }
 
-/* Ends with a full fence, so that the caller's look at the links sees what an evicter has seen. */
+/*
+ * Ends with a full fence, so that the caller's look at the links sees what an evicting system has
+ * seen.
+ */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 mode;
@@ -102,7 +106,7 @@ static bool anybody_lives(const struct sg_vol *vol, u64 bits)
 	return false;
 }
 
-/* Does another system that lives have it open? The inode is locked, and without links. */
+/* Does another live system have it open? The inode is locked, and without links. */
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 bits;
@@ -123,7 +127,7 @@ bool sg_is_left(const struct sg_vol *vol, u64 ino)
 	return mode && !sg_nlink(mode) && !anybody_lives(vol, sg_load64(openers(vol, &ref)));
 }
 
-/* Do we use it? */
+/* Does this system use it? */
 bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	if (sg_ledger_keeps(vol, ref))
@@ -133,10 +137,11 @@ bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref)
 	return sg_load64(openers(vol, ref)) & own_bit(vol);
 }
 
-/* --- bits that nobody stands for ----------------------------------------------------------------
+/*
+ * --- bits of past owners ----------------------------------------------------------------------
  *
  * A slot's last owner may have died with files open. Such a bit matters when the file loses its
- * last link; then some ledger owes the inode, and whoever has the slot now finds it there.
+ * last link. Then a ledger or list names the inode, and the slot's present owner finds it there.
  */
 
 static void withdraw_ref(struct sg_vol *vol, struct sg_iref ref, bool all)
@@ -183,8 +188,8 @@ static void next_list(const struct sg_vol *vol, struct sg_owed_at *c)
 }
 
 /*
- * Lists may be long: some records at a time, of one list after the other. A list that has changed
- * where we were is begun again the next time round.
+ * Lists may be long: this looks at some records at a time, one list after the other. If a list has
+ * changed at the saved position, the next round begins at its start.
  */
 static void withdraw_some(struct sg_vol *vol, struct sg_owed_at *c)
 {

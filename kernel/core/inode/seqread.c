@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading without a lock (D9). A reader begins with an even change counter, and reads again when it
- * has changed. Odd means that a change is being stored, which takes microseconds, unless the system
- * that stores it is paused: for as long as its heart stands still, or until it has been recovered,
- * a reader waits as for a lock. A counter that stays odd beside a heart that beats is damage:
- * whoever finds that out has waited, and remembers it for all others.
+ * Reading without a lock (D9). A reader begins with an even change counter, and reads again if the
+ * counter has changed. Odd means that a change is being stored. That takes microseconds, unless the
+ * storing system is paused. While that system's heartbeat has stopped, or until it has been
+ * recovered, a reader waits as for a lock. A counter that stays odd beside a moving heartbeat is
+ * damage. The reader that finds this out has waited, and records it for all other readers of this
+ * system.
  */
 #include "internal.h"
 
 #define SPINS		1000
-#define PATIENCE_HELD_NS 20000000000ULL	/* somebody has the inode's lock, and his heart beats */
-#define PATIENCE_NS	2000000000ULL	/* nobody has: a wild store */
+/* the inode's lock is held, and the holder's heartbeat moves */
+#define PATIENCE_HELD_NS 20000000000ULL
+#define PATIENCE_NS	2000000000ULL	/* the lock is not held: a wild store */
 #define HASTE		6
-#define CALM_NS		60000000000ULL	/* without a judgment: patience is what it was */
-#define BEATS_NS	1000000000ULL	/* a heart that has not beaten for so long stands still */
-#define STEP_NS		200000000ULL	/* a longer one: we were stopped, as others may have been */
-#define HURRY_NS	10000000000ULL	/* for those who are about to leave */
+#define CALM_NS		60000000000ULL	/* without a finding: the patience is full again */
+/* a heartbeat that has not moved for this time has stopped */
+#define BEATS_NS	1000000000ULL
+/* a longer step: this system was stopped, and perhaps others with it */
+#define STEP_NS		200000000ULL
+#define HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
-/* By what it said: a change that is made after all says something else. */
+/* Compares the value, too: a change that ends after all has another one. */
 static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
 {
 	bool found = false;
@@ -45,8 +49,8 @@ static int judge(struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 }
 
 /*
- * Each one that was judged makes the next one cheaper: many of them are no coincidence. Not where
- * somebody has the lock: it may be no more than a busy processor that keeps him from ending.
+ * Each finding shortens the patience for the next one: many of them are no coincidence. Not while
+ * the lock is held: a busy processor may be all that delays the holder.
  */
 static u64 haste(const struct sg_vol *vol)
 {
@@ -57,15 +61,16 @@ static u64 haste(const struct sg_vol *vol)
 
 /**
  * struct odd_wait - a reader that waits for an even counter
- * @last: when it looked last; @counted: the time that speaks for damage
- * @word, @beat: of the lock's holder, as last seen; @beaten: when that changed, 0: not yet
+ * @last: when it looked last; @counted: the time that counts towards damage
+ * @word, @beat: the holder's lock word and heartbeat, as last seen; @beaten: when the heartbeat
+ *   changed, 0: not yet
  */
 struct odd_wait {
 	u64 last, counted, word, beat, beaten;
 	bool held;
 };
 
-/* Does the holder of the lock @word do anything at all? */
+/* Does the heartbeat of the holder of lock @word move? */
 static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, u64 now)
 {
 	u64 beat = sg_get(vol, sg_slot_off(vol, SG_LOCK_SLOT(word)) +
@@ -80,8 +85,9 @@ static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, 
 }
 
 /*
- * Does the time that passes now speak for damage? Not while the change is that of a system that is
- * paused, or is being recovered. Who has no slot recovers nobody, and may be alone.
+ * Does the time count towards damage? Not while the change belongs to a system that is paused, or
+ * is being recovered. A system without a slot recovers nothing, and no other system may be there to
+ * do so.
  */
 static bool counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w, u64 now)
 {
@@ -108,7 +114,8 @@ static bool is_over(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wa
 
 static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
 {
-	struct sg_vol *vol = (struct sg_vol *)cvol;	/* what was judged, not its bytes */
+	/* the list of findings, not the bytes of the volume */
+	struct sg_vol *vol = (struct sg_vol *)cvol;
 	u64 start = sg_ticks();
 	struct odd_wait w = { .last = start };
 	unsigned int turn;
@@ -135,11 +142,12 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 		}
 		if (vol->hurry && sg_ticks() - start > HURRY_NS)
 			return -EBUSY;
-		sg_help(vol, sg_iget(vol, ref, lock.word));	/* who died in the midst of it */
-		if (!vol->tended)	/* who waits lives */
+		/* recovers a holder that died during the change */
+		sg_help(vol, sg_iget(vol, ref, lock.word));
+		if (!vol->tended)	/* a waiting system is live */
 			sg_beat(vol);
 		sg_sleep_us(100);
-		if (sg_is_lost(vol, ref->off))	/* while we waited */
+		if (sg_is_lost(vol, ref->off))	/* the page became bad during the wait */
 			return -EIO;
 	}
 }

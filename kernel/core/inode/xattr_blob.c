@@ -2,22 +2,22 @@
 /*
  * Extended attributes: one blob per inode, never changed, only replaced.
  *
- * A reader copies the whole payload into its own memory, sees by the inode's change counter that
- * it was not replaced meanwhile, and by the checksum that it is right; then nothing of the volume
- * is looked at any more. Most blobs are a few dozen bytes, most inodes have none.
+ * A reader copies the whole payload into its own memory. The inode's change counter shows that the
+ * blob was not replaced meanwhile, and the checksum that it is right. After that the reader loads
+ * nothing of the volume. Most blobs have a few dozen bytes; most inodes have none.
  */
 #include "internal.h"
 
-#define SMALL		256	/* payloads that need no memory of their own */
+#define SMALL		256	/* payloads up to this size need no allocated memory */
 #define HEAD_WORDS	(offsetof(struct sg_xattr_head, page) / 8)
 #define PAY_WORDS	(8 * 2)
-#define PAY_RESERVE	8	/* for the head, the debt and counters */
+#define PAY_RESERVE	8	/* for the head, the deferred free and counters */
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- read ------------------------------------------------------------------------------------- */
 
 struct blob {
-	u64 head;		/* offset of its head page, 0: there is none */
-	u64 pages;		/* that it takes, the head included */
+	u64 head;		/* offset of its head page, 0: there is no blob */
+	u64 pages;		/* number of its pages, including the head */
 	u32 len;
 	u8 *data;		/* the payload: small, or allocated */
 	u64 small[SMALL / 8];
@@ -65,7 +65,7 @@ static u64 page_word(u64 head, u64 i)
 	return head + offsetof(struct sg_xattr_head, page) + i * 8;
 }
 
-/* Relaxed loads, a word each: without a lock the pages may become something else meanwhile. */
+/* Relaxed loads of one word each: without a lock, the pages may be reused meanwhile. */
 static void copy_words(const struct sg_vol *vol, u64 from, u8 *to, u64 len)
 {
 	u64 i, word;
@@ -114,7 +114,7 @@ static u32 entry_size(u32 name_len, u32 value_len)
 	return (u32)SG_ALIGN_UP(sizeof(struct sg_xattr_entry) + name_len + value_len, 8);
 }
 
-/* Steps through a payload in own memory: each entry lies inside, and the last one ends it. */
+/* Steps through a payload in private memory: each entry lies inside, and the last one ends it. */
 static bool entries_valid(const u8 *data, u32 len)
 {
 	u32 pos = 0;
@@ -130,7 +130,7 @@ static bool entries_valid(const u8 *data, u32 len)
 	return true;
 }
 
-/* One try. -EUCLEAN is not reported: it may be a change under way that looked so. */
+/* One try. -EUCLEAN, not reported: a change in progress may look like damage. */
 static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
 	struct head h;
@@ -141,7 +141,7 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	if (!b->head)
 		return 0;
 	if (!sg_iget(vol, ref, mode))
-		return -ESTALE;		/* a free record: its words say nothing */
+		return -ESTALE;		/* a free record: its words mean nothing */
 	if (!sg_data_page(vol, b->head))
 		return -EUCLEAN;
 	h = read_head(vol, b->head);
@@ -158,7 +158,7 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	return 0;
 }
 
-/* A blob is never changed: while it is still the inode's, what was copied of it is right. */
+/* A blob never changes: while it is still the inode's, the copy is right. */
 static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, const struct blob *b)
 {
 	sg_acquire_fence();
@@ -166,8 +166,8 @@ static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, con
 }
 
 /*
- * The caller frees the blob, whatever is returned. Changes of other kinds do not make a long one be
- * copied anew: they may come faster than it can be.
+ * The caller frees the blob, whatever this returns. Other changes of the inode do not restart a
+ * long copy: they may come faster than the copy can be made.
  */
 static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
@@ -266,9 +266,9 @@ int sg_xattr_list(struct sg_vol *vol, const struct sg_iref *ref, sg_xattr_emit e
 	return err;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- write ------------------------------------------------------------------------------------ */
 
-/* The pages of a larger payload, named in the head; runs as long as they can be had. */
+/* Writes the pages of a larger payload, in runs as long as possible, and names them in the head. */
 static int write_pages(struct sg_tx *tx, const u8 *payload, u32 len, u64 head, u64 pages)
 {
 	u64 done = 0, goal = head, off, got, i;
@@ -335,22 +335,28 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 		pages = head_valid(&h) ? 1 + h.pages : 0;
 	}
-	if (pages)	/* else they are lost until fsck finds them */
+	if (pages)	/* otherwise they are lost until fsck finds them */
 		sg_owe(tx, SG_DEBT_XATTR, head >> SG_PAGE_SHIFT, 0);
 	else
 		sg_damaged(tx->vol, ref->ino, head, "extended attributes");
 	set_blob(tx, ref, 0, 0, pages);
 }
 
-/* --- paying ----------------------------------------------------------------------------------- */
+/* --- reclaim ---------------------------------------------------------------------------------- */
 
-/* False: not in this transaction. Its first chunk is waited for, so each frees something. */
+/*
+ * False: not in this transaction. It waits for its first chunk, so each transaction frees
+ * something.
+ */
 static bool pay_run(struct sg_tx *tx, u64 off, u64 pages)
 {
 	return tx->n + PAY_WORDS + PAY_RESERVE <= SG_AREA_WORDS && sg_give_run(tx, off, pages);
 }
 
-/* Of the first @n pages, how many at the end follow each other in a chunk; where. 0: damage. */
+/*
+ * How many pages at the end of the first @n are contiguous in a chunk; *off: the first of them. 0:
+ * damage.
+ */
 static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 {
 	u64 page = sg_get(vol, page_word(head, n - 1)), run = 0;
@@ -368,9 +374,10 @@ static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 }
 
 /*
- * The pages may lie in more chunks than a transaction can lock: it frees some at the end of the
- * list, and the head says that the blob is so much smaller. Nobody else looks at it any more, and
- * whoever goes on after a crash, or checks it, goes by that. The head itself goes last.
+ * The pages may lie in more chunks than a transaction can lock. So it frees some at the end of the
+ * list, and makes the blob smaller by as much in the head. No reader looks at the blob any more; a
+ * system that continues after a crash, and the checker, trust the head. The head itself is freed
+ * last.
  */
 int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
 {
@@ -400,12 +407,12 @@ int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
 	return tx->err;
 }
 
-/* --- changing --------------------------------------------------------------------------------- */
+/* --- change ----------------------------------------------------------------------------------- */
 
 /**
- * struct change - of one attribute.
- * @value: NULL removes. @optional: removing what is not there is no error.
- * @mode: 0, or the permissions that the inode gets with it.
+ * struct change - a change of one attribute.
+ * @value: NULL removes. @optional: removing an absent attribute is no error.
+ * @mode: 0, or the permissions that the inode gets as well.
  */
 struct change {
 	unsigned int space;
@@ -439,7 +446,7 @@ static void put_entry(u8 *to, const struct change *c)
 	memcpy(e->name + c->name_len, c->value, c->len);
 }
 
-/* The payload after the change, in memory of its own. *len 0: none is left. */
+/* The payload after the change, in memory of its own. *len 0: no attribute is left. */
 static int changed_payload(const struct blob *b, const struct sg_xattr_entry *old,
 			   const struct change *c, u8 **out, u32 *len)
 {

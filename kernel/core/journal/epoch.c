@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Epochs (D7): nothing is reused while someone may still see it. docs/protocol.md, section 4.
+ * Epochs (D7): no page is used again while a system may still see it. docs/protocol.md, section 4.
  *
- * hot.epoch grows by one when all who live have acknowledged it. A debt of epoch e may be paid when
- * all who live have acknowledged e + 2.
+ * hot.epoch grows by one when all live and lapsed slots have acknowledged it. A deferred free of
+ * epoch e may be reclaimed when all of them have acknowledged e + 2.
  */
 #include "internal.h"
 
-#define EPOCHS		2048	/* SG_DEBT_EPOCH() is kept modulo this */
-#define SOON_MS		5	/* to the next sg_acknowledge() while an epoch is under way */
+#define EPOCHS		2048	/* SG_DEBT_EPOCH() is stored modulo this */
+#define SOON_MS		5	/* until the next sg_acknowledge() while an epoch is in progress */
 
 /**
- * struct sg_ack - an epoch that we are about to acknowledge
- * @epoch: which; 0: none
- * @turn: transactions that were under way when it was seen, by area: odd turns
- * @busy: somebody is at it
- * @reported: the last epoch that was complained about
+ * struct sg_ack - an epoch that this system is about to acknowledge
+ * @epoch: its number; 0: none
+ * @turn: turns of the areas when the epoch was seen; odd: a transaction was in progress
+ * @busy: a thread is acknowledging
+ * @reported: the last epoch that was reported as late
  */
 struct sg_ack {
 	u64 epoch;
@@ -35,9 +35,9 @@ static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * A system that is fenced for its silence may only be paused. When it goes on, its processes store
- * through what they have mapped until its watch has run. So for a while after the fence (fence.c)
- * its slot counts as one that does not acknowledge: what it may have mapped is not given out.
+ * A system that is fenced for silence may only be paused. When it continues, its processes store
+ * through their mappings until its watch has run. So for a while after the fence (fence.c) its slot
+ * counts as one that does not acknowledge: pages that it may have mapped are not reclaimed.
  */
 bool sg_alone(const struct sg_vol *vol)
 {
@@ -60,7 +60,9 @@ static u64 worst_lag(const struct sg_vol *vol, u64 epoch, bool lapsed, unsigned 
 	for (i = 0; i < SG_SLOTS; i++)
 		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
 			live |= 1ULL << i;
-	/* after the states: a slot that is seen dead has lapsed before */
+	/*
+	 * after the states: the lapsed bit of a slot that is seen dead was stored before its state
+	 */
 	if (lapsed)
 		live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
 	for (; live; live &= live - 1) {
@@ -89,7 +91,10 @@ u64 sg_epoch_horizon(const struct sg_vol *vol)
 	return horizon_of(vol, true);
 }
 
-/* In whole epochs: the horizon may be behind the debt, or far behind for a moment (who joins). */
+/*
+ * Compares whole epochs: the horizon may be behind the deferred free, and far behind for a moment,
+ * when a system joins.
+ */
 bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch)
 {
 	u64 now = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
@@ -98,7 +103,7 @@ bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoc
 	return (s64)(horizon - made) >= 2;
 }
 
-/* --- acknowledging ---------------------------------------------------------------------------- */
+/* --- acknowledge ------------------------------------------------------------------------------ */
 
 static void begin_ack(struct sg_vol *vol, u64 epoch)
 {
@@ -128,7 +133,7 @@ void sg_quiesce(struct sg_vol *vol)
 		vol->quiesce(vol);
 }
 
-/* True: there is nothing that we have not acknowledged. */
+/* True: this system has acknowledged all epochs. */
 static bool try_ack(struct sg_vol *vol)
 {
 	u64 *own = acknowledged(vol, (unsigned int)vol->slot);
@@ -143,14 +148,14 @@ static bool try_ack(struct sg_vol *vol)
 		begin_ack(vol, epoch);
 	if (transactions_over(vol)) {
 		sg_quiesce(vol);
-		if (sg_is_ours(vol))	/* that may have taken long */
+		if (sg_is_ours(vol))	/* quiesce may have taken long */
 			sg_store64_release(own, ack->epoch);
 	}
 	sg_store64_release(&ack->busy, 0);
 	return sg_load64(own) == epoch;
 }
 
-/* --- advancing -------------------------------------------------------------------------------- */
+/* --- advance ---------------------------------------------------------------------------------- */
 
 static void push(struct sg_vol *vol, bool lapsed)
 {
@@ -182,8 +187,8 @@ int sg_acknowledge(struct sg_vol *vol)
 }
 
 /*
- * For who takes his time and is not tended, because he has only one thread, or joins just now: he
- * counts as one who lives, and others wait for his word.
+ * For a thread in a long wait, if no other thread acknowledges for this system: it has only one
+ * thread, or is joining. It counts as live, and other systems wait for its acknowledgement.
  */
 void sg_epoch_heed(struct sg_vol *vol)
 {
@@ -193,7 +198,7 @@ void sg_epoch_heed(struct sg_vol *vol)
 	try_ack(vol);
 }
 
-/* For who waits for an epoch: does all that it can itself. */
+/* For a thread that waits for an epoch: does all that this system can do. */
 void sg_epoch_urge(struct sg_vol *vol)
 {
 	sg_epoch_heed(vol);
@@ -254,7 +259,7 @@ bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms)
 	return wait_ahead(vol, 2, false, wait_ms);
 }
 
-/* Whoever acknowledges the next epoch has dropped all that was mapped when it began. */
+/* A system that acknowledges the next epoch has dropped all that was mapped when it began. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms)
 {
 	return wait_ahead(vol, 1, false, wait_ms);

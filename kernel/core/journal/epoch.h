@@ -6,14 +6,18 @@
 #include "journal/tx.h"
 
 struct sg_ack *sg_ack_make(void);
-bool sg_alone(const struct sg_vol *vol);	/* nobody else has a slot */
-void sg_quiesce(struct sg_vol *vol);		/* our own looks, windows and mappings */
-u64 sg_epoch_horizon(const struct sg_vol *vol);	/* what all who live have acknowledged */
-/* A debt of that epoch, as it stands in a debt's word, may be paid. */
+/* no other system has a slot, and none has lapsed */
+bool sg_alone(const struct sg_vol *vol);
+/* waits for this system's looks, drops its windows and mappings */
+void sg_quiesce(struct sg_vol *vol);
+/* the epoch that all live and lapsed systems have acknowledged */
+u64 sg_epoch_horizon(const struct sg_vol *vol);
+/* A deferred free of that epoch, as stored in its word, may be reclaimed. */
 bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch);
 void sg_epoch_push(struct sg_vol *vol);
-void sg_epoch_heed(struct sg_vol *vol);		/* acknowledges, if nobody else does for us */
-void sg_epoch_urge(struct sg_vol *vol);		/* that, and pushes */
+/* acknowledges, if no other thread of this system does */
+void sg_epoch_heed(struct sg_vol *vol);
+void sg_epoch_urge(struct sg_vol *vol);		/* the same, and tries to advance the epoch */
 /* Waits for those who live, and not for who has lapsed; ends when who waits is to die. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms);
 bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms);

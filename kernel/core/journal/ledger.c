@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ledger (D7): what this slot has taken out of use and not yet made free.
+ * The ledger (D7): this slot's deferred frees.
  *
- * A transaction that takes pages out of a file, directory or xattr writes a debt for them; a later
- * one, after everybody who might still look at them has been waited for (quiesce), clears the debt
- * and frees them. Debts for inodes last as long as their reason, which users decide: so the ledger
- * takes some of them, and the rest go on lists (deferred_list.c), which need no room. The ledger's
- * words live in a chain of pages in the volume; here is a mirror of them with a state for each.
+ * A transaction that takes pages out of a file, directory or xattr writes a deferred free for them.
+ * A later transaction clears it and frees the pages, after all systems that might still see them
+ * have quiesced. A deferred inode stays as long as its reason, which users decide. So the ledger
+ * takes a limited number of inodes, and the rest go on lists (deferred_list.c), which need no room.
+ * The ledger's words are in a chain of pages in the volume; the mirror here adds a state for each.
  */
 #include "journal/ledger_priv.h"
 
 #define TIGHT		64	/* payable deferred frees that are worth reclaiming */
-#define INODES_MAX	2048	/* named here, not on a list: each is looked at every second */
-#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave to pages */
+#define INODES_MAX	2048	/* in the ledger, not on a list: each is looked at every second */
+#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave for pages */
 
 /* --- the mirror ----------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static void entry_free(struct sg_ledger *l, u32 i)
 	ledger_adjust(&l->nfree, 1);
 }
 
-/* Adds a page of the chain with what it holds, to be kept in @page. */
+/* Adds a page of the chain, with its entries, to the mirror in @page. */
 void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
 			  u64 off)
 {
@@ -70,7 +70,7 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 			entry_free(l, i);
 			continue;
 		}
-		/* replay may just have made it true: it is of today (epoch.c) */
+		/* replay may just have stored it: it counts as of the present epoch (epoch.c) */
 		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, 0);
 		if (!ledger_is_inode(word))
 			ledger_adjust(&l->payable, 1);
@@ -79,7 +79,7 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 	sg_spin_unlock(&l->spin);
 }
 
-/* What follows this page in the chain: a page that has not been there yet, or 0. */
+/* The page that follows in the chain, if it is not in the mirror yet; otherwise 0. */
 static u64 next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
 {
 	unsigned int i;
@@ -175,7 +175,7 @@ bool sg_ledger_waits(const struct sg_vol *vol)
 	return sg_load64(&l->payable) != 0;
 }
 
-/* --- owing ---------------------------------------------------------------------------------- */
+/* --- deferring ------------------------------------------------------------------------------ */
 
 static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inodes)
 {
@@ -231,8 +231,8 @@ void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
 }
 
 /*
- * The entry that owes inode @ino, and its word, or NONE. Not one whose transaction is under way:
- * who takes debts over has no inode locked.
+ * The entry that names inode @ino, and its word, or NONE. Not an entry whose transaction is in
+ * progress: a thread that takes deferred frees over has no inode locked.
  */
 static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
 {
@@ -257,7 +257,7 @@ bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
 
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	/* as it stood before this transaction: with a reason, the debt exists */
+	/* as it was before this transaction: with a reason, it is deferred already */
 	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
 	    (sg_is_listed(tx->vol, ref) || sg_ledger_owes(tx->vol, ref)))
 		return;
@@ -273,7 +273,7 @@ void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
 	sg_owed_add(tx, ref);
 }
 
-/* The record may be another file's by now, which is kept for itself. */
+/* The record may belong to another file by now, with an entry of its own. */
 static bool keeps(const struct entry *e, const struct sg_iref *ref)
 {
 	return e->kept && SG_DEBT_VALUE(e->word) == ref->ino &&
@@ -314,8 +314,9 @@ void sg_ledger_clear(struct sg_tx *tx, unsigned int i)
 }
 
 /*
- * Pays the debt of inode @word in entry @i, unless somebody else is about to. The inode's lock
- * alone does not tell: who stores what he likes gives it to two at once, or takes the inode away.
+ * Clears the deferred inode @word in entry @i, unless another thread is about to. The inode's lock
+ * alone does not exclude that: a hostile member can give it to two threads at once, or remove the
+ * inode.
  */
 void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word)
 {
@@ -383,7 +384,8 @@ void sg_ledger_abort(struct sg_tx *tx)
 	sg_spin_lock(&l->spin);
 	for (k = 0; k < tx->nowed; k++)
 		entry_free(l, tx->owed[k]);
-	for (k = 0; k < tx->npaid; k++)	/* of the others, who picked them thinks (put_back()) */
+	/* reclaim puts back the entries of pages that it has picked (put_back()) */
+	for (k = 0; k < tx->npaid; k++)
 		if (ledger_is_inode(ledger_entry(l, tx->paid[k])->word))
 			ledger_entry(l, tx->paid[k])->state = OWED;
 	sg_spin_unlock(&l->spin);

@@ -5,43 +5,50 @@
 
 #include "journal/tx.h"
 
-#define SG_LEDGER_PAGES	256	/* of a slot's chain, at most */
+#define SG_LEDGER_PAGES	256	/* maximum length of a slot's chain */
 
-int sg_ledger_open(struct sg_vol *vol);	/* our slot's; pays nothing yet */
+int sg_ledger_open(struct sg_vol *vol);	/* opens this slot's ledger; reclaims nothing yet */
 void sg_ledger_close(struct sg_vol *vol);
-/* For commit and abort: what a transaction did to the ledger becomes so, or never was. */
+/* For commit and abort: a transaction's changes to the ledger become valid, or are undone. */
 void sg_ledger_commit(struct sg_tx *tx);
 void sg_ledger_abort(struct sg_tx *tx);
-unsigned int sg_ledger_room(const struct sg_vol *vol);	/* debts that can still be taken on */
-/* Records a debt in the transaction; sets tx->err = -ENOSPC when the ledger cannot hold it. */
-void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
-void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);	/* a debt per chunk that it touches */
+unsigned int sg_ledger_room(const struct sg_vol *vol);	/* deferred frees that it can still take */
 /*
- * The debt of an inode: no links, or SG_FL_CUTTING. It always succeeds: an inode for which the
- * ledger has no room goes on a list (deferred_list.c). Owing twice is once. The second ends it,
- * unless the inode, as the transaction sees it, still has one of the two reasons; what is on a list
- * stays there.
+ * Records a deferred free in the transaction; sets tx->err = -ENOSPC if the ledger has no room for
+ * it.
+ */
+void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
+/* one deferred free per chunk that the run touches */
+void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);
+/*
+ * sg_owe_inode() makes an inode a deferred inode: no links, or SG_FL_CUTTING. It always succeeds:
+ * an inode for which the ledger has no room goes on a list (deferred_list.c). Deferring twice has
+ * the effect of once. sg_disown_inode() ends this, unless the inode, as the transaction sees it,
+ * still has one of the two reasons. An inode on a list stays there.
  */
 void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
-/* An inode with these words is owed: it has no links, or is being cut. */
+/* An inode with these words is deferred: it has no links, or is being cut. */
 static inline bool sg_has_reason(u64 mode, u64 genflags)
 {
 	return mode && (!(u32)(mode >> 32) || (u32)(genflags >> 32) & SG_FL_CUTTING);
 }
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /*
- * The debt of an inode that we have just made, and use: it is not settled, nor is it given up for
- * want of an opener's bit, until sg_evict(). A link ends it, too.
+ * Defers an inode that this system has just made, and uses. Until sg_evict() it is not settled, nor
+ * given up for lack of an opener's bit. A link ends this, too.
  */
 void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
-bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref);	/* we do */
-bool sg_ledger_is_tight(const struct sg_vol *vol);	/* pay before owing more */
-bool sg_ledger_waits(const struct sg_vol *vol);	/* there are debts that others hold up */
-u64 sg_ledger_payable(const struct sg_vol *vol);	/* debts of pages */
-bool sg_ledger_paying(const struct sg_vol *vol);	/* a thread of ours pays some just now */
-bool sg_ledger_is_stuck(const struct sg_vol *vol);	/* others keep us from paying any */
+/* this system has deferred it */
+bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_ledger_is_tight(const struct sg_vol *vol);	/* reclaim before deferring more */
+bool sg_ledger_waits(const struct sg_vol *vol);	/* other systems hold up deferred frees */
+u64 sg_ledger_payable(const struct sg_vol *vol);	/* deferred frees of pages */
+/* a thread of this system is reclaiming some now */
+bool sg_ledger_paying(const struct sg_vol *vol);
+/* other systems keep this one from reclaiming any */
+bool sg_ledger_is_stuck(const struct sg_vol *vol);
 
 /* --- inodes without a name that this system has made (unnamed.c) --------------------------- */
 
@@ -49,7 +56,7 @@ int sg_nameless_open(struct sg_vol *vol);
 void sg_nameless_close(struct sg_vol *vol);
 void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref);	/* abort drops it again */
 bool sg_nameless_kept(const struct sg_vol *vol, const struct sg_iref *ref);
-/* @which, or, if that is NULL, the one of @ref. */
+/* @which, or, if that is NULL, the inode of @ref. */
 void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_kept *which);
 
 /* --- lists of deferred inodes (deferred_list.c) -------------------------------------------- */
@@ -64,12 +71,14 @@ static inline u64 sg_deferred_link(const struct sg_iref *ref)
 	return SG_IOFF(ref, owed_next);
 }
 
-/* Is on some list, whosever it is: then it is looked after there. The inode is locked. */
+/* It is on some system's list, which then takes care of it. The inode is locked. */
 static inline bool sg_is_listed(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	return sg_get(vol, ref->off + offsetof(struct sg_inode, owed_next));
 }
-/* Puts it on a list of ours, unless it is on some list. Needs no room. The inode is locked. */
+/*
+ * Puts it on a list of this system, unless it is on some list. Needs no room. The inode is locked.
+ */
 void sg_owed_add(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot);
 

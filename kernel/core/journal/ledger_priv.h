@@ -15,8 +15,9 @@ enum state { FREE, PENDING, OWED, PAYING, LOST };
 struct entry {
 	u64 word;
 	u16 state;
-	u32 kept;	/* owing an inode: we use its file of this generation, or 0: we do not */
-	u32 next;	/* free: in the list of free ones; owing an inode: in its bucket */
+	/* deferred inode: this system uses its file of this generation; 0: it does not */
+	u32 kept;
+	u32 next;	/* unused: next unused entry; deferred inode: next entry in its bucket */
 };
 
 struct ledger_page {
@@ -24,15 +25,16 @@ struct ledger_page {
 	struct entry entry[PER_PAGE];
 };
 
-/* Pages of the mirror never move; counters are words because some readers take no lock. */
+/* Pages of the mirror never move. Counters are words because some readers take no lock. */
 struct sg_ledger {
 	struct sg_spin spin;
 	u64 pages, nfree, payable, paying;
-	u64 inodes;	/* entries that owe one */
-	u64 stuck;	/* horizon + 1 at which nothing could be paid; 0: something may be */
+	u64 inodes;	/* entries that name an inode */
+	/* horizon + 1 at which nothing could be reclaimed; 0: something may be reclaimable */
+	u64 stuck;
 	u32 first_free;
-	unsigned int hunt;	/* where the last search for something to pay ended */
-	u32 bucket[BUCKETS];	/* entries that owe inodes, by number */
+	unsigned int hunt;	/* where the last search for an entry to reclaim ended */
+	u32 bucket[BUCKETS];	/* entries that name inodes, by number */
 	bool growing;
 	struct ledger_page *page[SG_LEDGER_PAGES];
 };

@@ -4,20 +4,20 @@
  *
  * Commit is four steps, each durable before the next begins:
  *   1. the words, then head and crc, in the area; fresh pages were written back before
- *   2. the words in their places; inodes that change have an odd seq meanwhile, in replay, too
+ *   2. the words in place; changed inodes have an odd seq meanwhile, also during replay
  *   3. head = 0
- *   4. locks are given back
- * A crash before the end of 1 leaves nothing (crc), later ones are finished by replay, which may
- * itself be repeated. head is cleared durably before the locks are free: so no replay can undo what
- * a later transaction stored.
+ *   4. locks are released
+ * A crash before the end of step 1 leaves nothing of the change (crc). After a later crash, replay
+ * finishes the change; replay may itself be repeated. head = 0 is durable before locks are free. So
+ * no replay can undo a later transaction's store.
  */
 #include "internal.h"
 
 #define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
-#define LINE	64			/* bytes that the processor writes back at once */
+#define LINE	64			/* bytes of a cache line */
 #define TRIES	20			/* of sg_tx_try() */
 #define TRY_US	50u
-#define STILL_US	500	/* between looks at the end of a freeze */
+#define STILL_US	500	/* between looks for the end of a freeze */
 
 static u64 area_field(const struct sg_tx *tx, u64 field)
 {
@@ -25,9 +25,10 @@ static u64 area_field(const struct sg_tx *tx, u64 field)
 }
 
 /*
- * The area's lock has made it ours, unless we have been declared dead: then locks let everybody
- * through, and there must still be only one. A full barrier: whoever sees no turn under way
- * (epoch.c) is not told of a debt of an earlier epoch any more.
+ * The area's lock excludes other threads, unless this system has been fenced: then locks let all
+ * threads through, and still only one may continue. The swap is a full barrier: if the
+ * acknowledging thread (epoch.c) sees no turn in progress, a transaction that begins later defers
+ * nothing with an earlier epoch.
  */
 static void begin_turn(struct sg_tx *tx)
 {
@@ -39,20 +40,20 @@ static void begin_turn(struct sg_tx *tx)
 	}
 }
 
-/* An entry of the index: round in the upper bits, number of the word in the lowest eight. */
+/* An index entry: the round in the upper bits, the number of the word in the lowest eight. */
 static void next_round(struct sg_tx *tx)
 {
 	tx->round += 1u << 8;
 	if (tx->round)
 		return;
-	memset(tx->index, 0, sizeof(tx->index));	/* round 0 is nobody's */
+	memset(tx->index, 0, sizeof(tx->index));	/* no transaction has round 0 */
 	tx->round = 1u << 8;
 }
 
 /*
- * @err: its lock is not ours: who was to wait for it is to die, or in a hurry. Nothing comes of the
- * transaction then, and it stays out of the way of whoever has the area: he may wait for somebody
- * who is paused, with no end to it.
+ * @err: this thread does not have the area's lock, because it is being killed, or the system is
+ *   leaving. The transaction has no effect then, and uses memory of its own. So it does not disturb
+ *   the holder of the area, which may wait without end for a paused system.
  */
 static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
 {
@@ -75,7 +76,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->npaid = 0;
 	tx->kept = NULL;
 	tx->holds_chunk = false;
-	/* taken for dead: the area is somebody else's, who may be at it */
+	/* fenced: another system has the area, and may use it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
 	return tx;
 }
@@ -85,7 +86,7 @@ static u64 area_lock(const struct sg_vol *vol, unsigned int k)
 	return sg_area_off(vol, (unsigned int)vol->slot, k) + offsetof(struct sg_area, lock);
 }
 
-/* The first one from @k on that nobody has. */
+/* Locks the first free area from @k on. */
 static bool try_areas(struct sg_vol *vol, unsigned int *k)
 {
 	unsigned int i;
@@ -98,13 +99,13 @@ static bool try_areas(struct sg_vol *vol, unsigned int *k)
 	return false;
 }
 
-#define AREA_NS		10000000ULL	/* for one, then the next: longer each time, */
-#define AREA_MOST_NS	2000000000ULL	/* so that a lock that has strayed is found out */
-#define AREA_HURRY_NS	10000000000ULL	/* for those who are about to leave */
+#define AREA_NS		10000000ULL	/* for one area, then the next: doubled each time, up to */
+#define AREA_MOST_NS	2000000000ULL	/* this, so that a stray lock word is found */
+#define AREA_HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
 /*
- * All are in use. None is waited for alone: who has it may be another system that looks for free
- * records, and is paused.
+ * All areas are in use. The thread waits for each in turn: the holder of one may be another system
+ * that looks for free records, and is paused.
  */
 static int wait_areas(struct sg_vol *vol, unsigned int *k)
 {
@@ -131,9 +132,9 @@ static struct sg_tx *take_area(struct sg_vol *vol)
 }
 
 /*
- * The areas are our own threads' most of the time, and such a thread soon ends its transaction. So
- * the caller looks a few times, unless a thread of ours has waited for a lock for long already:
- * then another system is in the way, and looking again is no use.
+ * Mostly this system's own threads hold the areas, and soon end their transactions. So the caller
+ * looks a few times. If a thread of this system has already waited long for a lock, another system
+ * is in the way, and looking again is useless.
  */
 struct sg_tx *sg_tx_try(struct sg_vol *vol)
 {
@@ -149,7 +150,7 @@ struct sg_tx *sg_tx_try(struct sg_vol *vol)
 		if (try_areas(vol, &k))
 			tx = area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), 0);
 	}
-	if (tx && sg_is_still(vol)) {	/* as in sg_tx_begin_payer() */
+	if (tx && sg_is_still(vol)) {	/* as in begin() */
 		sg_tx_abort(tx);
 		tx = NULL;
 	}
@@ -166,13 +167,13 @@ static struct sg_tx *take_area_of(struct sg_vol *vol, int which)
 			  sg_lock(vol, area_lock(vol, k)));
 }
 
-/* Until the freeze is over. -EINTR: the waiting process is to end, or to give way. */
+/* Waits for the end of the freeze. -EINTR: the process is being killed, or gives way. */
 static int still_wait(struct sg_vol *vol)
 {
 	while (sg_is_still(vol) && sg_is_ours(vol)) {
 		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
-		if (!vol->stood)	/* no other thread sees that it is over */
+		if (!vol->stood)	/* no other thread looks for the end of the freeze */
 			vol->up->stand(vol);
 		sg_sleep_us(STILL_US);
 	}
@@ -180,8 +181,9 @@ static int still_wait(struct sg_vol *vol)
 }
 
 /*
- * Not while we stand still (freeze.c). Either we see that here, behind the barrier of begin_turn(),
- * or whoever makes us stand still sees that we have begun. @which: area; -1: any.
+ * Begins no transaction during a freeze (freeze.c). Either this thread sees the closed gate here,
+ * behind the barrier of begin_turn(), or the thread that closes it sees this turn. @which: area;
+ * -1: any.
  */
 static struct sg_tx *begin(struct sg_vol *vol, int which)
 {
@@ -217,7 +219,7 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 	return sg_tx_begin_payer(vol);
 }
 
-/* The index' entry for @off, or the one that it would get. There are always free ones. */
+/* The index entry of @off, or the one that it would get. Some entries are always unused. */
 static u32 *find(struct sg_tx *tx, u64 off)
 {
 	u32 at = (u32)(off >> 3 ^ off >> 12), *e;
@@ -247,8 +249,8 @@ static SG_NOINLINE bool in_copies(const struct sg_vol *vol, u64 off)
 }
 
 /*
- * Words live between the superblock and its backup, and in the copies behind that. Asked three
- * times for each word: one comparison is for both ends, as what is below the first one wraps.
+ * Words lie between the superblock and its backup, or in the copies behind that. Each word is
+ * checked three times, so one comparison covers both ends: an offset below the first one wraps.
  */
 static SG_INLINE bool word_allowed(const struct sg_vol *vol, u64 off)
 {
@@ -339,7 +341,7 @@ static void release(struct sg_tx *tx)
 		sg_free(tx);
 		return;
 	}
-	locked = tx->locked;	/* behind the next store it may be another's */
+	locked = tx->locked;	/* behind the next store the object may belong to another thread */
 	sg_store64_release(&tx->turn, sg_load64(&tx->turn) + 1);
 	if (locked)
 		sg_unlock(vol, lock);
@@ -348,7 +350,10 @@ static void release(struct sg_tx *tx)
 void sg_tx_abort(struct sg_tx *tx)
 {
 	sg_count(&tx->vol->stat.aborts, 1);
-	/* stores to fresh pages, past the cache maybe, are over before others get the pages */
+	/*
+	 * Stores to fresh pages, perhaps past the cache, are complete before other systems get the
+	 * pages.
+	 */
 	sg_fence();
 	sg_ledger_abort(tx);
 	release(tx);
@@ -359,7 +364,7 @@ static u64 seq_off(u64 inode)
 	return inode + offsetof(struct sg_inode, seq);
 }
 
-/* What commit itself has to say: counters of the area, change counters of the inodes. */
+/* The words that commit itself adds: counters of the area, change counters of the inodes. */
 static void add_own_words(struct sg_tx *tx)
 {
 	unsigned int i;
@@ -383,8 +388,8 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 }
 
 /*
- * The first fence is for the fresh pages: a cache may write the record back by itself, and a record
- * that is whole counts, fenced or not.
+ * The first fence is for the fresh pages. A cache may write the record back at any time, and a
+ * whole record counts, fenced or not.
  */
 static void make_valid(struct sg_tx *tx)
 {
@@ -398,14 +403,17 @@ static void make_valid(struct sg_tx *tx)
 	sg_fence();
 }
 
-/* Stores one word of the area in its place. It is read once, and checked even if it is ours. */
+/*
+ * Stores one word of the area in place. It is loaded once, and checked even if this system wrote
+ * it.
+ */
 static void store_word(struct sg_vol *vol, u64 off, u64 val)
 {
 	if (word_allowed(vol, off))
 		sg_store64(sg_at(vol, off), val);
 }
 
-/* Words of one line mostly stand in a row: it is written back once then. */
+/* Words of one cache line are mostly adjacent: then the line is written back once. */
 static void write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
 {
 	u64 last = ~0ULL, off;
@@ -458,7 +466,8 @@ int sg_tx_commit(struct sg_tx *tx)
 	}
 	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
 				  seq_off(tx->inode[tx->ninodes - 1]));
-	if (tx->n && !sg_is_ours(vol)) {	/* the last look before anything is stored */
+	/* the last look before other systems can see a store */
+	if (tx->n && !sg_is_ours(vol)) {
 		err = sg_declared_dead(vol);
 		sg_tx_abort(tx);
 		return err;
@@ -475,7 +484,7 @@ int sg_tx_commit(struct sg_tx *tx)
 	return 0;
 }
 
-/* 0: nothing to do. Trusts no byte: a record counts when its checksum does. */
+/* 0: nothing to do. Trusts no byte: a record counts if its checksum is right. */
 static unsigned int words_of(const struct sg_area *a, u64 head)
 {
 	unsigned int n = SG_AREA_COUNT(head);
@@ -491,8 +500,8 @@ unsigned int sg_tx_words(const struct sg_area *a)
 }
 
 /*
- * Never into another record, which may still have to be replayed; nor into the mount table, which
- * no transaction changes, and whose words say who may replay.
+ * Replay never stores into another record, which may still have to be replayed. Nor does it store
+ * into the mount table: no transaction changes it, and its words say which system may replay.
  */
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
 {
@@ -501,8 +510,8 @@ bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
 }
 
 /*
- * Looked at before each store. Who has been declared dead stores nothing; and when the slot is
- * another's to recover, all of it may have been released, and what we store be somebody's by now.
+ * Checked before each store. A fenced system stores nothing. If another system recovers the slot,
+ * all its locks may be free, and the words may belong to other systems by now.
  */
 static bool may_replay(const struct sg_vol *vol, unsigned int slot, u64 held)
 {
@@ -510,16 +519,14 @@ static bool may_replay(const struct sg_vol *vol, unsigned int slot, u64 held)
 	       (!held || sg_load64(sg_state_word(vol, slot)) == held);
 }
 
-/**
- * struct replay - of a slot, by one who holds its state word.
- */
+/** struct replay - replay of a slot by the system that holds its state word. */
 struct replay {
 	struct sg_vol *vol;
 	unsigned int slot;
 	u64 held;
 };
 
-/* @odd: change counters, before what they count. */
+/* @odd: makes change counters odd, before the words that they guard. */
 static int replay_words(const struct replay *r, const struct sg_word *w, unsigned int n, bool odd)
 {
 	for (; n; n--, w++) {
@@ -539,11 +546,11 @@ static int replay_words(const struct replay *r, const struct sg_word *w, unsigne
 	return 0;
 }
 
-/* As apply(), for whoever died before it or in it: readers go on meanwhile. */
+/* As apply(), for a system that died before or in it: readers run meanwhile. */
 static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
 {
 	const struct replay r = { vol, slot, held };
-	u64 head = sg_load64(&a->head);		/* once: what it counts bounds all that follows */
+	u64 head = sg_load64(&a->head);		/* loaded once: its count bounds all that follows */
 	unsigned int n = words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
 	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
 		  replay_words(&r, a->word, n - seqs, false) ?:

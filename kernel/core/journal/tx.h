@@ -5,9 +5,9 @@
 
 #include "lock/lock.h"
 
-#define SG_TX_LOCKS	17	/* one of them a new inode's */
+#define SG_TX_LOCKS	17	/* one of them for a new inode */
 #define SG_TX_INODES	6
-#define SG_TX_INDEX	512	/* a power of two, twice SG_AREA_WORDS and more */
+#define SG_TX_INDEX	512	/* a power of two, at least twice SG_AREA_WORDS */
 
 struct sg_tx;
 typedef void (*sg_tx_release)(struct sg_tx *tx, u64 off);
@@ -17,20 +17,21 @@ struct sg_tx_lock {
 };
 
 /**
- * struct sg_tx - a transaction being built. Nothing but fresh pages changes before commit.
+ * struct sg_tx - a transaction being built. Only fresh pages change before commit.
  * @err: first error; sticky, so that builders need not check each step. Commit returns it.
- * @index, @round: where each word is, by a hash of its offset; entries of earlier transactions have
- *   another round, so that nothing has to be cleared. In memory of our own: nobody else's store
- *   leads a search astray (D10).
- * @owed: ledger entries taken by this transaction, given back by abort.
+ * @index, @round: position of each word, by a hash of its offset. Entries of earlier transactions
+ *   have another round, so nothing has to be cleared. In private memory: no other system's store
+ *   can mislead a search (D10).
+ * @owed: ledger entries taken by this transaction; abort gives them back.
  */
 struct sg_tx {
 	struct sg_vol *vol;
-	u64 turn;		/* odd while under way: sg_ack waits for it */
+	u64 turn;		/* odd while the transaction is in progress: sg_ack waits for it */
 	u64 area;
 	struct sg_area *a;
-	bool locked;		/* we have the area's lock; else nothing comes of it */
-	bool spare;		/* in memory of its own, not one of sg_vol.tx: not @locked */
+	/* this system has the area's lock; otherwise the transaction has no effect */
+	bool locked;
+	bool spare;		/* in memory of its own, not one of sg_vol.tx; never @locked */
 	int err;
 	unsigned int n;
 	u32 round, index[SG_TX_INDEX];
@@ -41,40 +42,44 @@ struct sg_tx {
 	u32 owed[SG_AREA_WORDS / 2];
 	unsigned int npaid;
 	u32 paid[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
-	struct sg_kept *kept;	/* noted by this transaction, taken back by abort (ledger.c) */
+	struct sg_kept *kept;	/* noted by this transaction; abort drops it (ledger.c) */
 	bool holds_chunk;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 };
 
 /*
- * Takes an area; waits when all are busy. Never NULL: when the volume may not be changed, or who
- * waits is to die, tx->err says so at once. Pays debts first when the ledger is tight.
+ * Takes an area; waits if all are in use. Never NULL: if the volume may not be changed, or the
+ * waiting thread is being killed, tx->err is set at once. Reclaims first if the ledger is tight.
  */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
-struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for those who pay */
-struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this one */
+struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for reclaim itself */
+struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this area */
 /*
- * For callers that must not wait for other systems. NULL: no area is free, or this system stands
- * still. It pays no debts.
+ * For callers that must not wait for other systems. NULL: no area is free, or this system is
+ * frozen. Does not reclaim.
  */
 struct sg_tx *sg_tx_try(struct sg_vol *vol);
-/* The word as this transaction sees it, and its new value. */
+/* The word as this transaction sees it; sets its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
 /*
- * Words that may still be set, keeping a reserve for counters and sequence numbers; no more than
- * twice the debts that the ledger can still take, so that one loop bound serves cutters.
+ * Number of words that may still be set, keeping a reserve for counters and sequence numbers. At
+ * most twice the deferred frees that the ledger can still take, so that one loop bound suffices for
+ * cuts.
  */
 unsigned int sg_tx_room(const struct sg_tx *tx);
-/* This inode changes: readers notice (seq). What guards it is held until the record is void. */
+/* This inode changes: readers notice that by seq. Its lock is held until the record is void. */
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
-/* Held until commit or abort; then @release, or sg_unlock() if that is NULL. */
+/* Keeps the lock until commit or abort; then calls @release, or sg_unlock() if that is NULL. */
 void sg_tx_keep_lock(struct sg_tx *tx, u64 off, sg_tx_release release);
-/* Waits for it first. -EIO, in tx->err, too: declared dead meanwhile, and the area not ours. */
+/*
+ * Waits for the lock first. -EIO, also in tx->err: fenced meanwhile, and the area belongs to
+ * another system.
+ */
 int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon, sg_tx_release release);
 /*
- * Nothing stands still for one who has been declared dead, locked or not, and he gets no lock:
- * whatever he finds to be full, or damaged, or another, this is why.
+ * A fenced system holds no lock in fact, and gets none: all words may change under it. So if it
+ * finds something full, damaged, or replaced, the fence is the reason.
  */
 static inline void sg_tx_fail(struct sg_tx *tx, int err)
 {
@@ -85,11 +90,12 @@ static inline void sg_tx_fail(struct sg_tx *tx, int err)
 int sg_tx_commit(struct sg_tx *tx);
 void sg_tx_abort(struct sg_tx *tx);
 /*
- * Replays what a slot had committed. Trusts nothing in there. -EIO: not all, for we have been
- * declared dead, or the slot's state is not @held any more (0: whatever it is, we are alone).
+ * Replays committed transactions of a slot. Trusts nothing in the records. -EIO: the replay is
+ * incomplete, because this system has been fenced, or the slot's state is not @held any more. @held
+ * 0: ignore the state, since this system has exclusive access.
  */
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held);
-/* What replay would store, for those who only look: words of a valid record, and which count. */
+/* For readers of records without replay: the words of a valid record, and which of them count. */
 unsigned int sg_tx_words(const struct sg_area *a);
 u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n);
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
@@ -100,7 +106,7 @@ bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
 #define sg_tx_iset(tx, ref, field, v)	sg_tx_set(tx, SG_IOFF(ref, field), v)
 #define sg_iget(vol, ref, field)	sg_get(vol, SG_IOFF(ref, field))
 
-/* The file that @ref means has its number still. */
+/* The number of @ref still belongs to the file that @ref means. */
 static inline bool sg_is_same(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	return !ref->generation || (!sg_is_lost(vol, ref->off) &&

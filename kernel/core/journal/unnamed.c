@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes that this system has made without a name, uses, and owes on a list: they are neither freed
- * nor refused a link before sg_evict(), whatever openers and users say. What the ledger owes is
- * noted there. In the system's own memory.
+ * Inodes without a name that this system has made, uses, and has deferred on a list. Until
+ * sg_evict() they are not freed, and may be linked, whatever the bits of openers say. The ledger
+ * notes this for its own entries. In the system's own memory.
  */
 #include "internal.h"
 
@@ -49,7 +49,7 @@ static struct sg_kept **bucket(struct sg_nameless *set, u64 ino)
 	return &set->bucket[ino % BUCKETS];
 }
 
-/* Before the transaction can be seen. */
+/* Before other systems can see the transaction. */
 void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	struct sg_nameless *set = tx->vol->nameless;

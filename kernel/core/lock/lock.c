@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks between systems (D6): owned, handed over in turn, never left with the dead.
+ * Locks between systems (D6): owned, handed over in turn, and released when a dead holder is
+ * recovered.
  *
- * Taking a free lock is one locked instruction, giving it back one store. A waiter sets its slot's
- * bit and takes what becomes free when it looks: who runs now gets more done than who sleeps, and
- * handing each release to a sleeper would make all go at the pace of waking up. Who has waited for
- * long asks for it, in the word itself: then the holder hands it to the next slot in turn that
- * still lives. What has been handed but not taken up protects nothing yet, so that anybody may take
- * it after a while: a waiter that died in between holds up nobody.
+ * Taking a free lock is one locked instruction; unlocking it is one store. A waiter sets its slot's
+ * bit, and takes the lock if it is free when the waiter looks. A running thread gets more done than
+ * a sleeping one: handing each release to a sleeper would slow all threads down to the pace of
+ * waking up. A system that has waited long sets ASKED in the word. Then the holder hands the lock
+ * to the next live slot in turn. A lock that was handed over but not taken up protects nothing yet.
+ * So any system may take it after a while, and a waiter that died in between holds up no other.
  *
- * Which locks we hold ourselves is counted in our own memory, by hash: before the word is taken,
- * and after it is given back. So we know of a word that names us whether it tells the truth.
+ * Each system counts its own locks in private memory, by hash: before it takes the word, and after
+ * it has released it. So it can tell whether a word that names it is right.
  */
 #include "internal.h"
 
 #define SPINS		200	/* then yield */
 #define YIELDS		20	/* then sleep */
 #define SLEEP_US_MAX	1000u
-#define ASK_NS		5000000ULL	/* then ask for it */
-#define PATIENCE_NS	10000000ULL	/* for a hand-over to be taken up */
-#define REPORT_NS	10000000000ULL	/* a holder worth a line in the log */
-#define SOON_NS		10000000000ULL	/* for those who can come again */
-#define STUCK_NS	50000000ULL	/* worth being known: freeze.c */
-#define SURE_NS		100000000000ULL	/* for those who can neither come again nor be killed */
-#define BRIEF_NS	20000000ULL	/* for callers that others wait for */
-#define HURRY_NS	REPORT_NS	/* for those who are about to leave */
-#define STRAY_NS	1000000000ULL	/* our own name, before we look who of us it is */
+#define ASK_NS		5000000ULL	/* then set ASKED */
+#define PATIENCE_NS	10000000ULL	/* for a system to take up a handed lock */
+#define REPORT_NS	10000000000ULL	/* between reports of a holder in the log */
+#define SOON_NS		10000000000ULL	/* for callers that can try again */
+#define STUCK_NS	50000000ULL	/* long enough to be counted: freeze.c */
+#define SURE_NS		100000000000ULL	/* for callers that can neither try again nor be killed */
+#define BRIEF_NS	20000000ULL	/* for callers for which other threads wait */
+#define HURRY_NS	REPORT_NS	/* for a system that is about to leave */
+/* with this system's own name, before it counts its locks */
+#define STRAY_NS	1000000000ULL
 
 static u64 own_word(const struct sg_vol *vol)
 {
 	return SG_LOCK_WORD(vol->slot, vol->incarnation);
 }
 
-/* A holder counts until its slot has been recovered, dead or not. */
+/* A holder counts until its slot has been recovered, even if it is dead. */
 static bool holder_gone(const struct sg_vol *vol, u64 word)
 {
 	unsigned int slot = SG_LOCK_SLOT(word);
 	u64 state;
 
 	if (slot >= SG_SLOTS)
-		return true;	/* a wild store: nobody's */
+		return true;	/* a wild store: no system has this slot */
 	state = sg_get(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, state));
 	return SG_SLOT_STATE(state) == SG_SLOT_FREE || SG_SLOT_INC(state) != SG_LOCK_INC(word);
 }
 
-/* Where locks at @off that we hold, and others of the same hash, are counted. */
+/* The count of this system's locks at @off, and of others with the same hash. */
 static u64 *held(const struct sg_vol *vol, u64 off)
 {
 	return &vol->held[off >> 7 & (SG_HELD - 1)];
@@ -65,12 +67,15 @@ void sg_help(struct sg_vol *vol, u64 word)
 {
 	unsigned int slot = SG_LOCK_SLOT(word);
 
-	/* who has no slot only reads */
+	/* a system without a slot only reads */
 	if (word && slot < SG_SLOTS && vol->slot >= 0 && (int)slot != vol->slot)
 		vol->up->recover_slot(vol, slot);
 }
 
-/* Handed to one who had just given up: he does not come, nor does anybody who only tries wait. */
+/*
+ * The lock was handed to a system that had just given up. It does not come, and a thread that only
+ * tries a lock does not wait for the 10 ms to pass.
+ */
 static bool handed_in_vain(const struct sg_lock *lk, u64 word)
 {
 	return word & SG_LOCK_HANDED && !(sg_load64(&lk->waiters) >> SG_LOCK_SLOT(word) & 1);
@@ -81,7 +86,7 @@ bool sg_trylock(struct sg_vol *vol, u64 off)
 	const struct sg_lock *lk = sg_at(vol, off);
 	u64 word, own = own_word(vol);
 
-	if (!sg_is_ours(vol))	/* first: if we have stopped, that page may be bad memory */
+	if (!sg_is_ours(vol))	/* first: if this system has stopped, that page may be bad */
 		return false;
 	word = sg_load64(&lk->word);
 	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word) &&
@@ -108,9 +113,9 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 /* --- waiting -------------------------------------------------------------------------------- */
 
 /**
- * struct wait - a lock being waited for.
+ * struct wait - a lock that a thread waits for.
  * @word: as last seen; @since: when it was first seen so.
- * @stuck: it has taken long, and is counted.
+ * @stuck: the wait has been long, and is counted.
  */
 struct wait {
 	u64 off, start, next_report;
@@ -119,9 +124,10 @@ struct wait {
 };
 
 /*
- * Takes a lock whose word names us although nobody of ours holds it: a wild store. It is marked
- * first. Whoever of ours had taken it by then was counted before, and is counted until he has given
- * it back, which changes the word once more. One looks at a time, so that no mark is another's.
+ * Takes a lock whose word names this system although none of its threads holds it: a wild store.
+ * The word is marked first. A thread that had taken the lock by then was counted before, and stays
+ * counted until it has unlocked, which changes the word again. One thread looks at a time, so that
+ * no mark is another thread's.
  */
 static bool take_stray(struct sg_vol *vol, const struct wait *w)
 {
@@ -140,14 +146,17 @@ static bool take_stray(struct sg_vol *vol, const struct wait *w)
 	return taken;
 }
 
-/* What has not changed for a while: handed to somebody who is gone, or strayed. */
+/* Takes a lock that has not changed for a while: handed to a system that is gone, or stray. */
 static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 {
 	struct sg_lock *lk = sg_at(vol, w->off);
 
 	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
 	    take_if(vol, w->off, w->word, own_word(vol))) {
-		/* who did not come waits no more; if it does, it says so again */
+		/*
+		 * the named system did not come, so it does not wait; if it does, it sets its bit
+		 * again
+		 */
 		sg_and64(&lk->waiters, ~(1ULL << (SG_LOCK_SLOT(w->word) & (SG_SLOTS - 1))));
 		return true;
 	}
@@ -181,7 +190,10 @@ static void wait_a_little(unsigned int turn)
 		sg_sleep_us(SG_MIN(10u << SG_MIN(turn - SPINS - YIELDS, 7u), SLEEP_US_MAX));
 }
 
-/* So that whoever gives it back next hands it over. Lost if he does so just now: asked again. */
+/*
+ * Sets ASKED, so that the holder hands the lock over when it unlocks. If the holder unlocks just
+ * now, the bit is lost, and the next turn sets it again.
+ */
 static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
 {
 	struct sg_lock *lk = sg_at(vol, w->off);
@@ -206,7 +218,7 @@ static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 	}
 }
 
-/* Who leaves, or joins, has waited long enough, or anybody has. */
+/* The wait has reached its limit, or that of a system that leaves or joins. */
 static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 now)
 {
 	if (vol->join_until && now > vol->join_until) {
@@ -239,12 +251,12 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		wait_a_little(turn);
 		if (turn < SPINS)
 			continue;
-		if (sg_is_lost(vol, off)) {	/* while we waited */
+		if (sg_is_lost(vol, off)) {	/* the page became bad during the wait */
 			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
 			return -EIO;
 		}
 		sg_help(vol, word);
-		vol->up->acknowledge(vol);	/* the holder may wait for that */
+		vol->up->acknowledge(vol);	/* the holder may wait for an acknowledgement */
 		now = sg_ticks();
 		look(vol, &w, word, now);
 		ask(vol, &w, word, now);
@@ -255,14 +267,17 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		else if (gives_up(vol, &w, limit, now))
 			err = -EBUSY;
 	}
-	if (sg_is_ours(vol))	/* else the bit is the slot's next owner's */
+	if (sg_is_ours(vol))	/* otherwise the bit belongs to the slot's next owner */
 		sg_and64(&lk->waiters, ~bit);
 	if (w.stuck)
 		sg_add64(&vol->stuck, -1ULL);
 	return err;
 }
 
-/* What one gets who has been taken for dead while he waited names nobody, and protects nothing. */
+/*
+ * If this system was fenced while it waited, the lock's word does not name it, and the lock
+ * protects nothing.
+ */
 static int lock_limited(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 {
 	int err;
@@ -288,7 +303,9 @@ int sg_lock_soon(struct sg_vol *vol, u64 off)
 	return lock_limited(vol, off, true, SOON_NS);
 }
 
-/* Once a thread of ours has waited for long, the holder is not one that soon gives a lock back. */
+/*
+ * If a thread of this system has waited long, the holder will hardly unlock soon: then do not wait.
+ */
 int sg_lock_brief(struct sg_vol *vol, u64 off)
 {
 	return lock_limited(vol, off, false, sg_load64(&vol->stuck) ? 0 : BRIEF_NS);
@@ -304,9 +321,12 @@ int sg_lock_sure(struct sg_vol *vol, u64 off)
 	return lock_limited(vol, off, false, SURE_NS);
 }
 
-/* --- giving back ---------------------------------------------------------------------------- */
+/* --- unlocking ------------------------------------------------------------------------------ */
 
-/* The next waiting slot behind ours that lives, as the word that makes it the holder; or 0. */
+/*
+ * The lock word that hands the lock to the next waiting live slot behind this one; 0: there is
+ * none.
+ */
 static u64 successor(struct sg_vol *vol, struct sg_lock *lk)
 {
 	u64 waiters = sg_load64(&lk->waiters);
@@ -330,7 +350,7 @@ void sg_unlock(struct sg_vol *vol, u64 off)
 {
 	struct sg_lock *lk = sg_at(vol, off);
 
-	if (sg_is_ours(vol)) {	/* else: it is somebody else's by now, or may be at any moment */
+	if (sg_is_ours(vol)) {	/* otherwise another system holds it by now, or may at any moment */
 		u64 word = sg_load64(&lk->word);
 
 		SG_ASSERT((word & ~(SG_LOCK_DOUBT | SG_LOCK_ASKED)) == own_word(vol));

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fencing (D6): which systems count as dead. A system watches the heartbeats of the others.
+ * Fencing (D6): which systems are dead. A system watches the heartbeats of the others.
  * docs/protocol.md, section 3.
  */
 #include "internal.h"
 
 #define WATCH_STEP_MS	10
-#define UNNAMED_MS	5000	/* for who has a slot to say who he is: a few stores */
+#define UNNAMED_MS	5000	/* for a system with a slot to store its identity: a few stores */
 
 /**
- * struct sg_watch - what we have seen of the others, by our own clock
- * @beat: heartbeat and guard word, added up: changes while either does
- * @silent: for how long it has stood still (ns), as far as we looked; @looked: when we last did
- * @inc: whose it was
- * @lapsed: for how long we have seen the slot lapsed (ns)
+ * struct sg_watch - what this system has seen of the others, by its own clock
+ * @beat: sum of heartbeat and guard word: changes while either does
+ * @silent: how long this sum has not moved (ns), as far as this system looked; @looked: its last
+ *   look
+ * @inc: incarnation to which this belongs
+ * @lapsed: how long this system has seen the slot lapsed (ns)
  */
 struct sg_watch {
 	u64 beat[SG_SLOTS], silent[SG_SLOTS], lapsed[SG_SLOTS], looked;
@@ -25,7 +26,7 @@ struct sg_watch *sg_watch_make(void)
 	return sg_alloc(sizeof(struct sg_watch));
 }
 
-/* @guarded: as long as a guard stands beside it, it lives, though it may be paused. */
+/* @guarded: a moving guard word counts, too: the system is live, though it may be paused. */
 static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 {
 	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
@@ -35,7 +36,10 @@ static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 
 /* --- fencing ---------------------------------------------------------------------------------- */
 
-/* Somebody beats in this slot, or did: its owner, or a joiner who recovers it for himself. */
+/*
+ * A system sends, or sent, heartbeats in this slot: its owner, or a joiner that recovers it for
+ * itself.
+ */
 static bool may_be_fenced(unsigned int slot, u64 state)
 {
 	return SG_SLOT_STATE(state) == SG_SLOT_LIVE ||
@@ -69,7 +73,7 @@ int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	return fence(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
 }
 
-/* Before the fence: a system that sees the slot dead sees that it has lapsed, too (epoch.c). */
+/* Before the fence: a system that sees the slot dead also sees the lapsed bit (epoch.c). */
 static void note_lapse(struct sg_vol *vol, unsigned int slot)
 {
 	u64 *word = sg_at(vol, SG_HOT(lapsed));
@@ -136,7 +140,7 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits)
 			fence_silent(vol, i, SG_SLOT_INC(sg_load64(sg_state_word(vol, i))));
 }
 
-/* They beat every tenth of a second, and nobody guards them. */
+/* Tools send a heartbeat every 100 ms, and have no guard. */
 u64 sg_slots_of_tools(const struct sg_vol *vol)
 {
 	struct sg_slot slot;
@@ -152,7 +156,7 @@ u64 sg_slots_of_tools(const struct sg_vol *vol)
 	return bits;
 }
 
-/* Whoever waits is told what for. */
+/* Logs for which systems the caller waits. */
 static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
 {
 	unsigned int first = sg_ctz64(bits), more = sg_popcount64(bits) - 1;
@@ -166,7 +170,7 @@ static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
 	       slot.name, first, others, wait_ms);
 }
 
-/* Of @bits, those whose heart has not beaten since. */
+/* Those of @bits whose heartbeat has not moved since @beat. */
 static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 			const u64 beat[SG_SLOTS])
 {
@@ -179,9 +183,9 @@ static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 }
 
 /*
- * Watches slots, all at once, for @wait_ms, and fences those whose heart stands still meanwhile
- * and whose system is the same at the end. With @live, only if all do: else -EBUSY, and *live is
- * the first that lives. -EINTR: who waits is to die.
+ * Watches slots, all at once, for @wait_ms. Fences those whose heartbeat does not move meanwhile,
+ * and whose system is the same at the end. With @live: only if all are silent; otherwise -EBUSY,
+ * and *live is the first live one. -EINTR: the thread is being killed.
  */
 static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, bool guarded,
 			      unsigned int *live)
@@ -217,7 +221,10 @@ static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms
 	return 0;
 }
 
-/* Without @live they are our own machine's past: its guard sees it run, and knows of no boots. */
+/*
+ * Without @live, the slots belong to this machine's earlier boots. A guard's word does not count:
+ * the guard sees the machine run, and cannot tell its boots apart.
+ */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
 {
 	return fence_those_silent(vol, bits, wait_ms, live, live);
@@ -228,7 +235,7 @@ int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms)
 	return fence_those_silent(vol, sg_slots_of_tools(vol), wait_ms, true, NULL);
 }
 
-/* --- watching --------------------------------------------------------------------------------- */
+/* --- watch ------------------------------------------------------------------------------------ */
 
 u64 sg_lease(const struct sg_vol *vol)
 {
@@ -262,9 +269,9 @@ static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * How long a system may be silent. One that died before it said who it was is known to no guard:
- * it would hold up every epoch for ever, or, recovering the slot that it wants to have, the locks
- * of the dead.
+ * How long a system may be silent. No guard knows a system that died before it stored its identity.
+ * It would hold up all epochs for ever. If it was recovering the slot that it wanted, it would also
+ * hold up the locks of the dead system.
  */
 static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -276,8 +283,8 @@ static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * Time since the last look, in which others could have been seen silent. When we were stopped
- * ourselves, the whole machine was, most likely, and the others with us.
+ * Time since the last look, in which other systems could have been seen silent. It is limited: if
+ * this system was stopped, most likely the whole machine was, and the others with it.
  */
 static u64 time_seen(u64 *looked)
 {
@@ -299,8 +306,9 @@ void sg_end_lapse(struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Each live system measures the time by its own clock, from when it has seen the slot lapsed and
- * fenced: the first to have seen it long enough ends it. Nobody joins in that slot meanwhile.
+ * Each live system measures this time by its own clock, from when it saw the slot lapsed and
+ * fenced. The first one to have seen it long enough clears the bit. No system joins in that slot
+ * meanwhile.
  */
 static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
 {
@@ -365,7 +373,9 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 	return 0;
 }
 
-/* One look at everybody: the dead are recovered, the silent fenced when their lease is over. */
+/*
+ * One look at all slots: recovers the dead systems, and fences the silent ones whose lease is over.
+ */
 static void watch_others(struct sg_vol *vol)
 {
 	struct sg_watch *w = vol->watch;
@@ -402,7 +412,8 @@ int sg_watch(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
 		return SG_TEND_MS;
-	sg_bad_look(vol);	/* first: it may be our slot that must not be looked at */
+	/* first: this slot's page may be bad, and must not be loaded then */
+	sg_bad_look(vol);
 	if (sg_is_fenced(vol))
 		return sg_declared_dead(vol);
 	sg_beat(vol);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Standing still, all at once, while one of them copies the volume. docs/snapshots.md.
+ * Freeze: all systems pause their changes while one of them copies the volume. docs/snapshots.md.
  *
- * Who stands still says so in his slot, and takes that back before anything is stored again. So a
- * copy counts when all who live have said it before it was begun, and say it still when it has
- * ended, and nobody has come, died or been recovered meanwhile. Nobody waits for the one who copies
- * for longer than the limit that was announced, whatever becomes of him.
+ * A frozen system says so in its slot, and withdraws that before it stores anything again. A copy
+ * counts if all live systems were frozen before it began, and are still frozen after it ended. In
+ * addition, no system may have joined, died or been recovered meanwhile. No system stays frozen for
+ * longer than the announced limit, whatever happens to the copying system.
  */
 #include "internal.h"
 
-#define LOOK_US		500		/* between looks at those who have not answered */
-#define STAND_MS	5		/* to the next sg_stand() while we stand still */
+#define LOOK_US		500		/* between looks at systems that have not answered */
+#define STAND_MS	5		/* until the next sg_stand() while frozen */
 #define MS		1000000ULL
 #define MOST_NS		(SG_FREEZE_MAX_MS * MS)
-#define REST		6		/* one part of so many is spent standing still, at most */
+/* at most one part in REST of the time is spent frozen */
+#define REST		6
 
 static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
 {
@@ -25,7 +26,7 @@ static u64 freeze_word(const struct sg_vol *vol)
 	return sg_load64_acquire(sg_at(vol, SG_HOT(freeze)));
 }
 
-/* Once loaded it is no more than it may be, whatever stands there (D10). */
+/* The limit is bounded after loading, whatever the word says (D10). */
 static u64 limit_ns(u64 word)
 {
 	return SG_MIN(SG_FREEZE_LIMIT(word), SG_FREEZE_MAX_MS) * MS;
@@ -38,7 +39,7 @@ static bool holder_lives(const struct sg_vol *vol)
 	return word && sg_owner_live(vol, SG_LOCK_SLOT(word), SG_LOCK_INC(word));
 }
 
-/* --- one who stands still ------------------------------------------------------------------- */
+/* --- a frozen system ------------------------------------------------------------------------ */
 
 /* From now on no transaction begins, and those that had begun have ended. */
 static int close_gate(struct sg_vol *vol, u64 end)
@@ -59,7 +60,9 @@ static int close_gate(struct sg_vol *vol, u64 end)
 	return 0;
 }
 
-/* Who copies sees that we do not stand still any more, or nothing of what is stored from now on. */
+/*
+ * The copying system sees that this system is not frozen any more, or nothing of its later stores.
+ */
 static void go_on(struct sg_vol *vol)
 {
 	struct sg_still *s = &vol->still;
@@ -76,8 +79,8 @@ static void go_on(struct sg_vol *vol)
 }
 
 /*
- * Not while a call of ours waits for another system, which may be paused: it would not come to its
- * end, and all others here would wait for it.
+ * Not while a call of this system waits for another system. That one may be paused, so the call
+ * would not end, and all threads here would wait for it.
  */
 static void stand_still(struct sg_vol *vol, u64 word)
 {
@@ -97,7 +100,7 @@ static void stand_still(struct sg_vol *vol, u64 word)
 		go_on(vol);
 }
 
-/* Whoever wants us to over and over again, gets a part of our time and no more. */
+/* A member that asks for freezes again and again gets only a limited part of the time. */
 static bool may_spend(struct sg_vol *vol, u64 ns)
 {
 	struct sg_still *s = &vol->still;
@@ -110,7 +113,9 @@ static bool may_spend(struct sg_vol *vol, u64 ns)
 	return s->spent + ns <= MOST_NS;
 }
 
-/* Each attempt once: who has gone on meanwhile would say that he has not. */
+/*
+ * Answers each attempt once. A second answer would hide that this system was not frozen in between.
+ */
 static bool is_wanted(struct sg_vol *vol, u64 word)
 {
 	return SG_FREEZE_LIMIT(word) && word != vol->still.answered && holder_lives(vol) &&
@@ -125,7 +130,7 @@ static bool is_over(const struct sg_vol *vol)
 	       sg_ticks() - s->since > limit_ns(s->word);
 }
 
-/* --- one who copies ------------------------------------------------------------------------- */
+/* --- the copying system --------------------------------------------------------------------- */
 
 static void store_freeze(struct sg_vol *vol, u64 word)
 {
@@ -134,7 +139,7 @@ static void store_freeze(struct sg_vol *vol, u64 word)
 	sg_store64_release(freeze, word);
 	sg_wb(freeze, 8);
 	sg_fence();
-	/* who joins is seen by us from now on, or stores nothing that we copy */
+	/* from now on this system sees a joiner, or the joiner stores nothing that is copied */
 	sg_full_fence();
 }
 
@@ -150,7 +155,10 @@ static bool stands(const struct sg_vol *vol, unsigned int slot, u64 state)
 	       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), SG_SLOT_INC(state));
 }
 
-/* The first who may store; SG_SLOTS: nobody. The dead do not, but who recovers them does. */
+/*
+ * The first slot whose system may store; SG_SLOTS: none. A dead system does not store, but its
+ * recoverer does.
+ */
 static unsigned int somebody_moves(struct sg_vol *vol)
 {
 	unsigned int i;
@@ -180,13 +188,13 @@ static int no_answer(struct sg_vol *vol, unsigned int who, char *why)
 	return -EBUSY;
 }
 
-/* Those who answered first have their limit: half of it is for the others. */
+/* The systems that answered first have their limit: half of it is for waiting for the others. */
 static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 {
 	unsigned int who;
 
 	for (;;) {
-		if (!sg_is_ours(vol))	/* first: the slots may be bad memory by now */
+		if (!sg_is_ours(vol))	/* first: the slots may be on bad pages by now */
 			return sg_declared_dead(vol);
 		who = somebody_moves(vol);
 		if (who == SG_SLOTS)
@@ -229,7 +237,7 @@ static void say_busy(struct sg_vol *vol, char *why)
 	sg_snprintf(why, 200, "%.60s (slot %u) is just copying the volume: try again", slot.name, who);
 }
 
-/* It must not grow meanwhile: that is not done in transactions alone. */
+/* The volume must not grow meanwhile: growth stores outside transactions, too. */
 static int take_locks(struct sg_vol *vol, char *why)
 {
 	int err = sg_lock_soon(vol, SG_HOT(freeze_lock));
@@ -255,7 +263,7 @@ static void give_back(struct sg_vol *vol)
 int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 {
 	struct sg_freezing *f = &vol->freezing;
-	int err = sg_is_member(vol); /* one that only reads can see to it as well */
+	int err = sg_is_member(vol); /* a read-only system can arrange a freeze as well */
 
 	why[0] = 0;
 	if (!limit_ms || limit_ms > SG_FREEZE_MAX_MS) {
@@ -282,12 +290,15 @@ int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 	return err;
 }
 
-/* Nobody has come, left, died or been recovered, and who lives has stood still all the time. */
+/*
+ * No system has joined, left, died or been recovered, and the live ones have been frozen
+ * throughout.
+ */
 static bool all_stood(const struct sg_vol *vol)
 {
 	unsigned int i;
 
-	sg_full_fence();	/* behind the last byte that was copied */
+	sg_full_fence();	/* after the last byte that was copied */
 	if (!sg_is_ours(vol))
 		return false;
 	for (i = 0; i < SG_SLOTS; i++) {
@@ -314,7 +325,7 @@ int sg_thaw(struct sg_vol *vol)
 	return stood ? 0 : -EAGAIN;
 }
 
-/* Whoever wanted it has gone without a word. */
+/* The caller of sg_freeze() has gone without sg_thaw(). */
 static void thaw_late(struct sg_vol *vol)
 {
 	if (sg_load64_acquire(&vol->freezing.phase) == 2 &&

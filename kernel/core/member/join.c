@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Joining and leaving: a system takes a slot of the mount table, says who it is, and frees the slot
- * at the end. docs/protocol.md, section 1; recovery.c frees the slots of dead systems.
+ * Joining and leaving: a system takes a slot of the mount table, stores its identity, and frees the
+ * slot at the end. docs/protocol.md, section 1. recovery.c frees the slots of dead systems.
  */
 #include "internal.h"
 
-/* --- taking a slot ---------------------------------------------------------------------------- */
+/* --- take a slot ------------------------------------------------------------------------------ */
 
 /*
- * Who has not said yet who it is, is fenced when it is silent for some seconds, though it may only
- * be paused (fence.c). Then the slot is the next one's, and the stores that are left must not reach
- * that one's words. So a system looks at its slot before each store. A word is swapped for what
- * stood there before the look: nobody stores an incarnation that has been replaced again.
+ * A system without an identity is fenced when it has been silent for some seconds, although it may
+ * only be paused (fence.c). Then another system gets the slot, and the remaining stores must not
+ * reach its words. So a system looks at its slot before each store. It swaps each word for the
+ * value that it loaded before the look: so a replaced incarnation is never stored again.
  */
 static void say_word(struct sg_vol *vol, u64 *word, u64 val)
 {
@@ -46,7 +46,7 @@ static void say_who(struct sg_vol *vol)
 	sg_fence();
 }
 
-/* From here on we own what our incarnation names. */
+/* From here on this system owns what its incarnation names. */
 static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct sg_identity *id)
 {
 	struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
@@ -58,8 +58,9 @@ static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct 
 	vol->id = *id;
 	sg_make_legible(vol->id.name, sizeof(vol->id.name));
 	/*
-	 * First: until then others wait for what our predecessor acknowledged. Loaded before the
-	 * look at our slot, it is no later than what the next one here begins with.
+	 * First: until then other systems wait for the last owner's acknowledgement. The epoch is
+	 * loaded before the look at the slot. So it is no later than the one with which the slot's
+	 * next owner begins.
 	 */
 	say_word(vol, &slot->epoch, sg_get(vol, SG_HOT(epoch)));
 	say_word(vol, &slot->joined, (u64)sg_now());
@@ -82,7 +83,7 @@ void sg_slot_mend(struct sg_vol *vol)
 		say_who(vol);
 }
 
-/* Locks need it (lock.c), from the moment when we have a slot. */
+/* Locks need this memory (lock.c), from the moment when the system has a slot. */
 static bool can_hold(struct sg_vol *vol)
 {
 	if (!vol->held)
@@ -95,18 +96,22 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
-	vol->incarnation = inc;	/* without a slot: of who recovers one for himself (fence.c) */
+	/* without a slot: names a joiner that recovers a slot for itself (fence.c) */
+	vol->incarnation = inc;
 	if (!can_hold(vol)) {
 		sg_snprintf(vol->why, sizeof(vol->why), "not enough memory");
 		return -ENOMEM;
 	}
-	/* durable before anybody bears it: twice given, it would own what the dead locked */
+	/*
+	 * durable before any slot has it: an incarnation given out twice would own what a dead
+	 * system locked
+	 */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {
 		u64 *word = sg_state_word(vol, i), seen = sg_load64_acquire(word);
 
-		/* its last owner may still go on: its bits in semaphores stay for a while */
+		/* its last owner may still run: its bits in semaphores stay for a while */
 		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE || sg_get(vol, SG_HOT(lapsed)) >> i & 1 ||
 		    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
 			continue;
@@ -121,8 +126,8 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 }
 
 /*
- * What has been done in the slot, then the slot. Not if we have been declared dead: then somebody
- * may be replaying what we left.
+ * First all work in the slot is durable, then the slot is free. Not if this system was fenced: then
+ * another system may be replaying its records.
  */
 static void set_free(struct sg_vol *vol)
 {
@@ -147,8 +152,8 @@ static void forget(struct sg_vol *vol)
 }
 
 /*
- * Nothing is under way: either nothing has been changed yet, or it was whole transactions, and what
- * the ledger holds is taken over by whoever lives. Left LIVE, the slot would hold up every epoch.
+ * Nothing is in progress: either nothing has been changed yet, or only by whole transactions. A
+ * live system takes over what the ledger holds. A slot left LIVE would hold up all epochs.
  */
 static void step_back(struct sg_vol *vol)
 {
@@ -156,11 +161,11 @@ static void step_back(struct sg_vol *vol)
 	forget(vol);
 }
 
-#define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused, for ever */
+#define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused without end */
 
 /*
- * What joining cannot do without: our ledger, which somebody may just take over what he finds in,
- * and that no semaphore is ours any more.
+ * The parts without which a join fails: this slot's ledger, from which another system may just be
+ * taking over, and withdrawing the slot's bits in semaphores.
  */
 static int enter(struct sg_vol *vol)
 {
@@ -193,7 +198,7 @@ int sg_slot_enter(struct sg_vol *vol)
 	err = enter(vol);
 	if (!err) {
 		err = sg_settle_free(vol, true) ?: sg_ledger_settle_inodes(vol);
-		/* no room: who cannot mount cannot delete either; sg_settle() comes back to it */
+		/* no room: without a mount nothing can be deleted; sg_settle() tries again */
 		if (err == -ENOSPC || err == -EBUSY)
 			err = 0;
 	}
@@ -215,9 +220,11 @@ void sg_slot_exit(struct sg_vol *vol)
 	vol->held = NULL;
 }
 
-/* --- joining ---------------------------------------------------------------------------------- */
+/* --- join ------------------------------------------------------------------------------------- */
 
-/* Of one who joins and one who wants to be alone, each with its slot, one sees the other. */
+/*
+ * A joiner and a system that needs exclusive access both have a slot first, so one sees the other.
+ */
 static int anybody_alone(struct sg_vol *vol)
 {
 	u64 word = sg_get(vol, SG_HOT(alone_lock.word));
@@ -238,7 +245,7 @@ static int anybody_alone(struct sg_vol *vol)
 	return -EBUSY;
 }
 
-/* Who has them: some by name, all in the log. */
+/* Names the systems that have the slots: some in the error, all in the log. */
 static void say_all_taken(struct sg_vol *vol)
 {
 	char names[100] = "";
@@ -257,7 +264,7 @@ static void say_all_taken(struct sg_vol *vol)
 		    "all %u slots are in use: %s... (stargatectl systems lists them)", SG_SLOTS, names);
 }
 
-/* All slots belong to somebody: one of the dead gives his. Silence alone is not death here. */
+/* All slots are taken: recovers dead systems for a slot. Silence alone is not death here. */
 static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 {
 	int err = sg_slot_take(vol, id);
@@ -273,10 +280,12 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 	return err;
 }
 
-/* A tool that was killed had the volume to itself, maybe, or one slot of the 64. */
-#define TOOL_MS		5000	/* of silence, after which a tool is dead */
+/* A killed tool may have had exclusive access, or one of the 64 slots. */
+#define TOOL_MS		5000	/* silence after which a tool is fenced */
 
-/* Recovery may bring to light that the volume has grown, and the volume's size what to recover. */
+/*
+ * Recovery may show that the volume has grown, and the new size may show what has to be recovered.
+ */
 static int recover_and_follow(struct sg_vol *vol)
 {
 	int err = sg_size_join(vol);
@@ -287,7 +296,7 @@ static int recover_and_follow(struct sg_vol *vol)
 	return sg_size_join(vol);
 }
 
-/* Somebody holds what joining needs. He may be paused, and come back at any time. */
+/* A system holds a lock that joining needs. It may be paused, and continue at any time. */
 static void say_who_holds(struct sg_vol *vol)
 {
 	struct sg_slot info;
@@ -299,7 +308,10 @@ static void say_who_holds(struct sg_vol *vol)
 		    SG_LOCK_SLOT(vol->held_up));
 }
 
-/* Only damage is for fsck, which needs the volume for itself; the rest passes, or is ours. */
+/*
+ * Only damage is for fsck, which needs exclusive access. The other reasons pass, or are this
+ * system's own.
+ */
 static void say_not_entered(struct sg_vol *vol, int err)
 {
 	const char *why = "what a dead system owed cannot be settled yet: try again";
@@ -340,7 +352,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 		err = take_some_slot(vol, id);
 	if (err)
 		return err;
-	/* while somebody has the volume to itself, the dead are not ours to recover */
+	/* while a system has exclusive access, this one recovers no dead systems */
 	err = anybody_alone(vol) ?: recover_and_follow(vol);
 	others = sg_slots_taken(vol) & ~(1ULL << vol->slot);
 	if (!err && others)
@@ -376,7 +388,7 @@ static void say_who_lives(struct sg_vol *vol, unsigned int live)
 			    "mounted by %.60s (slot %u); unmount it there first", slot.name, live);
 }
 
-/* All but ourselves. -EBUSY, with vol->why: one of them lives. */
+/* Fences all other systems. -EBUSY, with vol->why: one of them is live. */
 static int fence_all(struct sg_vol *vol, unsigned int wait_ms, bool force)
 {
 	u64 others = sg_slots_taken(vol);
@@ -395,8 +407,8 @@ static int fence_all(struct sg_vol *vol, unsigned int wait_ms, bool force)
 }
 
 /*
- * Taken also from one who is dead and not recovered: all that it keeps away is joiners, and what
- * there is to replay is looked at by whoever is alone, before it is believed (fsck).
+ * Also taken from a dead holder that has not been recovered. The lock only keeps joiners away, and
+ * a system with exclusive access (fsck) checks the records before it trusts them.
  */
 static int claim_alone(struct sg_vol *vol)
 {
@@ -411,20 +423,20 @@ static int claim_alone(struct sg_vol *vol)
 }
 
 /*
- * The volume for ourselves: from the moment when we hold alone_lock nobody gets further than
- * anybody_alone(), and who was there before us is seen by us.
+ * Takes exclusive access. From the moment when this system holds alone_lock, no joiner gets past
+ * anybody_alone(), and this system sees all that were there before.
  */
 int sg_slot_take_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
 		       bool force)
 {
 	int err = sg_bad_refuse(vol) ?: take_some_slot(vol, id);
 
-	if (err == -EBUSY)	/* all 64 may be the silent ones */
+	if (err == -EBUSY)	/* all 64 may be silent */
 		err = fence_all(vol, wait_ms, force) ?: take_some_slot(vol, id);
 	if (err)
 		return err;
 	err = fence_all(vol, wait_ms, force) ?: claim_alone(vol);
-	if (!err)	/* who has come meanwhile */
+	if (!err)	/* systems that have joined meanwhile */
 		err = fence_all(vol, wait_ms, force) ?: sg_super_recheck(vol);
 	if (err)
 		step_back(vol);
@@ -456,9 +468,10 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
 	return 0;
 }
 
-/* --- leaving ---------------------------------------------------------------------------------- */
+/* --- leave ------------------------------------------------------------------------------------ */
 
-#define LAST_PUSH_MS	200	/* for debts that others hold up; who lives takes over the rest */
+/* for deferred frees that other systems hold up; a live system takes over the rest */
+#define LAST_PUSH_MS	200
 
 void sg_leave(struct sg_vol *vol)
 {
@@ -466,7 +479,7 @@ void sg_leave(struct sg_vol *vol)
 		return;
 	sg_stand_end(vol);
 	vol->hurry = true;
-	sg_beat(vol);		/* finds out whether we were set back */
+	sg_beat(vol);		/* finds out whether this system was set back */
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_sem_settle(vol);
 		sg_ledger_settle_inodes(vol);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Machines, by the number that their systems write into their slots: what those do for a machine
- * who see it from outside, as a host sees a virtual one (D6; docs/protocol.md, section 3). A slot's
- * word for whose it is, is a word like all others of the volume: who names a machine that is not
- * his gets what that machine gets (D10).
+ * Machines, by the number that their systems store in their slots: functions for a system that sees
+ * machines from outside, as a host sees VMs (D6; docs/protocol.md, section 3). The number in a slot
+ * is as untrusted as all words of the volume. A member that names another machine gets what that
+ * machine gets (D10).
  */
 #include "internal.h"
 
-/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
+/* Firmware says all zeroes or all ones for a machine without a number. */
 bool sg_machine_known(const u8 machine[16])
 {
 	unsigned int i;
@@ -24,7 +24,7 @@ bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16])
 	       slot->named == SG_SLOT_INC(slot->state) && !memcmp(slot->machine, machine, 16);
 }
 
-/* It has been in a machine that this is another boot of. */
+/* It ran on a host of which this is another boot. */
 static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
 {
 	return SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&
@@ -33,8 +33,8 @@ static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
 }
 
 /*
- * Of this machine, or of one in it, but not of this boot: they cannot live, if the machine's number
- * is its own.
+ * Slots of this machine, or of a VM on it, from another boot. They cannot be live, if the machine's
+ * number is unique.
  */
 u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
 {
@@ -51,15 +51,15 @@ u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
 	return bits;
 }
 
-/* Our slot is not ours any more when we have been declared dead. */
+/* After a fence the slot is not this system's any more. */
 static bool is_ourselves(const struct sg_vol *vol, unsigned int i, const struct sg_slot *slot)
 {
 	return (int)i == vol->slot && slot->state == vol->alive;
 }
 
 /*
- * A machine that we stand by ends with ours. Our next boot is to know that, which has no other word
- * of it: so it is noted in the machine's slot, once for each of its lives there.
+ * A machine that this host sees ends with this host. This host's next boot has no other way to know
+ * that. So it is noted in the machine's slot, once for each incarnation there.
  */
 static void note_host(struct sg_vol *vol, struct sg_slot *shared, u32 inc)
 {

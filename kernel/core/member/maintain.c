@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The work of each second that may wait for locks. */
+/* Work of each second that may wait for locks. */
 #include "internal.h"
 
 void sg_settle(struct sg_vol *vol)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recovery of a slot whose system is dead (D6): block, fence, replay, release. The locks of the
- * dead system stay taken until its journal has been replayed. All become free with the one store
- * that makes the slot free. docs/protocol.md, section 3.
+ * Recovery of a dead system's slot (D6): block, fence, replay, release. The dead system's locks
+ * stay taken until its journal has been replayed. The one store that makes the slot free releases
+ * all of them. docs/protocol.md, section 3.
  */
 #include "internal.h"
 
 /*
- * RECOVERING is held by the recoverer while it lives, and not, as a lock is, until it has been
- * recovered itself: one that swaps though it has been declared dead could close a circle of slots
- * that wait for each other. A joiner that found no slot free recovers the one that it wants to
- * have, in that slot's own name, with the incarnation that it has taken to join: a joiner that was
- * paused and fenced meanwhile must not take the word of the next one for its own.
+ * RECOVERING counts while the recoverer is live. It does not, like a lock, count until the
+ * recoverer has been recovered. Otherwise a recoverer that swaps after it was fenced could close a
+ * circle of slots that wait for each other.
+ *
+ * A joiner that found no free slot recovers the slot that it wants, in that slot's own name, with
+ * the incarnation that it has taken. So a joiner that was paused and fenced meanwhile does not take
+ * the next joiner's word for its own.
  */
 static bool recoverer_gone(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -19,7 +21,8 @@ static bool recoverer_gone(const struct sg_vol *vol, unsigned int slot, u64 stat
 	u64 holder;
 
 	if (by == slot)
-		return false;	/* fenced when it is silent, as any other */
+		/* such a joiner is fenced when it is silent, like any other system */
+		return false;
 	if (by >= SG_SLOTS)
 		return true;	/* a wild store */
 	holder = sg_load64_acquire(sg_state_word(vol, by));
@@ -28,9 +31,10 @@ static bool recoverer_gone(const struct sg_vol *vol, unsigned int slot, u64 stat
 }
 
 /*
- * The word has room for half of an incarnation, which comes back after 65,536 joins. What an
- * earlier owner of our slot had begun with the same half would pass for ours, and wait for as long
- * as we live: it is the next one's to do. Called before we recover anybody.
+ * The word has room for half of an incarnation, which comes back after 65,536 joins. Suppose an
+ * earlier owner of this slot, with the same half, had begun a recovery. It would pass for this
+ * system's, and stay for as long as this system is live. So this sets such slots back to DEAD,
+ * before this system recovers any slot.
  */
 void sg_recover_none_yet(struct sg_vol *vol)
 {
@@ -61,7 +65,7 @@ static bool may_recover(const struct sg_vol *vol, unsigned int slot, u64 state)
 	return true;
 }
 
-/* What the dead one has stored may lie in a part that the volume has not had for long. */
+/* The dead system's stores may lie in a part that the volume has got only lately. */
 static bool sees_all(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
@@ -73,7 +77,7 @@ static bool sees_all(struct sg_vol *vol)
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 {
 	u64 *beats = sg_at(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, heartbeat));
-	u64 beat = sg_load64_acquire(beats);	/* before the look at the word: see below */
+	u64 beat = sg_load64_acquire(beats);	/* before the look at the state word: see below */
 	u64 *word = sg_state_word(vol, slot), seen = sg_load64_acquire(word), ours;
 	struct sg_slot info;
 
@@ -83,28 +87,31 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	       (vol->slot < 0 ? SG_SLOT_BY_WORD(slot, vol->incarnation) :
 		SG_SLOT_BY_WORD(vol->slot, vol->incarnation));
 	/*
-	 * First: who has watched the slot must not take us for as silent as the dead one is. A
-	 * swap: a system that has taken the slot meanwhile counts its own beats exactly.
+	 * First: systems that have watched the slot must not take this one for silent, too. By a
+	 * swap: a system that has got the slot meanwhile counts its own heartbeats exactly.
 	 */
 	if (vol->slot < 0)
 		sg_cas64(beats, beat, beat + 1);
 	if (sg_cas64(word, seen, ours) != seen)
 		return false;
 	sg_slot_read(vol, slot, &info);
-	/* not if we are dead: what we have stored is the word of one who is gone */
+	/* if this system was fenced, it is gone as a recoverer: another one replays again */
 	if (sg_tx_replay(vol, slot, ours))
 		return false;
 	sg_fence();
-	/* not if we have been taken for dead meanwhile, and somebody does it again */
+	/*
+	 * the swap fails if this system was fenced meanwhile, and another one recovers the slot
+	 * again
+	 */
 	sg_cas64(word, ours, SG_SLOT_WORD(SG_SLOT_FREE, SG_SLOT_INC(seen)));
 	sg_wb(word, 8);
 	sg_fence();
-	sg_space_doubt_hints(vol);	/* what has been stored just now nobody has promised yet */
+	sg_space_doubt_hints(vol);	/* the replayed changes may lack hints */
 	sg_log(vol->owner, SG_INFO, "recovered what %.60s (slot %u) left", info.name, slot);
 	return true;
 }
 
-/* Until nothing is left to recover: one recovery may give another back. */
+/* Until nothing is left to recover: one recovery may set another slot back. */
 void sg_recover_all(struct sg_vol *vol)
 {
 	unsigned int i, turn;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Growth in place, while others use the volume. docs/protocol.md, section 7.
+ * Growth in place, while other systems use the volume. docs/protocol.md, section 7.
  *
- * What lies behind the volume becomes part of it by one word, hot.size, in a transaction. Before
- * that all who live have said that they reach it and believe references to it, and have ended what
- * they had begun before; behind it the first superblock is written, by whoever comes to it.
+ * One word, hot.size, makes the space behind the volume a part of it, in a transaction. Before
+ * that, all live systems have answered that they reach the new part and believe references to it.
+ * They have also ended all operations that began earlier. After it, the first superblock is
+ * written, by any system that gets to it.
  */
 #include "internal.h"
 
-#define PIECE		(64ULL << 10)	/* of the chunk table, made at a time */
-#define LOOK_US		500		/* between looks at those who have not answered */
-#define JOIN_LOOKS	10		/* at a size that changes: more only if one is hostile */
+#define PIECE		(64ULL << 10)	/* bytes of the chunk table, made at a time */
+#define LOOK_US		500		/* between looks at systems that have not answered */
+#define JOIN_LOOKS	10		/* at a changing size: more only if a member is hostile */
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
-/* Nothing of this ever becomes less, whichever thread comes first. */
+/* No such word ever becomes smaller, whichever thread comes first. */
 static void raise(u64 *word, u64 to)
 {
 	u64 seen = sg_load64(word), was;
@@ -45,7 +46,7 @@ static u64 most(const struct sg_vol *vol)
 	return vol->sb.chunk_cap << SG_CHUNK_SHIFT;
 }
 
-/* Bytes of memory that we have for the volume, @want of them being asked for. */
+/* Bytes of memory that this system has for the volume; @want of them are requested. */
 static u64 room_for(struct sg_vol *vol, u64 want)
 {
 	if (vol->reach && sg_load64(&vol->room) < want)
@@ -53,9 +54,9 @@ static u64 room_for(struct sg_vol *vol, u64 want)
 	return sg_load64(&vol->room);
 }
 
-/* --- following ------------------------------------------------------------------------------ */
+/* --- follow --------------------------------------------------------------------------------- */
 
-/* Whoever has given the size this value has first heard that we reach so far. */
+/* A grower stores a size only after this system has answered that it reaches so far. */
 static void take_size(struct sg_vol *vol, u64 size)
 {
 	if (size % SG_VOLUME_ALIGN || size > sg_bound(vol) || size > most(vol)) {
@@ -80,7 +81,10 @@ static void say_how_far(struct sg_vol *vol)
 		sg_store64_release(&own->reach, reach);
 }
 
-/* To @grow, an announcement. From here on we believe what leads there, before anything does. */
+/*
+ * Answers @grow, an announcement. From here on this system believes references to the new part,
+ * before any exists.
+ */
 static void answer(struct sg_vol *vol, u64 grow)
 {
 	struct sg_slot *own = slot_at(vol, (unsigned int)vol->slot);
@@ -103,7 +107,7 @@ static void follow_size(struct sg_vol *vol)
 		take_size(vol, size);
 }
 
-/* What is announced by now, which has been answered. */
+/* The present announcement, which this has answered. */
 static u64 follow_grow(struct sg_vol *vol)
 {
 	u64 grow = grow_word(vol);
@@ -127,7 +131,7 @@ u64 sg_size_now(struct sg_vol *vol)
 	return sg_size(vol);
 }
 
-/* --- joining -------------------------------------------------------------------------------- */
+/* --- join ----------------------------------------------------------------------------------- */
 
 static int cut_short(struct sg_vol *vol, u64 size)
 {
@@ -146,7 +150,7 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	if (size > room_for(vol, size))
 		return cut_short(vol, size);
 	if (!sg_super_read(vol, size - SG_PAGE, size, &sb))
-		return 0;	/* nobody has made it grow: for fsck to say */
+		return 0;	/* no growth made this size: fsck reports it */
 	vol->sb = sb;
 	raise(&vol->size, size);
 	return 0;
@@ -159,15 +163,16 @@ int sg_size_join(struct sg_vol *vol)
 	int err;
 
 	/*
-	 * Who had looked for the last time before we lived may end just now: between our two looks
-	 * he stores the size, and takes the announcement back. Then the size is looked at again.
+	 * A grower that looked at the slots before this one was LIVE may end just now. Between the
+	 * two looks here it stores the size and withdraws the announcement. Then this looks at the
+	 * size again.
 	 */
 	for (turn = 0; turn < JOIN_LOOKS; turn++) {
 		size = hot_size(vol);
 		err = sg_size_take(vol, size);
 		if (err || vol->slot < 0)
 			return err;
-		/* one word for both: whoever announces another from now on waits for our answer */
+		/* one word for both: any later grower waits for this system's answer */
 		grow = follow_grow(vol);
 		if (hot_size(vol) == size)
 			break;
@@ -176,19 +181,19 @@ int sg_size_join(struct sg_vol *vol)
 	say_how_far(vol);
 	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !sg_is_locked(vol, SG_HOT(grow_lock)))
 		return 0;
-	/* whoever announced it has not seen us, or sees us as one who cannot follow */
+	/* the grower has not seen this system, or sees that it cannot follow */
 	sg_snprintf(vol->why, sizeof(vol->why),
 		    "the volume is just growing to %llu MiB, and only %llu are here: try again",
 		    MIB_OF(SG_SIZE_OF(grow)), MIB_OF(sg_load64(&vol->room)));
 	return -EBUSY;
 }
 
-/* --- what all who live can do --------------------------------------------------------------- */
+/* --- limits of all live systems ------------------------------------------------------------- */
 
 /**
- * struct growth - one that is under way; grow_lock is held
+ * struct growth - a growth in progress; grow_lock is held
  * @from, @to: sizes. @word: hot.grow, its announcement.
- * @why: what to tell the user.
+ * @why: text for the user.
  */
 struct growth {
 	struct sg_vol *vol;
@@ -196,7 +201,7 @@ struct growth {
 	char *why;
 };
 
-/* How far a system could follow; all, if it does not say. */
+/* How far a system could follow; ~0: it does not say. */
 static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 {
 	u64 state = sg_load64_acquire(sg_state_word(vol, slot));
@@ -207,7 +212,7 @@ static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 	return SG_SIZE_OF(memory);
 }
 
-/* The one of the others with the least memory; SG_SLOTS, if all have @least. */
+/* The other system with the least memory; SG_SLOTS: all have @least. */
 static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *who)
 {
 	unsigned int i;
@@ -224,7 +229,7 @@ static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *wh
 	return least;
 }
 
-/* SG_SLOTS: nothing but the volume itself is in the way. */
+/* SG_SLOTS: only the volume itself limits growth. */
 static u64 limit(struct sg_vol *vol, unsigned int *who)
 {
 	return limit_of_others(vol, SG_MIN(room_for(vol, most(vol)), most(vol)), who);
@@ -277,7 +282,7 @@ static int too_large(struct growth *g)
 	return -ENOSPC;
 }
 
-/* --- asking the others ---------------------------------------------------------------------- */
+/* --- ask the other systems ------------------------------------------------------------------ */
 
 static void store_grow(struct sg_vol *vol, u64 word)
 {
@@ -286,7 +291,7 @@ static void store_grow(struct sg_vol *vol, u64 word)
 	sg_store64_release(grow, word);
 	sg_wb(grow, 8);
 	sg_fence();
-	/* who joins sees this, or we see him */
+	/* either a joiner sees this, or this system sees the joiner */
 	sg_full_fence();
 }
 
@@ -303,7 +308,10 @@ static void withdraw(struct sg_vol *vol)
 		store_grow(vol, SG_SIZE_WORD(0, SG_SIZE_NR(grow_word(vol))));
 }
 
-/* Somebody who lives and does not reach @g->to; SG_SLOTS: nobody. First of all one who cannot. */
+/*
+ * A live system that does not reach @g->to; SG_SLOTS: none. A system that cannot follow comes
+ * first.
+ */
 static unsigned int somebody_behind(const struct growth *g, bool *cannot)
 {
 	unsigned int i, behind = SG_SLOTS;
@@ -341,7 +349,7 @@ static int wait_for_answers(struct growth *g, u64 end)
 	int err;
 
 	for (;;) {
-		err = sg_may_write(g->vol);	/* first: the slots may be bad memory by now */
+		err = sg_may_write(g->vol);	/* first: the slots may be on bad pages by now */
 		if (err)
 			return err;
 		who = somebody_behind(g, &cannot);
@@ -359,8 +367,8 @@ static int wait_for_answers(struct growth *g, u64 end)
 }
 
 /*
- * And what they had begun, believing in the old bound, is over: two epochs, as in D7. What is
- * begun from now on may meet references to the new part.
+ * Waits until all operations are over that had begun with the old bound: two epochs, as in D7.
+ * Operations that begin from now on may meet references to the new part.
  */
 static int wait_for_ends(struct growth *g, u64 end)
 {
@@ -377,7 +385,7 @@ static int wait_for_ends(struct growth *g, u64 end)
 
 /* --- the new part --------------------------------------------------------------------------- */
 
-/* Its chunks are free: nobody has looked at their place in the table so far. */
+/* Makes the new chunks free: no system has read their entries in the table so far. */
 static int make_chunks(struct growth *g)
 {
 	u64 off = sg_chunk_off(g->vol, g->from >> SG_CHUNK_SHIFT), n;
@@ -386,17 +394,18 @@ static int make_chunks(struct growth *g)
 
 	for (; off < end; off += n) {
 		n = SG_MIN(end - off, PIECE - (off & (PIECE - 1)));
-		if (sg_may_write(g->vol))	/* another one may have made it grow by now */
+		/* another system may have made the volume grow by now */
+		if (sg_may_write(g->vol))
 			return sg_may_write(g->vol);
 		sg_fresh_zero(g->vol, off, n);
 		sg_epoch_heed(g->vol);
 	}
-	sg_store64(last, 1ULL << 63);		/* the page of the backup superblock */
+	sg_store64(last, 1ULL << 63);		/* for the page of the backup superblock */
 	sg_wb(last, 8);
 	return 0;
 }
 
-/* The backup superblock in its last page, which is the one that counts as soon as it has grown. */
+/* The backup superblock in the new last page, which counts as soon as the volume has grown. */
 static int make_last(struct growth *g)
 {
 	struct sg_super sb;
@@ -415,9 +424,9 @@ static int make_last(struct growth *g)
 	return 0;
 }
 
-/* --- the one step --------------------------------------------------------------------------- */
+/* --- the commit ----------------------------------------------------------------------------- */
 
-/* The page that was the last one is as good as any other now. */
+/* The old last page becomes an ordinary free page. */
 static void free_old_last(struct sg_tx *tx, u64 size)
 {
 	u64 chunk = sg_chunk_off(tx->vol, (size >> SG_CHUNK_SHIFT) - 1);
@@ -432,9 +441,9 @@ static void free_old_last(struct sg_tx *tx, u64 size)
 }
 
 /*
- * Words of the old part only: so whoever replays it need not reach the new one. The copies of the
- * system inodes' root words are right from now on until it is done: all locks that they change
- * under are held.
+ * Only words of the old part: so a system that replays the record need not reach the new part. All
+ * locks are held under which the system inodes' root words change. So their copies are right from
+ * now on until the commit is done.
  */
 static int commit(struct growth *g)
 {
@@ -470,9 +479,11 @@ static int commit_locked(struct growth *g)
 	return err;
 }
 
-/* --- and what is left to do ----------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------------------------- */
 
-/* The first superblock says so, too. Until then the backup counts, and hot.grow tells of it. */
+/*
+ * Writes the size to the first superblock, too. Until then the backup counts, and hot.grow says so.
+ */
 static void write_down(struct sg_vol *vol)
 {
 	u64 size = sg_size(vol);
@@ -488,7 +499,7 @@ static void write_down(struct sg_vol *vol)
 	withdraw(vol);
 }
 
-/* Of whoever died before he was done. grow_lock is held. */
+/* Finishes the growth of a grower that died. grow_lock is held. */
 static void finish(struct sg_vol *vol)
 {
 	u64 size;
@@ -504,7 +515,7 @@ static void finish(struct sg_vol *vol)
 
 void sg_grow_settle(struct sg_vol *vol)
 {
-	if (vol->reach) {	/* for who asks how large it could become */
+	if (vol->reach) {	/* for a system that asks how large the volume could become */
 		room_for(vol, most(vol));
 		say_how_far(vol);
 	}
@@ -515,7 +526,7 @@ void sg_grow_settle(struct sg_vol *vol)
 	sg_unlock(vol, SG_HOT(grow_lock));
 }
 
-/* --- all of it ------------------------------------------------------------------------------ */
+/* --- the whole growth ----------------------------------------------------------------------- */
 
 static int refuse_size(struct growth *g)
 {
@@ -533,7 +544,7 @@ static int refuse_size(struct growth *g)
 	return 0;
 }
 
-/* Chunks are made before anybody hears of it: that may take a while. */
+/* The chunks are made before the announcement, because that may take a while. */
 static int grow(struct growth *g, unsigned int wait_ms)
 {
 	u64 end;
@@ -564,7 +575,7 @@ int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200])
 
 	why[0] = 0;
 	if (size && !g.to)
-		g.to = SG_VOLUME_ALIGN;		/* which is too small, and not 0 */
+		g.to = SG_VOLUME_ALIGN;		/* too small, but not 0 */
 	if (!err)
 		err = sg_lock(vol, SG_HOT(grow_lock));
 	if (!err) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared semaphores: what their files share. docs/semaphores.md tells the whole story.
+ * Shared semaphores: declarations that sem_*.c share. docs/semaphores.md explains them.
  *
- *   sem_table.c	objects: where they are, how they come and go
- *   sem_open.c		who has them open, and what becomes of their state
- *   sem_list.c		looking at them
- *   sem_member.c	who can own a lock, and whether he lives
- *   sem_wait.c		waiting and waking, whatever it is for
+ *   sem_table.c	objects: where they are, creation and removal
+ *   sem_open.c		which systems have them open, and their state after that
+ *   sem_list.c		listing and status
+ *   sem_member.c	owners of locks, and whether they are live
+ *   sem_wait.c		waiting and waking, for all types
  *   sem_mutex.c	mutexes, semaphores
  *   sem_rw.c		reader-writer locks
  *   sem_event.c	conditions, barriers, event counters
@@ -23,7 +23,7 @@ static inline struct sg_iref sg_sem_file(void)
 {
 	return sg_sys_ref(SG_SYS_SEMS);
 }
-/* Offset of a page of the file; 0: it has none, or *err. */
+/* Offset of a page of the file; 0: the page does not exist, or *err. */
 u64 sg_sem_page_at(const struct sg_vol *vol, u64 page, int *err);
 static inline bool sg_sem_has_words(unsigned int type, unsigned int flags)
 {
@@ -38,15 +38,15 @@ static inline u64 sg_sem_chain(u64 hash)
 	return hash % SG_SEM_CHAINS;
 }
 u64 sg_sem_hash(const struct sg_vol *vol, const void *name, u32 len);
-/* File page of an object's words, by its record's place; that of its side follows. */
+/* File page of an object's words, computed from its record's place; the side page follows it. */
 static inline u64 sg_sem_words_page(u64 page, unsigned int i)
 {
 	return SG_SEM_WORDS_PAGE + 2 * (page * 8 + i);
 }
-/* Does this cell's owner live, or has it not been recovered yet? */
+/* Is this cell's owner live, or not recovered yet? */
 bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own);
 u64 sg_sem_cell_value(const struct sg_vol *vol, const struct sg_sem *sem, unsigned int i);
-/* So many readers less; not less than none: somebody may have reset the object. */
+/* Subtracts @n readers, at most to 0: a user may have reset the object. */
 void sg_sem_cell_less(u64 *cell, u64 n);
 u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem);
 /* A head that an object can have. */
@@ -54,14 +54,15 @@ bool sg_sem_head_known(u64 head);
 
 bool sg_sem_is_bad(const struct sg_vol *vol, const struct sg_sem *sem);
 /*
- * What was looked up when the object was opened is bad memory by now: no word of it is touched any
- * more, not even to give it back. What we have set there stays until our slot is another's.
+ * Pages that were found when the object was opened are bad now. The engine does not touch the
+ * object's words any more, not even to unlock it. Bits that this system has set there stay until
+ * another system has its slot.
  */
 static inline bool sg_sem_lost(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	return sg_has_bad(vol) && sg_sem_is_bad(vol, sem);
 }
-/* Before each use of an open object, and each time when one has slept: else -EIO. */
+/* Before each use of an open object, and after each sleep; otherwise -EIO. */
 static inline bool sg_sem_usable(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	return !sg_is_silenced(vol) && !sg_sem_lost(vol, sem);
@@ -90,13 +91,13 @@ static inline u64 sg_sem_record_off(u64 page_off, unsigned int i)
 {
 	return page_off + offsetof(struct sg_sem_page, record) + i * sizeof(struct sg_sem_record);
 }
-/* Calls @fn for each record of a page; its answer ends it, if it is not 0. */
+/* Calls @fn for each record of a page, until it returns something other than 0. */
 typedef int (*sg_sem_on_spot)(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx);
 int sg_sem_each_in_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx);
 /**
  * struct sg_sem_search - a name that is looked for
- * @found: where it is, if it is there (@has). @room: where it could be: an unused record
- * (@has_room), or a page that is missing (@has_hole).
+ * @found: where it is, if it exists (@has). @room: where it could be: an unused record (@has_room),
+ *   or a missing page (@has_hole).
  */
 struct sg_sem_search {
 	const char *name;
@@ -106,28 +107,34 @@ struct sg_sem_search {
 	bool has, has_room, has_hole;
 };
 int sg_sem_name_fits(const char *name, u32 len);	/* 0, -EINVAL, -ENAMETOOLONG */
-/* With the file locked after 0, until the end. All behind this is for who has it locked. */
+/* After 0 the file is locked until sg_sem_end(). The functions below need that lock. */
 int sg_sem_begin(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_search *q);
 void sg_sem_end(struct sg_vol *vol);
-/* An object in @q->room; it is found then. */
+/* Makes an object in @q->room; after that it is in @q->found. */
 int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new);
-/* Nobody has it open. Its pages go, and that of its record if it was the last one there. */
+/*
+ * No system has it open. Removes its pages, and its record's page if it was the last record there.
+ */
 int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s);
 
-/* --- who has it open (sem_open.c) ------------------------------------------------------------ */
+/* --- openers (sem_open.c) -------------------------------------------------------------------- */
 
 bool sg_sem_is_used(const struct sg_vol *vol, const struct sg_sem_spot *s);
-/* Gone, but for its record: nobody has it open, and it has no name, or was not to outlive them. */
+/*
+ * Only its record is left: no system has it open, and it has no name, or its lifetime was until the
+ * last user.
+ */
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s);
-/* It has this serial number, or any will do (SG_SEM_ANY). */
+/* It has this serial number, or any number is meant (SG_SEM_ANY). */
 bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 serial);
-/* Its words, without opening it. */
+/* Finds its words, without opening it. */
 int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out);
 u64 sg_sem_first_word(unsigned int type, u64 initial);
 /*
- * Nobody is left who had it open, and not all of them closed it: what a lock protects may be half
- * done, which the next one to take it is told; a semaphore has its first value. Counts only grow,
- * and in cells of the dead nobody looks. By force: a lock is free, and who waits to meet goes on.
+ * All systems that had it open are gone, and not all of them closed it. A lock may protect a change
+ * that is half done, and its next owner is told so. A semaphore gets its first value. Counters only
+ * grow, and cells of dead systems do not count. @force: a lock becomes free, and threads that wait
+ * at a barrier continue.
  */
 void sg_sem_reset_words(struct sg_vol *vol, const struct sg_sem *sem, bool force);
 void sg_sem_set_durably(struct sg_vol *vol, u64 off, u64 val);
@@ -136,23 +143,26 @@ void sg_sem_set_durably(struct sg_vol *vol, u64 off, u64 val);
 
 enum sg_sem_life { SG_SEM_LIVE, SG_SEM_DEAD, SG_SEM_UNKNOWN };
 /*
- * Does the owner that a word names count? DEAD: his thread, process or system is gone, and his
- * system has been recovered; UNKNOWN: there was never such a one.
+ * Does the owner that a word names count? DEAD: its thread, process or system is gone, and the
+ * system has been recovered. UNKNOWN: such an owner never existed.
  */
 enum sg_sem_life sg_sem_owner(struct sg_vol *vol, u64 word);
 bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member *out);
-/* As sg_sem_owner(), for a word that says that it is taken: it has been left, and says so. */
+/*
+ * For a word that says that the lock is taken: its owner is not live. Logs an owner that never
+ * existed.
+ */
 bool sg_sem_is_left(struct sg_vol *vol, const struct sg_sem *sem, u64 word);
 
 /* --- waiting (sem_wait.c) -------------------------------------------------------------------- */
 
 /**
  * struct sg_sem_want - something that is waited for
- * @look: 0 or another end of it; -EAGAIN: not yet. Once @queued, whoever gives must ring for us:
- * it says so in the word.
- * @takes: one at a time gets it, in turn: a lock. Else all of them, when they look.
- * @herd: a ring is for all of ours who wait for it, else for the first of them.
- * @free_since: when it was first seen to be free, and another's turn.
+ * @look: 0 or another result; -EAGAIN: not yet. Once @queued, each giver must ring for this caller:
+ *   the word says so.
+ * @takes: a lock: one caller at a time gets it, in turn. Otherwise all get it when they look.
+ * @herd: a ring is for all waiters of this system, otherwise for the first one.
+ * @free_since: when it was first seen to be free, at another system's turn.
  */
 struct sg_sem_want {
 	struct sg_vol *vol;
@@ -161,22 +171,25 @@ struct sg_sem_want {
 	int (*look)(struct sg_sem_want *w);
 	bool takes, herd;
 	u64 arg;
-	/* the rest is sem_wait.c's */
+	/* the rest is private to sem_wait.c */
 	u64 until, since, free_since, free_word;
 	bool queued, others;
 };
 
 int sg_sem_wait_for(struct sg_sem_want *w, u64 until);
-/* The word is free: may we take it, with the waiters that there are? */
+/* The word is free: may this caller take it, given the other waiters? */
 bool sg_sem_may_take(struct sg_sem_want *w, u64 word);
-/* We have taken it, when the word said this. */
+/* This caller has taken it, when the word had this value. */
 void sg_sem_taken(const struct sg_sem_want *w, u64 word);
-/* For a look, if it is not yet: the word, as it was seen, has to say that somebody sleeps. */
+/* For a look that ends with "not yet": stores in the word, if unchanged, that a thread sleeps. */
 int sg_sem_not_yet(struct sg_sem_want *w, u64 word);
-#define SG_SEM_CHANGED	1	/* ... and has changed meanwhile: look again */
-/* What of a word's flags stays when it is given back; then, whatever that was, sg_sem_given(). */
+#define SG_SEM_CHANGED	1	/* the word has changed meanwhile: look again */
+/*
+ * The flags that stay in a word when it is given back. Afterwards always call sg_sem_given() with
+ * them.
+ */
 u64 sg_sem_flags_left(const struct sg_vol *vol, const struct sg_sem *sem, u64 word);
-/* It has been, with these flags: wakes the next one, or all. */
+/* It has been given back, with these flags: wakes the next waiter, or all. */
 void sg_sem_given(struct sg_vol *vol, const struct sg_sem *sem, u64 left, bool all);
 void sg_sem_wake_next(struct sg_vol *vol, const struct sg_sem *sem);
 void sg_sem_wake_all(struct sg_vol *vol, const struct sg_sem *sem);

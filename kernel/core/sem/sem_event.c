@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is waited for together: conditions, event counters, barriers. Their word only grows: a
- * condition's counts signals, a barrier's how often its parties have met. docs/semaphores.md.
+ * Conditions, event counters, barriers: objects on which many threads wait together. Their word
+ * only grows. A condition's word counts signals; a barrier's counts how often its threads have met.
+ * docs/semaphores.md.
  */
 #include "sem/sem.h"
 
@@ -11,7 +12,7 @@ static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .arg = arg, .herd = true };
 }
 
-/* +@by. Returns what the word says then; 0: that would be too much. */
+/* Adds @by. Returns the new word; 0: the count would be too large. */
 static u64 count_up(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
 {
 	u64 *at = sg_sem_word(vol, sem), word, now;
@@ -115,7 +116,7 @@ static u64 phase_of(const struct sg_vol *vol, const struct sg_sem *sem)
 	return sg_load64_acquire(sg_sem_word(vol, sem)) & SG_SEMW_COUNT;
 }
 
-/* Those of systems that are gone do not count: they come again, or never. */
+/* Arrivals of dead systems do not count: they arrive again, or never. */
 u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	const struct sg_sem_side *side = side_of(vol, sem);
@@ -129,7 +130,7 @@ u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
 	return sum;
 }
 
-/* How many of ours have come in this phase: one more. */
+/* Adds one to this system's arrivals in this phase. */
 static void arrive(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
 {
 	struct sg_sem_side *side = side_of(vol, sem);
@@ -161,7 +162,7 @@ static u64 lock_of(const struct sg_sem *sem)
 	return sem->rec + offsetof(struct sg_sem_record, lock);
 }
 
-/* 1: all are there, and may go on. */
+/* 1: all have arrived, and may continue. */
 static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 {
 	int err = sg_lock(vol, lock_of(sem));
@@ -187,9 +188,10 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 }
 
 /*
- * A caller that stops waiting takes its arrival back, unless all have met meanwhile. The lock makes
- * one of the two true for everybody. Its holder may be paused: after a long wait the arrival is
- * taken back without it, for a barrier that counts an absent caller opens too early each time.
+ * A caller that stops waiting withdraws its arrival, unless all have met meanwhile. The lock makes
+ * exactly one of the two true for all systems. Its holder may be paused: after a long wait the
+ * arrival is withdrawn without the lock. Otherwise the barrier would count an absent caller, and
+ * open too early each time.
  */
 static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Looking at objects: one, or all; and what a system does with all of them when it joins. */
+/* Status of one object, or all; and what a joining system does with all of them. */
 #include "sem/sem.h"
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- status ----------------------------------------------------------------------------------- */
 
 static u64 value_of(struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -57,7 +57,7 @@ int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_sta
 	head = sg_load64(&r->head);
 	owner = sg_load64(&r->owner);
 	if (!sg_sem_head_known(head))
-		head = sem->head;	/* as it was when it was opened */
+		head = sem->head;	/* as it was when the object was opened */
 	memset(out, 0, sizeof(*out));
 	out->type = sem->type;
 	out->life = SG_SEM_LIFE(head);
@@ -75,7 +75,7 @@ int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_sta
 	return 0;
 }
 
-/* With the file locked after 0. */
+/* After 0 the file is locked. */
 static int begin_with(struct sg_vol *vol, const char *name, u32 len, u64 serial,
 		      struct sg_sem *sem)
 {
@@ -120,16 +120,14 @@ int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 	return 0;
 }
 
-/**
- * struct listing - @next: the record to go on with: page * 8 + number
- */
+/** struct listing - @next: the record at which to continue: page * 8 + number */
 struct listing {
 	sg_sem_emit emit;
 	void *ctx;
 	u64 next;
 };
 
-/* A copy, which is looked at: what is in the volume may change meanwhile (D10). */
+/* Checks a copy of the name: the volume's bytes may change meanwhile (D10). */
 static bool read_name(const struct sg_vol *vol, const struct sg_sem_spot *s, char *name, u32 len)
 {
 	memcpy(name, sg_at(vol, SG_SEM_FIELD(s, name)), len);
@@ -153,14 +151,14 @@ static int list_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
 		return 0;
 	}
 	if (sg_sem_look_at(vol, s, &sem) || sg_sem_fstat(vol, &sem, &st))
-		return 0;	/* damage, which has been said, or bad memory */
+		return 0;	/* damage, which has been reported, or a bad page */
 	if (l->emit(l->ctx, name, (u32)len, &st))
 		return 0;
 	l->next = s->page * 8 + s->i;
 	return 1;
 }
 
-/* A page of records with the file locked. */
+/* Calls @fn for a page of records, with the file locked. */
 static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -173,7 +171,7 @@ static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
 	return err;
 }
 
-/* Pages of records, one after the other, as far as there are any; not those in bad memory. */
+/* All existing pages of records, one after the other, except bad pages. */
 static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx)
 {
 	const u64 end = (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES;
@@ -207,7 +205,7 @@ int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx)
 	return err < 0 ? err : 0;
 }
 
-/* --- joining ---------------------------------------------------------------------------------- */
+/* --- join ------------------------------------------------------------------------------------- */
 
 static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
 {
@@ -222,11 +220,12 @@ static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *c
 		sg_and64(sg_at(vol, SG_SEM_FIELD(s, waiters)), ~bit);
 	}
 	if (sg_sem_is_over(vol, s))
-		sg_sem_destroy(vol, s);	/* if that fails: whoever meets it next */
+		/* if that fails, the next system that meets the object tries again */
+		sg_sem_destroy(vol, s);
 	return 0;
 }
 
-/* Damage here is not the volume's end. */
+/* Damage here does not prevent the join. */
 int sg_sem_withdraw(struct sg_vol *vol)
 {
 	u64 page = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Members: threads that can own locks. A word names slot, member and generation; the member's
- * record, which only its system writes, says whether that one is there still, and of which
- * incarnation of the system. So all that a thread, a process or a system owned is given up by one
- * store, and nobody has to search for it.
+ * Members: threads that can own locks. A word names slot, member and generation. The member's
+ * record, which only its system stores, says whether that owner still exists, and in which
+ * incarnation of the system. So one store gives up all that a thread, a process or a system owned,
+ * and no search is needed.
  */
 #include "sem/sem.h"
 
@@ -15,7 +15,7 @@ static u64 page_of(unsigned int slot, unsigned int member)
 	       member / SG_SEM_PER_PAGE;
 }
 
-/* Pages of members stay for ever. */
+/* Pages of members are permanent. */
 static struct sg_sem_member *member_at(const struct sg_vol *vol, unsigned int slot,
 				       unsigned int member)
 {
@@ -26,7 +26,7 @@ static struct sg_sem_member *member_at(const struct sg_vol *vol, unsigned int sl
 	return off ? (struct sg_sem_member *)sg_at(vol, off) + member % SG_SEM_PER_PAGE : NULL;
 }
 
-/* --- our own ---------------------------------------------------------------------------------- */
+/* --- own members ------------------------------------------------------------------------------ */
 
 static int take_number(struct sg_sems *s)
 {
@@ -61,11 +61,11 @@ static void copy_comm(struct sg_sem_member *m, const char *comm)
 		sg_store64((u64 *)m->comm + i, text[i]);
 }
 
-/* A generation that no word can name yet, before the record says that it is alive. */
+/* A generation that no word has yet, stored before the record says that the member exists. */
 static u64 introduce(struct sg_vol *vol, struct sg_sem_member *m, u32 pid, u32 tid,
 		     const char *comm)
 {
-	u32 gen = SG_MAX((u32)sg_load64(&m->given) + 1, 1u);	/* 0 is nobody's */
+	u32 gen = SG_MAX((u32)sg_load64(&m->given) + 1, 1u);	/* no member has generation 0 */
 
 	sg_store64(&m->id, 0);
 	sg_store64(&m->given, gen);
@@ -84,7 +84,7 @@ static bool is_bad_page(struct sg_vol *vol, u64 page)
 	       !sg_is_member(vol);
 }
 
-/* The number of a record of ours. One in bad memory stays taken: it is nobody's from now on. */
+/* The number of a free record of this system. One on a bad page stays taken, and is never used. */
 static int take_member(struct sg_vol *vol, struct sg_sem_member **m)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -135,7 +135,7 @@ void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller)
 {
 	struct sg_sem_member *m = sg_at(vol, caller->record);
 
-	/* whoever has been declared dead has given up all of it already */
+	/* a fenced system has given up all of it already */
 	if (!sg_is_silenced(vol) && !sg_is_lost(vol, caller->record))
 		sg_store64_release(&m->id, 0);
 	give_number(vol->sems, SG_SEMW_MEMBER(caller->me));
@@ -148,7 +148,7 @@ void sg_sem_cancel(struct sg_sem_caller *caller)
 	sg_bell_ring(&caller->bell);
 }
 
-/* --- others ----------------------------------------------------------------------------------- */
+/* --- other systems' members ------------------------------------------------------------------- */
 
 bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member *out)
 {
@@ -166,7 +166,9 @@ bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member
 	return (u32)out->id == SG_SEMW_GEN(word) && out->id;
 }
 
-/* As a lock's holder (lock.c): he counts until his slot has been recovered, dead or not. */
+/*
+ * As for a lock's holder (lock.c): it counts until its slot has been recovered, even if it is dead.
+ */
 static bool system_there(const struct sg_vol *vol, unsigned int slot, u32 inc)
 {
 	u64 state = sg_load64_acquire(sg_state_word(vol, slot));
@@ -194,7 +196,7 @@ enum sg_sem_life sg_sem_owner(struct sg_vol *vol, u64 word)
 	return system_there(vol, slot, (u32)(id >> 32)) ? SG_SEM_LIVE : SG_SEM_DEAD;
 }
 
-/* Whoever may map a word may fill the log with it: now and then is enough. */
+/* A process that maps a word could fill the log: one line now and then is enough. */
 static bool worth_a_line(struct sg_sems *s)
 {
 	u64 now = sg_ticks(), said = sg_load64(&s->said);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mutexes, robust ones, and semaphores. What processes do with the words by themselves is in
- * semword.h; here is all of it, for who asks and for who has to wait. docs/semaphores.md.
+ * Mutexes (robust), and semaphores. semword.h has the operations that processes do directly. This
+ * file has all of them, for callers of the kernel interface and for waiters. docs/semaphores.md.
  */
 #include "sem/sem.h"
 
@@ -18,7 +18,10 @@ static struct sg_semwords *words_of(const struct sg_vol *vol, const struct sg_se
 	return sg_at(vol, sem->words);
 }
 
-/* @more was loaded before: who has reset the mutex meanwhile, or has got it then, counts anew. */
+/*
+ * @more was loaded before. If the mutex was reset meanwhile, or got another owner, the count starts
+ * again.
+ */
 static bool count_again(struct sg_semwords *w, u64 me, u64 more, u64 now)
 {
 	return (sg_load64_acquire(&w->word) & SG_SEMW_OWNER) == me &&
@@ -90,10 +93,11 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 	}
 	do {
 		word = sg_load64(&w->word);
-		if ((word & SG_SEMW_OWNER) != c->me)	/* reset meanwhile, or given to another */
+		/* reset meanwhile, or given to another owner */
+		if ((word & SG_SEMW_OWNER) != c->me)
 			return -EPERM;
 		left = sg_sem_flags_left(vol, sem, word);
-		if (word & SG_SEMW_DIED)	/* and nobody has made it consistent */
+		if (word & SG_SEMW_DIED)	/* its owner has not made it consistent */
 			left |= SG_SEMW_LOST;
 	} while (sg_cas64(&w->word, word, left) != word);
 	sg_sem_given(vol, sem, left, left & SG_SEMW_LOST);
@@ -110,7 +114,8 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 		return -EIO;
 	do {
 		word = sg_load64(at);
-		if ((word & SG_SEMW_OWNER) != c->me)	/* reset meanwhile, or another one's */
+		/* reset meanwhile, or another owner has it */
+		if ((word & SG_SEMW_OWNER) != c->me)
 			return -EPERM;
 		if (!(word & SG_SEMW_DIED))
 			return -EINVAL;
@@ -125,7 +130,7 @@ bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 	       sg_semw_take(sg_sem_word(vol, sem), c->me);
 }
 
-/* What is locked twice is not to be given back by a store. */
+/* A recursive mutex may be locked more than once, so one store cannot unlock it. */
 bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 			   const struct sg_sem_caller *c)
 {

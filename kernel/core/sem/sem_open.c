@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who has objects open, what that keeps, and what becomes of their state when nobody is left.
+ * Openers of objects, what they keep, and the state of an object after its last opener.
  *
- * Who has an object open is a bit per slot, durable before the object is used, so that whoever
- * opens it next knows whether its state was left in order. All of it with the file's lock
- * (sem_table.c).
+ * A bit per slot says that a system has the object open. It is durable before the system uses the
+ * object. So the next opener knows whether the state was left in order. All of this needs the
+ * file's lock (sem_table.c).
  */
 #include "sem/sem.h"
 
-/* --- who has it open -------------------------------------------------------------------------- */
+/* --- openers ---------------------------------------------------------------------------------- */
 
 static struct sg_sem_opened **opened(struct sg_sems *s, u64 rec)
 {
@@ -53,7 +53,7 @@ static u64 count_less(struct sg_sems *s, u64 rec)
 	return 0;
 }
 
-/* Of others: a system that is dead counts until it has been recovered, as with its locks. */
+/* Used by another system: a dead one counts until it has been recovered, as with its locks. */
 static bool used_elsewhere(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	u64 users = sg_get(vol, SG_SEM_FIELD(s, users));
@@ -83,7 +83,7 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 	return serial == SG_SEM_ANY || SG_SEM_SERIAL(sg_get(vol, SG_SEM_FIELD(s, head))) == serial;
 }
 
-/* A process of a fenced system may still store into these words: they do not become others'. */
+/* A process of a fenced system may still store into these words: no other object may get them. */
 static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	return sg_get(vol, SG_SEM_FIELD(s, users)) & sg_get(vol, SG_HOT(lapsed)) &
@@ -99,7 +99,7 @@ bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s)
 	       !sg_sem_is_used(vol, s) && !lapsed_users(vol, s);
 }
 
-/* --- bad memory ------------------------------------------------------------------------------- */
+/* --- bad pages -------------------------------------------------------------------------------- */
 
 bool sg_sem_is_bad(const struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -114,7 +114,7 @@ u64 sg_sem_first_word(unsigned int type, u64 initial)
 	return type == SG_SEM_COUNT ? initial & SG_SEMW_VALUE : 0;
 }
 
-/* Offset of the words and of the side of an object that is there. -EUCLEAN: a page is missing. */
+/* Finds the words and the side of an existing object. -EUCLEAN: a page is missing. */
 static int find_words(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out)
 {
 	u64 page = sg_sem_words_page(s->page, s->i);
@@ -130,7 +130,10 @@ static int find_words(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg
 	return err;
 }
 
-/* Whoever has put there what counts as readers: who reads now has nothing to give back. */
+/*
+ * Clears the counts of all readers, whoever stored them: present readers then have nothing to give
+ * back.
+ */
 static void clear_cells(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	u64 *cell = sg_at(vol, sem->words);
@@ -168,7 +171,7 @@ void sg_sem_reset_words(struct sg_vol *vol, const struct sg_sem *sem, bool force
 	sg_store64_release(&w->word, word);
 }
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own)
 {
@@ -181,7 +184,7 @@ bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own)
 	return SG_SLOT_STATE(state) != SG_SLOT_FREE && SG_SLOT_INC(state) == SG_LOCK_INC(own);
 }
 
-/* The system's own cell, as one who has just come finds it. Another incarnation's count is void. */
+/* The system's own cell, for a system that has just joined. Another incarnation's count is void. */
 static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	unsigned int i = SG_SEM_CELL_KERNEL + (unsigned int)vol->slot;
@@ -198,8 +201,8 @@ static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
 }
 
 /*
- * What the dead have left in cells counts for nobody; but processes that write see only the counts.
- * With the file's lock: so no cell is given to anybody meanwhile.
+ * Counts of dead readers in cells have no effect in kernels, but writing processes see only the
+ * counts. With the file's lock, so that no cell gets an owner meanwhile.
  */
 static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -212,7 +215,10 @@ static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 			sg_store64(&cell[i], 0);
 }
 
-/* A cell for a process that maps the words; when all are in use it reads through its kernel. */
+/*
+ * A cell for a process that maps the words. If all cells are in use, the process reads through its
+ * kernel.
+ */
 static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	struct sg_sem_side *side = sg_at(vol, sem->side);
@@ -252,7 +258,10 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 	return find_words(vol, s, out);
 }
 
-/* Nobody has it open. A bit that is left, or what a joiner has made of it, is of one who died. */
+/*
+ * No system has it open. A bit that is left, or the mark that a joiner stored instead, is that of a
+ * dead system.
+ */
 static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
 {
 	if (!sg_get(vol, SG_SEM_FIELD(s, users)) && !sg_get(vol, SG_SEM_FIELD(s, unclean)))
@@ -294,7 +303,10 @@ static int new_fits(const struct sg_sem_new *new)
 	return new->type == SG_SEM_BARRIER && !new->initial ? -EINVAL : 0;
 }
 
-/* The file is locked. What is over makes room first, in a transaction of its own. */
+/*
+ * The file is locked. First frees an object that is over, to make room, in a transaction of its
+ * own.
+ */
 static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new,
 			  bool exclusive, bool user, struct sg_sem *out)
 {
@@ -307,7 +319,7 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 	if (q->has)
 		return exclusive ? -EEXIST : open_found(vol, &q->found, new->type, user, out);
 	if (!q->has_room && !q->has_hole)
-		return -ENOSPC;		/* of this chain */
+		return -ENOSPC;		/* this chain is full */
 	if (q->room.off && sg_get(vol, SG_SEM_FIELD(&q->room, head))) {
 		err = sg_sem_destroy(vol, &q->room);
 		return err ? err : -EAGAIN;
@@ -316,7 +328,7 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 	return err ? err : open_found(vol, &q->found, new->type, user, out);
 }
 
-#define CREATE_TURNS	100	/* that make room; more only if one is hostile */
+#define CREATE_TURNS	100	/* turns that make room; more only if a member is hostile */
 
 /*
  * Whoever rings for us stores there. The page is made here, where locks are waited for anyhow: who
@@ -384,9 +396,12 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 	return err;
 }
 
-/* --- closing ---------------------------------------------------------------------------------- */
+/* --- close ------------------------------------------------------------------------------------ */
 
-/* Without the file's lock: until its last store here a cell is ours, and nobody gives it away. */
+/*
+ * Without the file's lock: until the last store here the cell belongs to this system, and nothing
+ * else gives it away.
+ */
 static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 {
 	struct sg_sem_side *side;
@@ -394,7 +409,8 @@ static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 	if (sem->type != SG_SEM_RWLOCK)
 		return;
 	side = sg_at(vol, sem->side);
-	if (sem->cell >= SG_SEM_CELL_FIRST) {	/* its process has ended, or unmapped it */
+	/* its process has ended, or has unmapped the page */
+	if (sem->cell >= SG_SEM_CELL_FIRST) {
 		sg_store64(sg_at(vol, sem->words + 8 * sem->cell), 0);
 		sg_store64_release(&side->own[sem->cell], 0);
 	} else if (sem->reads) {
@@ -412,7 +428,7 @@ static struct sg_sem_spot spot_of(const struct sg_sem *sem, u64 page)
 		.i = (unsigned int)((sem->rec - first) / sizeof(struct sg_sem_record)) };
 }
 
-/* Which page of the file the record is in: of its chain, the one that is there. */
+/* Finds the page of the file that has the record: the one of its chain at that offset. */
 static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
 {
 	u64 chain = sg_sem_chain(sg_load64(&sg_sem_record(vol, sem)->hash));
@@ -428,8 +444,9 @@ static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
 }
 
 /*
- * We were the last one: its state is what it is to be, and durable before nobody has it open. Who
- * closes what he owns has left it: his name must not be somebody's in a life to come.
+ * This was the last opener: the state becomes final and durable before the bit is cleared. An
+ * opener that closes a lock which it owns has died as its owner. Its name must not match a later
+ * owner after a power cut.
  */
 static void put_away(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_spot *s)
 {
@@ -456,7 +473,8 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 	else
 		put_away(vol, sem, &s);
 	if (sg_sem_is_over(vol, &s))
-		sg_sem_destroy(vol, &s);	/* if that fails: whoever meets it next */
+		/* if that fails, the next system that meets the object tries again */
+		sg_sem_destroy(vol, &s);
 }
 
 static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
@@ -465,7 +483,7 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 	u64 lock = SG_IOFF(&file, lock);
 	int err = sg_may_write(vol);
 
-	if (!err && sg_is_still(vol))	/* what it stores is in no transaction (freeze.c) */
+	if (!err && sg_is_still(vol))	/* its stores belong to no transaction (freeze.c) */
 		err = -EBUSY;
 	if (!err && wait)
 		err = sg_lock_sure(vol, lock);
@@ -499,8 +517,9 @@ static void close_later(struct sg_vol *vol, const struct sg_sem *sem)
 }
 
 /*
- * Others wait for readers: these are given back at once, also by who may not change anything else,
- * because the mount is frozen or has become read-only. The rest is done when he may again.
+ * Other systems wait for readers, so these are given back at once. That also holds on a mount that
+ * may change nothing else, because it is frozen or has become read-only. The rest follows when it
+ * may change again.
  */
 static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reader-writer locks. The word is its writer's, as that of a mutex. Readers are counted in cells:
- * one for each process that maps the words, and one per system for those who ask it. A cell counts
- * while its owner lives, so readers who die are gone with it (docs/semaphores.md).
+ * Reader-writer locks. The word belongs to the writer, as a mutex's does to its owner. Readers are
+ * counted in cells: one for each process that maps the words, and one per system for callers of its
+ * kernel. A cell counts while its owner is live, so dead readers disappear with it
+ * (docs/semaphores.md).
  *
- * A writer takes the word, which keeps new readers out, then waits until those that are in have
- * gone: readers do not starve him. Nor do writers starve readers: who has waited for long asks for
- * his turn, in which readers count as anybody.
+ * A writer takes the word, which keeps new readers out, then waits until the present readers have
+ * left. So readers do not starve writers. Writers do not starve readers either: a thread that has
+ * waited long asks for its turn, and readers get turns like any waiter.
  */
 #include "sem/sem.h"
 
@@ -20,7 +21,7 @@ u64 sg_sem_cell_value(const struct sg_vol *vol, const struct sg_sem *sem, unsign
 	const struct sg_sem_side *side = sg_at(vol, sem->side);
 	u64 own = sg_load64_acquire(&side->own[i]);
 
-	/* first: a cell without readers is nobody's concern */
+	/* first: most cells have no readers */
 	if (!own || !sg_load64_acquire(cell_at(vol, sem, i)))
 		return 0;
 	return sg_sem_cell_counts(vol, own) ? sg_load64(cell_at(vol, sem, i)) : 0;
@@ -44,7 +45,7 @@ static bool has_readers(const struct sg_vol *vol, const struct sg_sem *sem)
 	return false;
 }
 
-/* The dead give back first: so that a reader in cells of the same system counts until then, too. */
+/* Recovers systems that died with readers in their cells. Until then those readers count, too. */
 static void help_readers(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	const struct sg_sem_side *side = sg_at(vol, sem->side);
@@ -64,7 +65,10 @@ static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
 
 /* --- readers ---------------------------------------------------------------------------------- */
 
-/* Nobody has it, or one who is gone: then the word says so. @seen: as it is now. */
+/*
+ * 0: no writer owns it. If a dead writer owns it, stores that in the word. @seen: the word as
+ * loaded.
+ */
 static int free_of_writer(struct sg_sem_want *w, u64 *seen)
 {
 	u64 *at = sg_sem_word(w->vol, w->sem), word = sg_load64_acquire(at), left;
@@ -82,7 +86,7 @@ static int free_of_writer(struct sg_sem_want *w, u64 *seen)
 	return SG_SEM_CHANGED;
 }
 
-/* In our turn others have had to wait for us; now it is over. */
+/* Other callers had to wait during this caller's turn; the turn ends here. */
 static void end_turn(struct sg_sem_want *w, u64 word)
 {
 	if (word & SG_SEMW_ASKED)
@@ -99,11 +103,12 @@ static int look_read(struct sg_sem_want *w)
 		return err;
 	if (!sg_sem_may_take(w, word))
 		return sg_sem_not_yet(w, word);
-	sg_add64(cell, 1);	/* a full fence: then look whether a writer has come */
+	sg_add64(cell, 1);	/* includes a full fence: then look for a writer */
 	now = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
 	if (now & SG_SEMW_OWNER || (now & SG_SEMW_ASKED && !sg_sem_may_take(w, now))) {
-		sg_sem_cell_less(cell, 1);	/* a reset may have done so */
-		sg_sem_wake_all(w->vol, w->sem);	/* he may have waited for us */
+		sg_sem_cell_less(cell, 1);	/* unless a reset has already done so */
+		/* the writer may have waited for this reader */
+		sg_sem_wake_all(w->vol, w->sem);
 		return SG_SEM_CHANGED;
 	}
 	end_turn(w, now);
@@ -120,7 +125,7 @@ int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_calle
 	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	w.arg = sem->cell;
-	/* a process that has counted itself before it saw him has kept a writer waiting */
+	/* a process that counted itself before it saw the writer has made the writer wait */
 	if (sem->cell >= SG_SEM_CELL_FIRST && sg_load64(sg_sem_word(vol, sem)) & SG_SEMW_OWNER)
 		sg_sem_wake_all(vol, sem);
 	err = sg_sem_wait_for(&w, until);
@@ -129,7 +134,7 @@ int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_calle
 	return err;
 }
 
-/* What a process has counted in a cell of its own is not known here. */
+/* The engine does not know the counts in a process's own cell. */
 int sg_sem_read_unlock(struct sg_vol *vol, struct sg_sem *sem)
 {
 	u64 reads;
@@ -176,7 +181,8 @@ static int look_drained(struct sg_sem_want *w)
 	u64 word = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
 
 	if ((word & SG_SEMW_OWNER) != w->c->me)
-		return -EPERM;	/* a wild store, or by force: not ours any more */
+		/* a wild store, or a forced reset: this caller does not own it any more */
+		return -EPERM;
 	if (!has_readers(w->vol, w->sem))
 		return word & SG_SEMW_DIED ? -EOWNERDEAD : 0;
 	if (w->queued)
@@ -191,7 +197,7 @@ int sg_sem_drain(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 
 	if (sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
-	w.takes = false;	/* it is ours: nobody else's turn is in the way */
+	w.takes = false;	/* this caller owns the word: no other caller's turn matters */
 	err = sg_sem_wait_for(&w, until);
 	if (err && err != -EOWNERDEAD && err != -EPERM)
 		sg_sem_write_unlock(vol, sem, c);
@@ -210,7 +216,7 @@ int sg_sem_write_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_se
 	return err && err != -EOWNERDEAD ? err : sg_sem_drain(vol, sem, c, until);
 }
 
-/* What a dead writer has left stays so until another one has made it consistent. */
+/* The mark of a dead writer stays until another writer makes the object consistent. */
 int sg_sem_write_unlock(struct sg_vol *vol, const struct sg_sem *sem,
 			const struct sg_sem_caller *c)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Objects: where they are, how they come and go.
+ * Objects: where they are, creation and removal.
  *
- * All of it is done with the lock of the system inode, which is not for those who lock and unlock:
- * they have the object open, and what is open stays where it is. An object comes and goes in one
- * transaction, with its pages (D8).
+ * All of this happens under the lock of the system inode. Callers that lock and unlock objects do
+ * not need it: they have the object open, and an open object does not move. An object is created
+ * and removed in one transaction, with its pages (D8).
  */
 #include "sem/sem.h"
 
@@ -34,7 +34,7 @@ bool sg_sem_head_known(u64 head)
 	       !(SG_SEM_FLAGS(head) & ~(SG_SEM_FLAGS_KNOWN | SG_SEM_REMOVED));
 }
 
-/* --- finding ---------------------------------------------------------------------------------- */
+/* --- find ------------------------------------------------------------------------------------- */
 
 static bool has_name(const struct sg_vol *vol, const struct sg_sem_spot *s,
 		     const struct sg_sem_search *q)
@@ -53,7 +53,7 @@ int sg_sem_each_in_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *c
 	int err = 0;
 
 	for (s.i = 0; s.i < SG_SEM_RECORDS && !err; s.i++) {
-		u64 off = sg_sem_page_at(vol, page, &err);	/* @fn may take it away */
+		u64 off = sg_sem_page_at(vol, page, &err);	/* @fn may remove the page */
 
 		if (!off)
 			break;
@@ -79,7 +79,7 @@ static int search_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx
 	return 0;
 }
 
-/* Where it is; and where it could be: an unused record, else a page that is missing. */
+/* Finds the name; also a place where it could be: an unused record, or else a missing page. */
 static int search(struct sg_vol *vol, struct sg_sem_search *q)
 {
 	u64 page = sg_sem_chain(q->hash), hole = 0;
@@ -126,7 +126,7 @@ void sg_sem_end(struct sg_vol *vol)
 	sg_iunlock(vol, &file);
 }
 
-/* --- removing --------------------------------------------------------------------------------- */
+/* --- remove ----------------------------------------------------------------------------------- */
 
 static struct sg_tx *begin_change(struct sg_vol *vol)
 {
@@ -150,7 +150,7 @@ static int cut_pages(struct sg_tx *tx, u64 page, u64 pages)
 
 	sg_table_cut(tx, &file, page, page + pages, &next);
 	if (next < page + pages)
-		sg_tx_fail(tx, -ENOSPC);	/* of the ledger */
+		sg_tx_fail(tx, -ENOSPC);	/* the ledger is full */
 	return tx->err;
 }
 
@@ -209,11 +209,9 @@ int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 	return err;
 }
 
-/* --- creating --------------------------------------------------------------------------------- */
+/* --- create ----------------------------------------------------------------------------------- */
 
-/**
- * struct made - an object being made. @fresh: so is the page of its record.
- */
+/** struct made - an object being made. @fresh: its record's page is also new. */
 struct made {
 	struct sg_tx *tx;
 	struct sg_sem_spot s;
@@ -230,7 +228,7 @@ static int fresh_page(struct sg_tx *tx, u64 page, u64 *off)
 	return sg_table_add(tx, &file, page, *off, 1);
 }
 
-/* Damage may have left a page there without an object: it will do, and nobody looks at it. */
+/* Damage may have left a page there without an object: it is used, since nothing reads it. */
 static int empty_page(struct sg_tx *tx, u64 page, u64 *off)
 {
 	int err;

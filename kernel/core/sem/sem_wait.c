@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting and waking, whatever it is for. docs/semaphores.md.
+ * Waiting and waking, for all types. docs/semaphores.md.
  *
- * Shared is a bit per system that has sleepers; who of them is first is that system's own affair.
- * So who dies waiting leaves a bit at most, which counts for nothing once its system does not live.
+ * Systems share one bit per system that has sleepers; the order of its sleepers is in that system's
+ * own memory. So a dead waiter leaves at most a bit, which does not count once its system is not
+ * live.
  *
- * A waiter sets the bit, then the flag in the word, by compare-and-swap with what it has seen, then
- * sleeps. Who gives back a word without the flag need not ask anybody: nobody sleeps, as of that
- * moment. Else it is a kernel's to do: it keeps the flag if there are bits, gives back, and looks
- * at the bits again. Both with a locked instruction between: so a waiter who came in between has
- * seen it free, or is seen; he may have gone to sleep by the flag that was there, so it is put
- * back, then he is rung for. A ring is a store, which the other system sees when it looks, or is
- * told of by a doorbell. Whatever goes wrong with that, each who waits looks himself every LOOK_NS.
+ * A waiter sets the bit, then sets the flag in the word, by compare-and-swap with the value that it
+ * has seen, then sleeps. A giver that finds no flag need not ring: at that moment no thread sleeps.
+ * Otherwise its kernel gives back. It keeps the flag if there are bits, stores the word, and looks
+ * at the bits again. Waiter and giver both have a locked instruction in between. So a waiter that
+ * came in between has seen the word free, or its bit is seen. It may have gone to sleep because of
+ * the old flag. So the giver sets the flag again, then rings. A ring is a store that the other
+ * system loads when it looks, or after a doorbell interrupt. If a ring is lost, each waiter looks
+ * itself every LOOK_NS.
  *
- * What is given back is anybody's. Who has waited for ASK_NS says so in the word (ASKED): then only
- * the system whose turn it is may take it, and of that the one who has waited longest. A system
- * that does not come within PATIENCE_NS loses its turn.
+ * Any caller may take what was given back. A waiter that has waited for ASK_NS sets ASKED in the
+ * word. Then only the system whose turn it is may take it, and in that system the first waiter. A
+ * system that does not come within PATIENCE_NS loses its turn.
  */
 #include "sem/sem.h"
 
 #define SPINS_MIN	16
 #define SPINS_MAX	512
-#define LONG_NS		300000ULL	/* about what a sleep and its end take between systems */
-#define LONG_TURNS	30000		/* ... of a clock that does not stand */
-#define LONG_EACH	8		/* of the waits that a short look has not been enough for */
+#define LONG_NS		300000ULL	/* about the cost of a sleep and its end between systems */
+#define LONG_TURNS	30000		/* ... in turns, if the clock does not move */
+/* one in so many waits for which a short spin was not enough */
+#define LONG_EACH	8
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
-#define LOOK_NS		20000000ULL	/* a waiter, when somebody listens for it */
-#define NAP_MIN_NS	50000ULL	/* ... when nobody does: an eighth of the time waited */
+#define LOOK_NS		20000000ULL	/* between looks of a waiter, if a thread polls the bell */
+#define NAP_MIN_NS	50000ULL	/* ... if none does: an eighth of the time waited */
 #define NAP_MAX_NS	2000000ULL
 #define POLL_IDLE_NS	1000000000ULL
-#define MISSES		100	/* changes of a word in a row, after which we sleep all the same */
+/* changes of a word in a row, after which the caller sleeps anyway */
+#define MISSES		100
 
 struct sg_sems *sg_sems_make(void)
 {
@@ -71,9 +75,9 @@ void sg_sems_free(struct sg_vol *vol)
 	vol->sems = NULL;
 }
 
-/* --- who waits here --------------------------------------------------------------------------- */
+/* --- waiters of this system ------------------------------------------------------------------- */
 
-/* Spin held: the first of ours who waits for it. */
+/* @spin is held. The first caller of this system that waits for it. */
 static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 rec)
 {
 	struct sg_sem_caller *c = s->first;
@@ -83,7 +87,9 @@ static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 rec)
 	return c;
 }
 
-/* Behind the last one who waits for the same; who is urgent behind the last urgent one. */
+/*
+ * Inserts behind the last waiter for the same object; an urgent caller behind the last urgent one.
+ */
 static void insert(struct sg_sems *s, struct sg_sem_caller *c)
 {
 	struct sg_sem_caller *at = first_for(s, c->waits_for), *before = at ? at->before : NULL;
@@ -128,7 +134,10 @@ static bool others_have(const struct sg_sem_want *w)
 	return sg_load64(&sg_sem_record(w->vol, w->sem)->users) & ~(1ULL << w->vol->slot);
 }
 
-/* Only who has it open in another system rings: as long as nobody has, no ring is looked for. */
+/*
+ * Only a system that has the object open rings. While no other system has, no thread polls for
+ * rings.
+ */
 static void note_others(struct sg_sem_want *w, bool waits)
 {
 	bool others = waits && others_have(w);
@@ -170,11 +179,11 @@ static void leave(struct sg_sem_want *w)
 	w->queued = false;
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 /*
- * Somebody sleeps there: a bit counts while its slot lives, and else is cleared. Who has the slot
- * by then, and waits, sets it again at his next look.
+ * A thread sleeps there: a bit counts while its slot is LIVE, otherwise it is cleared. If the
+ * slot's next owner also waits, it sets the bit again at its next look.
  */
 static bool sleeps(const struct sg_vol *vol, struct sg_sem_record *r, unsigned int slot)
 {
@@ -199,7 +208,7 @@ static int next_in_turn(const struct sg_vol *vol, const struct sg_sem *sem)
 	return -1;
 }
 
-/* Another's turn, and it does not come: paused, or there is nobody left who waits. */
+/* Another system does not take its turn: it is paused, or has no waiter left. */
 static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
 {
 	u64 now = sg_ticks();
@@ -207,12 +216,13 @@ static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
 	if (!w->free_since || w->free_word != word) {
 		w->free_since = now;
 		w->free_word = word;
-		sg_sem_wake_slot(w->vol, w->sem, whose);	/* it may not know yet */
+		/* it may not know of its turn yet */
+		sg_sem_wake_slot(w->vol, w->sem, whose);
 		return false;
 	}
 	if (now - w->free_since < PATIENCE_NS)
 		return false;
-	/* who waits there all the same says so at its next look */
+	/* a waiter there sets the bit again at its next look */
 	sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << whose));
 	w->free_since = 0;
 	return true;
@@ -238,12 +248,12 @@ bool sg_sem_may_take(struct sg_sem_want *w, u64 word)
 
 void sg_sem_taken(const struct sg_sem_want *w, u64 word)
 {
-	/* not whenever somebody takes it: who comes in between would move the turn */
+	/* only in turn: a caller that takes it in between would move the turn */
 	if (w->queued && word & SG_SEMW_ASKED)
 		sg_store64(&sg_sem_record(w->vol, w->sem)->last, (u64)w->vol->slot);
 }
 
-/* --- waking ----------------------------------------------------------------------------------- */
+/* --- wake ------------------------------------------------------------------------------------- */
 
 static void wake_here(struct sg_vol *vol, u64 rec, bool all)
 {
@@ -257,7 +267,10 @@ static void wake_here(struct sg_vol *vol, u64 rec, bool all)
 	sg_spin_unlock(&s->spin);
 }
 
-/* We do not know what the bell rang for: the first for each object, or all who go together. */
+/*
+ * The bell does not say for which object it rang: wakes the first waiter of each object, or all
+ * where they wait together.
+ */
 static void wake_all_here(struct sg_vol *vol)
 {
 	struct sg_sems *s = vol->sems;
@@ -339,7 +352,7 @@ u64 sg_sem_flags_left(const struct sg_vol *vol, const struct sg_sem *sem, u64 wo
 	return waiters ? SG_SEMW_WAITERS | (word & SG_SEMW_ASKED) : 0;
 }
 
-/* --- listening -------------------------------------------------------------------------------- */
+/* --- poll ------------------------------------------------------------------------------------- */
 
 void sg_sem_poll_begin(struct sg_vol *vol, bool on)
 {
@@ -354,8 +367,8 @@ void sg_sem_rung(struct sg_vol *vol)
 }
 
 /*
- * Often while things go back and forth, then less so: a thousand looks a second are one per cent of
- * a processor. Who has waited for seconds does not mind some milliseconds.
+ * Often during a fast exchange, then less: a thousand looks a second cost one per cent of a
+ * processor. For a caller that has waited for seconds, some milliseconds more do not matter.
  */
 static u64 poll_nap(const struct sg_sems *s)
 {
@@ -388,7 +401,7 @@ void sg_sem_poll(struct sg_vol *vol)
 	wake_all_here(vol);
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
+/* --- wait ------------------------------------------------------------------------------------- */
 
 int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
 {
@@ -398,7 +411,8 @@ int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
 	if (!w->queued || !sg_is_ours(w->vol))
 		return -EAGAIN;
 	if (!(sg_load64(&r->waiters) & bit))
-		sg_or64(&r->waiters, bit);	/* somebody did not want to wait for us */
+		/* another system has cleared it, because this one did not come */
+		sg_or64(&r->waiters, bit);
 	if (w->takes && (w->c->urgent || sg_ticks() - w->since > ASK_NS))
 		say |= SG_SEMW_ASKED;
 	if (say == word || sg_cas64(sg_sem_word(w->vol, w->sem), word, say) == word)
@@ -416,7 +430,7 @@ static int look(struct sg_sem_want *w)
 	return err == SG_SEM_CHANGED ? -EAGAIN : err;
 }
 
-/* As long as it was worth it lately. */
+/* As long as it was successful lately. */
 static int spin(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
@@ -433,8 +447,8 @@ static int spin(struct sg_sem_want *w)
 }
 
 /*
- * May another system give it soon, and to whoever looks? Not an owner of our own, who may need this
- * processor to, and not by turns: those are for who is queued.
+ * May another system give it soon, to any caller that looks? Not an owner in this system, which may
+ * need this processor for that. Not if turns apply: those are for queued callers.
  */
 static bool may_come(const struct sg_sem_want *w)
 {
@@ -446,9 +460,9 @@ static bool may_come(const struct sg_sem_want *w)
 }
 
 /*
- * What other systems give is looked for longer, as long as such a look has found it lately. Who
- * sleeps answers late, so that who waits for him comes to sleep, too, and both go on so: now and
- * then there is a long look in vain, by which they find back.
+ * Spins longer for an object that other systems give, as long as such spins succeeded lately.
+ * Sleepers answer late, so two systems that hand an object to each other would both keep sleeping.
+ * A long spin now and then, even in vain, brings them back to spinning.
  */
 static int spin_long(struct sg_sem_want *w, u64 until)
 {
@@ -461,7 +475,7 @@ static int spin_long(struct sg_sem_want *w, u64 until)
 		ns = LONG_NS;
 	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN && took < ns; turn++) {
 		if (begun + took >= until || !may_come(w))
-			return err;	/* no answer to how long it takes */
+			return err;	/* says nothing about how long it takes */
 		if (sg_wanted())
 			sg_yield();
 		sg_relax();
@@ -486,7 +500,7 @@ static u64 nap(const struct sg_sem_want *w, u64 now)
 	return SG_MIN(ns, w->until - now);
 }
 
-/* 0: go on. */
+/* 0: continue. */
 static int is_over(const struct sg_sem_want *w, u64 now)
 {
 	if (sg_is_silenced(w->vol))
@@ -496,7 +510,7 @@ static int is_over(const struct sg_sem_want *w, u64 now)
 	return now >= w->until ? -ETIMEDOUT : 0;
 }
 
-/* Was there a ring that we have heard, and that another could use? */
+/* This caller may have used up a ring that another waiter needs: passes it on. */
 static void pass_on(const struct sg_sem_want *w, int err)
 {
 	u64 word;

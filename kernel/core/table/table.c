@@ -2,21 +2,24 @@
 /*
  * File tables: checked entries, the walk, growth (P1 3.4, D5). Protocol: docs/file-tables.md.
  *
- * A table may be changed under us by anybody who can write the volume (D10). So each entry is
- * loaded once, what was loaded is checked before it is followed, and nothing else is believed.
+ * Any system that can write the volume may change a table at any time (D10). So each entry is
+ * loaded once, the loaded value is checked before it is followed, and nothing else is trusted.
  */
 #include "internal.h"
 
-#define WALK_ROUNDS	64	/* pieces of tables that one walk joins; the caller asks again */
-#define ADD_RESERVE	32	/* words that adding needs besides the entries of one table */
-#define MERGE_ROOM	16	/* words, and half as many debts, for merging a table into a leaf */
+/* parts of tables that one walk joins; then the caller walks again */
+#define WALK_ROUNDS	64
+/* words that sg_table_add() needs besides the entries of one table */
+#define ADD_RESERVE	32
+/* words, and half as many deferred frees, to merge a table into a leaf */
+#define MERGE_ROOM	16
 
 /* --- entries --------------------------------------------------------------------------------- */
 
 /**
- * struct bounds - where the pages are that entries may name.
- * @low: physical address of the first one. @room: bytes from there to the end.
- * @bad: the volume, if some of them are bad memory.
+ * struct bounds - the range of pages that entries may name.
+ * @low: physical address of the first page. @room: bytes from there to the end.
+ * @bad: the volume, if it has bad pages.
  */
 struct bounds {
 	u64 low, room;
@@ -31,10 +34,10 @@ static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
 }
 
 /*
- * @x is an entry with the flags that it should have flipped: what is left is the address, if the
- * flags were those. Wrong high ones make it too large, wrong low ones make it crooked. A volume has
- * room for some pages (sg_geometry()), but not always for a larger leaf: then the second
- * subtraction would wrap, and any address would lie inside.
+ * @x is an entry, with the flags that it should have flipped. If the flags were right, the address
+ * is left. A wrong high flag makes it too large; a wrong low flag breaks its alignment. A volume
+ * has room for some pages (sg_geometry()), but not always for a larger leaf. Then the second
+ * subtraction would wrap, and any address would seem to lie inside.
  */
 static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 {
@@ -42,7 +45,7 @@ static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 	       x - b.low <= b.room - bytes;
 }
 
-/* A table, and its memory is bad: nobody may look into it. */
+/* A table on a bad page: it must not be read. */
 static SG_NOINLINE bool is_lost(struct bounds b, u64 e)
 {
 	u64 x = e ^ SG_PTE_TABLE;
@@ -108,8 +111,8 @@ u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref)
 /* --- the walk -------------------------------------------------------------------------------- */
 
 /**
- * struct spot - what a table says of one page.
- * @entry: where its entry is; @e: what was loaded from there, a leaf or 0.
+ * struct spot - the entry of one page in a table.
+ * @entry: address of the entry; @e: the value loaded from there, a leaf or 0.
  * @shift: 9 * (level - 1). @after: entries behind it in the same table.
  */
 struct spot {
@@ -118,7 +121,7 @@ struct spot {
 	unsigned int shift, after;
 };
 
-/* Goes down to the entry of @page, which the table reaches. -EUCLEAN: damaged; -EIO: bad memory. */
+/* Descends to the entry of @page, which the table reaches. -EUCLEAN: damaged; -EIO: bad page. */
 static int find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
 {
 	unsigned int height = SG_ROOT_HEIGHT(root), shift = 9 * height, i;
@@ -146,7 +149,7 @@ static int find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, s
 	return shift && is_lost(b, e) ? -EIO : -EUCLEAN;
 }
 
-/* The page itself, from its leaf; 0 for a hole. */
+/* Offset of @page, by its leaf; 0 for a hole. */
 static inline u64 page_off(const struct sg_vol *vol, const struct spot *s, u64 page)
 {
 	u64 in = page & ((1ULL << s->shift) - 1);
@@ -155,8 +158,8 @@ static inline u64 page_off(const struct sg_vol *vol, const struct spot *s, u64 p
 }
 
 /*
- * Pages from @page on that the entries at and behind @s map in a row, or leave empty in a row.
- * *more: up to the end of the table, so that the next one may go on with it.
+ * Number of pages from @page on that the entries from @s on map contiguously, or leave all empty.
+ * *more: this reaches the end of the table, so the next table may continue it.
  */
 static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 page, u64 want,
 			 bool *more)
@@ -173,12 +176,13 @@ static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 pag
 	*more = n < want && i > s->after;
 	if (n >= want)
 		n = want;
-	if (step && n > span)	/* the entries behind the first are right if they lie inside */
+	/* the first entry was checked; the others continue it, and are right if they lie inside */
+	if (step && n > span)
 		n = SG_MIN(n, (sg_bound(vol) - SG_PAGE - page_off(vol, s, page)) >> SG_PAGE_SHIFT);
 	return n;
 }
 
-/* What follows in other tables, as long as it goes on as @run does. */
+/* The number of pages, including those in further tables that continue @run. */
 static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, u64 want,
 		   const struct sg_run *run)
 {
@@ -199,8 +203,8 @@ static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page
 }
 
 /*
- * The way of most accesses: one page, in a leaf of 4 KiB or 2 MiB. Its offset, or 0 when there is
- * anything more to it. What find() does, without what only others need.
+ * The path of most accesses: one page, in a leaf of 4 KiB or 2 MiB. Returns its offset, or 0 for
+ * any other case. Does the same as find(), without the parts that other cases need.
  */
 static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 root, u64 page,
 				 unsigned int *level)
@@ -255,8 +259,9 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, struct bounds b, u64 r
 }
 
 /*
- * What is no file table is no damage when the number is another file's by now (D9): its root word
- * has come behind its generation. Callers may look without a lock, at what they keep of a file.
+ * A root word that names no file table is not damage if another file has the number by now (D9).
+ * The root word was stored after the generation. Callers may look without a lock at a file that
+ * they keep.
  */
 static int no_table(const struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 {
@@ -266,7 +271,7 @@ static int no_table(const struct sg_vol *vol, const struct sg_iref *ref, u64 pag
 	return sg_damaged(vol, ref->ino, page << SG_PAGE_SHIFT, "file table");
 }
 
-/* No further than what can be read. */
+/* Cuts the run at the first bad page. */
 static SG_NOINLINE int before_bad(const struct sg_vol *vol, struct sg_run *run)
 {
 	if (run->off)
@@ -321,7 +326,8 @@ int sg_table_wrong(const struct sg_vol *vol, const struct sg_iref *ref, u64 page
 
 /**
  * struct place - an entry of a file's table as a transaction sees it.
- * @fresh: its table was taken by this transaction: nobody sees it, it is stored to directly.
+ * @fresh: this transaction has taken its table: no other system sees it, so entries are stored
+ *   directly.
  */
 struct place {
 	u64 off, e;
@@ -364,7 +370,7 @@ static int bad_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	return err;
 }
 
-/* Height of a table that has room for @page. */
+/* Height of a table that reaches @page. */
 static unsigned int height_for(u64 page)
 {
 	unsigned int h = 1;
@@ -374,7 +380,7 @@ static unsigned int height_for(u64 page)
 	return h;
 }
 
-/* Makes the table at least @height high; what there was becomes its first entry. */
+/* Makes the table at least @height high; the old root becomes its first entry. */
 static int raise_root(struct sg_tx *tx, const struct sg_iref *ref, unsigned int height)
 {
 	u64 root = sg_tx_iget(tx, ref, table), old = 0, off;
@@ -404,9 +410,9 @@ static int raise_root(struct sg_tx *tx, const struct sg_iref *ref, unsigned int 
 }
 
 /*
- * Goes down to the entry for @page at @level, or stops above it at an entry that is no table.
- * The table is high enough. A table is fresh when the word that names it is this transaction's,
- * except that a fresh root's first entry may name the table that was there before.
+ * Descends to the entry for @page at @level, or stops above it at an entry that is no table. The
+ * table is high enough. A table is fresh if this transaction has set the word that names it.
+ * Exception: the first entry of a fresh root may name the old table.
  */
 static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		   struct place *p)
@@ -436,8 +442,8 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 }
 
 /*
- * As descend(), with tables put where there were none: each is found there the next time, or
- * somebody stores into our tables.
+ * As descend(), but adds missing tables. Each added table must be found on the next turn; otherwise
+ * another system stores into the table, which is damage.
  */
 static int reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		 struct place *p)
@@ -450,7 +456,7 @@ static int reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned
 		err = descend(tx, ref, page, level, p);
 		if (err || p->level == level)
 			return err;
-		if (p->e || p->level >= above)	/* a large leaf where a hole was expected */
+		if (p->e || p->level >= above)	/* a large leaf instead of the expected hole */
 			return bad_table(tx, ref, page);
 		err = take_table(tx, ref, &off);
 		if (err)
@@ -482,7 +488,7 @@ static int fill(struct sg_tx *tx, const struct sg_iref *ref, struct place *p, u6
 	return tx->err;
 }
 
-/* No table below level 2 covers @page, as this transaction sees it. */
+/* This transaction sees no table below level 2 for @page. */
 static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
 	u64 root = sg_tx_iget(tx, ref, table), off;
@@ -491,7 +497,7 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 
 	if (!root || page >> (9 * SG_ROOT_HEIGHT(root)))
 		return true;
-	if (!tx->n)	/* it sees what is there */
+	if (!tx->n)	/* the transaction has set nothing yet, so it sees the words in place */
 		return !find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
 	return sg_root_kind(tx->vol, root, &off) == SG_ENTRY_TABLE &&
 	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
@@ -509,8 +515,8 @@ u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want
 }
 
 /*
- * A table of level 1 that is full by now, and maps a whole chunk in order, gives way to one large
- * leaf: so a file that grew in small pieces is no slower to read than one written at once.
+ * Replaces a level 1 table that is full, and maps a whole chunk in order, by one large leaf. So a
+ * file that grew in small writes reads as fast as one that was written at once.
  */
 static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
@@ -518,7 +524,7 @@ static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	u64 table, first, i;
 	struct place p;
 
-	/* the inode file is walked by everybody at any time, without a thought of quiesce */
+	/* other systems walk the inode file at any time, and no quiesce waits for these walks */
 	if (!ref->ino || sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) ||
 	    p.level != 2 || !is_table(bounds_of(vol), p.e))
 		return;
@@ -556,7 +562,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 	height = SG_MAX(height_for(page + pages - 1), level);
 	err = raise_root(tx, ref, height);
 	if (!err && was == 1 && height > 1)
-		merge(tx, ref, 0);	/* there was no place for a large leaf before */
+		merge(tx, ref, 0);	/* a root of height 1 had no entry for a large leaf */
 	height = SG_MAX(height, was);
 	while (!err && pages) {
 		u64 n = SG_TABLE_ENTRIES - (page & (SG_TABLE_ENTRIES - 1));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Taking pages out of file tables, and freeing what was taken out (D7). docs/file-tables.md.
+ * Cutting pages out of file tables, and reclaiming them (D7). docs/file-tables.md.
  *
- * Cutting clears entries and owes what they named: a page, or a whole table with all below it, so
- * that most of a large file goes with few words. Paying comes later, when no system can see the
- * table any more, a bounded piece per transaction.
+ * A cut clears entries, and defers the free of their targets: pages, or a whole table with all
+ * below it. So a few words cut most of a large file. Reclaim follows when no system can see the
+ * table any more, in bounded steps, one per transaction.
  */
 #include "internal.h"
 
-#define CUT_ROOM	25	/* words to leave: what callers add, and a last run */
-#define CUT_LOOKS	(1u << 18)	/* entries looked at per transaction: bounds its time */
-#define PAY_WORDS	40	/* words to leave: a run's bitmap, what is left of children */
+#define CUT_ROOM	25	/* words to keep: those that callers add, and a last run */
+#define CUT_LOOKS	(1u << 18)	/* entries to look at per transaction: bounds its time */
+#define PAY_WORDS	40	/* words to keep: a run's bitmap, the remainders of children */
 
 static u64 entry_at(u64 table, u64 i)
 {
@@ -22,7 +22,10 @@ static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	sg_tx_fail(tx, sg_table_wrong(tx->vol, ref, page));
 }
 
-/* A table that names itself has no end; what the file may have at most has one. */
+/*
+ * A table that names itself would be cut without end. The number of pages that a file can have
+ * bounds the cut.
+ */
 static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 {
 	u64 have = sg_tx_iget(tx, ref, blocks);
@@ -32,7 +35,7 @@ static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 	sg_tx_iset(tx, ref, blocks, have - pages);
 }
 
-/* What others keep of the table (windows, shadows, mappings) is to be looked at again (D9). */
+/* Makes other systems check again what they keep of the table: windows, shadows, mappings (D9). */
 void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	sg_tx_iset(tx, ref, cuts, sg_tx_iget(tx, ref, cuts) + 1);
@@ -41,9 +44,9 @@ void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
 /* --- cutting --------------------------------------------------------------------------------- */
 
 /**
- * struct cut - a cut under way.
- * @page: everything before it is done. @end: first page that stays.
- * @run, @run_pages: pages cut that follow each other and are not owed yet.
+ * struct cut - a cut in progress.
+ * @page: all before it is done. @end: first page that stays.
+ * @run, @run_pages: contiguous pages that have been cut and not deferred yet.
  * @looks: entries looked at.
  */
 struct cut {
@@ -89,18 +92,18 @@ static bool empty_between(struct cut *c, u64 table, u64 from, u64 to)
 	return true;
 }
 
-/* Nothing in the table (of @level, for pages from @base on) stays once the cut is through. */
+/* No entry of the table (of @level, for pages from @base on) remains after the cut. */
 static bool nothing_stays(struct cut *c, u64 table, unsigned int level, u64 base)
 {
 	u64 span = sg_level_pages(level), pages = span * SG_TABLE_ENTRIES;
 	u64 from = SG_MAX(c->page, base) - base, to = SG_MIN(c->end, base + pages) - base;
 
-	/* an entry that lies half in the cut stays */
+	/* an entry that lies half in the range stays */
 	return empty_between(c, table, 0, (from + span - 1) / span) &&
 	       empty_between(c, table, to / span, SG_TABLE_ENTRIES);
 }
 
-/* Pages below a table of level 1 or 2, itself included. */
+/* Number of pages below a table of level 1 or 2, including itself. */
 static u64 count_pages(struct cut *c, u64 table, unsigned int level, u64 base)
 {
 	u64 n = 1, span = sg_level_pages(level), off, i;
@@ -133,7 +136,10 @@ static void cut_table(struct cut *c, u64 table, unsigned int level, u64 base)
 
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
 
-/* 1 GiB is more than can be owed at once: a table of 2 MiB leaves first, which is one debt. */
+/*
+ * 1 GiB is more than one deferred free can name. So this makes a table of 2 MiB leaves first, which
+ * is one deferred free.
+ */
 static u64 without_giant(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
 {
 	u64 off;
@@ -144,7 +150,7 @@ static u64 without_giant(struct cut *c, u64 at, u64 e, unsigned int level, u64 f
 	return sg_tx_get(c->tx, at);
 }
 
-/* One entry that is not empty. True when it is so now. */
+/* Cuts one entry that is not empty. True: it is empty now. */
 static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
 {
 	u64 span = sg_level_pages(level), off;
@@ -157,7 +163,7 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 			break;
 		}
 		if (c->pages)
-			c->full = true;	/* so far; the caller comes again and splits it */
+			c->full = true;	/* stop here; the caller splits it and continues */
 		else
 			sg_tx_fail(c->tx, -EAGAIN);
 		return false;
@@ -178,8 +184,8 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 }
 
 /*
- * Cuts what lies in the range out of a table. True when the table is empty after it. Calls itself
- * once per level, so no deeper than four.
+ * Cuts the range out of a table. True: the table is empty afterwards. Recurses once per level, so
+ * at most four deep.
  */
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base)
 {
@@ -249,7 +255,7 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 	return tx->err;
 }
 
-/* Pages of the extended attributes: what stays when the table goes. */
+/* Pages of the extended attributes: they stay when the table is dropped. */
 static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	u64 head = sg_tx_iget(tx, ref, xattr);
@@ -273,7 +279,9 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 		sg_owe(tx, SG_ROOT_HEIGHT(root), off >> SG_PAGE_SHIFT, 0);
 		break;
 	case SG_ENTRY_BAD:
-		/* the file can still go: fsck finds the pages that nothing names any more */
+		/*
+		 * the file can still be removed; fsck finds the pages that nothing names any more
+		 */
 		sg_table_wrong(tx->vol, ref, 0);
 		break;
 	}
@@ -282,11 +290,11 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 	sg_tx_iset(tx, ref, blocks, SG_MIN(xattr_pages(tx, ref), sg_tx_iget(tx, ref, blocks)));
 }
 
-/* --- paying ---------------------------------------------------------------------------------- */
+/* --- reclaim --------------------------------------------------------------------------------- */
 
 static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i);
 
-/* Pages that follow each other in one chunk, named by level 1 entries from @i on. */
+/* Number of contiguous pages in one chunk that level 1 entries from @i on name. */
 static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, u64 e)
 {
 	unsigned int n = 1;
@@ -298,8 +306,8 @@ static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, 
 }
 
 /*
- * 1 GiB at once would be far too much for a transaction. So it becomes a table of 2 MiB leaves,
- * which it has itself the room for: its first page. The rest of its first 2 MiB is owed apart.
+ * 1 GiB at once is too much for a transaction. So it becomes a table of 2 MiB leaves, in its own
+ * first page. The rest of its first 2 MiB becomes a separate deferred free.
  */
 static void pay_giant(struct sg_tx *tx, u64 off)
 {
@@ -319,7 +327,10 @@ static bool has_words(const struct sg_tx *tx)
 	return tx->n + PAY_WORDS <= SG_AREA_WORDS;
 }
 
-/* A child is paid as far as this transaction goes; what is left of it becomes its own debt. */
+/*
+ * Reclaims a child as far as this transaction can; the remainder becomes a deferred free of its
+ * own.
+ */
 static bool pay_child(struct sg_tx *tx, u64 table, unsigned int level)
 {
 	unsigned int i = pay_in(tx, table, level, 0);
@@ -329,7 +340,7 @@ static bool pay_child(struct sg_tx *tx, u64 table, unsigned int level)
 	return i == SG_TABLE_ENTRIES;
 }
 
-/* The last entry has been paid, but not the table: it must not be paid once more. */
+/* The last entry has been freed, but not the table: the entry must not be freed again. */
 static unsigned int page_left(struct sg_tx *tx, u64 table)
 {
 	sg_tx_set(tx, entry_at(table, SG_TABLE_ENTRIES - 1), 0);
@@ -337,8 +348,8 @@ static unsigned int page_left(struct sg_tx *tx, u64 table)
 }
 
 /*
- * Returns where to go on: SG_TABLE_ENTRIES when the table itself is free, too. Calls itself once
- * per level, and needs a debt for each at most.
+ * Returns the entry at which to continue; SG_TABLE_ENTRIES: the table itself is free, too. Recurses
+ * once per level, and needs at most one deferred free for each.
  */
 static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i)
 {
@@ -367,7 +378,9 @@ static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsi
 				break;
 			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
 		case SG_ENTRY_BAD:
-			/* what it named is lost until fsck finds it; the rest is not */
+			/*
+			 * its target is lost until fsck finds it; the other entries are reclaimed
+			 */
 			if (!sg_table_lost(tx->vol, e))
 				sg_damaged(tx->vol, 0, table, "file table being freed");
 			break;
@@ -387,9 +400,12 @@ int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *in
 		return sg_damaged(tx->vol, 0, off, "debt of a file table");
 	if (!sg_is_lost(tx->vol, off))
 		*index = pay_in(tx, off, level, i);
-	else if (sg_give_run(tx, off, 1))	/* bad memory: fsck finds what it named */
+	else if (sg_give_run(tx, off, 1))	/* a bad page: fsck finds what its entries named */
 		*index = SG_TABLE_ENTRIES;
-	/* no room in the ledger for what would be left of a child: flat debts must go first */
+	/*
+	 * the ledger has no room for a child's remainder: reclaim deferred frees without children
+	 * first
+	 */
 	if (*index == i && !tx->n)
 		sg_tx_fail(tx, -ENOSPC);
 	return tx->err;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
 /*
- * What is done with the words of shared semaphores without asking anybody: the fast paths, the same
- * for kernels and for processes that have mapped an object (docs/semaphores.md). Each is one locked
- * instruction when nobody is in the way; false means: ask the kernel, which does the same and can
- * wait, too. Nothing here waits, and nothing depends on what else the page says.
+ * The operations on words of shared semaphores that need no kernel: the fast paths. They are the
+ * same for kernels and for processes that have mapped an object (docs/semaphores.md). Each is one
+ * locked instruction if no other caller is in the way. False: ask the kernel, which does the same
+ * and can also wait. Nothing here waits, and nothing depends on the rest of the page.
  */
 #ifndef SG_SEMWORD_H
 #define SG_SEMWORD_H
 
 #include "semtype.h"
 
-#ifdef SG_OS_H		/* the engine: through its seam, so that tests see each store */
+#ifdef SG_OS_H		/* the engine: through sg_os.h, so that tests see each store */
 #define sg_semw_load(p)		sg_load64_acquire(p)
 #define sg_semw_cas(p, old, new) sg_cas64(p, old, new)
 #define sg_semw_add(p, n)	sg_add64(p, n)
@@ -76,7 +76,7 @@ static inline bool sg_semw_up(u64 *word)
 /* --- readers -------------------------------------------------------------------------------- */
 
 /*
- * One reader less. Never less than none: a reset by force may have cleared the cell meanwhile, and
+ * Subtracts one reader, but never below 0. A forced reset may have cleared the cell meanwhile, and
  * a count that wraps would keep writers out for ever.
  */
 static inline void sg_semw_less(u64 *cell)
@@ -91,8 +91,8 @@ static inline void sg_semw_less(u64 *cell)
 }
 
 /*
- * A reader counts itself, then looks at the word; a writer takes the word, then looks at the
- * counts; both with a locked instruction between: so one at least sees the other.
+ * A reader counts itself, then looks at the word. A writer takes the word, then looks at the
+ * counts. Both have a locked instruction in between, so at least one sees the other.
  */
 static inline bool sg_semw_read(const u64 *word, u64 *cell)
 {
@@ -105,7 +105,7 @@ static inline bool sg_semw_read(const u64 *word, u64 *cell)
 	return false;
 }
 
-/* It is given back in any case. False: somebody may wait for that: the kernel rings. */
+/* Gives the read back in any case. False: a thread may wait for that: the kernel rings. */
 static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 {
 	sg_semw_less(cell);
@@ -113,8 +113,8 @@ static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 }
 
 /*
- * For who has taken the word of a reader-writer lock: nobody reads. @page: of the object. False:
- * some do, or have died doing so, which the kernel knows (and waits for, if need be).
+ * For a caller that has taken the word of a reader-writer lock: there are no readers. @page: of the
+ * object. False: readers exist, or died while reading; the kernel knows, and waits if necessary.
  */
 static inline bool sg_semw_no_readers(const u64 *page)
 {
@@ -128,7 +128,7 @@ static inline bool sg_semw_no_readers(const u64 *page)
 
 /* --- event counter -------------------------------------------------------------------------- */
 
-/* False: nothing is done. */
+/* False: nothing was done. */
 static inline bool sg_semw_advance(u64 *word)
 {
 	u64 seen = sg_semw_load(word), old;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Making a volume, and giving it another name. */
+/* Making a volume, and changing its label and UUID. */
 #include "internal.h"
 
 static u32 default_areas(u64 size)
@@ -64,7 +64,7 @@ int sg_refuse_base(u64 size, u64 phys, char why_text[200])
 	return -EINVAL;
 }
 
-/* Which of the values it is that makes no volume. */
+/* Says which value is invalid. */
 static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 {
 	u64 room = sb->chunk_cap * SG_CHUNK;
@@ -140,8 +140,8 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 }
 
 /*
- * The parts of the metadata that somebody looks at: all but the chunk table's room to grow, which
- * is the most of it by far. Its entries are made when the volume grows into them (volume_grow.c).
+ * The parts of the metadata that are read: all except the chunk table's room for growth, which is
+ * by far the largest. Growth makes the entries there (volume_grow.c).
  */
 static void for_made_parts(struct sg_vol *vol, void (*f)(void *p, size_t len))
 {
@@ -157,12 +157,12 @@ static void write_back(void *p, size_t len)
 	sg_wb(p, len);
 }
 
-/* No old superblock may outlive a half-made volume, and the new ones come last. */
+/* No old superblock may outlive a half-made volume, and the new ones are stored last. */
 static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 {
 	u64 meta = vol->sb.data_off / SG_PAGE;
 
-	sg_os_zero(vol->base + SG_HOT_OFF, SG_PAGE);	/* it may lead to one */
+	sg_os_zero(vol->base + SG_HOT_OFF, SG_PAGE);	/* it may name a backup superblock */
 	sg_wb(vol->base + SG_HOT_OFF, SG_PAGE);
 	sg_fence();
 	sg_os_zero(vol->base, SG_PAGE);
@@ -205,7 +205,7 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_
 	return err;
 }
 
-/* Of the two copies the one that says the old UUID, or the one that says the new one, is whole. */
+/* At any time one of the two copies is whole, with the old UUID or with the new one. */
 static int write_named(struct sg_vol *vol, struct sg_super *sb, const char *label,
 		       char why_text[200])
 {
@@ -227,7 +227,7 @@ int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
 	struct sg_super sb = vol->sb;
 
 	sg_make_uuid(sb.uuid);
-	sb.created = sg_now();	/* newer than what is left of the other one, see find_backup() */
+	sb.created = sg_now();	/* newer than a leftover of the other volume, see find_backup() */
 	return write_named(vol, &sb, label, why_text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening a volume: what is there, and can this software use it? */
+/* Opening a volume: what is stored there, and can this software use it? */
 #include "internal.h"
 
 const struct sg_upcalls sg_upcalls = {
@@ -73,7 +73,7 @@ static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, vo
 	if (!probe.stargate)
 		return why(vol, -EINVAL,
 			   "no StargateFS here: is it the right place? mkfs.stargatefs makes a new one");
-	if (found != size)	/* it may be of an older volume: that is for people to decide */
+	if (found != size)	/* it may belong to an older volume: a person has to decide that */
 		return why(vol, -EUCLEAN,
 			   "the first superblock is damaged: fsck.stargatefs -y can repair it");
 	if (!probe.valid)

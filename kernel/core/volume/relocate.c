@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Relocation: a volume comes to another base, and every physical address in it is rewritten.
- * docs/relocation.md says where there are any, and what a crash at each store leaves.
+ * Relocation: moves a volume to another base, and rewrites every physical address in it.
+ * docs/relocation.md says where these are, and what a crash at each store leaves.
  *
- * The superblock says that the volume moves, and whereto; each entry says by a mark from which of
- * the two bases it counts. So it does not matter which of the stores a crash has let through, nor
- * whether the two ranges overlap: who goes on does what is not done yet. There are no transactions.
+ * The superblock says that the volume moves, and its new base. In each entry a mark says to which
+ * of the two bases its address is relative. So it does not matter which stores survived a crash,
+ * nor whether the two ranges overlap: the next relocation does the rest. There are no transactions.
  */
 #include "internal.h"
 
 enum step {
-	LOOK,	/* nothing is stored: is there anything that could not be moved? */
+	LOOK,	/* stores nothing: is there anything that cannot be moved? */
 	MOVE,	/* each entry gets its new address, and the mark */
-	SETTLE,	/* all count from the new base: the marks go */
+	SETTLE,	/* all are relative to the new base: removes the marks */
 };
 
 static const char *const phase[] = { "looking", "moving", "settling" };
 
-/* What is noted of this many pages is one piece of memory: a kernel gives none of 2 GiB. */
+/* Notes for this many pages are one allocation: a kernel cannot allocate 2 GiB at once. */
 #define PIECE_SHIFT	30
 #define PIECES		((unsigned int)(SG_VOLUME_MAX >> SG_PAGE_SHIFT >> PIECE_SHIFT))
 
 /**
  * struct move - a volume being moved.
- * @to: where it is to be, when it is looked at.
+ * @to: the new base, for the first look.
  * @seen: a bit per page: a table or a page of records that this step has met; so circles end.
- *   For all that an entry may name, when the volume is ours: its size changes no more (hold()).
+ *   Covers all pages that an entry may name, once this system has exclusive access: the size is
+ *   fixed then (hold()).
  * @damage: that this step has met. One line of log is enough.
  * @err: ends the step.
  */
@@ -41,8 +42,8 @@ struct move {
 };
 
 /**
- * struct tree - whose table it is that is walked.
- * @records: the inode file's: its pages have further root words in them.
+ * struct tree - the owner of the table being walked.
+ * @records: the inode file: its pages contain further root words.
  */
 struct tree {
 	u64 ino;
@@ -52,8 +53,8 @@ struct tree {
 /* --- one entry -------------------------------------------------------------------------------- */
 
 /*
- * Ends it before anything is stored. Who has begun saw none: what is there now came later; it stays
- * for fsck, which cannot work before the move has come to its end.
+ * Ends the relocation before anything is stored. A relocation that has begun saw no damage, so it
+ * came later. It stays for fsck, which cannot run before the move is complete.
  */
 static void damaged(struct move *m, u64 ino, u64 off, const char *what)
 {
@@ -77,7 +78,7 @@ static bool met_before(struct move *m, u64 off)
 	return was;
 }
 
-/* Bytes of a piece. */
+/* Bytes of one allocation. */
 static u64 piece_bytes(const struct move *m, unsigned int i)
 {
 	u64 first = (u64)i << PIECE_SHIFT, all = 1ULL << PIECE_SHIFT;
@@ -106,7 +107,7 @@ static void forget_seen(struct move *m)
 		sg_free(m->seen[i]);
 }
 
-/* As if it counted from sb.phys: so the checks of all other days do for it. */
+/* The entry as if relative to sb.phys, so that the ordinary checks apply. */
 static u64 plain(const struct move *m, u64 e)
 {
 	const struct sg_super *sb = &m->vol->sb;
@@ -117,9 +118,9 @@ static u64 plain(const struct move *m, u64 e)
 }
 
 /*
- * One who has been taken for dead, and goes on, finds what others have made of the entry since:
- * when we were alive behind the loading of it, it was as the superblock that we know says. And it
- * is compared and swapped: so nothing of yesterday is stored, whenever we were stopped.
+ * A system that was fenced, and continues, may find entries that other systems have changed since.
+ * If it was live after it loaded the entry, the entry agrees with its copy of the superblock. The
+ * store is a compare-and-swap. So no outdated value is stored, whenever this system was stopped.
  */
 static void rewrite(struct move *m, u64 at, u64 e, u64 is)
 {
@@ -135,7 +136,7 @@ static void rewrite(struct move *m, u64 at, u64 e, u64 is)
 		m->err = sg_is_ours(m->vol) ? -EIO : sg_declared_dead(m->vol);
 }
 
-/* A leaf of 1 GiB stays one only if its address remains a multiple of that. */
+/* A leaf of 1 GiB can only move by a multiple of 1 GiB. */
 static void look_at_leaf(struct move *m, unsigned int level)
 {
 	u64 bytes = sg_level_pages(level) << SG_PAGE_SHIFT, by = m->to - m->vol->sb.phys;
@@ -148,7 +149,7 @@ static void look_at_leaf(struct move *m, unsigned int level)
 	m->err = -EINVAL;
 }
 
-/* Whoever is to die may leave it half moved, as a crash does: the next one goes on. */
+/* A killed relocation may leave the volume half moved, as a crash does: the next one continues. */
 static void rest(struct move *m)
 {
 	sg_beat(m->vol);
@@ -197,7 +198,7 @@ static void page_done(struct move *m, u64 off)
 		m->err = o->relieve(o->ctx, SG_PAGE);
 }
 
-/* Calls itself once per level. */
+/* Recurses once per level. */
 static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
 		       unsigned int first, u64 page)
 {
@@ -235,9 +236,9 @@ static void walk_root(struct move *m, const struct tree *t, u64 at)
 	}
 }
 
-/* --- where they begin ------------------------------------------------------------------------- */
+/* --- roots ------------------------------------------------------------------------------------ */
 
-/* A record of no known type may be a file that has lost it: fsck finds that in its name. */
+/* A record of no known type may be a file that has lost its type: fsck finds it in its name. */
 static bool has_table(struct move *m, u64 ino, u64 off)
 {
 	u64 mode = sg_get(m->vol, off + offsetof(struct sg_inode, mode));
@@ -283,7 +284,7 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 			damaged(m, ino, off, "page of inodes met twice");
 			return;
 		}
-		if (!sg_is_lost(m->vol, off))	/* else nobody can read its root words */
+		if (!sg_is_lost(m->vol, off))	/* otherwise its root words cannot be read */
 			walk_record_page(m, ino, off);
 		if (page & 63)
 			continue;
@@ -293,7 +294,10 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 	}
 }
 
-/* What is before the first entry of a debt has been paid: it is somebody else's by now. */
+/*
+ * Entries before a deferred free's first entry have been reclaimed: another owner may have them by
+ * now.
+ */
 static void walk_ledger_page(struct move *m, u64 ledger)
 {
 	const struct tree nobody = {};
@@ -328,8 +332,8 @@ static void walk_ledger(struct move *m, u64 page)
 }
 
 /*
- * A copy that is whole and speaks of another table is for fsck to judge. Here all copies are made
- * anew, from words that must be right for that.
+ * If a whole copy names another table, fsck has to judge. Relocation makes all copies again, from
+ * the words in place, so these must be right.
  */
 static void look_at_copy(struct move *m, unsigned int which)
 {
@@ -343,14 +347,14 @@ static void look_at_copy(struct move *m, unsigned int which)
 		damaged(m, 0, SG_IOFF(&sys, table), "root of a system inode");
 }
 
-/* All that a step has stored is durable before the next one begins. */
+/* All stores of a step are durable before the next step begins. */
 static int flush(const struct move *m)
 {
 	sg_fence();
 	return m->opts->flush ? m->opts->flush(m->opts->ctx) : 0;
 }
 
-/* One time through all that has physical addresses in it. */
+/* One pass over everything that contains physical addresses. */
 static int walk_all(struct move *m, enum step step)
 {
 	unsigned int i;
@@ -389,7 +393,9 @@ static int say(struct move *m, bool moving, u64 phys, u64 to)
 	return sg_super_write(m->vol, &sb) ?: flush(m);
 }
 
-/* The superblock says that it moves. All that follows may have been done before, in part. */
+/*
+ * The superblock says that the volume moves. All that follows may have been done before, in part.
+ */
 static int finish(struct move *m)
 {
 	const struct sg_super *sb = &m->vol->sb;
@@ -422,13 +428,13 @@ static int move(struct move *m, u64 to)
 	return err ?: say(m, true, sb->phys, to) ?: finish(m);
 }
 
-/* --- having the volume ------------------------------------------------------------------------ */
+/* --- exclusive access ------------------------------------------------------------------------- */
 
 /*
- * What the dead have committed is put in place before any address changes: it counts from the old
- * base. Their records may lie in a part that the volume has got, or was just getting, so the size
- * is followed meanwhile, and by the last of them at the end. Then it is the size that is moved: a
- * superblock that is left at a later end would say the old base.
+ * Committed records of dead systems are replayed before any address changes, because they are
+ * relative to the old base. Such records may lie in a part that the volume has just got, or was
+ * getting. So the size is followed until the last dead slot is recovered. That size is moved: a
+ * superblock left at a later end would have the old base.
  */
 static int recover(struct move *m)
 {
@@ -443,7 +449,10 @@ static int recover(struct move *m)
 	return sg_size_take(vol, sg_get(vol, SG_HOT(size)));
 }
 
-/* A slot, but neither transactions nor ledger: nothing is paid or settled meanwhile. */
+/*
+ * Takes a slot, but opens neither transactions nor ledger: nothing is reclaimed or settled
+ * meanwhile.
+ */
 static int hold(struct move *m)
 {
 	const struct sg_relocate_opts *o = m->opts;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who keeps what from the others: for those who only look on (stargatectl systems). Takes no lock
- * and stores nothing, so what it says of a volume in use is about right, and all loops are bounded
- * by the volume (D10).
+ * Holdings of each system, and the deferred frees that it holds up: for programs that only look
+ * (stargatectl systems). Takes no lock and stores nothing, so the result is approximate on a volume
+ * in use. The volume's size bounds all loops (D10).
  */
 #include "internal.h"
 
-#define BUDGET	(1u << 20)	/* entries of tables that are looked at */
+#define BUDGET	(1u << 20)	/* entries of tables to look at */
 
 /**
- * struct count - what is being found out, and for whom.
+ * struct count - a count in progress, and its result.
  * @budget: entries of cut-off tables that may still be looked at.
  */
 struct count {
@@ -19,7 +19,7 @@ struct count {
 	unsigned int budget;
 };
 
-/* A table that was cut off, from entry @first on, with all below it. */
+/* Pages of a cut-off table, from entry @first on, with all below it. */
 static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned int first)
 {
 	u64 pages = 1, sub;
@@ -28,7 +28,7 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 	if (!sg_data_page(c->vol, off))
 		return 0;
 	for (i = first; i < SG_TABLE_ENTRIES && c->budget; i++) {
-		c->budget--;	/* before what is below it spends the rest */
+		c->budget--;	/* before the tables below spend the rest */
 		switch (sg_entry_kind(c->vol, sg_get(c->vol, off + 8 * i), level, &sub)) {
 		case SG_ENTRY_LEAF:
 			pages += 1ULL << 9 * (level - 1);
@@ -43,7 +43,7 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 	return pages;
 }
 
-/* Pages that a debt is for, at least: of directories and attributes only the first. */
+/* Pages of a deferred free, at least: of directories and attributes only the first. */
 static u64 debt_pages(struct count *c, u64 word)
 {
 	unsigned int kind = SG_DEBT_KIND(word);
@@ -56,13 +56,13 @@ static u64 debt_pages(struct count *c, u64 word)
 			   SG_DEBT_COUNT(word));
 }
 
-/* Lives, and has not acknowledged an epoch that others wait for. */
+/* The system is live, and has not acknowledged an epoch for which others wait. */
 static bool lags(const struct sg_slot *s, u64 epoch)
 {
 	return SG_SLOT_STATE(s->state) == SG_SLOT_LIVE && (s64)(epoch - s->epoch) > 0;
 }
 
-/* An inode that is owed waits for those who have it open, not for an epoch. */
+/* A deferred inode waits for its openers, not for an epoch. */
 static void count_debt(struct count *c, u64 word, unsigned int slot)
 {
 	u64 epoch = sg_get(c->vol, SG_HOT(epoch)), pages;
@@ -109,7 +109,7 @@ static void count_debts(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS
 	sg_free(c);
 }
 
-/* A page of records at a time: one walk for all of them. */
+/* Reads a page of records at a time, with one walk for all of them. */
 static void look_through(const struct sg_vol *vol,
 			 bool (*each)(void *ctx, const struct sg_opened *o), void *ctx)
 {
@@ -156,7 +156,7 @@ struct telling {
 	void *ctx;
 };
 
-/* A free record may have a bit that nobody has withdrawn. */
+/* A free record may have a bit that no system has withdrawn. */
 static bool tell(void *ctx, const struct sg_opened *o)
 {
 	const struct telling *t = ctx;

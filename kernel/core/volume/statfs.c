@@ -2,9 +2,10 @@
 /* Totals of a volume, and its health. */
 #include "internal.h"
 
-#define STATFS_WAIT_MS	200	/* for who holds up what was freed, so that it counts as free */
+/* limit of the wait for other systems' acknowledgements, so that freed space counts as free */
+#define STATFS_WAIT_MS	200
 
-/* What is owed counts as free: for whoever asks, it is paid, also by another thread of ours. */
+/* Deferred frees count as free space: reclaims them, and waits for a thread that already does. */
 static void pay_all(struct sg_vol *vol)
 {
 	u64 start;
@@ -16,7 +17,8 @@ static void pay_all(struct sg_vol *vol)
 		sg_reclaim(vol, ~0u);
 	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
 		sg_sleep_us(200);
-		sg_reclaim(vol, ~0u);	/* that thread may have put back what it could not pay */
+		/* that thread may have put back entries that it could not reclaim */
+		sg_reclaim(vol, ~0u);
 	}
 }
 
@@ -28,13 +30,13 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 		return -EIO;
 	sg_follow(vol);
 	pay_all(vol);
-	if (sg_has_stopped(vol))	/* that may have taken long */
+	if (sg_has_stopped(vol))	/* reclaim may have taken long */
 		return -EIO;
 	out->pages = sg_size(vol) / SG_PAGE - meta;
 	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
 	out->free_pages -= SG_MIN(sg_bad_free(vol), out->free_pages);
 	out->used_inodes = sg_used_inodes(vol);
-	/* the records that there are (number 0 is none), and as many more as space allows */
+	/* the existing records (number 0 is unused), and as many more as space allows */
 	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +
 		      out->free_pages * SG_INODES_PER_PAGE;
 	return 0;
