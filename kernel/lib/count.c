@@ -18,9 +18,9 @@ API int stargate_sem_post(stargate_sem *s)
 	return sgl_do(s, SG_SEM_OP_POST, 0);
 }
 
-/* --- what only grows -------------------------------------------------------------------------- */
+/* --- event counter ---------------------------------------------------------------------------- */
 
-/* As long as nobody sleeps: then the word is its count and nothing else. */
+/* While no thread sleeps, the word is the count and nothing else. */
 static bool count_up(u64 *word, u64 by)
 {
 	u64 seen = sg_semw_load(word), old;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared files: mapped whole, awaited, and as a ring between a producer and a consumer. */
+/* Shared files: mapped whole, waiting for a size, and a ring between a producer and a consumer. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +35,10 @@ static bool may_write(int fd)
 	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
-/* Longer, never shorter: allocated, so that another one's ftruncate() to more is not undone. */
+/*
+ * Makes the file longer, never shorter. It allocates, because ftruncate() could undo the growth by
+ * another process.
+ */
 static int lengthen(int fd, size_t size)
 {
 	struct stat st;
@@ -95,7 +98,7 @@ API void stargate_unmap(struct stargate_map *m)
 	sgl_close(m->fd);
 }
 
-/* Looks, and sleeps ever longer between: files have nobody to ring for them. */
+/* Polls with growing pauses, because no system rings for files. */
 API int stargate_await_size(int fd, uint64_t size, uint64_t until)
 {
 	SGL_UNCANCELLED;
@@ -173,7 +176,7 @@ static u64 least(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Both only grow, and each is moved by one side only: what was seen is there still. */
+/* Each count only grows, and only one side changes it. So what was seen is still there. */
 static int read_both(stargate_cursor *c, u64 *published, u64 *consumed)
 {
 	int err = stargate_event_read(c->published, published);

@@ -24,8 +24,9 @@
 
 /**
  * struct stargate_sem - a handle
- * @page: the object's words, NULL: they are not mapped. @cell: readers of this process, or NULL.
- * @volume: of its volume, in this process's life; never given twice.
+ * @page: the object's words, or NULL if they are not mapped. @cell: readers of this process, or
+ * NULL.
+ * @volume: its volume, by a number that this process never uses again.
  */
 struct stargate_sem {
 	u64 *page, *cell;
@@ -36,9 +37,9 @@ struct stargate_sem {
 };
 
 /*
- * No function of the library is a cancellation point: a thread that ended within one would leave a
- * handle or a lock behind. Some that it calls are; where this stands they are not, until the end of
- * the block.
+ * No function of the library is a cancellation point: a thread that ended inside would leave a
+ * handle or a lock behind. Some functions that the library calls are cancellation points. Between
+ * this call and the end of the block they are not.
  */
 static inline int sgl_uncancelled(void)
 {
@@ -55,9 +56,9 @@ static inline void sgl_cancelled_as(const int *was)
 	const int sgl_was __attribute__((cleanup(sgl_cancelled_as), unused)) = sgl_uncancelled()
 
 void sgl_close(int fd);
-/* The descriptor of the volume's semaphores. EROFS, unless @look. */
+/* Opens the semaphores of the volume. EROFS on a read-only mount, except with @look. */
 int sgl_open_volume(const char *path, bool look, int *fd);
-/* A handle comes and goes: as long as there is one, threads keep their names in its volume. */
+/* Adds a handle, and removes it. While a handle exists, threads keep their names in its volume. */
 int sgl_add(struct stargate_sem *s);
 void sgl_remove(struct stargate_sem *s);
 u64 sgl_me_slow(const struct stargate_sem *s);
@@ -67,13 +68,13 @@ struct sgl_mine {
 };
 extern __thread struct sgl_mine sgl_mine __attribute__((tls_model("initial-exec")));
 
-/* Who the calling thread is; 0: the kernel has to say why it is nobody. */
+/* Returns the calling thread's name; 0: it has none, and the kernel returns the reason. */
 static inline u64 sgl_me(const struct stargate_sem *s)
 {
 	return sgl_mine.volume == s->volume ? sgl_mine.me : sgl_me_slow(s);
 }
 
-/* The kernel face. */
+/* Requests to the kernel. */
 int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until);
 int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until);
 

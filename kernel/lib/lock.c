@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mutexes and reader-writer locks: by ourselves when nobody is in the way, else by the kernel. */
+/*
+ * Mutexes and reader-writer locks: the library locks them itself if they are free, else the kernel
+ * does.
+ */
 #include "lib.h"
 
 /* --- mutex ------------------------------------------------------------------------------------ */
@@ -14,7 +17,7 @@ static bool is_again(const struct stargate_sem *s, u64 me)
 	return s->flags & SG_SEM_RECURSIVE && (sg_semw_load(s->page) & SG_SEMW_OWNER) == me;
 }
 
-/* As in the engine: who has reset the mutex since @more was loaded, or has got it, counts anew. */
+/* As in the engine: if the mutex was reset since @more was loaded, its owner starts a new count. */
 static bool count_again(const struct stargate_sem *s, u64 me, u64 more, u64 now)
 {
 	return is_again(s, me) && sg_semw_cas(more_of(s), more, now) == more;
@@ -43,7 +46,7 @@ API int stargate_mutex_unlock(stargate_sem *s)
 		return sgl_do(s, SG_SEM_OP_UNLOCK, 0);
 	me = sgl_me(s);
 	more = sg_semw_load(more_of(s));
-	/* more than can be is no count, but what somebody has stored there */
+	/* a count above the limit is invalid: another member has stored it */
 	if (s->flags & SG_SEM_RECURSIVE && me && more && more <= SG_SEMW_VALUE)
 		return count_again(s, me, more, more - 1) ? 0 : sgl_do(s, SG_SEM_OP_UNLOCK, 0);
 	return me && sg_semw_give(s->page, me) ? 0 : sgl_do(s, SG_SEM_OP_UNLOCK, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Objects by name: making, opening, removing, looking. */
+/* Objects by name: creating, opening, removing, listing. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define PAGE		4096
 #define LIST_ROOM	32
 
-/* A name in the room that there is for it; one that is too long is cut off, and refused there. */
+/* Copies a name into its room. A name that is too long is cut off, and the kernel refuses it. */
 static void put_name(char to[SG_SEM_NAME_ROOM], const char *name)
 {
 	memset(to, 0, SG_SEM_NAME_ROOM);
@@ -140,7 +140,7 @@ API int stargate_reset(const char *volume, const char *name)
 	return by_name(volume, name, SG_IOC_SEM_RESET);
 }
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- state of objects ------------------------------------------------------------------------- */
 
 static void show(struct stargate_stat *out, const struct sg_ioc_sem_stat *st)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which volume a path is on, and who the calling thread is there. */
+/* The volume of a path, and the calling thread's identity there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -14,9 +14,9 @@
 
 #define FS_MAGIC	0x53544152	/* format.h: "STAR" */
 
-/* --- which volume ----------------------------------------------------------------------------- */
+/* --- the volume of a path --------------------------------------------------------------------- */
 
-/* "\040" for a blank, in place. */
+/* Replaces "\040" by a blank, in place. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -33,7 +33,7 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-/* "ID PARENT MAJOR:MINOR ROOT WHERE ..."; a bind mount of something in it has another root. */
+/* "ID PARENT MAJOR:MINOR ROOT WHERE ...". A bind mount of a part of the volume has another root. */
 static bool is_mount(const char *line, char where[PATH_MAX])
 {
 	char root[3];
@@ -60,7 +60,7 @@ static int first_volume(char root[PATH_MAX])
 	return found ? 0 : ENODEV;
 }
 
-/* Up to where another file system begins. */
+/* Goes up to the root of the file system. */
 static int root_of(const char *path, char root[PATH_MAX])
 {
 	struct stat here, up;
@@ -107,11 +107,11 @@ int sgl_open_volume(const char *path, bool look, int *fd)
 	return errno == ENOENT ? EXDEV : errno;
 }
 
-/* --- who we are ------------------------------------------------------------------------------- */
+/* --- the thread's identity -------------------------------------------------------------------- */
 
 /*
- * What a thread is called in a volume stays while the volume is mounted here, thus while there is a
- * handle. A child is another one, and has no mappings of words.
+ * A thread keeps its name in a volume while the volume is mounted here, and thus while a handle
+ * exists. A child process has another name, and no mappings of words.
  */
 __thread struct sgl_mine sgl_mine __attribute__((tls_model("initial-exec")));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -202,7 +202,7 @@ static bool can_be_at_once(unsigned int op)
 	       op == SG_SEM_OP_POST;
 }
 
-/* What is mapped has been tried by ourselves. A kernel that does not know this call refuses it. */
+/* The library has tried mapped words before. A kernel without this call refuses it. */
 int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
 {
 	u64 value = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Errors in words. */
+/* Error messages. */
 #include <string.h>
 #include "lib.h"
 

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// The kernel's interface: kernel/core/uapi/semctl.h and semtype.h have the same by the same names.
+// The kernel's interface. kernel/core/uapi/semctl.h and semtype.h have the same, by the same names.
 
 const nameRoom = 256
 
@@ -86,7 +86,7 @@ const (
 	dirRead  = 2
 )
 
-// request is what _IOC() makes of its parts.
+// request returns the number that _IOC() makes of these parts.
 func request(dir, number, size uintptr) uintptr {
 	return dir<<30 | size<<16 | 0xd7<<8 | number
 }
@@ -99,7 +99,7 @@ var (
 	iocRemove = request(dirWrite, 21, nameRoom)
 )
 
-// ioctl does it again when a signal of the Go runtime was in between: times are absolute.
+// ioctl retries after a signal of the Go runtime, which is safe because times are absolute.
 func ioctl(fd int, what uintptr, arg unsafe.Pointer) error {
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), what, uintptr(arg))
 	runtime.KeepAlive(arg)
@@ -109,13 +109,14 @@ func ioctl(fd int, what uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// isAtOnce: done, as nobody was in the way. It never waits, so the scheduler need not know.
+// isAtOnce returns whether the kernel could do op without waiting. The scheduler need not know of
+// it.
 func isAtOnce(fd int, op uint32) bool {
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_FADVISE64, uintptr(fd), 0, 0, uintptr(atOnce+op), 0, 0)
 	return errno == 0
 }
 
-// putName: what is too long is left for the kernel to refuse.
+// putName copies a name. The kernel refuses one that is too long.
 func putName(to *[nameRoom]byte, name string) error {
 	for i := 0; i < len(name); i++ {
 		if name[i] == 0 {
@@ -149,7 +150,8 @@ var sentences = map[syscall.Errno]string{
 	syscall.EIO:             "this system has been declared dead by the others: unmount and mount the volume again",
 }
 
-// Error is what went wrong with an object. It is the errno that it has: errors.Is(err, syscall.ENOENT).
+// Error is the error of an operation on an object. It wraps an errno, so that errors.Is(err,
+// syscall.ENOENT) works.
 type Error struct {
 	Name  string
 	Errno syscall.Errno
@@ -163,19 +165,19 @@ func (e *Error) Error() string {
 	return e.Name + ": " + why
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Errors that a program has to tell apart.
+// Errors that a program must distinguish.
 var (
-	// ErrOwnerDied: the caller has the lock, but somebody died with it. Repair what it protects, then
-	// make it Consistent.
+	// ErrOwnerDied: the caller has the lock, but its last owner died with it. Repair what it
+	// protects, then make it Consistent.
 	ErrOwnerDied error = syscall.EOWNERDEAD
-	// ErrLost: somebody died with the mutex, and it was unlocked without being made consistent.
+	// ErrLost: an owner died with the mutex, and it was unlocked without being made consistent.
 	ErrLost error = syscall.ENOTRECOVERABLE
-	// ErrTimeout: not in time.
+	// ErrTimeout: the time limit has passed.
 	ErrTimeout error = syscall.ETIMEDOUT
-	// ErrBusy: not without waiting.
+	// ErrBusy: it could not be done without waiting.
 	ErrBusy error = syscall.EAGAIN
 )
 
@@ -187,5 +189,5 @@ func wrap(name string, err error) error {
 	return &Error{Name: name, Errno: errno}
 }
 
-// owned: the caller has it, whatever else the error says.
+// owned returns whether the caller has the lock after err.
 func owned(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Semaphore counts what is there to be taken.
+// Semaphore is a counting semaphore.
 type Semaphore struct{ *object }
 
-// CreateSemaphore makes one with a first value, or opens the one that is there.
+// CreateSemaphore creates a semaphore with that value, or opens the existing one.
 func CreateSemaphore(volume, name string, value uint32, o Options) (*Semaphore, error) {
 	obj, err := open(volume, name, makeRequest(KindSemaphore, uint64(value), o), o.ByKernel)
 	if err != nil {
@@ -19,7 +19,7 @@ func CreateSemaphore(volume, name string, value uint32, o Options) (*Semaphore, 
 	return &Semaphore{obj}, nil
 }
 
-// OpenSemaphore opens one that is there.
+// OpenSemaphore opens an existing semaphore.
 func OpenSemaphore(volume, name string) (*Semaphore, error) {
 	obj, err := open(volume, name, openRequest{kind: uint32(KindSemaphore)}, false)
 	if err != nil {
@@ -28,7 +28,7 @@ func OpenSemaphore(volume, name string) (*Semaphore, error) {
 	return &Semaphore{obj}, nil
 }
 
-// Wait takes one.
+// Wait decrements the value; it waits while the value is 0.
 func (s *Semaphore) Wait(timeout time.Duration) error {
 	for s.page != nil {
 		seen := atomic.LoadUint64(&s.page[0])
@@ -42,7 +42,7 @@ func (s *Semaphore) Wait(timeout time.Duration) error {
 	return wrap(s.name, s.do(opWait, until(timeout)))
 }
 
-// Post gives one.
+// Post increments the value.
 func (s *Semaphore) Post() error {
 	for s.page != nil {
 		seen := atomic.LoadUint64(&s.page[0])
@@ -56,10 +56,10 @@ func (s *Semaphore) Post() error {
 	return wrap(s.name, s.do(opPost, 0))
 }
 
-// Event is a count that only grows.
+// Event is a counter that only grows.
 type Event struct{ *object }
 
-// CreateEvent makes one, or opens the one that is there.
+// CreateEvent creates an event, or opens the existing one.
 func CreateEvent(volume, name string, o Options) (*Event, error) {
 	obj, err := open(volume, name, makeRequest(KindEvent, 0, o), o.ByKernel)
 	if err != nil {
@@ -68,7 +68,7 @@ func CreateEvent(volume, name string, o Options) (*Event, error) {
 	return &Event{obj}, nil
 }
 
-// OpenEvent opens one that is there.
+// OpenEvent opens an existing event.
 func OpenEvent(volume, name string) (*Event, error) {
 	obj, err := open(volume, name, openRequest{kind: uint32(KindEvent)}, false)
 	if err != nil {
@@ -77,7 +77,7 @@ func OpenEvent(volume, name string) (*Event, error) {
 	return &Event{obj}, nil
 }
 
-// Advance counts on.
+// Advance increases the count.
 func (e *Event) Advance(by uint64) error {
 	if e.page != nil && countUp(&e.page[0], by) {
 		return nil
@@ -86,7 +86,7 @@ func (e *Event) Advance(by uint64) error {
 	return wrap(e.name, err)
 }
 
-// Await waits until it is count, or more.
+// Await waits until the count has reached count.
 func (e *Event) Await(count uint64, timeout time.Duration) error {
 	if e.page != nil && atomic.LoadUint64(&e.page[0])&wordCount >= count {
 		return nil
@@ -95,10 +95,10 @@ func (e *Event) Await(count uint64, timeout time.Duration) error {
 	return wrap(e.name, err)
 }
 
-// Barrier is where some meet.
+// Barrier lets a number of parties wait for each other.
 type Barrier struct{ *object }
 
-// CreateBarrier makes one for so many, or opens the one that is there.
+// CreateBarrier creates a barrier for that many parties, or opens the existing one.
 func CreateBarrier(volume, name string, parties uint32, o Options) (*Barrier, error) {
 	obj, err := open(volume, name, makeRequest(KindBarrier, uint64(parties), o), true)
 	if err != nil {
@@ -107,7 +107,7 @@ func CreateBarrier(volume, name string, parties uint32, o Options) (*Barrier, er
 	return &Barrier{obj}, nil
 }
 
-// OpenBarrier opens one that is there.
+// OpenBarrier opens an existing barrier.
 func OpenBarrier(volume, name string) (*Barrier, error) {
 	obj, err := open(volume, name, openRequest{kind: uint32(KindBarrier)}, true)
 	if err != nil {
@@ -116,16 +116,16 @@ func OpenBarrier(volume, name string) (*Barrier, error) {
 	return &Barrier{obj}, nil
 }
 
-// Wait waits for the others; last is true for one of those who have met.
+// Wait waits for the other parties; last is true for one of them.
 func (b *Barrier) Wait(timeout time.Duration) (last bool, err error) {
 	value, err := b.ask(opMeet, 0, until(timeout))
 	return err == nil && value == 1, wrap(b.name, err)
 }
 
-// Cond is signalled when something has changed that a mutex protects.
+// Cond is a condition: a signal says that something has changed that a mutex protects.
 type Cond struct{ *object }
 
-// CreateCond makes one, or opens the one that is there.
+// CreateCond creates a condition, or opens the existing one.
 func CreateCond(volume, name string, o Options) (*Cond, error) {
 	obj, err := open(volume, name, makeRequest(KindCond, 0, o), o.ByKernel)
 	if err != nil {
@@ -134,7 +134,7 @@ func CreateCond(volume, name string, o Options) (*Cond, error) {
 	return &Cond{obj}, nil
 }
 
-// OpenCond opens one that is there.
+// OpenCond opens an existing condition.
 func OpenCond(volume, name string) (*Cond, error) {
 	obj, err := open(volume, name, openRequest{kind: uint32(KindCond)}, false)
 	if err != nil {
@@ -143,7 +143,7 @@ func OpenCond(volume, name string) (*Cond, error) {
 	return &Cond{obj}, nil
 }
 
-// Wait unlocks the mutex, waits for a signal, and locks it again whatever is returned.
+// Wait unlocks the mutex, waits for a signal, and locks the mutex again whatever the result is.
 func (c *Cond) Wait(m *Mutex, timeout time.Duration) error {
 	seen, err := c.ask(opCondLook, 0, 0)
 	if err != nil {
@@ -159,10 +159,10 @@ func (c *Cond) Wait(m *Mutex, timeout time.Duration) error {
 	return wrap(c.name, err)
 }
 
-// Signal wakes one, at least.
+// Signal wakes at least one waiter.
 func (c *Cond) Signal() error { return c.signal(opSignal) }
 
-// Broadcast wakes all.
+// Broadcast wakes all waiters.
 func (c *Cond) Broadcast() error { return c.signal(opBroadcast) }
 
 func (c *Cond) signal(op uint32) error {

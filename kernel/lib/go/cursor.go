@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Cursor orders what one producer and one consumer do, in whichever systems, with a ring of bytes that
-// both have mapped. It is the same as stargate_cursor of C: two events say how far each has come.
+// Cursor coordinates one producer and one consumer, on any systems, of a ring of bytes that both
+// have mapped. It is the same as stargate_cursor of C: two events hold the progress of each.
 type Cursor struct {
 	published, consumed *Event
 	room                uint64
 }
 
-// OpenCursor is for both sides; room is the size of the ring.
+// OpenCursor is called by both sides; room is the size of the ring.
 func OpenCursor(volume, name string, room uint64) (*Cursor, error) {
 	if room == 0 {
 		return nil, wrap(name, syscall.EINVAL)
@@ -32,7 +32,7 @@ func OpenCursor(volume, name string, room uint64) (*Cursor, error) {
 	return &Cursor{published, consumed, room}, nil
 }
 
-// Close ends the use of it.
+// Close closes both events.
 func (c *Cursor) Close() error {
 	err := c.published.Close()
 	if e := c.consumed.Close(); err == nil {
@@ -41,7 +41,7 @@ func (c *Cursor) Close() error {
 	return err
 }
 
-// Read says what the count is now.
+// Read returns the present count.
 func (e *Event) Read() (uint64, error) {
 	if e.page != nil {
 		return atomic.LoadUint64(&e.page[0]) & wordCount, nil
@@ -67,7 +67,7 @@ func least(a, b uint64) uint64 {
 	return b
 }
 
-// PublishAt says where in the ring the next bytes go, and how many can, in one piece.
+// PublishAt returns where in the ring the next bytes go, and how many fit contiguously.
 func (c *Cursor) PublishAt(timeout time.Duration) (at, room uint64, err error) {
 	published, consumed, err := c.both()
 	if err == nil && published-consumed == c.room {
@@ -82,7 +82,7 @@ func (c *Cursor) PublishAt(timeout time.Duration) (at, room uint64, err error) {
 	return at, least(c.room-(published-consumed), c.room-at), nil
 }
 
-// Publish: so many bytes are there; no more than PublishAt has room for, else EINVAL.
+// Publish announces bytes; more than PublishAt has room for are EINVAL.
 func (c *Cursor) Publish(bytes uint64) error {
 	published, consumed, err := c.both()
 	if err == nil && bytes > c.room-(published-consumed) {
@@ -94,7 +94,7 @@ func (c *Cursor) Publish(bytes uint64) error {
 	return c.published.Advance(bytes)
 }
 
-// ConsumeAt says where the next bytes are, and how many, in one piece.
+// ConsumeAt returns where the next bytes are, and how many are contiguous.
 func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) {
 	published, consumed, err := c.both()
 	if err == nil && published == consumed {
@@ -109,7 +109,7 @@ func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) 
 	return at, least(published-consumed, c.room-at), nil
 }
 
-// Consume: so many bytes are not needed any more; no more than are there, else EINVAL.
+// Consume frees bytes of the ring; more than are there are EINVAL.
 func (c *Cursor) Consume(bytes uint64) error {
 	published, consumed, err := c.both()
 	if err == nil && bytes > published-consumed {

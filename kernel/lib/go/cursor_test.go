@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mapped is an event whose word is this process's own.
+// mapped returns an event whose word is private to this process.
 func mapped(name string) *Event {
 	return &Event{&object{name: name, page: new([cells]uint64)}}
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// gate is where goroutines wait for a lock that their common handle owns: for each other, and one of
-// them, in the kernel, for everybody else.
+// gate is where goroutines wait for a lock that their common handle owns. They wait for each other
+// here, and one of them waits in the kernel for the other owners.
 type gate struct {
-	turn    chan struct{} // who asks the kernel
-	wake    chan struct{} // it has been given back here
+	turn    chan struct{} // the goroutine that asks the kernel
+	wake    chan struct{} // a goroutine has released it
 	waiting *int32
 }
 
@@ -20,20 +20,20 @@ func newGate() gate {
 	return gate{make(chan struct{}, 1), make(chan struct{}, 1), new(int32)}
 }
 
-// given tells the one who waits for a goroutine of this handle. It is called when the word says so
-// already: who counts himself after that finds it free.
+// given wakes a goroutine that waits for another one of this handle. The word is already free when
+// it is called, so a goroutine that counts itself later finds the lock free.
 func (g *gate) given() {
 	if atomic.LoadInt32(g.waiting) == 0 {
 		return
 	}
 	select {
 	case g.wake <- struct{}{}:
-	default: // it has been told, and not looked yet
+	default: // woken already, and has not looked yet
 	}
 }
 
-// pass gets the lock: take does it at once, or not; ask lets the kernel wait, which says EDEADLK if
-// another goroutine has it by the same handle.
+// pass gets the lock. take takes it at once, or fails; ask lets the kernel wait, and returns
+// EDEADLK if another goroutine has the lock by the same handle.
 func (g *gate) pass(timeout time.Duration, take func() bool, ask func(until uint64) error) error {
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -59,7 +59,7 @@ func (g *gate) pass(timeout time.Duration, take func() bool, ask func(until uint
 	return nil
 }
 
-// wait puts something into a channel, or takes it out, in time.
+// wait sends to a channel, or receives from it, within the time limit.
 func wait(c chan struct{}, in bool, timeout time.Duration, late <-chan time.Time) error {
 	put, get := c, c
 	if in {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// lock is a word, and a kernel that knows of two owners: this handle, and somebody else.
+// lock is a word, and a kernel that knows two owners: this handle, and another one.
 type lock struct {
 	word uint64
 	gate gate
-	in   int32 // who waits in the kernel by this handle: the kernel says EBUSY to another one
+	in   int32 // waiters in the kernel by this handle: a second one gets EBUSY
 }
 
 const (
@@ -59,7 +59,7 @@ func (l *lock) unlock(t *testing.T) {
 	l.gate.given()
 }
 
-// Goroutines of one handle, and another owner who comes and goes: nobody is forgotten.
+// Goroutines of one handle, and another owner that comes and goes: each one gets the lock.
 func TestGateCounts(t *testing.T) {
 	const goroutines, rounds = 8, 20000
 	l := lock{gate: newGate()}
@@ -116,7 +116,7 @@ func TestGateTimes(t *testing.T) {
 		if took := time.Since(start); took < 50*time.Millisecond || took > 10*time.Second {
 			t.Errorf("%d, a while: %v", owner, took)
 		}
-		// two wait; the second one is told in time that the first one still does
+		// two wait; the second one gets its time-out while the first one still waits
 		first := make(chan error)
 		go func() { first <- l.lock(Forever) }()
 		for atomic.LoadInt32(l.gate.waiting) == 0 {

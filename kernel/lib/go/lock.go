@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// thread is what the calling thread is called in words; 0: the kernel has to say why it is nobody. Of a
-// program without cgo nothing is known that stays with a thread, so it is asked each time.
+// thread returns the calling thread's name in words; 0: it has none, and the kernel returns the
+// reason. A program without cgo cannot store data by thread, so each call asks the kernel.
 func (o *object) thread() uint64 {
 	var me uint64
 	if ioctl(o.fd, iocMe, unsafe.Pointer(&me)) != nil {
@@ -24,10 +24,10 @@ func (o *object) thread() uint64 {
 type Mutex struct {
 	*object
 	gate gate
-	held uint64 // a recursive one: as which thread, by the goroutine that has it
+	held uint64 // of a recursive one: the thread of the goroutine that has it
 }
 
-// CreateMutex makes one, or opens the one that is there.
+// CreateMutex creates a mutex, or opens the existing one.
 func CreateMutex(volume, name string, o Options) (*Mutex, error) {
 	obj, err := openOwning(volume, name, makeRequest(KindMutex, 0, o), o.ByKernel)
 	if err != nil {
@@ -36,7 +36,7 @@ func CreateMutex(volume, name string, o Options) (*Mutex, error) {
 	return &Mutex{object: obj, gate: newGate()}, nil
 }
 
-// OpenMutex opens one that is there.
+// OpenMutex opens an existing mutex.
 func OpenMutex(volume, name string) (*Mutex, error) {
 	obj, err := openOwning(volume, name, openRequest{kind: uint32(KindMutex)}, false)
 	if err != nil {
@@ -45,7 +45,7 @@ func OpenMutex(volume, name string) (*Mutex, error) {
 	return &Mutex{object: obj, gate: newGate()}, nil
 }
 
-// Lock locks it. With ErrOwnerDied it is locked, too.
+// Lock locks the mutex. It is locked after ErrOwnerDied, too.
 func (m *Mutex) Lock(timeout time.Duration) error {
 	if m.me == 0 {
 		return m.lockThread(timeout)
@@ -58,12 +58,12 @@ func (m *Mutex) Lock(timeout time.Duration) error {
 	}))
 }
 
-// take: by itself, if nobody is in the way.
+// take locks the mutex by its word, if it is free.
 func (m *Mutex) take() bool {
 	return m.page != nil && atomic.CompareAndSwapUint64(&m.page[0], 0, m.me)
 }
 
-// Unlock gives it back.
+// Unlock unlocks the mutex.
 func (m *Mutex) Unlock() error {
 	if m.me == 0 {
 		return m.unlockThread()
@@ -101,7 +101,7 @@ func (m *Mutex) lockAs(me uint64, timeout time.Duration) error {
 
 func (m *Mutex) unlockThread() error {
 	var err error
-	// how often it is had the kernel counts
+	// the kernel counts how often it is locked
 	if m.page == nil || m.page[1] != 0 || m.held == 0 ||
 		!atomic.CompareAndSwapUint64(&m.page[0], m.held, 0) {
 		err = m.do(opUnlock, 0)
@@ -112,16 +112,16 @@ func (m *Mutex) unlockThread() error {
 	return wrap(m.name, err)
 }
 
-// Consistent: what it protects has been repaired.
+// Consistent declares that what the mutex protects has been repaired.
 func (m *Mutex) Consistent() error { return wrap(m.name, m.do(opConsistent, 0)) }
 
 // RWMutex is a lock for many readers, or one writer.
 type RWMutex struct {
 	*object
-	gate gate // of those who write
+	gate gate // for writers
 }
 
-// CreateRWMutex makes one, or opens the one that is there.
+// CreateRWMutex creates a reader-writer lock, or opens the existing one.
 func CreateRWMutex(volume, name string, o Options) (*RWMutex, error) {
 	obj, err := openOwning(volume, name, makeRequest(KindRWMutex, 0, o), o.ByKernel)
 	if err != nil {
@@ -130,7 +130,7 @@ func CreateRWMutex(volume, name string, o Options) (*RWMutex, error) {
 	return &RWMutex{obj, newGate()}, nil
 }
 
-// OpenRWMutex opens one that is there.
+// OpenRWMutex opens an existing reader-writer lock.
 func OpenRWMutex(volume, name string) (*RWMutex, error) {
 	obj, err := openOwning(volume, name, openRequest{kind: uint32(KindRWMutex)}, false)
 	if err != nil {
@@ -139,11 +139,11 @@ func OpenRWMutex(volume, name string) (*RWMutex, error) {
 	return &RWMutex{obj, newGate()}, nil
 }
 
-// less takes a reader away, and never one that is not there: somebody who resets the lock clears the
-// counts, and a count below nothing would keep writers out for ever.
+// less subtracts a reader, but not below zero: a reset by another process clears the counts, and a
+// count that wraps around would keep writers out for ever.
 func less(cell *uint64) bool { return lessThan(cell, atomic.LoadUint64(cell)) }
 
-// lessThan does so when the count was seen a moment ago.
+// lessThan does the same, given the count that was seen last.
 func lessThan(cell *uint64, seen uint64) bool {
 	for ; seen != 0; seen = atomic.LoadUint64(cell) {
 		if atomic.CompareAndSwapUint64(cell, seen, seen-1) {
@@ -166,7 +166,7 @@ func (rw *RWMutex) RLock(timeout time.Duration) error {
 	return wrap(rw.name, rw.do(opRead, until(timeout)))
 }
 
-// RUnlock gives it back.
+// RUnlock unlocks it after reading.
 func (rw *RWMutex) RUnlock() error {
 	if rw.cell == nil {
 		return wrap(rw.name, rw.do(opReadEnd, 0))
@@ -180,7 +180,7 @@ func (rw *RWMutex) RUnlock() error {
 	return nil
 }
 
-// Lock locks it for writing, as Mutex.Lock does. The writer's way is the kernel's: he looks at all
+// Lock locks it for writing, as Mutex.Lock does. The kernel does this, because it looks at all
 // readers' cells in any case.
 func (rw *RWMutex) Lock(timeout time.Duration) error {
 	return wrap(rw.name, rw.gate.pass(timeout, func() bool { return false }, func(until uint64) error {
@@ -188,7 +188,7 @@ func (rw *RWMutex) Lock(timeout time.Duration) error {
 	}))
 }
 
-// Unlock gives it back.
+// Unlock unlocks it after writing.
 func (rw *RWMutex) Unlock() error {
 	err := rw.do(opWriteEnd, 0)
 	if err == nil {
@@ -197,5 +197,6 @@ func (rw *RWMutex) Unlock() error {
 	return wrap(rw.name, err)
 }
 
-// Consistent: what a writer has left has been repaired; for who has it for writing.
+// Consistent declares that what the lock protects has been repaired; the caller has it locked for
+// writing.
 func (rw *RWMutex) Consistent() error { return wrap(rw.name, rw.do(opConsistent, 0)) }

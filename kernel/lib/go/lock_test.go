@@ -16,7 +16,7 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 	if less(rw.cell) || *rw.cell != 0 {
 		t.Fatalf("nothing less one is %d", *rw.cell)
 	}
-	// a reset, and another reader's end, between the look and what follows
+	// a reset, and the end of another reader, between the load and the store
 	if lessThan(rw.cell, 1) || *rw.cell != 0 {
 		t.Fatalf("a reader less than nothing is %d", *rw.cell)
 	}
@@ -24,7 +24,7 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 	if !lessThan(rw.cell, 2) || *rw.cell != 0 {
 		t.Fatalf("a reader less than one is %d", *rw.cell)
 	}
-	// two who give back what one of them has
+	// two goroutines release one reader
 	for turn := 0; turn < 10000; turn++ {
 		atomic.StoreUint64(rw.cell, 1)
 		var given atomic.Int32
@@ -46,7 +46,7 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 			t.Fatalf("turn %d: %d were given back, and %d are counted", turn, given.Load(), n)
 		}
 	}
-	// counts are cleared by force at any moment
+	// a reset clears the counts at any moment
 	var resetting sync.WaitGroup
 	var most, stop atomic.Uint64
 	resetting.Add(1)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Kind is what an object is.
+// Kind is the kind of an object.
 type Kind uint32
 
 // The kinds of objects.
@@ -22,20 +22,20 @@ const (
 	KindEvent
 )
 
-// Options are those of an object that is made.
+// Options are the options of a new object.
 type Options struct {
-	Mode      uint32 // permissions, less the umask; 0: 0600
-	Exclusive bool   // it must not be there
+	Mode      uint32 // permissions, reduced by the umask; 0: 0600
+	Exclusive bool   // it must not exist
 	Recursive bool   // a mutex that its owner may lock again
-	Guarded   bool   // nobody maps it: each step is checked by the kernel
-	LastUser  bool   // it goes with the last one who has it open
+	Guarded   bool   // no process maps it: the kernel checks each step
+	LastUser  bool   // removed when its last user closes it
 	ByKernel  bool   // this handle does not map it
 }
 
 const pageSize = 4096
 
-// object is what all kinds have: a descriptor, and the words if they are mapped. What is locked by the
-// descriptor is its own, as me; if me is 0, the calling thread's.
+// object is common to all kinds: a descriptor, and the words if they are mapped. The owner of a
+// lock is the descriptor, as me; if me is 0, the calling thread.
 type object struct {
 	name  string
 	fd    int
@@ -69,7 +69,8 @@ func makeRequest(kind Kind, initial uint64, o Options) openRequest {
 	return req
 }
 
-// openOwning: a recursive lock counts for its owner, so that is to be a thread.
+// openOwning opens an object whose locks the handle owns. A recursive lock counts for its owner,
+// which therefore must be a thread.
 func openOwning(volume, name string, req openRequest, byKernel bool) (*object, error) {
 	again := req
 	if req.flags&flagRecursive == 0 {
@@ -124,7 +125,7 @@ func (o *object) mapWords(cell uint32) error {
 	if errno != 0 {
 		return errno
 	}
-	// an address outside of Go's memory, which stays until Close
+	// an address outside of Go's memory, which stays valid until Close
 	o.page = *(**[cells]uint64)(unsafe.Pointer(&at))
 	if cell != 0 {
 		o.cell = &o.page[cell]
@@ -132,7 +133,7 @@ func (o *object) mapWords(cell uint32) error {
 	return nil
 }
 
-// Close ends the use of it. Nobody may be using the handle.
+// Close closes the handle, which must not be in use.
 func (o *object) Close() error {
 	if o.page != nil {
 		syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(o.page)), pageSize, 0)
@@ -143,7 +144,7 @@ func (o *object) Close() error {
 	return wrap(o.name, syscall.Close(fd))
 }
 
-// Remove takes away a name. Who has the object open keeps it.
+// Remove removes a name. Processes that have the object open keep it.
 func Remove(volume, name string) error {
 	var n [nameRoom]byte
 	if len(name) >= nameRoom {
@@ -162,7 +163,7 @@ func Remove(volume, name string) error {
 
 // --- time ------------------------------------------------------------------------------------
 
-// Forever and Try are for all that waits: without end, and not at all.
+// Forever and Try are time limits: wait without end, and do not wait.
 const (
 	Forever time.Duration = -1
 	Try     time.Duration = 0
@@ -179,9 +180,9 @@ func until(timeout time.Duration) uint64 {
 	return uint64(now.Nano()) + uint64(timeout)
 }
 
-// --- the kernel face ---------------------------------------------------------------------------
+// --- requests to the kernel --------------------------------------------------------------------
 
-// ask: what a wait was interrupted for was the runtime's; it goes on.
+// ask makes a request. It retries after EINTR, because the signal was one of the runtime.
 func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 	req := opRequest{op: op, value: value, until: until}
 	err := ioctl(o.fd, iocOp, unsafe.Pointer(&req))
@@ -192,7 +193,8 @@ func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 	return req.value, err
 }
 
-// do: what is mapped has been tried by ourselves; what is not may be had at once.
+// do makes a request after the word has been tried. If no words are mapped, it first tries without
+// waiting.
 func (o *object) do(op uint32, until uint64) error {
 	switch op {
 	case opLock, opUnlock, opWait, opPost:
@@ -204,14 +206,14 @@ func (o *object) do(op uint32, until uint64) error {
 	return err
 }
 
-// stat: the object's value, as the kernel says it.
+// stat returns the object's value, as the kernel reports it.
 func (o *object) stat() (uint64, error) {
 	var st statReply
 	err := ioctl(o.fd, iocStat, unsafe.Pointer(&st))
 	return st.value, err
 }
 
-// countUp: as long as nobody sleeps, the word is its count and nothing else.
+// countUp adds to a count. While no thread sleeps, the word is the count and nothing else.
 func countUp(word *uint64, by uint64) bool {
 	for {
 		seen := atomic.LoadUint64(word)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What the kernel's header says, as the compiler sees it.
+// program prints the values of the kernel's header, as the compiler sees them.
 const program = `
 #include <stdio.h>
 #include "semctl.h"
@@ -116,7 +116,7 @@ func TestCountUp(t *testing.T) {
 	}
 }
 
-// The number of a descriptor is soon another file's.
+// After a close, the number of a descriptor soon belongs to another file.
 func TestCloseTwice(t *testing.T) {
 	var pipe [2]int
 	if err := syscall.Pipe(pipe[:]); err != nil {

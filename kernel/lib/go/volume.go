@@ -18,7 +18,7 @@ const (
 	semFile = ".stargate/semaphores"
 )
 
-// unescape: "\040" is a blank.
+// unescape replaces "\040" by a blank.
 func unescape(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -34,7 +34,7 @@ func unescape(text string) string {
 	return out.String()
 }
 
-// firstVolume is where the first volume is mounted, as a whole.
+// firstVolume returns where the first volume is mounted as a whole.
 func firstVolume() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -56,7 +56,7 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(st.Dev), err
 }
 
-// rootOf is where the volume begins that a path is on.
+// rootOf returns the root of the volume that a path is on.
 func rootOf(path string) (string, error) {
 	var st syscall.Statfs_t
 	root, err := filepath.Abs(path)
@@ -89,7 +89,7 @@ func rootOf(path string) (string, error) {
 	return root, nil
 }
 
-// openVolume opens the semaphores of the volume that a path is on; of the first one, if it is "".
+// openVolume opens the semaphores of the volume that a path is on; "": of the first mounted one.
 func openVolume(path string) (int, error) {
 	var root string
 	var err error

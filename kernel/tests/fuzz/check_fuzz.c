@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Anything, checked: without a store; then repaired. What says that it has repaired everything has:
- * a check finds nothing, and a system that uses the volume meets no damage.
+ * Any volume is checked without a store, then repaired. If the repair says that it has repaired
+ * everything, a check finds nothing, and a system that uses the volume meets no damage.
  */
 #include "fuzz.h"
 
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	sg_check(mem, FUZZ_SIZE, &only, &res);
 	fuzz_protect(false);
 	if (sg_check(mem, FUZZ_SIZE, &repair, &res) || res.found > res.fixed)
-		return 0;	/* beyond repair, and says so */
+		return 0;	/* beyond repair, and reported so */
 	test_clean(mem, FUZZ_SIZE);
 	if (!fuzz_join(&v, mem, false))
 		test_fail(__FILE__, __LINE__, "repaired, but cannot be joined: %s", v.why);

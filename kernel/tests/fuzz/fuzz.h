@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzz targets share: an honest volume with something of everything in it, and inputs that
- * are lists of changes to it. So a few bytes of input reach deep: an entry that names another
+ * Shared by the fuzz targets: an undamaged volume with each kind of structure, and inputs that are
+ * lists of changes to it. So a few bytes of input reach deep: an entry that names another
  * structure, a record that the journal believes, a size, a count.
  *
  * An input is a head of two bytes (FUZZ_*, a script number for the target) and changes of 12 bytes
- * each; or, with FUZZ_RAW, pieces of (offset, length, bytes). docs/testing.md has the table.
+ * each; or, with FUZZ_RAW, parts of (offset, length, bytes). docs/testing.md has the table.
  */
 #ifndef SG_FUZZ_H
 #define SG_FUZZ_H
@@ -13,11 +13,11 @@
 #include "test.h"
 
 #define FUZZ_SIZE	SG_VOLUME_MIN
-#define FUZZ_FLAWED	1	/* checksums are left wrong */
+#define FUZZ_FLAWED	1	/* do not fix checksums */
 #define FUZZ_CRASHED	2	/* the volume of a system that died, else a clean one */
 #define FUZZ_RAW	128
 
-/* What a change is made to; bits of a mask of those that a target wants. */
+/* What a change is made to; a target selects these by a mask of bits. */
 enum fuzz_class {
 	FZ_SUPER, FZ_HOT, FZ_SLOT, FZ_AREA, FZ_RECORD, FZ_LEDGER, FZ_HINT, FZ_CHUNK, FZ_INODE,
 	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_SEM, FZ_CLASSES
@@ -38,7 +38,7 @@ struct fuzz_change {
 
 enum fuzz_how { FZ_SET, FZ_XOR, FZ_ADD, FZ_REFER, FZ_BYTE, FZ_HOWS };
 
-/* The volume, changed as the input says. NULL: the input is too short. */
+/* Returns the volume, changed as the input says. NULL: the input is too short. */
 u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes);
 /* The input's script number. */
 static inline u8 fuzz_script(const u8 *data, size_t size)
@@ -46,23 +46,23 @@ static inline u8 fuzz_script(const u8 *data, size_t size)
 	return size > 1 ? data[1] : 0;
 }
 void fuzz_say(const char *line);
-/* May the volume be stored to? For those who must not. */
+/* Makes the volume read-only, for calls that must not store. */
 void fuzz_protect(bool read_only);
 
 /*
- * For those who look while a hostile peer stores: the honest volume; while @look runs, a thread
- * stores what the input changes, and what was there before, over and over.
+ * For readers beside a hostile peer: the undamaged volume. While @look runs, a thread stores the
+ * input's changes, and the old values, over and over.
  */
 u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes);
 void fuzz_race(void (*look)(void *ctx), void *ctx);
 
-/* Uses of a volume that must end, whatever it says. */
+/* Uses of a volume that must end, whatever its contents. */
 bool fuzz_join(struct sg_vol *v, u8 *mem, bool read_only);
 void fuzz_read_all(struct sg_vol *v);		/* every inode, by every reading call */
 void fuzz_names(struct sg_vol *v, u8 script);	/* changes to directories */
 void fuzz_data(struct sg_vol *v, u8 script);	/* changes to files */
 
-/* Objects that the volumes have, one of each type and more; name i is i itself, in decimal. */
+/* Objects of the volumes, at least one of each type; the name of number i is i, in decimal. */
 #define FUZZ_OBJECTS	14
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Uses of a volume that may say anything: each call may fail, but has to return. */
+/* Uses of a hostile volume: each call may fail, but must return. */
 #include <sys/stat.h>
 #include "fuzz.h"
 
@@ -30,7 +30,7 @@ static int emit_xattr(void *ctx, unsigned int space, const char *name, u32 name_
 {
 	u32 sum = sg_crc32c(sg_crc32c(space, name, name_len), value, value_len);
 
-	*(u32 *)ctx ^= sum;	/* so that every byte has been touched */
+	*(u32 *)ctx ^= sum;	/* so that every byte is read */
 	return 0;
 }
 

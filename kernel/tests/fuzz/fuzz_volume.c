@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The honest volumes, and the changes that inputs make to them. */
+/* The undamaged volumes, and the changes that inputs make to them. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,10 +8,10 @@
 #include "sem/sem.h"
 
 #define PAGES_MAX	64
-#define INODES		40	/* that changes are made to */
+#define INODES		40	/* targets of changes */
 #define COPIES		(FUZZ_SIZE - SG_PAGE + offsetof(struct sg_last, sys))
 
-/* Where structures of a kind are: pages that changes and references name by number. */
+/* The places of each kind of structure: pages that changes and references name by number. */
 struct places {
 	u64 page[PAGES_MAX];
 	unsigned int n;
@@ -25,7 +25,7 @@ static struct image {
 
 static u8 *mem;
 
-/* FUZZ_TALK=1: for those who look at a find. */
+/* FUZZ_TALK=1: for a person who examines a find. */
 void fuzz_say(const char *line)
 {
 	if (getenv("FUZZ_TALK"))
@@ -39,7 +39,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	fuzz_say(line);
 }
 
-/* --- what is in them ------------------------------------------------------------------------ */
+/* --- their contents ------------------------------------------------------------------------- */
 
 static void xattr(struct sg_vol *v, const struct sg_iref *f, const char *name, u32 len)
 {
@@ -79,7 +79,10 @@ static void populate(struct sg_vol *v, const struct sg_iref *root)
 	}
 }
 
-/* Debts of every kind: what a system leaves that dies with files open and space not yet given back. */
+/*
+ * Deferred frees of every kind, as a system leaves them that dies with files open and pages not
+ * reclaimed.
+ */
 static void leave_debts(struct sg_vol *v, const struct sg_iref *root)
 {
 	struct sg_iref dir = test_lookup(v, root, "dir"), f, d;
@@ -107,8 +110,8 @@ static void leave_debts(struct sg_vol *v, const struct sg_iref *root)
 }
 
 /*
- * Shared semaphores; who dies has them open, and locks taken; who does not has closed what he had
- * open, and has some without a name and some that he looked at last.
+ * Shared semaphores. A system that dies has them open, with locks held. Another one has closed what
+ * it had open, and has some without a name, and some that it has looked at last.
  */
 static void make_objects(struct sg_vol *v, bool crashed)
 {
@@ -191,7 +194,7 @@ static void find_places(struct image *img, const struct sg_vol *v)
 	CHECK(img->table.n && img->dir.n > 3 && img->xattr.n > 1);
 }
 
-/* All pages of the file of semaphores. */
+/* Finds all pages of the file of semaphores. */
 static void find_objects(struct image *img, const struct sg_vol *v)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -241,7 +244,9 @@ static u64 in_places(const struct places *p, u16 index)
 	return p->page[(index >> 9) % p->n] + (index & 511) * 8;
 }
 
-/* The superblock before any change: the engine checks its own before it uses it, and so do we. */
+/*
+ * The superblock before any change: the engine checks its superblock before use, and so does this.
+ */
 static struct sg_super honest;
 
 static u64 inode_word(u16 index)
@@ -256,7 +261,7 @@ static u64 inode_word(u16 index)
 	return off + (index & 31) * 8;
 }
 
-/* The word that a change is made to. */
+/* Returns the word that a change is made to. */
 static u64 place_of(const struct image *img, const struct sg_super *sb, const struct fuzz_change *c)
 {
 	u64 i = c->index;
@@ -293,7 +298,7 @@ static u64 place_of(const struct image *img, const struct sg_super *sb, const st
 	}
 }
 
-/* A word that names some structure, in one of the ways in which words name structures. */
+/* A word that refers to some structure, in one of the ways in which words do. */
 static u64 reference(const struct image *img, const struct sg_super *sb, u64 value)
 {
 	const struct places *all[] = { &img->table, &img->dir, &img->xattr };
@@ -398,7 +403,7 @@ static void raw(const u8 *data, size_t size)
 	}
 }
 
-/* --- checksums, and what would only cost time ------------------------------------------------ */
+/* --- checksums, and changes that would only cost time ---------------------------------------- */
 
 static void mend_super(u64 off)
 {
@@ -448,7 +453,7 @@ static void mend(const struct image *img, const struct sg_super *sb)
 		mend_xattr(img->xattr.page[i]);
 }
 
-/* A change that never ends is waited for (20 s), which tells nothing new each time. */
+/* An unfinished change makes readers wait (20 s), which shows nothing new each time. */
 static void end_changes(void)
 {
 	unsigned int i;
@@ -476,7 +481,7 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	if (size < 2)
 		return NULL;
 	img = &images[data[0] & FUZZ_CRASHED ? 1 : 0];
-	/* fresh private pages over the file: a reset costs what was stored to */
+	/* fresh private pages over the file: a reset costs only the pages stored to */
 	CHECK(mmap(mem, FUZZ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, img->fd, 0) == mem);
 	memcpy(&honest, mem, sizeof(honest));
 	if (data[0] & FUZZ_RAW)
@@ -493,7 +498,7 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	return mem;
 }
 
-/* --- changes while somebody looks ------------------------------------------------------------ */
+/* --- changes beside a reader ----------------------------------------------------------------- */
 
 #define RACE_WORDS	4096
 
@@ -505,7 +510,9 @@ static struct race {
 	bool stop;
 } race;
 
-/* What the input changes: the words in which the two volumes differ. The honest one is mapped now. */
+/*
+ * The input's changes: the words in which the two volumes differ. The undamaged one is mapped now.
+ */
 u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes)
 {
 	static u64 *hostile;

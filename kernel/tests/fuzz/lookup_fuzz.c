@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Directories and their inodes, damaged: looked up, listed, changed. */
+/* Damaged directories and their inodes: looked up, listed, changed. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

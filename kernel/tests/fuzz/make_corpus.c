@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * make_corpus DIRECTORY: seeds for the fuzz targets, a folder for each. The volumes themselves are
- * in the targets (fuzz_volume.c): a seed is a change to one, of each kind to each structure, so
- * that the fuzzer begins where something happens.
+ * make_corpus DIRECTORY: makes seeds for the fuzz targets, a folder for each. The volumes
+ * themselves are in the targets (fuzz_volume.c). A seed is a change to one of them, of each kind to
+ * each structure, so that the fuzzer begins with changes that have an effect.
  */
 #include <sys/stat.h>
 #include "fuzz.h"
@@ -51,7 +51,7 @@ static void seeds_for(const char *target, unsigned int classes)
 	}
 }
 
-/* The copy of the inode file's root word, or both words: another root, a lie with a good checksum. */
+/* The copy of the inode file's root word, or both words: another root, with a valid checksum. */
 static void seeds_of_copies(const char *target)
 {
 	const struct fuzz_change word = { FZ_INODE, FZ_REFER, offsetof(struct sg_inode, table) / 8,
@@ -83,7 +83,7 @@ static void seeds_of_moves(const char *target)
 	}
 }
 
-/* A word of each page of the semaphores: who owns, who has it open, a type, a length, a generation. */
+/* A word of each page of the semaphores: an owner, users, a type, a length, a generation. */
 static void seeds_of_objects(const char *target)
 {
 	static const struct {

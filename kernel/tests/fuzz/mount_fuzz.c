@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Anything, mounted: read-only first, when nothing may be stored; then joined, used and left. */
+/*
+ * Any volume is mounted: read-only first, when nothing may be stored; then joined, used and left.
+ */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

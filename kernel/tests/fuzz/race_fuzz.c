@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Somebody changes the volume while it is read: what was checked a moment ago is no longer so (D10).
- * Whoever reads may meet anything, but comes back, and never looks outside the volume.
+ * An attacker changes the volume while it is read: a value may change after its check (D10). A
+ * reader may get any data, but returns, and never accesses memory outside the volume.
  */
 #include "fuzz.h"
 

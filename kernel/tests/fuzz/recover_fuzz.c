@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a dead system left, damaged: records, ledgers, slots. Recovered, used, left, recovered again. */
+/* Damaged records, ledgers and slots of a dead system: recovered, used, left, recovered again. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

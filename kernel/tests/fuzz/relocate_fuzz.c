@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Anything, moved to another base: from the beginning, or as one that is half moved in some way.
- * It ends; if it says that it is done, nothing is half moved any more. What a repair makes of it
- * then is a volume that can be used.
+ * Any volume is moved to another base: from the beginning, or half moved in some way. The move
+ * ends. If it reports success, nothing is half moved any more. After a repair, the volume can be
+ * used.
  */
 #include "internal.h"
 #include "fuzz.h"
 
-/* What the script says. */
-#define HALF	1	/* somebody has begun, ... */
-#define SETTLE	2	/* ... and has moved everything, of which the marks are left */
-#define MARKS	4	/* root words have it already */
+/* The bits of the script. */
+#define HALF	1	/* a move has begun, ... */
+#define SETTLE	2	/* ... and has moved everything: only the marks are left */
+#define MARKS	4	/* root words have the mark already */
 #define FAR	8	/* the ranges do not overlap */
 #define DOWN	16
-#define BEGUN	32	/* whereto is not said */
+#define BEGUN	32	/* without a target */
 
 static u64 base_for(u8 script, u64 phys)
 {
@@ -22,7 +22,7 @@ static u64 base_for(u8 script, u64 phys)
 	return script & DOWN && phys >= by ? phys - by : phys + by;
 }
 
-/* Both superblocks say that it is half moved. */
+/* Both superblocks say that the volume is half moved. */
 static void say_half_moved(u8 *mem, struct sg_super *sb, u8 script, u64 to)
 {
 	sb->incompat |= SG_INCOMPAT_MOVING;
@@ -35,7 +35,7 @@ static void say_half_moved(u8 *mem, struct sg_super *sb, u8 script, u64 to)
 	memcpy(mem + FUZZ_SIZE - SG_PAGE, sb, sizeof(*sb));
 }
 
-/* The mover has come as far as the root words of the system inodes. */
+/* The move has reached the root words of the system inodes. */
 static void mark_roots(u8 *mem, u64 by)
 {
 	struct sg_hot *hot = (void *)(mem + SG_HOT_OFF);
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		CHECK(probe.valid && !(probe.sb.incompat & SG_INCOMPAT_MOVING));
 	}
 	if (sg_check(mem, FUZZ_SIZE, &repair, &res) || res.found > res.fixed)
-		return 0;	/* beyond repair, and says so */
+		return 0;	/* beyond repair, and reported so */
 	test_clean(mem, FUZZ_SIZE);
 	if (!fuzz_join(&v, mem, false))
 		test_fail(__FILE__, __LINE__, "repaired, but cannot be joined: %s", v.why);

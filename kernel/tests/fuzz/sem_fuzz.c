@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores, damaged: their records, their words, who they say owns them. Listed, opened,
- * used in every way, removed and made; each call may fail, but has to return, and soon.
+ * Damaged shared semaphores: their records, their words, their owners. Listed, opened, used in
+ * every way, removed and made. Each call may fail, but must return soon.
  */
 #include "fuzz.h"
 

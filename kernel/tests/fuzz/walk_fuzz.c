@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* File tables, root words and sizes, damaged: walked, read, written, cut, moved. */
+/* Damaged file tables, root words and sizes: walked, read, written, truncated, moved. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

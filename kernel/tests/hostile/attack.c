@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an attacker stores. He knows the format as well as we do: he aims at structures, and much of
- * what he stores looks like what belongs there.
+ * The stores of an attacker that knows the format: it aims at structures, and many of its values
+ * look valid there.
  */
 #include "hostile.h"
 
@@ -30,7 +30,7 @@ static u64 of_places(struct attacker *a, const struct places *p, unsigned int wo
 	return p->page[below(a, p->n)] + 8 * below(a, words);
 }
 
-/* His own ends first: mostly what is the host's. */
+/* Chooses a slot, mostly the host's. */
 static unsigned int a_slot(struct attacker *a)
 {
 	if (rng_chance(&a->rng, 60))
@@ -99,9 +99,9 @@ static u64 a_page(struct attacker *a)
 	const struct places *p = all[below(a, 6)];
 
 	switch (below(a, 6)) {
-	case 0:		/* where metadata is that nobody hands out */
+	case 0:		/* metadata, which is never allocated */
 		return below(a, honest.sb.data_off / SG_PAGE) * SG_PAGE;
-	case 1:		/* at the end, and behind */
+	case 1:		/* at the end, and behind it */
 		return H_SIZE - 2 * SG_PAGE + below(a, 4) * SG_PAGE;
 	case 2:
 		return H_ROOM - SG_PAGE + below(a, 4) * SG_PAGE;
@@ -154,7 +154,7 @@ static u64 a_limit(struct attacker *a)
 	return all[below(a, sizeof(all) / sizeof(all[0]))];
 }
 
-/* What words of that kind look like. */
+/* A value as words of that kind have it. */
 static u64 fitting(struct attacker *a)
 {
 	switch (below(a, 11)) {
@@ -287,7 +287,7 @@ void attack_store(struct attacker *a, u64 off, u64 val)
 	__atomic_store_n(word_at(off), val, __ATOMIC_RELAXED);
 }
 
-/* A word into a record that replay then believes. */
+/* Adds a word to a record, which replay then believes. */
 static void add_to_record(struct attacker *a)
 {
 	u64 off = area(a);
@@ -322,7 +322,7 @@ static void whole_page(struct attacker *a)
 	}
 }
 
-/* Many words that are alike: of locks, or of slots. */
+/* Many equal words: of locks, or of slots. */
 static void a_row(struct attacker *a)
 {
 	u64 i, word = rng_chance(&a->rng, 50) ? a_lock(a) : fitting(a);
@@ -337,7 +337,7 @@ static void a_row(struct attacker *a)
 		for (i = 0; i < H_ROOM / SG_CHUNK; i++)
 			attack_store(a, honest.sb.chunk_off + i * sizeof(struct sg_chunk), word);
 		break;
-	case 2:		/* everybody's state, but the host's */
+	case 2:		/* the state of all slots but the host's */
 		for (i = 0; i < SG_SLOTS; i++)
 			if (i != a->slot)
 				attack_store(a, honest.sb.slot_off + i * sizeof(struct sg_slot), a_state(a));
@@ -367,12 +367,12 @@ void attack_once(struct attacker *a)
 			break;
 		volume[off + below(a, 8)] = (u8)rng_next(&a->rng);
 		break;
-	case 4:		/* what was there before */
+	case 4:		/* the previous value */
 		i = below(a, SG_MIN(a->stores, (u64)A_HISTORY));
 		if (a->stores)
 			attack_store(a, a->old[i].off, a->old[i].val);
 		break;
-	case 5:		/* neighbours */
+	case 5:		/* words side by side */
 		n = 1 + below(a, 8);
 		for (i = 0; i < n && off + 8 * i < H_ROOM; i++)
 			attack_store(a, off + 8 * i, attack_value(a, off + 8 * i));

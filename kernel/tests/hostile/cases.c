@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What has been found: each with the store that did it, at the load where it was done. */
+/* Defects that were found, each with the store that caused it, at the load where it was made. */
 #include <sys/stat.h>
 #include "hostile.h"
 
@@ -25,13 +25,13 @@ static u64 slot_off(unsigned int slot, u64 field)
 	return honest.sb.slot_off + slot * sizeof(struct sg_slot) + field;
 }
 
-/* --- a word that says one thing, and later another ---------------------------------------------- */
+/* --- a word that changes between two loads ---------------------------------------------------- */
 
 static struct {
 	u64 off, val, loads, from;
 } fickle;
 
-/* From the load @from on (the first is 1) it says @val. */
+/* From load @from on (the first is 1), the word reads @val. */
 static void change_later(u64 off)
 {
 	if (off == fickle.off && ++fickle.loads >= fickle.from)
@@ -47,7 +47,10 @@ static void at_load(u64 off, u64 from, u64 val)
 	hook_load = change_later;
 }
 
-/* A record's head, had more than once: that many words are change counters, of fewer words. */
+/*
+ * A record's head is loaded several times, and changes: then it has more change counters than
+ * words.
+ */
 static void replay_head(u64 from)
 {
 	struct sg_area *a = (void *)(volume + honest.sb.journal_off);
@@ -73,7 +76,7 @@ static void case_replay_head(void)
 	}
 }
 
-/* So many inodes, and then more than there can be: who looks at all of them comes to an end. */
+/* So many inodes, then more than can exist: a loop over all of them ends. */
 static void case_holdings(void)
 {
 	static struct sg_holding all[SG_SLOTS];
@@ -86,7 +89,7 @@ static void case_holdings(void)
 	sg_leave(&v);
 }
 
-/* --- names and owners of semaphores ------------------------------------------------------------- */
+/* --- names and owners of semaphores ----------------------------------------------------------- */
 
 static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st)
 {
@@ -98,7 +101,7 @@ static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat 
 	return true;
 }
 
-/* Reset, and locked by another one, between the look at the owner and giving back. */
+/* Reset, and locked by another system, between the look at the owner and the release. */
 static void case_sem_unlock(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
@@ -122,7 +125,7 @@ static void case_sem_unlock(void)
 	sg_leave(&v);
 }
 
-/* Objects that are reset by force, and had by another one, in the midst of what we do with them. */
+/* Objects that are reset by force, and taken by another system, during an operation on them. */
 static struct {
 	u64 at, word, word_val, more_val, cell;
 } reset;
@@ -182,7 +185,7 @@ static void mutex_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 	sg_sem_close(&v, &sem);
 }
 
-/* A reader that goes back, as a writer has come: its cell has been cleared by then. */
+/* A reader withdraws because a writer has come. Its cell has been cleared by then. */
 static void readers_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 {
 	struct sg_sem_new new = { .type = SG_SEM_RWLOCK, .mode = 0600 };
@@ -211,7 +214,7 @@ static void case_sem_reset(void)
 	sg_leave(&v);
 }
 
-/* What is shown of an object has been copied, and been looked at after that. */
+/* What is shown of an object has been copied first, and checked after that. */
 static void case_sem_list(void)
 {
 	unsigned int n = 0;
@@ -223,13 +226,13 @@ static void case_sem_list(void)
 	set(sem.words, SG_SEMW_ID(125, 1, 1));
 	CHECK_OK(sg_sem_list(&v, &cookie, emit, &n));
 	CHECK(n);
-	set(sem.rec, 0x7f);		/* of no type */
+	set(sem.rec, 0x7f);		/* of an invalid type */
 	sg_sem_fstat(&v, &sem, &(struct sg_sem_stat){ 0 });
 	sg_sem_close(&v, &sem);
 	sg_leave(&v);
 }
 
-/* Lines of a log are ours, whatever a system says its name is. */
+/* No name of a system can add lines to a log. */
 static void case_name(void)
 {
 	struct sg_slot slot;
@@ -252,8 +255,8 @@ static bool is_used(u64 page)
 }
 
 /*
- * A debt of a directory of which more has been paid than there is. In a page that the checker has
- * a copy of, as a record changes it.
+ * A deferred free of a directory says that more has been freed than exists. A record changes it, in
+ * a page that the checker has a copy of.
  */
 static void case_dir_debt(void)
 {
@@ -272,7 +275,7 @@ static void case_dir_debt(void)
 	CHECK(res.found);
 }
 
-/* A table that has just been filled is gone when it is looked at, for whether it makes a large leaf. */
+/* A table that has just been filled is gone when it is examined for a large leaf. */
 static void case_merge(void)
 {
 	static const u64 later[] = { 0, SG_PTE_TABLE, ~0ULL };
@@ -297,8 +300,8 @@ static void case_merge(void)
 }
 
 /*
- * What a collapse has counted is not what it finds when it builds: no change counter says so. It
- * stores nowhere but into pages that it has taken.
+ * A collapse counts something else than it finds when it builds, without a change of the change
+ * counter. It stores only into pages that it has taken.
  */
 static void case_more_than_counted(void)
 {
@@ -330,9 +333,9 @@ static void case_more_than_counted(void)
 	}
 }
 
-/* --- numbers ------------------------------------------------------------------------------------ */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
-/* A size that no file has, and a sum with it that is an error of no name, or none. */
+/* A size that no file has. A sum with it would be an unknown error code, or no error. */
 static void case_sizes(void)
 {
 	struct sg_iref f;
@@ -347,7 +350,7 @@ static void case_sizes(void)
 	sg_leave(&v);
 }
 
-/* Epochs as far from each other as they can be. */
+/* Epochs with the largest possible distances. */
 static void case_epochs(void)
 {
 	CHECK_OK(host_join(&v, true));
@@ -360,7 +363,7 @@ static void case_epochs(void)
 	sg_leave(&v);
 }
 
-/* --- what never ends ---------------------------------------------------------------------------- */
+/* --- loops without end ------------------------------------------------------------------------ */
 
 static u64 loads;
 
@@ -373,7 +376,7 @@ static void keep_bits(u64 off)
 	}
 }
 
-/* A truncation that somebody else begins anew as soon as it is over. */
+/* Another system begins a truncation again as soon as it is complete. */
 static void case_cut(void)
 {
 	struct sg_write w;
@@ -394,7 +397,7 @@ static void case_cut(void)
 	sg_leave(&v);
 }
 
-/* Each time it is loaded, a change counter has gone on. */
+/* A change counter advances at each load. */
 static void never_rests(u64 off)
 {
 	if (off == fickle.off)
@@ -402,7 +405,7 @@ static void never_rests(u64 off)
 	loads++;
 }
 
-/* A long attribute is read beside changes of other kinds, however fast they come. */
+/* A long attribute is read beside changes of other kinds, however frequent they are. */
 static void read_long(const struct sg_iref *f, int expected)
 {
 	static char value[SG_XATTR_VALUE_MAX];
@@ -414,8 +417,8 @@ static void read_long(const struct sg_iref *f, int expected)
 }
 
 /*
- * One whose bytes are wrong as well is not read as often as a word would be: what is bounded is the
- * time.
+ * An attribute whose bytes are wrong as well is read fewer times than a word would be: the limit is
+ * one of time.
  */
 static void case_no_rest(void)
 {
@@ -439,7 +442,7 @@ static bool emit_all(void *ctx, const char *name, u32 len, u64 ino, unsigned int
 	return true;
 }
 
-/* Nor is a directory that is another at each look. */
+/* The same for a directory that differs at each look. */
 static void case_dir_no_rest(void)
 {
 	u64 cookie = 0;
@@ -465,7 +468,7 @@ static void count_load(u64 off)
 	loads++;
 }
 
-/* A ledger of a free slot, of so many pages, in which every word is a debt of nothing. */
+/* Makes the ledger of a free slot, of @pages pages, full of entries without effect. */
 static void junk_ledger(unsigned int slot)
 {
 	u64 page = sg_ledger_off(&v, slot), next = H_SIZE - 2 * SG_PAGE, i, n;
@@ -482,7 +485,7 @@ static void junk_ledger(unsigned int slot)
 	set(page, 0);
 }
 
-/* Taking over what somebody seems to have owed takes its time, but ends when we are to leave. */
+/* Taking over a long ledger takes time, but ends when the mount is to leave. */
 static void case_ledger(void)
 {
 	CHECK_OK(host_join(&v, true));
@@ -499,11 +502,11 @@ static void case_ledger(void)
 	sg_leave(&v);
 }
 
-/* --- at the same time --------------------------------------------------------------------------- */
+/* --- several systems at once ------------------------------------------------------------------ */
 
 static u64 turn;
 
-/* At that load somebody else settles what this ledger owes, too. */
+/* At this load another system settles the same ledger. */
 static void settle_beside(u64 off)
 {
 	(void)off;
@@ -513,7 +516,7 @@ static void settle_beside(u64 off)
 	CHECK_OK(sg_ledger_settle_inodes(&v));
 }
 
-/* A debt of an inode that is not there has no lock that keeps two from paying it. */
+/* An entry for an inode that does not exist has no lock, so two systems may free it at once. */
 static void case_paid_twice(void)
 {
 	unsigned int room;
@@ -538,7 +541,7 @@ static void case_paid_twice(void)
 	sg_leave(&v);
 }
 
-/* A table that has just been hooked in is not there when one looks again. */
+/* A table that has just been hooked in is gone at the next look. */
 static void unhook(u64 off)
 {
 	u64 e = *(u64 *)(volume + off);
@@ -569,7 +572,7 @@ static void hold_areas(u64 word)
 		    offsetof(struct sg_area, lock), word);
 }
 
-/* What is owed is nonsense, and cannot be written off either: whoever pays comes to an end. */
+/* The deferred frees are invalid, and cannot be removed either: a reclaim ends all the same. */
 static void case_debt_stays(void)
 {
 	u64 areas = (u64)SG_SLOTS * honest.sb.areas;
@@ -593,7 +596,7 @@ static void case_debt_stays(void)
 	sg_leave(&v);
 }
 
-/* --- locks of one who seems to live ------------------------------------------------------------- */
+/* --- locks of a system that seems to be live -------------------------------------------------- */
 
 static void hold_all(u64 word)
 {
@@ -608,7 +611,7 @@ static void hold_all(u64 word)
 			set(SG_HOT_OFF + i * 8, i & 1 ? 0 : word);
 }
 
-/* Who leaves does not wait for him for ever, whatever is said to be his. */
+/* A leaving system does not wait for such a lock for ever, whatever it protects. */
 static void case_leave(void)
 {
 	struct sg_iref root;
@@ -616,7 +619,7 @@ static void case_leave(void)
 
 	CHECK_OK(host_join(&v, true));
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));	/* nobody has it open: to be freed */
+	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));	/* open nowhere: to be freed */
 	hold_all(SG_LOCK_WORD(9, 77));
 	start = sg_ticks();
 	sg_leave(&v);
@@ -630,7 +633,7 @@ static bool killed(void)
 	return sg_ticks() > killed_at;
 }
 
-/* Who waits for a transaction's area can be killed, as for any other lock. */
+/* A thread that waits for a transaction area can be killed, as with any other lock. */
 static void case_killed(void)
 {
 	extern bool (*sg_interrupt_hook)(void);
@@ -646,7 +649,7 @@ static void case_killed(void)
 	sg_leave(&v);
 }
 
-/* A lock that a dying process gives back to the table of locks: it comes to its end. */
+/* A dying process releases a lock in the table of locks: the call ends. */
 static void case_give_back(void)
 {
 	struct sg_userlock lock = {
@@ -674,7 +677,7 @@ static void case_give_back(void)
 	sg_leave(&v);
 }
 
-/* The record of our lock of "one": the first of its owner's. */
+/* The record of this system's lock of "one": the first of its owner's. */
 static struct sg_userlock_record *own_record(unsigned int nr, u64 owner)
 {
 	int err = 0;
@@ -708,7 +711,7 @@ static struct {
 	u64 loads, from;
 } widened;
 
-/* Between two looks at it our lock of the end of what is to go becomes one of everything. */
+/* Between two looks at it, this system's lock at the end of the range becomes one of everything. */
 static void widen(u64 off)
 {
 	if (off != (u64)((u8 *)&widened.rec->start - volume) || ++widened.loads != widened.from)
@@ -718,8 +721,8 @@ static void widen(u64 off)
 }
 
 /*
- * Whether a lock is split is found out before anything changes, and no record is kept if it is not.
- * All others in the chain are taken, by one who lives.
+ * The call finds out whether a lock is split before it changes anything. It keeps no record for
+ * that if there is no split. A live system has all other records of the chain.
  */
 static void split_lock(u64 from, bool set_other)
 {
@@ -772,7 +775,7 @@ static void case_split_lock(void)
 	}
 }
 
-/* Where a lock begins and ends is told to users: no number that no lock has. */
+/* Users are told where a lock begins and ends: the numbers are always valid. */
 static void case_lock_range(void)
 {
 	static const u64 range[][2] = { { 0, ~0ULL }, { 5, 4 }, { 1, 1ULL << 63 } };
@@ -801,7 +804,7 @@ static void case_lock_range(void)
 	sg_leave(&v);
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/* ---------------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile guests: somebody stores whatever he likes into the volume while we use it (D10). What he
- * does cannot be kept from doing harm to what is in the volume; but whoever uses it comes back from
- * every call, in time, and never loads or stores outside.
+ * Hostile guests: an attacker stores anything into the volume while the host uses it (D10). It can
+ * always harm the contents of the volume. But every call of the host returns, in time, and never
+ * loads or stores outside the volume.
  *
- *   volume.c	the volume, between canaries, and how it is put back
+ *   volume.c	the volume, between canaries, and its restoration
  *   attack.c	what is stored, and where
- *   use.c	what the host does
- *   step.c	one thread; the attacker gets his turn at loads and stores of the engine: repeatable
+ *   use.c	the host's operations
+ *   step.c	one thread; the attacker acts at loads and stores of the engine: repeatable
  *   race.c	the attacker is a process, the host has threads
- *   cases.c	what has been found, each as a test
- *   loops.c	likewise: loops that must end, whatever the volume says
+ *   cases.c	defects that were found, each as a test
+ *   loops.c	likewise: loops that must end, whatever the volume's contents
  *
  * Built with SG_HOSTILE, and the sanitizers of addresses and of undefined behaviour (SAN=hostile).
  */
@@ -24,25 +24,25 @@
 /* --- volume.c --------------------------------------------------------------------------------- */
 
 #define H_SIZE		SG_VOLUME_MIN
-#define H_ROOM		(H_SIZE + 4 * SG_CHUNK)	/* it can grow into that */
+#define H_ROOM		(H_SIZE + 4 * SG_CHUNK)	/* it can grow to that */
 #define H_PLACES	96
 
-/* Pages of a kind in the honest volume: where an attacker aims. */
+/* Pages of each kind in the undamaged volume: the attacker's targets. */
 struct places {
 	u64 page[H_PLACES];
 	unsigned int n;
 };
 struct honest {
 	struct sg_super sb;
-	u32 incarnation;	/* last one given out */
+	u32 incarnation;	/* the last one given out */
 	struct places inode, table, dir, xattr, sem, lock;
 };
 extern struct honest honest;
 extern u8 *volume;		/* H_ROOM bytes */
 
 void volume_setup(void);
-void volume_reset(void);	/* honest again: somebody died in it, who owed something */
-void volume_reset_shared(void);	/* likewise, and processes see what each other stores */
+void volume_reset(void);	/* restored, with a dead system that has deferred frees */
+void volume_reset_shared(void);	/* likewise, with memory that processes share */
 void volume_check_canaries(void);
 
 /* --- attack.c --------------------------------------------------------------------------------- */
@@ -50,10 +50,10 @@ void volume_check_canaries(void);
 #define A_HISTORY	64
 
 /**
- * struct attacker - who stores
+ * struct attacker - the attacker's state
  * @slot, @incarnation: of the host
- * @spares: the host's state: else it soon takes itself for dead, and does nothing any more
- * @old: what was there before his last stores
+ * @spares: leaves the host's state alone: else the host soon finds itself fenced, and does nothing
+ * @old: the values before its last stores
  */
 struct attacker {
 	struct rng rng;
@@ -67,17 +67,17 @@ struct attacker {
 };
 
 u64 attack_place(struct attacker *a);		/* offset of some word of some structure */
-u64 attack_value(struct attacker *a, u64 off);	/* something for it */
+u64 attack_value(struct attacker *a, u64 off);	/* a value for it */
 void attack_store(struct attacker *a, u64 off, u64 val);
-void attack_once(struct attacker *a);		/* a word, some, or a page */
-/* Checksums that hold for what stands there now: superblocks, records, copies. */
+void attack_once(struct attacker *a);		/* stores a word, several, or a page */
+/* Makes checksums valid for the present contents: superblocks, records, copies. */
 void attack_mend(u64 off);
 
 /* --- use.c ------------------------------------------------------------------------------------ */
 
 /**
  * struct host - one thread of a system under attack
- * @v: shared with the others. @note: what it does, for who asks. @since: by sg_ticks().
+ * @v: shared with the other threads. @note: its operation, for reports. @since: by sg_ticks().
  */
 struct host {
 	struct sg_vol *v;
@@ -91,13 +91,13 @@ struct host {
 
 void host_begin(struct host *h, struct sg_vol *v, u64 seed);
 void host_end(struct host *h);
-void host_step(struct host *h);			/* one operation beside others */
+void host_step(struct host *h);			/* one operation, beside others */
 int host_join(struct sg_vol *v, bool force);	/* opens and joins */
-/* What needs the volume for itself, or nothing at all: checks, repairs, moves, looks. */
+/* Operations that need exclusive access, or no mount at all: checks, repairs, moves, looks. */
 void host_alone(struct host *h);
-extern void (*host_interlude)(struct host *h);	/* begins each operation */
+extern void (*host_interlude)(struct host *h);	/* called before each operation */
 
-/* When nobody attacks any more: it can be left, repaired, used, and made anew. */
+/* After the attack: the volume can be left, repaired, used, and formatted. */
 void volume_afterwards(void);
 
 /* --- modes ------------------------------------------------------------------------------------ */
@@ -106,9 +106,9 @@ void step_round(u64 seed);
 void sweep_round(u64 seed);
 void race_round(u64 seed);
 void cases_run(void);
-/* step.c: the clock that goes only when somebody looks at it. */
+/* step.c: a clock that advances only when it is read. */
 void step_clock(bool on);
-/* cases.c: called at each load of the engine, before it. */
+/* cases.c: called before each load of the engine. */
 extern void (*hook_load)(u64 off);
 
 /* loops.c: run by cases.c. */

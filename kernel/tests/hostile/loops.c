@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Loops whose end stands in the volume, where somebody has made it so that there is none. Each has
- * a limit of loads, which is one of time that does not depend on the machine.
+ * Loops whose end depends on the volume, where an attacker has removed it. Each has a limit of
+ * loads: a limit of time that does not depend on the machine.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void end_limit(void)
 	test_counted();
 }
 
-/* --- a table that names itself ------------------------------------------------------------------ */
+/* --- a table that names itself ---------------------------------------------------------------- */
 
 static bool is_used(u64 page)
 {
@@ -54,7 +54,7 @@ static u64 some_free_page(void)
 	return page;
 }
 
-/* What it owes is counted by who only looks on, up to so many entries. */
+/* sg_holdings() only reads, and counts deferred frees up to a limit. */
 void case_table_of_itself(void)
 {
 	static struct sg_holding all[SG_SLOTS];
@@ -74,7 +74,7 @@ void case_table_of_itself(void)
 	sg_leave(&v);
 }
 
-/* --- for one who is to die ---------------------------------------------------------------------- */
+/* --- for a thread that is killed -------------------------------------------------------------- */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -91,11 +91,11 @@ static struct sg_iref inode(const char *name)
 	return test_lookup(&v, &root, name);
 }
 
-/* --- parents ------------------------------------------------------------------------------------ */
+/* --- parents ---------------------------------------------------------------------------------- */
 
 /*
- * Directories that are each other's parent, in a circle of @n that begins @before steps above the
- * one that something is renamed into; and as many inodes as a word can say.
+ * Directories that are each other's parents, in a cycle of @n that begins @before steps above the
+ * target of a rename. The count of inodes is the largest that fits in its word.
  */
 static void parent_circle(unsigned int before, unsigned int n)
 {
@@ -133,11 +133,11 @@ void case_parent_circle(void)
 	parent_circle(7, 9);
 }
 
-/* --- a file of pages without end ---------------------------------------------------------------- */
+/* --- a file with endless pages ---------------------------------------------------------------- */
 
 /*
- * Three levels of tables: each of the upper ones names the next in all entries. No run is longer
- * than a page.
+ * Three levels of tables: each upper one names the next in all entries. No run is longer than a
+ * page.
  */
 static u64 forge_table(void)
 {
@@ -152,7 +152,7 @@ static u64 forge_table(void)
 	return SG_ROOT((honest.sb.phys + at[2]) | SG_PTE_TABLE, 3);
 }
 
-/* It maps more than there is; and who counts that can be killed before. */
+/* It maps more pages than exist. A thread that counts them can be killed. */
 void case_allocate(void)
 {
 	const u64 pages = 1ULL << 27;
@@ -174,9 +174,9 @@ void case_allocate(void)
 	sg_leave(&v);
 }
 
-/* --- bad memory --------------------------------------------------------------------------------- */
+/* --- bad pages -------------------------------------------------------------------------------- */
 
-/* A list that is full, and each piece of it as large as the volume: asked by who wants to know. */
+/* A full list of bad extents, each as large as the volume, and a query. */
 void case_bad_list(void)
 {
 	struct sg_statfs st;
@@ -193,11 +193,11 @@ void case_bad_list(void)
 	sg_leave(&v);
 }
 
-/* --- a place for a transaction ------------------------------------------------------------------ */
+/* --- a transaction area ----------------------------------------------------------------------- */
 
 /*
- * All areas of a transaction are in use, and who uses them waits for somebody who is paused. One
- * more that is to die leaves, without a place.
+ * All transaction areas are in use, and their threads wait for a paused system. One more thread,
+ * which is killed, gives up without an area.
  */
 void case_no_place(void)
 {
@@ -222,9 +222,9 @@ void case_no_place(void)
 	sg_leave(&v);
 }
 
-/* --- what is cut, or moved ---------------------------------------------------------------------- */
+/* --- truncating and moving -------------------------------------------------------------------- */
 
-/* Three levels of tables; one of the lowest level is named over and over: empty, or of a run. */
+/* Three levels of tables; all entries name one table of the lowest level: empty, or with a run. */
 static u64 forge_same(bool empty)
 {
 	u64 at = some_free_page(), low = at - SG_PAGE, mid = low - SG_PAGE, i;
@@ -238,7 +238,7 @@ static u64 forge_same(bool empty)
 	return SG_ROOT((honest.sb.phys + at) | SG_PTE_TABLE, 3);
 }
 
-/* Pages are counted when they are moved; and who looks through holes without end can be killed. */
+/* Pages are counted when they are moved. A thread that searches endless holes can be killed. */
 void case_move_range(void)
 {
 	struct sg_iref f;
@@ -259,11 +259,11 @@ void case_move_range(void)
 	sg_leave(&v);
 }
 
-/* --- names that are dealt out ------------------------------------------------------------------- */
+/* --- names that are distributed --------------------------------------------------------------- */
 
 static u64 empty[H_SIZE / SG_PAGE / 64];	/* pages that were free when it began */
 
-/* What is loaded of the slots of a bucket that was a free page before is never an empty one. */
+/* Loads from the slots of a bucket in a formerly free page never find an empty slot. */
 static void fill_slots(u64 off)
 {
 	u64 in = off % SG_PAGE, page = off / SG_PAGE;
@@ -309,11 +309,11 @@ void case_split(void)
 	sg_leave(&v);
 }
 
-/* --- a semaphore that is over ------------------------------------------------------------------- */
+/* --- a removed semaphore ---------------------------------------------------------------------- */
 
 static u64 over_at, over_head;
 
-/* Its record is never gone: whenever it is looked at, it is one that has been removed. */
+/* Its record never goes away: at each look it is one that has been removed. */
 static void keep_over(u64 off)
 {
 	if (off == over_at)
@@ -336,7 +336,7 @@ static int create_over(bool (*interrupted)(void))
 	return err;
 }
 
-/* Who makes one of that name makes room first, and again, but not for ever. */
+/* Creating one of that name first frees the old record, again and again, but not for ever. */
 void case_sem_over(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hostile cases | step | sweep | race: what has been found, or rounds of attacks.
+ * hostile cases | step | sweep | race: runs the cases, or rounds of attacks.
  *
- *   SEED=N		the first round's number; its rounds are N, N + 1, ...
- *   SG_OPS=N		so many rounds
- *   HOSTILE_SECONDS=S	instead: as many as there are in S seconds of processor time
- *   HOSTILE_TALK=1	what the engine says
+ *   SEED=N		the first round's number; the rounds are N, N + 1, ...
+ *   SG_OPS=N		the number of rounds
+ *   HOSTILE_SECONDS=S	instead: as many rounds as fit in S seconds of processor time
+ *   HOSTILE_TALK=1	print the engine's log
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 static u64 first, rounds;
 
-/* Who fails, or hangs, shows where he stands. */
+/* On a failure, or a hang, the stack is printed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -26,7 +26,7 @@ const char *__ubsan_default_options(void)
 	return "print_stacktrace=1";
 }
 
-/* Processes that have ended are counted, too. */
+/* Includes processes that have ended. */
 static double cpu_seconds(void)
 {
 	struct rusage self, children;
@@ -39,7 +39,7 @@ static double cpu_seconds(void)
 			children.ru_stime.tv_usec) / 1e6;
 }
 
-/* For whoever reads it: which round to begin with, and how much has been done. */
+/* For the reader: the first round, and how much has been done. */
 static void tell(const char *mode, u64 seed)
 {
 	printf("%s: %" PRIu64 " rounds from %" PRIu64 ", next %" PRIu64 ", %.1f s of processor time\n", mode,
@@ -56,7 +56,8 @@ static void run(const char *mode, void (*round)(u64 seed), u64 quick, u64 normal
 	first = test_seed();
 	rounds = test_amount(quick, normal, slow);
 	for (seed = first; limit ? cpu_seconds() < seconds : seed < first + rounds; seed++) {
-		printf("round %" PRIu64 "\n", seed);	/* the last one said is the one that failed */
+		/* the last printed round is the one that failed */
+		printf("round %" PRIu64 "\n", seed);
 		fflush(stdout);
 		round(seed);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The attacker is a process with the volume mapped, as a virtual machine has it; the host is a
- * system with threads. What one does is repeatable by the seed, what both do together is not.
+ * The attacker is a process that has mapped the volume, as a virtual machine has; the host is a
+ * system with threads. Each of them is repeatable by its seed, both together are not.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -11,23 +11,23 @@
 #define THREADS		3
 #define LIVES		2
 #define STEPS		60
-#define KILL_AFTER	(100ULL * 1000000000)	/* by a clock that goes ten times as fast */
+#define KILL_AFTER	(100ULL * 1000000000)	/* by a clock that runs ten times as fast */
 #define LOOK_US		100000
-#define LOOKS_MAX	900			/* of the watchdog, until it bites */
+#define LOOKS_MAX	900			/* looks of the watchdog until it ends the test */
 
 extern bool (*sg_interrupt_hook)(void);
 
-static struct shared {		/* with the attacker */
+static struct shared {		/* shared with the attacker */
 	u64 stop, slot, incarnation;
 } *shared;
 
-static struct host hosts[THREADS + 1];	/* the last one: who joins, and is alone */
+static struct host hosts[THREADS + 1];	/* the last one joins, and has exclusive access */
 static pthread_t threads[THREADS + 1];
 static __thread struct host *current;
 
 /* --- the attacker ----------------------------------------------------------------------------- */
 
-/* A word that does not stand still for a while. */
+/* Changes a word again and again for a while. */
 static void shake(struct attacker *a)
 {
 	u64 off = attack_place(a), v[2] = { attack_value(a, off), attack_value(a, off) }, i;
@@ -57,7 +57,7 @@ static void attack(void *arg)
 
 /* --- the watchdog ----------------------------------------------------------------------------- */
 
-/* Whoever waits for a lock is killed after a while; what he may not leave undone he finishes. */
+/* Returns whether a waiting thread is to count as killed. It then still completes what it must. */
 static bool interrupted(void)
 {
 	return current && sg_ticks() - sg_load64(&current->since) > KILL_AFTER;
@@ -71,7 +71,7 @@ static void bite(unsigned int i, unsigned int looks)
 	pause();
 }
 
-/* By its own looks: where it does not get to run itself, nobody is late. */
+/* Counts its own looks: while it gets no processor time, no thread counts as late. */
 static void *watchdog(void *arg)
 {
 	unsigned int looks[THREADS + 1] = { 0 }, i;
@@ -127,8 +127,8 @@ static void be_host(struct rng *rng, struct host *one)
 		CHECK_OK(pthread_join(threads[i], NULL));
 	one->op = "leave";
 	one->since = sg_ticks();
-	v.hurry = true;		/* as who unmounts is */
-	threads[THREADS] = keeper.settler;	/* which is whom this waits for */
+	v.hurry = true;		/* as during an unmount */
+	threads[THREADS] = keeper.settler;	/* this call waits for the settler */
 	tkeeper_end(&keeper);
 	threads[THREADS] = pthread_self();
 	if (rng_chance(rng, 70))

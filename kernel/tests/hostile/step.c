@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One thread. The attacker gets his turn at loads and stores of the engine, as a processor beside
- * ours would: at any of them, in any structure, and more often than any processor in the very word
- * that is about to be loaded, or has just been. Time goes when somebody looks at the clock, or
- * sleeps: so patience costs nothing, and the same seed gives the same round.
+ * One thread. The attacker acts at loads and stores of the engine, as another processor would: at
+ * any of them, in any structure, and more often than a processor could in the very word that is
+ * about to be loaded, or has just been. Time advances when the clock is read, or in a sleep. So
+ * time-outs cost nothing, and the same seed gives the same round.
  */
 #include <stdlib.h>
 #include <unistd.h>
 #include "hostile.h"
 
 #define MS		((u64)1000000)
-/* Of one operation: the longest are SG_READ_TURNS, each past a full list of bad memory. */
+/* Per operation: the longest ones are SG_READ_TURNS, each past a full list of bad pages. */
 #define LOADS_MAX	1000000000ULL
-#define SECONDS_MAX	900ULL			/* likewise, by the clock that goes with looks */
-#define KILL_AFTER	(40 * 1000 * MS)	/* somebody loses patience: SIGKILL */
+/* likewise, by the clock that advances with looks */
+#define SECONDS_MAX	900ULL
+#define KILL_AFTER	(40 * 1000 * MS)	/* a user loses patience: SIGKILL */
 #define HELD		8
 
 extern u64 (*sg_ticks_hook)(void);
@@ -22,7 +23,7 @@ extern void (*sg_sleep_hook)(u64 ns);
 void (*hook_load)(u64 off);
 
 static u64 now, loads;
-static struct host *host;		/* who is at it */
+static struct host *host;		/* the host that runs */
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
@@ -50,14 +51,15 @@ void step_clock(bool on)
 
 /* --- the attacker ----------------------------------------------------------------------------- */
 
-/* A word that says something else at each load, @left times more. */
+/* A word that differs at each load, @left times more. */
 struct fickle {
 	u64 off, val[2], left;
 };
 
 /*
  * struct round - the attacker's part of it
- * @mean: loads between his turns; @left: turns that he has; @waits: until somebody has joined
+ * @mean: loads between its stores; @left: stores that it has left; @waits: until a system has
+ * joined
  */
 static struct round {
 	struct attacker a;
@@ -119,7 +121,7 @@ static void check_bounds(void)
 		  (u64)((now - host->since) / (1000 * MS)));
 }
 
-/* One store in all, at the load that this is. */
+/* One store in the whole run, at this load. */
 static u64 sweep_at, sweep_loads;
 
 static void sweep(u64 off)
@@ -185,7 +187,7 @@ static void attacker_begin(struct rng *rng)
 	r.on = true;
 }
 
-/* He sees who the host is as everybody does. */
+/* The attacker reads the host's identity, as every member can. */
 static void attacker_knows(const struct sg_vol *v)
 {
 	if (v->slot < 0)
@@ -213,7 +215,7 @@ static void be_host(struct rng *rng)
 	v.alone = false;
 	host_begin(&h, &v, rng_next(rng));
 	if (rng_chance(rng, 30) && !host_join(&second, false)) {
-		peer = &second;		/* an honest one, who does nothing but live */
+		peer = &second;		/* an ordinary system, which only stays live */
 		second.space_wait_ms = 20;
 	}
 	for (i = 0; i < n; i++) {
@@ -269,10 +271,10 @@ void step_round(u64 seed)
 
 /* --- a sweep ---------------------------------------------------------------------------------- */
 
-#define SWEEP_PLACES	300	/* of an operation's loads, evenly spread when there are more */
+#define SWEEP_PLACES	300	/* of an operation's loads, evenly spread if there are more */
 #define SWEEP_VALUES	3
 
-/* One operation on the honest volume, always the same, but for the store at load @at. */
+/* One operation on the undamaged volume, always the same, except for the store at load @at. */
 static void sweep_once(u64 seed, u64 at, u64 value)
 {
 	struct host h = { .op = "join" };
@@ -300,7 +302,7 @@ static void sweep_once(u64 seed, u64 at, u64 value)
 	volume_check_canaries();
 }
 
-/* Every load of an operation, or some hundreds: what if just that word were another one by then? */
+/* Every load of an operation, or some hundreds of them: each once with a changed word. */
 void sweep_round(u64 seed)
 {
 	u64 at, all, value;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the host does meanwhile: all of it may fail, but has to return, and to return what can be. */
+/* The host's operations. All of them may fail, but must return, with a valid result. */
 #include <sys/stat.h>
 #include "hostile.h"
 
-#define INODES	180	/* numbers that are looked at */
-#define NAMES	3000	/* met by one listing */
+#define INODES	180	/* inode numbers that are used */
+#define NAMES	3000	/* names per listing */
 
 void (*host_interlude)(struct host *h);
 
@@ -31,7 +31,7 @@ static u64 a_pos(struct host *h)
 	return below(h, 2) ? at[below(h, 7)] : below(h, 1 << 17);
 }
 
-/* What the engine says is an error is one that somebody can be told. */
+/* Each error of the engine is one that a user can get. */
 static s64 said(s64 ret)
 {
 	if (ret < -133)
@@ -96,7 +96,8 @@ static int emit_xattr(void *ctx, unsigned int space, const char *name, u32 name_
 {
 	u32 *sum = ctx;
 
-	*sum ^= sg_crc32c(sg_crc32c(space, name, name_len), value, value_len);	/* all of it is there */
+	/* every byte is readable */
+	*sum ^= sg_crc32c(sg_crc32c(space, name, name_len), value, value_len);
 	return 0;
 }
 
@@ -145,7 +146,7 @@ static void op_write(struct host *h)
 		CHECK(said(sg_write(h->v, &ref, a_pos(h), h->buf, len, 2)) <= (s64)len);
 }
 
-/* As the module does: where to is asked first, and then stored there. */
+/* As the module does: asks for the place first, and stores there. */
 static void op_pieces(struct host *h)
 {
 	static const unsigned int flags[] = { 0, SG_WRITE_KEEP_SIZE, SG_WRITE_IN_PLACE, SG_WRITE_LOCKED };
@@ -265,7 +266,7 @@ static void op_attr(struct host *h)
 	said(sg_xattr_set_mode(h->v, &ref, SG_XATTR_ACL_ACCESS, h->buf, 100, 0600, 2));
 }
 
-/* --- what systems say to each other ----------------------------------------------------------- */
+/* --- words between systems -------------------------------------------------------------------- */
 
 static void op_tend(struct host *h)
 {
@@ -424,7 +425,7 @@ static void op_holdings(struct host *h)
 	sg_stand_by(h->v, test_identity.machine);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all operations --------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -498,7 +499,7 @@ void host_end(struct host *h)
 	end(h);
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- exclusive access ------------------------------------------------------------------------- */
 
 static void run_check(enum sg_check_mode mode)
 {

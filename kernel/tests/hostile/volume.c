@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The volume under attack, between canaries, and beyond them nothing. */
+/* The volume under attack, between canaries, with no memory beyond them. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,9 +13,9 @@ struct honest honest;
 u8 *volume;
 static int image = -1, work = -1;
 
-/* --- what is in it ---------------------------------------------------------------------------- */
+/* --- its contents ----------------------------------------------------------------------------- */
 
-/* The host's operations know the names (use.c). */
+/* The host's operations use these names (use.c). */
 static void make_tree(struct sg_vol *v, const struct sg_iref *root)
 {
 	struct sg_iref dir = test_create(v, root, "dir", S_IFDIR | 0755);
@@ -45,7 +45,7 @@ static void make_tree(struct sg_vol *v, const struct sg_iref *root)
 	}
 }
 
-/* Debts of all kinds, a file without a name, locks: all of it a dead system's. */
+/* Deferred frees of all kinds, a file without a name, locks: all of a dead system. */
 static void leave_behind(struct sg_vol *v, const struct sg_iref *root)
 {
 	const struct sg_userlock lock = {
@@ -88,7 +88,7 @@ static void make_sems(struct sg_vol *v)
 	}
 }
 
-/* --- where it is ------------------------------------------------------------------------------ */
+/* --- where its structures are ----------------------------------------------------------------- */
 
 static void place(struct places *p, u64 off)
 {
@@ -193,7 +193,7 @@ void volume_check_canaries(void)
 	check_canary(volume + H_ROOM, "behind");
 }
 
-/* Canaries are in the same file as the volume, so that one mapping holds all three. */
+/* Canaries are in the same file as the volume, so that one mapping has all three. */
 static void map_work(void)
 {
 	u64 len = H_ROOM + 2 * CANARY;
@@ -239,7 +239,7 @@ void volume_setup(void)
 	volume_reset();
 }
 
-/* Fresh private pages over the image: that costs what was stored to. */
+/* Maps fresh private pages over the image: this costs only the pages stored to. */
 void volume_reset(void)
 {
 	CHECK(mmap(volume, H_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, image, 0) ==
@@ -253,7 +253,7 @@ void volume_reset_shared(void)
 	CHECK_EQ(pread(image, volume, H_ROOM, 0), H_ROOM);
 }
 
-/* --- afterwards ------------------------------------------------------------------------------- */
+/* --- after the attack ------------------------------------------------------------------------- */
 
 static int check(enum sg_check_mode mode, struct sg_check_result *res)
 {
@@ -271,7 +271,7 @@ void volume_afterwards(void)
 	struct sg_vol v;
 	int err = check(SG_CHECK_REPAIR, &res);
 
-	/* what it says it has repaired is repaired; what nothing can repair is said to be so */
+	/* what the checker has repaired must be repaired; what it cannot repair it must say */
 	if (!err && res.fixed == res.found) {
 		err = check(SG_CHECK_ONLY, &res);
 		if (err || res.found)

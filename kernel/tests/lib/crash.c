@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Crash images; crash.h says which there are. */
+/* Crash images. crash.h lists the kinds. */
 #include "crash.h"
 
-#define ALL_SUBSETS	4	/* up to so many open lines, all subsets are tried */
-#define BULK		32	/* of whole lines stored, one in so many is a point to judge */
-#define EACH_LINE	48	/* up to so many, each alone and all but each */
+#define ALL_SUBSETS	4	/* with at most this many open lines, all subsets are tried */
+/* of stores of a whole line, one in this many is a point to judge */
+#define BULK		32
+/* with at most this many lines: each line alone, and all but each line */
+#define EACH_LINE	48
 
 /* --- images --------------------------------------------------------------------------------- */
 
@@ -29,7 +31,7 @@ static void image_reset(struct crash_image *img, const u8 *base, u64 size)
 	rec_forget_pages(&img->rec);
 }
 
-/* A store that both hold. */
+/* Applies a store to an image and to the image that it is a copy of. */
 static void image_store(struct crash_image *img, const struct rec_event *e)
 {
 	memcpy(img->mem + e->off, e->bytes, e->len);
@@ -130,7 +132,7 @@ static void line_wb(struct crash *c, u64 off)
 		l->wb = l->stores;
 }
 
-/* What had been written back is durable. */
+/* The stores that were written back before the fence are durable now. */
 static void line_fenced(struct crash *c, struct crash_line *l)
 {
 	u32 s;
@@ -151,7 +153,8 @@ static void lines_fenced(struct crash *c)
 
 		line_fenced(c, &l);
 		c->at[l.off / REC_LINE] = 0;
-		c->line[i] = c->line[k];	/* their buffers change places */
+		/* swap the lines, so that each keeps its own buffer */
+		c->line[i] = c->line[k];
 		c->line[k] = l;
 		if (l.stores)
 			c->at[l.off / REC_LINE] = (u32)++k;
@@ -161,7 +164,7 @@ static void lines_fenced(struct crash *c)
 
 /* --- power cuts ----------------------------------------------------------------------------- */
 
-/* The first @stores of a line have reached memory. */
+/* Applies the first @stores stores of a line to the image. */
 static void persist(struct crash *c, u64 line, u32 stores)
 {
 	const struct crash_line *l = &c->line[line];
@@ -227,7 +230,7 @@ static void cuts(struct crash *c)
 
 /* --- a log ---------------------------------------------------------------------------------- */
 
-/* Of bulk stores, which nobody sees yet or which are data, a sample does. */
+/* Bulk stores go to data, or to pages that nothing refers to yet: a sample of them is enough. */
 static bool chosen(struct crash *c, const struct rec_event *e)
 {
 	u64 every = c->every * (e->len == REC_LINE ? BULK : 1);

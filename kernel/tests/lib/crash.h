@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Crash images: from what the recorder saw, the contents of memory that a crash can leave.
+ * Crash images: the contents of memory that a crash can leave, built from the recorder's log.
  *
  *   killed     the VM dies, memory stays: all stores up to a point, in their order (TSO)
- *   power cut  caches are lost: each cache line holds what some prefix of its own stores left in
- *              it, independently of all other lines; but at least what had been written back
- *              before a fence that was passed
+ *   power cut  caches are lost: each cache line holds the result of some prefix of its own stores,
+ *              independently of all other lines, but at least the stores that were written back
+ *              before a fence that has been passed
  */
 #ifndef SG_TEST_CRASH_H
 #define SG_TEST_CRASH_H
@@ -15,29 +15,30 @@
 
 struct crash_line {
 	u64 off;
-	u32 stores, room, wb;	/* not surely durable; of these, before the last write-back */
+	/* stores that may not be durable; how many of them precede the last write-back */
+	u32 stores, room, wb;
 	struct rec_event *store;
 };
 
-/* An image, and what it is a copy of: brought back by the pages that changed. */
+/* An image, and the base it is a copy of. Restoring it copies only the pages that changed. */
 struct crash_image {
 	u8 *mem, *ref;
 	struct rec rec;
 };
 
 /**
- * struct crash - the images of a run, as of an event in its log.
- * @every: judge every so manieth point after a store; 1: all.
- * @samples: random power cuts per fence, beside the systematic ones.
- * @killed_only: the power does not fail: others go on.
- * @done: the operation has returned: from now on only its result is right.
+ * struct crash - the images of a run, up to one event in its log.
+ * @every: judge one in this many points after a store; 1: all points.
+ * @samples: random power cuts per fence, besides the systematic ones.
+ * @killed_only: no power cuts, because other systems continue.
+ * @done: the operation has returned, so only its result is correct.
  */
 struct crash {
 	u64 size;
 	struct crash_image killed, cut;
 	struct crash_line *line;
 	u64 lines, room;
-	u32 *at;		/* per line of the volume: its place in @line + 1, or 0 */
+	u32 *at;		/* for each line of the volume: its index in @line + 1, or 0 */
 	u64 every, samples;
 	struct rng rng;
 	bool done, killed_only;
@@ -47,9 +48,9 @@ struct crash {
 };
 
 void crash_init(struct crash *c, const u8 *base, u64 size);
-void crash_reset(struct crash *c, const u8 *base);	/* other contents, nothing pending */
+void crash_reset(struct crash *c, const u8 *base);	/* new contents, no pending stores */
 void crash_free(struct crash *c);
-/* Goes through a log, judging at each point; crash_end() judges when all has returned. */
+/* Runs through a log and judges at each point. crash_end() judges after the operation returned. */
 void crash_run(struct crash *c, const struct rec_event *ev, u64 n);
 void crash_end(struct crash *c);
 

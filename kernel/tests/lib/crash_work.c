@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations under the recorder; crash_work.h says what is expected of them. */
+/* Operations under the recorder. crash_work.h says which results are correct. */
 #include <sys/stat.h>
 #include "crash_work.h"
 #include "internal.h"
@@ -17,7 +17,7 @@ static void __attribute__((noreturn)) wrong(struct cw *w, struct sg_vol *v, cons
 	test_fail(__FILE__, __LINE__, "%s", what);
 }
 
-/* The bytes of the file that the operation changes: old or new each, and nothing else. */
+/* Checks the bytes of the file that the operation changes: each is the old or the new one. */
 static void judge_data(struct cw *w, struct sg_vol *v)
 {
 	u64 lo = w->old_size < w->new_size ? w->old_size : w->new_size, i;
@@ -70,7 +70,7 @@ static void checked(struct crash_image *img, u64 size, const char *when)
 		test_fail(__FILE__, __LINE__, "not clean %s", when);
 }
 
-/* Joins (which recovers), looks, leaves, checks. */
+/* Joins (which recovers), compares the tree, leaves, and checks the volume. */
 static void judge_mount(struct cw *w, struct crash_image *img)
 {
 	struct tvol t = { .mem = img->mem, .size = w->t.size };
@@ -81,9 +81,9 @@ static void judge_mount(struct cw *w, struct crash_image *img)
 	checked(img, w->t.size, "after recovery");
 }
 
-/* --- the one who goes on -------------------------------------------------------------------- */
+/* --- the surviving system ------------------------------------------------------------------- */
 
-/* As it was when the image was made: between two operations, with nothing in its hands. */
+/* Restores the survivor as it was when the image was made: between two operations. */
 static void survive(const struct cw *w, struct crash_image *img, struct sg_vol *v)
 {
 	CHECK_OK(sg_open(v, img->mem, w->t.size, false, NULL));
@@ -114,7 +114,9 @@ static void work_in(struct sg_vol *v, const struct sg_iref *dir)
 	CHECK_OK(sg_evict(v, &f));
 }
 
-/* Its own file and names: nothing of that takes an inode, which could be a dead one's. */
+/*
+ * Works on the survivor's own file and names. That needs no inode, which a dead system might hold.
+ */
 static void work_on_own(const struct cw *w, struct sg_vol *v)
 {
 	const struct sg_iref *dir = &w->beside_dir, *f = &w->beside_file;
@@ -126,7 +128,7 @@ static void work_on_own(const struct cw *w, struct sg_vol *v)
 	CHECK_OK(sg_resize(v, f, 0, 1));
 }
 
-/* Goes on beside one that is silent; then knows that it is dead, and needs what it holds. */
+/* Works beside a silent system, then fences it, and needs locks and inodes that it holds. */
 static void go_on(const struct cw *w, struct sg_vol *v)
 {
 	struct sg_iref root;
@@ -161,7 +163,7 @@ static void judge_nested(struct crash *c, struct crash_image *img)
 	judge_mount(c->ctx, img);
 }
 
-/* Recovers under the recorder, and judges every crash in that. */
+/* Recovers under the recorder, and judges each crash during the recovery. */
 static void crash_recovery(struct cw *w, struct crash_image *img)
 {
 	struct tvol t = { .mem = img->mem, .size = w->t.size };
@@ -170,7 +172,8 @@ static void crash_recovery(struct cw *w, struct crash_image *img)
 	crash_reset(&w->nested, img->mem);
 	rec_init(&log, img->mem, w->t.size, true);
 	rec_to(&log);
-	if (w->beside.slot >= 0) {	/* all of it in itself, so that the tree is old or new */
+	/* the recoverer does everything itself, so that the tree is old or new */
+	if (w->beside.slot >= 0) {
 		survive(w, img, &t.v);
 		sg_fence_slots(&t.v, sg_slots_taken(&t.v));
 		sg_recover_all(&t.v);
@@ -205,7 +208,7 @@ static void judge_image(struct crash *c, struct crash_image *img)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-/* The directory of a path, and its last name. */
+/* Finds the directory of a path, and the last name of the path. */
 static bool find_dir(struct cw *w, const char *path, struct sg_iref *dir, const char **name)
 {
 	struct sg_iref next;
@@ -302,7 +305,7 @@ static int do_names(struct cw *w, const struct cw_op *op)
 	}
 }
 
-/* Bytes that say when they were written, so that none is right by luck. */
+/* Writes bytes that depend on when they were written, so that no stale byte matches by chance. */
 static s64 do_write(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
 {
 	static u8 buf[BYTES];
@@ -411,14 +414,15 @@ void cw_make(struct cw *w, u64 size, u64 seed)
 	CHECK(w->old && w->new);
 }
 
-/* Behind the end of a file, where nobody looks for bytes. */
+/* Allocates behind the end of a file, where no reader looks for bytes. */
 void cw_fill(struct cw *w, u64 leave)
 {
 	struct sg_iref f = test_create(&w->t.v, &w->t.root, "filler", S_IFREG | 0600);
 	struct sg_statfs st;
 
 	CHECK_OK(sg_statfs(&w->t.v, &st));
-	CHECK_OK(sg_allocate(&w->t.v, &f, 0, st.free_pages - leave - 10));	/* and its tables */
+	/* ten pages are for the tables of the file */
+	CHECK_OK(sg_allocate(&w->t.v, &f, 0, st.free_pages - leave - 10));
 	crash_reset(&w->c, w->t.mem);
 }
 
@@ -437,7 +441,7 @@ void cw_beside(struct cw *w)
 	crash_reset(&w->c, w->t.mem);
 }
 
-/* Between operations, so that what is owed can be paid. */
+/* Maintains both systems between operations, so that deferred frees can be reclaimed. */
 static void tend_both(struct cw *w)
 {
 	unsigned int i;
@@ -474,7 +478,8 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 		read_file(w, w->new, &w->new_size);
 	crash_run(&w->c, w->rec.ev, w->rec.n);
 	crash_end(&w->c);
-	CHECK(!memcmp(w->c.killed.ref, w->t.mem, w->t.size));	/* nothing was stored unseen */
+	/* the recorder has seen every store */
+	CHECK(!memcmp(w->c.killed.ref, w->t.mem, w->t.size));
 	return ret;
 }
 

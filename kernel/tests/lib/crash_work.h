@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations under the recorder: each is done once, and then judged at every image that a crash
- * during it can leave. What is expected: the tree as it was before, or as it is after; once the
- * operation has returned, after only. File data may be mixed byte by byte (data=inplace), but never
- * holds anything that was not written, and a size covers nothing that was not.
+ * Operations under the recorder. Each operation runs once, and is then judged at every image that a
+ * crash during it can leave. The tree must be as before the operation or as after it; once the
+ * operation has returned, only as after it. File data may be mixed byte by byte (data=inplace). But
+ * data never holds bytes that were not written, and a size never covers bytes that were not
+ * written.
  */
 #ifndef SG_TEST_CRASH_WORK_H
 #define SG_TEST_CRASH_WORK_H
@@ -24,10 +25,10 @@ struct cw_op {
 };
 
 /**
- * struct cw - the volume that is worked on, and what is known of the operation under way.
- * @nest: one image in so many is also crashed during its own recovery; 0: none.
- * @check: one image in so many is checked before anybody recovers it, too.
- * @beside: a system that is there all the time, and goes on in each image; or slot -1.
+ * struct cw - the volume under work, and what is known of the operation in progress.
+ * @nest: one image in this many is also crashed during its own recovery; 0: none.
+ * @check: one image in this many is also checked before its recovery.
+ * @beside: a system that stays joined all the time, and continues in each image; or slot -1.
  */
 struct cw {
 	struct tvol t;
@@ -37,10 +38,10 @@ struct cw {
 	struct crash c, nested;
 	u64 nest, check;
 	struct rng rng;
-	struct sg_iref open;	/* inode that was unlinked last, to be evicted */
+	struct sg_iref open;	/* the inode unlinked last, still to be evicted */
 	u64 stamp;
 	/* the operation */
-	u64 ino;		/* of the file whose data it changes, or 0 */
+	u64 ino;		/* of the file whose data the operation changes, or 0 */
 	u64 before, after;
 	char *before_text;
 	u8 *old, *new;
@@ -50,17 +51,17 @@ struct cw {
 };
 
 void cw_make(struct cw *w, u64 size, u64 seed);
-/* Leaves only so many pages free: operations meet a full volume. */
+/* Leaves only this many pages free, so that operations meet a full volume. */
 void cw_fill(struct cw *w, u64 leave);
 /* Returns what the operation returned; judges if it succeeded. */
 s64 cw_do(struct cw *w, const struct cw_op *op);
 /*
- * From now on there is another system, and it is only one of the two that dies: the other one goes
- * on, says that it is dead, needs its locks, recovers it, and finds old or new.
+ * Joins a second system. From now on only one of the two dies. The other one continues, fences the
+ * dead system, needs its locks, recovers it, and finds the tree old or new.
  */
 void cw_beside(struct cw *w);
 void cw_drop(struct cw *w);
-/* The inode behind a path; false: there is none. */
+/* Finds the inode of a path. False: the path does not exist. */
 bool cw_find(struct cw *w, const char *path, struct sg_iref *ref);
 
 #endif

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Processes for virtual machines (machine.c), `stargatectl guard` beside them, and volumes that both
-# use; sourced by tests of the guard.
+# Processes in place of virtual machines (machine.c), each with a `stargatectl guard`, and volumes
+# that both use; sourced by tests of the guard.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 
 machine=$tools/../tests/machine
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # used by the sourcing scripts
 a=aaaaaaaa-0000-4000-8000-000000000001
 # shellcheck disable=SC2034
 b=bbbbbbbb-0000-4000-8000-000000000002
 [[ -x $machine ]] || fail "no $machine: make test-programs"
 
-# --- machines -------------------------------------------------------------------------------
+# --- virtual machines -----------------------------------------------------------------------
 
-declare -A feed pid lines # of each name: where it listens, its process, lines that it has said
+declare -A feed pid lines # by name: its input, its process, the lines read of its output
 
-# start NAME COMMAND...: in the background, to be told what to do.
+# start NAME COMMAND...: runs COMMAND in the background; ask() sends it lines.
 start() {
 	local name=$1 fd
 	shift
@@ -32,14 +32,14 @@ start() {
 	lines[$name]=0
 }
 
-# guarded NAME UUID VOLUME...: a machine with a guard beside it.
+# guarded NAME UUID VOLUME...: runs a machine under a guard.
 guarded() {
 	local name=$1 uuid=$2
 	shift 2
 	start "$name" "$ctl" guard "$@" -- "$machine" -uuid "$uuid"
 }
 
-# inner NAME: the process of the machine that NAME guards.
+# inner NAME: prints the process id of the machine that NAME guards.
 inner() {
 	local child=
 	for _ in $(seq 100); do
@@ -63,7 +63,7 @@ trap cleanup EXIT
 
 ask() { echo "$2" >&"${feed[$1]}"; }
 
-# answers NAME PATTERN [SECONDS]: its next line, within that time.
+# answers NAME PATTERN [SECONDS]: the next line of NAME comes within that time and matches.
 answers() {
 	local name=$1 pattern=$2 end said
 	end=$(now)
@@ -88,7 +88,7 @@ silent() {
 	checks=$((checks + 1))
 }
 
-# ends NAME STATUS [PATTERN]: it has ended so; its words on standard error.
+# ends NAME STATUS [PATTERN]: NAME ends with STATUS, and its standard error matches PATTERN.
 ends() {
 	local name=$1 want=$2 got=0 fd=${feed[$1]}
 	{ wait "${pid[$name]}"; } 2>/dev/null || got=$?
@@ -104,9 +104,9 @@ ends() {
 }
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
-since() { echo $((($(now) - $1) / 1000)); } # ms
+since() { echo $((($(now) - $1) / 1000)); } # in ms
 
-# soon WHAT START: that took less than 2 s.
+# soon WHAT START: fails if WHAT, begun at START, took 2 s or longer.
 soon() {
 	local took
 	took=$(since "$2")
@@ -115,7 +115,7 @@ soon() {
 	checks=$((checks + 1))
 }
 
-# who VOLUME: names and states, as "systems" has them, in one line.
+# who VOLUME: prints the systems of VOLUME, name and state each, in one line.
 who() {
 	"$ctl" systems -j "$1" |
 		pick '" ".join(s["name"][8:9] + ":" + s["state"] for s in d["systems"])'

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Processes that use a volume as systems (machine.c), beside the tools that tools.sh brings;
-# sourced by tests of what a tool does to a volume in use.
+# Processes that use a volume as systems (machine.c), besides all that tools.sh provides; sourced by
+# tests of tools that change a volume in use.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 
 machine=$tools/../tests/machine
 [[ -x $machine ]] || fail "no $machine: make test-programs"
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # used by the sourcing scripts
 m1=11111111-2222-3333-4444-555555555501
 # shellcheck disable=SC2034
 m2=11111111-2222-3333-4444-555555555502
 
-# start N: a process that uses volumes; say N LINE...: and what it does. ok: each answer is that.
+# start N starts a process that can use volumes. say N LINE sends it a command; the answer must be
+# ok.
 declare -A to from pid
 start() {
 	local in out

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The model: its inodes and names, and how it goes through a run. model.h says what it is for. */
+/* The model: its inodes and names, and the course of a run. model.h says what the model is for. */
 #include <sys/mman.h>
 #include "model.h"
 
@@ -25,7 +25,7 @@ static bool full(struct model *m, u64 need)
 
 	CHECK_OK(sg_statfs(&m->t.v, &st));
 	m->full++;
-	/* what others have just given back they may have been using just before */
+	/* other systems may have used pages that they have freed since */
 	return st.free_pages <= need + (m->shared ? st.pages / 4 : 0);
 }
 
@@ -157,7 +157,7 @@ void m_evict(struct model *m, struct m_inode *in)
 	if (m->shared)
 		sg_close_inode(&m->t.v, &in->ref);
 	CHECK_OK(sg_evict(&m->t.v, &in->ref));
-	if (!m->shared)		/* others may have the number by now */
+	if (!m->shared)		/* another system may have reused the number */
 		CHECK_EQ(sg_getattr(&m->t.v, &in->ref, &attr), -ESTALE);
 	m->unnamed--;
 	m_forget(m, in);
@@ -202,7 +202,7 @@ struct m_inode *m_pick_any(struct model *m)
 	return pick(m, 0);
 }
 
-/* Few enough names that they are met again; some long, some strange. */
+/* Chooses among so few names that they often exist already; some are long, some are unusual. */
 u32 m_new_name(struct model *m, char name[SG_NAME_MAX + 2])
 {
 	u64 n = rng_below(&m->rng, 1u << rng_below(&m->rng, 14));
@@ -228,8 +228,9 @@ void model_make(struct model *m, u64 size, u64 memory, u64 seed)
 	tvol_make_in(&m->t, size, memory);
 	m->t.v.in_use = model_in_use;
 	/*
-	 * Nothing that the model does may store there: caught where it happens. Nor into the other
-	 * superblock, whose page holds more; the checker compares the two.
+	 * The model stores nothing in the first page; a store there would fault. The model stores
+	 * nothing in the other superblock either, but its page holds other data too. The checker
+	 * compares the two.
 	 */
 	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ));
 	m->rng.state = seed;
@@ -249,7 +250,7 @@ void model_share(struct model *m, const struct sg_iref *dir, u64 seed)
 	m->got = must(malloc(M_IO));
 }
 
-/* Grows until it is full, or by chance; then shrinks for a while. */
+/* Grows until the volume is full, or until chance ends it; then shrinks for a while. */
 static void set_aim(struct model *m)
 {
 	struct sg_statfs st;

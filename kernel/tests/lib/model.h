@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A POSIX tree in plain memory, and random operations that are done to it and to a volume alike:
- * what the engine returns must be what the model says, and both must look the same at any time.
+ * A POSIX tree in plain memory, and random operations that are applied to it and to a volume alike.
+ * The engine must return what the model predicts, and the two trees must be equal at any time.
  */
 #ifndef SG_TEST_MODEL_H
 #define SG_TEST_MODEL_H
@@ -30,10 +30,10 @@ struct m_inode {
 	u32 mode, uid, gid, nlink, flags;
 	u64 rdev, size;
 	struct sparse data;	/* regular */
-	char *target;		/* symlink */
+	char *target;		/* a symbolic link's */
 	struct m_xattr xattr[M_XATTRS];
 	unsigned int xattrs;
-	struct m_name *name;	/* directory */
+	struct m_name *name;	/* a directory's */
 	u32 names, room;
 	struct m_inode *parent;
 	u32 at;			/* index in model.inode */
@@ -44,12 +44,12 @@ struct m_inode {
 enum m_aim { M_GROW, M_SHRINK };
 
 /**
- * struct model - a tree, the volume that should hold the same, and how they get along.
+ * struct model - a tree, the volume that should hold the same tree, and the state of a run.
  * @inode: all inodes that exist, @unnamed of them without a name.
- * @done: operations that succeeded. @full: those that met a full volume.
- * @shared: others use the volume, too: what the model knows is below a directory of its own. It has
- * each of its inodes open, so that nobody settles those that it keeps without a name.
- * @using: a bit per number, for model_in_use().
+ * @done: operations that succeeded. @full: operations that failed on a full volume.
+ * @shared: other systems use the volume, too. The model then covers a directory of its own. It has
+ * each of its inodes open, so that no system frees those without a name.
+ * @using: a bit per inode number, for model_in_use().
  */
 struct model {
 	struct tvol t;
@@ -67,28 +67,29 @@ struct model {
 #define M_UNNAMED_MAX	24
 
 void model_make(struct model *m, u64 size, u64 memory, u64 seed);
-/* @m->t has been joined by the caller; @dir is an empty directory. */
+/* The caller has joined @m->t; @dir is an empty directory. */
 void model_share(struct model *m, const struct sg_iref *dir, u64 seed);
 bool model_in_use(struct sg_vol *vol, u64 ino, u32 generation);	/* for sg_vol.in_use */
-/* Joined again after it had died, or left: what had no name is gone. */
+/* After another join, following a crash or a leave: inodes without a name are gone. */
 void model_again(struct model *m);
 void model_step(struct model *m);	/* one random operation */
 void model_compare(struct model *m);	/* everything */
-/* Leaves or crashes, checks, joins again: what has no name is gone then. */
+/* Leaves or crashes, checks, joins again. Inodes without a name are gone then. */
 void model_remount(struct model *m, bool crash);
-void model_clear(struct model *m);	/* removes everything, through the engine */
+void model_clear(struct model *m);	/* removes everything, by the engine */
 void model_drop(struct model *m);
 
 /* --- between the model's own files ---------------------------------------------------------- */
 
-/* Errors that are right for an operation; empty: it must succeed. */
+/* Errors that are correct for an operation; if there are none, it must succeed. */
 struct m_expect {
 	int err[8];
 	unsigned int n;
-	u64 need;		/* pages that it may need: with no more than that free, ENOSPC is right */
+	/* pages that it may need: with this many free or fewer, ENOSPC is correct */
+	u64 need;
 };
 void m_may(struct m_expect *e, bool cond, int err);
-/* True when the operation succeeded. */
+/* Returns true if the operation succeeded. */
 bool m_check(struct model *m, const struct m_expect *e, s64 ret);
 
 struct m_inode *m_add(struct model *m, const struct sg_iref *ref, u32 mode);
@@ -96,10 +97,10 @@ void m_forget(struct model *m, struct m_inode *in);
 struct m_name *m_find(const struct m_inode *dir, const char *name, u32 len);
 void m_name_add(struct m_inode *dir, const char *name, u32 len, struct m_inode *in);
 void m_name_remove(struct m_inode *dir, struct m_name *n);
-bool m_is_below(const struct m_inode *in, const struct m_inode *above);	/* or the same */
-void m_unlinked(struct model *m, struct m_inode *in);	/* evicts it, at once or later */
+bool m_is_below(const struct m_inode *in, const struct m_inode *above);	/* or @above itself */
+void m_unlinked(struct model *m, struct m_inode *in);	/* evicts it, now or later */
 void m_evict(struct model *m, struct m_inode *in);
-/* Picks, or NULL. */
+/* Choose at random; NULL if there is none. */
 struct m_inode *m_pick_dir(struct model *m);
 struct m_inode *m_pick_file(struct model *m);
 struct m_inode *m_pick_any(struct model *m);

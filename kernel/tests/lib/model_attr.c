@@ -83,7 +83,7 @@ static void step_xattr_set(struct model *m, struct m_inode *in)
 {
 	u32 len = (u32)rng_size(&m->rng, rng_chance(&m->rng, 10) ? SG_XATTR_VALUE_MAX : 300), name_len;
 	unsigned int space, flags = (unsigned int)rng_below(&m->rng, 12);
-	struct m_expect e = { .need = len / SG_PAGE + 400 };	/* the other values move, too */
+	struct m_expect e = { .need = len / SG_PAGE + 400 };	/* the other values move as well */
 	struct m_xattr *x;
 	char name[256];
 

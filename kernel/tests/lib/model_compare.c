@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The volume against the model: every name, attribute and byte. */
+/* Compares the volume with the model: every name, attribute and byte. */
 #include "model.h"
 
 static const u8 zero[SG_PAGE];
@@ -129,7 +129,7 @@ static bool meet_name(void *ctx, const char *name, u32 len, u64 ino, unsigned in
 	return true;
 }
 
-/* In two parts, so that going on from a cookie is tried, too. */
+/* Reads in two parts, so that continuing from a cookie is tested as well. */
 static void compare_names(struct model *m, struct m_inode *dir)
 {
 	struct listing l = { .m = m, .dir = dir };

@@ -3,9 +3,9 @@
 #include "model.h"
 
 #define NOW(m)	((s64)(m)->ops + 1)
-#define TABLES	24	/* pages of tables that one operation may need */
+#define TABLES	24	/* pages of file tables that one operation may need */
 
-/* Where in the file: near what is there, or far out where tables grow. */
+/* Chooses a position in the file: near its data, or far out, where tables grow. */
 static u64 some_pos(struct model *m, const struct m_inode *in)
 {
 	u64 dice = rng_below(&m->rng, 100), pos;
@@ -28,7 +28,7 @@ static u64 some_pos(struct model *m, const struct m_inode *in)
 static u64 some_len(struct model *m)
 {
 	if (rng_chance(&m->rng, m->t.size > (64u << 20) ? 2 : 1))
-		return rng_range(&m->rng, 1, M_IO);	/* with room for a whole 2 MiB leaf */
+		return rng_range(&m->rng, 1, M_IO);	/* room for a whole 2 MiB leaf */
 	return 1 + rng_size(&m->rng, 40000);
 }
 
@@ -58,14 +58,14 @@ static void step_write(struct model *m, struct m_inode *in)
 	if (!m_check(m, &e, done))
 		return;
 	if ((u64)done < len) {
-		m_check(m, &e, -ENOSPC);	/* a short write has only that reason */
+		m_check(m, &e, -ENOSPC);	/* a write is short for this reason only */
 		e.need = 0;
 	}
 	sparse_write(&in->data, pos, m->buf, (u64)done);
 	grown(in, pos + (u64)done);
 }
 
-/* A write in pieces, by the calls that the module uses; some of them given up. */
+/* A write in several parts, by the calls that the module uses. Some parts are given up. */
 static void step_pieces(struct model *m, struct m_inode *in)
 {
 	u64 pos = some_pos(m, in), len = some_len(m) & 0xffff, done;
@@ -114,7 +114,7 @@ static void step_resize(struct model *m, struct m_inode *in)
 {
 	u64 size = rng_chance(&m->rng, m->aim == M_SHRINK ? 80 : 40) ?
 		   rng_below(&m->rng, in->size + 1) : some_pos(m, in);
-	struct m_expect e = { 0 };	/* never for want of space */
+	struct m_expect e = { 0 };	/* ENOSPC is never correct here */
 
 	if (rng_chance(&m->rng, 10))
 		size = 0;
@@ -134,7 +134,7 @@ static void step_punch(struct model *m, struct m_inode *in)
 {
 	u64 pos = some_pos(m, in);
 	u64 len = rng_chance(&m->rng, 70) ? some_len(m) : 1 + rng_size(&m->rng, SG_FILE_MAX);
-	struct m_expect e = { 0 };	/* never for want of space */
+	struct m_expect e = { 0 };	/* ENOSPC is never correct here */
 
 	test_note("op %" PRIu64 ": punch %" PRIu64 " at %" PRIu64 " of %" PRIu64 ", size %" PRIu64,
 		  m->ops, len, pos, in->ref.ino, in->size);
@@ -160,7 +160,7 @@ static void step_allocate(struct model *m, struct m_inode *in)
 
 /* --- moving --------------------------------------------------------------------------------- */
 
-/* They build a second table beside the first, and a list of what is left over. */
+/* Inserting and collapsing build a second table beside the first, and a list of leftover pages. */
 static u64 pages_to_move(struct model *m, const struct m_inode *in)
 {
 	struct sg_attr a;
@@ -213,7 +213,7 @@ static bool mapped(struct model *m, const struct m_inode *in, u64 page)
 	return run.off != 0;
 }
 
-/* What is data and what is a hole is the engine's to say; but a hole has no bytes in the model. */
+/* The engine decides which ranges are data or holes, but a hole must have no bytes in the model. */
 static void step_seek(struct model *m, struct m_inode *in)
 {
 	u64 pos = some_pos(m, in), i;
@@ -235,7 +235,7 @@ static void step_seek(struct model *m, struct m_inode *in)
 	CHECK((u64)at >= pos && (u64)at <= in->size);
 	if ((u64)at < in->size)
 		CHECK_EQ(mapped(m, in, (u64)at / SG_PAGE), !hole);
-	for (i = 0; !hole && i < in->data.cap; i++) {	/* nothing was passed over */
+	for (i = 0; !hole && i < in->data.cap; i++) {	/* no data was skipped */
 		u64 page = in->data.e[i].page - 1;
 
 		if (in->data.e[i].page && page >= pos / SG_PAGE && page < (u64)at / SG_PAGE)

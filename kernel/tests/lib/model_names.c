@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The model's operations on names: create, link, unlink, rename and their kin. */
+/* The model's operations on names: create, link, unlink, rename and related ones. */
 #include "model.h"
 
 #define NOW(m)	((s64)(m)->ops + 1)
-#define FEW	24	/* pages that an operation on names may need: records, buckets, index, ledger */
+#define FEW	24	/* pages that an operation may need: records, buckets, index, ledger */
 
 static bool is_dir(const struct m_inode *in)
 {
 	return (in->mode & S_IFMT) == S_IFDIR;
 }
 
-/* A name that most likely exists there, or most likely not. */
+/* Chooses a name that most likely exists in @dir, or most likely does not. */
 static u32 some_name(struct model *m, const struct m_inode *dir, bool existing, char *name)
 {
 	const struct m_name *n;
@@ -163,7 +163,7 @@ static void step_link(struct model *m)
 
 /* --- remove --------------------------------------------------------------------------------- */
 
-/* The name of @in goes from @dir: links, and the inode's end. */
+/* Removes the name of @in from @dir in the model: the link count, and perhaps the inode. */
 static void lost_name(struct model *m, struct m_inode *dir, struct m_inode *in)
 {
 	if (is_dir(in)) {
@@ -180,7 +180,7 @@ static void lost_name(struct model *m, struct m_inode *dir, struct m_inode *in)
 static void step_remove(struct model *m)
 {
 	struct m_inode *dir = m_pick_dir(m), *in;
-	struct m_expect e = { 0 };	/* never for want of space */
+	struct m_expect e = { 0 };	/* ENOSPC is never correct here */
 	char name[SG_NAME_MAX + 2];
 	u32 len = some_name(m, dir, true, name);
 	struct m_name *n = m_find(dir, name, len);
@@ -319,7 +319,7 @@ static void step_rename(struct model *m)
 	ret = sg_rename(&m->t.v, &r.odir->ref, r.oname, r.olen, &r.ndir->ref, r.nname, r.nlen, r.flags,
 			&whiteout, NOW(m));
 	if (!m_check(m, &e, ret) || r.from == r.to)
-		return;	/* two names of one inode: POSIX says that nothing happens */
+		return;	/* two names of one inode: POSIX requires that rename does nothing */
 	if (r.flags & SG_RENAME_EXCHANGE)
 		did_exchange(&r);
 	else

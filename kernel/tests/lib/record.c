@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The recorder. A bulk store is as many events as it has cache lines: a crash can part them. */
+/*
+ * The recorder. A bulk store is one event per cache line, because a crash can separate the lines.
+ */
 #include "record.h"
 #include "test.h"
 
@@ -64,7 +66,7 @@ static struct rec_event *event(struct rec *r, enum rec_kind kind)
 	return &r->ev[r->n++];
 }
 
-/* The part of [p, p + len) that lies in the range, as [*off, *end). */
+/* Finds the part of [p, p + len) inside the range, as [*off, *end). */
 static bool inside(const struct rec *r, const void *p, size_t len, u64 *off, u64 *end)
 {
 	const u8 *b = p;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sparse bytes: a hash table of pages. Pages stay when zeroed; they are dropped when cut off. */
+/*
+ * Sparse bytes: a hash table of pages. A zeroed page stays in the table; a truncated one is freed.
+ */
 #include "sparse.h"
 #include "test.h"
 
@@ -36,7 +38,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* Makes the table anew for @cap entries, keeping what @keep returns a new number for. */
+/* Rebuilds the table with @cap entries, and moves the pages from @from on by @by. */
 static void rebuild(struct sparse *s, u64 cap, u64 from, s64 by)
 {
 	struct sparse old = *s;
@@ -125,7 +127,7 @@ void sparse_read(const struct sparse *s, u64 pos, void *buf, u64 len)
 	}
 }
 
-/* Whole pages of the range go; looks at the pages that exist, so that a range may be huge. */
+/* Drops whole pages of the range. It visits only pages that exist, so the range may be huge. */
 void sparse_zero(struct sparse *s, u64 pos, u64 len)
 {
 	u64 end = len > ~0ULL - pos ? ~0ULL : pos + len, i;
@@ -145,7 +147,7 @@ void sparse_zero(struct sparse *s, u64 pos, u64 len)
 			s->e[i].bytes = NULL;
 		}
 	}
-	if (dropped) {	/* close the gaps that open addressing does not allow */
+	if (dropped) {	/* open addressing allows no gaps: close them */
 		struct sparse old = *s;
 
 		s->e = must(calloc(old.cap, sizeof(*s->e)));

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Somebody who changes what a tool has just looked at, at the very moment; for tests that have
-# sourced tools.sh. swaps is empty where that cannot be had.
-# shellcheck disable=SC2034,SC2154 # of those who source it
+# A library that changes a path at the very moment when a tool has looked at it; for tests that have
+# sourced tools.sh. $swaps is empty where the library cannot be loaded.
+# shellcheck disable=SC2034,SC2154 # set or used by the sourcing scripts
 
-# $SWAP_CALL of a path whose last name is $SWAP_NAME is followed by $SWAP_SCRIPT, once: the first
-# one, or behind as many as $SWAP_SKIP.
+# The library runs $SWAP_SCRIPT once, after a $SWAP_CALL on a path whose last name is $SWAP_NAME. It
+# skips the first $SWAP_SKIP such calls.
 cat >swap.c <<'END'
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -120,7 +120,8 @@ else
 	swaps=yes
 fi
 
-# swapped CALL NAME SCRIPT STATUS COMMAND...: SCRIPT has run when it ends (or, *: may have).
+# swapped CALL NAME SCRIPT STATUS COMMAND...: COMMAND ends with STATUS; SCRIPT ran after CALL on
+# NAME.
 swapped() {
 	local call=$1 name=$2 script=$3
 	shift 3

@@ -7,7 +7,7 @@
 #include "internal.h"
 #include "systems.h"
 
-#define SETTLE_US	20000	/* a kernel takes a second */
+#define SETTLE_US	20000	/* a kernel waits one second */
 #define TOO_LONG_NS	60000000000ULL
 
 /* --- joining -------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ void tsys_grow(struct sg_vol *v, u64 by)
 	int err = sg_grow(v, to, 500, why);
 
 	if (err == -EINVAL && sg_size(v) > to)
-		return;		/* another one was faster */
+		return;		/* another system has grown it first */
 	if (err && err != -EBUSY)
 		test_fail(__FILE__, __LINE__, "cannot grow from %" PRIu64 " to %" PRIu64
 			  ": %d, %s", had, to, err, why);
@@ -79,7 +79,7 @@ void tsys_join(struct tsys *s, u8 *mem, u64 size, unsigned int machine)
 		test_fail(__FILE__, __LINE__, "system %u cannot join: %s", machine, s->v.why);
 }
 
-/* --- tending -------------------------------------------------------------------------------- */
+/* --- maintaining ---------------------------------------------------------------------------- */
 
 static bool is(const bool *flag)
 {
@@ -139,12 +139,18 @@ void tkeeper_start(struct tkeeper *k, struct sg_vol *v)
 	CHECK_OK(pthread_create(&k->watcher, NULL, watch, k));
 	CHECK_OK(pthread_create(&k->acknowledger, NULL, acknowledge, k));
 	CHECK_OK(pthread_create(&k->settler, NULL, settle, k));
-	/* a thread that begins is in ASan's allocator: who is made meanwhile has that locked for ever */
+	/*
+	 * A starting thread holds the lock of ASan's allocator. A process forked meanwhile would
+	 * have this lock held for ever.
+	 */
 	while (sg_load64_acquire(&k->begun) < 4)
 		sg_yield();
 }
 
-/* Who settles waits for the others: who stands still has to be told when that is over. */
+/*
+ * The settling thread waits for the other threads: a frozen system must learn of the end of the
+ * freeze.
+ */
 void tkeeper_end(struct tkeeper *k)
 {
 	if (!k->v)

@@ -25,7 +25,7 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 	va_list ap;
 
-	pthread_mutex_lock(&once);	/* never unlocked: the first failure is the one that tells */
+	pthread_mutex_lock(&once);	/* never unlocked: only the first failure is printed */
 	fflush(stdout);
 	fprintf(stderr, "%s:%d: failed: ", file, line);
 	va_start(ap, fmt);
@@ -62,7 +62,7 @@ pid_t test_fork(void)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != maker)
-		_exit(1);	/* it has ended already */
+		_exit(1);	/* the parent has ended already */
 	return 0;
 }
 
@@ -170,15 +170,16 @@ void test_hasten(bool on)
 /* --- sanitizers ----------------------------------------------------------------------------- */
 
 /*
- * What ThreadSanitizer is not to report. All words of a volume are loaded and stored as atomics,
- * and races between those are the engine's own business (sequence counters, locks between systems).
- * Two things it takes for races that are not:
+ * Suppressions for ThreadSanitizer. All words of a volume are loaded and stored as atomics, and the
+ * engine itself orders them (sequence counters, locks between systems). ThreadSanitizer reports two
+ * kinds of races that are none:
  *
  * - Bytes in bulk. A read of a file beside a write to it gets old or new bytes, as in any file
- *   system; names and xattrs are copied first, and judged by the change counter after.
- * - Fences: it does not know them, and so not what they order.
+ *   system. Names and xattrs are copied first, and the change counter decides afterwards.
+ * - Memory fences. ThreadSanitizer does not know them, nor the order that they impose.
  *
- * And one for misuse: whoever has a mount's calls stand still need not be who lets them go on.
+ * It also reports a misuse that is none: the thread that freezes a mount's calls and the thread
+ * that thaws them may differ.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What test programs share: checks that say what did not hold, random numbers that can be had
- * again, and volumes in anonymous memory. docs/testing.md tells how tests are made of it.
+ * Shared by test programs: checks that print what failed, reproducible random numbers, and volumes
+ * in anonymous memory. docs/testing.md describes how tests use it.
  */
 #ifndef SG_TEST_H
 #define SG_TEST_H
@@ -16,14 +16,17 @@
 
 extern unsigned long test_checks;
 
-/* Says where and what, the seed and the notes of this thread, and ends the program. */
+/* Prints the place, the message, the seed and this thread's notes, and ends the program. */
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
-/* What this thread is doing, for the line that test_fail() prints. */
+/* Notes what this thread is doing, for the line that test_fail() prints. */
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Fails unless test_within(0, NULL) comes in so many seconds: for what must not wait for ever. */
+/*
+ * Fails unless test_within(0, NULL) is called within @seconds. For calls that must not wait for
+ * ever.
+ */
 void test_within(unsigned int seconds, const char *what);
-/* Prints "N checks"; the exit status of main. */
+/* Prints "N checks"; returns the exit status of main. */
 int test_done(void);
 
 static inline void test_counted(void)
@@ -48,24 +51,24 @@ static inline void test_counted(void)
 
 #define CHECK_OK(call) CHECK_EQ(call, 0)
 
-/* Takes the engine's lines of log, where a test expects damage. */
+/* Receives the engine's log lines, for tests that expect damage. */
 extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 
-/* Patience is for many seconds: from now on by a clock that goes ten times as fast, or again not. */
+/* Timeouts take many seconds: makes the clock run ten times as fast, or ends that. */
 void test_hasten(bool on);
 
 /* Before and behind each access of this thread to that page, until the end, @told is called (trap.c). */
 void test_trap(u8 *page, void (*told)(void *addr, bool behind));
 void test_trap_end(void);
 
-/* fork(2), of a process that does not outlive the one (the thread) that has made it. */
+/* fork(2). The child ends with the thread that called it. */
 pid_t test_fork(void);
 
 /* --- amounts and random numbers ------------------------------------------------------------ */
 
-/* How much to do, by SG_TEST_SCALE; SG_OPS=N overrides. */
+/* Returns the amount of work by SG_TEST_SCALE; SG_OPS=N overrides it. */
 u64 test_amount(u64 quick, u64 normal, u64 slow);
-/* SEED=N, or 1: the same run every time. SEED=random: another one every time. */
+/* SEED=N, default 1: the same run every time. SEED=random: another run every time. */
 u64 test_seed(void);
 
 struct rng {
@@ -75,7 +78,8 @@ u64 rng_next(struct rng *r);			/* splitmix64 */
 u64 rng_below(struct rng *r, u64 n);		/* 0..n-1; 0 for n == 0 */
 u64 rng_range(struct rng *r, u64 lo, u64 hi);	/* lo..hi */
 bool rng_chance(struct rng *r, unsigned int percent);
-u64 rng_size(struct rng *r, u64 max);		/* small ones often: uniform in magnitude */
+/* small numbers are frequent: uniform in magnitude */
+u64 rng_size(struct rng *r, u64 max);
 void rng_fill(struct rng *r, void *buf, size_t len);
 
 /* --- volumes ------------------------------------------------------------------------------- */
@@ -84,8 +88,8 @@ void rng_fill(struct rng *r, void *buf, size_t len);
 #define TEST_SMALL	SG_VOLUME_MIN
 
 /**
- * struct tvol - a volume in shared anonymous memory, with unmapped pages around it.
- * Its pages are full of garbage before it is formatted: so none is zero by luck. @size: of the memory.
+ * struct tvol - a volume in shared anonymous memory, with unmapped pages around it. Its pages are
+ * full of garbage before mkfs, so that none is zero by luck. @size: of the memory.
  */
 struct tvol {
 	u8 *mem;
@@ -96,32 +100,32 @@ struct tvol {
 
 extern const struct sg_identity test_identity;
 
-u8 *test_map(u64 size);				/* shared; with guard pages */
+u8 *test_map(u64 size);				/* shared, between guard pages */
 void test_unmap(u8 *mem, u64 size);
 void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
-void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with more memory behind it */
+void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with room to grow to @memory */
 /* What was fenced for silence had stopped: its slot and its pages are had again at once. */
 void test_lapses_over(u8 *mem);
-void tvol_join(struct tvol *t);			/* opened and joined, by force */
+void tvol_join(struct tvol *t);			/* opens, and joins by force */
 void tvol_leave(struct tvol *t);
-void tvol_crash(struct tvol *t);		/* the slot stays, as after a kill */
+void tvol_crash(struct tvol *t);		/* the slot stays LIVE, as after a kill */
 void tvol_recheck(struct tvol *t);		/* leave, check, join */
 void tvol_drop(struct tvol *t);			/* leave, check, unmap */
 
-/* sg_check() finds nothing; what it finds is printed. */
+/* sg_check() must find nothing; it prints what it finds. */
 void test_clean(void *base, u64 size);
-/* The same as a question. */
+/* The same, but returns whether the volume is clean. */
 bool test_is_clean(void *base, u64 size, struct sg_check_result *res);
 
 /* Creates in one line; names are C strings. */
 struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode);
 struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name);
-/* A name for whatever number, as only damage or somebody hostile makes it. */
+/* Stores a name for any number, as only damage or an attacker does. */
 void test_forge_name(struct sg_vol *v, const struct sg_iref *dir, const char *name, u64 ino,
 		     unsigned int type);
-/* A symbolic link whose target is so long. */
+/* Makes a symbolic link whose target has @len bytes. */
 void test_symlink(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len);
-/* So many bytes of a file, 3 MiB at most. */
+/* Writes @len bytes to a file, 3 MiB at most. */
 void test_fill(struct sg_vol *v, const struct sg_iref *f, u64 pos, u64 len);
 
 #endif

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tests of the tools share; sourced by native/*_test.sh. Leaves them in a directory of their
-# own, which goes when they end, as do their processes in $beater.
+# Shared by tests of the tools (native/*_test.sh). Each test works in a directory of its own. At the
+# end the directory is removed, and the processes in $beater are killed.
 set -euo pipefail
 
 tools=${SG_TOOLS:-$(dirname "${BASH_SOURCE[0]}")/../../../build/tools}
 tools=$(cd "$tools" && pwd)
 src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../tools" && pwd)
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # used by the sourcing scripts
 mkfs=$tools/mkfs.stargatefs fsck=$tools/fsck.stargatefs ctl=$tools/stargatectl man=$src/man
 # shellcheck disable=SC2034
 completion=$src/completion
@@ -18,8 +18,8 @@ trap '[[ -z $beater ]] || kill "$beater" 2>/dev/null; chmod -R u+rwx "$dir"; rm 
 cd "$dir"
 checks=0
 input=/dev/null
-# Started so often that its start counts: the interpreter itself, if the runner names it, and no
-# packages of this machine.
+# Tests start it often, so its start time counts: use the interpreter itself, if the runner names
+# it, without the packages of this machine.
 python=("${SG_PYTHON:-python3}" -IS)
 
 fail() {
@@ -29,7 +29,7 @@ fail() {
 	exit 1
 }
 
-# expect STATUS COMMAND...: runs it (from $input); output in out and err. STATUS may be *: any.
+# expect STATUS COMMAND...: COMMAND ends with STATUS (*: any). It reads $input, writes out and err.
 expect() {
 	local want=$1 got=0
 	shift
@@ -38,20 +38,20 @@ expect() {
 	checks=$((checks + 1))
 }
 
-# says PATTERN [FILE]: what the last command said.
+# says PATTERN [FILE]: the output of the last command matches.
 says() {
 	grep -qE -- "$1" "${2:-out}" || fail "${2:-out} does not say '$1'"
 	checks=$((checks + 1))
 }
 
-# One line, with the tool's name, and no more.
+# The error is one line, and begins with the tool's name.
 complains() {
 	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
 	says "$1" err
 	says '^(mkfs|fsck)\.stargatefs: |^stargatectl: ' err
 }
 
-# refuses STATUS PATTERN COMMAND...: one line, nothing on standard output.
+# refuses STATUS PATTERN COMMAND...: prints one line of error, and nothing on standard output.
 refuses() {
 	local want=$1 pattern=$2
 	shift 2
@@ -65,7 +65,7 @@ same() {
 	checks=$((checks + 1))
 }
 
-# json EXPRESSION: of the last output, which must be JSON.
+# json EXPRESSION: evaluates it on the last output, which must be JSON.
 json() {
 	"${python[@]}" -c 'import json, sys
 d = json.load(open("out", encoding="utf-8", errors="strict"))
@@ -73,20 +73,20 @@ sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "JSON: not $1"
 	checks=$((checks + 1))
 }
 
-# pick EXPRESSION: of the JSON d on standard input.
+# pick EXPRESSION: evaluates it on the JSON d from standard input.
 pick() {
 	"${python[@]}" -c 'import json, sys
 d = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }
 
-# poke FILE OFFSET BYTES: overwrites (bytes as for printf).
+# poke FILE OFFSET BYTES: overwrites bytes (in the notation of printf).
 poke() {
 	# shellcheck disable=SC2059
 	printf "$3" | dd of="$1" bs=1 seek="$(($2))" conv=notrunc status=none
 }
 
-# Before a command: a user whom permissions hold.
+# A prefix for commands: runs them as a user whom permissions restrict.
 unprivileged=()
 # shellcheck disable=SC2034
 [[ $(id -u) -ne 0 ]] || unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)

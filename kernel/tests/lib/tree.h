@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a volume shows, as one number to compare and as text to read. Holes and zeroes are the same. */
+/* The visible contents of a volume, as one number to compare and as text. Holes equal zeroes. */
 #ifndef SG_TEST_TREE_H
 #define SG_TEST_TREE_H
 
 #include "test.h"
 
 /**
- * struct tree - what is compared.
- * @skip: an inode whose size and bytes do not count; 0: all do.
- * @text: where each inode gets a line, or NULL.
+ * struct tree - one walk through a volume.
+ * @skip: an inode whose size and bytes are not compared; 0: all are compared.
+ * @text: gets a line for each inode, or NULL.
  */
 struct tree {
 	struct sg_vol *v;
 	u64 skip;
 	FILE *text;
-	u64 inodes;		/* names met */
+	u64 inodes;		/* names found */
 };
 
 u64 tree_digest(struct tree *t);
 u64 tree_of(struct sg_vol *v, u64 skip);
-/* Of what is below a directory of the root. */
+/* The digest below a directory of the root. */
 u64 tree_below(struct sg_vol *v, const char *name);
-/* The whole text; to be freed. */
+/* The whole text; the caller frees it. */
 char *tree_text(struct sg_vol *v);
 
 #endif

@@ -36,7 +36,7 @@ void test_unmap(u8 *mem, u64 size)
 	CHECK_OK(munmap(mem - GUARD, size + 2 * GUARD));
 }
 
-/* A volume made twice is the same twice: names hash alike. */
+/* Gives every volume the same hash keys, so that a test repeats exactly. */
 static void same_hashes(struct tvol *t, u64 size)
 {
 	unsigned int i;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One who works on files of his own, and may be killed over it. */
+/* A worker on files of its own, which may be killed at any moment. */
 #include <sys/stat.h>
 #include "workman.h"
 
 #define SIZE_OF(f) (3000 + 1777 * (u64)(f))
 #define WORK_MAX SIZE_OF(WORK_FILES)
 
-enum { ABSENT, EMPTY, FULL, MIXED };	/* MIXED: a write was cut off in the middle */
+enum { ABSENT, EMPTY, FULL, MIXED };	/* MIXED: a write was interrupted */
 
 /* --- files ---------------------------------------------------------------------------------- */
 
@@ -40,7 +40,9 @@ static bool find(struct workman *th, u32 f, struct sg_iref *ref)
 
 /* --- what is there -------------------------------------------------------------------------- */
 
-/* Is file @f what @want says? Its data were written for @data: renames carry them along. */
+/*
+ * Returns whether file @f is as @want says. A rename carries along the data of another file number.
+ */
 static bool matches(struct workman *th, u32 f, const struct work_content *want)
 {
 	static __thread u8 got[WORK_MAX], buf[WORK_MAX];
@@ -63,7 +65,7 @@ static bool matches(struct workman *th, u32 f, const struct work_content *want)
 	       sg_read(th->v, &ref, 0, got, a.size) == (s64)a.size && !memcmp(buf, got, a.size);
 }
 
-/* Bytes that a write that was cut off may leave: old, new, or none yet. */
+/* Returns whether the bytes are ones that an interrupted write may leave: old, new, or zero. */
 static bool is_mix(struct workman *th, u32 f, const struct work_content *old, const struct work_content *new)
 {
 	static __thread u8 got[WORK_MAX], was[WORK_MAX], is[WORK_MAX];
@@ -89,7 +91,7 @@ static bool is_mix(struct workman *th, u32 f, const struct work_content *old, co
 	return true;
 }
 
-/* Settles the intent of a thread that was killed. Only reads the volume: may itself be killed. */
+/* Settles the intent of a killed worker. It only reads the volume, so it may itself be killed. */
 static void settle(struct workman *th)
 {
 	struct work_intent in = th->w->intent;
@@ -141,7 +143,7 @@ static void did(struct workman *th)
 {
 	struct work_intent *in = &th->w->intent;
 
-	/* a kill between these finds both true of the volume */
+	/* after a kill between these two stores, both entries match the volume */
 	th->w->file[in->a] = in->to_a;
 	if (in->a != in->b)
 		th->w->file[in->b] = in->to_b;
@@ -177,7 +179,7 @@ static void fill(struct workman *th, u32 f)
 	CHECK(find(th, f, &ref));
 	CHECK_OK(sg_getattr(th->v, &ref, &a));
 	if (a.size > SIZE_OF(f))
-		return;		/* a larger one has been renamed to here */
+		return;		/* a larger file has been renamed to this name */
 	pattern(th, f, full.version, buf);
 	intend(th, f, f, full, full);
 	CHECK_EQ(sg_write(th->v, &ref, 0, buf, SIZE_OF(f), 1), SIZE_OF(f));

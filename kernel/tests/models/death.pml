@@ -3,30 +3,30 @@
  * Slots, an owned lock, a journal, and deaths (docs/protocol.md, sections 1 to 3).
  *
  * Three systems and three slots, so that slots run out when systems that died come back. A system
- * joins, makes one transaction of two words under the lock, recovers what others left, and leaves.
- * Killer ends it before any of its steps. Fencer declares it dead, soon or late.
+ * joins, makes one transaction of two words under the lock, recovers dead systems, and leaves.
+ * Killer ends it before any of its steps. Fencer fences it, soon or late.
  *
- * Checked: at each store that the lock protects, the lock is ours; who gets the lock sees all that
- * was committed and nothing else; each store of a replay is that of the one recoverer. Waiting is
- * blocking here, and who lives does not leave before all who are dead have been recovered: so
- * whatever is held or left lying for ever is a deadlock. Every loop uses up a death, so there is no
- * other way not to end.
+ * Checked: a store under the lock is made by the lock's holder. A system that gets the lock sees
+ * exactly what was committed. Each store of a replay is made by the only recoverer. Waiting blocks
+ * in this model, and a live system does not leave before all dead ones have been recovered: so
+ * anything that stays held or left behind for ever is a deadlock. Every loop uses up a death, so a
+ * run cannot go on for ever in another way.
  *
- * DEATHS is how many die in one run. More, each at the price of states:
- *   REBOOT  who died boots again, as a new incarnation; else it stays dead
- *   ALL_AT_ONCE  the first death is that of all; two of them boot again
- *   LEASE  declared dead may also be one who only pauses, if not in the midst of his stores (that
- *          window is the lease's price): he goes on, finds it out, and joins anew
- *   NAMES  guards: who finds the name of his machine in a slot declares it dead when the machine
- *          has ended; checked: nobody is declared dead who lives
+ * DEATHS is how many systems die in one run. Options that cost more states:
+ *   REBOOT  a dead system boots again, as a new incarnation; otherwise it stays dead
+ *   ALL_AT_ONCE  the first death kills all systems; two of them boot again
+ *   LEASE  a paused system may be fenced, too, except between a look and its stores (that window is
+ *          the price of the lease): it continues, detects the fence, and joins again
+ *   NAMES  guards: a guard that finds the name of its machine in a slot fences that slot when the
+ *          machine has ended; checked: no live system is fenced
  *   REACH  system 0's transaction also makes an inode: with the second word it has a name, and then
- *          others lock and change it; checked: no replay puts its word of the record back
- *   BITS   checked: a bit that a dead waiter left, or that one who died meant to clear, costs one
- *          hand-over in vain
+ *          others lock and change it; checked: no replay stores its old word of the record again
+ *   BITS   checked: a bit that a dead waiter left, or that a dead system was about to clear, costs
+ *          one hand-over in vain
  *
- * Memory is sequentially consistent here, and that is enough: every change of a slot, and the
- * taking of a lock, is a locked instruction; x86 keeps all stores of one CPU in their order; and
- * where a store must be seen before a load (waiters, HANDED), waiters look again and again.
+ * Sequentially consistent memory is enough here. Every change of a slot and every taking of the
+ * lock is a locked instruction. x86 keeps all stores of one CPU in their order. Where a store must
+ * be seen before a load (waiters, HANDED), waiters look again and again.
  *
  * check: DEATHS=3
  * long: DEATHS=2 REBOOT BITS
@@ -54,7 +54,7 @@
 #define DEATHS 1
 #endif
 
-/* sg_slot.state: state, incarnation (of that slot: only pairs are ever compared), recoverer */
+/* sg_slot.state: state, incarnation (per slot: only pairs are ever compared), recoverer */
 mtype = { FREE, LIVE, DEAD, RECOVERING };
 mtype state[N] = LIVE;
 byte inc[N] = 1, by[N], by_inc[N];	/* by: slot + 1 */
@@ -64,13 +64,14 @@ byte lock_slot, lock_inc, waiters;
 bool handed;
 
 /*
- * The two words that the lock protects, and one record per slot for both. What is kept is not the
- * value but its age: how many commits (2: or more) have been made since it was current.
+ * The two words that the lock protects, and one record per slot for both. The model keeps the age
+ * of a value instead of the value: how many commits (2: or more) have been made since it was
+ * current.
  */
 byte word_a, word_b, area_val[N];
 bool area_head[N];
 
-/* Who is what: for the sake of the checks, and of Killer and Fencer, who know. */
+/* Which system is where: for the checks, and for Killer and Fencer, which know it. */
 bool running[N] = true;
 byte my_slot[N], my_inc[N];	/* slot + 1 */
 byte deaths;
@@ -81,7 +82,7 @@ byte deaths;
 #define BY_ITSELF(s)	(state[s] == RECOVERING && by[s] == (s) + 1)
 #define JOINS(q, s)	(running[q] && my_slot[q] == (s) + 1 && my_inc[q] == by_inc[s])
 
-/* What (slot + 1, incarnation) holds is free for the taking. Once true this stays true. */
+/* What (slot + 1, incarnation) holds is free. Once true, this stays true. */
 #ifdef MUTANT_DEAD_HOLD_NOTHING
 #define GONE(s1, i)	(state[(s1) - 1] != LIVE || inc[(s1) - 1] != (i))
 #else
@@ -98,7 +99,7 @@ byte deaths;
 #define RECOVERABLE(s)	(state[s] == DEAD || (state[s] == RECOVERING && !BY_ITSELF(s) && BY_GONE(s)))
 #define BEING_RECOVERED	(state[r] == RECOVERING && by[r] == my_slot[p] && by_inc[r] == my_inc[p])
 
-/* A joiner that has no slot takes over a dead one in the slot's own name. */
+/* A joiner without a slot recovers a dead slot, in the slot's own name. */
 #ifdef MUTANT_ANY_JOINER
 #define TAKEABLE(s)	(state[s] == DEAD || BY_ITSELF(s))
 #else
@@ -114,9 +115,7 @@ byte deaths;
 #define OLDER(age)	age = (age < 2 -> age + 1 : 2)
 #define OLDER_IN(s)	area_val[s] = (area_head[s] && area_val[s] < 2 -> area_val[s] + 1 : area_val[s])
 
-/*
- * LEASE: between looking at its slot and the stores that follow, nobody pauses for so long.
- */
+/* LEASE: between the look at its slot and the stores that follow, no system is paused for long. */
 #ifdef LEASE
 bool storing[N];
 #define STORES(yes)	storing[p] = yes
@@ -130,9 +129,7 @@ inline look_at_own_slot() {
 	fi
 }
 
-/*
- * NAMES: sg_slot.machine, and the incarnation for which that is true.
- */
+/* NAMES: sg_slot.machine, and the incarnation for which it counts. */
 #ifdef NAMES
 byte machine[N], named[N];
 inline introduce() {
@@ -148,9 +145,7 @@ inline introduce() {
 #define introduce()	skip
 #endif
 
-/*
- * BITS: bits in waiters for which nobody stands, and what they have cost.
- */
+/* BITS: bits in waiters without a waiting system, and what they have cost. */
 #ifdef BITS
 bool waiting[N], clearing[N];
 byte stale_bits, in_vain;
@@ -182,8 +177,8 @@ inline count_in_vain() {
 #endif
 
 /*
- * REACH: the new inode's word and its lock. Nobody finds the inode before it is named; to change
- * its word is one transaction of another system, which is whole here.
+ * REACH: the new inode's word and its lock. No system finds the inode before it has a name. A
+ * change of its word is one transaction of another system, which is one step here.
  */
 #ifdef REACH
 byte word_n = 1, area_n[N], n_slot, n_inc;
@@ -226,7 +221,7 @@ inline link_inode() {
 #define forget_inode(s)	skip
 #endif
 
-/* ALL_AT_ONCE: two of the three boot again, for the sake of fewer states. */
+/* ALL_AT_ONCE: two of the three boot again, which limits the number of states. */
 #ifdef ALL_AT_ONCE
 #define BOOTS(q)	((q) != 2)
 #else
@@ -249,8 +244,9 @@ inline take_lock() {
 }
 
 proctype System(byte p) {
-	byte r;			/* slot that we recover */
-	byte next, next_inc;	/* slot + 1: sg_unlock(): successor; when waiting: who did not come */
+	byte r;			/* the slot that it recovers */
+	/* slot + 1: sg_unlock(): successor; when waiting: the one that does not come */
+	byte next, next_inc;
 	bool done, wants, waited, left;
 
 boot:	{
@@ -282,7 +278,7 @@ join:
 		introduce();
 		atomic { STORES(false); goto idle };
 
-idle:		/* sg_tend(), and what users want */
+idle:		/* sg_tend(), and the users' operations */
 		if
 		:: atomic { RECOVERABLE(0) -> r = 0; goto recover }
 		:: atomic { RECOVERABLE(1) -> r = 1; goto recover }
@@ -348,7 +344,7 @@ lock:		/* sg_trylock(): GONE stays true, so that loading and swapping are as one
 		fi;
 		if
 		:: atomic { MAY_TAKE -> take_lock(); goto got }
-		:: atomic {	/* handed to somebody who does not come */
+		:: atomic {	/* handed to a system that does not come */
 				!MAY_TAKE && handed -> count_in_vain(); next = lock_slot; take_lock();
 				CLEARS(true)
 			};
@@ -378,7 +374,7 @@ locked:
 #endif
 		/* sg_tx_commit(): make_valid, apply, make_invalid, release */
 		atomic {
-			assert(HOLDS && !word_a && !word_b);	/* all that was committed, no more */
+			assert(HOLDS && !word_a && !word_b);	/* exactly what was committed */
 			d_step {
 				OLDER(word_a); OLDER(word_b); OLDER_IN(0); OLDER_IN(1); OLDER_IN(2);
 				area_val[my_slot[p] - 1] = 0; area_head[my_slot[p] - 1] = true;
@@ -402,7 +398,7 @@ locked:
 #ifdef REACH
 		d_step { unlock_inode() };
 #endif
-		d_step {	/* sg_unlock(): the next one in turn that waits and lives */
+		d_step {	/* sg_unlock(): the next live waiter in turn */
 			assert(HOLDS);
 			next = my_slot[p] % N;
 			if
@@ -446,7 +442,7 @@ leave:
 end:	false
 }
 
-/* The first to die is system 0: all that is here is the same when systems and slots are turned. */
+/* The first to die is system 0: systems and slots are symmetric here. */
 #ifdef ALL_AT_ONCE
 #define MAY_DIE(q)	(deaths && deaths < DEATHS)
 #else

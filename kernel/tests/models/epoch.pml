@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Epochs: nothing is reused while someone may still see it (docs/protocol.md, section 4).
+ * Epochs: nothing is reused while a system may still see it (docs/protocol.md, section 4).
  *
  * One file of one page, and three systems, each with a slot. At any time a system looks (loads the
- * file's entry, uses the page for as long as it likes, lets go), retires the page in a transaction
- * (which leaves a debt), acknowledges, pushes the epoch, pays what it owes, takes over what a free
- * slot owes, joins, leaves, or dies; to be paused is to take no step. What is paid is reused at
- * once: the page is the file's again, and the same begins anew.
+ * file's entry, uses the page for as long as it likes, ends its look), retires the page in a
+ * transaction (which defers a free), acknowledges, pushes the epoch, reclaims, takes over the
+ * deferred free of a free slot, joins, leaves, or dies. A pause is a system that takes no step. A
+ * reclaimed page is reused at once: it is the file's again, and the same begins anew.
  *
- * Checked: when a page is reused, nobody who lives has it in use from before; no debt is paid twice.
+ * Checked: when a page is reused, no live system uses it from before; no deferred free is reclaimed
+ * twice.
  *
- * What counts about epochs is how far they are apart. So nothing here is an epoch, but an age: how
- * often hot.epoch has grown since, FAR standing for all that is more. So there is no end, and no
- * bound on what happens: neither on epochs nor on deaths. What is loaded first and used later has
- * an age of its own. Loops over slots are one step, in which a system that is still joining may or
- * may not be seen: it may have joined behind the loop's back. It is the same for one that has
- * joined altogether since: what it has for epoch is not older than what the loop looked for.
+ * Only the distances of epochs matter. So the model keeps no epochs, but ages: how often hot.epoch
+ * has grown since, with FAR for all larger ages. So runs have no end and no bound, neither on
+ * epochs nor on deaths. A value that is loaded first and used later has an age of its own. Loops
+ * over slots are one step, in which a system that is still joining may or may not be seen: it may
+ * have joined after the loop has passed its slot. The same holds for a system that has joined
+ * completely since: its epoch is not older than the one that the loop compares with.
  *
- * System 0 retires, systems 0 and 1 look; all three do everything else. A wrong reuse needs one
- * that looks, which is the one that retires, or is not.
+ * System 0 retires, systems 0 and 1 look; all three do everything else. For a wrong reuse one
+ * system must look, and that is the retiring one or another one.
  *
- * Memory is sequentially consistent here, and that is enough: a look and the quiesce that waits for
- * it are told apart by sg_look_wait(), which is a full fence; joining, pushing and taking over are
- * locked instructions; everything else is a store of one word, released, that others acquire.
+ * Sequentially consistent memory is enough here. A look and the quiesce that waits for it are
+ * ordered by sg_look_wait(), which is a full fence. Joining, pushing and taking over are locked
+ * instructions. Everything else is a store of one word, released, that others acquire.
  *
  * check: BFS
  * mutant: PLUS_ONE BFS
@@ -35,16 +36,16 @@
  */
 #define FAR 4
 
-mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; RECOVERING is death.pml's */
+mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; death.pml has RECOVERING */
 mtype = { NONE, YOUNG, OLD };		/* a look or transaction; OLD: begun before the quiesce */
-mtype = { OUT, SWAPPED, LOADED, IN };	/* a system, as it joins */
+mtype = { OUT, SWAPPED, LOADED, IN };	/* a system while it joins */
 
 /* Shared */
 mtype state[3] = FREE;
 byte epoch[3];			/* age of sg_slot.epoch */
 bool hooked = true;		/* the page is in the file */
-byte debt_in, debt_age;		/* slot + 1: in whose ledger it is owed */
-byte slot_lock;			/* slot + 1: of who takes over ... */
+byte debt_in, debt_age;		/* slot + 1: the slot whose ledger has it */
+byte slot_lock;			/* slot + 1: the system that takes over ... */
 byte take_from, take_age;	/* ... from this slot */
 
 /* Of a system */
@@ -53,10 +54,10 @@ mtype look[3] = NONE;
 bool uses[3];
 bool acks[3];			/* between seeing an epoch and acknowledging it */
 byte age[3];			/* of the epoch that it has loaded, to join or to acknowledge */
-bool payable[3];		/* it knows of a debt in its ledger */
-byte alone[3];			/* others that were seen to be free; 3: and has quiesced */
+bool payable[3];		/* it knows of a deferred free in its ledger */
+byte alone[3];			/* other slots that it has seen free; 3: and it has quiesced */
 
-/* The transaction that holds the inode's lock: of system 0 */
+/* The transaction that holds the inode's lock, of system 0 */
 mtype tx = NONE;
 byte tx_age;
 
@@ -64,13 +65,13 @@ byte tx_age;
 #define LATER(age)	age = (age < FAR -> age + 1 : FAR)
 #define LATER_IF(yes, age)	age = ((yes) && age < FAR -> age + 1 : age)
 
-/* Where the rules stand, and what becomes of each. */
+/* The rules, and the mutants that break them. */
 #ifdef MUTANT_PLUS_ONE
 #define AHEAD		1
 #else
 #define AHEAD		2
 #endif
-#ifdef MUTANT_SKIP_SILENT		/* who does not seem to care is not waited for */
+#ifdef MUTANT_SKIP_SILENT		/* does not wait for a system that seems not to look */
 #define COUNTS(s)	(state[s] == LIVE && phase[s] == IN && acks[s])
 #else
 #define COUNTS(s)	(state[s] == LIVE && phase[s] != SWAPPED && phase[s] != LOADED)
@@ -85,12 +86,13 @@ byte tx_age;
 #else
 #define LOOKS_OVER(p)	(look[p] != OLD)
 #endif
-#ifdef MUTANT_ALONE_FIRST		/* looks whether it is alone, then at what it owes */
+/* looks whether it is the only system, then chooses its deferred frees */
+#ifdef MUTANT_ALONE_FIRST
 #define CHOSEN(p)	true
 #else
 #define CHOSEN(p)	payable[p]
 #endif
-#ifdef MUTANT_OLD_STAMP			/* debts of the dead keep their epochs */
+#ifdef MUTANT_OLD_STAMP			/* deferred frees of dead systems keep their epochs */
 #define ADOPTED_AGE	debt_age
 #define TAKEN_AGE	debt_age
 #else
@@ -108,7 +110,7 @@ inline forget(p) {
 	payable[p] = false; alone[p] = 0
 }
 
-/* sg_join(): the slot's epoch is what its last owner left, until ours is there. sg_leave() */
+/* sg_join(): the slot's epoch is its last owner's until the joiner stores its own. sg_leave() */
 inline comes_and_goes(p) {
 	if
 	:: d_step { phase[p] == OUT && state[p] == FREE -> state[p] = LIVE; phase[p] = SWAPPED }
@@ -137,8 +139,8 @@ inline looks(p) {
 }
 
 /*
- * sg_owe() at the beginning of the transaction, which is the worst time for it: later the debt is
- * younger. Whether its record is valid by now is seen when it dies.
+ * sg_owe() at the beginning of the transaction, which is the worst time: later the deferred free
+ * would be younger. Whether its record is valid by then shows at a death.
  */
 inline retires() {
 	if
@@ -181,7 +183,7 @@ inline pushes() {
 	}
 }
 
-/* sg_reclaim(): over for all, or alone */
+/* sg_reclaim(): the epochs have passed, or there is no other system */
 #define OVER_FOR(s)	(!COUNTS(s) || debt_age >= epoch[s] + AHEAD)
 #define OTHER(p, n)	((p + 1 + n) % 3)
 inline pays(p) {
@@ -218,7 +220,7 @@ inline takes_over(p, s) {
 	fi
 }
 
-/* Its memory stays as it is; somebody declares it dead, replays, and makes the slot free. */
+/* Its memory stays as it is. Another system fences and replays it, and frees the slot. */
 inline dies(p) {
 	if
 	:: d_step { phase[p] != OUT -> forget(p) }

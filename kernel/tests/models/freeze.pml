@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Standing still while somebody copies the volume (docs/snapshots.md).
+ * A freeze while a system copies the volume (docs/snapshots.md).
  *
- * Three systems; two of them want to copy. All work, join, leave, die, are recovered and follow what
- * is announced. Each goes on by himself at any moment, as if his clock had run out just then; so
- * clocks need no more than that, and so does whatever may have become of the one who copies.
+ * Three systems; two of them want to copy. All work, join, leave, die, are recovered, and follow
+ * what is announced. A frozen system continues at any moment, as if its time had run out just then.
+ * So the model covers all clocks, and every fate of the copying system.
  *
- * Checked: while a copy that counts is being made nobody stores, neither in an operation that he
- * began before or meanwhile, nor in recovering another one.
+ * Checked: while a valid copy is made, no system stores, neither in an operation begun before or
+ * meanwhile, nor in the recovery of another system.
  *
- * Memory is sequentially consistent: x86 has loads in order and stores in order, and the places where
- * a load must not come before a store (who stands and looks who works, who joins) have a full fence.
+ * Memory is sequentially consistent. x86 keeps loads in order and stores in order. Where a load
+ * must not come before a store (a system freezes, or joins, and looks at the other side), there is
+ * a full fence.
  *
  * check: BFS
  * check: JOINS=4 DEATHS=1 ATTEMPTS=1 BFS
@@ -26,7 +27,7 @@
 #define DEATHS 2
 #endif
 #ifndef JOINS
-#define JOINS 3		/* the first of each system among them */
+#define JOINS 3		/* including the first of each system */
 #endif
 #ifndef ATTEMPTS
 #define ATTEMPTS 2
@@ -38,21 +39,28 @@
 #define RECOVERING	3
 
 mtype = { WORKS, CLOSED, STANDS };			/* a system that follows */
-mtype = { IDLE, HOLDS, ANNOUNCED, COPIES, LOOKS };	/* one who copies */
+mtype = { IDLE, HOLDS, ANNOUNCED, COPIES, LOOKS };	/* a system that copies */
 
-/* Shared: the slots' state words, what is announced, its lock, who says that he stands */
+/*
+ * Shared: the slots' state words, the announcement, its lock, which systems say that they are
+ * frozen
+ */
 byte state[3], inc[3], by[3];
 byte lock;
 bool on;
 byte attempt, frozen[3], frozen_inc[3];
-bool record[3];			/* of a dead one, who was in the midst of something */
+bool record[3];			/* of a dead system: an operation was in progress */
 
-/* Of a system: what it does, for which attempt it stands, the last one that it has answered */
+/*
+ * Of a system: what it does, for which attempt it is frozen, the last attempt that it has answered
+ */
 mtype at[3] = WORKS, holder[3] = IDLE;
 bool op[3];
 byte mine[3], answered[3];
 
-/* Of one who copies: which slot comes next, what it has seen in each, whether somebody has stored */
+/*
+ * Of a copying system: the next slot, what it has seen in each, whether another system has stored
+ */
 byte i[2], tries[2], saw_state[6], saw_inc[6];
 bool overlapped[2];
 
@@ -64,22 +72,24 @@ byte deaths, joins;
 #define STORED		{ overlapped[0] = overlapped[0] || holder[0] == COPIES; \
 			  overlapped[1] = overlapped[1] || holder[1] == COPIES }
 
-#ifdef MUTANT_NOT_ENDED			/* says that he stands while he is in the midst of something */
+/* says that it is frozen while an operation is in progress */
+#ifdef MUTANT_NOT_ENDED
 #define ENDED(p)	true
 #else
 #define ENDED(p)	(!op[p])
 #endif
-#ifdef MUTANT_STORES_FIRST		/* goes on, then takes back that he stands */
+#ifdef MUTANT_STORES_FIRST		/* continues, then takes its answer back */
 #define MAY_STORE(p)	(at[p] == WORKS || (at[p] == STANDS && !mine[p]))
 #else
 #define MAY_STORE(p)	(at[p] == WORKS)
 #endif
-#ifdef MUTANT_NOT_LOOKED		/* who stood at the beginning will have stood to the end */
+/* believes that a system frozen at the beginning was frozen to the end */
+#ifdef MUTANT_NOT_LOOKED
 #define STILL(h, q)	true
 #else
 #define STILL(h, q)	(frozen[q] == tries[h] && frozen_inc[q] == inc[q])
 #endif
-#ifdef MUTANT_JOINER_UNSEEN		/* only those who were there are looked at again */
+#ifdef MUTANT_JOINER_UNSEEN		/* looks again only at systems that were there before */
 #define COMPARED(h, q)	(saw_state[3 * h + q] == LIVE)
 #else
 #define COMPARED(h, q)	true
@@ -89,12 +99,14 @@ byte deaths, joins;
 #else
 #define OF_NOW(q)	(frozen_inc[q] == inc[q])
 #endif
-#ifdef MUTANT_ANSWERS_AGAIN		/* the same attempt, having gone on meanwhile */
+/* answers the same attempt again, having continued meanwhile */
+#ifdef MUTANT_ANSWERS_AGAIN
 #define NEW(p)		true
 #else
 #define NEW(p)		(answered[p] != attempt)
 #endif
-#ifdef MUTANT_RECOVERER_UNSEEN		/* the dead do not store: others do it for them */
+/* assumes that a dead system does not store: its recoverer does */
+#ifdef MUTANT_RECOVERER_UNSEEN
 #define SETTLED(q)	(state[q] != LIVE)
 #else
 #define SETTLED(q)	(state[q] == FREE)
@@ -103,7 +115,7 @@ byte deaths, joins;
 #define SAME(h, q)	(state[q] == saw_state[3 * h + q] && inc[q] == saw_inc[3 * h + q] && \
 			 (state[q] != LIVE || STILL(h, q)))
 
-/* All that is a system's own goes with it. */
+/* All private state of a system is lost. */
 inline forget(p) {
 	at[p] = WORKS; op[p] = false; mine[p] = 0; answered[p] = 0; holder[p] = IDLE;
 	if
@@ -124,7 +136,10 @@ inline lives(p) {
 	fi
 }
 
-/* His own thread: closes, waits for what is under way, says so; at any moment goes on. */
+/*
+ * The system's own thread: closes, waits for operations in progress, answers; continues at any
+ * moment.
+ */
 inline follows(p) {
 	if
 	:: d_step { RUNS(p) && at[p] == WORKS && on && HOLDER_LIVES && NEW(p) ->
@@ -155,7 +170,7 @@ inline ends(h) {
 	saw_inc[3 * h] = 0; saw_inc[3 * h + 1] = 0; saw_inc[3 * h + 2] = 0
 }
 
-/* When he gives up does not matter; that he does, ends all the same. */
+/* It may give up at any time; the freeze ends in any case. */
 inline copies(h) {
 	if
 	:: d_step { RUNS(h) && holder[h] == IDLE && !HELD && attempt < ATTEMPTS ->
@@ -177,7 +192,7 @@ inline copies(h) {
 	fi
 }
 
-/* Anywhere. What he held is free when he has been recovered. */
+/* At any point. The recovery frees what it held. */
 inline dies(p) {
 	if
 	:: d_step { deaths < DEATHS && RUNS(p) ->

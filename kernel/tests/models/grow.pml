@@ -2,17 +2,17 @@
 /*
  * Growth in place, while systems work, join, die and are recovered (docs/protocol.md, section 7).
  *
- * Three systems, one growth. System 2 has no memory behind the old end, the others have. Anybody may
- * make the volume grow, use the new part once he has seen that it is there, and meet references to
- * it in an operation that he began whenever, with the bound that he had then. Two epochs stand here
- * for what they promise (epoch.pml): that what was begun before has ended.
+ * Three systems, one growth. System 2 has no memory behind the old end, the others have. Any system
+ * may grow the volume, use the new part once it has seen it, and meet references to it in an
+ * operation begun at any time, with the bound of that time. Two epochs are modelled by what they
+ * guarantee (epoch.pml): operations begun before have ended.
  *
- * Checked: nobody who lives meets a reference behind his bound, nor replays a record that reaches
- * there; nobody has a size above his bound; a system without the memory never takes part in a
- * volume that needs it; and it goes on until the volume has grown (else there is a deadlock).
+ * Checked: no live system meets a reference behind its bound, or replays a record that reaches
+ * there. No system has a size above its bound. A system without the memory never joins a volume
+ * that needs it. The model goes on until the volume has grown (otherwise there is a deadlock).
  *
- * Memory is sequentially consistent: the two places where it has to be, announcing and joining, have
- * a full fence each.
+ * Memory is sequentially consistent: the two places that need it, announcing and joining, have a
+ * full fence each.
  *
  * check: BFS
  * mutant: UNANSWERED BFS
@@ -34,12 +34,12 @@ mtype state[3] = FREE;
 byte lock;
 bool announced, size, cannot[3], reach[3];
 bool used;			/* there are references to the new part */
-bool record[3];			/* in the journal of a dead one is one of them */
+bool record[3];			/* the journal of a dead system has such a reference */
 
 /* Of a system */
 mtype at[3] = OUT, grower[3] = IDLE;
 bool known[3], bound[3];
-byte op[3];			/* under way: 1 + the bound that it began with */
+byte op[3];			/* an operation in progress: 1 + the bound that it began with */
 byte i[3];			/* the slot that a grower looks at next */
 byte deaths;
 
@@ -57,7 +57,7 @@ byte deaths;
 #else
 #define OVER(q)		(state[q] != LIVE || op[q] != 1)
 #endif
-#ifdef MUTANT_LOOKED_FIRST		/* who is there, and then it is announced */
+#ifdef MUTANT_LOOKED_FIRST		/* looks at the slots, and announces afterwards */
 #define FIRST_ANNOUNCED	false
 #else
 #define FIRST_ANNOUNCED	true
@@ -67,13 +67,13 @@ byte deaths;
 #else
 #define SEES		true
 #endif
-#ifdef MUTANT_RECOVERED_BLINDLY		/* by who has not looked how large it is */
+#ifdef MUTANT_RECOVERED_BLINDLY		/* recovers without having looked at the size */
 #define MAY_REPLAY(p)	(at[p] == IN || at[p] == TAKEN)
 #else
 #define MAY_REPLAY(p)	((at[p] == IN || at[p] == TAKEN) && bound[p] >= size)
 #endif
 
-/* The superblock is read; then there is a slot; then it is looked at what has become of the size. */
+/* Reads the superblock, takes a slot, then looks at the size again. */
 inline joins(p) {
 	if
 	:: d_step { at[p] == OUT && state[p] == FREE && (MEMORY(p) || !size) ->
@@ -83,7 +83,7 @@ inline joins(p) {
 	:: d_step { at[p] == TAKEN && state[p] == LIVE && size && !known[p] ->
 		if
 		:: MEMORY(p) -> bound[p] = true; known[p] = true; reach[p] = true
-		:: else -> at[p] = OUT; state[p] = FREE	/* cut short */
+		:: else -> at[p] = OUT; state[p] = FREE	/* ends the join */
 		fi }
 	:: d_step { at[p] == TAKEN && state[p] == LIVE && (!size || known[p]) ->
 		if
@@ -98,7 +98,7 @@ inline joins(p) {
 	fi
 }
 
-/* Asked, at any time; and what he finds. */
+/* Follows an announcement, at any time, or a new size. */
 inline follows(p) {
 	if
 	:: d_step { RUNS(p) && announced && !size && !bound[p] && MEMORY(p) ->
@@ -135,20 +135,22 @@ inline grows(p) {
 		announced = true; cannot[0] = false; cannot[1] = false; cannot[2] = false;
 		bound[p] = true; reach[p] = true; grower[p] = ANNOUNCED }
 	:: d_step { RUNS(p) && grower[p] == HOLDS && !FIRST_ANNOUNCED &&
-		    (i[p] == 2 || state[2] != LIVE) ->	/* only those who have the memory are there */
+		    (i[p] == 2 || state[2] != LIVE) ->	/* only systems with the memory are there */
 		announced = true; bound[p] = true; reach[p] = true; i[p] = 0; grower[p] = ANSWERED }
 	:: d_step { RUNS(p) && grower[p] == ANNOUNCED && (i[p] == p || READY(i[p])) ->
 		looks(p, ANSWERED) }
 	:: d_step { RUNS(p) && grower[p] == ANNOUNCED && !READY(i[p]) -> withdraws(p) }
 	:: d_step { RUNS(p) && grower[p] == ANSWERED && OVER(i[p]) -> looks(p, ENDED) }
 	:: d_step { RUNS(p) && grower[p] == ENDED -> size = true; grower[p] = COMMITTED }
-	:: d_step { RUNS(p) && grower[p] == COMMITTED ->	/* written down */
+	:: d_step { RUNS(p) && grower[p] == COMMITTED ->	/* stored */
 		known[p] = true; announced = false; lock = 0; grower[p] = IDLE }
 	:: d_step { RUNS(p) && announced && !HELD(p) -> announced = false; lock = 0 }
 	fi
 }
 
-/* Anywhere; who used the new part may leave a record of it. Whoever is there recovers. */
+/*
+ * At any point. A system that used the new part may leave a record of it. Any live system recovers.
+ */
 inline dies(p) {
 	if
 	:: d_step { deaths < DEATHS && state[p] == LIVE ->
@@ -162,7 +164,7 @@ inline dies(p) {
 		fi;
 		record[p] = false; state[p] = FREE; reach[p] = false;
 		lock = (lock == p + 1 -> 0 : lock) }
-	:: d_step { state[p] == DEAD && MEMORY(p) ->	/* by one who comes and finds no other */
+	:: d_step { state[p] == DEAD && MEMORY(p) ->	/* by a joiner that finds no live system */
 		record[p] = false; state[p] = FREE; reach[p] = false;
 		lock = (lock == p + 1 -> 0 : lock) }
 	fi

@@ -26,17 +26,17 @@
 #define FENCES	2
 
 bool live;
-byte owner, inc, incs;			/* of the slot; owner: whose it is */
+byte owner, inc, incs;			/* of the slot; owner: the system that has it */
 byte epoch = 1, named, machine;		/* of the slot */
 byte hot = 1;
-byte acked[N];				/* what a system has seen the last of */
+byte acked[N];				/* the last epoch that a system has acknowledged */
 bool said[N], over[N];
 byte fences;
 
 #define MINE	(live && inc == mine)
 #define OTHERS_OVER	((p == 0 || over[0]) && (p == 1 || over[1]) && (p == 2 || over[2]))
 
-/* Nor has it by then. */
+/* Nor has it acknowledged this epoch then. */
 inline load_epoch() {
 	d_step { val = hot; acked[p] = hot }
 }
@@ -46,10 +46,10 @@ proctype System(byte p) {
 
 	atomic {
 		!live -> incs++; mine = incs; inc = incs; owner = p; live = true;
-		acked[p] = hot		/* it has seen nothing yet */
+		acked[p] = hot		/* it has looked at nothing yet */
 	};
 
-	/* the epoch: one that is too old delays others, and no more */
+	/* the epoch: one that is too old only delays others */
 #ifndef MUTANT_EPOCH_LOADED_LATE
 	load_epoch();
 #endif
@@ -64,7 +64,7 @@ proctype System(byte p) {
 #endif
 	epoch = val;
 
-who:	/* who it is */
+who:	/* the identity */
 	if
 	:: atomic { !MINE -> goto dead }
 	:: MINE
@@ -96,14 +96,14 @@ idle:	/* sg_tend() */
 		MINE && named == mine && machine == mine && OTHERS_OVER ->
 		live = false; goto dead
 	}
-	/* it leaves without waiting for anybody: the next one may join */
+	/* it leaves without waiting: the next system may join */
 	:: atomic { MINE && named == mine && !OTHERS_OVER -> live = false; goto dead }
 	fi;
 dead:
 	atomic { said[p] = false; over[p] = true }
 }
 
-/* hot.epoch grows when all who live have acknowledged it. */
+/* hot.epoch grows when all live systems have acknowledged it. */
 proctype Epochs() {
 end:	do
 	:: atomic {
@@ -114,7 +114,7 @@ end:	do
 	od
 }
 
-/* UNNAMED_MS are over. */
+/* UNNAMED_MS have passed. */
 proctype Fencer() {
 end:	do
 	:: atomic {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joiners that find no slot free, and pause for long (docs/protocol.md, section 1).
+ * Joiners that find no free slot, and are paused for long (docs/protocol.md, section 1).
  *
- * A system died in the midst of a transaction of two words: it left a lock, and a journal record.
- * Two joiners want its slot, and a third system, which lives in another slot, recovers it or uses
- * the lock once that is free. A joiner recovers the slot in the slot's own name. Fencer declares
- * such a joiner dead, PAUSES times, though it only pauses: the joiner goes on at any time after
- * that, finds it out when it looks at the slot's word next, and joins anew. Between a look and the
- * store that follows nobody pauses for so long (that window is the lease's price).
+ * A system died in the middle of a transaction of two words: it left a lock, and a journal record.
+ * Two joiners want its slot. A third system, in another slot, recovers it, or uses the lock once
+ * that is free. A joiner recovers the slot in the slot's own name. Fencer fences such a joiner,
+ * PAUSES times, although it is only paused. The joiner continues at any time after that, detects
+ * the fence when it next looks at the slot's word, and joins again. Between a look and the store
+ * that follows, no system is paused for long (that window is the price of the lease).
  *
- * death.pml has systems that die, and the waiting for locks; its joiners are not paused.
+ * death.pml has systems that die, and waits for locks; its joiners are not paused.
  *
- * Checked: each store of a replay is that of the one recoverer, and so is giving the slot free; who
- * gets the lock sees all that was committed and nothing else; the slot's recovery comes to an end.
+ * Checked: each store of a replay, and freeing the slot, is done by the only recoverer. A system
+ * that gets the lock sees exactly what was committed. The slot's recovery ends.
  *
  * check: PAUSES=1
  * check: PAUSES=4
@@ -34,17 +34,17 @@ bool by_itself;
 byte inc = 1, by_inc, drawn = 1;
 
 /*
- * The words, and the record of the slot. What is kept is not the value but its age: how many commits
- * (2: or more) have been made since it was current.
+ * The words, and the record of the slot. The model keeps the age of a value instead of the value:
+ * how many commits (2: or more) have been made since it was current.
  */
 byte word_a = 1, word_b = 1, area_val;
 bool area_head = true;
 
-byte recoverer = NOBODY;	/* for the checks: whose swap it was */
+byte recoverer = NOBODY;	/* for the checks: the system that made the swap */
 byte pauses;
 bool storing[JOINERS], joined;
 
-#define GONE	(state == FREE || state == LIVE)	/* what the dead one held */
+#define GONE	(state == FREE || state == LIVE)	/* what the dead system held is free */
 
 /* The word that @p stores while it recovers the slot in the slot's own name. */
 #ifdef MUTANT_SAME_WORD
@@ -84,7 +84,7 @@ join:	/* sg_slot_take() draws an incarnation, whatever it finds */
 	if
 	:: d_step { state == FREE -> state = LIVE; inc = my_inc; joined = true }; goto end
 	:: d_step { state == DEAD -> swap(p, true, OUR_WORD) }
-	:: atomic { joined -> goto end }	/* the other one: all slots are in use */
+	:: atomic { joined -> goto end }	/* the other joiner has it: all slots are in use */
 	fi;
 	/* sg_tx_replay() */
 	if
@@ -109,7 +109,7 @@ join:	/* sg_slot_take() draws an incarnation, whatever it finds */
 end:	false
 }
 
-/* Recovers who is dead; with the lock, which is free then, it makes transactions of its own. */
+/* Recovers a dead slot. With the lock, which is free then, it makes transactions of its own. */
 proctype Other() {
 	byte commits;
 

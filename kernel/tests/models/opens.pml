@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files that are unlinked elsewhere (docs/protocol.md, section 5, "Opens").
+ * Open files that other systems unlink (docs/protocol.md, section 5, "Opens").
  *
  * One inode record and three systems. Two threads of system 0 and one of system 1 look the file up,
- * open it, close it; every system unlinks it, evicts it, makes another file of the record, withdraws
- * bits of its past incarnations, and is killed, recovered and joined again.
+ * open it, close it. Every system unlinks it, evicts it, makes another file of the record,
+ * withdraws bits of its past incarnations, and is killed, recovered and joined again.
  *
- * Checked: a file is never freed while a system that lives has it open; and when all have done what
- * they wanted and a system lives, a file without links is freed (or there is a deadlock).
+ * Checked: a file is never freed while a live system has it open. When all have done what they
+ * wanted and a system lives, a file without links is freed (otherwise there is a deadlock).
  *
- * Here the memory model matters. Locked instructions (setting and clearing a bit, taking a lock) take
- * effect at once, after all earlier stores of the same CPU. The link count, however, is a plain store:
- * it waits in the store buffer of its CPU while that goes on to load other words; other stores of
- * that CPU, that of unlocking too, come after it. One entry is enough to hold back the only store
- * that is followed by a load of something else.
+ * Here the memory model matters. Locked instructions (setting and clearing a bit, taking a lock)
+ * take effect at once, after all earlier stores of the same CPU. The link count, however, is a
+ * plain store: it waits in the store buffer of its CPU while that CPU goes on to load other words.
+ * Other stores of that CPU, including that of unlocking, come after it. A buffer of one entry is
+ * enough for the only store that is followed by a load of another word.
  *
  * check: BFS
  * mutant: NO_FENCE BFS
@@ -29,7 +29,7 @@
 #define REUSES 1
 #define OPENS 2			/* of each thread */
 
-mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; RECOVERING is death.pml's */
+mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; death.pml has RECOVERING */
 mtype = { IDLE, FOUND, SET, LINKED, SAME, OPEN };	/* a thread that opens */
 mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* one that changes the inode */
 
@@ -37,7 +37,7 @@ mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* one that changes the ino
 mtype state[3] = LIVE;
 bool used = true, linked = true;
 byte generation, openers;
-byte lock, owed_by;		/* slot + 1: who holds it; in whose ledger the inode is owed */
+byte lock, owed_by;		/* slot + 1: the holder; the slot whose ledger has the inode */
 
 /* Of a system */
 bool running[3] = true;
@@ -46,7 +46,7 @@ mtype change[3] = IDLE;
 byte seen[3];			/* openers, as loaded */
 bool withdraws[3];
 
-/* The unlink that waits in a store buffer: slot + 1 of whose */
+/* The unlink in a store buffer: slot + 1 of its system */
 byte buffer;
 
 /* Of a thread */
@@ -63,13 +63,13 @@ byte deaths, reuses;
 #define LINKS(p)	(linked && buffer != p + 1)	/* as p sees them */
 #define OPENED(t)	(thread[t] == OPEN && wants[t] == generation && running[SYSTEM(t)])
 
-/* Where the rules stand, and what becomes of each. */
+/* The rules, and the mutants that break them. */
 #ifdef MUTANT_NO_FENCE
 #define STORED(p)	true
 #else
 #define STORED(p)	(buffer != p + 1)
 #endif
-#ifdef MUTANT_LOOK_FIRST		/* at the links, then the bit is set */
+#ifdef MUTANT_LOOK_FIRST		/* looks at the links, then sets the bit */
 #define FIRST_SET	false
 #else
 #define FIRST_SET	true
@@ -79,7 +79,7 @@ byte deaths, reuses;
 #else
 #define FIRST_LINKS	true
 #endif
-#ifdef MUTANT_NO_COUNT			/* whoever closes clears the bit */
+#ifdef MUTANT_NO_COUNT			/* each close clears the bit */
 #define LAST_OUT(p)	true
 #else
 #define LAST_OUT(p)	(count[p] == 0)
@@ -90,7 +90,7 @@ byte deaths, reuses;
 #define WITHDRAWN	true
 #endif
 
-#ifdef MUTANT_BLIND			/* looks at who has it open, then withdraws */
+#ifdef MUTANT_BLIND			/* looks which systems have it open, then withdraws */
 #define BLIND		true
 #else
 #define BLIND		false
@@ -108,7 +108,7 @@ inline leave(t) {
 }
 inline enter(t) { count[SYSTEM(t)]++; openers = openers | BIT(SYSTEM(t)) }
 
-/* What it has found by name may be gone before it is opened. One that is being evicted is waited for. */
+/* A file found by name may be gone before it is opened. One that is being evicted is waited for. */
 inline opens_and_closes(t) {
 	if
 	:: d_step {
@@ -134,7 +134,7 @@ inline opens_and_closes(t) {
 		:: else -> thread[t] = (FIRST_SET && FIRST_LINKS -> OPEN : SAME)
 		fi
 	}
-	:: d_step {	/* the last step of who did it in another order */
+	:: d_step {	/* the last step of a thread that did it in another order */
 		RUNS(SYSTEM(t)) && thread[t] == SAME && change[SYSTEM(t)] != SCANS ->
 		if
 		:: !FIRST_SET -> enter(t); thread[t] = OPEN
@@ -148,7 +148,7 @@ inline opens_and_closes(t) {
 
 inline unlock(p) { lock = 0; change[p] = IDLE; seen[p] = 0 }
 
-/* Unlinking, and evicting at once if we do not have it open; or evicting later. */
+/* Unlinks, and evicts at once if the system does not have it open; or evicts later. */
 inline unlinks_and_evicts(p) {
 	if
 	:: d_step { RUNS(p) && change[p] == IDLE && !lock && LINKS(p) && used -> lock = p + 1; change[p] = LOCKED }
@@ -178,7 +178,9 @@ inline unlinks_and_evicts(p) {
 	fi
 }
 
-/* Another file in the record: its generation first, then links. Names of it can be found from then on. */
+/*
+ * Makes another file of the record: first its generation, then its links. A name can be found then.
+ */
 inline makes(p) {
 	if
 	:: d_step {
@@ -189,7 +191,7 @@ inline makes(p) {
 	fi
 }
 
-/* sg_tend(): under a lock that opening and closing take too */
+/* sg_tend(): under a lock that opening and closing take as well */
 inline withdraws_bits(p) {
 	if
 	:: d_step { STALE(p) && !BLIND -> openers = openers & ~BIT(p) }
@@ -198,7 +200,9 @@ inline withdraws_bits(p) {
 	fi
 }
 
-/* A store buffer drains; a system dies, with its store buffer or before it is drained; and so on. */
+/*
+ * A store buffer drains; a system dies, with its store buffer, or after it is drained; and so on.
+ */
 inline happens(p) {
 	if
 	:: d_step { buffer == p + 1 -> linked = false; buffer = 0 }
@@ -211,7 +215,7 @@ inline happens(p) {
 		if :: SYSTEM(2) == p -> dies(2) :: else fi
 	}
 	:: d_step { state[p] == LIVE && !running[p] -> state[p] = DEAD }
-	:: d_step {	/* replayed, and its locks are free with this */
+	:: d_step {	/* replayed, which frees its locks */
 		state[p] == DEAD && buffer != p + 1 ->
 		state[p] = FREE; lock = (lock == p + 1 -> 0 : lock)
 	}

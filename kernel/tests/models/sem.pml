@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shared semaphore: one word, who waits for it, whose turn it is (docs/semaphores.md).
+ * A shared semaphore: one word, its waiters, their turns (docs/semaphores.md).
  *
- * Three systems, a thread in each, which takes a mutex ROUNDS times (the third one once, the second
- * one twice at most): by itself if it can, as a process
- * does that has mapped the word, else through its kernel. A semaphore of value 1 is the same, but
- * that nobody owns it. Each step is one load, one store or one locked instruction.
+ * Three systems with a thread each, which locks a mutex ROUNDS times (the third one once, the
+ * second one twice at most). It locks by itself if it can, as a process does that has mapped the
+ * word; otherwise by its kernel. A semaphore of value 1 is the same, but has no owner. Each step is
+ * one load, one store or one locked instruction.
  *
- * Checked: one at a time has it; who gets it after a death is told, and not before the dead one has
- * been recovered; who has asked (ASKED) waits for each other system once at most; and nobody sleeps
- * for ever: that would be a deadlock here. Sleepers wake when they are rung for, and by nothing else,
- * so that what each ring is good for is seen; only when somebody has died do they also look by
- * themselves (LOOK_NS), as nobody rings for the dead.
+ * Checked: one thread at a time has the lock. A thread that gets it after a death is told so, and
+ * not before the dead system has been recovered. A thread that has asked (ASKED) waits for each
+ * other system once at most. No thread sleeps for ever, which would be a deadlock here. Sleepers
+ * wake only when they are rung for, so that each ring shows its effect. Only after a death they
+ * also look by themselves (LOOK_NS), because no system rings for a dead one.
  *
- *   DEATHS    so many systems die, anywhere; some are recovered late
- *   REBOOT    who died comes back, in the same slot, as the same member, and wants it again
- *   TIMEOUTS  so often a sleeper gives up, just when he is rung for, maybe
- *   PATIENT   nobody asks: what becomes free is anybody's
- *   EAGER     everybody asks, at once, and nobody takes it by himself
+ *   DEATHS    this many systems die, anywhere; some are recovered late
+ *   REBOOT    a dead system comes back, in the same slot, as the same member, and wants it again
+ *   TIMEOUTS  this many times a sleeper gives up, perhaps just when it is rung for
+ *   PATIENT   no thread asks: any thread may take a free lock
+ *   EAGER     all threads ask, at once, and none takes it by itself
  *
- * Memory is sequentially consistent here: all that matters is done by locked instructions, and
- * between a store and a load of something else there always is one.
+ * Memory is sequentially consistent here: locked instructions do all that matters, and there is
+ * always one between a store and a load of another word.
  *
  * check: ROUNDS=2
  * long: ROUNDS=1 DEATHS=2
@@ -48,7 +48,7 @@
 #define TIMEOUTS 0
 #endif
 
-/* The word: owner (slot + 1, generation of the member) and flags. One byte, so that it is one word. */
+/* The word: owner (slot + 1, generation of the member) and flags. One byte represents it. */
 #define OWNER(w)	((w) & 3)
 #define GEN(w)		(((w) >> 2) & 1)
 #define DIED		16
@@ -63,12 +63,12 @@ byte last = N - 1;		/* had its turn last */
 mtype = { LIVE, DEAD, FREE };	/* a slot: RECOVERING counts as DEAD */
 mtype state[N] = LIVE;
 bool running[N] = true;
-bit gen[N];			/* of the member: another one in each life */
+bit gen[N];			/* of the member: differs from life to life */
 bool rung[N];
 
-/* What is only there to be checked */
+/* For the checks only */
 byte inside;			/* slot + 1 */
-bool dirty;			/* somebody died inside, and nobody has been told */
+bool dirty;			/* a thread died inside, and no other has been told */
 byte turns[9];			/* [p * 3 + q]: q has had its turn since p's bit was set */
 byte deaths, timeouts;
 
@@ -86,7 +86,7 @@ byte deaths, timeouts;
 #define LEFT(w)		(HAS_OWNER(w) && (!SAME(w) || state[OWNER(w) - 1] == FREE))
 #endif
 
-/* The first system with sleepers, and alive, behind the one that had its turn last; N: none */
+/* The first live system with sleepers, behind the one that had its turn last; N: none */
 #define W(i)		(waiters & BIT((last + (i)) % N) && state[(last + (i)) % N] == LIVE)
 #define NEXT		(W(1) -> (last + 1) % N : (W(2) -> (last + 2) % N : (W(3) -> last : N)))
 
@@ -95,20 +95,20 @@ byte deaths, timeouts;
 #else
 #define MAY_TAKE	(!(seen & ASKED) || (queued && NEXT == p))
 #endif
-#ifdef MUTANT_TURN_OF_ANYBODY		/* ... counts as one, whoever took it, and how */
+#ifdef MUTANT_TURN_OF_ANYBODY		/* ... any taking counts as a turn */
 #define WAS_TURN	queued
 #else
 #define WAS_TURN	(queued && seen & ASKED)
 #endif
 
-/* Inside, and out again: with a step in between, in which it may die. */
+/* Inside, and out again: with a step in between, in which the system may die. */
 inline enter(told) {
 	assert(inside == 0 || (dirty && told));
 	assert(!dirty || told);
 	inside = p + 1; dirty = false
 }
 
-/* It has its turn: all who wait see it. */
+/* A system has its turn: all waiters see it. */
 inline note_turn() {
 	if
 	:: seen & ASKED && queued ->
@@ -214,7 +214,7 @@ not_yet:	/* queue(), then sg_sem_not_yet(): the bit, one more look, the flag, sl
 		:: left = left | ASKED
 #endif
 		fi;
-#ifdef MUTANT_SLEEP_UNSEEN		/* the flag is stored over whatever is there by now */
+#ifdef MUTANT_SLEEP_UNSEEN		/* stores the flag over any newer word */
 		if
 		:: d_step { RUNS -> word = left; left = 0; seen = 0 }
 #else
@@ -261,7 +261,7 @@ got:		/* leave() */
 		:: !RUNS -> goto dead
 		fi;
 
-have:		/* what the mutex protects is made consistent */
+have:		/* makes consistent what the mutex protects */
 		if
 		:: d_step { RUNS && told -> word = word & ~DIED; told = false }
 		:: d_step { RUNS && !told -> skip }
@@ -292,14 +292,18 @@ give:		if
 			goto give
 		:: !RUNS -> goto dead
 		fi;
-#ifdef MUTANT_NO_SECOND_LOOK		/* whom it saw before it gave back is all there are */
+/* believes that the waiters seen before the release are all */
+#ifdef MUTANT_NO_SECOND_LOOK
 		if
 		:: RUNS && left -> ring_next()
 		:: RUNS && !left
 		:: !RUNS -> goto dead
 		fi;
 #else
-		/* who came in between sleeps by a flag that is gone now: it is put back, then rung */
+		/*
+		 * a thread that came in between sleeps, and its flag is cleared now: set it again,
+		 * then ring
+		 */
 #ifndef MUTANT_FLAG_STAYS_AWAY
 		if
 		:: d_step { RUNS && !left && waiters -> word = word | WAITERS }
@@ -321,7 +325,7 @@ dead:	skip;
 		seen = 0; left = 0; to = 0; queued = false; told = false; rung[p] = false
 	}
 #ifdef REBOOT
-	/* joins, once its slot has been recovered; withdraws its bit, and has another generation */
+	/* joins once its slot has been recovered; withdraws its bit, and has another generation */
 	state[p] == FREE;
 	d_step { waiters = waiters & ~BIT(p); gen[p] = 1 - gen[p]; state[p] = LIVE; running[p] = true }
 	round = ROUNDS - 1;
@@ -330,14 +334,14 @@ dead:	skip;
 done:	skip
 }
 
-/* Deaths, at any moment; what follows comes as late as it likes. */
+/* Deaths, at any moment; each consequence comes at any later time. */
 active proctype Fate() {
 	byte p;
 
 	atomic { run System(0); run System(1); run System(2) }
 	do
 	:: deaths < DEATHS ->
-		atomic {	/* any of them: no d_step, which would choose always the same */
+		atomic {	/* any of them: d_step would always choose the same one */
 			if
 			:: running[0] -> p = 0
 			:: running[1] -> p = 1
@@ -348,7 +352,8 @@ active proctype Fate() {
 			deaths++
 		}
 		state[p] = DEAD;	/* fenced */
-		state[p] = FREE		/* recovered: by anybody, or by the next one to join */
+		/* recovered, by another system or by the next one to join */
+		state[p] = FREE
 	:: true -> break
 	od
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers who count themselves in cells, and a writer who takes the word (docs/semaphores.md, 5).
+ * Readers that count themselves in cells, and a writer that takes the word (docs/semaphores.md, 5).
  *
- * Two readers, each with a cell of its own, and two writers, ROUNDS times each. How they wait, and for
- * whose turn, is sem.pml's: here whoever cannot go on is blocked until he can. A reader may find that
- * he cannot only after he has counted himself; then he takes it back.
+ * Two readers, each with a cell of its own, and two writers, ROUNDS times each. How they wait, and
+ * in which order, is in sem.pml; here a thread that cannot go on is blocked until it can. A reader
+ * may find that it has to wait only after it has counted itself; then it withdraws.
  *
- * Checked: a writer is alone; nobody is told of a death that was none, nor is one kept from who comes
- * next; nothing is held for ever by the dead: that would be a deadlock.
+ * Checked: a writer is alone. No thread is told of a death that did not happen, and each death is
+ * told to the next one. Nothing stays held by dead threads, which would be a deadlock.
  *
- *   DEATHS  so many of them die, anywhere, and are recovered, sooner or later
+ *   DEATHS  this many of them die, anywhere, and are recovered, sooner or later
  *
- * Memory is sequentially consistent here: a reader counts himself, and a writer takes the word, by
- * a locked instruction, before either looks at what the other has done.
+ * Memory is sequentially consistent here: a reader counts itself, and a writer takes the word, by a
+ * locked instruction, before either looks at what the other has done.
  *
  * check: ROUNDS=2
  * check: ROUNDS=2 DEATHS=2
@@ -36,7 +36,7 @@ byte word;			/* writer + 1, and */
 #define DIED		8
 byte cell[2];
 
-/* What is only there to be checked */
+/* For the checks only */
 bool inside[N];
 bool dirty;			/* a writer died inside */
 byte deaths;
@@ -46,13 +46,14 @@ byte deaths;
 
 #ifdef MUTANT_CELLS_OF_THE_DEAD		/* count for ever */
 #define COUNTS(q)	(cell[q] != 0)
-#elif defined(MUTANT_CELLS_LET_GO)	/* do not count any more before they have been recovered */
+#elif defined(MUTANT_CELLS_LET_GO)	/* stop counting before they have been recovered */
 #define COUNTS(q)	(cell[q] && running[q])
 #else
 #define COUNTS(q)	(cell[q] && state[q] != FREE)
 #endif
 #define READERS		(COUNTS(0) || COUNTS(1))
-#define STORES(q)	(inside[q] && state[q] != FREE)	/* one who is dead may do so until he is fenced */
+/* may still store: a dead system until it is fenced */
+#define STORES(q)	(inside[q] && state[q] != FREE)
 
 proctype Reader(byte p) {
 	byte round;
@@ -133,7 +134,7 @@ take:		if
 		   }
 		:: !RUNS -> goto done
 		fi;
-		/* what it finds it makes consistent, or leaves for the next one */
+		/* makes what it finds consistent, or leaves that to the next one */
 		if
 		:: d_step { RUNS && word & DIED -> word = word & ~DIED; dirty = false }
 		:: RUNS
@@ -154,7 +155,7 @@ active proctype Fate() {
 	atomic { run Reader(0); run Reader(1); run Writer(2); run Writer(3) }
 	do
 	:: deaths < DEATHS ->
-		atomic {	/* any of them: no d_step, which would choose always the same */
+		atomic {	/* any of them: d_step would always choose the same one */
 			if
 			:: running[0] -> p = 0
 			:: running[1] -> p = 1

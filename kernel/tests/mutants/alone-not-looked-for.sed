@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who joins does not look whether somebody has the volume to himself.
+# A joiner does not check whether another system has exclusive access.
 # file: kernel/core/member/join.c
 # test: systems_test
 /^int sg_join(/,/^}/{

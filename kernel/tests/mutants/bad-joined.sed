@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume is joined that stands on bad memory.
+# A system joins a volume although a page that the whole volume needs is bad.
 # file: kernel/core/member/join.c
 # test: bad_test
 s/^	err = sg_bad_refuse(vol);$/	err = 0;/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A record is filled without a last look whether the list that it is from is still ours.
+# A system fills a record without a last check that the list of the record is still its own.
 # file: kernel/core/inode/inode_record.c
 # test: systems_declared_test
 /^static int lock_record/,/^}/{

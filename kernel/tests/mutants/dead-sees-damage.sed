@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who has been declared dead believes what he sees.
+# A fenced system reports what it sees as damage.
 # file: kernel/core/base/access.c
 # test: systems_declared_test
 /^int sg_damaged/,/^}/s/if (vol->slot >= 0 && !sg_is_ours(vol))/if (0)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Pages that are cut off are owed to nobody, and so lost.
+# Truncated pages are not deferred, and so are lost.
 # file: kernel/core/table/table_cut.c
 # test: model_test
 /^static void owe_pending/,/^}/s/sg_owe_run(c->tx, c->run, c->run_pages);/(void)0;/

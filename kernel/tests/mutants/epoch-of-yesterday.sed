@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A debt says that it is older than it is.
+# A deferred free gets too old an epoch.
 # file: kernel/core/journal/ledger.c
 # test: systems_epoch_test
 /^bool sg_ledger_defer(/,/^}/s/sg_get(tx->vol, SG_HOT(epoch)))/sg_get(tx->vol, SG_HOT(epoch)) - 1)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who says that he stands still goes on with transactions.
+# A system says that it is frozen, and continues to make transactions.
 # file: kernel/core/member/freeze.c
 # test: freeze_kill_test
 /sg_store64(&vol->still.closed, 1);/d

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who stands still for one who is dead does so to the end.
+# A system stays frozen for the whole time although the copying system is dead.
 # file: kernel/core/member/freeze.c
 # test: freeze_test
 /^static bool is_over/,/^}/s/ || !holder_lives(vol)//

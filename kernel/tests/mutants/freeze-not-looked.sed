@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy counts, whatever has become of the others meanwhile.
+# A copy counts as valid, whatever the other systems have done meanwhile.
 # file: kernel/core/member/freeze.c
 # test: freeze_test
 s/^\(\treturn \)stood ? 0 : -EAGAIN;/\1stood ? 0 : 0;/

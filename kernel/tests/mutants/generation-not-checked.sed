@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A change goes to whatever file has the number by now.
+# A change goes to any file that has the number by now.
 # file: kernel/core/inode/inode_record.c
 # test: systems_opens_test
 /^int sg_may_change/,/^}/s/return sg_is_same(vol, ref) \&\& /return /

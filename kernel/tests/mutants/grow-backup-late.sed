@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The volume has grown before there is a superblock that says so.
+# The volume has grown before a superblock has the new size.
 # file: kernel/core/member/volume_grow.c
 # test: crash_grow_test
 s/^\terr = make_chunks(g) ?: make_last(g);/\terr = make_chunks(g);/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who has not noticed growth writes the copy of a root word where it was.
+# A system that has not noticed the growth writes the copy of a root word at its old place.
 # file: kernel/core/inode/inode_backup.c
 # test: grow_test
 /^\ttx->vol->up->follow(tx->vol);/d

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The mark that the first superblock is behind goes before that is written.
+# The mark that the first superblock is outdated is removed before that superblock is written.
 # file: kernel/core/member/volume_grow.c
 # test: crash_grow_test
 /^static void write_down/,/^}/{/^\twithdraw(vol);/d;s/^\tsg_super_store(vol, 0, &sb);/\twithdraw(vol);\n&/}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nothing is promised, so there is no space.
+# Without hints, a system reports that there is no space.
 # file: kernel/core/alloc/alloc.c
 # test: space_test
 s/ || take_last(tx, want, off, got))/ || (tx->err \&\& take_last(tx, want, off, got)))/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A false promise is not withdrawn by who has looked.
+# A system that finds a wrong hint does not clear it.
 # file: kernel/core/alloc/alloc.c
 # test: space_test
 s/^			sg_chunk_release(tx, chunk_lock(tx->vol, chunk));$/			sg_unlock(tx->vol, chunk_lock(tx->vol, chunk));/

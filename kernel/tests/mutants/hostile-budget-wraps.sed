@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a table below has spent of the budget is spent once more.
+# The part of the budget that a lower table has used is used again.
 # file: kernel/core/volume/slot_usage.c
 # test: hostile
 s/i < SG_TABLE_ENTRIES \&\& c->budget; i++/i < SG_TABLE_ENTRIES; i++/

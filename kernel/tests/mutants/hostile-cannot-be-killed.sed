@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who waits for a transaction area cannot be killed.
+# A thread that waits for a transaction area cannot be killed.
 # file: kernel/core/journal/tx.c
 # test: hostile
 s/err = sg_lock_for(vol, area_lock(vol, \*k), ns);/return sg_lock_sure(vol, area_lock(vol, *k));/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The debt of an inode is paid by all who see it at once.
+# All systems that see an entry for an inode at the same time free that inode.
 # file: kernel/core/journal/ledger.c
 # test: hostile
 /ours = /s/e->state == OWED && e->word == word/e->word || word/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A lock of a user is split as somebody else has made it, though no record was kept for that.
+# A user's lock that another member has changed is split, although no record was reserved for that.
 # file: kernel/core/filelock/lock_table.c
 # test: hostile
 s/^	if (left \&\& right \&\& c->spares) {/	if (left \&\& right) {/

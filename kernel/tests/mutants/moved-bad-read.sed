@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Whoever moves a volume looks into pages of records that cannot be read.
+# The move reads pages of records that are unreadable.
 # file: kernel/core/volume/relocate.c
 # test: relocate_test
 s/^		if (!sg_is_lost(m->vol, off))	.*/		if (true)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Of a table that has been paid in part, the part that is somebody else's by now is moved as well.
+# The reclaimed part of a deferred table, which has a new owner, is moved as well.
 # file: kernel/core/volume/relocate.c
 # test: relocate_test
 s/walk_table(m, &nobody, off, kind, SG_DEBT_COUNT(word), 0)/walk_table(m, \&nobody, off, kind, 0, 0)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the dead had committed is put in place after the move: with addresses of before.
+# Committed words of dead systems are replayed after the move, with old addresses.
 # file: kernel/core/volume/relocate.c
 # test: relocate_test
 /^	sg_recover_all(vol);$/d

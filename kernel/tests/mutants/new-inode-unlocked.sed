@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A new inode is not locked until its creator's record is void: replay undoes what others have done.
+# A new inode is unlocked before its creator's record is void: replay undoes what others have done.
 # file: kernel/core/inode/inode_record.c
 # test: crash_reach_test
 /^static int lock_record/,/^}/{

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who gives up waiting at a barrier counts as arrived.
+# A thread that gives up waiting at a barrier counts as arrived.
 # file: kernel/core/sem/sem_event.c
 # test: sem_test
 /^static void withdraw(/,/^}/s/sg_load64(count) - 1);/sg_load64(count));/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# That an object is open is not durable before it is used.
+# An object is used before it is durable that it is open.
 # file: kernel/core/sem/sem_open.c
 # test: crash_sem_test
 /^void sg_sem_set_durably/,/^}/ { /sg_wb(/d; /sg_fence();/d; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Whose a mutex is is looked at once, and then whatever is there is given back.
+# The owner of a mutex is checked once, and then the mutex is unlocked whoever has it.
 # file: kernel/core/sem/sem_mutex.c
 # test: hostile
 /^int sg_sem_unlock/,/^}/{

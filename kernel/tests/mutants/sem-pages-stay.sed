@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# An object goes, and the pages of its words stay.
+# An object is removed, but the pages of its words stay.
 # file: kernel/core/sem/sem_table.c
 # test: sem_names_test
 s/^\t\tcut_pages(tx, sg_sem_words_page(s->page, s->i), 2);/\t\tsg_tx_get(tx, SG_SEM_FIELD(s, head));/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who joins takes back what the slot's last owner had open, and nobody knows that it died.
+# A joiner withdraws the objects that the slot's last owner had open, and its death is not noted.
 # file: kernel/core/sem/sem_list.c
 # test: sem_test
 s/^\t\tsg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 1);//

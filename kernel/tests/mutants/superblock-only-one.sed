@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The only whole superblock is written while the other one is not whole yet.
+# The only valid superblock is written while the other one is not valid yet.
 # file: kernel/core/base/superblock.c
 # test: crash_relocate_test
 s/^	if (!first_valid(vol)) {$/	if (!first_valid(vol) \&\& !vol) {/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The locks that a new one replaces go before it is there: who dies in between has neither.
+# The locks that a new one replaces are removed before it exists: a death in between loses both.
 # file: kernel/core/filelock/lock_table.c
 # test: crash_userlock_test
 /^static int change/,/^}/ {

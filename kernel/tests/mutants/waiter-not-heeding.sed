@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who joins and waits for a lock acknowledges nothing, for which the lock's holder may wait.
+# A joiner that waits for a lock does not acknowledge, although the lock's holder may wait for that.
 # file: kernel/core/lock/lock.c
 # test: systems_epoch_test
 /^static int lock_slow/,/^}/{/vol->up->acknowledge(vol);/d}

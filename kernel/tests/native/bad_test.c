@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Bad memory (docs/bad-memory.md). A page that is said to be bad is made so: whoever looks at it,
- * or stores there, dies of a signal. So every line below also says that nobody does.
+ * Bad memory (docs/bad-memory.md). The test makes a page inaccessible before it reports the page as
+ * bad. A load or store there then ends the program with a signal. So every check below also shows
+ * that the engine does not touch the page.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -73,7 +74,8 @@ static void test_list(void)
 	CHECK_EQ(sg_bad_add(&t.v, 0, 0), -EINVAL);
 	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 2 * SG_PAGE), 1);
 	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, 1), 0);
-	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, SG_PAGE), 1);	/* one more, behind */
+	/* another extent, behind the first */
+	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, SG_PAGE), 1);
 	CHECK(sg_bad_entry(&t.v, 0, &page, &pages));
 	CHECK_EQ(page, 3000);
 	CHECK_EQ(pages, 3);
@@ -82,7 +84,8 @@ static void test_list(void)
 	CHECK_EQ(sg_good_pages(&t.v, 3001 * SG_PAGE, 100), 0);
 	CHECK_EQ(sg_good_pages(&t.v, 3003 * SG_PAGE, 100), 100);
 
-	CHECK_EQ(sg_bad_remove(&t.v, 3001 * SG_PAGE, 1), 1);	/* in the middle: two are left */
+	/* a page in the middle: two extents are left */
+	CHECK_EQ(sg_bad_remove(&t.v, 3001 * SG_PAGE, 1), 1);
 	CHECK_EQ(sg_bad_pages(&t.v), 2);
 	CHECK(!sg_is_bad(&t.v, 3001 * SG_PAGE, 1));
 	CHECK(sg_is_bad(&t.v, 3000 * SG_PAGE, 1) && sg_is_bad(&t.v, 3002 * SG_PAGE, 1));
@@ -93,7 +96,7 @@ static void test_list(void)
 	for (i = 0; i < SG_BAD_MAX; i++)
 		CHECK_EQ(sg_bad_add(&t.v, (2000 + 2 * i) * SG_PAGE, 1), 1);
 	CHECK_EQ(sg_bad_add(&t.v, 3500 * SG_PAGE, 1), -ENOSPC);
-	CHECK_EQ(sg_bad_add(&t.v, 2001 * SG_PAGE, 1), 1);	/* beside one that is known */
+	CHECK_EQ(sg_bad_add(&t.v, 2001 * SG_PAGE, 1), 1);	/* beside a known one */
 	CHECK_EQ(sg_bad_pages(&t.v), SG_BAD_MAX + 1);
 	test_clean(t.mem, t.size);
 	CHECK_EQ(sg_bad_remove(&t.v, 0, t.size), 1);
@@ -101,7 +104,7 @@ static void test_list(void)
 	printf("ok the list\n");
 }
 
-/* Anybody may have stored anything there (D10). */
+/* Other members may have stored anything in the list (D10). */
 static void test_hostile_list(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -147,7 +150,7 @@ static void test_data(void)
 	off = place_of(&t, &f, 3);
 	break_page(&t.v, off);
 
-	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);	/* up to there */
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);	/* up to the bad page */
 	CHECK_EQ(buf[2 * SG_PAGE], 3);
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, 1), -EIO);
 	CHECK_EQ(sg_read(&t.v, &f, 4 * SG_PAGE, buf, sizeof(buf)), 2 * SG_PAGE);
@@ -155,21 +158,23 @@ static void test_data(void)
 	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 2), -EIO);
 	CHECK_EQ(sg_write(&t.v, &f, 2 * SG_PAGE, buf, 3 * SG_PAGE, 2), SG_PAGE);
 	CHECK_EQ(sg_write(&t.v, &f, 4 * SG_PAGE, buf, SG_PAGE, 2), SG_PAGE);
-	CHECK_EQ(sg_seek(&t.v, &f, 0, true), 6 * SG_PAGE);	/* it is no hole */
+	CHECK_EQ(sg_seek(&t.v, &f, 0, true), 6 * SG_PAGE);	/* the bad page is not a hole */
 	CHECK_OK(sg_allocate(&t.v, &f, 0, 6));
 	CHECK_OK(sg_flush(&t.v, &f, 0, 6));
-	CHECK_OK(sg_resize(&t.v, &f, 3 * SG_PAGE + 10, 2));	/* nothing to make zero there */
+	/* cannot zero the rest of the bad page */
+	CHECK_OK(sg_resize(&t.v, &f, 3 * SG_PAGE + 10, 2));
 	CHECK_OK(sg_resize(&t.v, &f, 6 * SG_PAGE, 2));
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
-	tvol_recheck(&t);		/* the file keeps the page: fsck has nothing to say */
+	tvol_recheck(&t);		/* the file keeps the page; fsck finds nothing wrong */
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
 
-	CHECK_OK(sg_punch(&t.v, &f, 3 * SG_PAGE, SG_PAGE, 3));	/* the way to write there anew */
+	/* punching lets a later write allocate a good page */
+	CHECK_OK(sg_punch(&t.v, &f, 3 * SG_PAGE, SG_PAGE, 3));
 	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 3), SG_PAGE);
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), sizeof(buf));
 	CHECK(place_of(&t, &f, 3) != off);
 
-	/* it goes to nobody else, down to the last page of the volume */
+	/* no other file gets the bad page, not even when the volume is filled to its last page */
 	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 4));
 	sg_evict(&t.v, &f);
 	g = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);
@@ -181,14 +186,17 @@ static void test_data(void)
 	CHECK(i > before.free_pages - 10);
 	CHECK_EQ(sg_largest_free(&t.v), 0);
 
-	mend_page(&t.v, off);	/* good again: the last one is to be had */
+	mend_page(&t.v, off);	/* good again: the last page can be allocated */
 	CHECK_EQ(sg_write(&t.v, &g, i * SG_PAGE, buf, SG_PAGE, 4), SG_PAGE);
 	CHECK_EQ(place_of(&t, &g, i), off);
 	tvol_drop(&t);
 	printf("ok data\n");
 }
 
-/* Somebody strikes out of the list what we have found: we know better, until we are told so. */
+/*
+ * Another member removes from the list what this system has found. The system keeps its own copy
+ * until it is told that the page is good.
+ */
 static void test_own(void)
 {
 	struct sg_iref f;
@@ -203,14 +211,14 @@ static void test_own(void)
 	sg_store64(sg_at(&t.v, SG_HOT(bad)), 0);
 	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), -EIO);
-	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);		/* found once more: on the list again */
+	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);		/* found again: added to the list again */
 	mend_page(&t.v, off);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), 1);
 	tvol_drop(&t);
 	printf("ok what we know ourselves\n");
 }
 
-/* Who has just been told where to look finds something there, as long as anything is bad. */
+/* A reader that has just loaded v.bads finds an entry there, as long as any page is bad. */
 static void test_between(void)
 {
 	struct sg_vol other;
@@ -229,7 +237,7 @@ static void test_between(void)
 		CHECK(!sg_is_bad(&t.v, (3000 + 2 * i % 7) * SG_PAGE, 1));
 		CHECK(sg_is_bad(&t.v, 2000 * SG_PAGE, 1));
 	}
-	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 1), 1);	/* there is room left */
+	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 1), 1);	/* the list has room */
 	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
 	CHECK(sg_is_bad(&t.v, 3000 * SG_PAGE, 1));
 	sg_abandon(&t.v);
@@ -237,7 +245,7 @@ static void test_between(void)
 	printf("ok between two looks\n");
 }
 
-/* Of 2 MiB in one piece, a page. */
+/* One bad page in a large leaf of 2 MiB. */
 static void test_large(void)
 {
 	struct sg_iref f;
@@ -261,7 +269,8 @@ static void test_large(void)
 	tvol_recheck(&t);
 	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));
 	sg_evict(&t.v, &f);
-	f = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);	/* no 2 MiB with it in */
+	/* allocates no 2 MiB around the bad page */
+	f = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);
 	while (!sg_allocate(&t.v, &f, sg_pages_of(sg_iget(&t.v, &f, blocks)) + rnd(1u << 20), 512))
 		;
 	mend_page(&t.v, off);
@@ -269,9 +278,9 @@ static void test_large(void)
 	printf("ok large pages\n");
 }
 
-/* --- what leads to data ----------------------------------------------------------------------- */
+/* --- tables and other metadata of a file ------------------------------------------------------ */
 
-/* The table of a file: what is below it is out of reach, the rest of the volume is not. */
+/* The table of a file: only the data below the table is inaccessible. */
 static void test_table(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -285,7 +294,7 @@ static void test_table(void)
 	t.v.on_damage = damaged;
 	f = file_named(&t, "f", 3);
 	g = file_named(&t, "g", 3);
-	CHECK_EQ(sg_write(&t.v, &f, 5 * SG_CHUNK, buf, 1, 1), 1);	/* two tables of the lowest level */
+	CHECK_EQ(sg_write(&t.v, &f, 5 * SG_CHUNK, buf, 1, 1), 1);	/* two tables of level 1 */
 	table = (sg_get(&t.v, (sg_root(&t.v, &f) & SG_PTE_ADDR) - TEST_PHYS) & SG_PTE_ADDR) -
 		TEST_PHYS;
 	break_page(&t.v, table);
@@ -295,14 +304,14 @@ static void test_table(void)
 	CHECK_EQ(sg_punch(&t.v, &f, SG_PAGE, SG_PAGE, 1), -EIO);
 	CHECK_EQ(sg_read(&t.v, &f, 5 * SG_CHUNK, buf, 1), 1);
 	CHECK_EQ(sg_read(&t.v, &g, 0, buf, 1), 1);
-	CHECK_EQ(damages, 0);		/* the mount stays as it is */
+	CHECK_EQ(damages, 0);		/* the mount goes on */
 
-	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));	/* it can go */
+	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));	/* the file can be removed */
 	CHECK_OK(sg_evict(&t.v, &f));
 	sg_reclaim(&t.v, ~0u);
 	CHECK_EQ(damages, 0);
 	tvol_leave(&t);
-	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* pages that it named */
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* pages that the lost table named */
 	CHECK(res.found && res.found == res.fixed);
 	tvol_join(&t);
 	mend_page(&t.v, table);
@@ -357,7 +366,7 @@ static void test_fsck(void)
 	printf("ok fsck\n");
 }
 
-/* --- what all stand on ------------------------------------------------------------------------ */
+/* --- pages that the whole volume needs -------------------------------------------------------- */
 
 static unsigned int deaths, told;
 
@@ -373,7 +382,7 @@ static void on_bad(struct sg_vol *vol)
 	told++;
 }
 
-/* What is asked of a system, or told to it, whatever has become of it: none of it looks there. */
+/* Calls on a stopped system, queries and orders alike: none of them touches the bad page. */
 static void nothing_is_looked_at(struct sg_vol *vol)
 {
 	static const u8 machine[16] = { 1, 2, 3 };
@@ -407,7 +416,7 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	sg_epoch_wait(vol, 1);
 }
 
-/* A mount without a slot stops as well, though it can tell nobody. */
+/* A mount without a slot stops as well, although it cannot report that to other systems. */
 static void test_looking_on(u64 off)
 {
 	struct sg_vol *b = calloc(1, sizeof(*b));
@@ -425,7 +434,8 @@ static void test_looking_on(u64 off)
 	CHECK_OK(mprotect(t.mem + off, SG_PAGE, PROT_NONE));
 	CHECK_EQ(sg_bad_add(b, off, 1), -EROFS);
 	CHECK_EQ(deaths, 1);
-	CHECK(b->state && *b->state != b->alive);	/* by which callers know (sgfs_alive()) */
+	/* by which callers know it (sgfs_alive()) */
+	CHECK(b->state && *b->state != b->alive);
 	nothing_is_looked_at(b);
 	if (off == SG_HOT_OFF) {
 		CHECK_EQ(sg_iref(b, SG_INO_ROOT, &ref), -EIO);
@@ -442,7 +452,7 @@ static struct sg_vol *late;
 static u64 late_lock;
 static int late_err;
 
-/* Waits for a lock of another system, in a page that will be bad before it gets that. */
+/* Waits for a lock of another system, in a page that becomes bad meanwhile. */
 static void *wait_late(void *arg)
 {
 	(void)arg;
@@ -467,7 +477,7 @@ static void waits_until_bad(u64 lock)
 	CHECK_OK(pthread_create(&thread, NULL, wait_late, NULL));
 	while (!sg_load64(&t.v.stuck))
 		sg_sleep_us(1000);
-	/* known first, and then gone: who looks there later dies */
+	/* first reported, then inaccessible: any later access ends the program */
 	CHECK_EQ(sg_bad_add(&t.v, page, 1), 1);
 	sg_sleep_us(20000);
 	CHECK_OK(mprotect(t.mem + page, SG_PAGE, PROT_NONE));
@@ -490,7 +500,7 @@ static void test_waiting(void)
 	printf("ok who waits while a page becomes bad\n");
 }
 
-/* The list is full: what is found then is known all the same. */
+/* The list is full: the system still keeps in mind what it finds. */
 static void test_full_list(void)
 {
 	struct tvol t;
@@ -502,7 +512,7 @@ static void test_full_list(void)
 	deaths = 0;
 	t.v.on_death = on_death;
 	CHECK_EQ(sg_bad_remove(&t.v, 2000 * SG_PAGE, 2 * SG_BAD_MAX * SG_PAGE), 1);
-	for (i = 0; i < SG_BAD_MAX; i++)	/* as another system fills it */
+	for (i = 0; i < SG_BAD_MAX; i++)	/* another system has filled the list */
 		sg_store64(sg_at(&t.v, SG_HOT(bad) + i * 8), SG_BAD(2000 + 2 * i, 1));
 	sg_store64(sg_at(&t.v, SG_HOT(bads)), SG_BADS(SG_BAD_MAX, 0));
 	CHECK_EQ(deaths, 0);
@@ -514,7 +524,10 @@ static void test_full_list(void)
 	printf("ok a full list\n");
 }
 
-/* One system finds it, the other one hears of it; both stop, and nobody touches it any more. */
+/*
+ * One system finds a bad page, the other one learns of it. Both stop, and neither touches the page
+ * again.
+ */
 static void test_vital(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -532,7 +545,7 @@ static void test_vital(void)
 	t.v.on_death = b->on_death = on_death;
 	t.v.on_bad = b->on_bad = on_bad;
 
-	off = place_of(&t, &f, 0);	/* first a page of data: that stops nobody */
+	off = place_of(&t, &f, 0);	/* first a page of data: no system stops */
 	break_page(&t.v, off);
 	CHECK(sg_tend(b) > 0 && sg_tend(&t.v) > 0);
 	CHECK_EQ(told, 2);
@@ -541,7 +554,8 @@ static void test_vital(void)
 	CHECK(sg_tend(b) > 0);
 	CHECK_EQ(told, 4);
 
-	off = sg_slot_off(&t.v, 0) & ~(SG_PAGE - 1);	/* the mount table: where both stand */
+	/* the mount table, with the slots of both */
+	off = sg_slot_off(&t.v, 0) & ~(SG_PAGE - 1);
 	break_page(&t.v, off);
 	CHECK_EQ(deaths, 1);
 	CHECK_EQ(sg_tend(&t.v), -EIO);
@@ -559,8 +573,10 @@ static void test_vital(void)
 	CHECK_EQ(sg_join_alone(b, &test_identity, 0, false), -EIO);
 	CHECK_EQ(sg_check(t.mem, t.size, &opts, &res), -EIO);
 	CHECK(strstr(res.why, "bad memory"));
-	mend_page(b, off);		/* other memory, with the same bytes in it: all is well */
-	break_page(b, 0);		/* a superblock: the other one says whose list it is */
+	/* the memory is replaced, with the same bytes: no system stops */
+	mend_page(b, off);
+	/* a superblock: the mount that lost it reads the list's place from the other copy */
+	break_page(b, 0);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
 	CHECK_EQ(sg_join(b, &test_identity, 0, false), -EIO);
 	CHECK(strstr(b->why, "superblock"));
@@ -572,7 +588,10 @@ static void test_vital(void)
 	printf("ok what all stand on\n");
 }
 
-/* The page that has the list: who finds it out knows it alone, and touches it no more. */
+/*
+ * The page that has the list itself: the system that finds it bad keeps that in its own memory, and
+ * does not touch the page again.
+ */
 static void test_hot(void)
 {
 	struct sg_iref f;
@@ -598,7 +617,7 @@ static void test_hot(void)
 	printf("ok the hot page\n");
 }
 
-/* Committed, and not stored yet where it belongs, which is bad by now: the rest is replayed. */
+/* A record is committed, and the page of one of its words is bad: replay stores the other words. */
 static void test_replay(void)
 {
 	struct sg_area *a;
@@ -623,7 +642,7 @@ static void test_replay(void)
 	printf("ok replay\n");
 }
 
-/* --- what costs its own inodes, and nobody else anything ---------------------------------------- */
+/* --- bad pages that cost only their own inodes ------------------------------------------------ */
 
 static struct sg_iref numbered(struct tvol *t, unsigned int i)
 {
@@ -642,8 +661,8 @@ static void remove_numbered(struct tvol *t, unsigned int i)
 }
 
 /*
- * Owed by one who has died, in bad memory: an inode, and an object that it had open. Whoever joins
- * leaves these as they are, and comes to all others.
+ * Bad pages hold a deferred inode of a dead system, and an object that it had open. A joiner leaves
+ * these two as they are, and finishes all others.
  */
 static void test_owed(void)
 {
@@ -674,7 +693,7 @@ static void test_owed(void)
 	CHECK_EQ(sg_iget(&t.v, &f[58], mode), 0);
 	mend_page(&t.v, page);
 	mend_page(&t.v, rec);
-	CHECK(sg_iget(&t.v, &f[30], mode) != 0);	/* it stayed owed */
+	CHECK(sg_iget(&t.v, &f[30], mode) != 0);	/* still deferred */
 	sg_withdraw_opens(&t.v, true);
 	CHECK_OK(sg_ledger_settle_inodes(&t.v));
 	CHECK_EQ(sg_iget(&t.v, &f[30], mode), 0);
@@ -727,7 +746,7 @@ static void test_ledger_page(void)
 	printf("ok ledger page\n");
 }
 
-/* Free records in bad memory: files are made of others. */
+/* Free inode records in bad memory: new files get other records. */
 static void test_free_records(void)
 {
 	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -753,7 +772,7 @@ static void test_free_records(void)
 	CHECK_EQ(damages, 0);
 	mend_page(&t.v, page);
 	sg_leave(&t.v);
-	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* the rest of the list is on none */
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* the rest of that list is on no list */
 	test_clean(t.mem, t.size);
 	test_unmap(t.mem, t.size);
 	printf("ok free records\n");

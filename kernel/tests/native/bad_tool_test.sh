@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl bad, as a user calls it: on a file that nobody uses, and beside a system that does;
-# what other commands and fsck say of a volume with bad memory.
+# stargatectl bad, as a user calls it: on a file that no system uses, and beside a system. Also the
+# output of other commands and of fsck for a volume with bad memory.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
@@ -17,7 +17,7 @@ says '^none$'
 expect 0 "$ctl" -j bad v.img
 json 'd == {"bad": []}'
 
-# --- what is said wrong ---
+# --- wrong arguments ---
 for words in add remove 'add 1 2 3' 'frob 0x400000000' 'add x' 'add 0x400000000 x' 'add 0x400000000 0'; do
 	# shellcheck disable=SC2086
 	refuses 2 'bad: ' "$ctl" bad v.img $words
@@ -57,12 +57,12 @@ expect 0 "$ctl" rm v.img /file
 expect 0 "$ctl" bad v.img
 says '  free$'
 expect 0 "$fsck" -n v.img
-expect 0 "$ctl" bad v.img add "$((phys + 4096))"	# known already
+expect 0 "$ctl" bad v.img add "$((phys + 4096))"	# already good
 expect 0 "$ctl" bad v.img remove "$((phys + 4096 + 7))" 1
 expect 0 "$ctl" bad v.img
 says '^none$'
 
-# --- pieces ---
+# --- ranges ---
 expect 0 "$ctl" bad v.img add 0x401000000 64K
 expect 0 "$ctl" bad v.img remove 0x401004000
 expect 0 "$ctl" bad v.img
@@ -70,14 +70,14 @@ says '^0x401000000  16 KiB  free$'
 says '^0x401005000  44 KiB  free$'
 expect 0 "$ctl" bad v.img remove $base 32M
 
-# --- what all stand on ---
+# --- pages that the whole volume needs ---
 expect 0 "$ctl" bad v.img add 0x400003000
 expect 0 "$ctl" bad v.img
 says '^0x400003000  4 KiB  mount table$'
 refuses 8 'bad memory at offset 0x3000 \(mount table\)' "$fsck" -n v.img
 refuses 8 'bad memory' "$fsck" -y v.img
 refuses 1 'bad memory.*backup.*stargatectl bad VOLUME remove' "$ctl" put v.img file /again
-expect 0 "$ctl" cat v.img /other	# what can be saved
+expect 0 "$ctl" cat v.img /other	# what can be read
 same out file
 expect 0 "$ctl" bad v.img remove 0x400003000
 expect 0 "$fsck" -n v.img
@@ -99,7 +99,7 @@ say() {
 say join v.img 11111111-2222-3333-4444-555555555501 1
 expect 0 "$ctl" bad v.img add 0x401000000
 expect 0 "$ctl" -j systems v.img
-json "[s['version'] for s in d['systems']] == ['']"	# it has said none
+json "[s['version'] for s in d['systems']] == ['']"	# it has no version
 expect 0 "$ctl" systems v.img
 says ' VERSION +NAME$'
 expect 0 "$ctl" bad v.img

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What stargatectl does for as long as a volume says comes to an end soon, whatever that is: files
-# that map a page over and over, inodes that are one record, directories with many names for one.
+# Commands of stargatectl end soon on any volume, however long its contents make their work: files
+# that map one page many times, inodes that share one record, directories with many names of one
+# inode.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# soon STATUS COMMAND...: it ends with that, in time and with little memory.
+# soon STATUS COMMAND...: COMMAND ends with STATUS, in time and with little memory.
 soon() {
 	local want=$1
 	shift
 	expect "$want" bash -c 'ulimit -v 700000; ulimit -f 200000; exec timeout 100 "$@"' - "$@"
 }
 
-# forge EXPRESSION: changes v.img, of which b has the bytes, by put(offset, word) and get(offset).
+# forge EXPRESSION: writes v.img anew from the bytes b, after put(offset, word) and get(offset).
 forge() {
 	python3 - "$1" <<'END'
 import struct, sys
@@ -47,7 +48,7 @@ expect 0 "$ctl" bad v.img add $(((16 << 30) + $(page /small)))
 at=$(record /file) pages=$(page /pages)
 cp v.img whole.img
 
-# --- a file of 512 GiB: a page over and over, with holes between, and without ---
+# --- a file of 512 GiB: one page everywhere, with holes and without ---
 for holes in True False; do
 	cp whole.img v.img
 	forge "put($at + 48, forge($pages, $pages + 16384, $holes)); put($at + 40, 512 ** 3 * 4096)"
@@ -63,7 +64,7 @@ for holes in True False; do
 	soon '*' "$ctl" dump v.img table /file
 done
 
-# --- and all inodes are that one: which of them were on the bad page? ---
+# --- all inodes share that record: which of them are on the bad page? ---
 inodes=$((at & ~4095))
 forge "put(5120 + 48, forge($pages + 20480, $inodes, False)); put(5120 + 40, 1 << 40); put(4096 + 80, 1 << 40)
 for i in range(16):
@@ -73,7 +74,7 @@ says 'v.img: damaged; run fsck' err
 soon '*' "$ctl" -j bad v.img
 soon '*' "$ctl" systems --open v.img
 
-# --- a hundred names for one directory, which has a hundred for another one, of a thousand files ---
+# --- nested directories with a hundred names each, above a thousand files ---
 rm -rf many && mkdir -p many/mid/leaf
 for i in $(seq 1000); do echo >"many/mid/leaf/$i"; done
 for i in $(seq 0 99); do echo | tee "many/m$(printf %02d "$i")" >"many/mid/n$(printf %02d "$i")"; done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume with something of everything in it, and each way of damaging it. For check_test.c. */
+/* A volume with each kind of structure, and functions that damage it, for check_test.c. */
 #ifndef SG_CHECK_DAMAGE_H
 #define SG_CHECK_DAMAGE_H
 
@@ -13,10 +13,10 @@
 #define BIG_PAGES	(SG_CHUNK_PAGES + 40)
 
 static struct tvol t;
-static u8 *good;		/* the volume as it was left */
-static struct sg_vol look;	/* opened on it, to find what to damage */
+static u8 *good;		/* the volume after a clean leave */
+static struct sg_vol look;	/* opened to find words to damage */
 
-/* --- what the volume holds ----------------------------------------------------------------- */
+/* --- the volume's contents ----------------------------------------------------------------- */
 
 struct known {
 	char path[64];
@@ -105,7 +105,7 @@ static u32 contents(struct sg_vol *v, const struct sg_iref *ref, const struct sg
 	return sg_crc32c(0, buf, (size_t)n);
 }
 
-/* So many long names for one file that the index gets a second level. */
+/* Makes so many long names of one file that the index gets a second level. */
 static void many_names(void)
 {
 	struct sg_iref dir = make("links", S_IFDIR | 0755, NULL), file;
@@ -120,7 +120,7 @@ static void many_names(void)
 	}
 }
 
-/* A directory in one that was made later. */
+/* Moves a directory into one with a larger inode number. */
 static void early_moved(void)
 {
 	struct sg_iref root, moved;
@@ -184,7 +184,7 @@ static void learn(struct sg_vol *v)
 	}
 }
 
-/* --- finding things to damage -------------------------------------------------------------- */
+/* --- finding words to damage --------------------------------------------------------------- */
 
 static u64 record(const char *path)
 {
@@ -233,7 +233,7 @@ static u64 root_record(void)
 }
 #define ROOT(field)		word(root_record() + offsetof(struct sg_inode, field))
 
-/* The level 1 entry of a file's page, by following the tables by hand. */
+/* Follows the tables to the level 1 entry of a file's page. */
 static u64 *entry(const char *path, u64 page)
 {
 	u64 root = *FIELD(path, table), off = (root & SG_PTE_ADDR) - look.sb.phys;
@@ -245,7 +245,7 @@ static u64 *entry(const char *path, u64 page)
 	return word(off + 8 * (page & 511));
 }
 
-/* First bucket of a directory whose index is a page (or the only bucket). */
+/* Returns the first bucket of a directory whose index is a page, or its only bucket. */
 static u64 index_of(const char *path)
 {
 	u64 w = path ? *FIELD(path, table) : *ROOT(table);
@@ -278,7 +278,7 @@ static struct sg_dirent *dirent_of(struct sg_bucket *b, unsigned int slot)
 	return (void *)((u8 *)b + SG_BUCKET_OFF(b->slot[slot]));
 }
 
-/* The bucket and slot in which a directory names an inode. */
+/* Finds the bucket and the slot in which a directory names an inode. */
 static unsigned int slot_naming(const char *dir, u64 ino, struct sg_bucket **b)
 {
 	unsigned int i;
@@ -320,7 +320,7 @@ static void many_inodes(void) { *HOT(inodes) = 1ULL << 40; }
 static void few_inodes(void) { *HOT(inodes) = 3; }
 static void inode_blocks(void) { *HOT(sys[SG_SYS_INODES].blocks) += 5; }
 
-/* The word of the inode file's only table that names the page of inode @ino. */
+/* Returns the word of the inode file's only table that names the page of inode @ino. */
 static u64 *inode_entry(u64 ino)
 {
 	u64 root = *HOT(sys[SG_SYS_INODES].table);
@@ -330,7 +330,7 @@ static u64 *inode_entry(u64 ino)
 }
 static void inode_hole(void)
 {
-	/* the page of inodes that lies in the middle of /wide's files */
+	/* the page of inodes in the middle of /wide's files */
 	*inode_entry(known[nknown - 100].ino) = 0xdead000;
 }
 static void inode_end(void) { *inode_entry(*HOT(inodes) - 1) = 0; }
@@ -365,13 +365,13 @@ static void sys_mode(void) { *HOT(sys[SG_SYS_INODES].mode) = 0; }
 static void sys_cutting(void)
 {
 	*HOT(sys[SG_SYS_INODES].genflags) = (u64)SG_FL_CUTTING << 32;
-	inode_hole();		/* filling it must not cut the file to its size of 0 */
+	inode_hole();		/* filling the hole must not truncate the file to its size of 0 */
 }
 static void copy_zero(void) { memset(sys_copy(0), 0, SG_SYS_COUNT * sizeof(*sys_copy(0))); }
 static void copy_table(void) { sys_copy(SG_SYS_INODES)->table ^= SG_PAGE; }
 static void copy_records(void) { sys_copy(SG_SYS_INODES)->records += 64; }
 static void copy_check(void) { sys_copy(SG_SYS_LOCKS)->check ^= 1ULL << 40; }
-/* As somebody would leave it who lets the inode file grow and knows of no copy. */
+/* As an engine leaves it that grows the inode file and does not know of copies. */
 static void copy_old(void)
 {
 	sys_copy(SG_SYS_INODES)->table = inode_page_root(0);
@@ -389,13 +389,13 @@ static void sys_root_and_count(void) { sys_root_file(); *HOT(inodes) = 77; }
 static void file_type(void) { *FIELD("small", mode) &= ~(u64)S_IFMT; }
 static void dir_type(void) { *FIELD("deep", mode) |= 0170000; }
 static void mode_bits(void) { *FIELD("deep/a/b", mode) |= 1 << 20; }
-/* The directory is named by one with a larger number, so that its own names come a pass later. */
+/* The directory is named by one with a larger number, so its own names are handled a pass later. */
 static void typeless_both(void)
 {
 	*FIELD("moved/early", mode) |= 0177777;
 	*FIELD("moved/early/file", mode) = 1ULL << 32 | 0176677;
 }
-/* The name that knows the type is in a directory that is built anew. */
+/* The only name that has the type is in a directory that is rebuilt. */
 static void typeless_rebuilt(void)
 {
 	*FIELD("deep/a/file", mode) = 1ULL << 32 | 0176677;
@@ -491,7 +491,7 @@ static void index_itself(void)
 }
 static void index_root(void) { *FIELD("wide", table) = SG_PAGE | SG_DIR_ENTRY_INDEX; }
 static void index_page(void) { memset(word(index_of("wide")), 0x5a, SG_PAGE); }
-/* The first word of the root of /links' index that names another index page. */
+/* Returns the first word in the root of /links' index that names another index page. */
 static u64 *second_level(void)
 {
 	u64 off = index_of("links");
@@ -547,7 +547,7 @@ static void name_unreachable(void)
 	WIDE_BUCKET;
 	unsigned int i, k;
 
-	for (i = 0; ; i++) {	/* a name that stands where its search begins, moved elsewhere */
+	for (i = 0; ; i++) {	/* moves a name that is stored where its search begins */
 		CHECK(i < SG_BUCKET_SLOTS);
 		if (b->slot[i] <= SG_BUCKET_TOMB)
 			continue;
@@ -600,7 +600,7 @@ static void root_zero(void) { memset(word(root_record()), 0, SG_INODE_SIZE); }
 static void root_table(void) { *ROOT(table) = 0; }
 static void dir_table(void) { *FIELD("wide", table) = 0; }
 
-/* /deep/a/b/file's name becomes one for /deep, and /deep loses its own. */
+/* The name /deep/a/b/file becomes a name of /deep, and /deep loses its own name. */
 static void circle(void)
 {
 	struct sg_bucket *b;
@@ -686,9 +686,9 @@ static void owed_nowhere(void) { *FIELD("small", owed_next) = SG_OWED(0); }
 static void cutting(void) { *FIELD("small", genflags) |= (u64)SG_FL_CUTTING << 32; }
 
 /*
- * @safe: nothing can be lost by repairing it, so that preening does.
- * @lost: paths that cannot be what they were, also below them; separated by spaces.
- * @saved: how many files and directories end in lost+found, at least.
+ * @safe: the repair can lose nothing, so preening does it.
+ * @lost: paths that cannot stay as they were, nor anything below them; separated by spaces.
+ * @saved: how many files and directories go to lost+found, at least.
  */
 static const struct damage {
 	const char *name;
@@ -836,7 +836,7 @@ static const struct damage {
 
 #include "check_intact.h"
 
-/* The volume, made and left, and what is known of it. */
+/* Makes the volume, leaves it, and notes its contents. */
 static inline void make_volume(void)
 {
 	tvol_make(&t, SIZE);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a damage and its repair must not have harmed. Included by check_damage.h, behind its table. */
+/*
+ * Checks that a damage and its repair harmed nothing else. check_damage.h includes it behind its
+ * table.
+ */
 #ifndef SG_CHECK_INTACT_H
 #define SG_CHECK_INTACT_H
 
@@ -15,7 +18,7 @@ static bool below(const char *path, const char *list)
 	return false;
 }
 
-/* Each finds that which it has seen before the repair; @name: at most the damaged one. */
+/* Paths that may be lost, and how many of them. @name: at most the damaged name. */
 struct loss {
 	const char *list;
 	unsigned int allowed, seen;
@@ -32,7 +35,7 @@ static struct loss loss_of(const struct damage *d)
 	return (struct loss){ d->lost, ~0u, 0 };
 }
 
-/* Permissions that a repair does not give back, as they stood in what was damaged. */
+/* Permission bits that a repair withholds, if they were part of the damage. */
 static u32 closed;
 
 static u32 closed_by(const struct damage *d)
@@ -64,7 +67,7 @@ static bool intact(struct sg_vol *v, const struct known *k)
 	       contents(v, &at, &attr) == k->crc;
 }
 
-/* Everything but what the damage had to cost is as it was. */
+/* Everything that the damage does not explain must be unchanged. */
 static inline void check_intact(struct sg_vol *v, const struct damage *d)
 {
 	struct loss loss = loss_of(d);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A repair opens nothing: what it gives back, or names in lost+found, is no more accessible than it
- * was, whatever stands where the permissions were, and whatever users have put into the root.
+ * A repair never widens access. An inode that it restores, or names in lost+found, is no more
+ * accessible than before, whatever is stored as its permissions, and whatever users have put into
+ * the root directory.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -31,7 +32,7 @@ static void quietly(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Leaves the volume, which is damaged meanwhile, and is in it again. */
+/* Leaves the volume, damages and repairs it, and joins again. */
 static struct sg_check_result repair(void (*damage)(void))
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .report = note };
@@ -61,7 +62,7 @@ static struct sg_inode *record(const struct sg_iref *ref)
 	return (void *)(t.mem + ref->off);
 }
 
-/* --- permissions in a word that makes no sense ---------------------------------------------- */
+/* --- permissions in an invalid word --------------------------------------------------------- */
 
 static struct sg_iref file, dir;
 
@@ -96,7 +97,7 @@ static struct sg_xattr_head *blob(const struct sg_iref *ref)
 static void blobs_damaged(void)
 {
 	((u8 *)blob(&file)->page)[sizeof(struct sg_xattr_entry) + 3] ^= 1;
-	((u8 *)blob(&dir)->page)[0] ^= 0x40;		/* may have been of any kind */
+	((u8 *)blob(&dir)->page)[0] ^= 0x40;		/* may have been of any type */
 	blob(&other)->crc ^= 1;
 }
 
@@ -121,7 +122,7 @@ static void test_acl(void)
 
 /* --- lost+found ----------------------------------------------------------------------------- */
 
-/* A file with a link and no name. */
+/* Makes a file that has a link and no name. */
 static u64 orphan(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0644, .now = 1 };
@@ -193,17 +194,17 @@ static void test_lost_found(void)
 	CHECK_EQ(repair(NULL).adopted, 1);
 	CHECK(!holds(&users, ino));
 	private_has("lost+found.3", ino);
-	ino = orphan();		/* it is used again */
+	ino = orphan();		/* lost+found is used again */
 	CHECK_EQ(repair(NULL).adopted, 1);
 	private_has("lost+found.3", ino);
 	tvol_drop(&t);
 
-	tvol_make(&t, SIZE);	/* what root has made is taken */
+	tvol_make(&t, SIZE);	/* an entry that root has made is taken */
 	users_dir("lost+found", 0700, 0);
 	ino = orphan();
 	CHECK_EQ(repair(NULL).adopted, 1);
 	private_has("lost+found", ino);
-	/* all names that its number has */
+	/* all names that its number can have */
 	users = test_lookup(&t.v, &t.root, "lost+found");
 	ino = orphan();
 	for (i = 0; i < 200; i++) {
@@ -214,7 +215,7 @@ static void test_lost_found(void)
 	private_has("lost+found", ino);
 	tvol_drop(&t);
 
-	tvol_make(&t, SIZE);	/* and all names that lost+found has */
+	tvol_make(&t, SIZE);	/* and all names that lost+found can have */
 	for (i = 0; i < 200; i++) {
 		snprintf(name, sizeof(name), i ? "lost+found.%u" : "lost+found", i);
 		test_create(&t.v, &t.root, name, S_IFREG | 0600);

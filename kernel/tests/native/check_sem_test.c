@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The checker, and the file of shared semaphores: an object that makes no sense is found, and goes;
- * the others stay; what is volatile may say anything; and the volume is clean then.
+ * The checker and the file of shared semaphores. The checker finds an invalid object and removes
+ * it; the other objects stay. Volatile words may have any value. The volume is clean afterwards.
  */
 #include "sem_util.h"
 
@@ -9,7 +9,8 @@
 
 static struct tvol t;
 static struct sg_sem_record *rec[OBJECTS];
-static u64 *words_entry;		/* of the file table: names the words of object 3 */
+/* in the file's table: names the page of object 3's words */
+static u64 *words_entry;
 
 static const char *name_of(unsigned int i)
 {
@@ -26,7 +27,7 @@ static struct sg_sem_new kind(unsigned int i)
 	return new;
 }
 
-/* The entry of a page of a system file in its table. */
+/* Returns the entry of a system file's page in its table. */
 static u64 *entry_of(const struct sg_vol *v, u64 page)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -83,7 +84,7 @@ static struct sg_check_result check(enum sg_check_mode mode, unsigned int *said)
 	return res;
 }
 
-/* All but @lost (or none) are what they were. */
+/* All objects but @lost (or none) are unchanged. */
 static void others_stay(int lost)
 {
 	struct sg_sem_stat st;
@@ -96,7 +97,7 @@ static void others_stay(int lost)
 		CHECK_EQ(err, (int)i == lost ? -ENOENT : 0);
 		CHECK(err || (st.type == kind(i).type && st.flags == kind(i).flags));
 	}
-	if (lost >= 0) {	/* its place can be had again */
+	if (lost >= 0) {	/* its record can be used again */
 		struct sg_sem sem = sem_make(&t.v, name_of((unsigned int)lost), SG_SEM_RWLOCK,
 					     SG_SEM_MAPPED, 0);
 
@@ -115,7 +116,7 @@ static void name(void) { rec[3]->name[1] ^= 8; }
 static void no_name(void) { rec[3]->mode = 0600; }
 static void long_name(void) { rec[3]->mode |= 0x7ffULL << 32; }
 static void hash(void) { rec[3]->hash ^= 1ULL << 50; }
-/* With the hash of its name, and in another chain. */
+/* Moves it to another chain, with the hash of its name. */
 static void place(void)
 {
 	rec[3]->name[1] = 'x';
@@ -134,7 +135,7 @@ static void is_found(void (*damage)(void), const char *what)
 	res = check(SG_CHECK_ONLY, &said);
 	CHECK_EQ(said, 1);
 	CHECK(res.found && !res.fixed);
-	res = check(SG_CHECK_PREEN, &said);	/* somebody should look first */
+	res = check(SG_CHECK_PREEN, &said);	/* an operator has to decide first */
 	CHECK(res.found > res.fixed);
 	res = check(SG_CHECK_REPAIR, &said);
 	CHECK_EQ(said, 1);
@@ -142,7 +143,7 @@ static void is_found(void (*damage)(void), const char *what)
 	others_stay(3);
 }
 
-/* What may say anything at any time is no finding. */
+/* Values that are allowed at any time are no finding. */
 static void is_no_finding(void)
 {
 	struct sg_check_result res;
@@ -160,7 +161,7 @@ static void is_no_finding(void)
 	others_stay(-1);
 }
 
-/* A lock of a barrier that nobody can hold is one that nobody could wait for. */
+/* No system can hold this lock of a barrier, so a waiter would wait for ever. */
 static void lock(void)
 {
 	struct sg_check_result res;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The checker: each structure of a volume is damaged on purpose, one at a time. Each damage must be
- * found without a store, repaired, be gone afterwards, and have cost no more than it had to.
+ * The checker: the test damages each structure of a volume, one at a time. The checker must find
+ * each damage without storing anything, and repair it. The damage must be gone then, and have cost
+ * no more than necessary.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -34,7 +35,7 @@ static struct sg_check_result check(enum sg_check_mode mode)
 	return res;
 }
 
-/* A store now ends the program with a signal. */
+/* Makes each store end the program with a signal, or allows stores again. */
 static void frozen(bool on)
 {
 	CHECK_OK(mprotect(t.mem, SIZE, on ? PROT_READ : PROT_READ | PROT_WRITE));
@@ -64,7 +65,7 @@ static unsigned int in_lost_found(struct sg_vol *v)
 	return n;
 }
 
-/* What the damage did not touch is as it was; and the volume can be worked with. */
+/* Undamaged files are unchanged, and the volume can be used. */
 static void survivors(const struct damage *d)
 {
 	struct sg_iref ref, root;
@@ -95,7 +96,7 @@ static void restore(const struct damage *d)
 		d->make();
 }
 
-/* Inodes that were there, and are no longer. */
+/* Counts inodes that existed before and are missing now. */
 static u64 missing(void)
 {
 	struct sg_attr attr;
@@ -133,7 +134,7 @@ static void test_damage(const struct damage *d)
 	survivors(d);
 }
 
-/* Preening repairs what is safe, and leaves alone what is not. */
+/* Preening repairs safe findings, and leaves the others alone. */
 static void test_preen(const struct damage *d)
 {
 	struct sg_check_result res;
@@ -148,7 +149,7 @@ static void test_preen(const struct damage *d)
 		survivors(d);
 }
 
-/* A list of free records leads to @ino. */
+/* Returns whether a list of free records leads to @ino. */
 static bool is_listed(u64 ino)
 {
 	unsigned int slot, i;
@@ -162,15 +163,16 @@ static bool is_listed(u64 ino)
 					return true;
 				if (steps > *HOT(inodes) || sg_iref(&look, at, &ref) ||
 				    *word(ref.off + offsetof(struct sg_inode, mode)))
-					break;	/* broken: nobody goes on from there */
+					break;	/* broken: the list ends here for any reader */
 				at = *word(ref.off + offsetof(struct sg_inode, next_free));
 			}
 	return false;
 }
 
 /*
- * A file's record is gone, its name is not, and @d is damaged besides. What preening leaves names
- * the record still: were it listed, the next file to be made would be read under the old name.
+ * A file's record is cleared, its name remains, and @d is damaged as well. What preening leaves
+ * behind still names the record. If the record were on a free list, the next new file would be
+ * reached by the old name.
  */
 static void test_preen_named(const struct damage *d)
 {
@@ -203,7 +205,7 @@ static void test_preen_named(const struct damage *d)
 	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 }
 
-/* A name that was not counted may be one that is found: its inode keeps the links that it says. */
+/* A name that was not counted may be found later: its inode keeps its link count. */
 static void test_preen_links(void)
 {
 	struct sg_check_result res;
@@ -288,7 +290,7 @@ static u64 some_value(struct rng *rng, u64 old)
 	return rng_next(rng);
 }
 
-/* Whatever it was: no crash, an end, and a volume that is clean if the checker says so. */
+/* On any damage, the checker does not crash, it ends, and a volume that it calls clean is clean. */
 static void test_random(struct rng *rng)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true,
@@ -306,15 +308,15 @@ static void test_random(struct rng *rng)
 	for (i = 0; i < n; i++)
 		*word(off[i]) = val[i];
 	if (sg_check(t.mem, SIZE, &opts, &res))
-		return;		/* no superblock, or so: said, not repaired */
+		return;		/* no superblock, or none that counts: reported, not repaired */
 	if (res.found == res.fixed)
 		CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 	test_counted();
 }
 
-/* --- what is no damage --------------------------------------------------------------------- */
+/* --- states that are no damage ------------------------------------------------------------- */
 
-/* What a crash leaves is clean before recovery, and after it. */
+/* A volume after a crash is clean before recovery, and after it. */
 static void recovers(const char *what)
 {
 	struct sg_check_result res;
@@ -355,7 +357,7 @@ static void unlink_path(struct sg_vol *v, const char *dir, const char *name, boo
 		CHECK_OK(sg_evict(v, &ref));
 }
 
-/* Debts of each kind: paid by recovery, no damage before. */
+/* Deferred frees of each kind: no damage before recovery; recovery reclaims them. */
 static void test_recovery(void)
 {
 	struct sg_iref root, ref;
@@ -396,7 +398,7 @@ static void test_recovery(void)
 	recovers("directories");
 }
 
-/* A transaction that was committed and not applied is seen as if it had been. */
+/* The checker sees a committed transaction as if its words had been stored in place. */
 static void test_committed(void)
 {
 	struct sg_vol v;
@@ -408,7 +410,7 @@ static void test_committed(void)
 	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
 	sg_abandon(&v);
-	/* it sets the counter right that we put wrong */
+	/* its record restores the counter that the test has changed */
 	a = (void *)AREA(0, 0, head);
 	want = *FIELD("big", blocks);
 	*FIELD("big", blocks) = 3;
@@ -422,7 +424,7 @@ static void test_committed(void)
 	frozen(false);
 	CHECK_EQ(res.found, 0);
 	CHECK(res.replayed);
-	a->crc ^= 1;	/* not committed after all */
+	a->crc ^= 1;	/* no longer committed */
 	frozen(true);
 	CHECK(check(SG_CHECK_ONLY).found > 0);
 	frozen(false);
@@ -431,7 +433,7 @@ static void test_committed(void)
 	CHECK_EQ(*FIELD("big", blocks), want);
 }
 
-/* Somebody lives there: no repair, not a store. */
+/* A live system uses the volume: no repair, not a single store. */
 static void beat(int sig)
 {
 	(void)sig;
@@ -458,12 +460,12 @@ static void test_live(void)
 	CHECK_OK(memcmp(before, t.mem, SG_PAGE));
 	CHECK_EQ(*HOT(errors), 1);
 	opts.wait_ms = 50;
-	CHECK_OK(sg_check(t.mem, SIZE, &opts, &res));	/* it has stopped beating */
+	CHECK_OK(sg_check(t.mem, SIZE, &opts, &res));	/* its heartbeat has stopped */
 	CHECK_EQ(res.fixed, res.found);
 	sg_abandon(&t.v);
 }
 
-/* The superblock says how large; without either copy there is nothing to go by. */
+/* Only the superblock tells the volume's size. Without either copy no check is possible. */
 static void test_no_superblock(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -480,8 +482,8 @@ static void test_no_superblock(void)
 }
 
 /*
- * Both words that find the inode file are gone, and all files with it: that is said, nothing worse
- * happens, and who brings the word back has all files back.
+ * Both words that locate the inode file are lost, and all files with them. The checker reports
+ * that, and does no further harm. If the word is restored, all files are back.
  */
 static void lost_inodes(u64 root)
 {
@@ -535,7 +537,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(check(SG_CHECK_REPAIR).found, 0);
 	frozen(false);
 
-	for (i = 0; i < DAMAGES; i++) {	/* "random": none of them */
+	for (i = 0; i < DAMAGES; i++) {	/* "random" damages none of them */
 		if (only && strcmp(only, damages[i].name))
 			continue;
 		test_note("damage %s", damages[i].name);

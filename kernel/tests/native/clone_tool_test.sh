@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl clone, as a user calls it: of a file that nobody uses, of one that processes use as
-# systems (machine.c), and of a snapshot of that; larger ones, refusals, kills.
+# stargatectl clone, as a user calls it: of an unused file, of a file that processes use as systems
+# (machine.c), and of a snapshot of that file; larger targets, refusals, kills.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
 nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
 
-# info FILE EXPRESSION: what stargatectl info says of it, as Python has it.
+# info FILE EXPRESSION: prints EXPRESSION of the output of `stargatectl info`.
 info() { "$ctl" -j info "$1" | pick "$2"; }
 
-# own FILE BASE LABEL: a clean volume of that base and label, nobody in it, with a UUID of its own.
+# own FILE BASE LABEL: the volume is clean, has this base and label, no systems, and a new UUID.
 own() {
 	expect 0 "$fsck" -n "$1"
 	says ': clean'
@@ -23,7 +23,7 @@ own() {
 	json 'd["taken"] == 0'
 }
 
-# holds FILE: all files that there were.
+# holds FILE: the volume has all files of the source.
 holds() {
 	rm -rf back
 	expect 0 "$ctl" get -r "$1" / back
@@ -38,7 +38,7 @@ ln -s "$(printf 'x%.0s' $(seq 200))" tree/link
 expect 0 "$ctl" put -r v.img tree/. /
 uuid=$(info v.img 'd["uuid"]')
 
-# --- nobody uses it ---
+# --- on an unused file ---
 cp v.img before
 expect 0 "$ctl" clone --base 20G --label second v.img c1
 says '^v.img: copied to c1, 32 MiB at 0x500000000$'
@@ -54,7 +54,7 @@ own c2 $((16 << 30)) ''
 holds c2
 [[ $(stat -c %s c2) -eq $((48 << 20)) ]] || fail "the larger copy is not so large"
 [[ $(info c1 'd["uuid"]') != $(info c2 'd["uuid"]') ]] || fail "two copies of one UUID"
-# They share nothing, and one can be copied again.
+# The copies share nothing, and a copy can be copied.
 expect 0 "$ctl" rm c1 /large
 holds v.img
 holds c2
@@ -64,7 +64,7 @@ holds c3
 [[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
 cmp v.img before || fail "what was copied has changed"
 
-# --- refused ---
+# --- refusals ---
 refuses 2 '--base is missing' "$ctl" clone v.img c4
 refuses 2 "--base '17': allowed is 2M to 4095T" "$ctl" clone --base 17 v.img c4
 refuses 2 'clone: takes VOLUME FILE' "$ctl" clone --base 20G v.img
@@ -94,7 +94,7 @@ own c4 $((20 << 30)) ''
 holds c4
 [[ ! -e c4.part ]] || fail "c4.part is there"
 
-# --- bad memory: of the copy it cannot be read either ---
+# --- bad memory: it is bad in the copy, too ---
 cp v.img bad.img
 phys=$("$ctl" -j stat bad.img /large | pick 'd["table"]["runs"][0]["phys"]')
 expect 0 "$ctl" bad bad.img add "$((phys + 4096))"
@@ -107,7 +107,7 @@ expect 0 "$ctl" cat c9 /dir/small
 off=$((phys + 4096 - (16 << 30)))
 [[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] || fail "bad memory was read"
 
-# --- beside others, and what was copied of them ---
+# --- beside other systems, and clones of a snapshot ---
 start 1
 start 2
 say 1 join v.img $m1 1
@@ -131,7 +131,7 @@ refuses 7 'v.img: machine-11111111 \(slot [0-9]+\) does not stand still' \
 nothing_left c7
 say 2 go 0
 
-# --- somebody comes while a volume is copied that nobody used: that is no copy of one moment ---
+# --- a system joins while an unused volume is copied: the copy is not of one moment ---
 "$mkfs" -q --phys 16G --size 128M --label large large.img
 head -c 60M /dev/urandom >bytes
 expect 0 "$ctl" put large.img bytes /bytes
@@ -153,7 +153,7 @@ done
 complains 'large.img: a system began to use it during the copy: try again'
 nothing_left c10
 
-# --- its name is made to lead to another volume while it is copied ---
+# --- the name is given to another volume during the copy ---
 swapped=0
 for try in 1 2 3 4 5 6 7 8; do
 	"$mkfs" -q --phys 40G --size 32M --label victim victim.img
@@ -170,7 +170,7 @@ done
 ((swapped > 0)) || fail "no copy was met half made"
 checks=$((checks + 8))
 
-# --- killed at any time: a part, or nothing, and the next one begins anew ---
+# --- killed at any time: a partial file, or none; the next command starts again ---
 for ms in 5 20 50 100 200; do
 	"$ctl" clone --base 28G s5 c8 >/dev/null 2>&1 &
 	sleep "$(printf '0.%03d' $ms)"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directories whose names collide as nobody's do: the hash is replaced by one that the name spells
- * out, so that the test decides which names share which bits.
+ * Directories whose names collide on purpose. The hash function is replaced by one that reads the
+ * hash from the name, so that the test decides which names share which bits.
  */
 #include "dir/dir_index.h"
 #include "test.h"
 
-/* Takes the place of dir_hash.c's: names here begin with the hash as 14 hexadecimal digits. */
+/* Replaces dir_hash.c: a name begins with its hash, as 14 hexadecimal digits. */
 u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len)
 {
 	u64 hash = 0;
@@ -28,7 +28,7 @@ struct dir {
 static void begin(struct dir *d, u64 size)
 {
 	tvol_make(&d->t, size);
-	/* the root, and what the tests' library creates, hash to something, too */
+	/* names of the root and of the tests' library need a hash, too */
 	CHECK_OK(sg_create(&d->t.v, &d->t.root, "0000000000000d", 14, &new_dir, &d->dir));
 	d->file = test_create(&d->t.v, &d->t.root, "0000000000000f", SG_S_IFREG | 0600);
 }
@@ -90,7 +90,7 @@ static u64 listed(struct dir *d)
 	return c.n;
 }
 
-/* Levels of the index on the way to a hash. */
+/* Counts the index levels on the way to a hash. */
 static unsigned int levels(struct dir *d, u64 hash)
 {
 	struct sg_place p;
@@ -99,7 +99,7 @@ static unsigned int levels(struct dir *d, u64 hash)
 	return p.level;
 }
 
-/* All names of one hash: as many as a bucket holds, then ENOSPC for that hash only. */
+/* Names of one hash: as many as a bucket holds, then ENOSPC, but for that hash only. */
 static void test_same_hash(u64 hash)
 {
 	struct dir d;
@@ -113,13 +113,13 @@ static void test_same_hash(u64 hash)
 	CHECK(n >= 64 && n <= SG_BUCKET_LIVE_MAX);
 	CHECK_EQ(levels(&d, hash), SG_DIR_LEVELS_MAX);
 	CHECK_EQ(listed(&d), n);
-	CHECK_OK(add(&d, hash ^ 1ULL << 54, 0));	/* other hashes are as good as ever */
+	CHECK_OK(add(&d, hash ^ 1ULL << 54, 0));	/* other hashes still work */
 	CHECK_OK(add(&d, hash ^ 2, 0));
 	for (i = 0; i < n; i++)
 		CHECK_OK(find(&d, hash, i));
 	CHECK_EQ(find(&d, hash, n), -ENOENT);
 	tvol_recheck(&d.t);
-	/* tie-breaks are used again: more names come and go than there are */
+	/* tie-breaks are reused: more names are made and removed than there are tie-breaks */
 	for (i = 0; i < 600; i++) {
 		CHECK_OK(drop(&d, hash, i));
 		CHECK_OK(add(&d, hash, n + i));
@@ -138,13 +138,13 @@ static void test_same_hash(u64 hash)
 	printf("ok %" PRIu64 " names of one hash\n", n);
 }
 
-/* Bits that differ, right behind those that are shared; @rest of the hash are left. */
+/* Returns a hash that differs right behind the shared bits; @rest bits of the hash are left. */
 static u64 behind(u64 i, u64 rest)
 {
 	return rest > 9 ? i << (rest - 9) : i & ((1ULL << rest) - 1);
 }
 
-/* Names that share the first @bits bits: the index becomes as deep as it takes to part them. */
+/* Names share the first @bits bits: the index becomes deep enough to separate them. */
 static void test_same_prefix(unsigned int bits)
 {
 	u64 prefix = 0x55555555555555ULL & SG_DIR_HASH_MAX, n = 400, i, rest;
@@ -165,7 +165,7 @@ static void test_same_prefix(unsigned int bits)
 	printf("ok names that share %u bits\n", bits);
 }
 
-/* Random hashes from a small set, against a plain list of what should be there. */
+/* Random hashes of a small set, compared with a plain list of the names. */
 static void test_random(void)
 {
 	u64 ops = test_amount(3000, 60000, 600000), i;
@@ -176,7 +176,7 @@ static void test_random(void)
 	struct dir d;
 
 	begin(&d, 16 << 20);
-	for (i = 0; i < 64; i++)	/* neighbours share all but few bits */
+	for (i = 0; i < 64; i++)	/* neighbours share all but a few bits */
 		hash[i] = i % 8 ? hash[i - 1] ^ 1ULL << rng_below(&rng, 55) :
 				  rng_next(&rng) & SG_DIR_HASH_MAX;
 	for (i = 0; i < ops; i++) {
@@ -200,7 +200,7 @@ static void test_random(void)
 	printf("ok %" PRIu64 " operations on few hashes\n", ops);
 }
 
-/* Renaming into a bucket that has to be split, deeper than one transaction can. */
+/* Renames into a bucket whose split goes deeper than one transaction allows. */
 static void test_rename_splits(void)
 {
 	u64 hash = 0x2aaaaaaaaaaaaaULL, near = hash ^ 2, half = 40, i;
@@ -211,25 +211,25 @@ static void test_rename_splits(void)
 	for (i = 0; i < half; i++)
 		CHECK_OK(add(&d, hash, i));
 	CHECK_EQ(levels(&d, hash), 0);
-	for (i = 0; i < half; i++)	/* some 50 bits are to be told apart at once */
+	for (i = 0; i < half; i++)	/* some 50 bits must be told apart at once */
 		CHECK_OK(add(&d, near, i));
 	CHECK_EQ(levels(&d, hash), SG_DIR_LEVELS_MAX);
 	for (i = 0; i < half; i++) {
 		u32 flen = spell(from, near, i), tlen = spell(to, hash, 100 + i);
 		int err = sg_rename(&d.t.v, &d.dir, from, flen, &d.dir, to, tlen, 0, NULL, 7);
 
-		if (err == -ENOSPC)	/* as many of one hash as there can be */
+		if (err == -ENOSPC)	/* the most names that one hash allows */
 			break;
 		CHECK_OK(err);
 		CHECK_EQ(find(&d, near, i), -ENOENT);
 		CHECK_OK(find(&d, hash, 100 + i));
 	}
 	CHECK(i >= half / 2 && i < half);
-	CHECK_OK(find(&d, near, i));		/* the one that failed is where it was */
+	CHECK_OK(find(&d, near, i));		/* the name whose rename failed is where it was */
 	CHECK_EQ(find(&d, hash, 100 + i), -ENOENT);
 	CHECK_EQ(listed(&d), 2 * half);
 	tvol_drop(&d.t);
-	begin(&d, 16 << 20);	/* the split and the renaming are one operation to the caller */
+	begin(&d, 16 << 20);	/* the split and the rename are one operation to the caller */
 	for (i = 0; i < half; i++)
 		CHECK_OK(add(&d, hash, i));
 	CHECK_OK(add(&d, 0, 0));
@@ -257,7 +257,7 @@ int main(void)
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 	unsigned int bits;
 
-	sg_log_hook = quiet;	/* full buckets are what this is about */
+	sg_log_hook = quiet;	/* this test fills buckets on purpose */
 	test_same_hash(0x123456789abcdeULL & SG_DIR_HASH_MAX);
 	test_same_hash(0);
 	test_same_hash(SG_DIR_HASH_MAX - 1);

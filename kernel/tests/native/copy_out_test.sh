@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# put and get beside somebody who owns the tree outside: while it is copied he puts links in the
-# place of files and directories. Nothing is read from or written to where they lead. And what is
-# there already: FIFOs, set-ID bits, paths of any length.
+# put and get beside an attacker that owns the tree outside. During the copy, the attacker replaces
+# files and directories by links. The tools must neither read nor write through these links. Also
+# what exists already at the target: FIFOs, set-ID bits, paths of any length.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 # shellcheck source=kernel/tests/lib/swaps.sh
@@ -13,7 +13,7 @@ clean() {
 	expect 0 "$fsck" -n v.img
 }
 
-# --- somebody who swaps -----------------------------------------------------------------------
+# --- a tree that changes during the copy ------------------------------------------------------
 
 fresh_tree() {
 	rm -rf tree secret gone
@@ -39,7 +39,7 @@ if [[ $swaps ]]; then
 	[[ -e swapped ]] || fail "nothing was swapped"
 	says 'tree/sub: (Not a directory|somebody has put something else)' err
 	no_secret
-	fresh_tree # another directory, not a link
+	fresh_tree # replaced by another directory, not by a link
 	swapped stat sub 'mv tree/sub gone && mv secret tree/sub' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
 	says 'tree/sub: somebody has put something else in its place' err
@@ -54,12 +54,12 @@ if [[ $swaps ]]; then
 	[[ -e swapped ]] || fail "nothing was swapped"
 	says 'tree/file: somebody' err
 	no_secret
-	fresh_tree # a FIFO is not waited for
+	fresh_tree # put does not wait for a FIFO
 	swapped stat file 'mv tree/file gone && mkfifo tree/file' 1 timeout 20 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
 	no_secret
 
-	# Out of the volume: into a directory that was there.
+	# Copies out of the volume, into a directory that exists.
 	fresh_tree
 	expect 0 "$ctl" put -r v.img tree /
 	for call in stat mkdir open; do
@@ -77,7 +77,7 @@ if [[ $swaps ]]; then
 		[[ $(stat -c '%a %Y' secret) == '751 978307200' ]] ||
 			fail "$call: mode and times of what a link leads to"
 	done
-	# Another name for what was made is none for what has taken its place.
+	# A hard link is not made to a file that has replaced the copied one.
 	fresh_tree
 	rm tree/file tree/sub/key
 	echo mine >tree/a
@@ -90,14 +90,14 @@ if [[ $swaps ]]; then
 	[[ ! -e back/sub/b && $(cat secret/key) == secret ]] || fail "another one's file has got a name"
 fi
 
-# --- what is there ----------------------------------------------------------------------------
+# --- files that exist at the target -----------------------------------------------------------
 
 rm -rf tree v.img && mkdir tree
 head -c 300000 /dev/urandom >tree/large
 expect 0 "$mkfs" --phys 16G --size 16M v.img
 expect 0 "$ctl" put -r v.img tree /
 
-# A copy that fails leaves no set-ID bit, and nothing that others may read, on what is half there.
+# A copy that fails leaves a partial file without set-ID bits, and readable by its owner only.
 install -m 6755 /dev/null out.bin
 expect 1 bash -c "ulimit -f 8; exec '$ctl' get v.img /tree/large out.bin"
 says 'out.bin: File too large' err
@@ -106,14 +106,14 @@ expect 0 "$ctl" get v.img /tree/large out.bin
 same out.bin tree/large
 [[ $(stat -c %a out.bin) == "$(stat -c %a tree/large)" ]] || fail "the mode is not that in the volume"
 
-# A FIFO or a device is no file to be written over, and is not waited for.
+# get does not write into a FIFO or a device, and does not wait for it.
 mkfifo fifo
 refuses 1 'fifo: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large fifo
 refuses 1 '/dev/null: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large /dev/null
 mkdir -p back2/tree && mkfifo back2/tree/large
 refuses 1 'back2/tree/large: is there, and is no file' timeout 20 "$ctl" get -r v.img /tree back2
 
-# Links: the command line's is followed, one that is in the directory that it names is not.
+# put follows a link that the command line names, but no link inside the directory.
 echo other >other
 ln -s other named
 expect 0 "$ctl" get v.img /tree/large named

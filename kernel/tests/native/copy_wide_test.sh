@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The loops of kernel/module/copy_wide.c on this processor, with an exception table of our own: what is
-# copied, how much of it when a page of the source or of the target is not there, and nothing else but
-# a line that words have stored of a step which ended early.
+# The loops of kernel/module/copy_wide.c on this processor, with an exception table of the test's
+# own. The test checks which bytes are copied, and how many if a page of the source or of the target
+# is missing. Only one line may hold more: words that a step stored before it ended early.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 grep -qw avx /proc/cpuinfo || { echo "0 checks: this processor has no AVX"; exit 0; }

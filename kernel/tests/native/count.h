@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the instructions of a call, exactly: in a child that is stepped through it one by one. So
- * costs can be compared on any machine, however busy, and no timer is trusted.
+ * Counts the instructions of a call exactly, by single-stepping a child process. Costs can thus be
+ * compared on any machine, however busy, without a timer.
  */
 #ifndef SG_TEST_COUNT_H
 #define SG_TEST_COUNT_H
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "test.h"
 
-/* Instructions of fn(arg), in a copy of this process; its volumes are shared with it. */
+/* Counts the instructions of fn(arg) in a copy of this process, which shares its volumes. */
 static inline u64 count_instructions(void (*fn)(void *arg), void *arg)
 {
 	pid_t child = fork();
@@ -23,14 +23,14 @@ static inline u64 count_instructions(void (*fn)(void *arg), void *arg)
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(3);
-		fn(arg);	/* once before: functions of libraries are looked up then */
+		fn(arg);	/* call it once first, because that resolves library functions */
 		raise(SIGSTOP);
 		fn(arg);
 		raise(SIGSTOP);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child);
-	CHECK(WIFSTOPPED(status));	/* else this place does not let us trace */
+	CHECK(WIFSTOPPED(status));	/* otherwise this environment does not permit tracing */
 	do {
 		CHECK(!ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
 		CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A write into fresh pages is given up. What was stored into them, past the cache maybe, must be
- * over before the lock of their chunk is free: the next one to lock it gets the same pages.
+ * A write into fresh pages is given up. Its stores into them, perhaps past the cache, must be
+ * complete before it unlocks their chunk: the next system that locks the chunk gets the same pages.
  */
 #include <sys/stat.h>
 #include "internal.h"

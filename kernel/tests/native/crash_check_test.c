@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Crashes of a repair: a volume with damage of several kinds, repaired under the recorder; at every
- * image that a crash of that can leave, another repair ends it: nothing more is found, the volume
- * can be used, and what had no damage is as it was.
+ * Crashes of a repair. A volume with damage of several kinds is repaired under the recorder. At
+ * each image that a crash can leave, another repair completes the first. Then the checker finds
+ * nothing more, the volume can be used, and undamaged files are unchanged.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -15,10 +15,10 @@ struct work {
 	struct tvol t;
 	struct sg_iref safe, hurt, files[FILES];
 	struct rng rng;
-	u64 sum;		/* of what has no damage */
+	u64 sum;		/* of the undamaged files */
 };
 
-/* --- an honest volume ----------------------------------------------------------------------- */
+/* --- an undamaged volume -------------------------------------------------------------------- */
 
 static void populate(struct sg_vol *v, const struct sg_iref *dir, struct sg_iref *files)
 {
@@ -99,7 +99,7 @@ static void hurt_record(struct work *w)
 		in->mode ^= 7ULL << 32;
 		break;
 	case 2:
-		in->table = other->table;	/* pages with two owners */
+		in->table = other->table;	/* pages with two files */
 		break;
 	case 3:
 		in->size = rng_next(&w->rng);
@@ -137,7 +137,7 @@ static void hurt_shared(struct work *w)
 			SG_DEBT(rng_below(&w->rng, 8), rng_below(&w->rng, 4096), 3, 0);
 		break;
 	case 4:
-		*word(w, 16) ^= 1;	/* the superblock's checksum holds no more */
+		*word(w, 16) ^= 1;	/* the superblock's checksum is wrong now */
 		break;
 	case 5:
 		*word(w, SG_HOT(inodes)) += 16;
@@ -220,7 +220,7 @@ int main(void)
 	struct crash c;
 	u8 *honest;
 
-	sg_log_hook = quiet;	/* there is damage, and it is meant */
+	sg_log_hook = quiet;	/* the test causes this damage on purpose */
 	w.rng.state = seed;
 	tvol_make(&w.t, TEST_SMALL);
 	w.safe = test_create(&w.t.v, &w.t.root, "safe", S_IFDIR | 0700);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs until an operation is durable: fences, and cache lines written back (D8). Each
- * operation is done often, on one processor, and counted at the recorder; what most of the times
- * take, and on the mean (a bucket splits now and then, a table grows). Each figure is the one of
- * this file: who changes it on purpose changes it here, with a reason.
+ * The cost of making an operation durable: fences, and cache lines written back (D8). Each
+ * operation runs many times on one processor, and the recorder counts. The test compares the most
+ * frequent count, and the mean (sometimes a bucket splits or a table grows). The expected figures
+ * are in this file. A change that alters a figure on purpose changes it here, and gives the reason.
  *
- * crash_cost_test table: the lines that e2e/bench/flushes makes a page of, tabs between:
+ * crash_cost_test table: prints the lines of which e2e/bench/flushes makes a page, separated by
+ * tabs:
  *
  *     WHAT FENCES LINES DATA-LINES MEAN-FENCES MEAN-LINES
  */
@@ -17,8 +18,8 @@
 #include "record.h"
 #include "test.h"
 
-#define OPS	128u		/* of each, that are counted */
-#define WARM	32u		/* before them */
+#define OPS	128u		/* counted operations of each kind */
+#define WARM	32u		/* uncounted operations before them */
 #define ALL	(OPS + WARM)
 
 struct bed {
@@ -222,9 +223,9 @@ static void op_punch(struct bed *b, unsigned int i)
 /* --- counting ------------------------------------------------------------------------------- */
 
 /**
- * struct row - an operation, and what it takes most of the times.
- * @again: it finds what op_create has made, which is made anew before.
- * @data: lines of the file's own bytes among @lines.
+ * struct row - an operation, and its most frequent cost.
+ * @again: it needs the file of op_create, which is made anew before each run.
+ * @data: how many of @lines are lines of the file's own bytes.
  */
 struct row {
 	const char *what;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Repairs that are cut short: for each damage of check_test, at many points of its repair the
- * machine dies or the power fails. A second repair must finish what the first began, and nothing
- * else may have been harmed by either.
+ * Interrupted repairs. For each damage of check_test, the machine dies or the power fails at many
+ * points of the repair. A second repair must complete the first one. Neither may harm anything
+ * else.
  */
 #define _GNU_SOURCE
 #include "check_damage.h"
@@ -27,7 +27,7 @@ static struct sg_check_result check(u8 *mem, enum sg_check_mode mode)
 	return res;
 }
 
-/* Whole checks are dear: of many images, which differ little, one in so many is judged. */
+/* A whole check is slow, and images differ little: one in @stride images is judged. */
 static u64 stride, images;
 
 static void judge(struct crash *c, struct crash_image *img)
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 
 		if (argc > 1 && strcmp(argv[1], d->name))
 			continue;
-		/* thousands of names built anew, as for index_*, where they are fewer */
+		/* rebuilds thousands of names, like index_*, which has fewer */
 		if (argc == 1 && points < 100 && !strncmp(d->name, "second_", 7))
 			continue;
 		test_note("damage %s", d->name);

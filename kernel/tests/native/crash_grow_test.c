@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growth, cut off after each store of it. Alone, by death and by power cut: whoever mounts next
- * finds the volume as large as it was, or as it was to be, and whole; once growth had returned, as
- * it was to be. Beside a system that lives: that goes on, takes over, and finds the same. Some
- * images are cut off again while they are recovered.
+ * Growth is interrupted after each of its stores. On an unused volume, by death and by power cut:
+ * the next mount finds the old size or the new one, and the volume intact. Once growth has
+ * returned, it finds the new size. Beside a live system: that system continues, takes over, and
+ * finds the same. Recovery is interrupted as well, on some images.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -20,7 +20,8 @@ static u8 *mem;
 static struct tsys grower, other;
 static struct crash nested;
 static struct rng rng;
-static u64 judged[2], recoveries, checked;	/* by size: it stayed, it grew */
+/* images with the old size, images with the new size */
+static u64 judged[2], recoveries, checked;
 
 static void make(void)
 {
@@ -31,7 +32,7 @@ static void make(void)
 	CHECK_OK(sg_format(mem, FROM, &opts, why));
 }
 
-/* Nothing is free when it begins: what fits afterwards is in the new part. */
+/* Fills the volume before it grows, so that later allocations come from the new part. */
 static void fill(struct tsys *s)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, "full", S_IFREG | 0600);
@@ -59,7 +60,7 @@ static void look_at_old(struct sg_vol *v, const struct sg_iref *root)
 	}
 }
 
-/* A file that has no place but in the new part. */
+/* Makes a file that fits in the new part only. */
 static void use_new(struct sg_vol *v, const struct sg_iref *root)
 {
 	bool grown = sg_size(v) == TO;
@@ -78,7 +79,7 @@ static void use_new(struct sg_vol *v, const struct sg_iref *root)
 	judged[grown]++;
 }
 
-/* Nothing of it is left to do. */
+/* Checks that growth left no work behind. */
 static void is_finished(struct sg_vol *v)
 {
 	struct sg_super sb;
@@ -95,7 +96,7 @@ static void left(struct sg_vol *v, struct crash_image *img)
 	CHECK_OK(sg_open(v, img->mem, ROOM, true, NULL));
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- on an unused volume ---------------------------------------------------------------------- */
 
 static void next_mount(struct crash *c, struct crash_image *img)
 {
@@ -118,9 +119,9 @@ static void next_mount(struct crash *c, struct crash_image *img)
 	left(&s.v, img);
 }
 
-/* --- beside one who lives ----------------------------------------------------------------------- */
+/* --- beside a live system --------------------------------------------------------------------- */
 
-/* The other system, in an image: with the bound that it has told of. */
+/* Restores the other system in an image, with the reach that it has announced. */
 static void survive(struct sg_vol *v, struct crash_image *img)
 {
 	const struct sg_slot *slot;
@@ -150,7 +151,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 
 	survive(&v, img);
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	look_at_old(&v, &root);		/* while the other one is only silent */
+	look_at_old(&v, &root);		/* while the other system is only silent */
 	sg_follow(&v);
 	sg_fence_slots(&v, sg_slots_taken(&v));
 	test_lapses_over(img->mem);
@@ -158,7 +159,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 		sg_recover_all(&v);
 		sg_settle(&v);
 		is_finished(&v);
-	} else {			/* or wants it to grow itself */
+	} else {			/* or grows the volume itself */
 		CHECK_OK(sg_grow(&v, TO, 0, why));
 		is_finished(&v);
 	}
@@ -168,7 +169,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 	left(&v, img);
 }
 
-/* --- and once more ------------------------------------------------------------------------------ */
+/* --- recovery interrupted --------------------------------------------------------------------- */
 
 static void again(struct crash_image *img, bool done)
 {
@@ -202,9 +203,9 @@ static void judge(struct crash *c, struct crash_image *img)
 		next_mount(c, img);
 }
 
-/* --- the growth that is judged -------------------------------------------------------------------- */
+/* --- the growth that is judged ---------------------------------------------------------------- */
 
-/* What the other one does of itself, whenever the grower waits. */
+/* Does the periodic work of the other system whenever the growing system waits. */
 static void let_other(struct sg_vol *vol)
 {
 	(void)vol;
@@ -223,7 +224,7 @@ static void grown(struct crash *c, u8 *to)
 	rec_to(NULL);
 	crash_run(c, rec.ev, rec.n);
 	crash_end(c);
-	CHECK(!memcmp(c->killed.ref, mem, ROOM));	/* nothing was stored unseen */
+	CHECK(!memcmp(c->killed.ref, mem, ROOM));	/* the recorder has seen every store */
 	rec_free(&rec);
 }
 
@@ -238,7 +239,7 @@ static void run(bool beside)
 		tsys_join(&other, mem, ROOM, 2);
 	fill(&grower);
 	memset(judged, 0, sizeof(judged));
-	for (i = 0; beside && i < 3; i++) {	/* from here on they keep step */
+	for (i = 0; beside && i < 3; i++) {	/* both systems take turns from here on */
 		CHECK(sg_tend(&other.v) >= 0);
 		CHECK(sg_tend(&grower.v) >= 0);
 	}

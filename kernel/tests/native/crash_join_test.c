@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A joiner is paused behind one of the stores with which it says who it is. It has no name yet, so
- * after some seconds it is fenced, and another system gets the slot. Then the joiner goes on. What
- * is in the slot must be the other one's. One thread plays all; time goes when it sleeps.
+ * A joiner is paused behind one of the stores that write its identity. It has no name yet, so after
+ * some seconds it is fenced, and another system gets the slot. Then the joiner continues. The slot
+ * must hold the other system's identity. One thread plays all systems; the clock advances when it
+ * sleeps.
  */
 #include <stddef.h>
 #include <sys/stat.h>
@@ -12,7 +13,7 @@
 
 #define SIZE	TEST_SMALL
 #define S	1000000000ULL
-#define SLOT	1	/* that both get */
+#define SLOT	1	/* that both systems get */
 
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);
@@ -37,7 +38,7 @@ static struct sg_slot *slot(void)
 	return (struct sg_slot *)(mem + sg_slot_off(&lives.v, SLOT));
 }
 
-/* @guarded: somebody stands by the machine of the one who has the slot. */
+/* @guarded: a guard watches this machine, which has the slot. */
 static void watch_for(u64 ns, const struct sg_identity *guarded)
 {
 	u64 end = now + ns;
@@ -72,7 +73,7 @@ static void at_store(const void *p)
 	paused = true;
 	watch_for(7 * S, NULL);
 	if (SG_SLOT_STATE(slot()->state) == SG_SLOT_LIVE)
-		return;		/* it had said its name: no lease ends its life */
+		return;		/* it had stored its name, so no lease ends its life */
 	tsys_join(&third, mem, SIZE, 3);
 	third.v.tended = true;
 	CHECK_EQ(third.v.slot, SLOT);
@@ -82,7 +83,7 @@ static void at_store(const void *p)
 	sg_store64(sg_at(&lives.v, SG_HOT(epoch)), sg_get(&lives.v, SG_HOT(epoch)) + 1);
 }
 
-/* Whether the joiner was fenced. */
+/* Returns whether the joiner was fenced. */
 static bool pause_behind(u64 n)
 {
 	struct sg_identity id = tsys_identity(2, 1), id3 = tsys_identity(3, 1);
@@ -119,7 +120,7 @@ static bool pause_behind(u64 n)
 	return third.v.base;
 }
 
-/* A joiner paused between its look and a store: the owner says again who it is. */
+/* A joiner is paused between its look and a store: the owner stores its identity again. */
 static void stored_over(void)
 {
 	unsigned int i;
@@ -166,7 +167,7 @@ int main(void)
 	now = 1000 * S;
 	for (n = 1; pause_behind(n); n++)
 		fenced++;
-	CHECK(fenced >= 8);	/* the slot itself, and the words of its owner */
+	CHECK(fenced >= 8);	/* the slot's own words, and the identity */
 	stored_over();
 	return test_done();
 }

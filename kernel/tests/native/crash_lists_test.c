@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A repair of the lists of free inodes is cut short, and nobody repairs a second time: the volume
- * is mounted as it is, by two systems at once, and both make files until all free records are gone.
- * Neither meets damage, and no number is given twice. Nor has a record that is cleared a moment in
- * which it is free without its generation, or without what is behind it on a list of owed inodes.
+ * A repair of the lists of free inodes is interrupted, and no second repair follows. Two systems
+ * mount the volume as it is, and make files until all free records are used. Neither meets damage,
+ * and no number is given out twice. At no moment is a record that is being cleared free without its
+ * generation, or without the next record on its list of deferred inodes.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "internal.h"
 #include "systems.h"
 
-#define FILES	40	/* that each system makes, and removes, to have free records */
+#define FILES	40	/* that each system makes and removes, to get free records */
 
 static u8 *mem;
 static u64 numbers;		/* records of the inode file */
@@ -32,7 +32,7 @@ static void repair(void)
 	CHECK(res.found && res.fixed == res.found);
 }
 
-/* The list of one of its areas; NULL: none has any. */
+/* Returns the list of one of the slot's areas, or NULL if all are empty. */
 static u64 *list_of(struct sg_vol *v, unsigned int slot)
 {
 	unsigned int i;
@@ -142,12 +142,12 @@ static void judge_lists(struct crash *c, struct crash_image *img)
 	free(taken);
 }
 
-/* --- a record that is cleared --------------------------------------------------------------- */
+/* --- clearing a record ---------------------------------------------------------------------- */
 
 static u64 at;			/* the record */
-static u64 owed_next;		/* what is behind it on the list */
+static u64 owed_next;		/* the next record on its list */
 static u32 generation;
-static bool cleared;		/* has been seen so */
+static bool cleared;		/* an image had the record cleared */
 
 static void make_owed(void)
 {
@@ -168,14 +168,14 @@ static void make_owed(void)
 	in = (void *)(mem + at);
 	in->mode &= ~(u64)S_IFMT;
 	generation = (u32)in->genflags;
-	/* as when a ledger has no room for them */
+	/* a list of deferred inodes, as when a ledger has no room for them */
 	owed_next = SG_OWED(behind.ino);
 	in->owed_next = owed_next;
 	((struct sg_inode *)(mem + behind.off))->owed_next = SG_OWED(0);
 	*(u64 *)(mem + head) = ref.ino;
 }
 
-/* Stores of one who is killed are seen in their order. */
+/* After a kill, the stores are visible in their order. */
 static void judge_cleared(struct crash *c, struct crash_image *img)
 {
 	const struct sg_inode *in = (void *)(img->mem + at);
@@ -190,7 +190,7 @@ static void judge_cleared(struct crash *c, struct crash_image *img)
 	}
 }
 
-/* --- one who was taken for dead goes on ------------------------------------------------------ */
+/* --- a fenced system that continues ---------------------------------------------------------- */
 
 static u64 *state;
 
@@ -201,7 +201,7 @@ static void not_free(const void *p)
 		*state = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
 }
 
-/* However often he is recovered: then the volume is not clean, nor all repaired. */
+/* However often it is recovered: the volume is not clean then, nor fully repaired. */
 static void test_never_recovered(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };

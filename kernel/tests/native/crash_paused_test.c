@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A system is paused in the midst of a change (virsh suspend, a stalled host): its heart stands
- * still, and a change counter stays odd. Others wait for it, however long, and take nothing for
- * damage; they judge only beside a heart that beats. One thread plays all; time goes when it sleeps.
+ * A system is paused during a change (virsh suspend, a stalled host): its heartbeat stops, and a
+ * change counter stays odd. Other systems wait for it without limit, and do not call it damage.
+ * They call it damage only while the slot sends heartbeats. One thread plays all systems; the clock
+ * advances when it sleeps.
  */
 #include <setjmp.h>
 #include <sys/stat.h>
@@ -20,8 +21,9 @@ extern void (*sg_sleep_hook)(u64 ns);
 static u8 *mem;
 static struct tsys paused, lives;
 static u64 now = 1000 * S, damage;
-static u64 beats_from, beats_until;	/* the paused one's heart, by the clock */
-static u64 fence_at, kill_at, jump_at;	/* what happens while others sleep; 0: never */
+static u64 beats_from, beats_until;	/* when the paused system sends heartbeats, by the clock */
+/* when these happen while another system sleeps; 0: never */
+static u64 fence_at, kill_at, jump_at;
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
@@ -66,7 +68,7 @@ static void clock_on(bool on)
 static void (*meanwhile)(void);
 static jmp_buf death;
 
-/* Between the two stores that make the directory's change counter odd and even again. */
+/* Pauses between the stores that make the directory's change counter odd, and even again. */
 static void at_store(const void *p)
 {
 	if (p != mem + SG_IOFF(&paused.root, seq) || !(*(const u64 *)p & 1))
@@ -91,7 +93,8 @@ static void world_make(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&paused, mem, SIZE, 1);
 	tsys_join(&lives, mem, SIZE, 2);
-	paused.v.tended = lives.v.tended = true;	/* or whoever waits would beat */
+	/* otherwise a waiting system would send heartbeats itself */
+	paused.v.tended = lives.v.tended = true;
 	lives.v.on_damage = count_damage;
 	test_create(&lives.v, &lives.root, "old", S_IFREG | 0600);
 }
@@ -111,7 +114,7 @@ static int look(void)
 	return sg_lookup(&lives.v, &lives.root, "old", 3, &f, NULL);
 }
 
-/* False: it does not come back from its pause. */
+/* Returns false: it does not continue after the pause. */
 static bool pause_in_change(void (*fn)(void))
 {
 	int err;
@@ -132,13 +135,13 @@ static void world_end(void)
 	CHECK_OK(look());
 	CHECK_OK(make(&lives, "after"));
 	sg_leave(&lives.v);
-	if (damage)	/* as expected: fsck would tell of it, too */
+	if (damage)	/* expected: fsck would report it as well */
 		*(u64 *)(mem + SG_HOT(errors)) = 0;
 	test_clean(mem, SIZE);
 	test_unmap(mem, SIZE);
 }
 
-/* Paused for half an hour; who waits can be killed; then all goes on. */
+/* Paused for half an hour. A waiter can be killed; then all operations continue. */
 static void waits(void)
 {
 	u64 since = now;
@@ -159,7 +162,7 @@ static void comes_back(void)
 	world_end();
 }
 
-/* Declared dead while others wait for it: they recover it, and have their answer. */
+/* Fenced while others wait for it: they recover it, and get their answer. */
 static void waits_for_recovery(void)
 {
 	fence_at = now + 100 * S;
@@ -180,7 +183,7 @@ static void is_fenced(void)
 	world_end();
 }
 
-/* Its heart beats, and the change does not end: a wild store, or one that lies. */
+/* The slot sends heartbeats, but the change does not end: a wild store, or an attacker. */
 static void judges(void)
 {
 	u64 since = now;
@@ -191,7 +194,7 @@ static void judges(void)
 	CHECK_EQ(damage, 1);
 	CHECK(now - since > 15 * S && now - since < 60 * S);
 	since = now;
-	CHECK_EQ(look(), -EUCLEAN);	/* the next one is told at once */
+	CHECK_EQ(look(), -EUCLEAN);	/* the next reader gets the error at once */
 	CHECK(now - since < S);
 }
 
@@ -204,7 +207,7 @@ static void beats_on(void)
 	world_end();
 }
 
-/* The heart stops before patience is over. The whole machine stands still in between. */
+/* The heartbeat stops before the time-out. Then the whole machine is paused. */
 static void stops_beating(void)
 {
 	beats_from = now;
@@ -225,7 +228,7 @@ static void stops(void)
 	world_end();
 }
 
-/* --- patience ------------------------------------------------------------------------------- */
+/* --- time-outs ------------------------------------------------------------------------------ */
 
 static u64 judged(const char *name)
 {
@@ -268,11 +271,11 @@ static void patience_comes_back(void)
 #define VICTIM	63
 
 static struct sg_vol joiner[2];
-static u64 replayed;			/* a word of the record: the first that replay stores */
+static u64 replayed;			/* a word of the record: the first one that replay stores */
 static unsigned int joining;
 static u64 state_of_second;
 
-/* All slots are taken, and one system is dead: whoever joins recovers it in that slot's own name. */
+/* All slots are taken, and one system is dead: a joiner recovers it, in that slot's name. */
 static int join(unsigned int which)
 {
 	struct sg_identity id = tsys_identity(50 + which, 1);
@@ -285,10 +288,11 @@ static void in_replay(const void *p)
 {
 	if (p != mem + replayed)
 		return;
-	if (joining)	/* the second one is in the midst of it when the first one goes on */
+	if (joining)	/* the second joiner is recovering when the first one continues */
 		longjmp(death, 1);
 	joining = 1;
-	sg_fence_slots(&lives.v, 1ULL << VICTIM);	/* the first one has been silent for 5 s */
+	/* the first joiner has been silent for 5 s */
+	sg_fence_slots(&lives.v, 1ULL << VICTIM);
 	CHECK_EQ(tsys_state(&lives, VICTIM), SG_SLOT_DEAD);
 	if (!setjmp(death))
 		join(1);
@@ -315,7 +319,7 @@ static void joiner_comes_back(void)
 	rec_at_store = in_replay;
 	CHECK_EQ(join(0), -EBUSY);
 	CHECK_EQ(joining, 1);
-	/* the slot is the second one's to recover: nothing is released under it */
+	/* only the second joiner recovers the slot now: the first one releases nothing */
 	CHECK_EQ(*sg_state_word(&lives.v, VICTIM), state_of_second);
 	test_unmap(mem, SIZE);
 }

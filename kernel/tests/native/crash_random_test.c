@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on few names, so that they meet: judged at a sample of the points where a crash
- * can strike, and some of them at every one. Some volumes are full, so that operations fail, too.
+ * Random operations on few names, so that they collide. A sample of the crash points is judged; for
+ * some operations, every crash point. Some volumes are full, so that operations fail as well.
  */
 #include "crash_work.h"
 
@@ -61,7 +61,7 @@ static void some_op(struct rng *r, struct cw_op *op)
 	}
 }
 
-/* Data operations on what is no file would be the caller's mistake. */
+/* Data operations need a regular file: anything else would be the caller's mistake. */
 static bool makes_sense(struct cw *w, const struct cw_op *op)
 {
 	struct sg_iref ref;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A system dies at each store of a commit that makes a new inode. Others see the new name from
- * some store on, and link it, or fill the directory, as soon as they get its lock. Replay must not
- * undo any of that: neither the link count nor the change counter of what they have changed.
+ * A system dies at each store of a commit that makes a new inode. From some store on, other systems
+ * see the new name. They link it, or fill the directory, as soon as they get its lock. Replay must
+ * undo neither the link count nor the change counter that they have stored.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -29,19 +29,20 @@ static const struct kind {
 static u8 *mem;
 static struct tsys dies, lives;
 static struct sg_iref other;
-static u64 stores, last;	/* since its record is valid; the one at which the system dies */
+/* stores since the record became valid; the store at which the system dies */
+static u64 stores, last;
 static jmp_buf death;
-static u64 waits;		/* that one thread has given up */
-static u64 changed;		/* times that others could change the new inode before the death */
+static u64 waits;		/* waits that the single thread has given up */
+static u64 changed;		/* how often others could change the new inode before the death */
 
-/* One thread plays both systems: whoever would wait for the other one does not wait. */
+/* One thread plays both systems, so neither waits for the other. */
 static bool impatient(void)
 {
 	waits++;
 	return true;
 }
 
-/* A record of the system that dies becomes valid with this store. */
+/* Returns whether this store makes a record of the dying system valid. */
 static bool makes_valid(const void *p)
 {
 	u64 from = sg_area_off(&dies.v, (unsigned int)dies.v.slot, 0);
@@ -74,7 +75,7 @@ static int make(struct tsys *s, const struct kind *k, const char *name)
 	return sg_create(&s->v, &s->root, name, 1, &new, &ref);
 }
 
-/* What others do to the new inode. */
+/* Changes the new inode from the other system. */
 static int change(struct tsys *s, const struct kind *k, const struct sg_iref *x)
 {
 	struct sg_new new = { .mode = S_IFDIR | 0700, .now = 3 };
@@ -85,7 +86,7 @@ static int change(struct tsys *s, const struct kind *k, const struct sg_iref *x)
 	return sg_create(&s->v, x, "sub", 3, &new, &ref);
 }
 
-/* The new inode, if its name is there: what was "x" before a whiteout does not count. */
+/* Finds the new inode by its name. The file that was "x" before a whiteout does not count. */
 static bool see(struct tsys *s, const struct kind *k, struct sg_iref *x, struct sg_attr *attr)
 {
 	if (sg_lookup(&s->v, &s->root, "x", 1, x, NULL))
@@ -103,7 +104,7 @@ static void world_make(const struct kind *k)
 		test_create(&lives.v, &lives.root, "x", S_IFREG | 0600);
 }
 
-/* Dies at the store @at behind the one that makes the record valid. False: there are fewer. */
+/* Dies @at stores behind the one that makes the record valid. False: there are fewer stores. */
 static bool dies_at(const struct kind *k, u64 at)
 {
 	int err;
@@ -152,7 +153,8 @@ static void survives(const struct kind *k)
 	CHECK_OK(sg_getattr(&lives.v, &x, &after));
 	CHECK_EQ(after.nlink, S_ISDIR(k->mode) ? 3 : 2);
 	CHECK_EQ(after.entries, S_ISDIR(k->mode) ? 1 : 0);
-	if (!S_ISDIR(k->mode)) {	/* with its first name gone, the second one keeps it */
+	/* when its first name is removed, the second name keeps it */
+	if (!S_ISDIR(k->mode)) {
 		CHECK_OK(sg_unlink(&lives.v, &lives.root, "x", 1, 9));
 		CHECK_OK(sg_evict(&lives.v, &x));
 		x = test_lookup(&lives.v, &other, "y");
@@ -172,7 +174,7 @@ static void each_store(const struct kind *k)
 		if (more) {
 			survives(k);
 		} else {
-			CHECK(at > 10);	/* there were deaths */
+			CHECK(at > 10);	/* the system died often enough */
 			sg_leave(&dies.v);
 		}
 		sg_leave(&lives.v);
@@ -181,7 +183,7 @@ static void each_store(const struct kind *k)
 	}
 }
 
-/* --- a free record whose lock is busy is passed over ------------------------------------------- */
+/* --- a free record whose lock is busy is passed over ------------------------------------------ */
 
 static void passed_over(unsigned int busy)
 {
@@ -210,7 +212,7 @@ static void passed_over(unsigned int busy)
 		CHECK(f.ino != held[i].ino);
 		sg_unlock(&lives.v, SG_IOFF(&held[i], lock));
 	}
-	/* none is lost: fsck counts them */
+	/* no record is lost: fsck counts them */
 	for (i = 0; i < busy + 200; i++) {
 		snprintf(name, sizeof(name), "g%u", i);
 		f = test_create(&dies.v, &dies.root, name, S_IFREG | 0600);
@@ -223,7 +225,7 @@ static void passed_over(unsigned int busy)
 
 /* --- its generation -------------------------------------------------------------------------- */
 
-/* 0 means any: a reference to the file before would be good for the new one. */
+/* Generation 0 means any: a reference to the previous file would be valid for the new one. */
 static void generation_wraps(void)
 {
 	struct sg_attr attr = { .generation = ~0u };
@@ -254,7 +256,7 @@ int main(void)
 	unsigned int i;
 	cpu_set_t one;
 
-	/* an area is chosen by the processor: so all is done in one */
+	/* the processor number selects the area: run on one processor only */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	CHECK_OK(sched_setaffinity(0, sizeof(one), &one));
@@ -265,6 +267,6 @@ int main(void)
 	passed_over(1);
 	passed_over(5);
 	passed_over(20);
-	CHECK(changed);	/* behind the record's end, before its locks' */
+	CHECK(changed);	/* after the record ended, before its locks ended */
 	return test_done();
 }

@@ -37,7 +37,7 @@ static void released_after_replay(const struct sg_vol *v)
 		CHECK(!sg_tx_words(sg_at(v, sg_area_off(v, slot, i))));
 }
 
-/* Under one name, whenever a reader believes what it sees. */
+/* Looks up one name, at each image in which a reader accepts what it has read. */
 static void look(struct crash *c, struct crash_image *img)
 {
 	struct sg_vol v;
@@ -52,7 +52,7 @@ static void look(struct crash *c, struct crash_image *img)
 	looks++;
 }
 
-/* The other system, in an image. */
+/* The other system, moved to an image. */
 static struct sg_vol moved(struct crash_image *img)
 {
 	struct sg_vol v = lives.v;

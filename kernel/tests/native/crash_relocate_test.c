@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Moves that are cut short: a volume goes to another base under the recorder; at every image that
- * a crash of that can leave, whoever comes next goes on, and has every byte of every file; or it
- * finds it where it was, or where it was to go. Some of those who go on are cut short as well.
+ * Interrupted moves. A volume moves to another base under the recorder. At each image that a crash
+ * can leave, the next system completes the move, and finds every byte of every file. Or it finds
+ * the volume at the old base or at the new one. Some completions are interrupted as well.
  */
 #define _GNU_SOURCE
 #include "crash.h"
@@ -12,7 +12,7 @@
 
 struct work {
 	u64 base, to, sum;
-	struct crash again;	/* of those who go on */
+	struct crash again;	/* crashes of the completion */
 	u64 nest, judged;
 };
 
@@ -23,7 +23,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Where it is now; whatever the crash has left, one of the two. */
+/* Checks the base: after any crash, it is the old one or the new one. */
 static void check_whole(struct work *w, u8 *mem, bool done)
 {
 	struct sg_probe probe;
@@ -34,7 +34,9 @@ static void check_whole(struct work *w, u8 *mem, bool done)
 	CHECK_EQ(digest(mem, SIZE), w->sum);
 }
 
-/* A superblock that was being written: the other one counts, and the checker makes them the same. */
+/*
+ * If one superblock was being written, the other copy counts, and the checker restores the first.
+ */
 static void even_supers(u8 *mem)
 {
 	const struct sg_check_opts preen = { .mode = SG_CHECK_PREEN, .force = true };
@@ -63,7 +65,7 @@ static void judge_again(struct crash *c, struct crash_image *img)
 	check_whole(w, img->mem, true);
 }
 
-/* The one who goes on is recorded, too, and cut short. */
+/* Completes the move under the recorder, and interrupts it, too. */
 static void crash_again(struct work *w, const u8 *mem)
 {
 	u8 *copy = test_map(SIZE);
@@ -107,7 +109,7 @@ static u64 plain_stores(const struct rec *log)
 	return n;
 }
 
-/* From what is in @mem, at about so many points. */
+/* Moves the volume in @mem, and judges about @points points. */
 static void run(struct work *w, u8 *mem, u64 to, u64 points)
 {
 	struct crash c;
@@ -155,7 +157,7 @@ int main(void)
 	for (i = 0; i < SG_ARRAY_SIZE(goal); i++) {
 		memcpy(t.mem, from, SIZE);
 		run(&w, t.mem, goal[i], points);
-		/* one that has only the backup of its superblock left, when it is half moved */
+		/* a volume of which only the backup superblock is left, half moved */
 		memcpy(t.mem, from, SIZE);
 		half_move(t.mem, SIZE, goal[i], "moving", 0);
 		t.mem[offsetof(struct sg_super, uuid)] ^= 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A volume gets a UUID and a label of its own, and is cut off after each store of that, by death and
- * by power cut: whoever opens it next finds the old ones or the new ones, never a mixture; once it
- * had returned, the new ones. Then it can be done again, and nothing is left to repair.
+ * A volume gets a new UUID and label, and is interrupted after each store, by death and by power
+ * cut. The next system to open it finds the old pair or the new pair, never a mixture; once the
+ * call has returned, the new pair. The call can be repeated then, and the checker finds nothing to
+ * repair.
  */
 #include "crash.h"
 #include "internal.h"
@@ -11,7 +12,7 @@
 
 static u8 *mem;
 static struct sg_super old, new;
-static u64 judged[2];	/* by which of them there was */
+static u64 judged[2];	/* images with the old pair, images with the new pair */
 
 static void judge(struct crash *c, struct crash_image *img)
 {
@@ -37,7 +38,7 @@ static void judge(struct crash *c, struct crash_image *img)
 	CHECK(!strcmp(probe.sb.label, "again") && memcmp(probe.sb.uuid, new.uuid, 16));
 }
 
-/* @same: it stays the volume that it is, of another UUID and label (sg_relabel()). */
+/* @same: it stays the same volume, with another UUID and label (sg_relabel()). */
 static void run(bool same)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "old" };

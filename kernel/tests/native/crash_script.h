@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A script with an operation of each kind, and then some, for those who judge crashes. */
+/* A script with at least one operation of each kind, for tests that judge crashes. */
 #ifndef CRASH_SCRIPT_H
 #define CRASH_SCRIPT_H
 
@@ -43,7 +43,7 @@ static const struct cw_op script[] = {
 	OP(XATTR, "tmp", .b = "two", .len = 300), OP(XATTR, "tmp", .b = "one", .len = 6000),
 	OP(XATTR, "tmp", .b = "three", .len = 50000), OP(UNXATTR, "tmp", .b = "three"),
 	OP(UNXATTR, "tmp", .b = "two"), OP(UNXATTR, "tmp", .b = "one"), OP(XATTR, "n2", .b = "a", .len = 5),
-	/* the end of things */
+	/* removals and a remount */
 	OP(UNLINK, "n2"), OP(EVICT), OP(UNLINK, "long"), OP(EVICT), OP(UNLINK, "tmp"),
 	OP(REMOUNT), OP(CREATE, "last"), OP(WRITE, "last", .len = 30000),
 	OP(UNLINK, "last"), OP(EVICT), OP(RECLAIM), OP(REMOUNT),

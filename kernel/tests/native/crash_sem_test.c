@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores whose system dies, or whose machine loses its power, at every store: names are
- * those from before what it did, or from after it; each object has all that belongs to it; what
- * was closed in order has the state that it was closed with, what was open that of its rule; and
- * what nobody was to have any longer is gone.
+ * Shared semaphores whose system dies, or whose machine loses its power, at every store. All names
+ * are those from before the operation, or those from after it. Each object is complete. An object
+ * that was closed in order has the state of its close; an object that was open has the state that
+ * its rule demands. Removed objects are gone.
  */
 #include "crash.h"
 #include "sem_util.h"
@@ -12,7 +12,7 @@
 
 enum { ABSENT, CLOSED, OPEN };
 
-/* @state: of the name. @life: of the object that has it. @value: what it was closed with. */
+/* @state: of the name. @life: of the object that has the name. @value: when it was closed. */
 struct object {
 	unsigned int state, type, life, flags;
 	u64 initial, value;
@@ -23,7 +23,7 @@ static struct sg_sem_caller *me;
 static struct sg_sem sem[NAMES];
 static struct object before[NAMES], after[NAMES];
 static u64 checks, orphans;
-static struct sg_sem orphan;		/* open, and without a name */
+static struct sg_sem orphan;		/* open, without a name */
 static bool has_orphan;
 
 static const char *name_of(unsigned int n)
@@ -44,14 +44,14 @@ static bool value_fits(const struct object *o, u64 value)
 	switch (o->type) {
 	case SG_SEM_COUNT:
 		return value == (o->state == CLOSED ? o->value : o->initial);
-	case SG_SEM_EVENT:	/* it only grows; after a power cut it may be older */
+	case SG_SEM_EVENT:	/* it only grows; after a power cut its value may be older */
 		return o->state == CLOSED ? value == o->value : value <= o->value;
 	default:
 		return !value;
 	}
 }
 
-/* An object as it is after the crash, of which we know what it was before it. */
+/* Compares an object after the crash with what the test knows of it from before. */
 static bool fits(const struct object *o, int err, const struct sg_sem_stat *st)
 {
 	if (o->state == ABSENT || (o->state == OPEN && o->life == SG_SEM_LAST_USER))

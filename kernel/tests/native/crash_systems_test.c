@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two systems; one is killed after each store of each operation of the script, the other one goes
- * on: at once with what is its own, and as soon as it knows of the death with what the dead one
- * holds, whose journal it replays. It finds the tree as it was before the operation, or after it.
- * Some deaths strike the recoverer as well.
+ * Two systems. One is killed after each store of each operation of the script. The other continues
+ * at once with its own files. As soon as it knows of the death, it replays the dead system's
+ * journal, and uses what that system held. It finds the tree as before the operation, or as after
+ * it. Some kills strike the recovering system as well.
  */
 #include "crash_script.h"
 

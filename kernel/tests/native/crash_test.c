@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A script of operations, one of each kind and then some, judged at every point where a crash can
- * strike: after each store (the VM is killed), and at each fence with the lines that may or may
- * not have reached memory (the power fails). Some crashes strike the recovery of another.
+ * A script with at least one operation of each kind, judged at every crash point: after each store
+ * (the VM is killed), and at each fence with all lines that may or may not have reached memory (the
+ * power fails). Some crashes strike the recovery from another crash.
  */
 #include "crash_script.h"
 
-/* Enough names for several splits; then they go. */
+/* Makes enough names for several splits, and removes them. */
 static void many_names(struct cw *w, unsigned int n)
 {
 	static const char pad[] = "a-name-that-takes-its-place-in-the-bucket-so-that-it-splits-soon";

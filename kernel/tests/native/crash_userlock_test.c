@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A system is killed at every store of what it does with users' locks, while others go on.
+ * A system is killed at every store of its operations on users' locks, while other systems
+ * continue.
  *
- * Until it has been recovered it has all that it had before and was not just giving up; after that,
- * nothing. The others have all that they had, and no more; and whatever the file is left like, it
- * can be gone on with, and passes the check.
+ * Until its recovery it has all locks that it had before, except those that it was just releasing;
+ * afterwards it has none. The others have exactly their locks. Whatever state the crash left the
+ * file in, systems can go on with it, and the checker finds nothing.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -12,9 +13,9 @@
 
 #define CELLS	24
 #define FILES	2
-#define OWNERS	4	/* two of the one that dies, one each of two others */
+#define OWNERS	4	/* two owners of the system that dies, one of each other system */
 
-static struct tvol t;		/* who dies */
+static struct tvol t;		/* the system that dies */
 static struct sg_vol other[2];
 static struct sg_iref file[FILES];
 static u8 before[FILES][OWNERS][CELLS], after[FILES][OWNERS][CELLS];
@@ -31,7 +32,7 @@ static struct sg_userlock lock_of(unsigned int o, bool exclusive, unsigned int a
 		.exclusive = exclusive, .start = a, .last = b };
 }
 
-/* --- what stands in an image ------------------------------------------------------------------ */
+/* --- the locks in an image -------------------------------------------------------------------- */
 
 static void note_record(const struct sg_userlock_record *r, u8 found[FILES][OWNERS][CELLS])
 {
@@ -69,7 +70,7 @@ static void look(struct sg_vol *v, u8 found[FILES][OWNERS][CELLS])
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-/* One who goes on, on the image: what it has in its own memory is not needed for locks. */
+/* Moves a surviving system to the image. Locks need nothing of its private memory. */
 static void go_on(struct sg_vol *v, const struct sg_vol *who, u8 *mem)
 {
 	*v = *who;
@@ -105,7 +106,7 @@ static void others_have_theirs(u8 found[FILES][OWNERS][CELLS])
 				CHECK_EQ(found[f][o][i], before[f][o][i]);
 }
 
-/* All who live ask for all there is: what is in the way is theirs. */
+/* The survivors ask for all ranges: only their own locks may be in the way. */
 static void rest_is_free(struct sg_vol v[2])
 {
 	struct sg_userlock by;
@@ -141,12 +142,12 @@ static void judge_killed(struct crash_image *img)
 
 static void judge(struct crash *c, struct crash_image *img)
 {
-	if (c->ctx)	/* the others at work: nobody dies */
+	if (c->ctx)	/* the others work: no death to judge */
 		return;
 	if (img == &c->killed)
 		judge_killed(img);
 	else if (checks++ % 50 == 0)
-		test_clean(img->mem, t.size);	/* a power cut: nothing counts any more */
+		test_clean(img->mem, t.size);	/* a power cut: no lock counts any more */
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -164,7 +165,7 @@ static bool allowed(unsigned int f, unsigned int o, bool exclusive, unsigned int
 
 static struct sg_userlock_wait waits;
 
-/* Returns whose doing it was. */
+/* Returns the system that did the step. */
 static unsigned int step(struct rng *rng)
 {
 	unsigned int o = (unsigned int)rng_below(rng, OWNERS);
@@ -187,7 +188,7 @@ static unsigned int step(struct rng *rng)
 	}
 	if (may)
 		memset(&after[f][o][a], exclusive ? 2 : 1, b - a + 1);
-	if (o < 2 && rng_chance(rng, 50)) {	/* one that waits in vain gives up */
+	if (o < 2 && rng_chance(rng, 50)) {	/* a waiter without success gives up */
 		memset(&waits, 0, sizeof(waits));
 		CHECK_EQ(sg_userlock_set(vol_of(o), &file[f], &l, &waits, NULL), may ? 0 : -EAGAIN);
 		sg_userlock_give_up(vol_of(o), &file[f], &waits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For the tests of file tables and data: a volume in anonymous memory, files without names, and an
- * account of every page that is made without the engine's own walk, so that it can contradict it.
+ * account of every page. The account does not use the engine's own walk, so it can contradict it.
  */
 #ifndef DATA_UTIL_H
 #define DATA_UTIL_H
@@ -26,7 +26,7 @@ static inline bool page_used(const struct sg_vol *vol, u64 page)
 	return c->map[bit / 64] >> bit % 64 & 1;
 }
 
-/* Free pages hold what they held before: here, something that must not be seen again. */
+/* Fills the free pages with bytes that no reader may see later. */
 static inline void dirty_free_pages(struct sg_vol *vol)
 {
 	u64 i;
@@ -37,7 +37,7 @@ static inline void dirty_free_pages(struct sg_vol *vol)
 	}
 }
 
-/* As tvol_make(), but for sizes of which only a little is ever touched, too. */
+/* As tvol_make(), but also for large sizes of which only a little is ever touched. */
 static inline struct sg_vol *vol_new(u64 size)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS };
@@ -105,7 +105,7 @@ static inline void claim(struct account *a, u64 off, u64 pages)
 	}
 }
 
-/* By the words of format.h, not by the engine's walk. An empty table is found, too. */
+/* Follows the words as format.h defines them, not the engine's walk. It finds empty tables, too. */
 static inline void account_table(struct account *a, u64 off, unsigned int level)
 {
 	unsigned int i, used = 0;
@@ -146,7 +146,7 @@ static inline void account_file(struct account *a, const struct sg_iref *ref)
 	CHECK(sg_iget(a->vol, ref, blocks) == a->tables + a->leaves - before);
 }
 
-/* Every page is free, or belongs to exactly one of the files, the inode file, the ledger. */
+/* Each page is free, or belongs to exactly one of the files, the inode file, and the ledger. */
 static inline void account_volume(struct sg_vol *vol, const struct sg_iref *files, unsigned int n,
 				  struct account *out)
 {

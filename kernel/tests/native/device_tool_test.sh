@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tools that change a volume on a block device, beside a system that uses the memory behind it: a loop
-# device has a page cache of its own over its file, as /dev/pmemN has over memory, and machine.c maps
-# the file. Whoever joins while a tool works is refused, or the tool stores nothing; a tool's
-# heartbeat is seen; nothing that the other system has stored is undone.
+# Tools that change a volume on a block device, beside a system that uses the memory behind it. A
+# loop device has a page cache of its own over its file, as /dev/pmemN has over memory. machine.c
+# has mapped the file. Either a system that joins while a tool works is refused, or the tool stores
+# nothing. Other systems see the tool's heartbeat. The tool undoes no store of the other system.
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
@@ -19,7 +19,7 @@ trap '[[ -z $tool ]] || kill -KILL "$tool" 2>/dev/null; kill "${pid[@]}" 2>/dev/
 	losetup -d "$loop"; cd /; rm -rf "$dir"' EXIT
 base=0x400000000
 
-# machine N says LINE: it is refused, and why.
+# refused N LINE: machine N is refused, and its answer says why.
 refused() {
 	local n=$1 answer
 	shift
@@ -29,7 +29,7 @@ refused() {
 	checks=$((checks + 1))
 }
 
-# holding PROGRAM...: it has the device for itself, and waits for the FIFO at its end.
+# holding PROGRAM...: the program has exclusive access, and waits for the FIFO at the end.
 holding() {
 	rm -f fifo
 	mkfifo fifo
@@ -46,7 +46,7 @@ let_go() {
 	checks=$((checks + 1))
 }
 
-# --- all by itself ----------------------------------------------------------------------------
+# --- without another system -------------------------------------------------------------------
 
 head -c 3000000 /dev/urandom >file
 expect 0 "$ctl" put "$loop" file /file
@@ -59,7 +59,7 @@ expect 0 "$ctl" bad "$loop" add $((base + 0x1000000))
 expect 0 "$ctl" bad v.img
 says '^0x401000000  4 KiB'
 expect 0 "$ctl" bad "$loop" remove $((base + 0x1000000))
-expect 0 "$ctl" bad "$loop" add $((base + 0x3000)) # what nobody joins with
+expect 0 "$ctl" bad "$loop" add $((base + 0x3000)) # no system can join with this page bad
 cp v.img seen.img
 refuses 1 'bad memory' "$ctl" mkdir "$loop" /e
 same v.img seen.img
@@ -67,7 +67,7 @@ expect 0 "$ctl" bad "$loop" remove $((base + 0x3000))
 expect 0 "$fsck" -n v.img
 cp v.img whole.img
 
-# --- a system that is there -------------------------------------------------------------------
+# --- beside a system --------------------------------------------------------------------------
 
 start 1
 say 1 join v.img "$m1" 1
@@ -84,11 +84,11 @@ say 1 mkdir 0 after
 say 1 leave 0
 expect 0 "$fsck" -n v.img
 
-# --- a system that comes while a tool works ---------------------------------------------------
+# --- a system that joins while a tool works ---------------------------------------------------
 
-# put reads a pipe: so it works for as long as we like.
+# put reads a pipe, so the test decides how long it works.
 holding "$ctl" put "$loop" - /slow
-sleep 8 # it has watched; and longer than anybody is silent who lives
+sleep 8 # longer than the tool watches the slots, and than a live system may be silent
 "$ctl" systems v.img >slots || true
 refused 1 join v.img "$m1" 2
 sleep 6
@@ -103,10 +103,11 @@ expect 0 "$ctl" cat v.img /slow
 says '^slow$'
 expect 0 "$ctl" stat v.img /later
 
-# --- a system that comes in the moment before the tool is seen ---------------------------------
+# --- a system that joins just before the tool is seen ------------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# what has been read of the device is forgotten when all have been watched
+	# the library drops what the tool has read of the device, once the tool has watched all
+	# slots
 	cat >moment.c <<-'END'
 		#include <stdlib.h>
 		#include <sys/mman.h>
@@ -252,7 +253,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		env LD_PRELOAD="$dir/poison.so" "$ctl" relocate "$loop" --base 32G
 fi
 
-# --- a tool that is killed has changed nothing, and is not waited for -------------------------
+# --- a killed tool has changed nothing, and no system waits for it ----------------------------
 
 cp v.img seen.img
 holding "$ctl" put "$loop" - /killed
@@ -267,7 +268,7 @@ expect 0 "$ctl" mkdir v.img /next
 expect 0 "$fsck" -n v.img
 expect 1 "$ctl" stat v.img /killed
 
-# --- a system that takes the tool for dead: the tool stores nothing ---------------------------
+# --- a system that fences the tool: the tool stores nothing -----------------------------------
 
 holding "$ctl" put "$loop" - /lost
 sleep 4
@@ -398,7 +399,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		expect 0 "${few[@]}" "$fsck" "$mode" "$loop"
 		says ': clean'
 	done
-	poke v.img 0x1040 '\1\0\0\0' # damage was seen
+	poke v.img 0x1040 '\1\0\0\0' # a change that the checker calls damage
 	cp v.img seen.img
 	none="$loop: the kernel refuses a private mapping of 32 MiB; .*vm.overcommit_memory"
 	refuses 8 "$none" "${few[@]}" "$fsck" -p "$loop"

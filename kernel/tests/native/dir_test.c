@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directories: cost by size, order and stability of listings, readers beside writers, space that
- * comes back, damage.
+ * Directories: cost by size, order and stability of listings, readers beside writers, space that is
+ * freed again, damage.
  */
 #include <pthread.h>
 #include "count.h"
@@ -23,7 +23,7 @@ static u32 nth_name(char *name, u64 i)
 	return (u32)sprintf(name, "name-%07" PRIu64, i);
 }
 
-/* Names are links to one file: a million of them need no million inodes. */
+/* The names are links to one file: a million names need no million inodes. */
 static void add_names(struct sg_vol *v, const struct sg_iref *dir, const struct sg_iref *file,
 		      u64 from, u64 to)
 {
@@ -47,7 +47,7 @@ static void remove_names(struct sg_vol *v, const struct sg_iref *dir, u64 from, 
 	}
 }
 
-/* --- a listing, names marked as they come ---------------------------------------------------- */
+/* --- a listing, which marks the names -------------------------------------------------------- */
 
 struct seen {
 	u64 names, last, stop_after;
@@ -76,7 +76,7 @@ static bool see(void *ctx, const char *name, u32 len, u64 ino, unsigned int type
 	return true;
 }
 
-/* Lists some names from *@cookie on; true: there are more. */
+/* Lists some names from *@cookie on. Returns true if there are more. */
 static bool list_some(struct sg_vol *v, const struct sg_iref *dir, u64 *cookie, u64 some,
 		      struct seen *s)
 {
@@ -147,7 +147,7 @@ static void count_nothing(void *arg)
 		CHECK(nth_name(name, i + (u64)(arg != NULL)) == 12);
 }
 
-/* In the child: what it adds and removes, the volume has had when it ends. */
+/* Runs in the child. The volume keeps the names that it adds and removes. */
 static void count_changes(void *arg)
 {
 	struct job *j = arg;
@@ -211,8 +211,8 @@ static void test_million(void)
 /* --- listings beside changes ------------------------------------------------------------------ */
 
 /*
- * Names below @keep stay; the others come and go while the listing is under way. Who stays is
- * listed exactly once, nobody twice.
+ * Names below @keep stay; others are added and removed during the listing. A name that stays is
+ * listed exactly once; no name is listed twice.
  */
 static void test_stable(void)
 {
@@ -334,7 +334,7 @@ static void test_race(void)
 	CHECK(!pthread_create(&thread[0], NULL, looker, r));
 	CHECK(!pthread_create(&thread[1], NULL, looker, r));
 	CHECK(!pthread_create(&thread[2], NULL, lister, r));
-	/* splits, removals, freed pages used again; in a round of 80 all are added and removed */
+	/* splits, removals, freed pages used again; each round of 80 adds and removes all names */
 	for (k = 0; k % 80 || k < rounds * 80 || !both_had_a_turn(r); k++) {
 		u64 from = FIXED + k % 40 * 100;
 
@@ -356,7 +356,7 @@ static void test_race(void)
 
 /* --- space ------------------------------------------------------------------------------------ */
 
-/* Names that come and go do not make a directory grow. */
+/* Adding and removing names does not make a directory grow. */
 static void test_churn(void)
 {
 	u64 turns = test_amount(5000, 100000, 1000000), live = 300, i, first, most;
@@ -366,7 +366,7 @@ static void test_churn(void)
 	tvol_make(&t, 64 << 20);
 	dir = make_dir(&t.v, &t.root, "dir");
 	file = test_create(&t.v, &t.root, "file", SG_S_IFREG | 0600);
-	for (i = 0; i < 1000; i++) {	/* one name, again and again: not even a page */
+	for (i = 0; i < 1000; i++) {	/* one name, again and again: it takes not even one page */
 		add_names(&t.v, &dir, &file, 7, 8);
 		CHECK_EQ(sg_iget(&t.v, &dir, blocks), 1);
 		remove_names(&t.v, &dir, 7, 8);
@@ -384,7 +384,7 @@ static void test_churn(void)
 	tvol_drop(&t);
 }
 
-/* Words of no consequence, so that a transaction is nearly full. */
+/* Adds words without effect, so that the transaction is nearly full. */
 static void fill_up(struct sg_tx *tx, u64 scratch, u64 words)
 {
 	u64 i;
@@ -393,7 +393,7 @@ static void fill_up(struct sg_tx *tx, u64 scratch, u64 words)
 		sg_tx_set(tx, scratch + i * 8, i);
 }
 
-/* An index is freed in as many steps as it takes; none frees a page twice, or forgets one. */
+/* An index is freed in as many steps as necessary; no step frees a page twice or forgets one. */
 static void test_pay(void)
 {
 	u64 rounds = test_amount(5, 12, 120), r, scratch, free_pages;
@@ -418,7 +418,7 @@ static void test_pay(void)
 		add_names(&t.v, &dir, &file, 0, n);
 		CHECK(sg_reclaim(&t.v, ~0u) == 0);
 		off = sg_iget(&t.v, &dir, table) & ~SG_DIR_ENTRY_KIND;
-		tx = sg_tx_begin(&t.v);	/* cut off, names and all */
+		tx = sg_tx_begin(&t.v);	/* detach the index, with all names */
 		sg_tx_iset(tx, &dir, table, 0);
 		sg_tx_iset(tx, &dir, entries, 0);
 		sg_tx_iset(tx, &dir, blocks, 0);
@@ -478,7 +478,7 @@ static void test_any_name(void)
 			continue;
 		CHECK_OK(sg_lookup(&t.v, &dir, a->name, a->len, &ref, NULL));
 		CHECK_EQ(a->ino, ref.ino);
-		a->name[a->len / 2] ^= 0x80;	/* alike, but for one bit */
+		a->name[a->len / 2] ^= 0x80;	/* equal, except for one bit */
 		CHECK(sg_lookup(&t.v, &dir, a->name, a->len, &ref, NULL) == -ENOENT || a->len < 4);
 		a->name[a->len / 2] ^= 0x80;
 		CHECK_OK(sg_unlink(&t.v, &dir, a->name, a->len, 9));
@@ -507,7 +507,7 @@ static u64 hostile_word(struct sg_vol *v, struct rng *rng)
 	return rng_below(rng, 4096);
 }
 
-/* A word of the directory itself: of its record, its root index page, or one of its buckets. */
+/* Chooses a word of the directory: in its record, its root index page, or one of its buckets. */
 static u64 *some_word(struct sg_vol *v, const struct sg_iref *dir, struct rng *rng)
 {
 	u64 root = sg_iget(v, dir, table), word, off;
@@ -570,7 +570,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Whatever the bytes say: no crash, no hang, no access outside the volume. */
+/* Whatever the bytes are: no crash, no hang, no access outside the volume. */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);

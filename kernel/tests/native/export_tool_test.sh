@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl info --export, and the udev rule that calls it: honest and hostile labels, what is no
-# volume, and what the rule makes of devices (by udevadm where it is, and by a small reader of
-# rules). With udev itself: e2e/scenarios/guest.sh.
+# stargatectl info --export, and the udev rule that calls it: ordinary and hostile labels, files
+# that are no volume, and the rule's results for devices (by udevadm where it is installed, and by a
+# small reader of rules). For udev itself see e2e/scenarios/guest.sh.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
 uuid=01234567-89ab-cdef-0123-456789abcdef
 "$mkfs" -q --phys 16G --size 32M --uuid $uuid --label box v.img
 
-# named FILE LABEL: as a member may store it: any bytes, with a checksum that is right (both copies).
+# named FILE LABEL: stores any bytes as the label, as a member can, with right checksums (both
+# copies).
 named() {
 	python3 - "$1" "$2" <<'END'
 import os, struct, sys
@@ -38,7 +39,8 @@ open(path, "wb").write(b)
 END
 }
 
-# exported FILE: as udev reads it; each line is KEY=value, in the characters that it takes.
+# exported FILE: the output as udev reads it; each line is KEY=value, in characters that udev
+# accepts.
 exported() {
 	expect 0 "$ctl" info --export "$1"
 	[[ ! -s err ]] || fail "something on standard error"
@@ -60,7 +62,7 @@ for l in lines:
 END
 	checks=$((checks + 1))
 }
-# label LABEL PLAIN ENC: how a volume of that label is shown.
+# label LABEL PLAIN ENC: how the export shows a volume with that label.
 label() {
 	named v.img "$1"
 	exported v.img
@@ -69,7 +71,7 @@ label() {
 	cp out last
 }
 
-# --- an honest one ---
+# --- an ordinary label ---
 exported v.img
 cat >want <<END
 ID_FS_LABEL=box
@@ -89,28 +91,28 @@ named v.img ''
 exported v.img
 ! grep -q LABEL out || fail "a label of a volume that has none"
 
-# --- hostile ones ---
+# --- hostile labels ---
 label $'x\nID_FS_TYPE=ext4\nSYSTEMD_WANTS=evil.service' x_ID_FS_TYPE=ext4_SYSTEMD_WANTS=evil.service \
 	'x\x0aID_FS_TYPE=ext4\x0aSYSTEMD_WANTS=evil.service'
 grep -q '^ID_FS_TYPE=stargatefs$' last || fail "another type"
 label '../../../etc/passwd' .._.._.._etc_passwd '..\x2f..\x2f..\x2fetc\x2fpasswd'
-# shellcheck disable=SC2016 # that is the label
+# shellcheck disable=SC2016 # part of the label
 label '$(id)`id`${HOME}%k$devnode' '__id__id___HOME__k_devnode' '\x24\x28id\x29\x60id\x60\x24\x7bHOME\x7d\x25k\x24devnode'
 label "\"a\" 'b'" '_a___b_' '\x22a\x22\x20\x27b\x27'
 label '\x41\n' '_x41_n' '\x5cx41\x5cn'
 label $'a\rb\tc\e[31m\177' 'a_b_c__31m_' 'a\x0db\x09c\x1b\x5b31m\x7f'
 label $'\377\300\200\355\240\200' '______' '\xff\xc0\x80\xed\xa0\x80'
-# These end lines, too, or turn what follows.
+# These characters end lines, too, or change the direction of the text.
 label $'a\302\205b\342\200\250c\342\200\256d' 'a__b___c___d' \
 	'a\xc2\x85b\xe2\x80\xa8c\xe2\x80\xaed'
 label $'\303' _ '\xc3'
 label "$(printf '\\%.0s' {1..63})" "$(printf '_%.0s' {1..63})" "$(printf '\\x5c%.0s' {1..63})"
-# Without a NUL at its end the superblock is none; the other copy is no better.
+# Without a NUL at its end the superblock is invalid, and so is the other copy.
 named v.img "$(printf 'l%.0s' {1..64})"
 refuses 1 'v.img: no StargateFS that is whole' "$ctl" info --export v.img
 named v.img box
 
-# As libblkid escapes them, which is how mount looks for the link (ext4's labels have 16 bytes).
+# The same escapes as libblkid's: mount derives the link's name from them (ext4's labels: 16 bytes).
 if command -v mke2fs >/dev/null && command -v blkid >/dev/null; then
 	truncate -s 4M ext.img
 	mke2fs -q -F -t ext4 ext.img
@@ -121,14 +123,14 @@ if command -v mke2fs >/dev/null && command -v blkid >/dev/null; then
 		named v.img "$name"
 		exported v.img
 		cp out ours
-		expect '*' blkid -p -o udev ext.img # its checksum is not right, which blkid may say
+		expect '*' blkid -p -o udev ext.img # its checksum is wrong, and blkid may say so
 		[[ ! -s out ]] || [[ $(grep ^ID_FS_LABEL_ENC= out) == "$(grep ^ID_FS_LABEL_ENC= ours)" ]] ||
 			fail "blkid escapes '$name' in another way: $(grep ^ID_FS_LABEL_ENC= ours)"
 	done
 	named v.img box
 fi
 
-# --- what is none, or none that could be mounted ---
+# --- no volume, or a volume that cannot be mounted ---
 head -c 32M /dev/zero >empty
 refuses 1 'empty: no StargateFS that is whole' "$ctl" info --export empty
 refuses 1 'none: cannot be opened' "$ctl" info --export none
@@ -140,11 +142,12 @@ refuses 2 'df: takes no --export' "$ctl" df --export v.img
 refuses 2 'info: takes VOLUME' "$ctl" info --export v.img v.img
 head -c 24M v.img >cut.img
 refuses 1 'cut.img: a StargateFS that is cut short' "$ctl" info --export cut.img
-cp v.img first.img # the first copy is damaged: it is known by the other one
+cp v.img first.img # the first copy is damaged: the other one identifies the volume
 dd if=/dev/zero of=first.img bs=4096 count=1 conv=notrunc status=none
 exported first.img
 says '^ID_FS_LABEL=box$'
-if command -v mke2fs >/dev/null; then # a backup is left at the end of what is something else now
+# a backup superblock remains at the end of another file system
+if command -v mke2fs >/dev/null; then
 	cp v.img over.img
 	mke2fs -q -F -t ext4 over.img 16M
 	refuses 1 'over.img: holds .*ext.*, and no StargateFS' "$ctl" info --export over.img
@@ -211,7 +214,7 @@ while i < len(lines):
     i = goto if goto is not None else i + 1
 print(priority, *links)
 END
-# rule WANT KEY=VALUE...: priority and links of such a device, which is v.img.
+# rule WANT KEY=VALUE...: priority and links that the rule gives to such a device, which has v.img.
 rule() {
 	local want=$1
 	shift
@@ -226,10 +229,10 @@ rule "$both" ACTION=add SUBSYSTEM=block KERNEL=pmem0p1 'ATTRS{queue/dax}=1'
 rule 0 "${dm[@]}" ACTION=remove
 rule 0 "${dm[@]}" KERNEL=sda1
 rule 0 "${dm[@]}" SUBSYSTEM=net
-rule 0 "${dm[@]}" 'ATTRS{queue/dax}=0' # a disk
+rule 0 "${dm[@]}" 'ATTRS{queue/dax}=0' # a plain disk
 rule 0 ACTION=add SUBSYSTEM=block KERNEL=dm-3
-rule 0 "${dm[@]}" 'ENV{ID_FS_TYPE}=ext4' # of which blkid knows
-rule 0 "${dm[@]}" 'ENV{DM_SUSPENDED}=1' # it would wait
+rule 0 "${dm[@]}" 'ENV{ID_FS_TYPE}=ext4' # blkid has found another file system
+rule 0 "${dm[@]}" 'ENV{DM_SUSPENDED}=1' # reading it would block
 rule 0 "${dm[@]}" 'ENV{DM_NOSCAN}=1'
 rule 0 "${dm[@]}" 'ENV{DM_UDEV_DISABLE_OTHER_RULES_FLAG}=1'
 rule 0 "${dm[@]}" DEVNAME=empty

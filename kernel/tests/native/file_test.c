@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* File data against a naive model: writing, reading, resizing, punching, moving, full volumes. */
+/*
+ * File data against a naive model: writes, reads, sizes, holes, inserted and collapsed ranges, full
+ * volumes.
+ */
 #include "data_util.h"
 
 /* --- the model: a few windows of a sparse file, everything else is a hole -------------------- */
@@ -42,7 +45,7 @@ static void model_zero(struct model *m, u64 pos, u64 end)
 	}
 }
 
-/* A position and a length inside one window; often at borders of pages and chunks. */
+/* Chooses a position and a length inside one window, often at borders of pages and chunks. */
 static u64 some_range(unsigned int *w, u64 *len, u64 max)
 {
 	u64 in = rnd(WINDOW), align = rnd(4);
@@ -82,7 +85,7 @@ static void compare_all(struct sg_vol *vol, const struct sg_iref *f, const struc
 		compare(vol, f, m, w, window[w], WINDOW);
 }
 
-/* Data and holes: every byte that is not zero lies in data; both searches agree with each other. */
+/* Every byte that is not zero lies in data, and both searches agree. */
 static void compare_seek(struct sg_vol *vol, const struct sg_iref *f, const struct model *m,
 			 u64 pos)
 {
@@ -213,11 +216,11 @@ static void test_limits(void)
 	/* a small file has no table */
 	CHECK(sg_write(vol, &f, 0, buf, 4096, 1) == 4096);
 	CHECK(sg_iget(vol, &f, blocks) == 1 && !sg_root(vol, &f));
-	/* nothing done: nothing left */
+	/* nothing written: nothing is left */
 	CHECK(!sg_write_begin(vol, &f, 8192, 4096, 0, &w) && w.fresh);
 	CHECK(!sg_write_end(vol, &f, &w, 0, 7));
 	CHECK(sg_iget(vol, &f, size) == 4096 && sg_iget(vol, &f, blocks) == 1);
-	/* some done: as far as that, and no stale byte behind it */
+	/* partly written: the file ends there, and no stale byte follows */
 	dirty_free_pages(vol);
 	CHECK(!sg_write_begin(vol, &f, 8192 + 5, 12000, 0, &w) && w.fresh && w.len == 12000);
 	memset(vol->base + w.off, 1, 100);
@@ -228,19 +231,22 @@ static void test_limits(void)
 	memset(buf, 0, 20000);
 	memset(buf + 4096 + 5, 1, 100);
 	CHECK(!memcmp(got, buf, 20000 - 4096));
-	/* without touching the size */
+	/* does not touch the size */
 	seq = sg_seq(vol, &f);
 	CHECK(!sg_write_begin(vol, &f, 5 * MIB, 4096, SG_WRITE_KEEP_SIZE, &w) && w.fresh);
 	memset(vol->base + w.off, 0, w.len);
 	CHECK(!sg_write_end(vol, &f, &w, w.len, 0));
 	CHECK(sg_iget(vol, &f, size) == 20000 && sg_iget(vol, &f, mtime) == 8);
 	CHECK(sg_seq(vol, &f) != seq);
-	/* in place and inside the size: no transaction, and with the same time no store but data */
+	/*
+	 * in place, inside the size: no transaction; with equal times, it stores nothing but the
+	 * data
+	 */
 	seq = vol->stat.commits;
 	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
 	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
 	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
-	/* nor are times that the file has already */
+	/* nor does it store times that the file already has */
 	changes = sg_seq(vol, &f);
 	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 9, 0));
 	CHECK(sg_seq(vol, &f) == changes && sg_iget(vol, &f, mtime) == 9);
@@ -266,7 +272,7 @@ static bool reads_zero(struct sg_vol *vol, const struct sg_iref *f, u64 pos, u64
 	return true;
 }
 
-/* Bytes of a write into allocated pages behind the size that stops in the middle. */
+/* A write into allocated pages behind the size stops halfway. */
 static void test_unfinished(struct sg_vol *vol, const struct sg_iref *f)
 {
 	static const struct {
@@ -296,7 +302,7 @@ static void test_unfinished(struct sg_vol *vol, const struct sg_iref *f)
 	}
 }
 
-/* What mmap stored behind the end is not seen when the end moves. */
+/* Bytes that mmap stored behind the end stay invisible when the end moves. */
 static void test_tail(void)
 {
 	struct sg_vol *vol = vol_new(16 * MIB);
@@ -329,7 +335,7 @@ static void test_tail(void)
 	printf("ok tail\n");
 }
 
-/* Pages that were allocated behind the end go when the file is cut to the size that it has. */
+/* Pages allocated behind the end are freed when the file is truncated to the size that it has. */
 static void test_same_size(void)
 {
 	static const u64 sizes[] = { 0, 100, 4096, 10000 };
@@ -344,7 +350,7 @@ static void test_same_size(void)
 		memset(buf, 0x77, sizes[i]);
 		CHECK(sg_write(vol, &f, 0, buf, sizes[i], 1) == (s64)sizes[i]);
 		blocks = sg_iget(vol, &f, blocks);
-		CHECK(!sg_resize(vol, &f, sizes[i], 2));	/* nothing there: nothing cut */
+		CHECK(!sg_resize(vol, &f, sizes[i], 2));	/* no pages there: no truncation */
 		CHECK(sg_iget(vol, &f, blocks) == blocks && sg_iget(vol, &f, mtime) == 2);
 		CHECK(!sg_allocate(vol, &f, first, 3 * SG_CHUNK_PAGES));
 		CHECK(!sg_allocate(vol, &f, 1ULL << 30, 1));
@@ -362,7 +368,7 @@ static void test_same_size(void)
 	printf("ok same size\n");
 }
 
-/* Two files that grow in small pieces, in turn: large leaves all the same, in the end. */
+/* Two files grow by small amounts, in turn. In the end both still have large leaves. */
 static void test_small_pieces(void)
 {
 	static const u64 pieces[] = { 4096, 1000, 65536, 131072 };
@@ -383,7 +389,7 @@ static void test_small_pieces(void)
 				      (s64)pieces[i]);
 			}
 		account_volume(vol, f, 2, &acc);
-		/* the first 2 MiB may have begun anywhere */
+		/* the first 2 MiB need not be aligned */
 		CHECK(acc.large >= 6 && acc.tables <= 4 + 2 * (pieces[i] == 1000));
 		for (k = 0; k < 2; k++)
 			for (pos = 0; pos < 8 * MIB; pos += pieces[i]) {
@@ -425,19 +431,19 @@ static void test_full(void)
 		done = fill(vol, &f[0], 0, steps[turn % 4]);
 		CHECK(done == sg_iget(vol, &f[0], size));
 		first = SG_MAX(first, done);
-		CHECK(done + 200 * SG_PAGE > first);	/* nothing is lost from turn to turn */
+		CHECK(done + 200 * SG_PAGE > first);	/* no turn loses space */
 		account_volume(vol, f, 2, NULL);
 		CHECK(!sg_statfs(vol, &st));
 		CHECK(st.free_pages < 4);
 		CHECK(sg_allocate(vol, &f[1], 0, 100) == -ENOSPC);
-		/* what is there can be overwritten, cut, punched */
+		/* existing data can be overwritten, truncated, punched */
 		CHECK(sg_write(vol, &f[0], 5000, buf, 100000, 4) == 100000);
 		for (k = 0; k < 50; k++)
 			CHECK(!sg_punch(vol, &f[0], (u64)k * 200000 + 1, 5000 + k, 4));
 		CHECK(!sg_resize(vol, &f[0], done - done / 7, 4));
 		CHECK(!sg_resize(vol, &f[0], done - done / 3, 4));
 		account_volume(vol, f, 2, NULL);
-		/* what was cut can be used at once */
+		/* the truncated pages can be used at once */
 		CHECK(sg_write(vol, &f[1], 0, buf, done / 8, 4) == (s64)(done / 8));
 		fill(vol, &f[1], done / 8, 40960);
 		CHECK(!sg_resize(vol, &f[turn & 1], 0, 5));
@@ -452,7 +458,9 @@ static void test_full(void)
 	printf("ok full\n");
 }
 
-/* No page is left to split a large leaf with: it stays, its bytes read as zeroes all the same. */
+/*
+ * No page is left to split a large leaf with: the leaf stays, and its bytes still read as zeroes.
+ */
 static void test_full_split(void)
 {
 	struct sg_vol *vol = vol_new(32 * MIB);
@@ -488,7 +496,7 @@ static void test_full_split(void)
 	memset(buf + SG_CHUNK - 40960, 0, 81920);
 	CHECK(sg_read(vol, &f[0], 0, got, WINDOW) == 3 * MIB + 5);
 	CHECK(!memcmp(got, buf, 3 * MIB + 5));
-	/* the end moves up again over what could not be cut */
+	/* the end moves back up over pages that could not be freed */
 	CHECK(!sg_resize(vol, &f[0], 4 * MIB, 1));
 	CHECK(sg_read(vol, &f[0], 3 * MIB + 5, got, WINDOW) == MIB - 5);
 	CHECK(!memcmp(got, zero, MIB - 5));
@@ -500,9 +508,9 @@ static void test_full_split(void)
 	printf("ok full split\n");
 }
 
-/* --- a truncation that is not through yet ---------------------------------------------------- */
+/* --- an unfinished truncation ---------------------------------------------------------------- */
 
-/* What another system has begun: the size is the new one, the pages are all still there. */
+/* As another system leaves it: the size is the new one, and no page is freed yet. */
 static void cutting(struct sg_vol *vol, const struct sg_iref *f, u64 size)
 {
 	struct sg_tx *tx;
@@ -582,7 +590,7 @@ static void test_move(void)
 	CHECK(sg_collapse(vol, &f, 4096, 8192, 1) == -EINVAL);
 	CHECK(sg_insert(vol, &f, 12288, 4096, 1) == -EINVAL);
 	CHECK(sg_insert(vol, &f, 0, SG_FILE_MAX - 8192, 1) == -EFBIG);
-	/* as far as it goes, and back */
+	/* as far as possible, and back */
 	CHECK_OK(sg_insert(vol, &f, 4096, SG_FILE_MAX - 12288, 1));
 	CHECK(sg_iget(vol, &f, size) == SG_FILE_MAX - 2288);
 	CHECK(sg_seek(vol, &f, 4096, false) == (s64)(SG_FILE_MAX - 8192));
@@ -632,7 +640,7 @@ static void test_move(void)
 		CHECK(sg_read(vol, &f, 0, got, WINDOW) == (s64)size && !memcmp(got, model, size));
 		account_volume(vol, &f, 1, &acc);
 	}
-	/* no room for the second table: nothing has changed */
+	/* no room for the second table: nothing changes */
 	CHECK_OK(sg_resize(vol, &f, 0, 1));
 	size = fill(vol, &f, 0, 4096);
 	CHECK(sg_insert(vol, &f, 4096, 4096, 1) == -ENOSPC || sg_iget(vol, &f, size) > size);
@@ -644,7 +652,7 @@ static void test_move(void)
 	printf("ok move\n");
 }
 
-/* Many tables: small leaves instead of large ones and back. */
+/* Many tables: small leaves replace large ones, and the reverse. */
 static void test_move_large(void)
 {
 	struct sg_vol *vol = vol_new(256 * MIB);
@@ -668,7 +676,7 @@ static void test_move_large(void)
 	}
 	CHECK_OK(sg_collapse(vol, &f, 4096, 4096, 1));
 	account_volume(vol, &f, 1, &after);
-	/* but for the first 2 MiB, which come in two runs */
+	/* except for the first 2 MiB, which consist of two runs */
 	CHECK(after.large == 49 && after.tables == 2 && after.leaves == before.leaves);
 	/* whole chunks: large leaves move as they are */
 	CHECK_OK(sg_collapse(vol, &f, 10 * SG_CHUNK, 30 * SG_CHUNK, 1));
@@ -681,7 +689,9 @@ static void test_move_large(void)
 	printf("ok move large\n");
 }
 
-/* What cannot fit is refused before it takes anything, and what is owed counts as free. */
+/*
+ * A request that cannot fit is refused before it takes a page. Deferred frees count as free space.
+ */
 static void test_too_much(void)
 {
 	struct sg_vol *vol = vol_new(16 * MIB);
@@ -695,13 +705,13 @@ static void test_too_much(void)
 	n = sg_free_pages(vol);
 	CHECK_EQ(sg_allocate(vol, &f, 0, before + 100), -ENOSPC);
 	CHECK_EQ(sg_free_pages(vol), n);
-	CHECK_OK(sg_allocate(vol, &f, before / 2, n / 2));	/* pages that are there need none */
+	CHECK_OK(sg_allocate(vol, &f, before / 2, n / 2));	/* pages that exist need none */
 	CHECK_OK(sg_allocate(vol, &f, 0, before / 2 + n / 2));
 	file_end(vol, &f);
 	vol_end(vol);
 }
 
-/* A size that no file has is damage, and as a position would be an error of any name. */
+/* A size beyond the largest file is damage; as a position it would look like an error code. */
 static void test_seek_size(void)
 {
 	static const u64 sizes[] = { -1ULL, -512ULL, -4095ULL, 1ULL << 63, SG_FILE_MAX + 1 };
@@ -722,8 +732,8 @@ static void test_seek_size(void)
 }
 
 /*
- * A write in place that did not come to its end leaves bytes behind the size. They are zeroed when
- * the size moves up over them, as far as such a write reaches: also once the pages have moved.
+ * An interrupted write in place leaves bytes behind the size. When the size moves up over them,
+ * they are zeroed, as far as such a write reaches. This holds after the pages have moved, too.
  */
 static void test_move_stale(bool insert)
 {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl find and du against find(1) and du(1) on the same tree, and on volumes that are damaged,
-# hostile or large.
+# stargatectl find and du, compared with find(1) and du(1) on the same tree, and on damaged, hostile
+# and large volumes.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# alike TEST...: both find the same.
+# alike TEST...: both commands find the same.
 alike() {
 	expect 0 "$ctl" find v.img /tree "$@"
 	LC_ALL=C sort out >ours
@@ -14,7 +14,7 @@ alike() {
 	same ours theirs
 }
 
-# found LINE...: by the last command, in this order.
+# found LINE...: the output of the last command, in this order.
 found() {
 	printf '%s\n' "$@" >want
 	same out want
@@ -89,7 +89,7 @@ same v.img before
 
 # --- du --------------------------------------------------------------------------------------
 
-# pages of a file's data and tables, of a directory's names
+# pages of a file's data and tables, and of a directory's names
 blocks() {
 	"$ctl" -j stat v.img "$1" | pick 'd["pages"]'
 }
@@ -119,12 +119,12 @@ refuses 2 'either --all or --summarize' "$ctl" du -as v.img
 refuses 2 'du: takes VOLUME' "$ctl" du
 refuses 2 'du: takes no --recursive' "$ctl" du -r v.img
 refuses 1 '/none: No such file' "$ctl" du v.img /none
-expect 0 "$ctl" ls -h # help still, for all others
+expect 0 "$ctl" ls -h # still the help option of all other commands
 says '^Usage: '
 expect 0 "$ctl" du --help
 says '^Usage: '
 
-# --- names that others have chosen -----------------------------------------------------------
+# --- hostile names ---------------------------------------------------------------------------
 
 evil=$'e\e[2J\nroot: \x07'
 mkdir -p evil/"$evil"
@@ -140,7 +140,7 @@ done
 
 # --- damage ----------------------------------------------------------------------------------
 
-# offset PATH FIELD: of a word of its record.
+# offset PATH FIELD: prints where a word of its record lies.
 offset() {
 	echo $(($("$ctl" -j stat v.img "$1" | pick 'd["record"]') + $2))
 }
@@ -154,7 +154,7 @@ f.write(struct.pack("<Q", int(sys.argv[3], 0)))' "$@"
 
 cp v.img damaged.img
 number=$("$ctl" -j stat v.img /tree/d/b.c | pick 'd["inode"]')
-word damaged.img "$(offset /tree/d/b.c 24)" 0x100000001 # of no known type
+word damaged.img "$(offset /tree/d/b.c 24)" 0x100000001 # of an unknown type
 expect 1 "$ctl" find damaged.img -inum "$number"
 found /tree/d/b.c
 complains '/tree/d/b.c: damaged'
@@ -163,16 +163,16 @@ found /tree/d/b.c
 expect 1 "$ctl" find damaged.img -name b.c -type f
 [[ ! -s out ]] || fail "what cannot be read passes"
 expect 1 "$ctl" find damaged.img /tree
-says '^/tree/d/star\*$' # behind it
+says '^/tree/d/star\*$' # the entry behind it
 expect 1 "$ctl" du -s damaged.img
 complains '/tree/d/b.c: damaged'
 cp v.img damaged.img
-word damaged.img "$(offset /tree/d 48)" 0x12345001 # its index leads nowhere
+word damaged.img "$(offset /tree/d 48)" 0x12345001 # the index leads nowhere
 expect 1 "$ctl" find damaged.img /tree -name 'size-0'
 found /tree/a/size-0
 complains '/tree/d: damaged'
 cp v.img damaged.img
-word damaged.img "$(offset /tree/a/size-1 56)" 0xffffffffffff # counts more pages than there are
+word damaged.img "$(offset /tree/a/size-1 56)" 0xffffffffffff # counts more pages than exist
 expect 0 "$ctl" du -s damaged.img /tree/a
 [[ $(cut -f 1 out) -le $((2 * 65536)) ]] || fail "believes it"
 
@@ -200,7 +200,7 @@ done
 expect 1 timeout 20 "$ctl" chmod -R circle.img 700 /tree
 complains 'met by another name'
 
-# --- much ------------------------------------------------------------------------------------
+# --- large volumes ---------------------------------------------------------------------------
 
 "$mkfs" -q --size 128M --phys 16G large.img
 python3 -c '
@@ -221,7 +221,7 @@ expect 0 timeout 60 "$ctl" find large.img -name 'name-*'
 expect 0 timeout 60 "$ctl" find large.img /deep -type d
 [[ $(wc -l <out) -eq 900 ]] || fail "$(wc -l <out) directories of 900"
 expect 0 timeout 60 "$ctl" du -s large.img
-# Nobody reads on: no word, and it ends.
+# The reader closes the pipe: find ends without an error message.
 "$ctl" find large.img 2>err | head -1 >/dev/null || true
 [[ ! -s err ]] || fail "a closed pipe is worth words"
 

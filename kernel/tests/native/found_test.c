@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What random runs have found, each as the few operations that it took. */
+/* Defects that random runs have found, each reduced to a few operations. */
 #include <sys/stat.h>
 #include "test.h"
 
 static u8 data[4 << 20];
 
-/* A file whose only mapped pages are one 2 MiB leaf at its start: no table of level 1 names it. */
+/* A file whose only pages are one 2 MiB leaf at its start, so that no table of level 1 exists. */
 static void insert_behind_only_large_leaf(void)
 {
 	struct sg_run run;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes as systems, each of which stores a sequence: into two files in place, behind a third,
- * and as names; and one who copies the volume while they do. Each copy that counts passes fsck and
- * holds of each sequence what had returned before, and a prefix of what came. Some are killed
- * (SIGKILL) before and while they stand still, and so is one who copies: then the others go on.
+ * Processes act as systems. Each stores a sequence: into two files in place, behind a third file,
+ * and as names. One more process copies the volume meanwhile. Each valid copy passes fsck. It holds
+ * what had returned of each sequence before the copy, and a prefix of what followed. Some processes
+ * are killed (SIGKILL) before and while they are frozen, and so is the copying one. Then the others
+ * continue.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -17,7 +18,7 @@
 #define LIMIT		4000
 #define TRIES		3
 
-/* Of each: the last step that it has begun, and ended; its process; since when it is in order. */
+/* Of each process: the last step begun, and ended; its process id; since when it is joined. */
 static struct shared {
 	u64 begun[SYSTEMS], done[SYSTEMS], ready[SYSTEMS];
 	u64 holder, churned;
@@ -28,7 +29,7 @@ static u64 seed;
 static pid_t pid[SYSTEMS];
 static bool dead[SYSTEMS];
 
-/* --- one who stores a sequence --------------------------------------------------------------- */
+/* --- a process that stores a sequence -------------------------------------------------------- */
 
 struct member {
 	struct tsys s;
@@ -95,7 +96,7 @@ static void drop_name(struct member *m, u64 k)
 	CHECK_OK(sg_evict(&m->s.v, &ref));
 }
 
-/* Each step is a call, or several. */
+/* A step is one call or several calls. */
 static void step(struct member *m, u64 k)
 {
 	u64 i;
@@ -116,8 +117,8 @@ static void step(struct member *m, u64 k)
 }
 
 /*
- * Beside that: files that come and go. Who lets go of them last is no call, and goes on while those
- * wait: what he does then is kept from the copy by the engine alone.
+ * Files are made and removed as well. The last close of a file is not a call, and goes on while
+ * calls wait. Only the engine keeps its stores out of the copy.
  */
 #define GONE	64
 static struct sg_iref gone[GONE];
@@ -250,7 +251,7 @@ static u64 last_of_log(struct reader *r)
 	return word_at(r, "log", a.size - 8);
 }
 
-/* What was stored earlier is not older. */
+/* Checks that the earlier parts are at least as new as the later ones. */
 static void check_sequence(struct reader *r, u64 done, u64 begun)
 {
 	u64 a = word_at(r, "a", 0), b = word_at(r, "b", 8), log = last_of_log(r), pos, cookie = 0;
@@ -268,7 +269,7 @@ static void check_sequence(struct reader *r, u64 done, u64 begun)
 	CHECK(r->highest == a || a - r->highest == 1);
 }
 
-/* @done: what each had done before; 0: nothing can be said of it. */
+/* @done: what each process had completed before; 0: unknown. */
 static void check_copy(const u64 done[SYSTEMS], const u64 begun[SYSTEMS])
 {
 	struct sg_identity id = tsys_identity(99, 1);
@@ -285,7 +286,7 @@ static void check_copy(const u64 done[SYSTEMS], const u64 begun[SYSTEMS])
 	test_clean(copy, SIZE);
 }
 
-/* --- who copies, and who kills --------------------------------------------------------------- */
+/* --- the copying process, and the kills ------------------------------------------------------ */
 
 static struct tsys us;
 
@@ -298,7 +299,7 @@ static void start(unsigned int n, u64 round)
 	pid[n] = tproc(body, &s);
 }
 
-/* Whoever has this process id. */
+/* Fences the system that has this process id. */
 static void fence(pid_t who)
 {
 	struct sg_slot slot;
@@ -320,7 +321,10 @@ static void kill_one(unsigned int n, bool told)
 		fence(pid[n]);
 }
 
-/* Slowly, so that who does not stand still comes in between; by words, as our own heart beats on. */
+/*
+ * Copies slowly, so that stores of a system that is not frozen fall in between. Copies by words,
+ * because this process's heartbeat goes on.
+ */
 static void take_copy(void)
 {
 	u64 at;
@@ -332,7 +336,7 @@ static void take_copy(void)
 	}
 }
 
-/* @victim: dies while all stand still; whether that is known then or not. */
+/* @victim: a process that dies during the freeze, whether or not the others know of it. */
 static bool try_copy(unsigned int victim, struct rng *rng)
 {
 	u64 done[SYSTEMS], begun[SYSTEMS];
@@ -378,7 +382,7 @@ static void holder(void *arg)
 	}
 }
 
-/* One who copies dies over it; all go on. */
+/* A copying process dies; the others continue. */
 static void holder_dies(struct rng *rng)
 {
 	bool stands = rng_chance(rng, 70);
@@ -390,7 +394,8 @@ static void holder_dies(struct rng *rng)
 	who = tproc(holder, NULL);
 	tawait(&sh->holder, 1);
 	for (n = 0; stands && n < 5000 && sg_load64(&sh->holder) < 2; n++)
-		sg_sleep_us(1000);	/* not for ever: it may have been asked too often */
+		/* bounded, because freezes may have been requested too often */
+		sg_sleep_us(1000);
 	sg_sleep_us((unsigned int)rng_below(rng, 30000));
 	tproc_kill(who);
 	fence(who);
@@ -429,7 +434,7 @@ static void round_of(u64 i, struct rng *rng)
 	}
 }
 
-/* Who copies has threads while it makes processes, which have threads: TSan is to put up with it. */
+/* The copying process has threads while it forks processes with threads. TSan must allow that. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {

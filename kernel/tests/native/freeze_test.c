@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Standing still for one who copies (docs/snapshots.md): what waits, what makes a copy void, who is
- * refused and why, how it ends when the one who copies is gone, or never comes to an end; nonsense
- * in its words. Under load, with kills: freeze_kill_test.c.
+ * Freezing for a snapshot (docs/snapshots.md): which calls wait, what makes a copy void, which
+ * requests are refused and why, how a freeze ends if the copying system dies or never thaws, and
+ * invalid words. Under load, with kills: freeze_kill_test.c.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -52,7 +52,7 @@ static void freezes(struct tsys *s, unsigned int limit)
 		test_fail(__FILE__, __LINE__, "cannot freeze: %s", why);
 }
 
-/* Nothing is left of it, and everybody can work. */
+/* Nothing is left of the freeze, and every system can work. */
 static void over(struct tsys *s)
 {
 	u64 start = sg_ticks();
@@ -67,7 +67,7 @@ static void over(struct tsys *s)
 	CHECK_EQ(frozen(s), 0);
 }
 
-/* --- somebody who wants to store ------------------------------------------------------------- */
+/* --- a thread that wants to store ------------------------------------------------------------ */
 
 static struct maker {
 	struct tsys *s;
@@ -97,7 +97,7 @@ static bool has(struct sg_vol *v, const char *name)
 	return !sg_lookup(v, &root, name, (u32)strlen(name), &ref, NULL);
 }
 
-/* As somebody restores it: all who were there are dead. */
+/* Restores the copy, in which all systems are dead. */
 static void copy_has(u8 *copy, const char *there, const char *not_there)
 {
 	struct sg_identity id = tsys_identity(9, 1);
@@ -113,7 +113,7 @@ static void copy_has(u8 *copy, const char *there, const char *not_there)
 	test_clean(copy, SIZE);
 }
 
-/* By words: hearts beat on while all stand still. */
+/* Copies by words, because heartbeats go on during a freeze. */
 static void copy_words(u8 *copy)
 {
 	u64 i;
@@ -122,7 +122,7 @@ static void copy_words(u8 *copy)
 		((u64 *)copy)[i] = sg_load64((const u64 *)mem + i);
 }
 
-/* Three systems want to store, the one who copies among them; all come to it afterwards. */
+/* Three systems want to store, the copying one among them. All of them succeed afterwards. */
 static void all_wait(void)
 {
 	static const char *const names[] = { "a", "b", "c" };
@@ -158,7 +158,7 @@ static void all_wait(void)
 	test_unmap(copy, SIZE);
 }
 
-/* What is under way is waited for: a write whose bytes are not there yet. */
+/* The freeze waits for an operation in progress: a write whose bytes are not stored yet. */
 static void *write_slowly(void *arg)
 {
 	struct maker *m = arg;
@@ -197,7 +197,7 @@ static void what_is_under_way(void)
 	test_clean(mem, SIZE);
 }
 
-/* A program of one thread, who does all of it himself. */
+/* A program with one thread, which does all periodic work itself. */
 static void alone(void)
 {
 	struct tsys s;
@@ -209,7 +209,7 @@ static void alone(void)
 	CHECK_OK(sg_thaw(&s.v));
 	test_create(&s.v, &s.root, "a", S_IFREG | 0600);
 	over(&s);
-	freezes(&s, 30);		/* and forgets about it */
+	freezes(&s, 30);		/* and never thaws */
 	test_create(&s.v, &s.root, "b", S_IFREG | 0600);
 	over(&s);
 	CHECK_EQ(sg_thaw(&s.v), -EAGAIN);
@@ -232,12 +232,13 @@ static void someone_joins(void)
 	join(&s[1], 2);
 	freezes(&s[0], LIMIT);
 	tsys_join(&t, mem, SIZE, 3);
-	test_create(&t.v, &t.root, "new", S_IFREG | 0600);	/* he waits for nobody */
+	/* it does not wait for the freeze */
+	test_create(&t.v, &t.root, "new", S_IFREG | 0600);
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	tsys_leave(&t);
 	freezes(&s[0], LIMIT);
 	tsys_join(&t, mem, SIZE, 3);
-	tsys_leave(&t);			/* he was there, and is not any more */
+	tsys_leave(&t);			/* it was joined at the freeze, and has left */
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	freezes(&s[0], LIMIT);
 	tsys_leave(&s[1]);
@@ -262,7 +263,7 @@ static void someone_dies(void)
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
-	/* the same slot, another incarnation: his predecessor's word is not his */
+	/* the same slot, another incarnation: the word of its predecessor does not count */
 	join(&t, 3);
 	CHECK_EQ(t.v.slot, 1);
 	freezes(&s[0], LIMIT);
@@ -272,7 +273,7 @@ static void someone_dies(void)
 	test_clean(mem, SIZE);
 }
 
-/* Who has stood still for as long as was said goes on. */
+/* A system that has been frozen for the announced time continues. */
 static void takes_too_long(void)
 {
 	struct tsys s[2];
@@ -307,7 +308,7 @@ static void refused(void)
 	says("1 to 10000");
 	CHECK_EQ(sg_freeze(&s[0].v, SG_FREEZE_MAX_MS + 1, why), -EINVAL);
 	tsys_rest(&s[0]);
-	s[0].v.read_only = true;		/* a mount that only reads is a member, too */
+	s[0].v.read_only = true;		/* a read-only mount is a member, too */
 	tsys_tend(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
@@ -319,13 +320,13 @@ static void refused(void)
 	says("just being copied here");
 	CHECK_OK(sg_thaw(&s[0].v));
 
-	tsys_join(&s[1], mem, SIZE, 2);		/* nobody sees to it there */
+	tsys_join(&s[1], mem, SIZE, 2);		/* no thread follows freezes there */
 	start = sg_ticks();
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
 	says("system-2 (slot 1) does not stand still");
 	CHECK(sg_ticks() - start < 5000000000ULL);
 	over(&s[0]);
-	/* what his slot's last owner has said is not what he says */
+	/* the word of its slot's last owner does not count */
 	sg_store64(sg_at(&s[1].v, sg_slot_off(&s[1].v, 1) + offsetof(struct sg_slot, frozen)),
 		   SG_FROZEN(SG_FREEZE_NR(word(&s[0])) + 1, s[1].v.incarnation - 1));
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
@@ -334,7 +335,8 @@ static void refused(void)
 	over(&s[1]);
 	tsys_tend(&s[1]);
 	freezes(&s[1], LIMIT);
-	CHECK_EQ(sg_grow(&s[0].v, 0, 0, why), 0);	/* waits for it, and has nothing to do */
+	/* waits for the thaw, and has nothing to do */
+	CHECK_EQ(sg_grow(&s[0].v, 0, 0, why), 0);
 	over(&s[0]);
 	CHECK_EQ(sg_thaw(&s[1].v), -EAGAIN);
 	tsys_leave(&s[1]);
@@ -342,7 +344,7 @@ static void refused(void)
 	test_clean(mem, SIZE);
 }
 
-/* A call waits for one who may be paused: the others here must not wait for it. */
+/* A call waits for a system that may be paused. Other threads here must not wait for the call. */
 static void waits_for_another(void)
 {
 	struct tsys s[2];
@@ -377,7 +379,7 @@ static void waits_for_another(void)
 	test_clean(mem, SIZE);
 }
 
-/* Each stands still for a part of his time only, whoever wants what. */
+/* A system is frozen for a part of its time only, whichever systems request it. */
 static void too_often(void)
 {
 	struct tsys s;
@@ -391,23 +393,23 @@ static void too_often(void)
 	over(&s);
 	CHECK(sg_load64(&s.v.still.spent) > 250000000ULL);
 	tsys_rest(&s);
-	s.v.still.spent = 7000000000ULL;	/* as if that had been often */
+	s.v.still.spent = 7000000000ULL;	/* as after many freezes */
 	tsys_tend(&s);
 	CHECK_EQ(sg_freeze(&s.v, 6000, why), -EBUSY);
 	says("too often");
-	freezes(&s, LIMIT);			/* so much is left */
+	freezes(&s, LIMIT);			/* exactly the rest of the budget */
 	CHECK_OK(sg_thaw(&s.v));
 	over(&s);
 	spent = sg_load64(&s.v.still.spent);
 	sg_sleep_us(600000);
 	freezes(&s, LIMIT);
-	CHECK(sg_load64(&s.v.still.spent) < spent);		/* he has had a rest */
+	CHECK(sg_load64(&s.v.still.spent) < spent);		/* the budget has grown again */
 	CHECK_OK(sg_thaw(&s.v));
 	tsys_leave(&s);
 	test_clean(mem, SIZE);
 }
 
-/* --- one who copies is gone ------------------------------------------------------------------ */
+/* --- the copying system is gone -------------------------------------------------------------- */
 
 static void holder_dies(void)
 {
@@ -423,7 +425,7 @@ static void holder_dies(void)
 	tsys_fence(&s[1], &s[0]);
 	start = sg_ticks();
 	test_create(&s[1].v, &s[1].root, "goes-on", S_IFREG | 0600);
-	CHECK(sg_ticks() - start < 8000000000ULL);	/* not for the limit */
+	CHECK(sg_ticks() - start < 8000000000ULL);	/* does not wait for the limit */
 	tsys_die(&s[0]);
 	freezes(&s[2], LIMIT);
 	CHECK_OK(sg_thaw(&s[2].v));
@@ -441,7 +443,7 @@ static void *freeze_long(void *arg)
 	return NULL;
 }
 
-/* Nobody has withdrawn what he has announced: whoever would, may be waiting himself. */
+/* No system has withdrawn the announcement, because the system that would do so may itself wait. */
 static void holder_dies_unsettled(void)
 {
 	struct tsys s[2];
@@ -470,7 +472,7 @@ static void holder_dies_unsettled(void)
 	test_clean(mem, SIZE);
 }
 
-/* He lives, and never comes to an end; nor does he say so. */
+/* The copying system lives, but never ends the freeze. */
 static void holder_stops(void)
 {
 	struct tsys s[2];
@@ -486,7 +488,7 @@ static void holder_stops(void)
 	tawait(&maker[0].done, 1);
 	CHECK_OK(pthread_join(id, NULL));
 	sg_sleep_us(120000);
-	CHECK_EQ(frozen(&s[1]), 0);		/* once is enough for one attempt */
+	CHECK_EQ(frozen(&s[1]), 0);		/* one freeze per attempt is enough */
 	CHECK(sg_load64(&s[1].v.still.spent) < 2000000000ULL);
 	tsys_pause(&s[0], false);
 	over(&s[0]);
@@ -496,7 +498,7 @@ static void holder_stops(void)
 	test_clean(mem, SIZE);
 }
 
-/* What he has announced is withdrawn by whoever settles next. */
+/* The next system that settles withdraws the announcement. */
 static void left_over(void)
 {
 	struct tsys s[2];
@@ -518,7 +520,7 @@ static void left_over(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- nonsense -------------------------------------------------------------------------------- */
+/* --- invalid words --------------------------------------------------------------------------- */
 
 static void nonsense(void)
 {
@@ -529,11 +531,11 @@ static void nonsense(void)
 	make();
 	join(&s[0], 1);
 	tsys_join(&s[1], mem, SIZE, 2);
-	/* announced by nobody: nobody stands still */
+	/* announced by no live system: no system freezes */
 	sg_store64(sg_at(&s[1].v, SG_HOT(freeze)), ~0ULL);
 	sg_sleep_us(120000);
 	CHECK(!sg_is_still(&s[0].v));
-	/* by one who never ends: as long as is allowed, and no second time */
+	/* a holder that never ends: one freeze, for the allowed time */
 	test_hasten(true);
 	CHECK_OK(sg_lock(&s[1].v, SG_HOT(freeze_lock)));
 	start = sg_ticks();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fsck's table of names beside a volume whose names have chosen numbers: such that they would meet
- * in one place of a table that everybody can compute.
+ * fsck's table of names, beside a volume whose inode numbers are chosen so that they would collide
+ * in a table with a public hash function.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #define SIZE	(32ULL << 20)
 #define NAMES	100000u
-#define ROOM	(1u << 18)	/* places, with so many names */
+#define ROOM	(1u << 18)	/* entries of a table for this many names */
 
 static struct tvol t;
 
@@ -20,7 +20,7 @@ static double cpu_seconds(void)
 	return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* Of numbers that fit into a name, those that the multiplication puts into few places. */
+/* Returns the next number, valid in a name, whose product falls into few entries. */
 static u64 next_colliding(u64 ino)
 {
 	do
@@ -56,7 +56,7 @@ int main(void)
 	free(path);
 	printf("%.2f s of CPU for %u names\n", cpu_seconds() - before, NAMES);
 	CHECK(cpu_seconds() - before < 2);
-	CHECK(p->n < NAMES / 2);	/* numbers that no record can have take no room */
+	CHECK(p->n < NAMES / 2);	/* numbers that no record can have take no entry */
 	paths_end(p);
 	test_unmap(t.mem, SIZE);
 	return test_done();

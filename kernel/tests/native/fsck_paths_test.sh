@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fsck.stargatefs tells the path of each inode that a finding is about, as far as one leads there.
+# fsck.stargatefs prints a path for each inode that a finding concerns, if a path leads to it.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -12,7 +12,7 @@ ln odd/sp\ ace/7 odd/again
 expect 0 "$mkfs" --size 16M --phys 16G odd.img
 expect 0 "$ctl" put -r odd.img odd /odd
 
-# lose AT PATH COUNT: so many bytes of its inode, of odd.img, become zeroes; mode and links are at 24.
+# lose AT PATH COUNT: zeroes COUNT bytes of its inode in odd.img; mode and link count are at 24.
 lose() {
 	"$ctl" --json dump odd.img inode "$2" >record
 	dd if=/dev/zero of=odd.img bs=1 seek=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + $1)) \
@@ -20,7 +20,7 @@ lose() {
 }
 ino=$("$ctl" --json stat odd.img $'/odd/sp ace/\xff/\n' | pick 'd["inode"]')
 cp odd.img whole.img
-lose 25 $'/odd/sp ace/\xff/\n' 1 # of no known type
+lose 25 $'/odd/sp ace/\xff/\n' 1 # of an unknown type
 cp odd.img v.img
 expect 4 "$fsck" -n v.img
 says "^inode $ino \\(/odd/sp ace/\\\\xff/\\\\x0a\\): its type"
@@ -30,7 +30,7 @@ expect 1 "$fsck" -y v.img
 says "^inode $ino \\(/odd/sp ace/\\\\xff/\\\\x0a\\): its type.*: repaired\$"
 expect 0 "$fsck" -n v.img
 
-# A file with two names: one of them.
+# A file with two names: fsck prints one of them.
 cp whole.img odd.img
 lose 28 '/odd/sp ace/300' 4 # no links
 lose 28 '/odd/again' 4
@@ -43,7 +43,7 @@ says '^inode [0-9]+ \(/odd/sp ace/300\): has 1 links, counts 0.*: repaired$'
 says '^inode [0-9]+ \(/odd/(again|sp ace/7)\): has 2 links, counts 0.*: repaired$'
 expect 0 "$fsck" -n v.img
 
-# A directory of which nothing leads to the root any more: no path is made up.
+# No path leads from the root to the directory: fsck invents none.
 cp whole.img v.img
 "$ctl" --json dump v.img inode /odd >record
 dd if=/dev/zero of=v.img bs=1 seek=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + 48)) \

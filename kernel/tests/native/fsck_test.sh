@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fsck.stargatefs against real damage: killed in the middle of repairs, again and again; and random
-# words of many volumes changed. A repair ends, is found good, and says what it could not keep.
-# SEED=N for another run, SG_TEST_SCALE for how much.
+# fsck.stargatefs on real damage: repairs that are killed again and again, and random changed words
+# on many volumes. A repair ends, leaves a volume that passes, and reports its losses. SEED=N
+# selects another run; SG_TEST_SCALE sets the amount.
 set -euo pipefail
 
 tools=${SG_TOOLS:-$(dirname "$0")/../../../build/tools}
@@ -27,7 +27,7 @@ fail() {
 	exit 1
 }
 
-# expect STATUS COMMAND...: its output in out.
+# expect STATUS COMMAND...: COMMAND ends with STATUS; its output goes to out.
 expect() {
 	local want=$1 got=0
 	shift
@@ -36,7 +36,7 @@ expect() {
 	checks=$((checks + 1))
 }
 
-# --- a volume, and its repair without a disturbance -----------------------------------------
+# --- a volume, and a repair that is not interrupted -----------------------------------------
 
 mkdir -p tree/sub/deeper
 for i in $(seq 400); do echo "$i" >"tree/file $i"; done
@@ -44,7 +44,7 @@ for i in $(seq 100); do head -c $((i * 300)) /dev/zero | tr '\0' "$((i % 10))" >
 expect 0 "$mkfs" --size 16M --phys 16G good.img
 expect 0 "$ctl" put -r good.img tree /tree
 
-# Inode records, that of /tree among them; the root word of the inode file; a page of names.
+# Damages inode records, that of /tree among them; the root word of the inode file; a page of names.
 cp good.img bad.img
 "$ctl" --json dump good.img inode / >record
 "$ctl" --json dump good.img dir /tree/sub/deeper >index
@@ -54,7 +54,7 @@ dd if=/dev/zero of=bad.img bs=1 seek="$first" count=4096 conv=notrunc status=non
 dd if=/dev/zero of=bad.img bs=1 seek=$((0x1430)) count=8 conv=notrunc status=none
 dd if=/dev/zero of=bad.img bs=1 seek="$bucket" count=1200 conv=notrunc status=none
 
-# contents IMAGE FOLDER: all that can be read of it.
+# contents IMAGE FOLDER: copies all readable files.
 contents() {
 	rm -rf "$2"
 	mkdir "$2"
@@ -68,10 +68,10 @@ expect 0 "$fsck" -n v.img
 contents v.img want
 [[ $(find want -type f | wc -l) -gt 480 ]] || fail "the repair keeps too little"
 
-# --- no page left for a directory that is to be built anew ------------------------------------
+# --- no free page to rebuild a directory ------------------------------------------------------
 
 cp good.img v.img
-# Whatever fits, in ever smaller pieces.
+# Fills the volume with ever smaller files.
 number=0
 for size in 2000000 200000 20000 4096; do
 	head -c "$size" /dev/zero >piece
@@ -95,7 +95,7 @@ rm -rf got
 expect 0 "$ctl" get -r v.img /tree got
 diff -r tree got >out 2>&1 || fail "not all came back"
 
-# --- more findings than are shown, and nobody who reads them ------------------------------------
+# --- more findings than are shown, and an output without a reader -------------------------------
 
 mkdir names
 for i in $(seq 1100); do : >"names/$i"; done
@@ -104,7 +104,7 @@ expect 0 "$ctl" put -r many.img names /
 "$ctl" --json ls many.img /names >listing
 python3 -c 'import json
 print(*sorted({e["inode"] & ~15 for e in json.load(open("listing"))["directories"][0]["entries"]}))' >first
-for ino in $(<first); do # the pages of their records; not that of the root
+for ino in $(<first); do # the pages of their records, except that of the root
 	[[ $ino -ne 0 ]] || continue
 	"$ctl" --json dump many.img inode "<$ino>" >record
 	at=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*')))
@@ -117,7 +117,7 @@ grep -q '"truncated": true' out || fail "JSON does not say that there are more f
 [[ $(grep -c '"what"' out) -eq 1000 ]] || fail "not 1,000 findings in JSON"
 status=0
 {
-	sleep 0.5 # until nobody reads
+	sleep 0.5 # until the reader has closed the pipe
 	"$fsck" -y many.img 2>err || status=$?
 	echo "$status" >ended
 } > >(exec true)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growth in place (docs/protocol.md, section 7): alone, beside others who work, beside others who
- * cannot follow or do not answer; who joins meanwhile; what a grower that died left; nonsense.
+ * Growth in place (docs/protocol.md, section 7): on an unused volume; beside systems that work,
+ * that cannot follow, or that do not answer; joins during growth; a grower that died; invalid
+ * words.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -66,7 +67,7 @@ static struct sg_super first_super(void)
 	return sb;
 }
 
-/* Bytes that a file takes until the volume is full. */
+/* Returns how many bytes a file takes until the volume is full. */
 static u64 fill(struct tsys *s, const char *name)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -102,9 +103,12 @@ static void join(struct tsys *s, u64 memory, unsigned int machine)
 	tsys_join(s, mem, memory, machine);
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- on an unused volume ---------------------------------------------------------------------- */
 
-/* All of the new part is used, the page of the old backup superblock too; and all found again. */
+/*
+ * All of the new part is used, including the page of the old backup superblock. All data is found
+ * again.
+ */
 static void to_the_last_page(void)
 {
 	u64 had, more, pages;
@@ -150,7 +154,7 @@ static void limits(void)
 	refused(&s, ~0ULL, -ENOSPC, "no more than 24 MiB");
 	CHECK_EQ(sg_grow_limit(&s.v), 24 * MIB);
 	grows(&s, 16 * MIB);
-	grows(&s, 16 * MIB + SG_CHUNK - 1);	/* rounded down: nothing to do */
+	grows(&s, 16 * MIB + SG_CHUNK - 1);	/* rounded down: no change */
 	CHECK_EQ(sg_get(&s.v, SG_HOT(size)), 0);
 	s.v.read_only = true;
 	CHECK_EQ(sg_grow(&s.v, 24 * MIB, 0, why), -EROFS);
@@ -169,7 +173,7 @@ static void limits(void)
 	test_clean(mem, 30 * MIB);
 }
 
-/* What mkfs.stargatefs makes there next is as large as it says. */
+/* A volume that mkfs.stargatefs makes there next has exactly the requested size. */
 static void made_anew(void)
 {
 	struct tsys s;
@@ -185,14 +189,14 @@ static void made_anew(void)
 	test_clean(mem, ROOM);
 }
 
-/* --- beside others ---------------------------------------------------------------------------- */
+/* --- beside other systems --------------------------------------------------------------------- */
 
 static struct {
 	struct tsys s;
 	u64 stop, rounds, full;
 } worker[3];
 
-/* Writes, reads again, and removes, what takes half of the volume as it is. */
+/* Writes half of the volume's present size, reads it again, and removes it. */
 static void *work(void *arg)
 {
 	unsigned int n = (unsigned int)(uintptr_t)arg, k;
@@ -250,7 +254,7 @@ static void under_load(u64 step)
 
 		grows(&s, to);
 		pages = pages_of(&s);
-		for (i = 0; i < 3; i++)		/* all at once: nobody has to wait for it */
+		for (i = 0; i < 3; i++)		/* all at once, so that none has to wait */
 			CHECK_EQ(pages_of(&worker[i].s), pages);
 	}
 	for (i = 0; i < 3; i++)
@@ -288,7 +292,7 @@ static void *join_and_leave(void *arg)
 	return NULL;
 }
 
-/* Whoever comes and goes is no reason not to grow, and sees it as large as it is. */
+/* Systems that join and leave do not prevent growth, and see the size correctly. */
 static void among_joiners(u64 step)
 {
 	struct tsys s;
@@ -308,7 +312,7 @@ static void among_joiners(u64 step)
 	test_clean(mem, ROOM);
 }
 
-/* --- who cannot, who does not ----------------------------------------------------------------- */
+/* --- systems that cannot follow, or do not answer --------------------------------------------- */
 
 static u64 more_memory;
 
@@ -318,7 +322,7 @@ static u64 reach(struct sg_vol *vol)
 	return more_memory;
 }
 
-/* One who has less memory stays as it is, and goes on; and can get more while it runs. */
+/* A system with less memory keeps the size, and goes on. It can get more memory while it runs. */
 static void small_memory(void)
 {
 	struct tsys big, small;
@@ -332,7 +336,8 @@ static void small_memory(void)
 	CHECK_EQ(sg_grow_ask(&big.v, 26 * MIB, why), -EBUSY);
 	says(why, "no more than 24 MiB while system-2 (slot 1) uses");
 	CHECK_EQ(sg_grow_ask(&small.v, ROOM, why), 0);
-	CHECK_EQ(sg_bound(&big.v), 16 * MIB);	/* nobody has been told anything, nor believes */
+	/* no announcement was made, and no bound has changed */
+	CHECK_EQ(sg_bound(&big.v), 16 * MIB);
 	refused(&big, 32 * MIB, -EBUSY, "no more than 24 MiB while system-2 (slot 1) uses");
 	CHECK_EQ(sg_grow_limit(&big.v), 24 * MIB);
 	test_create(&small.v, &small.root, "goes on", S_IFREG | 0600);
@@ -367,7 +372,9 @@ static void silent(void)
 	join(&b, ROOM, 2);
 	tsys_tend(&a);
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
-	/* one that knows nothing of growth, where one was that did; it does all the rest */
+	/*
+	 * an engine without growth has taken a slot after one with growth; it does everything else
+	 */
 	slot = sg_at(&a.v, sg_slot_off(&a.v, 1));
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation - 1);
 	b.v.steady = true;
@@ -375,11 +382,13 @@ static void silent(void)
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	tsys_rest(&b);
 	b.v.steady = false;
-	/* it reaches so far, but is in the midst of something that it began before */
+	/*
+	 * its memory reaches far enough, but an operation that began earlier is still in progress
+	 */
 	sg_follow(&b.v);
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation);
 	refused(&a, 20 * MIB, -EAGAIN, "does not come to an end");
-	/* the dead do not count */
+	/* dead systems do not count */
 	tsys_fence(&a, &b);
 	tsys_die(&b);
 	grows(&a, 20 * MIB);
@@ -387,7 +396,7 @@ static void silent(void)
 	test_clean(mem, ROOM);
 }
 
-/* One who follows only when he is asked to, and notices no more of it than he has to. */
+/* A system that follows only when asked, and sees no more of the growth than necessary. */
 static struct tsys asked;
 
 static void ask(struct sg_vol *vol)
@@ -402,7 +411,7 @@ static void not_looked_yet(struct sg_vol *vol)
 	vol->sb.chunks = 8;
 }
 
-/* He meets, changes and gives back what others have put into the new part; and adds inodes. */
+/* It reaches, changes and frees what others stored in the new part, and adds inodes. */
 static void unnoticed(void)
 {
 	unsigned int i;
@@ -446,11 +455,14 @@ static void unnoticed(void)
 	test_clean(mem, ROOM);
 }
 
-/* --- who joins --------------------------------------------------------------------------------- */
+/* --- a joining system ------------------------------------------------------------------------- */
 
 static u64 *announced;
 
-/* While the memory is looked at for one announcement, it is withdrawn, and another one made. */
+/*
+ * While the system examines its memory for one announcement, that is withdrawn, and another is
+ * made.
+ */
 static u64 reach_late(struct sg_vol *vol)
 {
 	(void)vol;
@@ -458,7 +470,7 @@ static u64 reach_late(struct sg_vol *vol)
 	return ROOM;
 }
 
-/* It has the memory: what it has not answered yet is no reason to turn it away. */
+/* The joiner has enough memory. It is not refused because it has not answered yet. */
 static void joins_between_two(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -483,7 +495,7 @@ static void joins_between_two(void)
 
 static u64 *size_word;
 
-/* While the memory is looked at for one size, a growth ends that had not to wait for our answer. */
+/* While the system examines its memory for one size, a growth ends that did not wait for it. */
 static u64 reach_ended(struct sg_vol *vol)
 {
 	(void)vol;
@@ -491,7 +503,10 @@ static u64 reach_ended(struct sg_vol *vol)
 	return ROOM;
 }
 
-/* Whose last look round was before we lived: what he leaves is a size that nobody asked us about. */
+/*
+ * The grower looked at the slots before the joiner was live. The joiner was never asked about the
+ * size that the grower leaves.
+ */
 static void joins_at_the_end(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -525,19 +540,19 @@ static void who_joins(void)
 	make(16 * MIB, 0);
 	join(&a, ROOM, 1);
 	grow = sg_at(&a.v, SG_HOT(grow));
-	CHECK_OK(sg_open(&b.v, mem, 20 * MIB, false, NULL));	/* before */
+	CHECK_OK(sg_open(&b.v, mem, 20 * MIB, false, NULL));	/* opened before the growth */
 	CHECK_OK(sg_open(&c.v, mem, ROOM, false, NULL));
 	*grow = SG_SIZE_WORD(24 * MIB, 7);
 	CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
 	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EBUSY);
 	says(b.v.why, "just growing to 24 MiB, and only 20 are here");
 	CHECK_EQ(sg_slots_taken(&a.v), 1);
-	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* it follows, before anything else */
+	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* it follows before anything else */
 	CHECK_EQ(sg_bound(&c.v), 24 * MIB);
 	CHECK_EQ(sg_size(&c.v), 16 * MIB);
 	sg_leave(&c.v);
 	sg_unlock(&a.v, SG_HOT(grow_lock));
-	CHECK_OK(sg_join(&b.v, &id, 0, false));		/* nobody is at it */
+	CHECK_OK(sg_join(&b.v, &id, 0, false));		/* no growth is in progress */
 	CHECK_EQ(SG_SIZE_OF(*grow), 0);
 	CHECK_EQ(sg_bound(&b.v), 16 * MIB);
 	sg_leave(&b.v);
@@ -547,7 +562,8 @@ static void who_joins(void)
 	fill(&a, "f");
 	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EUCLEAN);
 	says(b.v.why, "cut short: the volume has grown to 24 MiB, and only 20 are here");
-	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* opened before, joined behind it */
+	/* opened before the growth, joined after it */
+	CHECK_OK(sg_join(&c.v, &id, 0, false));
 	CHECK_EQ(sg_size(&c.v), 24 * MIB);
 	CHECK_OK(sg_iref(&c.v, SG_INO_ROOT, &c.root));
 	holds(&c, "f", 20 * MIB - 4 * MIB);
@@ -558,7 +574,7 @@ static void who_joins(void)
 	test_clean(mem, ROOM);
 }
 
-/* What a dead one has stored in the new part is replayed by who had opened the volume before. */
+/* A dead system has stored in the new part. A joiner that opened the volume before replays that. */
 static void recovered_by_who_comes(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -585,9 +601,9 @@ static void recovered_by_who_comes(void)
 	test_clean(mem, ROOM);
 }
 
-/* --- what is left of a grower that died --------------------------------------------------------- */
+/* --- after a grower's death ------------------------------------------------------------------- */
 
-/* As it is when all but the first superblock has been stored: that is old, or half of it new. */
+/* Restores the state before the first superblock is stored: it is old, or half of it is new. */
 static void unwritten(const struct sg_super *old, bool torn)
 {
 	struct sg_hot *hot = (void *)(mem + SG_PAGE);
@@ -615,14 +631,14 @@ static void finished_by_others(void)
 			unwritten(&old, torn);
 			sg_probe(mem, ROOM, &p);
 			CHECK(p.valid && !p.from_backup && p.sb.size == 24 * MIB);
-			if (by == 0)			/* one who lives */
+			if (by == 0)			/* a live system */
 				sg_settle(&t.v);
-			else if (by == 1)		/* the next grower, whatever he wants */
+			else if (by == 1)		/* the next grower, with any size */
 				grows(&s, 24 * MIB);
 			tsys_leave(&t);
 			tsys_leave(&s);
 			test_clean(mem, ROOM);
-			if (by == 2) {			/* the next one to mount */
+			if (by == 2) {			/* the next mount */
 				unwritten(&old, torn);
 				join(&s, ROOM, 1);
 				tsys_leave(&s);
@@ -633,7 +649,7 @@ static void finished_by_others(void)
 		}
 }
 
-/* --- nonsense ------------------------------------------------------------------------------------ */
+/* --- invalid words ---------------------------------------------------------------------------- */
 
 static u64 found, fixed;
 
@@ -680,7 +696,7 @@ static void nonsense(void)
 	for (i = 0; i < SG_ARRAY_SIZE(sizes); i++) {
 		make(16 * MIB, 0);
 		hot->size = sizes[i];
-		CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));	/* nothing vouches for it */
+		CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));	/* nothing confirms it */
 		CHECK_EQ(sg_size(&s.v), 16 * MIB);
 		repaired(1);
 		CHECK_EQ(hot->size, 0);
@@ -710,7 +726,7 @@ static void nonsense(void)
 	}
 }
 
-/* Whose backup it is counts: an older volume's, another one's, is none of ours. */
+/* The backup of an older volume, or of another volume, does not count. */
 static void wrong_backup(void)
 {
 	struct sg_hot *hot = (void *)(mem + SG_PAGE);
@@ -726,7 +742,7 @@ static void wrong_backup(void)
 	CHECK_EQ(sg_size(&s.v), 16 * MIB);
 }
 
-/* A damaged superblock is nothing to build on. */
+/* Growth refuses a volume whose superblock is damaged. */
 static void damaged_super(void)
 {
 	struct tsys s;
@@ -738,7 +754,7 @@ static void damaged_super(void)
 	mem[100] ^= 1;
 	grows(&s, 20 * MIB);
 	tsys_leave(&s);
-	mem[100] ^= 1;		/* and the hot page leads to its copy, as it does not lie at the end */
+	mem[100] ^= 1;		/* the hot page locates the copy, which is not at the end */
 	CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));
 	CHECK_EQ(sg_size(&s.v), 20 * MIB);
 	repaired(1);

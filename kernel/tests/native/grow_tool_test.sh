@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl grow, as a user calls it: on a file that nobody uses, and beside processes that use it
-# as systems (machine.c), of which one has mapped less.
+# stargatectl grow, as a user calls it: on an unused file, and beside processes that use it as
+# systems (machine.c), one of which has mapped less.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
@@ -15,7 +15,7 @@ stop() {
 }
 size_of() { "$ctl" --json info "$1" 2>/dev/null | sed -nE 's/.*"size": ([0-9]+).*/\1/p'; }
 
-# --- nobody uses it ---
+# --- no system uses the volume ---
 "$mkfs" -q --phys 16G --size 32M --max-size 128M v.img
 expect 0 "$ctl" grow v.img
 says '^v.img: has 32 MiB already$'
@@ -46,7 +46,7 @@ refuses 1 'is no directory of a mounted StargateFS' "$ctl" grow .
 head -c 20M /dev/zero >zeroes
 refuses 1 'no StargateFS here' "$ctl" grow zeroes
 
-# --- systems use it ---
+# --- systems use the volume ---
 "$mkfs" -q --phys 16G --size 32M w.img
 truncate -s 64M w.img
 start 1
@@ -79,7 +79,7 @@ expect 0 "$ctl" ls w.img
 says '^went-on$'
 [[ $(size_of w.img) -eq $((66 << 20)) ]] || fail "info says another size"
 
-# --- somebody who owns the folder puts a link to another file in its place, at any moment ---
+# --- the owner of the folder replaces the file by a link to another file, at any moment ---
 if [[ $swaps ]]; then
 	start 3
 	for skip in 0 1 2 3 4 5; do
@@ -90,7 +90,8 @@ if [[ $swaps ]]; then
 		swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s other.img own.img' '*' \
 			"$ctl" grow --size 48M own.img
 		same other.img was.img
-		# one that has mapped less does not let it grow: it is made as short as it was
+		# a system that has mapped less prevents the growth: the file gets its old length
+		# back
 		rm -f own.img gone
 		cp was.img own.img
 		truncate -s 80M other.img
@@ -103,7 +104,7 @@ if [[ $swaps ]]; then
 	stop 3
 fi
 
-# --- somebody who may only read it holds its lock ---
+# --- a user that may only read the file holds its lock ---
 "$mkfs" -q --phys 16G --size 32M --max-size 128M locked.img
 flock locked.img sleep 30 &
 locker=$!

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl guard, with processes for virtual machines: whatever ends them, those who go on have
-# what they held within two seconds; whatever stops them, they are not taken for dead; and nobody
-# else is.
+# stargatectl guard, with processes in place of virtual machines. However a process ends, the others
+# get its locks within two seconds. However long a process is paused, it is not fenced. No other
+# system is fenced.
 # shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
-word=0x13f8 # hot.reserved2: nobody else stores it
+word=0x13f8 # hot.reserved2: nothing else stores it
 
 # --- killed, with a lock, in the middle of a commit -----------------------------------------
 
@@ -56,7 +56,7 @@ tell vm "leave 0"
 ask vm "exit 7"
 ends vm 7
 
-# The same without a guard: that is what the lease is for.
+# The same without a guard: the lease ends the wait.
 start lone "$machine" -uuid $a
 tell lone "join v.img $a 3"
 tell lone "take 0"
@@ -74,14 +74,14 @@ ask lone "exit 0"
 ends lone 0
 expect 0 "$ctl" tune v.img --lease never
 
-# --- a limit of patience --------------------------------------------------------------------
+# --- a limit for pauses ---------------------------------------------------------------------
 
 guarded vm $a v.img --pause-limit 2
 tell vm "join v.img $a 5"
-silent vm 4 # runs for longer than that
+silent vm 4 # runs longer than the limit
 tell vm "take 0"
 tell vm "still 0"
-tell vm "join v.img $a 5" # one of two that beats is enough
+tell vm "join v.img $a 5" # one heartbeat of two is enough
 silent vm 4
 tell vm "leave 1"
 ask survivor "take 0"
@@ -89,7 +89,7 @@ answers survivor ok 10
 tell survivor "give 0"
 ends vm 137 'no heartbeat for [23] s: process [0-9]+ is killed'
 is_there 'b:alive'
-# Time in which the guard was stopped itself is no silence that it has seen.
+# The guard was stopped itself: that time does not count as silence of the VM.
 guarded vm $a v.img --pause-limit 4
 tell vm "join v.img $a 5"
 child=$(inner vm)
@@ -104,7 +104,7 @@ silent vm 1
 tell vm "leave 0"
 ask vm "exit 0"
 ends vm 0
-# Nobody waits for one that uses no volume.
+# A guard does not wait for a VM that uses no volume.
 guarded vm $a v.img --pause-limit 1
 child=$(inner vm)
 kill -STOP "$child"
@@ -113,7 +113,7 @@ kill -CONT "$child"
 ask vm "exit 0"
 ends vm 0
 
-# --- several systems and volumes, and who is not meant --------------------------------------
+# --- several systems and volumes: only the right ones are fenced ----------------------------
 
 make_volume w.img
 guarded vm $a v.img w.img
@@ -137,7 +137,7 @@ tell vm "join v.img $a 7"
 tell vm "take 0"
 tell vm "reset 0"
 ask survivor "take 0"
-silent survivor 3 # nobody knows, and the machine runs
+silent survivor 3 # nothing has reported the death, and the machine runs
 tell vm "join v.img $a 8"
 answers survivor ok
 tell survivor "give 0"
@@ -148,7 +148,7 @@ tell survivor "take 0"
 tell survivor "give 0"
 ends vm 137 'slot [12]\) had not left'
 
-# A guard that comes late finds the machine's next life, which is not its business.
+# A late guard finds the machine's next incarnation, and leaves it alone.
 guarded old $a v.img
 tell old "join v.img $a 9"
 child=$(inner old)
@@ -163,7 +163,7 @@ ends old 137
 kill -CONT "$(inner next)"
 is_there 'b:alive a:alive'
 tell next "mkdir 0 next"
-# ... but who mounted in the last moment before the end has mounted.
+# A mount in the last moment before the end counts: the guard fences that system, too.
 kill -STOP "${pid[next]}"
 tell next "leave 0"
 tell next "join v.img $a 11"
@@ -183,12 +183,12 @@ start guard "$ctl" guard v.img --pid "${pid[vm]}"
 sleep 1
 "$ctl" systems -j v.img >out
 json 'd["systems"][1]["guarded"]'
-kill -KILL "${pid[guard]}" # the machine does not notice
+kill -KILL "${pid[guard]}" # the machine is not affected
 ends guard 137
 tell vm "mkdir 0 unguarded"
 start guard "$ctl" guard --pid "${pid[vm]}" --machine "${a^^}" v.img
 sleep 1
-kill -TERM "${pid[guard]}" # nor this
+kill -TERM "${pid[guard]}" # nor is it now
 ends guard 143
 tell vm "take 0"
 start guard "$ctl" guard v.img --pid="${pid[vm]}"

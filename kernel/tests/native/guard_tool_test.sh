@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl guard as a user calls it: what it passes on and what it refuses; volumes that are made
-# while it looks on. Then `systems`, which shows systems and fences them, and the lease.
+# stargatectl guard, as a user calls it: what it passes on, what it refuses, and volumes that are
+# made while it watches. Then `systems`, which lists and fences systems, and the lease.
 # shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
@@ -24,12 +24,12 @@ for signal in TERM:42 USR1:43 KILL:137 HUP:129; do
 	fi
 	ends vm "${signal#*:}"
 done
-# With few descriptors it watches, or there is no machine: none runs unguarded.
+# The guard watches even with few file descriptors, or starts no machine: no machine runs unguarded.
 few=0
 for descriptors in $(seq 4 16); do
 	rm -f started
 	status=0
-	# shellcheck disable=SC2016 # it is the machine's
+	# shellcheck disable=SC2016 # for the inner shell
 	bash -c 'ulimit -n "$1"; exec "${@:2}"' - "$descriptors" "$ctl" guard v.img -- \
 		bash -c 'echo $$ >started; sleep 1' -uuid $a >out 2>err || status=$?
 	[[ $status -ne 0 ]] || break
@@ -48,7 +48,7 @@ refuses 127 'nonesuch: cannot be run: No such file' "$ctl" guard v.img -- nonesu
 refuses 126 '/: cannot be run: Permission denied' "$ctl" guard v.img -- / -uuid $a
 refuses 125 'cannot be watched: No such process' "$ctl" guard v.img --pid 2147483647 --machine $a
 refuses 125 '\.: is a directory' "$ctl" guard . -- true -uuid $a
-# What can be no volume, nor become one; and what is none yet.
+# Files that can never be a volume, and files that are no volume yet.
 echo text >text
 refuses 125 'text: has 5 bytes; the smallest volume is 16 MiB' "$ctl" guard text -- true -uuid $a
 refuses 125 'text: has 5 bytes' "$ctl" guard v.img text -- true -uuid $a
@@ -76,7 +76,7 @@ refuses 2 'guard: takes no --lease' "$ctl" guard --lease 5 v.img -- true
 [[ $("$ctl" guard v.img -- echo -uuid $a -- --pid 7) == "-uuid $a -- --pid 7" ]] ||
 	fail "what is behind the dashes does not get through"
 
-# --- a volume that is none yet, is made anew, and is cut short ------------------------------
+# --- a file that becomes a volume, is formatted again, and is truncated ---------------------
 
 : >u.img
 guarded vm $a u.img
@@ -109,11 +109,11 @@ says '^ +0  alive +0\.[0-9] s +no .* bbbbbbbb  622d3100  -  *machine-bbbbbbbb$'
 expect 0 "$ctl" systems u.img
 says '^0 of 64 slots'
 [[ $(wc -l <out) -eq 1 ]] || fail "a table of nobody"
-# What one holds up who is silent: all that is freed meanwhile.
+# What a silent system holds up: all deferred frees since.
 start vm "$machine" -uuid $a
 tell vm "join v.img $a 14"
 tell vm "still 0"
-tell survivor "join v.img $b 1" # one that will owe
+tell survivor "join v.img $b 1" # a system that will have deferred frees
 tell survivor "fill 1 meg"
 tell survivor "remove 1 meg"
 sleep 1
@@ -128,7 +128,7 @@ tell vm "go 0"
 sleep 1
 "$ctl" systems -j v.img >out
 json 'max(s["held_up"] for s in d["systems"]) == 0 and max(s["owed"] for s in d["systems"]) == 0'
-# Again and again, as long as somebody reads.
+# Repeats the table until the reader ends.
 timeout 20 "$ctl" systems --watch 1 v.img >tables &
 sleep 3.5
 kill -TERM $!
@@ -140,7 +140,7 @@ for bad in 0 -1 x '' 1.5; do
 done
 refuses 1 'none: cannot be opened' "$ctl" systems none
 refuses 1 'vm.out: has .* bytes; the smallest volume' "$ctl" systems vm.out
-# --- somebody says that one is dead ---------------------------------------------------------
+# --- an operator fences a system ------------------------------------------------------------
 
 refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence
 refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 2
@@ -152,13 +152,13 @@ refuses 1 "there is no system '63' that lives" "$ctl" systems v.img fence 63
 refuses 1 "2 systems are called 'machine-bbbbbbbb': say the number" "$ctl" systems v.img fence machine-bbbbbbbb
 refuses 1 "2 systems are called '$b'" "$ctl" systems v.img fence $b
 refuses 1 "there is no system '${a%1}2' that lives" "$ctl" systems v.img fence ${a%1}2
-# Nor is whoever comes after him meant, if his incarnation is named.
+# With an incarnation, a later system in the slot is not fenced.
 inc=$("$ctl" systems -j v.img | "${python[@]}" -c \
 	'import json, sys; print(*[s["incarnation"] for s in json.load(sys.stdin)["systems"] if s["slot"] == 1])')
 for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
 	refuses 1 "there is no system '$name' that lives" "$ctl" systems v.img fence "$name"
 done
-# Who lives for all to see is not dead, whatever it is called by.
+# A system with a visible heartbeat is not fenced, whatever name the command uses.
 for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): its heartbeat moves.*--force' "$ctl" systems v.img fence "$name"
 done
@@ -167,7 +167,7 @@ for name in machine-aaaaaaaa 1 $a; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this host.*--force' \
 		"$ctl" systems v.img fence "$name"
 done
-# Nor is one whose machine lives: all of a machine go together.
+# Nor is a system whose machine lives: all systems of a machine die together.
 refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its machine's slot|its heartbeat moves)" \
 	"$ctl" systems v.img fence 0
 tell survivor "still 1"
@@ -175,7 +175,7 @@ refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heartbeat of its machine's slot 0 
 	"$ctl" systems v.img fence 2
 tell survivor "go 1"
 tell vm "go 0"
-tell vm "mkdir 0 alive" # it has only been refused
+tell vm "mkdir 0 alive" # only the fence was refused
 tell vm "take 0"
 ask survivor "take 0"
 silent survivor 1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stargatectl get, get --tar, cat and ls on volumes that somebody hostile has made: a file that
- * maps one page all over, and directories with two names each. No more comes out than the volume
- * has, soon, and the exit status says that something is wrong.
+ * stargatectl get, get --tar, cat and ls on hostile volumes: a file that maps one page everywhere,
+ * and directories with two names each. The tools soon end, write no more than the volume has, and
+ * their exit status reports the damage.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define MANY	100000u
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY	"true"		/* its shadow alone has more */
+#define MEMORY	"true"		/* its shadow memory alone exceeds the limit */
 #else
 #define MEMORY	"ulimit -v 524288"
 #endif
@@ -31,7 +31,7 @@ static char dir[] = "/tmp/sg-hostile-out.XXXXXX";
 static char ctl[PATH_MAX];
 static struct tvol t;
 
-/* --- the tool ------------------------------------------------------------------------------- */
+/* --- running the tool ----------------------------------------------------------------------- */
 
 static void find_tool(void)
 {
@@ -49,7 +49,7 @@ static void find_tool(void)
 	}
 }
 
-/* Ends with 1 within 20 s, and not by a signal; says @what. */
+/* The command ends within 20 s with status 1, not by a signal, and reports @what. */
 static void fails(const char *what, const char *arguments)
 {
 	test_note("%s", arguments);
@@ -91,7 +91,7 @@ static void store_volume(void)
 	test_unmap(t.mem, t.size);
 }
 
-/* --- one page all over ---------------------------------------------------------------------- */
+/* --- one page mapped everywhere ------------------------------------------------------------- */
 
 static u64 page_of(const struct sg_iref *pool, u64 n)
 {
@@ -108,7 +108,7 @@ static u64 *table_at(u64 off)
 	return (u64 *)(t.mem + off);
 }
 
-/* 64 TiB: every second page of it is the same one. */
+/* 64 TiB: every second page is the same page. */
 static void forge_file(void)
 {
 	static u8 bytes[5 * SG_PAGE];
@@ -192,11 +192,11 @@ static void test_tree(void)
 	CHECK(stored < 1 << 20);
 }
 
-/* --- a file of inodes that names one page all over ------------------------------------------- */
+/* --- an inode file that maps one page everywhere --------------------------------------------- */
 
 /*
- * As many inodes as a volume can have, all in one page, each with one table that they share: every
- * second page is there. And a list of bad memory that is full.
+ * As many inodes as a volume can have, all in one page, each with the same table, in which every
+ * second page is present. The list of bad pages is full.
  */
 static void forge_inodes(void)
 {
@@ -244,7 +244,7 @@ static void test_inodes(void)
 	fails("damaged; run fsck", "-j bad v.img >out.bad");
 }
 
-/* --- many names: memory goes by what they are, not by what the longest could be --------------- */
+/* --- many names: memory depends on their lengths, not on the longest possible name ------------ */
 
 static void test_many(void)
 {
@@ -262,7 +262,7 @@ static void test_many(void)
 	tvol_leave(&t);
 	store_volume();
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	/* of which the volume has 64 MiB */
+	/* the volume has 64 MiB of names */
 	snprintf(line, sizeof(line), "ulimit -v 98304; timeout 60 %s ls v.img /many >names", ctl);
 	test_note("%s", line);
 	CHECK_OK(system(line));

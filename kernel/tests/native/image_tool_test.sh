@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl image: has all metadata and nothing of users, comes to the findings that the volume
-# comes to, damaged or not, and is good for looking only.
+# stargatectl image: an image has all metadata and no user data, gives the same findings as the
+# volume, damaged or not, and can only be inspected.
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
@@ -10,7 +10,7 @@ scale=${SG_TEST_SCALE:-quick}
 rounds=12
 [[ $scale == quick ]] || rounds=300
 
-# findings FILE TO: of a check, and its counts; without paths.
+# findings FILE TO: the findings of a check and its counts, without paths.
 findings() {
 	"$fsck" -n --json "$1" >check.json 2>err || true
 	python3 - "$2" <<'PY'
@@ -25,7 +25,7 @@ with open(sys.argv[1], "w") as out:
 PY
 }
 
-# alike VOLUME: images of it, hidden and not, come to the same findings.
+# alike VOLUME: its images, with hidden and with kept names, give the same findings.
 alike() {
 	rm -f hidden.img kept.img
 	expect '*' "$ctl" image "$1" hidden.img
@@ -38,7 +38,7 @@ alike() {
 	same volume.txt hidden.txt
 }
 
-# --- a volume with all there can be ----------------------------------------------------------
+# --- a volume with each kind of structure ----------------------------------------------------
 
 secret=SeCrEt
 mkdir -p tree/${secret}Dir tree/many tree/links
@@ -89,9 +89,9 @@ cp out names
 expect 0 "$ctl" find k.img
 same out names
 
-# --- looking into it -------------------------------------------------------------------------
+# --- inspecting an image ---------------------------------------------------------------------
 
-# The same but for names: all inodes by number, and each is found by the name it has there.
+# The same except for names: all inodes by number, and each is found by its name in the image.
 shape() {
 	"$ctl" -j find "$1" | python3 -c '
 import json, sys
@@ -133,11 +133,11 @@ expect 0 "$ctl" df i.img
 expect 0 "$ctl" image k.img late.img
 ! grep -aq "$secret" late.img || fail "names are not hidden later"
 expect 0 "$fsck" -n late.img
-# Two images do not have the same names: the key is nobody's.
+# Two images have different names: each has a random key, which is not stored.
 expect 0 "$ctl" image v.img j.img
 [[ $("$ctl" find i.img | sort | md5sum) != $("$ctl" find j.img | sort | md5sum) ]] || fail "one key"
 
-# --- nothing else ----------------------------------------------------------------------------
+# --- no other data ---------------------------------------------------------------------------
 
 cp i.img was
 none='is a metadata image, without contents of files|a metadata image, without contents of files'
@@ -156,7 +156,7 @@ for mode in -p -y; do refuses 8 "$none" "$fsck" $mode i.img; done
 same i.img was
 [[ ! -e s.img ]] || fail "made something of it"
 
-# --- said wrong ------------------------------------------------------------------------------
+# --- wrong arguments -------------------------------------------------------------------------
 
 refuses 2 'image: takes VOLUME FILE' "$ctl" image v.img
 refuses 2 'image: takes no --recursive' "$ctl" image -r v.img x.img
@@ -184,7 +184,7 @@ rm -f foreign short lost
 
 # --- damage ----------------------------------------------------------------------------------
 
-# mutate FILE SEED: words of metadata become others.
+# mutate FILE SEED: changes random words of metadata.
 mutate() {
 	python3 - "$1" "$2" i.img <<'PY'
 import random, struct, sys
@@ -218,7 +218,7 @@ for seed in $(seq "$rounds"); do
 done
 [[ $made -gt $((rounds * 3 / 4)) ]] || fail "only $made of $rounds could be made"
 
-# A page of a file in the place of metadata does not come into the image.
+# A file's data page that takes the place of metadata does not get into the image.
 cp v.img m.img
 run=$("$ctl" -j stat m.img "/tree/${secret}Dir/${secret}Name-2.txt" | pick 'd["table"]["runs"][0]["offset"]')
 many=$("$ctl" -j stat m.img /tree/many | pick 'd["record"]')
@@ -263,7 +263,7 @@ findings m.hidden hidden.txt
 same volume.txt hidden.txt
 [[ $(wc -l <volume.txt) -gt 16 ]] || fail "no damage"
 
-# --- systems that have died ------------------------------------------------------------------
+# --- dead systems ----------------------------------------------------------------------------
 
 for wait in 0.02 0.05 0.1 0.2 0.3; do
 	cp v.img dead.img
@@ -275,7 +275,7 @@ for wait in 0.02 0.05 0.1 0.2 0.3; do
 	! grep -aq "$secret" hidden.img || fail "something of users is in it"
 done
 
-# --- somebody uses it ------------------------------------------------------------------------
+# --- a system uses the volume ----------------------------------------------------------------
 
 start 1
 say 1 join v.img $m1 1

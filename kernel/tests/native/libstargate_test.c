@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libstargate over the engine, the test being its kernel (sem_kernel.h): what the library does by
- * itself and what it leaves to the kernel have to fit, by many threads at once of two systems; and
- * its parts for files, on files.
+ * libstargate over the engine; the test acts as its kernel (sem_kernel.h). The library's own
+ * operations and those that it leaves to the kernel must fit together, for many threads of two
+ * systems. The library's file functions are tested on files.
  */
 #define _GNU_SOURCE
 #include "sem_kernel.h"
@@ -51,7 +51,7 @@ static void recursive(void)
 	stargate_close(o);
 }
 
-/* As a reset by force does, by whoever may write the volume. */
+/* As a forced reset stores it, or any system that may write the volume. */
 static u64 enough;
 
 static void *resets(void *arg)
@@ -73,7 +73,7 @@ static void recursive_reset(void)
 	pthread_t t;
 
 	CHECK_OK(stargate_mutex_lock(s, STARGATE_TRY));
-	sg_store64(&w->more, ~0ULL);	/* is no count: the word is given */
+	sg_store64(&w->more, ~0ULL);	/* not a valid count: the unlock releases the word */
 	CHECK_OK(stargate_mutex_unlock(s));
 	CHECK_OK(stargate_mutex_lock(o, STARGATE_TRY));
 	CHECK_OK(stargate_mutex_unlock(o));
@@ -94,7 +94,7 @@ static void recursive_reset(void)
 	stargate_close(o);
 }
 
-/* Who reads and who writes, each by himself or by his kernel, are in each other's way. */
+/* Readers and writers exclude each other, whether they lock by themselves or by the kernel. */
 static void readers_and_writer(void)
 {
 	stargate_sem *kept = make("x", STARGATE_RWLOCK, 0, 0), *r, *w;
@@ -144,7 +144,7 @@ static void robust(void)
 	stargate_close(o);
 }
 
-/* --- many ------------------------------------------------------------------------------------ */
+/* --- many threads ---------------------------------------------------------------------------- */
 
 #define THREADS	4
 static u64 rounds, shared[2], arrived[THREADS], met;
@@ -221,7 +221,7 @@ static void *use_rwlock(void *arg)
 	return NULL;
 }
 
-/* Each says that it has come; the last one wakes all by the condition. */
+/* Each thread counts itself; the last one wakes all by the condition. */
 static void *use_condition(void *arg)
 {
 	unsigned int n = ((struct worker *)arg)->n;
@@ -361,16 +361,16 @@ static void files(void)
 	CHECK_EQ(stargate_map_file(&m, path, O_RDWR, 0, 0), ENOENT);
 }
 
-/* --- a thread that is cancelled ---------------------------------------------------------------- */
+/* --- a cancelled thread ----------------------------------------------------------------------- */
 
-/* Goes through all that opens, and what waits outside of the kernel, which is played here. */
+/* Calls all functions that open, and all waits outside of the kernel that the test plays. */
 static bool through_whole;
 
 static void *through_all(void *path)
 {
 	stargate_sem *s;
 	struct stargate_map m;
-	int fd = open(path, O_RDWR);	/* not the library's: before it is cancelled */
+	int fd = open(path, O_RDWR);	/* not a call of the library: before the cancellation */
 
 	pthread_cancel(pthread_self());
 	CHECK_OK(stargate_create(&s, at[0], "cancelled", &(struct stargate_new){
@@ -382,7 +382,7 @@ static void *through_all(void *path)
 	CHECK_EQ(stargate_await_size(fd, 1 << 20, stargate_in(20 * MS)), ETIMEDOUT);
 	stargate_unmap(&m);
 	through_whole = true;
-	close(fd);			/* here it ends */
+	close(fd);			/* the cancellation takes effect here */
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Locks between systems: two of them, and several threads of each at one lock; and words that nobody
- * of ours has stored.
+ * Locks between systems: two systems, several threads of each at one lock, and words that no system
+ * of the test has stored.
  */
 #include "internal.h"
 #include "test.h"
@@ -59,7 +59,7 @@ static void until(u64 waiters)
 		sg_sleep_us(100);
 }
 
-/* Who has waited for long gets it next, even from one who would like it back at once. */
+/* A waiter that has waited for long gets the lock next, before a holder that wants it again. */
 static void handed_over_in_turn(void)
 {
 	pthread_t id;
@@ -80,8 +80,8 @@ static void handed_over_in_turn(void)
 }
 
 /*
- * It is not handed to who has not asked: whoever has work to do with it goes on with that, instead
- * of waiting until somebody has woken up.
+ * The lock is not handed to a system that has not asked. A holder with more work continues, instead
+ * of waiting until a sleeper has woken up.
  */
 static void kept_from_sleepers(void)
 {
@@ -104,7 +104,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* One that does nothing but take it does not keep it from others. */
+/* A system that only takes and releases the lock does not keep others from it. */
 static void kept_from_nobody(void)
 {
 	u64 start = sg_ticks(), before;
@@ -130,7 +130,10 @@ static void kept_from_nobody(void)
 	word()->waiters = 0;
 }
 
-/* A waiter that is gone when its turn comes holds nobody up for long; nor does a slot that is free. */
+/*
+ * A waiter that is gone when its turn comes delays the others only briefly, and so does a free
+ * slot.
+ */
 static void handed_to_nobody(void)
 {
 	u64 start;
@@ -150,8 +153,8 @@ static void handed_to_nobody(void)
 }
 
 /*
- * One that gave up just when it was handed the lock says so: then even those may take it who do not
- * wait, and would find it taken for ever.
+ * A waiter gave up just when it was handed the lock, and says so. Then even callers that do not
+ * wait may take the lock. Otherwise they would find it locked for ever.
  */
 static void handed_to_one_who_left(void)
 {
@@ -165,7 +168,7 @@ static void handed_to_one_who_left(void)
 	word()->waiters = 0;
 }
 
-/* What names no live slot is free for the taking. */
+/* A lock word that names no live slot is free. */
 static void held_by_nobody(void)
 {
 	word()->word = SG_LOCK_WORD(200, 1);
@@ -179,7 +182,7 @@ static void held_by_nobody(void)
 	sg_unlock(&t.v, LOCK);
 }
 
-/* --- words that a wild store left ----------------------------------------------------------- */
+/* --- words that a wild store has left ------------------------------------------------------- */
 
 static unsigned int strays;
 
@@ -190,7 +193,7 @@ static void count_strays(void *owner, enum sg_level level, const char *line)
 		strays++;
 }
 
-/* One that says we have it: found out, whatever other bits it has, and reported. */
+/* A word that names this system as holder is detected, whatever its other bits, and reported. */
 static void strayed(void)
 {
 	u64 own = SG_LOCK_WORD(t.v.slot, t.v.incarnation), start = sg_ticks();
@@ -211,10 +214,10 @@ static void strayed(void)
 	}
 	CHECK_EQ(strays, SG_ARRAY_SIZE(words));
 	CHECK(sg_ticks() - start < 20 * SECOND);
-	memset(t.mem + SG_HOT(errors), 0, 16);	/* fsck is not to mind */
+	memset(t.mem + SG_HOT(errors), 0, 16);	/* fsck must not report these errors */
 }
 
-/* It is not found out as long as one of ours has it: a lock that is held for long is held. */
+/* The word is not detected while a thread of this system holds the lock: long holds are allowed. */
 static void held_for_long(void)
 {
 	pthread_t id[4];
@@ -225,7 +228,7 @@ static void held_for_long(void)
 	CHECK_OK(sg_lock(&t.v, LOCK));
 	for (i = 0; i < 4; i++)
 		CHECK_OK(pthread_create(&id[i], NULL, fight, &t.v));
-	sg_sleep_us(350000);	/* three times as long as a stray word takes to be found out */
+	sg_sleep_us(350000);	/* three times as long as the detection of a stray word takes */
 	CHECK_EQ(entered, 0);
 	sg_unlock(&t.v, LOCK);
 	for (i = 0; i < 4; i++)
@@ -239,7 +242,10 @@ static bool dying(void)
 	return true;
 }
 
-/* Held by another system that lives, for ever: who is to die does not wait, nor who can come again. */
+/*
+ * A live system holds the lock for ever: a thread to be killed does not wait, nor does one that can
+ * repeat its call.
+ */
 static void given_up(void)
 {
 	struct sg_iref a = test_create(&t.v, &t.root, "first", 0100600);
@@ -253,7 +259,7 @@ static void given_up(void)
 	CHECK_EQ(sg_lock_four(&t.v, v), -EINTR);
 	CHECK_EQ(sg_unlink(&t.v, &t.root, "then", 4, 1), -EINTR);
 	sg_interrupt_hook = NULL;
-	CHECK(sg_trylock(&t.v, lock));	/* what had been taken was given back */
+	CHECK(sg_trylock(&t.v, lock));	/* locks that had been taken were released */
 	sg_unlock(&t.v, lock);
 	start = sg_ticks();
 	CHECK_EQ(sg_lock_soon(&t.v, b.off + offsetof(struct sg_inode, lock)), -EBUSY);
@@ -263,7 +269,7 @@ static void given_up(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "first", 5, 1));
 }
 
-/* A thread that holds what others here wait for, and not one beside it. */
+/* A thread that holds what other threads here wait for, as opposed to one that does not. */
 static __thread bool holds_others_up;
 static u64 asked;
 
@@ -292,7 +298,9 @@ static void given_way(void)
 	CHECK_OK(pthread_create(&other, NULL, takes_in_time, &t.v));
 	holds_others_up = true;
 	CHECK_EQ(sg_lock(&t.v, LOCK), -EINTR);
-	/* what a fault does: a hole is filled, a time stored; of areas and inodes that others have */
+	/*
+	 * what a page fault does: it fills a hole, stores a time; areas and inodes of other systems
+	 */
 	CHECK_OK(sg_lock(&second, ino_lock));
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
 	CHECK_EQ(sg_touch(&t.v, &f, SG_SET_MTIME, 77, 0, 0), -EINTR);
@@ -306,14 +314,15 @@ static void given_way(void)
 	for (i = 0; i < t.v.sb.areas; i++)
 		sg_unlock(&second, sg_area_off(&t.v, (unsigned int)t.v.slot, (unsigned int)i) +
 				   offsetof(struct sg_area, lock));
-	sg_store64(&t.v.still.closed, 1);	/* it stands still: nor is that waited for */
+	/* the mount is frozen: the fault does not wait for the thaw either */
+	sg_store64(&t.v.still.closed, 1);
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
 	/* who would try again has to be told, though nobody has the lock */
 	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_store64(&t.v.still.closed, 0);
 	CHECK(sg_ticks() - start < 5 * SECOND);
 	CHECK(sg_load64(&asked));
-	CHECK_OK(sg_allocate(&t.v, &f, 0, 1));	/* nobody is in the way: it is done */
+	CHECK_OK(sg_allocate(&t.v, &f, 0, 1));	/* no lock is held: the fault succeeds */
 	holds_others_up = false;
 	CHECK_OK(sg_wait_inode(&t.v, &f));
 	CHECK(!sg_is_locked(&t.v, ino_lock));
@@ -322,14 +331,14 @@ static void given_way(void)
 	t.v.gives_way = NULL;
 }
 
-/* The system dies with the lock in its hands: it is free once the slot has been recovered. */
+/* The system dies and holds the lock: the lock is free once the slot has been recovered. */
 static void recovered(void)
 {
 	sg_lock(&second, LOCK);
 	sg_abandon(&second);
 	CHECK(!sg_trylock(&t.v, LOCK));
 	CHECK_OK(sg_fence_slot(&t.v, 1, second.incarnation));
-	CHECK(!sg_trylock(&t.v, LOCK));		/* dead is not enough: not before the replay */
+	CHECK(!sg_trylock(&t.v, LOCK));		/* a death is not enough: the replay comes first */
 	sg_recover_all(&t.v);
 	CHECK(sg_trylock(&t.v, LOCK));
 	sg_unlock(&t.v, LOCK);

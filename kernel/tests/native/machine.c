@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a guard takes for a virtual machine: a process in which systems use volumes. Not a test by
- * itself; guard_test.sh and others (and e2e/bench) start it and tell it what to do, a line at a time:
+ * Acts as a virtual machine for a guard: a process in which systems use volumes. It is not a test
+ * itself. guard_test.sh and others (and e2e/bench) start it, and send it a command per line:
  *
- *   join VOLUME MACHINE BOOT   a system more (0, 1, ...), of that machine's UUID
- *   mkdir N NAME               what an operation needs: locks, a transaction
+ *   join VOLUME MACHINE BOOT   adds a system (0, 1, ...) of a machine with that UUID
+ *   mkdir N NAME               an operation that needs locks and a transaction
  *   fill N NAME, remove N NAME a file of 1 MiB
- *   open N PATH, unlink N NAME it is opened, for as long as the system is there; its name goes
- *   hand N NAME BLOCK:COUNT:OFFSET      blocks for who reads by e2e/programs/handover.c, in turns that
- *                              two words of the volume give
+ *   open N PATH, unlink N NAME opens a file until the system leaves; removes its name
+ *   hand N NAME BLOCK:COUNT:OFFSET      blocks for a reader by e2e/programs/handover.c; two words of
+ *                              the volume pass the turns
  *   take N, give N             the lock for renaming, which a transaction would need
- *   record N OFFSET VALUE      a change is committed, and not yet in place
- *   word N OFFSET              what stands there
- *   still N, go N              its heart
- *   leave N, reset N           in order, and not; the process stays
+ *   record N OFFSET VALUE      commits a change, without storing it in place
+ *   word N OFFSET              prints a word
+ *   still N, go N              stops and continues the heartbeat
+ *   leave N, reset N           leaves, or dies; the process stays
  *   exit STATUS
  *
- * Each is answered by a line: "ok", or "error" and which.
+ * The answer to each is one line: "ok", or "error" and a number.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int join(const char *path, const char *machine, unsigned int boot)
 		return -errno;
 	snprintf(id.name, sizeof(id.name), "machine-%.8s", machine);
 	err = tsys_try(&system_of[systems], mem, size, &id, 300, false);
-	if (!err && getenv("MACHINE_NAME")) {	/* as a hostile engine names itself */
+	if (!err && getenv("MACHINE_NAME")) {	/* a hostile engine's version */
 		struct sg_vol *v = &system_of[systems].v;
 
 		snprintf(v->id.name, sizeof(v->id.name), "%s", getenv("MACHINE_NAME"));
@@ -138,7 +138,7 @@ static int await_turn(_Atomic s64 *word)
 	return 0;
 }
 
-/* As handover.c's writer, which calls a kernel for it. */
+/* As handover.c's writer, which uses a kernel for it. */
 static int hand(struct tsys *s, const char *name, const char *how)
 {
 	unsigned long long block, count, turns, i;
@@ -151,7 +151,7 @@ static int hand(struct tsys *s, const char *name, const char *how)
 	    block < sizeof(bytes[0]) || turns > s->v.size - SG_PAGE)
 		return -EINVAL;
 	full = (_Atomic s64 *)(s->v.base + turns);
-	empty = full + 8;	/* on a line of its own */
+	empty = full + 8;	/* on a cache line of its own */
 	err = sg_lookup(&s->v, &s->root, name, (u32)strlen(name), &ref, NULL);
 	for (i = 0; i < count && !err; i++) {
 		err = await_turn(empty);
@@ -169,7 +169,7 @@ static void look_at_word(struct tsys *s, u64 off)
 	fflush(stdout);
 }
 
-/* @a, @b: what follows the system's number. */
+/* @a, @b: the arguments behind the system's number. */
 static int obey(const char *verb, struct tsys *s, const char *a, u64 b)
 {
 	if (!strcmp(verb, "mkdir"))

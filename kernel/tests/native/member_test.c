@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whom a tool takes for alive before it changes a block device, where it sees no heartbeat in its
- * mapping: who beats, and who is paused while a guard stands beside him.
+ * A tool changes a block device, and sees no heartbeats in its own mapping. The test checks which
+ * systems it regards as live: those that send heartbeats, and paused ones whose guard runs.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void *move(void *arg)
 	return NULL;
 }
 
-/* Watched while that word moves, or (NULL) none does. */
+/* Watches while a thread changes that word, or (NULL) no word. */
 static int watched(const struct target *t, const struct sg_super *sb, u64 *word, char why[200])
 {
 	pthread_t mover;

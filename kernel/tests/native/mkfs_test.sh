@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mkfs.stargatefs in the hands of somebody who does not know it: every argument and every target that
-# cannot be, each refused in one line before anything is made or changed.
+# mkfs.stargatefs with wrong arguments and targets: each is refused in one line, before anything is
+# made or changed.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -56,7 +56,7 @@ refuses 2 'one volume at a time' "$mkfs" --size 16M --phys 16G v.img w.img
 refuses 2 'name of the device or file is empty' "$mkfs" --size 16M --phys 16G ''
 refuses 2 '--sparse goes with --size' "$mkfs" --sparse --phys 16G v.img
 
-# Arguments that do not go together.
+# Arguments that exclude each other.
 refuses 1 'room to grow to 16777216 bytes \(allowed: the volume.s 33554432' "$mkfs" --size 32M \
 	--max-size 16M --phys 16G v.img
 refuses 1 'take more metadata than a volume of 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
@@ -65,7 +65,7 @@ refuses 1 'no base: 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T --spa
 refuses 1 'give the address where VMs map it' "$mkfs" --size 16M v.img
 [[ ! -e v.img ]] || fail "one of them made the file"
 
-# What is allowed at the edges.
+# The limits of what is allowed.
 expect 0 "$mkfs" -n --size 64T --phys 2M --sparse v.img
 expect 0 "$mkfs" -n --size 16M --phys 4095T --areas 16 --max-size 16M --root-mode 7777 v.img
 expect 0 "$mkfs" -n --size 0x1000000 --phys 020000000 --root-owner 4294967294:0 --json v.img
@@ -109,7 +109,7 @@ done
 refuses 1 'cannot be made' "$mkfs" "${at[@]}" /proc/v.img
 refuses 1 'there is no such file or device; to make a file' "$mkfs" --phys 16G v.img
 chmod 755 .
-cp "$mkfs" "$dir/mkfs" # where everybody can run it
+cp "$mkfs" "$dir/mkfs" # where every user can run it
 mkdir -m 555 closed
 refuses 1 'cannot be made: closed: Permission denied' "${unprivileged[@]}" "$dir/mkfs" "${at[@]}" closed/v.img
 truncate -s 16M readonly
@@ -120,7 +120,7 @@ refuses 1 'does not fit there: 64 TiB are needed, and .* free' "$mkfs" --size 64
 [[ ! -e v.img && ! -e nowhere && -z $(find place closed -type f) ]] || fail "something was made"
 [[ $(cat text) == text ]] || fail "something was changed"
 
-# What was begun and cannot be ended leaves nothing: here the file may not become that large.
+# A command that cannot complete leaves nothing behind. Here the file cannot get that large.
 refuses 1 'cannot be made that large: File too large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G v.img"
 [[ ! -e v.img ]] || fail "the file is still there"
@@ -128,7 +128,7 @@ truncate -s 4M small
 refuses 1 'cannot be made that large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G small"
 [[ $(stat -c %s small) -eq $((4 << 20)) ]] || fail "the file has another size"
-# ... and here it may, but there are no addresses for it. (Sanitizers need more of them.)
+# ... and here it can, but the address space is too small. (Sanitizers need more of it.)
 # shellcheck disable=SC2016 # for the inner shell
 few='ulimit -v 300000; exec "$0" "$@"'
 if bash -c "$few" "$mkfs" --version >out 2>&1; then
@@ -142,9 +142,9 @@ fi
 refuses 1 'has 4194304 bytes; the smallest volume is 16 MiB: --size 16M' "$mkfs" --phys 16G small
 refuses 1 'has 4194304 bytes; the smallest' "$mkfs" -f --phys 16G small
 
-# --- what is there --------------------------------------------------------------------------
+# --- existing contents ----------------------------------------------------------------------
 
-# All zeroes, sparse or not, is a new file; one byte somewhere is somebody's.
+# A file of zeroes, sparse or not, counts as new. One other byte is data.
 head -c 16M /dev/zero >zeroes
 expect 0 "$mkfs" --phys 16G zeroes
 expect 0 "$mkfs" --size 32M --phys 16G small
@@ -190,7 +190,7 @@ complains 'the output cannot be written: No space left on device'
 expect 0 "$mkfs" -q -f --phys 16G zeroes
 [[ ! -s out && ! -s err ]] || fail "not quiet"
 
-# --- somebody who owns the folder puts a link to another file in its place, at any moment ---
+# --- the owner of the folder replaces the file by a link to another file, at any moment ---
 # shellcheck source=kernel/tests/lib/swaps.sh
 source "$src/../tests/lib/swaps.sh"
 if [[ $swaps ]]; then
@@ -209,7 +209,7 @@ if [[ $swaps ]]; then
 			same victim was
 		done
 	done
-	# what has the name when nothing comes of it stays
+	# after a failure, mkfs does not remove a file that has taken the name
 	rm -f own.img gone
 	swap_skip=0 swapped open own.img 'mv own.img gone; echo other >own.img' 1 \
 		bash -c "ulimit -f 1024; trap '' XFSZ; exec '$mkfs' --size 32M --phys 16G own.img"

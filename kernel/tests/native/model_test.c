@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on volumes of several sizes, compared with the model: what each returns, and
- * every now and then the whole tree, the counters, and what sg_check() says. The small volume is
- * full most of the time, the others seldom.
+ * Random operations on volumes of several sizes, compared with the model: each result, and now and
+ * then the whole tree, the counters, and the findings of sg_check(). The small volume is full most
+ * of the time, the others seldom.
  */
 #include <sys/mman.h>
 #include "internal.h"
@@ -17,7 +17,9 @@ static u64 free_pages(struct model *m)
 	return st.free_pages;
 }
 
-/* It grows by a chunk, and so does what is free; the superblock is the one thing that it stores to. */
+/*
+ * Grows by a chunk, and so does the free space. Only the superblock's page is made writable for it.
+ */
 static void grow(struct model *m)
 {
 	u64 size = sg_size(&m->t.v), had = free_pages(m);
@@ -65,7 +67,7 @@ int main(void)
 {
 	u64 ops = test_amount(20000, 1000000, 10000000), seed = test_seed(), i;
 
-	for (i = 0; i < 4; i++)		/* short runs find what needs an empty volume */
+	for (i = 0; i < 4; i++)		/* short runs find the defects that need an empty volume */
 		run(16 << 20, ops / 100, 500, seed + i);
 	run(16 << 20, ops * 45 / 100, 2000, seed + 10);
 	run_in(16 << 20, 48 << 20, ops * 10 / 100, 1000, seed + 15);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names: what each operation returns, what becomes of links, parents and times; every kind of
+ * Names: the result of each operation, its effect on links, parents and times; all kinds of
  * renaming; full volumes; many threads.
  */
 #include <pthread.h>
@@ -139,7 +139,7 @@ static void test_links(void)
 	CHECK_OK(sg_rmdir(&t.v, &dir, L("sub"), 600));
 	expect_dir(&t.v, &dir, 2, 0, 600);
 	expect_links(&t.v, &sub, 0, 600);
-	/* it is still open somewhere, but gets no names any more */
+	/* it is still open, but gets no names any more */
 	CHECK_EQ(sg_link(&t.v, &dir, &sub, L("x"), 1), -ENOENT);
 	CHECK_EQ(sg_create(&t.v, &sub, L("x"), &new, &file), -ENOENT);
 	CHECK_EQ(lookup_ino(&t.v, &sub, "x"), 0);
@@ -164,10 +164,10 @@ static void test_tmpfile(void)
 	expect_links(&t.v, &a, 0, 100);
 	CHECK_OK(sg_link(&t.v, &a, &t.root, L("named"), 200));
 	expect_links(&t.v, &a, 1, 200);
-	CHECK_OK(sg_evict(&t.v, &a));	/* has a link: stays */
+	CHECK_OK(sg_evict(&t.v, &a));	/* it has a link, so it stays */
 	CHECK_OK(sg_evict(&t.v, &b));
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 2);
-	tvol_crash(&t);			/* the third one is nobody's now */
+	tvol_crash(&t);			/* the third file is open nowhere now */
 	tvol_join(&t);
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "named"), a.ino);
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 1);
@@ -200,7 +200,7 @@ static void test_symlinks(void)
 		memset(got, 0, sizeof(got));
 		CHECK_EQ(sg_readlink(&t.v, &ref, got, sizeof(got)), len);
 		CHECK(!memcmp(got, target, len) && !got[len]);
-		memset(got, 0, sizeof(got));	/* never more than there is room for */
+		memset(got, 0, sizeof(got));	/* never more bytes than the buffer has */
 		CHECK_EQ(sg_readlink(&t.v, &ref, got, len / 2), len);
 		CHECK(!memcmp(got, target, len / 2) && !got[len / 2]);
 	}
@@ -220,13 +220,13 @@ static void test_symlinks(void)
 	ref = t.root;
 	CHECK_EQ(sg_readlink(&t.v, &ref, got, sizeof(got)), -EINVAL);
 	CHECK_OK(sg_statfs(&t.v, &after));
-	/* the inode file keeps the pages that it grew by, the root its first bucket */
+	/* the inode file keeps the pages that it grew by, the root directory its first bucket */
 	CHECK(after.free_pages <= before.free_pages && after.free_pages + 16 >= before.free_pages);
 	tvol_drop(&t);
 	printf("ok targets of 1 to %u bytes\n", SG_SYMLINK_MAX);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 static void test_errors(void)
 {
@@ -273,7 +273,7 @@ static void test_errors(void)
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("none"), 1), -ENOENT);
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("."), 1), -EINVAL);
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L(".."), 1), -ENOTEMPTY);
-	/* counts that cannot grow; put back, so that the volume stays honest */
+	/* counts at their limits; restored afterwards, so that the checker finds nothing */
 	tx = sg_tx_begin(&t.v);
 	sg_tx_iset(tx, &file, mode, (u64)SG_LINK_MAX << 32 | SG_S_IFREG | 0644);
 	sg_tx_iset(tx, &dir, mode, (u64)SG_LINK_MAX << 32 | SG_S_IFDIR | 0755);
@@ -304,7 +304,7 @@ static void test_errors(void)
 
 enum kind { NONE, FILE_, LINK, EMPTY, FULL, KINDS };
 
-/* An inode of that kind; 0 when it is none. */
+/* Makes an inode of that kind; 0 for none. */
 static struct sg_iref put_kind(struct sg_vol *v, const struct sg_iref *dir, const char *name,
 			       enum kind k)
 {
@@ -331,7 +331,7 @@ static bool is_dir_kind(enum kind k)
 	return k == EMPTY || k == FULL;
 }
 
-/* What rename(2) says. */
+/* Returns the error of rename(2). */
 static int expected(enum kind src, enum kind dst, unsigned int flags)
 {
 	if (src == NONE)
@@ -361,7 +361,7 @@ struct pair {
 	unsigned int flags;
 };
 
-/* All that must be so after a rename that succeeded. */
+/* Checks everything that must hold after a successful rename. */
 static void expect_renamed(struct sg_vol *v, const struct pair *p)
 {
 	bool exchange = p->flags & SG_RENAME_EXCHANGE, white = p->flags & SG_RENAME_WHITEOUT;
@@ -471,7 +471,7 @@ static void test_rename_special(void)
 	file = file_in(&t.v, &t.root, "file");
 	other = file_in(&t.v, &c, "other");
 #define RENAME(od, on, nd, nn, fl) sg_rename(&t.v, od, L(on), nd, L(nn), fl, &white, 9)
-	/* nothing becomes its own ancestor */
+	/* a directory never becomes its own ancestor */
 	CHECK_EQ(RENAME(&t.root, "a", &c, "x", 0), -EINVAL);
 	CHECK_EQ(RENAME(&t.root, "a", &a, "x", 0), -EINVAL);
 	CHECK_EQ(RENAME(&a, "b", &b, "x", 0), -EINVAL);
@@ -482,13 +482,13 @@ static void test_rename_special(void)
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), c.ino);
 	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
 	CHECK_OK(RENAME(&t.root, "file", &b, "c", SG_RENAME_EXCHANGE));
-	/* two names of one inode: nothing happens, as POSIX wants it */
+	/* two names of one inode: POSIX requires that rename does nothing */
 	CHECK_OK(sg_link(&t.v, &file, &a, L("file2"), 3));
 	CHECK_OK(RENAME(&t.root, "file", &a, "file2", 0));
 	CHECK_OK(RENAME(&t.root, "file", &t.root, "file", 0));
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), file.ino);
 	expect_links(&t.v, &file, 2, 3);
-	/* one name less of an inode that has others */
+	/* removes one name of an inode that has others */
 	CHECK_OK(RENAME(&c, "other", &a, "file2", 0));
 	expect_links(&t.v, &file, 1, 9);
 	CHECK_EQ(lookup_ino(&t.v, &a, "file2"), other.ino);
@@ -504,7 +504,7 @@ static void test_rename_special(void)
 	CHECK_EQ(RENAME(&t.root, "file", &a, "x/y", 0), -EINVAL);
 	CHECK_EQ(RENAME(&file, "x", &a, "x", 0), -ENOTDIR);
 	CHECK_EQ(RENAME(&t.root, "file", &file, "x", 0), -ENOTDIR);
-	/* into a directory that has been removed */
+	/* into a removed directory */
 	CHECK_OK(sg_rmdir(&t.v, &b, L("c"), 10));
 	CHECK_EQ(RENAME(&t.root, "file", &c, "x", 0), -ENOENT);
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), file.ino);
@@ -515,7 +515,7 @@ static void test_rename_special(void)
 
 /* --- a full volume ---------------------------------------------------------------------------- */
 
-/* Pages of the inode file and of the ledger: they stay when what they were needed for has gone. */
+/* Counts pages of the inode file and of the ledger, which stay after their contents are gone. */
 static u64 kept_pages(struct sg_vol *v)
 {
 	const struct sg_iref inodes = sg_sys_ref(SG_SYS_INODES);
@@ -561,7 +561,8 @@ static void test_full(void)
 	CHECK_EQ(sg_create(&t.v, &dir, NAME(n + links), 250, &new, &ref), -ENOSPC);
 	CHECK_EQ(lookup_ino(&t.v, &dir, "n"), 0);
 	CHECK_EQ(sg_iget(&t.v, &dir, entries), n + links);
-	for (i = 0; i < MOVED; i++) {	/* one name for another: always, or nothing at all */
+	/* replaces a name by another: always succeeds, or changes nothing */
+	for (i = 0; i < MOVED; i++) {
 		sprintf(to, "to%" PRIu64, i);
 		err = sg_rename(&t.v, &dir, NAME(i), 250, &dir, L(to), 0, NULL, 5);
 		CHECK(!err || err == -ENOSPC);
@@ -570,7 +571,7 @@ static void test_full(void)
 		moved[i] = !err;
 	}
 	tvol_recheck(&t);
-	for (i = 0; i < n + links; i++) {	/* removing needs no page */
+	for (i = 0; i < n + links; i++) {	/* removing a name needs no page */
 		const char *was = NAME(i);
 
 		sprintf(to, "to%" PRIu64, i);
@@ -612,7 +613,7 @@ static void store(struct sg_vol *v, u64 off, u64 val)
 	*(u64 *)sg_at(v, off) = val;
 }
 
-/* Of a name: what its dirent says about the inode. */
+/* Returns where a name's dirent refers to the inode. */
 static u64 ref_off(struct sg_vol *v, const struct sg_iref *dir, const char *name)
 {
 	struct sg_name n;
@@ -622,7 +623,7 @@ static u64 ref_off(struct sg_vol *v, const struct sg_iref *dir, const char *name
 	return n.ref_off;
 }
 
-/* What is not caught by the directory's own checks: each is said once, none ends in a loop. */
+/* Damage that the directory's own checks do not find: each is reported once, none causes a loop. */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
@@ -644,20 +645,20 @@ static void test_damage(void)
 	new.target_len = sizeof(target);
 	CHECK_OK(sg_create(&t.v, &t.root, L("link"), &new, &link));
 
-	store(&t.v, SG_IOFF(&a, special), b.ino);	/* parents in a circle */
+	store(&t.v, SG_IOFF(&a, special), b.ino);	/* a cycle of parents */
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
-	store(&t.v, SG_IOFF(&a, special), 1ULL << 35);	/* a parent that is not there */
+	store(&t.v, SG_IOFF(&a, special), 1ULL << 35);	/* a parent that does not exist */
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
-	store(&t.v, SG_IOFF(&a, special), link.ino);	/* or no directory */
+	store(&t.v, SG_IOFF(&a, special), link.ino);	/* a parent that is no directory */
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
 	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
 
-	off = sg_get(&t.v, SG_IOFF(&link, table));	/* a target that ends before its end */
+	off = sg_get(&t.v, SG_IOFF(&link, table));	/* a target that ends early */
 	t.mem[off + sizeof(target) - 1] = 0;
 	CHECK_EQ(sg_readlink(&t.v, &link, target, sizeof(target)), -EUCLEAN);
 	t.mem[off + sizeof(target) - 1] = 't';
 	CHECK_EQ(sg_readlink(&t.v, &link, target, sizeof(target)), sizeof(target));
-	store(&t.v, SG_IOFF(&link, table), 3);		/* a target nowhere */
+	store(&t.v, SG_IOFF(&link, table), 3);		/* a target outside the volume */
 	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -EUCLEAN);
 	store(&t.v, SG_IOFF(&link, size), SG_SYMLINK_MAX + 1);
 	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -EUCLEAN);
@@ -665,7 +666,7 @@ static void test_damage(void)
 	CHECK_OK(sg_evict(&t.v, &link));
 	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -ESTALE);
 
-	off = ref_off(&t.v, &t.root, "file");		/* a file called a directory */
+	off = ref_off(&t.v, &t.root, "file");		/* a file whose name says directory */
 	store(&t.v, off, SG_REF(SG_REF_INO(sg_get(&t.v, off)), 4, SG_S_IFDIR >> 12));
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("file"), &c, L("x"), 0, NULL, 1), -EUCLEAN);
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &t.root, L("file"), 0, NULL, 1), -EUCLEAN);
@@ -674,7 +675,7 @@ static void test_damage(void)
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("file"), 1), -EUCLEAN);
 	store(&t.v, off, SG_REF(1ULL << 35, 4, SG_S_IFREG >> 12));
 	CHECK_EQ(sg_unlink(&t.v, &t.root, L("file"), 1), -EUCLEAN);
-	/* each place once, and where nobody overlooks it */
+	/* reported once for each place, where an operator sees it */
 	CHECK(reports == 5 && sg_get(&t.v, SG_HOT(errors)) == 5);
 	sg_log_hook = NULL;
 	sg_abandon(&t.v);
@@ -746,7 +747,7 @@ static void *crowd_member(void *arg)
 	return NULL;
 }
 
-/* The directories move below each other all the time; in the end it must be a tree. */
+/* Threads move the directories below each other all the time. In the end they must form a tree. */
 static void test_crowd(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
@@ -756,11 +757,11 @@ static void test_crowd(void)
 
 	tvol_make(&c->t, 64 << 20);
 	c->turns = test_amount(3000, 40000, 400000);
-	for (i = 0; i < DIRS; i++) {	/* below each other, by names that are moved, too */
+	for (i = 0; i < DIRS; i++) {	/* below each other, by names that are moved as well */
 		sprintf(name, "n%u", i);
 		c->dir[i] = mkdir_in(&c->t.v, i ? &c->dir[(i - 1) / 2] : &c->t.root, name);
 	}
-	for (i = 0; i < DIRS; i++)	/* kept from being removed */
+	for (i = 0; i < DIRS; i++)	/* not removable */
 		file_in(&c->t.v, &c->dir[i], "stays");
 	for (k = 0; k < THREADS; k++)
 		CHECK(!pthread_create(&thread[k], NULL, crowd_member, c));
@@ -768,7 +769,7 @@ static void test_crowd(void)
 		CHECK(!pthread_join(thread[k], NULL));
 	for (i = 0; i < DIRS; i++)
 		CHECK(lookup_ino(&c->t.v, &c->dir[i], "stays"));
-	tvol_crash(&c->t);	/* inodes without links are owed still */
+	tvol_crash(&c->t);	/* inodes without links are still deferred */
 	tvol_join(&c->t);
 	tvol_drop(&c->t);
 	free(c);
@@ -776,8 +777,8 @@ static void test_crowd(void)
 }
 
 /*
- * Two threads that move p/a below q/b/d, and q/b below p/a/d, and back: no inode is common to both
- * moves, and yet only one of them may be done.
+ * Two threads move p/a below q/b/d, and q/b below p/a/d, and back. The moves have no inode in
+ * common, and yet only one of them may succeed.
  */
 struct circle {
 	struct tvol t;
@@ -785,7 +786,7 @@ struct circle {
 	u64 turns, moves;
 };
 
-/* As long as our directory is below @other, that one is in @home and nowhere else. */
+/* While this thread's directory is below @other, the other directory is in @home. */
 static void move_back_and_forth(struct circle *c, const struct sg_iref *from,
 				const struct sg_iref *to, const char *name,
 				const struct sg_iref *other, const struct sg_iref *home)
@@ -796,7 +797,7 @@ static void move_back_and_forth(struct circle *c, const struct sg_iref *from,
 		int err = sg_rename(&c->t.v, from, L(name), to, L(name), 0, NULL, 5);
 
 		CHECK(!err || err == -EINVAL);
-		if (err) {	/* the other one is there */
+		if (err) {	/* the other directory is there */
 			sg_yield();
 			continue;
 		}

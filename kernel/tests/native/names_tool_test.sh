@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl mv, ln, chmod, chown on a volume that nobody has mounted: as coreutils' users expect
-# it, with nothing changed where one is refused.
+# stargatectl mv, ln, chmod, chown on an unused volume: they behave as the coreutils do, and a
+# refused command changes nothing.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -12,7 +12,7 @@ clean() {
 	says ': clean'
 }
 
-# stat_of EXPRESSION PATH: of what stat says, as d.
+# stat_of EXPRESSION PATH: evaluates it on the output of stat, as d.
 stat_of() {
 	"$ctl" -j stat v.img "$2" | pick "$1"
 }
@@ -35,7 +35,7 @@ holds() {
 	checks=$((checks + 1))
 }
 
-# unchanged STATUS PATTERN COMMAND...: refused, and the tree is what it was.
+# unchanged STATUS PATTERN COMMAND...: the command is refused, and the tree is unchanged.
 unchanged() {
 	local before after
 	before=$("$ctl" ls -lr v.img /)
@@ -57,7 +57,7 @@ ln -s ../../../../../../../../../../etc tree/out
 "$ctl" put -r v.img tree /
 for name in a b c d e f; do "$ctl" put v.img $name /$name; done
 
-# --- words -----------------------------------------------------------------------------------
+# --- arguments -------------------------------------------------------------------------------
 
 for command in mv ln chmod chown; do
 	refuses 2 "$command: takes VOLUME" "$ctl" $command
@@ -76,15 +76,15 @@ number=$(stat_of 'd["inode"]' /a)
 expect 0 "$ctl" mv v.img /a /new
 gone /a
 is /new 'd["inode"]' "$number"
-expect 0 "$ctl" mv v.img /new /tree # a directory gets it
+expect 0 "$ctl" mv v.img /new /tree # into a directory
 is /tree/new 'd["inode"]' "$number"
-expect 0 "$ctl" mv v.img /tree/new /tree/subs/ # by a link to one
+expect 0 "$ctl" mv v.img /tree/new /tree/subs/ # by a link to a directory
 is /tree/sub/new 'd["inode"]' "$number"
 expect 0 "$ctl" mv v.img /b /c /tree/sub
 holds /tree/sub/b b
 holds /tree/sub/c c
 free=$("$ctl" -j df v.img | pick 'd["inodes_used"]')
-expect 0 "$ctl" mv v.img /d /e # replaces; what was there is freed
+expect 0 "$ctl" mv v.img /d /e # replaces the target, which is freed
 holds /e d
 gone /d
 [[ $("$ctl" -j df v.img | pick 'd["inodes_used"]') -eq $((free - 1)) ]] || fail "not freed"
@@ -118,7 +118,7 @@ gone /tree/full
 is /tree/sub/empty 'd["parent"]' "$(stat_of 'd["inode"]' /tree/sub)"
 expect 0 "$ctl" mv v.img /tree/link /tree/sub/link # the link itself
 is /tree/sub/link 'd["target"]' sub/one
-# Two of one name: the second would replace the first.
+# Two sources have one name: the second would replace the first.
 expect 0 "$ctl" mkdir v.img /to /m /n
 expect 0 "$ctl" put v.img f /m/f
 expect 0 "$ctl" put v.img a /n/f
@@ -126,7 +126,7 @@ expect 1 "$ctl" mv v.img /m/f /n/f /to
 complains '/n/f: would replace what has just been moved there'
 holds /to/f f
 holds /n/f a
-# What goes wrong does not keep the rest from being moved; what an earlier call moved is replaced.
+# One failure does not stop the other moves; a file that an earlier call moved is replaced.
 expect 1 "$ctl" mv v.img /none /n/f /g /to
 complains '/none: No such file'
 holds /to/f a
@@ -164,16 +164,16 @@ unchanged 1 'No such file' "$ctl" ln -s v.img '' /i
 unchanged 1 '/i: File name too long' "$ctl" ln -s v.img "$(printf 'x%.0s' $(seq 4096))" /i
 expect 0 "$ctl" ln -s v.img "$(printf 'x%.0s' $(seq 4095))" /i
 expect 0 "$ctl" rm v.img /i
-refuses 1 'No such file' "$ctl" cat v.img /tree/out/passwd # it leads to nothing outside
+refuses 1 'No such file' "$ctl" cat v.img /tree/out/passwd # the link leads nowhere outside
 expect 0 "$ctl" put v.img c /moving
-expect 0 "$ctl" mv v.img /moving /tree/out # nor is it followed: it is replaced
+expect 0 "$ctl" mv v.img /moving /tree/out # the link is not followed, but replaced
 is /tree/out 'd["type"]' file
 clean
 
 # --- chmod -----------------------------------------------------------------------------------
 
 umask 022
-# changed MODE CHANGE...: each, from that mode on, as chmod(1) makes it outside.
+# changed MODE CHANGE...: each change gives the same mode as chmod(1) outside.
 changed() {
 	local mode from=$1 path
 	for mode in "${@:2}"; do
@@ -209,7 +209,7 @@ is /tree 'd["mode"]' 0700
 is /tree/sub 'd["mode"]' 0700
 is /tree/sub/two 'd["mode"]' 0600
 is /tree/sub/one 'd["mode"]' 0600
-is /tree/sub/link 'd["mode"]' 0777 # links keep theirs
+is /tree/sub/link 'd["mode"]' 0777 # links keep their mode
 expect 0 "$ctl" chmod -r v.img 755 /tree/sub
 is /tree/sub/two 'd["mode"]' 0755
 clean
@@ -219,7 +219,8 @@ clean
 expect 0 "$ctl" chmod v.img 6755 /mode
 expect 0 "$ctl" chown v.img 107:108 /mode
 is /mode '(d["uid"], d["gid"], d["mode"])' "(107, 108, '0755')"
-expect 0 "$ctl" chmod v.img 6745 /mode # no group may run it: that bit means something else
+# not executable by the group: the bit has another meaning then
+expect 0 "$ctl" chmod v.img 6745 /mode
 expect 0 "$ctl" chown v.img 5 /mode
 is /mode '(d["uid"], d["gid"], d["mode"])' "(5, 108, '02745')"
 expect 0 "$ctl" chown v.img :6 /mode
@@ -235,7 +236,7 @@ done
 unchanged 1 '/none: No such file' "$ctl" chown v.img 1:1 /none
 expect 0 "$ctl" chown -R v.img 9:9 /tree
 is /tree/sub/two '(d["uid"], d["gid"])' '(9, 9)'
-is /tree/sub/link 'd["uid"]' 9 # links themselves
+is /tree/sub/link 'd["uid"]' 9 # the links themselves
 is /h 'd["uid"]' "$(stat -c %u f)"
 expect 0 "$ctl" ls -lr v.img /tree
 [[ $(grep -cE ' 9 +9 ' out) -eq $(grep -cvE '^$|:$' out) ]] || fail "left out"
@@ -292,7 +293,7 @@ for i in $(seq 40); do
 	"$ctl" put full.img page "/n/$i" 2>err || break
 done
 [[ -s err ]] || fail "not full"
-# A name goes into the page that is there; one that needs a page is refused in one line.
+# A name goes into an existing page; a name that needs a new page is refused in one line.
 expect '*' "$ctl" mv full.img /f /d
 [[ ! -s err ]] || complains 'No space left in the volume'
 expect 0 "$ctl" ls -r full.img

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargatectl systems --open: which files each system (machine.c) has open, with paths; removed
-# ones, those of a dead system, names and systems that are to command a terminal, and a volume of
-# which every word may be a lie.
+# files; files of a dead system; names of files and systems with terminal commands; and a volume
+# with hostile words everywhere.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
-# opened EXPRESSION: of the list of v.img, as Python has it.
+# opened EXPRESSION: evaluates it on the list of v.img.
 opened() {
 	expect 0 "$ctl" -j systems --open v.img
 	json "$1"
@@ -27,7 +27,7 @@ echo x >"tree/$evil"
 tar cf tree.tar tree
 "$ctl" put --tar v.img tree.tar /
 
-# --- nobody, and nothing; also of what was put by a tool that had this slot ---
+# --- no system, no open file; also none of a tool that had this slot ---
 expect 0 "$ctl" systems --open v.img
 [[ ! -s out && ! -s err ]] || fail "something of nobody"
 opened 'd == {"open": [], "truncated": False}'
@@ -58,7 +58,7 @@ says "^   0  machine-11111111 +$two  file       68.4 KiB   /sub/deep/two\$"
 says '/evil\\x1b\[31m\\xff\\\\$'
 ! grep -q $'\e' out || fail "a name reaches the terminal as it is"
 [[ $(wc -l <out) -eq 6 ]] || fail "not a line for each"
-# As many as systems counts.
+# The count equals that of `systems`.
 expect 0 "$ctl" -j systems v.img
 json 'sorted(s["open"] for s in d["systems"]) == [2, 3]'
 
@@ -74,12 +74,12 @@ say 2 reset 0
 expect 0 "$ctl" systems v.img fence 1 --force
 opened '{f["state"] for f in d["open"] if f["slot"] == 1} == {"dead"} and len(d["open"]) == 3'
 start 3
-say 3 join v.img $m1 3 # recovers it
+say 3 join v.img $m1 3 # this join recovers it
 opened 'not [f for f in d["open"] if f["state"] == "dead"]'
 opened "not [f for f in d['open'] if f.get('path') == '/gone']"
 say 3 leave 0
 
-# --- a system's name that is to command the terminal ---
+# --- a system's name with terminal commands ---
 (
 	export MACHINE_NAME=$'g\e[31m\n0 forged'
 	start 4
@@ -93,7 +93,7 @@ say 3 leave 0
 	echo "exit 0" >&"${to[4]}"
 )
 
-# --- what makes no sense ---
+# --- invalid words ---
 refuses 2 'systems: takes VOLUME \[fence .*\], or --open VOLUME' "$ctl" systems --open v.img fence 0
 refuses 2 'systems: takes VOLUME' "$ctl" systems --open --watch 1 v.img
 refuses 2 'systems: takes VOLUME' "$ctl" systems --open --force v.img
@@ -102,7 +102,7 @@ refuses 1 'none: cannot be opened' "$ctl" systems --open none
 head -c 32M /dev/zero >empty
 refuses 1 'empty: no StargateFS here' "$ctl" systems --open empty
 
-# --- a volume of lies: all slots are taken, all records are open, and there are no end of them ---
+# --- a hostile volume: all slots are taken, all records are open, and lists are endless ---
 python3 - v.img lie.img <<'END'
 import struct, sys
 b = bytearray(open(sys.argv[1], "rb").read())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Inodes that are owed on lists, as the ledger has no room for them (deferred_inodes.c). However many files
- * are open and have no links: names are removed and files cut as ever, and looking after those that
- * are open takes no more than a bounded time each second.
+ * Deferred inodes on lists, for which the ledger has no room (deferred_inodes.c). However many open
+ * files have no links, names can be removed and files truncated. The periodic work for open files
+ * takes a bounded time each second.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -10,11 +10,11 @@
 
 #define SIZE		TEST_SMALL
 #define LARGE		(128ULL << 20)
-#define MANY		135000u	/* more than a ledger has room for */
+#define MANY		135000u	/* more than the ledger has room for */
 
 static u8 *mem;
-static u64 asked;	/* whether an inode is in use */
-static const u8 *closed;	/* by number, or NULL: none */
+static u64 asked;	/* calls of in_use() */
+static const u8 *closed;	/* by inode number; NULL: none is closed */
 
 static bool in_use(struct sg_vol *v, u64 ino, u32 generation)
 {
@@ -77,7 +77,7 @@ static void leave(struct tsys *s)
 	test_clean(mem, SIZE);
 }
 
-/* --- more than the ledger holds ---------------------------------------------------------------- */
+/* --- more than the ledger has room for -------------------------------------------------------- */
 
 static void more_than_the_ledger(void)
 {
@@ -108,7 +108,7 @@ static void more_than_the_ledger(void)
 		CHECK(asked < 10000);
 	}
 	CHECK_EQ(sg_used_inodes(&vol.v), before.used_inodes - 1 + MANY);
-	/* a link ends that it is owed; all others are closed, most of them unseen by us */
+	/* a link ends the deferral of one; all others are closed, most of them unnoticed */
 	CHECK_OK(sg_link(&vol.v, &t[MANY / 2], &vol.root, "named", 5, 2));
 	for (i = 0; i < MANY; i++) {
 		if (i == MANY / 2)
@@ -137,7 +137,7 @@ static void more_than_the_ledger(void)
 	free(t);
 }
 
-/* The system stops with all of them open: whoever mounts next frees them. */
+/* The system dies with all of them open: the next mount frees them. */
 static void many_left_by_the_dead(void)
 {
 	unsigned int n = (unsigned int)test_amount(5000, 20000, MANY), i;
@@ -158,7 +158,7 @@ static void many_left_by_the_dead(void)
 	tvol_drop(&vol);
 }
 
-/* --- a full volume ------------------------------------------------------------------------------ */
+/* --- a full volume ---------------------------------------------------------------------------- */
 
 #define OPEN	3000u
 
@@ -201,9 +201,9 @@ static void full(void)
 	free(t);
 }
 
-/* --- several systems ---------------------------------------------------------------------------- */
+/* --- several systems -------------------------------------------------------------------------- */
 
-/* Whoever has it open keeps it, whosever list it is on; the last one to close it frees it. */
+/* A system keeps what it has open, on any system's list. The last one to close it frees it. */
 static void open_elsewhere(void)
 {
 	struct tsys a, b;
@@ -226,9 +226,9 @@ static void open_elsewhere(void)
 	sg_settle(&a.v);
 	sg_settle(&b.v);
 	CHECK(!gone(&a, &f) && !gone(&a, &g));
-	/* what another system has removed is not given a name again */
+	/* a file that another system has removed gets no name again */
 	CHECK_EQ(sg_link(&a.v, &g, &a.root, "again", 5, 2), -ENOENT);
-	/* b frees it, on a's list; a takes it off */
+	/* b frees it, on a's list; a takes it off the list */
 	CHECK(sg_close_inode(&b.v, &f));
 	CHECK_OK(sg_evict(&b.v, &f));
 	CHECK(gone(&a, &f));
@@ -244,7 +244,7 @@ static void open_elsewhere(void)
 	leave(&a);
 }
 
-/* A system dies: its lists go to whoever lives, who keeps what he has open. */
+/* A system dies: a live system gets its lists, and keeps what it has open itself. */
 static void taken_over(void)
 {
 	struct tsys a, b;
@@ -277,7 +277,10 @@ static void taken_over(void)
 	leave(&b);
 }
 
-/* The ledger of the dead has more inodes than ours has room for: they go on a list. */
+/*
+ * The dead system's ledger has more inodes than the recoverer's ledger has room for: they go on a
+ * list.
+ */
 static void ledger_to_list(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -295,7 +298,7 @@ static void ledger_to_list(void)
 	CHECK_EQ(on_lists(&b.v), 0);
 	tsys_fence(&b, &a);
 	tsys_die(&a);
-	CHECK_OK(sg_ilock(&b.v, &busy));	/* by another thread of b, say */
+	CHECK_OK(sg_ilock(&b.v, &busy));	/* as another thread of b does */
 	sg_tend(&b.v);
 	sg_settle(&b.v);
 	CHECK_EQ(used(&b), 2);
@@ -305,7 +308,7 @@ static void ledger_to_list(void)
 	leave(&b);
 }
 
-/* A record that is on a list is freed and becomes another file: that is owed there, too. */
+/* A record on a list is freed and becomes another file. That file is deferred on the same list. */
 static void used_again(void)
 {
 	struct tsys a, b;
@@ -321,7 +324,7 @@ static void used_again(void)
 	CHECK(sg_close_inode(&a.v, &f));
 	CHECK_OK(sg_evict(&a.v, &f));
 	CHECK_EQ(on_lists(&a.v), 1);
-	do {	/* free records are given out by processor */
+	do {	/* free records are handed out by processor */
 		g = make(&a, "g");
 		if (g.ino != f.ino)
 			CHECK_OK(sg_rename(&a.v, &a.root, "g", 1, &a.root, "other", 5, 0, NULL, 1));
@@ -347,7 +350,7 @@ static void used_again(void)
 	test_clean(mem, SIZE);
 }
 
-/* Whoever gets a slot has nothing open that its last owner had open: on any list. */
+/* A new system in a slot has nothing open that its last owner had open, on any list. */
 static void withdrawn(void)
 {
 	struct tsys a, b;
@@ -372,9 +375,9 @@ static void withdrawn(void)
 	leave(&a);
 }
 
-/* --- all at once --------------------------------------------------------------------------------- */
+/* --- all systems at once ---------------------------------------------------------------------- */
 
-#define THREADS	2	/* of each system */
+#define THREADS	2	/* per system */
 
 struct worker {
 	struct tsys *s;
@@ -382,7 +385,7 @@ struct worker {
 	u64 turns;
 };
 
-/* Files come and go on lists, under names that the other system removes as well. */
+/* Makes files that go on lists and off, under names that the other system removes as well. */
 static void *work(void *arg)
 {
 	struct worker *w = arg;
@@ -415,7 +418,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The bits of threads that have the same file open are one: what they leave is seen to at the end. */
+/* Threads with the same file open share one bit: what they leave is finished at the end. */
 static void all_at_once(void)
 {
 	struct worker w[2 * THREADS];
@@ -440,7 +443,7 @@ static void all_at_once(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- nonsense ----------------------------------------------------------------------------------- */
+/* --- invalid lists ---------------------------------------------------------------------------- */
 
 static u64 damages;
 
@@ -452,7 +455,7 @@ static void on_damage(struct sg_vol *v, u64 ino, u64 off)
 	damages++;
 }
 
-/* Six files on one list, @s dead or not; *first: the word that names the first. */
+/* Six files on one list, of @s, dead or not; *first: the word that names the first file. */
 static void six(struct tsys *s, struct sg_iref f[6], u64 **first)
 {
 	char name[2] = "a";
@@ -502,7 +505,7 @@ static void spoil(enum nonsense what, struct sg_iref f[6], u64 *first)
 #undef LINK
 }
 
-/* All looks end, and fsck makes it right; what a list has lost goes then at the latest. */
+/* All walks end, and fsck repairs the list. Inodes that the list has lost are freed then. */
 static void survives(enum nonsense what, bool dead)
 {
 	struct sg_check_result res;
@@ -539,14 +542,14 @@ static void survives(enum nonsense what, bool dead)
 	leave(&s);
 }
 
-/* --- a number that is used again under a settling that has begun ---------------------------------- */
+/* --- a number that is reused while settling is in progress ------------------------------------ */
 
 static struct {
 	struct sg_iref old, spare;
 	unsigned int call;
 } again;
 
-/* While it is asked whether the old file is in use, another thread frees it, and makes the next. */
+/* While settling asks for the old file, another thread frees it, and makes the next one. */
 static bool used_meanwhile(struct sg_vol *v, u64 ino, u32 generation)
 {
 	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -559,7 +562,7 @@ static bool used_meanwhile(struct sg_vol *v, u64 ino, u32 generation)
 	return false;
 }
 
-/* What the next file of that number is kept for does not end with the old one. */
+/* The next file of that number stays deferred when the old file's deferral ends. */
 static void kept_as_another(bool lists)
 {
 	struct sg_iref other;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One thread pays what a file has let go, slowly, while another one asks how much is free: that
- * counts as free already (D7), as the file system's user sees who removes and looks at once, and
- * whose system is tended in that moment.
+ * One thread reclaims slowly what a file has freed; another asks how much space is free. Deferred
+ * frees already count as free (D7). A user sees this after removing a file, while the system does
+ * its periodic work.
  */
 #define _GNU_SOURCE
 #include <semaphore.h>
@@ -17,7 +17,7 @@ static struct tvol t;
 static pthread_t payer;
 static sem_t at_it;
 
-/* Between what is picked and what is paid. */
+/* Called between the choice of deferred frees and their reclaim. */
 static void quiesce(struct sg_vol *v)
 {
 	(void)v;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes on one mapping, one after the other: each takes the volume over from one that was
- * killed (SIGKILL) somewhere in its work or in its recovery, with several threads at it. A ledger
- * of what each thread does stands in shared memory beside the volume: what had returned must be
- * there for the next process, and what had not is done or not done.
+ * Processes on one mapping, one after the other. Each has several threads, and takes the volume
+ * over from a process that was killed (SIGKILL) in its work or in its recovery. A book in shared
+ * memory beside the volume notes what each thread does. A change that had returned must be there
+ * for the next process; any other is done or not done.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ static void open_threads(struct tvol *t, struct workman *th, u64 round)
 	}
 }
 
-/* Runs until killed, or, when it is told to stop, until it has left properly. */
+/* Runs until it is killed, or until it is told to stop and has left. */
 static void process(u64 round)
 {
 	struct tvol t = { .mem = mem, .size = volume_size };
@@ -86,7 +86,10 @@ static void setup(void)
 	tvol_leave(&t);
 }
 
-/* Mostly in the middle of its work, sometimes in its recovery; some may leave. Returns: it left. */
+/*
+ * Kills mostly during the work, sometimes during the recovery; some processes may leave. Returns
+ * true if the process left.
+ */
 static bool end(struct rng *rng, pid_t pid)
 {
 	bool leave = rng_chance(rng, 5);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Change counters that a wild store left odd: who reads waits once, within a bound, and can be
- * killed meanwhile; who comes after that does not wait; one report; the next change mends it.
+ * Change counters that a wild store has left odd. A reader waits once, for a bounded time, and can
+ * be killed meanwhile. Later readers do not wait. There is one report, and the next change repairs
+ * the counter.
  */
 #include "internal.h"
 #include "test.h"
@@ -25,7 +26,7 @@ static void make_odd(const struct sg_iref *f)
 	*(u64 *)(t.mem + SG_IOFF(f, seq)) |= 1;
 }
 
-/* How long a look at the attributes takes that is to return @want. */
+/* Returns how long a look at the attributes takes, whose result must be @want. */
 static u64 look(const struct sg_iref *f, int want)
 {
 	struct sg_attr attr;
@@ -48,7 +49,7 @@ static void waited_for_once(void)
 	CHECK_EQ(reports, 1);
 }
 
-/* Who changes the inode needs no counter, and leaves a good one. */
+/* A change of the inode does not depend on the counter, and leaves a valid one. */
 static void mended_by_a_change(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "mended", 0100600);
@@ -58,7 +59,7 @@ static void mended_by_a_change(void)
 	look(&f, -EUCLEAN);
 	CHECK_OK(sg_setattr(&t.v, &f, SG_SET_MODE, &attr));
 	CHECK(look(&f, 0) < SECOND / 2);
-	make_odd(&f);	/* another change, by what the counter says: judged anew */
+	make_odd(&f);	/* another change, by the counter: readers wait once more */
 	CHECK_EQ(reports, 2);
 	look(&f, -EUCLEAN);
 	CHECK(look(&f, -EUCLEAN) < SECOND / 2);
@@ -80,7 +81,7 @@ static void the_more_the_faster(void)
 	CHECK(took < 20 * SECOND);
 }
 
-/* A lock that names a system which is gone is nobody's, and no reason to wait for long. */
+/* A lock word that names a system which is gone counts as free, and delays readers only briefly. */
 static void lock_of_nobody(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "gone", 0100600);
@@ -112,7 +113,7 @@ static void killed(void)
 	look(&f, -EUCLEAN);
 }
 
-/* Where nobody else is, there is nobody to wait for. */
+/* Without another system there is nothing to wait for. */
 static void alone(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "alone", 0100600);

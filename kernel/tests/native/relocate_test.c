@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Volumes that move to another base: every byte of every file as before, and nothing else changed
- * but addresses; over ranges that overlap; out of a crash; half moved. Who may not use them then,
- * and who goes on. Crashes at each store: crash_relocate_test.
+ * Volumes that move to another base: every byte of every file stays, and only addresses change.
+ * Moves over overlapping ranges, after a crash, and of half-moved volumes. Which systems may not
+ * use a half-moved volume, and which may complete the move. Crashes at each store:
+ * crash_relocate_test.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 #define SIZE	(32 * MIB)
 
 static struct tvol t;
-static u8 *good;	/* a copy, as populate() and a clean leave have left it */
+static u8 *good;	/* a copy, after populate() and a clean leave */
 static u64 sum;
 
 static void quiet(void *owner, enum sg_level level, const char *line)
@@ -57,15 +58,15 @@ static int refused(u64 phys, bool force, const char *why)
 	return err;
 }
 
-/* --- what changes --------------------------------------------------------------------------- */
+/* --- changed words -------------------------------------------------------------------------- */
 
-/* In the superblocks, hot page and slots: incarnation, generation, heartbeats. */
+/* Words in the superblocks, the hot page and slots: incarnation, generation, heartbeats. */
 static bool is_of_the_move(const struct sg_super *sb, u64 off)
 {
 	return off < sb->journal_off || off >= sb->size - SG_PAGE;
 }
 
-/* All words that differ are addresses, and differ by as much as the base does. */
+/* All other words that differ are addresses, and differ as much as the bases. */
 static void only_addresses(u64 by, u64 entries)
 {
 	const u64 *was = (void *)good, *is = (void *)t.mem;
@@ -78,7 +79,7 @@ static void only_addresses(u64 by, u64 entries)
 		n++;
 		CHECK_EQ(is[i] - was[i], by);
 	}
-	/* the rest are root words of system inodes */
+	/* the others are root words of system inodes */
 	CHECK(n <= entries && n + SG_SYS_COUNT >= entries);
 }
 
@@ -102,7 +103,7 @@ static void case_there_and_back(void)
 		only_addresses(bases[i] - TEST_PHYS, r.entries);
 		CHECK_EQ(base_now(), bases[i]);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* it can be worked with there, and moved on */
+		/* the volume can be used there, and moved again */
 		r = moved_to(t.mem, SIZE, bases[i] + SG_CHUNK <= SG_PTE_ADDR - SIZE ?
 			     bases[i] + SG_CHUNK : bases[i] - SG_CHUNK);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
@@ -110,14 +111,14 @@ static void case_there_and_back(void)
 		only_addresses(0, 0 + SG_SYS_COUNT);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
 	}
-	r = moved_to(t.mem, SIZE, TEST_PHYS);	/* nothing to do, nothing done */
+	r = moved_to(t.mem, SIZE, TEST_PHYS);	/* nothing to move, nothing changed */
 	CHECK(!r.tables && !r.entries && !r.resumed);
 	memcpy(good, t.mem, SIZE);
 	r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
 	CHECK(!memcmp(good, t.mem, SIZE));
 }
 
-/* A large piece of the volume in which nothing has been put; taken. */
+/* Takes a large, unused range of the volume. */
 static u64 take_giant(struct sg_vol *v)
 {
 	u64 at, i, used;
@@ -138,7 +139,7 @@ static u64 take_giant(struct sg_vol *v)
 	test_fail(__FILE__, __LINE__, "no free GiB");
 }
 
-/* Leaves of 1 GiB, which nobody makes today, may move by multiples of that only. */
+/* Leaves of 1 GiB, which no engine makes today, may move by multiples of 1 GiB only. */
 static void case_giant_leaf(void)
 {
 	const struct sg_relocate_opts o = { .phys = TEST_PHYS + SG_CHUNK, .id = &test_identity };
@@ -170,9 +171,9 @@ static void case_giant_leaf(void)
 	tvol_drop(&g);
 }
 
-/* --- out of a crash ------------------------------------------------------------------------- */
+/* --- after a crash -------------------------------------------------------------------------- */
 
-/* The next ledger word of a table's debt, in all ledgers. */
+/* Returns the next ledger word with a deferred table, of all ledgers. */
 static u64 *next_debt(unsigned int *at)
 {
 	struct sg_probe probe;
@@ -191,8 +192,8 @@ static u64 *next_debt(unsigned int *at)
 }
 
 /*
- * One of them has been paid in part: what is before its first entry is another one's by now, and
- * may lead anywhere; here, to a table in use.
+ * One table has been reclaimed in part. Pages before its first entry have a new owner by now, and
+ * may hold anything; here, one is a table in use.
  */
 static void pay_in_part(u64 elsewhere)
 {
@@ -233,13 +234,13 @@ static void case_debts(void)
 	table = sg_iget(&t.v, &f, table) & ~(7ULL << SG_ROOT_HEIGHT_SHIFT);
 	owe_and_die(&t);
 	pay_in_part(table);
-	/* what recovery alone makes of it */
+	/* the result of recovery alone */
 	memcpy(good, t.mem, SIZE);
 	sum = digest(good, SIZE);
 	moved_to(t.mem, SIZE, TEST_PHYS + 2 * SG_CHUNK);
 	while (next_debt(&at))
 		n++;
-	CHECK(n > 3);	/* moved, not paid */
+	CHECK(n > 3);	/* moved, not reclaimed */
 	test_clean(t.mem, SIZE);
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 	at = 0;
@@ -247,7 +248,7 @@ static void case_debts(void)
 	CHECK_EQ(free_pages(t.mem), free_pages(good));
 }
 
-/* A record that had been committed, and no word of it was in its place yet. */
+/* A record was committed, and none of its words was stored in place yet. */
 static void case_journal(void)
 {
 	u8 *before = test_map(SIZE);
@@ -270,7 +271,7 @@ static void case_journal(void)
 	}
 	want = tree_of(&t.v, 0);
 	CHECK(a);
-	/* which are the words that it had: those that are in their places */
+	/* with the values that are in place already */
 	while (n < SG_AREA_WORDS && a->word[n].off && a->word[n].off < SIZE &&
 	       *(u64 *)(t.mem + a->word[n].off) == a->word[n].val &&
 	       a->word[n].off >= SG_PAGE)
@@ -288,7 +289,7 @@ static void case_journal(void)
 
 /* --- half moved ----------------------------------------------------------------------------- */
 
-/* Nobody but who moves it can do anything, and each says what to do. */
+/* Only the moving tool can do anything. Each other error names the remedy. */
 static void nobody_uses_it(u64 to)
 {
 	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY };
@@ -323,20 +324,20 @@ static void case_half_moved(void)
 		r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
 		CHECK(r.resumed && r.to == to);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* to somewhere else: first there, then on */
+		/* to another base: first to the old target, then on */
 		again();
 		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
 		r = moved_to(t.mem, SIZE, TEST_PHYS - 3 * SG_CHUNK);
 		CHECK(r.resumed);
 		CHECK_EQ(base_now(), TEST_PHYS - 3 * SG_CHUNK);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* back to where it was */
+		/* back to the old base */
 		again();
 		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
 		moved_to(t.mem, SIZE, TEST_PHYS);
 		only_addresses(0, SG_SYS_COUNT);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* fsck goes on with it as well */
+		/* fsck completes the move as well */
 		again();
 		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
 		CHECK_OK(sg_check(t.mem, SIZE, &preen, &res));
@@ -357,7 +358,10 @@ static void pause_there(void *ctx, const char *phase, u64 done, u64 total)
 		raise(SIGSTOP);
 }
 
-/* Who was stopped in the midst is taken for dead, and another goes on: what is done stays done. */
+/*
+ * A tool that was stopped during the move is fenced, and another completes the move. Its work
+ * stays.
+ */
 static void case_stopped(void)
 {
 	static const char *const phases[] = { "looking", "moving", "settling" };
@@ -393,9 +397,11 @@ static void case_stopped(void)
 	test_unmap(done, SIZE);
 }
 
-/* --- through a cache of pages ---------------------------------------------------------------- */
+/* --- through a page cache -------------------------------------------------------------------- */
 
-/* What is surely in the device; what is not may be there or not, sector by sector. */
+/*
+ * The contents that are surely on the device. Other sectors may be there or not, each on its own.
+ */
 struct cache {
 	u8 *durable, *image;
 	u64 from, to, images;
@@ -434,7 +440,7 @@ static int flushed(void *ctx)
 	return 0;
 }
 
-/* A block device's stores are written back in any order, but for what is flushed before. */
+/* A block device writes stores back in any order, except those flushed before. */
 static void case_page_cache(void)
 {
 	struct cache c = { test_map(SIZE), test_map(SIZE), TEST_PHYS, TEST_PHYS + SG_CHUNK, 0,
@@ -523,7 +529,7 @@ static void case_in_use(void)
 	CHECK_EQ(refused(TEST_PHYS + SG_CHUNK + 1, true, "no base"), -EINVAL);
 	CHECK_EQ(refused(SG_PTE_ADDR & ~(SG_CHUNK - 1), true, "no base"), -EINVAL);
 	{
-		/* it beats: by a thread of its own */
+		/* a thread of its own sends heartbeats */
 		pid_t pid = test_fork();
 		const struct sg_relocate_opts opts = { .phys = SIZE, .id = &test_identity,
 						       .wait_ms = 500 };
@@ -541,7 +547,7 @@ static void case_in_use(void)
 		kill(pid, SIGKILL);
 		CHECK_EQ(waitpid(pid, &status, 0), pid);
 	}
-	/* the child's beats were ours */
+	/* the child sent heartbeats in this slot */
 	t.v.beats = sg_get(&t.v, sg_slot_off(&t.v, (unsigned int)t.v.slot) +
 			   offsetof(struct sg_slot, heartbeat));
 	CHECK_EQ(base_now(), TEST_PHYS);
@@ -549,7 +555,7 @@ static void case_in_use(void)
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 }
 
-/* Whoever has opened it before it was moved knows addresses of yesterday. */
+/* A system that opened the volume before the move has outdated addresses. */
 static void case_late_joiner(void)
 {
 	struct sg_vol v, w;
@@ -564,7 +570,7 @@ static void case_late_joiner(void)
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 }
 
-/* What is damaged stays where it is, to the last word of it. */
+/* A damaged volume is not moved: not a word changes. */
 static void case_damaged(void)
 {
 	u64 i, at[4], n = 0;
@@ -600,7 +606,7 @@ static void case_damaged(void)
 	again();
 }
 
-/* --- killed over and over ------------------------------------------------------------------- */
+/* --- killed again and again ----------------------------------------------------------------- */
 
 static bool has_ended(pid_t pid)
 {
@@ -610,7 +616,9 @@ static bool has_ended(pid_t pid)
 	return info.si_pid;
 }
 
-/* At any time, or while it is at it: on a busy machine the former hardly ever is the latter. */
+/*
+ * Kills at any time, or during the move only: on a busy machine, the former seldom hits the move.
+ */
 static void strike(pid_t pid, struct rng *rng, u64 i)
 {
 	const u64 *incompat = &((const struct sg_super *)t.mem)->incompat;
@@ -664,7 +672,7 @@ static void case_killed(void)
 #define SMALL	(16 * MIB)
 #define LARGE	(64 * MIB)
 
-/* Slots of two who died: whoever has the volume to itself recovers them one after the other. */
+/* Two slots of dead systems: a tool with exclusive access recovers one after the other. */
 static void two_died(struct sg_vol *v)
 {
 	sg_store64(sg_state_word(v, 5), SG_SLOT_WORD(SG_SLOT_DEAD, 1));
@@ -672,9 +680,9 @@ static void two_died(struct sg_vol *v)
 }
 
 /*
- * A grower has made its record valid, and stored nothing of it: the volume is as large as before
- * for whoever opens it, and has grown once that has been replayed. The superblock at its new end
- * says the old base; it is the one that counts from then on.
+ * A grower has committed its record, and stored nothing in place. On opening, the volume has the
+ * old size; after replay, the new one. The superblock at the new end has the old base, and counts
+ * from then on.
  */
 static void case_dead_grower(void)
 {
@@ -709,8 +717,8 @@ static void case_dead_grower(void)
 }
 
 /*
- * The size is what two words of the hot page say that it is, and is heard of when the second of the
- * dead is recovered. What is noted of pages has room for all that may be met then.
+ * Two words of the hot page give the size. It is noticed when the second dead system is recovered.
+ * The notes on pages have room for the largest size that may result.
  */
 static void case_said_to_grow(void)
 {
@@ -733,7 +741,7 @@ static void case_said_to_grow(void)
 	test_counted();
 }
 
-/* --- who is to die -------------------------------------------------------------------------- */
+/* --- a thread that is killed ---------------------------------------------------------------- */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -744,7 +752,7 @@ static bool killed_soon(void)
 	return ++looks > 3;
 }
 
-/* It ends soon, and whoever is next goes on. */
+/* The move ends soon, and the next tool completes it. */
 static void case_to_die(void)
 {
 	const struct sg_relocate_opts opts = { .phys = 0, .id = &test_identity, .force = true };
@@ -759,9 +767,9 @@ static void case_to_die(void)
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 }
 
-/* --- bad memory ----------------------------------------------------------------------------- */
+/* --- bad pages ------------------------------------------------------------------------------ */
 
-/* A page of records that cannot be read moves with the rest, and nobody looks into it. */
+/* An unreadable page of records moves with the rest, without being read. */
 static void case_bad_records(void)
 {
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
@@ -786,7 +794,7 @@ static void case_bad_records(void)
 
 /* --- hostile bytes -------------------------------------------------------------------------- */
 
-/* Words of a half-moved volume changed at random: it ends, and fsck makes a volume of it. */
+/* Random changes on a half-moved volume: the move ends, and fsck makes it a valid volume. */
 static void case_hostile(void)
 {
 	u64 rounds = test_amount(20, 200, 5000), i, k;

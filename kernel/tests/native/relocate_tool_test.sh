@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl relocate as a user calls it: there and back, only tried, refused, killed in the middle
-# over and over; and what everybody else says of a volume that is half moved.
+# stargatectl relocate, as a user calls it: there and back, dry runs, refusals, repeated kills; and
+# the messages of all other tools for a half-moved volume.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -11,7 +11,7 @@ clean() {
 	says ': clean'
 }
 
-# at ADDRESS: the volume is made for it, is clean, and all files are there.
+# at ADDRESS: the volume has this base, is clean, and has all files.
 at() {
 	expect 0 "$ctl" -j info v.img
 	json "int(d['base'], 16) == $1"
@@ -21,7 +21,7 @@ at() {
 	diff -r --no-dereference tree back >/dev/null || fail "not the files that there were"
 }
 
-# A sparse file of many small pieces: tables with holes, which take their time.
+# A sparse file of many small extents: its tables have holes, and take long to move.
 mkdir -p tree/dir
 head -c 3M /dev/urandom >tree/large
 head -c 100 /dev/urandom >tree/dir/small
@@ -68,7 +68,7 @@ truncate -s 32M empty.img
 refuses 1 'no StargateFS here' "$ctl" relocate --base 20G empty.img
 at $((16 << 30))
 
-# Damage is not carried elsewhere.
+# A damaged volume is not moved.
 cp v.img damaged.img
 off=$("$ctl" -j dump v.img inode /large | pick 'int(d["record"], 16)')
 printf '\1' | dd of=damaged.img bs=1 seek=$((off + 48 + 5)) conv=notrunc status=none
@@ -82,14 +82,15 @@ moving() { # the incompatible feature in its superblock
 	[[ $(od -An -tu1 -j32 -N1 "$1" | tr -d ' ') == 1 ]]
 }
 
-# kill_after TRY: the process just started, after a while, longer with each try: machines differ.
+# kill_after TRY: kills the last process after a while, which grows with TRY, because machines
+# differ.
 kill_after() {
 	sleep "0.$(printf %03d $(($1 * 7 % (10 + $1))))"
 	kill -9 $! 2>/dev/null || true
 	wait $! 2>/dev/null || true
 }
 
-# half FILE BASE: a copy of the volume, moved there and killed in the middle.
+# half FILE BASE: FILE is a copy of the volume whose move to BASE was killed halfway.
 half() {
 	local try
 	for try in $(seq 400); do
@@ -108,7 +109,7 @@ refuses 1 'half moved to base' "$ctl" label h.img new
 refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.img
 refuses 1 'use this StargateFS or died with it' "$mkfs" --phys 16G h.img
 cp h.img other.img
-expect 0 "$ctl" relocate h.img # whereto, it knows
+expect 0 "$ctl" relocate h.img # the volume knows its target
 says 'moved from 0x[45]00000000 to 0x500000000 \(this had begun before\)'
 mv v.img whole.img
 mv h.img v.img
@@ -122,7 +123,7 @@ expect 1 "$fsck" -p v.img
 says 'was half moved to base 0x500000000.*: repaired'
 at $((20 << 30))
 
-# Killed over and over, each goes on from where the last one was.
+# Killed again and again, each run continues where the last one ended.
 mv whole.img v.img
 caught=0
 for ((i = 0; i < 400 && caught < 5; i++)); do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume with all that holds physical addresses, for those who move it. */
+/* A volume with all structures that hold physical addresses, for tests that move it. */
 #ifndef RELOCATE_UTIL_H
 #define RELOCATE_UTIL_H
 
@@ -44,7 +44,7 @@ static inline struct sg_iref make_file(struct tvol *t, const char *name, u64 pos
 	return f;
 }
 
-/* Tables of each height, leaves of both sizes, holes; and what only looks like an address. */
+/* Tables of each height, leaves of both sizes, holes, and data that only looks like an address. */
 static inline void populate(struct tvol *t, unsigned int files)
 {
 	struct sg_userlock lock = { .kind = SG_USERLOCK_POSIX, .owner = 7, .last = 99, .slot = -1 };
@@ -83,7 +83,7 @@ static inline void owe_file(struct tvol *t, const char *name, const struct sg_ir
 	CHECK_OK(sg_evict(&t->v, f));
 }
 
-/* Debts of whole tables and of what is to be cut, which nobody has paid. Then it is as after a kill. */
+/* Leaves deferred frees of whole tables and unfinished truncations, as after a kill. */
 static inline void owe_and_die(struct tvol *t)
 {
 	struct sg_iref f = make_file(t, "gone", 0, 3 * MIB), g = make_file(t, "cut", 6 * GIB, 99);
@@ -115,7 +115,7 @@ static inline void stop_there(void *ctx, const char *phase, u64 done, u64 total)
 		_exit(0);
 }
 
-/* A process begins, and dies in the midst of it. */
+/* A process begins the move, and dies during it. */
 static inline void half_move(u8 *mem, u64 size, u64 phys, const char *phase,
 			     unsigned int after)
 {

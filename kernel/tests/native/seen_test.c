@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names under which another system puts something else, between the look of who wants to remove or
- * rename and his lock.
+ * Names that another system gives to another inode, between the lookup by a system that wants to
+ * remove or rename, and its lock.
  */
 #include "internal.h"
 #include "test.h"
 
 #define L(name) name, (u32)strlen(name)
 
-/* Another system has put something else under the name since: nothing is done to that. */
+/*
+ * Another system has changed the name since the lookup: the operation leaves the new inode alone.
+ */
 static void only_what_was_seen(void)
 {
 	struct tvol t;
@@ -23,18 +25,19 @@ static void only_what_was_seen(void)
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("a"), &b, true, 1), -ESTALE);
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("d"), &b, false, 1), -ESTALE);
 	CHECK_EQ(sg_rmdir_seen(&t.v, &t.root, L("d"), &e, 1), -ESTALE);
-	old = a;	/* the number is the same, and the file another one */
+	old = a;	/* the number is the same, the file is another one */
 	old.generation = (u32)(sg_iget(&t.v, &a, genflags) + 1);
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("a"), &old, true, 1), -ESTALE);
 	seen = (struct sg_renamed){ .what = &b };
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("a"), &t.root, L("c"), 0, NULL, &seen, 1), -ESTALE);
-	seen = (struct sg_renamed){ .what = &d };	/* there was nothing under the new one */
+	/* the new name did not exist at the lookup */
+	seen = (struct sg_renamed){ .what = &d };
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), 0, NULL, &seen, 1), -ESTALE);
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), SG_RENAME_NOREPLACE, NULL,
 				&seen, 1), -EEXIST);
 	seen.replaced = &d;
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), 0, NULL, &seen, 1), -ESTALE);
-	seen.replaced = &e;	/* there was, and is no more */
+	seen.replaced = &e;	/* the new name existed at the lookup, and is gone */
 	seen.exact = true;
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("f"), 0, NULL, &seen, 1), -ESTALE);
 	CHECK_EQ(test_lookup(&t.v, &t.root, "d").ino, d.ino);
@@ -45,7 +48,7 @@ static void only_what_was_seen(void)
 	CHECK_OK(sg_unlink_seen(&t.v, &t.root, L("a"), &a, true, 1));
 	CHECK_OK(sg_evict(&t.v, &d));
 	CHECK_OK(sg_evict(&t.v, &a));
-	/* a directory that is freed by now is no file in the way */
+	/* a directory that is freed by now does not block the rename */
 	CHECK_EQ(sg_lookup(&t.v, &d, L("x"), &e, NULL), -ESTALE);
 	CHECK_EQ(sg_unlink(&t.v, &d, L("x"), 1), -ESTALE);
 	CHECK_EQ(sg_create(&t.v, &d, L("x"), &(struct sg_new){ .mode = SG_S_IFREG }, &e), -ESTALE);
@@ -54,7 +57,7 @@ static void only_what_was_seen(void)
 	tvol_drop(&t);
 }
 
-/* A file that all of them replace: each may, as long as nothing protects what is there. */
+/* All of them replace one file: each may, as long as nothing protects the file that is there. */
 static void another_file_will_do(void)
 {
 	struct tvol t;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores in bad memory (docs/bad-memory.md). A page that is said to be bad is made so, as
- * in bad_test.c: whoever looks at it, or stores there, dies of a signal.
+ * Shared semaphores on bad pages (docs/bad-memory.md). As in bad_test.c, the test makes a page
+ * inaccessible before it reports it as bad. A load or store there ends the program with a signal.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 static u64 broken[8];
 static unsigned int nbroken;
 
-/* Both systems are to know it at once. */
+/* Reports it to both systems at once. */
 static void break_page(u64 off)
 {
 	off &= ~(SG_PAGE - 1);
@@ -30,7 +30,7 @@ static void mend_pages(void)
 	}
 }
 
-/* Of each kind: nothing of it can be done, and it can be closed. */
+/* An object of each kind: all operations fail, except close. */
 static void is_gone(struct sg_vol *v, struct sg_sem *s, struct sg_sem_caller *c)
 {
 	struct sg_sem_stat st;
@@ -84,7 +84,7 @@ static void each_kind(unsigned int type, unsigned int flags, bool words)
 	break_page(words ? s.words : s.rec);
 	is_gone(&t.v, &s, me);
 	is_gone(&other, &s2, they);
-	/* nobody holds anything up: not the file of all objects, either */
+	/* nothing is blocked, not even the file of all objects */
 	s = sem_make(&other, "another one", SG_SEM_COUNT, 0, 1);
 	CHECK_OK(sg_sem_wait(&other, &s, they, 0));
 	sg_sem_close(&other, &s);
@@ -92,7 +92,7 @@ static void each_kind(unsigned int type, unsigned int flags, bool words)
 	end();
 }
 
-/* --- while somebody waits --------------------------------------------------------------------- */
+/* --- a waiter --------------------------------------------------------------------------------- */
 
 static struct sg_sem waited;
 static int wait_err;
@@ -129,7 +129,7 @@ static void waiting(void)
 	end();
 }
 
-/* --- who owns, and who comes ------------------------------------------------------------------ */
+/* --- owners and joiners ----------------------------------------------------------------------- */
 
 static void members(void)
 {
@@ -142,7 +142,7 @@ static void members(void)
 	break_page(me->record);
 	caller_end(&t.v, me);
 	caller_end(&t.v, you);		/* its record is in the same page */
-	late = caller_of(&t.v, 4);	/* in another one */
+	late = caller_of(&t.v, 4);	/* in another page */
 	CHECK((late->record ^ broken[0]) >> SG_PAGE_SHIFT);
 	CHECK_OK(sg_sem_lock(&t.v, &s, late, 0) == -EOWNERDEAD ? 0 : 1);
 	CHECK_OK(sg_sem_consistent(&t.v, &s, late));
@@ -164,7 +164,7 @@ static bool count_one(void *ctx, const char *name, u32 len, const struct sg_sem_
 	return true;
 }
 
-/* A page of records: systems can join, and see the other objects. */
+/* A bad page of records: systems can join, and use the other objects. */
 static void joining(void)
 {
 	struct sg_sem bad, good;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Closing a shared semaphore by who may not wait, or not store: readers are given back at once, as
- * others wait for those; the rest when the system may again.
+ * A shared semaphore is closed by a caller that may not wait, or may not store. Read locks are
+ * released at once, because other systems wait for those; the rest when the system may store again.
  */
 #include "sem_pair.h"
 
@@ -36,7 +36,7 @@ static void is_closed(void)
 	end();
 }
 
-/* The mount is frozen by a user: the call would wait for the thaw. */
+/* A user has frozen the mount: the call would wait for the thaw. */
 static void later(void)
 {
 	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock);
@@ -49,7 +49,7 @@ static void later(void)
 	is_closed();
 }
 
-/* For a copy: what this stores is in no transaction, so the gate does not keep it away. */
+/* Frozen for a snapshot: these stores are in no transaction, so the gate does not stop them. */
 static void standing_still(void)
 {
 	reader_closes();

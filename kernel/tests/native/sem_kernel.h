@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libstargate over the engine, without a kernel: what the library asks the kernel for is answered
- * here, as the module does, for two systems whose volume is mounted at two paths. A test that
- * includes this is linked with --wrap (mk/engine.mk).
+ * libstargate over the engine, without a kernel: this file answers the library's system calls as
+ * the module does, for two systems whose volume is mounted at two paths. A test that includes it is
+ * linked with --wrap (mk/engine.mk).
  */
 #ifndef SG_SEM_KERNEL_H
 #define SG_SEM_KERNEL_H
@@ -29,16 +29,16 @@ static struct tsys sys[SYSTEMS];
 static struct listener ear[SYSTEMS];
 static char at[SYSTEMS][64];
 
-/* --- a kernel -------------------------------------------------------------------------------- */
+/* --- a simulated kernel ---------------------------------------------------------------------- */
 
 static struct opened {
-	struct sg_vol *v;	/* NULL: the descriptor is another file's */
+	struct sg_vol *v;	/* NULL: the descriptor of another file */
 	struct sg_sem sem;
 	bool bound, look;
 } opens[FDS];
 static __thread struct sg_sem_caller *callers[SYSTEMS];
 
-/* The linker puts __wrap_X() where X() is called (--wrap in mk/engine.mk); __real_X() is the C library's. */
+/* The linker calls __wrap_X() instead of X() (--wrap, mk/engine.mk); __real_X() is the original. */
 int __real_open(const char *path, int flags, ...);
 int __real_close(int fd);
 int __real_ioctl(int fd, unsigned long what, ...);
@@ -154,7 +154,7 @@ static struct sg_sem_caller *caller(struct sg_vol *v)
 	return *c;
 }
 
-/* A thread ends, as its kernel finds out. */
+/* Ends a thread, as its kernel notices it. */
 static void thread_ends(void)
 {
 	unsigned int i;
@@ -242,7 +242,7 @@ int __wrap_posix_fadvise(int fd, off_t off, off_t len, int advice)
 	return done ? 0 : EAGAIN;
 }
 
-/* Of the descriptor's own object: what a test asks for. */
+/* Returns the state of the descriptor's own object, for tests. */
 static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 {
 	struct sg_sem_stat st;
@@ -267,7 +267,8 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 	va_end(ap);
 	if (!o)
 		return __real_ioctl(fd, what, arg);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);	/* no ioctl() is such a point */
+	/* ioctl() is no cancellation point */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (what == SG_IOC_SEM_OPEN)
 		err = kernel_open(o, arg);
 	else if (what == SG_IOC_SEM_OP)
@@ -325,7 +326,7 @@ static stargate_sem *make(const char *name, enum stargate_type type, unsigned in
 	return s;
 }
 
-/* Thread n: of the one system or of the other, by itself or by its kernel. */
+/* Opens for thread n: of one system or the other, without or with the kernel. */
 static stargate_sem *have(unsigned int n, const char *name)
 {
 	stargate_sem *s;

@@ -2,13 +2,13 @@
 /*
  * Shared semaphores, and SIGKILL.
  *
- * Processes as systems: each has a slot of its own, as a virtual machine has, and is killed wherever
- * it is, with locks in its hands, asleep, or in the midst of creating and removing objects; the
- * program fences it, as a guard does, and the others go on.
+ * Processes as systems: each has a slot of its own, as a virtual machine has. It is killed
+ * anywhere: with locks held, asleep, or while it creates and removes objects. The program fences
+ * it, as a guard does, and the others continue.
  *
- * Processes of a system: they have mapped the words, take and give by themselves, and ask their
- * kernel, over a socket, for all that has to wait. Killed, they leave their socket closed, as a
- * process leaves its files: the kernel does the rest.
+ * Processes of one system: they have mapped the words, lock and unlock by themselves, and ask their
+ * kernel, over a socket, for all that has to wait. A kill closes the socket, as it closes the files
+ * of a process; the kernel does the rest.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +25,8 @@
 static u8 *mem;
 
 /*
- * What the locks protect, in memory that all share. @inside: who is in, of those who have the lock
- * for themselves; a dead one stays in until the next one is told so.
+ * What the locks protect, in memory that all share. @inside: which worker holds the lock
+ * exclusively; a dead worker stays in until its successor is told of the death.
  */
 static struct shared {
 	struct {
@@ -35,10 +35,10 @@ static struct shared {
 	u64 done[WORKERS + 1], state[WORKERS + 1], last[WORKERS + 1], stop;
 } *sh;
 
-/* --- what a worker does ------------------------------------------------------------------------- */
+/* --- the work of a worker --------------------------------------------------------------------- */
 
 /**
- * struct hands - how a worker takes and gives: as a system itself, or as a process of one.
+ * struct hands - how a worker locks and unlocks: as a system, or as a process of one.
  */
 struct hands {
 	unsigned int n;
@@ -85,7 +85,7 @@ static void hold(struct hands *h, unsigned int i, bool died)
 	CHECK_EQ(was, h->n + 1);
 }
 
-/* Left alone with what is half done, if the dead one was a writer: only to look at. */
+/* After a writer's death the protected data is half changed: readers only look at it. */
 static void hold_to_read(struct hands *h, unsigned int i, bool died)
 {
 	__atomic_store_n(&sh->lock[i].readers[h->n], 1, __ATOMIC_SEQ_CST);
@@ -127,7 +127,7 @@ static void work(struct hands *h)
 		one_turn(h);
 }
 
-/* --- as a system -------------------------------------------------------------------------------- */
+/* --- as a system ------------------------------------------------------------------------------ */
 
 static int sys_lock(struct hands *h, unsigned int i)
 {
@@ -155,7 +155,9 @@ static void sys_unread(struct hands *h, unsigned int i)
 	CHECK_OK(sg_sem_read_unlock(h->v, &h->sem[i]));
 }
 
-/* Objects come and go; a lifetime ends with its last user, who may be killed. */
+/*
+ * Creates and removes objects. The life of an object ends with its last user, which may be killed.
+ */
 static void sys_other(struct hands *h)
 {
 	unsigned int n = (unsigned int)rng_below(&h->rng, 12);
@@ -212,14 +214,15 @@ static void make_locks(struct sg_vol *v, struct sg_sem sem[LOCKS])
 				  SG_SEM_MAPPED, 0);
 }
 
-/* Nobody who lives stands still, whoever has died. */
+/* All live workers make progress, whoever has died. */
 static void all_go_on(unsigned int but)
 {
 	u64 now = sg_ticks();
 	unsigned int i;
 
 	for (i = 0; i < WORKERS; i++) {
-		u64 last = sg_load64(&sh->last[i]);	/* once: it may be later than now by then */
+		/* loaded once: a second load could give a time after @now */
+		u64 last = sg_load64(&sh->last[i]);
 
 		if (i != but && last && now > last)
 			CHECK(now - last < TOO_LONG);
@@ -247,7 +250,10 @@ static void say(const char *what, u64 kills)
 	CHECK(told);
 }
 
-/* Waits for a worker to have begun. Nobody tends for us: processes are made where no threads are. */
+/*
+ * Waits until a worker has begun. No thread maintains the system: processes are forked without
+ * threads.
+ */
 static void await(struct sg_vol *v, unsigned int k)
 {
 	u64 start = sg_ticks();
@@ -285,7 +291,7 @@ static void systems(void)
 		CHECK_OK(sg_fence_slot(&guard.v, SG_LOCK_SLOT(word), SG_LOCK_INC(word)));
 		sg_store64(&sh->state[k], 0);
 		sg_store64(&sh->last[k], 0);
-		for (word = 0; word < LOCKS; word++)	/* it reads no more */
+		for (word = 0; word < LOCKS; word++)	/* it holds no read lock any more */
 			sg_store64(&sh->lock[word].readers[k], 0);
 		all_go_on(k);
 		pid[k] = tproc(be_system, (void *)(uintptr_t)k);
@@ -300,7 +306,7 @@ static void systems(void)
 		}
 		tproc_end(pid[k]);
 	}
-	/* whatever they left can be had, at once */
+	/* all locks can be taken at once */
 	c = caller_of(&guard.v, 1);
 	for (k = 0; k < LOCKS; k++) {
 		int err = is_rw(k) ? sg_sem_write_lock(&guard.v, &sem[k], c, in_ms(2000)) :
@@ -318,7 +324,7 @@ static void systems(void)
 	test_unmap(mem, SIZE);
 }
 
-/* --- as a process: what a kernel does for it ------------------------------------------------------ */
+/* --- as a process: the kernel's part ---------------------------------------------------------- */
 
 enum call { ENTER, LOCK, UNLOCK, CONSISTENT, READ, UNREAD, WRITE, UNWRITE, DRAIN, RING };
 
@@ -332,8 +338,8 @@ struct reply {
 };
 
 /**
- * struct file - what the kernel keeps of a process: an open file, as it were. A thread does what it
- * asks for, another one listens whether it is there still.
+ * struct file - what the kernel keeps for a process, like an open file. One thread does what the
+ * process asks for, another one watches whether the process lives.
  */
 struct file {
 	struct sg_vol *v;
@@ -396,12 +402,12 @@ static void *serve(void *arg)
 			r.cell[i] = f->sem[i].cell;
 		}
 		if (send(f->fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
-			continue;	/* it is dead: the other thread knows */
+			continue;	/* it is dead: the other thread knows it */
 	}
 	return NULL;
 }
 
-/* As long as the process lives, then what release() of its file does. */
+/* Serves the process while it lives, then does what release() of its file does. */
 static void *attend(void *arg)
 {
 	struct file *f = arg;
@@ -428,7 +434,7 @@ static void *attend(void *arg)
 	CHECK_OK(pthread_join(worker, NULL));
 	sg_sem_exit(f->v, &f->c);
 	for (i = 0; i < LOCKS; i++) {
-		/* what the dead one read, it reads no more */
+		/* the dead process holds no read lock any more */
 		sg_store64(&sh->lock[i].readers[f->n], 0);
 		sg_sem_close(f->v, &f->sem[i]);
 	}
@@ -437,7 +443,7 @@ static void *attend(void *arg)
 	return NULL;
 }
 
-/* --- ... and what it does itself ------------------------------------------------------------------ */
+/* --- ... and the process's own part ----------------------------------------------------------- */
 
 static struct reply ask(struct hands *h, enum call call, unsigned int i)
 {
@@ -578,7 +584,7 @@ static void processes(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-#define TSAN	true	/* allows no threads to processes that are made beside threads */
+#define TSAN	true	/* TSan allows no threads in processes that are forked beside threads */
 #else
 #define TSAN	false
 #endif

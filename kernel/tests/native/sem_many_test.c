@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores, by many at once: threads of three systems that take and give, some as processes
- * do that have mapped the words, some through their kernel. Counters have to be exact; nobody
- * starves; who sleeps costs next to nothing, is woken soon, and leaves no trace.
+ * Shared semaphores, used by many threads of three systems at once. Some act as processes that have
+ * mapped the words, some use their kernel. Counters must be exact. No thread starves. A sleeping
+ * thread costs almost nothing, wakes soon, and leaves no trace.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ static void end(void)
 	test_unmap(mem, SIZE);
 }
 
-/* --- threads with a number, each of some system -------------------------------------------------- */
+/* --- numbered threads, each of some system ---------------------------------------------------- */
 
 struct worker {
 	unsigned int n;
@@ -101,7 +101,7 @@ static void note_wait(struct worker *k, u64 ns)
 	k->most = SG_MAX(k->most, ns);
 }
 
-/* Microseconds within which so many of a hundred waits of all threads ended. */
+/* Returns the microseconds within which @percent of all threads' waits ended. */
 static u64 percentile(unsigned int threads, u64 percent)
 {
 	u64 all = 0, sum = 0;
@@ -118,7 +118,7 @@ static u64 percentile(unsigned int threads, u64 percent)
 	return 1ULL << i;
 }
 
-/* As a process does that maps the words: itself if it can, else through its kernel. */
+/* As a process that maps the words: itself if it can, else by its kernel. */
 static int lock(struct worker *k, const struct sg_sem *sem)
 {
 	if (k->n & 1 && sg_semw_take(sg_sem_word(k->v, sem), k->c->me))
@@ -144,9 +144,9 @@ static void up(struct worker *k, const struct sg_sem *sem)
 		CHECK_OK(sg_sem_post(k->v, sem));
 }
 
-/* --- a counter ---------------------------------------------------------------------------------- */
+/* --- a counter -------------------------------------------------------------------------------- */
 
-static u64 counter;		/* not atomic: the lock is what makes it exact */
+static u64 counter;		/* not atomic: only the lock makes it exact */
 
 static void *count(void *arg)
 {
@@ -182,7 +182,7 @@ static void exact(unsigned int type, void *(*body)(void *), const char *what, bo
 
 	begin(listening);
 	m = sem_make(&sys[0].v, names[0], type, SG_SEM_MAPPED, 1);
-	rounds = test_amount(10000, 150000, 17000000);	/* 10^8 in all, when long */
+	rounds = test_amount(10000, 150000, 17000000);	/* 10^8 in all for SG_TEST_SCALE=long */
 	counter = 0;
 	start = sg_ticks();
 	run(THREADS, body, names);
@@ -194,9 +194,9 @@ static void exact(unsigned int type, void *(*body)(void *), const char *what, bo
 	end();
 }
 
-/* --- fairness ----------------------------------------------------------------------------------- */
+/* --- fairness --------------------------------------------------------------------------------- */
 
-/* Holds it for a while, and wants it again at once: nobody else would ever get it, by luck alone. */
+/* Holds it for a while, and takes it again at once: by luck alone, no other thread would get it. */
 static void *hog(void *arg)
 {
 	struct worker *k = arg;
@@ -245,13 +245,14 @@ static void fair(void)
 	}
 	printf("; waits: half < %" PRIu64 " us, 99 of 100 < %" PRIu64 " us, most %" PRIu64 " us\n",
 	       percentile(THREADS, 50), percentile(THREADS, 99), most / 1000);
-	CHECK(least * THREADS * 20 > sum);	/* a twentieth of its share, on the busiest machine */
+	/* a twentieth of its share, even on the busiest machine */
+	CHECK(least * THREADS * 20 > sum);
 	CHECK(most < 2 * SEC);
 	sg_sem_close(&sys[0].v, &m);
 	end();
 }
 
-/* --- producers and consumers ---------------------------------------------------------------------- */
+/* --- producers and consumers ------------------------------------------------------------------ */
 
 #define RING	8
 
@@ -264,8 +265,8 @@ static void *produce_consume(void *arg)
 
 	for (i = 0; i < rounds; i++) {
 		if (k->n % 2) {
-			down(k, &k->sem[0]);		/* room */
-			up(k, &k->sem[1]);		/* there is something */
+			down(k, &k->sem[0]);		/* free entries */
+			up(k, &k->sem[1]);		/* full entries */
 		} else {
 			down(k, &k->sem[1]);
 			sg_add64(&consumed, 1);
@@ -275,7 +276,7 @@ static void *produce_consume(void *arg)
 	return NULL;
 }
 
-/* One producer, one consumer of another system: each value once, and in order. */
+/* One producer, one consumer of another system: each value arrives once, and in order. */
 static void *pass(void *arg)
 {
 	struct worker *k = arg;
@@ -315,7 +316,7 @@ static void producers(void)
 	end();
 }
 
-/* --- readers and writers -------------------------------------------------------------------------- */
+/* --- readers and writers ---------------------------------------------------------------------- */
 
 static u64 left, right, writers_in, readers_in;
 
@@ -372,7 +373,10 @@ static void *read_and_write(void *arg)
 	return NULL;
 }
 
-/* Readers that are never all gone, and writers who never let go for long: both get in. */
+/*
+ * The readers overlap all the time, or the writers hold the lock most of the time: both kinds get
+ * it.
+ */
 static u64 few;		/* 0: one writer among readers; 1: one reader among writers */
 
 static void *starve(void *arg)
@@ -420,7 +424,7 @@ static void readers_writers(void)
 	end();
 }
 
-/* --- meeting, signals, counts ----------------------------------------------------------------------- */
+/* --- barriers, signals, counts ---------------------------------------------------------------- */
 
 static u64 met[2], serial;
 
@@ -435,7 +439,7 @@ static void *meet(void *arg)
 		err = sg_sem_meet(k->v, &k->sem[0], k->c, SG_SEM_NEVER);
 		CHECK(err == 0 || err == 1);
 		sg_add64(&serial, (u64)err);
-		/* all have come, and nobody is further than the next meeting */
+		/* all have arrived, and none is past the next barrier */
 		CHECK_EQ(sg_load64(&met[i & 1]), THREADS * (i / 2 + 1));
 	}
 	return NULL;
@@ -457,7 +461,7 @@ static void barriers(void)
 
 static u64 token;
 
-/* The token goes round: each waits for its number, by condition and mutex. */
+/* A token goes round: each thread waits for its number, by condition and mutex. */
 static void *go_round(void *arg)
 {
 	struct worker *k = arg;
@@ -480,7 +484,7 @@ static void *go_round(void *arg)
 	return NULL;
 }
 
-/* Each signal lets one go on at least: as many as there are waiters, and none is left. */
+/* Each signal wakes at least one waiter: as many signals as waiters leave no waiter. */
 static void *one_each(void *arg)
 {
 	struct worker *k = arg;
@@ -532,7 +536,7 @@ static void conditions(void)
 	end();
 }
 
-/* --- sleeping ----------------------------------------------------------------------------------- */
+/* --- sleeping --------------------------------------------------------------------------------- */
 
 static u64 cpu_of(pthread_t thread)
 {
@@ -575,7 +579,7 @@ static void sleeper_end(struct sleeper *s)
 	sg_sem_close(s->v, &s->sem);
 }
 
-/* For a second, whoever listens: less than a twentieth of a processor, for both of them. */
+/* A second of sleep, with or without listening, costs both less than a twentieth of a processor. */
 static void cheap(bool listening)
 {
 	struct sleeper s;
@@ -615,7 +619,7 @@ static void ring_it(struct sg_vol *vol, unsigned int slot)
 			sg_sem_rung(&sys[i].v);
 }
 
-/* With a doorbell nobody has to look: the same, sooner. */
+/* With a doorbell no thread has to poll: the same, sooner. */
 static void doorbell(void)
 {
 	u64 turns = test_amount(20, 100, 1000), i, sum = 0;
@@ -644,7 +648,10 @@ static void doorbell(void)
 	end();
 }
 
-/* One of several who sleep gives up, or is cancelled, just when it is rung for: the ring is not lost. */
+/*
+ * One of several sleepers gives up, or is cancelled, just when it is woken: the wake-up is not
+ * lost.
+ */
 static void cancelled(void)
 {
 	u64 turns = test_amount(50, 500, 5000), i, k;
@@ -668,9 +675,9 @@ static void cancelled(void)
 		start = sg_ticks();
 		sg_sleep_us((unsigned int)rng_below(&rng, 1000));
 		CHECK_OK(sg_sem_post(&sys[0].v, &c));
-		for (k = 0; k < 2; k++)		/* they end, whatever becomes of them */
+		for (k = 0; k < 2; k++)		/* they end in any case */
 			CHECK_OK(pthread_join(thread[k], NULL));
-		/* both posts have been taken, soon, by whoever is left */
+		/* the remaining sleeper takes both posts soon */
 		while (sg_load64(sg_sem_word(&sys[0].v, &c)) & SG_SEMW_VALUE) {
 			CHECK(sg_ticks() - start < 2 * SEC);
 			sg_sleep_us(100);
@@ -694,7 +701,7 @@ static void cancelled(void)
 	end();
 }
 
-/* A system that sleeps through its turn (its VM is paused) loses it: others go on. */
+/* A system that sleeps through its turn (its VM is paused) loses the turn: others continue. */
 static void paused(void)
 {
 	struct sg_sem m[SYSTEMS];
@@ -710,7 +717,7 @@ static void paused(void)
 		c[i] = caller_of(&sys[i].v, i);
 	}
 	word = sg_sem_word(&sys[0].v, &m[0]);
-	/* it has asked, it is its turn, and it is not there */
+	/* it has asked, it is its turn, and it is paused */
 	sg_or64(&sg_sem_record(&sys[0].v, &m[0])->waiters, 1ULL << sys[1].v.slot);
 	sg_store64(&sg_sem_record(&sys[0].v, &m[0])->last, (u64)sys[0].v.slot);
 	sg_store64(word, SG_SEMW_ASKED | SG_SEMW_WAITERS);
@@ -729,7 +736,10 @@ static void paused(void)
 	end();
 }
 
-/* As long as no other system has it open no ring is looked for: one that opens it later is heard. */
+/*
+ * While no other system has the object open, no system looks for rings. One that opens it later is
+ * heard.
+ */
 static void opened_later(void)
 {
 	struct sg_sem c, c2;
@@ -755,7 +765,7 @@ static void opened_later(void)
 	end();
 }
 
-/* Who is urgent is before others of its system who wait. */
+/* An urgent waiter comes before others of its system. */
 static void urgent(void)
 {
 	struct sleeper s[3];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores by name: what is a name, what can be created, who keeps what for how long,
- * whatever dies; many of them, and none on a full volume.
+ * Shared semaphores by name: valid names, what can be created, how long each object lasts when
+ * threads, processes or systems die; many objects, and none on a full volume.
  */
 #include "sem_pair.h"
 
-#define NO_OBJECTS	8	/* pages of the file: members of two systems, bells, and the tables over them */
+/* pages of the file: members of two systems, bells, and the tables over them */
+#define NO_OBJECTS	8
 
 static u64 pages_of_file(void)
 {
@@ -56,7 +57,10 @@ static void names(void)
 	end();
 }
 
-/* A look, then another object under the same name: what was meant is not there, and is not touched. */
+/*
+ * The object was replaced after the lookup: the call finds its own gone, and leaves the new one
+ * alone.
+ */
 static void meant(void)
 {
 	struct sg_sem_stat first, st;
@@ -101,7 +105,7 @@ static void refused(void)
 
 		CHECK_EQ(try_create(&t.v, "bad", new, true, &sem), -EINVAL);
 	}
-	/* one object, and what is for others */
+	/* one object, and the pages that all share */
 	sem = sem_make(&t.v, "event", SG_SEM_EVENT, 0, 0);
 	CHECK_EQ(sg_sem_lock(&t.v, &sem, me, 0), -EINVAL);
 	CHECK_EQ(sg_sem_unlock(&t.v, &sem, me), -EINVAL);
@@ -124,7 +128,7 @@ static void refused(void)
 	end();
 }
 
-/* Who has it open keeps it; a name given up may be another's at once. */
+/* An open object stays. A removed name can be given to another object at once. */
 static void lifetimes(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
@@ -154,7 +158,7 @@ static void lifetimes(void)
 	sg_sem_close(&t.v, &c);
 	CHECK(sem_there(&other, "kept"));
 
-	/* until its last user, here and there, has gone */
+	/* until its last user, in either system, has closed it */
 	new.life = SG_SEM_LAST_USER;
 	CHECK_OK(try_create(&t.v, "brief", new, true, &a));
 	CHECK_OK(try_create(&t.v, "brief", new, false, &b));
@@ -168,7 +172,7 @@ static void lifetimes(void)
 	end();
 }
 
-/* What the dead had open does not last longer for it. */
+/* An object that a dead system had open does not last longer for that. */
 static void lifetimes_of_the_dead(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
@@ -182,17 +186,17 @@ static void lifetimes_of_the_dead(void)
 		CHECK_OK(try_create(&other, "removed", new_of(SG_SEM_RWLOCK, 0, 0), true, &b));
 		CHECK_OK(sem_rm(&t.v, "removed"));
 		kill_other(false);
-		CHECK(sem_there(&t.v, "brief"));	/* held until it has been recovered */
+		CHECK(sem_there(&t.v, "brief"));	/* kept until it has been recovered */
 		CHECK(sg_recover_slot(&t.v, (unsigned int)(t.v.slot + 1)));
 		CHECK(!sem_there(&t.v, "brief"));
-		if (turn == 0) {		/* found by who wants the name */
+		if (turn == 0) {		/* noticed by a system that wants the name */
 			CHECK_OK(try_create(&t.v, "brief", new, true, &a));
 			CHECK_EQ(stat_of(&t.v, "brief").value, 3);
 			sg_sem_close(&t.v, &a);
-		} else if (turn == 1) {		/* ... by who opens it */
+		} else if (turn == 1) {		/* ... by a system that opens it */
 			CHECK_EQ(try_open(&t.v, "brief", 0, false, &a), -ENOENT);
 		}
-		join_other();			/* ... by who has the slot next */
+		join_other();			/* ... by the next system in the slot */
 		CHECK_EQ(pages_of_file(), NO_OBJECTS);
 		end();
 	}
@@ -262,7 +266,7 @@ static void many(void)
 	tvol_drop(&t);
 }
 
-/* A listing that stops goes on where it was. */
+/* A listing that stops continues where it was. */
 static void list_in_pieces(void)
 {
 	u64 cookie = 0, chain = ~0ULL;
@@ -272,7 +276,7 @@ static void list_in_pieces(void)
 	char name[24];
 
 	begin();
-	for (i = 0; have < 20; i++) {	/* some of them in one page, and more than it holds */
+	for (i = 0; have < 20; i++) {	/* several objects in one page, and more than it holds */
 		u64 in;
 
 		sprintf(name, "%u", i);
@@ -298,7 +302,7 @@ static void list_in_pieces(void)
 	end();
 }
 
-/* On a full volume nothing is made, and everything can be removed. */
+/* On a full volume no object can be created, and every object can be removed. */
 static void full(void)
 {
 	struct sg_iref file;

@@ -9,7 +9,7 @@
 
 static struct tvol t;
 static struct sg_vol other;		/* another system */
-static struct sg_sem_caller *me, *you, *they;	/* two threads of ours, one of the other's */
+static struct sg_sem_caller *me, *you, *they;	/* two threads of this system, one of the other */
 
 static inline void join_other(void)
 {
@@ -36,7 +36,7 @@ static inline void end(void)
 	tvol_drop(&t);
 }
 
-/* The other system dies: its slot stays, until somebody recovers it. */
+/* The other system dies: its slot stays until a system recovers it. */
 static inline void kill_other(bool recover)
 {
 	unsigned int slot = (unsigned int)other.slot;

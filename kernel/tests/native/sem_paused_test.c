@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores beside a system that is paused: with a lock that callers need, or fenced for its
- * silence while its processes may still store.
+ * Shared semaphores beside a paused system: it holds a lock that callers need, or it is fenced for
+ * its silence while its processes may still store.
  */
 #include <time.h>
 #include "sem_pair.h"
@@ -10,7 +10,7 @@ extern u64 (*sg_ticks_hook)(void);
 
 static u64 paused_at;
 
-/* Seconds pass as milliseconds do from the moment when the other system is paused. */
+/* From the pause of the other system on, seconds pass as fast as milliseconds. */
 static u64 fast_ticks(void)
 {
 	struct timespec ts;
@@ -27,7 +27,7 @@ static void *meet_in_vain(void *arg)
 	return NULL;
 }
 
-/* The other system is paused with the lock. The caller that gives up is not counted for ever. */
+/* The other system is paused with the lock. A caller that gives up is not counted for ever. */
 static void barrier_behind_paused(void)
 {
 	pthread_t thread;
@@ -111,7 +111,7 @@ static void sleep_without_bells(void)
 	end();
 }
 
-/* The words of a semaphore do not become others' while a fenced system may still store into them. */
+/* No other object gets the words of a semaphore while a fenced system may still store into them. */
 static void lapsed_user(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 1);
@@ -125,7 +125,7 @@ static void lapsed_user(void)
 	kill_other(true);
 	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
-	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* nor do they when we close it */
+	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* not even when this system closes it */
 	sg_sem_close(&t.v, &s);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
 	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores beside those of POSIX: the same steps are done with a process-shared object of the
- * C library and with one of ours, by three threads that are of one system or of two and have it by
- * themselves or by their kernel (sem_kernel.h); both have to say what is expected. What is expected is
- * what POSIX.1-2017 says of sem_*, of robust and of recursive pthread_mutex_*, pthread_rwlock_*,
- * pthread_cond_* and pthread_barrier_*. Then random steps, for which the C library's answer is the
- * expected one.
+ * Shared semaphores beside those of POSIX. The same steps are done with a process-shared object of
+ * the C library and with an object of StargateFS. Three threads do them, of one system or of two,
+ * each by itself or by its kernel (sem_kernel.h). Both objects must return what is expected. The
+ * expectation is POSIX.1-2017 on sem_*, on robust and recursive pthread_mutex_*, pthread_rwlock_*,
+ * pthread_cond_* and pthread_barrier_*. Random steps follow, for which the C library's answer is
+ * the expected one.
  *
- * What is not the same, on purpose: what POSIX calls EBUSY is EAGAIN here, and EDEADLK for one's own
- * lock; threads that die give up what they have written in a reader-writer lock, and read.
+ * Some differences are intended. EBUSY of POSIX is EAGAIN here, and EDEADLK if the caller itself
+ * has the lock. A thread that dies gives up its write locks and read locks of a reader-writer lock.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include "sem_kernel.h"
 
 #define ACTORS		3
-#define BLOCKED_MS	10	/* who has not returned by then waits */
+#define BLOCKED_MS	10	/* a call that has not returned by then waits */
 
 /* --- objects of both kinds -------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static struct {
 } posix;
 static stargate_sem *kept[2];
 static enum kind kind;
-static u64 serial;		/* so many were the one of those who met */
+static u64 serial;		/* how many threads were the serial one of a barrier */
 static const struct timespec past;
 
 static void posix_mutex(int type)
@@ -87,13 +87,13 @@ static void ours_drop(void)
 	}
 }
 
-/* --- who acts --------------------------------------------------------------------------------- */
+/* --- the threads ------------------------------------------------------------------------------ */
 
 struct step;
 /**
  * struct actor - a thread that does as it is told
- * @ours: with our object, else with that of POSIX; @seat: have() of it.
- * @reads, @writes: how often it has a reader-writer lock; @told: it has a mutex from the dead.
+ * @ours: on our object, else on that of POSIX; @seat: its handle, from have().
+ * @reads, @writes: how often it has a reader-writer lock; @told: its mutex came from a dead owner.
  */
 struct actor {
 	bool ours, alive, busy, quit, writes, told;
@@ -117,7 +117,7 @@ static int by_errno(int ret)
 	return ret ? errno : 0;
 }
 
-/* "It is somebody's" has one name in what POSIX says of trying; ours tells whose. */
+/* POSIX has one error for a busy lock on trying; ours also tells whether the caller has it. */
 static int tried(int err)
 {
 	return err == EAGAIN || err == EDEADLK ? EBUSY : err;
@@ -179,7 +179,7 @@ static int p_latewrite(struct actor *a)
 	return pthread_rwlock_timedwrlock(&posix.rw, &past);
 }
 
-/* Who has waited gives the mutex back, so that the next one can return. */
+/* A waiter releases the mutex afterwards, so that the next one can return. */
 static int p_cwait(struct actor *a)
 {
 	int err = pthread_cond_wait(&posix.c, &posix.m);
@@ -211,9 +211,9 @@ static int serial_so_far(struct actor *a)
 	return (int)sg_load64(&serial);
 }
 
-/* --- the same with ours ------------------------------------------------------------------------ */
+/* --- the same with our objects ---------------------------------------------------------------- */
 
-#define LATE	1ULL		/* a nanosecond after this machine was started */
+#define LATE	1ULL		/* one nanosecond after boot */
 
 static int o_lock(struct actor *a, u64 until)
 {
@@ -296,7 +296,7 @@ static const struct step *step_of(const char *name)
 	test_fail(__FILE__, __LINE__, "no step '%s'", name);
 }
 
-/* --- threads ----------------------------------------------------------------------------------- */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static void note(struct actor *a, const struct step *step, int result)
 {
@@ -371,7 +371,7 @@ static void tell(struct actor *a, const struct step *step)
 	CHECK_OK(pthread_mutex_unlock(&a->lock));
 }
 
-/* Has it returned, within that time? */
+/* Returns whether the call returns within that time. */
 static bool returns(struct actor *a, u64 ms)
 {
 	struct timespec until;
@@ -408,12 +408,12 @@ static void actor_end(struct actor *a)
 	stargate_close(a->m);
 }
 
-/* --- what is expected --------------------------------------------------------------------------- */
+/* --- the expectations ------------------------------------------------------------------------- */
 
 /*
- * "A take 0": A does it, and it gives that; "A take ...": it waits; "A done 0": it has waited, and
- * it gives that; "A done ...": it waits still; "A die": the thread ends. "BC one 0": of those who wait
- * just one has got it, who is X from then on, and the other one Y.
+ * "A take 0": A does it, and it returns 0. "A take ...": it waits. "A done 0": it has waited, and
+ * returns 0. "A done ...": it still waits. "A die": the thread ends. "BC one 0": of these waiters
+ * exactly one returns; it is X from then on, and the other one Y.
  */
 static const struct script {
 	enum kind kind;
@@ -516,7 +516,7 @@ static int expected(const char *word)
 	return (int)strtol(word, NULL, 10);
 }
 
-/* --- a script ------------------------------------------------------------------------------------ */
+/* --- a script --------------------------------------------------------------------------------- */
 
 static struct actor actors[ACTORS], *winner, *loser;
 
@@ -590,7 +590,7 @@ static void follow(const struct script *s, bool ours, const unsigned int seats[A
 		ours_drop();
 }
 
-/* Who sits where: 1: in the other system; 2: by the kernel. */
+/* Where each actor is. 1: in the other system; 2: by the kernel. */
 static const unsigned int seats[][ACTORS] = {
 	{ 0, 0, 0 }, { 2, 2, 2 }, { 0, 1, 2 }, { 3, 0, 1 },
 };
@@ -608,11 +608,11 @@ static void all_scripts(void)
 	       SG_ARRAY_SIZE(seats));
 }
 
-/* --- at random ------------------------------------------------------------------------------------ */
+/* --- random steps ----------------------------------------------------------------------------- */
 
-static struct actor both[2][ACTORS];		/* POSIX's, ours */
+static struct actor both[2][ACTORS];		/* POSIX's actors, ours */
 
-/* What may be done: POSIX leaves undefined what is left out here, or ours is better. */
+/* Leaves out steps that POSIX leaves undefined, or that our objects handle better. */
 static const struct step *any_step(struct rng *rng, const struct actor *a)
 {
 	static const char *const of_lock[] = { "try", "late", "try", "give", "give", "consistent" };
@@ -623,7 +623,7 @@ static const struct step *any_step(struct rng *rng, const struct actor *a)
 		name = "value";
 	else if (!strcmp(name, "consistent") && !a->told)
 		name = "late";
-	/* once more, and given back so often: the C library is not sure whose it is */
+	/* locked again and released as often: the C library loses track of its owner */
 	if (kind == RECURSIVE && a->told && strcmp(name, "give"))
 		name = "consistent";
 	if (kind == RWLOCK && !strcmp(name, "give") && !a->reads && !a->writes)
@@ -672,7 +672,7 @@ static void walk(struct rng *rng, unsigned int length)
 			continue;
 		}
 		same_step(n, any_step(rng, &both[0][n]));
-		/* the C library's trylock leaves it locked by who is told so */
+		/* the C library's trylock leaves it locked by the caller that is told so */
 		if (both[0][n].result == ENOTRECOVERABLE)
 			break;
 	}
@@ -686,7 +686,7 @@ static void walk(struct rng *rng, unsigned int length)
 static void at_random(void)
 {
 	static const enum kind kinds[] = { MUTEX, RECURSIVE, SEMAPHORE,
-#ifndef __SANITIZE_THREAD__	/* which does not know of timed reader-writer locks */
+#ifndef __SANITIZE_THREAD__	/* TSan does not know timed reader-writer locks */
 		RWLOCK
 #endif
 	};
@@ -703,14 +703,14 @@ static void at_random(void)
 	printf("%" PRIu64 " random steps of each kind, the same as POSIX's\n", 50 * walks);
 }
 
-/* --- names: sem_open(3), sem_unlink(3) ------------------------------------------------------------ */
+/* --- names: sem_open(3), sem_unlink(3) -------------------------------------------------------- */
 
 struct named {
 	sem_t *p;
 	stargate_sem *o;
 };
 
-/* Both; the error is the same. */
+/* Opens both; the error must be the same. */
 static int open_both(struct named *n, const char *name, int flags, unsigned int value)
 {
 	const struct stargate_new what = { .type = STARGATE_SEMAPHORE, .mode = 0600, .initial = value };
@@ -745,7 +745,7 @@ static int unlink_both(const char *name)
 	return o;
 }
 
-/* Takes so many, and then there are none. */
+/* Takes @value times; then it would have to wait. */
 static void has(struct named *n, unsigned int value)
 {
 	unsigned int i;
@@ -768,12 +768,12 @@ static void by_name(void)
 	longest[sizeof(longest) - 1] = 0;
 	CHECK_EQ(open_both(&a, name, 0, 0), ENOENT);
 	CHECK_EQ(open_both(&a, "", O_CREAT, 0), EINVAL);
-	/* which POSIX allows, and the C library calls EINVAL */
+	/* POSIX allows this error, where the C library returns EINVAL */
 	CHECK_EQ(stargate_open(&a.o, at[1], longest, STARGATE_SEMAPHORE, 0), ENAMETOOLONG);
 	CHECK_EQ(open_both(&a, name, O_CREAT | O_EXCL, (unsigned int)SEM_VALUE_MAX + 1), EINVAL);
 	CHECK_OK(open_both(&a, name, O_CREAT | O_EXCL, 2));
 	CHECK_EQ(open_both(&b, name, O_CREAT | O_EXCL, 1), EEXIST);
-	CHECK_OK(open_both(&b, name, O_CREAT, 7));	/* the one that is there, and its value */
+	CHECK_OK(open_both(&b, name, O_CREAT, 7));	/* the existing one, with its value */
 	has(&b, 2);
 	CHECK_OK(sem_post(a.p));
 	CHECK_OK(stargate_sem_post(a.o));
@@ -781,7 +781,7 @@ static void by_name(void)
 	CHECK_OK(unlink_both(name));
 	CHECK_EQ(unlink_both(name), ENOENT);
 	CHECK_EQ(open_both(&c, name, 0, 0), ENOENT);
-	CHECK_OK(open_both(&c, name, O_CREAT, 0));	/* another one */
+	CHECK_OK(open_both(&c, name, O_CREAT, 0));	/* a new one */
 	CHECK_OK(sem_post(a.p));
 	CHECK_OK(stargate_sem_post(a.o));
 	has(&c, 0);
@@ -792,7 +792,7 @@ static void by_name(void)
 	close_both(&c);
 }
 
-/* ThreadSanitizer minds what is tried here on purpose: to unlock what another one has. */
+/* ThreadSanitizer would report what this test tries on purpose: to unlock another thread's lock. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores, one step at a time: what each kind of object promises to who asks, as POSIX
- * defines semaphores, robust mutexes and reader-writer locks; what becomes of it when owners die, of
- * a thread, a process or a system; words that anybody may have forged.
+ * Shared semaphores, one step at a time: what each kind of object promises to its callers, as POSIX
+ * defines semaphores, robust mutexes and reader-writer locks. What becomes of an object when its
+ * owner dies: a thread, a process, or a system. Words that any member may have forged.
  */
 #include "sem_pair.h"
 
@@ -35,12 +35,12 @@ static void mutex(void)
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_EQ(stat_of(&other, "m").slot, -1);
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
-	/* what processes do by themselves is the same */
+	/* processes that lock by themselves do the same */
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK(sg_semw_give(sg_sem_word(&other, &m2), they->me));
 	CHECK(sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, in_ms(20)), -ETIMEDOUT);
-	CHECK(!sg_semw_give(sg_sem_word(&t.v, &m), me->me));	/* somebody slept */
+	CHECK(!sg_semw_give(sg_sem_word(&t.v, &m), me->me));	/* a thread has slept */
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_EQ(sg_load64(sg_sem_word(&t.v, &m)), 0);
 	end();
@@ -62,7 +62,7 @@ static void recursive(void)
 	CHECK_EQ(sg_sem_unlock(&t.v, &m, me), -EPERM);
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
-	/* who dies has had it as often as he liked */
+	/* an owner that dies may have locked it several times */
 	caller_end(&t.v, you);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EOWNERDEAD);
 	CHECK_OK(sg_sem_consistent(&t.v, &m, me));
@@ -71,11 +71,11 @@ static void recursive(void)
 	you = caller_of(&t.v, 2);
 	sg_store64((u64 *)sg_at(&t.v, m.words) + 1, SG_SEMW_VALUE);
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
-	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* too often */
+	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* the count is at its limit */
 	end();
 }
 
-/* As pthread_mutex_consistent() and its absence. */
+/* As with pthread_mutex_consistent(), and without it. */
 static void robust(void)
 {
 	struct sg_sem m, m2;
@@ -85,13 +85,13 @@ static void robust(void)
 	m2 = sem_of(&other, "m");
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	caller_end(&t.v, me);
-	me = caller_of(&t.v, 1);	/* as the same member, and not the same owner */
+	me = caller_of(&t.v, 1);	/* the same member, another owner */
 	CHECK_EQ(sg_sem_unlock(&t.v, &m, me), -EPERM);
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, 0), -EOWNERDEAD);
 	CHECK(stat_of(&t.v, "m").died);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EAGAIN);
-	/* dies as well, before it has made it consistent: the next one is told, too */
+	/* the owner dies before it made it consistent: the next one is told as well */
 	caller_end(&other, they);
 	they = caller_of(&other, 3);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EOWNERDEAD);
@@ -100,7 +100,7 @@ static void robust(void)
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	CHECK_OK(sg_sem_unlock(&other, &m2, they));
-	/* given back as it was: nobody has it any more */
+	/* unlocked without being made consistent: no caller gets it any more */
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	caller_end(&t.v, me);
 	me = caller_of(&t.v, 1);
@@ -115,7 +115,7 @@ static void robust(void)
 	end();
 }
 
-/* Until it has been replayed, what a dead system has is its own (docs/protocol.md, 3). */
+/* Until the replay, a dead system still has its locks (docs/protocol.md, section 3). */
 static void system_dies(void)
 {
 	struct sg_sem m, rw, m2, rw2;
@@ -127,16 +127,16 @@ static void system_dies(void)
 	rw2 = sem_of(&other, "rw");
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	CHECK_OK(sg_sem_read_lock(&other, &rw2, they, 0));
-	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(30)), -ETIMEDOUT);	/* paused, maybe */
+	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(30)), -ETIMEDOUT);	/* it may be paused */
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, in_ms(30)), -ETIMEDOUT);
 	kill_other(false);
-	/* whoever wants it recovers it there and then */
+	/* a caller that wants the lock recovers the system itself */
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(1000)), -EOWNERDEAD);
 	CHECK_EQ(SG_SLOT_STATE(sg_load64(sg_state_word(&t.v, (unsigned int)t.v.slot + 1))),
 		 SG_SLOT_FREE);
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));	/* readers leave nothing behind */
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	/* nor does a process that has counted itself, when the slot is another life's */
+	/* nor does a process that has counted itself, once the slot has a new incarnation */
 	join_other();
 	CHECK_OK(try_open(&other, "rw", 0, true, &rw2));
 	CHECK(sg_semw_read(sg_sem_word(&other, &rw2), sg_sem_word(&other, &rw2) + rw2.cell));
@@ -145,11 +145,12 @@ static void system_dies(void)
 	join_other();
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	CHECK(!sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* processes see it, until ... */
+	/* processes see the reader until ... */
+	CHECK(!sg_semw_no_readers(sg_sem_word(&t.v, &rw)));
 	sg_sem_close(&t.v, &rw);
 	rw = sem_of(&t.v, "rw");
-	CHECK(sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* ... the next one opens it */
-	/* the same slot, the same member: another life */
+	CHECK(sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* ... the next system opens it */
+	/* the same slot, the same member: a new incarnation */
 	m2 = sem_of(&other, "m");
 	rw2 = sem_of(&other, "rw");
 	CHECK_EQ(sg_sem_read_unlock(&other, &rw2), -EPERM);
@@ -157,7 +158,8 @@ static void system_dies(void)
 	kill_other(false);
 	CHECK_EQ(sg_sem_read_lock(&t.v, &rw, me, in_ms(1000)), -EOWNERDEAD);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &rw));
-	CHECK_EQ(sg_sem_read_lock(&t.v, &rw, me, 0), -EOWNERDEAD);	/* until a writer says so */
+	/* readers are told of the death until a writer makes it consistent */
+	CHECK_EQ(sg_sem_read_lock(&t.v, &rw, me, 0), -EOWNERDEAD);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &rw));
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, 0), -EOWNERDEAD);
 	CHECK_OK(sg_sem_consistent(&t.v, &rw, me));
@@ -168,7 +170,7 @@ static void system_dies(void)
 	end();
 }
 
-/* Who has been declared dead has nothing, and stores nothing. */
+/* A fenced system has no locks, and stores nothing. */
 static void declared_dead(void)
 {
 	struct sg_sem m, m2, c2;
@@ -198,7 +200,7 @@ static void declared_dead(void)
 	end();
 }
 
-/* --- everybody is gone ------------------------------------------------------------------------ */
+/* --- all users are gone ----------------------------------------------------------------------- */
 
 static void closed_in_order(void)
 {
@@ -213,7 +215,7 @@ static void closed_in_order(void)
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	sg_sem_close(&t.v, &c);
 	sg_sem_close(&t.v, &e);
-	sg_sem_close(&t.v, &m);		/* with the lock in his hands */
+	sg_sem_close(&t.v, &m);		/* while it holds the lock */
 	CHECK_EQ(stat_of(&t.v, "c").value, 4);
 	caller_end(&t.v, me);
 	caller_end(&t.v, you);
@@ -229,7 +231,7 @@ static void closed_in_order(void)
 	tvol_drop(&t);
 }
 
-/* Not closed: as it was made, but that locks tell of it, and counts stay. */
+/* Not closed: it is as after its creation, except that locks tell of the death, and counts stay. */
 static void all_died(void)
 {
 	struct sg_sem c, m, e, rw, b;
@@ -264,7 +266,7 @@ static void all_died(void)
 	b = sem_of(&t.v, "b");
 	CHECK_EQ(stat_of(&t.v, "b").value, 0);
 	CHECK_EQ(sg_sem_meet(&t.v, &b, me, in_ms(5)), -ETIMEDOUT);
-	/* its state is somebody's as long as one is left who has it open */
+	/* the state stays while one system has it open */
 	join_other();
 	c = sem_of(&other, "c");
 	CHECK_OK(sg_sem_wait(&other, &c, they, 0));
@@ -275,7 +277,7 @@ static void all_died(void)
 	tvol_drop(&t);
 }
 
-/* Its only user has died, and his slot is another's by the time when somebody opens it. */
+/* Its only user has died, and another system has the user's slot before the object is opened. */
 static void all_died_long_ago(void)
 {
 	struct sg_sem c;
@@ -285,7 +287,7 @@ static void all_died_long_ago(void)
 	CHECK_OK(sg_sem_wait(&other, &c, they, 0));
 	kill_other(true);
 	join_other();
-	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* nobody has looked at it yet */
+	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* no system has opened it since */
 	c = sem_of(&t.v, "c");
 	CHECK_EQ(stat_of(&t.v, "c").value, 5);
 	CHECK_OK(sg_sem_wait(&t.v, &c, me, 0));
@@ -295,7 +297,7 @@ static void all_died_long_ago(void)
 	end();
 }
 
-/* --- the others, without waiting -------------------------------------------------------------- */
+/* --- the other kinds, without waiting --------------------------------------------------------- */
 
 static void semaphore(void)
 {
@@ -311,8 +313,8 @@ static void semaphore(void)
 	start = sg_ticks();
 	CHECK_EQ(sg_sem_wait(&t.v, &c, me, in_ms(25)), -ETIMEDOUT);
 	CHECK(sg_ticks() - start >= 25 * MS);
-	CHECK_EQ(sg_sem_wait(&t.v, &c, me, 1), -ETIMEDOUT);	/* long past */
-	CHECK(!sg_semw_up(sg_sem_word(&t.v, &c)));	/* the flag: somebody slept */
+	CHECK_EQ(sg_sem_wait(&t.v, &c, me, 1), -ETIMEDOUT);	/* the time has passed */
+	CHECK(!sg_semw_up(sg_sem_word(&t.v, &c)));	/* the flag: a thread has slept */
 	CHECK_OK(sg_sem_post(&t.v, &c));
 	CHECK(sg_semw_up(sg_sem_word(&t.v, &c)));
 	CHECK_EQ(stat_of(&t.v, "c").value, 2);
@@ -324,7 +326,7 @@ static void semaphore(void)
 	end();
 }
 
-/* What is more than a store of one word is left to those who can do it. */
+/* Operations beyond a store of one word are left to the kernel. */
 static void at_once(void)
 {
 	struct sg_sem m, r, c;
@@ -344,7 +346,7 @@ static void at_once(void)
 	CHECK(sg_sem_post_at_once(&t.v, &c));
 	CHECK(!sg_sem_lock_at_once(&t.v, &c, me) && !sg_sem_unlock_at_once(&t.v, &c, me));
 	CHECK(!sg_sem_wait_at_once(&t.v, &m) && !sg_sem_post_at_once(&t.v, &m));
-	word = sg_sem_word(&t.v, &c);	/* somebody sleeps */
+	word = sg_sem_word(&t.v, &c);	/* a thread sleeps */
 	sg_store64(word, sg_load64(word) | SG_SEMW_WAITERS);
 	CHECK(!sg_sem_post_at_once(&t.v, &c) && sg_sem_wait_at_once(&t.v, &c));
 	CHECK(sg_sem_lock_at_once(&t.v, &m, you));
@@ -402,7 +404,8 @@ static void rwlock(void)
 	CHECK_EQ(sg_sem_read_unlock(&other, &b), -EPERM);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &a));
 	CHECK_OK(sg_sem_read_unlock(&t.v, &a));
-	CHECK_EQ(sg_sem_write_lock(&other, &b, they, 0), -EAGAIN);	/* the process reads still */
+	/* the process still reads */
+	CHECK_EQ(sg_sem_write_lock(&other, &b, they, 0), -EAGAIN);
 	CHECK_EQ(sg_sem_write_lock(&other, &b, they, in_ms(10)), -ETIMEDOUT);
 	sg_semw_unread(word, cell);
 	CHECK_OK(sg_sem_write_lock(&other, &b, they, 0));
@@ -414,7 +417,7 @@ static void rwlock(void)
 	CHECK_EQ(sg_load64(cell), 0);
 	CHECK_EQ(sg_sem_write_unlock(&t.v, &a, me), -EPERM);
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* a process that has taken the word itself, and one that dies reading */
+	/* a process that has locked the word itself, and one that dies while it reads */
 	CHECK(sg_semw_take(word, me->me));
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_drain(&t.v, &u, me, 0));
@@ -427,7 +430,7 @@ static void rwlock(void)
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_write_lock(&other, &b, they, 0));
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* so does one that has read through its kernel */
+	/* so does one that has read by its kernel */
 	CHECK_OK(sg_sem_read_lock(&t.v, &a, me, 0));
 	u = sem_of(&t.v, "rw");
 	CHECK_OK(sg_sem_read_lock(&t.v, &u, you, 0));
@@ -439,8 +442,8 @@ static void rwlock(void)
 }
 
 /*
- * A mount that is frozen, or has become read-only: who closes what he has read lets writers in, and
- * what else belongs to closing is done when the mount may be changed again.
+ * A mount is frozen, or has become read-only. Closing an object with read locks lets writers in at
+ * once; the rest of the close follows when the mount can be changed again.
  */
 static void closed_while_read_only(void)
 {
@@ -472,7 +475,7 @@ static void closed_while_read_only(void)
 	end();
 }
 
-/* Reset by force while a process reads: what it gives back then is not there any more. */
+/* A forced reset while a process reads: what the process releases later does not exist any more. */
 static void reset_beside_readers(void)
 {
 	struct sg_sem rw, rw2;
@@ -493,7 +496,7 @@ static void reset_beside_readers(void)
 }
 
 
-/* More processes than cells: the rest reads through its kernel. */
+/* More processes than cells: the others read by their kernel. */
 static void cells_run_out(void)
 {
 	static struct sg_sem u[SG_SEM_CELLS];
@@ -531,7 +534,8 @@ static void barrier(void)
 	sg_sem_close(&t.v, &b);
 	b = sem_make(&t.v, "b2", SG_SEM_BARRIER, 0, 2);
 	b2 = sem_of(&other, "b2");
-	CHECK_EQ(sg_sem_meet(&t.v, &b, me, 0), -EAGAIN);	/* and has not been there */
+	/* it would have to wait, and does not count as arrived */
+	CHECK_EQ(sg_sem_meet(&t.v, &b, me, 0), -EAGAIN);
 	CHECK_EQ(stat_of(&t.v, "b2").value, 0);
 	CHECK_EQ(sg_sem_meet(&other, &b2, they, in_ms(5)), -ETIMEDOUT);
 	CHECK_EQ(stat_of(&t.v, "b2").value, 0);
@@ -556,8 +560,9 @@ static void condition(void)
 }
 
 /*
- * Who gives back looks whether anybody sleeps, gives back, and looks again: one who came in between
- * went to sleep by a flag that is gone by then. It has to be there for the next one to give back.
+ * A releasing thread looks for sleepers, releases, and looks again. A thread that came in between
+ * has gone to sleep, and its flag was just cleared. The flag must be restored, for the next
+ * release.
  */
 static void flag_comes_back(void)
 {
@@ -581,7 +586,7 @@ static void flag_comes_back(void)
 	end();
 }
 
-/* A system that died asleep leaves a bit, and the next one to give clears it: of each type. */
+/* A system that died asleep leaves a bit. The next release clears it, on each type. */
 static void bit_of_the_dead(void)
 {
 	static const unsigned int types[] = { SG_SEM_MUTEX, SG_SEM_COUNT, SG_SEM_RWLOCK, SG_SEM_COND,
@@ -613,7 +618,7 @@ static void bit_of_the_dead(void)
 
 /* --- forged words ----------------------------------------------------------------------------- */
 
-/* Whatever a word says: an answer, in time, and nothing but the word is worse for it. */
+/* Whatever a word is: each call returns in time, and damages nothing but the word. */
 static void forged(void)
 {
 	static const u64 base[] = {
@@ -677,13 +682,13 @@ static void forged(void)
 		CHECK_EQ(sg_load64(&sg_sem_record(&t.v, s)->waiters), 0);
 	}
 	CHECK(sg_ticks() - start < turns * 20 * MS);
-	/* one that names nobody is said, and can be had */
+	/* a word that names no live system is reported, and the lock can be taken */
 	sg_store64(sg_sem_word(&t.v, &sem[0]), SG_SEMW_ID(40, 77, 5));
 	t.v.sems->said = 0;
 	tlog_clear();
 	CHECK_EQ(sg_sem_lock(&t.v, &sem[0], me, 0), -EOWNERDEAD);
 	CHECK(tlog_has("owned by nobody who ever was"));
-	/* one that names somebody who lives is that one's, until he ends, or somebody resets it */
+	/* a word that names a live owner counts until that owner ends, or a reset */
 	sg_store64(sg_sem_word(&t.v, &sem[0]), they->me);
 	CHECK_EQ(sg_sem_lock(&t.v, &sem[0], me, in_ms(5)), -ETIMEDOUT);
 	CHECK_OK(sg_sem_reset(&t.v, "0", 1, SG_SEM_ANY));
@@ -692,7 +697,7 @@ static void forged(void)
 	end();
 }
 
-/* What stands in cells counts as readers, whoever has put it there, until somebody resets it. */
+/* Values in cells count as readers, whatever stored them, until a reset. */
 static void forged_cells(void)
 {
 	unsigned int i;
@@ -707,7 +712,7 @@ static void forged_cells(void)
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, in_ms(5)), -ETIMEDOUT);
 	CHECK_OK(sg_sem_reset(&t.v, "rw", 2, SG_SEM_ANY));
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
-	/* who read meanwhile has nothing to give back, now or when he goes */
+	/* a reader from before the reset has nothing to release, now or when it ends */
 	CHECK_OK(sg_sem_read_unlock(&other, &rw2));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
@@ -721,7 +726,7 @@ static void forged_cells(void)
 	end();
 }
 
-/* --- how long it is worth it to look before one sleeps ---------------------------------------- */
+/* --- how long to poll before sleeping --------------------------------------------------------- */
 
 static u64 clock_now, gives_at;
 static unsigned int slept;
@@ -730,7 +735,7 @@ static const struct sg_sem *given;
 extern u64 (*sg_ticks_hook)(void);	/* kernel/tools/lib/os_user.c */
 extern void (*sg_sleep_hook)(u64 ns);
 
-/* A microsecond for each look at the clock; at some time another system gives. */
+/* Each look at the clock takes a microsecond; at some time the other system releases. */
 static u64 clock_of_looks(void)
 {
 	clock_now += 1000;
@@ -748,7 +753,7 @@ static void sleep_of_looks(u64 ns)
 	clock_of_looks();
 }
 
-/* One wait, for what the other system gives after so many microseconds: how often did we sleep? */
+/* Waits once, for a release after @us microseconds. Returns how often the wait slept. */
 static unsigned int sleeps_for(struct sg_sem *s, unsigned int us)
 {
 	slept = 0;
@@ -774,27 +779,29 @@ static void patience(void)
 	sg_ticks_hook = clock_of_looks;
 	sg_sleep_hook = sleep_of_looks;
 	given = &s2;
-	for (i = 0; i < 20; i++)	/* who answers within the look is waited for awake */
+	/* a release within the polling time: the waiter does not sleep */
+	for (i = 0; i < 20; i++)
 		CHECK_EQ(sleeps_for(&s, 50 + i), 0);
-	for (i = 0; i < 8; i++)		/* who does not is not, after a few times in vain */
+	/* later releases: after a few vain attempts it stops polling */
+	for (i = 0; i < 8; i++)
 		n += sleeps_for(&s, 100000) > 0;
 	CHECK_EQ(n, 8);
 	CHECK_EQ(sg_sem_patience(t.v.sems, s.rec)->ns, 0);
-	for (i = 0, n = 0; i < 8; i++)	/* but now and then one looks, and then finds back */
+	for (i = 0, n = 0; i < 8; i++)	/* but it polls now and then, and so starts again */
 		n += sleeps_for(&s, 250) > 0;
 	CHECK(n > 0 && n < 8);
 	for (i = 0; i < 20; i++)
 		CHECK_EQ(sleeps_for(&s, 50), 0);
-	given = &o2;	/* another object's is its own */
+	given = &o2;	/* another object has a state of its own */
 	for (i = 0; i < 8; i++)
 		CHECK(sleeps_for(&o, 100000) > 0);
 	given = &s2;
 	CHECK_EQ(sleeps_for(&s, 50), 0);
-	/* nobody else's to give: an owner here may need this processor */
+	/* no polling for a lock of this system: its owner may need this processor */
 	slept = 0;
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, clock_now + 10 * MS), -ETIMEDOUT);
 	CHECK(slept > 0 && !sg_sem_patience(t.v.sems, m.rec)->missed);
-	/* one who does not want to wait that long has learnt nothing */
+	/* a wait with a shorter time limit than the polling time is not counted as vain */
 	CHECK_EQ(sg_sem_wait(&t.v, &s, me, clock_now + 20000), -ETIMEDOUT);
 	CHECK_EQ(sleeps_for(&s, 250), 0);
 	sg_ticks_hook = NULL;

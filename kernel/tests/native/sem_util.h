@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of shared semaphores share: systems that listen for bells, objects in one line. */
+/* Shared by the tests of shared semaphores: systems that listen for bells, objects in one line. */
 #ifndef SG_SEM_UTIL_H
 #define SG_SEM_UTIL_H
 
@@ -12,7 +12,7 @@
 #define SEC	1000000000ULL
 
 /**
- * struct listener - the thread of a system that a doorbell would spare.
+ * struct listener - the thread of a system that a doorbell would save.
  */
 struct listener {
 	struct sg_vol *v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VM that is set back to a saved state while the volume has gone on (loadvm), or that runs twice.
+ * A VM that is reverted to a saved state after the volume has changed (loadvm), or that runs twice.
  * A fork saves the state: the child has a copy of private memory, and shares the volume.
  */
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ static void make_name(char name[16], unsigned int i)
 	snprintf(name, 16, "f%u", i);
 }
 
-/* Deferred frees of @s: pages that later belong to others. */
+/* Defers frees of @s; other files get the pages later. */
 static void defer_frees(struct tsys *s)
 {
 	static u8 buf[4096] = { 1 };
@@ -94,7 +94,7 @@ static void resume(pid_t pid, int go)
 	close(go);
 }
 
-/* The first beat finds out; nothing is stored from then on. */
+/* The first heartbeat detects it; the system stores nothing from then on. */
 static void beats(void)
 {
 	CHECK(sg_is_ours(&a.v));
@@ -104,7 +104,7 @@ static void beats(void)
 	sg_leave(&a.v);
 }
 
-/* The worst order: deferred frees are reclaimed before the first beat. That is no damage, either. */
+/* The worst order: it reclaims deferred frees before its first heartbeat. It reports no damage. */
 static void reclaims(void)
 {
 	CHECK_EQ(sg_reclaim(&a.v, ~0u), -EIO);
@@ -130,17 +130,21 @@ static void set_back_after(void (*run)(void))
 	CHECK_EQ(sg_ledger_payable(&a.v), 0);
 	fill(&b);
 	resume(pid, go);
-	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_LIVE);	/* its VM's next mount fences it */
+	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_LIVE);	/* the next mount of its VM fences it */
 	sg_abandon(&a.v);
 	CHECK_OK(sg_fence_slot(&b.v, slot, inc));
 	CHECK(sg_tend(&b.v) >= 0);
 	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_FREE);
-	sg_store64(sg_at(&b.v, SG_HOT(errors)), 0);	/* what the saved state found in its ledger */
+	/* errors that the saved state found in its ledger */
+	sg_store64(sg_at(&b.v, SG_HOT(errors)), 0);
 	tsys_leave(&b);
 	test_clean(mem, SIZE);
 }
 
-/* The original goes on, and beats between the copy's end and its unmounting: it is not fenced. */
+/*
+ * The original continues, and sends a heartbeat between the copy's end and its unmount: it stays
+ * LIVE.
+ */
 static int copy_found, original_beat;
 
 static void copied(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Copies of slots, with other systems joining and leaving between any two instructions of who
- * copies: the processor is stopped behind each of them in turn (x86 alone can do that so simply).
- * A copy never says of one system what another one said of itself.
+ * Copies of slots, while other systems join and leave between any two instructions of the copying
+ * system. The processor is stopped behind each instruction in turn (simple on x86 only). A copy
+ * never combines one system's slot with another system's identity.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -39,7 +39,9 @@ static void trap(bool on)
 				 "lea 128(%%rsp), %%rsp" ::: "memory", "cc");
 }
 
-/* Machines, boots and hosts are of the incarnation, so that a copy tells whose they are. */
+/*
+ * Machine, boot and host are made from the incarnation, so a copy shows which one they belong to.
+ */
 static void say_who(u32 inc)
 {
 	memset(slot->machine, (int)inc, 16);
@@ -100,7 +102,7 @@ static void copied(struct sg_vol *v, u32 state_of, u32 who, void (*what)(void))
 		if (steps < stop_at)
 			break;
 		is_of_one(&copy);
-		/* at rest it is told whole */
+		/* an unchanging slot is copied completely */
 		CHECK_OK(sg_slot_read(v, SLOT, &copy));
 		CHECK_EQ(copy.named, SG_SLOT_INC(copy.state));
 		CHECK_EQ(copy.hosted, SG_SLOT_INC(copy.state));

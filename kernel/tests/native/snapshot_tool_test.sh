@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl snapshot, as a user calls it: of a file that nobody uses, and beside processes that use
-# it as systems (machine.c), of which one does not stand still.
+# stargatectl snapshot, as a user calls it: of an unused file, and beside processes that use it as
+# systems (machine.c), one of which does not freeze.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
@@ -11,7 +11,7 @@ source "$src/../tests/lib/swaps.sh"
 
 nothing_left() { [[ ! -e $1 && ! -e $1.part ]] || fail "$1 is there"; }
 
-# --- nobody uses it ---
+# --- no system uses the volume ---
 "$mkfs" -q --phys 16G --size 64M v.img
 head -c 3M /dev/urandom >bytes
 expect 0 "$ctl" put v.img bytes /bytes
@@ -33,7 +33,7 @@ expect 0 "$ctl" snapshot --stall 10000 longer.img c3
 [[ $(stat -c %s c3) -eq $((64 << 20)) ]] || fail "what lies behind the volume was copied"
 expect 0 "$fsck" -n v.img
 
-# --- refused ---
+# --- refusals ---
 refuses 1 'c1: is there already' "$ctl" snapshot --stall 10000 v.img c1
 refuses 1 'none: cannot be opened: No such file' "$ctl" snapshot none c4
 refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" snapshot v.img no/c4
@@ -50,7 +50,7 @@ expect 0 "$ctl" snapshot --stall 10000 v.img c4
 expect 0 "$fsck" -n c4
 [[ ! -e c4.part ]] || fail "c4.part is there"
 
-# What others have put there is not taken over: they would read the copy.
+# A file that others have put there is not used: they could read the copy.
 if [[ $(id -u) -eq 0 ]]; then
 	install -o 65534 -m 666 /dev/null c4b.part
 	refuses 1 'c4b.part: is there, and is no file that is yours alone' "$ctl" snapshot v.img c4b
@@ -65,14 +65,14 @@ rm c4b.part
 mkfifo c4b.part
 refuses 1 'c4b.part: is there, and is no file that is yours alone' timeout 20 "$ctl" snapshot v.img c4b
 rm c4b.part
-# Who has had it open does not see the copy.
+# A process that has the old file open does not see the copy.
 echo old >c4b.part
 chmod 644 c4b.part
 exec 8<c4b.part
 expect 0 "$ctl" snapshot --stall 10000 v.img c4b
 [[ $(cat <&8) == old && $(stat -c %a c4b) == 600 ]] || fail "the copy is in a file that was open"
 exec 8<&-
-# One that gets finished while the next command begins is not begun anew.
+# Another command completes the copy while this one begins: this one does not start again.
 if [[ $swaps ]]; then
 	for swap_skip in 0 1; do
 		rm -f c4c c4c.part
@@ -86,7 +86,7 @@ if [[ $swaps ]]; then
 	swap_skip=0
 fi
 
-# --- beside others ---
+# --- beside other systems ---
 start 1
 start 2
 say 1 join v.img $m1 1
@@ -109,7 +109,7 @@ expect 0 "$ctl" snapshot --stall 4000 v.img c6
 expect 0 "$ctl" ls c6
 says '^goes-on$'
 
-# One who is killed over it: all go on, and the next one begins anew.
+# A copying tool is killed: all systems continue, and the next copy starts again.
 "$ctl" snapshot --stall 4000 v.img c7 >/dev/null 2>&1 &
 sleep 0.05
 kill -9 $! 2>/dev/null || true
@@ -120,7 +120,7 @@ say 2 mkdir 0 there-too
 for try in 1 2 3 4 5 6; do
 	"$ctl" snapshot --stall 4000 v.img c7 >out 2>said && break
 	[[ $try != 6 ]] || fail "cannot be copied any more: $(cat said)"
-	# a tool that was killed is silent, and known to be dead after five seconds by who joins
+	# a joiner fences the silent tool after five seconds
 	sleep 2
 done
 expect 0 "$ctl" ls c7
@@ -159,7 +159,7 @@ if [[ $swaps ]]; then
 		refuses 1 'n1: is there already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
 			"$ctl" snapshot v.img n1
 	done
-	# what is whole is not deleted because its name failed
+	# a complete copy is not deleted because it cannot be renamed
 	rm -f n1
 	expect 1 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=5 LINK_ERRNO=0 \
 		"$ctl" snapshot --stall 10000 v.img n1

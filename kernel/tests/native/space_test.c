@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hints of free space (docs/protocol.md, section 9): who joins believes what is there and looks at
- * nothing; what is missing is made up for, what is too much withdrawn, and neither is ENOSPC. And
- * making a volume: what nobody looks at is left as it was.
+ * Hints of free space (docs/protocol.md, section 9). A joiner trusts the hints and examines no
+ * chunk. Missing hints are set later, and wrong ones cleared. Neither causes ENOSPC. Also
+ * formatting: mkfs does not touch memory that no reader looks at.
  */
 #include <sys/mman.h>
 #include <time.h>
 #include "systems.h"
 #include "data_util.h"
 
-#define LARGE	(40 * GIB)	/* some steps of mending, the last one a short one */
+#define LARGE	(40 * GIB)	/* several steps of mending, the last one short */
 #define STEP	8192
 
 static u64 half(const struct sg_vol *vol)
@@ -41,7 +41,7 @@ static struct sg_chunk *chunk_at(const struct sg_vol *vol, u64 chunk)
 	return (void *)(vol->base + sg_chunk_off(vol, chunk));
 }
 
-/* What the hints have to be, by every chunk's map. */
+/* Compares the hints with every chunk's map. */
 static void expect_exact(const struct sg_vol *vol)
 {
 	u64 c;
@@ -61,13 +61,13 @@ static void expect_exact(const struct sg_vol *vol)
 	test_counted();
 }
 
-/* Neither promise of any chunk, or both of all. */
+/* Sets all hints to this byte: none, or both hints of every chunk. */
 static void set_hints(const struct sg_vol *vol, u8 byte)
 {
 	memset(hints(vol), byte, 2 * half(vol));
 }
 
-/* Every page but those of chunk @but is taken by hand; to be undone by putting back @maps. */
+/* Takes all pages, except in chunk @but, by writing the maps; restoring @maps undoes that. */
 static void take_all_but(const struct sg_vol *vol, u64 but)
 {
 	u64 c;
@@ -93,9 +93,9 @@ static void put_back(const struct sg_vol *vol, void *copy)
 	free(copy);
 }
 
-/* --- made ------------------------------------------------------------------------------------ */
+/* --- formatting ------------------------------------------------------------------------------ */
 
-/* All of it is full of garbage before, and the room to grow still is behind it. */
+/* All memory is full of garbage before, and the room to grow still is afterwards. */
 static void made_where_it_counts(void)
 {
 	struct tvol t;
@@ -129,7 +129,9 @@ static u64 resident(const u8 *mem, u64 size)
 	return n;
 }
 
-/* Not by the size that it may grow to: on sparse memory that would be the most of it. */
+/*
+ * mkfs writes by the size, not by the size to grow to: on sparse memory that would be most of it.
+ */
 static void made_in_little(void)
 {
 	struct sg_vol *vol = vol_new(LARGE);
@@ -141,9 +143,11 @@ static void made_in_little(void)
 	printf("ok made in little\n");
 }
 
-/* --- mended ---------------------------------------------------------------------------------- */
+/* --- mending --------------------------------------------------------------------------------- */
 
-/* Who joins looks at no chunk; his first settlings make up for all, some at a time. */
+/*
+ * A joiner examines no chunk. Its first rounds of settling set the hints of all chunks, in steps.
+ */
 static void joined_then_mended(void)
 {
 	struct sg_vol *vol = vol_new(LARGE), again;
@@ -170,7 +174,7 @@ static void joined_then_mended(void)
 	printf("ok joined, then mended\n");
 }
 
-/* For who is alone by right, too. */
+/* The same for a system with exclusive access. */
 static void alone_then_mended(void)
 {
 	struct tvol t;
@@ -186,7 +190,7 @@ static void alone_then_mended(void)
 	printf("ok alone, then mended\n");
 }
 
-/* Who has died has stored what he had committed, or others do; he has promised nothing. */
+/* A dead system's commits are in place, by itself or by replay, but it has set no hints. */
 static void what_the_dead_freed(void)
 {
 	struct tsys a, b;
@@ -199,7 +203,7 @@ static void what_the_dead_freed(void)
 	chunk = sg_chunks(&a.v) - 2;
 	while (sg_space_mend_hints(&a.v))
 		;
-	/* all of a chunk but one word of its map is free already: that word is what b frees */
+	/* all of a chunk but one word of its map is free already: b frees that word */
 	k = chunk_at(&a.v, chunk);
 	k->map[3] = ~0ULL;
 	set_hints(&a.v, 0);
@@ -216,7 +220,7 @@ static void what_the_dead_freed(void)
 	printf("ok what the dead freed\n");
 }
 
-/* --- no ENOSPC before its time --------------------------------------------------------------- */
+/* --- no ENOSPC too early --------------------------------------------------------------------- */
 
 static struct sg_tx *begin(struct sg_vol *vol)
 {
@@ -226,7 +230,7 @@ static struct sg_tx *begin(struct sg_vol *vol)
 	return tx;
 }
 
-/* The one free chunk is where mending comes to last but one, and there are no hints at all. */
+/* The only free chunk comes last but one in mending, and there are no hints at all. */
 static void found_in_doubt(void)
 {
 	struct sg_vol *vol = vol_new(LARGE);
@@ -258,7 +262,7 @@ static void found_in_doubt(void)
 	printf("ok found in doubt\n");
 }
 
-/* Nor without any doubt, if hints are missing all the same: then every chunk is looked at. */
+/* Hints are missing although mending is complete: all chunks are examined before ENOSPC. */
 static void found_beyond_doubt(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -280,9 +284,12 @@ static void found_beyond_doubt(void)
 	printf("ok found beyond doubt\n");
 }
 
-/* --- promised too much ----------------------------------------------------------------------- */
+/* --- wrong hints ----------------------------------------------------------------------------- */
 
-/* As after a power cut behind which what mkfs had promised came back: looked at once, not for ever. */
+/*
+ * As after a power cut that restored the hints of mkfs: such chunks are examined once, not for
+ * ever.
+ */
 static void false_promises_end(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -306,7 +313,7 @@ static void false_promises_end(void)
 	printf("ok false promises end\n");
 }
 
-/* --- room that somebody has locked ------------------------------------------------------------ */
+/* --- free space that another system has locked ------------------------------------------------ */
 
 #define HUGE	(256 * GIB)
 
@@ -317,7 +324,7 @@ static bool killed(void)
 	return true;
 }
 
-/* Of this thread: other programs beside it cost no patience. */
+/* CPU time of this thread, which other programs do not affect. */
 static double cpu_seconds(void)
 {
 	struct timespec t;
@@ -326,7 +333,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* By one who is paused: the only chunk with room. */
+/* As a paused system does: locks the only chunk with room. */
 static void lock_chunk(const struct sg_vol *vol, u64 chunk, bool on)
 {
 	sg_store64(sg_state_word(vol, 9), on ? SG_SLOT_WORD(SG_SLOT_LIVE, 77) : 0);
@@ -342,7 +349,10 @@ static void *give_back(void *arg)
 	return NULL;
 }
 
-/* Whoever is to die leaves soon, with a chunk of its own or without; others wait, and find room. */
+/*
+ * A thread to be killed gives up soon, with or without a chunk of its own. Others wait, and find
+ * room.
+ */
 static void room_is_locked(void)
 {
 	struct sg_vol *vol = vol_new(HUGE);
@@ -364,7 +374,7 @@ static void room_is_locked(void)
 	sg_tx_abort(tx);
 	sg_interrupt_hook = NULL;
 
-	tx = begin(vol);		/* no wait behind a chunk that is held: not for ever */
+	tx = begin(vol);		/* the wait for a locked chunk is bounded */
 	tx->holds_chunk = true;
 	begun = cpu_seconds();
 	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -ENOSPC);
@@ -385,7 +395,7 @@ static void room_is_locked(void)
 	printf("ok room is locked\n");
 }
 
-/* --- at the same time ------------------------------------------------------------------------ */
+/* --- several systems at once ----------------------------------------------------------------- */
 
 static u64 stop;
 
@@ -403,7 +413,7 @@ static void *doubter(void *arg)
 	return NULL;
 }
 
-/* Nobody gets a page that another one has, whatever is promised. */
+/* No system gets a page of another one, whatever the hints are. */
 static void others_meanwhile(void)
 {
 	static u8 buf[3 << 20];

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The bindings of libstargate where no volume is mounted: the wheel for Python, built twice with the same
-# bytes, says what C says; the package for Go (where there is a Go) has the numbers of the kernel's header.
-# With mounts: e2e/scenarios/sem.sh.
+# The bindings of libstargate, without a mounted volume. The wheel for Python is built twice with
+# the same bytes, and returns what C returns. The package for Go (if Go is installed) has the
+# numbers of the kernel's header. With mounts: e2e/scenarios/sem.sh.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -64,8 +64,8 @@ assert issubclass(stargate._kinds[errno.EOWNERDEAD], stargate.Error)
 END
 STARGATE_LIBRARY=$lib/libstargate.so.1 expect 0 python3 -W error check.py "one/$wheel" "$(./sizes)"
 
-# What the binding itself does, with a library whose answers are told: a wait goes on after a signal, a
-# lock whose repair fails is released, what is closed is an error, and a name has no NUL.
+# The binding itself, on a library with prescribed answers: a wait continues after a signal; a lock
+# whose repair fails is released; a closed object gives an error; a name has no NUL.
 cat >fake.c <<'END'
 #include <errno.h>
 #include <stdint.h>

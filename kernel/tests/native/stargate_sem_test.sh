@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargate-sem where no volume is mounted: its help, its manual page, what is refused. And what
-# programs get of libstargate: a header for C and C++, symbols with a version, a .pc file, a manual
-# page. With mounts: e2e/scenarios/sem.sh; what the library does: libstargate_test.c.
+# stargate-sem without a mounted volume: help, manual page, refusals. Also the files of libstargate
+# for programs: a header for C and C++, symbols with a version, a .pc file, a manual page. With
+# mounts: e2e/scenarios/sem.sh; the library's functions: libstargate_test.c.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -58,7 +58,7 @@ done
 refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock a -- true
 refuses_sem 1 'not on a mounted StargateFS volume' --volume /nowhere list
 
-# A name may begin with a hyphen, behind "--"; "-" is one anywhere.
+# A name may begin with a hyphen, behind "--"; "-" is always a name.
 for name in -x --help - --; do
 	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -- "$name"
 	refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock -- "$name" -- true
@@ -66,7 +66,7 @@ done
 refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -
 refuses_sem 2 'too many arguments' --volume "$dir" rm -- -x -y
 refuses_sem 2 'no COMMAND' lock -- -x
-# Help on one command: its options and no others'.
+# Help on one command lists the options of that command only.
 for command in list create rm show stat reset wait post lock; do
 	expect 0 "$sem" help "$command"
 	cp out help
@@ -84,7 +84,7 @@ expect 0 "$sem" help
 says '^  -j, --json'
 refuses_sem 2 "there is no command 'nothing'" help nothing
 
-# --- the tool over a library that has what it is asked for -------------------------------------
+# --- the tool over a library with prescribed answers -------------------------------------------
 
 cat >yes.c <<'END'
 #include "stargate.h"
@@ -141,7 +141,7 @@ for name in -x --help - --; do
 	says "^removed <$name>$"
 done
 expect 0 "$yes" list --names
-# shellcheck disable=SC2016 # it is a name
+# shellcheck disable=SC2016 # a literal name
 printf '%s\n' 'a`id`' 'b\x1b[2J\x0a c' >want
 same out want
 expect 0 "$yes" list
@@ -149,8 +149,8 @@ expect 0 "$yes" list
 expect 127 sh -c "exec '$yes' lock a -- /nowhere/at/all 2>&-"
 expect 126 sh -c "exec '$yes' lock a -- / 2>&-"
 expect 7 "$yes" lock -- -x -- sh -c 'exit 7'
-# Of signals the command gets what the tool was given, and nothing that the tool ignores for itself.
-ignored() { # COMMAND...: what its child ignores, of SIGINT (2), SIGQUIT (3), SIGXFSZ (25)
+# The command gets the signals as the tool got them, without those that only the tool ignores.
+ignored() { # COMMAND...: prints which of SIGINT (2), SIGQUIT (3), SIGXFSZ (25) its child ignores
 	local set
 	set=$("$@" "$yes" lock a -- sed -n 's/^SigIgn:\t//p' /proc/self/status)
 	echo $((0x$set & 0x1000006))
@@ -159,10 +159,10 @@ ignored() { # COMMAND...: what its child ignores, of SIGINT (2), SIGQUIT (3), SI
 [[ $(ignored env --ignore-signal=XFSZ,INT) -eq $((0x1000002)) ]] || fail "the command does not ignore what was"
 
 # --- its completion ---------------------------------------------------------------------------
-# Names are other people's. They are offered quoted, and nothing in them is run.
+# Names come from other members. The completion offers them quoted, and runs nothing in them.
 
 mkdir fake
-# shellcheck disable=SC2016,SC2028 # what is quoted stands in a script, and in a name
+# shellcheck disable=SC2016,SC2028 # quoted text of a script, and of a name
 {
 	echo '#!/bin/bash'
 	echo '[[ $1 == list ]] || exit 1'
@@ -173,7 +173,7 @@ mkdir fake
 } >fake/stargate-sem
 chmod +x fake/stargate-sem
 
-# complete_sem WORD: what is offered for it as the NAME of rm.
+# complete_sem WORD: the offers for WORD as the NAME of rm.
 complete_sem() {
 	expect 0 env PATH="$dir/fake:$PATH" bash -c "source '$completion/stargate-sem'
 		compopt() { :; }
@@ -188,7 +188,7 @@ if command -v compgen >/dev/null; then
 	# shellcheck disable=SC2016
 	printf '%q\n' plain 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' $'a\nb' 'back\slash' ';id>pwned' >want
 	same out want
-	# what is offered, taken over into a command line, is the name again
+	# an offer, put into a command line, gives the name again
 	while read -r offered; do
 		bash -c "printf '%s\\0' $offered"
 	done <out >again
@@ -200,7 +200,7 @@ if command -v compgen >/dev/null; then
 	printf '%q\n' 'two words' >want
 	same out want
 
-	# The volume that the command line names is the one that is asked, however it stands there.
+	# The completion asks the volume of the command line, however it is quoted there.
 	mkdir elsewhere
 	cat >elsewhere/stargate-sem <<-END
 		#!/bin/bash
@@ -208,7 +208,8 @@ if command -v compgen >/dev/null; then
 		[[ \$* != *list*--names ]] || echo one
 	END
 	chmod +x elsewhere/stargate-sem
-	# complete_words WORD...: what is offered behind "stargate-sem WORD..."; the last one is begun.
+	# complete_words WORD...: the offers behind "stargate-sem WORD..."; the last word is
+	# incomplete.
 	complete_words() {
 		rm -f asked
 		expect 0 env PATH="$dir/elsewhere:$PATH" HOME=/home/me bash -uc "source '$completion/stargate-sem'
@@ -217,7 +218,8 @@ if command -v compgen >/dev/null; then
 			_stargate_sem
 			((\${#COMPREPLY[@]} == 0)) || printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
 	}
-	# asks VOLUME WORD...: it is asked for its names, once; none if it is empty.
+	# asks VOLUME WORD...: the completion asks VOLUME for names, once; an empty VOLUME: it asks
+	# none.
 	asks() {
 		local volume=$1
 		shift
@@ -230,7 +232,7 @@ if command -v compgen >/dev/null; then
 	asks /mnt/a -v /mnt/a rm
 	asks /mnt/a -v/mnt/a rm
 	asks /mnt/a --volume /mnt/a rm
-	asks /mnt/a --volume = /mnt/a lock # as the shell takes it apart
+	asks /mnt/a --volume = /mnt/a lock # as the shell splits it
 	asks /mnt/a --volume=/mnt/a lock
 	asks /mnt/b -v /mnt/a -v /mnt/b show
 	asks /mnt/a rm -v /mnt/a
@@ -243,8 +245,8 @@ if command -v compgen >/dev/null; then
 	asks '/mnt/$(id>pwned)' -v "'/mnt/\$(id>pwned)'" rm
 	# shellcheck disable=SC2088 # the shell expands it when the line is run
 	asks /home/me/a -v '~/a' rm
-	asks '' lock -- # behind that there are no options
-	# What the shell would put something in the place of is not looked up, and no name is a guess.
+	asks '' lock -- # no options behind --
+	# A word that the shell would expand is not looked up, and no name is guessed.
 	# shellcheck disable=SC2016
 	for word in '$HOME' '$(id>pwned)' '"`id>pwned`"'; do
 		complete_words -v "$word" rm ''
@@ -272,7 +274,7 @@ if command -v g++ >/dev/null; then
 	cp user.c user.cc
 	expect 0 g++ -Wall -Wextra -Wpedantic -Werror -I"$top" -o user user.cc "$lib/libstargate.a" -pthread
 fi
-# What the header offers is what the library has, and nothing else; each of them in the manual page.
+# The header declares exactly the functions of the library, and the manual page describes each.
 grep -oE '\bstargate_[a-z_]+\(' "$top/stargate.h" | tr -d '(' | sort -u >offered
 nm -D --defined-only "$lib/libstargate.so" | grep -oE 'stargate_[a-z_]+@@STARGATE_1$' | sed 's/@.*//' | sort >has
 diff offered has >err || fail "in the header (<) and in the library (>)"
@@ -281,7 +283,7 @@ while read -r name; do
 	grep -q "$name(" "$top/man/libstargate.3" || fail "libstargate.3 says nothing of $name"
 	checks=$((checks + 1))
 done <has
-# shellcheck disable=SC2016 # it is pkg-config's
+# shellcheck disable=SC2016 # a variable of pkg-config
 grep -qx 'Libs: -L${libdir} -lstargate' "$lib/stargate.pc" || fail "stargate.pc"
 
 echo "$checks checks"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl in the hands of somebody who does not know it, on volumes that are full, foreign,
-# broken or in use: one line, the right status, and nothing lost.
+# stargatectl on full, foreign, broken and used volumes, and with wrong arguments: each error is one
+# line with the right status, and nothing is lost.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -17,7 +17,7 @@ clean() {
 	says ': clean'
 }
 
-# inside PATH FILE: the volume's file is that one.
+# inside PATH FILE: PATH in the volume has the bytes of FILE.
 inside() {
 	expect 0 "$ctl" cat v.img "$1"
 	same out "$2"
@@ -73,7 +73,7 @@ for bad in "$(printf 'x%.0s' $(seq 64))" $'two\nlines' $'\xff' $'\e[2J'; do
 	refuses 2 "label '.*': allowed is up to 63 bytes" "$ctl" label v.img "$bad"
 done
 
-# --- volumes that are none ------------------------------------------------------------------
+# --- files that are no volumes --------------------------------------------------------------
 
 mkfifo pipe
 refuses 1 'pipe: is a FIFO, and no file or device' "$ctl" ls pipe
@@ -97,7 +97,7 @@ refuses 1 'short: cut short: the volume has 32 MiB, and only 20 are here' "$ctl"
 same short short.before
 rm foreign* short*
 
-# --- paths that are none --------------------------------------------------------------------
+# --- invalid paths --------------------------------------------------------------------------
 
 expect 0 "$ctl" mkdir v.img /dir
 expect 0 "$ctl" put v.img old /file
@@ -171,7 +171,7 @@ refuses 1 'stargatectl: /dir: Is a directory; give -r' "$ctl" get v.img /dir
 [[ ! -e none ]] || fail "get made a file of nothing"
 clean
 
-# --- a file is replaced when the new one is whole -------------------------------------------
+# --- a file is replaced once the new one is complete ----------------------------------------
 
 make_volume v.img 32M
 expect 0 "$ctl" put v.img old /file
@@ -189,12 +189,12 @@ inside /big big
 	fail "a put that failed costs space"
 clean
 
-# A killed one, in the midst of the contents.
+# A put that is killed during the transfer.
 mkfifo slow
 exec 9<>slow
 "$ctl" put v.img slow /big >/dev/null 2>&1 &
 beater=$!
-head -c 3M bigger >&9 # more than a pipe holds: most of it has arrived
+head -c 3M bigger >&9 # more than a pipe holds: most of it has been read
 kill -9 "$beater"
 wait "$beater" 2>/dev/null || true
 beater=
@@ -208,7 +208,7 @@ inside /big big
 [[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
 	fail "a put that was killed costs space"
 
-# What stays, and what comes with the new contents.
+# Attributes that stay, and attributes that come with the new contents.
 chmod 604 old
 touch -d '2001-02-03 04:05:06.7 UTC' new
 expect 0 "$ctl" put v.img old /file
@@ -226,8 +226,7 @@ clean
 
 # --- trees ----------------------------------------------------------------------------------
 
-# Names of one file stay names of one file, also when put again; other names of what is replaced
-# keep what they had.
+# Hard links stay hard links, also when put again. Other names of a replaced file keep its contents.
 make_volume v.img 32M
 rm -rf tree && mkdir -p tree/sub
 echo one >tree/a
@@ -251,7 +250,7 @@ done
 expect 0 "$ctl" get -r v.img /tree back
 [[ $(stat -c %i back/a) == "$(stat -c %i back/sub/b)" && $(stat -c %h back/a) -eq 3 ]] ||
 	fail "links that come back"
-expect 0 "$ctl" get -r v.img /tree/. back # once more over it
+expect 0 "$ctl" get -r v.img /tree/. back # once more, over the first copy
 [[ $(stat -c %h back/a) -eq 3 ]] || fail "links that come back again"
 diff -r --no-dereference tree back >/dev/null || fail "what came back is not what went in"
 expect 0 "$ctl" put v.img new /tree/a
@@ -259,7 +258,7 @@ inside /tree/c tree/a
 inside /tree/a new
 clean
 
-# A tree over itself needs room for one file more, not for all: each old one goes at once.
+# Putting a tree over itself needs room for one more file only: each old file is freed at once.
 make_volume v.img 32M
 rm -rf tree && mkdir tree
 for i in 1 2 3; do head -c 6M /dev/urandom >"tree/$i"; done
@@ -268,7 +267,7 @@ inside /tree/2 tree/2
 clean
 expect 0 "$ctl" rm -r v.img /tree
 
-# Times that do not fit, with one warning; those that do, also of directories and links.
+# Times out of range, with one warning; times in range, also of directories and links.
 rm -rf tree && mkdir -p tree/dir
 for i in 1 2 3; do touch -d '2500-01-01 UTC' "tree/late$i"; done
 touch -d '1600-01-01 UTC' tree/early
@@ -281,8 +280,8 @@ complains 'warning: tree/.*: its time lies beyond .*1677 to 2262'
 "$ctl" -j ls -r v.img /times >listing
 pick 'json.dumps({e["name"]: e["mtime"] // 10**9 for e in d["directories"][0]["entries"]})' \
 	<listing >out
-json 'd["late2"] == 9223372035' # 2262-04-11 23:47:15, the last that a mount shows
-if [[ $(stat -c %Y tree/early) -lt -9300000000 ]]; then # where the file system has such times
+json 'd["late2"] == 9223372035' # 2262-04-11 23:47:15, the latest time of a mount
+if [[ $(stat -c %Y tree/early) -lt -9300000000 ]]; then # if the file system has such times
 	json '-9223372040 < d["early"] < -9223372030'
 fi
 json "d['fits'] == $(date -d '2200-01-01 UTC' +%s) and d['link'] == $(date -d '1999-09-09 UTC' +%s)"
@@ -291,7 +290,7 @@ expect 0 "$ctl" get -r v.img /times back2
 [[ $(stat -c %Y back2/link) == "$(stat -c %Y tree/link)" &&
 	$(stat -c %Y back2/dir) == "$(stat -c %Y tree/dir)" ]] || fail "times that come back"
 
-# Sparse files stay so; a huge hole is no data, and a file that does not know its size has some.
+# Sparse files stay sparse. A huge hole takes no space, and a file of unknown size has data.
 rm -rf tree && mkdir tree
 truncate -s 1G tree/hole
 printf x | dd of=tree/hole bs=1 seek=700000000 conv=notrunc status=none
@@ -307,7 +306,7 @@ inside /version version
 expect 0 "$ctl" put v.img /dev/null /empty
 expect 0 "$ctl" rm -r v.img /sparse
 
-# Everything that is not a file: made anew within a tree, and again.
+# All types besides regular files: made within a tree, and again over the first copy.
 rm -rf tree && mkdir tree
 mkfifo tree/fifo
 cp -a socket tree/socket
@@ -328,7 +327,7 @@ if [[ -e tree/device ]]; then
 	[[ ! -e back3/device && -p back3/fifo && -S back3/socket ]] || fail "special files"
 fi
 
-# What is in the way is said, and the rest is there.
+# Files that are in the way are reported; the rest of the tree is copied.
 rm -rf tree && mkdir -p tree
 echo a >tree/a && mkdir tree/b && echo c >tree/c
 expect 0 "$ctl" mkdir -p v.img /way/tree/a
@@ -340,7 +339,7 @@ says 'tree/b: the volume has a file of that name' err
 inside /way/tree/c tree/c
 inside /way/tree/b new
 
-# Set-ID bits do not leave a volume, and a link that is met outside is not followed.
+# A file leaves the volume without set-ID bits; a link met outside is not followed.
 cp new suid && chmod 6755 suid
 expect 0 "$ctl" put v.img suid /suid
 expect 0 "$ctl" get v.img /suid suid.back
@@ -353,7 +352,7 @@ refuses 1 'trap/way: Not a directory' "$ctl" get -r v.img /trap/. trap
 [[ -z $(ls victim) ]] || fail "a link was followed"
 clean
 
-# A full volume in the middle of a tree: what is there is whole.
+# The volume becomes full in the middle of a tree: all files that exist are complete.
 make_volume v.img 16M
 rm -rf tree && mkdir -p tree/sub
 for i in $(seq 60); do head -c 400000 /dev/urandom >"tree/sub/$i"; done
@@ -366,7 +365,7 @@ expect 0 "$ctl" rm -r v.img /tree
 "$ctl" -j df v.img >out
 json 'd["inodes_used"] == 1'
 
-# --- names, shown ---------------------------------------------------------------------------
+# --- output of names ------------------------------------------------------------------------
 
 rm -rf tree && mkdir tree
 weird=($'new\nline' 'new\x0aline' $'\xff\xfe' 'a -> b' ' blank ' $'\e[31mred' 'ünï' '"quoted"' $'back\\' '-rf'
@@ -456,7 +455,7 @@ if command -v compgen >/dev/null; then
 	says '^dump$'
 fi
 
-# The completion gives them back as they are.
+# The completion offers names as they are.
 if command -v compgen >/dev/null; then
 	expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'
 		compopt() { :; }
@@ -465,9 +464,9 @@ if command -v compgen >/dev/null; then
 		printf '%q\n' \"\${COMPREPLY[@]}\" | sort"
 	printf '%q\n' $'/tree/new\nline' '/tree/new\x0aline' | sort >want
 	same out want
-	# Names of volumes are offered quoted, and nothing in them is run.
+	# The completion offers volumes' names quoted, and runs nothing in them.
 	mkdir fake
-	# shellcheck disable=SC2016 # it is a name
+	# shellcheck disable=SC2016 # part of a name
 	printf '#!/bin/sh\ncat <<"END"\nNAME SIZE\nx`id>pwned` 1M\ngood 2M\nEND\n' >fake/stargatectl
 	chmod +x fake/stargatectl
 	expect 0 env PATH="$dir/fake:$PATH" bash -c "source '$completion/stargatectl'

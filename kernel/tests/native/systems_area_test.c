@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Areas of transactions that another system has locked, as it looks for free records, and is paused
- * just then. The threads of who owns them go on with the other areas. One thread plays all; what
- * happens meanwhile happens while it sleeps.
+ * Transaction areas that another system has locked, as a search for free records does; that system
+ * is paused just then. The owner's threads continue with the other areas. One thread plays all
+ * systems; other events happen while it sleeps.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -73,7 +73,7 @@ static void one_stays(unsigned int k)
 	CHECK_OK(sg_evict(&b.v, &f));
 }
 
-/* The list that A takes over from B names no record: A loses it once, not with each new file. */
+/* The list that A takes over from B names no record. A drops it once, not with each new file. */
 static void damaged_list(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };

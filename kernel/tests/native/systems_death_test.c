@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Death (docs/protocol.md, sections 2 and 3): who counts as dead, and what happens to what he held.
- * What those do who are declared dead and are not: systems_declared_test.
+ * Death (docs/protocol.md, sections 2 and 3): which systems count as dead, and what becomes of
+ * their locks and records. For fenced systems that still run see systems_declared_test.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 static u8 *mem;
 
-/* A word that replay may store, and nobody else uses: the last page of data, free. */
+/* A word that replay may store, and nothing else uses: on the last data page, which is free. */
 static u64 spare_word(const struct sg_vol *v, unsigned int i)
 {
 	return v->size - 2 * SG_PAGE + i * 8;
@@ -30,7 +30,7 @@ static u64 state_of(const struct sg_vol *v, unsigned int slot)
 	return sg_load64(sg_state_word(v, slot));
 }
 
-/* --- whoever needs what the dead hold ------------------------------------------------------- */
+/* --- systems that need what a dead one holds ------------------------------------------------ */
 
 static void *wait_for_lock(void *arg)
 {
@@ -40,7 +40,7 @@ static void *wait_for_lock(void *arg)
 	return NULL;
 }
 
-/* In place, by itself, with a lock of its own, and not before it is known to be dead. */
+/* A waiter recovers it by itself, with a lock of its own, and not before the death is known. */
 static void waiter_recovers(void)
 {
 	struct tsys a, b;
@@ -80,7 +80,7 @@ static void *recover_it(void *arg)
 	return NULL;
 }
 
-/* Whoever has got a lock of the dead sees all that he had committed under it. */
+/* A system that gets a dead system's lock sees all that was committed under it. */
 static void no_lock_before_replay(u64 rounds)
 {
 	struct tsys a, b, c;
@@ -111,7 +111,7 @@ static void no_lock_before_replay(u64 rounds)
 	test_clean(mem, SIZE);
 }
 
-/* A reader that finds a change that never ends recovers the one who began it. */
+/* A reader that finds an unfinished change recovers the system that began it. */
 static void reader_recovers(void)
 {
 	struct tsys a, b;
@@ -136,7 +136,7 @@ static void reader_recovers(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- those who recover, and die ------------------------------------------------------------- */
+/* --- recoverers that die -------------------------------------------------------------------- */
 
 static void recovering(struct sg_vol *v, unsigned int slot, u32 inc, const struct tsys *by)
 {
@@ -144,7 +144,7 @@ static void recovering(struct sg_vol *v, unsigned int slot, u32 inc, const struc
 				  SG_SLOT_BY_WORD(by->v.slot, by->v.incarnation);
 }
 
-/* While its recoverer is not gone nobody else touches it; then everybody may. */
+/* While the recoverer is not gone, no other system touches the slot; afterwards each may. */
 static void recoverer_dies(void)
 {
 	struct tsys a, b, c;
@@ -159,7 +159,7 @@ static void recoverer_dies(void)
 	CHECK(!sg_recover_slot(&c.v, 0));
 	CHECK(!sg_trylock(&c.v, LOCK));
 	tsys_fence(&c, &b);
-	CHECK(!sg_trylock(&c.v, LOCK));		/* not before somebody has done it */
+	CHECK(!sg_trylock(&c.v, LOCK));		/* the recovery comes first */
 	CHECK(sg_tend(&c.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	CHECK_EQ(spare_value(&c.v, 1), 1);
@@ -168,7 +168,7 @@ static void recoverer_dies(void)
 	sg_unlock(&c.v, LOCK);
 	tsys_die(&a);
 	tsys_die(&b);
-	/* it may live again, as another: its word is not the one that holds the slot */
+	/* it may live again under another incarnation: the slot names the former one */
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
 	recovering(&c.v, 0, a.v.incarnation, &b);
@@ -181,7 +181,7 @@ static void recoverer_dies(void)
 	test_clean(mem, SIZE);
 }
 
-/* After 65,536 joins the low half of an incarnation comes back: to the same slot, here. */
+/* After 65,536 joins the low half of an incarnation comes back, here in the same slot. */
 static void recoverer_comes_back(void)
 {
 	struct tsys a, b, c, next;
@@ -195,7 +195,7 @@ static void recoverer_comes_back(void)
 	recovering(&c.v, 0, a.v.incarnation, &b);
 	inc = b.v.incarnation;
 	tsys_fence(&c, &b);
-	CHECK(sg_recover_slot(&c.v, 1));	/* it died in the midst of that */
+	CHECK(sg_recover_slot(&c.v, 1));	/* it died during that */
 	tsys_die(&a);
 	tsys_die(&b);
 	sg_store64(sg_at(&c.v, SG_HOT(incarnation)), inc + 0xffff);
@@ -206,7 +206,7 @@ static void recoverer_comes_back(void)
 	CHECK_EQ(spare_value(&c.v, 1), 7);
 	CHECK(sg_trylock(&c.v, LOCK));
 	sg_unlock(&c.v, LOCK);
-	/* what is recovered by another one, or by an earlier half, is left to him */
+	/* the slot is left to its recoverer, even one with the same low half of the incarnation */
 	*sg_state_word(&c.v, 0) = SG_SLOT_WORD(SG_SLOT_RECOVERING, a.v.incarnation) |
 				  SG_SLOT_BY_WORD(c.v.slot, c.v.incarnation);
 	sg_recover_none_yet(&next.v);
@@ -217,7 +217,7 @@ static void recoverer_comes_back(void)
 	test_clean(mem, SIZE);
 }
 
-/* Whatever recovers whatever, who waits for a lock of one of them gets it, with nobody who tends. */
+/* In whatever order they recover each other, a waiter gets its lock, without any periodic work. */
 static void circle_of_recoverers(void)
 {
 	struct tsys s[4];
@@ -238,7 +238,7 @@ static void circle_of_recoverers(void)
 	test_clean(mem, SIZE);
 }
 
-/* Replay stops as soon as the slot is another's to recover, or who does it is dead itself. */
+/* Replay stops as soon as another system recovers the slot, or the recoverer itself is fenced. */
 static void replay_given_up(void)
 {
 	struct tsys a, b, c;
@@ -263,7 +263,7 @@ static void replay_given_up(void)
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	tsys_die(&a);
 	tsys_die(&b);
-	/* nor does a record say who lives */
+	/* nor does a record show which system lives */
 	tsys_join(&a, mem, SIZE, 1);
 	held = state_of(&c.v, 2);
 	tsys_record(&a.v, 0, 0, sg_slot_off(&c.v, 2) + offsetof(struct sg_slot, state), 0);
@@ -275,7 +275,7 @@ static void replay_given_up(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- slots that nobody needs to look at ------------------------------------------------------- */
+/* --- slots that other systems need not look at ------------------------------------------------ */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -284,7 +284,7 @@ static bool dying(void)
 	return true;
 }
 
-/* Who does not get to the end of its join leaves nothing that others would have to wait for. */
+/* A join that fails leaves nothing that other systems would wait for. */
 static void join_given_up(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -323,7 +323,7 @@ static void waits_in_vain(const struct tsys *holder, bool tried)
 	CHECK_EQ(sg_slots_taken(&holder->v), 1);
 }
 
-/* Who holds what a joiner needs may be paused, for ever: then the joiner is told who it is. */
+/* The holder of a lock that a joiner needs may be paused for ever: the joiner's error names it. */
 static void join_held_up(void)
 {
 	const struct sg_iref sems = sg_sys_ref(SG_SYS_SEMS);
@@ -343,7 +343,7 @@ static void join_held_up(void)
 	CHECK_OK(sg_ilock(&a.v, &sems));
 	waits_in_vain(&a, false);
 	sg_iunlock(&a.v, &sems);
-	/* what can be done later does not keep it from joining */
+	/* work that can be done later does not prevent the join */
 	tsys_join(&b, mem, SIZE, 3);
 	CHECK_OK(sg_tmpfile(&b.v, &tmp, &f));
 	tsys_fence(&a, &b);
@@ -360,7 +360,7 @@ static void join_held_up(void)
 	test_clean(mem, SIZE);
 }
 
-/* A free slot whose ledger has a chain, and no debts, is passed by. */
+/* A free slot whose ledger has a chain without deferred frees is skipped. */
 static void long_ledger(void)
 {
 	struct tsys a, b, c;
@@ -377,7 +377,7 @@ static void long_ledger(void)
 	sg_interrupt_hook = dying;
 	CHECK_OK(sg_settle_free(&a.v, true));
 	*(u64 *)(mem + page + 8) = SG_DEBT(SG_DEBT_INODE, SG_INO_ROOT, 0, 0);
-	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);	/* waits for its turn with that one */
+	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);	/* it waits for that slot's turn */
 	sg_interrupt_hook = NULL;
 	sg_unlock(&c.v, SG_HOT(slot_lock));
 	CHECK_OK(sg_settle_free(&a.v, true));
@@ -395,7 +395,10 @@ static bool no_memory(size_t len)
 	return len;
 }
 
-/* Without memory for its mirror no page of the volume is named, which the next one would replace. */
+/*
+ * Without memory for its mirror, a ledger gets no new page: the slot's next system would replace
+ * that page.
+ */
 static void ledger_without_memory(void)
 {
 	struct tsys a;
@@ -410,7 +413,7 @@ static void ledger_without_memory(void)
 	test_clean(mem, SIZE);
 }
 
-/* All at once: the next to join replays for all of them, with no slot free, too. */
+/* All die: the next system to join replays for all of them, even if no slot is free. */
 static void all_die(unsigned int n)
 {
 	static struct tsys s[SG_SLOTS], next;
@@ -431,7 +434,7 @@ static void all_die(unsigned int n)
 	test_clean(mem, SIZE);
 }
 
-/* A state that does not exist counts as dead; a wild recoverer as gone. */
+/* An invalid state counts as dead, an invalid recoverer as gone. */
 static void wild_states(void)
 {
 	struct tsys a;
@@ -456,7 +459,7 @@ static u64 own_clock(void)
 	return clock_now;
 }
 
-/* By a clock that stands still unless it is moved: nobody waits, and nothing is late. */
+/* The clock advances only when the test moves it: nothing waits, and nothing is late. */
 static void tend_for(struct tsys *s, unsigned int ms, u64 *beats, unsigned int n)
 {
 	unsigned int i;
@@ -483,7 +486,7 @@ static void lease(void)
 	tsys_join(&joiner, mem, SIZE, 5);
 	beats[0] = sg_slot_off(&a.v, 2) + offsetof(struct sg_slot, guard);
 	beats[1] = sg_slot_off(&a.v, 3) + offsetof(struct sg_slot, heartbeat);
-	/* one that recovers the slot that it wants to have beats in it, too */
+	/* a joiner that recovers the slot that it wants sends heartbeats in it */
 	*sg_state_word(&a.v, 4) = SG_SLOT_WORD(SG_SLOT_RECOVERING, joiner.v.incarnation) |
 				  SG_SLOT_BY_WORD(4, joiner.v.incarnation);
 	beats[2] = sg_slot_off(&a.v, 4) + offsetof(struct sg_slot, heartbeat);
@@ -493,8 +496,8 @@ static void lease(void)
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
 	tlog_clear();
 	tend_for(&a, 500, beats, 3);
-	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);	/* unmoved for less than that */
-	clock_now += 60000000000;	/* all of us were stopped */
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);	/* silent for less than the lease */
+	clock_now += 60000000000;	/* the whole machine was paused */
 	CHECK(sg_tend(&a.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
 	tend_for(&a, 1800, beats, 3);
@@ -504,7 +507,9 @@ static void lease(void)
 	tend_for(&a, 1700, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner is silent now */
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
-	/* without a lease, too: nobody can know whose it is who died before he said who he was */
+	/*
+	 * also without a lease: no guard can know a system that died before it stored its identity
+	 */
 	*sg_state_word(&a.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
 	tend_for(&a, 4900, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xf);
@@ -519,7 +524,10 @@ static void lease(void)
 	test_clean(mem, SIZE);
 }
 
-/* Pages that a system fenced for its silence may have mapped stay unused for a while; so does its slot. */
+/*
+ * A system fenced for silence may still have pages mapped: they stay unused for a while, and its
+ * slot.
+ */
 static void lapse(void)
 {
 	static u8 buf[8 * SG_PAGE] = { 1 };
@@ -552,7 +560,7 @@ static void lapse(void)
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_EQ(next.v.slot, 1);
 	tsys_leave(&next);
-	/* an operator's word stops nobody either */
+	/* a fence by an operator does not delay a join either */
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_OK(sg_fence_lapsed(&a.v, 1, next.v.incarnation));
 	CHECK(sg_tend(&a.v) >= 0);
@@ -566,7 +574,7 @@ static void lapse(void)
 	test_clean(mem, SIZE);
 }
 
-/* Who only reads, and has no slot, recovers nobody: its mapping may not even be writable. */
+/* A read-only mount without a slot recovers no system: its mapping may not be writable. */
 static void reader_without_slot(void)
 {
 	struct sg_vol reader;
@@ -583,14 +591,16 @@ static void reader_without_slot(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- machines, seen from outside ------------------------------------------------------------ */
+/* --- machines, seen by their host ----------------------------------------------------------- */
 
 static u64 guard_of(const struct sg_vol *v, unsigned int slot)
 {
 	return sg_get(v, sg_slot_off(v, slot) + offsetof(struct sg_slot, guard));
 }
 
-/* All systems of that machine, whatever boot they say; nobody else's, and never our own. */
+/*
+ * Fences all systems of that machine, whatever their boot; no other system, and never the caller's.
+ */
 static void machine_goes(void)
 {
 	struct sg_identity gone = tsys_identity(7, 1), next = tsys_identity(7, 2), nobody = { 0 };
@@ -617,7 +627,8 @@ static void machine_goes(void)
 	CHECK_EQ(tsys_state(&host, 1), SG_SLOT_DEAD);
 	CHECK_EQ(tsys_state(&host, 2), SG_SLOT_LIVE);
 	CHECK_EQ(tsys_state(&host, 3), SG_SLOT_LIVE);
-	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 0);	/* no slot that is dead already */
+	/* a slot that is dead already does not count */
+	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 0);
 	sg_recover_all(&host.v);
 	CHECK_OK(tsys_try(&two, mem, SIZE, &next, 0, false));
 	CHECK_EQ(sg_slot_of_machine(slot, next.machine), true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Declared dead, but alive (docs/protocol.md, section 1, own life): nothing is stored any more, and
- * nothing that others do is taken for damage, whatever was under way.
+ * Fenced systems that still run (docs/protocol.md, section 1, "Own life"). Whatever was in
+ * progress, they store nothing more, and do not report as damage what others do.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -80,7 +80,8 @@ static void world_make(struct world *w)
 
 	memset(w, 0, sizeof(*w));
 	tsys_join(&w->s, mem, SIZE, 1);
-	w->s.v.tended = true;	/* else whoever waits beats, and would go on with a beat begun */
+	/* otherwise a waiter would send heartbeats, and complete one that it has begun */
+	w->s.v.tended = true;
 	w->s.v.on_death = on_death;
 	w_dead = w;
 	w->dir = test_create(&w->s.v, &w->s.root, "d", S_IFDIR | 0700);
@@ -115,7 +116,7 @@ static void same_bytes(const u8 *before, enum deed deed, const char *when)
 				  *(const u64 *)(before + i));
 }
 
-/* By words, as the engine loads them: others may be storing beside it. */
+/* Copies by words, as the engine loads them, because others may store meanwhile. */
 static void snapshot(u8 *to)
 {
 	u64 i;
@@ -124,7 +125,7 @@ static void snapshot(u8 *to)
 		*(u64 *)(to + i) = sg_load64((u64 *)(mem + i));
 }
 
-/* Dead before it begins, with its slot dead, being recovered, free, or somebody else's. */
+/* Fenced before it begins. Its slot is dead, being recovered, free, or another system's. */
 static void dead_before(enum deed deed, unsigned int how, u8 *before)
 {
 	struct tsys by, other;
@@ -143,7 +144,7 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 		tsys_join(&other, mem, SIZE, 3);
 	snapshot(before);
 	test_note("deed %d, declared dead before, turn %u", deed, how);
-	/* whoever joined into the slot has evicted what was owed there */
+	/* the next system in the slot has evicted its deferred inodes */
 	CHECK_EQ(perform(&w, deed), -EIO);
 	same_bytes(before, deed, "declared dead before");
 	CHECK_EQ(sg_tend(&w.s.v), -EIO);
@@ -153,10 +154,11 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 	same_bytes(before, deed, "leaving");
 	CHECK_EQ(w.deaths, 1);
 	sg_recover_all(&by.v);
-	tsys_leave(&by);	/* first: nobody then has to wait for the epochs of one who rests */
+	/* leaves first, so that no system waits for its acknowledgement later */
+	tsys_leave(&by);
 	if (how > 1)
 		tsys_leave(&other);
-	tsys_join(&w.s, mem, SIZE, 1);	/* and can come again */
+	tsys_join(&w.s, mem, SIZE, 1);	/* and can join again */
 	unmake(&w.s);
 	tsys_leave(&w.s);
 	test_clean(mem, SIZE);
@@ -171,8 +173,8 @@ static void *perform_there(void *arg)
 }
 
 /*
- * A lock that @s will wait for, taken by another or given back. Its bit is there before it comes, and
- * it has been asked for, so that from then on its waiting stores nothing.
+ * Takes a lock that @s will wait for, or releases it. The bit of @s is set before, and it has
+ * asked, so that its wait stores nothing from then on.
  */
 static void have(struct tsys *by, const struct tsys *s, u64 off, bool take)
 {
@@ -185,7 +187,7 @@ static void have(struct tsys *by, const struct tsys *s, u64 off, bool take)
 	sg_or64(sg_at(&by->v, off + offsetof(struct sg_lock, waiters)), 1ULL << s->v.slot);
 }
 
-/* Everybody's lock, so that whatever it does it waits. */
+/* Takes all locks that the operations need, so that each of them waits. */
 static void all_locks(struct tsys *by, const struct world *w, bool take)
 {
 	const struct tsys *s = &w->s;
@@ -199,7 +201,7 @@ static void all_locks(struct tsys *by, const struct world *w, bool take)
 	have(by, s, SG_HOT(inode_lock), take);
 }
 
-/* Dead while it waits for a lock that another one has. */
+/* Fenced while it waits for a lock of another system. */
 static void dead_while_waiting(enum deed deed, u8 *before)
 {
 	struct tsys by;
@@ -228,7 +230,7 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 	test_clean(mem, SIZE);
 }
 
-/* The others need no lock that anybody else could have. */
+/* The other operations need no lock that another system could hold. */
 static bool may_wait(enum deed deed)
 {
 	return deed != TMPFILE && deed != COLLAPSE && deed != INSERT && deed < RECLAIM;
@@ -249,8 +251,8 @@ static void declared_dead(void)
 }
 
 /*
- * Dead while it waits in the middle of a transaction: its area is somebody else's by then, and what
- * that one has put there stays.
+ * Fenced while it waits in the middle of a transaction. By then its area has another owner, whose
+ * words stay.
  */
 static void dead_in_transaction(void)
 {
@@ -265,7 +267,7 @@ static void dead_in_transaction(void)
 
 	tsys_join(&by, mem, SIZE, 2);
 	world_make(&w);
-	for (n = 0, left = true; left; n++) {	/* so that the next one needs new records */
+	for (n = 0, left = true; left; n++) {	/* so that the next file needs new records */
 		sprintf(name, "x%u", n);
 		test_create(&w.s.v, &w.dir, name, S_IFREG | 0600);
 		for (i = 0, left = false; i < SG_SLOTS * w.s.v.sb.areas; i++)
@@ -320,7 +322,10 @@ static u64 list_of(const struct sg_tx *tx)
 	return tx->area + offsetof(struct sg_area, free_ino);
 }
 
-/* One who took an area, was declared dead, and knows nothing of it yet; the area's list is @head. */
+/*
+ * Returns a transaction of a system that has taken an area, was fenced, and does not know it yet.
+ * The area's list is @head.
+ */
 static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, u64 *was, u8 *before)
 {
 	struct sg_tx *tx = sg_tx_begin(&w->s.v);
@@ -335,8 +340,8 @@ static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, 
 }
 
 /*
- * In the middle of a transaction, without having waited: what others do to the lists and pages that
- * were its own is neither damage nor want of space, and it stores into none of them.
+ * In the middle of a transaction, without a wait: it reports neither damage nor ENOSPC for what
+ * others do to its former lists and pages, and stores into none of them.
  */
 static void dead_sees_others_work(void)
 {
@@ -359,7 +364,7 @@ static void dead_sees_others_work(void)
 		x = test_create(&by.v, &by.root, "x", S_IFREG | 0600);
 		CHECK_OK(sg_unlink(&by.v, &by.root, "x", 1, 1));
 		CHECK_OK(sg_evict(&by.v, &x));
-		/* a record that is in use by now; or is free, as far as can be seen */
+		/* a record that is in use by now, or seems to be free */
 		tx = dead_with_area(&by, &w, i == DAMAGED_LIST ? w.f.ino : x.ino, &was, before);
 		if (i == PAGES)
 			err = sg_take_page(tx, SG_USE_META, &off);
@@ -394,7 +399,7 @@ struct worker {
 	int err;
 };
 
-/* Creates and unlinks; when all are ready and may go on, one step more. */
+/* Creates and unlinks. When all threads are ready and may go on, it does one more step. */
 static void *work_until_dead(void *arg)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -445,9 +450,9 @@ static void clear_away(struct tsys *by, struct worker *w, struct sg_iref *dir)
 }
 
 /*
- * Each thread is in the midst of a change, with a lock of its own, and waits for an area; all at
- * once get through. Who is declared dead while he stores would go on with that, and harm others:
- * no fencer may say so of one who has not been stopped, and this one has made sure of it.
+ * Each thread is in the middle of a change, has a lock of its own, and waits for an area; all get
+ * one at once. A system that is fenced between a look and a store would still store. A fencer must
+ * therefore be sure that the system is stopped, and this one is.
  */
 static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 {
@@ -470,7 +475,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 	tawait(&ready, CROWD);
 	have_areas(by, &s, true);
 	tadvance(&go, 1);
-	for (i = 0; i < CROWD; i++)	/* the last that each of them stores */
+	for (i = 0; i < CROWD; i++)	/* the last store of each thread */
 		tawait(sg_at(&by->v, w[i].dir.off), SG_LOCK_WORD(s.v.slot, s.v.incarnation));
 	tsys_fence(by, &s);
 	CHECK(sg_recover_slot(&by->v, (unsigned int)s.v.slot));
@@ -488,7 +493,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 
 extern u64 (*sg_ticks_hook)(void);
 
-/* No wait for an area comes to its end: it would take its bit back, and set that of the next area. */
+/* No wait for an area times out: it would clear its bit, and set that of the next area. */
 static u64 stopped_clock(void)
 {
 	return 1000000000ULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Epochs (docs/protocol.md, section 4): what has been freed is used again when all who live have
- * acknowledged two epochs since, and not before.
+ * Epochs (docs/protocol.md, section 4): freed pages are reused once all live systems have
+ * acknowledged two epochs since, and not earlier.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -45,7 +45,7 @@ static void *write_some(void *arg)
 	return NULL;
 }
 
-/* Does paying get anything? */
+/* Returns whether a reclaim frees anything. */
 static bool pays(struct tsys *s)
 {
 	u64 before = sg_free_pages(&s->v);
@@ -65,7 +65,7 @@ static void join(struct tsys *s, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		s[i].v.tended = true;	/* nobody acknowledges but by sg_tend() */
+		s[i].v.tended = true;	/* only sg_tend() acknowledges */
 	}
 }
 
@@ -80,7 +80,7 @@ static void leave(struct tsys *s, unsigned int n)
 	test_clean(mem, SIZE);
 }
 
-/* Each step by hand. Not after one epoch, and not while anybody is one behind. */
+/* Manual steps. Nothing is reclaimed after one epoch, or while any system is one behind. */
 static void two_epochs_of_all(void)
 {
 	struct tsys s[3];
@@ -91,7 +91,7 @@ static void two_epochs_of_all(void)
 	e = epoch_now();
 	free_file(&s[0], "f");
 	CHECK(!pays(&s[0]));
-	CHECK_EQ(epoch_now(), e + 1);	/* all had acknowledged that one */
+	CHECK_EQ(epoch_now(), e + 1);	/* all had acknowledged that epoch */
 	acknowledge(&s[0]);
 	acknowledge(&s[1]);
 	CHECK(!pays(&s[0]));
@@ -109,7 +109,7 @@ static void two_epochs_of_all(void)
 	leave(s, 3);
 }
 
-/* Over and over, so that epochs in debts wrap. */
+/* Many rounds, so that the epochs of deferred frees wrap. */
 static void around(void)
 {
 	struct tsys s[2];
@@ -138,7 +138,7 @@ static void around(void)
 	leave(s, 2);
 }
 
-/* Who is dead looks at nothing; who joins later has seen nothing. */
+/* A dead system looks at nothing; a later joiner has seen nothing. */
 static void not_the_dead(void)
 {
 	struct tsys s[4];
@@ -153,7 +153,7 @@ static void not_the_dead(void)
 	acknowledge(&s[1]);
 	tsys_fence(&s[0], &s[2]);
 	sg_abandon(&s[2].v);
-	CHECK(!pays(&s[0]));		/* pushes */
+	CHECK(!pays(&s[0]));		/* pushes the epoch */
 	CHECK_EQ(epoch_now(), e + 2);
 	acknowledge(&s[0]);
 	tsys_join(&s[2], mem, SIZE, 4);
@@ -164,7 +164,7 @@ static void not_the_dead(void)
 	leave(s, 3);
 }
 
-/* What a dead system owed counts from the day on which it is taken over. */
+/* A dead system's deferred frees count from the epoch in which they are taken over. */
 static void debts_of_the_dead(void)
 {
 	struct tsys s[3];
@@ -190,9 +190,9 @@ static void debts_of_the_dead(void)
 		sg_epoch_push(&s[2].v);
 		acknowledge(&s[2]);
 	}
-	/* ... also by whoever has its slot next */
+	/* ... also by the next system in its slot */
 	CHECK_EQ(tsys_state(&s[2], 0), SG_SLOT_FREE);
-	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);	/* not that slot */
+	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);	/* not of that slot */
 	*(u64 *)sg_at(&s[2].v, sg_slot_off(&s[2].v, 0) + offsetof(struct sg_slot, epoch)) =
 		epoch_now();
 	tsys_join(&s[1], mem, SIZE, 7);
@@ -210,7 +210,7 @@ static void debts_of_the_dead(void)
 	leave(&s[1], 2);
 }
 
-/* A system does not acknowledge while a transaction of before is under way. */
+/* A system does not acknowledge while an earlier transaction is in progress. */
 static void transactions_are_waited_for(void)
 {
 	struct tsys s[2];
@@ -236,7 +236,7 @@ static void transactions_are_waited_for(void)
 	acknowledge(&s[0]);
 	CHECK(!pays(&s[1]));
 	CHECK_EQ(epoch_now(), e + 2);
-	/* ... while one that began later is not */
+	/* ... but it does not wait for a later one */
 	CHECK_OK(sg_write_begin(&s[0].v, &f, 2 * SG_PAGE, 100, 0, &w));
 	acknowledge(&s[1]);
 	acknowledge(&s[0]);
@@ -249,7 +249,7 @@ static void transactions_are_waited_for(void)
 	leave(s, 2);
 }
 
-/* --- alone -------------------------------------------------------------------------------------- */
+/* --- a single system -------------------------------------------------------------------------- */
 
 static struct tsys guest;
 static unsigned int guests, quiesced;
@@ -265,7 +265,7 @@ static void quiesce(struct sg_vol *v)
 	}
 }
 
-/* Alone a system pays at once, after its own looks; unless somebody joins just then. */
+/* A single system reclaims at once, after its own readers; unless another one joins just then. */
 static void alone(void)
 {
 	struct tsys s;
@@ -284,7 +284,7 @@ static void alone(void)
 	CHECK_EQ(guests, 0);
 	sg_leave(&guest.v);
 	CHECK(pays(&s));
-	/* a dead one may have committed what nobody has replayed yet */
+	/* a dead system may have committed what has not been replayed yet */
 	tsys_join(&guest, mem, SIZE, 2);
 	tsys_fence(&s, &guest);
 	sg_abandon(&guest.v);
@@ -296,7 +296,7 @@ static void alone(void)
 	leave(&s, 1);
 }
 
-/* --- a look that takes its time ------------------------------------------------------------------ */
+/* --- a reader that takes long ----------------------------------------------------------------- */
 
 static struct {
 	u64 step, off;
@@ -304,7 +304,7 @@ static struct {
 
 enum { LOOKS = 1, RELEASE, LEAVE, LEFT };
 
-/* Looks at a page that another system frees meanwhile: it stays what it is. */
+/* Reads a page that another system frees meanwhile: its contents stay. */
 static void looker(void *arg)
 {
 	struct tsys s;
@@ -333,7 +333,7 @@ static void looker(void *arg)
 	tadvance(&stage->step, LEFT);
 }
 
-/* Until it is full. Pages written. */
+/* Writes until the volume is full. Returns the pages written. */
 static u64 fill(struct tsys *s, const char *name, int byte)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -375,7 +375,7 @@ static void nothing_is_reused(void)
 	CHECK_EQ(mem[stage->off], 0x42);
 	beats = heart(&s, 1);
 	sg_sleep_us(300000);
-	CHECK(heart(&s, 1) != beats);	/* who acknowledges late lives all the same */
+	CHECK(heart(&s, 1) != beats);	/* a late acknowledgement does not stop the heartbeat */
 	CHECK_EQ(fill(&s, "more", 0x66), 0);
 	CHECK_EQ(mem[stage->off], 0x42);
 	tadvance(&stage->step, RELEASE);
@@ -393,9 +393,9 @@ static void nothing_is_reused(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- space that others owe ----------------------------------------------------------------------- */
+/* --- deferred frees of other systems ---------------------------------------------------------- */
 
-/* Full, but for what another one has freed and not paid yet: it is worth waiting for. */
+/* Full, except for another system's deferred frees: it is worth waiting for those. */
 static void what_others_owe(void)
 {
 	struct tsys s[2];
@@ -420,7 +420,7 @@ static void what_others_owe(void)
 	test_clean(mem, SIZE);
 }
 
-/* Asked for at once, before anything is written. */
+/* The space is requested at once, before anything is written. */
 static void what_is_allocated(void)
 {
 	struct tsys s[2];
@@ -447,7 +447,7 @@ static void what_is_allocated(void)
 	test_clean(mem, SIZE);
 }
 
-/* Inode locked. As the first transaction of a cut leaves a file: the rest is still to go. */
+/* The inode is locked. Leaves the file as the first transaction of a truncation does. */
 static void begin_cut(struct tsys *s, const struct sg_iref *f)
 {
 	struct sg_tx *tx = sg_tx_begin(&s->v);
@@ -469,7 +469,7 @@ static bool owes(const struct tsys *s)
 	return false;
 }
 
-/* Full, but for what another one is cutting just now: that too is worth waiting for. */
+/* Full, except for a truncation by another system: that, too, is worth waiting for. */
 static void what_is_being_cut(void)
 {
 	struct tsys s[2];
@@ -501,7 +501,10 @@ static void what_is_being_cut(void)
 	test_clean(mem, SIZE);
 }
 
-/* Full, but for what a dead one owed: who needs it takes it over, and does not wait for others to. */
+/*
+ * Full, except for a dead system's deferred frees: the system that needs them takes them over
+ * itself.
+ */
 static void what_the_dead_owe(void)
 {
 	struct tsys s[2];
@@ -522,7 +525,10 @@ static void what_the_dead_owe(void)
 	test_clean(mem, SIZE);
 }
 
-/* Full, but for a removed file that its last user has just closed: whoever owes it looks after it. */
+/*
+ * Full, except for a removed file that its last user has just closed: the system whose ledger names
+ * it frees it.
+ */
 static void what_is_left(void)
 {
 	struct tsys s[2];
@@ -533,7 +539,8 @@ static void what_is_left(void)
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		tsys_tend(&s[i]);
 	}
-	for (i = 0; i < 2; i++) {	/* who needs the space owes it himself; then another one does */
+	/* first the system that needs the space has deferred it, then another system */
+	for (i = 0; i < 2; i++) {
 		f = make_file(&s[0], "left", 4 * PAGES, 1);
 		CHECK_OK(sg_open_inode(&s[1].v, &f, false));
 		free_file(&s[0], "left");
@@ -548,9 +555,9 @@ static void what_is_left(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- space that somebody has locked -------------------------------------------------------------- */
+/* --- free space that another system has locked ------------------------------------------------ */
 
-/* A system is stopped, or dies, with all that is free locked. That is not the same as none. */
+/* A system stops, or dies, with all free space locked. That is not the same as a full volume. */
 static void what_is_locked(bool dies)
 {
 	struct tsys s[2];
@@ -597,8 +604,8 @@ static void *make_in(void *arg)
 }
 
 /*
- * Whoever wants the space has a directory locked. Another system has locked what is left, and wants
- * that directory: neither waits for the other for ever.
+ * The system that wants space has a directory locked. Another one has locked the free space, and
+ * wants that directory. Neither waits for the other for ever.
  */
 static void what_is_left_is_locked(void)
 {
@@ -608,7 +615,7 @@ static void what_is_left_is_locked(void)
 	pthread_t id;
 	unsigned int i;
 
-	mem = tsys_volume(SIZE);	/* numbers go up */
+	mem = tsys_volume(SIZE);	/* incarnations increase */
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		tsys_tend(&s[i]);
@@ -628,7 +635,7 @@ static void what_is_left_is_locked(void)
 	sg_iunlock(&s[1].v, &m.dir);
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_EQ(m.err, -ENOSPC);
-	/* in his way for a moment only: worth trying again */
+	/* blocked only briefly: a retry succeeds */
 	CHECK_OK(pthread_create(&id, NULL, make_in, &m));
 	while (!sg_is_locked(&s[1].v, SG_IOFF(&m.dir, lock)))
 		sg_sleep_us(10);
@@ -642,7 +649,7 @@ static void what_is_left_is_locked(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- who joins ---------------------------------------------------------------------------------- */
+/* --- a joiner --------------------------------------------------------------------------------- */
 
 static void *join_second(void *joined)
 {
@@ -654,7 +661,9 @@ static void *join_second(void *joined)
 	return NULL;
 }
 
-/* It waits for a lock, and the holder of that for an epoch: nobody else speaks for the joiner. */
+/*
+ * The joiner waits for a lock, whose holder waits for an epoch: the joiner acknowledges it itself.
+ */
 static void who_joins_acknowledges(void)
 {
 	u64 joined = 0, beats;

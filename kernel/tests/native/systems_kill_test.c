@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes as systems, all at work at once on one volume, each killed (SIGKILL) over and over
- * wherever it happens to be: at work, in its recovery of another, while it joins, tends or settles.
- * This program is the guard that says who is dead; the others recover him and go on. What an
- * operation had returned is there for whoever continues in his place.
+ * Processes as systems, all working on one volume. Each is killed (SIGKILL) again and again,
+ * anywhere: at work, while it recovers another, joins, maintains or settles. This program acts as
+ * the guard, and fences the dead systems. The others recover them and continue. Whatever had
+ * returned is there for the successor.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,11 +14,11 @@
 #include "workman.h"
 
 #define SYSTEMS	4
-#define PRIZES	4	/* names that all fight for */
+#define PRIZES	4	/* names that all systems compete for */
 #define LINKS	5	/* of each system, to one file */
 
 struct contest {
-	u64 want;		/* prize + 1 that he is about to take, or has */
+	u64 want;		/* prize + 1 that it is about to take, or has */
 	u64 won;
 };
 
@@ -30,7 +30,7 @@ static struct shared {
 } *sh;
 
 static u8 *mem;
-static u64 size, seed;		/* of the memory: the volume grows into it */
+static u64 size, seed;		/* of the memory; the volume grows into it */
 
 struct member {
 	struct tsys s;
@@ -45,7 +45,7 @@ static bool stopped(void)
 	return __atomic_load_n(&sh->stop, __ATOMIC_RELAXED);
 }
 
-/* --- prizes: a name is had by one of all systems, or by none ----------------------------------- */
+/* --- prizes: names that one system has, or none ----------------------------------------------- */
 
 static u32 prize_name(u64 prize, char *name)
 {
@@ -67,7 +67,7 @@ static void give_up(struct member *m, u64 prize, const struct sg_iref *ref)
 	CHECK_OK(sg_evict(&m->s.v, ref));
 }
 
-/* What our predecessor wanted is ours if it bears our mark. */
+/* A prize that the predecessor wanted belongs to this process if it bears its mark. */
 static void settle_prize(struct member *m)
 {
 	u64 want = sh->contest[m->n].want, prize = want - 1, owner;
@@ -113,7 +113,7 @@ static void compete(struct member *m)
 	tadvance(&sh->contest[m->n].want, 0);
 }
 
-/* --- links of one file ------------------------------------------------------------------------- */
+/* --- links of one file ------------------------------------------------------------------------ */
 
 static void link_or_not(struct member *m)
 {
@@ -157,9 +157,9 @@ static u64 count_links(struct member *m)
 	return l.links;
 }
 
-/* --- growth ------------------------------------------------------------------------------------ */
+/* --- growth ----------------------------------------------------------------------------------- */
 
-/* A step at a time, for as long as there is memory; then what is always refused. */
+/* Grows by a step while there is memory; then requests what is always refused. */
 static void grow(struct member *m)
 {
 	u64 had = sg_size(&m->s.v);
@@ -173,7 +173,7 @@ static void grow(struct member *m)
 	CHECK_EQ(sg_grow(&m->s.v, had + SG_CHUNK, 100, why), -ENOSPC);
 }
 
-/* --- a process --------------------------------------------------------------------------------- */
+/* --- a process -------------------------------------------------------------------------------- */
 
 static void *contend(void *arg)
 {
@@ -238,7 +238,7 @@ static void system_body(void *arg)
 	tsys_leave(&m.s);
 }
 
-/* --- the guard --------------------------------------------------------------------------------- */
+/* --- the guard -------------------------------------------------------------------------------- */
 
 static pid_t pid[SYSTEMS];
 static struct sg_vol guard;
@@ -262,8 +262,8 @@ static bool runs(u64 who)
 }
 
 /*
- * All slots in which none of those who run is. When all of them have said who they are (@all), those
- * in which nobody has, too.
+ * Fences all slots in which no running process is. If all have stored their identity (@all), also
+ * those without an identity.
  */
 static void fence_dead(bool all)
 {
@@ -287,17 +287,19 @@ static void kill_one(unsigned int n, u64 round, struct rng *rng)
 	tproc_kill(pid[n]);
 	pid[n] = 0;
 	if (!was_ready)
-		fence_dead(false);	/* the others may wait for what it held */
-	for (i = 0; i < SYSTEMS && !was_ready; i++)	/* it may not have said who it was */
+		fence_dead(false);	/* others may wait for what it held */
+	for (i = 0; i < SYSTEMS && !was_ready; i++)	/* it may not have stored its identity */
 		if (i != n)
 			tawait(&sh->ready[i], 1);
 	if (rng_chance(rng, 30))
 		sg_sleep_us((unsigned int)rng_below(rng, 3000));
 	if (was_ready)
-		fence_dead(false);	/* it had said so; one who has just been started may not have */
+		/* it had stored its identity; a process that has just been started may not have */
+		fence_dead(false);
 	else if (rng_chance(rng, 50))
 		fence_dead(true);
-	start(n, round);		/* the next boot, which fences the one before by itself, too */
+	/* the next boot, which also fences the previous one itself */
+	start(n, round);
 	if (!was_ready) {
 		tawait(&sh->ready[n], 1);
 		fence_dead(true);

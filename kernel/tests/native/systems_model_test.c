@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Four systems on one volume, each against a model of its own (kernel/tests/lib/model*.c) of what
- * is below its directory, all at the same pages, records and locks; and beside that in a directory
- * that all of them use. They die between two operations, with locks in their hands, and come again:
- * every operation that had returned is there, nothing of what had no name, and no page is lost.
+ * Four systems on one volume. Each compares what is below its directory with a model of its own
+ * (kernel/tests/lib/model*.c), while all use the same pages, records and locks. They also work in a
+ * directory that all share. They die between two operations, with locks held, and join again. Every
+ * operation that had returned is there, inodes without a name are gone, and no page is lost.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -11,7 +11,7 @@
 #include "systems.h"
 
 #define SYSTEMS	4
-#define NAMES	6	/* of each system in the common directory */
+#define NAMES	6	/* of each system in the shared directory */
 
 static u8 *mem;
 static u64 size, ops, every, seed;	/* size: of the memory; the volume grows into it */
@@ -22,7 +22,7 @@ struct player {
 	struct rng rng;
 	unsigned int n;
 	struct sg_iref own, common, hub;
-	bool linked[NAMES];	/* of links to the hub */
+	bool linked[NAMES];	/* its links to the hub */
 	u64 deaths;
 };
 
@@ -50,7 +50,7 @@ static void enter(struct player *p)
 	tkeeper_start(&p->keeper, &t->v);
 }
 
-/* --- what all of them use -------------------------------------------------------------------- */
+/* --- what all systems use -------------------------------------------------------------------- */
 
 static u32 link_name(const struct player *p, unsigned int k, char *name)
 {
@@ -99,7 +99,7 @@ static void die(struct player *p)
 	if (rng_chance(&p->rng, 50))
 		sg_sleep_us((unsigned int)rng_below(&p->rng, 10000));
 	CHECK_OK(sg_fence_slot(&guard, slot, inc));
-	/* the others do the rest by themselves, if they are there still; or else whoever joins */
+	/* the others do the rest by themselves, if any are left; otherwise the next joiner does */
 	if (rng_chance(&p->rng, 50))
 		for (start = sg_ticks(); SG_SLOT_STATE(sg_load64(sg_state_word(&guard, slot))) !=
 		     SG_SLOT_FREE && sg_ticks() - start < 50000000;)
@@ -174,7 +174,7 @@ static void setup(struct player *p)
 	}
 }
 
-/* By one who sees all of them: as many inodes and links as the models have together. */
+/* Counts by one system: as many inodes and links as all models together. */
 static void count_all(struct player *p)
 {
 	u64 inodes = 1 + 2, links = 1, start = sg_ticks();
@@ -187,7 +187,7 @@ static void count_all(struct player *p)
 		for (k = 0; k < NAMES; k++)
 			links += p[i].linked[k];
 	}
-	do {	/* what had no name when somebody died is settled in time */
+	do {	/* inodes without a name when a system died are freed in time */
 		CHECK_OK(sg_statfs(&p[0].m.t.v, &st));
 	} while (st.used_inodes != inodes && sg_ticks() - start < 10000000000ULL);
 	CHECK_EQ(st.used_inodes, inodes);
@@ -197,7 +197,7 @@ static void count_all(struct player *p)
 	CHECK_EQ(a.entries, links - 1);
 }
 
-/* While nobody pays: the check reads debts first, and what is free later. */
+/* No system reclaims now: the check reads deferred frees first, and free pages later. */
 static void check_at_rest(struct player *p)
 {
 	unsigned int i;
@@ -209,7 +209,7 @@ static void check_at_rest(struct player *p)
 		tkeeper_start(&p[i].keeper, &p[i].m.t.v);
 }
 
-/* Those who leave last have paid what all of them owed. */
+/* The last systems to leave have reclaimed all deferred frees. */
 static void end(struct player *p, u64 free_at_first)
 {
 	struct sg_statfs st;
@@ -230,7 +230,7 @@ static void end(struct player *p, u64 free_at_first)
 	sg_settle(&p[0].m.t.v);
 	CHECK_OK(sg_statfs(&p[0].m.t.v, &st));
 	CHECK_EQ(st.used_inodes, 1 + 2 + SYSTEMS);
-	/* but for what grew and stays: the inode file, ledgers, buckets */
+	/* except for what grew and stays: the inode file, ledgers, buckets */
 	free_at_first += (sg_size(&p[0].m.t.v) - size / 4 * 3) / SG_PAGE;
 	CHECK(st.free_pages <= free_at_first && st.free_pages > free_at_first * 9 / 10);
 	leave(&p[0]);
@@ -274,7 +274,7 @@ int main(void)
 	seed = test_seed();
 	tlog_catch();
 	every = n / SYSTEMS / 100 + 1;
-	run(64 << 20, n / 20);		/* full, most of the time: others are waited for */
+	run(64 << 20, n / 20);		/* full most of the time: systems wait for each other */
 	run(512 << 20, n - n / 20);
 	return test_done();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who has a file open, on which system, and which file a number is (docs/protocol.md, section 5).
+ * Which systems have a file open, and which file an inode number means (docs/protocol.md, section
+ * 5).
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -59,14 +60,14 @@ static void leave(struct tsys *s, unsigned int n)
 		if (i + 1 == n) {
 			sg_settle(&s[i].v);
 			CHECK_OK(sg_statfs(&s[i].v, &st));
-			CHECK_EQ(st.used_inodes, 1);	/* nothing is left of what was without a name */
+			CHECK_EQ(st.used_inodes, 1);	/* no inode without a name is left */
 		}
 		tsys_leave(&s[i]);
 	}
 	test_clean(mem, SIZE);
 }
 
-/* A file with a generation, as who looks it up has it. */
+/* Makes a file, and gets its generation as a lookup does. */
 static struct sg_iref make(struct tsys *s, const char *name)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -75,7 +76,10 @@ static struct sg_iref make(struct tsys *s, const char *name)
 	return f;
 }
 
-/* Unlinked elsewhere it stays for those who have it open, bytes and all; the last close frees it. */
+/*
+ * A file that another system unlinks stays, with its bytes, while it is open. The last close frees
+ * it.
+ */
 static void last_close_frees(void)
 {
 	struct tsys s[3];
@@ -89,13 +93,16 @@ static void last_close_frees(void)
 	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
 	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
 	CHECK_OK(unlink_by(&s[2], "f"));
-	CHECK_OK(sg_evict(&s[2].v, &f));	/* who unlinks has no use for it, but others have */
+	/* the unlinking system does not use it, but others do */
+	CHECK_OK(sg_evict(&s[2].v, &f));
 	sg_settle(&s[2].v);
 	holds(&s[0], &f, 7);
 	write_all(&s[1], &f, 8);		/* still a file like any other */
 	holds(&s[0], &f, 8);
-	CHECK_EQ(sg_open_inode(&s[2].v, &f, false), -ESTALE);	/* but nobody else can have it now */
-	CHECK_OK(sg_open_inode(&s[1].v, &f, true));		/* who has it may have it twice */
+	/* but no other system can open it now */
+	CHECK_EQ(sg_open_inode(&s[2].v, &f, false), -ESTALE);
+	/* a system that has it open may open it twice */
+	CHECK_OK(sg_open_inode(&s[1].v, &f, true));
 	sg_close_inode(&s[1].v, &f);
 	CHECK_OK(sg_evict(&s[1].v, &f));
 	sg_settle(&s[0].v);
@@ -110,7 +117,7 @@ static void last_close_frees(void)
 	leave(s, 3);
 }
 
-/* Death counts as close, and as unlink: what the dead owed is owed by those who live. */
+/* Death counts as close, and as unlink. Live systems take over what a dead one deferred. */
 static void death_closes(void)
 {
 	struct tsys s[3];
@@ -123,7 +130,7 @@ static void death_closes(void)
 	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
 	CHECK_OK(sg_evict(&s[0].v, &f));
-	CHECK_OK(unlink_by(&s[1], "g"));	/* owed by the one who dies, open here */
+	CHECK_OK(unlink_by(&s[1], "g"));	/* deferred by the dying system, open here */
 	sg_settle(&s[0].v);
 	CHECK(!gone(&s[0], &f));
 	tsys_fence(&s[0], &s[1]);
@@ -137,7 +144,7 @@ static void death_closes(void)
 	sg_close_inode(&s[0].v, &g);
 	CHECK_OK(sg_evict(&s[0].v, &g));
 	CHECK(gone(&s[0], &g));
-	/* who dies with it unlinked and open frees it, too */
+	/* a system that dies with the file unlinked and open frees it, too */
 	f = make(&s[0], "f");
 	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
@@ -150,7 +157,7 @@ static void death_closes(void)
 	leave(s, 1);
 }
 
-/* Who was dead for a while and goes on closes, opens and unmaps nothing of his slot's next owner. */
+/* A system that was fenced and continues cannot close, open or unmap for its slot's next owner. */
 static void the_dead_close_nothing(void)
 {
 	struct tsys s[2], next;
@@ -187,7 +194,7 @@ static void the_dead_close_nothing(void)
 	leave(s, 2);
 }
 
-/* Where a slot's ledger says that it owes an inode. */
+/* Finds an inode's entry in a slot's ledger. */
 static u64 debt_of(struct sg_vol *v, unsigned int slot, u64 ino)
 {
 	u64 at = sg_ledger_off(v, slot), end = at + SG_PAGE;
@@ -200,8 +207,8 @@ static u64 debt_of(struct sg_vol *v, unsigned int slot, u64 ino)
 }
 
 /*
- * One thread takes over what the dead owed, another one closes that file and frees it meanwhile:
- * the debt that is only about to be ours is left alone, whatever becomes of it.
+ * One thread takes over a dead system's deferred inodes. Another thread closes such a file and
+ * frees it meanwhile. The entry that is still being moved is left alone in any case.
  */
 static void closed_while_taken_over(bool comes)
 {
@@ -231,7 +238,7 @@ static void closed_while_taken_over(bool comes)
 	sg_settle(&s[0].v);
 	CHECK_EQ(sg_ledger_payable(&s[0].v), 0);
 	CHECK(sg_ledger_empty(&s[0].v, 0));
-	make(&s[0], "f");	/* debts can still be taken on, each in a place of its own */
+	make(&s[0], "f");	/* entries can still be made, each in a place of its own */
 	make(&s[0], "g");
 	CHECK_OK(unlink_by(&s[0], "f"));
 	CHECK_OK(unlink_by(&s[0], "g"));
@@ -249,8 +256,8 @@ static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
 }
 
 /*
- * What is owed may be locked by one who stands still, or waits for space that we owe: neither who
- * settles nor who joins into the slot waits for him.
+ * A deferred inode may be locked by a paused system, or by one that waits for space that this
+ * system has deferred. Neither settling nor a join into the slot waits for it.
  */
 static void locked_is_left_for_later(void)
 {
@@ -276,7 +283,7 @@ static void locked_is_left_for_later(void)
 	leave(s, 2);
 }
 
-/* Every transaction area of s[0] is locked by s[1], as a hostile member can make them look. */
+/* s[1] locks all transaction areas of s[0], as a hostile member can. */
 static void seize_areas(struct tsys *s, bool on)
 {
 	unsigned int i;
@@ -292,7 +299,7 @@ static void seize_areas(struct tsys *s, bool on)
 	}
 }
 
-/* An unlinked file that s[0] has no use for any more. */
+/* Makes an unlinked file that s[0] does not use any more. */
 static struct sg_iref make_unlinked(struct tsys *s)
 {
 	struct sg_iref f = make(&s[0], "f");
@@ -304,7 +311,7 @@ static struct sg_iref make_unlinked(struct tsys *s)
 	return f;
 }
 
-/* s[0] settles what it could not free before, once nobody is in the way. */
+/* s[0] settles what it could not free before, once no lock is held. */
 static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 {
 	CHECK(!gone(&s[0], f));
@@ -314,9 +321,9 @@ static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 }
 
 /*
- * The last user of a file may be memory reclaim, or a process that exits: it waits neither for the
- * file's lock nor for a transaction area, whoever has them and for how long, nor for the end of a
- * copy. What it leaves is settled later.
+ * The last user of a file may be memory reclaim, or an exiting process. It must not wait: neither
+ * for the file's lock nor for a transaction area, however long these are held, nor for the end of a
+ * freeze. The rest is settled later.
  */
 static void the_last_user_never_waits(void)
 {
@@ -328,7 +335,7 @@ static void the_last_user_never_waits(void)
 	used = sg_used_inodes(&s[0].v);
 	f = make_unlinked(s);
 	test_within(20, "evicting, while another system has what that needs");
-	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* nobody is in the way */
+	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* no lock is held */
 	CHECK(gone(&s[0], &f));
 	f = make_unlinked(s);
 	CHECK_OK(sg_ilock(&s[1].v, &f));
@@ -338,8 +345,8 @@ static void the_last_user_never_waits(void)
 	f = make_unlinked(s);
 	seize_areas(s, true);
 	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
-	CHECK(!sg_is_locked(&s[1].v, SG_IOFF(&f, lock)));	/* it has kept nothing */
-	/* once a thread is known to wait for long, those that come later do not even look twice */
+	CHECK(!sg_is_locked(&s[1].v, SG_IOFF(&f, lock)));	/* it has kept no lock */
+	/* once a thread is known to wait long, later threads do not even retry */
 	sg_store64(&s[0].v.stuck, 1);
 	start = sg_ticks();
 	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
@@ -365,7 +372,10 @@ static void *settle_once(void *arg)
 	return NULL;
 }
 
-/* s[0] settles, and waits for a lock of s[1]; told to stop it ends, which nobody else notices. */
+/*
+ * s[0] settles, and waits for a lock of s[1]. Told to stop, it ends, and no other thread is
+ * affected.
+ */
 static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_iref *f)
 {
 	pthread_t id;
@@ -379,7 +389,7 @@ static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_ire
 	sg_settle_stop(&s[0].v, true);
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_EQ(sg_load64(&s[0].v.stuck), 0);
-	CHECK_OK(sg_ilock(&s[0].v, &s[0].root));	/* other threads wait as ever */
+	CHECK_OK(sg_ilock(&s[0].v, &s[0].root));	/* other threads wait as before */
 	sg_iunlock(&s[0].v, &s[0].root);
 	sg_unlock(&s[1].v, lock);
 	sg_settle(&s[0].v);	/* not before it may */
@@ -387,7 +397,7 @@ static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_ire
 	sg_settle_stop(&s[0].v, false);
 }
 
-/* Whatever settling waits for, it ends when it is told to stop: for who freezes, or unmounts. */
+/* Whatever settling waits for, it ends when it is told to stop, for a freeze or an unmount. */
 static void settling_can_be_stopped(void)
 {
 	struct tsys s[3];
@@ -404,7 +414,7 @@ static void settling_can_be_stopped(void)
 	stopped_while_it_waits(s, sg_area_off(&s[0].v, 0, 0) + offsetof(struct sg_area, lock), &f);
 	for (i = 1; i < s[0].v.sb.areas; i++)
 		sg_unlock(&s[1].v, sg_area_off(&s[1].v, 0, i) + offsetof(struct sg_area, lock));
-	/* what a dead system owed waits for the mount table's lock */
+	/* taking over a dead system's ledger waits for the mount table's lock */
 	sg_settle(&s[0].v);
 	CHECK(gone(&s[0], &f));
 	f = make(&s[2], "g");
@@ -419,7 +429,9 @@ static void settling_can_be_stopped(void)
 	leave(s, 2);
 }
 
-/* A bit of the slot's last owner: whoever has the slot now finds it when the file loses its name. */
+/*
+ * A bit of the slot's last owner: the slot's present system finds it when the file loses its name.
+ */
 static void stale_bits(void)
 {
 	struct tsys s[2];
@@ -450,7 +462,7 @@ static void stale_bits(void)
 	sg_settle(&s[1].v);
 	sg_settle(&s[0].v);
 	CHECK(gone(&s[0], &g));
-	/* one that was owed when the slot changed hands is withdrawn by whoever joins */
+	/* a joiner withdraws the bit of an inode that was deferred when the slot changed hands */
 	f = make(&s[0], "f");
 	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
@@ -464,9 +476,9 @@ static void stale_bits(void)
 	leave(s, 2);
 }
 
-/* --- which file a number is --------------------------------------------------------------------- */
+/* --- the file of an inode number -------------------------------------------------------------- */
 
-/* @n files more, so that the number of one that is gone comes back. */
+/* Makes @n more files, so that the number of a freed one comes back. */
 static struct sg_iref reuse(struct tsys *s, const struct sg_iref *old, unsigned int *n)
 {
 	struct sg_iref f;
@@ -494,7 +506,7 @@ static void remove_all(struct tsys *s, unsigned int n)
 	}
 }
 
-/* Whatever comes too late, with the number that another file has by now, changes nothing. */
+/* Calls that come too late, when the number belongs to another file, change nothing. */
 static void late_changes(struct tsys *s, const struct sg_iref *old)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -542,7 +554,7 @@ static void numbers_come_back(void)
 	CHECK_OK(sg_getattr(&s[1].v, &g, &is));
 	CHECK(!memcmp(&was, &is, sizeof(is)));
 	holds(&s[0], &g, 2);
-	/* an opener who comes too late does not close the file that has the number now */
+	/* a late opener does not close the file that has the number now */
 	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
 	CHECK_EQ(sg_open_inode(&s[0].v, &f, false), -ESTALE);
 	sg_close_inode(&s[0].v, &f);
@@ -553,7 +565,7 @@ static void numbers_come_back(void)
 	leave(s, 2);
 }
 
-/* The old number as that of something else: @mode, and to the target, if there is one. */
+/* Gives the old number to another inode of @mode, with a target if there is one. */
 static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const char *target)
 {
 	struct sg_new new = { .mode = mode, .now = 1, .target = target,
@@ -573,8 +585,8 @@ static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const c
 }
 
 /*
- * Who goes by an old number to what was a file's bytes meets the words of something else. That is
- * no damage; and what was stored through a mapping has gone with the file.
+ * A call with an old number meets words of another inode where the file's were. That is no damage;
+ * stores through a mapping are gone with the file.
  */
 static void late_looks(u32 mode, const char *target)
 {
@@ -598,7 +610,7 @@ static void late_looks(u32 mode, const char *target)
 	test_clean(mem, SIZE);
 }
 
-/* --- files without a name ------------------------------------------------------------------------ */
+/* --- files without a name --------------------------------------------------------------------- */
 
 static void temporary_files(void)
 {
@@ -611,11 +623,11 @@ static void temporary_files(void)
 	used_ino = 0;
 	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
 	write_all(&s[0], &f, 3);
-	sg_settle(&s[0].v);	/* before anybody around the engine knows of it */
+	sg_settle(&s[0].v);	/* before the kernel around the engine knows of it */
 	sg_settle(&s[1].v);
 	CHECK(!gone(&s[1], &f));
 	used_ino = f.ino;
-	/* given a name, and unlinked elsewhere: no second one */
+	/* it was given a name, and unlinked elsewhere: it gets no second name */
 	CHECK_OK(sg_link(&s[0].v, &f, &s[0].root, "named", 5, 1));
 	holds(&s[1], &f, 3);
 	CHECK_OK(unlink_by(&s[1], "named"));
@@ -625,7 +637,7 @@ static void temporary_files(void)
 	sg_close_inode(&s[0].v, &f);
 	CHECK_OK(sg_evict(&s[0].v, &f));
 	CHECK(gone(&s[1], &f));
-	/* one that dies with it */
+	/* a system that dies with one */
 	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
 	tsys_fence(&s[1], &s[0]);
 	tsys_die(&s[0]);
@@ -637,8 +649,8 @@ static void temporary_files(void)
 }
 
 /*
- * Files that the engine makes for itself while it works are nobody's to settle: not this system's
- * own, whatever the kernel around it says is in use, and not another's that owed the number before.
+ * Files that the engine makes while it works are not settled: neither those of this system,
+ * whatever its kernel says is in use, nor those of a system that had deferred the number before.
  */
 static bool enough;
 
@@ -687,7 +699,7 @@ static void spare_files(u64 rounds)
 	leave(s, 2);
 }
 
-/* --- debts for nothing --------------------------------------------------------------------------- */
+/* --- ledger entries without effect ------------------------------------------------------------ */
 
 static struct sg_check_result check(enum sg_check_mode mode)
 {
@@ -700,8 +712,8 @@ static struct sg_check_result check(enum sg_check_mode mode)
 }
 
 /*
- * Who unlinks owes the inode, who closes last frees it, and the debt stays until the one who owes
- * looks at it. Who is checked before that, dead or gone, is not damaged.
+ * The unlinking system defers the inode, and the last close frees it. The entry stays until its
+ * system looks at it. A check before that, of a dead slot or a free one, finds no damage.
  */
 static void owed_for_nothing(bool leaves, enum sg_check_mode mode)
 {
@@ -731,7 +743,7 @@ static void owed_for_nothing(bool leaves, enum sg_check_mode mode)
 	CHECK(res.unclean);
 	res = check(SG_CHECK_ONLY);
 	CHECK_EQ(res.found, 0);
-	CHECK(!res.unclean);	/* it has been struck out */
+	CHECK(!res.unclean);	/* it has been removed */
 	test_lapses_over(mem);
 }
 

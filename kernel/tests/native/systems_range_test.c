@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One system goes through a file's table without its lock, step by step; between two of its steps
- * another one changes the file, and what were its tables are pages of somebody else. No step may
- * take that for damage: damage makes a mount read-only, and any user can bring this about.
+ * One system walks a file's table without its lock, step by step. Between two steps another system
+ * changes the file, and its former tables become pages of another file. No step may take that for
+ * damage: damage makes a mount read-only, and any user can cause this.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -18,7 +18,7 @@ static struct sg_iref fa, fb;
 static u64 turns, first_at, step;
 static void (*between)(void);
 
-/* Called every SG_TURNS steps of a: at @first_at, and each @step behind it. */
+/* Called every SG_TURNS steps of a; acts at @first_at, and after each @step from there. */
 static bool at_turn(void)
 {
 	bool now = ++turns >= first_at && (turns == first_at || (step && !((turns - first_at) % step)));
@@ -55,7 +55,7 @@ static void leave(void)
 	tsys_leave(&b);
 }
 
-/* The last page first, so that no two lie behind each other: each is a step. */
+/* Writes the last page first, so that no two pages are contiguous: each is a step. */
 static void make(u64 pages, u64 apart)
 {
 	u8 byte = 1;
@@ -72,7 +72,7 @@ static void make(u64 pages, u64 apart)
 
 static u64 evil_pages;
 
-/* All that is free becomes pages that look like tables, each of which names one page 512 times. */
+/* All free pages become pages that look like tables; each names one page 512 times. */
 static void write_tables(void)
 {
 	u64 buf[SG_TABLE_ENTRIES], i;
@@ -115,7 +115,7 @@ static void collapse(void)
 	u64 i;
 
 	join();
-	/* upper tables, so that there are many to be listed */
+	/* upper tables, so that there are many to list */
 	make(1100, 2);
 	for (i = 0; i < 20; i++)
 		CHECK_EQ(sg_write(&a.v, &fa, i << 31, &byte, 1, 1), 1);
@@ -126,13 +126,13 @@ static void collapse(void)
 	leave();
 }
 
-/* --- a file that gets more than was counted ---------------------------------------------------- */
+/* --- a file that gets more pages than were counted -------------------------------------------- */
 
 #define MEM(s)	((u8 *)(s).v.base)
 
 static u64 grown;
 
-/* Large leaves, where the count has seen two pages. */
+/* Gets large leaves where the count has seen two pages. */
 static void get_large(void)
 {
 	CHECK_OK(sg_allocate(&b.v, &fb, SG_CHUNK_PAGES, 2 * SG_CHUNK_PAGES));
@@ -140,8 +140,8 @@ static void get_large(void)
 }
 
 /*
- * A collapse counts what its table needs, then builds it. What the file gets in between has no
- * place there, and must not be put anywhere else: least of all into the volume's first page.
+ * A collapse counts the pages of its table, then builds it. Pages that the file gets in between
+ * have no place in the table, and must not go elsewhere: least of all into the volume's first page.
  */
 static void more_than_counted(u64 at)
 {
@@ -161,14 +161,14 @@ static void more_than_counted(u64 at)
 	leave();
 }
 
-/* --- a builder that is fenced ------------------------------------------------------------------- */
+/* --- a builder that is fenced ----------------------------------------------------------------- */
 
 #define PATTERN	0x5a
 
 static u64 all_size;
 static struct sg_iref all;
 
-/* What a has taken for its tables is freed, and all that is free becomes a file of b's. */
+/* The pages that a has taken for its tables are freed, and all free pages become a file of b. */
 static void fence_and_take_all(void)
 {
 	static u8 buf[16 * SG_PAGE];
@@ -189,7 +189,7 @@ static void fence_and_take_all(void)
 	CHECK(all_size);
 }
 
-/* False: it was over before. */
+/* Returns false if the build was complete before. */
 static bool fenced_in_build(u64 at)
 {
 	static u8 buf[SG_PAGE];
@@ -198,7 +198,7 @@ static bool fenced_in_build(u64 at)
 	int err;
 
 	join();
-	a.v.tended = true;	/* it does not beat, and so does not find out by that */
+	a.v.tended = true;	/* it sends no heartbeat, which would detect the fence */
 	make(2800, 2);
 	all_size = 0;
 	at_turns(at, 0, fence_and_take_all);
@@ -221,16 +221,16 @@ static bool fenced_in_build(u64 at)
 	return true;
 }
 
-/* --- pages that are moved ahead ---------------------------------------------------------------- */
+/* --- pages that are inserted before the walk -------------------------------------------------- */
 
-#define AHEAD	SG_TURNS	/* pages: as many as have been met by then */
+#define AHEAD	SG_TURNS	/* pages: as many as the walk has visited by then */
 
 static void move_ahead(void)
 {
 	CHECK_OK(sg_insert(&b.v, &fb, 0, (u64)AHEAD << SG_PAGE_SHIFT, 3));
 }
 
-/* Pages that have been met are met again, behind pages that have been put in before them. */
+/* Visited pages are visited again, behind pages that have been inserted before them. */
 static void allocate(void)
 {
 	join();
@@ -244,7 +244,7 @@ static void allocate(void)
 
 #define MOVES	6
 
-/* Up to the end that was asked for, and no further. */
+/* Up to the requested end, and no further. */
 static void flush(void)
 {
 	join();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Slots (docs/protocol.md, section 1): joining and leaving, being many, being alone, who is who.
+ * Slots (docs/protocol.md, section 1): joining and leaving, many systems, exclusive access,
+ * identity.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -24,7 +25,7 @@ static void try(struct tsys *s, unsigned int machine, unsigned int boot, int wan
 	CHECK_EQ(tsys_try(s, mem, TEST_SMALL, &id, 300, false), want);
 }
 
-/* What one does the others see at once, and they need not even be tended for that. */
+/* Each system sees the others' changes at once, even without periodic work. */
 static void see_each_other(void)
 {
 	struct tsys s[4];
@@ -58,7 +59,7 @@ static void see_each_other(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* A slot that has been left is had by the next one, under another incarnation. */
+/* The next joiner gets a slot that has been left, under another incarnation. */
 static void slots_are_used_again(void)
 {
 	struct tsys a, b, c;
@@ -71,7 +72,7 @@ static void slots_are_used_again(void)
 	tsys_join(&c, mem, TEST_SMALL, 3);
 	CHECK_EQ(c.v.slot, 0);
 	CHECK(c.v.incarnation > b.v.incarnation && b.v.incarnation > first);
-	CHECK_EQ(sg_fence_slot(&b.v, 0, first), -ESTALE);	/* a guard that comes too late */
+	CHECK_EQ(sg_fence_slot(&b.v, 0, first), -ESTALE);	/* a late guard */
 	CHECK_EQ(sg_fence_slot(&b.v, SG_SLOTS, 1), -EINVAL);
 	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_LIVE);
 	tsys_leave(&b);
@@ -98,7 +99,7 @@ static void *join_one(void *arg)
 	return NULL;
 }
 
-/* Of two who want the one slot of the dead, one gets it. */
+/* Two systems want the one dead slot: one of them gets it. */
 static void two_want_one(struct tsys *s)
 {
 	struct tsys two[2];
@@ -119,7 +120,7 @@ static void two_want_one(struct tsys *s)
 	tsys_join(&s[40], mem, TEST_SMALL, 41);
 }
 
-/* A tool that was killed while it had the volume to itself keeps nobody out; nor do 64 of them. */
+/* A tool that was killed with exclusive access keeps no system out; nor do 64 such tools. */
 static void killed_tools(void)
 {
 	struct sg_identity id = tsys_identity(9, 1);
@@ -165,7 +166,7 @@ static struct sg_slot *forged(unsigned int i)
 	return (struct sg_slot *)(mem + sb->slot_off) + 20 + i;
 }
 
-/* One after the other beats, each just before it would be taken for dead. */
+/* The systems send heartbeats in turn, each just before it would be fenced. */
 static void sleep_ns(u64 ns)
 {
 	u64 before = now / EACH_NS;
@@ -175,7 +176,7 @@ static void sleep_ns(u64 ns)
 		forged((unsigned int)before % FORGED)->heartbeat++;
 }
 
-/* Whoever mounts waits once for all of the tools that are silent, not for each of them. */
+/* A mount watches all silent tools together, not one after the other. */
 static void beating_tools(void)
 {
 	struct tsys s;
@@ -199,7 +200,7 @@ static void beating_tools(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* The 65th is refused, unless one of the 64 is known to be dead. Silence is not death. */
+/* The 65th join is refused, unless one of the 64 systems is fenced. Silence is not death. */
 static void sixty_five(void)
 {
 	static struct tsys s[MANY + 1];
@@ -226,9 +227,11 @@ static void sixty_five(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* --- who is who ------------------------------------------------------------------------------- */
+/* --- identity --------------------------------------------------------------------------------- */
 
-/* The machine's last boot cannot live: if its heart is still, and the number is its own. */
+/*
+ * The machine's last boot cannot be live, if its heartbeat has stopped and the number is its own.
+ */
 static void other_boot(void)
 {
 	struct tsys old, next, third;
@@ -239,14 +242,14 @@ static void other_boot(void)
 	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);		/* a copied number, then */
 	tsys_pause(&old, true);
 	sg_sleep_us(20000);
-	try(&third, 1, 3, 0);	/* takes both for dead: neither beats */
+	try(&third, 1, 3, 0);	/* fences both: neither sends heartbeats */
 	CHECK_EQ(tsys_state(&third, 0), SG_SLOT_FREE);
 	CHECK_EQ(tsys_state(&third, 1), SG_SLOT_FREE);
 	tsys_die(&old);
 	tsys_die(&next);
 	tsys_leave(&third);
 	test_lapses_over(mem);
-	/* another machine, the same boot, and a machine without a number are none of its business */
+	/* another machine, the same boot, and a machine without a number are left alone */
 	tsys_join(&old, mem, TEST_SMALL, 1);
 	try(&next, 2, 2, 0);
 	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);
@@ -274,7 +277,7 @@ static void *stand_by(void *arg)
 	return NULL;
 }
 
-/* The guard of a machine that boots anew sees it run all the time, and knows nothing of boots. */
+/* The guard of a rebooting machine sees it run all the time, and knows nothing of boots. */
 static void guarded_boot(void)
 {
 	struct sg_identity id = tsys_identity(1, 2);
@@ -296,8 +299,8 @@ static void guarded_boot(void)
 }
 
 /*
- * A host that boots anew takes its machines along: those that it stood by, and nobody else. Where
- * what is noted is not so, somebody's heart beats.
+ * A host that reboots ends its machines: those that it has noted, and no others. If a note is
+ * wrong, a heartbeat shows it.
  */
 static void host_boots(void)
 {
@@ -313,10 +316,10 @@ static void host_boots(void)
 	sg_lock(&vm.v, SG_HOT(rename_lock));
 	tsys_die(&vm);
 	tsys_die(&other);
-	try(&next, 9, 2, 0);		/* another machine's next boot is no word of it */
+	try(&next, 9, 2, 0);		/* another machine's next boot proves nothing */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
-	try(&next, 1, 1, 0);		/* nor is another mount of the same boot */
+	try(&next, 1, 1, 0);		/* nor does another mount of the same boot */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
 	tsys_die(&host);
@@ -327,7 +330,7 @@ static void host_boots(void)
 	CHECK(sg_trylock(&host.v, SG_HOT(rename_lock)));
 	sg_unlock(&host.v, SG_HOT(rename_lock));
 	test_lapses_over(mem);
-	/* the note is the last owner's, until it is made anew: his number is of that incarnation */
+	/* the note is the last owner's, with its incarnation, until it is made again */
 	tsys_join(&vm, mem, TEST_SMALL, 6);
 	CHECK_EQ(vm.v.slot, 0);
 	tsys_join(&next, mem, TEST_SMALL, 7);
@@ -336,7 +339,7 @@ static void host_boots(void)
 	id = tsys_identity(1, 3);
 	CHECK_OK(tsys_try(&host, mem, TEST_SMALL, &id, 100, false));
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, next.v.incarnation));
-	/* it lives, whoever says that it cannot */
+	/* it lives, whatever the note says */
 	sg_stand_by(&host.v, vm_id.machine);
 	CHECK_EQ(slot->hosted, next.v.incarnation);
 	tsys_tend(&next);
@@ -353,7 +356,7 @@ static void host_boots(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* Between its swap and its identity a joiner wears that of whoever had the slot before it. */
+/* Between its swap and its identity, a joiner's slot has the identity of the slot's last owner. */
 static void named(void)
 {
 	struct tsys before, next;
@@ -367,14 +370,15 @@ static void named(void)
 	tsys_leave(&before);
 	*(u64 *)(mem + SG_HOT(incarnation)) = inc;
 	slot->state = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
-	try(&next, 1, 2, 0);		/* would fence the boot before, if that were it */
+	/* would fence the boot before, if the slot were that one's */
+	try(&next, 1, 2, 0);
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, inc));
 	slot->state = SG_SLOT_WORD(SG_SLOT_FREE, inc);
 	tsys_leave(&next);
 	test_clean(mem, TEST_SMALL);
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- exclusive access ------------------------------------------------------------------------- */
 
 static void alone_or_not(void)
 {
@@ -397,7 +401,7 @@ static void alone_or_not(void)
 	says(&a.v, "process 4711 on system-9 (slot 0) has the volume to itself");
 	CHECK_EQ(sg_slots_taken(&alone), 1);
 	sg_leave(&alone);
-	/* who dies having it to itself keeps nobody out once that is known */
+	/* a tool that dies with exclusive access keeps no system out, once its death is known */
 	CHECK_OK(sg_join_alone(&alone, &id, 2000, false));
 	CHECK_OK(sg_fence_slot(&alone, 0, alone.incarnation));
 	sg_abandon(&alone);
@@ -408,10 +412,10 @@ static void alone_or_not(void)
 
 static struct {
 	u64 stop, joined, refused, alone, alone_refused;
-	u64 inside;	/* of those who are alone */
+	u64 inside;	/* tools with exclusive access */
 } *race;
 
-/* Joins and leaves over and over; while it is a member nobody is alone. */
+/* Joins and leaves again and again. While it is a member, no tool has exclusive access. */
 static void joiner(void *arg)
 {
 	struct sg_identity id = tsys_identity((unsigned int)(uintptr_t)arg, 1);
@@ -429,7 +433,7 @@ static void joiner(void *arg)
 			bool alone = __atomic_load_n(&race->inside, __ATOMIC_SEQ_CST);
 
 			sg_beat(&s.v);
-			/* a member that was fenced meanwhile is none */
+			/* a member that was fenced meanwhile does not count */
 			CHECK(!alone || sg_may_write(&s.v));
 			sg_sleep_us(50);
 		}
@@ -467,7 +471,7 @@ static void only_one(void *arg)
 	}
 }
 
-/* Many who join against two who want to be alone. */
+/* Many joiners against two tools that want exclusive access. */
 static void raced(u64 rounds)
 {
 	u64 start = sg_ticks();
@@ -490,8 +494,9 @@ static void raced(u64 rounds)
 }
 
 /*
- * A joiner that recovers a slot in that slot's own name: its heart beats there, so that nobody who
- * watched the dead one takes it for as silent, and the dead one's guard, being late, is not heard.
+ * A joiner recovers a slot in that slot's own name, and sends heartbeats there. So a system that
+ * has watched the dead owner does not fence the joiner as silent; and the late guard of the dead
+ * owner is not believed.
  */
 static void in_the_slots_name(void)
 {
@@ -519,7 +524,7 @@ static void in_the_slots_name(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* --- a repair that stands still ----------------------------------------------------------------- */
+/* --- a repair that is paused ------------------------------------------------------------------ */
 
 #define TAKEN	100		/* pages */
 
@@ -536,7 +541,7 @@ static int held(void *ctx, struct sg_vol *v)
 	return 0;
 }
 
-/* The process was stopped just here, for so long that others have fenced it and gone on. */
+/* The process is stopped here for so long that others have fenced it and gone on. */
 static void stop_here(void *ctx, const char *phase, u64 done, u64 total)
 {
 	static u8 bytes[TAKEN * SG_PAGE];
@@ -561,7 +566,7 @@ static void note_finding(void *ctx, const char *what, u64 ino, u64 off, bool fix
 	stopped.marks_free |= strstr(what, "are marked free") != NULL;
 }
 
-/* What it had judged is of yesterday: it stores nothing more, and says that it has not ended. */
+/* Its findings are outdated: it stores nothing more, and ends with an error. */
 static void stopped_repair(void)
 {
 	struct sg_identity id = tsys_identity(6, 1);
@@ -575,7 +580,7 @@ static void stopped_repair(void)
 
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
 	c = (void *)(mem + sg_chunk_off(&v, sg_chunks(&v) - 2));
-	c->map[7] |= 1ULL << 62;	/* in use, and nobody's: to be given back */
+	c->map[7] |= 1ULL << 62;	/* in use and without an owner: a finding to repair */
 	CHECK_EQ(sg_check(mem, TEST_SMALL, &opts, &res), -EIO);
 	CHECK(stopped.f.ino && strstr(res.why, "taken for dead"));
 	tsys_leave(&stopped.other);

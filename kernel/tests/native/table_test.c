@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* File tables: entries, walk, growth, cutting, paying, hostile tables. */
+/* File tables: entries, walk, growth, truncation, reclaim, hostile tables. */
 #include "data_util.h"
 
 /* --- entries --------------------------------------------------------------------------------- */
@@ -103,14 +103,14 @@ static void test_growth(void)
 	expect(vol, &f, 2, 100, b, 3, 1);
 	expect(vol, &f, 3, 1, b + SG_PAGE, 1, 1);
 	expect(vol, &f, 5, 10000, 0, 10000, 1);
-	/* a whole chunk in its place: one entry */
+	/* a whole chunk at an aligned position: one entry */
 	c = add(vol, &f, 1024, 512);
 	CHECK(height(vol, &f) == 2 && sg_iget(vol, &f, blocks) == 5 + 513);
 	expect(vol, &f, 1024, 512, c, 512, 2);
 	expect(vol, &f, 1030, 10, c + 6 * SG_PAGE, 10, 2);
 	expect(vol, &f, 1024, 10000, c, 512, 2);
 	expect(vol, &f, 5, 10000, 0, 1019, 1);
-	/* over the end of a table; and straight to the top */
+	/* across the end of a table, and directly to the full height */
 	d = add(vol, &f, 511, 2);
 	expect(vol, &f, 511, 10, d, 2, 1);
 	e = add(vol, &f, SG_FILE_PAGES - 1, 1);
@@ -128,7 +128,7 @@ static void test_growth(void)
 	printf("ok growth\n");
 }
 
-/* A tall file at once; two large leaves in a row; what fits. */
+/* A high table at once, two large leaves in a row, and the fit. */
 static void test_fit(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -142,7 +142,7 @@ static void test_fit(void)
 	CHECK(sg_table_fit(tx, &f, 512, 511) == 511);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 200, &off, &got) && got == 200);
 	CHECK(!sg_table_add(tx, &f, 100 * 512ULL * 512, off, 200));
-	/* seen by the transaction that is building it, and added to again */
+	/* visible to the transaction that builds it, and added to again */
 	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 200, 100) > 0);
 	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 512, 512) == 512);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, off + 200 * SG_PAGE, 100, &off2, &got));
@@ -152,12 +152,12 @@ static void test_fit(void)
 	CHECK(!sg_tx_commit(tx));
 	expect(vol, &f, 100 * 512ULL * 512, 200, off, 200, 1);
 	expect(vol, &f, 100 * 512ULL * 512 + 200, got, off2, got, 1);
-	/* an old table: words are needed, and counted */
+	/* an old table: words are necessary, and counted */
 	tx = sg_tx_begin(vol);
 	got = sg_table_fit(tx, &f, 100 * 512ULL * 512 + 300, 212);
 	CHECK(got > 100 && got <= 212 && got < sg_tx_room(tx));
 	sg_tx_abort(tx);
-	/* a smaller run where a table of level 1 is: no large leaf, however large the hole */
+	/* a smaller run in a table of level 1: no large leaf, however large the hole */
 	tx = sg_tx_begin(vol);
 	CHECK(!sg_take_chunk(tx, 0, &off));
 	CHECK(!sg_table_add(tx, &g, 512, off, 512));
@@ -171,7 +171,7 @@ static void test_fit(void)
 	both[0] = f;
 	both[1] = g;
 	account_volume(vol, both, 2, NULL);
-	/* an abort leaves nothing */
+	/* an abort leaves nothing behind */
 	tx = sg_tx_begin(vol);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 50, &off, &got));
 	CHECK(!sg_table_add(tx, &g, 1ULL << 30, off, got));
@@ -184,7 +184,7 @@ static void test_fit(void)
 	printf("ok fit\n");
 }
 
-/* --- cutting --------------------------------------------------------------------------------- */
+/* --- truncation ------------------------------------------------------------------------------ */
 
 static unsigned int cut(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
 {
@@ -237,12 +237,12 @@ static void test_cut(void)
 	expect(vol, &f, 12, 100, 0, 2, 1);
 	expect(vol, &f, 14, 100, b + 4 * SG_PAGE, 16, 1);
 	account_volume(vol, &f, 1, NULL);
-	/* the last entries of a table take the table along */
+	/* the last entries of a table are removed with the table */
 	cut(vol, &f, 5, 200);
 	CHECK(!sg_iget(vol, &f, table) && !sg_iget(vol, &f, blocks));
 	account_volume(vol, &f, 1, NULL);
 
-	/* large leaves: whole ones go with a word, others have to be split before */
+	/* large leaves: a whole one takes one word; others must be split before */
 	a = add(vol, &f, 512, 512);
 	add(vol, &f, 1024, 512);
 	add(vol, &f, 0, 5);
@@ -256,7 +256,7 @@ static void test_cut(void)
 	expect(vol, &f, 512, 512, a, 512, 1);
 	account_volume(vol, &f, 1, &acc);
 	CHECK(acc.large == 1 && acc.tables == 3);
-	/* 8 pages stay, more than a transaction of words goes */
+	/* 8 pages stay, and more go than one transaction has words for */
 	CHECK(cut(vol, &f, 520, 1024) > 2);
 	expect(vol, &f, 512, 1000, a, 8, 1);
 	CHECK(cut(vol, &f, 520, 1536) == 1);
@@ -266,7 +266,9 @@ static void test_cut(void)
 	CHECK(!sg_iget(vol, &f, table) && !sg_iget(vol, &f, blocks));
 	account_volume(vol, &f, 1, NULL);
 
-	/* a scattered file of full height, cut from the middle, from the end, from the start */
+	/*
+	 * a scattered file of full height, truncated from the middle, from the end, from the start
+	 */
 	for (i = 0; i < 12; i++) {
 		add(vol, &f, (i * 5 + 1) << 28, 3);
 		add(vol, &f, ((i * 5 + 1) << 28) + 700, 2);
@@ -290,9 +292,9 @@ static void test_cut(void)
 	printf("ok cut\n");
 }
 
-/* --- paying ---------------------------------------------------------------------------------- */
+/* --- reclaim --------------------------------------------------------------------------------- */
 
-/* Every page in another chunk than the one before: no debt is paid in one go. */
+/* Each page is in another chunk than the previous one, so one step never frees all. */
 static void test_pay(void)
 {
 	struct sg_vol *vol = vol_new(256 * MIB);
@@ -323,7 +325,10 @@ static void test_pay(void)
 	printf("ok pay\n");
 }
 
-/* 1 GiB leaves are valid, though nobody makes them today: built by hand, split, cut, freed. */
+/*
+ * 1 GiB leaves are valid, though no engine makes them today: built manually, split, truncated,
+ * freed.
+ */
 static void test_giant(void)
 {
 	struct sg_vol *vol = vol_new(4 * GIB);
@@ -334,7 +339,7 @@ static void test_giant(void)
 	int turn;
 
 	for (turn = 0; turn < 3; turn++) {
-		/* its pages are taken by hand, too: at 1 GiB, where nothing else is yet */
+		/* its pages are taken manually, too: at 1 GiB, where nothing else is yet */
 		for (c = gib >> SG_CHUNK_SHIFT; c < 2 * gib >> SG_CHUNK_SHIFT; c++) {
 			struct sg_chunk *chunk = (void *)(vol->base + sg_chunk_off(vol, c));
 
@@ -347,7 +352,7 @@ static void test_giant(void)
 		tx->free_pages -= gib >> SG_PAGE_SHIFT;
 		page = 5ULL << 18;
 		CHECK(!sg_take_page(tx, SG_USE_DATA, &off));
-		CHECK(!sg_table_add(tx, &f, page - 1, off, 1));	/* makes the tables above */
+		CHECK(!sg_table_add(tx, &f, page - 1, off, 1));	/* makes the upper tables */
 		CHECK(!sg_tx_commit(tx));
 		root = sg_iget(vol, &f, table);
 		CHECK(SG_ROOT_HEIGHT(root) == 3);
@@ -360,11 +365,11 @@ static void test_giant(void)
 		expect(vol, &f, page + 77777, 5, gib + 77777 * SG_PAGE, 5, 3);
 		account_volume(vol, &f, 1, &acc);
 		CHECK(acc.large == 1 && acc.leaves == 1 + (1 << 18));
-		if (turn == 0) {	/* dropped as it is */
+		if (turn == 0) {	/* freed as it is */
 			tx = sg_tx_begin(vol);
 			sg_table_drop(tx, &f);
 			CHECK(!sg_tx_commit(tx));
-		} else if (turn == 1) {	/* cut as it is */
+		} else if (turn == 1) {	/* truncated as it is */
 			cut(vol, &f, 0, SG_TABLE_PAGES);
 		} else {		/* in part */
 			split(vol, &f, page + 1000);
@@ -404,7 +409,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Whatever the words say, no access leaves the volume, and every call ends. */
+/* Whatever the words are, no access leaves the volume, and every call ends. */
 static void test_hostile(void)
 {
 	unsigned int i, k, n = (unsigned int)test_amount(500, 4000, 40000);
@@ -424,7 +429,7 @@ static void test_hostile(void)
 	for (i = 0; i < n; i++) {
 		u64 root = sg_link_entry(vol, t[rnd(3)]);
 
-		/* three pages of tables that name each other, data, and anything */
+		/* three pages of tables that name each other, data, and random words */
 		for (k = 0; k < 3 * 512; k++) {
 			u64 e = 0, *at = (u64 *)(vol->base + t[k / 512] + k % 512 * 8);
 
@@ -466,7 +471,7 @@ static void test_hostile(void)
 			sg_seek(vol, &f, 0, rnd(2));
 			sg_flush(vol, &f, 0, 1000);
 		}
-		if (i % 64 == 0) {	/* changed, dropped, paid: then back to before */
+		if (i % 64 == 0) {	/* changed, freed, reclaimed: now restore the volume */
 			struct sg_tx *tx;
 			u64 pos = rnd(4096) << SG_PAGE_SHIFT;
 
@@ -506,8 +511,8 @@ static void test_hostile(void)
 }
 
 /*
- * The tables for growth may leave less than 2 MiB for data. A large leaf of such a volume names
- * nothing at all, wherever it says it is: a walk for one page looks at it in its own way.
+ * The tables for growth may leave less than 2 MiB for data. A large leaf of such a volume is
+ * invalid, wherever it points. A walk for one page has its own check for that.
  */
 static void test_little_room(void)
 {
@@ -536,7 +541,7 @@ static void test_little_room(void)
 		CHECK_EQ(sg_walk(vol, &f, 0, 1, &run), -EUCLEAN);
 		CHECK_EQ(sg_walk(vol, &f, 0, 2, &run), -EUCLEAN);
 	}
-	/* the same as the table of all inodes: records would be found out there */
+	/* the same as the table of all inodes: records would lie outside */
 	for (i = 0; i < SG_ARRAY_SIZE(far); i++) {
 		u64 was = sg_iget(vol, &sys, table);
 

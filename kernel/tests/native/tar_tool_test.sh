@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl get --tar and put --tar: all that belongs to a tree goes into an archive and comes back;
-# GNU tar (here: Python's tarfile, where tar has no ACLs) reads it, and what others make is read.
+# stargatectl get --tar and put --tar: everything that belongs to a tree goes into an archive and
+# comes back. GNU tar reads the archive (here: Python's tarfile, if tar has no ACLs), and
+# stargatectl reads archives of other programs.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# make PYTHON: archives, by a program that is not ours.
+# make PYTHON: makes archives with another program.
 make() {
 	"${python[@]}" -c 'import io, os, struct, sys, tarfile
 def member(name, type=tarfile.REGTYPE, data=b"", **more):
@@ -22,7 +23,7 @@ exec(sys.argv[1])
 archive.close()' "$1" || fail "python3"
 }
 
-# has EXPRESSION: of out.tar, m[NAME] are its members.
+# has EXPRESSION: evaluates it on out.tar; m[NAME] are its members.
 has() {
 	"${python[@]}" -c 'import sys, tarfile
 archive = tarfile.open("out.tar")
@@ -71,7 +72,7 @@ json '{e["name"]: e for e in d["directories"][0]["entries"]}["big-id"]["gid"] ==
 expect 0 "$ctl" cat v.img "/d/$long/$long"
 says '^long$'
 
-# --- out, and in again: nothing is lost ------------------------------------------------------------
+# --- out, and in again: all is kept ---------------------------------------------------------------
 
 expect 0 "$ctl" get --tar v.img / out.tar
 [[ ! -s err && $(stat -c %a out.tar) == 600 ]] || fail "the archive is for others, too"
@@ -89,7 +90,7 @@ has 'm["."].uid == 5 and m["./d/'"$long/$long"'"].size == 4 and "./d/\udcff\nodd
 cp empty.img back.img
 expect 0 sh -c "'$ctl' get --tar v.img / | '$ctl' put --tar back.img -"
 expect 0 "$ctl" get --tar back.img / back.tar
-# all but the times at which they were read last
+# all except the times of last access
 strip() {
 	"${python[@]}" -c 'import sys, tarfile
 for e in tarfile.open(sys.argv[1]):
@@ -102,7 +103,7 @@ strip back.tar >back.list
 same out.list back.list
 expect 0 "$fsck" -n back.img
 
-# A file and a part of the tree.
+# A file, and a part of the tree.
 expect 0 "$ctl" get --tar v.img /d/z-again out.tar
 has 'list(m) == ["z-again"] and archive.extractfile("z-again").read() == b"contents\n"'
 expect 0 "$ctl" get --tar v.img /made/ out.tar
@@ -139,7 +140,7 @@ for format in posix gnu; do
 		fail "$format: links, or times"
 done
 
-# Attributes and ACLs as GNU tar writes and reads them, where this file system has them.
+# Attributes and ACLs, as GNU tar writes and reads them, if this file system has them.
 attributes() {
 	"${python[@]}" -c 'import os, struct, sys
 acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in
@@ -173,18 +174,18 @@ expect 0 "$ctl" put --tar v.img gnu.tar
 expect 0 "$ctl" cat v.img "/${long:120}/${long:130}/file"
 says '^old$'
 
-# --- what is there already --------------------------------------------------------------------------
+# --- files that exist already ---------------------------------------------------------------------
 
 make 'member("full", data=b"new", uid=1, pax={"SCHILY.xattr.user.n": "1"}); member("link", data=b"no"); member("z", data=b"z")'
 expect 1 "$ctl" put --tar v.img in.tar
 complains 'link: the volume has a symlink of that name'
 expect 0 "$ctl" cat v.img /full
 says '^new$'
-expect 0 "$ctl" cat v.img "/$long" # the other name keeps what it had
+expect 0 "$ctl" cat v.img "/$long" # the other name keeps its contents
 says '^x{9000}$'
 expect 0 "$ctl" cat v.img /z
 
-# --- a stranger's archive ---------------------------------------------------------------------------
+# --- a hostile archive ----------------------------------------------------------------------------
 
 cp v.img before.img
 head -c 5000 /dev/urandom >noise
@@ -217,7 +218,8 @@ expect 1 "$ctl" put --tar v.img in.tar
 says 'an entry: SCHILY.acl.access: Invalid argument' err
 says 'an entry: SCHILY.xattr.system.x: volumes have no such attributes' err
 
-# Cut anywhere, or with bytes changed: a line, never more than there is, and a volume that is whole.
+# Truncated anywhere, or with changed bytes: one line, never more data than there is, an intact
+# volume.
 tar -C outside --format=posix --sparse -cf gnu.tar .
 size=$(stat -c %s gnu.tar)
 cp empty.img v.img
@@ -242,7 +244,7 @@ tar -cf large.tar large
 expect 1 "$ctl" put --tar v.img large.tar
 complains 'large: No space left in the volume'
 expect 0 "$fsck" -n v.img
-# --- an archive is its owner's alone; a file stays, though its attributes are damaged -----------
+# --- an archive is readable by its owner only; a file with damaged attributes is still in it ----
 
 make 'member("f", data=b"bytes\n", mode=0o664, pax={"SCHILY.xattr.user.a": "value"})
 member("d/", tarfile.DIRTYPE, mode=0o775, pax={"SCHILY.xattr.user.a": "value"})

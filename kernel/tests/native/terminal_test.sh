@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Names that guests, users and other programs have chosen reach a terminal escaped: none commands it,
-# ends a line, or turns the direction of what follows.
+# Names that guests, users and other programs have chosen reach a terminal escaped. None of them
+# sends a command to it, ends a line, or changes the direction of text.
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
@@ -11,7 +11,7 @@ shown='e\\x1b\[2J\\x0aroot: \\x07'
 turned=$'a\u202eb\u2028c\u009bd' # right to left, a line's end, CSI of 8 bits
 turned_shown='a\\xe2\\x80\\xaeb\\xe2\\x80\\xa8c\\xc2\\x9bd'
 
-# harmless FILE LINES: what was said has so many lines, and nothing that a terminal obeys.
+# harmless FILE LINES: FILE has LINES lines, and no terminal commands.
 harmless() {
 	[[ $(wc -l <"$1") -eq $2 ]] || fail "$1 has $(wc -l <"$1") lines, not $2"
 	! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]' "$1" ||
@@ -41,7 +41,7 @@ says "^$shown \(slot 0\): declared dead$"
 harmless out 1
 harmless err 0
 
-# Paths, as a pattern of the shell finds them.
+# Paths that the shell has found by a pattern.
 "$mkfs" -q --phys 16G --size 16M w.img
 cp w.img "$evil"
 expect 0 "$fsck" "$evil"
@@ -60,7 +60,7 @@ expect 0 "$ctl" grow "$evil" --size 16M
 says "^$shown: has "
 harmless out 1
 
-# Names of files: also those that turn the direction, for people and in JSON, which is their name.
+# Names of files, including those that change the direction of text; JSON has them as names.
 echo x >"$turned"
 expect 0 "$ctl" put w.img "$turned"
 expect 0 "$ctl" ls w.img

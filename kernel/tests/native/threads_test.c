@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads of one system at the same directories, files and pages, with readers that take no lock.
- * Each thread knows what must be true of what is its own; of what all fight for, only some errors
- * are right; names that nobody touches are met exactly once by every listing; and whoever reads a
- * file meets its bytes, never those of another.
+ * Threads of one system on the same directories, files and pages, with readers that take no lock.
+ * Each thread knows the state of its own files. On contested names, only some errors are correct.
+ * Each listing meets an unchanged name exactly once. A reader of a file gets bytes of that file
+ * only.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
 #include "test.h"
 
 #define THREADS		4
-#define OWN		8	/* files that a thread has for itself */
-#define CONTESTED	6	/* names that all fight for, in each directory */
-#define STABLE		150	/* names that nobody touches */
+#define OWN		8	/* files that only one thread uses */
+#define CONTESTED	6	/* names that all threads compete for, in each directory */
+#define STABLE		150	/* names that no thread changes */
 #define DIRS		3
-#define WORDS		2048	/* of a piece of data */
+#define WORDS		2048	/* of a block of data */
 
 static struct tvol t;
 static struct sg_iref dir[DIRS], stable[STABLE], common;
@@ -30,7 +30,7 @@ struct thread {
 	u64 buf[WORDS], got[WORDS];
 };
 
-/* D7: pages are not used again while somebody walks. A kernel has its own way to know. */
+/* D7: pages are not reused while a thread walks. A kernel has its own way to know that. */
 static void quiesce(struct sg_vol *v)
 {
 	(void)v;
@@ -131,7 +131,7 @@ static void own_change(struct thread *th, unsigned int f)
 	}
 }
 
-/* --- what all fight for --------------------------------------------------------------------- */
+/* --- contested names ------------------------------------------------------------------------ */
 
 static void fight_for_name(struct thread *th)
 {
@@ -168,7 +168,7 @@ static void fight_for_name(struct thread *th)
 		CHECK_OK(sg_evict(&t.v, &ref));		/* if that was its last name */
 }
 
-/* A file that all write and cut: every word is one that somebody wrote there, or zero. */
+/* All threads write and truncate one file: each word was written at that place, or is zero. */
 static void fight_for_data(struct thread *th)
 {
 	u64 first = rng_below(&th->rng, 16 * WORDS), n = 1 + rng_size(&th->rng, WORDS - 1), i;
@@ -215,7 +215,7 @@ static void fight_for_attributes(struct thread *th)
 	case 1:
 		CHECK_OK(sg_xattr_set(&t.v, ref, SG_XATTR_USER, "x", 1, value, sizeof(value), 0, 1));
 		break;
-	case 2:	/* one value or another, in whole */
+	case 2:	/* one of the values, as a whole */
 		walk_begin();
 		n = sg_xattr_get(&t.v, ref, SG_XATTR_USER, "x", 1, value, sizeof(value));
 		walk_end();
@@ -228,7 +228,7 @@ static void fight_for_attributes(struct thread *th)
 	}
 }
 
-/* --- what nobody touches -------------------------------------------------------------------- */
+/* --- unchanged names ------------------------------------------------------------------------ */
 
 struct listing {
 	u8 met[STABLE];

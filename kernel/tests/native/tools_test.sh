@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools as a user calls them: what they print, refuse and return.
-# The options of mkfs and stargatectl one by one: mkfs_test.sh, stargatectl_test.sh.
+# The tools as a user calls them: output, refusals and exit statuses. The options of mkfs and
+# stargatectl one by one: mkfs_test.sh, stargatectl_test.sh.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# --- everywhere -----------------------------------------------------------------------------
+# --- all tools ------------------------------------------------------------------------------
 
 for tool in "$mkfs" "$fsck" "$ctl"; do
 	expect 0 "$tool" -h
@@ -17,14 +17,14 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 	expect 0 "$tool" --version
 	says '^[a-z.]+ [0-9.]+ \(format [0-9]+\)$'
 done
-# Options as --help, the manual page and the completion know them are the same, and are there.
+# The options in --help, in the manual page and in the completion are the same, and exist.
 options_in() {
 	grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u
 }
 
 for tool in "$mkfs" "$fsck" "$ctl"; do
 	name=$(basename "$tool")
-	silent=--none # what its help passes over
+	silent=--none # its help leaves this out
 	[[ $tool != "$mkfs" ]] || silent=--base
 	"$tool" --help | sed -n 's/^ \{2,6\}\(-.*\)/\1/p' >help
 	sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/$name.8" |
@@ -48,13 +48,13 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 done
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus
 
-# What the module's source says it has stands in stargatefs(5): each mount option with its values,
+# stargatefs(5) describes all that the module's source has: each mount option with its values,
 # each file in sysfs with its keys, each tracepoint.
 module=$src/../module
 page=$man/stargatefs.5
 tr -s ' (),{}|"=.' '\n' <"$page" | sed 's/\\-/-/g; s/^\\f.//' | sort -u >words
 
-# explained FILE: each line of it is a word of the page.
+# explained FILE: the page has each line of FILE as a word.
 explained() {
 	[[ $(wc -l <"$1") -ge $2 ]] || fail "not found in the source: $1"
 	! comm -23 <(sort -u "$1") words | grep . >err || fail "missing in stargatefs.5: $1"
@@ -85,7 +85,7 @@ done <attributes
 explained keys 25
 grep -hoE '^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )[a-z_]+' "$module/trace.h" | grep -oE '[a-z_]+$' >tracepoints
 explained tracepoints 9
-# Where there is a formatter, it has nothing to say about the pages.
+# If a formatter is installed, it reports nothing about the pages.
 if command -v groff >/dev/null; then
 	for page in "$man"/*.[1-8]; do
 		expect 0 groff -man -Tutf8 -ww -z "$page"
@@ -128,7 +128,7 @@ expect 2 "$mkfs" --phys 16G v.img v.img
 expect 1 "$mkfs" -f --size 16M --phys 16G v.img
 complains 'more than --size says'
 
-# Other file systems, and whatever else has a name.
+# Other file systems, and other contents with a known signature.
 truncate -s 32M other.img
 poke other.img 0x438 '\x53\xef'
 expect 1 "$mkfs" --phys 16G other.img
@@ -145,7 +145,7 @@ poke mbr.img 510 '\x55\xaa'
 expect 1 "$mkfs" --phys 16G mbr.img
 complains 'a partition table'
 
-# --- in and out -----------------------------------------------------------------------------
+# --- put and get ----------------------------------------------------------------------------
 
 expect 0 "$mkfs" -f --phys 16G -L box v.img
 mkdir -p tree/sub/deeper
@@ -247,22 +247,22 @@ expect 2 "$ctl"
 cp v.img clean.img
 for mode in -n -p -y; do
 	expect 0 "$fsck" "$mode" v.img
-	same v.img clean.img # not one byte, nor
+	same v.img clean.img # fsck changes no byte
 done
-chmod 400 v.img # the right to change one, is needed to look
+chmod 400 v.img # a check needs no write permission
 expect 0 "$fsck" v.img
 chmod 600 v.img
 
-# record PATH [IMAGE]: where its inode is.
+# record PATH [IMAGE]: prints where the inode's record is.
 record() {
 	"$ctl" --json dump "${2:-v.img}" inode "$1" |
 		"${python[@]}" -c 'import json, sys; print(json.load(sys.stdin)["record"])'
 }
 
-# Something that needs a decision: a file of unknown type.
+# A finding that needs a decision: a file of unknown type.
 poke v.img "$(record /new/random) + 25" '\0'
 cp v.img damaged.img
-# What it found out is worth nothing to who cannot read it, and never goes into the volume.
+# If the output cannot be written, the status says so; the output never goes into the volume.
 for where in '>/dev/full' '>&-' '>&- 2>&-'; do
 	for how in -n '-n --json'; do
 		expect 12 sh -c "'$fsck' $how v.img $where"
@@ -289,7 +289,7 @@ expect 0 "$fsck" -n v.img
 expect 0 "$ctl" cat v.img /new/random
 same out tree/sub/random
 
-# Something that preening may repair: the superblock, from its backup.
+# A finding that preening may repair: the superblock, from its backup.
 poke v.img 40 'garbage'
 expect 4 "$fsck" -n v.img
 expect 1 "$fsck" -p v.img
@@ -298,7 +298,7 @@ expect 0 "$fsck" --json -n v.img
 json 'd["found"] == 0 and d["status"] == 0 and d["findings"] == []'
 expect 0 "$ctl" label v.img
 
-# A directory's name is lost: what was in it is saved.
+# A directory's name is lost: its contents are saved.
 poke v.img "$offset + 64" "$(printf '\\0%.0s' $(seq 1024))"
 expect 4 "$fsck" --json -n v.img
 json 'd["found"] > 0 and d["repaired"] == 0 and d["status"] == 4 and "inode" in d["findings"][0]'
@@ -309,7 +309,7 @@ says '^#[0-9]+$'
 expect 0 "$ctl" cat v.img "/lost+found/$(cat out)/random"
 same out tree/sub/random
 
-# A volume on something larger than itself: its backup is in the middle of that.
+# A volume on a larger file: its backup is in the middle of the file.
 truncate -s 50M v.img
 expect 0 "$fsck" -n v.img
 poke v.img 8 'gone'
@@ -318,7 +318,7 @@ says 'going by one of a volume of 32 MiB' err
 refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
 cp v.img damaged.img
 poke v.img 0 "$(printf '\\0%.0s' $(seq 4096))"
-for how in '' -n; do # nobody makes a new volume where fsck would find the old one
+for how in '' -n; do # mkfs makes no new volume where fsck would find the old one
 	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
 		--phys 16G v.img
 	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
@@ -334,7 +334,7 @@ expect 0 "$fsck" -n v.img
 [[ ! -s err ]] || fail "still going by the backup"
 truncate -s 32M v.img
 
-# Nothing to go by: one line that says what is here, and nothing that cannot work or was tried.
+# A hopeless case: one line that says what is there, without advice that cannot work or was tried.
 quietly_hopeless() {
 	complains "$1"
 	! grep -q 'mkfs\|run fsck' err || fail "useless advice"
@@ -352,7 +352,7 @@ truncate -s 32M ext4.img
 poke ext4.img 0x438 '\x53\xef'
 expect 8 "$fsck" -y ext4.img
 quietly_hopeless 'holds ext2, ext3 or ext4, not a StargateFS'
-# Another file system made over a volume leaves its backup superblock, which says nothing any more.
+# A new file system over a volume leaves its backup superblock, which does not count any more.
 cp clean.img over.img
 poke over.img 0 "$(printf '\\0%.0s' $(seq 4096))"
 poke over.img 0x438 '\x53\xef'
@@ -367,7 +367,7 @@ for how in -f --force-live; do
 	says 'only with --force-foreign' err
 done
 same over.img over.was
-expect 16 "$fsck" -y --force over.img # no abbreviation of what destroys something
+expect 16 "$fsck" -y --force over.img # a destructive option has no abbreviation
 expect 1 "$fsck" -y --force-foreign over.img
 expect 0 "$fsck" -n over.img
 poke v.img 200 'gone'
@@ -388,7 +388,7 @@ complains 'smallest volume is 16 MiB'
 
 # --- another system -------------------------------------------------------------------------
 
-# A tool that is killed leaves its slot; one that lives keeps others out.
+# A killed tool leaves its slot; a live one excludes others.
 cp clean.img v.img
 mkfifo pipe
 "$ctl" put v.img pipe /piped >put.out 2>&1 &
@@ -399,7 +399,7 @@ for _ in $(seq 100); do
 	sleep 0.05
 done
 json 'd["taken"] == 1 and d["slots"][0]["kind"] == "tool" and d["slots"][0]["state"] == "live"'
-# A version that would turn the rest of the row round is not shown.
+# A version that would reverse the rest of the line is not shown.
 cp v.img turned.img
 poke turned.img 0x20b8 '1\xe2\x80\xae2\0'
 expect '*' "$ctl" systems turned.img
@@ -411,7 +411,7 @@ expect 0 "$ctl" ls v.img /
 says 'shown as recovery would leave it' err
 expect 0 "$fsck" -n v.img
 says 'clean, once recovered'
-# -f of other checkers means no harm: who lives is not declared dead by it.
+# Other checkers have a harmless -f: it does not fence a live system.
 for how in -p -y '-p -f' '-y -f' '-f -a'; do
 	# shellcheck disable=SC2086 # words
 	expect 8 "$fsck" $how v.img
@@ -426,7 +426,7 @@ expect 1 "$fsck" -y --force-live live.img
 says 'warning: live.img: all systems that use it are fenced' err
 expect 1 "$mkfs" -f --phys 16G v.img
 complains 'give --force-live'
-for how in '' -f -n; do # who uses it is said first, whatever else is missing
+for how in '' -f -n; do # a system that uses the volume is reported first, whatever else is missing
 	# shellcheck disable=SC2086 # none, or a word
 	expect 1 "$mkfs" $how v.img
 	complains '1 system\(s\) use this StargateFS'
@@ -439,7 +439,7 @@ says 'clean, recovered'
 expect 0 "$fsck" -y v.img
 expect 0 "$mkfs" -f --phys 16G v.img
 
-# --- the inode file out of sight ------------------------------------------------------------
+# --- an inode file that cannot be found -----------------------------------------------------
 
 rm -rf many && mkdir many
 for i in $(seq 100); do echo "$i" >"many/$i"; done
@@ -457,7 +457,7 @@ all_there() {
 	for i in $(seq 100); do same "many/$i" "back/$i"; done
 }
 
-# One of the two is enough, also to preen; whatever the other one says.
+# One of the two words is enough, for preening, too, whatever the other one is.
 for at in $root $copy; do
 	for bytes in "$zeros" '\x77' '\x63\x0f\xff'; do
 		cp whole.img w.img
@@ -471,8 +471,8 @@ for at in $root $copy; do
 	done
 done
 
-# Without both a repair keeps what nobody claims, advises nothing that does not help, and who brings
-# the word back has all files back.
+# Without both, a repair frees no page of a lost file, and gives no advice that cannot help. If the
+# word is restored, all files are back.
 cp whole.img w.img
 poke w.img $root "$zeros"
 poke w.img $copy "$zeros"
@@ -492,7 +492,7 @@ dd if=whole.img of=w.img bs=1 skip=$((root)) seek=$((root)) count=8 conv=notrunc
 expect 1 "$fsck" -y w.img
 all_there
 
-# --- the root directory, lost with other records: what is lost is said ----------------------
+# --- the root directory is lost with other records: the losses are reported -----------------
 
 cp whole.img w.img
 offset=$(record / w.img)

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl tune --uuid and --label, as a user calls them: on a file that nobody uses, beside a
-# system that does (machine.c), by two at once, and killed at any time. The lease: guard_test.sh.
+# stargatectl tune --uuid and --label, as a user calls them: on an unused file, beside a system
+# (machine.c), by two tools at once, and killed at any time. For the lease see guard_test.sh.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
-# info EXPRESSION: what stargatectl info says of v.img, as Python has it.
+# info EXPRESSION: prints EXPRESSION of the output of `stargatectl info` for v.img.
 info() { "$ctl" -j info v.img | pick "$1"; }
-# is UUID LABEL: v.img is called so, and in order.
+# is UUID LABEL: v.img has this UUID and label, and is clean.
 is() {
 	[[ $(info 'd["uuid"]') == "$1" && $(info 'd["label"]') == "$2" ]] ||
 		fail "v.img is not $1 '$2' but $(info 'd["uuid"], d["label"]')"
@@ -22,7 +22,7 @@ echo kept >file
 "$ctl" put v.img file /file
 uuid=$(info 'd["uuid"]') created=$(info 'd["created"]')
 
-# --- nobody uses it ---
+# --- no system uses the volume ---
 expect 0 "$ctl" tune v.img
 says "^uuid: +$uuid\$"
 says '^label: +first$'
@@ -50,14 +50,14 @@ expect 0 "$ctl" -j tune v.img
 json "d == {'uuid': '$uuid', 'label': 'third', 'lease_ms': 7000}"
 expect 0 "$ctl" cat v.img /file
 same out file
-# Both copies of the superblock have it: without the first one it is the same volume.
+# Both copies of the superblock have it: without the first copy it is the same volume.
 cp v.img whole.img
 dd if=/dev/zero of=v.img bs=4096 count=1 conv=notrunc status=none
 expect 1 "$fsck" -y v.img
 is "$uuid" third
 mv whole.img v.img
 
-# --- what makes no sense, or cannot be ---
+# --- invalid arguments ---
 cp v.img before
 for bad in '' RANDOM 1 00000000-0000-0000-0000-000000000000 00000000000000000000000000000000 \
 	0123456789abcdef0123456789abcdeg 01234567-89ab-cdef-0123-456789abcdef0 \
@@ -81,7 +81,7 @@ if [[ ${#unprivileged[@]} -gt 0 ]]; then
 fi
 same v.img before
 
-# --- somebody uses it: nothing changes, whatever is asked for ---
+# --- a system uses the volume: every change is refused ---
 start 1
 say 1 join v.img $m1 1
 cp v.img before
@@ -94,8 +94,8 @@ for at in 0 $(((32 << 20) - 4096)); do
 	cmp <(tail -c +$((at + 1)) v.img | head -c 4096) <(tail -c +$((at + 1)) before | head -c 4096) ||
 		fail "the superblock has changed under a system that uses the volume"
 done
-expect 0 "$ctl" tune v.img --lease never # which goes on as it did
-# It dies: what it has left is recovered first.
+expect 0 "$ctl" tune v.img --lease never # the system continues as before
+# It dies: the next tune first recovers what it left.
 say 1 mkdir 0 dir
 say 1 reset 0
 expect 0 "$ctl" tune v.img --uuid random --label fourth
@@ -105,7 +105,7 @@ says '^dir$'
 echo "exit 0" >&"${to[1]}"
 wait "${pid[1]}" || true
 
-# --- two at once: one after the other, or one is told of the other ---
+# --- two at once: one after the other, or one reports the other ---
 refused=0 was=$(info 'd["uuid"][:4] + d["label"]')
 for try in $(seq 12); do
 	"$ctl" tune v.img --uuid 11111111-1111-1111-1111-111111111111 --label one 2>err1 & one=$!
@@ -130,7 +130,7 @@ done
 echo "$refused of 24 refused"
 expect 0 "$fsck" -n v.img
 
-# --- killed at any time: the one or the other, never a mixture; and it can be done again ---
+# --- killed at any time: the old pair or the new one, never a mixture; the command can be repeated ---
 for us in 500 1000 2000 3000 5000 8000 12000 20000 40000 80000; do
 	"$ctl" tune v.img --uuid 33333333-3333-3333-3333-333333333333 --label three 2>/dev/null &
 	sleep "$(printf '0.%06d' $us)"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Locks of users, by many at once: threads of several systems that lock in some order, or in none;
- * readers that come and go, and a writer; processes as systems that are killed (SIGKILL) with locks
- * in their hands, while others go on.
+ * Locks of users, by many at once: threads of several systems that lock in order or in any order;
+ * readers that return at once, and a writer; processes as systems that are killed (SIGKILL) with
+ * locks held, while others continue.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,7 +21,7 @@ static struct {
 	u64 inside[THINGS], rounds, deadlocks, ordered, busy;
 } sh;
 
-/* Blocking: 0 or -EDEADLK. */
+/* Blocks. Returns 0 or -EDEADLK. */
 static int wait_for(struct sg_vol *v, const struct sg_iref *ref, struct sg_userlock l)
 {
 	struct sg_userlock_wait w = { 0 };
@@ -48,7 +48,10 @@ static void go(unsigned int thing)
 	CHECK_EQ(__atomic_fetch_sub(&sh.inside[thing], 1, __ATOMIC_SEQ_CST), 1);
 }
 
-/* Two things at a time, in their order or in any: then one of a circle is told, and lets go. */
+/*
+ * Locks two files at a time, in order or in any order. In the latter case one waiter of a cycle
+ * gets -EDEADLK, and releases.
+ */
 static void *lock_two(void *arg)
 {
 	unsigned int n = (unsigned int)(uintptr_t)arg;
@@ -87,7 +90,7 @@ static void *lock_two(void *arg)
 	return NULL;
 }
 
-/* --- a circle that must be ---------------------------------------------------------------------- */
+/* --- a forced cycle --------------------------------------------------------------------------- */
 
 #define RING	4
 
@@ -96,7 +99,10 @@ static struct {
 	pthread_barrier_t all;
 } ring;
 
-/* Each has one thing before anybody wants the next one's: so all wait in a circle, and one is told. */
+/*
+ * Each thread has one lock before any asks for the next one: all wait in a cycle, and one gets
+ * -EDEADLK.
+ */
 static void *lock_next(void *arg)
 {
 	unsigned int n = (unsigned int)(uintptr_t)arg, next = (n + 1) % RING;
@@ -158,7 +164,7 @@ static void circles(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* Readers that come again at once, so that there is always one; and a writer. */
+/* Readers that lock again at once, so that there is always one; and a writer. */
 static u64 writer_waits, overtaken, readings, over;
 
 static void *read_all_the_time(void *arg)
@@ -223,7 +229,7 @@ static void starvation(void)
 #define CHILDREN	3
 #define MANY		10000
 
-/* What a process says beside the volume: who is inside; which of them have been killed. */
+/* What each process notes beside the volume: which one is inside; which ones have been killed. */
 struct shared {
 	u64 inside[THINGS];	/* number of the process, or 0 */
 	u64 dead[MANY];
@@ -267,7 +273,7 @@ static void child(u64 me)
 
 		CHECK_OK(wait_for(&v, &file[a % 2], la));
 		enter_thing(me, a);
-		/* the lock comes apart, and together again; its first byte stays */
+		/* the lock is split and merged again; its first byte stays locked */
 		if (rng_chance(&rng, 50))
 			CHECK_OK(sg_userlock_clear(&v, &file[a % 2], &mid));
 		if (rng_chance(&rng, 50))
@@ -302,7 +308,7 @@ static void kill_child(pid_t pid, u64 me)
 	CHECK_OK(kill(pid, SIGKILL));
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	/* what it holds is nobody's until it has been recovered: others would be found out here */
+	/* its locks stay until it has been recovered: any other holder would be noticed here */
 	sg_sleep_us(1000);
 	sg_store64(&ps->dead[me], 1);
 	if (ps->inc[me])
@@ -310,7 +316,7 @@ static void kill_child(pid_t pid, u64 me)
 	sg_recover_all(&t.v);
 }
 
-/* One that has been seen inside, and stands still there. */
+/* Stops a process that is inside a lock. Returns which one. */
 static u64 stop_inside(const pid_t pid[CHILDREN], const u64 number[CHILDREN])
 {
 	u64 start = sg_ticks();
@@ -330,7 +336,7 @@ static u64 stop_inside(const pid_t pid[CHILDREN], const u64 number[CHILDREN])
 	test_fail(__FILE__, __LINE__, "nobody ever has a lock");
 }
 
-/* Those who are left get what he had. */
+/* The remaining processes get its locks. */
 static void others_go_on(u64 lost)
 {
 	u64 start = sg_ticks();
@@ -341,7 +347,7 @@ static void others_go_on(u64 lost)
 	}
 }
 
-/* Killed in its join, without having said which slot: any that is taken and nobody's. */
+/* It was killed in its join, without a slot known: fences any taken slot without a process. */
 static void fence_unknown(const u64 number[CHILDREN])
 {
 	u64 taken = sg_slots_taken(&t.v) & ~(1ULL << t.v.slot);
@@ -399,7 +405,7 @@ static void kills(void)
 	printf("%" PRIu64 " killed, %" PRIu64 " of them inside; %" PRIu64 " locks, %" PRIu64
 	       " circles\n", n, ps->lost, ps->got, ps->deadlocks);
 	CHECK(ps->lost > 0);
-	/* nothing that they held or waited for is left in anybody's way */
+	/* no lock or wait of a killed process is in the way */
 	for (k = 0; k < 2; k++) {
 		CHECK_OK(try(0, k, POSIX(1, true)));
 		drop(0, k, POSIX(1, true));

@@ -2,17 +2,17 @@
 /*
  * Locks of users (flock, fcntl, open-file locks) between systems on one mapping.
  *
- * Against a model of 64 bytes with an owner and a type each: what may be had, who is named as
- * being in the way, and, byte for byte, what stands in the lock file. Then what waiting owes to
- * users: turns and circles. Then systems that may not, room, and damage.
+ * A model of 64 bytes, with an owner and a type each, predicts what can be locked, which holder is
+ * named as the conflict, and, byte for byte, the contents of the lock file. Then what a waiter can
+ * rely on: turns, and the detection of cycles. Then systems that may not lock, room, and damage.
  */
 #include "userlock_util.h"
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-#define CELLS	64	/* bytes; the last one stands for all behind it */
+#define CELLS	64	/* bytes; the last one represents all behind it */
 #define OWNERS	9	/* three of each system */
-#define FILES	3	/* two of them in one chain, if need be by force */
+#define FILES	3	/* two of them in one chain, if necessary by construction */
 
 enum { NONE, SHARED, EXCLUSIVE };
 static u8 model[FILES][OWNERS][CELLS];
@@ -50,7 +50,7 @@ static bool model_allows(unsigned int f, unsigned int o, bool exclusive, unsigne
 	return true;
 }
 
-/* Nothing that is in the way begins before @start. */
+/* No conflict begins before @start. */
 static void check_first(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
 			unsigned int b, unsigned int start)
 {
@@ -67,7 +67,7 @@ static void check_first(unsigned int f, unsigned int asker, bool exclusive, unsi
 	}
 }
 
-/* The one that is named as holder does hold something in the way, all of what is said. */
+/* The named holder does have a conflicting lock on all of the named range. */
 static void check_holder(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
 			 unsigned int b, const struct sg_userlock *h)
 {
@@ -93,7 +93,7 @@ struct sums {
 	u64 records, bytes;
 };
 
-/* A record is a whole stretch of one owner and type. */
+/* A record is a maximal range of one owner and type. */
 static void check_record(void *ctx, struct sg_userlock_record *r)
 {
 	unsigned int o, f, type = r->head & SG_USERLOCK_EXCLUSIVE ? EXCLUSIVE : SHARED, i;
@@ -128,7 +128,7 @@ static void compare(void)
 		for (o = 0; o < OWNERS; o++)
 			for (i = 0; i < CELLS; i++)
 				bytes += model[f][o][i] != NONE;
-	CHECK_EQ(sums.bytes, bytes);	/* each once: stretches of one type do not overlap */
+	CHECK_EQ(sums.bytes, bytes);	/* each byte once: ranges of one type do not overlap */
 }
 
 static void model_step(struct rng *rng)
@@ -207,7 +207,7 @@ static void flocks(void)
 	CHECK_EQ(each_record(NULL, NULL), 2);
 	CHECK_OK(try(2, 0, POSIX(1, true)));	/* by itself */
 	drop(2, 0, POSIX(1, true));
-	/* a conversion that fails has lost what there was, as on Linux */
+	/* a conversion that fails loses the old lock, as on Linux */
 	CHECK_EQ(try(0, 0, FLOCK(1, true)), -EAGAIN);
 	CHECK_EQ(each_record(NULL, NULL), 1);
 	CHECK_OK(try(1, 0, FLOCK(1, true)));
@@ -221,7 +221,7 @@ static void flocks(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* --- a second table that has no room ---------------------------------------------------------- */
+/* --- a second lock table without room --------------------------------------------------------- */
 
 static unsigned int follows;
 
@@ -231,7 +231,7 @@ static int no_memory(void *arg)
 	return *(int *)arg;
 }
 
-/* Takes @l for a system whose own table answers @answer; @waits: with a place in the queue. */
+/* Takes @l on a system whose own table answers @answer; @waits: with a place in the queue. */
 static int followed(unsigned int s, struct sg_userlock l, int answer, bool waits)
 {
 	struct sg_userlock_wait w = { 0 };
@@ -259,7 +259,7 @@ static u64 all_records(void)
 	return sum;
 }
 
-/* Whatever is asked for, what was held is held still, and nothing else. */
+/* Whatever is requested, all held locks stay held, and no others are added. */
 static void nothing_changes(unsigned int s, struct sg_userlock l)
 {
 	u64 before = all_records();
@@ -284,7 +284,7 @@ static void unfollowed(void)
 	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, false, 100, 199));
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 99, 99)), -EAGAIN);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, false, 250, 250)), -EAGAIN);
-	/* what is refused anyway is not asked of it */
+	/* the own table is not asked for what is refused anyway */
 	n = follows;
 	CHECK_EQ(followed(1, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0), 0, false), -EAGAIN);
 	CHECK_EQ(follows, n);
@@ -306,7 +306,7 @@ static void unfollowed(void)
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* Who comes later does not overtake, except one who only tries, and one who has waited too long. */
+/* A later request does not overtake, unless it only tries, or has waited for too long. */
 static void turns(void)
 {
 	struct sg_userlock_wait writer = { 0 }, reader = { 0 }, other = { 0 }, none = { 0 };
@@ -319,9 +319,9 @@ static void turns(void)
 	CHECK_EQ(each_record(NULL, NULL), 4);
 	CHECK_OK(try(2, 0, POSIX(3, false)));
 	drop(2, 0, POSIX(3, false));
-	/* not in the way of each other */
+	/* not in conflict with each other */
 	CHECK_OK(ask(0, 1, POSIX(1, true), &none));
-	/* the one that the writer waits for: to step back would help nobody */
+	/* the holder that the writer waits for: a place behind the writer would not help */
 	CHECK_OK(ask(0, 0, POSIX(1, true), &none));
 	CHECK_OK(ask(0, 0, POSIX(1, false), &none));
 	drop(0, 0, POSIX(1, false));
@@ -343,7 +343,7 @@ static void turns(void)
 	while (ask(0, 0, POSIX(2, false), &reader))
 		sg_sleep_us(5000);
 	CHECK(sg_ticks() - start >= 900 * MS);
-	/* who gives up holds up nobody */
+	/* a request that was given up delays no other */
 	sg_userlock_give_up(&sys[1], &file[0], &writer);
 	memset(&reader, 0, sizeof(reader));
 	CHECK_OK(ask(1, 0, POSIX(9, false), &reader));
@@ -355,8 +355,8 @@ static void turns(void)
 }
 
 /*
- * Whether a queue waits for the caller is looked for in so many pairs, as the chain is locked
- * meanwhile. An owner with more than that is served at once.
+ * The search for a queue that waits for the caller is limited to this many pairs, because the chain
+ * is locked meanwhile. An owner with more locks is served at once.
  */
 static void many_pairs(void)
 {
@@ -382,9 +382,9 @@ static void many_pairs(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* --- circles ---------------------------------------------------------------------------------- */
+/* --- cycles ----------------------------------------------------------------------------------- */
 
-/* Owner i holds byte i and wants byte i + 1, on different files and systems. The last is told. */
+/* Owner i holds byte i, wants i + 1, on different files and systems. The last one gets EDEADLK. */
 static void ring(unsigned int n, unsigned int kind, int expect)
 {
 	struct sg_userlock_wait *w = calloc(n, sizeof(*w));
@@ -399,7 +399,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 		CHECK_EQ(ask(i % SYSTEMS, next % 5, lock_of(kind, i, true, next, next), &w[i]),
 			 i < n - 1 ? -EAGAIN : expect);
 	}
-	for (i = 0; i < n; i++) {	/* nobody else is told; that one is out of it */
+	for (i = 0; i < n; i++) {	/* no other one gets it, and that one has left the cycle */
 		unsigned int next = (i + 1) % n;
 
 		if (i < n - 1 || expect == -EAGAIN)
@@ -407,7 +407,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 				     &w[i]), -EAGAIN);
 	}
 	CHECK_EQ(each_record(NULL, NULL), expect == -EDEADLK ? 2 * n - 1 : 2 * n);
-	/* it lets go, and all are served, one after the other */
+	/* it releases, and all are served, one after the other */
 	drop((n - 1) % SYSTEMS, (n - 1) % 5, lock_of(kind, n - 1, true, n - 1, n - 1));
 	for (i = n - 1; i-- > 0; ) {
 		CHECK_OK(ask(i % SYSTEMS, (i + 1) % 5, lock_of(kind, i, true, i + 1, i + 1),
@@ -420,7 +420,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* Two who hold it shared and both want it alone. */
+/* Two owners have it shared, and both want it exclusively. */
 static void upgrades(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
@@ -435,14 +435,14 @@ static void upgrades(void)
 }
 
 /*
- * The one in the way changes while a request waits: the circle is closed by nobody's asking, and
- * noticed by whoever waits in it.
+ * The conflict changes while a request waits: no request closes the cycle, and a request that waits
+ * in it detects it.
  */
 static void closed_by_release(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
 
-	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0)));	/* in the way first */
+	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0)));	/* the first conflict */
 	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_POSIX, 2, true, 1, 1)));
 	CHECK_OK(try(2, 1, POSIX(3, true)));
 	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_POSIX, 3, true, 0, 1), &a), -EAGAIN);
@@ -461,15 +461,15 @@ static void circles(void)
 	ring(2, SG_USERLOCK_POSIX, -EDEADLK);
 	ring(5, SG_USERLOCK_POSIX, -EDEADLK);
 	ring(64, SG_USERLOCK_POSIX, -EDEADLK);
-	ring(70, SG_USERLOCK_POSIX, -EAGAIN);	/* longer than anybody looks */
-	ring(3, SG_USERLOCK_OFD, -EAGAIN);	/* files wait for nobody: not known who would */
+	ring(70, SG_USERLOCK_POSIX, -EAGAIN);	/* longer than the search goes */
+	ring(3, SG_USERLOCK_OFD, -EAGAIN);	/* unknown which process waits: not searched */
 	upgrades();
 	closed_by_release();
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
 
-/* The chain of a number, as the engine has it. */
+/* Returns the chain that has the records of inode @ino, as the engine finds it. */
 static unsigned int chain_with(u64 ino)
 {
 	unsigned int nr, k;
@@ -486,8 +486,8 @@ static unsigned int chain_with(u64 ino)
 }
 
 /*
- * One owner with as many locks as a chain takes: the first hundred as users take them, the rest,
- * which would take long, as they would stand there.
+ * One owner with as many locks as a chain can have. The first hundred are taken as users do; the
+ * rest, which would take long, is stored directly.
  */
 static void fill_chain(unsigned int nr)
 {
@@ -526,7 +526,7 @@ static void full_chain(void)
 	CHECK_EQ(ask(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0), &w), -ENOLCK);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0)), -EAGAIN);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * most - 2, 2 * most)), -EAGAIN);
-	/* what needs no more records still works */
+	/* a request without more records still works */
 	drop(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10));
 	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10)));
 	drop(0, 0, OFD(1, true));
@@ -534,7 +534,7 @@ static void full_chain(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* --- brief calls ------------------------------------------------------------------------------ */
+/* --- calls that must not wait ----------------------------------------------------------------- */
 
 static struct sg_userlock brief(struct sg_userlock l)
 {
@@ -559,8 +559,8 @@ static void *await(void *arg)
 }
 
 /*
- * Another system has the chain's lock, and does not give it back: a brief call ends all the same,
- * and has changed nothing. It ends at once where a thread has waited for long already.
+ * Another system has the chain's lock, and does not release it. A brief call ends all the same, and
+ * changes nothing. It ends at once if a thread has already waited for long.
  */
 static void brief_never_waits(void)
 {
@@ -599,7 +599,7 @@ static void brief_never_waits(void)
 	CHECK_OK(brief_clear(0, POSIX(1, true)));
 	CHECK_OK(brief_clear(0, FLOCK(1, true)));
 	CHECK_EQ(each_record(NULL, NULL), 0);
-	/* nor is room made by a brief call */
+	/* a brief call makes no room either */
 	for (i = 0; (err = try(0, 6, brief(lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)))) == 0; i++)
 		CHECK(i < SG_USERLOCK_RECORDS);
 	CHECK_EQ(err, -ENOBUFS);
@@ -609,7 +609,7 @@ static void brief_never_waits(void)
 	drop(0, 6, OFD(1, true));
 }
 
-/* A brief request looks for its circle behind its call. */
+/* A brief request searches for its cycle after its call. */
 static void brief_circle(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
@@ -628,7 +628,7 @@ static void brief_circle(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* What was freed can be used again. */
+/* Makes freed pages available again. */
 static void all_acknowledge(void)
 {
 	unsigned int turn, i;
@@ -648,7 +648,7 @@ static void full_volume(void)
 	s64 n;
 	static u8 buf[1 << 20];
 
-	test_hasten(true);	/* what is full is waited for, by each who finds it so */
+	test_hasten(true);	/* each caller that finds the chain full waits */
 	begin(TEST_SMALL);
 	CHECK_OK(try(0, 0, POSIX(1, true)));
 	CHECK(chain_with(file[0].ino) < SG_USERLOCK_CHAINS);
@@ -673,7 +673,7 @@ static void full_volume(void)
 	test_hasten(false);
 }
 
-/* --- who is killed ---------------------------------------------------------------------------- */
+/* --- threads that are killed ------------------------------------------------------------------ */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -705,7 +705,7 @@ static void *unlock_soon(void *arg)
 	return arg;
 }
 
-/* All that he has is in use elsewhere for a moment. */
+/* All locks that it needs are held elsewhere for a moment. */
 static pthread_t busy(void)
 {
 	pthread_t id;
@@ -715,7 +715,7 @@ static pthread_t busy(void)
 	return id;
 }
 
-/* He gets nothing more, but gives back what he has: a lock, a place in the queue. */
+/* It gets nothing more, but can release what it has: a lock, a place in the queue. */
 static void killed(void)
 {
 	struct sg_userlock a = whole(SG_USERLOCK_POSIX, 1, true), b = whole(SG_USERLOCK_POSIX, 2, true);
@@ -738,7 +738,7 @@ static void killed(void)
 	sg_interrupt_hook = NULL;
 }
 
-/* --- a system that may not -------------------------------------------------------------------- */
+/* --- a system that may not store -------------------------------------------------------------- */
 
 static void not_a_member(void)
 {
@@ -758,7 +758,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Declared dead: it may not store, and what it held is others' once it has been recovered. */
+/* Fenced: it may not store, and others get its locks once it has been recovered. */
 static void declared_dead(void)
 {
 	struct sg_userlock l = POSIX(1, true);
@@ -783,7 +783,7 @@ static void declared_dead(void)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
-/* A word that nobody who lives is called by: what is waited for must come to an end. */
+/* Returns a word that names no live system: a wait for it must end. */
 static u64 hostile(struct rng *rng)
 {
 	u64 head = SG_USERLOCK_HEAD(rng_below(rng, 16), rng_below(rng, 4),
@@ -841,7 +841,7 @@ static void hostile_bytes(void)
 	}
 }
 
-/* The check resets what makes no sense, also when it only preens; what the dead left is none. */
+/* The check resets invalid words, also when it preens. Words of a dead system are not invalid. */
 static void checked(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of users' locks share: systems on one volume, locks in one line. */
+/* Shared by the tests of users' locks: systems on one volume, locks in one line. */
 #ifndef SG_USERLOCK_UTIL_H
 #define SG_USERLOCK_UTIL_H
 
@@ -57,9 +57,9 @@ static inline struct sg_userlock whole(unsigned int kind, u64 owner, bool exclus
 	return lock_of(kind, owner, exclusive, 0, SG_USERLOCK_MAX);
 }
 
-/* --- what stands in the lock file ------------------------------------------------------------- */
+/* --- the contents of the lock file ------------------------------------------------------------ */
 
-/* Calls @fn for each record in use, whatever it is worth. */
+/* Calls @fn for each record in use, valid or not. */
 static inline u64 each_record(void (*fn)(void *ctx, struct sg_userlock_record *r), void *ctx)
 {
 	unsigned int nr, k, i;
@@ -85,7 +85,7 @@ static inline u64 each_record(void (*fn)(void *ctx, struct sg_userlock_record *r
 	return n;
 }
 
-/* --- shorthands for what follows -------------------------------------------------------------- */
+/* --- short forms for what follows ------------------------------------------------------------- */
 
 static inline int try(unsigned int s, unsigned int f, struct sg_userlock l)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Making, finding, opening and joining volumes: what is refused, and with which reason. */
+/* Formatting, finding, opening and joining volumes: what is refused, and with which reason. */
 #include <sys/stat.h>
 #include <time.h>
 #include "internal.h"
@@ -71,7 +71,8 @@ static void format_takes_what_it_is_given(void)
 	struct sg_attr a;
 	struct sg_vol v;
 
-	CHECK_OK(sg_format(mem, TEST_SMALL + SG_PAGE, &opts, why));	/* the rest is left over */
+	/* the remainder is unused */
+	CHECK_OK(sg_format(mem, TEST_SMALL + SG_PAGE, &opts, why));
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL + SG_PAGE, true, NULL));
 	CHECK_EQ(v.size, TEST_SMALL);
 	CHECK(!strcmp(v.sb.label, "vol") && !memcmp(v.sb.uuid, uuid, 16));
@@ -143,13 +144,13 @@ static void damaged_superblocks(void)
 	CHECK(p.stargate && !p.valid);
 	cannot_open(-EUCLEAN, "superblock and backup are damaged");
 	format();
-	super(0)->data_off += SG_PAGE;	/* sealed, but not what geometry says */
+	super(0)->data_off += SG_PAGE;	/* with a valid checksum, but a wrong geometry */
 	super(1)->data_off += SG_PAGE;
 	seal_both();
 	cannot_open(-EUCLEAN, "damaged");
 }
 
-/* A volume that is smaller than what it lies on: the backup is found, and nobody goes on by it. */
+/* A volume that is smaller than its memory: the backup is found, but not used. */
 static void backup_in_the_middle(void)
 {
 	const u64 more = TEST_SMALL + SG_CHUNK;
@@ -217,7 +218,7 @@ static void one_at_a_time(void)
 	CHECK(strstr(b.why, "process 77 on other (slot 0)"));
 	stop(&a, id);
 	sg_leave(&a);
-	/* a kernel is named in another way, and its own next boot need not wait for it */
+	/* a kernel has another kind of identity, and its own next boot need not wait for it */
 	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
 	CHECK_OK(sg_join(&a, &other, 0, false));
 	pthread_create(&id, NULL, beat, &a);
@@ -250,7 +251,7 @@ static bool no_memory(size_t len)
 	return true;
 }
 
-/* There is just enough for taking a slot. */
+/* There is just enough memory to take a slot. */
 static bool little_memory(size_t len)
 {
 	return len != SG_HELD * sizeof(u64);
@@ -267,7 +268,7 @@ static void lacks_memory(struct sg_vol *v, bool (*hook)(size_t len))
 	sg_no_memory_hook = NULL;
 }
 
-/* Only damage is for fsck: each refusal says what is in the way. */
+/* Only damage is a case for fsck: each other refusal names its reason. */
 static void why_not_entered(void)
 {
 	struct sg_lock *lock = (void *)(mem + SG_HOT(slot_lock));
@@ -300,7 +301,7 @@ static void watch(void *owner, enum sg_level level, const char *line)
 		watch_was_said = true;
 }
 
-/* Whoever watches a silent system says so, and can be killed. */
+/* A process that watches a silent system reports it, and can be killed. */
 static void watching(void)
 {
 	void (*was)(void *owner, enum sg_level level, const char *line) = sg_log_hook;
@@ -340,14 +341,14 @@ static void all_slots_taken(void)
 	CHECK(strstr(v.why, "all 64 slots"));
 	CHECK_EQ(sg_join(&v, &test_identity, 500, false), -EBUSY);	/* silence is not death */
 	start = sg_ticks();
-	CHECK_OK(sg_join_alone(&v, &test_identity, 500, false));	/* here it is */
+	CHECK_OK(sg_join_alone(&v, &test_identity, 500, false));	/* now it succeeds */
 	CHECK(sg_ticks() - start < 8 * 500000000ULL);	/* watched together, not one by one */
 	sg_leave(&v);
-	sg_leave(&v);	/* no longer a member: nothing happens */
+	sg_leave(&v);	/* no longer a member: no effect */
 	test_clean(mem, TEST_SMALL);
 }
 
-/* It was only stopped, and goes on: what it had is somebody else's, so that it stores nothing. */
+/* It was only paused, and continues. Others own its slot and locks by now, so it stores nothing. */
 static void taken_for_dead(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -369,9 +370,9 @@ static void taken_for_dead(void)
 	CHECK_EQ(sg_create(&a, &root, "b", 1, &new, &ref), -EIO);
 	CHECK_EQ(sg_write(&a, &ref, 0, "x", 1, 1), -EIO);
 	CHECK_EQ(sg_touch(&a, &root, SG_SET_MTIME, 1, 1, 1), -EIO);
-	sg_beat(&a);	/* who looked at that would take the one who died there for alive */
+	sg_beat(&a);	/* a system that saw this heartbeat would take the dead one for live */
 	CHECK(a.shut_down && !memcmp(before, mem, TEST_SMALL));
-	a.shut_down = false;	/* one that was read-only, and has not noticed, leaves as well */
+	a.shut_down = false;	/* a read-only mount that has not noticed it leaves as well */
 	a.read_only = true;
 	sg_leave(&a);
 	CHECK(!memcmp(before, mem, TEST_SMALL));
@@ -399,7 +400,7 @@ static void join_new(struct sg_vol *v, struct sg_iref *root)
 	CHECK_OK(sg_iref(v, SG_INO_ROOT, root));
 }
 
-/* It waited for a lock when it was stopped: what it gets is no lock any more. */
+/* It waited for a lock when it was paused: the lock that it gets does not count. */
 static void taken_for_dead_while_waiting(void)
 {
 	u64 mtime, *word;
@@ -420,7 +421,7 @@ static void taken_for_dead_while_waiting(void)
 	sg_abandon(&v);
 }
 
-/* It was stopped between the first word of its change and the last: none of them counts. */
+/* It was paused between the first word of its change and the last: none of them counts. */
 static void taken_for_dead_while_changing(void)
 {
 	struct sg_iref root;
@@ -439,7 +440,7 @@ static void taken_for_dead_while_changing(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* Pages full of one debt of an inode that is in use; the last one is followed by @last. */
+/* Pages full of one entry for an inode in use; @last follows the last page. */
 static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
 {
 	u64 page = sb->ledger_off, next = sb->data_off + TEST_SMALL / 2;
@@ -456,7 +457,7 @@ static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
 	}
 }
 
-/* However long and alike the debts of a hostile ledger are, they take no time to speak of. */
+/* However long and repetitive a hostile ledger is, it takes almost no time. */
 static void hostile_ledger(void)
 {
 	const u64 pages[] = { 3, SG_LEDGER_PAGES, SG_LEDGER_PAGES }, loop[] = { 1, 1, 0 };
@@ -477,7 +478,7 @@ static void hostile_ledger(void)
 	}
 }
 
-/* --- states in which nothing may be changed -------------------------------------------------- */
+/* --- states in which no change is allowed ---------------------------------------------------- */
 
 static void no_changes(struct sg_vol *v, int err)
 {
@@ -520,7 +521,7 @@ static void read_only_and_shut_down(void)
 	no_changes(&v, -EIO);
 	sg_leave(&v);
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
-	CHECK(sg_needs_recovery(&v));	/* who was shut down does not leave properly */
+	CHECK(sg_needs_recovery(&v));	/* a mount that was shut down does not leave in order */
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
 	v.read_only = true;
 	no_changes(&v, -EROFS);
@@ -549,7 +550,7 @@ static void superblock_rewritten(void)
 	CHECK(!strcmp(v.sb.label, "another"));
 }
 
-/* What has been copied becomes a volume of its own; what is in it stays. */
+/* A copy becomes a volume of its own; its contents stay. */
 static void renewed(void)
 {
 	char longest[64], too_long[65];
@@ -573,13 +574,13 @@ static void renewed(void)
 	tvol_recheck(&t);
 	test_lookup(&t.v, &t.root, "f");
 	was = t.v.sb;
-	CHECK_OK(sg_renew(&t.v, "", why));	/* nothing is left of the long one */
+	CHECK_OK(sg_renew(&t.v, "", why));	/* nothing of the long label is left */
 	CHECK(!t.v.sb.label[0] && !memcmp(t.v.sb.label, t.v.sb.label + 1, 63));
 	CHECK(memcmp(t.v.sb.uuid, was.uuid, 16));
 	tvol_drop(&t);
 }
 
-/* The same volume by another UUID, by another label, or by both; what is not said stays. */
+/* The same volume with another UUID, another label, or both; an omitted one stays. */
 static void relabelled(void)
 {
 	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
@@ -597,7 +598,7 @@ static void relabelled(void)
 	CHECK_OK(sg_relabel(&t.v, uuid, NULL, why));
 	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "label"));
 	CHECK(t.v.sb.created == was.created && t.v.sb.phys == was.phys);
-	CHECK_OK(sg_relabel(&t.v, NULL, "l", why));	/* nothing is left of the longer one */
+	CHECK_OK(sg_relabel(&t.v, NULL, "l", why));	/* nothing of the longer label is left */
 	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "l"));
 	CHECK(!memcmp(t.v.sb.label + 2, t.v.sb.label + 1, 62) && !t.v.sb.label[1]);
 	CHECK(!memcmp(t.mem, t.mem + TEST_SMALL - SG_PAGE, sizeof(was)));
@@ -605,7 +606,7 @@ static void relabelled(void)
 	tvol_drop(&t);
 }
 
-/* Not of one that somebody else uses, or may still be using. */
+/* Refused while another system uses the volume, or may still use it. */
 static void renewed_only_alone(void)
 {
 	struct sg_super was;
@@ -628,7 +629,9 @@ static void renewed_only_alone(void)
 	test_clean(t.mem, TEST_SMALL);
 }
 
-/* It was another UUID when it was opened: what is known of it is old, and not joined with. */
+/*
+ * It had another UUID when it was opened: what is known of it is outdated, and the join is refused.
+ */
 static void opened_before(void)
 {
 	u8 uuid[16];

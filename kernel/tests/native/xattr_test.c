@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Extended attributes: limits and errors, random changes against a plain list, readers beside a
- * writer, damage, full volumes, pages that come back.
+ * Extended attributes: limits and errors, random changes compared with a plain list, readers beside
+ * a writer, damage, full volumes, pages that are freed again.
  */
 #include <pthread.h>
 #include "internal.h"
@@ -54,7 +54,8 @@ static void test_errors(void)
 	CHECK_EQ(get(&t.v, &ref, "on", buf, 5), -ENODATA);
 	CHECK_EQ(get(&t.v, &ref, "onE", buf, 5), -ENODATA);
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_TRUSTED, L("one"), buf, 5), -ENODATA);
-	CHECK_OK(set(&t.v, &ref, "one", "", 0, SG_XATTR_REPLACE));	/* empty is not gone */
+	/* empty is not the same as missing */
+	CHECK_OK(set(&t.v, &ref, "one", "", 0, SG_XATTR_REPLACE));
 	CHECK_EQ(get(&t.v, &ref, "one", buf, 5), 0);
 	CHECK_EQ(sg_xattr_set(&t.v, &ref, SG_XATTR_USER, name, 256, "x", 1, 0, 1), -ERANGE);
 	CHECK_EQ(sg_xattr_set(&t.v, &ref, SG_XATTR_USER, "", 0, "x", 1, 0, 1), -EINVAL);
@@ -103,7 +104,7 @@ static void test_acl(void)
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_ACL_DEFAULT, "", 0, buf, 16), -ENODATA);
 	CHECK_OK(sg_xattr_set_mode(&t.v, &ref, SG_XATTR_ACL_ACCESS, NULL, 0, 0640, 70));
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_ACL_ACCESS, "", 0, buf, 16), -ENODATA);
-	/* nothing to remove: the mode changes all the same */
+	/* nothing to remove: the mode still changes */
 	CHECK_OK(sg_xattr_set_mode(&t.v, &ref, SG_XATTR_ACL_ACCESS, NULL, 0, 0600, 80));
 	CHECK_OK(sg_getattr(&t.v, &ref, &a));
 	CHECK(a.mode == (SG_S_IFREG | 0600) && a.ctime == 80);
@@ -242,7 +243,7 @@ static void test_random(void)
 	printf("ok %" PRIu64 " random changes\n", turns);
 }
 
-/* --- a payload at birth ----------------------------------------------------------------------- */
+/* --- attributes at creation ------------------------------------------------------------------- */
 
 static u32 put(u8 *at, unsigned int space, const char *name, const void *value, u32 len)
 {
@@ -280,7 +281,7 @@ static void test_birth(void)
 	CHECK_OK(sg_getattr(&t.v, &ref, &a));
 	CHECK_EQ(a.blocks, 1 + (new.xattrs_len + SG_PAGE - 1) / SG_PAGE);
 	CHECK_OK(sg_evict(&t.v, &ref));
-	/* a payload that makes no sense makes no file */
+	/* invalid attributes prevent the creation */
 	inodes = sg_used_inodes(&t.v);
 	((struct sg_xattr_entry *)payload)->space = 9;
 	CHECK_EQ(sg_create(&t.v, &t.root, L("bad"), &new, &ref), -EINVAL);
@@ -302,7 +303,7 @@ struct race {
 	u64 reads;
 };
 
-/* Each value is one byte, many times: a torn one shows. */
+/* Each value is one byte, repeated: a torn value is visible. */
 static void *reader(void *arg)
 {
 	struct race *r = arg;
@@ -339,7 +340,7 @@ static void test_race(void)
 
 		memset(value, byte, sizeof(value));
 		CHECK_OK(set(&r->t.v, &r->ref, "value", value, 1 + byte * 70u, 0));
-		if (i % 16 == 0)	/* pages of old blobs become those of new ones */
+		if (i % 16 == 0)	/* pages of old blobs become pages of new ones */
 			CHECK(sg_reclaim(&r->t.v, ~0u) == 0);
 	}
 	__atomic_store_n(&r->stop, true, __ATOMIC_RELAXED);
@@ -379,7 +380,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* A blob with any bit changed is damage, and never anything else. */
+/* A blob with any changed bit is reported as damage, and as nothing else. */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
@@ -389,7 +390,7 @@ static void test_damage(void)
 	struct sg_iref ref;
 	struct tvol t;
 
-	rng_fill(&rng, value, sizeof(value));	/* no page of it is like another */
+	rng_fill(&rng, value, sizeof(value));	/* all its pages differ */
 	sg_log_hook = quiet;
 	tvol_make(&t, TEST_SMALL);
 	t.v.on_damage = on_damage;
@@ -403,11 +404,11 @@ static void test_damage(void)
 			CHECK_OK(set(&t.v, &ref, "large", value, sizeof(value), 0));
 		head = sg_iget(&t.v, &ref, xattr);
 		size = sg_get(&t.v, head + offsetof(struct sg_xattr_head, size));
-		if (size > SG_XATTR_INLINE)	/* the head's fields and the names of pages */
+		if (size > SG_XATTR_INLINE)	/* the head's fields, and the names of pages */
 			size = 8 * SG_ALIGN_UP(size, SG_PAGE) / SG_PAGE;
 		word = sg_at(&t.v, head + rng_below(&rng, (64 + size) / 8) * 8);
 		if ((u64)((u8 *)word - t.mem) - head >= 32 && (u64)((u8 *)word - t.mem) - head < 64)
-			continue;	/* reserved: not looked at */
+			continue;	/* reserved: not checked */
 		old = *word;
 		*word ^= 1ULL << bit;
 		test_note("word at %" PRId64 ", bit %" PRIu64, (s64)((u8 *)word - t.mem) - (s64)head,
@@ -481,17 +482,17 @@ static void test_full(void)
 	printf("ok full with %" PRIu64 " files\n", n);
 }
 
-/* --- a blob in many pieces ---------------------------------------------------------------------- */
+/* --- a blob in many extents ------------------------------------------------------------------- */
 
 #define WIDE	(64ULL << 20)
-#define APART	32		/* pages from one free page to the next: sixteen to a chunk */
+#define APART	32		/* pages between free pages: sixteen in a chunk */
 
 static u64 chunk_lock(struct sg_vol *v, u64 off)
 {
 	return sg_chunk_off(v, off >> SG_CHUNK_SHIFT) + offsetof(struct sg_chunk, lock);
 }
 
-/* All chunks but those of the blob's head and of its last page. */
+/* Locks or unlocks all chunks but those of the blob's head and of its last page. */
 static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
 {
 	u64 c;
@@ -509,8 +510,8 @@ static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
 }
 
 /*
- * Other transactions hold most chunks of a blob, with more pieces than a transaction can owe one by
- * one: what can be freed is, and what that leaves is whole for who looks at it.
+ * Other transactions hold most chunks of a blob with more extents than one transaction can defer
+ * one by one. What can be freed is freed, and a reader finds the rest intact.
  */
 static void test_pieces(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A growth that failed gives memory back: nobody can mount the volume between the look at it and
- * LVM's cut. LVM, the device and the file system are played here; with all of them:
+ * A growth that failed gives memory back. No system can mount the volume between the look at it and
+ * LVM's truncation. The test plays LVM, the device and the file system; for the real ones see
  * e2e/scenarios/zone-resize.sh.
  */
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ bool engine_look(const char *path, struct sg_probe *out, bool say)
 	return world.readable;
 }
 
-/* What a mount would have seen by now is somebody else's from here on. */
+/* After this, the memory that a mount would have mapped belongs to another volume. */
 static int fake_lvm(const char *const *words)
 {
 	CHECK(world.held);
@@ -91,7 +91,7 @@ int main(void)
 	run();
 	CHECK_EQ(world.cuts, 1);
 
-	world.probe.sb.size = 32 << 20;	/* it has followed in spite of the error */
+	world.probe.sb.size = 32 << 20;	/* it has grown in spite of the error */
 	run();
 	CHECK_EQ(world.cuts, 0);
 	world.probe.sb.size = 16 << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Zones as LVM reports them: what is read from a report, and where in physical memory a volume goes.
+ * Zones as LVM reports them: how a report is read, and where in physical memory a volume is placed.
  * With LVM and DAX devices of a real kernel: e2e/scenarios/zone.sh.
  */
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define MIB	(1ULL << 20)
 #define GIB	(1ULL << 30)
 
-/* As lvm2 2.03 prints it; '@' stands for a row's end. */
+/* As lvm2 2.03 prints it; '@' marks a row's end. */
 static const char real[] =
 "  {\n      \"report\": [\n          {\n              \"pvseg\": [\n"
 "  {\"vg_name\":\"z\", \"vg_uuid\":\"Ab-1\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
@@ -30,7 +30,7 @@ static const char real[] =
 " \"segtype\":\"linear\"}\n"
 "              ]\n          }\n      ]\n      ,\n      \"log\": [\n      ]\n  }\n";
 
-/* /dev/pmem0 begins half a MiB before 16 GiB, /dev/pmem1 at 64 GiB; what is not there is unknown. */
+/* /dev/pmem0 begins half a MiB before 16 GiB, /dev/pmem1 at 64 GiB; other paths are unknown. */
 static void look(const char *path, struct zone_device *dev)
 {
 	dev->known = dev->dax = !strncmp(path, "/dev/pmem", 9);
@@ -61,7 +61,7 @@ static void test_real(void)
 
 	read_it(&z, real);
 	CHECK_EQ(z.report.rows, 4);
-	CHECK_EQ(z.zones, 1);	/* the other one has a tag that only begins so */
+	CHECK_EQ(z.zones, 1);	/* the other one has a tag with the same beginning */
 	zone = zones_find(&z, "z", 1);
 	CHECK(zone && !zones_find(&z, "other", 5) && !zones_find(&z, "zz", 2));
 	CHECK_EQ(zone->devices, 1);
@@ -78,7 +78,7 @@ static void test_real(void)
 	zones_free(&z);
 }
 
-/* Cut short anywhere, or with one byte changed: read or refused, and nothing else (ASan sees). */
+/* Truncated anywhere, or with one byte changed: read or refused, and nothing else (ASan checks). */
 static void test_broken(void)
 {
 	size_t i, refused = 0, n = strlen(real);
@@ -114,7 +114,7 @@ static void test_odd(void)
 	read_it(&z, "{\"report\": [{\"pvseg\": []}], \"log\": []}");
 	CHECK_EQ(z.zones, 0);
 	zones_free(&z);
-	/* a number that is none */
+	/* an invalid number */
 	CHECK(report_read(&z.report, copy("{\"report\":[{\"pvseg\":[{\"vg_name\":\"z\","
 		"\"vg_tags\":\"stargate\",\"vg_extent_size\":\"-1\",\"pv_name\":\"p\","
 		"\"pe_start\":\"0\",\"pvseg_start\":\"0\",\"pvseg_size\":\"1\"}]}]}")));

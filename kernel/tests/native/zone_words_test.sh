@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl zone and volume: what is refused before anything is looked at. With LVM, and memory to
-# cut: e2e/scenarios/zone.sh; what is read from LVM's reports: zone_test.c.
+# stargatectl zone and volume: what is refused before the tool looks at anything. With LVM, and
+# memory to divide: e2e/scenarios/zone.sh; how LVM's reports are read: zone_test.c.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -45,7 +45,7 @@ refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
 
 refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename z/a z/b
 
-# What has a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it, or a claim loses it.
+# A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it: a claim needs it.
 for name in pvc-0123 x-89ab e-cdef s-0; do
 	refuses 10 "$name: is called as the CSI driver calls volumes" "$ctl" volume rename $name b
 	refuses 10 "z/$name: is called as the CSI driver calls volumes" "$ctl" volume rename z/$name b
@@ -126,7 +126,7 @@ refuses 2 'volume create: takes no --memory' "$ctl" volume create a --size 16M -
 refuses 2 'volume libvirt-xml: takes no --json' "$ctl" volume libvirt-xml a --memory 1G --json
 refuses 2 'info: takes no --size' "$ctl" info x --size 16M
 
-# --- who may -----------------------------------------------------------------------------------
+# --- permissions -------------------------------------------------------------------------------
 
 if [[ ${#unprivileged[@]} -gt 0 ]]; then
 	chmod 755 .
@@ -146,7 +146,7 @@ fi
 
 # --- reasons for programs ----------------------------------------------------------------------
 
-# there is no zone of that name, nor need there be LVM
+# no zone has that name, and LVM need not be installed
 if [[ $(id -u) -eq 0 ]]; then
 	for command in 'zone show no-such' 'zone destroy no-such' 'volume list no-such' \
 		'volume show no-such/a' 'volume activate no-such/a' 'volume delete no-such/a' \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * scale size GIB | files N | names N | systems N: what the engine costs at that scale, in this
- * process, on sparse memory. Prints lines "WHAT N UNIT VALUE"; e2e/bench/scale makes a page of them.
+ * scale size GIB | files N | names N | systems N: measures the cost of the engine at that scale, in
+ * this process, on sparse memory. It prints lines "WHAT N UNIT VALUE"; e2e/bench/scale makes a page
+ * of them.
  *
- * Times are processor time of the one thread that there is, so that others on the machine are not
- * in them (but in its caches), and the median of some runs where that is cheap. The engine's own
- * memory is counted at sg_alloc() and sg_free() (linked with --wrap); what of the volume has been
- * touched, by the blocks of the file that it lies in.
+ * Times are processor time of the only thread, so other programs affect them only by the caches. A
+ * cheap time is the median of several runs. The engine's own memory is counted at sg_alloc() and
+ * sg_free() (linked with --wrap); the touched part of the volume, by the blocks of its file.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -137,7 +137,7 @@ static struct sg_iref root_of(struct sg_vol *v)
 	return root;
 }
 
-/* Its time, and the most memory that it had at once. */
+/* Prints the time of a check, and its largest memory. */
 static void check(struct disk *d, const char *time, const char *memory)
 {
 	const struct sg_check_opts opts = { .mode = SG_CHECK_ONLY };
@@ -151,7 +151,7 @@ static void check(struct disk *d, const char *time, const char *memory)
 	CHECK_EQ(res.found, 0);
 }
 
-/* --- size: a volume with nothing in it ------------------------------------------------------ */
+/* --- size: an empty volume ------------------------------------------------------------------ */
 
 static void size_made(void)
 {
@@ -263,7 +263,7 @@ static u64 pages_free(struct sg_vol *v)
 	return s.free_pages;
 }
 
-/* As sg_settle() does once a second, which is in the times. */
+/* As sg_settle() does once a second; its time is included. */
 static void settle_sometimes(struct sg_vol *v)
 {
 	static u64 last;
@@ -274,7 +274,7 @@ static void settle_sometimes(struct sg_vol *v)
 	last = sg_ticks();
 }
 
-/* What many names cost: @dirs of them are directories, or none, and all are in the root. */
+/* The cost of many names: @dirs of them are directories, or none, all in the root directory. */
 static void names_made(struct sg_vol *v, const struct sg_iref *dir, u64 dirs, const char *what)
 {
 	u64 free_before = pages_free(v), start = spent(), i;
@@ -361,7 +361,7 @@ static void measure_files(void)
 	disk_end(&d);
 }
 
-/* --- names: all of them in one directory ---------------------------------------------------- */
+/* --- names: all in one directory ------------------------------------------------------------ */
 
 static bool count_name(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 next)
 {
@@ -410,7 +410,7 @@ static void measure_names(void)
 	disk_end(&d);
 }
 
-/* --- systems: side by side on one volume ---------------------------------------------------- */
+/* --- systems: several on one volume --------------------------------------------------------- */
 
 struct member {
 	struct sg_vol v;
@@ -430,7 +430,7 @@ static void tend(struct member *m, u64 now)
 	}
 }
 
-/* By the clock on the wall, as in a kernel. */
+/* By wall-clock time, as in a kernel. */
 static void tend_all(struct member *m, u64 n)
 {
 	u64 now = sg_ticks(), i;
@@ -459,7 +459,7 @@ static void join_all(struct member *m, struct disk *d)
 	    ((double)(mem_now - before) / (double)scale + sizeof(struct sg_vol)) / 1024);
 }
 
-/* One works, and the others are there. */
+/* One system works, the others are only joined. */
 static void one_reads(struct member *m)
 {
 	static u8 buf[SG_PAGE];
@@ -470,7 +470,10 @@ static void one_reads(struct member *m)
 	say("systems.read", "ns", each(start, 10 * OPS));
 }
 
-/* Each does so in turn, in a directory of its own or all in one; all are tended meanwhile. */
+/*
+ * Each system creates in turn, in a directory of its own or all in one; all are maintained
+ * meanwhile.
+ */
 static void all_create(struct member *m, bool together, const char *what)
 {
 	u64 start = spent(), i;
@@ -486,7 +489,7 @@ static void all_create(struct member *m, bool together, const char *what)
 	say(what, "ns", each(start, OPS));
 }
 
-/* What all of them do together for one epoch: each answers at once. */
+/* The work of all systems for one epoch: each acknowledges at once. */
 static void epochs(struct member *m)
 {
 	u64 first = sg_get(&m->v, SG_HOT(epoch)), start, i;
@@ -506,8 +509,8 @@ static void epochs(struct member *m)
 }
 
 /*
- * The most that who dies can leave: a record in each of its journals, as long as one can be. What
- * it says is stored again changes nothing but a page of its own file.
+ * The most that a dead system can leave: a record in each of its journals, of the largest size. Its
+ * words are those of a page of its own file, so replay changes nothing else.
  */
 static void fill_journals(struct member *m)
 {
@@ -526,7 +529,7 @@ static void fill_journals(struct member *m)
 	}
 }
 
-/* The last one dies, and the first one recovers it. */
+/* The last system dies, and the first one recovers it. */
 static void one_dies(struct member *m)
 {
 	struct member *dead = &m[scale - 1];

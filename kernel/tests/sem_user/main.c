@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/sem_user, for tests: who has it open has one object, and writes a line for each thing to be
- * done with it, as itself. The write fails as that does.
+ * /proc/sem_user, for tests. Each open file of it has one object. A written line is an operation on
+ * that object, by the writing thread. The write fails as the operation does.
  *
- *   open KIND NAME		an object that is there
- *   make KIND NAME VALUE	... or is made
+ *   open KIND NAME		opens an object
+ *   make KIND NAME VALUE	creates it
  *   lock MS, unlock, consistent, wait MS, post, read MS, read-end, write MS, write-end, advance N,
- *   await N MS, meet MS	sg_ioc_sem_op; MS 0: without waiting
- *   hold MS, hold-write MS	a kernel thread locks it, and has it
- *   free, abandon		it unlocks it and ends, or just ends
+ *   await N MS, meet MS	sg_ioc_sem_op; MS 0: does not wait
+ *   hold MS, hold-write MS	a kernel thread locks it, and keeps it
+ *   free, abandon		the thread unlocks it and ends, or just ends
  *   count THREADS N FILE	kernel threads lock it N times each, to count in two words of FILE
  */
 #include <linux/module.h>
@@ -28,8 +28,9 @@ MODULE_PARM_DESC(volume, "where the volume is mounted");
 static struct proc_dir_entry *entry;
 
 /**
- * struct session - of who has the file open
- * @lock: for what changes it; operations wait without. @sem: once it is there, it stays.
+ * struct session - of one open file
+ * @lock: for changes of the session; operations wait without it. @sem: never changes once it is
+ * set.
  */
 struct session {
 	struct mutex lock;
@@ -75,7 +76,10 @@ static int open_object(struct session *s, const char *kind, const char *name, bo
 
 /* --- one operation ---------------------------------------------------------------------------- */
 
-/* @numbers: how many follow its name: the value first, if there are two; @ms: the last one waits. */
+/*
+ * @numbers: how many follow its name: if two, the value comes first; @ms: the last one is a time
+ * limit.
+ */
 static const struct operation {
 	const char *name;
 	u32 op;
@@ -155,7 +159,7 @@ static bool is(const char *word, const char *name, int argc, int want)
 	return argc == want && !strcmp(word, name);
 }
 
-/* What changes the session; 1: another line. */
+/* Operations that change the session. Returns 1 for any other line. */
 static int change(struct session *s, int argc, char **argv)
 {
 	u64 value;

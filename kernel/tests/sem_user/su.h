@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A module that uses shared semaphores as any other one can: by stargate_sem.h and nothing else.
+ * A module that uses shared semaphores as any other module can: by stargate_sem.h only.
  *
- *   main.c	the file /proc/sem_user, in which a test writes what is to be done
- *   threads.c	kernel threads that have locks
+ *   main.c	the file /proc/sem_user, to which a test writes operations
+ *   threads.c	kernel threads that hold locks
  */
 #ifndef SEM_USER_H
 #define SEM_USER_H
@@ -11,7 +11,7 @@
 #include <linux/ktime.h>
 #include "stargate_sem.h"
 
-/* One operation, as the calling thread; @ms: for all that waits. */
+/* One operation by the calling thread; @ms: the time limit of operations that wait. */
 static inline int su_do(struct stargate_sem *sem, u32 what, u64 ms, u64 value)
 {
 	struct sg_ioc_sem_op op = {
@@ -23,11 +23,14 @@ static inline int su_do(struct stargate_sem *sem, u32 what, u64 ms, u64 value)
 
 /* --- threads.c --- */
 struct su_holder;
-/* A thread that has locked it: the mutex, or the reader-writer lock for writing, by now. */
+/*
+ * Starts a thread that locks the mutex, or the reader-writer lock for writing. It holds it on
+ * return.
+ */
 struct su_holder *su_hold(struct stargate_sem *sem, bool write, u64 ms);
-/* It ends; after it has unlocked it, or not. What it said to unlocking. */
+/* Ends the thread, after it has unlocked, or without. Returns the result of the unlock. */
 int su_let_go(struct su_holder *h, bool unlock);
-/* So many threads lock the mutex @rounds times each, and add 1 to two words of a file. */
+/* @threads threads lock the mutex @rounds times each, and add 1 to two words of a file. */
 int su_count(struct stargate_sem *sem, unsigned int threads, u64 rounds, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel threads that have locks: each is an owner of its own, and what it has when it ends is left
- * by the dead, as with a thread of a process.
+ * Kernel threads that hold locks. Each is an owner of its own. A lock that it holds when it ends
+ * has a dead owner, as with a thread of a process.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -14,7 +14,7 @@
 #define WAIT_MS		60000
 #define THREADS_MAX	16
 
-/* --- one that holds it ------------------------------------------------------------------------ */
+/* --- a thread that holds a lock --------------------------------------------------------------- */
 
 struct su_holder {
 	struct stargate_sem *sem;
@@ -76,7 +76,7 @@ int su_let_go(struct su_holder *h, bool unlock)
 	return err;
 }
 
-/* --- many that count -------------------------------------------------------------------------- */
+/* --- threads that count ----------------------------------------------------------------------- */
 
 struct counter {
 	struct stargate_sem *sem;
@@ -101,7 +101,7 @@ static int put(struct file *file, u64 word, loff_t pos)
 	return n == 8 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-/* With the lock: they are equal, unless somebody else is at it. */
+/* With the lock held, the words are equal, unless another thread is inside, too. */
 static int count_both(struct file *file)
 {
 	u64 words[2];

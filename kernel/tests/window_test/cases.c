@@ -56,7 +56,7 @@ void case_refusals(void)
 	sg_windows_destroy(NULL);
 }
 
-/* A file with leaves of both sizes at its start, somewhere, and at its very end. */
+/* Makes a file with leaves of both sizes, at its start, in the middle, and at its very end. */
 static void make_file(struct wt_file *f, unsigned int height, u32 tag)
 {
 	u64 pages = SG_WINDOW_SIZE(height) >> PAGE_SHIFT;
@@ -82,14 +82,14 @@ static void check_contents(struct sg_window *w, struct wt_file *f, enum wt_iter 
 	CHECK(read_ok(w, 0, 64 * SG_PAGE, f->tag, kind));
 	CHECK(read_ok(w, 5 * SG_PAGE - 8, 16, f->tag, kind));
 	CHECK(read_ok(w, size - SG_PAGE, SG_PAGE, f->tag, kind));
-	/* The next slot may be hooked as well: a copy stops where its own window ends. */
+	/* The next slot may be hooked as well: a copy stops at the end of its own window. */
 	CHECK(wt_read(w, size - SG_PAGE, 2 * SG_PAGE, kind) == SG_PAGE);
 	if (f->height >= SG_WINDOW_1G) {
 		CHECK(read_ok(w, SZ_4M, SZ_4M, f->tag, kind));
 		CHECK(read_ok(w, size / 2, 16 * SG_PAGE, f->tag, kind));
 	}
 
-	/* A write lands where the table says, and reads back. */
+	/* A write goes where the table says, and is read back. */
 	memset(wt_buf, 0xa5, SG_PAGE + 24);
 	CHECK(wt_write(w, 3 * SG_PAGE + 8, SG_PAGE + 24, kind) == SG_PAGE + 24);
 	word = wt_virt(*wt_entry(f, 4, 1) & SG_PTE_ADDR);
@@ -169,7 +169,7 @@ void case_holes(void)
 	sg_windows_destroy(ws);
 }
 
-/* What is added to a hooked table is there at once. */
+/* Entries added to a hooked table are visible at once. */
 void case_growth(void)
 {
 	struct sg_windows *ws = wt_windows(0);
@@ -207,7 +207,9 @@ void case_growth(void)
 	sg_windows_destroy(ws);
 }
 
-/* What is removed is gone after a flush: D7. Without it, stale data would be read now and then. */
+/*
+ * Removed entries are gone after a flush (D7). Without it, stale data would be read now and then.
+ */
 void case_removal(void)
 {
 	struct sg_windows *ws = wt_windows(0);
@@ -241,7 +243,7 @@ void case_removal(void)
 		CHECK(!stale);
 		sg_window_put(w);
 
-		/* A whole table that goes, at the level below the root. */
+		/* Removes a whole table, one level below the root. */
 		if (height == SG_WINDOW_2M)
 			continue;
 		wt_map(&f, 0, old, 1);
@@ -257,7 +259,7 @@ void case_removal(void)
 	sg_windows_destroy(ws);
 }
 
-/* A file whose root changes: the window shows neither table once it has been flushed. */
+/* A file whose root changes: after a flush, the window shows neither table. */
 void case_lost(void)
 {
 	struct sg_windows *ws = wt_windows(0);
@@ -325,8 +327,8 @@ void case_read_only(void)
 }
 
 /*
- * A peer that takes the right to write out of an entry. The kernel's fault handler then looks for
- * the entry by itself, through its linear mapping: so only where the range has one.
+ * A peer removes the write permission from an entry. The kernel's fault handler then reads the
+ * entry by itself, through its linear mapping: so this case needs a range that has one.
  */
 void case_no_write(void)
 {
@@ -376,7 +378,7 @@ void case_pool(void)
 			CHECK(!sg_window_hook(w[n], wt_file_root(&f)));
 		}
 		sg_windows_stats(ws, &st);
-		/* Slots come by the arena, so the bound may be passed by less than one. */
+		/* Slots come from an arena, which may exceed the bound by less than one arena. */
 		CHECK(n >= max && n < 2 * max);
 		CHECK(st.slots[0] == n && st.used[0] == n);
 		CHECK(st.refused == round + 1);
@@ -395,7 +397,7 @@ void case_pool(void)
 
 /* --- shadows -------------------------------------------------------------------------------- */
 
-/* What stands in for the engine's checked walk: runs of a file made by hand. */
+/* Replaces the engine's checked walk: runs of a file, made manually. */
 struct runs {
 	unsigned int count;
 	struct {
@@ -449,7 +451,7 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	add_run(&r, &f, last, 1);
 	if (height > SG_WINDOW_2M) {
 		add_run(&r, &f, 1024, 512);	/* a large leaf */
-		add_run(&r, &f, 1535, 1024);	/* long enough for one, but not aligned */
+		add_run(&r, &f, 1535, 1024);	/* long enough for a large leaf, but not aligned */
 	}
 	sh = sg_shadow_open(ws, height, walk_runs, &r);
 	if (!sh) {
@@ -470,14 +472,17 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 		}
 	}
 
-	/* Growth: filled where the file has got longer; what is there is kept. */
+	/* Growth: the new part is filled, existing entries stay. */
 	add_run(&r, &f, 100, 32);
 	CHECK(wt_read(w, 100 * SG_PAGE, 8, WT_USER) == 0);
 	CHECK(!sg_shadow_fill(sh, 90, 60));
 	CHECK(read_ok(w, 100 * SG_PAGE, 32 * SG_PAGE, f.tag, WT_USER));
 	CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER));
 
-	/* Change: the old pages until it is cleared, then nothing, once filled the new ones. */
+	/*
+	 * Change: the shadow shows the old pages until it is cleared, then nothing, then the new
+	 * pages.
+	 */
 	keep = r.run[1].phys;
 	r.run[1].phys = wt_fresh(&g, 2, 16);
 	CHECK(!sg_shadow_fill(sh, 2, 16));
@@ -495,7 +500,7 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	CHECK(read_ok(w, 2 * SG_PAGE, 16 * SG_PAGE, f.tag, WT_USER));
 	CHECK(read_ok(w, last * SG_PAGE, SG_PAGE, f.tag, WT_USER));
 
-	/* A walk that fails, or names what is not the volume's. */
+	/* A walk that fails, or returns pages outside the volume. */
 	r.err = -EIO;
 	CHECK(sg_shadow_fill(sh, 0, 1) == -EIO);
 	r.err = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the windows on a real kernel, on file tables built by hand in a shared range.
+ * Tests of the windows on a real kernel, on file tables built manually in a shared range.
  *
- * Loading the module runs the cases; it loads only when all of them passed. With no_flush=1 the
- * windows leave all flushes out, and the cases that look for stale translations must fail: run
- * with both, so that a test which sees nothing is seen.
+ * Loading the module runs the cases; the module loads only if all of them pass. With no_flush=1 the
+ * windows omit all flushes, and the cases that look for stale translations must fail. Run both, to
+ * detect a test that finds nothing.
  */
 #include <linux/err.h>
 #include <linux/io.h>

@@ -9,7 +9,8 @@ static struct {
 	phys_addr_t phys;
 	u64 size;
 	void *linear;
-	u64 low, high;	/* what is free: single pages are taken from below, large ones from above */
+	/* the free range: single pages are taken from its start, large ones from its end */
+	u64 low, high;
 } range;
 
 int wt_range_open(phys_addr_t phys, u64 size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Cases with a second thread, on another CPU where there is one. */
+/* Cases with a second thread, on another CPU if there is one. */
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
@@ -27,7 +27,7 @@ static struct task_struct *start(int (*fn)(void *), void *arg, const char *name)
 struct cycles {
 	struct rw_semaphore lock;	/* held for writing while @w changes */
 	struct sg_window *w;
-	u32 tag;			/* what it shows */
+	u32 tag;			/* the number that its contents show */
 	u64 reads, bad;
 };
 
@@ -115,7 +115,7 @@ void case_cycles(void)
 	cycles_of_height(SG_WINDOW_512G, wt_cycles / 10);
 }
 
-/* --- entries that a peer takes away under a copy -------------------------------------------- */
+/* --- entries that a peer removes during a copy ---------------------------------------------- */
 
 struct torn {
 	struct sg_windows *ws;
@@ -125,7 +125,7 @@ struct torn {
 };
 
 #define TORN_PAGES	256
-#define TORN_ENOUGH	100	/* copies cut short, of each kind */
+#define TORN_ENOUGH	100	/* interrupted copies, of each kind */
 
 static int torn_peer(void *arg)
 {
@@ -143,7 +143,7 @@ static int torn_peer(void *arg)
 	return 0;
 }
 
-/* Copies all of it, going on behind each page that is missing. Returns how many were. */
+/* Copies everything, skipping each missing page. Returns how many were missing. */
 static unsigned int torn_copy(struct sg_window *w, u32 tag, bool write, enum wt_iter kind)
 {
 	size_t len = TORN_PAGES * SG_PAGE, pos = 0;
@@ -215,7 +215,7 @@ out:
 
 void case_torn(void)
 {
-	/* What is looked for here is a crash; with the flushes left out there is nothing to see. */
+	/* This case looks for a crash. Without flushes it can show nothing. */
 	if (wt_no_flush)
 		return;
 	torn_of_height(SG_WINDOW_2M);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the parts of the window test share. */
+/* Shared by the parts of the window test. */
 #ifndef WT_H
 #define WT_H
 
@@ -8,9 +8,9 @@
 #include "format/format.h"
 #include "window.h"
 
-/* --- tables.c: file tables, built by hand in the shared range ------------------------------- */
+/* --- tables.c: file tables, built manually in the shared range ------------------------------ */
 
-/* The range under test; pages of it are given out once and never come back. */
+/* The range under test. Each page is handed out once, and is not freed. */
 int wt_range_open(phys_addr_t phys, u64 size);
 void wt_range_close(void);
 phys_addr_t wt_range_phys(void);
@@ -29,8 +29,9 @@ struct wt_file {
 
 void wt_file_init(struct wt_file *f, unsigned int height, u32 tag);
 u64 wt_file_root(const struct wt_file *f);		/* root word */
-u64 *wt_entry(struct wt_file *f, u64 page, unsigned int level);	/* tables above are made */
-u64 wt_fresh(struct wt_file *f, u64 page, u64 pages);	/* pages with the contents for @page on */
+u64 *wt_entry(struct wt_file *f, u64 page, unsigned int level);	/* makes the upper tables */
+/* pages with contents for @page and the following ones */
+u64 wt_fresh(struct wt_file *f, u64 page, u64 pages);
 void wt_map(struct wt_file *f, u64 page, u64 phys, unsigned int level);
 void wt_map_fresh(struct wt_file *f, u64 page, unsigned int level);
 void wt_pattern(u64 *words, u32 tag, u64 page);		/* one page */
@@ -43,7 +44,7 @@ extern bool wt_need_512g;
 extern unsigned int wt_cycles;
 
 struct sg_windows *wt_windows(unsigned int max);	/* honours wt_no_flush */
-/* Takes a window; NULL where this machine may do without, or when it failed (and said so). */
+/* Takes a window; NULL if this machine cannot have one, or after a failure, which is reported. */
 struct sg_window *wt_get(struct sg_windows *ws, unsigned int height);
 
 enum wt_iter { WT_USER, WT_KVEC, WT_ITERS };
@@ -54,7 +55,7 @@ extern u8 *wt_buf;
 size_t wt_read(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
 size_t wt_write(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
 
-/* Counts a check; says which one failed. */
+/* Counts a check, and prints the failed one. */
 bool wt_check(bool ok, const char *what, const char *func, int line);
 #define CHECK(x)	wt_check(!!(x), #x, __func__, __LINE__)
 

@@ -67,7 +67,7 @@ _kinds = {
 def _name(name: str) -> bytes:
     raw = os.fsencode(name)
     if b"\0" in raw:
-        raise ValueError("a name has no NUL")  # C would take what is before it
+        raise ValueError("a name has no NUL")  # C would take the part before it
     return raw
 
 
@@ -232,7 +232,7 @@ class _Lock(_Object):
             self.repair()
             self.consistent()
         except BaseException:
-            self.release()  # not made consistent: it is Lost until it is reset
+            self.release()  # without being made consistent: it is lost until a reset
             raise
 
     def __enter__(self: _T) -> _T:
