@@ -8,8 +8,8 @@ static unsigned int space_of(int type)
 }
 
 /*
- * Reads an attribute of unknown size, which others may change between asking and getting: if it has
- * grown there, the next try has room for the largest.
+ * Read an attribute of unknown size. Another task may change it between the question for its size
+ * and the read. If it has grown in between, the next try has room for the largest attribute.
  */
 static int read_whole(struct inode *inode, unsigned int space, void **out)
 {
@@ -73,7 +73,7 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 	if (type == ACL_TYPE_DEFAULT && !S_ISDIR(mode))
 		return acl ? -EACCES : 0;
 	if (type == ACL_TYPE_ACCESS && acl) {
-		/* An ACL that says no more than a mode becomes one: acl is NULL then. */
+		/* Turn an ACL that says no more than a mode into that mode: acl is NULL then. */
 		err = posix_acl_update_mode(idmap, inode, &mode, &acl);
 		if (err)
 			return err;
@@ -91,8 +91,8 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 				   0, sgfs_now(inode));
 	kfree(value);
 	if (err == -ENODATA && !acl)
-		err = 0;	/* there was none to remove */
-	/* not cached from here: another system may have set one since */
+		err = 0;	/* no ACL existed */
+	/* Do not cache from here: another system may have set an ACL since. */
 	sgfs_refresh(inode);
 	return err;
 }

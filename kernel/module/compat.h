@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Every difference between the kernels that we build for stands here, and nowhere else. The code
- * is written for the newest one; what follows makes older ones look like it.
+ * Every difference between the supported kernels is in this file, and nowhere else. The code is
+ * written for the newest kernel. The definitions below make older kernels look like it.
  */
 #ifndef SG_COMPAT_H
 #define SG_COMPAT_H
@@ -67,8 +67,8 @@ static inline struct timespec64 inode_set_mtime_to_ts(struct inode *inode, struc
 #endif
 
 /*
- * ->update_time(): 6.1 hands over the time, 6.12 leaves taking it to us, 7.2 names a type. Made
- * one by sgfs_update_time(): sgfs_update_time_common(inode, atime, mtime and ctime, now).
+ * ->update_time(): 6.1 passes the time, 6.12 lets the file system take it, 7.2 names a type.
+ * sgfs_update_time() turns all into sgfs_update_time_common(inode, atime, mtime and ctime, now).
  */
 int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct timespec64 now);
 
@@ -114,7 +114,7 @@ static inline void sgfs_generic_fillattr(struct mnt_idmap *idmap, u32 mask, stru
 #endif
 }
 
-/* The change counter in statx, for NFS: before 6.3 taken from i_version instead. */
+/* The change counter in statx, for NFS. Before 6.3 the kernel takes it from i_version instead. */
 static inline void sgfs_stat_change(struct kstat *stat, u32 mask, u64 cookie)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 3)
@@ -142,7 +142,7 @@ static inline struct dentry *sgfs_mkdir(struct mnt_idmap *idmap, struct inode *d
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Is what the dentry says still true? 1: yes. 0: no. -ECHILD: not to be told without sleeping. */
+/* Does the dentry still agree with the volume? 1: yes. 0: no. -ECHILD: the answer needs sleep. */
 int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry);
 int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
 			   unsigned int flags);
@@ -191,7 +191,7 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 
 #if SGFS_KERNEL_AT_LEAST(6, 2)
 #define SGFS_GET_ACL_OP		.get_inode_acl = sgfs_get_acl
-#define SGFS_ACL_XATTR_HANDLERS	/* the VFS does it by itself */
+#define SGFS_ACL_XATTR_HANDLERS	/* the VFS handles these attributes itself */
 
 static inline int sgfs_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 			     struct posix_acl *acl, int type)
@@ -214,7 +214,7 @@ static inline int sgfs_acl_chmod(struct mnt_idmap *idmap, struct dentry *dentry)
 }
 #endif
 
-/* An ACL as the value of an extended attribute, allocated; ids of the initial namespace. */
+/* An ACL as the value of an extended attribute, allocated, with ids of the initial namespace. */
 static inline void *sgfs_acl_to_xattr(const struct posix_acl *acl, size_t *size, gfp_t gfp)
 {
 #if SGFS_KERNEL_AT_LEAST(7, 0)
@@ -248,8 +248,9 @@ static inline void sgfs_super_set_uuid(struct super_block *sb, const u8 *uuid)
 }
 
 /*
- * Freezing: by whom is asked since 6.6, for which owner since 7.0. What the VFS is asked to do by
- * users comes to us first, made one by sgfs_user_freeze(sb, thaw, who, owner).
+ * Freezing: the operations name the requester since 6.6 and its owner since 7.0. A request of a
+ * user reaches the module before the VFS acts on it. Each version calls sgfs_user_freeze(sb, thaw,
+ * who, owner).
  */
 int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner);
 
@@ -325,7 +326,10 @@ static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pa
 	return n;
 }
 
-/* What a device's memory is made of, held: who removes the device waits for that to be put. */
+/*
+ * Take a reference on the dev_pagemap of a device's memory. Removal of the device waits until the
+ * reference is dropped.
+ */
 static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 18)
@@ -343,7 +347,10 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 #define sgfs_fl(lock, field)	((lock)->fl_##field)
 #endif
 
-/* Refused (EINVAL): another system could not break one. Where nothing is said, since 7.0. */
+/*
+ * Refuse leases (EINVAL): another system could not break one. Since 7.0 the kernel refuses them if
+ * the operation is absent.
+ */
 #if SGFS_KERNEL_AT_LEAST(7, 0)
 #define SGFS_NO_LEASES_OP	.setlease = NULL
 #else
@@ -358,7 +365,7 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 #define SGFS_SPLICE_READ		generic_file_splice_read
 #endif
 
-/* MAP_SYNC, and RWF_NOWAIT in both directions: flags of the operations since 6.12. */
+/* MAP_SYNC, and RWF_NOWAIT in both directions, are flags of the operations since 6.12. */
 #if SGFS_KERNEL_AT_LEAST(6, 12)
 #define SGFS_FILE_FLAGS_OP	.fop_flags = FOP_MMAP_SYNC | FOP_BUFFER_RASYNC | FOP_BUFFER_WASYNC
 #define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT)
@@ -368,7 +375,7 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 				 FMODE_BUF_WASYNC)
 #endif
 
-/* Up to 6.4 splicing from a file fills an iterator that allocates its pages as it goes. */
+/* Up to 6.4, a splice from a file fills an iterator that allocates its pages during the copy. */
 static inline bool sgfs_iter_allocates(const struct iov_iter *to)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 5)
@@ -388,9 +395,9 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #endif
 
 /*
- * S_DAX lets large faults through up to 6.11. Since 6.15 it promises that there are struct pages
- * behind the large entries, which the kernel then looks at. Without, special mappings have large
- * faults as well, if the system's setting of transparent huge pages is not `never`.
+ * S_DAX allows large faults up to 6.11. Since 6.15 it promises struct pages behind large entries,
+ * and the kernel then looks at these pages. Without S_DAX, special mappings have large faults too,
+ * unless the system's setting of transparent huge pages is `never`.
  */
 #if SGFS_KERNEL_AT_LEAST(6, 15)
 #define SGFS_S_DAX		0
@@ -398,7 +405,7 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #define SGFS_S_DAX		S_DAX
 #endif
 
-/* Pages are entered as special: no struct page is looked at, none needs to be there. */
+/* Enter a page as special: the kernel looks at no struct page, and none needs to exist. */
 static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned long address,
 					  unsigned long pfn)
 {
@@ -419,9 +426,10 @@ static inline pte_t sgfs_pte_mkwrite(pte_t pte)
 }
 
 /*
- * Large entries. Much of the kernel looks at the struct page behind one without asking whether
- * there is one: get_user_pages(), MADV_COLD, and smaps among them. So there are none where there
- * are no struct pages; and up to 6.11, where no large entry can be marked as special, none at all.
+ * Large entries. Much of the kernel looks at the struct page behind a large entry without a check
+ * that one exists: get_user_pages(), MADV_COLD and smaps, for example. Memory without struct pages
+ * therefore gets no large entries. Up to 6.11 no memory gets any, because no large entry can be
+ * marked as special.
  */
 #define SGFS_LARGE_ENTRIES	SGFS_KERNEL_AT_LEAST(6, 12)
 static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pfn, bool write)
@@ -435,7 +443,7 @@ static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pf
 #endif
 }
 
-/* How large a fault is meant to be, and the smallest. */
+/* The size for which a fault asks, and the smallest size. */
 #if SGFS_KERNEL_AT_LEAST(6, 6)
 typedef unsigned int sgfs_fault_order;
 #define SGFS_FAULT_PTE		0
@@ -445,8 +453,8 @@ typedef enum page_entry_size sgfs_fault_order;
 #endif
 
 /*
- * Somebody has a page of region that nobody maps. dax_layout_busy_page(), which asks the same,
- * looks at nothing then, up to 6.14.
+ * Something holds a page of region that no process maps. dax_layout_busy_page() answers the same
+ * question, but up to 6.14 it examines nothing in this case.
  */
 static inline bool sgfs_page_is_pinned(struct page *page)
 {
@@ -458,8 +466,8 @@ static inline bool sgfs_page_is_pinned(struct page *page)
 }
 
 /*
- * What the kernel's DAX code has noted of an inode's pages goes, and with it how large they were
- * mapped. Nobody has any of them.
+ * Drop what the kernel's DAX code has recorded of an inode's pages, including the size at which
+ * they were mapped. Nothing holds any of the pages.
  */
 static inline void sgfs_dax_forget(struct inode *inode)
 {
@@ -470,7 +478,7 @@ static inline void sgfs_dax_forget(struct inode *inode)
 #endif
 }
 
-/* The same before the inode goes. Up to 6.14 truncation does it by itself. */
+/* The same, before the inode is freed. Up to 6.14 truncation does it. */
 static inline void sgfs_dax_evict(struct inode *inode)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 15)

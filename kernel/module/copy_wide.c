@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes, and zeroes for fresh pages, past the caches: no write-back of each line behind them. As
- * the kernel does it (_copy_from_iter_flushcache()), but with less around it, and by 32 bytes a
- * store instead of 8 for what is large: a third of the instructions.
+ * Writes, and zeroes for fresh pages, past the caches: no line needs write-back afterwards. The
+ * kernel has the same (_copy_from_iter_flushcache()). This copy has less around it, and stores 32
+ * bytes at a time instead of 8 for large amounts: it needs a third of the instructions.
  *
- * Vector registers belong to user space: using them costs their saving and, on the way out, their
- * loading, once per system call: as long as it takes to store 2 KiB. What memory takes hardly
- * depends on how wide a store is, so that is not made up for by anything small: from 256 KiB on
- * they are as good within some per cent (docs/decisions/0006).
+ * Vector registers belong to user space. Their use costs one save, and one load on the way out, per
+ * system call: together as long as it takes to store 2 KiB. The time that memory takes hardly
+ * depends on the width of a store, so a small copy does not make up for this cost. From 256 KiB on,
+ * vectors are as fast within some per cent (docs/decisions/0006).
  */
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
@@ -20,9 +20,9 @@
 #include "copy_wide.h"
 
 #define STEP	128UL
-#define LEAST	SZ_4K	/* below, the kernel's own is as good */
-#define VECTORS	SZ_256K	/* from there on, if the processor has them */
-#define MOST	SZ_64K	/* at once: with vectors nobody else gets the processor meanwhile */
+#define LEAST	SZ_4K	/* below, the kernel's own copy is as good */
+#define VECTORS	SZ_256K	/* from here on, if the processor has them */
+#define MOST	SZ_64K	/* at once: with vectors, no other task gets the processor meanwhile */
 
 static bool usable(void)
 {
@@ -31,9 +31,10 @@ static bool usable(void)
 }
 
 /*
- * @len is a multiple of STEP, and not 0. A step is loaded before any of it is stored, so where a
- * load faults, all steps before it are complete; where a store does (a window whose entry has
- * gone), the step is not counted. The registers are the kernel's: gcc keeps nothing there.
+ * @len is a multiple of STEP, and not 0. The code loads a whole step before it stores any of it. If
+ * a load faults, all steps before it are complete. If a store faults (in a window whose entry has
+ * gone), the step is not counted. The vector registers belong to the kernel here: gcc keeps nothing
+ * in them.
  */
 static __always_inline size_t steps(void *to, const void __user *from, size_t len)
 {
@@ -63,7 +64,7 @@ static __always_inline size_t steps(void *to, const void __user *from, size_t le
 #define WORD_LOAD(label, at, reg)	#label ":	movq	" #at "(%[from], %[left]), %%" #reg "\n"
 #define WORD_STORE(label, at, reg)	#label ":	movnti	%%" #reg ", " #at "(%[to], %[left])\n"
 
-/* The same by words, a line at a time; of a step that ends early a line may have been stored. */
+/* The same by words, a line at a time. Of a step that ends early, a line may have been stored. */
 static __always_inline size_t word_steps(void *to, const void __user *from, size_t len)
 {
 	long left = -(long)len;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The three ways to the data (D5), chosen per mount by map=: walk needs nothing here. For splice
- * and shadow a file has a window from its first open to its last close, as large as its table is
- * high. What a window cannot give (a hole, the part behind its end, a fault) is walked.
+ * The three data paths (D5), chosen per mount by map=. walk needs nothing from this file. For
+ * splice and shadow a file has a window from its first open to its last close. The window is as
+ * large as the height of the file's table requires. Reads and writes walk where the window has
+ * nothing: a hole, the part beyond the window's end, a fault.
  *
- * Reads and writes run with i_rwsem held, so whoever holds it exclusively may exchange a window.
- * Opening and closing does not hold it: but nobody reads a file that nobody has open. When another
- * system has cut pages off (or put another root there), whoever uses the window next exchanges it,
- * having waited for copies under way: each is a look, as walks are (D7).
+ * Reads and writes run with i_rwsem held, so a task that holds it exclusively may exchange a
+ * window. Open and close do not hold it, but no task reads a file that is not open. Another system
+ * may cut pages off, or set another root. The next user of the window then exchanges it, after a
+ * wait for copies under way. Each copy is a look, as a walk is (D7).
  */
 #include <linux/pagemap.h>
 #include <linux/uio.h>
@@ -24,7 +25,10 @@ static int make_pool(struct sgfs *fs)
 
 	mutex_lock(&fs->windows_lock);
 	if (!fs->windows) {
-		/* all that the volume may grow into: the engine's bound is below that */
+		/*
+		 * The pool covers all that the volume may grow into: the engine's bound is below
+		 * this.
+		 */
 		ws = sg_windows_create(fs->mem.phys, fs->mem.size, fs->mem.base, 0);
 		err = PTR_ERR_OR_ZERO(ws);
 		if (!err)
@@ -46,7 +50,7 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 	return make_pool(fs);
 }
 
-/* Pages are about to be used again: no translation of ours leads there any more (D7). */
+/* Pages are about to be reused: remove every translation of this system that leads there (D7). */
 void sgfs_map_quiesce(struct sgfs *fs)
 {
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
@@ -54,7 +58,7 @@ void sgfs_map_quiesce(struct sgfs *fs)
 	if (!ws)
 		return;
 	WRITE_ONCE(fs->windows_age, fs->windows_age + 1);
-	synchronize_rcu_expedited();	/* copies that have not seen it */
+	synchronize_rcu_expedited();	/* copies that have not seen the change */
 	sg_windows_flush(ws);
 }
 
@@ -89,7 +93,7 @@ static int walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_run *
 	return 0;
 }
 
-/* Where the volume says what the file's table is. */
+/* The word of the volume that names the file's table. */
 static const u64 *root_word(const struct inode *inode)
 {
 	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
@@ -141,7 +145,7 @@ static u64 window_size(const struct sgfs_inode *si)
 	return si->window ? sg_window_size(si->window) : 0;
 }
 
-/* The table got higher (or the mount another map=): a window that fits. */
+/* The table became higher, or the mount got another map=: take a window that fits. */
 void sgfs_map_grown(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -160,7 +164,7 @@ void sgfs_map_grown(struct inode *inode)
 	mutex_unlock(&si->window_lock);
 }
 
-/* What was cut off must not be read through an old translation: it has to read as a hole. */
+/* A read must find a hole where pages were cut off, so it must not use an old translation. */
 void sgfs_map_cut(struct inode *inode, u64 pos, u64 len)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -187,8 +191,8 @@ void sgfs_map_evict(struct inode *inode)
 /* --- copies ----------------------------------------------------------------------------------- */
 
 /*
- * What a window follows is what it was. Asked in every read: the words are only compared, so they
- * are taken as they are, with no look at what they say.
+ * Is the table that the window follows still the same? Every read asks this, so the code only
+ * compares the words, and does not check their content.
  */
 static bool is_same(const struct inode *inode)
 {
@@ -205,7 +209,9 @@ static bool is_current(const struct inode *inode)
 	       is_same(inode);
 }
 
-/* i_rwsem is held shared: others may be copying. The old window goes when they have ended. */
+/*
+ * i_rwsem is held shared: other tasks may be copying. The old window is freed after their copies.
+ */
 static void exchange(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -221,7 +227,7 @@ static void exchange(struct inode *inode)
 	sgfs_map_attach(inode);
 }
 
-/* False: there was nothing to catch up with. */
+/* Return false if the window was up to date. */
 static bool catch_up(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -231,7 +237,7 @@ static bool catch_up(struct inode *inode)
 		return false;
 	mutex_lock(&si->window_lock);
 	age = READ_ONCE(SGFS(inode->i_sb)->windows_age);
-	smp_rmb();	/* a cut from now on makes it older again */
+	smp_rmb();	/* a later cut makes the window out of date again */
 	if (!is_same(inode))
 		exchange(inode);
 	else
@@ -240,7 +246,7 @@ static bool catch_up(struct inode *inode)
 	return true;
 }
 
-/* The file's window if the mount still wants it: a remount with another map= counts at once. */
+/* The file's window, if the mount still wants it: a remount with another map= counts at once. */
 static struct sg_window *window_of(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -255,8 +261,8 @@ static struct sg_window *window_of(struct inode *inode)
 }
 
 /*
- * The copy ended early. A shadow is filled where it is first used: fill the 2 MiB in which it
- * ended. In a splice there is nothing that we could do.
+ * The copy ended early. A shadow is filled at first use: fill the 2 MiB in which the copy ended. A
+ * splice cannot be filled.
  */
 static void fill_shadow(struct inode *inode, u64 pos)
 {
@@ -279,7 +285,7 @@ struct direction {
 	size_t (*fault_in)(const struct iov_iter *iter, size_t len);
 };
 
-/* One look, which the user's memory cannot hold up: what is not there ends it early. */
+/* One look, which the user's memory cannot delay: an absent page ends it early. */
 static __always_inline size_t copy_piece(struct inode *inode, u64 pos, size_t len,
 					 struct iov_iter *iter, const struct direction *way,
 					 bool *any)
@@ -308,14 +314,14 @@ static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
 	if (likely(SGFS_I(inode)->map == SGFS_MAP_WALK) || sgfs_iter_allocates(iter))
 		return 0;
 	if (sg_has_bad(sgfs_vol(inode)))
-		return 0;	/* a window leads there all the same: what is walked is checked */
+		return 0;	/* a window still leads there, but a walk is checked */
 	while (done < len) {
 		piece = min_t(size_t, len - done, SGFS_PIECE);
 		n = copy_piece(inode, pos + done, piece, iter, way, &any);
 		if (unlikely(!any)) {
 			if (late || !catch_up(inode))
 				break;
-			late = true;	/* who is late again had better walk */
+			late = true;	/* a reader that is late twice walks instead */
 			continue;
 		}
 		done += n;
@@ -325,7 +331,7 @@ static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
 			if (again || way->fault_in(iter, piece - n) == piece - n)
 				break;
 			fill_shadow(inode, pos + done);
-			again = true;	/* a second time at the same place is no use */
+			again = true;	/* a second try at the same place cannot succeed */
 		}
 		if (done < len)
 			cond_resched();

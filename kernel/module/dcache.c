@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names that the VFS keeps, absent ones too, against what other systems do to them (D9).
+ * Names that the VFS caches, also absent ones, and changes to them by other systems (D9).
  *
  * A dentry carries the change counter that its directory had when the name was looked up (d_time).
- * The directory remembers the counter as last seen, @known, and the oldest, @base, since which all
- * changes have been our own: those the VFS has brought into its dentries by itself. So a name
- * stands while the counter is @known and the name not older than @base. Else it is looked up again,
- * which costs no more than that if it is what it was.
+ * The directory remembers the last counter seen, @known, and an older one, @base: since @base, all
+ * changes have come from this system. The VFS has applied these changes to its dentries itself. So
+ * a name is valid while the counter is @known and the name is not older than @base. Otherwise it is
+ * looked up again, which costs no more than the lookup if nothing changed.
  */
 #include <linux/namei.h>
 #include <linux/wait_bit.h>
 
 #include "stargatefs.h"
 
-/* i_lock is held. Who sees @known sees the @base that belongs to it. */
+/* i_lock is held. A reader that sees @known also sees the @base that belongs to it. */
 static void move_on(struct sgfs_inode *si, u64 seq, bool own)
 {
 	if (seq <= si->known)
@@ -31,7 +31,7 @@ u64 sgfs_dir_look(struct inode *dir)
 	if (likely(seq == READ_ONCE(si->known)))
 		return seq;
 	spin_lock(&dir->i_lock);
-	if (!si->changing)	/* who changes it will find out what else has changed */
+	if (!si->changing)	/* the task that changes it will find what else has changed */
 		move_on(si, seq, false);
 	spin_unlock(&dir->i_lock);
 	return seq;
@@ -55,7 +55,7 @@ u64 sgfs_dir_end(struct inode *dir, unsigned int commits)
 	move_on(si, seq, own);
 	WRITE_ONCE(si->changing, false);
 	spin_unlock(&dir->i_lock);
-	smp_mb();	/* who does not see it yet is seen to wait */
+	smp_mb();	/* a task that still sees the old value is seen as a waiter */
 	wake_up_var(&si->changing);
 	return own ? seq : 0;
 }
@@ -73,7 +73,7 @@ static bool stands(const struct inode *dir, const struct dentry *dentry)
 	       READ_ONCE(dentry->d_time) >= READ_ONCE(si->base);
 }
 
-/* What the name means now is what the dentry says. */
+/* Does the name still lead to what the dentry says? */
 static int is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
@@ -98,21 +98,24 @@ static int look_again(struct inode *dir, const struct qstr *name, struct dentry 
 			WRITE_ONCE(dentry->d_time, seq);
 		if (same || !changing)
 			return same;
-		/* one of us changes the directory, and the VFS does not know how yet */
+		/*
+		 * A task of this system changes the directory, and the VFS has not applied the
+		 * change yet.
+		 */
 		if (wait_var_event_killable(&si->changing, !READ_ONCE(si->changing)))
 			return -EINTR;
 	}
 }
 
-/* Names of what is not in the volume always stand. */
+/* Names of inodes that are not in the volume are always valid. */
 static bool is_virtual(const struct inode *dir, const struct inode *inode)
 {
 	return sgfs_is_virtual(dir) || (inode && sgfs_is_virtual(inode));
 }
 
 /*
- * The inode is brought up to date here as well: the VFS looks at its flags (immutable, append-only)
- * before it asks for permission.
+ * Refresh the inode here as well: the VFS looks at its flags (immutable, append-only) before it
+ * asks for permission.
  */
 int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry)
 {
@@ -141,7 +144,7 @@ int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct de
 	return err ?: ret;
 }
 
-/* The end of a path that no name led to: a descriptor's link, the working directory. */
+/* The end of a path that no name led to: a descriptor's link, or the working directory. */
 static int weak_revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode = d_inode(dentry);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a volume is: on a block device with memory behind it (/dev/pmemN, a logical volume on one),
- * or a bare physical range. Either way one contiguous, write-back mapped piece of memory, and the
- * place that the volume was made for (D1-D3): file tables hold physical addresses.
+ * The location of a volume: on a block device with memory behind it (/dev/pmemN, or a logical
+ * volume on one), or in a bare physical range. Either way it is one contiguous extent of memory,
+ * mapped write-back, at the address for which the volume was made (D1-D3). File tables hold
+ * physical addresses.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>
@@ -34,7 +35,7 @@ static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 	return 0;
 }
 
-/* All of the device must be one run of physical addresses, mapped by one run of ours. */
+/* The whole device must be one contiguous physical range, and one contiguous virtual range. */
 static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
 {
 	long want = mem->size >> PAGE_SHIFT, got;
@@ -54,7 +55,7 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 		return -EINVAL;
 	}
 	mem->pages = sgfs_hold_pages(mem->phys);
-	if (!mem->pages) {	/* what has DAX has them, until its driver lets it go */
+	if (!mem->pages) {	/* a DAX device has struct pages, until its driver lets it go */
 		errorfc(fc, "%s: its device is just being removed", sb->s_id);
 		return -ENODEV;
 	}
@@ -62,9 +63,9 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 }
 
 /*
- * What every virtual machine gets: an NVDIMM whose namespace was never given struct pages. Its
- * driver sets no DAX flag then, but the memory is as good as any to us, who ask for no pages. The
- * namespace's own device, of which the disk is a child, says where it is.
+ * The case of every VM: an NVDIMM whose namespace has no struct pages. Its driver sets no DAX flag
+ * then, but the module needs no pages. The namespace's own device is the parent of the disk; it has
+ * the address.
  */
 static const struct resource *raw_namespace(struct block_device *bdev)
 {
@@ -101,7 +102,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 
 	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
 	mem->read_only = bdev_read_only(sb->s_bdev);
-	/* memory_failure() tells the holder; two partitions have one between them (poison.c) */
+	/* memory_failure() tells the holder; two partitions share one holder (poison.c). */
 	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &mem->start, mem, &sgfs_dax_holder) ?:
 		   fs_dax_get_by_bdev(sb->s_bdev, &mem->start, NULL, NULL);
 	if (!mem->dax) {
@@ -117,7 +118,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 	return err;
 }
 
-/* Whether what is wanted begins where it should; the first piece that is found ends the search. */
+/* Does the wanted range begin at the right address? The first extent found ends the search. */
 struct piece {
 	u64 start, end;
 };
@@ -132,8 +133,9 @@ static int take_piece(struct resource *res, void *arg)
 }
 
 /*
- * Reserved on purpose: by memmap=SIZE$ADDRESS or firmware, or announced as persistent or specific
- * purpose memory that no driver has taken, without a gap. Not what merely happens to be no RAM.
+ * Is the range reserved on purpose? Either by memmap=SIZE$ADDRESS or firmware, or announced as
+ * persistent or specific purpose memory that no driver has taken, without a gap. A range that
+ * is merely not RAM does not count.
  */
 static bool is_reserved(u64 phys, u64 size)
 {
@@ -147,7 +149,7 @@ static bool is_reserved(u64 phys, u64 size)
 	if (region_intersects(phys, size, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return false;
-	while (i < ARRAY_SIZE(kinds)) {	/* of one kind after the other, until there is a hole */
+	while (i < ARRAY_SIZE(kinds)) {	/* follow one kind after the other, up to a hole */
 		p.end = p.start;
 		walk_iomem_res_desc(kinds[i++], IORESOURCE_MEM, p.start, phys + size - 1, &p,
 				    take_piece);
@@ -209,8 +211,8 @@ void sgfs_memory_release(struct sgfs_memory *mem)
 }
 
 /*
- * Of a device that is being removed we keep the memory, and lose what the kernel's DAX code would
- * do: no more pages of region come. The device below LVM does not tell us, so we ask.
+ * The device is being removed. The module keeps the memory, and loses the functions of the kernel's
+ * DAX code: region gets no more pages. The device below LVM sends no notice, so the module asks.
  */
 void sgfs_memory_watch(struct sgfs *fs)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
+/* Read directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
 #include "stargatefs.h"
 
 static bool emit(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
@@ -43,7 +43,7 @@ static loff_t llseek(struct file *file, loff_t offset, int whence)
 	return generic_file_llseek_size(file, offset, whence, LLONG_MAX, LLONG_MAX);
 }
 
-/* Changes of a directory are durable when their system call returns. */
+/* A change of a directory is durable when its system call returns. */
 static int fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	return 0;

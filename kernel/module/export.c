@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File handles, for NFS and open_by_handle_at(): inode number and generation, and those of the
- * parent where the caller wants to reconnect a file.
+ * File handles, for NFS and open_by_handle_at(): inode number and generation. The parent's are
+ * added where the caller wants to reconnect a file.
  */
 #include <linux/exportfs.h>
 
@@ -38,7 +38,10 @@ static int encode(struct inode *inode, u32 *words, int *len, struct inode *paren
 	return parent ? TYPE_PARENT : TYPE_INODE;
 }
 
-/* Somebody here has it open: without links it stays until he closes it (sgfs_open()). */
+/*
+ * A process of this system has the file open. Without links it stays until the last close
+ * (sgfs_open()).
+ */
 static bool is_open(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where a file's pages are: fallocate() and FIEMAP. */
+/* The location of a file's pages: fallocate() and FIEMAP. */
 #include <linux/fs.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
@@ -8,7 +8,7 @@
 #include "stargatefs.h"
 #include "trace.h"
 
-/* A file's pages change under all three: the caller holds i_rwsem and invalidate_lock. */
+/* All three modes change a file's pages: the caller holds i_rwsem and invalidate_lock. */
 
 static int allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 {
@@ -22,7 +22,7 @@ static int allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 	if (err)
 		return err;
 	err = sg_allocate(vol, sgfs_ref(inode), first, end - first);
-	sgfs_unmap(inode, pos, len, false);	/* pages of zeroes that stood for holes */
+	sgfs_unmap(inode, pos, len, false);	/* zero pages that were mapped for holes */
 	if (err)
 		return err;
 	if (!(mode & FALLOC_FL_KEEP_SIZE) && pos + len > i_size_read(inode))
@@ -95,7 +95,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	struct inode *inode = file_inode(file);
 	int err;
 
-	if (mode & ~MODES_KNOWN)	/* before set-ID bits go, which a refusal keeps */
+	if (mode & ~MODES_KNOWN)	/* first: a refusal must keep the set-ID bits */
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
@@ -115,7 +115,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 
 /* --- FIEMAP ----------------------------------------------------------------------------------- */
 
-/* An extent that is told when the next one begins elsewhere. */
+/* An extent is reported when the next one begins elsewhere. */
 struct extent {
 	u64 page, off, pages;
 };
@@ -129,8 +129,9 @@ static int tell(struct fiemap_extent_info *fi, const struct extent *x, u32 flags
 }
 
 /*
- * The last extent of the file is marked, so what lies behind the range matters: we go on until
- * the next extent begins. Pages behind the end of the file (FALLOC_FL_KEEP_SIZE) are shown too.
+ * The last extent of the file is marked, so the part beyond the range matters: the search continues
+ * until the next extent begins. Pages beyond the end of the file (FALLOC_FL_KEEP_SIZE) are shown
+ * too.
  */
 static int map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 page, u64 end)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading and writing. There is no page cache: a read is one copy out of the volume, a write one
- * copy into it, durable when the call returns. So O_DIRECT is how every file is opened.
+ * Read and write. There is no page cache: a read is one copy out of the volume. A write is one copy
+ * into it, durable when the call returns. So every file behaves as if opened with O_DIRECT.
  */
 #include <linux/mount.h>
 #include <linux/pagemap.h>
@@ -19,8 +19,8 @@ static u64 pages_spanned(u64 pos, size_t len)
 
 /* --- read ------------------------------------------------------------------------------------- */
 
-#define TRIES	16	/* to copy, where nothing gets copied */
-#define CUT_TRIES	4	/* to read what others cut at */
+#define TRIES	16	/* to copy, where a try copies nothing */
+#define CUT_TRIES	4	/* to read a file that another system cuts */
 #define SECONDS_A_DAY	(24 * 60 * 60)
 
 static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
@@ -32,9 +32,9 @@ static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 p
 }
 
 /*
- * Walk and copy in one look. Whoever waits for looks to be over (D7) must not wait for the
- * user's memory: a page that is not there ends the copy early (*@want: what it should have been;
- * *@stop: where in the volume).
+ * Walk and copy in one look. A system that waits for the end of looks (D7) must not wait for the
+ * user's memory: an absent page ends the copy early (*@want: the length it should have had; *@stop:
+ * the position in the volume).
  */
 static ssize_t read_piece(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
 			  u64 *stop)
@@ -57,7 +57,7 @@ static ssize_t read_piece(struct inode *inode, u64 pos, size_t *want, struct iov
 	return n;
 }
 
-/* The same for an iterator that allocates while it is filled: by way of a page of our own. */
+/* The same for an iterator that allocates during the copy: through a bounce page. */
 static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
 			    u64 *stop)
 {
@@ -102,7 +102,10 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 		}
 		if (nowait)
 			return done ?: -EAGAIN;
-		/* it was the user's memory, which comes, or ours, which does not (poison.c) */
+		/*
+		 * Either the user's memory was absent, which will come, or the volume's, which will
+		 * not (poison.c).
+		 */
 		if (stop && sgfs_poison_met(SGFS(inode->i_sb), stop, want - n))
 			return done ?: -EIO;
 		tries = n ? 0 : tries + 1;
@@ -134,9 +137,9 @@ static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool
 }
 
 /*
- * A call that must not wait (RWF_NOWAIT, io_uring's first try) takes what is at hand: to learn what
- * another system is just changing may take as long as that system wants. -EAGAIN: come again, with
- * time.
+ * A call that must not wait (RWF_NOWAIT, the first try of io_uring) uses cached attributes. Another
+ * system decides how long its change of the inode takes. -EAGAIN: the caller retries, and may wait
+ * then.
  */
 static int look(struct inode *inode, bool nowait)
 {
@@ -146,8 +149,8 @@ static int look(struct inode *inode, bool nowait)
 }
 
 /*
- * The same for the time of the last access, which is stored with the file locked between systems.
- * As the VFS judges it, or more often.
+ * The same for the time of the last access: the module stores it with the file locked between
+ * systems. It is due as the VFS judges, or more often.
  */
 static bool atime_is_due(const struct file *file)
 {
@@ -164,8 +167,8 @@ static bool atime_is_due(const struct file *file)
 }
 
 /*
- * Another system may cut the file meanwhile. Zeroes are read then where there have never been any:
- * behind the new end. So it is read once more, up to where it ends now.
+ * Another system may cut the file during the read. The read then returns zeroes that never existed:
+ * beyond the new end. So read again, up to the current end.
  */
 static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
@@ -178,7 +181,10 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bo
 	for (;;) {
 		cuts = READ_ONCE(record->cuts);
 		n = read_once(inode, pos, to, nowait);
-		/* Declared dead: others have waited for us no longer, it may be another file's. */
+		/*
+		 * This system was fenced. Other systems no longer wait for it: the page may belong
+		 * to another file.
+		 */
 		err = look(inode, nowait);
 		if (err || n <= 0)
 			return err ?: n;
@@ -218,8 +224,9 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 /* --- write ------------------------------------------------------------------------------------ */
 
 /*
- * A hole has been filled. Who read it through a mapping has a page of zeroes there. The barrier
- * pairs with the one in faulting: either we see its mapping here, or it sees our page.
+ * A hole has been filled. A process that read it through a mapping has a page of zeroes there. The
+ * barrier pairs with the one in the fault handler: either this task sees the mapping, or the fault
+ * sees the new page.
  */
 static void show_filled(struct inode *inode, u64 pos, size_t len)
 {
@@ -248,8 +255,8 @@ static size_t copy_in(struct inode *inode, const struct sg_write *w, size_t want
 }
 
 /*
- * In place without a lock, as one look; else with the inode locked, so that the pages stay its own.
- * Either way nothing may be faulted in meanwhile.
+ * Write in place without a lock, as one look; otherwise with the inode locked, so that the file
+ * keeps its pages. In both cases no page may be faulted in.
  */
 static int begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_iter *from,
 		       struct sg_write *w, size_t *copied)
@@ -270,7 +277,7 @@ static int begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_ite
 	return err;
 }
 
-/* Returns bytes written; 0: the source has to be faulted in again. */
+/* Return the bytes written; 0: the source has to be faulted in again. */
 static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
 			   bool *filled)
 {
@@ -302,7 +309,7 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 
 	while (iov_iter_count(from)) {
 		n = write_piece(inode, pos + done, from, now, &filled);
-		/* the kernel's copy may give up some bytes before the page that is not there */
+		/* The kernel's copy may stop some bytes before the absent page. */
 		tries = n ? 0 : tries + 1;
 		if (tries == TRIES)
 			n = -EFAULT;
@@ -317,7 +324,7 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 			break;
 		}
 	}
-	/* where it ended early, the file has kept pages behind what was written */
+	/* After an early end the file has kept pages beyond the written bytes. */
 	if (filled)
 		show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
 	if (done)
@@ -325,7 +332,10 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 	return done ?: n;
 }
 
-/* In place through a window, as far as there are pages; the times first, they may be refused. */
+/*
+ * Write in place through a window, as far as pages exist. The times come first: they may be
+ * refused.
+ */
 static ssize_t write_windowed(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
 	u64 size = i_size_read(inode);
@@ -354,7 +364,7 @@ static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
 	if (iov_iter_count(from))
 		n = write_walking(inode, pos + done, from, sgfs_ns(now));
 	sgfs_refresh(inode);
-	if (done || n > 0) {	/* writes in place move the times without the change counter */
+	if (done || n > 0) {	/* writes in place change the times without the change counter */
 		inode_set_mtime_to_ts(inode, now);
 		inode_set_ctime_to_ts(inode, now);
 	}
@@ -363,9 +373,9 @@ static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
 	return n < 0 ? done ?: n : done + n;
 }
 
-/* --- appending: nobody else's bytes in between, however long it is ---------------------------- */
+/* --- appending: a call's bytes are contiguous, whatever its length ---------------------------- */
 
-/* The first piece is written as a whole or not at all: 0, and the source is faulted in again. */
+/* The first part is written as a whole or not at all: 0, and the source is faulted in again. */
 static ssize_t append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
 			    bool first)
 {
@@ -402,7 +412,7 @@ static ssize_t append_pieces(struct inode *inode, u64 pos, struct iov_iter *from
 	return done ?: n;
 }
 
-/* With the file locked between systems; 0: the source has to be faulted in again. */
+/* Append with the file locked between systems; 0: the source has to be faulted in again. */
 static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -416,7 +426,7 @@ static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
 		return n;
 	n = sgfs_refresh(inode);
 	if (!n)
-		n = generic_write_checks(iocb, from);	/* where the end is now */
+		n = generic_write_checks(iocb, from);	/* at the current end */
 	if (n > 0)
 		n = append_pieces(inode, iocb->ki_pos, from, now);
 	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
@@ -468,7 +478,10 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t n;
 
-	/* The times alone are stored with the file locked between systems: each write may wait. */
+	/*
+	 * Even the times alone are stored with the file locked between systems: each write may
+	 * wait.
+	 */
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
 	inode_lock(inode);
@@ -485,7 +498,7 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-/* Only what came through mappings is not durable yet. */
+/* Only stores through mappings are not durable yet. */
 int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
@@ -565,7 +578,7 @@ const struct inode_operations sgfs_file_inode_operations = {
 	SGFS_GET_ACL_OP,
 };
 
-/* No page of a file is ever in the page cache; but the VFS likes to call these. */
+/* No page of a file is ever in the page cache, but the VFS calls these functions. */
 const struct address_space_operations sgfs_address_operations = {
 	.dirty_folio	= noop_dirty_folio,
 	.direct_IO	= noop_direct_IO,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * flock, fcntl and open-file locks. The volume's table decides (core/filelock/lock_table.c), also
- * between processes of this system; the VFS's own lists follow it, so that /proc/locks shows them,
- * and so that the VFS unlocks what a process still has when it closes the file or ends.
+ * between processes of this system. The VFS's own lists follow the table. /proc/locks then shows
+ * the locks, and the VFS releases a process's locks when it closes the file or ends.
  *
- * A mount that is no member of the volume (read-only, of a device that cannot be written) has the
+ * A mount that is no member of the volume (read-only, of a device that cannot be written) uses the
  * VFS's lists alone: its locks hold in this system.
  */
 #include <linux/once.h>
@@ -17,13 +17,14 @@
 #include "stargatefs.h"
 
 #define NAP_MS_MIN	1
-#define NAP_MS_MAX	20	/* what another system releases is noticed so late */
-#define UNLOCK_MS	100000	/* an exit waits no longer for another system */
+#define NAP_MS_MAX	20	/* bound on the delay until another system's release is noticed */
+#define UNLOCK_MS	100000	/* an exit waits no longer than this for another system */
 
 /*
- * Both tables of an inode change under its @tables (struct sgfs_inode), so that nobody finds them
- * different; its @changes counts, for those who wait for one by this system. Nobody waits for
- * another system under @tables: a process that exits waits for it, and cannot be killed.
+ * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader finds a
+ * difference between them. Its @changes counts, for tasks that wait for a change by this system. No
+ * task waits for another system under @tables: a process that exits waits for this lock, and cannot
+ * be killed.
  */
 static void changed(struct sgfs_inode *si)
 {
@@ -32,7 +33,7 @@ static void changed(struct sgfs_inode *si)
 	wake_up_var(&si->changes);
 }
 
-/* Other systems compare owners; they need not learn where our kernel keeps things. */
+/* Other systems compare owners; they need not learn addresses of this kernel. */
 static u64 scrambled(const void *owner)
 {
 	static siphash_key_t key;
@@ -41,7 +42,7 @@ static u64 scrambled(const void *owner)
 	return siphash_1u64((u64)(uintptr_t)owner, &key);
 }
 
-/* When the VFS drops an open file's locks, it does not say that they are such: the owner does. */
+/* When the VFS drops an open file's locks, it does not name the kind: the owner shows it. */
 static unsigned int kind_of(const struct file *file, const struct file_lock *fl)
 {
 	if (sgfs_fl(fl, flags) & FL_FLOCK)
@@ -64,7 +65,7 @@ static struct sg_userlock lock_of(const struct file *file, const struct file_loc
 
 /* --- changing both tables --------------------------------------------------------------------- */
 
-/* The VFS's lists; never waits: what the volume has granted is free there, too. */
+/* Change the VFS's lists without a wait: a lock that the volume has granted is free there, too. */
 static int change_local(struct file *file, struct file_lock *fl, unsigned char type)
 {
 	unsigned char was_type = sgfs_fl(fl, type);
@@ -79,13 +80,13 @@ static int change_local(struct file *file, struct file_lock *fl, unsigned char t
 	return err;
 }
 
-/* Would have had to wait for another system. */
+/* The operation would have had to wait for another system. */
 static bool is_put_off(int err)
 {
 	return err == -EBUSY || err == -ENOBUFS;
 }
 
-/* @last: the volume's table cannot be had in time, so the VFS's lists change alone. */
+/* @last: the volume's table cannot be had in time, so only the VFS's lists change. */
 static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_userlock *range,
 		       bool last)
 {
@@ -95,7 +96,7 @@ static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_
 
 	mutex_lock(&si->tables);
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
-	/* no room to split a lock, nothing has changed; other errors: we have none left */
+	/* No room to split a lock: nothing has changed. After other errors no lock is left. */
 	if (err != -ENOLCK && err != -EINTR && (last || !is_put_off(err)))
 		err = change_local(file, fl, F_UNLCK);
 	mutex_unlock(&si->tables);
@@ -129,9 +130,10 @@ struct granted {
 };
 
 /*
- * The volume grants a lock once the VFS's lists have it: what they do not have would never be
- * unlocked. They alone may lack memory, and change nothing then. Nothing of ours is evicted for
- * that memory: other systems wait for the chain of locks meanwhile.
+ * The volume grants a lock only once the VFS's lists have it: the VFS would never release a lock
+ * that they lack. Only these lists may run out of memory, and they change nothing then. The
+ * allocation evicts nothing of this file system, because other systems wait for the chain of locks
+ * meanwhile.
  */
 static int follow(void *arg)
 {
@@ -157,14 +159,16 @@ static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock 
 	want->arg = &granted;
 	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
 	if (err == -EAGAIN && want->kind == SG_USERLOCK_FLOCK)
-		change_local(file, fl, F_UNLCK);	/* converted: the volume dropped it */
+		change_local(file, fl, F_UNLCK);	/* a conversion: the volume dropped the old
+							 * lock */
 	mutex_unlock(&si->tables);
 	return err;
 }
 
 /*
- * Who waits for another system looks at its lock every millisecond: so it is one at a time, however
- * many lock files that hash alike. An unlock does not queue here, as it cannot be killed.
+ * A task that waits for another system looks at its lock every millisecond. So one task at a time
+ * waits, for all lock files with the same hash. An unlock does not queue here, because it cannot be
+ * killed.
  */
 static int await(struct inode *inode, int err)
 {
@@ -179,7 +183,7 @@ static int await(struct inode *inode, int err)
 	return e;
 }
 
-/* What has to be waited for before it can be said whether the lock is free, is waited for here. */
+/* If the state of the lock depends on another system's answer, wait for that answer here. */
 static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
 		    struct sg_userlock_wait *wait)
 {
@@ -201,7 +205,7 @@ static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock 
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Until something has changed in this system, or for a while. */
+/* Wait for a change in this system, or for a while. */
 static int nap(struct sgfs_inode *si, int seen, unsigned int ms)
 {
 	long left = ___wait_var_event(&si->changes,
@@ -238,7 +242,7 @@ static int lock(struct file *file, struct file_lock *fl, bool may_wait)
 	struct sg_userlock want = lock_of(file, fl);
 	int err = may_wait ? wait_and_lock(file, fl, &want) : try_lock(file, fl, &want, NULL);
 
-	/* a lock may have become a weaker one, or a place in the queue free */
+	/* A lock may have become weaker, or a place in the queue may be free. */
 	changed(SGFS_I(file_inode(file)));
 	return err;
 }
@@ -254,8 +258,8 @@ void sgfs_userlocks_init(struct sgfs *fs)
 /* --- operations ------------------------------------------------------------------------------- */
 
 /*
- * Who is in the way. The process of another system is told as a negative number, as other file
- * systems do whose locks hold between machines.
+ * Report the conflicting lock. A process of another system is shown as a negative number, as other
+ * file systems with locks between machines do.
  */
 static int test(struct file *file, struct file_lock *fl)
 {
@@ -286,7 +290,7 @@ static bool member(const struct file *file)
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
 {
 	if (cmd == F_CANCELLK)
-		return 0;	/* of a lock manager: we have never told it to wait */
+		return 0;	/* of a lock manager: it was never told to wait */
 	if (!member(file) && cmd == F_GETLK) {
 		posix_test_lock(file, fl);
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Growth of a mounted volume: for who wants it (an ioctl of any of its directories), and for who is
- * asked to follow: a device that has become larger, as LVM makes it, and shows it at the same
- * addresses, is used up to its new end. What was mapped of it stays mapped.
+ * Growth of a mounted volume, either on request (an ioctl of any of its directories) or because
+ * another member asks this system to follow. A device that has become larger, as LVM makes it, and
+ * shows this at the same addresses, is used up to its new end. Existing mappings stay.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>
@@ -12,7 +12,7 @@
 #include "uapi/ioctl.h"
 #include "stargatefs.h"
 
-/* Bytes that the device has now as one run of memory, which begins where the mount's does. */
+/* The bytes of the device now, as one contiguous range that begins where the mount's does. */
 static u64 device_size(const struct sgfs *fs)
 {
 	long want = bdev_nr_bytes(fs->sb->s_bdev) >> PAGE_SHIFT, got;
@@ -29,7 +29,7 @@ static u64 device_size(const struct sgfs *fs)
 	return got > 0 && base == mem->base && phys == mem->phys ? (u64)got << PAGE_SHIFT : 0;
 }
 
-/* Windows first: from our answer on, tables may lead to the new part. */
+/* Windows first: after this system's answer, tables may lead to the new part. */
 u64 sgfs_memory_follow(struct sgfs *fs)
 {
 	struct sgfs_memory *mem = &fs->mem;

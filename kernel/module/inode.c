@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* VFS inodes: made from the volume's, kept up to date with them, and their attributes. */
+/* VFS inodes: creation from the volume's inodes, refresh, and attributes. */
 #include <linux/blk_types.h>
 #include <linux/delay.h>
 #include <linux/iversion.h>
@@ -7,7 +7,7 @@
 
 #include "stargatefs.h"
 
-#define MAKING_TURNS	50	/* of an inode that is being made here */
+#define MAKING_TURNS	50	/* of an inode that this system is creating */
 #define MAKING_US	1000
 
 static struct kmem_cache *inode_cache;
@@ -73,14 +73,14 @@ void sgfs_inode_cache_exit(void)
 	kmem_cache_destroy(inode_cache);
 }
 
-/* What has changed meanwhile is not kept for the next user. i_lock is held. */
+/* Do not keep an inode that has changed meanwhile for the next user. i_lock is held. */
 int sgfs_drop_inode(struct inode *inode)
 {
 	return !inode->i_nlink || inode_unhashed(inode) || sgfs_is_lost(inode) ||
 	       READ_ONCE(sgfs_record(inode)->seq) != SGFS_I(inode)->seq;
 }
 
-/* The file is without links, and nobody else has it by now. What nlink says here may be old. */
+/* The file has no links, and no other user has it by now. The nlink here may be old. */
 static bool is_removed(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
@@ -93,7 +93,7 @@ static bool is_removed(struct inode *inode)
 	       (u32)READ_ONCE(record->genflags) == (u32)sgfs_ref(inode)->generation;
 }
 
-/* The last user is gone. Without links, so is the file. */
+/* The last user has gone. If the file has no links, free it. */
 void sgfs_evict_inode(struct inode *inode)
 {
 	struct super_block *sb = inode->i_sb;
@@ -114,9 +114,10 @@ void sgfs_evict_inode(struct inode *inode)
 	if (!removed)
 		return;
 	/*
-	 * Nothing is waited for: memory reclaim comes here, and processes that exit, which nobody
-	 * can kill. Not the thaw, which could hold up the freeze itself; nor a lock that another
-	 * system has. What is not freed here stays owed, and sg_settle() frees it (membership.c).
+	 * Wait for nothing: memory reclaim comes here, and so do exiting processes, which cannot be
+	 * killed. A wait for the thaw could hold up the freeze itself. Another system may hold a
+	 * lock for long. What is not freed here stays a deferred free, and sg_settle() frees it
+	 * (membership.c).
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;
@@ -128,8 +129,8 @@ void sgfs_evict_inode(struct inode *inode)
 /* --- open and closed -------------------------------------------------------------------------- */
 
 /*
- * While it is open here the file keeps its number and its contents, whoever removes its last name.
- * -ESTALE: it was removed before; the VFS looks its name up again.
+ * While the file is open here, it keeps its number and its contents, even if another system removes
+ * its last name. -ESTALE: the file was removed before; the VFS looks its name up again.
  */
 int sgfs_open(struct inode *inode)
 {
@@ -140,7 +141,7 @@ int sgfs_open(struct inode *inode)
 	if (!si->opens)
 		err = sg_open_inode(sgfs_vol(inode), sgfs_ref(inode), si->kept);
 	if (!err && !si->opens++) {
-		if (list_empty(&si->kept_at))	/* made without links: kept for this */
+		if (list_empty(&si->kept_at))	/* created without links: kept for this */
 			si->kept = false;
 		if (S_ISREG(inode->i_mode))
 			sgfs_map_attach(inode);
@@ -149,14 +150,14 @@ int sgfs_open(struct inode *inode)
 	return err;
 }
 
-/* Its names here are nobody's any more: they would keep it until memory gets short. */
+/* The file has lost these names: left in the cache, they would keep it until memory gets short. */
 void sgfs_forget_names(struct inode *inode)
 {
 	struct dentry *alias;
 	bool known = true;
 
 	while (known && (alias = d_find_alias(inode))) {
-		known = !d_unhashed(alias);	/* of a directory it is found all the same */
+		known = !d_unhashed(alias);	/* a directory's alias is found even if unhashed */
 		d_invalidate(alias);	/* with what is known below, or mounted there */
 		dput(alias);
 	}
@@ -202,8 +203,8 @@ static u32 to_ioctl_flags(u32 flags)
 }
 
 /*
- * What was derived from attributes that may have changed: ACLs, security labels, and that a write
- * need not look for privileges to take away (S_NOSEC).
+ * Forget what was derived from attributes that may have changed: ACLs, security labels, and
+ * S_NOSEC, the note that a write need not look for privileges to remove.
  */
 static void forget_derived(struct inode *inode, const struct sg_attr *attr)
 {
@@ -249,7 +250,7 @@ static void show(struct inode *inode, const struct sg_attr *attr)
 	smp_store_release(&si->seq, attr->seq);
 }
 
-/* Snapshots may be shown out of order when several tasks refresh: the newest one stays. */
+/* Several tasks may refresh at once and install snapshots out of order: the newest one stays. */
 int sgfs_refresh_slow(struct inode *inode)
 {
 	struct sg_attr attr;
@@ -259,7 +260,7 @@ int sgfs_refresh_slow(struct inode *inode)
 		return -EIO;
 	err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
 	if (err == -ESTALE || (!err && attr.generation != (u32)sgfs_ref(inode)->generation))
-		return -ESTALE;		/* the number is another file's by now, or nobody's */
+		return -ESTALE;		/* the number belongs to another file by now, or to none */
 	if (err)
 		return err;
 	if ((attr.mode ^ inode->i_mode) & S_IFMT)
@@ -308,7 +309,7 @@ static bool known_type(u32 mode)
 	return false;
 }
 
-/* Of this link, not of what has got its number since it was looked at. */
+/* Read the target of this link, not of a file that has got its number since. */
 static int read_target(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
@@ -316,7 +317,7 @@ static int read_target(struct inode *inode)
 
 	if (!READ_ONCE(record->mode) ||
 	    (u32)READ_ONCE(record->genflags) != (u32)sgfs_ref(inode)->generation) {
-		kfree(inode->i_link);	/* a bad inode is no link, nor freed as one */
+		kfree(inode->i_link);	/* a bad inode is no link, and is not freed as one */
 		inode->i_link = NULL;
 		return -ESTALE;
 	}
@@ -357,8 +358,8 @@ static int become(struct inode *inode, void *p)
 }
 
 /*
- * The VFS gives none while this system is still making it (another one has given it the name that
- * led here already), as when memory is short: which it is will show soon.
+ * The VFS returns no inode in two cases: this system is still creating it (another system has given
+ * it the name that led here), or memory is short. The retry shows the case.
  */
 static struct inode *find_or_new(struct super_block *sb, const struct sg_iref *ref)
 {
@@ -382,7 +383,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	if (!(inode_state_read_once(inode) & I_NEW)) {
-		/* known by another name, or from before: the VFS goes by its mode and flags next */
+		/* Known by another name, or from before: the VFS uses its mode and flags next. */
 		err = sgfs_refresh(inode);
 		if (!err)
 			return inode;
@@ -391,7 +392,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	}
 	err = fill(inode, ref);
 	if (err) {
-		SGFS_I(inode)->ref.ino = 0;	/* not ours to free */
+		SGFS_I(inode)->ref.ino = 0;	/* not to be freed here */
 		iget_failed(inode);
 		return ERR_PTR(err);
 	}
@@ -399,7 +400,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	return inode;
 }
 
-/* Whatever file has the number now. */
+/* The file that has the number now, whichever it is. */
 struct inode *sgfs_iget_number(struct super_block *sb, u64 ino)
 {
 	struct sg_vol *vol = &SGFS(sb)->vol;
@@ -415,7 +416,7 @@ struct inode *sgfs_iget_number(struct super_block *sb, u64 ino)
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
-/* Of directories: a path may begin at one, and then nobody has asked whether it is up to date. */
+/* For directories: a path may begin at one, without a check that it is up to date. */
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 {
 	int err;
@@ -430,7 +431,7 @@ int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 	return generic_permission(idmap, inode, mask);
 }
 
-/* What the file has behind the new size goes, even if it has come by another system just now. */
+/* Remove all that the file has beyond the new size, even if another system added it just now. */
 static int set_size(struct inode *inode, loff_t size)
 {
 	int err = inode_newsize_ok(inode, size);
@@ -447,7 +448,7 @@ static int set_size(struct inode *inode, loff_t size)
 	return err;
 }
 
-/* What of struct iattr the volume is to keep. The VFS inode has the new values already. */
+/* The part of struct iattr that the volume is to keep. The VFS inode has the new values already. */
 static unsigned int gather(const struct inode *inode, unsigned int valid, struct sg_attr *attr)
 {
 	static const struct {
@@ -490,14 +491,14 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), set, attr.mtime, attr.ctime,
 			       attr.atime);
 	if (err)
-		SGFS_I(inode)->seq = 0;		/* what was copied is not true */
+		SGFS_I(inode)->seq = 0;		/* the copied attributes are not valid */
 	sgfs_refresh(inode);
 	return err;
 }
 
 /*
- * By a descriptor the VFS comes without having looked: it has asked whether the flags allow it, but
- * those of then. What it takes away by itself (ATTR_FORCE) it does not ask about.
+ * With a descriptor, the VFS has checked the flags, but the flags as they were at that time. It
+ * does not check the change that it makes itself (ATTR_FORCE).
  */
 static int still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int valid)
 {
@@ -559,7 +560,7 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	stat->result_mask |= STATX_BTIME;
 	sgfs_stat_change(stat, mask, si->seq);
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
-		/* What is fast: every access is direct, and none has to be aligned. */
+		/* Every access is direct, and none needs alignment. */
 		stat->result_mask |= STATX_DIOALIGN;
 		stat->dio_mem_align = cache_line_size();
 		stat->dio_offset_align = PAGE_SIZE;
@@ -585,9 +586,9 @@ int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct
 }
 
 /*
- * The VFS notes that there is nothing to remove from now on, and does so in one store to the flags
- * that others change, too. Has another system given privileges, or flags, that somebody here was
- * told of meanwhile, then they are to be told again.
+ * The VFS records that nothing is left to remove, in one store to flags that other tasks also
+ * change. Another system may have set privileges or flags that this system learned meanwhile. The
+ * store loses them, so refresh the inode again.
  */
 int sgfs_remove_privs(struct file *file)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Making inodes. Everything that a new inode starts with (owner, mode, inherited ACLs, security
- * labels) is known before the engine is called, so that it comes into being in one transaction: no
- * crash leaves a file without its ACL. The VFS inode is allocated first, so that nothing is left
- * to fail once the name exists.
+ * Creation of inodes. All initial state of a new inode (owner, mode, inherited ACLs, security
+ * labels) is known before the call of the engine. The inode therefore comes into being in one
+ * transaction: no crash leaves a file without its ACL. The VFS inode is allocated first, so that
+ * nothing can fail once the name exists.
  */
 #include <linux/security.h>
 
@@ -55,7 +55,7 @@ static int inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payl
 	return err;
 }
 
-/* Symbolic links and special files have no use for most flags; no attributes of data either. */
+/* Symbolic links and special files have no use for most flags, nor for attributes of data. */
 static u32 inherit_flags(const struct inode *dir, umode_t mode)
 {
 	u32 flags = SGFS_I(dir)->flags &
@@ -100,7 +100,7 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 	return 0;
 }
 
-/* The engine has made @ref: give it to the VFS inode, left new and locked. */
+/* The engine has made @ref: give it to the VFS inode, which stays new and locked. */
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 {
 	struct inode *inode = c->inode;
@@ -110,7 +110,9 @@ int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 	SGFS_I(inode)->ref = *ref;
 	inode->i_ino = ref->ino;
 	err = sgfs_refresh_slow(inode);
-	/* Busy: another system has given it a second name, under which it has been found here. */
+	/*
+	 * Busy: another system has given it a second name, and a lookup of this name found it here.
+	 */
 	if (!err && insert_inode_locked4(inode, ref->ino, sgfs_is_inode, (void *)ref))
 		err = -ESTALE;
 	if (err) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The volume as identity memory of VMs (D3): where KVM has the project's patches, a VMM can have
- * the volume opened to its VM by way of .stargate/region, without mapping it; and the volume can be
- * taken away from a VM that lives, at once, which fences it (D6). With a stock KVM there is nothing
- * of this, and VMMs map the file.
+ * The volume as identity memory of VMs (D3), where KVM has the project's patches. A VMM can have
+ * the volume opened to its VM through .stargate/region, without a mapping. The host can also revoke
+ * the volume from a running VM, at once, which fences the VM (D6). With a stock KVM this file does
+ * nothing, and VMMs map the file.
  *
- * A VM that the volume is open to holds the file that it was asked for with: as long as it does,
- * the volume stays mounted, as if the VMM had mapped it. Its VMM is a holder (region_holders.c) for
- * the machine that the file was opened for, as if it had mapped it, too.
+ * A grant holds the file through which it was requested, so the volume stays mounted, as with a
+ * mapping of the VMM. The VMM counts as a holder (region_holders.c) for the machine for which the
+ * file was opened, also as with a mapping.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -34,31 +34,32 @@ struct sgfs_identity {
 	struct kvm_functions kvm;
 	struct kvm_identity_range *range;
 	u64 size;			/* of @range */
-	u64 opened;			/* grants made so far; identity_lock guards it */
+	u64 opened;			/* number of grants so far; identity_lock guards it */
 	spinlock_t lock;		/* guards @grants */
 	struct list_head grants;
 };
 
-/* A VM that the volume is open to. */
+/* A VM to which the volume is open. */
 struct grant {
 	struct list_head node;
-	refcount_t refs;		/* of KVM, and of each that revokes it */
+	refcount_t refs;		/* of KVM, and of each task that revokes the grant */
 	struct sgfs_identity *identity;
-	u64 number;			/* of those made */
+	u64 number;			/* its number, from @opened */
 	struct file *file;
-	struct pid *pid;		/* of its VMM */
-	struct mm_struct *mm;		/* likewise; its pages are not held */
-	struct sgfs_holder *holder;	/* likewise, as one of the volume's */
-	u8 machine[16];			/* that @file was opened for */
+	struct pid *pid;		/* of the VMM */
+	struct mm_struct *mm;		/* of the VMM; its pages are not held */
+	struct sgfs_holder *holder;	/* the VMM, as a holder of the volume */
+	u8 machine[16];			/* for which @file was opened */
 	bool writable;
-	bool revoked;			/* somebody is about it */
-	struct completion over;		/* KVM has nothing to do with it any more */
+	bool revoked;			/* a task is revoking it */
+	struct completion over;		/* KVM has finished with it */
 };
 
 /*
- * Held while something is opened, and while it is looked for what to revoke, so that the one finds
- * what the other has begun: for all mounts, as both are rare. Not by grant_ended(), which may be
- * called at any time, and not while KVM revokes: it waits for the one VM, and the others shall not.
+ * Held during an open, and during the search for grants to revoke, so that each finds what the
+ * other has begun. One lock serves all mounts, because both are rare. grant_ended() does not take
+ * it, because KVM may call that at any time. It is not held while KVM revokes: that waits for one
+ * VM, and must not delay the others.
  */
 static DEFINE_MUTEX(identity_lock);
 
@@ -99,8 +100,8 @@ static void put_grant(struct grant *grant)
 }
 
 /*
- * The last that KVM has to do with it: nothing of the VM stores there any more, which may be its
- * machine's end. With the file the mount may go, but only after this.
+ * KVM's last call for the grant: nothing of the VM stores there any more, so its machine may have
+ * ended. Dropping the file may end the mount, so it comes last.
  */
 static void grant_ended(void *data)
 {
@@ -143,7 +144,7 @@ no_functions:
 	return ERR_PTR(err);
 }
 
-/* The mount's, made by the first who asks. It holds kvm.ko until the volume is unmounted. */
+/* The mount's state, made by the first request. It holds kvm.ko until the volume is unmounted. */
 static struct sgfs_identity *get_identity(struct sgfs *fs)
 {
 	struct sgfs_identity *id = fs->identity;
@@ -156,7 +157,9 @@ static struct sgfs_identity *get_identity(struct sgfs *fs)
 	return id;
 }
 
-/* The volume may have grown since KVM was told where it ends; what is open then stays as it is. */
+/*
+ * The volume may have grown since KVM learned its end. Grants that are open keep their size then.
+ */
 static int follow_growth(struct sgfs_identity *id, u64 size)
 {
 	int err;
@@ -199,8 +202,8 @@ static struct grant *make_grant(struct sgfs_identity *id, struct file *file, boo
 }
 
 /*
- * From when KVM has the grant on it may end at any time: it is listed before. One that KVM does not
- * take ends as a mapping does that comes to nothing: who asks for a machine answers for it.
+ * Once KVM has the grant, it may end at any time, so it is listed before. A grant that KVM refuses
+ * ends like a mapping that failed: the process that named a machine answers for it.
  */
 static int open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
@@ -240,11 +243,14 @@ static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 	return err;
 }
 
-/* Whose to revoke: of a machine that holds region no more, or of any process (0), or of one. */
+/*
+ * Which grants to revoke: those of a machine that no longer holds region, or of any process (0), or
+ * of one process.
+ */
 struct victim {
 	const u8 *machine;
 	pid_t pid;
-	u64 before;			/* of these grants: a number */
+	u64 before;			/* only grants with a lower number */
 };
 
 static bool is_meant(const struct grant *grant, const struct victim *of)
@@ -257,7 +263,7 @@ static bool is_meant(const struct grant *grant, const struct victim *of)
 	return !of->pid || pid_vnr(grant->pid) == of->pid;
 }
 
-/* One that is there yet, with a reference; @ours: nobody else is about to revoke it. */
+/* Find a grant that still exists, and take a reference. @ours: no other task is revoking it. */
 static struct grant *find_victim(struct sgfs_identity *id, const struct victim *of, bool *ours)
 {
 	struct grant *grant, *found = NULL;
@@ -287,7 +293,7 @@ static struct grant *next_to_revoke(struct sgfs *fs, const struct victim *of, bo
 	return grant;
 }
 
-/* What is being opened is KVM's, and in the list, before the lock is free. */
+/* A grant in the making reaches KVM and the list before the lock is free. */
 static u64 opened(struct sgfs *fs)
 {
 	u64 n;
@@ -299,8 +305,9 @@ static u64 opened(struct sgfs *fs)
 }
 
 /*
- * Upon return none is left of those that were there, whoever has ended it; those that we have
- * revoked are counted. A VMM that opens the volume anew, again and again, does not keep us busy.
+ * On return none of the grants that existed at the call is left, whichever task ended it. The
+ * result counts those that this call revoked. A VMM that opens the volume again and again cannot
+ * keep this loop busy.
  */
 static long revoke(struct sgfs *fs, struct victim of)
 {
@@ -320,7 +327,7 @@ static long revoke(struct sgfs *fs, struct victim of)
 	return n;
 }
 
-/* Who has been revoked is given nothing any more: none of them is missed that is being opened. */
+/* A revoked holder gets no new grant, so this misses none that is being opened. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
 {
 	revoke(fs, (struct victim){ .machine = machine });
@@ -348,7 +355,7 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-/* Nobody has the file open any more, so nothing is open to any VM; one may just be ending. */
+/* No process has the file open any more, so no grant is open; one may just be ending. */
 void sgfs_identity_release(struct sgfs *fs)
 {
 	struct sgfs_identity *id = fs->identity;

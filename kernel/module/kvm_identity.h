@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a KVM with kvm-patches offers to who has memory for VMs: its <linux/kvm_identity.h>, said
- * anew because stock headers have none. Not linked with: kvm_grant.c looks whether it is there.
+ * The interface that a KVM with kvm-patches offers to an owner of memory for VMs. It repeats its
+ * <linux/kvm_identity.h>, because stock headers have none. The module is not linked with it:
+ * kvm_grant.c looks the functions up.
  */
 #ifndef SGFS_KVM_IDENTITY_H
 #define SGFS_KVM_IDENTITY_H

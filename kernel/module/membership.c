@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Our part in the life of a volume that many systems use (docs/protocol.md). Three threads: one
- * watches, and waits for nothing, as others count its beats; one acknowledges epochs, and waits
- * for those here who look at the volume, but takes no lock of it; what waits for locks is settled
- * by the third.
+ * This system's membership of a volume that many systems use (docs/protocol.md). There are three
+ * threads. The first maintains the slot and waits for nothing, because other systems count its
+ * heartbeats. The second acknowledges epochs; it waits for readers of this system, but takes no
+ * lock of the volume. The third settles what has to wait for locks.
  */
 #include <linux/delay.h>
 #include <linux/workqueue.h>
@@ -11,7 +11,7 @@
 #include "stargatefs.h"
 
 #define SETTLE_MS	1000
-#define PAUSE_MS	10000	/* a freeze waits no longer for the settling to end */
+#define PAUSE_MS	10000	/* a freeze waits no longer than this for the end of settling */
 
 static void watch(struct work_struct *work)
 {
@@ -50,7 +50,7 @@ static void settle(struct work_struct *work)
 	mutex_unlock(&fs->settle_lock);
 }
 
-/* --- what the engine asks --------------------------------------------------------------------- */
+/* --- callbacks of the engine ------------------------------------------------------------------ */
 
 static void quiesce(struct sg_vol *vol)
 {
@@ -61,8 +61,9 @@ static void quiesce(struct sg_vol *vol)
 }
 
 /*
- * An inode is in use from the moment when the VFS knows it. One that is being made without a name
- * is not known yet, though it is there: whoever has seen it there sees it counted, or known.
+ * An inode is in use from the moment when the VFS knows it. An inode that is being created without
+ * a name is not known yet, although it exists in the volume. A reader that has seen it there sees
+ * it counted, or known.
  */
 static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {
@@ -84,7 +85,7 @@ static u64 reach(struct sg_vol *vol)
 	return sgfs_memory_follow(container_of(vol, struct sgfs, vol));
 }
 
-/* Found out anywhere, with any lock held. */
+/* Any code may detect that this system was fenced, with any lock held. */
 static void on_death(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -92,7 +93,7 @@ static void on_death(struct sg_vol *vol)
 	queue_work(sgfs_wq, &fs->death);
 }
 
-/* System calls fail from now on; stores through mappings have to be made to. */
+/* System calls fail from now on by themselves. For stores through mappings the entries must go. */
 static void death(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(work, struct sgfs, death);
@@ -127,7 +128,7 @@ void sgfs_tend_exit(struct sgfs *fs)
 		destroy_workqueue(fs->watcher);
 }
 
-/* Before joining: from then on the engine may ask. */
+/* Before the join: after it, the engine may call back. */
 void sgfs_tend_prepare(struct sgfs *fs)
 {
 	fs->vol.quiesce = quiesce;
@@ -147,13 +148,16 @@ void sgfs_tend_start(struct sgfs *fs)
 	sgfs_stand_start(fs);
 }
 
-/* What takes its time is done while we still tend. Who waits here for locks cannot be killed. */
+/*
+ * Slow work is done while this system still maintains its slot. A task that waits here for locks
+ * cannot be killed.
+ */
 void sgfs_tend_stop(struct sgfs *fs)
 {
 	sgfs_stand_stop(fs);
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
-	sg_settle_stop(&fs->vol, false);	/* for the last time, which is ours */
+	sg_settle_stop(&fs->vol, false);	/* the last run, which nothing stops */
 	if (fs->joined)
 		sg_settle(&fs->vol);
 	cancel_delayed_work_sync(&fs->acknowledge);
@@ -161,7 +165,7 @@ void sgfs_tend_stop(struct sgfs *fs)
 	fs->vol.tended = false;
 }
 
-/* After leaving, in which we may still find out that we have been declared dead. */
+/* After the leave, which may still detect that this system was fenced. */
 void sgfs_tend_end(struct sgfs *fs)
 {
 	cancel_work_sync(&fs->death);
@@ -174,9 +178,9 @@ void sgfs_watch_now(struct sgfs *fs)
 }
 
 /*
- * A freeze holds s_umount, and cannot be killed; settling may wait for a lock that another system
- * has for ever. So it is told to stop, and looks out for that wherever it waits (sg_settle_stop()).
- * -EBUSY: it has not ended in time, and goes on.
+ * A freeze holds s_umount and cannot be killed. Settling may wait for a lock that another system
+ * never releases. So it is told to stop, and checks for that wherever it waits (sg_settle_stop()).
+ * -EBUSY: it has not ended in time, and continues.
  */
 int sgfs_settle_pause(struct sgfs *fs)
 {
@@ -190,7 +194,7 @@ int sgfs_settle_pause(struct sgfs *fs)
 		}
 		msleep(1);
 	}
-	mutex_unlock(&fs->settle_lock);	/* from now on it finds that it is to stop */
+	mutex_unlock(&fs->settle_lock);	/* from now on it sees the request to stop */
 	return 0;
 }
 

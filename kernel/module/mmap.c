@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings: user space sees the volume's own pages, so mmap, read and write agree at any moment.
+ * Mappings: user space sees the volume's own pages, so mmap, read and write always agree.
  *
- * What a page of a file is may change under a mapping in two ways. Pages go away: then
- * invalidate_lock is held exclusively and they are taken out of all mappings first. Holes are
- * filled: who only read there has a page of zeroes, which is taken away afterwards.
+ * The page at a place in a file may change under a mapping in two ways. Pages are cut off:
+ * invalidate_lock is held exclusively then, and they are removed from all mappings first. Holes are
+ * filled: a process that only read a hole has a page of zeroes, which is removed afterwards.
  *
- * Entries are special ones, also where there are struct pages: get_user_pages() refuses them, and
- * the mapping as a whole (VM_IO), as it does not know large special entries. A pin of ours would
- * not keep a page of the volume from being freed by another system.
+ * Entries are special, also where struct pages exist, so get_user_pages() refuses them. It refuses
+ * the mapping as a whole too (VM_IO), because it does not know large special entries. A pin of this
+ * system would not keep another system from freeing a page of the volume.
  */
 #include <linux/hash.h>
 #include <linux/mutex.h>
@@ -19,18 +19,21 @@
 #include "stargatefs.h"
 #include "trace.h"
 
-/* A fault enters what lies around it in so many bytes: it costs less than a fault for each. */
+/*
+ * A fault also enters the pages around it, within this many bytes: this costs less than a fault for
+ * each.
+ */
 #define AROUND		(16 * PAGE_SIZE)
 
 #define HUGE_PAGES	(PMD_SIZE / PAGE_SIZE)
 #define HUGE_ORDER	(PMD_SHIFT - PAGE_SHIFT)
 
 /*
- * At one place of a page table an entry of 2 MiB and a table for small ones exclude each other. The
- * kernel warns when a large one comes in where something else has come meanwhile, and its own lock
- * cannot be held around a look and an entry. So a fault that enters something at an empty place, or
- * a large entry, holds this one. A place shows one file, so each mount has its own: what a process
- * does under it may take long, if its cgroup has no memory left.
+ * At one place of a page table an entry of 2 MiB and a table for small entries exclude each other.
+ * The kernel warns when a large entry meets something that was entered meanwhile. The kernel's own
+ * lock cannot be held around a look and an entry. So a fault holds this lock when it enters a large
+ * entry, or anything at an empty place. A place shows one file, so each mount has its own locks: a
+ * process may take long under one if its cgroup is out of memory.
  */
 static struct mutex *place_of(const struct vm_fault *vmf)
 {
@@ -39,7 +42,7 @@ static struct mutex *place_of(const struct vm_fault *vmf)
 	return &fs->places[hash_ptr(vmf->pmd, SGFS_PLACE_BITS)];
 }
 
-/* What holes show: 4 KiB, and 2 MiB once somebody has had use for them. */
+/* Pages that holes show: 4 KiB, and 2 MiB after the first use of it. */
 static struct page *zeroes, *huge_zeroes;
 
 void sgfs_mmap_prepare(struct sgfs *fs)
@@ -65,7 +68,7 @@ void sgfs_mmap_exit(void)
 	__free_page(zeroes);
 }
 
-/* NULL: there is no such memory, or not for a fault that must not wait. */
+/* NULL: no such memory exists, or none for a fault that must not wait. */
 static struct page *find_huge_zeroes(void)
 {
 	struct page *new, *there = smp_load_acquire(&huge_zeroes);
@@ -96,19 +99,20 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 /* --- waiting for another system --------------------------------------------------------------- */
 
 /*
- * Another system may keep a lock for as long as it likes. A fault that stores holds up each freeze
- * (sb_start_pagefault()), and that one holds s_umount, which sync(2) wants of all mounts. And it
- * has mmap_lock, as a call of mmap() has: whoever looks at the process, as ps does, waits for it.
+ * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
+ * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
+ * also holds mmap_lock, as a call of mmap() does: a task that looks at the process, as ps does,
+ * waits for it.
  *
- * So no fault waits so while the file system freezes: it ends, and comes again, to wait for the
- * thaw. Nor does any wait long with mmap_lock: it gives that back first, if the fault can be done
- * again (fault()); else it waits for BRIEF_NS.
+ * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
+ * fault waits long with mmap_lock either. It drops mmap_lock first if the fault can be retried
+ * (fault()); otherwise it waits for BRIEF_NS.
  */
 #define BRIEF_NS	(20 * NSEC_PER_MSEC)
 
 /**
  * struct waiting - a thread that may be about to wait. On its stack.
- * @until: with mmap_lock: it waits no longer (ktime_get_ns()).
+ * @until: with mmap_lock: the end of the wait (ktime_get_ns())
  */
 struct waiting {
 	struct list_head list;
@@ -120,7 +124,7 @@ static void begin_waiting(struct sgfs *fs, struct waiting *w, bool brief)
 {
 	w->task = current;
 	w->until = U64_MAX;
-	if (brief)	/* whoever keeps a lock for long is not one who soon gives it back */
+	if (brief)	/* a lock that was kept for long is not about to be released */
 		w->until = ktime_get_ns() + (READ_ONCE(fs->vol.stuck) ? 0 : BRIEF_NS);
 	spin_lock(&fs->waiting_lock);
 	list_add(&w->list, &fs->waiting);
@@ -207,7 +211,7 @@ static void note_store(struct file *file)
 
 /* --- pages ------------------------------------------------------------------------------------ */
 
-/* As the volume says now: what the VFS inode shows may be old. */
+/* Ask the volume: the size in the VFS inode may be old. */
 static bool beyond_end(struct inode *inode, pgoff_t page)
 {
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
@@ -285,8 +289,9 @@ static void end_entering(struct inode *inode, struct entering e)
 }
 
 /*
- * Who fills a hole from now on waits until we do not show it any more. It may have been filled
- * meanwhile, also where another thread has said before that we show holes: so look again.
+ * A system that fills a hole from now on waits until this system no longer shows it. The hole may
+ * have been filled meanwhile, also if another thread has said before that this system shows holes.
+ * So look again.
  */
 static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
@@ -302,7 +307,9 @@ static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_r
 	return sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 }
 
-/* What is at the page, and behind it in one piece, up to @want pages; to be stored to, @write. */
+/*
+ * Find what is at the page, and behind it in one extent, up to @want pages; for stores if @write.
+ */
 static int look(struct inode *inode, pgoff_t page, u64 want, bool write, struct sg_run *run)
 {
 	int err;
@@ -310,7 +317,7 @@ static int look(struct inode *inode, pgoff_t page, u64 want, bool write, struct 
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode))
 		return -EIO;
 	if (write && READ_ONCE(sgfs_vol(inode)->read_only))
-		return -EROFS;	/* damage has been met; who freezes has taken its faults away */
+		return -EROFS;	/* damage was found; the freeze has removed its faults */
 	if (beyond_end(inode, page))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
@@ -325,13 +332,16 @@ static unsigned long pfn_of(const struct inode *inode, u64 off)
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
-/* Of a system that lives, EIO is bad memory: the process is told so. */
+/* On a live system, EIO means bad pages: the process is told so. */
 static vm_fault_t fault_error(struct inode *inode, int err)
 {
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
 }
 
-/* Pages from that of the fault on that may come with it: of its neighbourhood, of its mapping. */
+/*
+ * Count the pages from that of the fault on that may be entered with it: those of its
+ * neighbourhood, in its mapping.
+ */
 static u64 neighbours(const struct vm_fault *vmf)
 {
 	unsigned long end = min(round_down(vmf->address, AROUND) + AROUND, vmf->vma->vm_end);
@@ -339,13 +349,16 @@ static u64 neighbours(const struct vm_fault *vmf)
 	return (end - vmf->address) >> PAGE_SHIFT;
 }
 
-/* What shows the page @i of a run, which may be a hole. */
+/* The frame that shows page @i of a run, which may be a hole. */
 static unsigned long shown_by(const struct inode *inode, const struct sg_run *run, u64 i)
 {
 	return run->off ? pfn_of(inode, run->off) + i : page_to_pfn(zeroes);
 }
 
-/* Those behind the one of the fault, as far as the file goes. Not having them is no failure. */
+/*
+ * Enter the pages behind that of the fault, as far as the file goes. A failure to enter them is no
+ * error.
+ */
 static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 			     const struct sg_run *run)
 {
@@ -369,9 +382,9 @@ static vm_fault_t insert_small(struct inode *inode, struct vm_fault *vmf, const 
 }
 
 /*
- * A place for 2 MiB is one of small pages once it has a table for them. With CONFIG_PT_RECLAIM
- * MADV_DONTNEED takes an empty table away, with mmap_lock held as faults hold it: then a table that
- * is there says nothing of the next moment.
+ * A place for 2 MiB belongs to small pages once it has a table for them. With CONFIG_PT_RECLAIM,
+ * MADV_DONTNEED frees an empty table under mmap_lock, which faults hold in the same way. A table
+ * that exists then proves nothing for the next moment.
  */
 static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
 {
@@ -382,16 +395,16 @@ static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const 
 	    (!IS_ENABLED(CONFIG_PT_RECLAIM) && !pmd_none(READ_ONCE(*vmf->pmd))))
 		return insert_small(inode, vmf, run);
 	if (mutex_lock_killable(place))
-		return VM_FAULT_SIGBUS;		/* of who is to die */
+		return VM_FAULT_SIGBUS;		/* of a process that is about to die */
 	ret = insert_small(inode, vmf, run);
 	mutex_unlock(place);
 	return ret;
 }
 
 /*
- * Entries come in read-only first, for whatever access: a shared one is made writable by
- * pfn_mkwrite(), a private one is copied by the kernel, each at the second fault. So those of the
- * neighbours may be there before anybody has asked for them.
+ * Entries are read-only at first, for any access. pfn_mkwrite() makes a shared one writable, and
+ * the kernel copies a private one, each at the second fault. So entries of neighbours may exist
+ * before any access to them.
  */
 static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole)
 {
@@ -406,7 +419,7 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	else if (!*hole)
 		ret = insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
-		ret = 0;	/* a large page has been entered meanwhile: look again */
+		ret = 0;	/* a large page was entered meanwhile: look again */
 	end_entering(inode, e);
 	return ret;
 }
@@ -507,13 +520,14 @@ static vm_fault_t fault(struct vm_fault *vmf)
 }
 
 /*
- * The entry of the fault becomes writable, if it is what the fault found; else it stays, and the
- * fault comes again. Here, and not by the kernel when we have returned: after sb_end_pagefault() a
- * freeze could take all entries away, and another thread read one in that looks the same. Made
- * writable, it would let stores into what is frozen, and no mark would name the page.
+ * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
+ * and the fault is retried. This is done here, and not by the kernel after the return: after
+ * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
+ * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would
+ * name the page.
  *
- * A table that goes away meanwhile is freed after a grace period, and is not at its place any more
- * once its lock is held (as in the kernel's pte_offset_map_lock(), which is not exported).
+ * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
+ * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
  */
 static void make_writable(const struct vm_fault *vmf)
 {
@@ -536,8 +550,8 @@ static void make_writable(const struct vm_fault *vmf)
 }
 
 /*
- * A shared, readable entry is about to become writable: not while it shows a page of zeroes, or one
- * that is the file's no longer. Then it is taken away, and the kernel comes back.
+ * A shared, readable entry is about to become writable. If it shows a page of zeroes, or a page
+ * that the file has lost, remove it, and let the kernel retry.
  */
 static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 {
@@ -563,7 +577,7 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */
 
-/* The first page of the 2 MiB in which the fault is, if all of them lie in the mapping, aligned. */
+/* The first page of the 2 MiB around the fault, if all of them are in the mapping, aligned. */
 static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
 {
 	unsigned long start = vmf->address & PMD_MASK;
@@ -573,7 +587,7 @@ static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
 	       IS_ALIGNED(*page, HUGE_PAGES);
 }
 
-/* What of the file, or of a hole that is read, can be mapped as 2 MiB at @page; false: nothing. */
+/* Find 2 MiB of the file, or of a hole that is read, that can be mapped at @page; false: none. */
 static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned long *pfn)
 {
 	struct page *none;
@@ -599,16 +613,16 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 	return true;
 }
 
-/* The place is ours: nothing comes in there but by us, though what is there may go. */
+/* This task holds the place: no other task enters anything there, but the content may go. */
 static vm_fault_t insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
 			      unsigned long pfn, bool write)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
-		return 0;	/* small pages have been entered meanwhile: look again */
+		return 0;	/* small pages were entered meanwhile: look again */
 	if (!pmd_none(pmd) && pmd_pfn(pmd) != pfn) {
-		/* another system has put other pages there: this one goes, then look again */
+		/* Another system has put other pages there: remove this one, then look again. */
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PMD_SIZE, false);
 		return 0;
 	}
@@ -643,7 +657,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	if (!SGFS_LARGE_ENTRIES || order != HUGE_ORDER || !huge_place(vmf, &page))
 		return VM_FAULT_FALLBACK;
 	if (!(vmf->vma->vm_flags & VM_SHARED))
-		return VM_FAULT_FALLBACK;	/* copies are made page by page */
+		return VM_FAULT_FALLBACK;	/* the kernel copies page by page */
 	if (write) {
 		sb_start_pagefault(inode->i_sb);
 		note_store(vmf->vma->vm_file);
@@ -663,8 +677,8 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 /* --- access by debuggers ---------------------------------------------------------------------- */
 
 /*
- * Not by debuggers alone: what /proc shows of a process's arguments comes this way, to anybody, and
- * no mapping may hold that up. So nothing is waited for here, and no hole filled.
+ * Not only debuggers use this path: /proc shows a process's arguments through it, to any process,
+ * and no mapping may delay that. So nothing is waited for here, and no hole is filled.
  */
 static int access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
@@ -691,14 +705,14 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 			err = -EIO;
 	}
 	end_entering(inode, e);
-	if (err == -EIO && !write && run.off)	/* it waits for those who are entering */
+	if (err == -EIO && !write && run.off)	/* this waits for faults that are entering */
 		sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), len);
 	return err;
 }
 
 /*
- * For what get_user_pages() refuses: pages of the file, not yet copied by a private mapping. A
- * store by force into what the process itself may not write is refused there, too.
+ * For mappings that get_user_pages() refuses: pages of the file that a private mapping has not
+ * copied. A forced store into memory that the process itself may not write is refused too.
  */
 static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len, int write)
 {
@@ -720,9 +734,9 @@ static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int
 	return done ?: -EFAULT;
 }
 
-/* --- who maps --------------------------------------------------------------------------------- */
+/* --- mappers of a file ------------------------------------------------------------------------ */
 
-/* The volume names us as one who maps the file, from the first mapping to the last. */
+/* The volume names this system as a mapper of the file, from the first mapping to the last. */
 static void count_mapping(struct inode *inode, int by)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -747,9 +761,9 @@ static void count_mapping(struct inode *inode, int by)
 }
 
 /*
- * A child's shared mapping begins empty: it finds its entries by faults. fork() would copy those of
- * 2 MiB, and does so by a look without a lock, so that one which a truncation takes away at that
- * moment stays with the child. It asks for this flag after it has called us.
+ * A child's shared mapping starts empty: faults find its entries. fork() would copy entries of 2
+ * MiB after a look without a lock. The child would then keep an entry that a truncation removes at
+ * that moment. fork() tests this flag after this call.
  */
 static void open_mapping(struct vm_area_struct *vma)
 {
@@ -763,11 +777,11 @@ static void close_mapping(struct vm_area_struct *vma)
 	count_mapping(file_inode(vma->vm_file), -1);
 }
 
-/* --- what others have taken away -------------------------------------------------------------- */
+/* --- removal of entries ----------------------------------------------------------------------- */
 
 /*
- * Pages have been cut off, or a hole filled that we show as zeroes. A fault from now on notes its
- * hole anew; those under way are waited for before anything is taken away.
+ * Another system has cut pages off, or filled a hole that this system shows as zeroes. A later
+ * fault notes its hole anew. Wait for faults under way before any entry is removed.
  */
 static bool must_go(struct inode *inode)
 {
@@ -788,7 +802,7 @@ static bool must_go(struct inode *inode)
 	return go;
 }
 
-/* Private copies are nobody's business but the process's; behind the end there are none, either. */
+/* Private copies concern only the process; beyond the end there are none, either. */
 static void take_away(struct inode *inode)
 {
 	u64 end;
@@ -801,7 +815,9 @@ static void take_away(struct inode *inode)
 		unmap_mapping_range(inode->i_mapping, end, 0, 1);
 }
 
-/* An inode in the list is mapped, and its mappings end under the lock that we hold: it stays. */
+/*
+ * An inode in the list is mapped, and its mappings end under the lock that is held here: it stays.
+ */
 static void take_away_from(struct sgfs *fs, bool all)
 {
 	struct sgfs_inode *si;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which pages mappings may have stored to: those have to be written back by fsync(), msync(),
- * sync() and before a freeze. A page is marked when an entry of it becomes writable, and stays so
- * as long as somebody maps the file writably: with no struct page behind it, nothing tells whether
- * it has been stored to again.
+ * The pages to which mappings may have stored: fsync(), msync(), sync() and a freeze have to write
+ * them back. A page is marked when an entry of it becomes writable. It stays marked as long as any
+ * process maps the file writably: without a struct page, nothing shows a later store.
  */
 #include <linux/pagemap.h>
 
 #include "stargatefs.h"
 
-/* An entry of an xarray holds so many marks, as a value: of pages, or of pieces of 2 MiB. */
+/* One entry of an xarray holds this many marks, as a value: of pages, or of extents of 2 MiB. */
 #define MARKS	32u
 static const unsigned int mark_shift[] = { 0, PMD_SHIFT - PAGE_SHIFT };
 
@@ -39,7 +38,10 @@ static int mark(struct xarray *xa, unsigned long index, unsigned long bits)
 	}
 }
 
-/* A piece of 2 MiB has one mark, as it has one entry: marking it costs no more than a page. */
+/*
+ * An extent of 2 MiB has one mark, as it has one entry: a mark of it costs no more than one of a
+ * page.
+ */
 static unsigned int kind_of(u64 first, u64 pages)
 {
 	u64 large = 1ULL << mark_shift[1];
@@ -48,8 +50,8 @@ static unsigned int kind_of(u64 first, u64 pages)
 }
 
 /*
- * invalidate_lock is held shared, so nobody flushes meanwhile. Who finds a mark may store at once
- * and call sync(), which goes by the list: the inode is in it before its first mark is there.
+ * invalidate_lock is held shared, so no flush runs meanwhile. A task that finds a mark may store at
+ * once and call sync(), which uses the list. So the inode enters the list before its first mark.
  */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 {
@@ -71,7 +73,7 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 	return err;
 }
 
-/* What the marks from @mark on stand for, as far as it is within @first and @last. */
+/* The pages for which the marks from @mark on stand, as far as they are within @first and @last. */
 static int flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigned long bits,
 		       u64 first, u64 last)
 {
@@ -99,7 +101,7 @@ static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 las
 	void *entry;
 	int err = 0;
 
-	if (xa_empty(xa))	/* of most files: nobody has stored through a mapping */
+	if (xa_empty(xa))	/* the case of most files: no store through a mapping */
 		return 0;
 	xa_for_each_range(xa, index, entry, (first >> shift) / MARKS,
 			  min_t(u64, (last >> shift) / MARKS, ULONG_MAX)) {
@@ -128,10 +130,10 @@ void sgfs_written_forget(struct inode *inode)
 }
 
 /*
- * With faults kept out, and no writable entry left, what is flushed now needs no mark any more. Who
- * holds invalidate_lock may wait for a lock that another system has. sync() waits for none of them,
- * as it is for all volumes of the node: it flushes what is marked, as fsync() does, and leaves the
- * marks.
+ * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
+ * task that holds invalidate_lock may wait for a lock of another system. sync() covers all volumes
+ * of the node, so it waits for none of these tasks: like fsync(), it flushes the marked pages and
+ * keeps the marks.
  */
 static int flush_file(struct inode *inode, bool revoke)
 {
@@ -154,7 +156,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	return err;
 }
 
-/* An inode that is being evicted flushes by itself. */
+/* An inode that is being evicted flushes itself. */
 static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
 {
 	struct sgfs_inode *si;

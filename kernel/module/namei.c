@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Names: look up, make, link, remove, rename. The engine does it; here the VFS is told. */
+/*
+ * Names: look up, create, link, remove, rename. The engine does the work; this file informs the
+ * VFS.
+ */
 #include <linux/delay.h>
 #include <linux/namei.h>
 
 #include "stargatefs.h"
 #include "trace.h"
 
-#define TURNS	1000	/* of names that get another file each time we look */
-#define MOVE_TURNS	50	/* of a directory that the VFS cannot move just now */
+#define TURNS	1000	/* of names that get another file at each look */
+#define MOVE_TURNS	50	/* of a directory that the VFS cannot move at present */
 #define MOVE_US		1000
 
-/* The inode that a name means, or NULL; *@seq: of the directory when it did. */
+/* Return the inode of a name, or NULL. *@seq: the directory's counter at that moment. */
 static struct inode *find(struct inode *dir, const struct qstr *name, unsigned int flags,
 			  u64 *seq)
 {
@@ -35,7 +38,10 @@ static struct inode *find(struct inode *dir, const struct qstr *name, unsigned i
 		if (inode != ERR_PTR(-ESTALE) ||
 		    sg_seq(sgfs_vol(dir), sgfs_ref(dir)) != *seq)
 			continue;
-		/* any member may have made that name: it is to be no line of its own */
+		/*
+		 * Any member may have made that name: it must not start a line of its own in the
+		 * log.
+		 */
 		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %*pE",
 		       (u64)dir->i_ino, (int)name->len, name->name);
 		return ERR_PTR(-EUCLEAN);
@@ -44,9 +50,9 @@ static struct inode *find(struct inode *dir, const struct qstr *name, unsigned i
 }
 
 /*
- * A directory has one place only. If the VFS knows it in another one, another system has moved it:
- * what is not in use there is forgotten, so that it need not be moved here, which a rename of our
- * own that is under way would prevent (place()).
+ * A directory has only one place. If the VFS knows another place, another system has moved the
+ * directory. Forget it there if it is not in use: then no move is needed, which a running rename of
+ * this system would prevent (place()).
  */
 static void forget_old_place(struct inode *inode)
 {
@@ -61,9 +67,8 @@ static void forget_old_place(struct inode *inode)
 }
 
 /*
- * What the VFS knows says that the directory lies above the place where it has been found: it knows
- * of a time before another system has moved them. It would complain of a loop; looking up the way
- * anew mends it.
+ * For the VFS the directory lies above the place where it was found: the VFS has the state from
+ * before another system's moves. It would report a loop. A new lookup of the path repairs this.
  */
 static bool seems_above(struct inode *inode, struct dentry *dentry)
 {
@@ -75,10 +80,10 @@ static bool seems_above(struct inode *inode, struct dentry *dentry)
 }
 
 /*
- * In use there, it is moved here by the VFS, unless somebody of this system renames between
- * directories, or changes the old place, just now: -ESTALE. That takes as long as he waits for the
- * volume. It is waited for, but not for long: he may wait for a lock that our caller has. Once we
- * have failed, he goes on, and the VFS asks a second time.
+ * The directory is in use at its old place, so the VFS moves it here. It returns -ESTALE while a
+ * task of this system renames between directories, or changes the old place. Such a task may take
+ * as long as it waits for the volume. Wait for it, but not for long: it may wait for a lock that
+ * the caller has. After the failure here that task continues, and the VFS asks a second time.
  */
 static struct dentry *place(struct inode *inode, struct dentry *dentry)
 {
@@ -93,7 +98,7 @@ static struct dentry *place(struct inode *inode, struct dentry *dentry)
 		forget_old_place(inode);
 		if (seems_above(inode, dentry))
 			break;
-		ihold(inode);		/* which is not ours any more after it */
+		ihold(inode);		/* the call below consumes this reference */
 		alias = d_splice_alias(inode, dentry);
 	}
 	iput(inode);
@@ -115,7 +120,7 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned 
 	inode = find(dir, &dentry->d_name, flags, &seq);
 	dentry->d_time = seq;
 	alias = place(inode, dentry);
-	if (!IS_ERR_OR_NULL(alias))	/* a directory that has been moved here */
+	if (!IS_ERR_OR_NULL(alias))	/* a directory that was moved here */
 		WRITE_ONCE(alias->d_time, seq);
 	return alias;
 }
@@ -164,7 +169,7 @@ static int create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *den
 {
 	int err = make(idmap, dir, dentry, mode, 0, NULL);
 
-	/* Another system was faster: that file is to be opened, and the VFS to look for it. */
+	/* Another system was faster: that file is to be opened, and the VFS has to look it up. */
 	return err == -EEXIST && !excl ? -ESTALE : err;
 }
 
@@ -188,7 +193,7 @@ static int symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry *de
 	return make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
 }
 
-/* O_TMPFILE: no name, no links; the engine frees it when it is evicted, or after a crash. */
+/* O_TMPFILE: no name, no links; the engine frees it at eviction, or after a crash. */
 static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file, umode_t mode)
 {
 	struct sgfs_creation c;
@@ -211,7 +216,7 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file
 	atomic_dec(&SGFS(dir->i_sb)->creations);
 	if (!err) {
 		SGFS_I(c.inode)->kept = true;
-		set_nlink(c.inode, 1);		/* d_tmpfile() takes one link off */
+		set_nlink(c.inode, 1);		/* d_tmpfile() drops one link */
 		d_tmpfile(file, c.inode);
 		unlock_new_inode(c.inode);
 	}
@@ -243,9 +248,10 @@ static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 /* --- removing --------------------------------------------------------------------------------- */
 
 /*
- * The engine is told what the VFS has looked up. Something else may be there by now. Was it a
- * directory, the VFS takes that for dead afterwards; does its owner matter, it is that one's which
- * has been checked. Then it is -ESTALE, and the VFS looks again.
+ * Tell the engine which inode the VFS has looked up. Another one may have the name by now. If it
+ * were a directory, the VFS would regard it as removed afterwards. If its owner matters, the VFS
+ * has checked the owner of the first one. In these cases the result is -ESTALE, and the VFS looks
+ * again.
  */
 static bool must_be_that(const struct inode *dir, const struct inode *seen)
 {
@@ -303,7 +309,7 @@ static int rename_seen(struct inode *old_dir, struct dentry *old, struct inode *
 			      new->d_name.len, flags, whiteout, &seen, now);
 }
 
-/* RENAME_WHITEOUT leaves a character device 0/0 behind, which overlayfs takes for "deleted". */
+/* RENAME_WHITEOUT leaves a character device 0/0, which overlayfs reads as "deleted". */
 static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_dir,
 				   struct dentry *old, struct inode *new_dir, struct dentry *new,
 				   unsigned int flags)
@@ -315,7 +321,7 @@ static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_di
 	if (err)
 		return err;
 	err = rename_seen(old_dir, old, new_dir, new, flags, &c.new, c.new.now);
-	sgfs_creation_abort(&c);	/* its VFS inode is made when somebody looks it up */
+	sgfs_creation_abort(&c);	/* a later lookup makes its VFS inode */
 	return err;
 }
 

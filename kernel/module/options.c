@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mount options: what may be asked for, and how it is shown. */
+/* Mount options: the accepted ones, and how they are shown. */
 #include <linux/ctype.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -38,7 +38,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	{}
 };
 
-/* memparse() would wrap in silence: what has no place in 64 bits is -ERANGE here. */
+/* memparse() would wrap silently: a value beyond 64 bits is -ERANGE here. */
 static int to_bytes(const char *text, u64 *out)
 {
 	static const char units[] = "KMGTPE";
@@ -81,7 +81,7 @@ static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, 
 	return 0;
 }
 
-/* Who may have .stargate/region and volume.json. */
+/* Which users may open .stargate/region and volume.json. */
 static int parse_region(struct fs_context *fc, const struct fs_parameter *param, int id)
 {
 	struct sgfs_options *opt = fc->fs_private;
@@ -110,7 +110,10 @@ static int parse_region(struct fs_context *fc, const struct fs_parameter *param,
 	return 0;
 }
 
-/* Which of three names; one that is none of them is answered with all. Or -errno. */
+/*
+ * Find which of three names is given. Any other name is refused with a list of the three. Or
+ * -errno.
+ */
 static int parse_name(struct fs_context *fc, const struct fs_parameter *param,
 		      const struct constant_table names[])
 {
@@ -209,7 +212,7 @@ const char *sgfs_map_name(enum sgfs_map map)
 	return map_names[map].name;
 }
 
-/* What is as it is by itself is left out. */
+/* Options with their default value are left out. */
 static void show_region(struct seq_file *m, const struct sgfs_options *opt)
 {
 	if (!uid_eq(opt->region_uid, GLOBAL_ROOT_UID))

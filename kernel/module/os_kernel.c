@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The seam under the engine, the kernel's side: what is too long for the header. */
+/* The kernel's side of the interface under the engine: functions too long for the header. */
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -18,8 +18,8 @@
 
 /*
  * The best of clwb, clflushopt and clflush that the processor has, patched in, as the kernel's
- * clwb() is. The kernel takes pages that a machine check found bad out of its linear mapping,
- * before anybody tells us: a line of such a page goes to @unmapped.
+ * clwb() is. The kernel removes pages that a machine check found bad from its linear mapping,
+ * before it tells any driver: a line of such a page goes to @unmapped.
  */
 #define WB_LINE(at, disp8)								\
 	"1: " ALTERNATIVE_2(".byte 0x3e; clflush " at,					\
@@ -27,7 +27,7 @@
 			    ".byte 0x66, 0x0f, 0xae, " disp8, X86_FEATURE_CLWB) "\n"	\
 	_ASM_EXTABLE(1b, %l[unmapped])
 
-/* False: its page is not mapped. */
+/* Return false if the line's page is not mapped. */
 static __always_inline bool wb_line(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") : : [a] "a" (a) : "memory" : unmapped);
@@ -36,7 +36,7 @@ unmapped:
 	return false;
 }
 
-/* This line and the next one. False: the page of either is not mapped. */
+/* This line and the next one. Return false if the page of either is not mapped. */
 static __always_inline bool wb_two_lines(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") WB_LINE("64(%[a])", "0x70, 0x40")
@@ -46,7 +46,7 @@ unmapped:
 	return false;
 }
 
-/* Of a page that is not mapped there is nothing to write back: its bytes are lost. */
+/* A page that is not mapped needs no write-back: its bytes are lost. */
 void sg_wb(const void *p, size_t len)
 {
 	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
@@ -60,7 +60,7 @@ void sg_wb(const void *p, size_t len)
 	}
 }
 
-/* The fence: a page that is given back unused is not to be zeroed when it is somebody else's. */
+/* The fence: a page that is given back unused must not be zeroed once another file has it. */
 void sg_os_clear(void *dst, size_t len)
 {
 	size_t done = sg_zero_wide(dst, len);
@@ -98,7 +98,10 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
 	return err && err != -ETIME ? -EINTR : 0;
 }
 
-/* Below SSE 4.2 there is no instruction; such machines have no memory that this is for. */
+/*
+ * Processors below SSE 4.2 have no such instruction, and are in no machine with memory for
+ * StargateFS.
+ */
 static u32 crc32c_slow(u32 crc, const u8 *p, size_t len)
 {
 	unsigned int bit;
@@ -111,7 +114,7 @@ static u32 crc32c_slow(u32 crc, const u8 *p, size_t len)
 	return crc;
 }
 
-/* The library's crc32c() is a module of its own on 6.1: one instruction needs no library. */
+/* The library's crc32c() is a separate module on 6.1, and one instruction needs no library. */
 u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 {
 	const u8 *p = buf;
@@ -126,7 +129,7 @@ u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 	return crc;
 }
 
-/* Locks of the volume may be held: memory must not be sought by evicting our own inodes. */
+/* Locks of the volume may be held: the allocation must not evict inodes of this file system. */
 void *sg_alloc(size_t len)
 {
 	return kvzalloc(len, GFP_NOFS);
@@ -140,7 +143,7 @@ void sg_free(void *p)
 void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
 {
 	static const char *const prefix[] = { KERN_ERR, KERN_WARNING, KERN_INFO };
-	/* much of what is said others bring about, at will: not so that nothing else is heard */
+	/* Other members can cause many of these messages, at will: they must not drown the log. */
 	static DEFINE_RATELIMIT_STATE(limit, 10 * HZ, 200);
 	const struct super_block *sb = owner;
 	struct va_format vaf;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes that are as if they were open, for a second or two: one whose file has been replaced just
- * when it was looked at by name, and may be again, while the VFS asks twice at most. Others that
- * open and close it meanwhile do not end that: who asks the second time may still be on his way.
- * Nor does it last longer: else a file that has been removed elsewhere would keep its space until
- * memory gets short here.
+ * Inodes that count as open for a second or two. The case: the file was replaced at the moment of a
+ * lookup by name, and may be replaced again, while the VFS looks up twice at most. An open and
+ * close by another task does not end this state: the task that looks up a second time may not have
+ * arrived yet. The state does not last longer either: otherwise a file that another system has
+ * removed would keep its space until memory gets short here.
  */
 #include "stargatefs.h"
 
@@ -34,7 +34,7 @@ int sgfs_keep(struct inode *inode)
 	return err;
 }
 
-/* The inode is on its way out. */
+/* The inode is being evicted. */
 void sgfs_kept_evict(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
@@ -56,7 +56,7 @@ static struct inode *next_old(struct sgfs *fs)
 	while (!inode && !list_empty(&fs->kept_old)) {
 		si = list_first_entry(&fs->kept_old, struct sgfs_inode, kept_at);
 		list_del_init(&si->kept_at);
-		inode = igrab(&si->vfs);	/* NULL: it is on its way out */
+		inode = igrab(&si->vfs);	/* NULL: it is being evicted */
 	}
 	spin_unlock(&fs->kept_lock);
 	return inode;
@@ -68,7 +68,7 @@ static void let_go(struct inode *inode)
 	bool removed = false;
 
 	mutex_lock(&si->window_lock);
-	if (si->kept && list_empty(&si->kept_at)) {	/* and not anew meanwhile */
+	if (si->kept && list_empty(&si->kept_at)) {	/* and not kept again meanwhile */
 		si->kept = false;
 		removed = !si->opens && sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
 	}
@@ -77,7 +77,7 @@ static void let_go(struct inode *inode)
 		sgfs_forget_names(inode);
 }
 
-/* Once a second: what has been kept since the time before last. */
+/* Once a second: release the inodes kept since the call before last. */
 void sgfs_kept_settle(struct sgfs *fs)
 {
 	struct inode *inode;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bad memory: how this system hears of it (docs/bad-memory.md).
+ * Bad pages: how this system learns of them (docs/bad-memory.md).
  *
- *	memory_failure() calls the holder of a DAX device, which we are where nobody is between;
- *	the chain of machine checks tells of every memory error with an address, so also of memory
- *	without struct pages, and below LVM;
- *	a copy out of the volume that ends early (file.c);
- *	another system, by the list in the volume.
+ *	memory_failure() calls the holder of a DAX device, which is this module if nothing is
+ *	between;
+ *	the notifier chain of machine checks reports every memory error with an address, so also
+ *	errors in memory without struct pages, and below LVM;
+ *	a copy out of the volume ends early (file.c);
+ *	another system tells through the list in the volume.
  *
- * The first three note it in the volume, so that all hear of it. Then what shows the page is taken
- * away: a process that comes back for it gets SIGBUS.
+ * The first three enter the page in the volume, so that all systems learn of it. Then the mappings
+ * of the page are removed: a process that accesses it again gets SIGBUS.
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
@@ -23,13 +24,13 @@
 
 #include "stargatefs.h"
 
-/* Volumes that are mounted: held while one of them is told, so that it stays meanwhile. */
+/* Mounted volumes. The lock is held during the call to one of them, so that it stays mounted. */
 static DEFINE_MUTEX(volumes_lock);
 static LIST_HEAD(volumes);
 
 /*
- * What was found while the module has been here. The kernel may have unmapped it for good, and
- * the list of a volume is what its members want it to be: a mount begins with what is known here.
+ * Bad pages found since the module was loaded. The kernel may have unmapped them for good, and
+ * members can change the list of a volume. A mount therefore begins with the pages known here.
  */
 struct found {
 	struct list_head list;
@@ -47,13 +48,13 @@ static void remember(phys_addr_t phys, u64 bytes)
 			return;
 	f = kmalloc(sizeof(*f), GFP_KERNEL);
 	if (!f)
-		return;		/* the volume knows it, until it is unmounted */
+		return;		/* the volume keeps the page in its list until the unmount */
 	f->phys = phys;
 	f->bytes = bytes;
 	list_add(&f->list, &found);
 }
 
-/* The part of [phys, phys + bytes) that is the volume's: as an offset in it. */
+/* The part of [phys, phys + bytes) that is in the volume, as an offset in it. */
 static bool in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *off, u64 *len)
 {
 	u64 low = max(phys, fs->mem.phys);
@@ -64,7 +65,7 @@ static bool in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *o
 	return low < high;
 }
 
-/* --- what follows ----------------------------------------------------------------------------- */
+/* --- reactions -------------------------------------------------------------------------------- */
 
 static void take_away(struct work_struct *work)
 {
@@ -75,7 +76,7 @@ static void take_away(struct work_struct *work)
 	sgfs_map_quiesce(fs);
 }
 
-/* Heard of it, from anywhere. */
+/* A bad page became known, from any source. */
 static void on_bad(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -83,7 +84,7 @@ static void on_bad(struct sg_vol *vol)
 	queue_work(sgfs_wq, &fs->bad);
 }
 
-/* Who maps region maps the page itself; all of them are told, as of any memory. */
+/* A process that maps region maps the page itself. Each such process is told, as for any memory. */
 static void tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 {
 #if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_FS_DAX)
@@ -93,7 +94,7 @@ static void tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 #endif
 }
 
-/* @phys: found here. volumes_lock is held. True: it is a volume's. */
+/* @phys: found here. volumes_lock is held. Return true if it belongs to a volume. */
 static bool note(phys_addr_t phys, u64 bytes, int flags)
 {
 	bool ours = false;
@@ -116,7 +117,9 @@ static bool note(phys_addr_t phys, u64 bytes, int flags)
 
 /* --- from the device -------------------------------------------------------------------------- */
 
-/* Where @dax is in memory, a volume on it knows: one piece, from its start to its end. */
+/*
+ * A volume on @dax knows where @dax is in memory: one contiguous range, from its start to its end.
+ */
 static bool place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 {
 	struct sgfs *fs;
@@ -131,13 +134,13 @@ static bool place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 	return false;
 }
 
-/* -EOPNOTSUPP: the kernel does what it does with memory of nobody. */
+/* -EOPNOTSUPP: the kernel handles the page as memory without a holder. */
 static int notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags)
 {
 	int err = -EOPNOTSUPP;
 	phys_addr_t phys;
 
-	if (len == U64_MAX)	/* the device is being removed, and its memory good (device.c) */
+	if (len == U64_MAX)	/* the device is being removed, and its memory is good (device.c) */
 		return err;
 	mutex_lock(&volumes_lock);
 	if (place_of(dax, offset, &phys) && note(phys, len, flags))
@@ -151,7 +154,7 @@ const struct dax_holder_operations sgfs_dax_holder = { .notify_failure = notify_
 /* --- from the processor ----------------------------------------------------------------------- */
 
 #ifdef CONFIG_X86_MCE
-/* How much is bad, Intel's processors say; others mean a line. */
+/* Intel's processors report the length of the bad range; others mean a line. */
 static u64 extent_of(const struct mce *m)
 {
 	unsigned int lsb = MCI_MISC_ADDR_LSB(m->misc);
@@ -172,14 +175,14 @@ static int machine_check(struct notifier_block *nb, unsigned long val, void *dat
 	bytes = extent_of(m);
 	addr = m->addr & GENMASK_ULL(boot_cpu_data.x86_phys_bits - 1, 0) & ~(bytes - 1);
 	mutex_lock(&volumes_lock);
-	note(addr, bytes, -1);	/* who maps it the kernel has told already, if it can */
+	note(addr, bytes, -1);	/* the kernel has told its mappers already, if it can */
 	mutex_unlock(&volumes_lock);
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block checks = {
 	.notifier_call	= machine_check,
-	.priority	= MCE_PRIO_NFIT,	/* behind the kernel's own */
+	.priority	= MCE_PRIO_NFIT,	/* after the kernel's own */
 };
 #endif
 
@@ -205,7 +208,7 @@ void sgfs_poison_exit(void)
 
 #define LINE	64
 
-/* A copy from there ended early. True: because of the memory, which has been noted. */
+/* A copy from there ended early. Return true if bad memory was the reason; it has been noted. */
 bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len)
 {
 	u64 at = off, end = off + min_t(size_t, len, PAGE_SIZE - offset_in_page(off));
@@ -242,7 +245,7 @@ ssize_t sgfs_poison_show(struct sgfs *fs, char *buf)
 	return len;
 }
 
-/* The kernel itself does not touch it again before the machine boots, nor may we. */
+/* The kernel does not touch the page again before the next boot, so the module must not either. */
 static bool is_poisoned(const struct sgfs *fs, u64 page)
 {
 	unsigned long pfn = PHYS_PFN(fs->mem.phys) + page;
@@ -293,7 +296,7 @@ void sgfs_poison_prepare(struct sgfs *fs)
 	INIT_LIST_HEAD(&fs->volumes);
 }
 
-/* The volume is open, and nobody uses it yet: what is known here is bad from the beginning. */
+/* The volume is open, and not in use yet: pages known here are bad from the beginning. */
 void sgfs_poison_start(struct sgfs *fs)
 {
 	struct found *f;
@@ -315,7 +318,7 @@ void sgfs_poison_stop(struct sgfs *fs)
 	mutex_unlock(&volumes_lock);
 }
 
-/* After leaving: nothing tells us any more. */
+/* After the leave: no source reports any more. */
 void sgfs_poison_end(struct sgfs *fs)
 {
 	cancel_work_sync(&fs->bad);

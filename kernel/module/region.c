@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a mount shows beside the volume's own files: the directory .stargate in its root, which
- * listings leave out, and in it, where there are struct pages,
+ * What a mount shows in addition to the volume's own files. The directory .stargate in its root
+ * does not appear in listings. With struct pages it has
  *
- *	region	the volume's memory from its first byte to its last, for a VMM to map as memory of a
- *		virtual machine (D3, D11): a regular file, since containers may not open devices.
- *	region@UUID	the same file by a name that listings leave out: who opens it so says which
- *		machine he maps it for, and the host is that machine's fence (region_holders.c).
+ *	region	the volume's memory from its first byte to its last, for a VMM to map as memory
+ *		of a VM (D3, D11): a regular file, since containers may not open devices.
+ *	region@UUID	the same file by a name that listings leave out. An opener names with it the
+ *		machine for which it maps the file, and the host is this machine's fence
+ *		(region_holders.c).
  *
- * and, always,
+ * and always
  *
  *	volume.json	what the VMM has to know: the place and the size (volume_json.c).
  *	semaphores	shared semaphores (sem_file.c).
  *
- * To the kernel region is a file of one extent on a DAX device. Its faults are the kernel's own:
- * 2 MiB at once, with pages that KVM can get, and MADV_POPULATE_WRITE stores nothing into them. So
- * a VMM that allocates its memory in advance does not rewrite bytes that others use.
+ * To the kernel, region is a file of one extent on a DAX device. Its faults are the kernel's own:
+ * 2 MiB at once, with pages that KVM can get. MADV_POPULATE_WRITE stores nothing into them, so a
+ * VMM that allocates its memory in advance does not overwrite bytes that others use.
  *
  * These inodes are no inodes of the volume: sgfs_is_virtual() keeps the engine away from them. They
- * are in no hash, so nothing writes them back: what a machine stores there is its own to flush.
+ * are in no hash, so nothing writes them back: a machine flushes its own stores.
  */
 #include <linux/dax.h>
 #include <linux/iomap.h>
@@ -43,7 +44,7 @@ static bool is_named(const struct qstr *name, const char *text)
 	return name->len == strlen(text) && !memcmp(name->name, text, name->len);
 }
 
-/* The name of region: for the machine that it says; zeroes: for none. */
+/* Parse a name of region: @machine is the machine that it names; zeroes: none. */
 static bool is_region(const struct qstr *name, u8 machine[16])
 {
 	const size_t lead = strlen(REGION_OF);
@@ -84,7 +85,7 @@ static const struct iomap_ops extents = {
 	.iomap_begin	= find_extent,
 };
 
-/* Of what a fault would map; a large page with a bad one in it is mapped by small ones. */
+/* The range that a fault would map. A large page with a bad one in it is mapped by small ones. */
 static bool has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
 {
 	const struct sg_vol *vol = &SGFS(file_inode(vmf->vma->vm_file)->i_sb)->vol;
@@ -94,7 +95,7 @@ static bool has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
 	       sg_is_bad(vol, (u64)round_down(vmf->pgoff, pages) << PAGE_SHIFT, pages);
 }
 
-/* Whoever revokes a holder takes the pages of all, and keeps faults away meanwhile. */
+/* A revocation removes the pages of all holders, and keeps faults away meanwhile. */
 static vm_fault_t huge_fault(struct vm_fault *vmf, sgfs_fault_order order)
 {
 	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
@@ -115,8 +116,8 @@ static vm_fault_t fault(struct vm_fault *vmf)
 }
 
 /*
- * A piece that was once mapped by small pages would have no large one any more: so the first
- * mapping begins without what those before it have left, unless somebody still has a page of it.
+ * An extent that was once mapped by small pages would get no large one again. So the first mapping
+ * drops what earlier ones have left, unless something still holds a page of it.
  */
 static void count_mapping(struct inode *inode, int by)
 {
@@ -162,11 +163,11 @@ static const struct vm_operations_struct vm_operations = {
 };
 
 /*
- * A private mapping would give a machine copies of its own, which nobody else ever sees. Of a file
- * that is open for reading the kernel makes a mapping that can never become writable.
+ * A private mapping would give a machine its own copies, which no other system ever sees. For a
+ * file that is open for reading, the kernel makes a mapping that can never become writable.
  *
- * The flags stay as they came. Where they change here, Linux 6.12 merges the mapping into its
- * neighbour after this call and frees it without ->close(): its hold would never end. DAX mappings
+ * The flags stay as they came. If they changed here, Linux 6.12 would merge the mapping into its
+ * neighbour after this call, and free it without ->close(): its hold would never end. DAX mappings
  * have large entries without VM_HUGEPAGE.
  */
 static int map_region(struct file *file, struct vm_area_struct *vma)
@@ -195,7 +196,7 @@ static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
 
 	inode_lock_shared(inode);
 	if (iocb->ki_pos < i_size_read(inode)) {
-		/* what lies behind is in no extent, and nobody is to ask for it */
+		/* The part beyond is in no extent, and must not be asked for. */
 		iov_iter_truncate(to, i_size_read(inode) - iocb->ki_pos);
 		beyond -= iov_iter_count(to);
 		done = dax_iomap_rw(iocb, to, &extents);
@@ -205,7 +206,7 @@ static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
 	return done;
 }
 
-/* A volume may be large: whoever waits for all of it can be killed. */
+/* A volume may be large: a task that waits for all of it can be killed. */
 static int sync_region(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	const struct sgfs_memory *mem = &SGFS(file_inode(file)->i_sb)->mem;
@@ -226,9 +227,9 @@ static int sync_region(struct file *file, loff_t start, loff_t end, int datasync
 }
 
 /*
- * All mounts of a volume share the inode of region, with its owner and mode. Only a mount's own
- * attributes tell two of them apart, and this one is kept where a mount is copied, bound or
- * remounted: a namespace of less privilege can change no attribute of access times.
+ * All mounts of a volume share the inode of region, with its owner and mode. Only attributes of the
+ * mount itself distinguish them. This attribute is kept when a mount is copied, bound or remounted:
+ * a namespace of less privilege cannot change attributes of access times.
  */
 static bool may_open(const struct file *file)
 {
@@ -238,7 +239,10 @@ static bool may_open(const struct file *file)
 	       file->f_path.mnt->mnt_flags & MNT_NODIRATIME || capable(CAP_SYS_ADMIN);
 }
 
-/* This machine is in its own mount table: whoever said that it has gone would be believed. */
+/*
+ * Refuse this machine's own id: its slot is in the mount table too, and the end of the last hold
+ * for its id would fence it.
+ */
 static int open_region(struct inode *inode, struct file *file)
 {
 	struct sg_identity self;
@@ -269,9 +273,9 @@ static const struct file_operations region_operations = {
 };
 
 /*
- * The administrator says which user may map region; nobody changes its size, and it has no bits but
- * permissions. The inode is the same in all mounts, and root of a container owns it: the
- * capabilities of an owner would let one container close it for the others, or open it to them.
+ * The administrator decides which user may map region. Its size cannot change, and its mode has
+ * only permission bits. All mounts have the same inode, and root of a container owns it. With the
+ * capabilities of an owner, one container could close region for the others, or open it to them.
  */
 static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -288,7 +292,7 @@ static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct
 	return err;
 }
 
-/* How long the description is, changes with what it says. */
+/* The length of the description changes with its content. */
 static int get_attributes(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat,
 			  u32 mask, unsigned int flags)
 {
@@ -393,7 +397,7 @@ static struct inode *make(struct super_block *sb, u64 ino, umode_t mode)
 	return inode;
 }
 
-/* Nothing can be made, renamed or removed in it, nor it itself. */
+/* Nothing can be created, renamed or removed in it, and it cannot be either. */
 static struct inode *make_dir(struct super_block *sb)
 {
 	struct inode *inode = make(sb, DIR_INO, S_IFDIR | 0755);
@@ -433,7 +437,7 @@ static struct inode *make_about(struct super_block *sb)
 	return inode;
 }
 
-/* Anybody's: who may have which object is said by the objects. */
+/* Open to all users: each object has its own permissions. */
 static struct inode *make_semaphores(struct super_block *sb)
 {
 	struct inode *inode = make(sb, SEMAPHORES_INO, S_IFREG | 0666);
@@ -452,7 +456,7 @@ static void give(struct inode *inode, const struct sgfs_options *opt, umode_t ma
 	inode->i_mode = S_IFREG | (opt->region_mode & mask);
 }
 
-/* As the mount options say. */
+/* Apply owner and mode of the mount options. */
 void sgfs_virtual_give(struct sgfs *fs)
 {
 	give(fs->about, &fs->opt, 0444);
@@ -473,7 +477,7 @@ int sgfs_virtual_make(struct sgfs *fs)
 	if (!fs->virtual_dir || !fs->about || !fs->semaphores)
 		return -ENOMEM;
 	if (has_pages(&fs->mem)) {
-		mutex_lock(&fs->windows_lock);	/* the device may become larger just now */
+		mutex_lock(&fs->windows_lock);	/* the device may grow at this moment */
 		fs->region = make_region(fs->sb, &fs->mem);
 		mutex_unlock(&fs->windows_lock);
 		if (!fs->region)
@@ -483,7 +487,7 @@ int sgfs_virtual_make(struct sgfs *fs)
 	return 0;
 }
 
-/* Who has mapped it has what he has mapped; who maps it from now on can have all. */
+/* Existing mappings keep their size; later ones can cover the new size. */
 void sgfs_virtual_resize(struct sgfs *fs)
 {
 	if (!fs->region)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who holds .stargate/region: the processes that map it, or have had it opened to a virtual machine
- * (kvm_grant.c), each for a machine or for none that is known. So the host is the fence of its
- * machines (D6; docs/protocol.md, section 3): as long as a machine's process holds region it stands
- * by the machine's systems, and when the last hold through which the machine could store has gone,
- * it declares them dead.
+ * Holders of .stargate/region. A holder is a process that maps region, or has had it opened to a VM
+ * (kvm_grant.c), for a machine or for none that is known. So the host is the fence of its machines
+ * (D6; docs/protocol.md, section 3). As long as a machine's process holds region, the host confirms
+ * that the machine's systems may still store. When the last hold through which the machine could
+ * store has gone, the host fences them.
  *
- * A hold ends when nothing stores through it any more. Of a mapping the kernel has taken the
- * entries out of the page tables, and KVM's with them, before vm_ops->close() is called; of a grant
- * KVM says that it has ended when it has taken its own.
+ * A hold ends when nothing stores through it any more. For a mapping, the kernel has removed the
+ * entries from the page tables, and KVM's with them, before it calls vm_ops->close(). For a grant,
+ * KVM reports the end when it has removed its own entries.
  */
 #include <linux/ctype.h>
 #include <linux/pid.h>
@@ -19,23 +19,24 @@
 #include "stargatefs.h"
 
 #define STAND_BY_MS	500
-/* Holders: one look goes through all of them, with a lock held that a machine's end needs. */
+/* Holders: each look goes through all of them, with a lock held that the end of a machine needs. */
 #define MOST		(4 * SG_SLOTS)
 #define MOST_OF_ONE	16u	/* of one address space: its machines */
 
 /**
  * struct sgfs_holder - an address space that holds region, for one machine
  * @list: in sgfs.holders
- * @mm: which; not held here: its mappings end before it does, a grant sees to it that it stays
- * @machine: that it runs; zeroes: nobody has said
- * @pid, @comm: its process when it began
+ * @mm: the address space, without a reference: its mappings end before it does, and a grant keeps
+ *	it
+ * @machine: the machine that it runs; zeroes: unknown
+ * @pid, @comm: its process at the beginning
  * @maps: its mappings, and grants
- * @writable: those of them through which may be stored, now or after mprotect()
+ * @writable: those of them that allow stores, now or after mprotect()
  * @revoked: it gets no page any more
- * @kept: revoked, and stays listed until its address space has ended: @mm is held. So it cannot
- *	begin anew by letting go of all that it had, while its guest still runs.
+ * @kept: revoked, and listed until its address space has ended: @mm is held. So it cannot start
+ *	again by dropping all its holds, while its guest still runs.
  * @inherited: made by fork(), which cannot be refused: not counted in MOST.
- * @surplus: one of those beyond MOST of them. It is in no list, and gets no page.
+ * @surplus: beyond MOST holders. It is in no list, and gets no page.
  */
 struct sgfs_holder {
 	struct list_head list;
@@ -60,7 +61,7 @@ bool sgfs_is_revoked(const struct sgfs_holder *h)
 
 /* --- map=splice ------------------------------------------------------------------------------- */
 
-/* Its guests may say where its host's processor looks (D5). */
+/* Guests of the volume may direct where their host's processor looks (D5). */
 static bool made_for_splice(const struct sgfs *fs)
 {
 	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
@@ -77,8 +78,8 @@ static bool has_machines(const struct sgfs *fs)
 }
 
 /*
- * A table that guests may write is followed by the host's MMU only if the volume was made so. A
- * kernel that is no guest may be a host; one that has given the volume to machines is.
+ * The host's MMU follows a table that guests may write only if the volume was made for this. A
+ * kernel that is no guest may be a host; a kernel that has given the volume to machines is one.
  */
 static bool may_splice(const struct sgfs *fs, const char **why)
 {
@@ -125,7 +126,7 @@ static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_
 	memcpy(h->machine, machine, sizeof(h->machine));
 	h->pid = get_pid(task_tgid(current));
 	strscpy(h->comm, current->group_leader->comm, sizeof(h->comm));
-	for (i = 0; h->comm[i]; i++)	/* it is shown as one line */
+	for (i = 0; h->comm[i]; i++)	/* the name must be one line */
 		if (!isprint(h->comm[i]))
 			h->comm[i] = '?';
 	return h;
@@ -139,7 +140,10 @@ static void unmake(struct sgfs_holder *h)
 	kfree(h);
 }
 
-/* What is kept, and need not be any more. @all: the mount ends, and nobody can hold its region. */
+/*
+ * Forget kept holders that need not be kept any more. @all: the mount ends, and no process can hold
+ * its region.
+ */
 static void forget_kept(struct sgfs *fs, bool all)
 {
 	struct sgfs_holder *h, *next;
@@ -169,7 +173,7 @@ static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, con
 	return NULL;
 }
 
-/* One more hold: of a holder who is there already, or of @fresh. The lock is held. */
+/* Add a hold: to a holder that exists, or to @fresh. The lock is held. */
 static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool writable)
 {
 	struct sgfs_holder *h = find(fs, fresh->mm, fresh->machine);
@@ -183,7 +187,7 @@ static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool
 	return h;
 }
 
-/* There is room for one more. The lock is held. */
+/* Is there room for one more holder? The lock is held. */
 static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 {
 	unsigned int all = 0, own = 0;
@@ -198,7 +202,7 @@ static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 	return all < MOST && own < MOST_OF_ONE;
 }
 
-/* Not while our processor follows tables that the machine could write. */
+/* Not while this system's processor follows tables that the machine could write. */
 static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
 	return !writable || !sg_machine_known(machine) || made_for_splice(fs) ||
@@ -242,7 +246,7 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 	return ERR_PTR(-EPERM);
 }
 
-/* The list stays short, however often somebody forks. The lock is held. */
+/* The list stays short, however often a process forks. The lock is held. */
 static bool is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 {
 	unsigned int inherited = 0;
@@ -253,7 +257,7 @@ static bool is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 	return parent->surplus || inherited >= MOST;
 }
 
-/* For the mappings of a child, as they were made for its parent. The lock is held. */
+/* A holder for the mappings of a child, like its parent's. The lock is held. */
 static struct sgfs_holder *inherit(struct sgfs *fs, struct sgfs_holder *parent,
 				   struct sgfs_holder *fresh, bool writable)
 {
@@ -274,9 +278,9 @@ static struct sgfs_holder *inherit(struct sgfs *fs, struct sgfs_holder *parent,
 }
 
 /*
- * One who has forked is still there when only his child is: it maps for the same machine. A child
- * begins without entries (region has none that fork() copies), so it stores nothing before a fault,
- * and that asks whether it has been revoked.
+ * The holder that forked stays listed even if only its child is left: the child maps for the same
+ * machine. A child begins without entries (region has none that fork() copies). So it stores
+ * nothing before a fault, and the fault checks for revocation.
  */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable)
@@ -300,7 +304,7 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-/* Somebody holds region for the machine, and may store. */
+/* Does any process hold region for the machine, with the right to store? */
 static bool is_held(struct sgfs *fs, const u8 machine[16])
 {
 	struct sgfs_holder *h;
@@ -311,7 +315,9 @@ static bool is_held(struct sgfs *fs, const u8 machine[16])
 	return false;
 }
 
-/* Nothing of the machine stores any more. The lock is held, so that no next life of it begins. */
+/*
+ * Nothing of the machine stores any more. The lock is held, so that the machine cannot start again.
+ */
 static void machine_gone(struct sgfs *fs, const u8 machine[16])
 {
 	if (!sg_machine_known(machine) || fs->mem.read_only || is_held(fs, machine))
@@ -342,9 +348,10 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 }
 
 /*
- * 1: there was somebody to revoke. The caller keeps faults away, and takes the pages. -ESTALE: the
- * machine's system is not in the slot any more. It has ended, and who holds region now may run the
- * machine's next life: a machine's end is noted in its slot with this lock held (machine_gone()).
+ * Return 1 if a holder was revoked. The caller keeps faults away, and removes the pages. -ESTALE:
+ * the machine's system is not in the slot any more. It has ended, and a present holder of region
+ * may run the machine's next incarnation: the end of a machine is noted in its slot with this lock
+ * held (machine_gone()).
  */
 static int revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
@@ -366,9 +373,10 @@ static int revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_sl
 }
 
 /*
- * The machine lives, but may store no more: its process keeps its mappings, and gets SIGBUS for
- * each access to them; the machine's next access ends in its VMM, as an error. All who map region
- * lose their entries; those who may have them come again by faults. Grants of the revoked end here.
+ * The machine is live, but may not store any more. Its process keeps its mappings, and gets SIGBUS
+ * for each access to them; the machine's next access ends in its VMM, as an error. All processes
+ * that map region lose their entries; those that may have them get them again by faults. Grants of
+ * the revoked holders end here.
  */
 static int revoke(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
@@ -418,8 +426,8 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 /* --- meanwhile -------------------------------------------------------------------------------- */
 
 /*
- * By the thread that beats: slot by slot, as each machine has one at most, however many hold region
- * for it; the lock is free in between.
+ * Called by the heartbeat's thread, slot by slot: each machine has one slot at most, however many
+ * processes hold region for it. The lock is free in between.
  */
 void sgfs_holders_stand_by(struct sgfs *fs)
 {
@@ -447,7 +455,7 @@ static const char *mode_of(const struct sgfs_holder *h)
 	return h->revoked ? "revoked" : h->writable ? "rw" : "ro";
 }
 
-/* What does not fit into one page is counted in the last line. */
+/* The last line counts the holders that do not fit into one page. */
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 {
 	struct sgfs_holder *h;
@@ -457,7 +465,7 @@ ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 
 	spin_lock(&fs->holders_lock);
 	list_for_each_entry(h, &fs->holders, list) {
-		if (!h->maps)	/* nothing of it is left but that it gets nothing any more */
+		if (!h->maps)	/* only its revocation is left */
 			continue;
 		if (len > PAGE_SIZE - 128) {
 			more++;

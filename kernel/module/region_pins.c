@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of region that nobody maps any more, and somebody has all the same: direct I/O into a
- * mapping that is still going on, a pipe that they were put into (get_user_pages). Such a pin
- * outlives the mapping, and whoever has it reads and writes these addresses, whosever they are by
- * then. So the mount stays for as long: nothing is unmounted, unloaded, deleted or made anew under
- * it (D10).
+ * Pages of region that no process maps any more, and that something still holds: direct I/O into a
+ * former mapping that is still under way, or a pipe (get_user_pages). Such a pin outlives the
+ * mapping. Its owner reads and writes these addresses, even if another volume has them by then. So
+ * the mount stays as long as the pin: nothing under it is unmounted, unloaded, deleted or recreated
+ * (D10).
  */
 #include <linux/file.h>
 
@@ -12,7 +12,7 @@
 
 #define LOOK_MS	100
 
-/* A page fault would change what is looked at: invalidate_lock of @region is held. */
+/* A page fault would change the pages examined here: invalidate_lock of @region is held. */
 bool sgfs_is_lent(struct inode *region)
 {
 	struct xarray *pages = &region->i_mapping->i_pages;
@@ -44,7 +44,7 @@ static void look(struct work_struct *work)
 	if (stays)
 		queue_delayed_work(sgfs_wq, &fs->look_lent, msecs_to_jiffies(LOOK_MS));
 	else
-		fput(file);	/* of a kernel thread: done later, by another one */
+		fput(file);	/* in a kernel thread, the release is deferred to another one */
 }
 
 /* After the last mapping has gone. */
@@ -72,7 +72,7 @@ void sgfs_lent_init(struct sgfs *fs)
 	INIT_DELAYED_WORK(&fs->look_lent, look);
 }
 
-/* Of a mount that nobody keeps: who was the last to do so may still be on his way out. */
+/* Nothing keeps the mount now; the last user that did may still be returning. */
 void sgfs_lent_end(struct sgfs *fs)
 {
 	cancel_delayed_work_sync(&fs->look_lent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is done with an object: the kernel face, for processes (ioctls, sem_file.c) and for other
- * modules (stargate_sem.h).
+ * Operations on an object, for processes (ioctls, sem_file.c) and for other modules
+ * (stargate_sem.h).
  */
 #include <linux/export.h>
 #include <linux/file.h>
@@ -9,7 +9,7 @@
 #include "sem_priv.h"
 #include "stargate_sem.h"
 
-/* Who opened an object to look only may do what changes nothing for others, but to read. */
+/* A caller that opened an object only to look may not change anything for others, and may read. */
 static bool is_for_looking(u32 op)
 {
 	switch (op) {
@@ -24,7 +24,7 @@ static bool is_for_looking(u32 op)
 	}
 }
 
-/* Those that do not wait, and own nothing. */
+/* Operations that do not wait, and own nothing. */
 static int do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 {
 	struct sg_vol *vol = &s->fs->vol;
@@ -85,7 +85,7 @@ static int do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_cal
 	}
 }
 
-/* What makes an owner, or asks for one. */
+/* Operations that make an owner, or need one. */
 static bool is_owners(u32 op)
 {
 	switch (op) {
@@ -101,7 +101,7 @@ static bool is_owners(u32 op)
 	}
 }
 
-/* As the descriptor. It waits in one place at a time; to give back is no waiting. */
+/* Operate as the descriptor. It waits in one place at a time; an unlock is no wait. */
 static int do_as_itself(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 {
 	bool waits = op->op == SG_SEM_OP_LOCK || op->op == SG_SEM_OP_WRITE ||
@@ -141,7 +141,7 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 	return do_as(s, op, c);
 }
 
-/* What anybody may do who may do more than look. */
+/* Operations open to any caller that may do more than look. */
 static bool is_done_at_once(struct sgfs_sem *s, unsigned int op, const struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The file .stargate/semaphores: a process gives each descriptor one object of the volume
- * (uapi/semctl.h). The descriptor has the object open as long as the descriptor is open or mapped.
- * So the kernel knows when no process here uses the object any more, however the processes ended.
- * The mount stays meanwhile.
+ * (uapi/semctl.h). The object is open as long as the descriptor is open or mapped. So the kernel
+ * knows when no process here uses the object any more, however the processes ended. The mount stays
+ * meanwhile.
  *
- * Objects are to permissions what files in the volume's root are: who may make and remove those may
- * make and remove objects; who may open one is said by its owner and mode.
+ * Objects have the permissions of files in the volume's root: a user that may create and remove
+ * files there may create and remove objects. The owner and mode of an object decide which user may
+ * open it.
  */
 #include <linux/fs_struct.h>
 #include <linux/mount.h>
@@ -18,7 +19,7 @@
 
 #define LIST_MAX	64	/* at once */
 
-/* --- who may ---------------------------------------------------------------------------------- */
+/* --- permissions ------------------------------------------------------------------------------ */
 
 static bool is_owner(struct file *file, u32 uid)
 {
@@ -56,7 +57,7 @@ static int may_make(struct file *file)
 static int may_remove(struct file *file, const struct sg_sem_stat *st)
 {
 	struct inode *root = root_of(file);
-	int err = may_make(file);	/* first: it looks at the root as it is now */
+	int err = may_make(file);	/* first: it refreshes the root */
 
 	if (err)
 		return err;
@@ -68,7 +69,7 @@ static int may_remove(struct file *file, const struct sg_sem_stat *st)
 
 /* --- one object ------------------------------------------------------------------------------- */
 
-/* Length of a name that came from user space; or an error. What the engine knows, it says. */
+/* Length of a name from user space; or an error. The engine reports what it knows itself. */
 static int length_of(const char name[SG_SEM_NAME_ROOM])
 {
 	size_t len = strnlen(name, SG_SEM_NAME_ROOM);
@@ -93,7 +94,9 @@ static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 {
 	struct sg_sem_new new;
 
-	/* as for a file: nobody owns what a caller makes whom an idmapped mount does not know */
+	/*
+	 * As for a file: an object needs an owner, so an idmapped mount must know the caller's ids.
+	 */
 	if (!fsuidgid_has_mapping(file_inode(file)->i_sb, file_mnt_idmap(file)))
 		return -EOVERFLOW;
 	new = new_of(file, o);
@@ -101,7 +104,7 @@ static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 	       sg_sem_create(&s->fs->vol, o->name, len, &new, true, s->mapped, &s->sem);
 }
 
-/* There before it is asked who may have it: what its name stands for may change at any time. */
+/* Open first, check permission second: the name may stand for another object at any time. */
 static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 		       int len)
 {
@@ -118,7 +121,7 @@ static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 	return err;
 }
 
-#define FIND_TURNS	100	/* between which it has come and gone */
+#define FIND_TURNS	100	/* turns between which the object may come and go */
 
 static int find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 		       int len)
@@ -148,7 +151,7 @@ static bool makes_sense(const struct sg_ioc_sem_open *o)
 	return !(o->how & SG_SEM_EXCL) && !o->flags && !o->life && !o->mode && !o->initial;
 }
 
-/* It will own what is locked by it. Nobody sees it yet; the mount is writable. */
+/* The handle will own what it locks. Nothing sees it yet; the mount is writable. */
 static int be_owner(struct sgfs_sem *s)
 {
 	char comm[TASK_COMM_LEN];
@@ -293,8 +296,8 @@ static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 /* --- by name ---------------------------------------------------------------------------------- */
 
 /*
- * The caller may change one object, so that one is changed or none: the name may stand for
- * somebody else's at any moment. -ESTALE: it does by now, so look again.
+ * The caller may change this one object, so change it or none: at any moment the name may stand for
+ * another user's object. -ESTALE: it does by now, so look again.
  */
 static int remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
 {
@@ -349,8 +352,8 @@ static int operate(struct sgfs_sem *s, void __user *user)
 	    put_user(op.value, (u64 __user *)(user + offsetof(struct sg_ioc_sem_op, value))))
 		return -EFAULT;
 	/*
-	 * All time-outs are absolute, so what was interrupted can be done again; but who could not
-	 * wait for readers has given the word back.
+	 * All time-outs are absolute, so an interrupted call can be restarted. But a caller that
+	 * could not wait for the end of readers has already released the word.
 	 */
 	return err == -EINTR && op.op != SG_SEM_OP_DRAIN ? -ERESTARTSYS : err;
 }
@@ -365,7 +368,7 @@ static int who_am_i(struct sgfs_sem *s, u64 __user *user)
 	return IS_ERR(c) ? PTR_ERR(c) : put_user(c->me, user);
 }
 
-/* The others: something in, and the same, changed, out. */
+/* The other operations: copy a structure in, and the changed structure out. */
 static int exchange(struct file *file, unsigned int cmd, void __user *user)
 {
 	struct sgfs_sem *s = file->private_data;
@@ -400,7 +403,7 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	switch (cmd) {
 	case SG_IOC_SEM_OP:
 		return operate(file->private_data, user);
-	case SG_IOC_SEM_ME:	/* which makes the thread known in the volume: it stores */
+	case SG_IOC_SEM_ME:	/* this makes the thread known in the volume: a store */
 		return file->f_mode & FMODE_WRITE ? who_am_i(file->private_data, user) : -EBADF;
 	case SG_IOC_SEM_STAT:
 	case SG_IOC_SEM_LIST:
@@ -408,14 +411,16 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case SG_IOC_SEM_OPEN:
 	case SG_IOC_SEM_REMOVE:
 	case SG_IOC_SEM_RESET:
-		/* and while such a descriptor is open, the mount stays writable */
+		/* And while such a descriptor is open, the mount stays writable. */
 		return file->f_mode & FMODE_WRITE ? exchange(file, cmd, user) : -EBADF;
 	default:
 		return -ENOTTY;
 	}
 }
 
-/* What is no advice of ours is said to any file by those who read it. */
+/*
+ * Advice that is not StargateFS's own goes to the generic function, which readers of any file use.
+ */
 static int advise(struct file *file, loff_t offset, loff_t len, int advice)
 {
 	if (advice >> 8 != SG_SEM_AT_ONCE >> 8)
@@ -426,14 +431,11 @@ static int advise(struct file *file, loff_t offset, loff_t len, int advice)
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-/*
- * A system that has been declared dead sees nothing any more, nor does anybody see bad memory
- * (sgfs_sems_revoke()).
- */
+/* A fenced system gets no page any more, and no system gets a bad page (sgfs_sems_revoke()). */
 static vm_fault_t fault(struct vm_fault *vmf)
 {
 	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
-	unsigned int nofs = memalloc_nofs_save();	/* reclaim may wait for us (mmap.c) */
+	unsigned int nofs = memalloc_nofs_save();	/* reclaim may wait here (mmap.c) */
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	int srcu = srcu_read_lock(&s->fs->faults);
 
@@ -452,11 +454,11 @@ static const struct vm_operations_struct vm_operations = {
 };
 
 /*
- * Words of their own page only. A child does not inherit it: it would count readers in its parent's
- * cell, and be taken for one of its parent's threads.
+ * Only words of their own page can be mapped. A child does not inherit the mapping: it would count
+ * readers in its parent's cell, and pass for one of its parent's threads.
  *
- * A mixed map of special entries, as of files: VFIO would map bare frames (VM_PFNMAP) for a device
- * without asking for a pin.
+ * A mixed map of special entries, as for files: VFIO would map bare frames (VM_PFNMAP) for a device
+ * without a pin.
  */
 static int map_words(struct file *file, struct vm_area_struct *vma)
 {
@@ -489,7 +491,7 @@ static int open_file(struct inode *inode, struct file *file)
 	struct sgfs_sem *s;
 
 	if (!SGFS(inode->i_sb)->joined)
-		return -EROFS;	/* of a device that cannot be written: nobody would see us */
+		return -EROFS;	/* device not writable: no system would see this one */
 	s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (!s)
 		return -ENOMEM;
@@ -500,7 +502,7 @@ static int open_file(struct inode *inode, struct file *file)
 }
 
 /*
- * Threads that have ended give up their locks first: as left by the dead, not as in order. The
+ * Threads that have ended give up their locks first: as left by a dead owner, not as unlocked. The
  * process may be exiting, and cannot be killed: it does not wait for a thaw.
  */
 static int close_file(struct inode *inode, struct file *file)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared semaphores in the module: what its files share. docs/semaphores.md, section 7.
+ * Shared semaphores in the module: declarations that its files share. See docs/semaphores.md,
+ * section 7.
  *
- *   sem_file.c	 the file .stargate/semaphores: objects by name, who may have them, mapping
- *   sem_call.c	 what is done with an object, for processes and for other modules
- *   sem_thread.c threads that own locks, and when they are gone; the one that listens
+ *   sem_file.c	 the file .stargate/semaphores: objects by name, permissions, mapping
+ *   sem_call.c	 operations on an object, for processes and for other modules
+ *   sem_thread.c threads that own locks, and their end; the listener
  */
 #ifndef SGFS_SEM_PRIV_H
 #define SGFS_SEM_PRIV_H
@@ -13,10 +14,11 @@
 #include "stargatefs.h"
 
 /**
- * struct sgfs_sem - what a descriptor of the file has
- * @lock: gives it its object, once; @bound: it has. From then on all of it but @sem.reads stays.
- * @look: opened to look only; @mapped: its words may be mapped by it. @owns: what is locked by it
- * is its own (SG_SEM_BY_HANDLE), as @self; @busy: bit 0: somebody does that.
+ * struct sgfs_sem - the state of a descriptor of the file
+ * @lock: guards the assignment of the object, which happens once; @bound: it has an object. From
+ *	then on all but @sem.reads is constant.
+ * @look: opened to look only; @mapped: the descriptor may map its words. @owns: it owns what it
+ *	locks (SG_SEM_BY_HANDLE), as @self; @busy: bit 0: such an operation runs.
  */
 struct sgfs_sem {
 	struct sgfs *fs;
@@ -30,16 +32,16 @@ struct sgfs_sem {
 /* sem_file.c */
 int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *how);
 
-/* sem_call.c: -EINTR by a signal. */
+/* sem_call.c: -EINTR after a signal. */
 int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op);
-/* -EAGAIN: nothing is done. */
+/* -EAGAIN: nothing has been done. */
 int sgfs_sem_at_once(struct sgfs_sem *s, unsigned int op);
 
-/* sem_thread.c: the calling thread, made known if it is not; or an error. */
+/* sem_thread.c: the calling thread, registered if it was not yet; or an error. */
 struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs);
-/* Threads that are gone give up what they had. */
+/* Threads that have ended give up what they had. */
 void sgfs_sem_reap(struct sgfs *fs);
-/* From now on somebody listens for rings. */
+/* From now on a thread listens for rings. */
 int sgfs_sem_listen(struct sgfs *fs);
 
 #endif

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads that own locks of the volume: each is one of the engine's callers, made known when it
- * first asks for something. A thread ends in many ways, few of which tell a module: so whoever has
- * ended, or has become another program, is looked for whenever a descriptor is closed, as all of
- * them are when a process ends, and now and then by the thread that listens for rings.
+ * Threads that own locks of the volume. Each is one of the engine's callers, registered at its
+ * first request. A thread ends in many ways, and few of them notify a module. So the module looks
+ * for threads that have ended, or have become another program, whenever a descriptor is closed: all
+ * are closed when a process ends. The thread that listens for rings looks from time to time as
+ * well.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
 #include "sem_priv.h"
 
-#define REAP_MS		250	/* while rings come in; a second when there can be none */
+#define REAP_MS		250	/* while rings may come in; a second when none can */
 
 /**
  * struct sgfs_sem_thread - a thread that can own locks
- * @pid: which; @exec: running which of its programs.
+ * @pid: the thread; @exec: the number of the program that it runs.
  */
 struct sgfs_sem_thread {
 	struct hlist_node node;
@@ -41,7 +42,7 @@ static bool is_gone(const struct sgfs_sem_thread *t)
 	return gone;
 }
 
-/* It is in no list any more. What it had is given up by one store. */
+/* It is in no list any more. One store gives up what it had. */
 static void forget(struct sgfs *fs, struct sgfs_sem_thread *t)
 {
 	sg_sem_exit(&fs->vol, &t->caller);
@@ -74,7 +75,10 @@ void sgfs_sem_reap(struct sgfs *fs)
 	forget_some(fs, false);
 }
 
-/* Running this program: what the thread was before is gone, and may be forgotten at any time. */
+/*
+ * The thread as it runs this program. Its state from a program before has gone, and may be
+ * forgotten at any time.
+ */
 static struct sgfs_sem_thread *find(struct sgfs_sems *s)
 {
 	struct pid *pid = task_pid(current);
@@ -85,7 +89,7 @@ static struct sgfs_sem_thread *find(struct sgfs_sems *s)
 		if (t->pid == pid && t->exec == current->self_exec_id)
 			break;
 	spin_unlock(&s->lock);
-	return t;	/* ours: nobody takes it away while we run */
+	return t;	/* this thread's own: it stays while the thread runs */
 }
 
 static struct sgfs_sem_thread *introduce(struct sgfs *fs)
@@ -123,7 +127,7 @@ struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs)
 
 /* --- listening -------------------------------------------------------------------------------- */
 
-/* Sleeps as long as nobody of ours waits; then rings are looked for (docs/semaphores.md, 4). */
+/* Sleep as long as no thread of this system waits; then look for rings (docs/semaphores.md, 4). */
 static int listen(void *data)
 {
 	struct sgfs *fs = data;
@@ -174,7 +178,7 @@ void sgfs_sems_init(struct sgfs *fs)
 	spin_lock_init(&fs->sems.lock);
 }
 
-/* Nobody has the file open any more. */
+/* No process has the file open any more. */
 void sgfs_sems_stop(struct sgfs *fs)
 {
 	struct sgfs_sems *s = &fs->sems;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The seam under the engine, the kernel's side: same names and semantics as
- * kernel/tools/lib/sg_os.h. Everything is called from process context.
+ * The kernel's side of the interface under the engine: same names and semantics as
+ * kernel/tools/lib/sg_os.h. All functions are called from process context.
  */
 #ifndef SG_OS_H
 #define SG_OS_H
@@ -21,14 +21,14 @@
 #include <asm/barrier.h>
 #include "format/format.h"
 
-#undef swap	/* a macro of the kernel's; the engine may use the word */
+#undef swap	/* a macro of the kernel; the engine may use the word */
 
 /* --- volume memory ------------------------------------------------------------------------ */
 
 /*
- * Systems are several CPUs of one coherent machine to each other, whatever the number of CPUs this
- * kernel sees: so the locked operations are the plain lock-prefixed ones, never patched out for
- * a guest with a single CPU, as the kernel does with its own atomics.
+ * To each other, systems are CPUs of one coherent machine, however many CPUs this kernel sees. So
+ * the locked operations have a plain lock prefix, which is never patched out for a guest with a
+ * single CPU. The kernel does patch its own atomics.
  */
 static inline u64 sg_load64(const u64 *p)
 {
@@ -50,7 +50,7 @@ static inline void sg_store64_release(u64 *p, u64 v)
 	smp_store_release(p, v);
 }
 
-/* Returns what was there; stored if that equals @old. Full barrier. */
+/* Return the old value; store @new if the old value equals @old. Full barrier. */
 static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
 {
 	asm volatile("lock; cmpxchgq %2, %1"
@@ -83,7 +83,7 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	return old;
 }
 
-/* Stores before it are visible to all systems before loads behind it are made. */
+/* All systems see the stores before it before the loads after it are made. */
 static inline void sg_full_fence(void)
 {
 	mb();		/* mfence, on a single CPU too */
@@ -116,10 +116,10 @@ static inline void sg_os_zero(void *dst, size_t len)
 	memset(dst, 0, len);
 }
 
-/* As sg_os_zero() and sg_wb(), for pages that nobody sees yet. */
+/* As sg_os_zero() and sg_wb(), for pages that no system sees yet. */
 void sg_os_clear(void *dst, size_t len);
 
-/* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
+/* Start write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 
 static inline void sg_fence(void)
@@ -145,7 +145,7 @@ static inline void sg_relax(void)	/* one turn of a spin loop */
 	cpu_relax();
 }
 
-static inline bool sg_wanted(void)	/* somebody else has a use for this processor */
+static inline bool sg_wanted(void)	/* another task needs this processor */
 {
 	return need_resched();
 }
@@ -155,7 +155,7 @@ static inline void sg_yield(void)
 	cond_resched();
 }
 
-/* Who waits is to die: whatever it waits for is of no use any more. */
+/* The waiting task is about to die: the result of its wait is of no use any more. */
 static inline u64 sg_self(void)		/* the running thread; never 0 */
 {
 	return (u64)(uintptr_t)current;
@@ -167,8 +167,8 @@ static inline bool sg_interrupted(void)
 }
 
 /*
- * A look at what may be taken out of use meanwhile; short, and never sleeps. sg_look_wait() waits
- * for all that are under way (D7).
+ * A look at data that may be taken out of use meanwhile; short, and never sleeps. sg_look_wait()
+ * waits for all looks under way (D7).
  */
 static inline void sg_look_begin(void)
 {
@@ -215,8 +215,8 @@ static inline void sg_spin_unlock(struct sg_spin *x)
 }
 
 /*
- * One sleeps until somebody rings, or for @ns at most; a ring that comes before is not lost.
- * -EINTR: by a signal.
+ * One task sleeps until a ring, or for @ns at most; a ring that comes before is not lost. -EINTR: a
+ * signal came.
  */
 struct sg_bell {
 	wait_queue_head_t q;
@@ -237,7 +237,7 @@ static inline void sg_bell_ring(struct sg_bell *b)
 int sg_bell_wait(struct sg_bell *b, u64 ns);
 
 enum sg_level { SG_ERR, SG_WARN, SG_INFO };
-/* @owner is sg_vol.owner, our struct super_block, so that a line names its volume; or NULL. */
+/* @owner is sg_vol.owner, the struct super_block, so that a line names its volume; or NULL. */
 __printf(3, 4) void sg_log(void *owner, enum sg_level level, const char *fmt, ...);
 __printf(3, 4) int sg_snprintf(char *buf, size_t len, const char *fmt, ...);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Shadows (D5): private page tables, filled with checked leaves. The MMU locates the data as with a
- * splice, but what it follows lies in our own memory, where no peer can write.
+ * splice, but it follows a table in this system's own memory, where no peer can write.
  *
- * Entries go from empty to present, and back; never from one value to another. So a filler never
- * owes a flush, only sg_shadow_clear() does.
+ * Entries change from empty to present, and back; never from one value to another. So only
+ * sg_shadow_clear() has to flush, and never a filler.
  */
 #include <linux/gfp.h>
 #include <linux/io.h>
@@ -14,7 +14,7 @@
 
 #include "window_priv.h"
 
-/* Files are opened and grow under locks of ours; without memory there is still the walk. */
+/* Files are opened and grow under locks of this file system; without memory the caller walks. */
 #define SHADOW_GFP	(GFP_NOFS | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /**
@@ -60,7 +60,7 @@ static bool leaf_fits(unsigned int level, phys_addr_t phys, u64 pages)
 	       (level < 3 || boot_cpu_has(X86_FEATURE_GBPAGES));
 }
 
-/* Maps [page, page + pages) to @phys in @table and below, where nothing is mapped yet. */
+/* Map [page, page + pages) to @phys in @table and below, where nothing is mapped yet. */
 static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys, u64 pages)
 {
 	u64 n;
@@ -79,7 +79,7 @@ static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys,
 
 			if (!child)
 				return -ENOMEM;
-			smp_wmb();	/* the child is empty before it is there */
+			smp_wmb();	/* the child is empty before the parent names it */
 			WRITE_ONCE(*e, virt_to_phys(child) | SG_PTE_TABLE);
 		}
 		if (!is_table(*e, level))
@@ -102,8 +102,8 @@ static void table_free(u64 *table, unsigned int level)
 }
 
 /*
- * Empties the entries of [page, page + pages). A table that lies in it as a whole is cut off and
- * put on @dead, as it is: until the flush a CPU may still follow it.
+ * Empty the entries of [page, page + pages). A table that lies in the range as a whole is cut off
+ * and put on @dead, unchanged: until the flush a CPU may still follow it.
  */
 static void table_clear(u64 *table, unsigned int level, u64 page, u64 pages, struct list_head *dead)
 {

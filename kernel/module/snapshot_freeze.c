@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Standing still for one who copies the volume (docs/snapshots.md): our part in it, by a work that
- * may sleep for long, as tending must not; and for who copies it through this mount.
+ * The freeze of this mount while a volume is copied (docs/snapshots.md), for a copy by any member,
+ * and for a copy through this mount. A work item does it, because it may sleep for long, which the
+ * maintenance thread must not.
  *
- * The VFS keeps calls away, and mappings through them, by its freeze. A frozen superblock has one
- * more active reference, and who thaws it may drop the last: when it has been unmounted meanwhile.
- * So there is a reference of ours around it, and that is dropped by somebody who is not waited for.
+ * The VFS's freeze keeps calls away, and stores through mappings. A frozen superblock has one more
+ * active reference, and the task that thaws it may drop the last one if it was unmounted meanwhile.
+ * So the module takes a reference around the freeze. A separate work item drops it, and no task
+ * waits for that one.
  */
 #include <linux/uaccess.h>
 
 #include "uapi/ioctl.h"
 #include "stargatefs.h"
 
-/* Of users' freezes and ours only one is there at a time: neither undoes the other's. */
+/* Only one freeze exists at a time, a user's or the module's: neither undoes the other's. */
 int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner)
 {
 	struct sgfs *fs = SGFS(sb);
@@ -27,7 +29,7 @@ int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const 
 	return err;
 }
 
-/* --- asked by the engine ---------------------------------------------------------------------- */
+/* --- callbacks of the engine ------------------------------------------------------------------ */
 
 static int begin(struct sgfs *fs)
 {
@@ -63,7 +65,7 @@ static int stand(struct sg_vol *vol, bool on)
 	return err;
 }
 
-/* --- by itself -------------------------------------------------------------------------------- */
+/* --- the work item ---------------------------------------------------------------------------- */
 
 static void unpin_work(struct work_struct *work)
 {
@@ -78,8 +80,8 @@ static void unpin(struct sgfs *fs)
 }
 
 /*
- * Not before it has been mounted: mounting holds what freezing needs, and waits for us when it
- * fails.
+ * Not before the mount is complete: mounting holds what a freeze needs, and waits for this work
+ * when it fails.
  */
 static void stand_work(struct work_struct *work)
 {
@@ -108,7 +110,7 @@ void sgfs_stand_start(struct sgfs *fs)
 	queue_delayed_work(sgfs_wq, &fs->stand, 0);
 }
 
-/* Who stands still is not unmounted before he has gone on. */
+/* A frozen mount is not unmounted before it has thawed. */
 void sgfs_stand_stop(struct sgfs *fs)
 {
 	cancel_delayed_work_sync(&fs->stand);
@@ -116,7 +118,7 @@ void sgfs_stand_stop(struct sgfs *fs)
 	fs->vol.stand = NULL;
 }
 
-/* --- for who copies --------------------------------------------------------------------------- */
+/* --- requests by ioctl ------------------------------------------------------------------------ */
 
 static int freeze(struct sg_vol *vol, struct sg_ioc_freeze __user *user)
 {

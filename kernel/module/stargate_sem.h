@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared semaphores for other modules: what processes have by ioctls (uapi/semctl.h), with the
- * same errors, but that a signal ends a wait with -EINTR. Threads are known by themselves, kernel
- * threads too: who has locked unlocks, and what a thread has locked when it ends is left by the
- * dead. In process context, and nothing may be held that the volume's own work needs.
+ * Shared semaphores for other modules: the operations that processes have by ioctls
+ * (uapi/semctl.h), with the same errors. One difference: a signal ends a wait with -EINTR. Threads
+ * are their own owners, kernel threads too: the thread that has locked unlocks. What a thread still
+ * holds when it ends counts as left by a dead owner. Call in process context, with no lock held
+ * that the volume's own work needs.
  */
 #ifndef STARGATE_SEM_H
 #define STARGATE_SEM_H
@@ -13,8 +14,8 @@
 struct stargate_sem;
 
 /**
- * stargate_sem_open() - opens an object, or makes it
- * @volume: where its volume is mounted, as the calling task sees it; it stays mounted meanwhile
+ * stargate_sem_open() - open an object, or create it
+ * @volume: the mount point of its volume, as the calling task sees it; it stays mounted meanwhile
  * @how: SG_IOC_SEM_OPEN; permissions are those of the calling task
  * Return: ERR_PTR(): -ENOENT also if nothing is mounted there, -ENODEV if it is no StargateFS.
  */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the module's files share. The names of the engine begin with sg_, ours with sgfs_.
+ * Declarations that the module's files share. Names of the engine begin with sg_, those of the
+ * module with sgfs_.
  *
- * The engine's inode is the truth; the VFS inode is a cache of it, brought up to date by
- * sgfs_refresh() after each operation of ours and wherever somebody else's may matter (D9).
+ * The engine's inode is the truth. The VFS inode is a cache of it: sgfs_refresh() brings it up to
+ * date after each operation of this system, and wherever a change by another system may matter
+ * (D9).
  *
  * Locks, outermost first: the VFS's own (i_rwsem: shared to read data, exclusive to change it),
- * mapping->invalidate_lock (what a page of a file is, against faults: shared to enter a mapping,
- * exclusive while pages are taken away or a hole is filled), the engine's.
+ * mapping->invalidate_lock (the pages of a file, against faults: shared to enter a mapping,
+ * exclusive while pages are removed or a hole is filled), the engine's.
  */
 #ifndef STARGATEFS_H
 #define STARGATEFS_H
@@ -31,22 +33,26 @@
 
 #define SGFS_NAME	"stargatefs"
 
-/* Copied at once: the engine's locks may be held meanwhile, and others wait for the processor. */
+/*
+ * The length of one copy: the engine's locks may be held meanwhile, and other tasks wait for the
+ * processor.
+ */
 #define SGFS_PIECE	SZ_2M
 
 enum sgfs_map { SGFS_MAP_WALK, SGFS_MAP_SPLICE, SGFS_MAP_SHADOW, SGFS_MAPS };
 enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PANIC };
 
 /**
- * struct sgfs_options - what a mount was asked for
+ * struct sgfs_options - the options of a mount
  * @map: map=
  * @errors: errors=
  * @phys: phys=, when there is no block device
  * @size: size=, likewise
- * @relocate: relocate: this time, whatever the next one asks for
+ * @relocate: relocate: for this mount only, whatever the next one asks for
  * @nojoin: nojoin: no member of the volume, as if its memory could not be written
- * @region_uid, @region_gid, @region_mode: region_uid= and so on: who may have what is in .stargate
- * @region_marked: region_nodiratime: region is opened through mounts with that attribute alone
+ * @region_uid, @region_gid, @region_mode: region_uid= and so on: owner and mode of the files in
+ *	.stargate
+ * @region_marked: region_nodiratime: region can be opened only through mounts with that attribute
  * @set: which of them were given (a remount keeps the others)
  */
 struct sgfs_options {
@@ -67,9 +73,9 @@ struct sgfs_options {
 #define SGFS_SET_UID	16u
 #define SGFS_SET_GID	32u
 #define SGFS_SET_MODE	64u
-#define SGFS_REGION_MODE	0600	/* if none was asked for, and root's */
+#define SGFS_REGION_MODE	0600	/* without the option, and root owns the files */
 
-/* Counted per CPU: summed up when somebody looks (sysfs.c). */
+/* Counted per CPU; a read in sysfs.c sums them up. */
 enum sgfs_count {
 	SGFS_READS, SGFS_READ_BYTES, SGFS_WRITES, SGFS_WRITE_BYTES, SGFS_WALKED_BYTES,
 	SGFS_WINDOW_BYTES, SGFS_FAULTS, SGFS_HUGE_FAULTS, SGFS_LOOKUPS, SGFS_CREATES, SGFS_REMOVES,
@@ -82,8 +88,9 @@ struct sgfs_counts {
 /**
  * struct sgfs_memory - the volume's bytes in this system
  * @dax: the block device's memory, or NULL for a bare range
- * @pages: its struct pages, held: its driver waits for us before they, and the memory, go
- * @going: that it waits has been said
+ * @pages: its struct pages, with a reference: the driver waits for this mount before it removes the
+ *	pages and the memory
+ * @going: that the driver waits has been logged
  * @resource: a bare range, claimed
  * @base: linear mapping
  * @phys: physical address of the first byte
@@ -106,7 +113,7 @@ struct sgfs_memory {
  * @start: starts @listener, once
  * @lock: guards @threads
  * @threads: those that can own locks, by hash
- * @listener: for whom others ring; @stop: it is to end
+ * @listener: receives the rings of other systems; @stop: it is to end
  */
 #define SGFS_SEM_THREAD_BITS	6
 struct sgfs_sems {
@@ -127,25 +134,26 @@ struct sgfs_sems {
  * @opt: options in force
  * @mem: where the volume is
  * @joined: has a place in the mount table
- * @damaged: something was found that makes no sense
- * @failed: since it was last made writable, and errors=remount-ro has made it read-only
- * @watcher, @acknowledger: each for the one work of that name, which nothing else holds up
- * @watch, @acknowledge: our part in the life of the volume (membership.c)
- * @settle: what may wait for locks: frees what was deleted; @settle_lock: it is at it
- * @death: after we have been declared dead
- * @stand: stands still for those who copy the volume (snapshot_freeze.c); @standing: we do
- * @freeze_lock: of those who freeze for that and those whom users have asked to
- * @pinned: for that we keep the mount; @unpin: lets it go
+ * @damaged: damage was found
+ * @failed: damage was found since the volume was last made writable, and errors=remount-ro has made
+ *	it read-only
+ * @watcher, @acknowledger: each for the one work of that name, which nothing else delays
+ * @watch, @acknowledge: periodic work of a member of the volume (membership.c)
+ * @settle: work that may wait for locks: frees what was deleted; @settle_lock: held while it runs
+ * @death: runs after this system was fenced
+ * @stand: freezes the mount while a volume is copied (snapshot_freeze.c); @standing: it is frozen
+ * @freeze_lock: serializes that freeze and freezes by users
+ * @pinned: the freeze holds a reference on the mount; @unpin: drops it
  * @creations: inodes without a name that the VFS does not know yet
- * @faults: page faults between looking at a file's table and entering the page
- * @places: of page tables, by hash, where a large entry or a table may come in (mmap.c)
+ * @faults: page faults between a look at a file's table and the entry of the page
+ * @places: locks of page-table places, by hash, for large entries and tables (mmap.c)
  * @waiting_lock: guards @waiting
  * @waiting: threads that give way while they wait for another system (mmap.c)
  * @mappers_lock: guards @mappers, and sgfs_inode.vmas
- * @mappers: inodes that somebody here maps
+ * @mappers: inodes that processes of this system map
  * @windows: pool of windows, or NULL (no map= that needs them yet)
  * @windows_lock: makes @windows once
- * @windows_age: +1 when windows may show what is no longer so: each is looked at before it is used
+ * @windows_age: +1 when windows may be out of date: each is checked before its next use
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
@@ -156,18 +164,18 @@ struct sgfs_sems {
  * @virtual_dir: .stargate (region.c)
  * @region: the file of that name in it, or NULL
  * @about: volume.json
- * @semaphores: the file of that name; @sems: who uses them here (sem_thread.c)
- * @identity: VMs that the volume is open to, or NULL (kvm_grant.c)
+ * @semaphores: the file of that name; @sems: its users in this system (sem_thread.c)
+ * @identity: VMs to which the volume is open, or NULL (kvm_grant.c)
  * @holders_lock: guards @holders
- * @holders: who holds @region (region_holders.c)
- * @lent: for pages that somebody has though nobody maps them: a file of @region that keeps the
- *	mount (region_pins.c); @look_lent: lets it go
- * @stood_by: when we last stood by their machines (jiffies)
+ * @holders: holders of @region (region_holders.c)
+ * @lent: for pages that are pinned though no process maps them: a file of @region that keeps the
+ *	mount (region_pins.c); @look_lent: drops it
+ * @stood_by: when this system last confirmed their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
- * @kobj_gone: nobody looks into it any more
+ * @kobj_gone: no reader of it is left
  * @counts: statistics
- * @volumes: in the list of those who hear of bad memory (poison.c)
- * @bad: takes away what shows some, and what stores may go through after damage
+ * @volumes: in the list of volumes that are told of bad pages (poison.c)
+ * @bad: removes mappings that show bad pages, and after damage those that allow stores
  */
 struct sgfs {
 	struct sg_vol vol;
@@ -220,26 +228,26 @@ struct sgfs {
  * @btime: birth, ns
  * @flags: SG_FL_*
  * @has_xattr: there are extended attributes
- * @known: directory: its change counter when we last looked (dcache.c)
- * @base: directory: names that were looked up from then on are as they were
- * @changing: directory: we are changing it ourselves
- * @kept: as if it were open: it was made without links, or is about to be opened
+ * @known: directory: its change counter at the last look (dcache.c)
+ * @base: directory: names looked up since this counter are still valid
+ * @changing: directory: this system is changing it
+ * @kept: counts as open: it was made without links, or is about to be opened
  * @kept_at: in one of sgfs.kept_*, if sgfs_keep() did that
- * @vmas: mappings, and how they stand in @mappers (mmap.c, region.c)
+ * @vmas: mappings; @mappers depends on it (mmap.c, region.c)
  * @mappers: in sgfs.mappers
- * @cuts: of the file, when its mappings were last taken away
+ * @cuts: of the file, when its mappings were last removed
  * @holer: pages of zeroes are mapped where it has holes
  * @hole_seq: change counter before the first of them was
- * @zap: mappings are about to be taken away
- * @written: pages that mappings may write to, and pieces of 2 MiB (mmap_dirty.c)
+ * @zap: mappings are about to be removed
+ * @written: pages that mappings may write to, and extents of 2 MiB (mmap_dirty.c)
  * @mapped: in sgfs.mapped
  * @owed_time: of the last store by a mapping whose time could not be stored; 0: none (mmap.c)
  * @window_lock: opens and closes, growth of the window (data_path.c)
  * @opens: open files
- * @tables: users' locks of the file change under it; @changes: and are counted (filelock.c)
- * @map: how @window was made
- * @map_age, @map_cuts, @map_root: sgfs.windows_age, cuts and root of the table when it was, or when
- *	it was last found to be right
+ * @tables: held while users' locks of the file change; @changes: counts these changes (filelock.c)
+ * @map: the data path for which @window was made
+ * @map_age, @map_cuts, @map_root: sgfs.windows_age, cuts and root of the table when the window was
+ *	made, or last found to be valid
  * @window: a spliced window, or NULL
  * @shadow: a private table and its window, or NULL
  * @vfs: the VFS inode
@@ -292,25 +300,25 @@ static inline const struct sg_iref *sgfs_ref(const struct inode *inode)
 	return &SGFS_I(inode)->ref;
 }
 
-/* Of this mount only, and not of the volume (region.c): there is no record. */
+/* An inode of this mount, and not of the volume (region.c): it has no record. */
 static inline bool sgfs_is_virtual(const struct inode *inode)
 {
 	return !sgfs_ref(inode)->ino;
 }
 
-/* The inode's record in the volume: words that others change at any time. */
+/* The inode's record in the volume: words that other systems change at any time. */
 static inline struct sg_inode *sgfs_record(const struct inode *inode)
 {
 	return (struct sg_inode *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
 }
 
-/* The record is bad memory: the inode can only be let go. */
+/* The record is in a bad page: the inode can only be evicted. */
 static inline bool sgfs_is_lost(const struct inode *inode)
 {
 	return sg_is_lost(sgfs_vol(inode), sgfs_ref(inode)->off);
 }
 
-/* False: another system has declared us dead, and nothing that we have seen since counts. */
+/* False: this system was fenced, and its view of the volume no longer counts. */
 static inline bool sgfs_alive(const struct super_block *sb)
 {
 	const struct sg_vol *vol = &SGFS(sb)->vol;
@@ -342,7 +350,7 @@ static inline s64 sgfs_now(struct inode *inode)
 /* super.c */
 extern struct workqueue_struct *sgfs_wq;
 void sgfs_identify(struct sg_identity *id);
-/* After damage: shows users that the mount is read-only, as soon as that can be. */
+/* After damage: show users that the mount is read-only, as soon as possible. */
 void sgfs_show_failed(struct sgfs *fs);
 
 /* membership.c */
@@ -352,14 +360,14 @@ void sgfs_tend_prepare(struct sgfs *fs);
 void sgfs_tend_start(struct sgfs *fs);
 void sgfs_tend_stop(struct sgfs *fs);
 void sgfs_tend_end(struct sgfs *fs);
-/* Somebody has just died: we look at once. Does not sleep. */
+/* A system has just died: look at the slots at once. Does not sleep. */
 void sgfs_watch_now(struct sgfs *fs);
-/* While the volume is frozen nothing is settled. */
+/* Nothing is settled while the volume is frozen. */
 int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: it does not end in time */
 void sgfs_settle_resume(struct sgfs *fs);
 void sgfs_settle_end(struct sgfs *fs);		/* for good */
 
-/* pin_recent.c: as if it were open, for a second or two. Settling may sleep. */
+/* pin_recent.c: count as open, for a second or two. Settling may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);
 void sgfs_kept_evict(struct inode *inode);
@@ -374,14 +382,14 @@ long sgfs_stand_ioctl(struct file *file, unsigned int cmd, void __user *user);
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param);
-/* The volume is mounted already, with options @now: were others asked for? Then it is refused. */
+/* The volume is mounted already, with options @now: refuse the mount if others were asked for. */
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now);
-/* Somebody else is to have region, or in another way. */
+/* Does a remount change owner or mode of region? */
 bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_options *now);
 int sgfs_show_options(struct seq_file *m, struct dentry *root);
 const char *sgfs_map_name(enum sgfs_map map);
 
-/* device.c: errors are told to the user through fc */
+/* device.c: errors reach the user through fc */
 int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem);
 int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_only,
 			 struct sgfs_memory *mem);
@@ -391,12 +399,12 @@ void sgfs_memory_watch(struct sgfs *fs);
 /* grow.c */
 u64 sgfs_memory_follow(struct sgfs *fs);	/* bytes: the device may have become larger */
 long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-/* Of directories: what is asked of the volume as a whole. */
+/* For directories: requests that concern the volume as a whole. */
 #define SGFS_IOCTL_OPS	.unlocked_ioctl = sgfs_ioctl, .compat_ioctl = compat_ptr_ioctl
 
 /* inode.c */
 int sgfs_refresh_slow(struct inode *inode);
-/* Makes the VFS inode show what the volume says now. */
+/* Does the VFS inode show the current state of the volume's inode? */
 static inline bool sgfs_is_fresh(const struct inode *inode)
 {
 	return likely(!sgfs_is_lost(inode)) &&
@@ -409,11 +417,11 @@ static inline int sgfs_refresh(struct inode *inode)
 }
 /* Which inode a VFS inode is: number and generation. */
 int sgfs_is_inode(struct inode *inode, void *ref);
-/* -ESTALE: there is no such inode, or it is another one by now. */
+/* -ESTALE: no such inode exists, or the number belongs to another one by now. */
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref);
 struct inode *sgfs_iget_number(struct super_block *sb, u64 ino);
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
-/* Its first opener, its last closer. */
+/* Called for the first open and the last close. */
 int sgfs_open(struct inode *inode);
 void sgfs_close(struct inode *inode);
 void sgfs_forget_names(struct inode *inode);
@@ -431,7 +439,7 @@ void sgfs_evict_inode(struct inode *inode);
 int sgfs_inode_cache_init(void);
 void sgfs_inode_cache_exit(void);
 
-/* inode_new.c: making inodes */
+/* inode_new.c: creation of inodes */
 struct sgfs_creation {
 	struct sg_new new;
 	struct inode *inode;
@@ -441,18 +449,21 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref);
 void sgfs_creation_abort(struct sgfs_creation *c);
 
-/* dcache.c: what is known of names, and whether it still stands (D9) */
+/* dcache.c: names that are known, and whether they are still valid (D9) */
 extern const struct dentry_operations sgfs_dentry_operations;
-/* The directory's change counter; what has been looked up before it moved has to be again. */
+/* The directory's change counter; names looked up before it changed have to be looked up again. */
 u64 sgfs_dir_look(struct inode *dir);
 /*
- * Between these two we change a directory ourselves, i_rwsem held exclusively; @commits: how often.
- * Returns its change counter, or 0 if somebody else has changed it too, so that the VFS does not
- * know all that has changed.
+ * Between these two calls this system changes a directory, with i_rwsem held exclusively; @commits:
+ * how often. The second returns its change counter. It returns 0 if another system has changed it
+ * too, because the VFS does not know all changes then.
  */
 void sgfs_dir_begin(struct inode *dir);
 u64 sgfs_dir_end(struct inode *dir, unsigned int commits);
-/* The name was made when the directory had this counter, which may have moved on; 0: look again. */
+/*
+ * The name was valid when the directory had this counter, which may have changed since; 0: look
+ * again.
+ */
 void sgfs_name_known(struct dentry *dentry, u64 seq);
 
 /* namei.c, dir.c, file.c, mmap.c, symlink.c, xattr.c, export.c */
@@ -474,20 +485,23 @@ int sgfs_fiemap(struct inode *inode, struct fiemap_extent_info *fi, u64 start, u
 ssize_t sgfs_listxattr(struct dentry *dentry, char *list, size_t size);
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma);
 
-/* region.c: inodes that are not the volume's */
+/* region.c: inodes that are not in the volume */
 int sgfs_virtual_make(struct sgfs *fs);
 void sgfs_virtual_release(struct sgfs *fs);
 void sgfs_virtual_resize(struct sgfs *fs);	/* windows_lock is held */
 void sgfs_virtual_give(struct sgfs *fs);
-/* For which machine somebody has opened region, by the name that he took; zeroes: for none. */
+/* The machine for which region was opened, from the name used; zeroes: none. */
 void sgfs_region_machine(const struct file *file, u8 machine[16]);
-/* NULL: the name in @dir is the volume's business. Else what is there: as a rule @dentry. */
+/*
+ * NULL: the name in @dir belongs to the volume. Otherwise the dentry of a virtual file: usually
+ * @dentry.
+ */
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
 
-/* region_pins.c: pages of region that are in use, though nobody maps them */
+/* region_pins.c: pages of region that are in use, though no process maps them */
 void sgfs_lent_init(struct sgfs *fs);
 bool sgfs_is_lent(struct inode *region);	/* invalidate_lock is held */
-/* No mapping of @file is left: the mount stays for as long as that is so. */
+/* No mapping of @file is left: the mount stays as long as its pages are pinned. */
 void sgfs_keep_lent(struct sgfs *fs, struct file *file);
 void sgfs_lent_report(struct sgfs *fs);
 void sgfs_lent_end(struct sgfs *fs);
@@ -497,31 +511,30 @@ extern const struct file_operations sgfs_about_operations;
 loff_t sgfs_about_size(const struct super_block *sb);
 
 /*
- * region_holders.c: who holds region, for which machine (zeroes: nobody knows). Whoever holds it in
- * another way than by a mapping (kvm_grant.c) is counted in the same way, and sees to it that @mm
- * stays.
+ * region_holders.c: holders of region, each for a machine (zeroes: unknown). A holder without a
+ * mapping (kvm_grant.c) is counted in the same way, and makes sure that @mm stays.
  */
 struct sgfs_holder;
 void sgfs_holders_init(struct sgfs *fs);
 void sgfs_holders_end(struct sgfs *fs);
-/* One more mapping, or grant, by @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
+/* Add a mapping, or a grant, of @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable);
-/* Another one of what @h maps, by @mm: as a rule its own. */
+/* Add a mapping of the same kind as @h for @mm, which usually is that of @h. */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable);
-/* One less. With the last writable one of a machine its systems are dead. */
+/* Remove one. With the last writable one of a machine, its systems are fenced. */
 void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable);
-/* Of a mapping to be asked with invalidate_lock of region held. */
+/* For a mapping, ask with invalidate_lock of region held. */
 bool sgfs_is_revoked(const struct sgfs_holder *h);
 /*
- * Declares a live system dead. Its machine's memory is taken away first; -ENXIO: nobody here holds
- * region for it; @unheld: then it is declared dead all the same. -ESTALE: it is not there any more.
+ * Fence a live system. First its machine's memory is revoked. -ENXIO: no process here holds region
+ * for it; with @unheld it is fenced even so. -ESTALE: it is not in the slot any more.
  */
 int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld);
-/* Says in the volume that their machines are there; does something twice a second. */
+/* Confirm in the volume that the holders' machines are present; acts twice a second. */
 void sgfs_holders_stand_by(struct sgfs *fs);
-/* False, or -EPERM: @why says why map=splice is not possible. */
+/* False, or -EPERM: @why has the reason why map=splice is not possible. */
 bool sgfs_may_splice(struct sgfs *fs, const char **why);
 int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why);
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf);
@@ -529,7 +542,7 @@ void sgfs_holders_report(struct sgfs *fs);
 
 /* kvm_grant.c: the region's ioctls */
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-/* Takes the volume from the VMs of those of @machine that are revoked. */
+/* Revoke the grants of the VMs of @machine whose holders are revoked. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16]);
 void sgfs_identity_release(struct sgfs *fs);
 
@@ -537,7 +550,7 @@ void sgfs_identity_release(struct sgfs *fs);
 extern const struct file_operations sgfs_sem_operations;
 void sgfs_sems_init(struct sgfs *fs);
 void sgfs_sems_stop(struct sgfs *fs);
-/* No mapping of words shows anything any longer. */
+/* No mapping of words shows anything any more. */
 void sgfs_sems_revoke(struct sgfs *fs);
 
 /* filelock.c */
@@ -557,9 +570,12 @@ int sgfs_payload_add(struct sgfs_payload *p, unsigned int space, const char *nam
 int sgfs_mmap_init(void);
 void sgfs_mmap_exit(void);
 void sgfs_mmap_prepare(struct sgfs *fs);
-/* Pages of [pos, pos + len) are about to go, or holes of it were filled: no mapping keeps them. */
+/*
+ * Pages of [pos, pos + len) are about to be freed, or holes in it were filled: remove them from all
+ * mappings.
+ */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
-/* For the engine: what the calling thread holds while it waits, others here wait for by now. */
+/* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */
 bool sgfs_gives_way(const struct sg_vol *vol);
 int sgfs_pay_owed_time(struct inode *inode);
 void sgfs_pay_time_soon(struct inode *inode);	/* or later, if another system is in the way */
@@ -569,15 +585,15 @@ static inline int sgfs_pay_time(struct inode *inode)
 }
 /* No mapping of ours shows any longer what has been cut off by now (D7). */
 void sgfs_mmap_quiesce(struct sgfs *fs);
-/* No mapping of ours shows anything any longer. */
+/* No mapping of this system shows anything any more. */
 void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* mmap_dirty.c */
-/* Where a mapping may write from now on. */
+/* A mapping may store to these pages from now on. */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages);
-/* Write-back of what mappings may have stored in these pages; durable when it returns. */
+/* Write back stores through mappings to these pages; durable on return. */
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last);
-/* ... of all inodes; @revoke: and each further store has to come by a fault again. */
+/* ... of all inodes; @revoke: each further store needs a fault first. */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
 void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */
 void sgfs_written_pay_times(struct sgfs *fs);	/* each second */
@@ -593,11 +609,11 @@ void sgfs_map_grown(struct inode *inode);
 void sgfs_map_cut(struct inode *inode, u64 pos, u64 len);
 void sgfs_map_evict(struct inode *inode);
 void sgfs_map_quiesce(struct sgfs *fs);
-/* Bytes that went through a window: the caller walks the rest. */
+/* Return the bytes that went through a window: the caller walks the rest. */
 size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to);
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from);
 
-/* poison.c: bad memory, and how this system hears of it */
+/* poison.c: bad pages, and how this system learns of them */
 extern const struct dax_holder_operations sgfs_dax_holder;
 void sgfs_poison_init(void);
 void sgfs_poison_exit(void);

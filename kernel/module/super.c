@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mounting, remounting, unmounting; who we are; what is done about damage. */
+/* Mount, remount, unmount; the identity of this system; the reaction to damage. */
 #include <linux/blkdev.h>
 #include <linux/cc_platform.h>
 #include <linux/dmi.h>
@@ -16,15 +16,15 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-#define PATIENCE_MS	1000	/* to see whether who has our machine's number lives */
-#define RELOCATE_MS	5000	/* ... whether anybody does, before it is moved beneath him */
+#define PATIENCE_MS	1000	/* to see whether the slot's owner with this machine's id is live */
+#define RELOCATE_MS	5000	/* ... whether any system is live, before the volume is relocated */
 
 struct workqueue_struct *sgfs_wq;
 
-/* This boot of ours. The kernel's own boot id is not to be had by modules. */
+/* The id of this boot. Modules cannot read the kernel's own boot id. */
 static u8 boot_id[16];
 
-/* --- who we are ------------------------------------------------------------------------------- */
+/* --- identity of this system ------------------------------------------------------------------ */
 
 void sgfs_identify(struct sg_identity *id)
 {
@@ -43,10 +43,11 @@ void sgfs_identify(struct sg_identity *id)
 /* --- damage ----------------------------------------------------------------------------------- */
 
 /*
- * The VFS goes by SB_RDONLY when it thaws, too: it takes a superblock that has it for one that was
- * read-only when it was frozen, holds its writers back for ever, and does not call us. So the flag
- * is set while nothing is frozen, or about to be, or by the thaw itself (sgfs_unfreeze_fs()). This
- * does not sleep: if s_umount is held, the next settling sets it. Until then the engine refuses.
+ * The VFS looks at SB_RDONLY at the thaw, too. It regards a superblock with this flag as one that
+ * was read-only at the freeze, never releases its writers, and does not call the module. So the
+ * flag is set while nothing is frozen or about to be, or by the thaw itself (sgfs_unfreeze_fs()).
+ * This function does not sleep: if s_umount is held, the next settling sets the flag. Until then
+ * the engine refuses changes.
  */
 void sgfs_show_failed(struct sgfs *fs)
 {
@@ -59,7 +60,7 @@ void sgfs_show_failed(struct sgfs *fs)
 	up_write(&sb->s_umount);
 }
 
-/* The engine has logged what and where. Engine locks may be held: nothing here sleeps. */
+/* The engine has logged the damage and its place. Engine locks may be held: nothing here sleeps. */
 static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -74,10 +75,15 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	case SGFS_ERRORS_REMOUNT_RO:
 		break;
 	}
-	/* several may find damage at the same moment; what was read-only before stays so */
+	/*
+	 * Several tasks may find damage at the same moment. A mount that was read-only before stays
+	 * so.
+	 */
 	if (xchg(&fs->failed, true))
 		return;
-	/* before the look: in a remount that makes us writable the VFS still calls us read-only */
+	/*
+	 * Set this before the look: in a remount to writable the VFS still has the read-only flag.
+	 */
 	WRITE_ONCE(vol->read_only, true);
 	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	if (sb_rdonly(fs->sb))
@@ -110,16 +116,16 @@ static int sgfs_statfs(struct dentry *dentry, struct kstatfs *st)
 	return 0;
 }
 
-/* All changes but those through mappings are durable when their system call returns. */
+/* All changes but stores through mappings are durable when their system call returns. */
 static int sgfs_sync_fs(struct super_block *sb, int wait)
 {
 	return wait ? sgfs_written_flush_all(SGFS(sb), false) : 0;
 }
 
 /*
- * Writers by system call are kept out by the VFS; those through mappings have to come back. What
- * the engine would do by itself (paying debts when asked for free space) waits as well: at a gate
- * of its own, if that is for a moment only (snapshot_freeze.c).
+ * The VFS blocks writers by system call; stores through mappings need a new fault. The engine's own
+ * changes (reclaim when asked for free space) wait as well. For a brief freeze they wait at a gate
+ * of their own (snapshot_freeze.c).
  */
 static int sgfs_freeze_fs(struct super_block *sb)
 {
@@ -164,7 +170,9 @@ static void unmount(struct sgfs *fs)
 	sgfs_virtual_release(fs);
 	sgfs_holders_end(fs);
 	sgfs_sems_stop(fs);
-	/* Debts are paid also by a mount that was read-only; not on damaged ground. */
+	/*
+	 * A mount that was read-only reclaims its deferred frees too, but not in a damaged volume.
+	 */
 	if (!fs->damaged)
 		WRITE_ONCE(fs->vol.read_only, fs->mem.read_only);
 	sgfs_tend_stop(fs);
@@ -177,7 +185,7 @@ static void unmount(struct sgfs *fs)
 	sgfs_poison_end(fs);
 	sg_windows_destroy(fs->windows);
 	fs->windows = NULL;
-	synchronize_rcu();	/* path walks without a reference may still compare counters */
+	synchronize_rcu();	/* path walks without a reference may still be comparing counters */
 	sgfs_memory_release(&fs->mem);
 }
 
@@ -187,7 +195,7 @@ static void sgfs_put_super(struct super_block *sb)
 	unmount(SGFS(sb));
 }
 
-/* umount -f: who is in the way is said, as the error cannot. */
+/* umount -f: log the tasks in the way, because the error cannot name them. */
 static void sgfs_umount_begin(struct super_block *sb)
 {
 	sgfs_holders_report(SGFS(sb));
@@ -230,12 +238,12 @@ static int open_here(struct sgfs *fs)
 
 	if (err != -EROFS || !sb_rdonly(fs->sb) || fs->mem.read_only)
 		return err;
-	/* It has features that only those who write have to know. */
+	/* The volume has features that only writers have to know. */
 	fs->mem.read_only = true;
 	return sg_open(vol, fs->mem.base, fs->mem.size, true, fs->sb);
 }
 
-/* It was made for another place, or somebody has begun to move it. */
+/* The volume was made for another place, or a relocation of it has begun. */
 static bool is_displaced(const struct sgfs *fs, int err)
 {
 	const struct sg_super *vol = &fs->vol.sb;
@@ -244,13 +252,13 @@ static bool is_displaced(const struct sgfs *fs, int err)
 		     vol->phys != fs->mem.phys;
 }
 
-/* Why nothing is stored here. */
+/* The reason why nothing can be stored here. */
 static const char *unwritable(const struct sgfs *fs)
 {
 	return fs->opt.nojoin ? "this mount is not to join (nojoin)" : "the device is read-only";
 }
 
-/* For the user has asked for it: all who have the volume must have left, or be dead. */
+/* The user has asked for it: all systems that had the volume mounted must have left, or be dead. */
 static int relocate(struct fs_context *fc, struct sgfs *fs)
 {
 	struct sg_relocate_result res;
@@ -262,7 +270,7 @@ static int relocate(struct fs_context *fc, struct sgfs *fs)
 
 	if (fs->mem.read_only) {
 		errorfc(fc, "relocate: the volume belongs elsewhere, and %s", unwritable(fs));
-		return -EINVAL;	/* on EROFS mount(8) would try the same again, read-only */
+		return -EINVAL;	/* after EROFS mount(8) would retry read-only */
 	}
 	sgfs_identify(&id);
 	err = sg_relocate(fs->mem.base, fs->mem.size, &opts, &res);
@@ -284,7 +292,10 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 	}
 	if (err) {
 		errorfc(fc, "%s", vol->why);
-		/* On EROFS mount(8) would silently mount read-only: that is for the user to ask. */
+		/*
+		 * After EROFS mount(8) would silently mount read-only: only the user may ask for
+		 * that.
+		 */
 		return err == -EROFS ? -EINVAL : err;
 	}
 	if (vol->sb.phys != fs->mem.phys) {
@@ -303,10 +314,10 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 }
 
 /*
- * A read-only mount takes its place in the mount table too, as long as the device can be written:
- * so it recovers what is to be recovered, and nobody reuses a page that it may be reading. With a
- * device that cannot be written, or by nojoin, it would see others' changes without being seen. On
- * a node nojoin leaves a volume that all only read to machines that have its memory read-only.
+ * A read-only mount takes a slot in the mount table too, if the device can be written: so it does
+ * recovery that is due, and no system reuses a page that it may be reading. With a device that
+ * cannot be written, or with nojoin, it sees changes by others and stays unseen. On a node, nojoin
+ * serves a volume that all only read: machines have its memory read-only.
  */
 static int join(struct fs_context *fc, struct sgfs *fs)
 {
@@ -417,14 +428,17 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	err = sgfs_sysfs_add(fs);
 	if (!err)
 		return 0;
-	dput(sb->s_root);	/* no put_super: what it would do is done here */
+	dput(sb->s_root);	/* no put_super: its work is done here */
 	sb->s_root = NULL;
 out:
 	unmount(fs);
 	return err;
 }
 
-/* A device's superblock may be found here until kill_sb() has returned, its sgfs freed before. */
+/*
+ * The search may find a device's superblock until kill_sb() has returned, and its sgfs is freed
+ * before.
+ */
 static int test_range(struct super_block *sb, struct fs_context *fc)
 {
 	const struct sgfs *a, *b = fc->s_fs_info;
@@ -499,7 +513,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	return fs;
 }
 
-/* Another mount of what is mounted here: they share their options, so it cannot have its own. */
+/* A second mount of a mounted volume: both share their options, so it cannot have its own. */
 static int join_mount(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
@@ -532,7 +546,7 @@ static int get_tree(struct fs_context *fc)
 	err = range ? get_tree_range(fc) : get_tree_bdev(fc, fill_super);
 	if (err)
 		return err;
-	return fc->s_fs_info ? join_mount(fc) : 0;	/* a new super block has taken it */
+	return fc->s_fs_info ? join_mount(fc) : 0;	/* a new superblock has taken it */
 }
 
 /* --- remounting ------------------------------------------------------------------------------- */
@@ -552,7 +566,7 @@ static int make_writable(struct fs_context *fc, struct sgfs *fs)
 	return 0;
 }
 
-/* mount(8) says again what the mount has; a mount of a device has neither. */
+/* mount(8) repeats the options of the mount; a mount of a device has neither. */
 static bool elsewhere(const struct sgfs_options *asked, const struct sgfs_options *now)
 {
 	unsigned int place = asked->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
@@ -571,7 +585,7 @@ static int reconfigure(struct fs_context *fc)
 
 	if (elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
-	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may say again what fstab has */
+	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may repeat the option from fstab */
 		return invalfc(fc, "relocate: a remount moves nothing; unmount the volume, and "
 			       "mount it so");
 	if (opt->nojoin && !fs->opt.nojoin)
@@ -584,7 +598,7 @@ static int reconfigure(struct fs_context *fc)
 		err = make_writable(fc, fs);
 	if (err)
 		return err;
-	/* a machine may just have come */
+	/* A machine may have come in the meantime. */
 	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why)) {
 		if (sb_rdonly(sb))
 			WRITE_ONCE(fs->vol.read_only, true);
@@ -641,7 +655,10 @@ static void kill_sb(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
-	/* It holds inodes, which have to go now; and may wait for who does not give a lock back. */
+	/*
+	 * It holds inodes, which have to be evicted now, and may wait for a system that does not
+	 * release a lock.
+	 */
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
 	if (fs->opt.set & SGFS_SET_PHYS)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Symbolic links. A target never changes, so it is kept with the inode: path walks need neither a
+ * Symbolic links. A target never changes, so it is cached with the inode: path walks need neither a
  * lock nor the volume.
  */
 #include "stargatefs.h"

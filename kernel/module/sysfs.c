@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/fs/stargatefs/<id>/: what a mounted volume is, how it fares, what it has done so far; who
- * holds its memory, and is to be fenced. Each container of a node sees this folder: what tells of
- * others (where memory lies, who has it, how much they do), or takes long to find out, is root's.
+ * /sys/fs/stargatefs/<id>/: properties, state and statistics of a mounted volume; holders of its
+ * memory; fencing. Every container of a node sees this folder. So only root can read files that
+ * tell of others (the place of the memory, its holders, their activity) or that take long to
+ * compute.
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -27,9 +28,11 @@ struct attribute_of {
 #define COMMAND(name) \
 	static struct attribute_of name##_attribute = { { #name, 0200 }, NULL, name##_store }
 
-/* --- what it is ------------------------------------------------------------------------------- */
+/* --- properties ------------------------------------------------------------------------------- */
 
-/* By this tools find the mount of a device: what the volume says of itself any member can write. */
+/*
+ * Tools find the mount of a device by this: any member can change what the volume says of itself.
+ */
 static ssize_t dev_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%u:%u\n", MAJOR(fs->sb->s_dev), MINOR(fs->sb->s_dev));
@@ -60,7 +63,7 @@ static ssize_t size_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(size);
 
-/* What `stargatectl grow` could make of it. */
+/* The largest size that `stargatectl grow` could give it. */
 static ssize_t max_size_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", sg_grow_limit(&fs->vol));
@@ -88,7 +91,7 @@ static ssize_t state_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(state);
 
-/* --- how it fares ----------------------------------------------------------------------------- */
+/* --- state ------------------------------------------------------------------------------------ */
 
 static ssize_t free_show(struct sgfs *fs, char *buf)
 {
@@ -124,7 +127,7 @@ static ssize_t errors_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(errors);
 
-/* --- what it has done ------------------------------------------------------------------------- */
+/* --- statistics ------------------------------------------------------------------------------- */
 
 static ssize_t operations_show(struct sgfs *fs, char *buf)
 {
@@ -181,7 +184,7 @@ static ssize_t windows_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(windows);
 
-/* --- who holds its memory --------------------------------------------------------------------- */
+/* --- holders of its memory -------------------------------------------------------------------- */
 
 static ssize_t holders_show(struct sgfs *fs, char *buf)
 {
@@ -189,7 +192,9 @@ static ssize_t holders_show(struct sgfs *fs, char *buf)
 }
 PRIVATE(holders);
 
-/* "SLOT INCARNATION", and "unheld" if nobody here may be known to hold region for that system. */
+/*
+ * "SLOT INCARNATION", and "unheld" if no process here may be known to hold region for that system.
+ */
 static int fence_store(struct sgfs *fs, const char *text)
 {
 	unsigned int slot, incarnation;
@@ -204,7 +209,7 @@ static int fence_store(struct sgfs *fs, const char *text)
 }
 COMMAND(fence);
 
-/* --- bad memory ------------------------------------------------------------------------------- */
+/* --- bad pages -------------------------------------------------------------------------------- */
 
 static ssize_t bad_show(struct sgfs *fs, char *buf)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * .stargate/volume.json: what those need to know who give a volume to a virtual machine (D11). Its
- * keys stay; stargatefs(5) has them.
+ * .stargate/volume.json: what a VMM needs to know to give a volume to a VM (D11). Its keys never
+ * change; stargatefs(5) lists them.
  */
 #include <linux/uaccess.h>
 
@@ -9,7 +9,7 @@
 
 #define ROOM	320
 
-/* How large the pages can be that map it: up to 1 GiB. */
+/* The largest pages that can map it: up to 1 GiB. */
 static u64 alignment(const struct sgfs_memory *mem)
 {
 	u64 lowest = mem->phys & -mem->phys;
@@ -17,7 +17,10 @@ static u64 alignment(const struct sgfs_memory *mem)
 	return lowest ? min_t(u64, lowest, SZ_1G) : SZ_1G;
 }
 
-/* Then faults of region fail there, and so does MADV_POPULATE_WRITE of all of it (region.c). */
+/*
+ * With bad pages, faults of region fail there, and so does MADV_POPULATE_WRITE of all of it
+ * (region.c).
+ */
 static bool has_bad(const struct sgfs *fs)
 {
 	return sg_has_bad(&fs->vol) && sg_is_bad(&fs->vol, 0, fs->mem.size >> PAGE_SHIFT);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows (D5): how a table gets into one and out again. window_arena.c says whose addresses and
- * page table entries they are; here they are ours, and hooking a table is one store.
+ * Windows (D5): how a table gets into one and out again. window_arena.c describes the origin of the
+ * addresses and page table entries. Here they belong to this pool, and hooking a table is one
+ * store.
  *
- * An edit is seen by all processes because the levels below the first that the kernel shares are
- * the same pages for everybody: the kernel allocates the upper levels of the vmalloc area at boot.
- * With 4-level paging that leaves windows of 512 GiB without an entry of their own (theirs would be
- * in the page that each process has a copy of). They are *mirrored*: the 512 entries of the file's
- * level 3 table are copied into the 512 entries below, each of which maps 1 GiB.
+ * All processes see an edit, because the levels below the first that the kernel shares are the same
+ * pages for all of them: the kernel allocates the upper levels of the vmalloc area at boot. With
+ * 4-level paging, windows of 512 GiB therefore have no entry of their own: it would be in the page
+ * of which each process has a copy. They are *mirrored*: the 512 entries of the file's level 3
+ * table are copied into the 512 entries below, each of which maps 1 GiB.
  *
- * No entry of ours is global, so the translations live in each address space (PCID) of each CPU:
- * INVLPG would reach one of them only. sg_windows_flush() drops all.
+ * No entry of a window is global, so the translations live in each address space (PCID) of each
+ * CPU: INVLPG would reach only one of them. sg_windows_flush() drops all.
  */
 #include <linux/cc_platform.h>
 #include <linux/err.h>
@@ -43,7 +44,7 @@ bool sg_windows_supported(const char **why)
 
 /* --- flushing ------------------------------------------------------------------------------- */
 
-/* Drops this CPU's translations of all address spaces, and those of the kernel if @globals. */
+/* Drop this CPU's translations of all address spaces, and those of the kernel if @globals. */
 static void flush_cpu(void *globals)
 {
 	unsigned long flags, cr4;
@@ -55,7 +56,9 @@ static void flush_cpu(void *globals)
 			invpcid_flush_all_nonglobals();
 		return;
 	}
-	/* Any change of CR4.PGE drops everything. The kernel's own way to do it is not exported. */
+	/*
+	 * Any change of CR4.PGE drops everything. The kernel's own function for it is not exported.
+	 */
 	raw_local_irq_save(flags);
 	cr4 = native_read_cr4();
 	asm volatile("mov %0, %%cr4" : : "r" (cr4 ^ X86_CR4_PGE) : "memory");
@@ -76,8 +79,8 @@ void sg_windows_flush_cpus(struct sg_windows *ws, bool globals)
 /* --- entries -------------------------------------------------------------------------------- */
 
 /*
- * The entry that we hook for @e: its address and nothing else is taken over, and only when what it
- * names lies inside the volume. @height is that of the table named, or of a leaf of that size.
+ * The entry to hook for @e: it takes only the address, and only if the target lies inside the
+ * volume. @height is that of the table named, or of a leaf of that size.
  */
 static u64 checked_entry(const struct sg_windows *ws, u64 e, unsigned int height, bool write)
 {
@@ -92,7 +95,7 @@ static u64 checked_entry(const struct sg_windows *ws, u64 e, unsigned int height
 	return phys | ENTRY_TABLE | (e & SG_PTE_HUGE) | (write ? e & SG_PTE_WRITE : 0);
 }
 
-/* Brings the entries of a mirrored window up to date. Returns whether any appeared or changed. */
+/* Bring the entries of a mirrored window up to date. Return whether any appeared or changed. */
 static bool window_mirror(struct sg_window *w)
 {
 	bool news = false;
@@ -120,7 +123,7 @@ static void window_empty(struct sg_window *w)
 		WRITE_ONCE(w->entry[i], 0);
 }
 
-/* Before a flush: takes out of the entries what it is to make the processors forget. */
+/* Before a flush: remove the entries whose translations the processors are to forget. */
 static void window_catch_up(struct sg_window *w)
 {
 	if (w->root && READ_ONCE(*w->root) != w->word) {
@@ -256,14 +259,15 @@ static bool have_stale(struct sg_windows *ws, unsigned int height)
 	return found;
 }
 
-/* No clean slot was there: flush the ones that were used, or else make new ones. */
+/* No clean slot was there: flush the used ones, or else make new ones. */
 static struct sg_window *window_get_slow(struct sg_windows *ws, unsigned int height)
 {
-	unsigned int nofs = memalloc_nofs_save();	/* files are opened under locks of ours */
+	unsigned int nofs = memalloc_nofs_save();	/* files are opened under locks of this file
+							 * system */
 	struct sg_window *w;
 
 	mutex_lock(&ws->grow);
-	w = take_clean(ws, height);	/* whoever held the lock before us may have made some */
+	w = take_clean(ws, height);	/* an earlier owner of the lock may have made some */
 	if (!w && have_stale(ws, height)) {
 		sg_windows_flush(ws);
 		w = take_clean(ws, height);
@@ -291,7 +295,7 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height)
 
 /* --- one window ----------------------------------------------------------------------------- */
 
-/* Nothing may be hooked into a slot while a CPU remembers what was there before. */
+/* Nothing may be hooked into a slot while a CPU remembers its earlier content. */
 static int window_ready(struct sg_window *w)
 {
 	if (WARN_ON_ONCE(w->hooked))
@@ -316,7 +320,7 @@ static void window_show(struct sg_window *w, u64 e, const u64 *mirror, bool boun
 		w->bounded = bounded;
 		window_mirror(w);
 	} else {
-		smp_wmb();	/* the table's content is there before the table */
+		smp_wmb();	/* the table's content is visible before the table */
 		WRITE_ONCE(*w->entry, e);
 	}
 	atomic64_inc(&w->ws->hooks);
@@ -332,7 +336,10 @@ static int window_hook(struct sg_window *w, u64 entry, const u64 *root)
 	if (err)
 		return err;
 	spin_lock(&ws->lock);
-	/* Read under the lock: a flush has either seen this window, or we see what it was for. */
+	/*
+	 * Read under the lock: either the flush has seen this window, or this read sees the change
+	 * that the flush was for.
+	 */
 	if (root)
 		entry = READ_ONCE(*root);
 	height = SG_ROOT_HEIGHT(entry);

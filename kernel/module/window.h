@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Windows: kernel addresses into which a file table is spliced (D5, P1 3.4), so that
- * "window + file offset" is located by the MMU. window_arena.c says how they are made,
- * window.c how tables get into them, window_copy.c copies through them, shadow.c builds private
- * tables for them.
+ * Windows: kernel addresses into which a file table is spliced (D5, P1 3.4), so that the MMU
+ * locates "window + file offset". window_arena.c makes them, window.c hooks tables into them,
+ * window_copy.c copies through them, shadow.c builds private tables for them.
  *
- * Who may use what:
- *   map=walk    nothing of this
+ * Functions for each data path:
+ *   map=walk    none of these
  *   map=splice  sg_window_get(), sg_window_hook() with the file's root, copies
  *   map=shadow  sg_shadow_open(), sg_shadow_fill(), copies through sg_shadow_window()
  *
- * Every call may sleep unless it says otherwise, and wants interrupts on.
+ * Every call may sleep unless its description says otherwise, and needs interrupts enabled.
  */
 #ifndef SG_WINDOW_H
 #define SG_WINDOW_H
@@ -36,9 +35,9 @@ struct sg_shadow;
 
 /**
  * sg_windows_supported() - can this kernel, on this machine, have windows at all?
- * @why: when not, set to the reason, in words that fit behind "map=splice is not possible: "
+ * @why: if not, set to the reason, in words that fit behind "map=splice is not possible: "
  *
- * Xen PV guests do not own their page tables; with memory encryption (SME, SEV, TDX) the address
+ * Xen PV guests do not own their page tables. With memory encryption (SME, SEV, TDX) the address
  * field of an entry means something else on each system.
  */
 bool sg_windows_supported(const char **why);
@@ -47,11 +46,11 @@ bool sg_windows_supported(const char **why);
  * sg_windows_create() - the windows of one volume
  * @base: physical address of the volume
  * @size: its size in bytes; only tables and leaves inside [@base, @base + @size) are hooked
- * @linear: linear, write-back mapping of the whole volume (used to read the entries of tables that
- *          have to be hooked piece by piece, see window.c)
+ * @linear: linear, write-back mapping of the whole volume, for reading the entries of tables that
+ *	cannot be hooked as a whole (see window.c)
  * @max: how many windows of 2 MiB there may be, and as many of 1 GiB; a few of 512 GiB. 0: default
  *
- * Cheap: slots are made by the first sg_window_get() of a size, many at once, and stay pooled.
+ * Cheap: the first sg_window_get() of a size makes slots, many at once, and they stay pooled.
  * Return: the pool, or ERR_PTR: -EOPNOTSUPP (see sg_windows_supported()), -ENOSPC (no unused
  * physical addresses to borrow), -ENOMEM.
  */
@@ -70,12 +69,12 @@ void sg_windows_destroy(struct sg_windows *ws);
  * sg_windows_flush() - forget, on all CPUs, every translation that has been removed
  * @ws: the pool
  *
- * The duty of D7: a system calls this between seeing an epoch that freed pages or table pages and
- * acknowledging it. Closing a window does not flush by itself (a slot is not reused before the
- * next flush), so this is also what a system owes before it frees tables of its own.
+ * D7 requires it: a system calls this after it has seen an epoch that freed pages or table pages,
+ * and before it acknowledges that epoch. Closing a window does not flush by itself (a slot is not
+ * reused before the next flush), so a system also calls this before it frees tables of its own.
  *
- * Also empties the windows whose root has changed (sg_window_hook_root()): what they show may be
- * what is about to be used again.
+ * Also empties the windows whose root has changed (sg_window_hook_root()): the pages that they show
+ * may be about to be reused.
  */
 void sg_windows_flush(struct sg_windows *ws);
 
@@ -102,9 +101,9 @@ void sg_windows_stats(struct sg_windows *ws, struct sg_windows_stats *st);
 /**
  * sg_window_get() - take an empty window from the pool
  * @ws: the pool
- * @height: SG_WINDOW_2M, SG_WINDOW_1G or SG_WINDOW_512G; any other value answers NULL
+ * @height: SG_WINDOW_2M, SG_WINDOW_1G or SG_WINDOW_512G; any other value returns NULL
  *
- * Return: a window, or NULL: there is none now, or this machine has none of that height. The
+ * Return: a window, or NULL if none is free now, or this machine has none of that height. The
  * caller then walks; that is no error.
  */
 struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height);
@@ -113,24 +112,25 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height);
  * sg_window_hook() - let a file table appear in a window: one store, no flush
  * @w: an empty window
  * @entry: entry or root word (sg_root()) naming a table of the window's height, or a leaf as large
- *         as the window (SG_PTE_HUGE). Without SG_PTE_WRITE the window is read-only, whatever the
- *         table says. Only the address and these two flags are taken over.
+ *	as the window (SG_PTE_HUGE). Without SG_PTE_WRITE the window is read-only, whatever the
+ *	table says. Only the address and these two flags are taken over.
  *
- * The table is used as it is: whoever can write it directs our reads and writes (D5, D10). Entries
- * that a peer adds later are visible at once; those it removes, only after sg_windows_flush().
+ * The table is used as it is: any system that can write it directs reads and writes of this one
+ * (D5, D10). Entries that a peer adds later are visible at once; entries that it removes disappear
+ * only after sg_windows_flush().
  * Return: 0; -EINVAL when the table is not inside the volume; -EBUSY when @w is hooked.
  */
 int sg_window_hook(struct sg_window *w, u64 entry);
 
 /**
- * sg_window_hook_root() - as sg_window_hook(), and keep an eye on the file's root
+ * sg_window_hook_root() - as sg_window_hook(), and watch the file's root
  * @w: an empty window
  * @root: the file's root word in the volume (sg_inode.table, in the linear mapping); must stay
- *        readable while the window is hooked
+ *	readable while the window is hooked
  *
- * Flushing the translations of a table helps nothing while the table itself stays hooked: so the
- * first sg_windows_flush() after the root word has changed empties the window. Copies then end at
- * once, and sg_window_lost() says why. This is the way to hook a file of the volume.
+ * A flush of a table's translations has no effect while the table itself stays hooked. So the first
+ * sg_windows_flush() after the root word has changed empties the window. Copies then end at once,
+ * and sg_window_lost() reports it. Use this function to hook a file of the volume.
  */
 int sg_window_hook_root(struct sg_window *w, const u64 *root);
 
@@ -138,7 +138,7 @@ int sg_window_hook_root(struct sg_window *w, const u64 *root);
  * sg_window_lost() - has a flush emptied the window?
  * @w: a window from sg_window_hook_root()
  *
- * If so put it, and get one that fits the new root.
+ * If so, put it, and get one that fits the new root.
  */
 bool sg_window_lost(const struct sg_window *w);
 
@@ -166,10 +166,10 @@ u64 sg_window_size(const struct sg_window *w);
  * @w: a hooked window
  * @pos: offset in the file
  * @len: bytes; the part beyond the window's end is not copied
- * @to: where to; advanced by what was copied
+ * @to: target; advanced by the copied length
  *
  * Never oopses: ends early at a page without entry (a hole, or a peer removed it), and when the
- * user's buffer faults. The caller goes on by walking, which finds out which of the two it was.
+ * user's buffer faults. The caller then walks, which shows the reason.
  * Return: bytes copied.
  */
 size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *to);
@@ -179,16 +179,16 @@ size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct i
  * @w: a window hooked with SG_PTE_WRITE; nothing is copied otherwise
  * @pos: offset in the file
  * @len: bytes; the part beyond the window's end is not copied
- * @from: where from; advanced by what was copied
+ * @from: source; advanced by the copied length
  *
- * As sg_window_copy_to_iter(). The lines written are on their way to memory when this returns;
- * they are durable after the caller's store fence.
+ * As sg_window_copy_to_iter(). On return, the write-back of the written lines has begun; they are
+ * durable after the caller's store fence.
  * Return: bytes copied.
  */
 size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *from);
 
 /**
- * sg_window_wb() - start write-back of a piece of a window, surviving missing entries
+ * sg_window_wb() - start write-back of a range of a window, surviving missing entries
  * @w: a hooked window
  * @pos: offset in the file
  * @len: bytes
@@ -199,13 +199,14 @@ void sg_window_wb(struct sg_window *w, u64 pos, size_t len);
 
 /*
  * Shadows (D5): a table in the system's own RAM, filled with checked leaves, hooked into a window.
- * What the volume's bytes say later reaches nobody: safe against any peer, as the walk is.
+ * Later changes of the volume's bytes do not affect it: it is safe against any peer, as the walk
+ * is.
  */
 
 /**
- * struct sg_shadow_run - a piece of a file, as the checked walk finds it
+ * struct sg_shadow_run - an extent of a file, as the checked walk finds it
  * @phys: physical address of its first page; 0 is a hole
- * @pages: length, at least 1; may reach beyond what was asked for
+ * @pages: length, at least 1; may reach beyond the requested range
  */
 struct sg_shadow_run {
 	phys_addr_t phys;
@@ -214,7 +215,7 @@ struct sg_shadow_run {
 
 /**
  * typedef sg_shadow_walk_t - finds the run that starts at a page of the file
- * @ctx: what was given to sg_shadow_open()
+ * @ctx: the @ctx of sg_shadow_open()
  * @page: page number in the file
  * @want: how many pages are of interest
  * @run: the answer
@@ -230,7 +231,7 @@ typedef int (*sg_shadow_walk_t)(void *ctx, u64 page, u64 want, struct sg_shadow_
  * @walk: called by sg_shadow_fill()
  * @ctx: for @walk
  *
- * Return: the shadow, or NULL: no window or no memory, the caller walks.
+ * Return: the shadow, or NULL: no window or no memory, and the caller walks.
  */
 struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_shadow_walk_t walk,
 				 void *ctx);
@@ -241,21 +242,21 @@ struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_
  * @first: page number
  * @pages: count; the part beyond the window's end is left out
  *
- * Large leaves where the run's address and length allow. Entries that are there are kept: a file
- * whose pages were *replaced* or removed wants sg_shadow_clear() first. Calls for one shadow must
+ * Leaves are large where the run's address and length allow. Present entries are kept: after pages
+ * of a file were *replaced* or removed, call sg_shadow_clear() first. Calls for one shadow must
  * exclude each other (and sg_shadow_clear()); copies may run meanwhile.
- * Return: 0; -ENOMEM (some may be filled); what the walk returned; -EUCLEAN when the walk named
- * an address outside the volume.
+ * Return: 0; -ENOMEM (some may be filled); the error of the walk; -EUCLEAN when the walk named an
+ * address outside the volume.
  */
 int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages);
 
 /**
  * sg_shadow_clear() - forget the leaves of [@first, @first + @pages), and flush
  * @sh: the shadow
- * @first: page number; a large leaf that is touched goes as a whole
+ * @first: page number; a large leaf that overlaps the range is removed as a whole
  * @pages: count; U64_MAX for all
  *
- * Copies that run meanwhile end early and go on by walking. Refill with sg_shadow_fill().
+ * Copies that run meanwhile end early and continue by walking. Refill with sg_shadow_fill().
  */
 void sg_shadow_clear(struct sg_shadow *sh, u64 first, u64 pages);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the addresses of windows come from.
+ * The source of the addresses of windows.
  *
  * A stock kernel exports nothing that hands out bare kernel addresses, nor the functions that edit
- * its page table. But ioremap() hands out addresses, aligned to the size up to 1 GiB and mapped by
- * entries that belong to nobody else as long as we hold them. So a slot is made like this: borrow
- * *physical* addresses where nothing is (taken from the resource tree, so that nothing will be),
- * ioremap() them, find the entries by walking down from CR3, save them, and store 0. The memory
- * type that the borrowed addresses would have does not matter: nobody ever gets to use them, and
- * being uncached they are not read ahead either. From then on the entries are ours. Before the
- * addresses go back, each entry gets its saved value back; otherwise the kernel would take our
- * tables for its own, and zero and free them.
+ * its page table. But ioremap() hands out addresses, aligned to the size up to 1 GiB. The entries
+ * that map them have no other user until iounmap(). So the code makes a slot in these steps. It
+ * borrows *physical* addresses that are unused (it takes them from the resource tree, so that they
+ * stay unused). It calls ioremap() for them, finds the entries by a walk down from CR3, saves them,
+ * and stores 0. The memory type of the borrowed addresses does not matter: nothing ever uses them,
+ * and uncached addresses are not read ahead either. From then on the entries belong to the slot.
+ * Before the addresses go back, each entry gets its saved value back. Otherwise the kernel would
+ * mistake file tables for its own, and zero and free them.
  */
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -29,7 +29,7 @@
  * @list: in sg_windows.arenas
  * @area: the addresses
  * @saved: room for the saved entries of all slots
- * @made: slots whose entries are ours
+ * @made: slots whose entries were taken over
  * @windows: the slots
  */
 struct sg_arena {
@@ -40,7 +40,7 @@ struct sg_arena {
 	struct sg_window windows[];
 };
 
-/* The borrowed physical addresses: one range for all volumes, and for all arenas over and over. */
+/* The borrowed physical addresses: one range serves all volumes and all arenas. */
 static DEFINE_MUTEX(borrow_lock);
 static struct {
 	struct resource res;
@@ -49,9 +49,9 @@ static struct {
 } borrow;
 
 /*
- * The word that maps @addr at @level of the kernel's page table, or NULL when it ends above. The
- * top of the table is an mm's, which a kernel thread may only have borrowed until it is preempted;
- * what lies below it is the kernel's own, and stays.
+ * The word that maps @addr at @level of the kernel's page table, or NULL when the table ends above.
+ * The top of the table belongs to an mm, which a kernel thread may only have borrowed until it is
+ * preempted. The levels below it belong to the kernel, and stay.
  */
 static u64 *walk_kernel(unsigned long addr, unsigned int level)
 {
@@ -96,8 +96,8 @@ static bool borrow_is_huge(void)
 }
 
 /*
- * Takes unused physical addresses, as high up as there are: memory and devices that are plugged in
- * later get lower ones.
+ * Take unused physical addresses, as high as possible: memory and devices that are plugged in later
+ * get lower ones.
  */
 static int borrow_find(void)
 {
@@ -148,8 +148,8 @@ void sg_borrow_put(void)
 }
 
 /*
- * ioremap() of 512 GiB, aligned to that. It aligns to 1 GiB at most, but goes upwards through the
- * same free space: so fill the gap up to the next boundary, and try again.
+ * ioremap() of 512 GiB, aligned to that. ioremap() aligns to 1 GiB at most, but goes upwards
+ * through the same free space: so fill the gap up to the next boundary, and try again.
  */
 static void __iomem *ioremap_512g(void)
 {
@@ -165,7 +165,7 @@ static void __iomem *ioremap_512g(void)
 		if (!area || IS_ALIGNED((__force u64)area, size))
 			break;
 		fill[n++] = area;
-		/* The guard page behind an area costs the GiB that it is in. */
+		/* The guard page behind an area costs the GiB in which it is. */
 		next = (__force u64)area + size + SZ_1G;
 		gap = ALIGN(next, size) - next;
 		if (gap > SZ_1G)
@@ -181,10 +181,10 @@ static void __iomem *ioremap_512g(void)
 	return area;
 }
 
-/* How many slots to make at once; 0: this machine gives none of that height. */
+/* The number of slots to make at once; 0: this machine has none of that height. */
 static unsigned int arena_slots(unsigned int height)
 {
-	/* KASAN backs an eighth of all vmalloc addresses with memory, whoever uses them. */
+	/* KASAN backs an eighth of all vmalloc addresses with memory, even if unused. */
 	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
 		return height == SG_WINDOW_2M ? 16 : height == SG_WINDOW_1G;
 	if (height == SG_WINDOW_2M)
@@ -204,7 +204,7 @@ unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height)
 	return ws->max;
 }
 
-/* Puts the kernel's entries back, so that it finds its own page table when it unmaps the area. */
+/* Put the kernel's entries back, so that it finds its own page table when it unmaps the area. */
 static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
 {
 	unsigned int i, k;
@@ -221,7 +221,7 @@ static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
 	kvfree(arena);
 }
 
-/* Makes the entries of slot @i ours. */
+/* Take over the entries of slot @i. */
 static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned int i,
 		       unsigned int height, unsigned int entries)
 {
@@ -268,7 +268,7 @@ int sg_arena_make(struct sg_windows *ws, unsigned int height)
 		goto err_free;
 	while (arena->made < slots && arena_take(ws, arena, arena->made, height, entries))
 		arena->made++;
-	sg_windows_flush_cpus(ws, true);	/* what ioremap() stored may be global */
+	sg_windows_flush_cpus(ws, true);	/* entries of ioremap() may be global */
 	if (arena->made < slots) {
 		arena_free(ws, arena);
 		return -ENOSPC;

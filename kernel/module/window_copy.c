@@ -2,11 +2,11 @@
 /*
  * Copies through windows that survive a missing entry.
  *
- * A peer may clear an entry at any time, and a plain memcpy over it would take the kernel down. The
- * kernel's copies from and to user space recover from a fault on either side, so user iterators
- * use these directly. (_copy_to_iter() and not copy_to_iter(): the latter looks our addresses
- * up in the list of vmalloc areas, in every call, to see what we know.) All other iterators go
- * through a page of our own: theirs is a plain memcpy.
+ * A peer may clear an entry at any time, and a plain memcpy over it would crash the kernel. The
+ * kernel's copies from and to user space recover from a fault on either side, so user iterators use
+ * these directly. (_copy_to_iter() and not copy_to_iter(): the latter looks the address up in the
+ * list of vmalloc areas, in every call, for a check that is not needed here.) All other iterators
+ * go through a bounce page: their copy is a plain memcpy.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -26,13 +26,13 @@ static size_t window_clip(const struct sg_window *w, u64 pos, size_t len)
 	return pos >= size ? 0 : min_t(u64, len, size - pos);
 }
 
-/* Bytes up to the end of the page, so that one piece has one translation. */
+/* Bytes up to the end of the page, so that one copy uses one translation. */
 static size_t page_piece(const void *addr, size_t len)
 {
 	return min_t(size_t, len, PAGE_SIZE - offset_in_page(addr));
 }
 
-/* False: nothing can be said about what has been stored. @len is within a page. */
+/* False: part of it may have been stored. @len is within a page. */
 static bool put_nofault(void *dst, const void *src, size_t len)
 {
 	size_t i = 0;
@@ -120,8 +120,9 @@ size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct
 	size_t done, wide;
 
 	/*
-	 * Not left to the MMU: on a write to a read-only entry the kernel's fault handler looks for
-	 * the entry by itself, and expects every table in its own linear mapping.
+	 * Check this here, and do not rely on the MMU. On a write to a read-only entry the kernel's
+	 * fault handler looks for the entry itself, and expects every table in its own linear
+	 * mapping.
 	 */
 	if (!w->write)
 		return 0;
@@ -137,7 +138,7 @@ size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct
 	return done;
 }
 
-/* Writes one line back; false when no entry maps it. */
+/* Write one line back; false when no entry maps it. */
 #define WB_LINE(insn, line)								\
 ({											\
 	__label__ gone, out;								\

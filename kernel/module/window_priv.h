@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What window.c, window_arena.c, window_copy.c and shadow.c know of each other. */
+/* Declarations that window.c, window_arena.c, window_copy.c and shadow.c share. */
 #ifndef SG_WINDOW_PRIV_H
 #define SG_WINDOW_PRIV_H
 
@@ -18,10 +18,10 @@
  * @linear: linear mapping of the volume
  * @max: bound on @slots of 2 MiB and 1 GiB
  * @grow: held while slots are being made
- * @arenas: where the slots come from, under @grow
+ * @arenas: the source of the slots, under @grow
  * @lock: guards everything below
  * @clean: empty slots by height - 1, ready to be hooked
- * @stale: empty slots that some CPU may still remember the last table of
+ * @stale: empty slots whose last table some CPU may still remember
  * @hooked: windows that show a table
  * @slots: windows made, by height - 1
  * @used: windows handed out, by height - 1
@@ -29,7 +29,7 @@
  * @flushes: counter
  * @refused: counter
  * @shorts: counter
- * @no_flush: tests only: leave all flushes out, to see that the tests see it
+ * @no_flush: tests only: leave all flushes out, to show that the tests notice it
  */
 struct sg_windows {
 	phys_addr_t base;
@@ -57,17 +57,17 @@ struct sg_windows {
 };
 
 /**
- * struct sg_window - a slot: addresses that are ours, and the entries that map them
+ * struct sg_window - a slot: addresses that the pool holds, and the entries that map them
  * @list: in sg_windows.clean or .stale; when handed out and hooked, in .hooked
  * @ws: the pool
  * @addr: first address
  * @entry: @entries consecutive words of the kernel's page table
- * @saved: what the kernel had put there, to be put back before the addresses are
+ * @saved: the kernel's values, to be put back before the addresses are
  * @entries: 1, or 512 where a window of 512 GiB has no entry of its own
  * @height: SG_WINDOW_2M, ...
  * @mirror: the level 3 table that a mirrored window shows
  * @root: where the volume names the table, or NULL
- * @word: what stood there when the table was hooked
+ * @word: the value there when the table was hooked
  * @bounded: entries of @mirror are only taken when they stay inside the volume
  * @write: whether the window is writable
  * @hooked: whether it shows a table
@@ -107,12 +107,12 @@ int sg_arena_make(struct sg_windows *ws, unsigned int height);
 void sg_arenas_free(struct sg_windows *ws);
 unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height);
 
-/* Makes all CPUs forget our translations, and with @globals the kernel's too. */
+/* Make all CPUs forget the windows' translations, and with @globals the kernel's too. */
 void sg_windows_flush_cpus(struct sg_windows *ws, bool globals);
 
-/* Hooks a private table of ours (of level w->height), which is not inside the volume. */
+/* Hook a private table of this system (of level w->height), which is not inside the volume. */
 int sg_window_hook_private(struct sg_window *w, u64 *table);
-/* Takes over entries that a mirrored window's table has got since; false: nothing to take over. */
+/* Take over entries that a mirrored window's table has got since; false: there are none. */
 bool sg_window_refresh(struct sg_window *w);
 
 #endif

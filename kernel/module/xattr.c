@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Extended attributes: between the VFS's prefixes and the engine's name spaces. */
+/* Extended attributes: conversion between the VFS's prefixes and the engine's name spaces. */
 #include <linux/xattr.h>
 
 #include "stargatefs.h"
@@ -107,7 +107,7 @@ ssize_t sgfs_listxattr(struct dentry *dentry, char *list, size_t size)
 	return err ?: (ssize_t)l.used;
 }
 
-/* --- attributes that an inode is born with ---------------------------------------------------- */
+/* --- initial attributes of an inode ----------------------------------------------------------- */
 
 int sgfs_payload_add(struct sgfs_payload *p, unsigned int space, const char *name,
 		     const void *value, size_t len)
