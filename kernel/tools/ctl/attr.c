@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands about attributes: chmod, chown. What a kernel does on a mount is done here, too. */
+/* Commands about attributes: chmod, chown. They do what a kernel does on a mount. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pwd.h>
@@ -9,12 +9,12 @@
 
 #define NOBODY	0xffffffffu	/* no user has that number */
 
-/* --- a mode as it is said ------------------------------------------------------------------ */
+/* --- the text of a mode -------------------------------------------------------------------- */
 
 /**
  * struct clause - a change of a mode.
- * @who: bits that belong to those named; 0: nobody is. @op: '-', '+', '='.
- * @bits: as for all. @copy: 'u', 'g', 'o': instead of them, what these have.
+ * @who: bits of the classes named; 0: none is named. @op: '-', '+', '='.
+ * @bits: for all classes. @copy: 'u', 'g', 'o': instead of @bits, those of this class.
  * @some_x: X. @mentioned: set-ID bits that a directory does not keep by itself.
  */
 struct clause {
@@ -23,9 +23,7 @@ struct clause {
 	bool some_x;
 };
 
-/**
- * struct modes - what chmod is to do.
- */
+/** struct modes - the changes that chmod makes. */
 #define CLAUSES_MAX	64
 static struct modes {
 	struct clause clause[CLAUSES_MAX];
@@ -85,7 +83,7 @@ static const char *read_clause(const char *text, struct modes *m)
 	return text;
 }
 
-/* As GNU chmod: up to four digits leave a directory's set-ID bits that they do not set. */
+/* As GNU chmod: up to four digits keep a directory's set-ID bits that they do not set. */
 static bool read_number(const char *text, struct modes *m)
 {
 	u64 mode;
@@ -142,7 +140,7 @@ static u32 new_mode(const struct modes *m, u32 mode)
 
 /* --- chmod --------------------------------------------------------------------------------- */
 
-/* An ACL has the mode's bits as well; both change in one transaction. */
+/* An ACL holds the mode's bits as well; both change in one transaction. */
 static int set_mode(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr, u32 mode,
 		    const char *path)
 {
@@ -191,10 +189,10 @@ int before_chmod(struct call *c)
 /* --- chown --------------------------------------------------------------------------------- */
 
 static struct owners {
-	u32 uid, gid;		/* NOBODY: stays */
+	u32 uid, gid;		/* NOBODY: unchanged */
 } owners;
 
-/* Numbers come first: the volume's users need not be this machine's. */
+/* Try a number first: the volume's users need not exist on this machine. */
 static bool read_user(const char *text, u32 *uid)
 {
 	const struct passwd *user;
@@ -249,7 +247,7 @@ int before_chown(struct call *c)
 				"names that this machine knows", c->argv[0]);
 }
 
-/* What was given to the bytes of a program for its owner goes, as a kernel has it. */
+/* Drop capabilities: they were given to a program for its owner. A kernel does the same. */
 static int drop_capability(struct call *c, const struct visit *v)
 {
 	int err = v->attr.has_xattr ?

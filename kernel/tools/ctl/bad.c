@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bad: the list of bad memory that a volume has (docs/bad-memory.md), and whose bytes were there.
- * Mounted here, its module changes the list, as it may have unmapped the page; else it is a word
- * that is stored, whoever uses the volume meanwhile.
+ * bad: a volume's list of bad pages (docs/bad-memory.md), and the files whose bytes were there. If
+ * the volume is mounted here, its module changes the list, because it may have unmapped the page.
+ * Otherwise the change is one store, whatever systems use the volume meanwhile.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,9 +12,7 @@
 
 /* --- showing ------------------------------------------------------------------------------- */
 
-/**
- * struct piece_of - a piece of the list. struct hit: inode @ino has data in those of @pieces.
- */
+/** struct piece_of - an extent of the list. struct hit: inode @ino has data in those of @pieces. */
 struct piece_of {
 	u64 page, pages;
 };
@@ -56,8 +54,8 @@ static void touches(const struct look *l, const struct sg_run *run, u64 pieces[2
 }
 
 /*
- * Where no two files share a table, runs of data are no more than pages, and holes no more than
- * those, tables and files together. So many steps are made, whatever is said (D10).
+ * If no two files share a table, data runs and hole runs are each at most as many as the pages of
+ * all tables and files. The look takes no more steps than that, whatever the volume says (D10).
  */
 static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -78,7 +76,7 @@ static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref
 	return pieces[0] | pieces[1] ? add_hit(l, ref->ino, pieces) : 0;
 }
 
-/* Inodes with data in bad memory. */
+/* Find the inodes with data in bad pages. */
 static int look(struct look *l, struct sg_vol *vol)
 {
 	/* The count is in the volume, and any member can store it. */
@@ -168,7 +166,7 @@ static int show(struct call *c)
 /* --- changing ------------------------------------------------------------------------------ */
 
 /**
- * struct change - what is to be done with which bytes.
+ * struct change - a change of the list, for a range of bytes.
  * @off, @bytes: in the volume.
  */
 struct change {
@@ -225,9 +223,9 @@ static int change_list(struct sg_vol *vol, const struct change *ch)
 }
 
 /*
- * The list is in a page with words that all systems change, and what is stored through a block
- * device others do not see: it is changed as a label is. Nobody joins a volume of which memory
- * that all stand on is bad, so that there nobody needs to be kept out.
+ * The list is in a page with words that all systems change. Other systems do not see stores through
+ * a block device, so the list is changed as a label is. No system joins a volume with bad pages in
+ * structures that all need (@vital), so no system needs to be kept out then.
  */
 static int store_alone(struct call *c, const struct change *ch, bool vital)
 {

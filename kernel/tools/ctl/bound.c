@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How much can come out of a volume (D10). Its tables and directories are a stranger's: a file may
- * map one page over and over, and a directory may have many names. What is honest maps each page
- * once, and has each directory, and each file with one name, at one place of the tree.
+ * A bound on what a command copies out of a volume (D10). Its tables and directories are untrusted:
+ * a file may map one page again and again, and a directory may have many names. A correct volume
+ * maps each page once. It has each directory, and each file with one name, at one place of the
+ * tree.
  */
 #include <stdlib.h>
 #include "ctl.h"
@@ -15,7 +16,7 @@ static bool has_been_met(struct call *c, u64 ino)
 	if (word >= c->met_room) {
 		more = realloc(c->met, room * sizeof(*more));
 		if (!more)
-			return false;	/* there is still the number of steps */
+			return false;	/* the number of steps still bounds the walk */
 		memset(more + c->met_room, 0, (room - c->met_room) * sizeof(*more));
 		c->met = more;
 		c->met_room = room;
@@ -25,7 +26,10 @@ static bool has_been_met(struct call *c, u64 ino)
 	return had;
 }
 
-/* In a volume that others change, what has been met may have been moved, or be another by now. */
+/*
+ * In a volume that others change, an inode met before may have been moved, or be another one by
+ * now.
+ */
 int tree_meet(struct call *c, const char *path, u64 ino)
 {
 	if (!call_may_go_on(c))
@@ -37,8 +41,8 @@ int tree_meet(struct call *c, const char *path, u64 ino)
 }
 
 /*
- * What others move meanwhile may be met twice. A file that alone maps too much is refused, and
- * removed again where it was copied to; it does not count against the files behind it.
+ * A file that others move meanwhile may be met twice. A file that alone maps too much is refused,
+ * and its copy is removed; it does not count against later files.
  */
 static int take(struct call *c, const char *path, struct piece *p)
 {
@@ -66,7 +70,7 @@ int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 
 	end = sg_seek(call_vol(c), ref, (u64)pos, true);
 	p->pos = (u64)pos;
 	p->end = end < 0 ? size : SG_MIN((u64)end, size);
-	if (p->end <= p->pos)	/* somebody changes it */
+	if (p->end <= p->pos)	/* another system changes it */
 		p->end = SG_MIN(p->pos + SG_PAGE, size);
 	return take(c, path, p);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * clone: a copy of a volume, or of a snapshot of one, that is a volume of its own: made for another
- * base, with a UUID and label of its own, and nobody in its mount table (docs/snapshots.md).
+ * clone: make a new volume from a volume, or from a snapshot of one. The clone is made for another
+ * base, and has a UUID and label of its own, and an empty mount table (docs/snapshots.md).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -9,9 +9,11 @@
 #include <sys/mman.h>
 #include "copy.h"
 
-/* --- its own -------------------------------------------------------------------------------- */
+/* --- identity of the clone ------------------------------------------------------------------ */
 
-/* Joined alone: so what the dead have left is recovered, and open files without names are gone. */
+/*
+ * Join exclusively: this recovers what dead systems have left, and frees open files without names.
+ */
 static int renew(const struct own *o)
 {
 	static struct member m;
@@ -74,7 +76,7 @@ static void show(struct call *c, const struct copy *s, const struct own *o, cons
 	json_end(&c->j);
 }
 
-/* Mapped, as not every file system for memory takes writes (hugetlbfs). */
+/* Map the file, because not every file system for memory takes writes (hugetlbfs). */
 static int fill(struct copy *s, struct part *part, u64 size)
 {
 	void *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, part->fd, 0);

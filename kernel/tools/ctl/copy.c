@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A volume is copied as it is at one moment, whoever uses it (docs/snapshots.md). All of it is
- * copied while everybody works, and once more what differs by then; that shows how long the third
- * pass will take, for which all stand still. Mounted here, the module asks them to; on a file or
- * device-dax node this tool is one of the systems; a device that nobody has mounted is had by the
- * tool alone.
+ * Copy a volume as it is at one moment, while other systems use it (docs/snapshots.md). The first
+ * pass copies all of it while the systems work, and the second copies what differs by then. The
+ * second shows how long the third pass will take, for which all systems freeze. If the volume is
+ * mounted here, the module asks them to. On a file or device-dax node this tool is one of the
+ * systems. A device without a mount here is opened exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define STALL_MS	2000
 #define TRIES		3
-#define AGAIN		1	/* somebody has not stood still for so long */
+#define AGAIN		1	/* some system did not freeze in time */
 
 /* --- passes --------------------------------------------------------------------------------- */
 
@@ -53,8 +53,8 @@ static size_t different(const u8 *a, const u8 *b, size_t from, size_t len)
 }
 
 /*
- * What is the same on both sides, zeroes for one, is not written. A device is read and written past
- * its cache, from memory that is aligned for that.
+ * Bytes that are equal on both sides, such as zeroes, are not written. A device is read and written
+ * past its cache, from memory that is aligned for that.
  */
 static int copy_some(struct copy *s, u64 at, size_t len)
 {
@@ -75,8 +75,8 @@ static int copy_some(struct copy *s, u64 at, size_t len)
 }
 
 /*
- * What nobody has is not copied: whoever gets it zeroes it first. Nor is bad memory, which cannot
- * be read; the list of it is, so the copy has an error there, too.
+ * Pages that no file has are not copied: an allocation zeroes them first. Bad pages are not copied
+ * either, because they cannot be read. The list of them is, so the copy has an error there, too.
  */
 static bool in_use(const struct copy *s, u64 at)
 {
@@ -89,7 +89,7 @@ static bool in_use(const struct copy *s, u64 at)
 	return !sg_bad_listed(s->from, at);
 }
 
-/* The end of what is in use, or is not, as @at is; within the chunk. */
+/* The end of the run that has the same state as @at; within the chunk. */
 static u64 run_end(const struct copy *s, u64 at, bool used)
 {
 	u64 end = at;
@@ -139,7 +139,7 @@ static int too_slow(const struct copy *s)
 	return -EAGAIN;
 }
 
-/* It may have grown, in calls that were under way before. */
+/* The volume may have grown, by calls that had begun before. */
 static bool is_larger(const struct copy *s)
 {
 	return sg_load64((const u64 *)(s->from + SG_HOT(size))) > s->size;
@@ -153,7 +153,7 @@ static int at_one_moment(struct copy *s)
 
 	if (err) {
 		tool_error("%s: %s", s->path, s->why[0] ? s->why : strerror(-err));
-		return err == -EBUSY ? -EAGAIN : err; /* asked again, they may */
+		return err == -EBUSY ? -EAGAIN : err; /* they may agree to a second request */
 	}
 	err = pass(s);
 	grown = is_larger(s);
@@ -170,7 +170,7 @@ static int at_one_moment(struct copy *s)
 	return void_err;
 }
 
-/* Passes that nobody waits for; the last of them shows what the next one costs. */
+/* Passes without a freeze; the last of them shows the cost of the next one. */
 static int approach(struct copy *s)
 {
 	unsigned int i;
@@ -203,7 +203,7 @@ static int copy_in_use(struct copy *s)
 	return -EAGAIN;
 }
 
-/* --- nobody uses it ------------------------------------------------------------------------- */
+/* --- no system uses it ---------------------------------------------------------------------- */
 
 static int read_now(struct copy *s, u64 at, void *to, size_t len)
 {
@@ -225,7 +225,10 @@ static int read_table(struct copy *s, struct sg_slot *slots, u64 *incarnation)
 	return err;
 }
 
-/* Who joins takes a number first. Who was taken for dead, and was not, beats. */
+/*
+ * A system that joins takes a number first. The heartbeat of a silent system that is live moves its
+ * slot.
+ */
 static int still_left(struct copy *s)
 {
 	static struct sg_slot now[SG_SLOTS];
@@ -303,7 +306,7 @@ static int thaw_mounted(struct copy *s)
 	return ioctl(s->dir, SG_IOC_THAW) ? -errno : 0;
 }
 
-/* The volume's memory, as a file of the mount. */
+/* Map the volume's memory, as a file of the mount. */
 static int map_region(struct copy *s, const char *dir)
 {
 	int fd = openat(s->dir, ".stargate/region", O_RDONLY | O_CLOEXEC), err = 0;
@@ -325,7 +328,7 @@ static int map_region(struct copy *s, const char *dir)
 	return err;
 }
 
-/* As volume.json says; those of modules that knew of nothing else do not. */
+/* Ask volume.json. Older modules, which have no non-members, do not have the key. */
 static bool is_member(int dir)
 {
 	int fd = openat(dir, ".stargate/volume.json", O_RDONLY | O_CLOEXEC);
@@ -340,7 +343,7 @@ static bool is_member(int dir)
 	return !strstr(text, "\"joined\": false");
 }
 
-/* Such a mount can ask nobody to stand still. */
+/* Such a mount can ask no system to freeze. */
 static int nobody_stores(struct copy *s)
 {
 	unsigned int i;
@@ -406,7 +409,7 @@ static int open_joined(struct copy *s, bool alone)
 	return 0;
 }
 
-/* -EBUSY, not said: somebody who lives uses it. */
+/* -EBUSY, not reported: a live system uses it. */
 static int open_left(struct copy *s)
 {
 	struct member *m = &s->member;

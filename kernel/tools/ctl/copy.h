@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands share that copy whole volumes: snapshot, clone, volume snapshot, volume clone. */
+/*
+ * Declarations of the commands that copy whole volumes: snapshot, clone, volume snapshot, volume
+ * clone.
+ */
 #ifndef SG_CTL_COPY_H
 #define SG_CTL_COPY_H
 
@@ -8,14 +11,14 @@
 
 /**
  * struct copy - a volume that is copied as it is at one moment.
- * @path: of it, as the user calls it. @stall_ms: that all may have to stand still for.
+ * @path: the source, as the user calls it. @stall_ms: bound on the pause of all systems.
  * @from, @mapped: its memory. @size: of the volume. @sb: its superblock, checked.
- * @fd, @name: of what it is copied to. @to: that, mapped; or NULL: it is read and written.
- * @freeze, @thaw: how all are made to stand still, or NULL: there is nobody. -errno, with @why.
- * @how: it has been opened. @dir: of the mount.
- * @slots, @incarnation: of one that nobody uses, or has a mount that has not joined: if somebody
- *	comes the copy does not count.
- * @took, @wrote: of the last pass: ns, bytes. @stalled: for how long all stood still (ns).
+ * @fd, @name: the target. @to: the target mapped; or NULL: it is read and written.
+ * @freeze, @thaw: functions that freeze all systems, or NULL: there are none. -errno, with @why.
+ * @how: the way in which it was opened. @dir: of the mount.
+ * @slots, @incarnation: for a volume without users, or with a mount that has not joined: if a
+ *	system joins, the copy does not count.
+ * @took, @wrote: ns and bytes of the last pass. @stalled: length of the pause of all systems (ns).
  */
 struct copy {
 	const char *path, *name;
@@ -35,26 +38,26 @@ struct copy {
 	u64 took, wrote, stalled, tries;
 };
 
-/* --- copy.c: 0, or -errno, which has been said ----------------------------------------------- */
+/* --- copy.c: 0, or -errno, which has been reported ------------------------------------------- */
 
 /*
- * A volume, or a directory that it is mounted at. @left: if nobody who lives is in its mount table
- * it is not joined either, so that nothing of it changes.
+ * Open a volume, or a directory where it is mounted. @left: if no live system is in its mount
+ * table, it is not joined either, so that nothing in it changes.
  */
 int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left);
-/* -EINVAL, said: @name would lie on the volume itself, which grew with each pass. */
+/* -EINVAL, reported: @name would be on the volume itself, which would grow with each pass. */
 int copy_refuse_own(const struct copy *s, const char *name);
-/* To @fd, @to and @name. What is there need not be zero where the volume has something. */
+/* Copy to @fd, @to and @name. The target need not be zero where the volume has data. */
 int copy_run(struct copy *s);
 int copy_close(struct copy *s);
-/* What a copy is to have: *@size, if it may be that; 0: as much as the volume. */
+/* The size of the copy: *@size, if possible; 0: as large as the volume. */
 int copy_size(const struct copy *s, u64 *size);
 
-/* --- part.c: a file that gets its name when it is whole -------------------------------------- */
+/* --- part.c: a file that gets its name when it is complete ----------------------------------- */
 
 /**
- * struct part - one being made. @path: what it is called until then. @whole: only its name is
- * missing.
+ * struct part - a file in the making. @path: its name until then. @whole: it is complete and lacks
+ * only its name.
  */
 struct part {
 	const char *name;
@@ -62,29 +65,33 @@ struct part {
 	int fd;
 	bool whole;
 };
-/* With so many zeroes, as a hole or (@reserved) in memory. What others have left is made anew. */
+/*
+ * Create it with @size zero bytes, as a hole or (@reserved) with memory. A leftover of an earlier
+ * run is replaced.
+ */
 int part_open(struct part *p, const char *name, u64 size, bool reserved);
-int part_finish(struct part *p);	/* durable, then it has its name */
-void part_close(struct part *p);	/* one that is not whole is gone */
+int part_finish(struct part *p);	/* makes it durable, then names it */
+void part_close(struct part *p);	/* removes an incomplete file */
 
 /* --- snapshot.c ------------------------------------------------------------------------------ */
 
-/* What has been opened, to a file that gets its name when it is whole. Shows it. */
+/* Copy an opened volume to a file that gets its name when it is complete. Print it. */
 int copy_to_file(struct call *c, struct copy *s, const char *path);
 
 /* --- clone.c --------------------------------------------------------------------------------- */
 
 /**
- * struct own - what a copy gets that is to be a volume of its own.
- * @path: where it is. @base: that it is made for, if @base_given; else where its device is.
- * @size: that it grows to.
+ * struct own - the properties of a copy that becomes a volume of its own.
+ * @path: its place. @base: the base for which it is made, if @base_given; otherwise that of its
+ *	device.
+ * @size: the size to which it grows.
  */
 struct own {
 	const char *path, *label;
 	u64 base, size;
 	bool base_given;
 };
-/* Those who used the volume that it is a copy of are dead here. */
+/* The users of the source volume are dead in this copy. */
 int copy_own(const struct own *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands of stargatectl share. */
+/* Declarations that the commands of stargatectl share. */
 #ifndef SG_CTL_H
 #define SG_CTL_H
 
@@ -8,28 +8,28 @@
 #include "tool.h"
 
 #define CTL_PIECE	(1u << 20)	/* bytes copied at a time */
-#define DEPTH_MAX	1024		/* of directories within each other */
+#define DEPTH_MAX	1024		/* of nested directories */
 
 /**
  * struct call - one command being run.
- * @argv, @argc: its arguments behind the volume.
+ * @argv, @argc: its arguments after the volume.
  * @spent: steps taken in trees, see call_may_go_on(). @taken: bytes; @met: bits, see bound.c.
  * @links: files with several names that have been copied, see links.c.
- * @top, @below: the directory that get makes, opened, or -1; where paths go on below it.
- * @clamped: put has said that a time does not fit.
+ * @top, @below: the directory that get makes, opened, or -1; the position in paths where it ends.
+ * @clamped: put has reported that a time does not fit.
  * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
  * @open: systems: the files that they have open. @export: info: for udev.
  * @plain: image: names are kept.
- * @tests, @ntests: find: what stands behind its path.
+ * @tests, @ntests: find: the arguments after its path.
  * @all, @total, @human: du: files, too; only the sum; sizes for people.
  * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
- * @volume: the path that was given. @tail: of @argv, so many stood behind "--".
+ * @volume: the path that was given. @tail: number of arguments in @argv that followed "--".
  * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
  * @uuid_id: if @uuid.
  * @size: grow, clone, volume create, resize, clone: wanted, or 0. @align: volume create, clone.
- * @reserve: volume create, clone: memory behind it that is its own, to grow into.
+ * @reserve: volume create, clone: memory after the volume that is kept for its growth.
  * @base_given: relocate: to @base; clone: for it. @dry: only tries it. @label: clone, tune: or
- * NULL.
+ *	NULL.
  * @pid, @machine, @pause_limit: guard. @stall: snapshot, clone: ms, or 0.
  * @memory, @phys_bits, @read_only: of a machine that has a volume.
  */
@@ -62,8 +62,8 @@ static inline struct sg_vol *call_vol(struct call *c)
 }
 
 /*
- * One more step down a tree of the volume: a directory, an index page, an entry. Honest trees have
- * fewer than there can be inodes; false (said): this one goes in circles (D10).
+ * One more step down a tree of the volume: a directory, an index page, an entry. Correct trees have
+ * fewer steps than there can be inodes. False (reported): this one goes in circles (D10).
  */
 static inline bool call_may_go_on(struct call *c)
 {
@@ -77,21 +77,21 @@ static inline bool call_may_go_on(struct call *c)
 /* --- bound.c ------------------------------------------------------------------------------- */
 
 /*
- * A directory of a tree, or a file with one name. -EUCLEAN, said: it has been met before, so that
- * there would be no end of copies; -ELOOP, said: of a volume in use, more than there can be.
+ * Enter a directory of a tree, or a file with one name. -EUCLEAN, reported: it was met before, so
+ * the copy would never end. -ELOOP, reported: in a volume in use, there are more than can exist.
  */
 int tree_meet(struct call *c, const char *path, u64 ino);
 
 /**
- * struct piece - a range of a file that is no hole.
+ * struct piece - an extent of a file that is no hole.
  * @sum: bytes of the file so far.
  */
 struct piece {
 	u64 pos, end, sum;
 };
 /*
- * The next one at or behind @p->end, of a file of @size bytes. 0: there is none; < 0, said. All
- * pieces together are no more than the volume has.
+ * Find the next extent at or after @p->end, of a file of @size bytes. 0: none; < 0, reported. All
+ * extents together are at most as large as the volume.
  */
 int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 size,
 	       struct piece *p);
@@ -100,26 +100,26 @@ int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 
 
 /*
  * "/a/b", or "<N>" for an inode number. Symbolic links on the way are followed, the last one if
- * @follow. Says what is wrong.
+ * @follow. Reports errors.
  */
 int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
-/* The directory that @path lies in, and its last name. */
+/* The directory that has @path, and the last name of @path. */
 int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const char **name,
 		u32 *len);
-/* As path_find(), but says nothing. */
+/* As path_find(), but without reports. */
 int path_seek(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
-int path_error(const char *path, int err);	/* says it; returns err */
-int outside_error(const char *path);		/* the same of errno */
-int needs_recursion(const char *path);		/* -EISDIR, said */
-const char *last_name(const char *path);	/* behind the last slash */
+int path_error(const char *path, int err);	/* reports it; returns err */
+int outside_error(const char *path);		/* the same for errno */
+int needs_recursion(const char *path);		/* -EISDIR, reported */
+const char *last_name(const char *path);	/* after the last slash */
 char *without_slashes(const char *path);	/* at its end; to be freed */
 
 /**
  * struct listing - names of a directory, sorted.
- * @text: where they are, as long as they are: there may be millions.
- * @missing: -EUCLEAN when there are more, which are damaged. They have been told of.
+ * @text: the names, in one buffer of their length: there may be millions.
+ * @missing: -EUCLEAN when there are more, which are damaged. They have been reported.
  */
 struct listed {
 	const char *name;
@@ -134,7 +134,7 @@ struct listing {
 	size_t used, text_room;
 	int missing;
 };
-/* Of the directory called @path. Says what is wrong. */
+/* Lists the directory called @path. Reports errors. */
 int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out);
 void list_free(struct listing *l);
 
@@ -142,15 +142,15 @@ void list_free(struct listing *l);
 
 /**
  * struct link_seen - a file that has other names, and has been copied.
- * @dev, @ino: which one. @other: its number in the volume (put). @path: where it is now, below
- * what is made; @made: what it is there (get).
+ * @dev, @ino: its identity. @other: its number in the volume (put). @path: its name now, below the
+ *	directory that is made; @made: the file there (get).
  */
 struct link_seen {
 	u64 dev, ino, other;
 	char *path;
 	struct stat made;
 };
-/* @dev within the volume: directories; other inodes; what this call has moved. */
+/* @dev within the volume: directories; other inodes; inodes that this call has moved. */
 enum { LINK_DIR, LINK_FILE, LINK_MADE };
 const struct link_seen *links_find(void *const *links, u64 dev, u64 ino);
 int links_add(void **links, const struct link_seen *what);
@@ -158,14 +158,14 @@ void links_free(void **links);
 
 /* --- files.c ------------------------------------------------------------------------------- */
 
-int has_contents(struct call *c);	/* -EOPNOTSUPP, said: it is a metadata image */
+int has_contents(struct call *c);	/* -EOPNOTSUPP, reported: it is a metadata image */
 
 /* --- walk.c -------------------------------------------------------------------------------- */
 
 /**
- * struct visit - a name in a tree that is looked at.
- * @path: all of it; @name: its last part. @depth: below where the walk began.
- * @err: its inode cannot be read, which has been said; else it is @ref, with @attr.
+ * struct visit - a name in a tree that is visited.
+ * @path: all of it; @name: its last part. @depth: below the start of the walk.
+ * @err: its inode cannot be read, which has been reported; otherwise it is @ref, with @attr.
  */
 struct visit {
 	const char *path, *name;
@@ -176,10 +176,10 @@ struct visit {
 	struct sg_attr attr;
 };
 /**
- * struct walk - what is done in a tree.
- * @see: for each name, a directory's before those in it; @leave: behind them. NULL: nothing. They
- * return 0, or what they have said; the walk goes on.
- * @depth: of the deepest names that are looked at.
+ * struct walk - the functions of a walk through a tree.
+ * @see: for each name, a directory's before those in it; @leave: after them. NULL: nothing. They
+ *	return 0, or an error that they have reported; the walk continues.
+ * @depth: of the deepest names that are visited.
  */
 struct walk {
 	int (*see)(struct call *c, const struct visit *v, void *ctx);
@@ -187,17 +187,17 @@ struct walk {
 	void *ctx;
 	unsigned int depth;
 };
-/* Follows no symbolic link. 0, or the first error, which has been said. */
+/* Follows no symbolic link. 0, or the first error, which has been reported. */
 int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const struct walk *w);
 
 /* --- rename.c ------------------------------------------------------------------------------ */
 
-/* -EPERM, said: its flags forbid all changes but such of the flags. */
+/* -EPERM, reported: its flags forbid all changes but those of the flags. */
 int attr_allows(const char *path, const struct sg_attr *attr);
 
 /* --- attr.c -------------------------------------------------------------------------------- */
 
-/* A number, or the name of a user or group that this machine knows. */
+/* A number, or the name of a user or group of this machine. */
 bool owner_read(const char *text, bool group, u32 *id);
 
 /* --- place.c ------------------------------------------------------------------------------- */
@@ -213,10 +213,10 @@ struct place {
 	bool taken;
 	struct sg_attr attr;
 };
-/* For an inode of @mode. Says what is in the way; @from is whom it is about. */
+/* Look up a name for an inode of @mode. Reports an obstacle; @from is the file in the message. */
 int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 mode,
 	       const char *from, struct place *p);
-/* The name means @ref from now on; what it meant loses a name. */
+/* The name means @ref from now on; the inode that it meant loses a name. */
 int place_give(struct call *c, const struct place *p, const struct sg_iref *ref);
 /* What a file keeps when its contents are replaced: owner, mode, flags, extended attributes. */
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new);
@@ -236,10 +236,10 @@ int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_
 
 /**
  * struct guarded - a volume of a machine that is guarded.
- * @lost: it has been cut short under our eyes, which has been said.
+ * @lost: it was truncated during a look, which has been reported.
  * @beat: heartbeats last seen.
  * @seen: incarnations of the machine's systems at the last look; @known: at a look after which the
- * machine was still there.
+ *	machine was still present.
  */
 struct guarded {
 	struct target target;
@@ -248,34 +248,37 @@ struct guarded {
 	u64 beat[SG_SLOTS];
 	u32 seen[SG_SLOTS], known[SG_SLOTS];
 };
-/* Says what is wrong, and when there is no volume yet, which is no error. */
+/* Reports errors, and that there is no volume yet, which is no error. */
 int guarded_open(struct guarded *v, const char *path);
-/* Says to all others that the machine is there. *any: it uses the volume; *moved: and beats. */
+/*
+ * Tell all systems that the machine is present. *any: it uses the volume; *moved: and its heartbeat
+ * moves.
+ */
 void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *moved);
-void guarded_confirm(struct guarded *v);	/* it was still there when we had looked */
-/* The machine is no more. */
+void guarded_confirm(struct guarded *v);	/* the machine was still present after the look */
+/* The machine has ended. */
 void guarded_fence(struct guarded *v, const u8 machine[16]);
 
 /* --- relocate.c ---------------------------------------------------------------------------- */
 
 /**
- * struct relocation - a volume that is to be moved to where it lies.
- * @base: where that is, if @base_given; else found out.
- * @dry: in a private copy. @force: take all others for dead.
+ * struct relocation - a volume that is to be moved to the base where it is.
+ * @base: this base, if @base_given; otherwise the tool finds it.
+ * @dry: in a private copy. @force: regard all other systems as dead.
  */
 struct relocation {
 	const char *path;
 	u64 base;
 	bool base_given, dry, force;
 };
-/* Says what is wrong; nothing, when all went well. */
+/* Reports errors; nothing on success. */
 int relocate_volume(const struct relocation *r, struct sg_relocate_result *out);
 
 /* --- holders.c ----------------------------------------------------------------------------- */
 
 /**
  * struct holder - a process that holds .stargate/region of a volume that is mounted here.
- * @mode: "rw", "ro", or "revoked". @machine: that it maps it for, if that is @known.
+ * @mode: "rw", "ro", or "revoked". @machine: the machine for which it maps region, if @known.
  */
 struct holder {
 	u64 pid;
@@ -284,15 +287,16 @@ struct holder {
 	u8 machine[16];
 };
 #define HOLDERS	128
-/* How many, ourselves left out; 0 if it is not mounted here. */
+/* The number of holders without this process; 0 if it is not mounted here. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room);
 /*
- * @dir: where the module shows the mount of the device @path, or of the region @path. No name in
- * the volume counts: members can write another volume's, and a snapshot has its source's.
+ * @dir: the module's folder for the mount of the device @path, or of the region @path. The volume's
+ *	own names do not count: a member can write those of another volume, and a snapshot has its
+ *	source's.
  */
 bool mounted_here(const char *path, char *dir, size_t room);
 int own_slot(const char *dir);	/* of the system that has it mounted here, or -1 */
-/* -ENXIO: nobody here can stop it; -EINVAL: that is ourselves; -ESTALE: it has gone. */
+/* -ENXIO: no process here can stop it; -EINVAL: it is this system; -ESTALE: it has gone. */
 int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld);
 
 /* --- fence.c ------------------------------------------------------------------------------- */
@@ -312,12 +316,14 @@ int show_opened(struct call *c);	/* exit status */
 #define STATUS_IN_USE	6
 #define STATUS_BUSY	7
 
-/* Exit status of a command that ends with @err: that of -EBUSY or -EAGAIN, which is told, or 1. */
+/*
+ * Exit status of a command that ends with @err: that of -EBUSY or -EAGAIN, which is reported, or 1.
+ */
 int refused_now(struct call *c, int err);
 
-/* --- commands: 0, or what has been said ---------------------------------------------------- */
+/* --- commands: 0, or an error that has been reported --------------------------------------- */
 
-/* Their exit status: of what is found before the volume is touched. */
+/* The exit status for errors found before the volume is touched. */
 int before_info(struct call *c);
 int before_put(struct call *c);
 int before_mv(struct call *c);
@@ -355,7 +361,7 @@ int cmd_dump(struct call *c);
 #define SYSTEMS_TAKES	"VOLUME [fence SLOT|NAME|MACHINE], or --open VOLUME"
 #define BAD_TAKES	"VOLUME [add|remove ADDRESS [SIZE]]"
 #define GUARD_TAKES	"VOLUME... and either -- COMMAND... or --pid=PID"
-/* They open the volume in ways of their own, and return the exit status. */
+/* These commands open the volume themselves, and return the exit status. */
 int cmd_systems(struct call *c);
 int cmd_top(struct call *c);
 int cmd_tune(struct call *c);
@@ -367,7 +373,7 @@ int cmd_clone(struct call *c);
 int cmd_relocate(struct call *c);
 int cmd_image(struct call *c);
 
-/* Of a node's zone; @volume is the zone's name, or the volume's. See volume.h. */
+/* Commands on a node's zone; @volume is the name of the zone, or of the volume. See volume.h. */
 #define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"
 #define RESIZE_TAKES	"VOLUME --size=SIZE"
 #define CHECK_TAKES	"VOLUME [-- OPTION OF fsck.stargatefs...]"
@@ -398,7 +404,7 @@ int cmd_volume_activate(struct call *c);
 int cmd_volume_qemu_args(struct call *c);
 int cmd_volume_libvirt_xml(struct call *c);
 
-/* --- shared by them ------------------------------------------------------------------------ */
+/* --- shared by the commands ---------------------------------------------------------------- */
 
 void show_lease(struct json *j, u64 ms);
 void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot);

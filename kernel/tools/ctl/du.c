@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* du: how much of the volume a tree takes: pages of data, of tables, of names and of attributes. */
+/*
+ * du: the part of the volume that a tree takes: pages of data, of tables, of names and of
+ * attributes.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
 
-/**
- * struct sum - what has been counted of a name, and of all below it. @new: not by another name.
- */
+/** struct sum - the counts of a name, and of all below it. @new: not counted by another name. */
 struct sum {
 	u64 bytes;
 	bool new;
 };
 
-/* Damage can say anything; more than the volume has is not added up. */
+/* A damaged inode may have any value: sum up no more than the volume has. */
 static u64 pages_of(const struct call *c, const struct visit *v)
 {
 	return SG_MIN(v->attr.blocks, c->m.vol.size >> SG_PAGE_SHIFT);
 }
 
-/* Of a file with several names the first one counts. */
+/* Of the names of a file, the first one counts. */
 static int is_new(struct call *c, const struct visit *v, bool *out)
 {
 	const struct link_seen this = { .dev = LINK_FILE, .ino = v->ino };
@@ -62,7 +63,7 @@ static void show(struct call *c, const struct visit *v, u64 bytes)
 	putchar('\n');
 }
 
-/* A file whose other name has been counted is not shown again, as du(1) has it. */
+/* A file that was counted under another name is not shown again, as in du(1). */
 static int leave(struct call *c, const struct visit *v, void *ctx)
 {
 	struct sum *s = (struct sum *)ctx + v->depth;

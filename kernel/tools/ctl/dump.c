@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dump: any structure of a volume as its bytes say, damaged or not. */
+/* dump: show any structure of a volume as its bytes say, damaged or not. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
@@ -9,7 +9,7 @@ static void begin(struct call *c)
 	json_begin(&c->j, stdout, !c->json);
 }
 
-/* --- what all systems share ---------------------------------------------------------------- */
+/* --- structures of all systems ------------------------------------------------------------- */
 
 static int dump_super(struct call *c)
 {
@@ -264,7 +264,7 @@ static int dump_chunks(struct call *c)
 	return 0;
 }
 
-/* --- which structure ----------------------------------------------------------------------- */
+/* --- choice of the structure --------------------------------------------------------------- */
 
 static int dump_inode(struct call *c, const struct sg_iref *ref)
 {
@@ -287,7 +287,10 @@ static int dump_bucket_at(struct call *c)
 	return dump_bucket(c, off);
 }
 
-/* With how many arguments, and what they are; one that begins by itself checks them itself. */
+/*
+ * The number and names of the arguments; a structure that opens the volume itself checks them
+ * itself.
+ */
 static const struct structure {
 	const char *name;
 	int (*whole)(struct call *c);
@@ -319,7 +322,7 @@ static const struct structure *find_structure(const char *name)
 	return NULL;
 }
 
-/* Named by number a damaged or free record is shown, too: it need have no attributes. */
+/* Given by number, a damaged or free record is shown, too: it need have no attributes. */
 static int inode_of(struct call *c, struct sg_iref *ref)
 {
 	const char *path = c->argv[1];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * info --export: what a volume is called, as lines KEY=value that udev's IMPORT{program} takes,
- * with the keys and the escapes of blkid(8) -o udev: so links in /dev/disk, lsblk and mount find a
- * volume as any other file system. Reads the superblocks and nothing else, and changes nothing.
+ * info --export: the names of a volume, as lines KEY=value for udev's IMPORT{program}, with the
+ * keys and escapes of blkid(8) -o udev. So links in /dev/disk, lsblk and mount find a volume like
+ * any other file system. The command reads the superblocks and nothing else, and changes nothing.
  *
- * A label is a stranger's: no byte of it ends a line, is a quote, or says more than a name.
+ * A label is untrusted: no byte of it may end a line, be a quote, or say more than a name.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include "ctl.h"
 
-/* What libblkid leaves as it is; but for characters that are hidden, which no label should have. */
+/* The characters that libblkid leaves unchanged, except hidden ones, which no label should have. */
 static size_t harmless(const unsigned char *s, size_t left)
 {
 	size_t n = utf8_len(s, left);
@@ -20,7 +20,7 @@ static size_t harmless(const unsigned char *s, size_t left)
 	return n && !utf8_hidden(s, n) ? n : 0;
 }
 
-/* KEY=: with '_' in place of what is not harmless; KEY_ENC=: with \xNN. */
+/* KEY=: with '_' for each character that is not harmless; KEY_ENC=: with \xNN. */
 static void put_name(const char *key, bool enc, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -47,7 +47,7 @@ static void put_both(const char *key, const char *text, size_t len)
 	put_name(key, true, text, len);
 }
 
-/* A copy that lies elsewhere has its source's UUID and label: links are rather the other one's. */
+/* A copy at another place has its source's UUID and label: links should lead to the source. */
 static bool lies_elsewhere(const struct target *t, const struct sg_super *sb)
 {
 	u64 phys;
@@ -69,7 +69,7 @@ static void show(const struct target *t, const struct sg_super *sb)
 		printf("STARGATEFS_MOVED=1\n");
 }
 
-/* A backup at the end outlives what was put over the rest. */
+/* A backup superblock at the end survives when other data overwrites the rest. */
 static int refuse(const struct target *t, const struct sg_probe *probe)
 {
 	const char *other = NULL;

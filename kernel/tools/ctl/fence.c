@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems VOLUME fence: a system that lives is declared dead, because somebody says so. On the node
- * that has mounted the volume its machine's memory is taken away first, so that it is true (D6).
- * Where nobody can do that it is a word that is not known to be true: --force. That also ends one
- * whose heart beats: a name or number that was mistyped mostly is that of one that does.
+ * systems VOLUME fence: fence a live system, because the administrator says so. On the node that
+ * has mounted the volume, the memory of the system's machine is revoked first, so that the fence is
+ * certain (D6). Where that is impossible, the fence is only a claim, and needs --force. --force
+ * also fences a system whose heartbeat moves: a mistyped name or number usually is that of such a
+ * system.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -12,7 +13,7 @@
 #include "ctl.h"
 
 #define STEP_MS		50
-#define WATCH_MS	1100	/* on a busy machine a beat of 50 ms may be a second late */
+#define WATCH_MS	1100	/* on a busy machine a heartbeat of 50 ms may be a second late */
 
 struct fencing {
 	struct call *c;
@@ -24,7 +25,10 @@ struct fencing {
 
 /* --- whom? --------------------------------------------------------------------------------- */
 
-/* SLOT, or SLOT/INCARNATION for who has seen who that is, and means nobody who came after him. */
+/*
+ * SLOT, or SLOT/INCARNATION: the latter means the system that was seen, and none that took the slot
+ * later.
+ */
 static bool is_number(const struct sg_slot *s, unsigned int number, const char *text, bool *meant)
 {
 	const char *slash = strchrnul(text, '/');
@@ -104,7 +108,7 @@ static int refused(const struct fencing *f, const char *why)
 	return -EINVAL;
 }
 
-/* They go together where the machine's memory is taken away. */
+/* Systems of one machine are fenced together where the machine's memory is revoked. */
 static bool goes_too(const struct fencing *f, const struct sg_slot *s, unsigned int number)
 {
 	if (number == f->number || SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
@@ -118,7 +122,7 @@ static bool has_beaten(const struct sg_slot *then, const struct sg_slot *now)
 	return now->state == then->state && now->heartbeat != then->heartbeat;
 }
 
-/* Watches until it is clear; refuses who lives for all to see. */
+/* Watch until the state is clear; refuse to fence a system whose heartbeat moves. */
 static int refuse_alive(struct fencing *f)
 {
 	static struct sg_slot then[SG_SLOTS], now[SG_SLOTS];
@@ -145,7 +149,7 @@ static int refuse_alive(struct fencing *f)
 	return 0;
 }
 
-/* What it is now. Identity memory that was taken away is held no more, and not listed. */
+/* The present mode. Identity memory that was revoked is held no more, and not listed. */
 static const char *mode_of(const struct holder *one, const struct holder now[], unsigned int n)
 {
 	unsigned int i;
@@ -164,7 +168,7 @@ static void say_holder(const struct holder *one, const char *mode)
 	printf("), %s\n", mode);
 }
 
-/* Its name is its own choice. */
+/* The system chooses its own name. */
 static void say_dead(const struct fencing *f)
 {
 	print_text(f->slot.name);
@@ -205,7 +209,7 @@ static int fence_here(struct fencing *f, const char *dir)
 	return refused(f, strerror(-err));
 }
 
-/* Nothing stops it but what it sees itself. */
+/* Only the system itself can stop its stores, when it sees the word. */
 static int declare(struct fencing *f)
 {
 	struct target shared;
@@ -248,7 +252,7 @@ int fence_system(struct call *c)
 		return 1;
 	err = find_system(&f, c->argv[1]);
 	here = !err && mounted_here(c->volume, dir, sizeof(dir));
-	/* Of itself the module says more. */
+	/* For the system of this module, the module's message says more. */
 	if (!err && !c->force && !(here && own_slot(dir) == (int)f.number))
 		err = refuse_alive(&f);
 	if (!err)

@@ -20,7 +20,7 @@ static int put_hole(u64 end, u64 *pos, char *buf)
 	return 0;
 }
 
-/* 1: the file has been cut meanwhile. */
+/* 1: the file was cut meanwhile. */
 static int put_piece(struct call *c, const char *path, const struct sg_iref *ref,
 		     const struct piece *p, u64 *pos, char *buf)
 {
@@ -201,7 +201,7 @@ static int remove_path(struct call *c, const char *path)
 	u32 len;
 	int err = path_parent(call_vol(c), path, &dir, &name, &len);
 
-	if (!err && path[n - 1] == '/')	/* so a file is not meant */
+	if (!err && path[n - 1] == '/')	/* so the path does not mean a file */
 		err = path_find(call_vol(c), path, false, &(struct sg_iref){ 0 }, &attr);
 	return err ? err : remove_name(c, &dir, name, len, path, 0);
 }

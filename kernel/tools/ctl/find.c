@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * find: names in a tree that pass tests, said as find(1) has them. What cannot be read is told, and
- * found all the same by tests that need nothing but its name or number.
+ * find: names in a tree that pass tests, with the syntax of find(1). A name that cannot be read is
+ * reported, and tests that need only its name or number still find it.
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
@@ -9,8 +9,8 @@
 #include "ctl.h"
 
 /**
- * struct test - one of those that all have to pass.
- * @order: of a number: '-' less, '+' more, '=' as many. @unit: -size: bytes that one is.
+ * struct test - one of the tests that all have to pass.
+ * @order: of a number: '-' less, '+' more, '=' equal. @unit: -size: bytes of a unit.
  * @types: -type: a bit for each, as S_IFMT >> 12.
  */
 struct test {
@@ -28,7 +28,7 @@ static struct {
 	bool print0;
 } query;
 
-/* --- what is asked ------------------------------------------------------------------------- */
+/* --- the tests ----------------------------------------------------------------------------- */
 
 static bool take_number(struct test *t, const char *text, u64 max)
 {
@@ -36,7 +36,7 @@ static bool take_number(struct test *t, const char *text, u64 max)
 	return parse_number(text, 10, max, &t->number);
 }
 
-/* "+4M"; as find(1) counts: blocks of 512 bytes, unless it says in what. */
+/* "+4M"; as in find(1) the default unit is 512 bytes. */
 static bool take_size(struct test *t, const char *text)
 {
 	static const struct { char letter; u64 bytes; } units[] = {
@@ -164,7 +164,7 @@ int before_find(struct call *c)
 	return 0;
 }
 
-/* --- what is found ------------------------------------------------------------------------- */
+/* --- the names ----------------------------------------------------------------------------- */
 
 static bool compare(const struct test *t, u64 is)
 {

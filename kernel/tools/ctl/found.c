@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which zone and volume a command means, and that nobody else changes it at the same time. */
+/* Find the zone and volume that a command means, and lock them against other commands. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* Where the volume's own name begins. */
+/* The start of the volume's own name. */
 static const char *own_name(const char *name)
 {
 	const char *slash = strchr(name, '/');
@@ -47,7 +47,7 @@ static void list_zones(const struct zones *z, char *out, size_t room)
 					z->zone[i].name);
 }
 
-/* Those that somebody made by hand may have other extents, from which nothing here is cut. */
+/* A zone made manually may have other extents, and nothing is cut from it. */
 static int usable_zone(const struct zone *zone)
 {
 	if (zone->extent == ZONE_EXTENT)
@@ -76,7 +76,7 @@ int zone_pick(const struct zones *z, const char *name, size_t len, struct zone *
 
 /* --- locks --------------------------------------------------------------------------------- */
 
-/* Files of that kind stay, so that no two can have the lock by two files of one name. */
+/* Lock files stay, so that no two tasks can hold the lock by two files of one name. */
 static int lock(const char *zone, const char *name, int how)
 {
 	char path[SHOW_MAX + 40];
@@ -100,12 +100,12 @@ static int lock(const char *zone, const char *name, int how)
 
 int zone_lock(const char *zone)
 {
-	return lock(zone, "_", LOCK_EX);	/* no volume is called so */
+	return lock(zone, "_", LOCK_EX);	/* no volume has this name */
 }
 
 int zones_lock(void)
 {
-	int fd = lock("_", "_", LOCK_EX | LOCK_NB);	/* no zone is called so */
+	int fd = lock("_", "_", LOCK_EX | LOCK_NB);	/* no zone has this name */
 
 	if (fd >= 0)
 		return fd;
@@ -115,7 +115,7 @@ int zones_lock(void)
 	return -EAGAIN;
 }
 
-/* Of what one grows by the lock is the volume's. */
+/* The extents by which a volume grows share the volume's lock. */
 int volume_lock(const char *zone, const char *name)
 {
 	if (!strncmp(name, GROWTH_PREFIX, strlen(GROWTH_PREFIX)))
@@ -201,8 +201,8 @@ void volume_close(struct volume *v)
 }
 
 /*
- * A node's system makes devices of volumes when it starts; where it does not, they are made now.
- * LVM makes no node of one that is active already: somebody had it do so while no udev was there.
+ * A node's system makes the volumes' devices at boot; if it does not, they are made now. LVM makes
+ * no node for a device that is active already: this happens if it was activated while no udev ran.
  */
 int volume_activate(const char *lv, const char *path)
 {

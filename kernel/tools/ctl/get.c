@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * get: files and trees out of a volume. Holes stay holes, and names of one file names of one file.
+ * get: copy files and trees out of a volume. Holes stay holes, and hard links stay hard links.
  *
- * The volume is a stranger's (D10): nothing of it may be followed or run by who copies it out. So
- * within a tree no symbolic link that is met outside is followed (a directory may hold a link and a
- * directory of one name), set-ID bits fall, and devices are not made.
+ * The volume is untrusted (D10): the copy must not follow or run anything of it. So within a tree
+ * get follows no symbolic link that it meets outside (a directory may hold a link and a directory
+ * of one name). It clears set-ID bits, and makes no devices.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -77,9 +77,9 @@ static int get_data(struct call *c, const struct sg_iref *ref, const struct sg_a
 }
 
 /*
- * What is there is written over, as by cp: also a file of somebody who has it open, or has given it
- * a set-ID bit. So it is the owner's alone before it has a byte of ours. What is no file is looked
- * at only: a FIFO would be waited for, a device would obey.
+ * An existing file is overwritten, as by cp. Another user may have it open, or may have given it a
+ * set-ID bit. So its mode gives access to the owner alone before it gets its first byte. Other
+ * types are only examined: opening a FIFO would wait, and opening a device could trigger an action.
  */
 static int open_file(const struct outside *to, struct stat *made)
 {
@@ -118,7 +118,7 @@ static int get_file(struct call *c, const struct sg_iref *ref, const struct sg_a
 	return err;
 }
 
-/* --- what is neither file nor directory ---------------------------------------------------- */
+/* --- neither file nor directory ------------------------------------------------------------ */
 
 static int get_link(struct call *c, const struct sg_iref *ref, const struct outside *to)
 {
@@ -141,7 +141,7 @@ static int get_special(const struct sg_attr *attr, const struct outside *to)
 	return -EPERM;
 }
 
-/* What is no file cannot be overwritten: one of the same kind makes way. */
+/* Other types cannot be overwritten: an object of the same kind is removed. */
 static void make_way(const struct outside *to, u32 mode)
 {
 	struct stat st;
@@ -151,7 +151,7 @@ static void make_way(const struct outside *to, u32 mode)
 		unlinkat(to->at, to->name, 0);
 }
 
-/* Its times, if it is what has just been made: nothing has times set that has taken its place. */
+/* Set the times, if this is the object just made: an object that has replaced it gets none. */
 static int set_times(const struct outside *to, const struct sg_attr *attr, struct stat *made)
 {
 	int fd = openat(to->at, to->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), err = 0;
@@ -186,7 +186,7 @@ static int get_other(struct call *c, const struct sg_iref *ref, const struct sg_
 
 static int get_any(struct call *c, const struct sg_iref *ref, const struct outside *to);
 
-/* *made: it was not there. To be closed. */
+/* *made: it did not exist. To be closed. */
 static int outside_dir(const struct outside *to, bool *made)
 {
 	struct stat st;
@@ -195,7 +195,7 @@ static int outside_dir(const struct outside *to, bool *made)
 	*made = !mkdirat(to->at, to->name, 0700);
 	if (!*made && errno != EEXIST)
 		return outside_error(to->path);
-	/* of one that was there nothing is read: there need be no permission to */
+	/* An existing directory is not read: there need be no permission to. */
 	fd = outside_open(to, O_DIRECTORY | (*made ? O_RDONLY : O_PATH), NULL);
 	if (fd < 0 || !*made || (!fstat(fd, &st) && st.st_uid == geteuid()))
 		return fd;
@@ -223,7 +223,9 @@ static int get_below(struct call *c, const struct listing *l, const struct outsi
 	return err;
 }
 
-/* What it holds, and then, if it was made, what it is. One that was there stays as it is. */
+/*
+ * First its content, and then its attributes, if it was made here. An existing one keeps its own.
+ */
 static int fill_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
 		    const struct outside *to, int dir, bool made)
 {
@@ -264,7 +266,9 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 	return err;
 }
 
-/* One more name of what has been copied: of that, and not of what has taken its place since. */
+/*
+ * Make one more name of the copied file: of that one, and not of a file that has replaced it since.
+ */
 static int get_again(struct call *c, const struct link_seen *seen, const struct outside *to)
 {
 	const char *path = seen->path + c->below, *name = last_name(path);
@@ -312,7 +316,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const struct outsi
 
 /* --- the command --------------------------------------------------------------------------- */
 
-/* Under which name it comes out when none is given, or NULL. */
+/* The name of the copy when none is given, or NULL. */
 static const char *own_name(const char *path)
 {
 	const char *name = last_name(path);
@@ -322,7 +326,7 @@ static const char *own_name(const char *path)
 	return name;
 }
 
-/* What the command line calls @to is a directory that is there: the copy goes into it, as by cp. */
+/* The command line gives an existing directory as @to: the copy goes into it, as by cp. */
 static int get_into(struct call *c, const struct sg_iref *ref, const char *name, char *to)
 {
 	struct outside dir = outside_named(AT_FDCWD, to, to, true), inside;

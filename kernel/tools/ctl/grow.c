@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * grow: a volume takes the memory behind it. Mounted here, its module does it; on a file or a
- * device-dax node this tool is one of the systems that use it; a device that nobody has mounted is
- * had by the tool alone.
+ * grow: extend a volume over the memory behind it. If it is mounted here, its module does this. On
+ * a file or a device-dax node this tool is one of the systems that use it. A device without a mount
+ * here is opened exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -84,7 +84,7 @@ static int grow_alone(struct call *c)
 	return member_close(&c->m) ?: err;
 }
 
-/* Beside all who map the same file, whom the engine asks. */
+/* Together with all systems that map the same file; the engine asks them. */
 static int grow_beside(struct call *c)
 {
 	int err = member_join(&c->m, c->volume);
@@ -95,7 +95,7 @@ static int grow_beside(struct call *c)
 	return member_close(&c->m) ?: err;
 }
 
-/* Its size; 0: it could not be looked at, which has been said. */
+/* Its size; 0: it could not be examined, which has been reported. */
 static u64 size_now(const char *path, struct target *t, u64 *most)
 {
 	struct sg_vol vol;
@@ -108,8 +108,8 @@ static u64 size_now(const char *path, struct target *t, u64 *most)
 }
 
 /*
- * A file first has to have the bytes. If nothing comes of it they are taken back: nobody reaches
- * them but a tool like this one, which would hold the same lock.
+ * The file needs the bytes first. If the growth fails they are removed again: only a tool like this
+ * one could use them, and it would hold the same lock.
  */
 static int grow_longer(struct call *c, u64 had)
 {
@@ -125,7 +125,7 @@ static int grow_longer(struct call *c, u64 had)
 	return err;
 }
 
-/* Whoever may read the file can hold this lock: it is not waited for for ever. */
+/* Any user that may read the file can hold this lock, so the wait is bounded. */
 static int lock_file(struct call *c, int fd)
 {
 	unsigned int waited;
@@ -144,8 +144,9 @@ static int lock_file(struct call *c, int fd)
 }
 
 /*
- * The CSI driver notes the length of each volume of a zone of files in a link beside it, NAME's in
- * .at-NAME, and takes what is behind it for a member's doing. It enlarges the link before it calls.
+ * The CSI driver notes the length of each volume of a zone of files in a link beside it: that of
+ * NAME in .at-NAME. The driver attributes all bytes beyond that length to a member. It updates the
+ * link before it calls this command.
  */
 static int ask_driver(struct call *c)
 {
@@ -171,7 +172,7 @@ static int ask_driver(struct call *c)
 	return -EPERM;
 }
 
-/* What is opened here is what grows, whatever has the name later. */
+/* The file opened here grows, whichever file has the name later. */
 static int grow_file(struct call *c)
 {
 	int err, fd = open(c->volume, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * guard: stands beside a virtual machine, and says when it is dead (D6; docs/protocol.md, 3).
+ * guard: watch a VM, and fence it when it has ended (D6; docs/protocol.md, 3).
  *
- * When the machine's process has ended, nothing of it stores any more: its systems are fenced, and
- * the others recover them at once. As long as the process is there, the guard's word in their slots
- * moves, so that nobody takes a machine that is only paused for a dead one.
+ * When the machine's process has ended, nothing of it stores any more: the guard fences its
+ * systems, and other systems recover them at once. As long as the process exists, the guard's word
+ * in their slots moves. Other systems then do not mistake a paused machine for a dead one.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,16 +17,16 @@
 #include "ctl.h"
 
 #define TICK_MS		500
-#define OWN_FAILURE	125	/* as env(1) and timeout(1) have it */
+#define OWN_FAILURE	125	/* as in env(1) and timeout(1) */
 #define CANNOT_RUN	126
 #define NOT_FOUND	127
 
 /**
  * struct guard - one machine being watched.
- * @pid, @pidfd: its process. @child: we have started it.
+ * @pid, @pidfd: its process. @child: the guard has started it.
  * @spare: a descriptor kept for @pidfd, or -1.
- * @machine: its number, as its systems write it into their slots.
- * @silent_ms: how long none of its systems has beaten. @looked: when we looked last (ticks).
+ * @machine: its id, as its systems write it into their slots.
+ * @silent_ms: for how long no heartbeat of its systems has moved. @looked: the last look (ticks).
  */
 struct guard {
 	struct call *c;
@@ -39,7 +39,7 @@ struct guard {
 	unsigned int volumes;
 };
 
-/* --- which machine? ------------------------------------------------------------------------ */
+/* --- the machine's id ---------------------------------------------------------------------- */
 
 /* QEMU's "-uuid U", or "-smbios type=1,...,uuid=U". */
 static bool uuid_in(const char *arg, const char *next, u8 uuid[16])
@@ -121,7 +121,10 @@ static void pass_on(int sig)
 	errno = err;
 }
 
-/* Whoever ends the guard means the machine: which may end in order, and which we see end. */
+/*
+ * A signal to the guard is meant for the machine. The machine may end in order, and the guard sees
+ * its end.
+ */
 static void pass_signals_to(pid_t pid)
 {
 	static const int passed[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
@@ -144,7 +147,10 @@ static void become(char **argv)
 	_exit(err == ENOENT ? NOT_FOUND : CANNOT_RUN);
 }
 
-/* Freed when there is a process to watch: for want of a descriptor no machine runs unguarded. */
+/*
+ * Closed when there is a process to watch: so a shortage of descriptors leaves no machine
+ * unguarded.
+ */
 static int open_spare(struct guard *g)
 {
 	g->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -167,7 +173,7 @@ static int start(struct guard *g)
 
 	if (open_spare(g))
 		return -EMFILE;
-	sigfillset(&all);	/* none may come before we know whom it is for */
+	sigfillset(&all);	/* no signal may come before the guard knows its receiver */
 	sigprocmask(SIG_SETMASK, &all, &before);
 	fflush(NULL);
 	g->pid = fork();
@@ -194,14 +200,14 @@ static int watch_process(struct guard *g)
 	return -errno;
 }
 
-/* One that we have started and cannot watch must not go on. */
+/* A child that cannot be watched must not continue. */
 static int watch_child(struct guard *g)
 {
 	int err = watch_process(g);
 
 	if (!err)
 		return 0;
-	kill(g->pid, SIGKILL);	/* its number is its own until we have waited for it */
+	kill(g->pid, SIGKILL);	/* the child keeps its number until the wait */
 	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return err;
@@ -218,8 +224,8 @@ static bool ended(const struct guard *g, int ms)
 /* --- while it runs ------------------------------------------------------------------------- */
 
 /*
- * Silent for longer than the operator wants others to wait. Time in which we ourselves were stopped
- * is no silence that we have seen.
+ * The machine is silent for longer than the operator lets other systems wait. Time in which the
+ * guard itself was stopped does not count.
  */
 static void end_when_stuck(struct guard *g, bool silent)
 {
@@ -250,7 +256,7 @@ static void look(struct guard *g)
 	end_when_stuck(g, any && !moved);
 }
 
-/* Ends with the machine's own status, as if it had been started without a guard. */
+/* End with the machine's own status, as if it had been started without a guard. */
 static int watch(struct guard *g)
 {
 	unsigned int i;
@@ -292,14 +298,14 @@ static int open_volumes(struct guard *g)
 	return err;
 }
 
-/* Of a machine that runs the process is held first, so that its number is not another's by then. */
+/* For a running machine, get a reference on the process first, so that its number stays its own. */
 int cmd_guard(struct call *c)
 {
 	struct guard g = { .c = c, .pid = (pid_t)c->pid, .child = !c->pid, .pidfd = -1,
 			   .spare = -1 };
 	int err, status;
 
-	tool_quiet = true;	/* what is wrong with a volume, those say who mount it */
+	tool_quiet = true;	/* a system that mounts the volume reports its errors */
 	err = open_volumes(&g);
 	if (!err && !g.child)
 		err = watch_process(&g);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a guard does in a volume: it moves its word in the slots of its machine's systems, and
- * fences them when the machine is no more. docs/protocol.md, sections 1 and 3.
+ * The guard's actions in a volume: it moves its word in the slots of its machine's systems, and
+ * fences them when the machine has ended. See docs/protocol.md, sections 1 and 3.
  *
- * The volume may become one, be made anew, grow or shrink meanwhile: it is opened again at each
- * look. Nothing in it is believed but the words of the slots, and who says that he is our machine
- * gets what he asks for (D10).
+ * Meanwhile the volume may be created, recreated, grow or shrink: each look opens it again. Nothing
+ * in it is trusted but the words of the slots. A system that claims to be of this machine gets what
+ * it asks for (D10).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include "ctl.h"
 
-#define LATE_MS		2000	/* four ticks of another guard, if there is one */
+#define LATE_MS		2000	/* four ticks of another guard, if one runs */
 #define LATE_STEP_MS	50
 
-/* --- a volume that is cut short while we look ---------------------------------------------- */
+/* --- a volume that is truncated during a look ---------------------------------------------- */
 
 static sigjmp_buf cut_short;
 
@@ -26,7 +26,7 @@ static void bus_error(int sig)
 	siglongjmp(cut_short, 1);
 }
 
-/* Does @look; a guard outlives the memory that it looks at. */
+/* Run @look; the guard survives the loss of the memory that it examines. */
 static void with_volume(struct guarded *v, void (*look)(struct guarded *v, void *ctx), void *ctx)
 {
 	if (!target_follow(&v->target))
@@ -48,7 +48,7 @@ static void is_there(struct guarded *v, void *ctx)
 	*(bool *)ctx = true;
 }
 
-/* It may be formatted later; but who has named another file by mistake should hear of it now. */
+/* The file may be formatted later; but report now if the user has named a wrong file. */
 int guarded_open(struct guarded *v, const char *path)
 {
 	bool there = false;
@@ -63,9 +63,9 @@ int guarded_open(struct guarded *v, const char *path)
 	return 0;
 }
 
-/* --- standing beside it -------------------------------------------------------------------- */
+/* --- while the machine runs ---------------------------------------------------------------- */
 
-/* @inc: of a system of that machine, which lives. */
+/* @inc: of a live system of that machine. */
 static bool of_machine(const struct sg_slot *s, const u8 machine[16], u32 *inc)
 {
 	*inc = SG_SLOT_INC(s->state);
@@ -112,7 +112,7 @@ void guarded_confirm(struct guarded *v)
 	memcpy(v->known, v->seen, sizeof(v->known));
 }
 
-/* --- its end ------------------------------------------------------------------------------- */
+/* --- the end of the machine ---------------------------------------------------------------- */
 
 static void declare_dead(struct guarded *v, unsigned int i, u32 inc)
 {
@@ -130,8 +130,8 @@ static u64 life_of(const struct sg_slot *s)
 }
 
 /*
- * Systems that we never saw while the machine ran: it may have mounted in its last moments; or
- * the machine runs again already, and they are of its next life, which another guard shows.
+ * Systems that the guard never saw while the machine ran. The machine may have mounted in its last
+ * moments. Or it runs again already, and they belong to its next start, which another guard shows.
  */
 static void fence_late(struct guarded *v, const u8 machine[16], u64 late)
 {

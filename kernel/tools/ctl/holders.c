@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this machine's module tells of a volume that is mounted here: which processes hold its
- * memory (.stargate/region), each for which machine; and how it is told to fence a system.
+ * Query this machine's module about a volume that is mounted here: the processes that hold its
+ * memory (.stargate/region), each for a machine. And ask the module to fence a system.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,7 +39,10 @@ static bool is_mount(const char *dir, dev_t dev)
 	return same;
 }
 
-/* The device of @path, or of the mount whose .stargate/region it is. Other files are copies. */
+/*
+ * The device of @path, or of the mount that has @path as its .stargate/region. Other files are
+ * copies.
+ */
 static bool device_of(const char *path, dev_t *dev)
 {
 	char real[PATH_MAX], where[PATH_MAX], own[PATH_MAX];
@@ -96,7 +99,7 @@ static bool read_holder(const char *line, struct holder *h)
 	return true;
 }
 
-/* Not ourselves, who have just mapped it in order to look. */
+/* Without this process, which has just mapped it for the look. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room)
 {
 	char dir[PATH_MAX], line[128];

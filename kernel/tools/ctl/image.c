@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * image: a volume's metadata, and nothing else, in a sparse file that gets its name when it is
- * whole: for those who are to find out what is wrong with it. The checker makes it (check_image.c).
+ * image: write a volume's metadata, and nothing else, to a sparse file, for the analysis of damage.
+ * The file gets its name when it is complete. The checker makes it (check_image.c).
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include "copy.h"
 
 /**
- * struct image - one being made.
+ * struct image - an image in the making.
  * @found: by the checker. @said: why it cannot be stored.
  */
 struct image {
@@ -79,7 +79,7 @@ static void show(struct call *c, const struct image *m)
 	       (unsigned long long)m->found, c->plain ? "kept" : "hidden");
 }
 
-/* What others do meanwhile shows in the image as damage that is none. */
+/* A change by another system meanwhile looks like damage in the image. */
 static void warn_of_users(const struct image *m, const struct sg_super *sb)
 {
 	char why[200] = "";
@@ -99,7 +99,7 @@ static int copy_metadata(struct call *c, struct image *m)
 	bool quiet = tool_quiet;
 	int err;
 
-	tool_quiet = true;	/* what the engine would say is among the findings */
+	tool_quiet = true;	/* the findings include the engine's messages */
 	err = sg_check(m->target.base, m->size, &opts, &res);
 	tool_quiet = quiet;
 	if (err && res.why[0])

@@ -121,7 +121,7 @@ void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot)
 	json_close(j, '}');
 }
 
-/* As they are in the volume: recovery in our private copy would have freed them. */
+/* Shown as they are in the volume: recovery in the private copy would have freed them. */
 int cmd_slots(struct call *c)
 {
 	const struct sg_vol *vol = &c->m.vol;
@@ -146,7 +146,7 @@ int cmd_slots(struct call *c)
 	return 0;
 }
 
-/* --- look: info, df and slots of many ------------------------------------------------------- */
+/* --- look: info, df and slots of many volumes ---------------------------------------------- */
 
 /* In the volume, as for cmd_slots(). */
 static int count_taken(const struct call *c, unsigned int *taken)
@@ -184,7 +184,7 @@ static void look_at(struct call *c, const char *path)
 	json_close(j, '}');
 }
 
-/* Of one that cannot be read there is the path alone; why, info of it says. */
+/* A volume that cannot be read has only its path; `info` of it shows the reason. */
 int cmd_look(struct call *c)
 {
 	int i;

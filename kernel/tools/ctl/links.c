@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files met before in a tree that is being copied: so that their other names become links, too. */
+/*
+ * Files met before in a tree that is being copied, so that their other names become links as well.
+ */
 #define _GNU_SOURCE
 #include <search.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ls: names of a directory, or of a tree. One line each, whatever is in a name. */
+/* ls: names of a directory, or of a tree. One line each, whatever characters a name has. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -46,7 +46,10 @@ static int link_target(struct sg_vol *vol, const struct sg_iref *ref, char buf[S
 	return n < 0 ? n : 0;
 }
 
-/* In a line of several fields the arrow is the listing's: one in a name has its blank marked. */
+/*
+ * In a line of several fields the arrow belongs to the listing: an arrow in a name gets its blank
+ * marked.
+ */
 static void put_field(const char *text)
 {
 	const char *arrow;
@@ -106,7 +109,9 @@ static char *path_of(const char *dir, const char *name)
 	return path;
 }
 
-/* A line for a name. Its type is what the inode says, from here on; 0: that cannot be read. */
+/*
+ * Print a line for a name. From here on its type is that of the inode; 0: the inode cannot be read.
+ */
 static int ls_one(struct call *c, struct listed *e, const char *path)
 {
 	char target[SG_SYMLINK_MAX + 1] = "";

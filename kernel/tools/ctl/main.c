@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stargatectl: look into a StargateFS that is not mounted here, and move files in and out; zones
- * and the volumes in them.
+ * stargatectl: access a StargateFS that is not mounted here, and copy files in and out; zones and
+ * the volumes in them.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -149,9 +149,10 @@ static const char usage[] =
 "See stargatectl(8).\n";
 
 /*
- * @name: one word or two. @options: that it takes. @arguments: what follows its name. @before: exit
- * status of what can be said before the volume is touched. @min, @max: arguments behind the volume;
- * -1: not even that need be. CHANGE: when it has any, it joins. ALONE: opens the volume by itself.
+ * @name: one word or two. @options: those that it takes. @arguments: the arguments after its name.
+ *	@before: exit status of checks before the volume is touched. @min, @max: number of arguments
+ *	after the volume; -1: not even the volume is needed. CHANGE: if it has arguments, it joins.
+ *	ALONE: opens the volume itself.
  */
 enum use { LOOK, CHANGE, ALONE };
 
@@ -248,7 +249,7 @@ static const char *long_name(int opt)
 	return o->name;
 }
 
-/* By its first word, or two. *@words: how many. */
+/* Find it by its first word, or two. *@words: how many. */
 static const struct command *find_command(char **argv, int argc, int *words)
 {
 	size_t first = strlen(argv[0]);
@@ -266,7 +267,7 @@ static const struct command *find_command(char **argv, int argc, int *words)
 	return NULL;
 }
 
-/* Of those with two words the first alone is none. */
+/* The first word alone of a command with two words is no command. */
 static void no_command(char **argv, int argc)
 {
 	bool two = !strcmp(argv[0], "zone") || !strcmp(argv[0], "volume");
@@ -279,7 +280,7 @@ static void no_command(char **argv, int argc)
 		tool_usage_error("there is no command '%s'", argv[0]);
 }
 
-/* What may stand behind an option, in the words of a message. */
+/* The allowed values of an option, for a message. */
 static const char *allowed(int opt)
 {
 	switch (opt) {
@@ -299,7 +300,7 @@ static const char *allowed(int opt)
 	return "1 to 86400 (seconds)";
 }
 
-/* All zeroes or all ones is what firmware says of a machine that nobody gave a number. */
+/* Firmware reports all zeroes or all ones for a machine without an id. */
 static bool parse_machine(const char *text, u8 id[16])
 {
 	return parse_uuid(text, id) && memcmp(id, id + 1, 15);
@@ -416,7 +417,7 @@ static void take_flag(struct call *c, int opt)
 	}
 }
 
-/* Its value is the next argument; by its full name or by the beginning of it. */
+/* Is its value the next argument? By its full name or the beginning of it. */
 static bool takes_next(const char *arg)
 {
 	const struct option *o;
@@ -430,7 +431,9 @@ static bool takes_next(const char *arg)
 	return false;
 }
 
-/* Where the command is, or @argc: the same letter means different options to some commands. */
+/*
+ * The position of the command, or @argc: the same letter means different options to some commands.
+ */
 static int find_word(int argc, char **argv)
 {
 	int i = 1;
@@ -440,7 +443,7 @@ static int find_word(int argc, char **argv)
 	return SG_MIN(i, argc);
 }
 
-/* Which long option a letter stands for; others are their own. */
+/* The long option for a letter; other letters stand for themselves. */
 static int meaning_of(int letter, const char *command)
 {
 	switch (letter) {
@@ -457,8 +460,8 @@ static int meaning_of(int letter, const char *command)
 }
 
 /*
- * Of find all from the first test on is none of ours. How many arguments there are before that.
- * @at: where the command is.
+ * For find, all arguments from the first test on are its own. Return the number of arguments before
+ * that. @at: the position of the command.
  */
 static int split_tests(struct call *c, int argc, char **argv, int at)
 {
@@ -490,7 +493,7 @@ static int run(struct call *c, const struct command *cmd)
 		return err;
 	if (cmd->use == ALONE)
 		return tool_end(cmd->run(c));
-	if (change)	/* nobody who stops listening ends us in the middle */
+	if (change)	/* a closed pipe must not end a change half way */
 		signal(SIGPIPE, SIG_IGN);
 	if (member_open(&c->m, c->volume, change, c->force))
 		return 1;
@@ -500,7 +503,7 @@ static int run(struct call *c, const struct command *cmd)
 	return member_close(&c->m) ? 1 : err;
 }
 
-/* The command, its volume and arguments; or NULL, said. */
+/* The command, its volume and arguments; or NULL, reported. */
 static const struct command *read_words(struct call *c, int argc, char **argv, const char *given)
 {
 	const struct command *cmd;
@@ -528,7 +531,7 @@ static const struct command *read_words(struct call *c, int argc, char **argv, c
 	return NULL;
 }
 
-/* getopt_long() puts them last and takes the "--" away. */
+/* getopt_long() moves them to the end and removes the "--". */
 static int behind_dashes(int argc, char **argv)
 {
 	int i = 1;

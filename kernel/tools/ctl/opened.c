@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems --open: which files each system has open, as the volume tells it: by a bit in the inode.
- * Looks on, as systems does. Paths are found by reading the tree, which is the longer part of it.
+ * systems --open: the files that each system has open, from the bits in the inodes. It only looks
+ * on, as systems does. A read of the tree finds the paths, and takes most of the time.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
 #include "paths.h"
 
-#define OPENED_MAX	(4u << 20)	/* of a hostile volume, too, no more are kept in memory */
+#define OPENED_MAX	(4u << 20)	/* memory is bounded, also for a hostile volume */
 
 /**
  * struct opened - files that are open.
- * @more: there are more of them than are kept. @out: no memory.
+ * @more: more exist than are kept. @out: no memory.
  */
 struct opened {
 	struct call *c;
@@ -42,7 +42,7 @@ static u64 all_taken(const struct opened *w)
 	return bits;
 }
 
-/* Bits of a slot that nobody has are left over from somebody who died, and mean nothing. */
+/* Bits of a free slot are left over from a system that died, and mean nothing. */
 static bool take(void *ctx, const struct sg_opened *o)
 {
 	struct opened *w = ctx;
@@ -110,7 +110,7 @@ static void show_json(struct opened *w, unsigned int slot, const struct sg_opene
 	free(path);
 }
 
-/* A path begins with a slash, whatever a name in it is. */
+/* A path begins with a slash, whatever characters a name in it has. */
 static void show_line(struct opened *w, unsigned int slot, const struct sg_opened *o)
 {
 	char *path = o->links ? paths_find(w->paths, o->ino) : NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names outside of the volume. Trees are often those of users whom the caller, root, must not obey:
- * while a tree is copied they rename directories and put symbolic links in their place. So each
- * directory is opened once, without following a link, and what is in it is named relative to it;
- * what was looked at before it was opened must be what has been opened.
+ * Names outside of the volume. Trees often belong to users whom the caller, root, must not trust:
+ * during a copy they rename directories and put symbolic links in their place. So each directory is
+ * opened once, without following a link, and names in it are relative to this descriptor. A check
+ * follows each open: the opened object must be the one that was examined before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A file that is made under the name FILE.part, and gets its own when it is whole and durable. */
+/*
+ * A file that is made under the name FILE.part, and gets its own name when it is complete and
+ * durable.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +32,9 @@ static int not_made(const char *path)
 }
 
 /*
- * What one who was killed has left goes: whoever had it open would read the copy. It goes under its
- * lock, and only while it has the name: the one who made it may have finished it meanwhile.
+ * Remove the leftover of a killed run: otherwise a process that still has it open could read the
+ * copy. It is removed under its lock, and only while it has the name: its maker may have finished
+ * it meanwhile.
  */
 static int remove_old(const struct part *p)
 {
@@ -51,7 +55,10 @@ static int remove_old(const struct part *p)
 	return err;
 }
 
-/* A new file, locked, that has the name: another copy may have removed it before it was locked. */
+/*
+ * Create a locked file that has the name: another copy may have removed it before the lock was
+ * taken.
+ */
 static int open_file(struct part *p)
 {
 	unsigned int turn;
@@ -78,7 +85,7 @@ static int set_size(const struct part *p, u64 size, bool reserved)
 {
 	if (fchmod(p->fd, 0600) || ftruncate(p->fd, (off_t)size))
 		return -errno;
-	/* who maps it stores into it: that there is no memory he would learn by SIGBUS */
+	/* Stores go through a mapping: a lack of memory would show as SIGBUS. */
 	if (reserved && fallocate(p->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP &&
 	    errno != ENOSYS)
 		return -errno;
@@ -112,7 +119,7 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	return err;
 }
 
-/* That it has its name is durable, too; by all of the file system where the directory says no. */
+/* Make its name durable, too; through all of the file system if the directory cannot be synced. */
 static int flush_name(const struct part *p)
 {
 	size_t n = strlen(p->name) - strlen(last_name(p->name));
@@ -130,8 +137,9 @@ static int flush_name(const struct part *p)
 }
 
 /*
- * Its own name, if nobody has that. Not all file systems can rename like that (NFS, 9p, many in
- * user space); a second name is given by all that have links, and only if there is none.
+ * Give it its own name, unless another file has it. Not all file systems can rename in this way
+ * (NFS, 9p, many in user space). Those with hard links can all give a second name, and only if the
+ * name is free.
  */
 static int give_name(const struct part *p)
 {

@@ -62,7 +62,7 @@ static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
 	return parse_number(digits, 10, UINT64_MAX, &ino) ? sg_iref(vol, ino, out) : -EINVAL;
 }
 
-/* --- a metadata image, in which no name has the hash that it is found by -------------------- */
+/* --- a metadata image, in which no name matches its hash ----------------------------------- */
 
 struct wanted {
 	const char *name;
@@ -117,7 +117,7 @@ static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 le
 	return sg_lookup(vol, at, name, len, at, &type);
 }
 
-/* What remains of the path behind a link, with the link's target before it. To be freed. */
+/* The rest of the path after a link, with the link's target before it. To be freed. */
 static char *target_and_rest(struct sg_vol *vol, const struct sg_iref *link, const char *rest)
 {
 	char target[SG_SYMLINK_MAX + 1], *path;
@@ -143,7 +143,7 @@ static int walk(struct sg_vol *vol, struct sg_iref at, const char *path, bool fo
 
 		path += strspn(path, "/");
 		len = (u32)strcspn(path, "/");
-		if (!len) {	/* ends in a slash: then it is a directory */
+		if (!len) {	/* a slash at the end: the path means a directory */
 			err = sg_getattr(vol, &at, &attr);
 			if (!err && !S_ISDIR(attr.mode))
 				err = -ENOTDIR;
@@ -198,7 +198,7 @@ int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref 
 	return err;
 }
 
-/* What has no name of its own, so that nothing can be done to that name. */
+/* A path without a name of its own, so that no command can change that name. */
 static const char *nameless(const char *path, const char *name, u32 len)
 {
 	if (*path == '<')
@@ -245,7 +245,7 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 
 /* --- names of a directory ------------------------------------------------------------------ */
 
-/* @left: bytes that are needed. Until the end a name is how far it is from the beginning. */
+/* @left: bytes that are needed. Until the end a name is stored as its distance from the start. */
 static bool more_text(struct listing *l, size_t left)
 {
 	size_t room = l->text_room ? l->text_room + l->text_room / 2 : 4096;
@@ -305,7 +305,7 @@ static struct {
 	size_t n;
 } left_out;
 
-/* The engine leaves out a name that makes no sense, and tells where it is. */
+/* The engine leaves out an invalid name, and reports its place. */
 static void leave_out(struct sg_vol *vol, u64 ino, u64 off)
 {
 	(void)vol;
@@ -327,7 +327,7 @@ static int read_names(struct sg_vol *vol, const struct sg_iref *dir, struct list
 	return !err && cookie != INT64_MAX ? -ENOMEM : err;
 }
 
-/* What is not in the list, though it should be; -EUCLEAN, said, when there is any. */
+/* Names that should be in the list, and are not; -EUCLEAN, reported, if there are any. */
 static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const char *path, size_t n)
 {
 	u64 entries = sg_iget(vol, dir, entries);
@@ -340,7 +340,7 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 		tool_error("%s: ... and %zu names more", path, left_out.n - SAID_MAX);
 	if (left_out.n)
 		return -EUCLEAN;
-	if (!vol->alone || entries == n)	/* else it may have changed meanwhile */
+	if (!vol->alone || entries == n)	/* otherwise it may have changed meanwhile */
 		return 0;
 	tool_error("%s: counts %llu names, and %zu are to be found; run fsck.stargatefs", path,
 		   (unsigned long long)entries, n);
@@ -356,7 +356,7 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 	memset(out, 0, sizeof(*out));
 	left_out.n = 0;
 	vol->on_damage = leave_out;
-	tool_quiet = true;	/* it does not know the path: what is missing is said here */
+	tool_quiet = true;	/* the engine does not know the path: report here what is missing */
 	err = read_names(vol, dir, out);
 	tool_quiet = quiet;
 	vol->on_damage = NULL;
@@ -364,7 +364,7 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 		list_free(out);
 		return path_error(path, err);
 	}
-	for (i = 0; i < out->n; i++)	/* where the text stays */
+	for (i = 0; i < out->n; i++)	/* the text does not move any more */
 		out->item[i].name = out->text + (uintptr_t)out->item[i].name;
 	out->missing = missing(vol, dir, path, out->n);
 	if (out->n)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A name in the volume that is about to mean something new. What it will mean is made without a
- * name and gets it when it is whole: whoever dies or runs out of space on the way leaves what was
- * there, and nothing else (D8).
+ * A name in the volume that is about to get a new meaning. The new object is made without a name
+ * and gets it when it is complete. If the tool is killed or runs out of space before, the old
+ * object stays, and nothing else does (D8).
  */
 #include "ctl.h"
 
-/* What the directory has there. Refused is what would lose something of another kind. */
+/* Look up the name in the directory. Refuse to replace an object of another kind. */
 int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 mode,
 	       const char *from, struct place *p)
 {
@@ -35,8 +35,9 @@ int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 
 }
 
 /*
- * The engine gives a name to what has none, or moves a name over another: so what replaces is
- * named twice, the first time beside it. A kill between the two leaves a whole file too many.
+ * The engine gives a name to a nameless inode, or moves a name over another one. So a replacement
+ * is named twice, the first time under a temporary name. A kill between the two leaves one complete
+ * file too many.
  */
 static int replace(struct call *c, const struct place *p, const struct sg_iref *ref)
 {
@@ -66,7 +67,7 @@ int place_give(struct call *c, const struct place *p, const struct sg_iref *ref)
 	return p->old.ino == ref->ino ? 0 : replace(c, p, ref);
 }
 
-/* --- what a file that replaces another inherits -------------------------------------------- */
+/* --- attributes that a replacement inherits ------------------------------------------------ */
 
 int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_len,
 	       const void *value, u32 value_len)
@@ -86,7 +87,7 @@ int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_
 	return 0;
 }
 
-/* Capabilities were given to the bytes that go: they fall, as when a file is written to. */
+/* Capabilities were given to the old bytes: they are dropped, as at a write to the file. */
 static int inherit_one(void *ctx, unsigned int space, const char *name, u32 name_len,
 		       const void *value, u32 value_len)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* put: files and trees into a volume. Holes stay holes, and names of one file names of one file. */
+/* put: copy files and trees into a volume. Holes stay holes, and hard links stay hard links. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 static char buffer[CTL_PIECE];
 
 /**
- * struct source - what is put.
- * @in: where it is; @path: for messages.
- * @stream: it is read to its end, whatever it is; else a file of st_size bytes, or no file.
+ * struct source - the object that is put.
+ * @in: its place; @path: for messages.
+ * @stream: it is read to its end, whatever its type; otherwise a file of st_size bytes, or no file.
  */
 struct source {
 	const struct outside *in;
@@ -28,7 +28,7 @@ static bool is_input(const struct outside *from)
 	return !from->depth && !strcmp(from->path, "-");
 }
 
-/* After these the next file would fare no better. */
+/* After these errors the next file would fail as well. */
 static bool hopeless(int err)
 {
 	return err == -ENOSPC || err == -EIO || err == -EUCLEAN || err == -EROFS || err == -ENOMEM;
@@ -51,7 +51,7 @@ static int write_in(struct call *c, const struct sg_iref *ref, u64 pos, size_t l
 	return path_error(from, device_relieve(&c->m.target, pos - start));
 }
 
-/* To its end: pipes, and files like those in /proc that do not know their size. */
+/* Read to the end: pipes, and files like those in /proc that do not know their size. */
 static int put_stream(struct call *c, const struct sg_iref *ref, int fd, const char *from)
 {
 	u64 pos = 0;
@@ -79,7 +79,7 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 			n = pread(fd, buffer, (size_t)SG_MIN(end - pos, (off_t)CTL_PIECE), pos);
 			if (n < 0)
 				return outside_error(from);
-			if (!n)		/* it has become shorter: zeroes, as cp has it */
+			if (!n)		/* it has become shorter: zeroes, as cp does */
 				return path_error(from, sg_resize(call_vol(c), ref, (u64)size,
 								  (s64)sg_now()));
 			err = write_in(c, ref, (u64)pos, (size_t)n, from);
@@ -94,7 +94,7 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 
 static int put_contents(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
-	/* within a tree only files are opened; a FIFO that has replaced one is not waited for */
+	/* Within a tree only files are opened; if a FIFO has replaced one, do not wait for it. */
 	int flags = O_RDONLY | O_NOCTTY | (s->stream ? 0 : O_NONBLOCK), err, fd;
 
 	if (is_input(s->in)) {
@@ -116,7 +116,7 @@ static int put_contents(struct call *c, const struct sg_iref *ref, const struct 
 
 /* --- attributes ---------------------------------------------------------------------------- */
 
-/* A volume counts nanoseconds in 64 bits; the seconds are the kernel module's bounds. */
+/* A volume counts nanoseconds in 64 bits; the bounds in seconds are those of the kernel module. */
 static s64 mtime_of(struct call *c, const struct source *s)
 {
 	const s64 most = INT64_MAX / 1000000000 - 1, least = INT64_MIN / 1000000000 + 1;
@@ -150,7 +150,7 @@ static void describe(const struct source *s, struct sg_new *new)
 	new->rdev = 0;
 }
 
-/* --- anything but a directory -------------------------------------------------------------- */
+/* --- all types but directories ------------------------------------------------------------- */
 
 static int make_nameless(struct call *c, const struct place *p, const struct source *s,
 			 struct sg_new *new, struct sg_iref *ref)
@@ -189,7 +189,8 @@ static int put_new(struct call *c, const struct place *p, const struct source *s
 	if (err)
 		sg_evict(call_vol(c), &ref);
 	else
-		sg_close_inode(call_vol(c), &ref);	/* who has our slot next has not */
+		sg_close_inode(call_vol(c), &ref);	/* the slot's next system does not have it
+							 * open */
 	this.other = ref.ino;
 	if (!err && s->st.st_nlink > 1 && !s->stream)
 		err = path_error(s->path, links_add(&c->links, &this));
@@ -222,7 +223,7 @@ static int put_other(struct call *c, const struct sg_iref *dir, const char *name
 static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
 		   const struct outside *from);
 
-/* Goes on behind what cannot be put, while there is hope for the next. */
+/* Continue after a file that cannot be put, unless the next would fail as well. */
 static int put_below(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
 	int fd = outside_open(s->in, O_RDONLY | O_DIRECTORY, &s->st), err = 0, now;
@@ -249,7 +250,7 @@ static int put_below(struct call *c, const struct sg_iref *ref, const struct sou
 	return err;
 }
 
-/* A directory that is there stays what it is, as with cp. */
+/* An existing directory keeps its attributes, as with cp. */
 static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 		   const struct source *s)
 {
@@ -278,7 +279,7 @@ static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 
 /* --- the source ---------------------------------------------------------------------------- */
 
-/* What is named on the command line is read; links, pipes and devices in a tree are made anew. */
+/* An argument of the command line is read; links, pipes and devices in a tree are recreated. */
 static int source_look(const struct outside *from, struct source *s)
 {
 	bool in = is_input(from);
@@ -323,7 +324,7 @@ static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
 
 /* --- the command --------------------------------------------------------------------------- */
 
-/* "FROM/.", "..", "/": what is in it is put, as cp does. */
+/* "FROM/.", "..", "/": its content is put, as cp does. */
 static bool only_contents(const char *from)
 {
 	const char *name = last_name(from);
@@ -332,8 +333,8 @@ static bool only_contents(const char *from)
 }
 
 /*
- * Where it goes: into the directory that is there, or under the last name of the path. *name NULL:
- * the directory itself gets what is in @from.
+ * Find the target: in an existing directory, or under the last name of the path. *name NULL: the
+ * directory itself gets the content of @from.
  */
 static int find_place(struct call *c, const char *from, const char *path, struct sg_iref *dir,
 		      char **name)
@@ -356,12 +357,12 @@ static int find_place(struct call *c, const char *from, const char *path, struct
 		err = path_parent(call_vol(c), path, dir, &last, &len);
 	}
 	if (!err && len > SG_NAME_MAX)
-		return path_error(path, -ENAMETOOLONG);	/* not a fault of the source */
+		return path_error(path, -ENAMETOOLONG);	/* not an error of the source */
 	*name = err ? NULL : strndup(last, len);
 	return err || *name ? err : path_error(path, -ENOMEM);
 }
 
-/* Before the volume is touched. */
+/* Called before the volume is touched. */
 int before_put(struct call *c)
 {
 	const char *path = c->argc > 1 ? c->argv[1] : "/";
@@ -375,7 +376,7 @@ int before_put(struct call *c)
 	err = source_look(&from, &s);
 	if (!err && S_ISDIR(s.st.st_mode) && !c->recursive)
 		err = needs_recursion(c->argv[0]);
-	/* the path of a file does not end so, unless it names a directory that is there */
+	/* The path of a file has no such end, unless it names an existing directory. */
 	c->must_be_dir = n && path[n - 1] == '/' && !S_ISDIR(s.st.st_mode);
 	return err ? 1 : 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why a command about zones and volumes was not done, or one that others have to stand still for,
- * for programs: the exit status, and with
- * --json an object on standard output. The sentence on standard error is for people.
+ * The reason why a command was not done, for programs: the exit status, and with --json an object
+ * on standard output. This covers commands about zones and volumes, and those for which systems
+ * freeze. The sentence on standard error is for people.
  *
- * What is in these two tables stands in stargatectl(8), and the CSI driver goes by it: a kind of
- * reason is added, but never gets another meaning.
+ * The content of these two tables is in stargatectl(8), and the CSI driver relies on it: new kinds
+ * of reasons may be added, but no kind changes its meaning.
  */
 #define _GNU_SOURCE
 #include "volume.h"
@@ -20,7 +20,7 @@ static const struct {
 	{ ENOSPC, 5, "no-room" },
 	{ EBUSY, STATUS_IN_USE, "in-use" },
 	{ EAGAIN, STATUS_BUSY, "busy" },
-	/* 8 is what volume check ends with when it cannot */
+	/* 8 is the status of a volume check that cannot run. */
 	{ ENODEV, 9, "no-zone" },
 	{ EUCLEAN, 10, "unusable" },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* relocate: a volume that lies at another base than it was made for gets its addresses right. */
+/* relocate: correct the addresses in a volume that is at another base than it was made for. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /**
  * struct job - a volume being moved.
- * @beater: while we have it to ourselves.
+ * @beater: while the tool has the volume exclusively.
  */
 struct job {
 	const struct relocation *r;
@@ -24,7 +24,7 @@ static int holding(void *ctx, struct sg_vol *vol)
 
 	if (!vol || job->r->dry) {
 		if (!vol)
-			device_drain(&job->target);	/* once more at the end, where it is said */
+			device_drain(&job->target);	/* once more at the end, which reports */
 		beater_stop(&job->beater);
 		return 0;
 	}
@@ -44,7 +44,7 @@ static int relieve(void *ctx, u64 bytes)
 	return device_relieve(&((struct job *)ctx)->target, bytes);
 }
 
-/* Of a device the kernel knows where it is. A half-moved volume knows where it was to go. */
+/* For a device the kernel knows its base. A half-moved volume knows the base of the move. */
 static int find_base(struct job *job, const struct sg_probe *probe)
 {
 	const struct relocation *r = job->r;
@@ -65,7 +65,7 @@ static int find_base(struct job *job, const struct sg_probe *probe)
 	return 0;
 }
 
-/* Past the cache of a block device, which shows no heartbeats. */
+/* Read past the cache of a block device, which shows no heartbeats. */
 static int watch(struct job *job, const struct sg_probe *probe, bool *force)
 {
 	char why[200] = "";
@@ -140,7 +140,7 @@ static void show(struct call *c, const struct sg_relocate_result *res)
 		       (unsigned long long)res->entries, (unsigned long long)res->tables);
 }
 
-/* It can end anywhere: the next one goes on. */
+/* The move can end anywhere: the next run continues. */
 static void interrupted(int sig)
 {
 	static const char text[] = "\nstargatectl: interrupted; run it again, it goes on from there\n";
@@ -159,7 +159,7 @@ int cmd_relocate(struct call *c)
 	};
 	struct sg_relocate_result res;
 
-	tool_quiet = true;	/* damage is said in one line, with what to do */
+	tool_quiet = true;	/* damage is reported in one line, with the action to take */
 	if (!c->dry) {
 		signal(SIGINT, interrupted);
 		signal(SIGTERM, interrupted);

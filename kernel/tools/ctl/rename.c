@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands that give names: mv, ln. What a kernel refuses on a mount is refused here, too. */
+/* Commands that give names: mv, ln. They refuse what a kernel refuses on a mount. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 /**
  * struct goal - a name to be made: @name in @dir; @path: all of it, for messages.
- * @into: the command line has named the directory alone; what comes keeps its last name.
+ * @into: the command line names only the directory; each source keeps its last name.
  */
 struct goal {
 	bool into;
@@ -24,7 +24,7 @@ static bool ends_in_slash(const char *path)
 	return n && path[n - 1] == '/';
 }
 
-/* What the last argument means. Several can only go into a directory. */
+/* Find the meaning of the last argument. Several sources need a directory. */
 static int find_goal(struct call *c, bool several, struct goal *g)
 {
 	const char *to = c->argv[c->argc - 1];
@@ -43,7 +43,7 @@ static int find_goal(struct call *c, bool several, struct goal *g)
 	return path_parent(call_vol(c), g->path, &g->dir, &g->name, &g->len);
 }
 
-/* What @from is to be called in the directory of @all. g->path is to be freed. */
+/* The name of @from in the directory of @all. g->path is to be freed. */
 static int goal_of(const struct call *c, const struct goal *all, const char *from, struct goal *g)
 {
 	const char *to = c->argv[c->argc - 1];
@@ -65,7 +65,7 @@ static int goal_of(const struct call *c, const struct goal *all, const char *fro
 	return 0;
 }
 
-/* --- what flags forbid --------------------------------------------------------------------- */
+/* --- changes that flags forbid ------------------------------------------------------------- */
 
 int attr_allows(const char *path, const struct sg_attr *attr)
 {
@@ -75,7 +75,7 @@ int attr_allows(const char *path, const struct sg_attr *attr)
 	return -EPERM;
 }
 
-/* The directory gets a name, or (@takes) loses one. */
+/* May the directory get a name, or (@takes) lose one? */
 static int dir_allows(struct call *c, const struct sg_iref *dir, const char *path, bool takes)
 {
 	struct sg_attr attr;
@@ -91,9 +91,7 @@ static int dir_allows(struct call *c, const struct sg_iref *dir, const char *pat
 
 /* --- mv ------------------------------------------------------------------------------------ */
 
-/**
- * struct moved - a name that becomes another one, and what is under that now.
- */
+/** struct moved - a name that becomes another one, and the inode now under that. */
 struct moved {
 	struct sg_iref dir, ref, old;
 	const char *name;
@@ -181,7 +179,7 @@ static int move_to(struct call *c, const char *from, const struct goal *g)
 
 /* --- ln ------------------------------------------------------------------------------------ */
 
-/* Whatever it says, it is not looked at: it may lead to what is made later. */
+/* The target is not checked: it may lead to a file that is made later. */
 static int make_symlink(struct call *c, const char *target, const struct goal *g)
 {
 	struct sg_new new = { .mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid(),
@@ -192,7 +190,7 @@ static int make_symlink(struct call *c, const char *target, const struct goal *g
 	return path_error(g->path, sg_create(call_vol(c), &g->dir, g->name, g->len, &new, &ref));
 }
 
-/* A symbolic link gets another name itself, and not what it leads to. */
+/* The new name belongs to the symbolic link itself, and not to its target. */
 static int make_link(struct call *c, const char *from, const struct goal *g)
 {
 	struct sg_attr attr;
@@ -236,7 +234,7 @@ static int link_to(struct call *c, const char *from, const struct goal *g)
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-/* Goes on behind what is refused. */
+/* Continue after a refused name. */
 static int into_dir(struct call *c, const struct goal *all,
 		    int (*one)(struct call *c, const char *from, const struct goal *g))
 {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A logical volume gives back the memory that its file system has not followed to. */
+/* A logical volume gives back the memory that its file system has not taken over. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
 #include "volume.h"
 
 /*
- * A mount here believes in the memory that it has seen, whoever uses the volume with it can have it
- * go there (D10), and nothing makes it smaller: so that memory stays the volume's. The device is
- * held exclusively until LVM has cut it: a mount that came before that would have seen the memory,
- * and the next volume would get it. LVM cuts a device that is open, whoever has it.
+ * A mount here trusts the size of memory that it has seen, and another user of the volume can
+ * direct it there (D10). Nothing makes that size smaller, so in that case the memory stays with the
+ * volume. The device is held exclusively until LVM has cut it: otherwise a mount could see the
+ * memory that the next volume gets. LVM cuts a device that is open, whichever process has it open.
  */
 void volume_shorten(const struct volume *v)
 {
-	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted wherever: busy */
+	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted anywhere: busy */
 	struct sg_probe probe;
 	char n[32];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snapshot: a copy of a volume as it is at one moment, whoever uses it, in a file of its own. */
+/* snapshot: copy a volume as it is at one moment, while systems use it, to a file of its own. */
 #define _GNU_SOURCE
 #include "copy.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stat: what an inode says, and where its bytes are. */
+/* stat: the attributes of an inode, and the place of its bytes. */
 #define _GNU_SOURCE
 #include <sys/sysmacros.h>
 #include "ctl.h"
@@ -52,7 +52,7 @@ static void show_attr(struct json *j, const struct sg_iref *ref, const struct sg
 	}
 }
 
-/* --- where the bytes are ------------------------------------------------------------------- */
+/* --- the place of the bytes ---------------------------------------------------------------- */
 
 static void show_run(struct call *c, u64 page, const struct sg_run *run)
 {
@@ -67,7 +67,7 @@ static void show_run(struct call *c, u64 page, const struct sg_run *run)
 	json_close(j, '}');
 }
 
-/* Also behind the size: what fallocate() keeps there. Holes are passed over by sg_seek(). */
+/* Pages beyond the size are shown too: fallocate() keeps them there. sg_seek() skips holes. */
 static int show_runs(struct call *c, const struct sg_iref *ref, u64 root)
 {
 	u64 page = 0, end = root ? sg_level_pages(SG_ROOT_HEIGHT(root) + 1) : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems: who uses the volume, who is silent, and what each keeps from the others. Looks on: joins
- * nothing, stores nothing, and compares no clocks; a heartbeat's age is how long we have watched it
- * stand still.
+ * systems: the users of the volume, those that are silent, and what each keeps from the others. The
+ * command only looks on: it joins nothing, stores nothing, and compares no clocks. The age of a
+ * heartbeat is the time for which the command has seen no change.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -10,15 +10,15 @@
 #include "ctl.h"
 
 #define STEP_MS		50
-#define STEP_MOST_MS	200	/* more was our own waiting, and nobody's silence */
-#define LEAST_MS	1100	/* a guard's word moves twice in it */
+#define STEP_MOST_MS	200	/* more is a delay of this process, and no silence */
+#define LEAST_MS	1100	/* a guard's word moves twice in this time */
 #define MOST_MS		(SG_SUSPECT_MS + 100)
-#define SILENT_MS	1000	/* on a busy machine a beat of 50 ms may be that late */
+#define SILENT_MS	1000	/* on a busy machine a heartbeat of 50 ms may be this late */
 
 /**
- * struct sight - what we have seen of a slot.
- * @inc: whose. @beat, @guard: its words; @still, @alone: for so many ms they have been seen not to
- * change. @beats, @guards: they have been seen to.
+ * struct sight - what the command has seen of a slot.
+ * @inc: its system. @beat, @guard: its words; @still, @alone: for how many ms they have not
+ *	changed. @beats, @guards: they have been seen to change.
  */
 struct sight {
 	u32 inc;
@@ -87,7 +87,7 @@ static bool all_beat(const struct watching *w)
 	return true;
 }
 
-/* For @ms; 0: until it is clear who lives. */
+/* For @ms; 0: until it is clear which systems are live. */
 static int watch(struct watching *w, u64 ms)
 {
 	u64 seen = 0;
@@ -128,7 +128,7 @@ static u64 behind(const struct watching *w, unsigned int i)
 	return SG_SLOT_STATE(w->slot[i].state) == SG_SLOT_LIVE && lag > 0 ? (u64)lag : 0;
 }
 
-/* The process that runs the system's machine, as far as this machine's module knows. */
+/* The process that runs the system's machine, if this machine's module knows it. */
 static const struct holder *holder_of(const struct watching *w, unsigned int i)
 {
 	const struct sg_slot *s = &w->slot[i];
@@ -212,7 +212,7 @@ static void json_table(struct watching *w)
 	json_end(j);
 }
 
-/* What another system says of itself, in a column. */
+/* Text from another system, in a column. */
 static void put_cell(const char *text, size_t room, int width)
 {
 	size_t len = strnlen(text, room);
@@ -285,7 +285,7 @@ static void plain_table(struct watching *w)
 
 /* --- the command --------------------------------------------------------------------------- */
 
-/* Between two tables. */
+/* Called between two tables. */
 static void turn_page(const struct call *c)
 {
 	if (isatty(STDOUT_FILENO))
@@ -294,7 +294,7 @@ static void turn_page(const struct call *c)
 		putchar('\n');
 }
 
-/* Opened for each table: a block device shows its mapping only once. */
+/* Opened for each table: a mapping of a block device shows only the first state. */
 static int table(struct watching *w, u64 ms)
 {
 	int err = member_look_on(&w->target, &w->vol, w->c->volume);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar archives of trees in a volume, in the pax format of POSIX, with extended attributes and ACLs
- * as GNU tar, star and libarchive have them.
+ * tar archives of trees in a volume, in the pax format of POSIX. Extended attributes and ACLs have
+ * the form of GNU tar, star and libarchive.
  */
 #ifndef SG_CTL_TAR_H
 #define SG_CTL_TAR_H
@@ -9,12 +9,12 @@
 #include "ctl.h"
 
 #define TAR_BLOCK	512
-#define TAR_SYMBOLIC	"SCHILY.xattr."		/* keys of pax records: then the attribute's name */
+#define TAR_SYMBOLIC	"SCHILY.xattr."		/* pax key: then the attribute's name */
 #define TAR_ACL		"SCHILY.acl.access"
 #define TAR_ACL_DEFAULT	"SCHILY.acl.default"
 #define TAR_FLAGS	"SCHILY.fflags"
 
-/* As it is in the archive: text, numbers in octal. */
+/* The header in the archive: text, numbers in octal. */
 struct tar_header {
 	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100];
 	char magic[6], version[2], uname[32], gname[32], major[8], minor[8], prefix[155], pad[12];
@@ -23,9 +23,7 @@ _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a block");
 
 unsigned int tar_sum(const struct tar_header *h);
 
-/**
- * struct tar_text - text that grows. @lost: there was no memory; it is not whole then.
- */
+/** struct tar_text - text that grows. @lost: memory ran out; the text is incomplete. */
 struct tar_text {
 	char *bytes;
 	size_t len, room;
@@ -38,17 +36,21 @@ void tar_record(struct tar_text *t, const char *key, const void *value, size_t l
 
 /* --- tar_attr.c: attributes as text, and back ------------------------------------------------ */
 
-/* Of an ACL in the form that extended attributes have; false: it is none. */
+/* The text of an ACL in the form of extended attributes; false: it is no ACL. */
 bool tar_acl_show(const void *value, size_t len, struct tar_text *out);
-/* The form of extended attributes; its length, or -EINVAL, -ENOENT (there is no such user), ... */
+/*
+ * To the form of extended attributes; returns its length, or -EINVAL, -ENOENT (no such user), ...
+ */
 int tar_acl_read(const char *text, size_t len, void *out, size_t room);
-/* What chmod does to one, in place; false: it is none. */
+/* Change an ACL in place as chmod does; false: it is no ACL. */
 bool tar_acl_chmod(void *value, size_t len, u32 mode);
 void tar_flags_show(u32 flags, struct tar_text *out);
 u32 tar_flags_read(const char *text, size_t len);
-/* Name of an extended attribute behind TAR_SYMBOLIC; SG_XATTR_ACL_* have none. */
+/* The name of an extended attribute after TAR_SYMBOLIC; SG_XATTR_ACL_* have none. */
 void tar_key(unsigned int space, const char *name, u32 len, struct tar_text *out);
-/* The other way, in place: 0: a space that volumes do not have. *name, *len: without its prefix. */
+/*
+ * The reverse, in place. 0: a name space that volumes do not have. *name, *len: without its prefix.
+ */
 unsigned int tar_space(char *key, size_t n, const char **name, u32 *len);
 
 int tar_get(struct call *c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a tar archive says of attributes: text that grows, pax records, ACLs, flags, names. */
+/* Attributes in a tar archive: text that grows, pax records, ACLs, flags, names. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pwd.h>
@@ -69,7 +69,7 @@ unsigned int tar_sum(const struct tar_header *h)
 
 /* --- ACLs ------------------------------------------------------------------------------------ */
 
-/* As the kernel's struct posix_acl_xattr_header and _entry; little endian, as all is here. */
+/* As the kernel's struct posix_acl_xattr_header and _entry; little endian, like all values here. */
 struct acl_entry {
 	u16 tag, perm;
 	u32 id;
@@ -93,7 +93,7 @@ bool tar_acl_show(const void *value, size_t len, struct tar_text *out)
 
 	if (len < sizeof(head) || (len - sizeof(head)) % sizeof(one))
 		return false;
-	memcpy(&head, value, sizeof(head));	/* it lies at any address */
+	memcpy(&head, value, sizeof(head));	/* it may be unaligned */
 	if (head.version != ACL_VERSION)
 		return false;
 	n = (len - sizeof(head)) / sizeof(one);
@@ -116,7 +116,7 @@ bool tar_acl_show(const void *value, size_t len, struct tar_text *out)
 	return true;
 }
 
-/* The bits of the group are those of the mask, where there is one. */
+/* With a mask, the group's bits are those of the mask. */
 bool tar_acl_chmod(void *value, size_t len, u32 mode)
 {
 	u8 *at = (u8 *)value + sizeof(struct acl), *group = NULL, *mask = NULL, *end;
@@ -146,7 +146,7 @@ bool tar_acl_chmod(void *value, size_t len, u32 mode)
 	return true;
 }
 
-/* The next of the fields between @between; "" behind the last. */
+/* The next of the fields separated by @between; "" after the last. */
 static char *field(char **text, const char *between)
 {
 	char *f = *text ? strsep(text, between) : NULL;
@@ -158,7 +158,7 @@ static char *field(char **text, const char *between)
 	return f;
 }
 
-/* Archives have names, numbers, or a name with its number in a field behind. */
+/* Archives have names, numbers, or a name followed by its number in another field. */
 static int find_id(u16 tag, const char *name, const char *number, u32 *id)
 {
 	const struct passwd *user;
@@ -187,7 +187,7 @@ static int read_entry(char *text, struct acl_entry *e)
 		{ "mask", MASK, 0 }, { "m", MASK, 0 }, { "other", OTHER, 0 }, { "o", OTHER, 0 },
 	};
 	char *kind = field(&text, ":"), *name = field(&text, ":"), *perm;
-	bool single = *kind == 'm' || *kind == 'o';	/* star leaves their empty field out */
+	bool single = *kind == 'm' || *kind == 'o';	/* star omits the empty field of these */
 	unsigned int i;
 
 	*e = (struct acl_entry){ .id = ACL_NOBODY };
@@ -238,7 +238,7 @@ int tar_acl_read(const char *text, size_t len, void *out, size_t room)
 
 /* --- flags ----------------------------------------------------------------------------------- */
 
-/* Names that libarchive has for them; the last two are read only. */
+/* libarchive's names; the last two are accepted, and never written. */
 #define FLAGS_SHOWN	6
 static const struct {
 	const char *name;
@@ -281,7 +281,7 @@ static const char *const prefix[] = {
 	[SG_XATTR_USER] = "user.", [SG_XATTR_TRUSTED] = "trusted.", [SG_XATTR_SECURITY] = "security.",
 };
 
-/* A key ends at the first '=': as GNU tar has it, that and '%' are written in hexadecimal. */
+/* A key ends at the first '=': as in GNU tar, '=' and '%' are written in hexadecimal. */
 void tar_key(unsigned int space, const char *name, u32 len, struct tar_text *out)
 {
 	tar_printf(out, TAR_SYMBOLIC "%s", prefix[space]);

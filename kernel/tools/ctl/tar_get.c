@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * get --tar: a tree of a volume as a tar archive, with all that belongs to it: owners, modes with
- * set-ID bits, times, extended attributes, ACLs, flags, devices, names of one file, holes.
+ * get --tar: a tree of a volume as a tar archive, with owners, modes with set-ID bits, times,
+ * extended attributes, ACLs, flags, devices, hard links and holes.
  *
- * Nothing outside is changed but the archive, so nothing is left out: who unpacks it decides.
+ * Only the archive changes outside, so nothing is left out: the user that unpacks it decides.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,9 +15,7 @@
 
 static char buffer[CTL_PIECE];
 
-/**
- * struct data - a piece of a file that is no hole.
- */
+/** struct data - an extent of a file that is no hole. */
 struct data {
 	u64 pos, len;
 };
@@ -28,9 +26,10 @@ struct map {
 };
 
 /**
- * struct entry - one of the archive's of the archive.
+ * struct entry - one entry of the archive.
  * @path: within the volume, for messages. @name: in the archive. @link: another one, or NULL.
- * @map: of a file. @sparse: it has holes, and @list tells where. @bad: not all of its attributes.
+ * @map: of a file. @sparse: it has holes, and @list has their places. @bad: some of its attributes
+ *	are missing.
  */
 struct entry {
 	const char *path, *name;
@@ -44,7 +43,7 @@ struct entry {
 	int bad;
 };
 
-/* --- what is stored -------------------------------------------------------------------------- */
+/* --- output ---------------------------------------------------------------------------------- */
 
 static int out(const void *bytes, size_t len)
 {
@@ -58,7 +57,7 @@ static int out_padding(u64 len)
 	return out(zeroes, -len & (TAR_BLOCK - 1));
 }
 
-/* A number that has no room is in a pax record; here is 0 then. */
+/* A number that does not fit is in a pax record; the field is 0 then. */
 static bool number(char *field, size_t size, u64 n)
 {
 	bool fits = n < 1ULL << 3 * (size - 1);
@@ -143,7 +142,7 @@ static int record_attributes(struct call *c, struct entry *e)
 	return path_error(e->path, err);
 }
 
-/* Name or target, where there is no room for it in the header. */
+/* A name or target that does not fit into the header. */
 static void record_text(struct tar_text *pax, const char *key, const char *text, char *field,
 			size_t size)
 {
@@ -164,7 +163,7 @@ static int out_entry(struct call *c, struct entry *e)
 		record_text(&e->pax, "linkpath", e->link, h.link, sizeof(h.link));
 	if (e->type != '1')
 		e->bad = record_attributes(c, e);
-	/* without its ACL the group would have what was the ACL's mask */
+	/* Without its ACL, the group would get the bits of the ACL's mask. */
 	number(h.mode, sizeof(h.mode), a->mode & (e->bad ? 07707 : 07777));
 	if (!number(h.uid, sizeof(h.uid), a->uid))
 		record_number(&e->pax, "uid", a->uid);
@@ -213,7 +212,7 @@ static int read_map(struct call *c, const char *path, const struct sg_iref *ref,
 	return more;
 }
 
-/* Version 1.0 of GNU tar's: where data is stands before it, in decimal lines. */
+/* Version 1.0 of GNU tar: the places of data precede the data, in decimal lines. */
 static void describe_holes(struct entry *e)
 {
 	struct tar_text *list = &e->list;
@@ -228,7 +227,7 @@ static void describe_holes(struct entry *e)
 	for (i = 0; i < e->map.n; i++)
 		tar_printf(list, "%llu\n%llu\n", (unsigned long long)e->map.at[i].pos,
 			   (unsigned long long)e->map.at[i].len);
-	if (ends)	/* the last one tells where the file ends */
+	if (ends)	/* the last one marks the end of the file */
 		tar_printf(list, "%llu\n0\n", (unsigned long long)size);
 	while (list->len & (TAR_BLOCK - 1) && !list->lost)
 		tar_add(list, "", 1);
@@ -239,7 +238,7 @@ static void describe_holes(struct entry *e)
 	e->pax.lost |= list->lost;
 }
 
-/* As many bytes as the header has promised, whatever can be read. */
+/* Write as many bytes as the header has promised, even if some cannot be read. */
 static int out_data(struct call *c, const struct entry *e)
 {
 	int err = out(e->list.bytes, e->list.len), bad = 0;
@@ -254,7 +253,7 @@ static int out_data(struct call *c, const struct entry *e)
 			u64 want = SG_MIN(end - pos, (u64)CTL_PIECE);
 
 			n = sg_read(call_vol(c), e->ref, pos, buffer, want);
-			if (n < 0 && want > SG_PAGE) {	/* as much of it as there is */
+			if (n < 0 && want > SG_PAGE) {	/* read the part that exists */
 				want = SG_PAGE - (pos & (SG_PAGE - 1));
 				n = sg_read(call_vol(c), e->ref, pos, buffer, want);
 			}
@@ -400,7 +399,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-/* What is in it is for those who may read the volume. */
+/* The archive is only for users that may read the volume. */
 static int open_archive(struct call *c, const char *to)
 {
 	struct stat st, own;
@@ -415,7 +414,7 @@ static int open_archive(struct call *c, const char *to)
 	fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return outside_error(to);
-	fcntl(fd, F_SETFL, 0);	/* a FIFO without a reader has not been waited for */
+	fcntl(fd, F_SETFL, 0);	/* the open did not wait for a reader of a FIFO */
 	if (!fstat(fd, &st) && !fstat(c->m.target.fd, &own) &&
 	    (outside_same(&st, &own) || (S_ISBLK(st.st_mode) && st.st_rdev == own.st_rdev))) {
 		tool_error("%s: is the volume itself", to);

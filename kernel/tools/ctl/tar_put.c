@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * put --tar: what is in a tar archive, with all that it says of owners, modes, times, extended
+ * put --tar: copy the content of a tar archive into a volume, with owners, modes, times, extended
  * attributes, ACLs and flags. Owners go by number.
  *
- * The archive is a stranger's: its names stay below the directory that is given, no symbolic link
- * is followed on the way, and what it says of lengths is believed only as far as there are bytes.
+ * The archive is untrusted: its names stay below the given directory, and no symbolic link is
+ * followed on the way. A length in it counts only as far as there are bytes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "tar_read.h"
 
 /**
- * struct finish - what a directory gets when all is in it; flags of anything: they forbid changes.
+ * struct finish - what a directory gets after its content; flags of any inode: they forbid changes.
  */
 struct finish {
 	struct sg_iref ref;
@@ -23,9 +23,7 @@ struct finish {
 	struct finish *next;
 };
 
-/**
- * struct put - one archive being put. @top: everything is below it. @finish: for the end.
- */
+/** struct put - one archive being put. @top: the directory above all. @finish: for the end. */
 struct put {
 	struct call *c;
 	struct tar_reader in;
@@ -33,9 +31,9 @@ struct put {
 	struct finish *finish;
 };
 
-static struct tar_reader opened;	/* by before_tar_put() */
+static struct tar_reader opened;	/* from before_tar_put() */
 
-/* --- where it goes --------------------------------------------------------------------------- */
+/* --- the target of an entry ------------------------------------------------------------------ */
 
 static int entry_error(const struct put *p, const struct tar_entry *e, const char *what)
 {
@@ -53,8 +51,8 @@ static int make_parent(struct put *p, const struct sg_iref *dir, const char *nam
 }
 
 /*
- * Directory and last name of @path; *len 0: it is the top itself. Directories that are missing are
- * made if @make.
+ * Directory and last name of @path; *len 0: it is the top itself. With @make, missing directories
+ * are created.
  */
 static int find_parent(struct put *p, const struct tar_entry *e, const char *path, bool make,
 		       struct sg_iref *dir, const char **name, u32 *len)
@@ -73,7 +71,7 @@ static int find_parent(struct put *p, const struct tar_entry *e, const char *pat
 		}
 		if (!*path)
 			return 0;
-		if (*len) {	/* what we had was no last name */
+		if (*len) {	/* the previous name was not the last one */
 			err = sg_lookup(call_vol(p->c), dir, *name, *len, &next, &type);
 			if (err == -ENOENT && make) {
 				err = make_parent(p, dir, *name, *len, &next);
@@ -138,7 +136,7 @@ static void describe(const struct tar_entry *e, u32 type, struct sg_new *new)
 	}
 }
 
-/* Of a directory that is there: what the archive has counts, and other attributes stay. */
+/* For an existing directory: attributes in the archive replace its own, and others stay. */
 static int set_all(struct put *p, const struct tar_entry *e, const struct sg_iref *ref)
 {
 	struct sg_attr attr = { .mode = S_IFDIR | e->mode, .uid = e->uid, .gid = e->gid };
@@ -147,7 +145,7 @@ static int set_all(struct put *p, const struct tar_entry *e, const struct sg_ire
 	u32 at = 0;
 	int err = 0;
 
-	/* an ACL that the archive does not have would still count */
+	/* An ACL that the archive does not have would still count. */
 	sg_xattr_set(vol, ref, SG_XATTR_ACL_ACCESS, "", 0, NULL, 0, 0, now);
 	sg_xattr_set(vol, ref, SG_XATTR_ACL_DEFAULT, "", 0, NULL, 0, 0, now);
 	while (at < e->xattrs.len && !err) {
@@ -161,7 +159,7 @@ static int set_all(struct put *p, const struct tar_entry *e, const struct sg_ire
 	return path_error(e->path, err);
 }
 
-/* --- what is put ----------------------------------------------------------------------------- */
+/* --- the entries ----------------------------------------------------------------------------- */
 
 static int put_dir(struct put *p, const struct tar_entry *e, const struct sg_iref *dir,
 		   const char *name, u32 len)
@@ -218,7 +216,7 @@ static int put_contents(struct put *p, const struct sg_iref *ref, const struct t
 						    (s64)sg_now()));
 }
 
-/* What is being made has no name until it is whole. */
+/* A new file has no name until it is complete. */
 static int put_new(struct put *p, const struct tar_entry *e, u32 type, const struct place *at)
 {
 	struct sg_iref ref;
@@ -319,7 +317,9 @@ static bool hopeless(int err)
 	return err == -ENOSPC || err == -EIO || err == -EUCLEAN || err == -EROFS || err == -ENOMEM;
 }
 
-/* The first header is read before the volume is touched: what is no archive changes nothing. */
+/*
+ * The first header is read before the volume is touched: a file that is no archive changes nothing.
+ */
 int before_tar_put(struct call *c)
 {
 	return tar_open(&opened, c->argv[0]) ? 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading a tar archive, an entry at a time. Nothing in it is believed further than it reaches. */
+/* Read a tar archive, an entry at a time. Every length in it is checked against the bytes. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static int broken(struct tar_reader *r, const char *why)
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
-/* So many, or less at the end. */
+/* Read @len bytes, or less at the end. */
 static ssize_t fill(const struct tar_reader *r, void *to, size_t len)
 {
 	size_t done = 0;
@@ -144,7 +144,7 @@ static int set_text(char **text, const char *from, size_t len)
 	return copy ? 0 : -ENOMEM;
 }
 
-/* Seconds with a fraction; what a volume cannot hold becomes the nearest that it can. */
+/* Seconds with a fraction; a value that a volume cannot hold is replaced by the nearest one. */
 static bool read_time(const char *text, size_t len, s64 *out)
 {
 	const s64 most = INT64_MAX / second - 1;
@@ -180,7 +180,7 @@ static bool read_u32(const char *text, size_t len, u32 *out)
 	return ok;
 }
 
-/* GNU tar tells an ACL twice, as text and as an attribute: the first counts. */
+/* GNU tar stores an ACL twice, as text and as an attribute: the first counts. */
 static bool has_acl(const struct tar_entry *e, unsigned int space)
 {
 	return e->acls & 1u << space;
@@ -201,7 +201,7 @@ static int add_acl_text(struct tar_entry *e, unsigned int space, const char *tex
 	return add_acl(e, space, value, tar_acl_read(text, len, value, sizeof(value)));
 }
 
-/* As the kernel has it: it must be one. */
+/* In the kernel's form: it must be an ACL. */
 static int add_acl_value(struct tar_entry *e, unsigned int space, const char *value, size_t len)
 {
 	struct tar_text shown = { 0 };
@@ -228,10 +228,10 @@ static int add_xattr(struct tar_entry *e, char *key, size_t n, const char *value
 	       xattrs_add(&e->xattrs, space, name, name_len, value, (u32)len);
 }
 
-/* Sizes within the bounds of a file. */
+/* Sizes within the bound of a file. */
 #define SIZE_MOST	((u64)INT64_MAX)
 
-/* 0, or what is wrong with it. What is not known is passed over, as POSIX has it. */
+/* 0, or the text of an error. Unknown keys are skipped, as POSIX demands. */
 static int one_record(struct tar_entry *e, char *key, size_t n, const char *value, size_t len)
 {
 	static const char xattr[] = TAR_SYMBOLIC;
@@ -287,8 +287,8 @@ static int say_record(struct tar_reader *r, const struct tar_entry *e, const cha
 }
 
 /*
- * The first that cannot be kept is told, and the others are; *said is that error. A list that makes
- * no sense ends it.
+ * The first attribute that cannot be kept is reported, and the others are kept; *said is that
+ * error. An invalid list ends the loop.
  */
 static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, size_t len,
 			int *said)
@@ -316,7 +316,7 @@ static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, s
 	return 0;
 }
 
-/* A header that is about the next one. */
+/* A header that describes the next entry. */
 static int read_extra(struct tar_reader *r, struct tar_entry *e, int *said)
 {
 	char type = r->header.type, *text;
@@ -324,7 +324,7 @@ static int read_extra(struct tar_reader *r, struct tar_entry *e, int *said)
 
 	if (r->left > RECORDS_MAX)
 		return broken(r, "the archive is damaged: a pax header is too large");
-	if (type == 'g')	/* of all that follow: comments, as git has them */
+	if (type == 'g')	/* for all later entries: comments, as git writes them */
 		return skip_rest(r);
 	text = calloc(1, (size_t)r->left + 1);
 	if (!text)
@@ -359,7 +359,7 @@ static int add_piece(struct tar_reader *r, struct tar_entry *e, u64 pos, u64 len
 	return 0;
 }
 
-/* A line of the list; it ends with a block. */
+/* A line of the list; the list ends with a block. */
 static int list_number(struct tar_reader *r, char block[TAR_BLOCK], size_t *at, u64 *out)
 {
 	size_t digits = 0;
@@ -426,7 +426,7 @@ void tar_forget(struct tar_entry *e)
 	e->pieces = e->room = 0;
 }
 
-/* Names of ustar are in two pieces. */
+/* A ustar name has two parts. */
 static int header_names(const struct tar_header *h, struct tar_entry *e)
 {
 	bool ustar = !memcmp(h->magic, "ustar", 6) && h->prefix[0];
@@ -438,7 +438,7 @@ static int header_names(const struct tar_header *h, struct tar_entry *e)
 	       (e->link ? 0 : set_text(&e->link, h->link, sizeof(h->link)));
 }
 
-/* What pax records have not told. */
+/* The values that no pax record has given. */
 static int read_header(struct tar_reader *r, struct tar_entry *e)
 {
 	const struct tar_header *h = &r->header;

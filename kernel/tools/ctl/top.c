@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * top: which shared semaphores somebody has locked or waits for, of a volume that is mounted here:
- * who has them, on which system, and since when he is there.
+ * top: the shared semaphores of a volume mounted here that are locked or waited for: their owners,
+ * the owners' systems, and since when these exist.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,9 +9,7 @@
 #include "ctl.h"
 #include "stargate.h"
 
-/**
- * struct contended - objects that are of interest
- */
+/** struct contended - objects that are locked or waited for */
 struct contended {
 	struct stargate_stat *all;
 	size_t n, room;
@@ -40,7 +38,7 @@ static int systems_waiting(const struct stargate_stat *st)
 	return __builtin_popcountll(st->waiters);
 }
 
-/* Those for which most systems wait come first. */
+/* Objects with the most waiting systems come first. */
 static int by_waiters(const void *a, const void *b)
 {
 	const struct stargate_stat *x = a, *y = b;
@@ -134,7 +132,7 @@ static int table(struct call *c, const char *mount)
 	return err ? 1 : 0;
 }
 
-/* A device's mount, or what was given: any path on it. */
+/* A device's mount, or the argument itself: any path on it. */
 int cmd_top(struct call *c)
 {
 	const char *mount = c->volume;

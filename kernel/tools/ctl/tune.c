@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tune: what can be changed in a volume, whoever uses it; and UUID and label of an unused one. */
+/* tune: change properties of a volume in use; and UUID and label of an unused one. */
 #define _GNU_SOURCE
 #include "ctl.h"
 
@@ -33,7 +33,7 @@ static int show(struct call *c)
 	return target_close(&t) ? 1 : 0;
 }
 
-/* What is to be called by another name is told first: if that fails, nothing has changed. */
+/* The change that can fail comes first: if it fails, nothing has changed. */
 static int set_alone(struct call *c)
 {
 	char why[200] = "";
@@ -51,8 +51,8 @@ static int set_alone(struct call *c)
 }
 
 /*
- * UUID and label are in the copies of all who use the volume. What is stored through a block
- * device's mapping others do not see.
+ * All users of the volume have copies of UUID and label. Other systems do not see stores through
+ * the mapping of a block device.
  */
 static bool only_alone(const struct call *c)
 {
@@ -61,7 +61,7 @@ static bool only_alone(const struct call *c)
 	return c->uuid || c->label || (!stat(c->volume, &st) && S_ISBLK(st.st_mode));
 }
 
-/* One word: who is there reads it at his next look. */
+/* One word: each system reads it at its next look. */
 static int set(struct call *c)
 {
 	struct sg_vol vol;
@@ -69,7 +69,7 @@ static int set(struct call *c)
 
 	if (only_alone(c))
 		return set_alone(c);
-	if (member_look_on(&t, &vol, c->volume))	/* says what is wrong with it */
+	if (member_look_on(&t, &vol, c->volume))	/* reports errors */
 		return 1;
 	target_close(&t);
 	if (target_open(&t, c->volume, TARGET_SHARE))

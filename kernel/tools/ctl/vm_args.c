@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume qemu-args, libvirt-xml: what a virtual machine needs to have a volume at the volume's own
- * address (D3). QEMU finds out late, and in its own words, that an address does not fit; so the
- * room that it will have is worked out here as it does (hw/i386/pc.c) and refused beforehand.
+ * volume qemu-args, libvirt-xml: the arguments with which a VM has a volume at the volume's own
+ * address (D3). QEMU detects late, and with its own message, that an address does not fit. So this
+ * code computes QEMU's address space as QEMU does (hw/i386/pc.c), and refuses beforehand.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,16 +11,18 @@
 #include "volume.h"
 
 #define GIB		(1ULL << 30)
-#define LOW_MOST	(11 * GIB / 4)	/* so much memory, or less, is all below 4 GiB; ... */
-#define LOW		(2 * GIB)	/* ... of more, this (q35) */
+#define LOW_MOST	(11 * GIB / 4)	/* up to this size, all memory is below 4 GiB; ... */
+#define LOW		(2 * GIB)	/* ... of more memory, this part is (q35) */
 #define SLOTS		2ULL		/* each adds 1 GiB of addresses, for alignment */
-#define PCI_WINDOW	(32 * GIB)	/* behind all memory */
-#define AMD_HOLE	(1012 * GIB)	/* what would reach it is moved to 1 TiB, RAM and all */
+#define PCI_WINDOW	(32 * GIB)	/* after all memory */
+#define AMD_HOLE	(1012 * GIB)	/* ranges that would reach it move to 1 TiB, RAM included */
 
 /**
- * struct recipe - of a machine with a volume.
- * @base, @size: of the volume. @memory: of the machine. @most: what it could have, in QEMU's sense.
- * @uuid: of the machine that the host stands by, for it opens region by that name; or empty.
+ * struct recipe - a machine with a volume.
+ * @base, @size: of the volume. @memory: of the machine. @most: the maximum of memory, in QEMU's
+ *	sense.
+ * @uuid: the machine for which the host is the fence, because it opens region by that name; or
+ *	empty.
  */
 struct recipe {
 	struct call *c;
@@ -29,7 +31,7 @@ struct recipe {
 	char region[PATH_MAX], uuid[37];
 };
 
-/* What opens region by the host's own name is refused: the host would stand by itself. */
+/* The host's own id as a name of region is refused: the host would be its own fence. */
 static bool is_host(const u8 machine[16])
 {
 	struct sg_identity self;
@@ -51,9 +53,9 @@ int before_vm_args(struct call *c)
 	return before_volume(c);
 }
 
-/* --- does it fit? -------------------------------------------------------------------------- */
+/* --- the fit ------------------------------------------------------------------------------- */
 
-/* Where addresses for memory devices begin, behind the machine's own memory. */
+/* The start of addresses for memory devices, after the machine's own memory. */
 static u64 devices_start(u64 memory)
 {
 	u64 above = memory >= LOW_MOST ? memory - LOW : 0;
@@ -131,7 +133,7 @@ static int fit(struct recipe *r)
 	return refuse_bits(r, end + PCI_WINDOW);
 }
 
-/* --- what it gets -------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------- */
 
 static bool is_read_only(const char *path)
 {
@@ -143,7 +145,9 @@ static bool is_read_only(const char *path)
 	return ro;
 }
 
-/* QEMU would open region for writing, and be refused; or store into what is to stay as it is. */
+/*
+ * QEMU would open region for writing, and be refused; or store into a volume that must not change.
+ */
 static int refuse_read_only(const struct recipe *r, const char *where)
 {
 	if (r->c->read_only)
@@ -182,7 +186,7 @@ static int find_region(struct recipe *r)
 	return refuse_read_only(r, where);
 }
 
-/* QEMU takes a comma for the end of a value. */
+/* In QEMU's syntax a comma ends a value. */
 static void put_value(FILE *out, const char *text)
 {
 	for (; *text; text++)
@@ -215,7 +219,7 @@ static char *backend(const struct recipe *r)
 	return text;
 }
 
-/* Sizes in MiB, as QEMU rounds those of memory up to its pages. */
+/* Sizes are in MiB, because QEMU rounds memory sizes up to its pages. */
 static int qemu_args(struct recipe *r)
 {
 	char memory[96], device[SHOW_MAX + 64], *object = backend(r);
@@ -261,7 +265,7 @@ static void put_xml(const char *text)
 		}
 }
 
-/* libvirt has memory devices only in machines with a NUMA cell, which then holds all memory. */
+/* libvirt allows memory devices only in machines with a NUMA cell, which then has all memory. */
 static int libvirt_xml(struct recipe *r)
 {
 	printf("<!-- in <domain>, in place of <memory> and <currentMemory>; let the cell have all "

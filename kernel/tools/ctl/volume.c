@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume create, resize, delete, check, relocate, activate. Where a volume goes is chosen here and
- * told LVM extent by extent, since LVM knows nothing of physical addresses (D2, D3).
+ * volume create, resize, delete, check, relocate, activate. This code chooses the place of a volume
+ * and passes it to LVM extent by extent, because LVM knows nothing of physical addresses (D2, D3).
  *
- * A crash at any point leaves what was there, or something with WIPING_TAG, which whoever changes
- * the zone next wipes and removes: no step needs a record of its own.
+ * A crash at any point leaves the old state, or a logical volume with WIPING_TAG. The next change
+ * of the zone wipes and removes it: no step needs a record of its own.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include "volume.h"
 
-#define CANNOT_CHECK	8	/* as fsck.stargatefs has it */
+#define CANNOT_CHECK	8	/* as in fsck.stargatefs */
 
-/* --- pieces of LVM's command lines --------------------------------------------------------- */
+/* --- parts of LVM's command lines ---------------------------------------------------------- */
 
 static const char *extents(u64 n, char buf[32])
 {
@@ -31,7 +31,7 @@ static const char *range(const struct zone *z, const struct zone_place *p, char 
 	return buf;
 }
 
-/* A logical volume just there, for now to be wiped. */
+/* A logical volume at exactly this place, marked for wiping for now. */
 static int cut(const struct zone *z, const char *name, const struct zone_place *p)
 {
 	char at[PATH_MAX], n[32];
@@ -73,7 +73,7 @@ static int no_place(const struct zone *z, u64 size, u64 reserve, u64 align, stru
 	return -ENOSPC;
 }
 
-/* The kernel has the last word on what LVM has made. */
+/* The kernel decides whether LVM's device is in the right place. */
 static int verify(const struct volume *v, u64 base)
 {
 	struct stat st;
@@ -92,7 +92,7 @@ static int verify(const struct volume *v, u64 base)
 	return -EIO;
 }
 
-/* Chosen and taken while nobody else chooses. */
+/* Choose a place and take it under the zone's lock. */
 int volume_cut(struct volume *v, u64 size, u64 reserve, u64 align)
 {
 	struct zone_place place;
@@ -119,8 +119,8 @@ int volume_wipe(const struct volume *v)
 }
 
 /*
- * Options that make no sense are found out before hours are spent on wiping; but for a maximum
- * below the reserve, which is only known of what has been made.
+ * Invalid options are found before hours of wiping. The exception is a maximum below the reserve,
+ * which is known only once the volume exists.
  */
 static int fill(struct call *c, const struct volume *v)
 {
@@ -197,9 +197,10 @@ int cmd_volume_create(struct call *c)
 /* --- delete -------------------------------------------------------------------------------- */
 
 /*
- * The claim keeps mounts here away until the bytes are gone. Those of other systems hold none: they
- * are in the mount table. Who is in a snapshot's uses another volume. All that LVM or the kernel
- * would refuse is found out before the tag, with which there is no way back.
+ * The claim keeps mounts of this system away until the bytes are gone. Mounts of other systems hold
+ * no claim: they are in the mount table. The mount table in a snapshot is that of another volume.
+ * Every refusal by LVM or the kernel is found before the tag is set, because the tag cannot be
+ * taken back.
  */
 static int delete(struct call *c, struct volume *v)
 {
@@ -236,8 +237,8 @@ int cmd_volume_delete(struct call *c)
 
 /**
  * struct growth - a volume, and how it can become larger.
- * @now: the file system's size. @most: it could have, where it is.
- * @name, @lv, @path: of the logical volume with what it grows by.
+ * @now: the file system's size. @most: the largest size, at its place.
+ * @name, @lv, @path: of the logical volume that reserves the growth.
  */
 struct growth {
 	struct volume *v;
@@ -306,7 +307,7 @@ static int writable(const struct volume *v)
 	return err;
 }
 
-/* Space is chosen under the zone's lock, and the volume looked at anew. */
+/* Space is chosen under the zone's lock, after a new look at the volume. */
 static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 {
 	struct volume *v = g->v;
@@ -326,8 +327,8 @@ static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 }
 
 /*
- * What is behind becomes part of the volume when it is clean, as its guests see it then. Until that
- * it belongs to a logical volume of its own, so that it is nobody else's.
+ * The space behind the volume joins it once it is clean, because its guests see it from then on.
+ * Until then it belongs to a logical volume of its own, so that no other volume gets it.
  */
 static int extend(struct growth *g, const struct zone_place *behind)
 {
@@ -347,8 +348,8 @@ static int extend(struct growth *g, const struct zone_place *behind)
 }
 
 /*
- * The file system follows its device, also when that has grown before and somebody was killed in
- * between.
+ * The file system follows its device, also if an earlier run grew the device and was killed before
+ * the file system followed.
  */
 static int resize(struct call *c, struct volume *v)
 {
@@ -417,7 +418,7 @@ int cmd_volume_relocate(struct call *c)
 
 /* --- activate ------------------------------------------------------------------------------ */
 
-/* Nothing is changed but that its device is there: nobody has to be waited for. */
+/* Only its device is created, so there is no wait for other users. */
 int cmd_volume_activate(struct call *c)
 {
 	struct volume v;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume snapshot, volume clone: a copy of a volume as it is at one moment, in a logical volume of
- * its own (docs/snapshots.md). What is cut for it has WIPING_TAG until it is whole, as with volume
- * create: so whoever dies here leaves something that is wiped and removed. A snapshot may also be a
- * file outside of the zone, and a clone be made of such a file.
+ * volume snapshot, volume clone: copy a volume as it is at one moment, to a logical volume of its
+ * own (docs/snapshots.md). The target has WIPING_TAG until it is complete, as with volume create: a
+ * killed command leaves something that is wiped and removed. A snapshot may also be a file outside
+ * of the zone, and a clone may be made from such a file.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -13,8 +13,8 @@
 
 /**
  * struct copying - a command.
- * @from: what is copied, or (@file) nothing of a zone: a file. @to: what becomes of it: a snapshot,
- * or a volume of its own. @path: of what is copied. @name: what its user calls it. @size: of @to.
+ * @from: the source, or (@file) nothing of a zone: a file. @to: the target: a snapshot, or a volume
+ *	of its own. @path: of the source. @name: the source as the user calls it. @size: of @to.
  */
 struct copying {
 	struct call *c;
@@ -54,9 +54,9 @@ int before_volume_clone(struct call *c)
 	return name_in_zone(c->argv[0]) ?: before_volume(c);
 }
 
-/* --- what is copied ------------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------------------------- */
 
-/* Nobody else is in a snapshot, and nothing of it changes. */
+/* No other system uses a snapshot, and it does not change. */
 static int open_source(struct copying *k)
 {
 	bool left = k->file || zone_tagged(k->from.piece->tags, SNAPSHOT_TAG);
@@ -65,8 +65,8 @@ static int open_source(struct copying *k)
 }
 
 /*
- * To know what is to be cut. It is let go of until that has been wiped, which takes long; it cannot
- * be deleted or made larger by commands meanwhile.
+ * Find the size to cut. The source is released until the target has been wiped, which takes long.
+ * Meanwhile no command can delete it or make it larger.
  */
 static int look(struct copying *k)
 {
@@ -87,7 +87,7 @@ static int look(struct copying *k)
 		engine_may_reach(k->to.lv, &probe.sb, k->size + k->c->reserve);
 }
 
-/* --- what is made --------------------------------------------------------------------------- */
+/* --- the target ----------------------------------------------------------------------------- */
 
 static int run(struct copying *k)
 {
@@ -132,7 +132,7 @@ static int own(const struct copying *k)
 	return copy_own(&o);
 }
 
-/* Of a file its name up to an @ or a dot, if that could be one of a volume. */
+/* For a file, its name up to an @ or a dot, if a volume could have that name. */
 static void origin_of(const struct copying *k, char origin[SHOW_MAX])
 {
 	const char *name = k->file ? strrchr(k->path, '/') + 1 : k->from.name;
@@ -144,7 +144,7 @@ static void origin_of(const struct copying *k, char origin[SHOW_MAX])
 		snprintf(origin, SHOW_MAX, ORIGIN_TAG "file");
 }
 
-/* All at once, so that there is nothing between unfinished and whole. */
+/* All at once, so that there is no state between unfinished and complete. */
 static int give_tags(const struct copying *k)
 {
 	char origin[SHOW_MAX], created[64];
@@ -193,7 +193,7 @@ static int show(struct copying *k)
 	return 0;
 }
 
-/* What the volume does not use takes nothing there. */
+/* Unused parts of the volume take no space in the file. */
 static int to_file(struct copying *k)
 {
 	int err = open_source(k);
@@ -206,7 +206,7 @@ static int to_file(struct copying *k)
 	return refused(k->c, err, NULL);
 }
 
-/* Both are locked: what is copied against commands that change it, and what is made. */
+/* Lock both: the source against commands that change it, and the target. */
 static int hold_target(struct copying *k)
 {
 	char name[SHOW_MAX];
@@ -218,7 +218,7 @@ static int hold_target(struct copying *k)
 	return -EEXIST;
 }
 
-/* Its target is held. */
+/* The target is held. */
 static int make_and_show(struct copying *k)
 {
 	struct refusal why;
@@ -229,7 +229,7 @@ static int make_and_show(struct copying *k)
 	return refused(k->c, err, &why);
 }
 
-/* Its source is held, and stays so for as long as it takes. */
+/* The source is held, and stays held during the copy. */
 static int copy_of_volume(struct copying *k)
 {
 	int err;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume rename: the logical volume gets another name, in the same zone. Its bytes, its label and
- * UUID, and its address stay, so that machines and copies of it know nothing of it; who goes by the
- * name does: mounts, /etc/fstab, and Kubernetes, whose claims know nothing else of a volume.
+ * volume rename: give the logical volume another name, in the same zone. Its bytes, its label and
+ * UUID, and its address stay, so machines and copies of it are not affected. Users of the name are:
+ * mounts, /etc/fstab, and Kubernetes, whose claims know nothing but the name of a volume.
  *
- * LVM makes one change of it. The volume has no device meanwhile, so whoever is killed in here
- * leaves one that is inactive, by the old name or by the new one.
+ * LVM makes it one change. The volume has no device meanwhile, so a killed command leaves an
+ * inactive volume, with the old name or with the new one.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
@@ -45,7 +45,10 @@ int before_volume_rename(struct call *c)
 	return refused(c, -EUCLEAN, NULL);
 }
 
-/* As before volume delete: neither here nor anywhere else. A snapshot's table is its volume's. */
+/*
+ * As before volume delete: no use here or on another system. The mount table in a snapshot is that
+ * of its volume.
+ */
 static int unused(struct call *c, struct volume *v)
 {
 	int err = volume_need_any(v), fd;
@@ -62,7 +65,7 @@ static int unused(struct call *c, struct volume *v)
 	return err;
 }
 
-/* Who has opened it since then keeps LVM from taking its device away. */
+/* If a process has opened it since then, LVM cannot remove its device. */
 static int rename_it(const struct volume *from, const struct volume *to)
 {
 	int err = LVM("lvchange", "-q", "-a", "n", from->lv);

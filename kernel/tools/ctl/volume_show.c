@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* volume list, show: what LVM and the volumes' superblocks say. Nothing is activated or changed. */
+/*
+ * volume list, show: properties from LVM and from the volumes' superblocks. Nothing is activated or
+ * changed.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +10,7 @@
 
 /**
  * struct sight - a volume as it is shown.
- * @snapshot: it is one. @looked: @fs is what is in it. @mounted: here, at @where.
+ * @snapshot: it is one. @looked: @fs is its content. @mounted: here, at @where.
  */
 struct sight {
 	const struct zone *zone;
@@ -32,7 +35,7 @@ static void look(struct sight *s, const struct zone *z, const struct zone_piece 
 static const char *state_of(const struct sight *s)
 {
 	if (zone_tagged(s->piece->tags, WIPING_TAG))
-		return "unfinished";	/* being made or deleted, now or by somebody who died */
+		return "unfinished";	/* being made or deleted, now or by a killed command */
 	if (!s->snapshot && !zone_tagged(s->piece->tags, ZONE_TAG))
 		return "foreign";
 	if (!s->zone->device[s->piece->device].known)
@@ -62,7 +65,7 @@ static u64 lv_size(const struct sight *s)
 	return n;
 }
 
-/* Without a place to follow it in, a volume keeps the size that it was made with. */
+/* Without room in its metadata for growth, a volume keeps the size with which it was made. */
 static u64 can_grow_to(const struct sight *s)
 {
 	u64 most = s->fs.sb.chunk_cap * SG_CHUNK;
@@ -71,7 +74,7 @@ static u64 can_grow_to(const struct sight *s)
 	return SG_MAX(SG_MIN(most, room), s->fs.sb.size);
 }
 
-/* What it was copied from, and when; of others nothing. */
+/* For a copy: its source, and the time of the copy. */
 static void show_origin(struct json *j, const struct zone_piece *p)
 {
 	char text[SHOW_MAX];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * All names below a directory of the volume, for commands that look at each: chmod, find, du.
+ * All names below a directory of the volume, for commands that visit each: chmod, find, du.
  *
- * The tree may be damaged, or a hostile member's (D10). Each directory is read once, however many
- * names it has: so the walk ends, and takes no longer than it takes to read all directories.
+ * The tree may be damaged, or changed by a hostile member (D10). Each directory is read once,
+ * however many names it has. So the walk ends, and takes no longer than a read of all directories.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 /**
  * struct walker - a walk under way.
- * @path: of what is being visited. @err: the first that has been met.
+ * @path: of the visited name. @err: the first error.
  */
 struct walker {
 	struct call *c;
@@ -26,7 +26,7 @@ static void note(struct walker *k, int err)
 	k->err = k->err ? k->err : err;
 }
 
-/* Nothing more can be told or changed, or the tree goes in circles. */
+/* No more names can be shown or changed, or the tree goes in circles. */
 static bool is_over(struct walker *k)
 {
 	return k->err == -ELOOP || k->err == -ENOMEM || ferror(stdout) || call_vol(k->c)->shut_down;
@@ -99,7 +99,7 @@ static void visit(struct walker *k, struct visit *v)
 	bool quiet = tool_quiet;
 
 	v->path = k->path.bytes;
-	tool_quiet = true;	/* the engine does not know the path: what is wrong is said here */
+	tool_quiet = true;	/* the engine does not know the path: report errors here */
 	v->err = sg_iref(vol, v->ino, &v->ref) ?: sg_getattr(vol, &v->ref, &v->attr);
 	tool_quiet = quiet;
 	note(k, path_error(v->path, v->err));

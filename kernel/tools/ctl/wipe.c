@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nobody finds in a new volume what was in an old one: a guest sees all of a volume's memory, also
- * what its file system does not use (D10). So bytes are wiped when a volume is deleted, and looked
- * through again before they become part of a new one, however they have got free.
+ * A new volume must not show the content of an old one: a guest sees all of a volume's memory, also
+ * the part that its file system does not use (D10). So bytes are wiped when a volume is deleted.
+ * They are checked again before they become part of a new one, however they became free.
  *
- * By reads and writes past the page cache, which is what others would see.
+ * Reads and writes bypass the page cache, because other systems do.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "volume.h"
 
 #define PIECE	(4u << 20)
-#define LOOKS	60		/* for one who only looks, as udev does: 3 s */
+#define LOOKS	60		/* for a process that only looks, as udev does: 3 s */
 #define PAUSE	50000		/* us */
 
 int volume_claim(const char *path)
@@ -32,7 +32,9 @@ int volume_claim(const char *path)
 	return err ?: fd;
 }
 
-/* How often a device of the device mapper is open, here or through another device; -errno. */
+/*
+ * How often a device of the device mapper is open, by a process or through another device; -errno.
+ */
 static int opened(dev_t dev)
 {
 	struct dm_ioctl ask = {
@@ -70,7 +72,7 @@ int volume_sole(int fd, const char *path)
 
 /* --- wiping -------------------------------------------------------------------------------- */
 
-/* Bad memory cannot be read; what is written there makes it good, or says that it cannot be. */
+/* Bad pages cannot be read. A write makes them good, or fails. */
 static bool is_clean(int fd, u8 *bytes, size_t len, u64 at)
 {
 	return pread(fd, bytes, len, (off_t)at) == (ssize_t)len && !bytes[0] &&
@@ -127,7 +129,7 @@ int wipe(int fd, const char *path, const char *name)
 	return err;
 }
 
-/* --- what has that tag --------------------------------------------------------------------- */
+/* --- logical volumes with the tag ---------------------------------------------------------- */
 
 int wipe_and_remove(const char *zone, const char *name)
 {
@@ -148,7 +150,8 @@ int wipe_and_remove(const char *zone, const char *name)
 }
 
 /*
- * Its lock is held: what had that tag in a map that is older than the lock may be whole by now.
+ * Its lock is held: a logical volume with the tag in a map older than the lock may be complete by
+ * now.
  */
 static bool is_left(const char *zone, const char *name)
 {
@@ -179,7 +182,7 @@ bool zone_finish(const struct zone *z)
 			continue;
 		fd = volume_lock(z->name, p->volume);
 		if (fd < 0)
-			continue;	/* somebody is at it */
+			continue;	/* another command has it */
 		if (is_left(z->name, p->volume)) {
 			tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
 				  z->name, p->volume);

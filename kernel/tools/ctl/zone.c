@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * zone: a node's reserved memory (ZONE_SM, D1), made into a volume group. LVM's data area begins
+ * zone: make a node's reserved memory (ZONE_SM, D1) into a volume group. LVM's data area begins
  * where a volume may: at a multiple of 2 MiB in physical memory, whatever the device's own start.
  *
- * A zone is extended by devices, or by the end of devices that have become longer. What it has
- * stays where it is, so volumes may be in use meanwhile.
+ * Devices extend a zone, or the new end of devices that have become longer. Existing extents stay
+ * in their place, so volumes may be in use meanwhile.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #include "volume.h"
 
 #define DEVICES_MAX	16
-#define LEAST		(SG_VOLUME_MIN + 4 * SG_VOLUME_ALIGN)	/* for LVM's own bytes, too */
+#define LEAST		(SG_VOLUME_MIN + 4 * SG_VOLUME_ALIGN)	/* including LVM's own bytes */
 
 /**
  * struct making - a zone being made.
- * @phys: of the devices; @done: so many belong to LVM already.
- * @owners: what LVM knew of devices and volume groups before, also of those that another system ID
+ * @phys: of the devices; @done: this many belong to LVM already.
+ * @owners: LVM's state of devices and volume groups before, also of those that another system ID
  *	hides.
  */
 struct making {
@@ -41,7 +41,7 @@ int before_zone(struct call *c)
 	return tool_usage_error("'%s': the name of a zone is " ZONE_NAME_RULE, c->volume);
 }
 
-/* --- may it be one? ------------------------------------------------------------------------ */
+/* --- checks -------------------------------------------------------------------------------- */
 
 static int refuse_memory(const struct target *t, const char *path, u64 *phys)
 {
@@ -73,7 +73,7 @@ static bool same_device(const char *a, const char *b)
 				 S_ISBLK(y.st_mode) && x.st_rdev == y.st_rdev);
 }
 
-/* The row of what LVM knows of a device; false: it does not take it for one of its own. */
+/* The row of a device in LVM's report; false: LVM has no claim on it. */
 static bool find_owner(const struct making *m, const char *path, size_t *row)
 {
 	for (*row = 0; *row < m->owners.rows; (*row)++)
@@ -102,7 +102,7 @@ static int refuse_owned(const struct making *m, const char *path)
 	return -EBUSY;
 }
 
-/* LVM's label, and no volume group that has anything there: as one who was killed leaves it. */
+/* LVM's label, and no volume group with extents there: a killed command leaves this. */
 static bool bare(const struct making *m, const struct target *t)
 {
 	size_t row;
@@ -125,13 +125,13 @@ static int refuse_contents(const struct making *m, const struct target *t, const
 	}
 	if (m->c->force || (!probe.stargate && (!other || bare(m, t))))
 		return 0;
-	/* a backup at the end outlives what was put over the rest */
+	/* A backup superblock at the end survives when other data overwrites the rest. */
 	tool_error("%s: holds %s; give --force to overwrite it", path,
 		   probe.stargate && !(other && probe.from_backup) ? "a StargateFS" : other);
 	return -EEXIST;
 }
 
-/* Opened as who changes it: mounted ones, and those that LVM uses, are busy. */
+/* Open it for a change: a mounted device, and one that LVM uses, is busy. */
 static int check_device(struct making *m, int i)
 {
 	const char *path = m->device[i];
@@ -155,7 +155,10 @@ static int check_device(struct making *m, int i)
 	return err;
 }
 
-/* What LVM would refuse only when the devices have become its own, and lost what they had. */
+/*
+ * Check names first: LVM would refuse them only after the devices are its own, and have lost their
+ * content.
+ */
 static int check_name(const struct making *m)
 {
 	char path[SHOW_MAX];
@@ -195,7 +198,7 @@ static int check_twice(const struct making *m)
 	return 0;
 }
 
-/* @made: they are for a zone that there is. */
+/* @made: the devices are for an existing zone. */
 static int check_devices(struct making *m, bool made)
 {
 	int i, err;
@@ -214,7 +217,7 @@ static int check_devices(struct making *m, bool made)
 	return err;
 }
 
-/* --- making it ----------------------------------------------------------------------------- */
+/* --- the change ---------------------------------------------------------------------------- */
 
 static int add_device(struct making *m, int i)
 {
@@ -226,7 +229,7 @@ static int add_device(struct making *m, int i)
 		   m->device[i]);
 }
 
-/* @words: up to the group's name; behind that the devices follow. */
+/* @words: up to the group's name; the devices follow. */
 static int with_devices(const struct making *m, const char **words)
 {
 	int i, n = 0;
@@ -260,7 +263,7 @@ static int reduce_group(const struct making *m)
 	return with_devices(m, words);
 }
 
-/* What LVM has made of it: every extent where a volume may begin. */
+/* Check LVM's result: a volume may begin at every extent. */
 static int verify(const struct making *m)
 {
 	const struct zone *zone;
@@ -289,7 +292,7 @@ static void undo_devices(struct making *m)
 		LVM("pvremove", "-y", "-q", m->device[m->done]);
 }
 
-/* @made: the zone is there, and gets these devices, too. */
+/* @made: the zone exists, and gets these devices, too. */
 static int make(struct making *m, bool made)
 {
 	int err = 0;
@@ -420,7 +423,7 @@ static const char *const size_report[] = {
 };
 
 /*
- * A device has so many bytes more than the zone has of it: whole extents. One that has become
+ * By how many bytes a device exceeds the zone's part of it: whole extents. A device that has become
  * shorter is refused: LVM would make the zone smaller.
  */
 static int read_growth(const struct report *r, size_t row, u64 *more)
@@ -443,7 +446,7 @@ static int read_growth(const struct report *r, size_t row, u64 *more)
 	return 0;
 }
 
-/* First all are looked at: one that is not as it should be is told of before anything changes. */
+/* Check all devices first: an invalid one is reported before any change. */
 static int follow_devices(const char *name)
 {
 	struct report r;
@@ -467,7 +470,7 @@ static int follow_devices(const char *name)
 	return err;
 }
 
-/* LVM changes nothing of a zone of which a part is missing; it would say so in its own words. */
+/* LVM changes nothing of a zone with a missing part; its own message would be unclear. */
 static int refuse_missing(const struct zone *z)
 {
 	unsigned int i;
@@ -524,7 +527,7 @@ static int refuse_volumes(const struct zone *z)
 	return 0;
 }
 
-/* Who destroys one by mistake has lost no bytes of a volume: there is none. */
+/* A zone destroyed by mistake loses no bytes of a volume: it has none. */
 static int destroy(struct zone *z)
 {
 	unsigned int i;

@@ -8,7 +8,7 @@
 #include "paths.h"
 #include "tool.h"
 
-/* As e2fsck has them; bits, of which several may be set. */
+/* As in e2fsck: bits, of which several may be set. */
 enum {
 	EXIT_CLEAN = 0,
 	EXIT_FIXED = 1,
@@ -18,7 +18,7 @@ enum {
 	EXIT_CANCELED = 32,
 };
 
-#define FEW_PAGES	16	/* with less, names cannot be added nor directories built anew */
+#define FEW_PAGES	16	/* with less, names cannot be added nor directories rebuilt */
 #define SHOWN_MAX	1000	/* findings in full; more are counted */
 
 struct job {
@@ -117,20 +117,20 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	free(path);
 }
 
-/* What is in order is checked without memory for a private copy of it. */
+/* A volume in order is checked without memory for a private copy of it. */
 static int change(void *ctx, char why[200])
 {
 	return target_change(((struct job *)ctx)->target, why);
 }
 
-/* A repair may take longer than others wait for a sign of life, and so may storing it. */
+/* A repair may take longer than other systems wait for a heartbeat, and so may the store of it. */
 static int holding(void *ctx, struct sg_vol *vol)
 {
 	struct job *job = ctx;
 	int err;
 
 	if (!vol) {
-		device_drain(job->target);	/* once more at the end, where it is said */
+		device_drain(job->target);	/* once more at the end, which reports */
 		beater_stop(&job->beater);
 		return 0;
 	}
@@ -191,7 +191,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
 	};
 
-	if (res->beyond)	/* nothing that cannot work is advised */
+	if (res->beyond)	/* do not advise what cannot work */
 		return "damaged beyond repair; restore it from a backup, all its pages are kept";
 	if (res->no_space)
 		return "damage is left for want of free pages; remove something, then repair again";
@@ -207,7 +207,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 	       "clean, recovered";
 }
 
-/* No repair ends well and has fewer files than there were without saying so. */
+/* A repair with fewer files at the end than before always says so. */
 static void show_losses(const struct sg_check_result *res)
 {
 	u64 rest = res->lost - res->lost_files - res->lost_dirs;
@@ -222,7 +222,7 @@ static void show_losses(const struct sg_check_result *res)
 		       (unsigned long long)res->adopted);
 }
 
-/* @code: what the check ends with. */
+/* @code: the check's exit status. */
 static void summary(struct job *job, const struct sg_check_result *res, int code)
 {
 	u64 all = res->files + res->directories + res->others;
@@ -249,7 +249,7 @@ static void summary(struct job *job, const struct sg_check_result *res, int code
 
 /* --- the check ----------------------------------------------------------------------------- */
 
-/* Size of what there is to check: @t, or a smaller volume in it whose first superblock is gone. */
+/* Size of the volume to check: @t, or a smaller volume in it whose first superblock is lost. */
 static u64 search(const struct job *job, const struct target *t, struct sg_probe *probe)
 {
 	u64 size = sg_search(t->base, t->size, probe);
@@ -260,7 +260,9 @@ static u64 search(const struct job *job, const struct target *t, struct sg_probe
 	return size;
 }
 
-/* There is nothing that a check could begin with: says what is here instead, and what to do. */
+/*
+ * No structure is left with which a check could begin: report the content, and the action to take.
+ */
 static bool hopeless(const struct job *job, const struct target *t, const struct sg_probe *probe)
 {
 	const char *foreign = foreign_signature(t->base, t->size);
@@ -288,7 +290,7 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 	return true;
 }
 
-/* What is said of a repair is said when it is stored. */
+/* The result of a repair is reported when it is stored. */
 static int conclude(struct job *job, const struct target *t, const struct sg_check_result *res,
 		    int err)
 {
@@ -303,7 +305,7 @@ static int conclude(struct job *job, const struct target *t, const struct sg_che
 	end_progress(job);
 	if (err)
 		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
-	if (flushed && flushed != -EBUSY)	/* somebody has come: that has been said */
+	if (flushed && flushed != -EBUSY)	/* another system has come: reported already */
 		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
 	return code;
 }
@@ -347,13 +349,13 @@ static int check(struct job *job, struct target *t)
 	return conclude(job, t, &res, err);
 }
 
-/* The status is about the volume only when all findings could be told. */
+/* The status describes the volume only if all findings could be written. */
 static int end(int code)
 {
 	return tool_output_whole() ? code : code | EXIT_TROUBLE;
 }
 
-/* A repair can be interrupted anywhere: the next one goes on. */
+/* A repair can be interrupted anywhere: the next run continues. */
 static void interrupted(int sig)
 {
 	static const char text[] = "\nfsck.stargatefs: interrupted; run it again\n";
@@ -369,11 +371,11 @@ static int run(struct job *job)
 	struct target t;
 	int code;
 
-	tool_quiet = true;	/* what the engine would say is among the findings */
+	tool_quiet = true;	/* the findings include the engine's messages */
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
 	if (job->mode != SG_CHECK_ONLY)
-		signal(SIGPIPE, SIG_IGN);	/* who stops reading does not stop a repair */
+		signal(SIGPIPE, SIG_IGN);	/* a reader that stops does not stop a repair */
 	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHECK))
 		return EXIT_TROUBLE;
 	code = check(job, &t);
@@ -426,7 +428,7 @@ int main(int argc, char **argv)
 		case 'y':
 			ok &= take_mode(&job, SG_CHECK_REPAIR);
 			break;
-		case 'f':	/* as others have it: check also what is marked clean */
+		case 'f':	/* as in other fsck programs: check also if marked clean */
 			break;
 		case OPT_FORCE_LIVE:
 			job.force_live = true;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* crc32c (Castagnoli), no final inversion: the instruction where there is one, else a table. */
+/*
+ * crc32c (Castagnoli), no final inversion: by the instruction if the processor has it, else by a
+ * table.
+ */
 #include <nmmintrin.h>
 #include <sg_os.h>
 

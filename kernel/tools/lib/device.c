@@ -2,19 +2,22 @@
 /*
  * A block device that a tool changes while other systems may mount it.
  *
- * Its page cache is no memory that anybody shares: other systems use the memory behind it. So the
- * tool works on a private copy (TARGET_HOLD), and nothing of that reaches the device but by
- * device_store(). What others have to see at once goes there alone and past the cache:
+ * Its page cache is not shared memory: other systems use the memory behind it. So the tool works on
+ * a private copy (TARGET_HOLD), and only device_store() writes it to the device. Words that other
+ * systems have to see at once go to the device alone, past the cache:
  *
  *   1. device_watch() has seen for some seconds that no slot moves, and notes all slots.
- *   2. device_hold(): the slots and the last incarnation are still those; then our slot and
- *      alone_lock are stored, in this order, and all is read again. Whoever joins from then on
- *      meets alone_lock; whoever came in between is seen by us, or by the next look.
- *   3. device_beat() stores our heartbeat, and looks whether slot and alone_lock are ours still.
- *   4. device_store() looks once more, and stores what has changed: slots and hot page last, when
- *      the rest is durable. Whoever is killed before that leaves a slot that is not free.
+ *   2. device_hold() checks that the slots and the last incarnation have not changed. Then it
+ *      stores the tool's slot and alone_lock, in this order, and reads all again. A system that
+ *      joins from then on meets alone_lock. A system that came in between is seen now, or by the
+ *      next look.
+ *   3. device_beat() stores the tool's heartbeat, and checks that slot and alone_lock are
+ *      unchanged.
+ *   4. device_store() looks once more, and stores all changes: slots and hot page last, when the
+ *      rest is durable. A tool that is killed before leaves a slot that is not free.
  *
- * If somebody has come, nothing is stored, and the tool says who. docs/tools.md, "Block devices".
+ * If another system has come, nothing is stored, and the tool names it. See docs/tools.md, "Block
+ * devices".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,20 +30,20 @@
 #include "internal.h"
 #include "tool.h"
 
-#define LEAVE_MS	3000	/* for one who has come and meets alone_lock: then he goes again */
+#define LEAVE_MS	3000	/* until a system that came and met alone_lock leaves */
 #define RELIEVE_BYTES	(256ULL << 20)
 #define MAP_ENTRIES	4096	/* of /proc/self/pagemap, read at a time */
 #define BEGAN		"began to use the volume meanwhile"
 
 /**
- * struct device - what is known of the device's own bytes.
- * @slots, @incarnation: as they were seen last, or stored by us.
- * @slot: ours, or -1; @alive, @alone: its word while we have it, and that of alone_lock.
- * @held: what is changed may be stored, by one who has a slot or needs none.
- * @forced: whoever is there is fenced. @lost: somebody has come, see @why.
- * @left: all that was held is stored, and that it was left; it may be held once more.
- * @begun: more than the slot has been stored since it is held. @bytes: put into the private copy
- *	since something was stored.
+ * struct device - the tool's knowledge of the device's own bytes.
+ * @slots, @incarnation: as last seen, or stored by the tool.
+ * @slot: the tool's, or -1; @alive, @alone: its word while the tool has it, and that of alone_lock.
+ * @held: changes may be stored: the tool has a slot, or needs none.
+ * @forced: every system there is fenced. @lost: another system has come, see @why.
+ * @left: all changes are stored, and that the tool has left; it may hold the device once more.
+ * @begun: more than the slot has been stored since the hold. @bytes: put into the private copy
+ *	since the last store.
  */
 struct device {
 	struct sg_super sb;
@@ -49,7 +52,7 @@ struct device {
 	int slot;
 	bool watched, forced, held, lost, left, said, begun;
 	char why[200];
-	pthread_mutex_t lock;	/* of who stores slots: the heartbeat's thread, or device_store() */
+	pthread_mutex_t lock;	/* of writers of slots: the heartbeat's thread, or device_store() */
 };
 
 struct device *device_new(void)
@@ -81,7 +84,7 @@ static int write_page(int fd, u64 off, const u8 *page)
 }
 
 /*
- * A page is read past the cache, changed, and stored at once: what others have there stays. A
+ * Read a page past the cache, change it, and store it at once: words of other systems stay. A
  * change that fails stores nothing.
  */
 static int edit(const struct target *t, u64 off, int (*change)(const struct target *t, u64 off,
@@ -103,7 +106,7 @@ static int read_table(const struct target *t, struct sg_slot *slots, struct sg_h
 	       target_read_now(t, SG_HOT_OFF, hot, sizeof(*hot));
 }
 
-/* --- is somebody there? ---------------------------------------------------------------------- */
+/* --- other systems --------------------------------------------------------------------------- */
 
 /* @slot: SG_SLOTS if it is not known. */
 static int lose(struct device *d, const char *name, unsigned int slot, const char *what)
@@ -124,7 +127,7 @@ static int lose(struct device *d, const char *name, unsigned int slot, const cha
 	return -EBUSY;
 }
 
-/* *came: in a slot that was free, or another's, when we looked last; SG_SLOTS: nobody. */
+/* *came: a system in a slot that was free, or another's, at the last look; SG_SLOTS: none. */
 static void who_came(const struct device *d, const struct sg_slot *now, unsigned int *came)
 {
 	unsigned int i;
@@ -142,7 +145,9 @@ static void who_came(const struct device *d, const struct sg_slot *now, unsigned
 	*came = i;
 }
 
-/* What of the device is ours: 0, or -EBUSY. One who joins, and is refused, is waited for. */
+/*
+ * Does the tool still own slot and lock: 0, or -EBUSY. Wait for a system that joins and is refused.
+ */
 static int look(const struct target *t)
 {
 	static struct sg_slot now[SG_SLOTS];	/* under @lock */
@@ -168,7 +173,7 @@ static int look(const struct target *t)
 			return lose(d, now[came].name, came, "uses the volume meanwhile");
 		usleep(50000);
 	}
-	/* a system that came and was refused has had a number, which is not given again */
+	/* A system that came and was refused has used up a number, which is not given again. */
 	inc = (u64 *)((u8 *)t->base + SG_HOT(incarnation));
 	if (sg_load64(inc) < hot.incarnation)
 		sg_store64(inc, hot.incarnation);
@@ -191,15 +196,15 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 	d->incarnation = hot.incarnation;
 	d->watched = true;
 	d->forced = force;
-	/* what has been read of it so far may be older */
+	/* Bytes read so far may be out of date. */
 	if (madvise(t->base, t->size, MADV_DONTNEED))
 		return -errno;
-	if (ioctl(t->fd, BLKFLSBUF, 0))		/* is root's */
+	if (ioctl(t->fd, BLKFLSBUF, 0))		/* only root may do this */
 		posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
-/* --- holding it ------------------------------------------------------------------------------ */
+/* --- the hold -------------------------------------------------------------------------------- */
 
 /*
  * The tool's slot is stored as the private copy has it, unless another system has taken that slot.
@@ -256,7 +261,7 @@ static int change_hot(const struct target *t, u64 off, u8 *page)
 	return 0;
 }
 
-/* To be stored only while nothing but the slot has been (give_back()). */
+/* Only valid while nothing but the slot has been stored (give_back()). */
 static int change_back(const struct target *t, u64 off, u8 *page)
 {
 	struct device *d = t->device;
@@ -276,8 +281,8 @@ static u64 slot_page(const struct target *t)
 }
 
 /*
- * The volume is not the tool's: its slot is free again, if nothing else of it has been stored, so
- * that nobody waits for it. Else the slot stays: the next system recovers what was done in it.
+ * The tool could not get the volume. Its slot is freed, if nothing else has been stored, so that no
+ * system waits for it. Otherwise the slot stays: the next system recovers its changes.
  */
 static void give_back(const struct target *t)
 {
@@ -289,7 +294,7 @@ static void give_back(const struct target *t)
 	d->slot = -1;
 }
 
-/* What was held before is whole on the device, and its slot is free there. */
+/* All earlier changes are complete on the device, and its slot is free there. */
 static void begin_anew(struct device *d)
 {
 	d->slot = -1;
@@ -363,7 +368,7 @@ void device_beat(const struct target *t)
 	if (!device_held(t))
 		return;
 	pthread_mutex_lock(&d->lock);
-	/* not once it has been left here: the rest has to be stored before that shows */
+	/* Not after the leave: the rest has to be stored before that shows. */
 	if (!has_left(t) && !d->lost && !look(t))
 		edit(t, slot_page(t), change_slot);
 	pthread_mutex_unlock(&d->lock);
@@ -371,7 +376,7 @@ void device_beat(const struct target *t)
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-/* A page that has been stored to is no page of the device any more; in /proc/self/pagemap: */
+/* A page that has been stored to is no longer a page of the device; in /proc/self/pagemap: */
 #define IS_PRESENT	(1ULL << 63)
 #define IS_SWAPPED	(1ULL << 62)
 #define IS_FILES	(1ULL << 61)
@@ -381,7 +386,7 @@ static bool is_changed(u64 entry)
 	return entry & IS_SWAPPED || (entry & IS_PRESENT && !(entry & IS_FILES));
 }
 
-/* Mount table and hot page tell what the rest is worth. */
+/* Mount table and hot page decide what the rest is worth. */
 static bool is_last(const struct device *d, u64 off)
 {
 	return off == SG_HOT_OFF ||
@@ -451,7 +456,7 @@ int device_store(const struct target *t)
 	struct device *d = t->device;
 	int err = 0;
 
-	if (!d->held || d->left)	/* nothing has come of it, or all is stored */
+	if (!d->held || d->left)	/* there is nothing to store, or all is stored */
 		return 0;
 	pthread_mutex_lock(&d->lock);
 	if (!d->lost)
@@ -471,7 +476,7 @@ int device_drain(const struct target *t)
 {
 	if (!device_held(t))
 		return 0;
-	/* a heartbeat may be lost by it; the next one comes */
+	/* This may drop a heartbeat; the next one follows. */
 	return device_store(t) ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What else may lie on a device: so that it is not overwritten by mistake. */
+/* Recognize other formats on a device, so that they are not overwritten by mistake. */
 #include "tool.h"
 
 static const struct {
@@ -36,7 +36,7 @@ static const struct {
 	{ "an nvdimm namespace's own data", 0x1000, "BTT_ARENA_INFO", 14 },
 };
 
-/* A boot sector without a known file system: partitions, when one entry is of some type. */
+/* A boot sector without a known file system: partitions, if one entry has a type. */
 static bool has_partitions(const u8 *base)
 {
 	unsigned int i;

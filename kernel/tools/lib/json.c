@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a tool shows: as JSON, or as lines for people, from one description. Written as it is made:
- * no tree, no buffer.
+ * Output of the tools, from one description: as JSON, or as lines for people. It is written at
+ * once: no tree, no buffer.
  *
  * For people an object is a block of "key: value" lines, deeper ones indented; a row is an object
  * that fits on one line, as "key value  key value".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * LVM by its program: what that does is what an administrator could do by hand, and would see. Its
- * settings are those of the machine (/etc/lvm), its environment is not the caller's.
+ * LVM through its program: an administrator could run the same commands, and sees their effects.
+ * Its settings are those of the machine (/etc/lvm); its environment is not the caller's.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,9 +12,11 @@
 
 #define WORDS_MAX	40
 
-/* --- what it needs ------------------------------------------------------------------------- */
+/* --- requirements -------------------------------------------------------------------------- */
 
-/* Distributions load it when somebody opens its device, which not every machine has by then. */
+/*
+ * Distributions load the module when a process opens its device, which need not have happened yet.
+ */
 static bool has_device_mapper(void)
 {
 	static const char *const load[] = { "modprobe", "-q", "dm_mod", NULL };
@@ -47,9 +49,9 @@ int lvm_ready(void)
 	return 0;
 }
 
-/* --- what it says -------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------ */
 
-/* Its complaints in one line; warnings only if there is nothing else. */
+/* LVM's errors in one line; warnings only if there is nothing else. */
 static void explain(const char *command, int status, const char *said)
 {
 	char line[1024] = "";
@@ -77,9 +79,9 @@ static void explain(const char *command, int status, const char *said)
 }
 
 /*
- * LVM archives what there was before each change, for 30 days. Nobody wants to go back to a volume
- * that has been deleted, which is wiped by then; and thousands of them would fill /etc/lvm. Of what
- * there is now LVM still keeps a copy, and an archive of what is done to the zone itself.
+ * LVM archives the state before each change, for 30 days. A deleted volume is wiped, so no user
+ * needs that state, and thousands of archives would fill /etc/lvm. LVM still keeps a copy of the
+ * present state, and archives for changes of the zone itself.
  */
 static const char *const no_archive[] = { "--config", "backup/archive=0" };
 
@@ -89,8 +91,8 @@ static bool changes_volume(const char *command)
 }
 
 /*
- * Without udevd nobody but LVM itself makes device nodes, and nobody answers when it waits for
- * them. Descriptors that we have been given are not LVM's to complain of.
+ * Without udevd only LVM itself makes device nodes, and nothing answers if it waits for them. LVM
+ * must not complain of descriptors that this tool has inherited.
  */
 static int call(const char *const *command, struct said *said)
 {
@@ -134,7 +136,7 @@ int lvm_report(const char *const *words, struct report *out)
 		explain(words[0], status, said.err.bytes);
 	} else {
 		read = said.out.bytes && report_read(out, said.out.bytes);
-		said.out.bytes = NULL;	/* the report's now */
+		said.out.bytes = NULL;	/* it belongs to the report now */
 		if (!read)
 			tool_error("%s: its report cannot be read; lvm2 2.02.158 or later is "
 				   "needed", words[0]);

@@ -5,12 +5,12 @@
 
 #include "report.h"
 
-/* May it be used: by whom, is it there, has the kernel what it needs? Says what is missing. */
+/* Check that LVM can be used: permission, program, kernel support. Reports what is missing. */
 int lvm_ready(void);
-/* One of its commands. 0, or an error that has been said. */
+/* Run a command. 0, or an error that has been reported. */
 int lvm_run(const char *const *words);
 #define LVM(...)	lvm_run((const char *const[]){ __VA_ARGS__, NULL })
-/* The same, of a command that reports. */
+/* The same, for a command that reports. */
 int lvm_report(const char *const *words, struct report *out);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A tool as a system among others: its identity, its heartbeat, its time in the mount table. */
+/* A tool as one of the systems: its identity, its heartbeat, its time in the mount table. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
 #include "tool.h"
 
 #define BEAT_MS		100
-#define DEVICE_BEATS	5	/* so many beats are one of a device (device.c) */
+#define DEVICE_BEATS	5	/* this many heartbeats for one on a device (device.c) */
 
 /* --- identity ------------------------------------------------------------------------------ */
 
@@ -36,7 +36,7 @@ void member_identity(struct sg_identity *id)
 	id->beat_ns = BEAT_MS * 1000000ULL;
 }
 
-/* --- is anybody alive? --------------------------------------------------------------------- */
+/* --- live systems -------------------------------------------------------------------------- */
 
 static int read_slots(const struct target *t, const struct sg_super *sb, struct sg_slot *slots)
 {
@@ -138,7 +138,7 @@ static int join(struct member *m, bool look, bool force)
 	return err;
 }
 
-/* The private copy of a volume that is in order needs no recovery, hence no member. */
+/* The private copy of a volume in order needs no recovery, so the tool need not join. */
 static int start(struct member *m, bool change, bool force)
 {
 	int err = change ? sg_open(&m->vol, m->target.base, m->target.size, false, NULL) :
@@ -159,7 +159,7 @@ static int start(struct member *m, bool change, bool force)
 	return join(m, true, true);
 }
 
-/* Who wants to look into another file system is not told to make a StargateFS there. */
+/* A user that wanted to examine another file system is not told to make a StargateFS there. */
 static void refuse(const struct target *t, const struct sg_vol *vol, int err)
 {
 	const char *other = foreign_signature(t->base, t->size);
@@ -237,7 +237,8 @@ int member_join(struct member *m, const char *path)
 int member_close(struct member *m)
 {
 	if (m->joined)
-		device_drain(&m->target);	/* may take longer than others wait for a beat */
+		device_drain(&m->target);	/* may take longer than other systems wait for a
+						 * heartbeat */
 	beater_stop(&m->beater);
 	if (m->joined)
 		sg_leave(&m->vol);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where devices are mounted: /proc/self/mountinfo. */
+/* Mount points of devices: /proc/self/mountinfo. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ static void unescape(const char *from, size_t len, char *to, size_t room)
 }
 
 /*
- * "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ..."; a bind mount of something in it has
+ * "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ..."; a bind mount of a part of it has
  * another root.
  */
 static bool mount_line(const char *line, dev_t *dev, char where[PATH_MAX], char source[PATH_MAX])
@@ -48,7 +48,7 @@ static bool mount_line(const char *line, dev_t *dev, char where[PATH_MAX], char 
 	return true;
 }
 
-/* Something else may have been mounted over it. */
+/* Another file system may have been mounted over it. */
 static bool is_seen(const char *where, dev_t dev)
 {
 	struct stat st;
@@ -63,7 +63,7 @@ bool mounted_read_only(const char *where)
 	return !statvfs(where, &st) && st.f_flag & ST_RDONLY;
 }
 
-/* The table by device, in its own order among those of one. */
+/* The table by device; entries of one device keep their order. */
 struct mount {
 	dev_t dev;
 	size_t at;
@@ -106,7 +106,7 @@ static void drop(struct mount *table, size_t n)
 	free(table);
 }
 
-/* Those of one device, or of all (0). */
+/* Entries of one device, or of all (0). */
 static size_t read_table(dev_t only, struct mount **table)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -134,7 +134,7 @@ void mounts_keep(void)
 	keeping = true;
 }
 
-/* The first one of a device in the table that is kept, or where it would be. */
+/* The first entry of a device in the kept table, or its place there. */
 static const struct mount *kept_of(dev_t dev)
 {
 	size_t low = 0, high = kept_count, middle;
@@ -149,7 +149,7 @@ static const struct mount *kept_of(dev_t dev)
 	return kept + low;
 }
 
-/* Of several, one by which it can be written. */
+/* Of several mounts, prefer a writable one. */
 static bool choose(const struct mount *m, const struct mount *end, dev_t dev, char where[PATH_MAX],
 		   char source[PATH_MAX])
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The seam under the engine, user-space side. */
+/* The user-space side of the interface under the engine. */
 #define _GNU_SOURCE
 #include <immintrin.h>
 #include <sched.h>
@@ -13,10 +13,10 @@
 #define LINE 64
 
 /*
- * Who reads without a lock may look at a page that has been freed and used again, and finds that
- * out from the change counter (D9). ThreadSanitizer takes it for a race unless every store is an
- * atomic one: of whole words where there are any, as a processor would, since who reads meanwhile
- * is promised the old word or the new one.
+ * A reader without a lock may look at a page that was freed and reused; the change counter shows
+ * this (D9). ThreadSanitizer reports a race unless every store is atomic. Stores are of whole words
+ * where possible, as a processor's are, because a concurrent reader is promised the old word or the
+ * new one.
  */
 #ifdef __SANITIZE_THREAD__
 static void fill(u8 *dst, const u8 *src, size_t len)
@@ -115,7 +115,7 @@ void sg_os_clear(void *dst, size_t len)
 	sg_wb(dst, len);
 }
 
-/* clflush is in every x86-64; that it also evicts costs time, not correctness. */
+/* Every x86-64 processor has clflush; that it also evicts costs time, not correctness. */
 void sg_wb(const void *p, size_t len)
 {
 	uintptr_t a = (uintptr_t)p & ~(uintptr_t)(LINE - 1);
@@ -133,8 +133,8 @@ void sg_fence(void)
 	sg_rec_fence();
 }
 
-u64 (*sg_ticks_hook)(void);	/* for tests of patience: a clock of their own */
-void (*sg_sleep_hook)(u64 ns);	/* with such a clock nobody has to sleep */
+u64 (*sg_ticks_hook)(void);	/* for tests of time-outs: a clock of their own */
+void (*sg_sleep_hook)(u64 ns);	/* with such a clock no sleep is needed */
 
 static u64 clock_ns(clockid_t id)
 {
@@ -169,7 +169,7 @@ unsigned int sg_cpu(void)
 	static __thread unsigned int id;
 	static unsigned int threads;
 
-	if (!id)	/* in the order of asking: the same in each run of a single thread */
+	if (!id)	/* in order of the first call: the same in each run of a single thread */
 		id = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
 	return id;
 }
@@ -189,7 +189,7 @@ void sg_yield(void)
 	sched_yield();
 }
 
-bool (*sg_interrupt_hook)(void);	/* for tests of waiting */
+bool (*sg_interrupt_hook)(void);	/* for tests of waits */
 
 u64 sg_self(void)
 {
@@ -252,7 +252,7 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
 	return 0;
 }
 
-/* Two counters in turn, so that who waits is not kept waiting by those who begin later. */
+/* Two counters in turn, so that looks that begin later do not delay a waiter. */
 static struct {
 	pthread_mutex_t waiting;
 	u64 turn, inside[2];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Paths of the inodes that findings are about. An inode does not know its name, so the tree is read
- * once, from the root, when the first finding asks: a volume that is clean is not read twice.
+ * Paths of the inodes in findings. An inode does not know its name, so the first finding that asks
+ * causes a read of the whole tree, from the root: a clean volume is not read twice.
  *
- * The tree is damaged, and may be a hostile member's (D10). The engine reads it and leaves out
- * names that make no sense. Each directory is read once, however many names it has, and all names
- * together are no more than an honest volume can hold.
+ * The tree is damaged, and may be changed by a hostile member (D10). The engine reads it and leaves
+ * out invalid names. Each directory is read once, however many names it has, and all names together
+ * are no more than a correct volume can hold.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -15,17 +15,18 @@
 #define PARTS_MAX	1024	/* of a path */
 
 /**
- * struct known - a name. @ino: whose it is; 0: this entry is free. @dir: where it stands, behind
- * @cookie of sg_readdir().
+ * struct known - a name. @ino: its inode; 0: this entry is free. @dir: its directory, where it
+ * follows @cookie of sg_readdir().
  */
 struct known {
 	u64 ino, dir, cookie;
 };
 
 /**
- * struct paths - what has been read.
- * @known: by number of the inode, open addressing, a power of two. @secret: of this run. Numbers
- * are the volume's, and whoever could tell where each one stands would make all of them meet.
+ * struct paths - the names that have been read.
+ * @known: by number of the inode, open addressing, a power of two. @secret: random per run. The
+ *	volume has chosen the numbers: a member that could predict their places could make them all
+ *	collide.
  * @dirs: directories in the order in which they were met; the first @done have been read.
  */
 struct paths {
@@ -62,9 +63,9 @@ void paths_end(struct paths *p)
 	free(p);
 }
 
-/* --- what is known --------------------------------------------------------------------------- */
+/* --- known names ----------------------------------------------------------------------------- */
 
-/* Where it stands, or would. */
+/* Its place, or the place for it. */
 static struct known *place_of(const struct paths *p, u64 ino)
 {
 	u64 i = (ino ^ p->secret[0]) * (p->secret[1] | 1);
@@ -111,7 +112,7 @@ static bool add_dir(struct paths *p, u64 ino)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* The first name of an inode is the one that is told. */
+/* The first name of an inode is the one that is shown. */
 static bool note(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
 {
 	struct paths *p = ctx;
@@ -155,7 +156,7 @@ static bool read_all(struct paths *p)
 	p->open = !sg_open_to_look(&p->vol, p->base, p->size, NULL);
 	if (!p->open)
 		return false;
-	p->vol.alone = true;	/* nobody is waited for: locks that stand there are of the dead */
+	p->vol.alone = true;	/* do not wait: locks there belong to dead systems */
 	p->limit = (p->size >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
 	if (!more_room(p) || !add_dir(p, SG_INO_ROOT))
 		return false;
@@ -186,7 +187,7 @@ static bool take(void *ctx, const char *name, u32 len, u64 ino, unsigned int typ
 	return false;
 }
 
-/* Repairs may have taken the name away since. */
+/* A repair may have removed the name since. */
 static bool name_of(struct paths *p, const struct known *k, struct one *one)
 {
 	u64 cookie = k->cookie;

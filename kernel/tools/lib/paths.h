@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of inodes: findings of fsck are about them, systems have them open. */
+/* Paths of inodes, for findings of fsck and files that systems have open. */
 #ifndef SG_PATHS_H
 #define SG_PATHS_H
 
@@ -7,7 +7,7 @@
 
 struct paths;
 
-/* Nothing is read before the first question. NULL: there is no memory. */
+/* Nothing is read before the first question. NULL: no memory. */
 struct paths *paths_begin(void *base, u64 size);
 /*
  * One path that leads to @ino, as the volume was at the first question; to be freed. NULL: none

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where a device's first byte is in physical memory (D3). The kernel's drivers know: of a pmem disk
- * sysfs tells, a partition adds its start, a linear device-mapper table (LVM) its offset. Anything
- * that is not one contiguous piece of such a device has no base.
+ * The physical address of a device's first byte (D3). The kernel's drivers know it: sysfs has that
+ * of a pmem disk, a partition adds its start, a linear device-mapper table (LVM) its offset. A
+ * device that is not one contiguous range of such a device has no base.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int base_of(dev_t dev, u64 *phys, unsigned int depth);
 
 /* --- device mapper ------------------------------------------------------------------------- */
 
-/* The tables of @dev as the kernel has them. To be freed. */
+/* The kernel's tables of @dev. To be freed. */
 static struct dm_ioctl *dm_table(dev_t dev)
 {
 	size_t len = 64 << 10;
@@ -78,8 +78,8 @@ static int target_base(const struct dm_target_spec *spec, u64 *phys, unsigned in
 }
 
 /*
- * One target only: of several the kernel gives out memory piece by piece, and does not mount them,
- * even if they follow each other.
+ * Only one target. With several the kernel returns memory one target at a time, and does not mount
+ * them, even if they are adjacent.
  */
 static int dm_base(dev_t dev, u64 *phys, unsigned int depth)
 {
@@ -124,7 +124,10 @@ int device_phys(dev_t dev, u64 *phys)
 	return base_of(dev, phys, 0);
 }
 
-/* Of a partition its disk has the queue. Without it the kernel copies blocks, and maps nothing. */
+/*
+ * A partition uses the queue of its disk. Without this flag the kernel copies blocks, and maps
+ * nothing.
+ */
 bool device_is_dax(dev_t dev)
 {
 	char path[80];

@@ -4,7 +4,7 @@
  *
  *	{ "report": [ { "pvseg": [ { "vg_name":"zone", ... }, ... ] } ], "log": [ ... ] }
  *
- * The rows are the objects of the fifth level; all else is read past. Whatever is none of this is
+ * The rows are the objects of the fifth level; the reader skips all else. Text of any other form is
  * no report.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ static bool pass(struct reader *r, char what)
 	return true;
 }
 
-/* In place: what is meant is never longer than how it is written. */
+/* In place: decoded text is never longer than its encoding. */
 static const char *string(struct reader *r)
 {
 	char *start, *to;
@@ -45,7 +45,7 @@ static const char *string(struct reader *r)
 		return NULL;
 	for (start = to = r->at; *r->at != '"'; *to++ = *r->at++) {
 		if (*r->at == '\\' && !strchr("\"\\/", *++r->at))
-			return NULL;	/* LVM's names have no other */
+			return NULL;	/* LVM's names have no other characters */
 		if (!*r->at)
 			return NULL;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What LVM reports, as rows of keys with values. */
+/* LVM's reports, as rows of keys with values. */
 #ifndef SG_REPORT_H
 #define SG_REPORT_H
 
@@ -14,10 +14,10 @@ struct report {
 	struct report_field *field;
 	size_t fields, room, rows;
 };
-/* @text becomes the report's own. False: it is none, and all is freed. */
+/* @text belongs to the report from now on. False: it is no report, and all is freed. */
 bool report_read(struct report *report, char *text);
 void report_free(struct report *report);
-/* "" where there is nothing of that name. */
+/* "" if the row has no such key. */
 const char *report_text(const struct report *report, size_t row, const char *key);
 bool report_number(const struct report *report, size_t row, const char *key, u64 *out);
 

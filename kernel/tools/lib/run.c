@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Other programs: found at fixed places, called without a shell, in an environment of their own, so
- * that what they do and say does not depend on who calls us.
+ * Other programs: found at fixed places, called without a shell, in an environment of their own. So
+ * their effects and output do not depend on the caller's environment.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +43,7 @@ bool program_beside(const char *name, char path[PATH_MAX])
 	return !access(path, X_OK) || program_find(name, path);
 }
 
-/* --- what is said -------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------- */
 
 static bool take(int fd, struct text *t)
 {
@@ -67,7 +67,7 @@ static bool take(int fd, struct text *t)
 	return n > 0;
 }
 
-/* Both at once: who waits for one to be read would otherwise never end the other. */
+/* Read both at once: a program that waits on a full pipe would never close the other. */
 static void listen_to(int out, int err, struct said *said)
 {
 	struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = err, .events = POLLIN } };
@@ -92,7 +92,7 @@ void said_free(struct said *said)
 
 /* --- running ------------------------------------------------------------------------------- */
 
-/* @out, @err: descriptors for its output, or -1: ours. */
+/* @out, @err: descriptors for its output, or -1: those of this process. */
 static void become(const char *path, const char *const *words, const char *const *env, int out,
 		   int err)
 {

@@ -6,9 +6,7 @@
 #include <limits.h>
 #include "tool.h"
 
-/**
- * struct said - what a program has printed; each ends in a zero byte, or is NULL.
- */
+/** struct said - the output of a program; each text ends in a zero byte, or is NULL. */
 struct text {
 	char *bytes;
 	size_t len, room;
@@ -18,13 +16,16 @@ struct said {
 };
 void said_free(struct said *said);
 
-/* Where the system has a program; and one that was installed together with this one. */
+/* The path of a program of the system; and of one that was installed together with this one. */
 bool program_find(const char *name, char path[PATH_MAX]);
 bool program_beside(const char *name, char path[PATH_MAX]);
 
-/* The exit status; 127: it could not be started. It writes where we do; @quiet: only to stderr. */
+/*
+ * The exit status; 127: it could not be started. Its output goes to that of this process; @quiet:
+ * only to stderr.
+ */
 int program_show(const char *path, const char *const *words, bool quiet);
-/* The same with the output in @said, which is to be freed, and @env as all its environment. */
+/* The same with the output in @said, which is to be freed, and @env as its whole environment. */
 int program_hear(const char *path, const char *const *words, const char *const *env,
 		 struct said *said);
 

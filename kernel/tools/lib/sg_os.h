@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seam under the engine, user-space side. kernel/module/sg_os.h is the kernel's side: same
- * names, same semantics. The engine includes <sg_os.h> and nothing else from outside.
+ * The user-space side of the interface under the engine. kernel/module/sg_os.h is the kernel's
+ * side: same names, same semantics. The engine includes <sg_os.h> and nothing else from outside.
  *
  * All stores to a volume go through the functions of the first group, so that tests see each of
- * them (SG_RECORD: kernel/tests/lib/record.h) and nothing is stored behind the journal's back.
+ * them (SG_RECORD: kernel/tests/lib/record.h) and no store bypasses the journal.
  */
 #ifndef SG_OS_H
 #define SG_OS_H
@@ -29,7 +29,9 @@ static inline void sg_rec_wb(const void *p, size_t len) { (void)p; (void)len; }
 static inline void sg_rec_fence(void) { }
 #endif
 
-/* Hooks of kernel/tests/hostile: before each load and after each store, somebody else may store. */
+/*
+ * Hooks of kernel/tests/hostile: before each load and after each store, another system may store.
+ */
 #ifdef SG_HOSTILE
 void sg_hostile_load(const u64 *p);
 void sg_hostile_store(const void *p);
@@ -66,7 +68,7 @@ static inline void sg_store64_release(u64 *p, u64 v)
 	sg_hostile_store(p);
 }
 
-/* Returns what was there; stored if that equals @old. Full barrier. */
+/* Return the old value; store @new if the old value equals @old. Full barrier. */
 static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
 {
 	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -103,7 +105,7 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	return old;
 }
 
-/* Stores before it are visible to all before loads behind it are made. */
+/* All systems see the stores before it before the loads after it are made. */
 static inline void sg_full_fence(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -119,10 +121,10 @@ static inline void sg_release_fence(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
+/* Bulk stores. They are not durable before sg_wb() and sg_fence(). */
 void sg_os_write(void *dst, const void *src, size_t len);
 void sg_os_zero(void *dst, size_t len);
-/* As sg_os_zero() and sg_wb(), for pages that nobody sees yet. */
+/* As sg_os_zero() and sg_wb(), for pages that no system sees yet. */
 void sg_os_clear(void *dst, size_t len);
 /* As memcpy(), and fills no hole of a file, as a load through a mapping does on tmpfs. */
 void sg_os_peek(void *dst, const void *src, size_t len);
@@ -130,7 +132,7 @@ void sg_os_peek(void *dst, const void *src, size_t len);
 void sg_os_mapped(const void *base, u64 size, int fd);
 void sg_os_unmapped(const void *base);
 
-/* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
+/* Start write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 void sg_fence(void);
 
@@ -141,16 +143,16 @@ u64 sg_ticks(void);		/* monotonic ns */
 void sg_random(void *buf, size_t len);
 unsigned int sg_cpu(void);	/* a hint, for spreading */
 void sg_relax(void);		/* one turn of a spin loop */
-bool sg_wanted(void);		/* who else wants this processor? programs do not know */
+bool sg_wanted(void);		/* does another task need this processor? programs cannot tell */
 void sg_yield(void);
 u64 sg_self(void);		/* the running thread; never 0 */
-bool sg_interrupted(void);	/* who waits is to die; in programs a signal sees to that itself */
+bool sg_interrupted(void);	/* the waiting task is about to die; in programs a signal ends it */
 void sg_sleep_us(unsigned int us);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 
 /*
- * A look at what may be taken out of use meanwhile; may be nested. sg_look_wait() waits for all
- * that are under way in this process (D7).
+ * A look at data that may be taken out of use meanwhile; may be nested. sg_look_wait() waits for
+ * all looks under way in this process (D7).
  */
 void sg_look_begin(void);
 void sg_look_end(void);
@@ -178,8 +180,8 @@ static inline void sg_spin_lock(struct sg_spin *s) { pthread_mutex_lock(&s->m); 
 static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->m); }
 
 /*
- * One sleeps until somebody rings, or for @ns at most; a ring that comes before is not lost.
- * -EINTR: by a signal (never in programs).
+ * One task sleeps until a ring, or for @ns at most; a ring that comes before is not lost. -EINTR: a
+ * signal came (never in programs).
  */
 struct sg_bell {
 	pthread_mutex_t m;
@@ -192,7 +194,9 @@ void sg_bell_ring(struct sg_bell *b);
 int sg_bell_wait(struct sg_bell *b, u64 ns);
 
 enum sg_level { SG_ERR, SG_WARN, SG_INFO };
-/* @owner is sg_vol.owner: the seam's own object, so that a line names its volume. */
+/*
+ * @owner is sg_vol.owner: an object of this side of the interface, so that a line names its volume.
+ */
 void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int sg_snprintf(char *buf, size_t len, const char *fmt, ...)

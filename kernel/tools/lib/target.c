@@ -3,16 +3,17 @@
  * The file or device that holds a volume, mapped.
  *
  * A plain file (on tmpfs, hugetlbfs, a DAX file system) and a device-dax node are mapped shared:
- * all who map them see one memory. A block device is different: its mapping goes through the page
- * cache, also for /dev/pmemN, and shows what was read once; a mounted file system, which uses the
- * memory itself, neither sees our stores nor shows us its own. So of a block device
- *  - the cache is dropped before it is mapped, and dropped again behind what we wrote back;
- *  - to change it, it is opened exclusively: no mount, no LVM, no other tool has it meanwhile;
+ * all processes that map them see one memory. A block device is different: its mapping goes through
+ * the page cache, also for /dev/pmemN, and shows the state of the first read. A mounted file system
+ * uses the memory itself: neither side sees the stores of the other. So for a block device
+ *  - the cache is dropped before it is mapped, and dropped again after each write-back;
+ *  - a change opens it exclusively: no mount, LVM or other tool has it meanwhile;
  *  - a volume that others may mount is changed in a private copy (TARGET_HOLD, device.c);
- *  - whether another system is alive is read past the cache (target_read_now(), member.c);
- *  - nobody can store a word into it that others see at once: TARGET_SHARE is refused.
- * Order within a write-back is the kernel's: a power cut in the middle of it may leave more than
- * the journal expects, which fsck.stargatefs then repairs. Files and device-dax have no such gap.
+ *  - a check for live systems reads past the cache (target_read_now(), member.c);
+ *  - no store to it is visible to others at once, so TARGET_SHARE is refused.
+ * The kernel decides the order within a write-back. A power cut in the middle of it may leave more
+ * than the journal expects, which fsck.stargatefs then repairs. Files and device-dax have no such
+ * gap.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -53,7 +54,7 @@ static int dax_size(struct target *t)
 	return n == 1 ? 0 : -ENODEV;
 }
 
-/* Kind and size. Sizes are cut to whole chunks by the engine, not here. */
+/* Kind and size. The engine rounds sizes down to whole chunks; this code does not. */
 static int look_at(struct target *t)
 {
 	struct stat st;
@@ -101,9 +102,9 @@ static int open_flags(enum target_use use, bool block)
 }
 
 /*
- * Of a block device the kernel reads neighbours of what is looked at, too. The engine looks at
- * nothing that the list of bad memory has; but a neighbour may be in it, and not every processor
- * survives that (docs/bad-memory.md). So where there is a list, what is looked at is all.
+ * For a block device the kernel also reads neighbours of the accessed pages. The engine accesses no
+ * page in the list of bad pages. But a neighbour may be in it, and not every processor survives
+ * that (docs/bad-memory.md). So with such a list, read-ahead is off.
  */
 static void keep_to_it(const struct target *t)
 {
@@ -116,7 +117,7 @@ static void keep_to_it(const struct target *t)
 		posix_fadvise(t->fd, 0, 0, POSIX_FADV_NORMAL);
 }
 
-/* Of a private mapping that can be stored to the kernel may count each page as memory. */
+/* For a writable private mapping, the kernel may count each page as memory. */
 static const char *private_refused(const struct target *t, char why[200])
 {
 	char size[32];
@@ -191,8 +192,8 @@ bool target_follow(struct target *t)
 }
 
 /*
- * What can hold no volume is not opened at all: a FIFO would wait for somebody, and what happens
- * when some device is opened (a tape, a watchdog) nobody has asked for.
+ * Objects that can hold no volume are not opened at all: a FIFO would wait for a peer, and opening
+ * a device (a tape, a watchdog) may have effects that the user did not ask for.
  */
 static int refuse_kind(const char *path, const struct stat *st)
 {
@@ -266,7 +267,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	err = look_at(t);
 	if (err)
 		return failed(t, "its size cannot be found out", -err);
-	/* an empty file is one that who makes a volume there, or a machine's memory, lets grow */
+	/* An empty file grows later: a tool makes a volume there, or a machine's memory. */
 	if (t->size < SG_VOLUME_MIN && (use != TARGET_SHARE || t->size)) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
 			   (unsigned long long)t->size);
@@ -293,11 +294,11 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	return err ? failed(t, "cannot be mapped", -err) : 0;
 }
 
-/* --- making a file ------------------------------------------------------------------------- */
+/* --- a new file ---------------------------------------------------------------------------- */
 
 /*
- * Bytes that will be stored to are there before anybody maps them: a full file system would
- * otherwise be a SIGBUS in whoever stores first. Those of a @sparse volume: its metadata.
+ * Allocate bytes that will be stored to before any process maps them. In a full file system the
+ * first store would otherwise be a SIGBUS. For a @sparse volume: its metadata.
  */
 static int reserve(const struct target *t, const struct sg_super *sb, bool sparse)
 {
@@ -310,7 +311,7 @@ static int reserve(const struct target *t, const struct sg_super *sb, bool spars
 	return 0;
 }
 
-/* Asking first spares a full tmpfs, and others on the machine, the attempt. */
+/* Asking first spares a full tmpfs, and other users of the machine, the attempt. */
 static int fits(const struct target *t, const struct sg_super *sb, bool sparse)
 {
 	u64 want = sparse ? sb->data_off : t->size, have, left;
@@ -338,7 +339,7 @@ int target_create(struct target *t, const char *path, const struct sg_super *sb,
 	if (target_path(path) != path) {
 		t->fd = open(target_path(path), O_RDWR | O_CLOEXEC);
 	} else {
-		/* it was not there: what has that name by now nobody has looked at */
+		/* It did not exist: a file with that name now has not been checked. */
 		t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		t->made = t->fd >= 0;
 	}
@@ -364,8 +365,8 @@ undo:
 }
 
 /*
- * Bytes that are stored to at once by whoever finds the volume larger: there has to be memory for
- * them, or he gets SIGBUS.
+ * A process that finds the volume larger stores to these bytes at once: without memory for them it
+ * would get SIGBUS.
  */
 int target_lengthen(const char *path, u64 had, u64 size)
 {
@@ -429,7 +430,7 @@ int target_close(struct target *t)
 		unmap(t, t->size);
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
-	if (err && err != -EBUSY)	/* somebody has come: that has been said */
+	if (err && err != -EBUSY)	/* another system has come: that has been reported */
 		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
 	if (err && t->made && file_is_named(t->fd, t->path))
 		unlink(t->path);
@@ -444,13 +445,13 @@ int device_past_cache(const struct target *t, int flags)
 	char path[32];
 	int fd;
 
-	/* the same device, whatever has its name by now */
+	/* The same device, whichever has its name by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", t->fd);
 	fd = open(path, flags | O_DIRECT | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-/* Also past our own private copy, in which recovery may have been played. */
+/* This also bypasses the private copy, in which recovery may have run. */
 int target_read_now(const struct target *t, u64 off, void *buf, size_t len)
 {
 	u64 first = off & ~(SG_PAGE - 1), end = SG_ALIGN_PAGE(off + len);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Text from strangers: names and labels of a volume, arguments of a script. What is shown to people
- * must not command their terminal, is one line whatever it holds, and says which bytes it stands
- * for: all that is no printable UTF-8, or changes the direction of what follows, is shown as \xNN,
- * and a backslash as two.
+ * Untrusted text: names and labels of a volume, arguments of a script. Output for people must not
+ * control their terminal, must be one line whatever the text has, and must identify its bytes. All
+ * that is no printable UTF-8, or changes the direction of what follows, is shown as \xNN, and a
+ * backslash as two.
  */
 #include "tool.h"
 
@@ -36,13 +36,16 @@ static unsigned int code_of(const unsigned char *s, size_t n)
 	return c;
 }
 
-/* Also those from U+0080 to U+009F: some terminals obey them. */
+/* Including those from U+0080 to U+009F: some terminals obey them. */
 static bool is_control(unsigned int c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/* Ends a line, or has what follows written in the other direction: a line looks like another. */
+/*
+ * A character that ends a line, or reverses the direction of the text after it: one line then looks
+ * like another.
+ */
 static bool is_layout(unsigned int c)
 {
 	return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||

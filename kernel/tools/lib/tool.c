@@ -27,8 +27,9 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 }
 
 /*
- * Who closed our output (>&-) would have the next file that is opened take its number: what is
- * printed would be stored in the volume. So the number is taken by what cannot be written.
+ * If the caller closed an output (>&-), the next opened file would get its number, and output would
+ * be stored in the volume. So this code occupies the number with a descriptor that cannot be
+ * written.
  */
 static void hold_closed_outputs(void)
 {
@@ -42,8 +43,8 @@ static void hold_closed_outputs(void)
 }
 
 /*
- * A store to the volume has found no memory: a sparse file in a full tmpfs, one that was cut short
- * meanwhile, memory gone bad. As after any death the next one to come recovers.
+ * A store to the volume has found no memory: a sparse file in a full tmpfs, a file that was
+ * truncated meanwhile, or a bad page. As after any death, the next system recovers.
  */
 static void no_memory(int sig)
 {
@@ -53,11 +54,11 @@ static void no_memory(int sig)
 	(void)sig;
 	if (write(STDERR_FILENO, tool_name, strlen(tool_name)) < 0 ||
 	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(tool_trouble);	/* nobody to tell */
+		_exit(tool_trouble);	/* there is no process to report to */
 	_exit(tool_trouble);
 }
 
-static void (*file_limit)(int) = SIG_DFL;	/* as we were given it */
+static void (*file_limit)(int) = SIG_DFL;	/* as inherited */
 
 void tool_signals_back(void)
 {
@@ -74,14 +75,14 @@ void tool_begin(const char *name, char **argv)
 {
 	signal(SIGBUS, no_memory);
 	hold_closed_outputs();
-	/* a limit of file sizes is an error like others: EFBIG */
+	/* The limit of file sizes becomes an error like others: EFBIG. */
 	file_limit = signal(SIGXFSZ, SIG_IGN);
 	tool_name = name;
-	argv[0] = (char *)name;	/* for what getopt_long() says */
+	argv[0] = (char *)name;	/* for messages of getopt_long() */
 	sg_log_hook = engine_says;
 }
 
-/* Whatever is in the names that a message quotes, it is one line. */
+/* The message is one line, whatever the names that it quotes. */
 static void say(const char *kind, const char *hint, const char *fmt, va_list ap)
 {
 	char *text;
@@ -127,7 +128,7 @@ int tool_usage_error(const char *fmt, ...)
 	return 2;
 }
 
-/* What people are used to from other tools, and would not guess to be what is wrong. */
+/* Forms of numbers that users know from other tools, and that are wrong here. */
 static const char *number_fault(const char *text)
 {
 	if (*text == '+' || *text == '-')
@@ -143,7 +144,7 @@ int tool_value_error(const char *option, const char *text, bool size, const char
 				size ? number_fault(text) : "");
 }
 
-/* Of a short option among several in one word optopt tells, of a long one the word. */
+/* For a short option among several in one word, optopt has it; for a long one, the word. */
 int tool_option_error(int found, char **argv)
 {
 	const char *word = argv[optind - 1];
@@ -158,7 +159,7 @@ int tool_option_error(int found, char **argv)
 	return tool_usage_error("there is no option '-%c'", optopt);
 }
 
-/* Who reads no further has seen enough: that needs no words. */
+/* A reader that stops has seen enough: no message is needed. */
 int tool_output_error(void)
 {
 	static bool said;
@@ -230,7 +231,7 @@ bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out)
 	char *end;
 
 	if (!isdigit((unsigned char)*text))
-		return false;	/* strtoull() would take signs and blanks, too */
+		return false;	/* strtoull() would accept signs and blanks, too */
 	errno = 0;
 	*out = strtoull(text, &end, (int)radix);
 	return !*end && !errno && *out <= max;

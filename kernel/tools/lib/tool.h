@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tools share: errors in one line, sizes, JSON, the volume's file or device.
+ * Declarations that the tools share: errors in one line, sizes, JSON, the volume's file or device.
  */
 #ifndef SG_TOOL_H
 #define SG_TOOL_H
@@ -17,32 +17,35 @@
 /* --- tool.c -------------------------------------------------------------------------------- */
 
 extern const char *tool_name;	/* prefix of all messages */
-extern bool tool_quiet;		/* the engine's warnings are not for the user */
+extern bool tool_quiet;		/* the user need not see the engine's warnings */
 extern int tool_trouble;	/* exit status when memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
-/* From now on neither a closed pipe nor a closed terminal ends it half way; SIGINT does. */
+/* From now on neither a closed pipe nor a closed terminal ends the tool half way; SIGINT does. */
 void tool_goes_on(void);
-void tool_signals_back(void);	/* before another program: what tool_begin() has changed */
-/* One line on stderr that says what is wrong and what to do about it. */
+void tool_signals_back(void);	/* before another program: undo the changes of tool_begin() */
+/* One line on stderr with the error and the action to take. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same, of the command line: with a hint. All that follow return the exit status. */
+/*
+ * The same, for errors of the command line: with a hint. The functions below return the exit
+ * status.
+ */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* An option's argument that is none of those @allowed. @size: which parse_size() reads. */
+/* An option's argument is none of those @allowed. @size: parse_size() reads it. */
 int tool_value_error(const char *option, const char *text, bool size, const char *allowed);
 /* getopt_long() has returned ':' or '?' (its own messages are off: opterr is 0). */
 int tool_option_error(int found, char **argv);
 int tool_help(const char *usage);
 int tool_version(void);
-/* Storing to standard output has failed (errno): says it, once. -errno. */
+/* A write to standard output has failed (errno): report it, once. -errno. */
 int tool_output_error(void);
-/* All that was printed has been stored; if not, that is said. */
+/* All output has been written; if not, that is reported. */
 bool tool_output_whole(void);
-/* What a program ends with: @status, or 1 when its output could not be written, which is said. */
+/* The exit status: @status, or 1 if the output could not be written, which is reported. */
 int tool_end(int status);
 
-/* Digits in @radix, and nothing else; false: it is none such, or above @max. */
+/* Digits in @radix, and nothing else; false: it is no such number, or above @max. */
 bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out);
 /* "64M", "0x240000000", "1G"; false: not a number, or too large. */
 bool parse_size(const char *text, u64 *out);
@@ -63,18 +66,18 @@ const char *show_time(s64 ns, char buf[48]);
 
 /* For people: unambiguous, harmless to terminals, one line. */
 void put_text(FILE *out, const char *text, size_t len);
-void print_text(const char *text);		/* the same, of a string, to standard output */
+void print_text(const char *text);		/* the same for a string, to standard output */
 bool text_plain(const char *text, size_t len);	/* UTF-8 without control characters */
 /* Length of the UTF-8 character at @s, 0 when it is none. */
 size_t utf8_len(const unsigned char *s, size_t left);
-/* Of such a character: its number if it must not reach a terminal as it is, else 0. */
+/* For such a character: its number if it must not reach a terminal unchanged, else 0. */
 unsigned int utf8_hidden(const unsigned char *s, size_t n);
 
 /* --- json.c -------------------------------------------------------------------------------- */
 
 /**
- * struct json - a description being written, for programs (JSON) or for people (@plain).
- * Keys are NULL within arrays.
+ * struct json - a description being written, for programs (JSON) or for people (@plain). Keys are
+ * NULL within arrays.
  */
 struct json {
 	FILE *out;
@@ -94,8 +97,8 @@ void json_hex(struct json *j, const char *key, u64 value);	/* in JSON a string: 
 void json_size(struct json *j, const char *key, u64 bytes);
 void json_time(struct json *j, const char *key, s64 ns);	/* in JSON ns since the epoch */
 /*
- * Bytes that are no UTF-8 become U+FFFD; then "KEY_hex" follows, with all bytes. For people as
- * put_text() has it.
+ * Bytes that are no UTF-8 become U+FFFD; then "KEY_hex" follows, with all bytes. For people, as
+ * put_text().
  */
 void json_str(struct json *j, const char *key, const char *value);
 void json_bytes(struct json *j, const char *key, const char *value, size_t len);
@@ -104,19 +107,19 @@ void json_bytes(struct json *j, const char *key, const char *value, size_t len);
 
 enum target_kind { TARGET_FILE, TARGET_BLOCK, TARGET_DAX };
 enum target_use {
-	TARGET_LOOK,		/* private copy: what is stored in it stays in this process */
+	TARGET_LOOK,		/* private copy: stores to it stay in this process */
 	TARGET_READ,		/* read-only mapping */
-	TARGET_CHANGE,		/* shared; nobody else here may have the device open for use */
-	TARGET_HOLD,		/* the same, of a volume; a block device: see device.c */
+	TARGET_CHANGE,		/* shared; no other process here may have the device open for use */
+	TARGET_HOLD,		/* the same, for a volume; a block device: see device.c */
 	TARGET_CHECK,		/* the same, read-only until target_change() */
-	TARGET_SHARE,		/* shared with who uses it now; it need not be a volume yet */
+	TARGET_SHARE,		/* shared with present users; it need not be a volume yet */
 };
 
 /**
  * struct target - a mapped volume.
  * @fd: of the file or device; @base, @size: its mapping.
- * @made, @grown, @was: what target_create() did: made the file, or grew one of that size.
- * @device: of a block device that is held, see device.c.
+ * @made, @grown, @was: the work of target_create(): it made the file, or grew one of that size.
+ * @device: for a block device that is held, see device.c.
  */
 struct device;
 struct target {
@@ -132,94 +135,98 @@ struct target {
 	struct device *device;
 };
 /*
- * From now on @path is the file behind @fd, whatever file has the name: in a folder that another
- * user can write to, that user may exchange it.
+ * From now on @path is the file behind @fd, whichever file has the name. In a folder that another
+ * user can write to, that user may exchange the file.
  */
 void target_pin(const char *path, int fd);
-const char *target_path(const char *path);	/* to open it by */
+const char *target_path(const char *path);	/* the path by which to open it */
 bool file_is_named(int fd, const char *path);	/* it has this name now, and no other one */
-/* Both say by themselves what is wrong. */
+/* Both report errors. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
 /*
- * A target of TARGET_CHECK becomes one of TARGET_HOLD, mapped where it was. 0 or -errno, with
- * @why. Only from then on does the mapping of a block device count as memory of this process.
+ * A target of TARGET_CHECK becomes one of TARGET_HOLD, mapped at the same address. 0 or -errno,
+ * with @why. Only from then on does the mapping of a block device count as memory of this process.
  */
 int target_change(struct target *t, char why[200]);
 /*
- * To be called before each look at a target of TARGET_SHARE, which may grow, shrink, or become a
- * volume meanwhile: its mapping follows. False: now it is too small for one, and base is NULL.
+ * Call this before each look at a target of TARGET_SHARE, which may grow, shrink, or become a
+ * volume meanwhile: its mapping follows. False: it is too small for a volume now, and base is NULL.
  */
 bool target_follow(struct target *t);
-/* Instead of target_close(): the file becomes what it was before target_create(). */
+/* Instead of target_close(): the file gets its state before target_create() back. */
 void target_undo(struct target *t);
-/* A file of @had bytes gets @size, which are there; and loses them again. Say what is wrong. */
+/* A file of @had bytes gets @size, all allocated; and loses them again. Report errors. */
 int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
-/* Makes durable what was stored, also through a cache of pages. 0 or -errno. */
+/* Make stores durable, also through a page cache. 0 or -errno. */
 int target_flush(const struct target *t);
-int target_drain(const struct target *t);	/* the same; what is kept in memory for it goes */
-/* The same, said, and the end of it. */
+int target_drain(const struct target *t);	/* the same; and free the memory kept for it */
+/* The same, with errors reported, and close it. */
 int target_close(struct target *t);
 /* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
 int target_phys(const struct target *t, u64 *phys);
-int device_phys(dev_t dev, u64 *phys);	/* the same of a block device */
+int device_phys(dev_t dev, u64 *phys);	/* the same for a block device */
 bool device_read_only(int fd);
-int device_writable(int fd, const char *path);	/* -EROFS, said: a block device that is not */
+int device_writable(int fd, const char *path);	/* -EROFS, reported: a block device that is not */
 bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
-/* Bytes as the device has them now, past any cache. */
+/* Read the device's bytes as they are now, past any cache. */
 int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
 int device_past_cache(const struct target *t, int flags);	/* opened anew; or -errno */
 
 /* --- device.c: a block device that is changed while others may mount it -------------------- */
 
-bool device_held(const struct target *t);	/* it is one; else all that follow do nothing */
+bool device_held(const struct target *t);	/* false: the functions below do nothing */
 struct device *device_new(void);
 void device_free(struct target *t);
-/* Its slots as they were when nobody beat; @force: whoever does is fenced. 0 or -errno. */
+/*
+ * Its slots as they were while no heartbeat moved; @force: a system with a moving one is fenced. 0
+ * or -errno.
+ */
 int device_watch(const struct target *t, const struct sg_super *sb, const struct sg_slot *slots,
 		 bool force);
 /*
- * @vol has joined in the private copy, and has the volume to itself: now all others see that.
- * NULL: nobody can join this volume. Without this nothing is stored.
- * -EBUSY: somebody has come meanwhile; nothing is stored any more.
+ * @vol has joined in the private copy, and has the volume exclusively: from now on other systems
+ *	see that. NULL: no system can join this volume. Before this call nothing is stored. -EBUSY:
+ *	another system has come meanwhile; nothing is stored any more.
  */
 int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);
 void device_beat(const struct target *t);
-/* All that has been changed; -EBUSY, said: somebody has come, and nothing is stored. */
+/* Store all changes; -EBUSY, reported: another system has come, and nothing is stored. */
 int device_store(const struct target *t);
-/* The same, and the private copy begins anew: what is stored next is what changes from now on. */
+/* The same, and start a new private copy: the next store has only later changes. */
 int device_drain(const struct target *t);
-/* So many bytes more have been put into the private copy: from time to time they are stored. */
+/* @bytes more have been put into the private copy: from time to time they are stored. */
 int device_relieve(const struct target *t, u64 bytes);
 
-/* Name of another file system or container that lies here, or NULL. */
+/* Name of another file system or container on the device, or NULL. */
 const char *foreign_signature(const void *base, u64 size);
-const char *foreign_besides_lvm(const void *base, u64 size);	/* which may be there, too */
+const char *foreign_besides_lvm(const void *base, u64 size);	/* besides LVM, which may be there,
+								 * too */
 
 /* --- mounts.c ------------------------------------------------------------------------------- */
 
-/* Where the StargateFS on that device is mounted here; one place of several. */
+/* The place where the StargateFS on that device is mounted here; one place of several. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
 
-/* From now on the table is as it is now: for who asks about many devices at one moment. */
+/* Keep the present table from now on, for questions about many devices at one moment. */
 void mounts_keep(void);
-bool mounted_read_only(const char *where);	/* nothing is written by that mount */
-/* Of a directory of a StargateFS: where all of its volume is, as a file or device. */
+bool mounted_read_only(const char *where);	/* that mount writes nothing */
+/* For a directory of a StargateFS: the file or device that has all of its volume. */
 bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 /* --- member.c: a tool in the mount table --------------------------------------------------- */
 
 void member_identity(struct sg_identity *id);
 /*
- * -EBUSY, said, when some system lives. To be asked before a block device is changed: a mapping
- * of one shows what was read once, so that the engine sees no heartbeat in it.
+ * -EBUSY, reported, if some system is live. Call this before a change of a block device: its
+ * mapping shows the state of the first read, so the engine sees no heartbeat in it.
  */
 int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,
 		 char why[200]);
 #define MEMBER_WAIT_MS	2500
 
-/* The heartbeat of a joined volume, by a thread of its own. */
+/* The heartbeat of a joined volume, in a thread of its own. */
 struct beater {
 	struct sg_vol *vol;
 	const struct target *target;
@@ -236,16 +243,16 @@ struct member {
 	bool joined;
 };
 /*
- * Opens the volume at @path. To look: nothing is changed, and what dead systems left is recovered
- * in the private copy. To change: joins, with a heartbeat. Says what is wrong.
+ * Open the volume at @path. To look: nothing is changed, and the private copy gets the recovery of
+ * what dead systems left. To change: join, with a heartbeat. Reports errors.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
-/* The same to change, beside all who use it, on a file or device-dax node. */
+/* The same for a change, together with all users, on a file or device-dax node. */
 int member_join(struct member *m, const char *path);
 int member_close(struct member *m);
 /*
- * The volume as it is at this moment, whoever uses it: nothing is changed, recovered or joined. To
- * be ended by target_close(). Says what is wrong.
+ * The volume as it is at this moment, used or not: nothing is changed, recovered or joined. End it
+ * with target_close(). Reports errors.
  */
 int member_look_on(struct target *t, struct sg_vol *vol, const char *path);
 

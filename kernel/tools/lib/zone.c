@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What LVM reports of zones, as a map of physical memory, and where something fits in it. */
+/* LVM's report of zones as a map of physical memory, and the search for a place in it. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdlib.h>
@@ -16,7 +16,10 @@ const char *const zone_report[] = {
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* What LVM takes, less what it keeps for itself: with '_' it names parts of its own. */
+/*
+ * The names that LVM accepts, without those that it keeps for itself: with '_' it names parts of
+ * its own.
+ */
 bool zone_name_valid(const char *name, size_t len)
 {
 	static const char *const kept[] = { "snapshot", "pvmove" };
@@ -61,7 +64,7 @@ const char *zone_tag_value(const char *tags, const char *prefix, char *to, size_
 	return to;
 }
 
-/* --- reading the report -------------------------------------------------------------------- */
+/* --- the report ---------------------------------------------------------------------------- */
 
 struct zone *zones_find(const struct zones *z, const char *name, size_t len)
 {
@@ -73,7 +76,7 @@ struct zone *zones_find(const struct zones *z, const char *name, size_t len)
 	return NULL;
 }
 
-/* Room for one more, zeroed; NULL: there is no memory. */
+/* Room for one more, zeroed; NULL: no memory. */
 static void *one_more(void *list, unsigned int *n, size_t size)
 {
 	void **p = list, *more = realloc(*p, (*n + 1) * size);
@@ -200,7 +203,7 @@ void zones_free(struct zones *z)
 	*z = (struct zones){ 0 };
 }
 
-/* --- looking into a zone ------------------------------------------------------------------- */
+/* --- a zone -------------------------------------------------------------------------------- */
 
 struct zone_piece *zone_find(const struct zone *z, const char *volume)
 {
@@ -214,7 +217,7 @@ struct zone_piece *zone_find(const struct zone *z, const char *volume)
 	return first;
 }
 
-/* Of two pieces that follow each other the kernel gives out memory piece by piece (phys.c). */
+/* The kernel returns memory of two adjacent extents one at a time (phys.c). */
 bool zone_contiguous(const struct zone *z, const struct zone_piece *first)
 {
 	unsigned int i, n = 0;
@@ -224,7 +227,7 @@ bool zone_contiguous(const struct zone *z, const struct zone_piece *first)
 	return n == 1 && !strcmp(first->type, "linear");
 }
 
-/* @room: what is there for a volume that begins so aligned; 0: nothing. */
+/* @room: the space for a volume with this alignment; 0: none. */
 static u64 usable(const struct zone *z, const struct zone_piece *p, u64 align, u64 *start)
 {
 	*start = (p->base + align - 1) & ~(align - 1);

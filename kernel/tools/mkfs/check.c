@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What mkfs.stargatefs wants to know before it changes anything: may it, and where to? */
+/*
+ * The checks of mkfs.stargatefs before any change: may the target be overwritten, and is there
+ * room?
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +12,7 @@
 
 #define PIECE	(1u << 20)
 
-/* --- what is there ------------------------------------------------------------------------- */
+/* --- the content --------------------------------------------------------------------------- */
 
 static int refuse_stargate(const struct request *r, const struct sg_probe *probe)
 {
@@ -36,7 +39,7 @@ static int refuse_stargate(const struct request *r, const struct sg_probe *probe
 	return -EEXIST;
 }
 
-/* Nothing of value may be lost by a slip of the finger. *known: something was recognised. */
+/* A typing error must not destroy data. *known: something was recognised. */
 static int refuse_known(const struct request *r, const void *base, u64 size, bool *known)
 {
 	struct sg_probe probe;
@@ -56,7 +59,7 @@ static int refuse_known(const struct request *r, const void *base, u64 size, boo
 	return -EEXIST;
 }
 
-/* Where the file's first byte lies that is not zero; -1: there is none; else -errno - 1. */
+/* The place of the file's first byte that is not zero; -1: there is none; else -errno - 1. */
 static s64 first_byte(int fd, char *piece)
 {
 	off_t pos = 0, data;
@@ -76,7 +79,7 @@ static s64 first_byte(int fd, char *piece)
 	}
 }
 
-/* A plain file may hold anything: all zeroes is what a new one looks like. */
+/* A plain file may hold any data; only one of all zeroes looks new. */
 static int refuse_data(const struct request *r, int fd)
 {
 	char *piece = malloc(PIECE);
@@ -94,7 +97,7 @@ static int refuse_data(const struct request *r, int fd)
 	return -EEXIST;
 }
 
-/* Of a file: asked for when nobody who uses it, and nothing that is in it, forbids it anyway. */
+/* For a file: asked once neither its users nor its content forbid the format. */
 static int refuse_unplaced(const struct request *r)
 {
 	if (r->phys_given)
@@ -123,14 +126,14 @@ static int refuse_contents(const struct request *r, u64 size)
 		munmap(base, size);
 	}
 	if (!err)
-		err = refuse_unplaced(r);	/* before all of it is read */
+		err = refuse_unplaced(r);	/* before a read of all of it */
 	if (!err && !known && !r->force)
 		err = refuse_data(r, fd);
 	close(fd);
 	return err;
 }
 
-/* --- where it goes ------------------------------------------------------------------------- */
+/* --- the place ----------------------------------------------------------------------------- */
 
 static int refuse_place(const char *path, const char *what, int err)
 {
@@ -221,7 +224,7 @@ static int find_phys(struct request *r, const struct target *t)
 	return 0;
 }
 
-/* Of a device only what has a signature is known: reading all of it would take minutes. */
+/* On a device only signatures are recognised: a read of all of it would take minutes. */
 int check_device(struct request *r, const struct target *t)
 {
 	bool known;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mkfs.stargatefs: make a StargateFS. First all is checked, then something is changed. */
+/* mkfs.stargatefs: make a StargateFS. All checks come first, then the changes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
 #include "mkfs.h"
 
-/* --- telling of it ------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------- */
 
 static void describe(const struct request *r, const struct sg_super *sb, struct json *j)
 {
@@ -55,7 +55,7 @@ static void summary(const struct request *r, const struct sg_super *sb)
 	       sb->slots);
 }
 
-/* --- making it ----------------------------------------------------------------------------- */
+/* --- the format ---------------------------------------------------------------------------- */
 
 static int plan(struct request *r, u64 size, struct sg_super *sb)
 {
@@ -66,11 +66,11 @@ static int plan(struct request *r, u64 size, struct sg_super *sb)
 		tool_error("%s: %s", r->path, why);
 	else
 		memcpy(r->uuid, sb->uuid, sizeof(r->uuid));
-	r->opts.uuid = r->uuid;	/* the one that has been planned is the one that is made */
+	r->opts.uuid = r->uuid;	/* the planned volume is the one that is made */
 	return err;
 }
 
-/* Ends the target's use: a volume, or nothing at all. */
+/* Ends the use of the target: it has a volume then, or is unchanged. */
 static int make(const struct request *r, struct target *t)
 {
 	char why[200] = "";
@@ -104,7 +104,7 @@ static int make_in_file(struct request *r, const struct stat *st, struct sg_supe
 	return err ? err : make(r, &t);
 }
 
-/* What is looked at here is what is written to, whatever has the name by then. */
+/* The file that is checked here is written to, whichever file has the name by then. */
 static int pin_file(const struct request *r, struct stat *st)
 {
 	int flags = (r->dry ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command line of mkfs.stargatefs. Each argument is checked as far as it can be by itself. */
+/* The command line of mkfs.stargatefs. Each argument is checked as far as possible on its own. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include "mkfs.h"
@@ -58,7 +58,7 @@ static const struct option options[] = {
 	{ 0 }
 };
 
-/* What may stand behind an option, in the words of a message. */
+/* The allowed values of an option, for a message. */
 static const char *allowed(int opt)
 {
 	switch (opt) {
@@ -113,7 +113,7 @@ static bool take_owner(struct request *r, const char *arg)
 	return true;
 }
 
-/* Options with an argument. False: it is none of those that are allowed(). */
+/* Options with an argument. False: the value is none of those that are allowed(). */
 static bool take_argument(struct request *r, int opt, const char *arg)
 {
 	u64 n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Making and removing; waiting and giving. */
+/* Commands that create and remove, wait and post. */
 #include <errno.h>
 #include "tool.h"
 #include "sem.h"
@@ -32,7 +32,7 @@ int cmd_reset(struct call *c)
 	return err ? trouble(c, err, 1) : 0;
 }
 
-/* @type: what it is. Which can be waited for, or posted, is the same for both. */
+/* @type: the object's type. The types that can be waited for are those that can be posted. */
 static int open_any(struct call *c, stargate_sem **s, enum stargate_type *type)
 {
 	struct stargate_stat st;
@@ -47,7 +47,7 @@ static int open_any(struct call *c, stargate_sem **s, enum stargate_type *type)
 	return err;
 }
 
-/* A signal from now on: what it is about is said elsewhere, by a file. */
+/* Wait for a later signal: the condition itself is elsewhere, in a file for example. */
 static int wait_signal(struct call *c, stargate_sem *s)
 {
 	uint64_t seen;

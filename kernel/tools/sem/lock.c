@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lock: a command runs with the lock. It is ours, not the command's: so it is free when we die, and
- * then the command is ended, which would go on without it.
+ * lock: run a command with the lock. This process owns the lock, not the command: it is free when
+ * this process dies, and then the command is ended, which would otherwise continue without it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ static int take(struct call *c, stargate_sem *s, enum stargate_type type)
 		err = EPROTOTYPE;
 	if (err != EOWNERDEAD)
 		return err;
-	/* it is the command's to look at what it finds: a shell has nothing to be told later */
+	/* The command has to check the protected data: a shell cannot be told later. */
 	tool_warn("%s: %s", c->name, stargate_why(err));
 	setenv("STARGATE_OWNER_DIED", "1", 1);
 	return c->read ? 0 : stargate_consistent(s);
@@ -40,7 +40,10 @@ static int give(struct call *c, stargate_sem *s, enum stargate_type type)
 
 typedef void (*handler)(int);
 
-/* It gets signals as we were given them: what was ignored stays so, and nothing else is. */
+/*
+ * The command gets the signal handlers that this process inherited: ignored signals stay ignored,
+ * and no others are.
+ */
 static void run_child(struct call *c, pid_t parent, handler on_int, handler on_quit)
 {
 	int err;
@@ -57,7 +60,7 @@ static void run_child(struct call *c, pid_t parent, handler on_int, handler on_q
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* What the terminal sends goes to the command, which decides. */
+/* Signals from the terminal go to the command, which decides. */
 static int run(struct call *c)
 {
 	handler on_int = signal(SIGINT, SIG_IGN), on_quit = signal(SIGQUIT, SIG_IGN);

@@ -184,7 +184,7 @@ static int option_of(const char *line)
 	return 0;
 }
 
-/* Of the usage, what is about @cmd: its lines, and those of its options and of all commands'. */
+/* Print the lines of the usage for @cmd, for its options, and for those of all commands. */
 static int help_of(const struct command *cmd)
 {
 	const char *line, *end;
@@ -218,8 +218,8 @@ static int refuse_value(const char *word)
 }
 
 /*
- * 0, an exit status, or -1: that was all, and well. @given: letters of the options that were. @cmd:
- * that they stand behind, or NULL.
+ * 0, an exit status, or -1: all is done, without an error. @given: letters of the options that were
+ * given. @cmd: the command before them, or NULL.
  */
 static int parse_options(struct call *c, const struct command *cmd, int argc, char **argv,
 			 char *given)
@@ -247,7 +247,7 @@ static int parse_options(struct call *c, const struct command *cmd, int argc, ch
 	return 0;
 }
 
-/* What stands behind the command's name: options once more, and NAME. */
+/* The arguments after the command's name: more options, and NAME. */
 static int parse_rest(struct call *c, const struct command *cmd, int argc, char **argv, char *given)
 {
 	int err;
@@ -264,7 +264,7 @@ static int parse_rest(struct call *c, const struct command *cmd, int argc, char 
 		if (err)
 			return err;
 	}
-	if (cmd->named && !c->name && optind < argc) {	/* behind "--" it may begin with '-' */
+	if (cmd->named && !c->name && optind < argc) {	/* after "--" it may begin with '-' */
 		c->name = argv[optind++];
 		optind += optind < argc && !strcmp(argv[optind], "--");
 	}

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stargate-sem: what its files share. */
+/* stargate-sem: declarations that its files share. */
 #ifndef STARGATE_SEM_TOOL_H
 #define STARGATE_SEM_TOOL_H
 
 #include <sys/types.h>
 #include "stargate.h"
 
-/* Of `lock`, whose status is its command's. */
+/* For `lock`; otherwise its status is its command's. */
 #define STATUS_TIMEOUT	124
 #define STATUS_TROUBLE	125
 
 /**
- * struct call - what the command line says
+ * struct call - the arguments of the command line
  * @name: of the object; @command: what `lock` runs, ended by NULL.
- * @until: all waiting.
- * @at: --count: what is waited for; @by: --by.
+ * @until: end of all waits.
+ * @at: --count: the value to wait for; @by: --by.
  */
 struct call {
 	const char *volume, *name;
@@ -25,7 +25,7 @@ struct call {
 	bool json, names, read, all, has_count;
 };
 
-/* They return an exit status, and say what is wrong. */
+/* They return an exit status, and report errors. */
 int cmd_list(struct call *c);
 int cmd_show(struct call *c);
 int cmd_create(struct call *c);
@@ -36,7 +36,7 @@ int cmd_post(struct call *c);
 int cmd_lock(struct call *c);
 
 const char *type_name(enum stargate_type type);
-/* 1, or @status, said. */
+/* 1, or @status, reported. */
 int trouble(const struct call *c, int err, int status);
 
 #endif

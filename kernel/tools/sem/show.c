@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What there is, and what one of them is. */
+/* Commands that list all objects, and show one of them. */
 #include <errno.h>
 #include <stdlib.h>
 #include "tool.h"
@@ -10,7 +10,7 @@ static bool is_lock(const struct stargate_stat *st)
 	return st->type == STARGATE_MUTEX || st->type == STARGATE_RWLOCK;
 }
 
-/* In a few words. */
+/* The state in a few words. */
 static void put_state(const struct stargate_stat *st, char *buf, size_t room)
 {
 	if (!is_lock(st))
