@@ -17,7 +17,7 @@ import (
 	"stargate/csi-driver/internal/app"
 )
 
-// Set when it is built.
+// The build sets it.
 var version = "unversioned"
 
 const usage = 2
@@ -44,7 +44,7 @@ func main() {
 		os.Exit(usage)
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(*verbose)))
-	klog.SetLogger(logger) // for libraries that have no other
+	klog.SetLogger(logger) // for libraries without a logger of their own
 	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := app.Run(ctx, config); err != nil {

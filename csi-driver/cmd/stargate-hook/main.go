@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-hook stands beside a virtual machine of KubeVirt and gives it the volumes that it names, as
+// stargate-hook runs beside a VM of KubeVirt. It gives the VM the volumes that the VM names, as
 // memory at their own addresses.
 package main
 
@@ -25,12 +25,12 @@ import (
 	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
-// Set when it is built.
+// The build sets it.
 var version = "unversioned"
 
 const (
 	usage = 2
-	// KubeVirt itself waits for half a minute or a minute.
+	// KubeVirt itself waits half a minute or a minute.
 	callLimit = 20 * time.Second
 )
 

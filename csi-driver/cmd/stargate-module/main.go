@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-module gives a node's kernel the module, before the driver starts; where that cannot be, it
-// says why, and succeeds: a node without it is one that offers no reserved memory, not one that is broken.
+// stargate-module loads the kernel module on a node before the driver starts. If it cannot, it
+// reports the reason and exits successfully: a node without the module offers no reserved memory,
+// but is not broken.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 
 const (
 	usage = 2
-	// A slow node may take minutes to build it.
+	// The build may take minutes on a slow node.
 	limit = 20 * time.Minute
 	told  = time.Minute
 )

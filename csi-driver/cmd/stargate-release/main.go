@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-release is what the chart runs before and after its work: it says whether volumes or snapshots
-// are left when the chart is uninstalled, or machines when an upgrade or a rollback turns KubeVirt off, takes
-// from nodes what the driver has left on them, and tries whether a pod can use its volume (helm test).
+// stargate-release contains the chart's hooks. Before an uninstall it reports volumes and snapshots
+// that are left. Before an upgrade or a rollback that turns KubeVirt off, it reports VMs that are
+// left. It removes from nodes what the driver has left on them. For helm test, it checks whether a
+// pod can use its volume.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 const (
 	usage = 2
 	limit = time.Minute
-	// What kubectl describe shows of a container that has ended.
+	// kubectl describe shows this file for a container that has ended.
 	message = "/dev/termination-log"
 )
 
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string) (string, error) {
 	return "", errUsage
 }
 
-// asking is for what the cluster is asked that this runs in.
+// asking connects a question to the cluster in which the program runs.
 func asking(question func(*rest.Config) error) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-webhook is asked by the API server about virtual machines of KubeVirt that name volumes.
+// stargate-webhook answers the API server about VMs of KubeVirt that name volumes.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/webhook"
 )
 
-// Set when it is built.
+// The build sets it.
 var version = "unversioned"
 
 const (

@@ -86,16 +86,17 @@ func Run(ctx context.Context, c Config) error {
 	return serve(ctx, c, at, p)
 }
 
-// parts are what answers, or is told of.
+// parts are the components that serve calls, or report to the cluster.
 type parts struct {
 	driver *driver.Driver
 	zone   pool.Zone
 	module *kernelmodule.Module
 	hooks  *nodehook.Hooks
-	node   *cluster.Node // nil if the cluster is told nothing
+	node   *cluster.Node // nil if nothing is reported to the cluster
 }
 
-// serve does not fail before all of it serves: kubelet and probes find the whole driver, or none.
+// serve fails early unless all of the driver can serve: kubelet and probes find the whole driver,
+// or none.
 func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	own, err := grpc.NewClient("unix://"+strings.TrimPrefix(c.Endpoint, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -172,7 +173,7 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatec
 	return z, publish.NewFile(m, z), func() { z.Close() }, nil
 }
 
-// reportLimit ends a look that nobody waits for.
+// reportLimit ends a look for which no caller waits.
 const reportLimit = 2 * time.Minute
 
 // report logs what there is, while calls are served: a zone that does not answer is no reason for a driver that
@@ -203,7 +204,8 @@ func report(ctx context.Context, z pool.Zone) {
 	}
 }
 
-// sweepEvery is how long memory may be nobody's that somebody who died was about to take or to give back.
+// sweepEvery bounds how long memory stays lost after a crash in the middle of an allocation or a
+// release.
 const sweepEvery = 10 * time.Minute
 
 // sweep has removed, while calls are served, what somebody has left half done. The next change would do that, too;
@@ -224,10 +226,10 @@ func sweep(ctx context.Context, z pool.Zone, every, limit time.Duration) {
 	}
 }
 
-// serveHTTP also asks our own socket: that it answers is what alive means.
+// serveHTTP also probes the driver's own socket: the driver is alive if that answers.
 func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
-	orphans := func() (int64, bool) { return 0, false } // nobody is asked for PersistentVolumes
+	orphans := func() (int64, bool) { return 0, false } // without a cluster, PersistentVolumes are unknown
 	if p.node != nil {
 		orphans = p.node.Orphans
 	}

@@ -18,9 +18,9 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// A driver answers, and can be ended, while LVM does not.
+// A driver answers, and can be ended, while LVM does not answer.
 func TestServesWhileTheZoneHangs(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "sgapp") // sockets have short names
+	dir, err := os.MkdirTemp("/tmp", "sgapp") // names of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestServesWhileTheZoneHangs(t *testing.T) {
 	}
 }
 
-// swept is a zone that tells when it is swept, which fails.
+// swept is a zone whose Sweep reports each call, and fails.
 type swept struct {
 	pool.Nothing
 	calls chan struct{}
@@ -71,7 +71,7 @@ func (z swept) Sweep(context.Context) error {
 	return errkind.New(errkind.Internal, "broken")
 }
 
-// What is left half made goes when the driver starts, and not only when something is changed next.
+// The driver removes half-made objects when it starts, and not only at the next change.
 func TestSweeps(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	z, done := swept{calls: make(chan struct{})}, make(chan struct{})
@@ -86,7 +86,7 @@ func TestSweeps(t *testing.T) {
 	cancel()
 	for {
 		select {
-		case <-z.calls: // it was about to
+		case <-z.calls: // it was about to begin
 		case <-done:
 			return
 		}

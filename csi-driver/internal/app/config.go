@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app puts the driver together from what an operator says.
+// Package app builds the driver from the operator's configuration.
 package app
 
 import (
@@ -22,12 +22,12 @@ import (
 	"stargate/csi-driver/internal/pool/file"
 )
 
-// Config is all that can be said.
+// Config is the operator's configuration.
 type Config struct {
 	Driver   driver.Config
 	Endpoint string
-	// Registration is the folder in which kubelet looks for sockets; KubeletEndpoint is where it sees
-	// Endpoint. Without a folder the driver is not registered.
+	// Registration is the folder in which kubelet looks for sockets; KubeletEndpoint is the
+	// path of Endpoint for kubelet. Without a folder the driver is not registered.
 	Registration    string
 	KubeletEndpoint string
 	KubeletDir      string
@@ -42,15 +42,16 @@ type Config struct {
 	SnapshotDir string
 	Cluster     bool
 	Contents    bool
-	// Machines are KubeVirt's, whose pods have volumes' memory.
+	// Machines lets pods of KubeVirt's VMs have the volumes' memory.
 	Machines bool
 	// OrphanLimit is how long a claim's volume may be without a PersistentVolume.
 	OrphanLimit time.Duration
 	CallLimit   time.Duration
 	StopLimit   time.Duration
-	// Sysfs, for tests, is another folder than module.Sysfs, with volumes' files in place of their devices' numbers.
+	// Sysfs replaces module.Sysfs in tests, with volumes' files in place of their devices'
+	// numbers.
 	Sysfs string
-	// Call, for tests, is put around the context of each call.
+	// Call wraps the context of each call in tests.
 	Call func(context.Context) context.Context `json:"-"`
 }
 
@@ -82,7 +83,7 @@ func (b bytes) Set(s string) error {
 	return nil
 }
 
-// pairs are a flag with names and values.
+// pairs is a flag with names and values.
 type pairs struct{ of *map[string]string }
 
 func (p pairs) String() string {
@@ -108,7 +109,8 @@ func (p pairs) Set(s string) error {
 	return nil
 }
 
-// notes stand beside the socket, in a folder of the node's that is the driver's own.
+// notes is the folder for notes, beside the socket, in a folder of the node that only the driver
+// uses.
 func (c *Config) notes() string {
 	if c.NodeHooks == "" {
 		return ""
@@ -116,7 +118,7 @@ func (c *Config) notes() string {
 	return filepath.Join(filepath.Dir(strings.TrimPrefix(c.Endpoint, "unix://")), "machines.json")
 }
 
-// Flags has the config's flags, with their defaults.
+// Flags registers the config's flags, with their defaults.
 func (c *Config) Flags(fs *flag.FlagSet) {
 	c.Driver.DefaultSize = pool.Gigabyte
 	c.File.Base = 64 << 30
@@ -156,7 +158,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
 }
 
-// Check is about what does not need the node.
+// Check checks all that does not depend on the node.
 func (c *Config) Check() error {
 	switch {
 	case !driverName.MatchString(c.Driver.Name):

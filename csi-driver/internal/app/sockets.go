@@ -10,11 +10,11 @@ import (
 	"stargate/csi-driver/internal/grpcserver"
 )
 
-// sockets are all that the driver listens at; nil where nobody has asked for one.
+// sockets are all listeners of the driver; nil if the configuration has none.
 type sockets struct{ web, csi, hooks, registration net.Listener }
 
-// listen opens all of them, or none. What is connected to meanwhile waits until somebody serves it. Kubelet's
-// comes last: it looks for the others as soon as it sees that.
+// listen opens all of them, or none. A connection waits until the driver serves it. Kubelet's
+// socket comes last: kubelet looks for the others as soon as it sees that one.
 func listen(c Config) (*sockets, error) {
 	s := &sockets{}
 	if err := s.open(c); err != nil {
@@ -47,7 +47,7 @@ func (s *sockets) open(c Config) (err error) {
 	return nil
 }
 
-// close is for those that nobody serves any more; who serves one closes it himself.
+// close closes sockets that are not served; a server closes its own.
 func (s *sockets) close() {
 	for _, l := range []net.Listener{s.registration, s.hooks, s.csi, s.web} {
 		if l != nil {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tells Kubernetes what a node has: a label with the size of its zone, Events on the
-// Node and on claims about what somebody has to see to, and, when there is a zone, that the taint may go
-// with which an operator has kept pods away until then. The driver works without it.
+// Package cluster reports the state of a node to Kubernetes. It sets a label with the size of the
+// node's zone. It writes Events on the Node and on claims about problems that need attention. Once
+// there is a zone, it removes the taint with which an operator has kept pods away until then. The
+// driver works without it.
 package cluster
 
 import (
@@ -31,15 +32,15 @@ import (
 )
 
 const (
-	// Period is how often the node is looked at.
+	// Period is the interval between looks at the node.
 	Period    = 30 * time.Second
 	limit     = 20 * time.Second
 	mebiShift = 20
-	// So many looks in vain, one after another, are worth an Event: one is a busy node.
+	// This many failed looks in a row cause an Event: a single one is a busy node.
 	patience = 4
 )
 
-// Node is this one, as the cluster knows it.
+// Node is this node, as the cluster knows it.
 type Node struct {
 	client       kubernetes.Interface
 	events       record.EventRecorder
@@ -49,15 +50,15 @@ type Node struct {
 	mounted      func() (kernelmodule.Mounts, error)    // here
 	watchAgain   wait.Backoff                           // of PlaceCopies
 
-	zone    string             // what was said of it last
-	vain    int                // looks at it, one after another
-	volumes map[string]trouble // what was said of each that could not be used
+	zone    string             // the last report about it
+	vain    int                // failed looks at it, in a row
+	volumes map[string]trouble // the last report about each volume that could not be used
 	orphans orphans
 
-	orphaned atomic.Int64 // of them; -1: not known. For who asks meanwhile.
+	orphaned atomic.Int64 // number of orphans; -1: unknown. Read concurrently.
 }
 
-// New is for the node of that name.
+// New returns the Node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain}
 	n.orphaned.Store(-1)
@@ -94,7 +95,7 @@ func (n *Node) Look(ctx context.Context, z pool.Zone) error {
 	s, zerr := z.Status(ctx)
 	if zerr != nil && !errkind.Is(zerr, errkind.NoZone) {
 		n.tellUnknown(zerr)
-		return zerr // label, taint and what was said stay as they are
+		return zerr // label, taint and earlier reports stay
 	}
 	n.vain = 0
 	n.tellZone(z.Kind(), s, zerr)
@@ -118,7 +119,7 @@ func (n *Node) Look(ctx context.Context, z pool.Zone) error {
 	return err
 }
 
-// tellUnknown says that nobody knows what there is, if that lasts.
+// tellUnknown reports that the state of the zone is unknown, if that lasts.
 func (n *Node) tellUnknown(err error) {
 	if n.vain++; n.vain == patience {
 		n.zone = err.Error()
@@ -182,7 +183,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	return nil
 }
 
-// trouble is why a volume cannot be used; the empty one: nothing is known to be wrong.
+// trouble is the reason why a volume cannot be used. If it is empty, no problem is known.
 type trouble struct{ reason, words string }
 
 const (
@@ -219,7 +220,7 @@ func (n *Node) tellVolume(ctx context.Context, v pool.Volume, mount *kernelmodul
 		n.events.Eventf(owner, corev1.EventTypeWarning, is.reason,
 			"volume %s on node %s %s", v.Name, n.name, is.words)
 		return nil
-	case before.reason == shutDown: // if it was for bad memory, that is still there
+	case before.reason == shutDown: // if bad pages were the reason, they still exist
 		n.events.Eventf(owner, corev1.EventTypeNormal, "MountGone",
 			"volume %s on node %s: the mount that was shut down is gone", v.Name, n.name)
 	default:
@@ -230,8 +231,8 @@ func (n *Node) tellVolume(ctx context.Context, v pool.Volume, mount *kernelmodul
 	return nil
 }
 
-// itself is the node as Events have it: kubectl describe looks for its name in place of a UID, as kubelet's
-// own Events have it.
+// itself is the node as the object of Events. As kubelet's own Events do, it has the node's name in
+// place of a UID, because kubectl describe looks for that.
 func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }

@@ -26,7 +26,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// told is a zone of which a test says how it is.
+// told is a zone whose state the test sets.
 type told struct {
 	pool.Nothing
 	kind    pool.Kind
@@ -37,7 +37,7 @@ type told struct {
 	snapshots []pool.Snapshot
 	asked     int // for them
 
-	meanwhile func() // what happens while it is looked at
+	meanwhile func() // runs during the look
 }
 
 func (z *told) Kind() pool.Kind { return z.kind }
@@ -65,7 +65,7 @@ func claimed(name, driver, claim string) *corev1.PersistentVolume {
 	}
 }
 
-// said are the Events since the last time: one for each of the words, and no more.
+// said checks the Events since the last time: one for each of the words, and no more.
 func said(t *testing.T, recorder *record.FakeRecorder, events ...string) {
 	t.Helper()
 	for _, words := range append(events, "") {
@@ -147,7 +147,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A zone that does not answer is not one that is not there: nothing changes, and if it lasts it is said, once.
+// A zone that does not answer is not an absent zone: nothing changes, and if it lasts it is
+// reported, once.
 func TestNoAnswer(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{
@@ -187,7 +188,7 @@ func TestNoAnswer(t *testing.T) {
 	look("3072", 0)
 }
 
-// Taints that come and go while the zone is looked at are other people's, and stay as they are.
+// Taints that come and go during the look belong to others, and stay as they are.
 func TestTaintsOfOthers(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{
@@ -212,7 +213,8 @@ func TestTaintsOfOthers(t *testing.T) {
 	}
 }
 
-// Whose a volume is, if nobody answers, is not known: it is told with the next look, to the claim. Others are told.
+// Without an answer the owner of a volume is unknown: the next look reports to the claim. Other
+// volumes are reported.
 func TestOwnerUnknown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 		claimed("pvc-1", driver, "data"), claimed("pvc-2", driver, "more"))
@@ -247,7 +249,7 @@ func TestOwnerUnknown(t *testing.T) {
 	look(false, "volume pvc-1 on node n1 can be used again"+at)
 }
 
-// A mount that is shut down is the claim's business, though its volume is as it should be.
+// A mount that is shut down is reported to the claim, though its volume is in order.
 func TestShutDown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, claimed("pvc-1", driver, "data"))
 	recorder := record.NewFakeRecorder(9)
@@ -277,7 +279,7 @@ func TestShutDown(t *testing.T) {
 	look("Warning MountShutDown volume pvc-1 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+claims,
 		"Warning MountShutDown volume e-2 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+nodes)
 	look()
-	// That it can be used again would be too much to say: memory may be bad.
+	// An Event that it can be used again would claim too much: memory may be bad.
 	delete(mounts, "u2")
 	look("Normal MountGone volume e-2 on node n1: the mount that was shut down is gone" + nodes)
 	z.volumes[0].State, z.volumes[0].Why = pool.Damaged, "check it"
@@ -305,12 +307,12 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// A volume that no PersistentVolume has is told of when that has lasted, once; what was not made for a claim,
-// and a pod's own, are nobody's business.
+// A volume without a PersistentVolume is reported once, after that has lasted. Volumes that were
+// not made for a claim, and inline volumes, are not reported.
 func TestOrphans(t *testing.T) {
 	ctx := context.Background()
 	restored := claimed("pvc-3", driver, "again")
-	restored.Name = "restored" // by a backup: what counts is the handle
+	restored.Name = "restored" // by a backup: the handle counts
 	const in = "0123456789abcdef"
 	restored.Spec.CSI.VolumeHandle += "@" + in
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
@@ -349,7 +351,7 @@ func TestOrphans(t *testing.T) {
 	remove("pvc-1")
 	looks(orphansEvery, 2, true)
 	looks(orphansEvery, 3, true, "volume pvc-1 has no")
-	// Somebody has written a PersistentVolume for one, and deleted another.
+	// One PersistentVolume was written for a volume, and another one deleted.
 	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pvc-1", driver, "data"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +362,7 @@ func TestOrphans(t *testing.T) {
 	looks(orphansEvery, 2, true, "volume pvc-1 has no")
 }
 
-// With another limit they are looked for that often, and at least with each look.
+// With another limit the driver looks for them that often, and at least with each look.
 func TestOrphanLimit(t *testing.T) {
 	for limit, every := range map[time.Duration]int{time.Second: 1, Period: 1, Period + 1: 2, OrphanLimit: 20} {
 		recorder := record.NewFakeRecorder(9)
@@ -382,7 +384,7 @@ func TestOrphanLimit(t *testing.T) {
 	}
 }
 
-// Who is not answered asks again with the next look, and all else goes on.
+// Without an answer the node asks again with the next look, and everything else continues.
 func TestOrphansUnknown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	asked, silent := 0, true
@@ -410,7 +412,8 @@ func TestOrphansUnknown(t *testing.T) {
 	}
 }
 
-// A content that somebody has written by hand is the node's that has the snapshot, if it is nobody's yet.
+// A content that was written manually goes to the node that has the snapshot, if no node has it
+// yet.
 func TestContents(t *testing.T) {
 	ctx := context.Background()
 	content := func(name, driver, source, handle string, labels map[string]any) *unstructured.Unstructured {

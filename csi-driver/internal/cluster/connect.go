@@ -15,16 +15,17 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// limited has a client send no more requests a second than kubelet does. The client's own limit is five: after a node's
-// boot hundreds of pods wait for what the driver asks about each, longer than kubelet waits for the driver. Without a
-// limit the drivers of all nodes would add to the load of an API server that has just come up.
+// limited limits a client to the request rate of kubelet. The client's own limit is five requests a
+// second. After the boot of a node, hundreds of pods wait for the driver's questions about each of
+// them, and five are too few: kubelet's own limit for the driver would pass. Without any limit, the
+// drivers of all nodes would add to the load of an API server that has just started.
 func limited(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = 50, 100
 	return config
 }
 
-// Connect speaks for the pod's service account, and has the node claim contents of snapshots, if there are
-// such. end sends what is still to be sent.
+// Connect connects with the pod's service account. The node claims contents of snapshots, if the
+// cluster has such objects. end sends what is still queued.
 func Connect(ctx context.Context, driver, name string, contents bool) (node *Node, end func(), err error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

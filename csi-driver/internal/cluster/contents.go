@@ -16,13 +16,14 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// What the snapshotter of a node knows those contents by that are its own. The snapshot-controller puts it on
-// those that it makes; one that somebody has written by hand has it from nobody, and no node would look at it.
+// The label by which a node's snapshotter knows its contents. The snapshot-controller sets it on
+// contents that it makes. A content that was written manually has no such label, and no node would
+// process it.
 const managedBy = "snapshot.storage.kubernetes.io/managed-by"
 
 var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
-// Contents has the node claim contents that are written by hand, of snapshots that are in its zone.
+// Contents lets the node claim manually written contents of snapshots that are in its zone.
 func (n *Node) Contents(client dynamic.Interface) {
 	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
 }

@@ -22,31 +22,35 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// How Kubernetes says who makes a claim's volume, and for which node. The scheduler writes the second one when a pod
-// wants the claim, and goes by it where it is there; the provisioner takes it away where the node has no room.
+// Annotations with which Kubernetes names the provisioner of a claim's volume, and its node. The
+// scheduler writes the second one when a pod wants the claim, and follows it where it exists. The
+// provisioner removes it if the node has no room.
 const (
 	provisionerKey = "volume.kubernetes.io/storage-provisioner"
 	selectedKey    = "volume.kubernetes.io/selected-node"
 )
 
-// A claim that comes back again and again, as the node has no room for it, waits longer each time.
+// A claim that returns again and again, because the node has no room for it, waits longer each
+// time.
 const (
 	copyFirst = 50 * time.Millisecond
 	copyLast  = 5 * time.Minute
 )
 
-// watchAgain is how long a node waits until it watches claims again: longer each time, up to a minute, and not as long as
-// other nodes. An API server that has just come up would else be asked by all nodes at once, again and again.
+// watchAgain is the delay before a node watches claims again: longer each time, up to a minute, and
+// different on each node. Otherwise all nodes would ask an API server that has just started at
+// once, again and again.
 var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 40 * time.Second}
 
-// A watch that has lasted for so long was none that failed.
+// A watch that has lasted this long has not failed.
 const watchLasts = time.Minute
 
 var snapshotsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
-// PlaceCopies takes claims that are to be copies of what this node has, until ctx is done. A copy is made where its
-// source is, and the scheduler does not know where that is: it may choose another node each time, or the same wrong one
-// for ever. So when a wrong one has refused, the node that has the source says that the claim is for it.
+// PlaceCopies assigns claims that are to be copies of a volume or snapshot of this node, until ctx
+// is done. A copy is made on the node of its source, and the scheduler does not know that node. It
+// may choose another one each time, or the same wrong one forever. So after a wrong node has
+// refused, the node with the source writes its name into the claim.
 func (n *Node) PlaceCopies(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
 	go func() {
@@ -80,7 +84,8 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case apierrors.IsConflict(err):
-			// Usually the scheduler or the provisioner, which may have chosen a node.
+			// Usually the other writer is the scheduler or the provisioner, which may
+			// have chosen a node.
 			klog.FromContext(ctx).V(4).Info("A claim that is to be a copy has changed meanwhile: the driver looks at it again", "claim", name)
 			queue.Add(name)
 		default:
@@ -92,18 +97,20 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 	}
 }
 
-// watchClaims looks at what has changed of claims since a version of them, or at all of them, until the API server ends
-// that. It returns the version to go on from; "": that is to be begun anew, as the API server has no changes since then.
+// watchClaims processes changes of claims since a version, or all claims, until the API server ends
+// the watch. It returns the version from which to continue. "" means a new list, because the API
+// server has no changes since that version.
 func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) (string, error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if since == "" {
-		// What the API server has in memory will do.
+		// The state in the API server's memory is recent enough.
 		all, err := claims.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return "", err
 		}
 		for i := range all.Items {
-			// A list that is made anew is no failure of the claims in it: none waits longer for that.
+			// A new list is no failure of the claims in it: none waits longer because
+			// of it.
 			n.seen(&all.Items[i], queue, func(name types.NamespacedName) { queue.AddAfter(name, copyFirst) })
 		}
 		since = all.ResourceVersion
@@ -138,8 +145,8 @@ func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.Ty
 	}
 }
 
-// goesOn is the version to watch from after an error: the same one, unless the API server has forgotten it, or has not
-// reached it, as after etcd was restored.
+// goesOn is the version from which to watch after an error. It is the same one, unless the API
+// server has forgotten it, or has not reached it, as after a restore of etcd.
 func goesOn(since string, err error) string {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return ""
@@ -160,14 +167,14 @@ func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue workqueue.TypedRateLi
 	}
 }
 
-// unplaced tells of a claim that is to be a copy, that a pod has wanted, and that is for no node now: who makes its
-// volume is written into it when the scheduler has chosen a node for the first time.
+// unplaced reports whether a claim is to be a copy, is wanted by a pod, and is for no node now. The
+// claim names its provisioner once the scheduler has chosen a node for the first time.
 func (n *Node) unplaced(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.DataSource != nil && c.Spec.VolumeName == "" && c.DeletionTimestamp == nil &&
 		c.Annotations[provisionerKey] == n.driver && c.Annotations[selectedKey] == ""
 }
 
-// place says that a claim is for this node, if it has what the claim is to be a copy of.
+// place assigns a claim to this node, if the node has its source.
 func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	claims := n.client.CoreV1().PersistentVolumeClaims(name.Namespace)
 	c, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
@@ -179,14 +186,14 @@ func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	}
 	here, err := n.hasSource(ctx, c)
 	if apierrors.IsNotFound(err) || err == nil && !here {
-		return nil // the provisioner says what is not there
+		return nil // the provisioner reports what is missing
 	}
 	if err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, selectedKey, n.name)
 	if _, err := claims.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-		return err // the scheduler was quicker, it may be
+		return err // perhaps the scheduler was faster
 	}
 	n.events.Eventf(c, corev1.EventTypeNormal, "CopyPlaced", "%s %s is on node %s, and so is a copy of it", c.Spec.DataSource.Kind, c.Spec.DataSource.Name, n.name)
 	return nil
@@ -206,7 +213,7 @@ func (n *Node) hasSource(ctx context.Context, c *corev1.PersistentVolumeClaim) (
 	return false, nil
 }
 
-// hasVolume goes by where a claim's volume can be used.
+// hasVolume decides by the topology of a claim's volume.
 func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, error) {
 	c, err := n.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil || c.Spec.VolumeName == "" {
@@ -223,7 +230,8 @@ func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, er
 	}), nil
 }
 
-// hasSnapshot goes by whose a snapshot's content is: those of a node are the snapshotter's of that node.
+// hasSnapshot decides by the label of a snapshot's content: the contents of a node belong to the
+// snapshotter of that node.
 func (n *Node) hasSnapshot(ctx context.Context, namespace, name string) (bool, error) {
 	if n.contents == nil {
 		return false, nil

@@ -63,8 +63,8 @@ func snapshotObject(kind, namespace, name string, labels map[string]any, rest ma
 	return o
 }
 
-// A claim that is to be a copy, and that the node which the scheduler chose has refused, is for the node that has what
-// it is to be a copy of. Other claims stay as they are.
+// A claim that is to be a copy, and that the scheduler's node has refused, goes to the node that
+// has its source. Other claims stay as they are.
 func TestPlaceCopies(t *testing.T) {
 	const snapshot, claim, other = "VolumeSnapshot", "PersistentVolumeClaim", "another.driver"
 	ours := map[string]string{provisionerKey: driver}
@@ -151,7 +151,7 @@ func TestPlaceCopies(t *testing.T) {
 			t.Errorf("%s is for node %q, and should be for %q", name, is, node)
 		}
 	}
-	// Refused by the node that was chosen, and then, for want of room, by this one, again and again.
+	// Refused by the chosen node, and then, for lack of room, by this one, again and again.
 	refuse := func(name string) {
 		t.Helper()
 		c, err := claims.Get(ctx, name, metav1.GetOptions{})
@@ -173,14 +173,14 @@ func TestPlaceCopies(t *testing.T) {
 	}
 }
 
-// watched is an API server with one claim that is to be a copy, whose watches end as the test says, one after another:
-// by an error, or, if that is in the watch itself, by an event.
+// watched is an API server with one claim that is to be a copy. Its watches end as the test says,
+// one after another: by an error, or by an event in the watch itself.
 type watched struct {
 	mu     sync.Mutex
 	ends   []error
 	inside bool
 	lists  int
-	since  []string // versions that were watched from
+	since  []string // the versions at which watches began
 	began  []time.Time
 }
 
@@ -199,7 +199,7 @@ func (w *watched) serve() *fake.Clientset {
 		w.since = append(w.since, a.(k8stesting.WatchAction).GetWatchRestrictions().ResourceVersion)
 		w.began = append(w.began, time.Now())
 		if len(w.ends) == 0 {
-			return true, watch.NewFake(), nil // for good
+			return true, watch.NewFake(), nil // permanent
 		}
 		err := w.ends[0]
 		w.ends = w.ends[1:]
@@ -214,15 +214,15 @@ func (w *watched) serve() *fake.Clientset {
 	return client
 }
 
-// over tells whether all watches have ended that are to end.
+// over reports whether all watches that are to end have ended.
 func (w *watched) over(watches int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.began) >= watches
 }
 
-// While claims cannot be watched a node asks less and less often, and lists them anew only if the API server has no
-// changes since the version that the node has seen.
+// While claims cannot be watched, a node asks less and less often. It lists them again only if the
+// API server has no changes since the version that the node has seen.
 func TestClaimsAreWatchedAgain(t *testing.T) {
 	down := apierrors.NewServiceUnavailable("it is coming up")
 	expired, gone := apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old")
@@ -277,7 +277,7 @@ func TestClaimsAreWatchedAgain(t *testing.T) {
 	}
 }
 
-// That a node lists all claims anew lets none of them wait longer.
+// A new list of all claims lets none of them wait longer.
 func TestListsAreNoFailures(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
 	w := &watched{ends: []error{expired, expired, expired, expired, expired}}
@@ -295,7 +295,8 @@ func TestListsAreNoFailures(t *testing.T) {
 	}
 }
 
-// A claim that somebody else changes at the same moment is looked at again at once, and is no failure.
+// A claim that another client changes at the same moment is processed again at once, and is no
+// failure.
 func TestConflictsAreNoFailures(t *testing.T) {
 	const conflicts = 9 // as failures these are 50 ms, 100 ms, and so on: 25 seconds
 	client := fake.NewClientset(boundTo("data", "pv-data"), placedAt("pv-data", driver, "n1"),

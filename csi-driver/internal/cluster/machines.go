@@ -15,10 +15,11 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// IsMachines tells whether a pod is a machine's, which has the PersistentVolume of that name as memory.
+// IsMachines reports whether a pod belongs to a VM that has the PersistentVolume of that name as
+// memory.
 type IsMachines = func(ctx context.Context, namespace, pod, uid, pv string) (bool, error)
 
-// ConnectMachines speaks for the pod's service account.
+// ConnectMachines connects with the pod's service account.
 func ConnectMachines(driver string) (IsMachines, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -31,9 +32,9 @@ func ConnectMachines(driver string) (IsMachines, error) {
 	return Machines(client, driver), nil
 }
 
-// Machines tells by a pod's annotation which claims its machine has, and by a PersistentVolume whose it is: two requests,
-// however many claims there are. The webhook admits a pod with that annotation
-// from KubeVirt's controller alone, and no change of it.
+// Machines returns a function that reads the VM's claims from a pod's annotation, and the claim of
+// a PersistentVolume. This takes two requests, however many claims there are. The webhook admits a
+// pod with that annotation only from KubeVirt's controller, and admits no change of it.
 func Machines(client kubernetes.Interface, driver string) IsMachines {
 	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
 		p, err := client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
@@ -44,11 +45,11 @@ func Machines(client kubernetes.Interface, driver string) IsMachines {
 			return false, fmt.Errorf("pod %s/%s: %w", namespace, pod, err)
 		}
 		if string(p.UID) != uid {
-			return false, nil // a later one of that name
+			return false, nil // a later pod of the same name
 		}
 		wanted, err := annotation.Of(p.Annotations, driver)
 		if err != nil {
-			return false, nil // no machine has what the webhook cannot read
+			return false, nil // no VM has claims that the webhook cannot read
 		}
 		if len(wanted) == 0 || pv == "" {
 			return false, nil

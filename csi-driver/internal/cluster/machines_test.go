@@ -25,7 +25,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// The pod of a machine has the memory of the claims that it names, and no other pod has any.
+// The pod of a VM has the memory of the claims that it names, and no other pod has any.
 func TestMachines(t *testing.T) {
 	pod := func(name, uid, volumes string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("u-" + uid)}}
@@ -76,8 +76,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// A machine's pod with sixteen volumes costs two requests a volume, and none of them waits for a limit of the client's
-// own.
+// A VM's pod with sixteen volumes costs two requests a volume, and none of them waits for a limit
+// of the client's own.
 func TestMachinesAreAskedQuickly(t *testing.T) {
 	var names []string
 	for i := range 16 {
@@ -112,7 +112,8 @@ func TestMachinesAreAskedQuickly(t *testing.T) {
 	}
 }
 
-// However much a node has to ask, its requests come at a rate that an API server can bear from all nodes at once.
+// However much a node has to ask, its requests come at a rate that an API server can bear from all
+// nodes at once.
 func TestANodeAsksNoFaster(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,24 +14,25 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// OrphanLimit is how long a volume may be without a PersistentVolume, as one that is just being made has none
-// yet, either; and how often orphans are looked for, as that lists the volumes of the whole cluster.
+// OrphanLimit is how long a volume may be without a PersistentVolume, because a new volume has none
+// at first. It is also the interval of the search for orphans, because a search lists the volumes
+// of the whole cluster.
 const OrphanLimit = 10 * time.Minute
 
-// orphans are volumes that were made for claims and that no PersistentVolume has any more: nobody will ask the
-// driver to delete them.
+// orphans are volumes that were made for claims and have no PersistentVolume any more: no call to
+// delete them will come.
 type orphans struct {
-	every int             // of so many looks one is for them
-	wait  int             // looks until the next one that is
-	told  map[string]bool // those that had none at the last look, and whether it has been said
+	every int             // one look of this many includes a search
+	wait  int             // looks until the next search
+	told  map[string]bool // volumes without one at the last search, and whether this was reported
 }
 
-// LookForOrphans is for another limit than OrphanLimit; before Run.
+// LookForOrphans sets another limit than OrphanLimit; call it before Run.
 func (n *Node) LookForOrphans(limit time.Duration) {
 	n.orphans.every = max(1, int((limit+Period-1)/Period))
 }
 
-// Orphans is how many there are; false: nobody has looked for long enough.
+// Orphans is the number of orphans; false: no search has covered enough time yet.
 func (n *Node) Orphans() (int64, bool) {
 	found := n.orphaned.Load()
 	return found, found >= 0
@@ -42,10 +43,10 @@ func (n *Node) findOrphans(ctx context.Context, volumes []pool.Volume) error {
 		n.orphans.wait--
 		return nil
 	}
-	// What the API server has in memory will do.
+	// The state in the API server's memory is recent enough.
 	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return fmt.Errorf("PersistentVolumes: %w", err) // with the next look
+		return fmt.Errorf("PersistentVolumes: %w", err) // retried with the next look
 	}
 	n.orphans.wait = n.orphans.every - 1
 	known := map[string]bool{}

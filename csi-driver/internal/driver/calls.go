@@ -9,7 +9,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// calls knows which volumes are being changed: one call at a time for each.
+// calls knows the volumes that are being changed: one call at a time for each.
 type calls struct {
 	mu  sync.Mutex
 	now map[string]string // volume to call
@@ -17,8 +17,8 @@ type calls struct {
 
 func newCalls() *calls { return &calls{now: map[string]string{}} }
 
-// begin is Busy while another call for the volume has not ended; else end is to be called. The volume is named by
-// its id, or by its name: that is one volume.
+// begin is Busy while another call for the volume runs; otherwise the caller has to call end. The
+// volume is named by its id, or by its name: both are one volume.
 func (c *calls) begin(id, call string) (end func(), err error) {
 	volume := pool.NameOf(id)
 	c.mu.Lock()

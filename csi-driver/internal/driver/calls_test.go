@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// inlineID is one of kubelet's names for volumes of pods, which are longer than any of a zone's.
+// inlineID is one of kubelet's names for inline volumes, which are longer than any name in a zone.
 const inlineID = "csi-0123456789012345678901234567890123456789012345678901234567890123"
 
 var capability = &csi.VolumeCapability{
@@ -100,7 +100,7 @@ func (w *world) health(ctx context.Context, id string) error {
 	return err
 }
 
-// must is what has to have been done before.
+// must checks the steps that come before the test.
 func (w *world) must(errs ...error) {
 	w.t.Helper()
 	for _, err := range errs {
@@ -110,7 +110,7 @@ func (w *world) must(errs ...error) {
 	}
 }
 
-// What there is before.
+// States before the test.
 
 func nothing(*world) {}
 

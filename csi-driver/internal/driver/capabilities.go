@@ -16,8 +16,8 @@ import (
 
 const fsType = "stargatefs"
 
-// Writers on several nodes are none that there could be: a claim's pods are all on the volume's node,
-// and that is what "many" can mean.
+// Writers on several nodes are impossible: all pods of a claim are on the volume's node, so "many"
+// means many on that node.
 var accessModes = map[csi.VolumeCapability_AccessMode_Mode]bool{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:        true,
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER: true,
@@ -38,22 +38,22 @@ var mountOptions = []string{
 	"map=walk", "map=shadow", "map=splice", "errors=continue", "errors=remount-ro",
 }
 
-// Without categories: between the commas of a level there would be other options.
+// Categories are not allowed: the commas in a level could introduce other options.
 var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
 
-// The largest numbers that Kubernetes has for an fsGroup, and mkfs.stargatefs for an owner: all ones is nobody.
+// The largest fsGroup of Kubernetes, and the largest owner of mkfs.stargatefs: all ones is no user.
 const (
 	lastGroup = 1<<31 - 1
 	lastOwner = 1<<32 - 2
 )
 
-// decimal takes a number without a sign, up to the last one.
+// decimal parses a number without a sign, up to the last one.
 func decimal(s string, last uint64) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return n, err == nil && n <= last
 }
 
-// group is a pod's fsGroup; 0, whose a volume's root is anyway, if it has none.
+// group is a pod's fsGroup; without one it is 0, the usual owner of a volume's root.
 func group(s string) (gid int, ok bool) {
 	if s == "" {
 		return 0, true
@@ -66,7 +66,7 @@ func allowed(option string) bool {
 	return slices.Contains(mountOptions, option) || seLinuxContext.MatchString(option)
 }
 
-// check is about one capability.
+// check checks one capability.
 func check(c *csi.VolumeCapability) error {
 	switch {
 	case c == nil:
@@ -118,8 +118,8 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 				o.Setuid = true
 			case "dev":
 				o.Devices = true
-			case "rw", "nosuid", "nodev": // as it is anyway
-			case "nodiratime": // marks the mounts of machines' pods, and would open the volume's memory to this one
+			case "rw", "nosuid", "nodev": // set in any case
+			case "nodiratime": // marks the mounts of VMs' pods, and would open the volume's memory to this one
 			default:
 				o.Flags = append(o.Flags, option)
 			}

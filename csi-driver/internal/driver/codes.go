@@ -31,7 +31,7 @@ var codeOf = [errkind.Kinds]codes.Code{
 	errkind.Unsupported: codes.Unimplemented,
 }
 
-// Status is an error as gRPC has it. One that is a status already comes from gRPC itself.
+// Status converts an error to gRPC. An error that is a status already comes from gRPC itself.
 func Status(err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +42,9 @@ func Status(err error) error {
 	return status.Error(code(err), err.Error())
 }
 
-// code tells what has been cut off from what has failed: Internal is final. A caller would forget a call of which
-// nobody knows how far it has come, and a volume that it has made would stay when its claim goes.
+// code distinguishes calls that were cut off from calls that failed, because Internal is final.
+// After Internal a caller would forget a call whose progress is unknown, and a volume that it has
+// made would stay after the deletion of its claim.
 func code(err error) codes.Code {
 	kind := errkind.KindOf(err)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// A failure of any kind is told as one: gRPC makes nothing of a status that is OK, and the caller would take the
-// call as done. Each kind has a code of its own choice, and one that is not known is Internal.
+// A failure of any kind is reported as one: gRPC ignores a status that is OK, and the caller would
+// regard the call as done. Each kind has a code of its own, and an unknown one is Internal.
 func TestEachKindHasACode(t *testing.T) {
 	for kind := range errkind.Kinds {
 		if codeOf[kind] == codes.OK || codeOf[kind] == codes.Unknown {

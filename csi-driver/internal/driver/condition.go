@@ -16,23 +16,23 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// The volume condition was an alpha part of CSI up to 1.12; 1.13 has health in its place, and gives its numbers to
-// nothing else. Kubelets of before that (1.35, with the gate CSIVolumeHealth), and the health monitor of
-// their time, ask for the condition alone. So it is claimed and sent by its numbers; whoever does not know them
-// leaves it out.
+// The volume condition was an alpha part of CSI up to 1.12; 1.13 replaces it by health, and does
+// not reuse its numbers. Earlier kubelets (1.35, with the gate CSIVolumeHealth), and the health
+// monitors of their time, ask only for the condition. So the driver claims and sends it by its
+// numbers; clients that do not know them ignore it.
 const (
 	nodeCondition       = csi.NodeServiceCapability_RPC_Type(4)        // VOLUME_CONDITION
 	controllerCondition = csi.ControllerServiceCapability_RPC_Type(11) // VOLUME_CONDITION
 
-	conditionField = protowire.Number(2) // of all messages that had one
+	conditionField = protowire.Number(2) // in all messages that had one
 	abnormalField  = protowire.Number(1)
 	messageField   = protowire.Number(2)
 )
 
 const well = "nothing is known to be wrong with it"
 
-// condition is what is wrong with a volume in one sentence. Hearts are not looked at: that takes a second or
-// two, and kubelet asks each minute for each pod.
+// condition describes the problem of a volume in one sentence. It does not watch heartbeats: that
+// takes a second or two, and kubelet asks each minute for each pod.
 type condition struct {
 	abnormal bool
 	message  string
@@ -84,7 +84,7 @@ func conditionOf(h *csi.VolumeHealth) condition {
 	return condition{true, strings.Join(words, "; ")}
 }
 
-// put has the message carry it, beside the fields that CSI knows now.
+// put adds it to the message, beside the fields of the present CSI.
 func (c condition) put(m proto.Message) {
 	inner := protowire.AppendTag(nil, abnormalField, protowire.VarintType)
 	inner = protowire.AppendVarint(inner, protowire.EncodeBool(c.abnormal))

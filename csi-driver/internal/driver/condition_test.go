@@ -22,7 +22,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// condition is the message of CSI 1.3 to 1.12 in field 2, as kubelets read it that know these.
+// condition is the message of CSI 1.3 to 1.12 in field 2, as kubelets of that time read it.
 type condition struct {
 	there, abnormal bool
 	message         string
@@ -79,7 +79,7 @@ func fields(t *testing.T, text []byte) func(func(field) bool) {
 	}
 }
 
-// conditions is all that has the condition of volume v.
+// conditions are all answers with the condition of volume v.
 func (w *world) conditions(c *grpc.ClientConn) map[string]condition {
 	w.t.Helper()
 	ctx := context.Background()
@@ -105,7 +105,7 @@ func (w *world) connect() *grpc.ClientConn {
 	return c
 }
 
-// shutDown has the module say that this node's mount of v was declared dead.
+// shutDown lets the module report that this node's mount of v was fenced.
 func (w *world) shutDown() {
 	w.t.Helper()
 	v, err := w.zone.Get(context.Background(), "v")
@@ -113,7 +113,8 @@ func (w *world) shutDown() {
 	w.shutDownOn(v.Path)
 }
 
-// shutDownOn is about the mount of a device: members of the volume there have written v's UUID into it.
+// shutDownOn does this for the mount of a device: members of the volume there have written v's UUID
+// into it.
 func (w *world) shutDownOn(device string) {
 	w.t.Helper()
 	v, err := w.zone.Get(context.Background(), "v")
@@ -125,7 +126,7 @@ func (w *world) shutDownOn(device string) {
 	}
 }
 
-// What kubelets and monitors of before CSI 1.13 ask for is claimed, by its old numbers.
+// The driver claims, by the old numbers, what kubelets and monitors before CSI 1.13 ask for.
 func TestConditionIsClaimed(t *testing.T) {
 	c := newWorld(t, pool.Gigabyte).connect()
 	node, err := csi.NewNodeClient(c).NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})
@@ -152,8 +153,8 @@ func TestConditionIsClaimed(t *testing.T) {
 	}
 }
 
-// Each answer about a volume has its condition, which nobody's silence spoils, and that of a volume that nobody
-// can read comes without its usage.
+// Each answer about a volume has its condition, which a silent system does not change. The
+// condition of an unreadable volume comes without its usage.
 func TestCondition(t *testing.T) {
 	for what, c := range map[string]struct {
 		happens  func(*world)
@@ -177,7 +178,8 @@ func TestCondition(t *testing.T) {
 				t.Errorf("%s: %s has %+v", what, call, got)
 			}
 		}
-		// To look at hearts takes a second or two, and statistics come each minute for each volume.
+		// A look at heartbeats takes a second or two, and statistics come each minute for
+		// each volume.
 		for _, call := range w.zone.Calls() {
 			if call == pooltest.Systems {
 				t.Errorf("%s: hearts are looked at", what)
@@ -186,7 +188,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// A look that fails is no answer about the volume, and none of statistics that are there.
+// A failed look is no answer about the volume. It does not spoil statistics that are known.
 func TestConditionIsNotKnown(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)
@@ -204,7 +206,8 @@ func TestConditionIsNotKnown(t *testing.T) {
 	}
 }
 
-// A volume that goes while it is looked at has no condition: the list is without it, and who asks for it is told.
+// A volume that goes during the look has no condition: the list omits it, and a request for it
+// fails.
 func TestConditionOfTheGone(t *testing.T) {
 	for what, c := range map[string]struct {
 		call func(*world) error
@@ -234,7 +237,7 @@ func TestConditionOfTheGone(t *testing.T) {
 	}
 }
 
-// Statistics of a volume that nobody can read are none; its condition is told.
+// An unreadable volume has no statistics; its condition is reported.
 func TestConditionWithoutUsage(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)

@@ -18,7 +18,7 @@ import (
 
 const nameMax = 128 // bytes that CSI allows
 
-// ControllerGetCapabilities says which calls are served.
+// ControllerGetCapabilities lists the calls that are served.
 func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	claims := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
@@ -53,7 +53,7 @@ func (d *Driver) volume(v pool.Volume, context map[string]string) *csi.Volume {
 	}
 }
 
-// CreateVolume makes one, or finds the one that an earlier call has made.
+// CreateVolume makes a volume, or finds the one that an earlier call has made.
 func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	s, n, err := d.checkCreate(r)
 	if err != nil {
@@ -107,9 +107,9 @@ func (d *Driver) create(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.
 	})
 }
 
-// findOrMake finds what an earlier call has made, or makes it. A tool that a driver has left behind
-// when it died goes on, and may come to its end in between: what it has made is looked at as if it had
-// been there before.
+// findOrMake finds what an earlier call has made, or makes it. A tool that a dead driver has
+// started continues, and may finish between the two steps. Its result then counts as if it had
+// existed before.
 func findOrMake[T any](find, make func() (T, error)) (T, error) {
 	found, err := find()
 	if !errkind.Is(err, errkind.NotFound) {
@@ -152,7 +152,7 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 	if err != nil {
 		return s, 0, err
 	}
-	// Machines mount volumes by their labels: a claim's name is the one that its user knows.
+	// VMs mount volumes by their labels: a user knows the name of the claim.
 	if claim := r.GetParameters()[foreignPrefix+"pvc/name"]; s.label == "" && len(claim) <= mostLabel {
 		s.label = claim
 	}
@@ -160,7 +160,7 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 	if err != nil {
 		return s, 0, err
 	}
-	// That of a copy is known when its source is.
+	// The size of a copy is known once its source is.
 	if r.GetVolumeContentSource() == nil {
 		if err := grows(s.maxSize, n, s.reserve); err != nil {
 			return s, 0, err
@@ -169,7 +169,8 @@ func (d *Driver) checkCreate(r *csi.CreateVolumeRequest) (settings, int64, error
 	return s, n, d.here(r.GetAccessibilityRequirements(), "volume")
 }
 
-// grows tells whether a volume can have its size and its reserve. 0: the tool knows how far.
+// grows checks whether a volume can have its size and its reserve. 0: only the tool knows the
+// bound.
 func grows(most, size, reserve int64) error {
 	if most != 0 && most < size+reserve {
 		return errkind.New(errkind.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", most, size+reserve)
@@ -177,7 +178,7 @@ func grows(most, size, reserve int64) error {
 	return nil
 }
 
-// here tells whether a volume or snapshot may be on this node.
+// here checks whether a volume or snapshot may be on this node.
 func (d *Driver) here(t *csi.TopologyRequirement, what string) error {
 	if t == nil || len(t.GetRequisite())+len(t.GetPreferred()) == 0 {
 		return nil
@@ -190,7 +191,8 @@ func (d *Driver) here(t *csi.TopologyRequirement, what string) error {
 	return errkind.New(errkind.NoSpace, "the %s is wanted on other nodes than %s", what, d.config.NodeID)
 }
 
-// ours tells whether a topology is this node's, which has one key: by another it is nowhere.
+// ours reports whether a topology is this node's, which has one key: a topology with another key is
+// on no node.
 func (d *Driver) ours(t *csi.Topology) bool {
 	for key, value := range t.GetSegments() {
 		if key != d.config.TopologyKey() || value != d.config.NodeID {
@@ -241,7 +243,7 @@ func other(v pool.Volume, format string, args ...any) error {
 	return errkind.New(errkind.Exists, "there is a volume %s already, %s", v.Name, fmt.Sprintf(format, args...))
 }
 
-// DeleteVolume deletes one that nobody uses.
+// DeleteVolume deletes an unused volume.
 func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := r.GetVolumeId()
 	if err := given(id); err != nil {
@@ -249,7 +251,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	}
 	of, ok := pool.ParseID(id)
 	if !ok {
-		return &csi.DeleteVolumeResponse{}, nil // there cannot be one
+		return &csi.DeleteVolumeResponse{}, nil // no volume can have that name
 	}
 	end, err := d.calls.begin(id, "DeleteVolume")
 	if err != nil {
@@ -327,7 +329,7 @@ func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.Validate
 	}}, nil
 }
 
-// GetCapacity has the largest contiguous piece as the largest volume: the sum says nothing (D2).
+// GetCapacity reports the largest free extent as the largest volume: the sum has no meaning (D2).
 func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	nothing := &csi.GetCapacityResponse{MaximumVolumeSize: wrapperspb.Int64(0)}
 	if t := r.GetAccessibleTopology(); t != nil && !d.ours(t) {
@@ -361,7 +363,7 @@ func (d *Driver) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*c
 	}, nil
 }
 
-// ControllerExpandVolume does it all, as does NodeExpandVolume: what is mounted follows.
+// ControllerExpandVolume does all the work, as NodeExpandVolume does: a mounted volume follows.
 func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	if err := given(r.GetVolumeId()); err != nil {
 		return nil, err
@@ -398,7 +400,7 @@ func (d *Driver) expand(ctx context.Context, id string, r *csi.CapacityRange, ca
 			return v, err
 		}
 	}
-	// Also when an earlier call was cut off between the two.
+	// This also completes an earlier call that was cut off between the two.
 	if err := d.show.Grown(ctx, v); err != nil {
 		return v, err
 	}
@@ -453,7 +455,7 @@ func (d *Driver) whole(ctx context.Context, id string) (pool.Volume, error) {
 // nobody would know of them any more.
 func (d *Driver) inThisZone(ctx context.Context, what string, of pool.ID) error {
 	if of.Zone == "" {
-		return nil // an earlier driver's
+		return nil // from an earlier driver
 	}
 	here, err := d.zone.Place(ctx, of)
 	if err == nil && of.Elsewhere(here) {

@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// kept is a zone with one volume more, new, which was made with some parameters.
+// kept is a zone with one more volume, new, which was made with some parameters.
 type kept struct {
 	strict
 	memory int64
@@ -86,7 +86,7 @@ func TestTheSameNameWithOtherParameters(t *testing.T) {
 	}
 }
 
-// A copy for which no size is named has its source's, and not that of a new volume.
+// A copy without a given size has its source's size, and not that of a new volume.
 func TestCopiesWithoutASize(t *testing.T) {
 	d := New(Config{Name: "d", NodeID: "n", DefaultSize: 8 * pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
 	for most, want := range map[string]codes.Code{"2Gi": codes.OK, "512Mi": codes.InvalidArgument} {
@@ -97,7 +97,8 @@ func TestCopiesWithoutASize(t *testing.T) {
 	}
 }
 
-// A volume is wanted where one of the topologies is this node's; a key that it has not is no node's of this driver.
+// A volume is wanted here if one of the topologies is this node's. A topology with an unknown key
+// is on no node of this driver.
 func TestTopologies(t *testing.T) {
 	key := Config{Name: "d"}.TopologyKey()
 	d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)

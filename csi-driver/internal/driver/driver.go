@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver has CSI's services for one node: what a request means, and what must hold before
-// anything is done. What is done is the business of packages zone and present.
+// Package driver implements CSI's services for one node: the meaning of a request, and the checks
+// before any action. Packages zone and present do the work.
 package driver
 
 import (
@@ -16,12 +16,12 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// Config is what an operator says of the driver.
+// Config is the operator's configuration of the driver.
 type Config struct {
 	Name    string
 	Version string
 	NodeID  string
-	// DefaultSize is that of a volume for which nobody names one.
+	// DefaultSize is the size of a volume without a requested size.
 	DefaultSize int64
 	// AllowHostSplice lets this node follow file tables that machines write (D5).
 	AllowHostSplice bool
@@ -31,10 +31,11 @@ type Config struct {
 	Inline map[string]string
 	// SnapshotFolder: the zone is one of package outside.
 	SnapshotFolder bool
-	// ControllerExpand claims that calls of the controller reach the volume's node. Where an
-	// external-resizer speaks for all nodes they do not: kubelet's call on the node does it all.
+	// ControllerExpand claims that calls of the controller reach the volume's node. With one
+	// external-resizer for all nodes they do not: kubelet's call on the node does all the work.
 	ControllerExpand bool
-	// GoneZones are identities of zones whose memory there is no more: what was in them counts as deleted.
+	// GoneZones are identities of zones whose memory no longer exists: volumes in them count as
+	// deleted.
 	GoneZones []string
 }
 

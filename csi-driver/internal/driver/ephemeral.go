@@ -14,15 +14,16 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// An inline volume stands in a pod: it is made when the pod is started and ends with it. Its name tells
-// what it is, so that nothing has to be remembered. So does its id: kubelet's for these ("csi-" and 64 digits) are
-// longer than any name in the zone, which is the id of a claim's.
+// An inline volume is part of a pod: it is made when the pod starts, and deleted with it. Its name
+// shows its kind, so the driver stores no state. Its id shows it, too: kubelet's ids for these
+// ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's volume is
+// such a name.
 
 const contextInline = foreignPrefix + "ephemeral"
 
 func inline(context map[string]string) bool { return context[contextInline] == "true" }
 
-// isClaims tells whether an id is that of a claim's volume.
+// isClaims reports whether an id belongs to a claim's volume.
 func isClaims(id string) bool {
 	_, ok := pool.ParseID(id)
 	return ok
@@ -57,7 +58,8 @@ func (d *Driver) publishEphemeral(ctx context.Context, r *csi.NodePublishVolumeR
 		return nil, err
 	}
 	defer end()
-	// The directory is there before the volume is, and not without a zone: none means that nothing was made.
+	// The directory is created before the volume, and not without a zone: no directory means
+	// that nothing was made.
 	if _, err := d.zone.Status(ctx); err != nil {
 		return nil, err
 	}
@@ -112,10 +114,11 @@ func (d *Driver) removeEphemeral(ctx context.Context, name, target string) error
 	return mounts.RemoveDir(target)
 }
 
-// deleteEphemeral has nothing to do for a claim's volume: its pod ends whether or not the zone answers. On a node
-// that has never had a zone no directory was made for an inline one, and its pod is to end; where there is one, a
-// zone that cannot be seen now is waited for, as the volume may be in it. A machine that still has it ends with
-// its pod: that is waited for, too.
+// deleteEphemeral does nothing for a claim's volume, whose pod ends whether or not the zone
+// answers. On a node that never had a zone no directory was made for an inline volume, and its pod
+// can end. If the directory exists and the zone cannot be seen now, the call waits for the zone,
+// because the volume may be in it. It also waits for a VM that still uses the volume, and ends with
+// its pod.
 func (d *Driver) deleteEphemeral(ctx context.Context, id, target string) error {
 	if isClaims(id) {
 		return nil

@@ -62,15 +62,15 @@ type failing struct {
 
 func (f failing) Direct(context.Context, pool.Volume, string, publish.Options) error { return f.err }
 
-// An inline volume that cannot be shown is not left where nobody deletes it: it goes with the call that has made
-// it, or the answer is one upon which kubelet unpublishes. One that a pod may have stays whatever happens.
+// An inline volume that cannot be shown is always deleted in the end: by the call that has made it,
+// or because the answer lets kubelet unpublish. A volume that a pod may have stays in any case.
 func TestInlineVolumesAreNotLeft(t *testing.T) {
 	broken := errkind.New(errkind.Internal, "broken")
 	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
 	name := pool.EphemeralName(id)
 	for _, c := range []struct {
 		what                      string
-		before                    bool // it was there
+		before                    bool // it existed
 		get, create, delete, show error
 		code                      codes.Code
 		left                      bool
@@ -112,7 +112,7 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 	}
 }
 
-// A pod that was put on a node without a zone can end: no directory says that there may be a volume.
+// A pod on a node without a zone can end: no directory says that there may be a volume.
 func TestInlineOnNone(t *testing.T) {
 	kubelet := t.TempDir()
 	folder, err := mounts.OpenFolder(kubelet)
@@ -136,8 +136,8 @@ func TestInlineOnNone(t *testing.T) {
 	}
 }
 
-// A claim's volume is never a pod's own: a pod that has one ends also while nobody knows what is in the zone. Who
-// gives a pod's own volume such a name is refused, as nobody would delete that.
+// A claim's volume never counts as inline: its pod ends even while the content of the zone is
+// unknown. An inline volume with such a name is refused, because no call would delete it.
 func TestClaimsAreNotInline(t *testing.T) {
 	kubelet := t.TempDir()
 	folder, err := mounts.OpenFolder(kubelet)

@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/pool/pooltest"
 )
 
-// class is how a call of the zone can fail, and the code that says so.
+// class is a failure of a zone's call, and the code that reports it.
 type class struct {
 	err  error
 	code codes.Code
@@ -37,7 +37,7 @@ var classes = map[string]class{
 	"unknown":   {errkind.New(errkind.Internal, "broken"), codes.Internal},
 }
 
-// at is where a call fails: of what the zone is asked, and how.
+// at is the place of a failure: the call of the zone, and the class.
 type at struct {
 	call  pooltest.Call
 	when  pooltest.When
@@ -73,7 +73,8 @@ func said(classes ...string) func(at) codes.Code {
 	}
 }
 
-// kubelet unpublishes after codes alone that leave it open what was done; so what may be there already is Aborted.
+// kubelet unpublishes only after codes that leave the outcome open, so a volume that may exist is
+// Aborted.
 func inlineMayBeThere(a at) codes.Code {
 	if a.call == pooltest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
 		return codes.Aborted
@@ -88,7 +89,7 @@ func machineHasIt(a at) codes.Code {
 	return codes.Unknown
 }
 
-// What cannot be looked at is said to be so, and is no reason for an answer that says nothing of all else.
+// A failed look is reported as such, and does not spoil the rest of the answer.
 func conditionNotKnown(a at) codes.Code {
 	if a.call == pooltest.Info {
 		return codes.OK
@@ -142,8 +143,8 @@ var scenarios = map[string]scenario{
 	}, other: conditionNotKnown},
 }
 
-// The zone fails once, with each class of error, at each place where a call asks it: the code says what is the
-// matter, nothing is there that was not before or is to be, and the same call is done when it comes again.
+// The zone fails once, with each class of error, at each place where a call asks it. The code names
+// the problem, nothing exists that was not before or is to be, and the repeated call succeeds.
 func TestZoneFailsOnce(t *testing.T) {
 	places := 0
 	for name, s := range scenarios {
@@ -165,7 +166,7 @@ func TestZoneFailsOnce(t *testing.T) {
 	}
 }
 
-// failsOnce tells whether it has failed.
+// failsOnce reports whether it has failed.
 func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	t.Helper()
 	w := newWorld(t, pool.Gigabyte)
@@ -173,7 +174,7 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	w.zone.Fail(a.call, a.when, classes[a.class].err)
 	err := s.call(context.Background(), w)
 	if w.zone.Disarm() {
-		return false // it has been asked for what is not there: nothing fails after that
+		return false // the call asked for an absent object: nothing fails after that
 	}
 	want := classes[a.class].code
 	if s.other != nil && s.other(a) != codes.Unknown {
@@ -212,7 +213,7 @@ func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.
 	return before, w.left(), slices.Compact(slices.Sorted(slices.Values(w.zone.Calls())))
 }
 
-// onTheWay tells whether all that there is has been there before, or is to be.
+// onTheWay reports whether all that exists has existed before, or is to exist.
 func onTheWay(left, before, after []string) bool {
 	return !slices.ContainsFunc(left, func(line string) bool { return !slices.Contains(before, line) && !slices.Contains(after, line) })
 }

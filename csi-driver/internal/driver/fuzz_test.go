@@ -22,8 +22,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// strict is a zone with a volume v and a snapshot of it, which is to make, change and delete nothing that has
-// not a name of its own kind.
+// strict is a zone with a volume v and a snapshot of it. It makes, changes and deletes only objects
+// with a name of its own kind.
 type strict struct {
 	pool.Nothing
 	t *testing.T
@@ -59,7 +59,7 @@ func (s strict) Clone(ctx context.Context, spec pool.Spec, _ pool.Volume) (pool.
 }
 
 func (s strict) Delete(_ context.Context, name string) error {
-	s.named(name, true) // what is a snapshot the zone itself leaves alone
+	s.named(name, true) // the zone itself leaves snapshots alone
 	return nil
 }
 
@@ -146,13 +146,13 @@ func (s shower) Usage(_ context.Context, _ pool.Volume, path string) (publish.Us
 
 func (shower) Grown(context.Context, pool.Volume) error { return nil }
 
-// said is what somebody has put into the fields of a request.
+// said are the fields of a request.
 type said struct {
 	id, name, path, key, value string
 	n                          int64
 }
 
-// calls are all that take something from a request.
+// calls are all calls that take a part of a request.
 func (s said) calls(d *Driver) map[string]func(context.Context) error {
 	words := map[string]string{s.key: s.value}
 	inline := map[string]string{s.key: s.value, contextInline: "true"}
@@ -260,8 +260,8 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 	}
 }
 
-// Whatever stands in a request: nothing panics, each failure has a code of the table, nothing is made under
-// a name that leads out of the zone, and nothing outside of kubelet's folder is touched.
+// For any request: nothing panics, each failure has a code of the table, nothing is made under a
+// name that leads out of the zone, and nothing outside of kubelet's folder is touched.
 func FuzzRequests(f *testing.F) {
 	root := f.TempDir()
 	kubelet, outside := filepath.Join(root, "kubelet"), filepath.Join(root, "outside")

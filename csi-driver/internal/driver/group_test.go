@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// kubelet is told that the driver sees to a pod's fsGroup, and what it says of it is a number.
+// kubelet learns that the driver applies a pod's fsGroup, and its value is a number.
 func TestMountGroup(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	all, err := w.driver.NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})

@@ -73,7 +73,7 @@ func (d *Driver) health(ctx context.Context, g pool.Glance, mount *kernelmodule.
 	if !g.Seen {
 		taken, err = d.zone.Taken(ctx, v)
 	}
-	// To look at hearts takes a second or two.
+	// A look at heartbeats takes a second or two.
 	if err != nil || taken == 0 {
 		return h, err
 	}
@@ -103,12 +103,12 @@ func (d *Driver) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	}
 	h, err := d.health(ctx, pool.Glance{Volume: v}, mount)
 	if err == nil {
-		h.VolumeId = id // which may be one of an earlier driver
+		h.VolumeId = id // the id may be from an earlier driver
 	}
 	return h, err
 }
 
-// ControllerGetVolumeHealth is about one volume.
+// ControllerGetVolumeHealth reports one volume.
 func (d *Driver) ControllerGetVolumeHealth(ctx context.Context, r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	h, err := d.healthOf(ctx, r.GetVolumeId())
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *Driver) ControllerGetVolumeHealth(ctx context.Context, r *csi.Controlle
 	return &csi.ControllerGetVolumeHealthResponse{VolumeHealth: h}, nil
 }
 
-// NodeGetVolumeHealth is the same: what there is is on the node.
+// NodeGetVolumeHealth does the same: everything is on the node.
 func (d *Driver) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	h, err := d.healthOf(ctx, r.GetVolumeId())
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Driver) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHe
 	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: h}, nil
 }
 
-// ControllerListVolumeHealth is about those with whom something is wrong.
+// ControllerListVolumeHealth reports the volumes with problems.
 func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
 	page, next, err := d.page(ctx, r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 	return res, nil
 }
 
-// healthAtOnce volumes are looked at: each that is used takes a second or two.
+// healthAtOnce volumes are examined concurrently: each used volume takes a second or two.
 const healthAtOnce = 4
 
 // healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
@@ -203,7 +203,7 @@ func inOrder[T any](ctx context.Context, volumes []pool.Glance, look func(contex
 	return all, g.Wait()
 }
 
-// NodeGetStorageHealth is about the zone.
+// NodeGetStorageHealth reports the zone.
 func (d *Driver) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
 	bad := func(status csi.StorageHealthErrorType, reason, message string) *csi.NodeGetStorageHealthResponse {
 		return &csi.NodeGetStorageHealthResponse{BackendHealth: []*csi.NodeGetStorageHealthResponse_StorageBackendHealth{

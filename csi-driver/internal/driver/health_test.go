@@ -19,13 +19,14 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// many is a zone with volumes v0 to v7; of some the file system cannot be seen, and of those some are gone.
+// many is a zone with volumes v0 to v7; of some the file system cannot be read, and some of those
+// are gone.
 type many struct {
 	pool.Nothing
 	fails, gone map[string]bool
 
 	mu        sync.Mutex
-	now, most int // looks at once
+	now, most int // concurrent looks
 }
 
 func (z *many) Glances(context.Context) ([]pool.Glance, error) {
@@ -60,7 +61,7 @@ func (z *many) Info(_ context.Context, v pool.Volume) (stargatectl.Info, error) 
 
 func (z *many) Taken(context.Context, pool.Volume) (int, error) { return 0, nil }
 
-// What goes while volumes are looked at is left out, and several are looked at at once.
+// Volumes that go during the look are left out, and several are examined concurrently.
 func TestHealthOfMany(t *testing.T) {
 	z := &many{fails: map[string]bool{"v3": true}, gone: map[string]bool{"v3": true}}
 	d := New(Config{Name: "d", NodeID: "n"}, z, nil, nil, kernelmodule.New(t.TempDir()), nil)
@@ -84,7 +85,7 @@ func TestHealthOfMany(t *testing.T) {
 	}
 }
 
-// What somebody else has made in the zone is no volume of the driver's.
+// Objects of other programs in the zone are no volumes of the driver.
 func TestForeign(t *testing.T) {
 	ctx := context.Background()
 	d := New(Config{Name: "d", NodeID: "n"}, &many{}, nil, nil, kernelmodule.New(t.TempDir()), nil)

@@ -17,7 +17,8 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	}, nil
 }
 
-// GetPluginCapabilities says that volumes and snapshots belong to nodes, and that volumes grow while they are used.
+// GetPluginCapabilities reports that volumes and snapshots belong to nodes, and that used volumes
+// can grow.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	service := func(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
 		return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
@@ -32,8 +33,8 @@ func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 	}}, nil
 }
 
-// Probe is about the driver. A node without a zone, or with a damaged one, has a driver that works
-// and says so; capacity and health tell.
+// Probe reports the driver's own state. Without a zone, or with a damaged one, the driver works and
+// says so; capacity and health report the problem.
 func (d *Driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Whose an inline volume is, its lease and how the node reads it: the operator says so, and the pod's author cannot.
+// The operator decides the owner of an inline volume, its lease and the node's data path, and the
+// pod's author cannot.
 func TestInlineParameters(t *testing.T) {
 	c := Config{Inline: map[string]string{"rootOwner": "1000:107", "lease": "30", "hostMode": "shadow"}}
 	said := map[string]string{"size": "32Mi", "label": "mine", "csi.storage.k8s.io/ephemeral": "true"}

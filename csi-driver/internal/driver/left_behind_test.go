@@ -14,8 +14,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// leftBehind is a zone in which a tool that an earlier driver has started is at its end just when
-// another one is to begin: what was asked for is there then, and is not made.
+// leftBehind is a zone in which a tool of an earlier driver ends just before another one begins:
+// the requested object exists then, and is not made again.
 type leftBehind struct {
 	strict
 	size int64 // of what it has made
@@ -85,7 +85,8 @@ func (z deaf) Get(context.Context, string) (pool.Volume, error)       { return p
 func (z deaf) Status(context.Context) (pool.Status, error)            { return pool.Status{}, z.err() }
 func (z deaf) Create(context.Context, pool.Spec) (pool.Volume, error) { return pool.Volume{}, z.err() }
 
-// Only a node that has no zone sends a claim to another one: a zone that does not answer may have the volume.
+// Only a node that has no zone sends a claim to another one: a zone that does not answer may have
+// the volume.
 func TestWithoutAnAnswer(t *testing.T) {
 	for kind, want := range map[errkind.Kind]codes.Code{errkind.NoZone: codes.ResourceExhausted, errkind.NoAnswer: codes.Unavailable} {
 		d := New(Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, deaf{strict{t: t}, kind}, nil, nil, nil, nil)

@@ -12,7 +12,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A token says behind which name to go on: it stays good when volumes come and go.
+// A token has the name after which to continue: it stays valid when volumes come and go.
 const tokenPrefix = "behind:"
 
 // paginate expects them sorted by name.
@@ -40,7 +40,7 @@ func paginate[T any](all []T, name func(T) string, token string, most int32) (pa
 	return page, "", nil
 }
 
-// pageRequest is one for a part of a list.
+// pageRequest is a request for a part of a list.
 type pageRequest interface {
 	GetStartingToken() string
 	GetMaxEntries() int32
@@ -55,7 +55,7 @@ func (d *Driver) page(ctx context.Context, r pageRequest) (page []pool.Glance, n
 	return paginate(volumes, func(g pool.Glance) string { return g.Name }, r.GetStartingToken(), r.GetMaxEntries())
 }
 
-// ListVolumes has those of this node.
+// ListVolumes lists those of this node.
 func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	page, next, err := d.page(ctx, r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 	return res, nil
 }
 
-// ControllerGetVolume has one.
+// ControllerGetVolume returns one.
 func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if err := given(r.GetVolumeId()); err != nil {
 		return nil, err
@@ -93,6 +93,6 @@ func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVo
 	status := &csi.ControllerGetVolumeResponse_VolumeStatus{}
 	c.put(status)
 	found := d.volume(v, nil)
-	found.VolumeId = r.GetVolumeId() // which may be one of an earlier driver
+	found.VolumeId = r.GetVolumeId() // the id may be from an earlier driver
 	return &csi.ControllerGetVolumeResponse{Volume: found, Status: status}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// recorder notes what a volume is published with.
+// recorder notes the options of each published volume.
 type recorder struct {
 	publish.Presenter
 	machine []bool
@@ -30,8 +30,8 @@ func (r *recorder) Publish(_ context.Context, _ pool.Volume, _, _ string, o publ
 	return nil
 }
 
-// The cluster decides which pod is a machine's. It is not asked about pods of other names; without its answer nothing
-// is published; and a driver without machines asks nobody.
+// The cluster decides which pod belongs to a VM. It is not asked about pods with other names.
+// Without its answer nothing is published. A driver without VMs never asks.
 func TestMachinesPods(t *testing.T) {
 	for _, c := range []struct {
 		what, pod string
@@ -89,8 +89,9 @@ func TestMachinesPods(t *testing.T) {
 	}
 }
 
-// A ReadWriteOnce volume is one machine's at a time: another one has it when the first one's pod has given it back. A
-// pod that is no machine's has it beside, and machines share what is ReadWriteMany.
+// A ReadWriteOnce volume belongs to one VM at a time: another VM gets it once the pod of the first
+// has released it. A pod without a VM can have it at the same time, and VMs share a ReadWriteMany
+// volume.
 func TestOneMachine(t *testing.T) {
 	const once, many = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	for _, c := range []struct {

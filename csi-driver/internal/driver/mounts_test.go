@@ -17,8 +17,9 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// The kernel refuses once, at each place, what a call asks it to mount, bind or unmount: nothing is mounted that was not before
-// or is to be, an inline volume is not left without its pod, and the same call is done when it comes again.
+// The kernel refuses once, at each place, a mount, bind or unmount of a call. Nothing is mounted
+// that was not before or is to be, no inline volume is left without its pod, and the repeated call
+// succeeds.
 func TestMountsFailOnce(t *testing.T) {
 	shows := []mountstest.Call{mountstest.Entries, mountstest.Mount, mountstest.Bind, mountstest.Close}
 	hides := []mountstest.Call{mountstest.Entries, mountstest.Unmount}
@@ -55,7 +56,7 @@ func (s scenario) mountFailsOnce(t *testing.T, name string, call mountstest.Call
 	if code := status.Code(driver.Status(err)); code != want {
 		t.Errorf("%s: %s %d: %s, %v; should be %s", name, call, nth, code, err, want)
 	}
-	// Directories are kubelet's.
+	// Directories belong to kubelet.
 	left := noFolders(w.left())
 	if !slices.Equal(left, noFolders(before)) && !onTheWay(left, before, slices.DeleteFunc(slices.Clone(after), isMount)) {
 		t.Errorf("%s: %s %d: left is %q; before it was %q, and should become %q", name, call, nth, left, before, after)
@@ -73,7 +74,8 @@ func noFolders(lines []string) []string {
 
 func isMount(line string) bool { return strings.HasPrefix(line, "mount ") }
 
-// A mount that fails halfway, and cannot be taken back at once, is Aborted: kubelet unpublishes then in the end.
+// A mount that fails halfway, and cannot be undone at once, is Aborted: kubelet unpublishes in the
+// end.
 func TestMountIsLeft(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)

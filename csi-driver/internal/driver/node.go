@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// NodeGetCapabilities says which calls are served.
+// NodeGetCapabilities lists the calls that are served.
 func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	res := &csi.NodeGetCapabilitiesResponse{}
 	for _, c := range []csi.NodeServiceCapability_RPC_Type{
@@ -35,7 +35,7 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return res, nil
 }
 
-// NodeGetInfo says where the node is: nowhere but where it is.
+// NodeGetInfo reports the topology: each node is a segment of its own.
 func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{NodeId: d.config.NodeID, AccessibleTopology: d.config.topology()}, nil
 }
@@ -83,7 +83,7 @@ func (d *Driver) options(c *csi.VolumeCapability, context map[string]string) (pu
 	return o, nil
 }
 
-// NodeStageVolume shows the volume at kubelet's own path, once.
+// NodeStageVolume mounts the volume at kubelet's own path, once.
 func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// NodeUnstageVolume undoes that. The directory is kubelet's.
+// NodeUnstageVolume undoes that. The directory belongs to kubelet.
 func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// NodePublishVolume shows to a pod what is staged.
+// NodePublishVolume gives a staged volume to a pod.
 func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
@@ -152,7 +152,8 @@ func (d *Driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	defer end()
-	// A call that kubelet repeats while this one waits for the cluster does not ask it as well.
+	// If kubelet repeats a call while this one waits for the cluster, the repeated one does not
+	// ask as well.
 	if o.Machine, err = d.isMachines(ctx, r.GetVolumeContext(), target); err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (d *Driver) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publi
 	return nil
 }
 
-// NodeUnpublishVolume undoes it; an inline volume ends with that.
+// NodeUnpublishVolume undoes it, and deletes an inline volume.
 func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
@@ -236,7 +237,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	if err := d.deleteEphemeral(ctx, r.GetVolumeId(), target); err != nil {
 		return nil, err
 	}
-	// Last: as long as it is there kubelet calls again.
+	// Last: as long as it exists kubelet calls again.
 	if err := mounts.RemoveDir(target); err != nil {
 		return nil, err
 	}
@@ -244,7 +245,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeGetVolumeStats says how full a volume is that is shown at a path.
+// NodeGetVolumeStats reports the usage of a volume that is shown at a path.
 func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := given(r.GetVolumeId()); err != nil {
 		return nil, err

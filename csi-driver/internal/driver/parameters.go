@@ -20,14 +20,14 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// parameter is one that a StorageClass, or an inline volume, may have.
+// parameter is a parameter of a StorageClass, or of an inline volume.
 type parameter struct {
 	name    string
-	allowed string // said when it is not
+	allowed string // for the message when it is not
 	set     func(s *settings, value string) bool
 }
 
-// settings are what parameters come to.
+// settings are the values of the parameters.
 type settings struct {
 	align     int64
 	label     string
@@ -48,7 +48,7 @@ var (
 	lease = regexp.MustCompile(`^(never|[0-9]{1,5})$`)
 )
 
-// The one table of parameters; the README has it in words.
+// The one table of parameters; the README describes them.
 var parameters = []parameter{
 	{"alignment", "2Mi or 1Gi", func(s *settings, v string) bool {
 		n, ok := map[string]int64{"2Mi": pool.Extent, "1Gi": pool.Gigabyte}[v]
@@ -92,32 +92,33 @@ var parameters = []parameter{
 	}},
 }
 
-// Of an inline volume alone.
+// Only for inline volumes.
 var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *settings, v string) bool {
 	n, ok := quantity(v)
 	s.size = n
 	return ok && n > 0 && n <= pool.MaxVolume
 }}
 
-// operators are those of an inline volume that its pod's author does not choose: whose it is, whether systems that
-// pause are declared dead, and whether the node's kernel follows tables that machines write.
+// operators are parameters of inline volumes that the pod's author does not choose: the owner,
+// whether systems that pause are fenced, and whether the node's kernel follows tables that machines
+// write.
 var operators = []string{"hostMode", "lease", "rootOwner"}
 
 func operatorsAlone(p parameter) bool { return slices.Contains(operators, p.name) }
 
-// CheckInline is about what the operator says of all inline volumes (Config.Inline).
+// CheckInline checks the operator's parameters for all inline volumes (Config.Inline).
 func CheckInline(given map[string]string) error {
 	_, err := parse(slices.DeleteFunc(slices.Clone(parameters), func(p parameter) bool { return !operatorsAlone(p) }), given)
 	return err
 }
 
-// CheckClass is about the parameters of a StorageClass.
+// CheckClass checks the parameters of a StorageClass.
 func CheckClass(given map[string]string) error {
 	_, err := parse(parameters, given)
 	return err
 }
 
-// inlineSettings are an inline volume's: what its pod says, and what the operator does.
+// inlineSettings are an inline volume's settings, from its pod and from the operator.
 func (c Config) inlineSettings(said map[string]string) (settings, error) {
 	table := append(slices.Clone(parameters), inlineSize)
 	all := map[string]string{}
@@ -133,7 +134,7 @@ func (c Config) inlineSettings(said map[string]string) (settings, error) {
 	return parse(table, all)
 }
 
-// Of a VolumeSnapshotClass.
+// Parameters of a VolumeSnapshotClass.
 var snapshotParameters = []parameter{
 	{"snapshotTarget", "zone, folder or either", func(s *settings, v string) bool {
 		s.target = pool.Target(v)
@@ -153,10 +154,10 @@ func quantity(v string) (int64, bool) {
 	return n, ok
 }
 
-// Kubernetes says for whom a volume is, and what was asked for, in keys of its own.
+// Kubernetes adds keys of its own, with the claim of a volume and the request.
 const foreignPrefix = "csi.storage.k8s.io/"
 
-// parse checks parameters against a table; those that are in none are refused.
+// parse checks parameters against a table, and refuses unknown ones.
 func parse(table []parameter, given map[string]string) (settings, error) {
 	s := settings{align: pool.Extent, target: pool.InZone}
 	keys := make([]string, 0, len(given))
@@ -195,7 +196,7 @@ func (s settings) spec(name string, size int64) pool.Spec {
 	}
 }
 
-// Keys of the context that goes with a volume to the node, and stands in its PersistentVolume.
+// Keys of the context that accompanies a volume to the node, and is part of its PersistentVolume.
 const contextHostMode = "hostMode"
 
 func (s settings) context(v pool.Volume) map[string]string {
@@ -203,7 +204,8 @@ func (s settings) context(v pool.Volume) map[string]string {
 	if s.hostMode != "" {
 		words[contextHostMode] = s.hostMode
 	}
-	// The webhook charges a machine's pod with it: the claim's capacity leaves the reserve out.
+	// The webhook charges it to the VM's pod: the claim's capacity does not include the
+	// reserve.
 	if s.reserve > 0 {
 		words[nodemeta.MemoryAttribute] = strconv.FormatInt(v.Memory, 10)
 	}
@@ -213,7 +215,7 @@ func (s settings) context(v pool.Volume) map[string]string {
 	return words
 }
 
-// allowed is about this node.
+// allowed checks the settings against this node.
 func (s settings) allowed(c Config) error {
 	if s.hostMode == "splice" && !c.AllowHostSplice {
 		return errkind.New(errkind.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")

@@ -93,7 +93,7 @@ func TestMountOptions(t *testing.T) {
 	}
 }
 
-// Whatever comes over the wire: a request is refused with a code that says so, or means a volume that
+// For any bytes of a request: the code refuses it with a proper status, or it means a volume that
 // stargatectl can make.
 func FuzzCreate(f *testing.F) {
 	seed, err := proto.Marshal(&csi.CreateVolumeRequest{

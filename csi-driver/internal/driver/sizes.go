@@ -9,7 +9,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// size is what a volume gets for a range: the least that is allowed, or the default.
+// size is the size of a volume for a range: the smallest that is allowed, or the default.
 func size(r *csi.CapacityRange, usual int64) (int64, error) {
 	least, most := r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
@@ -34,7 +34,7 @@ func size(r *csi.CapacityRange, usual int64) (int64, error) {
 	return n, nil
 }
 
-// within tells whether a volume that is there is one for the range.
+// within reports whether an existing volume fits the range.
 func within(n int64, r *csi.CapacityRange) bool {
 	return n >= r.GetRequiredBytes() && (r.GetLimitBytes() == 0 || n <= r.GetLimitBytes())
 }

@@ -25,7 +25,7 @@ func (d *Driver) shown(s pool.Snapshot, source string) *csi.Snapshot {
 	}
 }
 
-// CreateSnapshot takes one, or finds the one that an earlier call has taken.
+// CreateSnapshot takes a snapshot, or finds the one that an earlier call has taken.
 func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if err := checkName(r.GetName()); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (d *Driver) snapshot(ctx context.Context, name, source string, target pool.
 	})
 }
 
-// DeleteSnapshot deletes one. Nobody can be using it.
+// DeleteSnapshot deletes one. A snapshot has no users.
 func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {
@@ -104,7 +104,7 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// GetSnapshot has one, which another node's driver does not have.
+// GetSnapshot returns one of this node.
 func (d *Driver) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {
@@ -130,7 +130,7 @@ func (d *Driver) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapshot, e
 	return s, err
 }
 
-// ListSnapshots has those of this node; of one volume, or one alone, if asked for.
+// ListSnapshots lists those of this node; of one volume, or a single one, if requested.
 func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	all, err := d.zone.Snapshots(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func named(id string, is pool.ID) bool {
 	return ok && of.Name == is.Name && !of.Elsewhere(is.Zone)
 }
 
-// --- what a volume is a copy of ------------------------------------------------------------------
+// --- the source of a copy ------------------------------------------------------------------------
 
 // origin is what a volume is to be a copy of; of no name if it is to be empty.
 func origin(s *csi.VolumeContentSource) (of pool.ID, err error) {

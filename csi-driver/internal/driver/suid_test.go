@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A class takes nosuid and nodev away only where the node allows it.
+// A class removes nosuid and nodev only if the node allows it.
 func TestSuidDevAllowed(t *testing.T) {
 	for _, c := range []struct {
 		option string

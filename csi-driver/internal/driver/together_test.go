@@ -31,7 +31,8 @@ func (w *world) wants(what string, err error, code codes.Code, words ...string) 
 	}
 }
 
-// While one call for a volume goes on each other one for it is Aborted, and those for others are served.
+// While one call for a volume runs, each other call for it is Aborted, and calls for other volumes
+// are served.
 func TestCallsAtOnce(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
@@ -70,7 +71,8 @@ func TestCallsAtOnce(t *testing.T) {
 	}
 }
 
-// A call whose context ends in the middle says so, and has left nothing that the next one does not find.
+// A call whose context ends in the middle reports that, and leaves nothing that the next one does
+// not find.
 func TestCutOff(t *testing.T) {
 	for name, held := range map[string]pooltest.Call{
 		"create": pooltest.Create, "clone": pooltest.Clone, "restore": pooltest.Clone, "expand": pooltest.Grow,
@@ -103,7 +105,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// An inline volume that may be there is not forgotten, though nobody waits for it any more.
+// An inline volume that may exist is not forgotten, though no caller waits for it any more.
 func TestInlineCutOff(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	reached, release := w.zone.Hold(pooltest.Create)
@@ -120,7 +122,8 @@ func TestInlineCutOff(t *testing.T) {
 	}
 }
 
-// What GetCapacity says can be had can, and no more; the error names the largest volume that there can be.
+// A volume of the size that GetCapacity reports can be made, and no larger one; the error names the
+// largest possible size.
 func TestRoom(t *testing.T) {
 	w, ctx := newWorld(t, 256*mib), context.Background()
 	largest := func() int64 {

@@ -39,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T, size int64) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sgdrv") // sockets have short names
+	dir, err := os.MkdirTemp("", "sgdrv") // names of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (w *world) module() *kernelmodule.Module {
 	return kernelmodule.NewFor(filepath.Join(w.dir, "sysfs"), func(path string) string { return path })
 }
 
-// serve has the driver on a socket, as the program has it, until the test ends.
+// serve runs the driver on a socket, as the program does, until the test ends.
 func (w *world) serve() (endpoint string) {
 	w.t.Helper()
 	endpoint = "unix://" + filepath.Join(w.dir, "csi.sock")
@@ -96,7 +96,7 @@ func (w *world) serve() (endpoint string) {
 	return endpoint
 }
 
-// left is what there is: in the zone, mounted, and in kubelet's folder.
+// left lists what exists: in the zone, mounted, and in kubelet's folder.
 func (w *world) left() []string {
 	w.t.Helper()
 	left := w.zone.Left()
@@ -115,7 +115,7 @@ func (w *world) left() []string {
 
 const folder = "folder "
 
-// described is how large the volume is said to be that is shown there, if any.
+// described is the reported size of the volume shown there, if any.
 func (w *world) described(name string) []string {
 	text, err := os.ReadFile(filepath.Join(w.kubelet, name, ".stargate", "volume.json"))
 	if err != nil {

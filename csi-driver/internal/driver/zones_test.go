@@ -24,7 +24,7 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// another gives the node a zone of another identity, with nothing in it; gone are named to the driver.
+// another gives the node an empty zone of another identity; the driver gets the names in gone.
 func (w *world) another(id string, gone ...string) {
 	w.t.Helper()
 	w.zone = pooltest.New(pooltest.Config{ID: id, Base: 64 * pool.Gigabyte, Size: pool.Gigabyte})
@@ -54,8 +54,9 @@ func (w *world) taken(name, source string) (id string) {
 	return res.GetSnapshot().GetSnapshotId()
 }
 
-// The driver does not delete a volume of another zone than the node's, nor one of that name in this zone: its bytes
-// would stay, and nobody would know of them. A driver that is told that the other zone is gone takes it for deleted.
+// The driver does not delete a volume of another zone, nor one of that name in this zone: its bytes
+// would stay, and no record of them would be left. A driver that is told that the other zone is
+// gone regards the volume as deleted.
 func TestOfAnotherZone(t *testing.T) {
 	ctx, first, second := context.Background(), pool.Identity(pool.DAX, "first"), pool.Identity(pool.DAX, "second")
 	w := newWorld(t, pool.Gigabyte)
@@ -95,8 +96,9 @@ func TestOfAnotherZone(t *testing.T) {
 	w.must(err)
 }
 
-// All nodes are told which zones are gone for good. One of these that the node has, again or still, is not: what is in it
-// is deleted, and does not merely count as deleted. Where the zone does not answer nobody knows.
+// All nodes are told which zones are gone for good. If the node has one of these, again or still,
+// it is not gone: a volume in it is really deleted. If the zone does not answer, the answer is
+// unknown.
 func TestGoneZoneThatIsHere(t *testing.T) {
 	ctx, first := context.Background(), pool.Identity(pool.DAX, "first")
 	w := newWorld(t, pool.Gigabyte)
@@ -135,8 +137,9 @@ func (w *world) beside(dir string) (end func()) {
 	return func() { f.Close() }
 }
 
-// A snapshot in a folder is deleted from that folder alone: where the node has another one its bytes would stay, and
-// nobody would know of them. Ids of earlier drivers, which do not say where a snapshot is, stay good.
+// A snapshot in a folder is deleted from that folder only. If the node has another folder, its
+// bytes would stay, and no record of them would be left. Ids of earlier drivers, which do not name
+// the place of a snapshot, stay valid.
 func TestSnapshotOfAnotherFolder(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)
@@ -170,7 +173,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 		_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
 		w.wants("delete", err, codes.FailedPrecondition, old, "is in zone or folder "+strings.TrimPrefix(id, old+"@"), "--gone-zone")
 		w.wants("restore", w.create(ctx, "c", ofSnapshot(id)), codes.ResourceExhausted)
-		// Also where another one is called so.
+		// Also if another one has that name.
 		w.must(os.WriteFile(filepath.Join(second, old+"@v.snapshot"), nil, 0o600))
 	}
 	end()
@@ -197,8 +200,8 @@ func (w *world) clone(of string) error {
 	return err
 }
 
-// Ids of earlier drivers, which are names alone, stay good, and so does the new one of the same volume: both are one
-// volume.
+// Ids of earlier drivers, which are names alone, stay valid, and so does the new one of the same
+// volume: both mean one volume.
 func TestIDsOfEarlierDrivers(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)
@@ -243,8 +246,8 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 	w.must(err)
 }
 
-// A source that is in another node's zone sends the claim there; one that is in this node's zone, and is not there, is
-// nowhere. A node without a zone does not know that it is nowhere.
+// A source in another node's zone sends the claim there. A source that should be in this node's
+// zone, and is not, does not exist. A node without a zone does not know that.
 func TestSourceOfAnotherNode(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	of, here := pool.Identity(pool.DAX, "another node's"), pool.Identity(pool.File, "memory")
@@ -255,7 +258,7 @@ func TestSourceOfAnotherNode(t *testing.T) {
 		for in, code := range map[string]codes.Code{"@" + of: codes.ResourceExhausted, "@" + here: codes.NotFound, "": codes.NotFound} {
 			w.wants(what+in, w.create(context.Background(), "c", source(in)), code)
 		}
-		// Also where something else is called so.
+		// Also if another object has that name.
 		w.made("v")
 		w.taken("s", "v")
 		w.wants(what+" of the same name", w.create(context.Background(), "c", source("@"+of)), codes.ResourceExhausted)
@@ -274,7 +277,7 @@ func TestSourceOfAnotherNode(t *testing.T) {
 	}
 }
 
-// A snapshot is where its node is, and says so; one that is wanted elsewhere is not taken.
+// A snapshot is on its node, and says so; a snapshot wanted elsewhere is not taken.
 func TestTopologyOfSnapshots(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)

@@ -133,11 +133,11 @@ bool ck_is_ours(struct sg_ck *c)
 }
 
 /*
- * Who was stopped for some seconds has been taken for dead, and others go on with the volume: what
- * has been judged is of yesterday. So the word is loaded, then the slot is looked at, then the word
- * is swapped: what was judged stood there until the look, and what others store later stays. While
- * the slot is ours a lost swap is a joiner's, who counts in the hot page and goes no further: then
- * the word is swapped anew. One that changes all the time is found again by the next check.
+ * A checker that was stopped for some seconds may have been fenced: other systems use the volume,
+ * and its findings are old. So it loads the word, then looks at its slot, then swaps the word. The
+ * word that it judged was there until the look, and a later store of another system stays. While
+ * the slot is its own, a swap fails only because a joiner counts in the hot page, and goes no
+ * further. Then the checker swaps again. The next check finds a word that changes all the time.
  */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {

@@ -7,12 +7,12 @@
 
 /**
  * struct sg_relocate_opts - how a volume comes to another base (docs/relocation.md).
- * @phys: the new base; SG_BASE_BEGUN: whereto it is on its way already, else where it is.
+ * @phys: the new base; SG_BASE_BEGUN: the target of a move that has begun, else the present base.
  * @id, @wait_ms, @force, @holding: as struct sg_check_opts has them.
- * @flush: for who stores through a cache of pages, which writes them in an order of its own: makes
- * durable all that has been stored. NULL: fences do.
- * @relieve: so many bytes more may have been changed. Who keeps changes in memory of its own can
- * store them now: addresses may become durable in any order between two calls of @flush.
+ * @flush: makes all stores durable, for a caller that stores through a page cache, which writes in
+ * an order of its own. NULL: fences are enough.
+ * @relieve: so many bytes more may have been changed. A caller that keeps changes in private memory
+ * can store them now: addresses may become durable in any order between two calls of @flush.
  */
 struct sg_relocate_opts {
 	u64 phys;

@@ -156,7 +156,7 @@ static void put(struct sg_userlock_record *rec, const struct sg_userlock_record 
 	sg_store64_release(&rec->head, r->head);	/* from here on it counts */
 }
 
-/* A record as some system may have stored it. What does not make sense is nobody's lock. */
+/* Any system may have stored the record. One that makes no sense is no lock. */
 static bool plausible(const struct sg_userlock_record *r)
 {
 	return SG_USERLOCK_KIND(r->head) && SG_USERLOCK_SLOT(r->head) < SG_SLOTS &&

@@ -47,8 +47,8 @@ bool sg_alone(const struct sg_vol *vol)
 }
 
 /*
- * How far behind @epoch the last of those is that count. With @lapsed: for what a fenced system may
- * still store to. Without: for what others are to see, as nobody makes a fenced system look.
+ * How far the slowest system is behind @epoch. With @lapsed, lapsed slots count: a fenced system
+ * may still store to its pages. Without, only live slots do: nothing makes a fenced system look.
  */
 static u64 worst_lag(const struct sg_vol *vol, u64 epoch, bool lapsed, unsigned int *who)
 {
@@ -216,7 +216,7 @@ static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
 	vol->ack->reported = target;
 	if (SG_SLOT_STATE(info.state) != SG_SLOT_LIVE)
 		sg_log(vol->owner, SG_WARN,
-		       "freed space cannot be used yet: %.60s (slot %u) was taken for dead and may still run; what it may use stays unused for %u s after that",
+		       "freed space cannot be used yet: %.60s (slot %u) was fenced and may still run; its pages stay unused for %u s after the fence",
 		       info.name, who, SG_LAPSE_MS / 1000);
 	else
 		sg_log(vol->owner, SG_WARN,
@@ -224,7 +224,7 @@ static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
 		       info.name, who, (unsigned long long)target);
 }
 
-/* Until all who count have acknowledged the epoch that comes @ahead of the present one. */
+/* Waits until all slots that count have acknowledged the present epoch and @ahead more. */
 static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsigned int wait_ms)
 {
 	u64 target, start = sg_ticks();
@@ -253,7 +253,7 @@ bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms)
 	return wait_ahead(vol, 2, true, wait_ms);
 }
 
-/* What those who live had begun is over. */
+/* Waits until the operations that live systems had begun are over. */
 bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms)
 {
 	return wait_ahead(vol, 2, false, wait_ms);

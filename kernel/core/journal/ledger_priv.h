@@ -7,7 +7,7 @@
 
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 
-/* LOST: it stands in a page that is bad memory by now, and nobody looks there. */
+/* LOST: the entry is in a page that has become bad; no system looks there. */
 enum state { FREE, PENDING, OWED, PAYING, LOST };
 #define NONE	(~0u)
 #define BUCKETS	256

@@ -46,7 +46,7 @@ static bool may_be_fenced(unsigned int slot, u64 state)
 	       (SG_SLOT_STATE(state) == SG_SLOT_RECOVERING && SG_SLOT_BY(state) == slot);
 }
 
-/* -EIO: we have stopped, or the slot's words cannot be had. */
+/* -EIO: this system has stopped, or the slot is in a bad page. */
 static int can_fence(const struct sg_vol *vol, unsigned int slot)
 {
 	return sg_has_stopped(vol) || sg_is_lost(vol, sg_slot_off(vol, slot)) ? -EIO : 0;
@@ -83,7 +83,7 @@ static void note_lapse(struct sg_vol *vol, unsigned int slot)
 	sg_fence();
 }
 
-/* A bit that somebody else's fence makes one too many is taken back by who leaves (slot.c). */
+/* If another system fences first, the bit is one too many: a leaving system clears it (join.c). */
 static int fence_lapsed(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
 	int err = can_fence(vol, slot) ?: sg_is_lost(vol, SG_HOT_OFF) ? -EIO : 0;
@@ -104,8 +104,8 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 }
 
 /*
- * Processes of that system may have pages of the volume mapped. Who has not said yet who it is has
- * mapped nothing, nor has a joiner that recovers a slot for itself, nor a tool.
+ * Processes of that system may have pages of the volume mapped. A system without a name has mapped
+ * nothing, nor has a joiner that recovers a slot for itself, nor a tool.
  */
 static bool may_have_mapped(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -116,8 +116,8 @@ static bool may_have_mapped(const struct sg_vol *vol, unsigned int slot, u64 sta
 }
 
 /*
- * Whoever is there: also a joiner that recovers the slot in its own name, whom no guard knows.
- * Silence is no proof that a system has stopped: it may go on later.
+ * Fences any silent owner, also a joiner that recovers the slot in its own name, which no guard
+ * knows. Silence is no proof that a system has stopped: it may continue later.
  */
 static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 {
@@ -326,8 +326,8 @@ static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 	if (w->lapsed[slot] < SG_LAPSE_MS * 1000000ULL)
 		return;
 	/*
-	 * Others may have ended this lapse while we were stopped, and the slot's next owner may
-	 * have one of its own: so the state is looked at behind the bit.
+	 * While this system was stopped, another one may have ended this lapse, and the slot's next
+	 * owner may have a lapse of its own. So the state is loaded again after the bit.
 	 */
 	if (sg_load64_acquire(sg_state_word(vol, slot)) != state)
 		return;
@@ -335,15 +335,15 @@ static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 	sg_end_lapse(vol, slot);
 }
 
-/* Slots that nobody has, and nobody gets yet. */
+/* Free slots that no system may take yet. */
 static u64 lapsing(const struct sg_vol *vol)
 {
 	return sg_get(vol, SG_HOT(lapsed)) & ~sg_slots_taken(vol);
 }
 
 /*
- * For a joiner that finds no other slots: maybe nobody lives who would see them lapse, so it
- * measures the time itself. 0: it looks again. -EBUSY: there are none.
+ * For a joiner that finds only lapsed slots. No live system may be there to end the lapses, so the
+ * joiner measures the time itself. 0: look again. -EBUSY: no slot has lapsed.
  */
 int sg_wait_for_lapse(struct sg_vol *vol)
 {
@@ -353,7 +353,7 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 	if (!bits)
 		return -EBUSY;
 	sg_log(vol->owner, SG_INFO,
-	       "the free slots are of systems that were taken for dead: waiting for up to %u s",
+	       "the free slots are of fenced systems that may still run: waiting for up to %u s",
 	       SG_LAPSE_MS / 1000);
 	for (i = 0; i < SG_SLOTS; i++)
 		state[i] = sg_load64(sg_state_word(vol, i));
@@ -365,7 +365,7 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 		sg_sleep_us(WATCH_STEP_MS * 1000);
 		seen += time_seen(&looked);
 		if (bits & ~lapsing(vol))
-			return 0;	/* somebody has seen the end of one, or has it by now */
+			return 0;	/* another system has ended one, or has taken it */
 	}
 	for (i = 0; i < SG_SLOTS; i++)
 		if (bits >> i & 1 && sg_load64(sg_state_word(vol, i)) == state[i])

@@ -133,7 +133,7 @@ static void set_free(struct sg_vol *vol)
 {
 	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
 
-	/* a fence that failed may have left it; by now we have nothing mapped */
+	/* a fence that failed may have left the bit; this system has nothing mapped any more */
 	if (sg_is_ours(vol))
 		sg_end_lapse(vol, (unsigned int)vol->slot);
 	sg_fence();

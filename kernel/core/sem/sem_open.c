@@ -331,9 +331,9 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 #define CREATE_TURNS	100	/* turns that make room; more only if a member is hostile */
 
 /*
- * Whoever rings for us stores there. The page is made here, where locks are waited for anyhow: who
- * waits with a time limit waits for nothing else. Without room for it, or while somebody else has
- * the file locked, a waiter looks by itself.
+ * Other systems ring by a store into this page. It is made here, where the caller waits for locks
+ * in any case: a wait with a time limit must not wait for them. If there is no room, or another
+ * system has the file locked, a waiter looks by itself.
  */
 static void have_bells(struct sg_vol *vol)
 {

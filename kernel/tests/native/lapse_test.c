@@ -56,7 +56,7 @@ static void waits_for_the_living(void)
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);
 	tlog_clear();
 	CHECK(!sg_epoch_wait(&a.v, 20));
-	CHECK(tlog_has("system-2 (slot 1) was taken for dead and may still run"));
+	CHECK(tlog_has("system-2 (slot 1) was fenced and may still run"));
 	CHECK(tlog_has("stays unused for 10 s"));
 	CHECK_OK(sg_grow(&a.v, SIZE + 2 * MIB, 300, why));
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);

@@ -19,12 +19,12 @@ func (r volumeRow) snapshot() pool.Snapshot {
 	}
 }
 
-// isSnapshot goes by the name where the state says no more than that nobody can read it.
+// isSnapshot decides by the name if the state only says that the volume is unreadable.
 func (r volumeRow) isSnapshot() bool {
 	return r.State == pool.Snapshotted || (r.State == pool.Missing || r.State == pool.Scattered) && pool.IsSnapshot(r.Volume)
 }
 
-// readable is InUse, as for a volume, of a snapshot that is there and that nobody can read.
+// readable is InUse, as for a volume, for a snapshot that exists and cannot be read.
 func (r volumeRow) readable() error {
 	if r.State == pool.Snapshotted {
 		return nil

@@ -17,8 +17,9 @@ func (s stand) of(t *testing.T, name string, state pool.State) {
 	s.put(t, "volumes.json", fmt.Sprintf(`{"volumes": [{"zone": "sm", "volume": %q, "state": %q, "device": "/dev/sm/x", "size": 33554432, "origin": "v"}]}`, name, state))
 }
 
-// A snapshot is deleted, or it is said why it is not: whose device is away would keep its memory for good when that
-// comes back. What is no snapshot is left alone.
+// A snapshot is deleted, or the reason against it is reported. If its device is missing, its memory
+// would otherwise stay in use when the device returns. Objects that are no snapshots are left
+// alone.
 func TestDeleteSnapshot(t *testing.T) {
 	name := pool.SnapshotName("s")
 	for state, want := range map[pool.State]struct {
@@ -52,7 +53,7 @@ func TestDeleteSnapshot(t *testing.T) {
 	}
 }
 
-// One that cannot be read is a snapshot all the same, and neither gone nor a volume.
+// A snapshot that cannot be read is still a snapshot: it is neither gone nor a volume.
 func TestSnapshotThatCannotBeRead(t *testing.T) {
 	name := pool.SnapshotName("s")
 	for _, state := range []pool.State{pool.Missing, pool.Scattered} {

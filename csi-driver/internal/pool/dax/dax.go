@@ -112,9 +112,10 @@ func (z *Zone) status(r zoneRow) pool.Status {
 	return s
 }
 
-// makes has stargatectl make a volume. Where nothing can be made, whatever the size, that is NoSpace: what
-// stargatectl fails with in a zone that is damaged has nobody look for room elsewhere, and without the file system
-// it would make what nobody can mount.
+// makes runs stargatectl to make a volume. If nothing can be made, whatever the size, the error is
+// NoSpace, so that the scheduler looks elsewhere. stargatectl's own error in a damaged zone would
+// not have that effect. Without the file system stargatectl would make a volume that cannot be
+// mounted.
 func (z *Zone) makes(ctx context.Context, args ...string) error {
 	if !z.mountable() {
 		return errkind.New(errkind.NoSpace, "zone %s has no room for volumes: %s", z.name, noFileSystem)
@@ -152,7 +153,7 @@ func (r volumeRow) volume() pool.Volume {
 		Origin: r.Origin,
 	}
 	if r.FileSystem != 0 && r.FileSystem < r.Size {
-		v.Size = r.FileSystem // it has a reserve, or somebody died while it grew
+		v.Size = r.FileSystem // it has a reserve, or a tool died while it grew
 	}
 	if !r.State.Whole() {
 		v.Why = why(r)
@@ -209,7 +210,7 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return z.Glanced(ctx, volumes)
 }
 
-// row is one; fault.NotFound if LVM has none.
+// row is one row; fault.NotFound if LVM has none.
 func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	var r volumeRow
 	if !pool.ValidName(name) {
@@ -241,8 +242,9 @@ func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	return r.volume(), nil
 }
 
-// Sweep has stargatectl do what it does before any change: it wipes and removes all that nobody is at. So it is
-// to delete what nobody has. It is not told what is left: that may be whole when its turn comes.
+// Sweep runs the part of stargatectl that precedes any change: it wipes and removes all
+// half-finished volumes that no command holds. Sweep therefore deletes a volume that does not
+// exist. It does not name a leftover: that may be complete by then.
 func (z *Zone) Sweep(ctx context.Context) error {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -261,7 +263,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return z.remove(ctx, pool.Nobodys())
 }
 
-// Strays are logical volumes that somebody else has made.
+// Strays are logical volumes that other programs have made.
 func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -278,7 +280,7 @@ func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// change has stargatectl do something with a volume. Its sentences name the volume themselves.
+// change runs stargatectl to change a volume. Its messages name the volume themselves.
 func (z *Zone) change(ctx context.Context, args ...string) error {
 	if _, err := z.tools.Run(ctx, stargatectl.Ctl, append([]string{"-j", "volume"}, args...)...); err != nil {
 		return &errkind.Error{Kind: pool.KindOf(err), Err: err}
@@ -315,7 +317,7 @@ func reserve(spec pool.Spec) []string {
 	return []string{"--reserve", decimal(spec.Reserve)}
 }
 
-// Delete has stargatectl wipe and remove it. What somebody else has made is none of ours.
+// Delete runs stargatectl, which wipes and removes it. Volumes of other programs are left alone.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && (r.State == pool.Foreign || r.State == pool.Snapshotted) {

@@ -15,10 +15,10 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Reserved memory and LVM are to be had in a virtual machine only (e2e/scenarios/csi.sh). Here a script
-// answers in stargatectl's words, so that what is made of each answer is seen: it keeps what it was called
-// with in calls, and prints zone.json, volumes.json, or of that the one row that is asked for. Calls that
-// change something end as the file status says: with a number, a reason for programs, and a sentence.
+// Reserved memory and LVM exist only in a VM (e2e/scenarios/csi.sh). Here a script answers with
+// stargatectl's words, so that the tests see the reaction to each answer. It notes its arguments in
+// calls, and prints zone.json, volumes.json, or the one row asked for. A call that changes
+// something ends as the file status says: with a number, a reason for programs, and a message.
 const script = `#!/bin/sh
 cd "$(dirname "$0")"
 [ "$1" != -j ] || shift
@@ -139,7 +139,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// What a kernel cannot mount is of no use to anybody: the zone is there, and has room for nobody.
+// If the kernel cannot mount the file system, the zone exists, and has no room.
 func TestKernelWithoutFileSystem(t *testing.T) {
 	s := newStand(t, "0")
 	s.mountable = func() bool { return false }
@@ -156,7 +156,7 @@ func TestKernelWithoutFileSystem(t *testing.T) {
 	}
 }
 
-// madeNowhere fails if what is to be made is not refused in a way that has it made elsewhere.
+// madeNowhere fails unless a creation is refused in a way that sends it to another node.
 func (s stand) madeNowhere(t *testing.T, why string) {
 	t.Helper()
 	spec := pool.Spec{Name: "n", Size: pool.MinVolume, Align: pool.Extent}
@@ -171,7 +171,7 @@ func (s stand) madeNowhere(t *testing.T, why string) {
 	}
 }
 
-// A zone that is damaged has room for nothing: who looks for some is to look elsewhere. What is there is found.
+// A damaged zone has no room: the scheduler is to look elsewhere. Existing volumes are found.
 func TestDamagedHasNoRoom(t *testing.T) {
 	s := newStand(t, "1 failed Input/output error")
 	s.put(t, "zone.json", strings.Replace(zoneJSON, `"dax": true`, `"dax": false`, 1))
@@ -185,8 +185,9 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	}
 }
 
-// stargatectl sweeps when something is changed, and so is told of a name that nobody has: by that of what is left
-// it could delete what somebody has just finished. Nothing is changed where nothing is left.
+// stargatectl sweeps before a change, so it gets a name that no volume has: with the name of a
+// leftover it could delete a volume that another command has just finished. If nothing is left,
+// nothing changes.
 func TestSweep(t *testing.T) {
 	s := newStand(t, "3 not-found there is none")
 	if err := s.Sweep(background); err != nil {
@@ -206,7 +207,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// That there is no zone is known if it is said; a tool that has failed, or that nobody has waited for, says nothing.
+// The absence of a zone is known only if a tool reports it. A tool that fails, or is cut off,
+// reports nothing.
 func TestNoZoneAndNoAnswer(t *testing.T) {
 	looks := map[string]func(s stand, ctx context.Context) error{
 		"status": func(s stand, ctx context.Context) error { _, err := s.Status(ctx); return err },
@@ -276,7 +278,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Each reason becomes a kind of failure; the sentence is the tool's.
+// Each reason becomes a kind of failure; the message is the tool's.
 func TestFailures(t *testing.T) {
 	calls := map[string]func(s stand) error{
 		"create": func(s stand) error {
@@ -329,7 +331,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A name that cannot be one's leads to no command: neither to LVM's own, nor to what no program can be told.
+// An impossible name leads to no command: neither to LVM's own, nor to any program that cannot take
+// it.
 func TestNamesThatCannotBe(t *testing.T) {
 	s := newStand(t, "0")
 	for _, name := range []string{"", "a\x00", "../b", "-f", "b other", strings.Repeat("n", 64)} {
@@ -348,8 +351,9 @@ func TestNamesThatCannotBe(t *testing.T) {
 	}
 }
 
-// A volume whose superblock is damaged is deleted by force; one that can be read is not, as its users stand in it. One
-// that somebody on this node has is not deleted by force either.
+// A volume with a damaged superblock is deleted by force. A readable one is not, because its
+// superblock names its users. A volume that a process of this node has open is not deleted by force
+// either.
 func TestDeleteDamaged(t *testing.T) {
 	damaged := strings.Replace(volumesJSON, `"moved"`, `"damaged"`, 1)
 	for name, want := range map[string]string{"gone": "volume delete sm/gone --force\n", "b": "volume delete sm/b\n"} {
