@@ -649,6 +649,40 @@ static void case_killed(void)
 	sg_leave(&v);
 }
 
+static struct {
+	u64 off;
+	unsigned int looks;
+} taken;
+
+static void take_later(u64 off)
+{
+	if (off == taken.off && ++taken.looks == 2) {
+		hook_load = NULL;
+		set(off, SG_LOCK_WORD(9, 77));
+	}
+}
+
+/* A leaving system sees that an inode is unlocked; then a system that seems live locks it. */
+static void case_leave_inode(void)
+{
+	extern bool (*sg_interrupt_hook)(void);
+	struct sg_iref root, f;
+
+	CHECK_OK(host_join(&v, true));
+	f = inode("one");
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	taken.off = SG_IOFF(&f, lock);
+	taken.looks = 0;
+	hook_load = take_later;
+	killed_at = sg_ticks() + 60 * S;
+	sg_interrupt_hook = killed;
+	sg_leave(&v);
+	CHECK_EQ(taken.looks, 2);
+	CHECK(sg_ticks() < killed_at);
+}
+
 /* A dying process releases a lock in the table of locks: the call ends. */
 static void case_give_back(void)
 {
@@ -820,6 +854,7 @@ static const struct {
 	{ "name", case_name },
 	{ "debt of a directory", case_dir_debt },
 	{ "sizes", case_sizes },
+	{ "leaving, and an inode", case_leave_inode },
 	{ "epochs", case_epochs },
 	{ "leaving", case_leave },
 	{ "killed", case_killed },
